@@ -1,0 +1,26 @@
+# What every podqos target is compiled with; nothing is set directory-wide.
+add_library(podqos_options INTERFACE)
+target_compile_features(podqos_options INTERFACE cxx_std_23)
+target_include_directories(podqos_options INTERFACE "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}/generated")
+target_compile_definitions(podqos_options INTERFACE PODQOS_VERSION="${PROJECT_VERSION}")
+target_compile_options(
+  podqos_options
+  INTERFACE -Wall
+            -Wextra
+            -Wpedantic
+            -Wconversion
+            -Wsign-conversion
+            -Wshadow
+            -Wold-style-cast
+            -Wformat=2
+            -fstack-protector-strong
+            -fPIE
+            $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond
+            -Wduplicated-branches
+            -Wlogical-op
+            -Wuseless-cast>
+            $<$<BOOL:${PODQOS_WERROR}>:-Werror>)
+# _FORTIFY_SOURCE needs optimisation, and hides reads from the sanitizers.
+target_compile_options(podqos_options INTERFACE $<$<CONFIG:Release,RelWithDebInfo>:-U_FORTIFY_SOURCE
+                                                -D_FORTIFY_SOURCE=3>)
+target_link_options(podqos_options INTERFACE -Wl,-z,relro,-z,now)

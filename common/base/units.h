@@ -1,0 +1,58 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <limits>
+
+namespace podqos {
+
+/// A number with a unit that the compiler checks. Tag names the unit; values are signed 64 bit
+/// since the kernel's and Kubernetes' own values are.
+template <class Tag>
+class Unit {
+ public:
+  constexpr Unit() = default;
+  constexpr explicit Unit(std::int64_t value) : value_(value) {}
+  [[nodiscard]] constexpr std::int64_t value() const { return value_; }
+  friend constexpr auto operator<=>(Unit, Unit) = default;
+
+ private:
+  std::int64_t value_ = 0;
+};
+
+using MilliCpu = Unit<struct MilliCpuTag>;    ///< thousandths of a CPU
+using CpuShares = Unit<struct CpuSharesTag>;  ///< cgroup v1 cpu.shares, [2, 262144]
+using CpuWeight = Unit<struct CpuWeightTag>;  ///< cgroup v2 cpu.weight, [1, 10000]
+using Micros = Unit<struct MicrosTag>;        ///< microseconds of CPU time (quota, period)
+using Bytes = Unit<struct BytesTag>;
+using Pid = Unit<struct PidTag>;              ///< a process id in the host's pid namespace
+using StartTime = Unit<struct StartTimeTag>;  ///< field 22 of /proc/PID/stat, clock ticks since boot
+using UnixSeconds = Unit<struct UnixSecondsTag>;
+
+constexpr std::int64_t kInt64Max = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kInt64Min = std::numeric_limits<std::int64_t>::min();
+
+/// a + b, held at the ends of the 64-bit range instead of wrapping.
+[[nodiscard]] constexpr std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) return a > 0 ? kInt64Max : kInt64Min;
+  return sum;
+}
+
+/// a - b, held at the ends of the 64-bit range instead of wrapping.
+[[nodiscard]] constexpr std::int64_t saturating_sub(std::int64_t a, std::int64_t b) {
+  std::int64_t difference = 0;
+  if (__builtin_sub_overflow(a, b, &difference)) return a >= 0 ? kInt64Max : kInt64Min;
+  return difference;
+}
+
+/// trunc(a * b / c) without an overflow in between; held at the ends of the range. c > 0.
+[[nodiscard]] constexpr std::int64_t mul_div(std::int64_t a, std::int64_t b, std::int64_t c) {
+  __extension__ using Wide = __int128;
+  const Wide quotient = static_cast<Wide>(a) * b / c;
+  if (quotient > kInt64Max) return kInt64Max;
+  if (quotient < kInt64Min) return kInt64Min;
+  return static_cast<std::int64_t>(quotient);
+}
+
+}  // namespace podqos

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "common/core/layout.h"
+#include "common/core/plan.h"
+#include "common/core/pod_config.h"
+
+namespace podqos::core {
+
+/// Turns values into the writes of the cgroupfs driver for one cgroup, controller by controller, v1 or v2 by where the
+/// controller lives (a hybrid host mixes them). Order matters: v1 period before quota (retry at the end), memory last.
+/// Huge page sizes of the host that the values do not name get 0 (kubelet: maybeSetHugetlb); rsvd files are optional.
+/// @param reason  why, put behind each step for people ("pod 42: sum of limits").
+/// @note v2 files: opencontainers/cgroups fs2/{cpu,memory,pids,hugetlb}.go; v1: fs/.
+[[nodiscard]] Plan lower_values(const std::string& path, const CgroupValues& values, const CgroupLayout& layout,
+                                WeightFormula formula, const std::string& reason);
+
+/// File → value on a cgroup v2 host, as the cgroupfs driver writes them.
+[[nodiscard]] std::map<std::string, std::string, std::less<>> v2_files(const CgroupValues& values,
+                                                                       const std::vector<std::string>& hugepage_labels,
+                                                                       WeightFormula formula);
+
+/// What systemd's driver would do on cgroup v2: unit properties, and the files after systemd's rounding.
+struct SystemdWrites {
+  std::map<std::string, std::string, std::less<>> properties;
+  std::map<std::string, std::string, std::less<>> files;
+};
+/// @note opencontainers/cgroups systemd/{common,v2}.go: CPUQuotaPerSecUSec rounded up to 10 ms.
+[[nodiscard]] SystemdWrites systemd_writes(const CgroupValues& values, const std::vector<std::string>& hugepage_labels,
+                                           WeightFormula formula);
+
+}  // namespace podqos::core

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/base/units.h"
+
+namespace podqos::core {
+
+/// The controllers podqos writes to. A layout says in which hierarchy each lives.
+enum class Controller : std::uint8_t { kCpu, kMemory, kHugetlb, kPids, kCpuset };
+
+/// What to do when the kernel refuses a step.
+enum class OnRefusal : std::uint8_t {
+  kFail,            ///< the plan stops with the error
+  kIgnoreIfGone,    ///< ENOENT/ENODEV is a normal answer
+  kIgnore,          ///< optional: counted in the report, never an error
+  kRetryAfterPlan,  ///< depends on a later write: tried once more at the end
+};
+
+/// Make the cgroup `path` (absolute below the hierarchy's mount, "/kubepods/pod42") in every hierarchy, parents
+/// included; on v2 with controllers enabled on the way down.
+struct EnsureCgroup {
+  std::string path;
+  friend bool operator==(const EnsureCgroup&, const EnsureCgroup&) = default;
+};
+/// Write `value` to `file` of cgroup `path` in the hierarchy of `controller`; skipped when it holds it already.
+struct WriteFile {
+  std::string path;
+  Controller controller = Controller::kCpu;
+  std::string file;
+  std::string value;
+  std::string reason;
+  OnRefusal on_refusal = OnRefusal::kFail;
+  friend bool operator==(const WriteFile&, const WriteFile&) = default;
+};
+/// Move a process into cgroup `path` in every hierarchy.
+struct MoveProcess {
+  std::string path;
+  Pid pid;
+  friend bool operator==(const MoveProcess&, const MoveProcess&) = default;
+};
+/// rmdir `path` in every hierarchy; absent is fine; a populated one is kBusy.
+struct RemoveCgroup {
+  std::string path;
+  OnRefusal on_refusal = OnRefusal::kIgnore;
+  friend bool operator==(const RemoveCgroup&, const RemoveCgroup&) = default;
+};
+/// Write /proc/PID/oom_score_adj, if the process is still the one with that start time.
+struct SetOomScore {
+  Pid pid;
+  StartTime start_time;
+  int score = 0;
+  friend bool operator==(const SetOomScore&, const SetOomScore&) = default;
+};
+
+using Step = std::variant<EnsureCgroup, WriteFile, MoveProcess, RemoveCgroup, SetOomScore>;
+
+/// An ordered list of effects: the same value is dry run, assertion and work list.
+using Plan = std::vector<Step>;
+
+/// One line a step: "mkdir  /kubepods/pod42", "write  /kubepods/pod42/cpu.weight = 39  # sum of requests".
+[[nodiscard]] std::string render(const Plan& plan);
+
+}  // namespace podqos::core

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/core/quantity.h"
+
+namespace podqos::core {
+
+/// Resource name → quantity, e.g. "cpu", "memory", "hugepages-2Mi", "nvidia.com/gpu".
+using ResourceList = std::map<std::string, Quantity, std::less<>>;
+
+constexpr std::string_view kCpu = "cpu";
+constexpr std::string_view kMemory = "memory";
+constexpr std::string_view kHugePagesPrefix = "hugepages-";
+
+/// `list[name]`, nullopt when absent.
+[[nodiscard]] std::optional<Quantity> find(const ResourceList& list, std::string_view name);
+
+struct Resources {
+  ResourceList requests;
+  ResourceList limits;
+  friend bool operator==(const Resources&, const Resources&) = default;
+};
+
+enum class ContainerKind : std::uint8_t {
+  kApp,
+  kInit,       ///< ordinary init container: runs to its end before the next one
+  kSidecar,    ///< init container with restartPolicy Always
+  kEphemeral,  ///< debug container; never counts for anything
+};
+
+struct Container {
+  std::string name;
+  ContainerKind kind = ContainerKind::kApp;
+  Resources resources;
+  friend bool operator==(const Container&, const Container&) = default;
+};
+
+enum class QosClass : std::uint8_t { kGuaranteed, kBurstable, kBestEffort };
+
+/// "Guaranteed", "Burstable", "BestEffort".
+[[nodiscard]] std::string_view format_qos_class(QosClass qos_class);
+/// Accepts exactly those three words.
+[[nodiscard]] std::optional<QosClass> parse_qos_class(std::string_view text);
+
+/// The fields of a Kubernetes Pod that resource isolation depends on.
+struct Pod {
+  std::string uid;             ///< metadata.uid
+  std::string name;            ///< metadata.name
+  std::string pod_namespace;   ///< metadata.namespace
+  std::vector<Container> containers;       ///< spec.containers (kApp)
+  std::vector<Container> init_containers;  ///< spec.initContainers in order (kInit, kSidecar)
+  std::vector<Container> ephemeral_containers;
+  std::optional<Resources> resources;  ///< spec.resources; present-but-empty differs from absent
+  ResourceList overhead;               ///< spec.overhead
+  std::optional<std::int64_t> priority;
+  std::string priority_class_name;
+  std::optional<QosClass> status_qos_class;  ///< status.qosClass wins over the spec
+  bool is_static = false;  ///< annotation kubernetes.io/config.source other than "api", or config.mirror present
+
+  friend bool operator==(const Pod&, const Pod&) = default;
+};
+
+}  // namespace podqos::core

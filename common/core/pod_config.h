@@ -1,0 +1,39 @@
+#pragma once
+
+#include <optional>
+
+#include "common/base/error.h"
+#include "common/base/units.h"
+#include "common/core/cpu.h"
+#include "common/core/hugepages.h"
+#include "common/core/pod.h"
+
+namespace podqos::core {
+
+/// What a cgroup that bounds a pod (or a tier) should hold. Absent means "podqos does not set it".
+struct CgroupValues {
+  std::optional<CpuShares> cpu_shares;
+  std::optional<Micros> cpu_quota;  ///< -1: explicitly unlimited; 0: Kubernetes' "no quota" of a forced Guaranteed
+  std::optional<Micros> cpu_period;
+  std::optional<Bytes> memory_limit;  ///< 0 means not written, -1 explicitly unlimited
+  HugePageLimits hugepages;           ///< only the sizes the pod names
+  std::optional<std::int64_t> pids_limit;
+  std::map<std::string, std::string, std::less<>> unified;  ///< MemoryQoS: memory.min, memory.low
+  friend bool operator==(const CgroupValues&, const CgroupValues&) = default;
+};
+
+enum class MemoryReservationPolicy : std::uint8_t { kNone, kTieredReservation };
+
+struct PodConfigParams {
+  bool enforce_cpu_limits = true;  ///< false: quota becomes -1 where it would have been set
+  Micros cpu_period = kDefaultPeriod;
+  bool enforce_memory_qos = false;
+  MemoryReservationPolicy reservation_policy = MemoryReservationPolicy::kNone;
+  std::optional<std::int64_t> pod_pids_limit;  ///< > 0
+};
+
+/// Pod-level cgroup values of a defaulted pod of the given class.
+/// @note pkg/kubelet/cm/helpers_linux.go ResourceConfigForPod; pids: pod_container_manager_linux.go.
+[[nodiscard]] Result<CgroupValues> pod_cgroup_values(const Pod& pod, QosClass qos_class, const PodConfigParams& params);
+
+}  // namespace podqos::core

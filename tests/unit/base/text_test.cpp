@@ -1,0 +1,55 @@
+#include "common/base/text.h"
+
+#include <gtest/gtest.h>
+
+#include "common/base/error.h"
+#include "common/base/units.h"
+
+namespace podqos {
+namespace {
+
+TEST(Cat, JoinsTextAndIntegers) { EXPECT_EQ(cat("pod ", std::string{"a"}, ": ", -3), "pod a: -3"); }
+
+TEST(ParseInt, TakesWholeDecimalNumbersOnly) {
+  EXPECT_EQ(parse_int("-42"), -42);
+  EXPECT_EQ(parse_int("9223372036854775807"), kInt64Max);
+  for (const auto* bad : {"", "-", "1x", " 1", "9223372036854775808", "0x1"}) {
+    EXPECT_EQ(parse_int(bad), std::nullopt) << bad;
+  }
+}
+
+TEST(Printable, EscapesWhatWouldBreakALogLine) {
+  EXPECT_EQ(printable("a\nb\"\\\x7f"), "a\\x0ab\\x22\\x5c\\x7f");
+}
+
+TEST(Printable, CutsAtTheLimit) { EXPECT_EQ(printable("abcdef", 3), "abc…"); }
+
+TEST(SaturatingAdd, HoldsAtTheEnds) {
+  EXPECT_EQ(saturating_add(kInt64Max, 1), kInt64Max);
+  EXPECT_EQ(saturating_add(kInt64Min, -1), kInt64Min);
+  EXPECT_EQ(saturating_add(2, 3), 5);
+}
+
+TEST(SaturatingSub, HoldsAtTheEnds) {
+  EXPECT_EQ(saturating_sub(kInt64Min, 1), kInt64Min);
+  EXPECT_EQ(saturating_sub(0, kInt64Min), kInt64Max);
+}
+
+TEST(MulDiv, SurvivesAProductBeyond64Bits) {
+  EXPECT_EQ(mul_div(kInt64Max, 100, 100), kInt64Max);
+  EXPECT_EQ(mul_div(kInt64Max, 1000, 1), kInt64Max);
+  EXPECT_EQ(mul_div(-7, 1, 2), -3);
+}
+
+TEST(Error, FromErrnoNamesWhatAndCause) {
+  const Error error = Error::from_errno(2, "open /x");
+  EXPECT_EQ(error.code, ErrorCode::kNotFound);
+  EXPECT_EQ(error.to_string(), "open /x: No such file or directory");
+}
+
+TEST(Error, ContextStandsInFront) {
+  EXPECT_EQ((Error{ErrorCode::kIo, "b"}.with_context("a").to_string()), "a: b");
+}
+
+}  // namespace
+}  // namespace podqos
