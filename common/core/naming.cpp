@@ -1,0 +1,313 @@
+#include "common/core/naming.h"
+
+#include <algorithm>
+
+#include "common/base/text.h"
+
+namespace podqos::core {
+
+namespace {
+
+constexpr std::string_view kSliceSuffix = ".slice";
+constexpr std::string_view kRootSlice = "-.slice";
+constexpr std::string_view kKubepods = "kubepods";
+constexpr std::string_view kBurstable = "burstable";
+constexpr std::string_view kBestEffort = "besteffort";
+constexpr std::string_view kPodPrefix = "pod";
+constexpr std::size_t kMaxUidLength = 128;
+constexpr std::size_t kMaxComponentLength = 255;  // NAME_MAX
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  for (std::size_t end = text.find(separator); end != std::string_view::npos;
+       end = text.find(separator, begin)) {
+    parts.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  parts.emplace_back(text.substr(begin));
+  return parts;
+}
+
+std::string replaced(std::string_view text, char from, char to) {
+  std::string out{text};
+  std::ranges::replace(out, from, to);
+  return out;
+}
+
+bool is_dots(std::string_view name) {
+  return name == "." || name == "..";
+}
+
+Status check_name(const CgroupName& name) {
+  for (const std::string& component : name) {
+    if (component.find_first_of("/_") != std::string::npos || is_dots(component)) {
+      return fail(ErrorCode::kInvalidArgument,
+                  cat("invalid cgroup name component \"", printable(component), "\""));
+    }
+  }
+  return {};
+}
+
+bool is_root(const CgroupName& name) {
+  return name.empty() || (name.size() == 1 && name.front().empty());
+}
+
+/// The last component of a path by Go's path.Base: "/" for slashes only, "." for nothing.
+std::string_view base_of(std::string_view path) {
+  if (path.empty()) return ".";
+  const std::size_t last = path.find_last_not_of('/');
+  if (last == std::string_view::npos) return "/";
+  path = path.substr(0, last + 1);
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+std::string_view without_suffix(std::string_view text, std::string_view suffix) {
+  if (text.ends_with(suffix)) text.remove_suffix(suffix.size());
+  return text;
+}
+
+/// "kubepods-burstable" + ".slice" parts of a unit name joined, '-' inside a component escaped to
+/// '_'.
+std::string slice_of(const CgroupName& name) {
+  std::string joined;
+  for (const std::string& component : name) {
+    if (&component != &name.front()) joined += '-';
+    joined += replaced(component, '-', '_');
+  }
+  return joined.append(kSliceSuffix);
+}
+
+/// One non-empty component of a path and where it ends in it.
+struct Component {
+  std::string_view text;
+  std::size_t end = 0;
+};
+
+std::vector<Component> components_of(std::string_view path) {
+  std::vector<Component> components;
+  std::size_t begin = 0;
+  while (begin < path.size()) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    if (end > begin) components.push_back({.text = path.substr(begin, end - begin), .end = end});
+    begin = end + 1;
+  }
+  return components;
+}
+
+/// The kubepods directory found in a path: how its children are spelled.
+struct KubepodsRoot {
+  bool systemd = false;
+  std::string_view stem;  ///< systemd: name without ".slice", the prefix of every child
+};
+
+std::optional<KubepodsRoot> as_kubepods(std::string_view component) {
+  if (component == kKubepods) return KubepodsRoot{};
+  if (!component.ends_with(kSliceSuffix)) return std::nullopt;
+  const std::string_view stem = without_suffix(component, kSliceSuffix);
+  const bool is_last_part = stem == kKubepods || (stem.ends_with(kKubepods) &&
+                                                  stem[stem.size() - kKubepods.size() - 1] == '-');
+  if (!is_last_part) return std::nullopt;
+  return KubepodsRoot{.systemd = true, .stem = stem};
+}
+
+/// What `component` is called below `root`: "kubepods-burstable.slice" → "burstable"; nullopt if it
+/// is no child.
+std::optional<std::string_view> child_of(const KubepodsRoot& root, std::string_view component) {
+  if (!root.systemd) return component;
+  if (!component.ends_with(kSliceSuffix) || !component.starts_with(root.stem)) return std::nullopt;
+  component.remove_suffix(kSliceSuffix.size());
+  component.remove_prefix(root.stem.size());
+  if (!component.starts_with('-')) return std::nullopt;
+  return component.substr(1);
+}
+
+std::optional<std::string> uid_of(std::string_view pod_component, bool systemd) {
+  if (!pod_component.starts_with(kPodPrefix)) return std::nullopt;
+  const std::string_view written = pod_component.substr(kPodPrefix.size());
+  // In a slice name '-' separates parents, so an unescaped one means another, deeper slice.
+  if (systemd && written.find('-') != std::string_view::npos) return std::nullopt;
+  std::string uid = systemd ? replaced(written, '_', '-') : std::string{written};
+  if (!check_pod_uid(uid)) return std::nullopt;
+  return uid;
+}
+
+QosClass class_of_tier(std::string_view tier) {
+  return tier == kBurstable ? QosClass::kBurstable : QosClass::kBestEffort;
+}
+
+/// The pod cgroup whose kubepods directory is `components[at]`.
+std::optional<PodCgroup> pod_below(std::string_view path, const std::vector<Component>& components,
+                                   std::size_t at) {
+  auto root = as_kubepods(components[at].text);
+  if (!root || at + 1 >= components.size()) return std::nullopt;
+  std::size_t pod_at = at + 1;
+  QosClass qos_class = QosClass::kGuaranteed;
+  auto child = child_of(*root, components[pod_at].text);
+  if (child == kBurstable || child == kBestEffort) {
+    qos_class = class_of_tier(*child);
+    root->stem = without_suffix(components[pod_at].text, kSliceSuffix);
+    if (++pod_at >= components.size()) return std::nullopt;
+    child = child_of(*root, components[pod_at].text);
+  }
+  if (!child) return std::nullopt;
+  auto uid = uid_of(*child, root->systemd);
+  if (!uid) return std::nullopt;
+  std::string_view below = path.substr(components[pod_at].end);
+  while (below.starts_with('/'))
+    below.remove_prefix(1);
+  while (below.ends_with('/'))
+    below.remove_suffix(1);
+  return PodCgroup{.qos_class = qos_class,
+                   .uid = *std::move(uid),
+                   .pod_path = std::string{path.substr(0, components[pod_at].end)},
+                   .below = std::string{below},
+                   .systemd = root->systemd};
+}
+
+bool is_uid_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '-';
+}
+
+}  // namespace
+
+Result<std::string> format_cgroupfs(const CgroupName& name) {
+  if (auto ok = check_name(name); !ok) return fail(std::move(ok).error());
+  std::string path;
+  for (const std::string& component : name) {
+    if (!component.empty()) path.append("/").append(component);
+  }
+  return path.empty() ? "/" : path;
+}
+
+Result<std::string> format_systemd(const CgroupName& name) {
+  if (auto ok = check_name(name); !ok) return fail(std::move(ok).error());
+  if (is_root(name)) return "/";
+  return expand_slice(slice_of(name));
+}
+
+Result<std::string> systemd_unit(const CgroupName& name) {
+  auto path = format_systemd(name);
+  if (!path) return path;
+  return path->substr(path->rfind('/') + 1);
+}
+
+Result<std::string> systemd_parent(const CgroupName& name) {
+  auto path = format_systemd(name);
+  if (!path) return path;
+  if (is_root(name) || name.size() == 1) return std::string{kRootSlice};
+  return std::string{base_of(std::string_view{*path}.substr(0, path->rfind('/')))};
+}
+
+CgroupName parse_cgroupfs(std::string_view path) {
+  if (path.starts_with('/')) path.remove_prefix(1);
+  if (path.empty()) return {};
+  return split(path, '/');
+}
+
+CgroupName parse_systemd(std::string_view path) {
+  CgroupName name = split(without_suffix(base_of(path), kSliceSuffix), '-');
+  for (std::string& component : name)
+    std::ranges::replace(component, '_', '-');
+  return name;
+}
+
+Result<std::string> expand_slice(std::string_view slice) {
+  const auto invalid = [slice] {
+    return fail(ErrorCode::kInvalidArgument, cat("invalid slice name: ", printable(slice)));
+  };
+  if (slice.size() <= kSliceSuffix.size() || !slice.ends_with(kSliceSuffix)) return invalid();
+  if (slice.find('/') != std::string_view::npos) return invalid();
+  if (slice == kRootSlice) return "/";
+  std::string path;
+  std::string prefix;
+  for (const std::string& component : split(without_suffix(slice, kSliceSuffix), '-')) {
+    if (component.empty()) return invalid();
+    prefix += component;
+    path.append("/").append(prefix).append(kSliceSuffix);
+    prefix += '-';
+  }
+  return path;
+}
+
+CgroupName kubepods_name(std::string_view cgroup_root) {
+  CgroupName name = parse_cgroupfs(cgroup_root);
+  // "/a/" is "/a": an empty component would be an error in a slice name.
+  std::erase_if(name, [](const std::string& component) { return component.empty(); });
+  name.emplace_back(kKubepods);
+  return name;
+}
+
+CgroupName tier_name(const CgroupName& kubepods, QosClass qos_class) {
+  CgroupName name = kubepods;
+  switch (qos_class) {
+    case QosClass::kGuaranteed: break;
+    case QosClass::kBurstable: name.emplace_back(kBurstable); break;
+    case QosClass::kBestEffort: name.emplace_back(kBestEffort); break;
+  }
+  return name;
+}
+
+CgroupName pod_name(const CgroupName& kubepods, QosClass qos_class, std::string_view uid) {
+  CgroupName name = tier_name(kubepods, qos_class);
+  name.push_back(cat(kPodPrefix, uid));
+  return name;
+}
+
+std::optional<PodCgroup> find_pod_cgroup(std::string_view path) {
+  const auto components = components_of(path);
+  // A path with ".." need not lie below the pod that it names.
+  if (std::ranges::any_of(components, [](const Component& c) { return is_dots(c.text); }))
+    return std::nullopt;
+  // The outermost pod is the host's: a kubelet inside a pod has pods of its own further down.
+  for (std::size_t at = 0; at < components.size(); ++at) {
+    if (auto found = pod_below(path, components, at)) return found;
+  }
+  return std::nullopt;
+}
+
+Status check_pod_uid(std::string_view uid) {
+  if (uid.empty()) return fail(ErrorCode::kInvalidArgument, "pod UID is empty");
+  if (uid.size() > kMaxUidLength) {
+    return fail(
+        ErrorCode::kInvalidArgument,
+        cat("pod UID has ", uid.size(), " characters, at most ", kMaxUidLength, " are allowed"));
+  }
+  if (const auto* bad = std::ranges::find_if_not(uid, is_uid_char); bad != uid.end()) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat("pod UID \"", printable(uid), "\" has the forbidden character \"",
+                    printable(std::string_view{bad, 1}), "\""));
+  }
+  if (uid.find_first_not_of('.') == std::string_view::npos) {
+    return fail(ErrorCode::kInvalidArgument, cat("pod UID \"", uid, "\" consists of dots"));
+  }
+  return {};
+}
+
+Status check_cgroup_component(std::string_view name) {
+  if (name.empty()) return fail(ErrorCode::kInvalidArgument, "cgroup name is empty");
+  if (name.size() > kMaxComponentLength) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat("cgroup name has ", name.size(), " bytes, at most ", kMaxComponentLength,
+                    " are allowed"));
+  }
+  const bool plain =
+      std::ranges::all_of(name, [](char c) { return c >= ' ' && c <= '~' && c != '/'; });
+  if (!plain || is_dots(name)) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat("\"", printable(name), "\" is not a plain directory name"));
+  }
+  return {};
+}
+
+std::optional<SystemdCgroupsPath> parse_systemd_cgroups_path(std::string_view text) {
+  if (text.find('/') != std::string_view::npos || std::ranges::count(text, ':') != 2)
+    return std::nullopt;
+  std::vector<std::string> parts = split(text, ':');
+  return SystemdCgroupsPath{
+      .slice = std::move(parts[0]), .prefix = std::move(parts[1]), .name = std::move(parts[2])};
+}
+
+}  // namespace podqos::core
