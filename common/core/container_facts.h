@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/core/pod_config.h"
+
+namespace podqos::core {
+
+using Annotations = std::map<std::string, std::string, std::less<>>;
+
+/// `linux.resources` as the engine wrote it. Absent, null and 0 are nullopt ("unset"); -1 stays -1
+/// ("unlimited").
+struct EngineResources {
+  std::optional<std::int64_t> cpu_shares;
+  std::optional<std::int64_t> cpu_quota;
+  std::optional<std::int64_t> cpu_period;
+  std::optional<std::int64_t> memory_limit;
+  std::optional<std::int64_t> memory_reservation;
+  std::optional<std::int64_t> pids_limit;
+  HugePageLimits hugepages;  ///< by label as in config.json ("2MB")
+  std::map<std::string, std::string, std::less<>> unified;
+  friend bool operator==(const EngineResources&, const EngineResources&) = default;
+};
+
+/// What an engine says about one container: the facts of its config.json (or of the hook's state,
+/// where that is all there is) that a decision may rest on.
+struct ContainerFacts {
+  std::string id;
+  std::string bundle;                       ///< canonical directory; "" when unknown
+  Annotations annotations;                  ///< those whose key podqos knows (is_known_annotation)
+  std::optional<std::string> cgroups_path;  ///< linux.cgroupsPath
+  EngineResources resources;
+  std::optional<std::int64_t> oom_score_adj;  ///< process.oomScoreAdj
+  friend bool operator==(const ContainerFacts&, const ContainerFacts&) = default;
+};
+
+/// What podqos changes in a config.json before the runtime reads it. Absent: left to the byte as it
+/// is.
+struct ConfigEdit {
+  std::optional<std::string> cgroups_path;
+  std::optional<CpuShares> cpu_shares;
+  std::optional<Micros> cpu_quota;
+  std::optional<Micros> cpu_period;
+  std::optional<Bytes> memory_limit;
+  std::optional<std::int64_t> pids_limit;
+  HugePageLimits hugepages;  ///< page sizes to append to hugepageLimits
+  std::optional<int> oom_score_adj;
+  friend bool operator==(const ConfigEdit&, const ConfigEdit&) = default;
+};
+
+}  // namespace podqos::core

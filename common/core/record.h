@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/units.h"
+#include "common/core/pod.h"
+#include "common/core/tier.h"
+
+namespace podqos::core {
+
+enum class ContainerState : std::uint8_t {
+  kPending,  ///< placed, not yet confirmed by createRuntime; pid is the creating process
+  kLive,     ///< confirmed; pid is the container's init
+};
+
+struct ContainerRecord {
+  std::string id;
+  std::string bundle;  ///< canonical; "" when unknown
+  std::string name;    ///< name within the pod
+  ContainerState state = ContainerState::kPending;
+  Pid pid;
+  StartTime start_time;
+  std::string cgroup;  ///< where the container really is, absolute below the hierarchy
+  bool sandbox = false;
+  bool moved = false;  ///< podqos moved it itself, and so must remove its cgroup
+  friend bool operator==(const ContainerRecord&, const ContainerRecord&) = default;
+};
+
+/// Where a pod's class comes from.
+enum class ClassSource : std::uint8_t {
+  kEngine,
+  kPodAnnotation,
+  kQosAnnotation,
+  kShortForms,
+  kCriSums,
+  kInference
+};
+
+/// All that podqos knows about one pod.
+struct PodRecord {
+  Pod pod;  ///< identity and resources: the whole spec, or the containers known so far
+  bool complete = false;  ///< the whole container set is known
+  QosClass qos_class = QosClass::kBestEffort;
+  ClassSource class_source = ClassSource::kInference;
+  bool adopted = false;  ///< placed by a kubelet: podqos does not write what the kubelet writes
+  std::string
+      sandbox_id;      ///< the engine's sandbox that owns the pod; "" when the engine names none
+  std::string cgroup;  ///< the pod's cgroup
+  TierSum claimed;     ///< requests as claimed (pods is 1)
+  TierSum granted;     ///< what of it counts towards the tiers
+  std::optional<MilliCpu> grown_cpu_limit;  ///< partial pods: the highest limit so far
+  std::optional<Bytes> grown_memory_limit;
+  std::vector<ContainerRecord> containers;
+  std::optional<UnixSeconds>
+      released_at;  ///< no container lives; the cgroup stays while memory is charged to it
+  friend bool operator==(const PodRecord&, const PodRecord&) = default;
+};
+
+/// Where to find a container's pod: one entry per container of one id.
+struct IndexEntry {
+  std::string id;
+  std::string bundle;
+  std::string uid;
+  friend bool operator==(const IndexEntry&, const IndexEntry&) = default;
+};
+
+struct PendingEntry {
+  std::string uid;
+  std::string id;
+  std::string bundle;
+  Pid pid;
+  StartTime start_time;
+  friend bool operator==(const PendingEntry&, const PendingEntry&) = default;
+};
+
+struct LingeringEntry {
+  std::string uid;
+  UnixSeconds until;
+  friend bool operator==(const LingeringEntry&, const LingeringEntry&) = default;
+};
+
+/// tiers.json: the sums, and what the next event has to look after.
+struct TiersRecord {
+  TierSums sums;             ///< granted sums of the pods that podqos owns
+  std::int64_t adopted = 0;  ///< number of adopted pods
+  std::vector<PendingEntry> pending;
+  std::vector<LingeringEntry> lingering;
+  std::string kubepods;  ///< root cgroup in use, e.g. "/kubepods"; "" before the first pod
+  friend bool operator==(const TiersRecord&, const TiersRecord&) = default;
+};
+
+}  // namespace podqos::core

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/units.h"
+#include "common/core/cpu.h"
+
+namespace podqos::core {
+
+/// Which containers podqos manages.
+enum class Scope : std::uint8_t {
+  kPods,       ///< whatever belongs to a pod: podqos.io annotations, a CRI or Podman sandbox, a pod
+               ///< cgroup
+  kAnnotated,  ///< only what carries a podqos.io identity or resource annotation
+  kAll,        ///< a lone container is a pod of its own
+};
+/// Whose resource annotations are believed.
+enum class TrustAnnotations : std::uint8_t { kEngineChecked, kAll, kNone };
+enum class DriverSetting : std::uint8_t {
+  kAuto,  ///< the runtime's own driver; containers of a systemd-driver runtime are left alone with
+          ///< a warning
+  kCgroupfs,  ///< a container in systemd form is an error
+};
+/// What createRuntime does with a container that runs outside its pod's cgroup.
+enum class OnMisplaced : std::uint8_t { kRewrite, kMove, kFail, kIgnore };
+enum class OnError : std::uint8_t { kAdmit, kReject };
+enum class WeightFormulaSetting : std::uint8_t { kAuto, kLinear, kLog };
+enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
+
+struct Reserved {
+  MilliCpu cpu;
+  Bytes memory;
+  friend bool operator==(const Reserved&, const Reserved&) = default;
+};
+
+/// The configuration, with its defaults: /etc/podqos/podqos.json and conf.d on top.
+struct Settings {
+  bool enabled = true;
+  Scope scope = Scope::kPods;
+  TrustAnnotations trust_annotations = TrustAnnotations::kEngineChecked;
+  bool allow_qos_override = false;
+  std::string cgroup_root = "/";  ///< absolute; kubepods lies below it
+  DriverSetting cgroup_driver = DriverSetting::kAuto;
+  OnMisplaced on_misplaced = OnMisplaced::kRewrite;
+  OnError on_error = OnError::kAdmit;
+  std::optional<Bytes> node_memory;  ///< pinned capacity; else the machine's
+  std::optional<MilliCpu> node_cpu;  ///< pinned capacity; else the machine's
+  Reserved system_reserved;
+  Reserved kube_reserved;
+  std::optional<std::int64_t> reserve_memory_percent;  ///< qosReserved.memory, 0..100
+  bool cpu_cfs_quota = true;
+  Micros cpu_cfs_quota_period = kDefaultPeriod;  ///< [1 ms, 1 s]
+  WeightFormulaSetting weight_formula = WeightFormulaSetting::kAuto;
+  std::optional<std::int64_t> pod_pids_limit;
+  std::int64_t release_delay_seconds = 30;
+  Bytes tier_memory_floor{64LL << 20U};
+  std::vector<std::string> runtimes = {"/usr/bin/runc", "/usr/sbin/runc", "/usr/bin/crun",
+                                       "/usr/libexec/crio/crun"};
+  std::string state_dir = "/run/podqos";
+  std::int64_t lock_deadline_ms = 5000;
+  std::string log_sink = "syslog";  ///< "syslog", "none" or the absolute path of a file
+  LogLevel log_level = LogLevel::kInfo;
+
+  friend bool operator==(const Settings&, const Settings&) = default;
+};
+
+}  // namespace podqos::core
