@@ -16,14 +16,16 @@ namespace podqos::core {
 using HugePageLimits = std::map<std::string, Bytes, std::less<>>;
 
 /// Label of a page size: divided by 1024 while divisible, units B KB MB GB TB PB.
-/// @note pkg/kubelet/cm and opencontainers/cgroups: units.CustomSize with binary steps.
+/// @note pkg/apis/core/v1/helper HugePageUnitSizeFromByteSize.
 [[nodiscard]] std::string hugepage_label(Bytes page_size);
 
 /// Limits per page size from aggregated *requests*; two spellings of one size are summed.
-/// @return kInvalidArgument for a name like "hugepages-x".
+/// @return kInvalidArgument for a name like "hugepages-x" or "hugepages-0".
+/// @note pkg/kubelet/cm/helpers_linux.go HugePageLimits, which skips such names.
 [[nodiscard]] Result<HugePageLimits> hugepage_limits(const ResourceList& requests);
 
 /// `limits` with 0 for each of the host's page sizes that is not mentioned.
-[[nodiscard]] HugePageLimits with_host_sizes(HugePageLimits limits, const std::vector<std::string>& host_labels);
+[[nodiscard]] HugePageLimits with_host_sizes(HugePageLimits limits,
+                                             const std::vector<std::string>& host_labels);
 
 }  // namespace podqos::core

@@ -9,26 +9,34 @@
 
 namespace podqos::core {
 
-/// Turns values into the writes of the cgroupfs driver for one cgroup, controller by controller, v1 or v2 by where the
-/// controller lives (a hybrid host mixes them). Order matters: v1 period before quota (retry at the end), memory last.
-/// Huge page sizes of the host that the values do not name get 0 (kubelet: maybeSetHugetlb); rsvd files are optional.
+/// Turns values into the writes of the cgroupfs driver for one cgroup, controller by controller, v1
+/// or v2 by where the controller lives (a hybrid host mixes them). Order matters: v1 period before
+/// quota (retry at the end), memory last. Huge page sizes of the host that the values do not name
+/// get 0 (kubelet: maybeSetHugetlb); the files of sizes that the host lacks and the rsvd files are
+/// optional. No EnsureCgroup step: making the cgroup is the caller's. A quota of 0 or -1 is written
+/// as "none" (v1 -1, v2 max), so that a cgroup that had one loses it.
 /// @param reason  why, put behind each step for people ("pod 42: sum of limits").
 /// @note v2 files: opencontainers/cgroups fs2/{cpu,memory,pids,hugetlb}.go; v1: fs/.
-[[nodiscard]] Plan lower_values(const std::string& path, const CgroupValues& values, const CgroupLayout& layout,
-                                WeightFormula formula, const std::string& reason);
+[[nodiscard]] Plan lower_values(const std::string& path, const CgroupValues& values,
+                                const CgroupLayout& layout, WeightFormula formula,
+                                const std::string& reason);
 
 /// File → value on a cgroup v2 host, as the cgroupfs driver writes them.
-[[nodiscard]] std::map<std::string, std::string, std::less<>> v2_files(const CgroupValues& values,
-                                                                       const std::vector<std::string>& hugepage_labels,
-                                                                       WeightFormula formula);
+[[nodiscard]] std::map<std::string, std::string, std::less<>> v2_files(
+    const CgroupValues& values, const std::vector<std::string>& hugepage_labels,
+    WeightFormula formula);
 
-/// What systemd's driver would do on cgroup v2: unit properties, and the files after systemd's rounding.
+/// What systemd's driver would do on cgroup v2: unit properties, and the files after systemd's
+/// rounding.
 struct SystemdWrites {
   std::map<std::string, std::string, std::less<>> properties;
   std::map<std::string, std::string, std::less<>> files;
 };
+/// "Unlimited" is systemd's infinity, 2^64-1. Of `unified`, cpu.weight, pids.max and the memory
+/// limits become properties; everything stays a file as well.
 /// @note opencontainers/cgroups systemd/{common,v2}.go: CPUQuotaPerSecUSec rounded up to 10 ms.
-[[nodiscard]] SystemdWrites systemd_writes(const CgroupValues& values, const std::vector<std::string>& hugepage_labels,
+[[nodiscard]] SystemdWrites systemd_writes(const CgroupValues& values,
+                                           const std::vector<std::string>& hugepage_labels,
                                            WeightFormula formula);
 
 }  // namespace podqos::core

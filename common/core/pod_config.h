@@ -13,7 +13,8 @@ namespace podqos::core {
 /// What a cgroup that bounds a pod (or a tier) should hold. Absent means "podqos does not set it".
 struct CgroupValues {
   std::optional<CpuShares> cpu_shares;
-  std::optional<Micros> cpu_quota;  ///< -1: explicitly unlimited; 0: Kubernetes' "no quota" of a forced Guaranteed
+  std::optional<Micros>
+      cpu_quota;  ///< -1: explicitly unlimited; 0: Kubernetes' "no quota" of a forced Guaranteed
   std::optional<Micros> cpu_period;
   std::optional<Bytes> memory_limit;  ///< 0 means not written, -1 explicitly unlimited
   HugePageLimits hugepages;           ///< only the sizes the pod names
@@ -29,11 +30,13 @@ struct PodConfigParams {
   Micros cpu_period = kDefaultPeriod;
   bool enforce_memory_qos = false;
   MemoryReservationPolicy reservation_policy = MemoryReservationPolicy::kNone;
-  std::optional<std::int64_t> pod_pids_limit;  ///< > 0
+  std::optional<std::int64_t> pod_pids_limit;  ///< absent or negative: not set; 0 is lowered to 1
 };
 
 /// Pod-level cgroup values of a defaulted pod of the given class.
-/// @note pkg/kubelet/cm/helpers_linux.go ResourceConfigForPod; pids: pod_container_manager_linux.go.
-[[nodiscard]] Result<CgroupValues> pod_cgroup_values(const Pod& pod, QosClass qos_class, const PodConfigParams& params);
+/// @note pkg/kubelet/cm/helpers_linux.go ResourceConfigForPod; pids:
+/// pod_container_manager_linux.go.
+[[nodiscard]] Result<CgroupValues> pod_cgroup_values(const Pod& pod, QosClass qos_class,
+                                                     const PodConfigParams& params);
 
 }  // namespace podqos::core
