@@ -1,0 +1,97 @@
+#include "common/app/configuration.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/text.h"
+#include "common/codec/settings_json.h"
+#include "common/sys/directory.h"
+#include "common/sys/fd.h"
+
+namespace podqos::app {
+namespace {
+
+constexpr mode_t kWritableByOthers = S_IWGRP | S_IWOTH;
+
+Status check_owner(const struct stat& found, const std::string& path) {
+  if (found.st_uid != 0 && found.st_uid != ::geteuid())
+    return fail(ErrorCode::kPermission,
+                cat(path, ": owned by uid ", found.st_uid,
+                    ", but the configuration must belong to root: chown root ", path));
+  if ((found.st_mode & kWritableByOthers) != 0)
+    return fail(ErrorCode::kPermission,
+                cat(path, ": writable by others than its owner: chmod go-w ", path));
+  return {};
+}
+
+/// Opens `name` (absolute, or below `directory`) and reads it, if it may be believed.
+Result<std::string> read_trusted(int directory, const char* name, const std::string& path) {
+  // O_NONBLOCK: a FIFO put there must not make a container start wait.
+  const sys::UniqueFd fd{::openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
+  if (!fd.valid()) return fail_errno(errno, cat("open ", path));
+  struct stat found = {};
+  if (::fstat(fd.get(), &found) != 0) return fail_errno(errno, cat("stat ", path));
+  if (!S_ISREG(found.st_mode))
+    return fail(ErrorCode::kConflict, cat(path, ": is not a regular file"));
+  if (auto owner = check_owner(found, path); !owner) return fail(std::move(owner).error());
+  return sys::read_all(fd.get(), codec::kMaxSettingsSize, path);
+}
+
+Result<core::Settings> merge(core::Settings base, std::string_view text, const std::string& path) {
+  auto merged = codec::merge_settings(std::move(base), text);
+  if (!merged) return fail(std::move(merged).error().with_context(path));
+  return merged;
+}
+
+Result<core::Settings> merge_directory(core::Settings settings, const std::string& path) {
+  auto directory = sys::Directory::open(path);
+  if (!directory) {
+    if (directory.error().code == ErrorCode::kNotFound) return settings;
+    return fail(std::move(directory).error());
+  }
+  struct stat found = {};
+  if (::fstat(directory->fd(), &found) != 0) return fail_errno(errno, cat("stat ", path));
+  if (auto owner = check_owner(found, path); !owner) return fail(std::move(owner).error());
+  auto names = directory->entries();
+  if (!names) return fail(std::move(names).error());
+  std::erase_if(*names, [](const std::string& name) {
+    return name.starts_with('.') || !name.ends_with(".json");
+  });
+  std::ranges::sort(*names);
+  for (const std::string& name : *names) {
+    const std::string shown = cat(path, "/", name);
+    auto text = read_trusted(directory->fd(), name.c_str(), shown);
+    if (!text) return fail(std::move(text).error());
+    auto merged = merge(std::move(settings), *text, shown);
+    if (!merged) return merged;
+    settings = std::move(*merged);
+  }
+  return settings;
+}
+
+}  // namespace
+
+Result<core::Settings> load_settings(const std::optional<std::string>& file,
+                                     const ConfigurationPaths& paths) {
+  const std::string& main_file = file ? *file : paths.file;
+  core::Settings settings;
+  auto text = read_trusted(AT_FDCWD, main_file.c_str(), main_file);
+  if (text) {
+    auto merged = merge(std::move(settings), *text, main_file);
+    if (!merged) return merged;
+    settings = std::move(*merged);
+  } else if (file || text.error().code != ErrorCode::kNotFound) {
+    return fail(std::move(text).error());
+  }
+  if (file) return settings;
+  return merge_directory(std::move(settings), paths.directory);
+}
+
+}  // namespace podqos::app

@@ -1,0 +1,146 @@
+#include "common/app/configuration.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace podqos::app {
+namespace {
+
+using ::testing::HasSubstr;
+
+class LoadSettings : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "podqos-test-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+    paths_ = {.file = root_ + "/podqos.json", .directory = root_ + "/conf.d"};
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  void write(const std::string& name, const std::string& text) const {
+    const std::string path = root_ + "/" + name;
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::FILE* file = std::fopen(path.c_str(), "we");
+    ASSERT_NE(file, nullptr);
+    ASSERT_EQ(std::fwrite(text.data(), 1, text.size(), file), text.size());
+    ASSERT_EQ(std::fclose(file), 0);
+    ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
+  }
+  [[nodiscard]] Result<core::Settings> load() const { return load_settings(std::nullopt, paths_); }
+
+  std::string root_;
+  ConfigurationPaths paths_;
+};
+
+TEST_F(LoadSettings, GivesTheDefaultsWhereNothingIsThere) {
+  const auto settings = load();
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_EQ(*settings, core::Settings{});
+}
+
+TEST_F(LoadSettings, ReadsTheMainFileWithComments) {
+  write("podqos.json", "{ // lower than usual\n \"lockDeadline\": \"2s\" }");
+  const auto settings = load();
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_EQ(settings->lock_deadline_ms, 2000);
+}
+
+TEST_F(LoadSettings, LaysTheDirectoryOverTheMainFileInNameOrder) {
+  write("podqos.json", R"({"cgroupRoot": "/main", "podPidsLimit": 7})");
+  write("conf.d/20-b.json", R"({"cgroupRoot": "/second"})");
+  write("conf.d/10-a.json", R"({"cgroupRoot": "/first", "enabled": false})");
+  const auto settings = load();
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_EQ(settings->cgroup_root, "/second");
+  EXPECT_FALSE(settings->enabled);
+  EXPECT_EQ(settings->pod_pids_limit, 7);
+}
+
+TEST_F(LoadSettings, LeavesHiddenAndOtherFilesAlone) {
+  write("conf.d/.10-a.json.swp", "garbage");
+  write("conf.d/.hidden.json", "garbage");
+  write("conf.d/README", "garbage");
+  const auto settings = load();
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_EQ(*settings, core::Settings{});
+}
+
+TEST_F(LoadSettings, ANamedFileStandsAlone) {
+  write("podqos.json", R"({"cgroupRoot": "/main"})");
+  write("conf.d/10-a.json", R"({"enabled": false})");
+  write("own.json", R"({"podPidsLimit": 3})");
+  const auto settings = load_settings(root_ + "/own.json", paths_);
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_EQ(settings->cgroup_root, "/");
+  EXPECT_TRUE(settings->enabled);
+  EXPECT_EQ(settings->pod_pids_limit, 3);
+}
+
+TEST_F(LoadSettings, ANamedFileMustExist) {
+  const auto settings = load_settings(root_ + "/absent.json", paths_);
+  ASSERT_FALSE(settings);
+  EXPECT_EQ(settings.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(settings.error().message, HasSubstr("absent.json"));
+}
+
+TEST_F(LoadSettings, NamesTheFileAndTheField) {
+  write("conf.d/10-a.json", R"({"podPidsLimits": 3})");
+  const auto settings = load();
+  ASSERT_FALSE(settings);
+  EXPECT_THAT(settings.error().message, HasSubstr("conf.d/10-a.json"));
+  EXPECT_THAT(settings.error().message, HasSubstr("podPidsLimits"));
+  EXPECT_THAT(settings.error().message, HasSubstr("podPidsLimit"));
+}
+
+TEST_F(LoadSettings, RefusesAFileThatOthersCanWrite) {
+  write("podqos.json", "{}");
+  for (const mode_t mode : {mode_t{0664}, mode_t{0646}}) {
+    ASSERT_EQ(::chmod(paths_.file.c_str(), mode), 0);
+    const auto settings = load();
+    ASSERT_FALSE(settings);
+    EXPECT_EQ(settings.error().code, ErrorCode::kPermission);
+    EXPECT_THAT(settings.error().message, HasSubstr("chmod go-w"));
+  }
+}
+
+TEST_F(LoadSettings, RefusesADirectoryThatOthersCanWrite) {
+  write("conf.d/10-a.json", "{}");
+  ASSERT_EQ(::chmod(paths_.directory.c_str(), 0777), 0);
+  const auto settings = load();
+  ASSERT_FALSE(settings);
+  EXPECT_EQ(settings.error().code, ErrorCode::kPermission);
+}
+
+TEST_F(LoadSettings, RefusesAStrangersFile) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to give a file away";
+  write("podqos.json", "{}");
+  ASSERT_EQ(::chown(paths_.file.c_str(), 12345, 0), 0);
+  const auto settings = load();
+  ASSERT_FALSE(settings);
+  EXPECT_EQ(settings.error().code, ErrorCode::kPermission);
+  EXPECT_THAT(settings.error().message, HasSubstr("12345"));
+}
+
+TEST_F(LoadSettings, RefusesWhatIsNoRegularFile) {
+  ASSERT_EQ(::mkfifo(paths_.file.c_str(), 0600), 0);
+  const auto fifo = load();
+  ASSERT_FALSE(fifo);
+  EXPECT_EQ(fifo.error().code, ErrorCode::kConflict);
+  ASSERT_EQ(::unlink(paths_.file.c_str()), 0);
+  ASSERT_EQ(::mkdir(paths_.file.c_str(), 0700), 0);
+  const auto directory = load();
+  ASSERT_FALSE(directory);
+  EXPECT_EQ(directory.error().code, ErrorCode::kConflict);
+}
+
+}  // namespace
+}  // namespace podqos::app
