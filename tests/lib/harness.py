@@ -1,0 +1,290 @@
+"""The ground of the integration tests: podqos configured for one test, pods, and a TestCase that cleans up.
+
+A test file ends with `harness.main()` and holds classes like
+
+    @harness.for_each_runtime
+    class Placement(harness.TestCase):
+        '''What promise of podqos this class proves.'''
+        def test_pod_values(self):
+            pod = harness.pod("uid-1", harness.container("app", limits={"cpu": "100m"}))
+            name, pid = self.launch(pod, "app")          # annotated bundle, through the wrapper, started
+            self.assert_placed(pid, self.pod_path("burstable", "uid-1"))
+
+Per test there are: self.tmp (directory), self.root (cgroup root of its own, "/podqos-test-<pid>-<n>"), self.machine
+(machine.Machine), self.podqos (Podqos), self.kind, self.wrapper (oci.Runtime through podqos-runtime) and self.plain (the
+same runtime and state directory without podqos). tearDown deletes the containers and then fails the test if a cgroup is
+left beneath the root in any hierarchy or a record in the state directory.
+
+Programs are taken from PODQOS_BIN (build/release/bin). Classes are made once per runtime; on a hybrid machine whose v2
+side has controllers main() runs the crun classes in a second process with that mount covered (crun 1.8 refuses it).
+A file exits 77 if everything in it was skipped.
+"""
+
+import collections
+import itertools
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import machine as machines
+import oci
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("PODQOS_BIN", REPOSITORY / "build/release/bin"))
+HOOK, RUNTIME, CTL = BIN / "podqos-hook", BIN / "podqos-runtime", BIN / "podqosctl"
+KINDS = ("runc", "crun")
+SKIPPED, EMPTY = 77, 78  # exit statuses: all tests skipped; no test in this process
+GI, MI = 1 << 30, 1 << 20
+CALL_TIMEOUT = 60
+
+_counter = itertools.count(1)
+cover_unified = machines.cover_unified
+
+
+def container(name, requests=None, limits=None, **fields):
+    """A container of a manifest; requests and limits like {"cpu": "100m", "memory": "1Gi"}."""
+    resources = {k: v for k, v in (("requests", requests), ("limits", limits)) if v is not None}
+    return {"name": name, "image": "busybox", "resources": resources, **fields}
+
+
+def pod(uid, *containers, **spec):
+    """A pod manifest with that UID; `spec` adds fields such as initContainers or overhead."""
+    meta = {"name": f"pod-{uid[:40]}", "namespace": "default", "uid": uid}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": list(containers), **spec}}
+
+
+class Podqos:
+    """podqos with a configuration, a state directory and a log below one temporary directory."""
+
+    def __init__(self, directory, root, **settings):
+        self.directory = pathlib.Path(directory)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.root = root
+        self.state = self.directory / "state"
+        self.log = self.directory / "podqos.log"
+        self.settings = {
+            "stateDir": str(self.state),
+            "cgroupRoot": root,
+            "nodeMemory": "32Gi",
+            "nodeCpu": "16",
+            "qosReserved": {"memory": "100%"},
+            "weightFormula": "linear",
+            "releaseDelay": "0s",
+            "log": {"sink": str(self.log), "level": "debug"},
+            **settings,
+        }
+
+    def config(self, kind="runc"):
+        """Writes the configuration for one real runtime; returns its path. Call again after changing `settings`."""
+        path = self.directory / f"podqos-{kind}.json"
+        given = {"runtimes": [oci.runtime_path(kind)], **self.settings}
+        path.write_text(json.dumps({k: v for k, v in given.items() if v is not None}), encoding="utf-8")
+        return path
+
+    def prefix(self, kind):
+        """argv of the wrapper in place of the runtime."""
+        return [str(RUNTIME), "--config", str(self.config(kind))]
+
+    def ctl(self, *args, check=True, kind="runc", stdin=None):
+        """podqosctl; returns CompletedProcess with text output."""
+        command = [str(CTL), "--config", str(self.config(kind)), *map(str, args)]
+        return _call(command, check, stdin)
+
+    def ctl_json(self, *args, **options):
+        """podqosctl ... -o json, parsed."""
+        return json.loads(self.ctl(*args, "-o", "json", **options).stdout)
+
+    def hook(self, stage, stdin, check=True, kind="runc", cwd=None):
+        """podqos-hook with `stdin` (text, bytes or an object that becomes JSON)."""
+        if not isinstance(stdin, (str, bytes)):
+            stdin = json.dumps(stdin)
+        return _call([str(HOOK), "--config", str(self.config(kind)), stage], check, stdin, cwd)
+
+    def hook_command(self, kind="runc"):
+        """The args of an OCI hook entry, without the stage."""
+        return ["podqos-hook", "--config", str(self.config(kind))]
+
+    def annotations(self, manifest, name):
+        """What `podqosctl annotate` gives for one container of a pod."""
+        file = self.directory / "manifest.json"
+        file.write_text(json.dumps(manifest), encoding="utf-8")
+        done = self.ctl("annotate", "-f", file, "--container", name, "-o", "annotations")
+        return json.loads(done.stdout)
+
+    def records(self):
+        """Names of the pods and index entries in the state directory: empty when nothing is registered."""
+        names = []
+        for folder in ("pods", "containers"):
+            directory = self.state / folder
+            names += sorted(f"{folder}/{f.name}" for f in directory.iterdir()) if directory.is_dir() else []
+        return names
+
+    def state_bytes(self):
+        """{path: content} of the whole state directory, the lock excepted: two of them compare with ==."""
+        files = sorted(p for p in self.state.rglob("*") if p.is_file() and p.name != "lock")
+        return {str(p.relative_to(self.state)): p.read_bytes() for p in files}
+
+    def log_text(self):
+        return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+
+
+def _call(command, check, stdin=None, cwd=None):
+    given = stdin.encode() if isinstance(stdin, str) else stdin
+    source = {"stdin": subprocess.DEVNULL} if given is None else {"input": given}
+    done = subprocess.run(command, capture_output=True, check=False, cwd=cwd, timeout=CALL_TIMEOUT, **source)
+    result = subprocess.CompletedProcess(
+        command, done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+    if check and result.returncode != 0:
+        raise oci.Failed(f"{' '.join(command)}: exit {result.returncode}\n{result.stderr}{result.stdout}")
+    return result
+
+
+class TestCase(unittest.TestCase):
+    """A test with a cgroup root, a podqos and a runtime of its own; see the head of this file."""
+
+    kind = "runc"
+    settings = {}  # laid over the configuration of Podqos
+    maxDiff = 4000
+
+    def setUp(self):
+        self.tmp = pathlib.Path(tempfile.mkdtemp(prefix="podqos-test-"))
+        self.root = f"/podqos-test-{os.getpid()}-{next(_counter)}"
+        self.machine = machines.Machine()
+        self.podqos = Podqos(self.tmp / "podqos", self.root, **self.settings)
+        self.wrapper = oci.Runtime(self.kind, self.tmp / "runtime", self.podqos.prefix(self.kind))
+        self.plain = oci.Runtime(self.kind, self.tmp / "runtime")
+        self._names = collections.Counter()
+
+    def tearDown(self):
+        self.plain.bundles.update(self.wrapper.bundles)
+        self.plain.delete_all()
+        left = self.machine.leftovers(self.root)
+        records = self.podqos.records()
+        self.machine.sweep(self.root)
+        log = self.podqos.log_text()[-3000:]
+        shutil.rmtree(self.tmp, ignore_errors=True)
+        if self._outcome_failed():
+            sys.stderr.write(f"--- log of podqos in {self.id()}\n{log}\n")
+            return
+        self.assertEqual(left, [], f"cgroups left beneath {self.root}\n{log}")
+        self.assertEqual(records, [], f"records left in the state directory\n{log}")
+
+    def _outcome_failed(self):
+        outcome = getattr(self, "_outcome", None)
+        if outcome is None:
+            return False
+        result = outcome.result
+        return any(test is self for test, _ in result.failures + result.errors)
+
+    def pod_path(self, tier, uid):
+        """Cgroup of a pod: tier is "guaranteed", "burstable" or "besteffort"."""
+        middle = "" if tier == "guaranteed" else f"/{tier}"
+        return f"{self.root}/kubepods{middle}/pod{uid}"
+
+    def tier_path(self, tier):
+        return f"{self.root}/kubepods/{tier}"
+
+    def bundle(self, manifest=None, name=None, args=("sleep", "1000"), label=None):
+        """A saved bundle; with a manifest, annotated for its container `name`. `label` names directory and container."""
+        label = label or name or "plain"
+        self._names[label] += 1
+        made = oci.Bundle(self.tmp / "bundles" / f"{label}-{self._names[label]}", self.kind, args)
+        if manifest is not None:
+            made.annotations.update(self.podqos.annotations(manifest, name))
+        return made.save()
+
+    def container_id(self, label):
+        """An id that is unique on this machine and names the test's root."""
+        self._names["id " + label] += 1
+        return f"{self.root[1:]}-{label}-{self._names['id ' + label]}"
+
+    def launch(self, manifest, name, runtime=None, args=("sleep", "1000")):
+        """Creates and starts one container of a pod through the wrapper; returns (id, pid of its init)."""
+        identifier = self.container_id(name)
+        pid = (runtime or self.wrapper).launch(identifier, self.bundle(manifest, name, args))
+        return identifier, pid
+
+    def assert_placed(self, pid, pod_path):
+        """The process lives in a child of `pod_path`, in every hierarchy that runtimes use; returns the path."""
+        path = machines.cgroup_of(pid)
+        self.assertEqual(os.path.dirname(path), pod_path)
+        for controllers, where in machines.cgroups_of(pid).items():
+            if controllers:
+                self.assertEqual(where, path, f"hierarchy {controllers}")
+        return path
+
+    def assert_values(self, path, **wanted):
+        """shares (compared as weight on v2), quota, period, memory, pids of a cgroup; None is unlimited."""
+        self.assertTrue(self.machine.exists(path), f"no cgroup {path}")
+        if "shares" in wanted:
+            expected = self.machine.expected_share(wanted.pop("shares"))
+            self.assertEqual(self.machine.share(path), expected, f"cpu share of {path}")
+        for what, value in wanted.items():
+            self.assertEqual(self.machine.read(path, what), value, f"{what} of {path}")
+
+    def assert_oom(self, pid, score):
+        self.assertEqual(machines.oom_score_adj(pid), score, f"oom_score_adj of process {pid}")
+
+    def assert_nothing_left(self):
+        """No cgroup beneath the root and no record: what holds when the last pod has gone."""
+        self.assertEqual(self.machine.leftovers(self.root), [])
+        self.assertEqual(self.podqos.records(), [])
+
+
+def active_kinds():
+    """The runtimes that this process tests."""
+    named = os.environ.get("PODQOS_TEST_KINDS")
+    return tuple(named.split(",")) if named else KINDS
+
+
+def for_each_runtime(cls):
+    """Class decorator: one class per active runtime (Name_runc, Name_crun) in place of the given one."""
+    module = sys.modules[cls.__module__]
+    for kind in active_kinds():
+        made = type(f"{cls.__name__}_{kind}", (cls,), {"kind": kind, "__doc__": cls.__doc__, "__module__": cls.__module__})
+        if oci.runtime_path(kind) is None:
+            made = unittest.skip(f"{kind} is not installed")(made)
+        setattr(module, made.__name__, made)
+
+
+def runc_only(cls):
+    """Class decorator: a class that needs no second runtime runs with runc alone."""
+    return cls if "runc" in active_kinds() else None
+
+
+def main(kinds=KINDS):
+    """Runs the tests of the calling file; see the head of this file for processes and exit status."""
+    if os.geteuid() != 0:
+        print("skipped: only root can make cgroups and containers")
+        sys.exit(SKIPPED)
+    missing = [str(p) for p in (HOOK, RUNTIME, CTL) if not p.exists()]
+    if missing:
+        sys.exit(f"programs are missing: {', '.join(missing)} (PODQOS_BIN names their directory)")
+    split = "crun" in kinds and machines.Machine().unified_with_controllers is not None
+    if split and "PODQOS_TEST_KINDS" not in os.environ:
+        sys.exit(_run_each_alone(kinds))
+    if active_kinds() == ("crun",):
+        cover_unified()
+    done = unittest.main(module="__main__", verbosity=2, exit=False).result
+    if not done.wasSuccessful():
+        sys.exit(1)
+    if done.testsRun == 0:
+        sys.exit(EMPTY)
+    sys.exit(SKIPPED if len(done.skipped) == done.testsRun else 0)
+
+
+def _run_each_alone(kinds):
+    statuses = []
+    for kind in kinds:
+        print(f"--- {kind}", flush=True)
+        environment = {**os.environ, "PODQOS_TEST_KINDS": kind}
+        statuses.append(subprocess.run([sys.executable, *sys.argv], env=environment, check=False).returncode)
+    ran = [s for s in statuses if s != EMPTY]
+    if any(s not in (0, SKIPPED) for s in ran):
+        return 1
+    return SKIPPED if ran and all(s == SKIPPED for s in ran) else 0

@@ -1,0 +1,242 @@
+"""What the kernel says: the cgroup hierarchies of this machine, read without podqos.
+
+Nothing here shares code with the product: a test that read the kernel through podqos could not find podqos wrong.
+"""
+
+import ctypes
+import dataclasses
+import os
+import pathlib
+import signal
+import time
+
+UNLIMITED_V1 = 1 << 62  # cgroup v1 shows "no limit" as LONG_MAX cut to a page; nothing real is that large.
+
+
+@dataclasses.dataclass(frozen=True)
+class Hierarchy:
+    """One mounted hierarchy: version 1 or 2, its controllers ("name=systemd" included) and its mount point."""
+
+    version: int
+    controllers: tuple
+    mount: str
+
+
+def linear_weight(shares):
+    """cpu.weight as the kubelet converts shares for tiers and pods: [2, 262144] to [1, 10000]."""
+    return 10000 if shares >= 262144 else 1 + (shares - 2) * 9999 // 262142
+
+
+def _unescape(text):
+    return text.encode().decode("unicode_escape") if "\\" in text else text
+
+
+def _mounts():
+    """(mount point, fs type, super options) of every mount, a later mount on the same point hiding the earlier."""
+    visible = {}
+    for line in pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
+        left, right = line.split(" - ", 1)
+        fields, tail = left.split(), right.split()
+        visible[_unescape(fields[4])] = (tail[0], tail[2] if len(tail) > 2 else "")
+    return visible
+
+
+class Machine:
+    """The cgroup side of this machine. Paths are absolute below the mounts: "/podqos-test-1/kubepods"."""
+
+    def __init__(self):
+        self.hierarchies = []
+        for mount, (kind, options) in _mounts().items():
+            if kind == "cgroup":
+                wanted = [o for o in options.split(",") if o not in ("rw", "ro", "xattr", "clone_children")]
+                names = tuple(o for o in wanted if not o.startswith("release_agent"))
+                self.hierarchies.append(Hierarchy(1, names, mount))
+            elif kind == "cgroup2":
+                names = pathlib.Path(mount, "cgroup.controllers").read_text(encoding="utf-8").split()
+                self.hierarchies.append(Hierarchy(2, tuple(names), mount))
+
+    @property
+    def mode(self):
+        """"v1", "hybrid" or "v2"."""
+        versions = {h.version for h in self.hierarchies}
+        return {frozenset({1}): "v1", frozenset({2}): "v2"}.get(frozenset(versions), "hybrid")
+
+    @property
+    def unified_with_controllers(self):
+        """The mount point of a hybrid machine's v2 side that carries controllers (crun refuses that), else None."""
+        if self.mode != "hybrid":
+            return None
+        return next((h.mount for h in self.hierarchies if h.version == 2 and h.controllers), None)
+
+    def hierarchy(self, controller):
+        """The hierarchy that carries a controller, or None."""
+        return next((h for h in self.hierarchies if controller in h.controllers), None)
+
+    def version(self, controller):
+        found = self.hierarchy(controller)
+        return found.version if found else None
+
+    def directories(self, path):
+        """The directories of one cgroup path in every hierarchy where it exists."""
+        candidates = (pathlib.Path(h.mount + path) for h in self.hierarchies)
+        return [d for d in candidates if d.is_dir()]
+
+    def exists(self, path):
+        """Is there a cgroup of this path in any hierarchy?"""
+        return bool(self.directories(path))
+
+    def file(self, path, controller, name):
+        """Raw text of one file, stripped; None when the cgroup, the file or the controller is not there."""
+        found = self.hierarchy(controller)
+        try:
+            return pathlib.Path(found.mount + path, name).read_text(encoding="utf-8").strip() if found else None
+        except OSError:
+            return None
+
+    def read(self, path, what):
+        """One value in the same form on v1 and v2; None where there is no limit or no such cgroup.
+
+        "shares"  cpu.shares, None on v2       "weight"  cpu.weight, None on v1
+        "quota"   microseconds, None unlimited "period"  microseconds
+        "memory"  bytes, None unlimited        "usage"   bytes in use
+        "pids"    number, None unlimited       "hugetlb.2MB" bytes, None unlimited
+        """
+        if what in ("shares", "weight"):
+            return self._cpu_share(path, what)
+        if what in ("quota", "period"):
+            return self._bandwidth(path, what)
+        if what == "memory":
+            return self._limit(path, "memory", "memory.limit_in_bytes", "memory.max")
+        if what == "usage":
+            return self._limit(path, "memory", "memory.usage_in_bytes", "memory.current")
+        if what == "pids":
+            return self._limit(path, "pids", "pids.max", "pids.max")
+        if what.startswith("hugetlb."):
+            return self._limit(path, "hugetlb", f"{what}.limit_in_bytes", f"{what}.max")
+        raise ValueError(f"unknown value {what}")
+
+    def _cpu_share(self, path, what):
+        version = self.version("cpu")
+        if (what == "shares") != (version == 1):
+            return None
+        text = self.file(path, "cpu", "cpu.shares" if version == 1 else "cpu.weight")
+        return int(text) if text else None
+
+    def _bandwidth(self, path, what):
+        if self.version("cpu") == 1:
+            text = self.file(path, "cpu", f"cpu.cfs_{what}_us")
+            return None if text is None or text == "-1" else int(text)
+        text = self.file(path, "cpu", "cpu.max")
+        if text is None:
+            return None
+        word = text.split()[0 if what == "quota" else 1]
+        return None if word == "max" else int(word)
+
+    def _limit(self, path, controller, name_v1, name_v2):
+        text = self.file(path, controller, name_v1 if self.version(controller) == 1 else name_v2)
+        if text is None or text == "max" or int(text) >= UNLIMITED_V1:
+            return None
+        return int(text)
+
+    def expected_share(self, shares):
+        """What "shares" or "weight" must hold for cpu shares under the linear formula: ("shares", n) or ("weight", n)."""
+        if self.version("cpu") == 1:
+            return "shares", shares
+        return "weight", linear_weight(shares)
+
+    def share(self, path):
+        """("shares", n) on v1, ("weight", n) on v2."""
+        what = "shares" if self.version("cpu") == 1 else "weight"
+        return what, self.read(path, what)
+
+    def snapshot(self, path):
+        """Every value of read() for one cgroup, as a dictionary: two snapshots compare with ==."""
+        names = ("shares", "weight", "quota", "period", "memory", "pids")
+        return {name: self.read(path, name) for name in names} if self.exists(path) else None
+
+    def leftovers(self, root):
+        """Every directory beneath `root` (not root itself) in every hierarchy, deepest first."""
+        found = []
+        for top in self.directories(root):
+            for directory, _, _ in os.walk(top, topdown=False):
+                if pathlib.Path(directory) != top:
+                    found.append(directory)
+        return found
+
+    def processes(self, path):
+        """Pids in this cgroup and below, in any hierarchy."""
+        pids = set()
+        for top in self.directories(path):
+            for directory, _, _ in os.walk(top):
+                try:
+                    pids.update(map(int, pathlib.Path(directory, "cgroup.procs").read_text(encoding="utf-8").split()))
+                except OSError:
+                    pass
+        return pids
+
+    def sweep(self, root):
+        """Kills and removes what is beneath `root`, which must be a test's own, and `root` itself."""
+        if not root.startswith(("/podqos-test-", "/podqos-demo-")):
+            raise ValueError(f"{root} is not a test's own cgroup")
+        for pid in self.processes(root):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        deadline = time.monotonic() + 5
+        for directory in self.leftovers(root) + [str(d) for d in self.directories(root)]:
+            while True:
+                try:
+                    os.rmdir(directory)
+                    break
+                except FileNotFoundError:
+                    break
+                except OSError:
+                    if time.monotonic() > deadline:
+                        break
+                    time.sleep(0.02)
+
+
+def cgroups_of(pid):
+    """{controllers: path} of a process, as in /proc/PID/cgroup."""
+    lines = pathlib.Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8").splitlines()
+    return {line.split(":", 2)[1]: line.split(":", 2)[2] for line in lines}
+
+
+def cgroup_of(pid):
+    """Path of a process in the hierarchy that carries memory: named or the unified one."""
+    paths = cgroups_of(pid)
+    for names, path in paths.items():
+        if "memory" in names.split(","):
+            return path
+    return paths.get("", "")
+
+
+def oom_score_adj(pid):
+    return int(pathlib.Path(f"/proc/{pid}/oom_score_adj").read_text(encoding="utf-8"))
+
+
+def alive(pid):
+    """Is the process there and not a zombie?"""
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def cover_unified():
+    """Puts this process into a private mount namespace with a tmpfs over the v2 side of a hybrid machine.
+
+    crun 1.8 refuses a hybrid machine whose v2 side has controllers. Call it before the first cgroup is made: podqos, in
+    the same namespace, then sees the same hierarchies as crun. Does nothing where there is no such mount.
+    """
+    mount = Machine().unified_with_controllers
+    if mount is None:
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    clone_newns, ms_rec, ms_private = 0x20000, 0x4000, 0x40000
+    if libc.unshare(clone_newns) != 0 or libc.mount(b"none", b"/", None, ms_rec | ms_private, None) != 0:
+        raise OSError(ctypes.get_errno(), "no private mount namespace")
+    if libc.mount(b"tmpfs", mount.encode(), b"tmpfs", 0, b"mode=755") != 0:
+        raise OSError(ctypes.get_errno(), f"cannot cover {mount}")
