@@ -1,0 +1,298 @@
+#include "common/sys/directory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstddef>
+#include <expected>
+#include <utility>
+
+#include "common/base/text.h"
+
+namespace podqos::sys {
+
+namespace {
+
+constexpr std::uint64_t kBeneath =
+    RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS;
+constexpr mode_t kNewFileMode = 0600;
+constexpr std::size_t kMaxComponent = NAME_MAX;
+constexpr std::size_t kMaxPath = PATH_MAX - 1;
+constexpr std::size_t kMaxAttribute = 65'536;  // the kernel's XATTR_SIZE_MAX
+constexpr std::size_t kFirstAttribute = 4'096;
+constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+
+/// A descriptor or the errno.
+using Opened = std::expected<UniqueFd, int>;
+
+Opened opened(long fd) {
+  if (fd < 0) return std::unexpected(errno);
+  return UniqueFd{static_cast<int>(fd)};
+}
+
+std::string join(const std::string& directory, std::string_view path) {
+  return cat(directory, directory.ends_with('/') ? "" : "/", printable(path, kMaxPath));
+}
+
+bool is_component(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." && name.size() <= kMaxComponent &&
+         name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
+}
+
+bool is_relative_path(std::string_view path) {
+  if (path.size() > kMaxPath) return false;
+  while (true) {
+    const std::size_t slash = path.find('/');
+    if (!is_component(path.substr(0, slash))) return false;
+    if (slash == std::string_view::npos) return true;
+    path.remove_prefix(slash + 1);
+  }
+}
+
+std::unexpected<Error> refuse_path(const std::string& directory, std::string_view path) {
+  return fail(ErrorCode::kInvalidArgument,
+              cat(directory, ": \"", printable(path), "\" is no path beneath it"));
+}
+
+bool is_symlink(int directory, const char* name) {
+  struct stat status{};
+  return ::fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
+}
+
+Opened open_component(int directory, const char* name, int flags, dev_t device) {
+  Opened fd = opened(::openat(directory, name, flags | O_NOFOLLOW | O_CLOEXEC, kNewFileMode));
+  if (!fd) {
+    // With O_DIRECTORY the kernel calls a symlink "not a directory"; openat2 says ELOOP.
+    if (fd.error() == ENOTDIR && is_symlink(directory, name)) return std::unexpected(ELOOP);
+    return fd;
+  }
+  struct stat status{};
+  if (::fstat(fd->get(), &status) != 0) return std::unexpected(errno);
+  if (status.st_dev != device) return std::unexpected(EXDEV);
+  return fd;
+}
+
+Opened open_componentwise(int directory, std::string_view path, int flags) {
+  struct stat base{};
+  if (::fstat(directory, &base) != 0) return std::unexpected(errno);
+  UniqueFd held;
+  int at = directory;
+  while (true) {
+    const std::size_t slash = path.find('/');
+    const bool last = slash == std::string_view::npos;
+    const std::string name{path.substr(0, slash)};
+    Opened next =
+        open_component(at, name.c_str(), last ? flags : O_PATH | O_DIRECTORY, base.st_dev);
+    if (!next || last) return next;
+    held = std::move(*next);
+    at = held.get();
+    path.remove_prefix(slash + 1);
+  }
+}
+
+Opened open_beneath(int directory, std::string_view path, int flags, Resolve resolve) {
+  if (resolve == Resolve::kOpenat2) {
+    open_how how{};
+    how.flags = static_cast<unsigned>(flags);
+    how.mode = (flags & O_CREAT) != 0 ? kNewFileMode : 0;
+    how.resolve = kBeneath;
+    const std::string terminated{path};
+    Opened fd = opened(::syscall(SYS_openat2, directory, terminated.c_str(), &how, sizeof how));
+    // Kernels before 5.6 lack the call; container engines' seccomp profiles answer EPERM.
+    if (fd || (fd.error() != ENOSYS && fd.error() != EPERM)) return fd;
+  }
+  return open_componentwise(directory, path, flags);
+}
+
+std::unexpected<Error> refuse_kind(const std::string& path) {
+  return fail(ErrorCode::kConflict, cat("open ", path, ": not a regular file"));
+}
+
+struct Entry {
+  std::string name;
+  unsigned char type = DT_UNKNOWN;
+};
+
+/// Appends the records of one getdents64 buffer.
+void append_entries(const char* buffer, std::size_t size, std::vector<Entry>& entries) {
+  for (std::size_t offset = 0; offset < size;) {
+    const auto* record = reinterpret_cast<const dirent64*>(buffer + offset);
+    const std::string_view name{static_cast<const char*>(record->d_name)};
+    if (name != "." && name != "..") {
+      entries.push_back({.name = std::string{name}, .type = record->d_type});
+    }
+    offset += record->d_reclen;
+  }
+}
+
+// getdents64 on the descriptor that is there: opendir would open, stat and allocate once more.
+Result<std::vector<Entry>> read_entries(const Directory& directory) {
+  const std::string what = cat("list ", directory.path());
+  if (::lseek(directory.fd(), 0, SEEK_SET) != 0) return fail_errno(errno, what);
+  std::vector<Entry> entries;
+  alignas(dirent64) std::array<char, 16'384> buffer;  // NOLINT(*-member-init): the kernel fills it
+  while (true) {
+    const ssize_t size = ::getdents64(directory.fd(), buffer.data(), buffer.size());
+    if (size < 0) return fail_errno(errno, what);
+    if (size == 0) return entries;
+    append_entries(buffer.data(), static_cast<std::size_t>(size), entries);
+  }
+}
+
+bool is_directory(int parent, const Entry& entry) {
+  if (entry.type != DT_UNKNOWN) return entry.type == DT_DIR;
+  struct stat status{};
+  return ::fstatat(parent, entry.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISDIR(status.st_mode);
+}
+
+}  // namespace
+
+Result<std::string> read_all(int fd, std::size_t limit, std::string_view what) {
+  constexpr std::size_t kFirstChunk = 4'096;
+  std::string content;
+  std::size_t used = 0;
+  while (true) {
+    if (used == content.size()) content.resize(std::max(kFirstChunk, content.size() * 2));
+    const ssize_t size = ::read(fd, content.data() + used, content.size() - used);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return fail_errno(errno, cat("read ", what));
+    used += static_cast<std::size_t>(size);
+    if (used > limit) {
+      return fail(ErrorCode::kTooLarge, cat("read ", what, ": more than ", limit, " bytes"));
+    }
+    if (size == 0) break;
+  }
+  content.resize(used);
+  return content;
+}
+
+Result<Directory> Directory::open(const std::string& path) {
+  Opened fd = opened(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return fail_errno(fd.error(), cat("open ", path));
+  return Directory{std::move(*fd), path};
+}
+
+Result<Directory> Directory::open_directory(std::string_view path, Resolve resolve) const {
+  if (path.empty() || path == ".") {
+    Opened same = opened(::openat(fd(), ".", kDirectoryFlags));
+    if (!same) return fail_errno(same.error(), cat("open ", path_));
+    return Directory{std::move(*same), path_};
+  }
+  if (!is_relative_path(path)) return refuse_path(path_, path);
+  Opened below = open_beneath(fd(), path, kDirectoryFlags, resolve);
+  std::string name = join(path_, path);
+  if (!below) return fail_errno(below.error(), cat("open ", name));
+  return Directory{std::move(*below), std::move(name)};
+}
+
+Result<UniqueFd> Directory::open_file(std::string_view path, int flags, Resolve resolve) const {
+  if (!is_relative_path(path)) return refuse_path(path_, path);
+  const int safe_flags = flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  Opened file = open_beneath(fd(), path, safe_flags, resolve);
+  if (!file) {
+    const int err = file.error();
+    // What write access to a FIFO without a reader, a socket or a directory gives.
+    if (err == ENXIO || err == EISDIR) return refuse_kind(join(path_, path));
+    return fail_errno(err, cat("open ", join(path_, path)));
+  }
+  struct stat status{};
+  if (::fstat(file->get(), &status) != 0) {
+    return fail_errno(errno, cat("stat ", join(path_, path)));
+  }
+  if (!S_ISREG(status.st_mode)) return refuse_kind(join(path_, path));
+  return std::move(*file);
+}
+
+Result<std::string> Directory::read_file(std::string_view path, std::size_t limit) const {
+  const Result<UniqueFd> file = open_file(path, O_RDONLY);
+  if (!file) return fail(file.error());
+  return read_all(file->get(), limit, join(path_, path));
+}
+
+Result<bool> Directory::make_directory(std::string_view name, mode_t mode) const {
+  if (!is_component(name)) return refuse_path(path_, name);
+  const std::string terminated{name};
+  if (::mkdirat(fd(), terminated.c_str(), mode) == 0) return true;
+  const int err = errno;
+  const std::string what = cat("mkdir ", join(path_, name));
+  if (err != EEXIST) return fail_errno(err, what);
+  struct stat status{};
+  if (::fstatat(fd(), terminated.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+    return fail_errno(errno, what);
+  }
+  if (!S_ISDIR(status.st_mode)) {
+    return fail(ErrorCode::kConflict, cat(what, ": something else has that name"));
+  }
+  return false;
+}
+
+Result<bool> Directory::remove_directory(std::string_view name) const {
+  if (!is_component(name)) return refuse_path(path_, name);
+  const std::string terminated{name};
+  if (::unlinkat(fd(), terminated.c_str(), AT_REMOVEDIR) == 0) return true;
+  const int err = errno;
+  if (err == ENOENT) return false;
+  return fail_errno(err, cat("rmdir ", join(path_, name)));
+}
+
+Result<bool> Directory::remove_file(std::string_view name) const {
+  if (!is_component(name)) return refuse_path(path_, name);
+  const std::string terminated{name};
+  if (::unlinkat(fd(), terminated.c_str(), 0) == 0) return true;
+  const int err = errno;
+  if (err == ENOENT) return false;
+  return fail_errno(err, cat("remove ", join(path_, name)));
+}
+
+Result<std::vector<std::string>> Directory::entries() const {
+  Result<std::vector<Entry>> found = read_entries(*this);
+  if (!found) return fail(std::move(found).error());
+  std::vector<std::string> names;
+  names.reserve(found->size());
+  for (Entry& entry : *found)
+    names.push_back(std::move(entry.name));
+  return names;
+}
+
+Result<std::vector<std::string>> Directory::subdirectories() const {
+  Result<std::vector<Entry>> found = read_entries(*this);
+  if (!found) return fail(std::move(found).error());
+  std::vector<std::string> names;
+  for (Entry& entry : *found) {
+    if (is_directory(fd(), entry)) names.push_back(std::move(entry.name));
+  }
+  return names;
+}
+
+Result<std::optional<std::string>> Directory::attribute(const char* name) const {
+  std::string value(kFirstAttribute, '\0');
+  ssize_t size = ::fgetxattr(fd(), name, value.data(), value.size());
+  if (size < 0 && errno == ERANGE) {
+    value.resize(kMaxAttribute);
+    size = ::fgetxattr(fd(), name, value.data(), value.size());
+  }
+  if (size < 0) {
+    const int err = errno;
+    if (err == ENODATA || err == EOPNOTSUPP) return std::nullopt;
+    return fail_errno(err, cat("read attribute ", name, " of ", path_));
+  }
+  value.resize(static_cast<std::size_t>(size));
+  return value;
+}
+
+Status Directory::set_attribute(const char* name, std::string_view value) const {
+  if (::fsetxattr(fd(), name, value.data(), value.size(), 0) == 0) return {};
+  return fail_errno(errno, cat("set attribute ", name, " of ", path_));
+}
+
+}  // namespace podqos::sys

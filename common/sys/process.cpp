@@ -1,0 +1,188 @@
+#include "common/sys/process.h"
+
+#include <fcntl.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/sys/directory.h"
+#include "common/sys/fd.h"
+
+namespace podqos::sys {
+
+namespace {
+
+constexpr std::size_t kMaxStat = 8'192;
+constexpr std::size_t kMaxCgroups = 1'048'576;  // some 20 lines with paths of up to 4 KiB
+constexpr std::size_t kMaxNumber = 4'096;
+constexpr int kMinOomScoreAdj = -1000;
+constexpr int kMaxOomScoreAdj = 1000;
+
+/// Takes the text before the next `separator` off the front; the rest where there is none.
+std::string_view take_until(std::string_view& rest, char separator) {
+  const std::size_t at = rest.find(separator);
+  const std::string_view taken = rest.substr(0, at);
+  rest.remove_prefix(at == std::string_view::npos ? rest.size() : at + 1);
+  return taken;
+}
+
+std::string_view without_newline(std::string_view text) {
+  while (text.ends_with('\n'))
+    text.remove_suffix(1);
+  return text;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::string_view part = take_until(text, separator);
+    if (!part.empty()) parts.emplace_back(part);
+  }
+  return parts;
+}
+
+Result<std::string> read_at(int directory, const std::string& path, std::size_t limit) {
+  const UniqueFd file{::openat(directory, path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (const int err = errno; !file.valid()) return fail_errno(err, cat("open ", path));
+  return read_all(file.get(), limit, path);
+}
+
+std::unexpected<Error> gone(Pid pid) {
+  return fail(ErrorCode::kNotFound, cat("process ", pid.value(), " is gone"));
+}
+
+std::optional<StartTime> living_start_time(std::string_view stat_line) {
+  const std::optional<ProcStat> stat = parse_proc_stat(stat_line);
+  // A zombie holds its pid and its start time but does nothing any more.
+  if (!stat || stat->state == 'Z' || stat->state == 'X' || stat->state == 'x') return std::nullopt;
+  return stat->start_time;
+}
+
+}  // namespace
+
+std::optional<ProcStat> parse_proc_stat(std::string_view text) {
+  // The name is the process's own choice, "a) R 1" included: only the last ')' ends it.
+  const std::size_t name_end = text.rfind(") ");
+  if (name_end == std::string_view::npos) return std::nullopt;
+  std::string_view rest = without_newline(text.substr(name_end + 2));
+  const std::string_view state = take_until(rest, ' ');
+  if (state.size() != 1) return std::nullopt;
+  constexpr int kFieldsBetween = 18;  // after field 3 (state), before field 22 (starttime)
+  for (int i = 0; i < kFieldsBetween; ++i)
+    take_until(rest, ' ');
+  const std::optional<std::int64_t> start = parse_int(take_until(rest, ' '));
+  if (!start) return std::nullopt;
+  return ProcStat{.state = state.front(), .start_time = StartTime{*start}};
+}
+
+Result<std::optional<StartTime>> start_time_of(Pid pid) {
+  if (pid <= Pid{0}) return std::nullopt;
+  const Result<std::string> text = read_at(AT_FDCWD, cat("/proc/", pid.value(), "/stat"), kMaxStat);
+  if (text) return living_start_time(*text);
+  if (text.error().code == ErrorCode::kNotFound) return std::nullopt;
+  return fail(text.error());
+}
+
+bool is_alive(Pid pid, StartTime start_time) {
+  const Result<std::optional<StartTime>> found = start_time_of(pid);
+  return found && *found == start_time;
+}
+
+std::vector<ProcCgroup> parse_proc_cgroup(std::string_view text) {
+  std::vector<ProcCgroup> cgroups;
+  while (!text.empty()) {
+    std::string_view line = take_until(text, '\n');
+    const std::string_view id = take_until(line, ':');
+    const std::string_view controllers = take_until(line, ':');
+    // What is left is the path, colons of its own included.
+    if (!parse_int(id) || !line.starts_with('/')) continue;
+    cgroups.push_back({.controllers = split(controllers, ','), .path = std::string{line}});
+  }
+  return cgroups;
+}
+
+Result<std::vector<ProcCgroup>> cgroups_of(Pid pid) {
+  if (pid <= Pid{0}) return gone(pid);
+  const Result<std::string> text =
+      read_at(AT_FDCWD, cat("/proc/", pid.value(), "/cgroup"), kMaxCgroups);
+  if (text) return parse_proc_cgroup(*text);
+  if (text.error().code == ErrorCode::kNotFound) return gone(pid);
+  return fail(text.error());
+}
+
+Status set_oom_score_adj(Pid pid, StartTime start_time, int score) {
+  if (score < kMinOomScoreAdj || score > kMaxOomScoreAdj) {
+    return fail(ErrorCode::kInvalidArgument, cat("OOM score ", score, " is not in [-1000, 1000]"));
+  }
+  if (pid <= Pid{0}) return gone(pid);
+  // The directory belongs to this very process: if the pid is reused meanwhile, all access through
+  // it fails.
+  const std::string path = cat("/proc/", pid.value());
+  const UniqueFd process{::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
+  if (const int err = errno; !process.valid()) {
+    if (err == ENOENT) return gone(pid);
+    return fail_errno(err, cat("open ", path));
+  }
+  const Result<std::string> stat = read_at(process.get(), "stat", kMaxStat);
+  if (!stat || living_start_time(*stat) != start_time) return gone(pid);
+
+  const std::string what = cat(path, ": write \"", score, "\" to oom_score_adj");
+  const UniqueFd file{::openat(process.get(), "oom_score_adj", O_WRONLY | O_CLOEXEC)};
+  if (const int err = errno; !file.valid()) return fail_errno(err, what);
+  const std::string value = std::to_string(score);
+  if (::write(file.get(), value.data(), value.size()) >= 0) return {};
+  const int err = errno;
+  Error error = Error::from_errno(err, what);
+  if (err == EACCES || err == EPERM) error.message += " (lowering it takes CAP_SYS_RESOURCE)";
+  return fail(std::move(error));
+}
+
+Result<int> oom_score_adj_of(Pid pid) {
+  if (pid <= Pid{0}) return gone(pid);
+  const std::string path = cat("/proc/", pid.value(), "/oom_score_adj");
+  const Result<std::string> text = read_at(AT_FDCWD, path, kMaxNumber);
+  if (!text) {
+    if (text.error().code == ErrorCode::kNotFound) return gone(pid);
+    return fail(text.error());
+  }
+  const std::optional<std::int64_t> score = parse_int(without_newline(*text));
+  if (!score) return fail(ErrorCode::kIo, cat(path, ": unexpected \"", printable(*text), "\""));
+  return static_cast<int>(*score);
+}
+
+Result<Bytes> installed_memory() {
+  struct sysinfo machine{};
+  if (::sysinfo(&machine) != 0) return fail_errno(errno, "sysinfo");
+  return Bytes{mul_div(static_cast<std::int64_t>(machine.totalram), machine.mem_unit, 1)};
+}
+
+std::optional<std::int64_t> count_cpu_list(std::string_view text) {
+  std::int64_t count = 0;
+  text = without_newline(text);
+  if (text.empty()) return std::nullopt;
+  while (!text.empty()) {
+    std::string_view range = take_until(text, ',');
+    const std::optional<std::int64_t> first = parse_int(take_until(range, '-'));
+    const std::optional<std::int64_t> last = range.empty() ? first : parse_int(range);
+    constexpr std::int64_t kMaxCpu = 1'000'000;
+    if (!first || !last || *first < 0 || *last < *first || *last > kMaxCpu) return std::nullopt;
+    count += *last - *first + 1;
+  }
+  return count;
+}
+
+Result<MilliCpu> online_cpu() {
+  constexpr std::int64_t kMilliPerCpu = 1000;
+  const std::string path = "/sys/devices/system/cpu/online";
+  const Result<std::string> text = read_at(AT_FDCWD, path, kMaxNumber);
+  if (!text) return fail(text.error());
+  const std::optional<std::int64_t> count = count_cpu_list(*text);
+  if (!count) return fail(ErrorCode::kIo, cat(path, ": unexpected \"", printable(*text), "\""));
+  return MilliCpu{*count * kMilliPerCpu};
+}
+
+}  // namespace podqos::sys

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/base/units.h"
+
+namespace podqos::sys {
+
+/// What podqos reads from /proc/PID/stat.
+struct ProcStat {
+  char state = '?';
+  StartTime start_time;
+  friend bool operator==(const ProcStat&, const ProcStat&) = default;
+};
+/// nullopt for text that is no stat line. The command name may hold spaces, newlines and
+/// parentheses.
+[[nodiscard]] std::optional<ProcStat> parse_proc_stat(std::string_view text);
+
+/// Start time of a living process (field 22 of /proc/PID/stat); nullopt if there is none or it is a
+/// zombie.
+[[nodiscard]] Result<std::optional<StartTime>> start_time_of(Pid pid);
+/// Is the process alive that had this pid and start time?
+[[nodiscard]] bool is_alive(Pid pid, StartTime start_time);
+
+/// One line of /proc/PID/cgroup.
+struct ProcCgroup {
+  std::vector<std::string> controllers;  ///< "cpu","cpuacct" or "name=systemd"; empty for v2
+  std::string path;
+  friend bool operator==(const ProcCgroup&, const ProcCgroup&) = default;
+};
+/// kNotFound when there is no such process.
+[[nodiscard]] Result<std::vector<ProcCgroup>> cgroups_of(Pid pid);
+/// Lines that are malformed are left out.
+[[nodiscard]] std::vector<ProcCgroup> parse_proc_cgroup(std::string_view text);
+
+/// Writes /proc/PID/oom_score_adj after making sure that the process is still that one.
+/// @param score  [-1000, 1000], else kInvalidArgument.
+/// @return kNotFound when that process is gone, also if its pid is another's now.
+[[nodiscard]] Status set_oom_score_adj(Pid pid, StartTime start_time, int score);
+[[nodiscard]] Result<int> oom_score_adj_of(Pid pid);
+
+/// Installed memory as /proc/meminfo's MemTotal, by sysinfo(2).
+[[nodiscard]] Result<Bytes> installed_memory();
+/// Number of CPUs in a list like "0-3,8"; nullopt for malformed text.
+[[nodiscard]] std::optional<std::int64_t> count_cpu_list(std::string_view text);
+/// Online CPUs × 1000, from /sys/devices/system/cpu/online.
+[[nodiscard]] Result<MilliCpu> online_cpu();
+
+}  // namespace podqos::sys
