@@ -10,17 +10,14 @@ target_compile_options(
             -Wpedantic
             -Wconversion
             -Wsign-conversion
-            -Wshadow
+            # GCC 12's plain -Wshadow takes the enumerators of an enum class for shadows of globals.
+            $<IF:$<CXX_COMPILER_ID:GNU>,-Wshadow=local,-Wshadow>
             -Wold-style-cast
             -Wformat=2
             -fstack-protector-strong
             -fPIE
-            $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond
-            -Wduplicated-branches
-            -Wlogical-op
-            -Wuseless-cast>
+            "$<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond;-Wduplicated-branches;-Wlogical-op;-Wuseless-cast>"
             $<$<BOOL:${PODQOS_WERROR}>:-Werror>)
 # _FORTIFY_SOURCE needs optimisation, and hides reads from the sanitizers.
-target_compile_options(podqos_options INTERFACE $<$<CONFIG:Release,RelWithDebInfo>:-U_FORTIFY_SOURCE
-                                                -D_FORTIFY_SOURCE=3>)
+target_compile_options(podqos_options INTERFACE "$<$<CONFIG:Release,RelWithDebInfo>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=3>")
 target_link_options(podqos_options INTERFACE -Wl,-z,relro,-z,now)

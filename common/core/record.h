@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/units.h"
+#include "common/core/cpu.h"
 #include "common/core/pod.h"
 #include "common/core/tier.h"
 
@@ -89,6 +90,8 @@ struct TiersRecord {
   std::vector<PendingEntry> pending;
   std::vector<LingeringEntry> lingering;
   std::string kubepods;  ///< root cgroup in use, e.g. "/kubepods"; "" before the first pod
+  /// Shares→weight formula of the node's runtime, seen in a container that it made.
+  std::optional<WeightFormula> weight_formula;
   friend bool operator==(const TiersRecord&, const TiersRecord&) = default;
 };
 

@@ -1,0 +1,97 @@
+#include "common/core/identity.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "common/base/text.h"
+
+namespace podqos::core {
+
+std::string stable_hash(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : text) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 0x100000001b3U;
+  }
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string out(16, '0');
+  for (std::size_t i = out.size(); i-- > 0; hash >>= 4U)
+    out[i] = kHex[hash & 0xfU];
+  return out;
+}
+
+namespace {
+
+/// UID of a container that is its own pod. The bundle takes part: two runtimes may use one id.
+std::string lone_uid(const ContainerFacts& facts) {
+  std::string name;
+  for (const char c : std::string_view{facts.id}.substr(0, 64)) {
+    const bool fits =
+        (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.';
+    name += fits ? c : '-';
+  }
+  return cat(name, "-", stable_hash(cat(facts.id, "\n", facts.bundle)));
+}
+
+bool in_scope(const PodqosAnnotations& podqos, const EngineAnnotations& engine,
+              const Settings& settings, const std::optional<PodCgroup>& placed) {
+  switch (settings.scope) {
+    case Scope::kAll: return true;
+    case Scope::kAnnotated: return podqos.any_identity_or_resource();
+    case Scope::kPods:
+      return podqos.any_identity_or_resource() || engine.pod_uid || engine.sandbox_id || placed;
+  }
+  return false;
+}
+
+Status check_agreement(std::string_view what, std::string_view theirs,
+                       const std::optional<std::string>& annotated) {
+  if (!annotated || *annotated == theirs) return {};
+  return fail(ErrorCode::kConflict, cat("annotation podqos.io/pod-uid \"", printable(*annotated),
+                                        "\" contradicts ", what, " \"", printable(theirs),
+                                        "\": remove the annotation, the engine's identity counts"));
+}
+
+}  // namespace
+
+Result<std::optional<Identity>> identify(const ContainerFacts& facts,
+                                         const PodqosAnnotations& podqos,
+                                         const EngineAnnotations& engine, const Settings& settings,
+                                         const std::optional<std::string>& placed_at) {
+  if (podqos.ignore) return std::nullopt;
+  Identity identity;
+  if (placed_at) identity.placed = find_pod_cgroup(*placed_at);
+  if (!in_scope(podqos, engine, settings, identity.placed)) return std::nullopt;
+
+  const auto annotated =
+      settings.trust_annotations == TrustAnnotations::kNone ? std::nullopt : podqos.pod_uid;
+  if (engine.pod_uid) {
+    identity.uid = *engine.pod_uid;
+    identity.source = IdentitySource::kEngine;
+    if (auto agreed = check_agreement("the engine's pod uid", identity.uid, annotated); !agreed)
+      return fail(std::move(agreed).error());
+  } else if (identity.placed) {
+    identity.uid = identity.placed->uid;
+    identity.source = IdentitySource::kCgroup;
+    if (auto agreed = check_agreement("the pod cgroup's uid", identity.uid, annotated); !agreed)
+      return fail(std::move(agreed).error());
+  } else if (annotated) {
+    identity.uid = *annotated;
+    identity.source = IdentitySource::kAnnotation;
+  } else if (engine.sandbox_id) {
+    identity.uid = *engine.sandbox_id;
+    identity.source = IdentitySource::kSandbox;
+  } else {
+    identity.uid = lone_uid(facts);
+  }
+  if (auto fit = check_pod_uid(identity.uid); !fit) return fail(std::move(fit).error());
+
+  identity.sandbox_id = engine.sandbox_id.value_or("");
+  identity.pod_name = engine.pod_name.value_or("");
+  identity.pod_namespace = engine.pod_namespace.value_or("");
+  identity.container_name = engine.container_name.value_or(podqos.container.value_or(""));
+  identity.is_sandbox = engine.is_sandbox;
+  return identity;
+}
+
+}  // namespace podqos::core

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/base/error.h"
+#include "common/core/claims.h"
+#include "common/core/container_facts.h"
+#include "common/core/naming.h"
+#include "common/core/settings.h"
+
+namespace podqos::core {
+
+/// Who says which pod a container belongs to, strongest first.
+enum class IdentitySource : std::uint8_t {
+  kEngine,      ///< CRI sandbox uid
+  kCgroup,      ///< the container already lies below a pod cgroup
+  kAnnotation,  ///< podqos.io/pod-uid
+  kSandbox,     ///< only a sandbox id: it is the pod's key
+  kLone,        ///< a container that is a pod of its own
+};
+
+struct Identity {
+  std::string uid;
+  IdentitySource source = IdentitySource::kLone;
+  std::string sandbox_id;  ///< "" when the engine names none
+  std::string pod_name;
+  std::string pod_namespace;
+  std::string container_name;  ///< "" when nobody names it
+  bool is_sandbox = false;
+  std::optional<PodCgroup> placed;  ///< the pod cgroup it lies in already
+};
+
+/// Whose pod is this container's? nullopt: not podqos's business (out of scope, or ignored on
+/// request).
+/// @param placed_at  where the engine puts the container: cgroupsPath, or its real cgroup.
+/// @return kConflict where an annotation contradicts the engine, kInvalidArgument for a uid that
+/// cannot name a cgroup.
+[[nodiscard]] Result<std::optional<Identity>> identify(const ContainerFacts& facts,
+                                                       const PodqosAnnotations& podqos,
+                                                       const EngineAnnotations& engine,
+                                                       const Settings& settings,
+                                                       const std::optional<std::string>& placed_at);
+
+/// FNV-1a over the bytes, as 16 hex digits: a short name that is the same on every machine. Not for
+/// secrets.
+[[nodiscard]] std::string stable_hash(std::string_view text);
+
+}  // namespace podqos::core

@@ -1,0 +1,59 @@
+#include "common/core/inference.h"
+
+#include <algorithm>
+
+#include "common/base/text.h"
+#include "common/core/cpu.h"
+#include "common/core/oom.h"
+
+namespace podqos::core {
+
+namespace {
+
+constexpr std::int64_t kLowestBurstableScore = 4;  // 3 is where all larger requests are held
+constexpr std::int64_t kHighestBurstableScore =
+    998;  // 999 stands for every request below a thousandth, none included
+
+std::optional<Quantity> memory_request_from_score(std::int64_t score, Bytes node_memory,
+                                                  const std::optional<Quantity>& limit) {
+  if (score == kGuaranteedOomScoreAdj) return limit;
+  if (score < kLowestBurstableScore || score > kHighestBurstableScore) return std::nullopt;
+  return Quantity::from_units(mul_div(1000 - score, node_memory.value(), 1000));
+}
+
+}  // namespace
+
+Resources infer_resources(const EngineResources& engine, std::optional<std::int64_t> oom_score_adj,
+                          bool believe_oom_score, Bytes node_memory) {
+  Resources out;
+  // 2 shares are what a kubelet writes for "no request".
+  if (engine.cpu_shares && *engine.cpu_shares > kMinShares.value()) {
+    out.requests.emplace(
+        kCpu, Quantity::from_milli(milli_cpu_for(CpuShares{*engine.cpu_shares}).value()));
+  }
+  if (engine.cpu_quota && *engine.cpu_quota > 0) {
+    const Micros period{engine.cpu_period.value_or(kDefaultPeriod.value())};
+    if (const auto limit = milli_cpu_for_quota(Micros{*engine.cpu_quota}, period);
+        limit && limit->value() > 0) {
+      out.limits.emplace(kCpu, Quantity::from_milli(limit->value()));
+    }
+  }
+  if (engine.memory_limit && *engine.memory_limit > 0) {
+    out.limits.emplace(kMemory, Quantity::from_units(*engine.memory_limit));
+  }
+  if (engine.memory_reservation && *engine.memory_reservation > 0) {
+    out.requests.emplace(kMemory, Quantity::from_units(*engine.memory_reservation));
+  } else if (believe_oom_score && oom_score_adj) {
+    const auto request =
+        memory_request_from_score(*oom_score_adj, node_memory, find(out.limits, kMemory));
+    if (request) out.requests.emplace(kMemory, *request);
+  }
+  const auto limit = find(out.limits, kMemory);
+  if (const auto request = out.requests.find(kMemory); limit && request != out.requests.end()) {
+    // The score's resolution may put the request above the limit, which no pod can have.
+    request->second = std::min(request->second, *limit);
+  }
+  return out;
+}
+
+}  // namespace podqos::core

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/core/claims.h"
+#include "common/core/identity.h"
+#include "common/core/record.h"
+#include "common/core/settings.h"
+
+namespace podqos::core {
+
+/// What one container's arrival says about its pod.
+struct PodClaim {
+  Pod pod;  ///< the whole spec, or the containers known from this arrival; API defaults applied
+  bool complete = false;  ///< the pod's values are final: a whole spec, or pod-level resources
+  ClassSource source = ClassSource::kInference;
+  std::optional<QosClass> declared_class;  ///< podqos.io/qos-class
+  std::optional<QosClass> engine_class;    ///< from a kubelet's cgroup
+  bool known = false;                 ///< false: nothing is known of its resources (a bare sandbox)
+  std::vector<std::string> warnings;  ///< annotations that were refused, each a sentence
+};
+
+/// Collects the claim from the strongest source there is: podqos.io/pod, podqos.io/requests and
+/// limits, the engine's pod sums, else inference from linux.resources. Annotations that promise
+/// more than the engine grants the container are refused with a warning (trustAnnotations:
+/// engine-checked).
+[[nodiscard]] PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
+                                 const PodqosAnnotations& podqos, const EngineAnnotations& engine,
+                                 const Settings& settings, Bytes node_memory);
+
+/// The name of this container within its pod: as named by engine or annotation; else the only
+/// container of a complete pod; else its id.
+[[nodiscard]] std::string container_name_for(const Identity& identity, const PodClaim& claim,
+                                             const ContainerFacts& facts);
+
+}  // namespace podqos::core

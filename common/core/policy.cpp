@@ -1,0 +1,335 @@
+#include "common/core/policy.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/core/aggregation.h"
+#include "common/core/container_config.h"
+#include "common/core/oom.h"
+#include "common/core/qos.h"
+
+namespace podqos::core {
+
+namespace {
+
+const Container* find_container(const Pod& pod, std::string_view name) {
+  for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
+    const auto found = std::ranges::find(*list, name, &Container::name);
+    if (found != list->end()) return &*found;
+  }
+  return nullptr;
+}
+
+/// Guaranteed is the strongest: 0, 1, 2.
+int rank(QosClass qos_class) {
+  return static_cast<int>(qos_class);
+}
+
+Status check_owner(const PodRecord& record, const Identity& identity) {
+  const bool believed = identity.source == IdentitySource::kEngine ||
+                        identity.source == IdentitySource::kSandbox ||
+                        identity.source == IdentitySource::kCgroup;
+  if (believed || record.containers.empty()) return {};
+  if (record.sandbox_id != identity.sandbox_id) {
+    return fail(ErrorCode::kConflict,
+                cat("annotation podqos.io/pod-uid \"", printable(identity.uid),
+                    "\" names a pod of sandbox \"", printable(record.sandbox_id),
+                    "\", this container belongs to sandbox \"", printable(identity.sandbox_id),
+                    "\": give the container a uid of its own"));
+  }
+  if (!record.pod.pod_namespace.empty() && !identity.pod_namespace.empty() &&
+      record.pod.pod_namespace != identity.pod_namespace) {
+    return fail(ErrorCode::kConflict,
+                cat("annotation podqos.io/pod-uid \"", printable(identity.uid),
+                    "\" names a pod of namespace \"", printable(record.pod.pod_namespace),
+                    "\", this container belongs to namespace \"", printable(identity.pod_namespace),
+                    "\": give the container a uid of its own"));
+  }
+  return {};
+}
+
+/// The class that the claim alone gives, with the rules for declared and partial pods.
+QosClass claimed_class(const PodClaim& claim, const Settings& settings,
+                       std::vector<std::string>& warnings) {
+  if (claim.engine_class) return *claim.engine_class;
+  const QosClass computed = classify(claim.pod).qos_class;
+  if (claim.declared_class) {
+    if (rank(*claim.declared_class) >= rank(computed) || settings.allow_qos_override)
+      return *claim.declared_class;
+    warnings.push_back(cat("annotation podqos.io/qos-class \"",
+                           format_qos_class(*claim.declared_class),
+                           "\" refused: the pod's resources make it ", format_qos_class(computed),
+                           "; set allowQosOverride to let annotations raise the class"));
+  }
+  // One container's facts cannot prove that the whole pod is Guaranteed.
+  if (!claim.complete && computed == QosClass::kGuaranteed) return QosClass::kBurstable;
+  return computed;
+}
+
+ClassSource source_of_class(const PodClaim& claim, QosClass qos_class) {
+  if (claim.engine_class) return ClassSource::kEngine;
+  if (claim.declared_class && *claim.declared_class == qos_class)
+    return ClassSource::kQosAnnotation;
+  return claim.source;
+}
+
+/// Containers known so far, each name once; the newer facts replace the older.
+void merge_containers(Pod& known, const Pod& arrived) {
+  for (const Container& container : arrived.containers) {
+    const auto same = std::ranges::find(known.containers, container.name, &Container::name);
+    if (same == known.containers.end()) {
+      known.containers.push_back(container);
+    } else {
+      same->resources = container.resources;
+    }
+  }
+}
+
+void merge_claim(JoinedPod& joined, const Identity& identity, const PodClaim& claim,
+                 const Settings& settings) {
+  PodRecord& record = joined.record;
+  if (!identity.sandbox_id.empty()) record.sandbox_id = identity.sandbox_id;
+  if (!claim.known) return;
+  const QosClass arrived = claimed_class(claim, settings, joined.warnings);
+  if (record.complete && claim.complete && record.pod != claim.pod) {
+    joined.warnings.push_back(
+        "the container describes the pod otherwise than the containers before it did: the first "
+        "description counts "
+        "until the pod has ended");
+  }
+  if (!record.complete && claim.complete) {
+    record.pod = claim.pod;
+    record.complete = true;
+    record.grown_cpu_limit.reset();
+    record.grown_memory_limit.reset();
+  } else if (!record.complete) {
+    merge_containers(record.pod, claim.pod);
+  }
+  if (rank(arrived) < rank(record.qos_class) && !claim.engine_class) {
+    joined.warnings.push_back(
+        cat("the container's resources would make the pod ", format_qos_class(arrived),
+            " but it runs as ", format_qos_class(record.qos_class),
+            " since its first container: annotate the pod with podqos.io/pod (podqosctl "
+            "annotate) so that its class is known from the start"));
+  }
+}
+
+PodRecord new_record(const Identity& identity, const PodClaim& claim, const Settings& settings,
+                     std::vector<std::string>& warnings) {
+  PodRecord record;
+  record.pod = claim.pod;
+  record.complete = claim.complete;
+  record.sandbox_id = identity.sandbox_id;
+  record.qos_class = claimed_class(claim, settings, warnings);
+  record.class_source = source_of_class(claim, record.qos_class);
+  return record;
+}
+
+}  // namespace
+
+Result<JoinedPod> join_pod(const std::optional<PodRecord>& existing, const Identity& identity,
+                           const PodClaim& claim, const Settings& settings) {
+  JoinedPod joined{.record = {}, .warnings = claim.warnings};
+  if (existing) {
+    if (auto owner = check_owner(*existing, identity); !owner)
+      return fail(std::move(owner).error());
+  }
+  // A pod none of whose containers lives is a new pod under an old uid; its cgroup may still hold
+  // tmpfs memory.
+  const bool fresh = !existing || (existing->containers.empty() && claim.known);
+  if (!fresh) {
+    joined.record = *existing;
+    joined.record.released_at.reset();
+    merge_claim(joined, identity, claim, settings);
+    return joined;
+  }
+  joined.record = new_record(identity, claim, settings, joined.warnings);
+  return joined;
+}
+
+Bytes allocatable_memory(const Settings& settings, const NodeCapacity& capacity) {
+  return allocatable(capacity.memory, settings.system_reserved.memory,
+                     settings.kube_reserved.memory);
+}
+
+void grant_requests(PodRecord& record, const TierSums& others, const Settings& settings,
+                    const NodeCapacity& capacity) {
+  const ResourceList requests = pod_requests(record.pod);
+  const auto cpu = find(requests, kCpu);
+  const auto memory = find(requests, kMemory);
+  record.claimed =
+      TierSum{.pods = 1,
+              .cpu = MilliCpu{std::max<std::int64_t>(0, cpu ? cpu->milli_value() : 0)},
+              .memory = Bytes{std::max<std::int64_t>(0, memory ? memory->value() : 0)}};
+  record.granted = TierSum{.pods = 1, .cpu = {}, .memory = {}};
+  // A kubelet counts no requests of BestEffort pods (they can only come from overhead).
+  if (record.qos_class == QosClass::kBestEffort) return;
+  const std::int64_t cpu_capacity = saturating_sub(
+      capacity.cpu.value(),
+      saturating_add(settings.system_reserved.cpu.value(), settings.kube_reserved.cpu.value()));
+  const std::int64_t cpu_others =
+      saturating_add(others.guaranteed.cpu.value(), others.burstable.cpu.value());
+  const std::int64_t memory_others =
+      saturating_add(others.guaranteed.memory.value(), others.burstable.memory.value());
+  record.granted.cpu = MilliCpu{grant(record.claimed.cpu.value(), cpu_capacity, cpu_others)};
+  record.granted.memory =
+      Bytes{grant(record.claimed.memory.value(), allocatable_memory(settings, capacity).value(),
+                  memory_others)};
+}
+
+void add_pod(TiersRecord& tiers, const PodRecord& record) {
+  if (record.adopted) {
+    ++tiers.adopted;
+    return;
+  }
+  TierSum& sum = tiers.sums.of(record.qos_class);
+  ++sum.pods;
+  sum.cpu = MilliCpu{saturating_add(sum.cpu.value(), record.granted.cpu.value())};
+  sum.memory = Bytes{saturating_add(sum.memory.value(), record.granted.memory.value())};
+}
+
+void remove_pod(TiersRecord& tiers, const PodRecord& record) {
+  if (record.adopted) {
+    tiers.adopted = std::max<std::int64_t>(0, tiers.adopted - 1);
+    return;
+  }
+  TierSum& sum = tiers.sums.of(record.qos_class);
+  sum.pods = std::max<std::int64_t>(0, sum.pods - 1);
+  sum.cpu = MilliCpu{
+      std::max<std::int64_t>(0, saturating_sub(sum.cpu.value(), record.granted.cpu.value()))};
+  sum.memory = Bytes{
+      std::max<std::int64_t>(0, saturating_sub(sum.memory.value(), record.granted.memory.value()))};
+}
+
+namespace {
+
+/// Limits of a pod whose containers are not all known: the highest so far, or explicitly none.
+void apply_partial_limits(CgroupValues& values, PodRecord& record, const Settings& settings) {
+  const ResourceList limits = pod_limits(record.pod);
+  const auto cpu = find(limits, kCpu);
+  if (values.cpu_quota && values.cpu_quota->value() > 0 && cpu) {
+    const MilliCpu grown =
+        std::max(record.grown_cpu_limit.value_or(MilliCpu{0}), MilliCpu{cpu->milli_value()});
+    record.grown_cpu_limit = grown;
+    values.cpu_quota = cpu_quota_for(grown, settings.cpu_cfs_quota_period);
+  } else {
+    record.grown_cpu_limit.reset();
+    values.cpu_quota = Micros{-1};
+    values.cpu_period = settings.cpu_cfs_quota_period;
+  }
+  if (values.memory_limit && values.memory_limit->value() > 0) {
+    const Bytes grown =
+        std::max(record.grown_memory_limit.value_or(Bytes{0}), *values.memory_limit);
+    record.grown_memory_limit = grown;
+    values.memory_limit = grown;
+  } else {
+    record.grown_memory_limit.reset();
+    values.memory_limit = Bytes{-1};
+  }
+}
+
+}  // namespace
+
+Result<CgroupValues> pod_values(PodRecord& record, const Settings& settings) {
+  const PodConfigParams params{.enforce_cpu_limits = settings.cpu_cfs_quota,
+                               .cpu_period = settings.cpu_cfs_quota_period,
+                               .enforce_memory_qos = false,
+                               .reservation_policy = MemoryReservationPolicy::kNone,
+                               .pod_pids_limit = settings.pod_pids_limit};
+  auto values = pod_cgroup_values(record.pod, record.qos_class, params);
+  if (values && !record.complete) apply_partial_limits(*values, record, settings);
+  return values;
+}
+
+Result<CgroupValues> container_values(const PodRecord& record, const std::string& name,
+                                      const Settings& settings) {
+  const Container* container = find_container(record.pod, name);
+  // What was inferred came from the engine's own values: there is nothing to fill in.
+  if (container == nullptr || record.class_source == ClassSource::kInference) return CgroupValues{};
+  auto values = container_cgroup_values(
+      record.pod, *container,
+      {.enforce_cpu_limits = settings.cpu_cfs_quota, .cpu_period = settings.cpu_cfs_quota_period});
+  if (values) values->pids_limit = settings.pod_pids_limit;
+  return values;
+}
+
+int container_oom_score_adj(const PodRecord& record, const ContainerRecord& container,
+                            Bytes node_memory) {
+  if (container.sandbox) return kSandboxOomScoreAdj;
+  const Container* known = find_container(record.pod, container.name);
+  return oom_score_adj(record.pod, record.qos_class, known != nullptr ? *known : Container{},
+                       node_memory);
+}
+
+CgroupValues missing_values(const CgroupValues& wanted, const EngineResources& engine,
+                            const CgroupLayout& layout) {
+  CgroupValues missing;
+  const auto& unified = engine.unified;
+  if (layout.cpu) {
+    if (!engine.cpu_shares && !unified.contains("cpu.weight"))
+      missing.cpu_shares = wanted.cpu_shares;
+    if (!engine.cpu_quota && !unified.contains("cpu.max") && wanted.cpu_quota &&
+        wanted.cpu_quota->value() > 0) {
+      missing.cpu_quota = wanted.cpu_quota;
+      missing.cpu_period = wanted.cpu_period;
+    }
+  }
+  if (layout.memory && !engine.memory_limit && !unified.contains("memory.max") &&
+      wanted.memory_limit && wanted.memory_limit->value() > 0) {
+    missing.memory_limit = wanted.memory_limit;
+  }
+  if (layout.pids && !engine.pids_limit && !unified.contains("pids.max"))
+    missing.pids_limit = wanted.pids_limit;
+  // A runtime looks for hugetlb only in hierarchies of the version that it uses for the rest.
+  if (layout.hugetlb && layout.hugetlb == layout.memory) {
+    for (const auto& [label, limit] : wanted.hugepages) {
+      if (limit.value() > 0 && !engine.hugepages.contains(label))
+        missing.hugepages.emplace(label, limit);
+    }
+  }
+  return missing;
+}
+
+ConfigEdit config_edit(const std::string& cgroup, const CgroupValues& missing,
+                       std::optional<int> oom_score_adj) {
+  return ConfigEdit{.cgroups_path = cgroup,
+                    .cpu_shares = missing.cpu_shares,
+                    .cpu_quota = missing.cpu_quota,
+                    .cpu_period = missing.cpu_period,
+                    .memory_limit = missing.memory_limit,
+                    .pids_limit = missing.pids_limit,
+                    .hugepages = missing.hugepages,
+                    .oom_score_adj = oom_score_adj};
+}
+
+Result<std::string> container_leaf(const ContainerFacts& facts, const PodRecord& record) {
+  std::string leaf = facts.id;
+  if (facts.cgroups_path) {
+    const std::string_view path = *facts.cgroups_path;
+    const std::string_view engine_leaf = path.substr(path.rfind('/') + 1);
+    if (engine_leaf.find(facts.id) != std::string_view::npos) leaf = engine_leaf;
+  }
+  if (auto fit = check_cgroup_component(leaf); !fit) return fail(std::move(fit).error());
+  const std::string path = cat(record.cgroup, "/", leaf);
+  const bool taken = std::ranges::any_of(record.containers, [&](const ContainerRecord& other) {
+    return other.cgroup == path && (other.id != facts.id || other.bundle != facts.bundle);
+  });
+  if (taken) leaf += cat("-", stable_hash(facts.bundle).substr(0, 8));
+  return leaf;
+}
+
+bool engine_sets_oom(const ContainerFacts& facts) {
+  return facts.oom_score_adj.value_or(0) != 0;
+}
+
+WeightFormula weight_formula(const Settings& settings, std::optional<WeightFormula> observed) {
+  switch (settings.weight_formula) {
+    case WeightFormulaSetting::kLinear: return WeightFormula::kLinear;
+    case WeightFormulaSetting::kLog: return WeightFormula::kLog;
+    case WeightFormulaSetting::kAuto: break;
+  }
+  return observed.value_or(WeightFormula::kLog);
+}
+
+}  // namespace podqos::core

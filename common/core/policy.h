@@ -1,0 +1,85 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/core/container_facts.h"
+#include "common/core/identity.h"
+#include "common/core/layout.h"
+#include "common/core/pod_claim.h"
+#include "common/core/record.h"
+#include "common/core/settings.h"
+
+namespace podqos::core {
+
+/// Capacity of the node, pinned by the configuration or measured.
+struct NodeCapacity {
+  Bytes memory;
+  MilliCpu cpu;
+};
+
+/// The record of a pod after a container has come to it, and what a person should know about it.
+struct JoinedPod {
+  PodRecord record;
+  std::vector<std::string> warnings;
+};
+
+/// Decides class and resources of the pod that a container joins.
+///
+/// The class is fixed when the pod is known: by the engine's cgroup, by a complete claim, else by
+/// the first application container (then never Guaranteed unless podqos.io/qos-class says so). A
+/// later claim that contradicts it is warned of.
+/// @param existing  the pod's record, if there is one; containers that are dead already taken out.
+/// @return kConflict when an annotation claims a pod that another sandbox or namespace has
+/// registered.
+[[nodiscard]] Result<JoinedPod> join_pod(const std::optional<PodRecord>& existing,
+                                         const Identity& identity, const PodClaim& claim,
+                                         const Settings& settings);
+
+/// Sets `claimed` and `granted` of a record: claimed requests count only up to what the node can
+/// still grant beside `others` (the sums without this pod).
+void grant_requests(PodRecord& record, const TierSums& others, const Settings& settings,
+                    const NodeCapacity& capacity);
+
+/// allocatable memory: capacity - system - kube.
+[[nodiscard]] Bytes allocatable_memory(const Settings& settings, const NodeCapacity& capacity);
+
+/// sums + record.granted, and the way back. Adopted pods do not count: their kubelet counts them.
+void add_pod(TiersRecord& tiers, const PodRecord& record);
+void remove_pod(TiersRecord& tiers, const PodRecord& record);
+
+/// Values of the pod's cgroup. A partial pod's limits only grow (kept in the record), and are
+/// explicitly unlimited as soon as one container has none.
+[[nodiscard]] Result<CgroupValues> pod_values(PodRecord& record, const Settings& settings);
+
+/// Values for one container, from its pod's record; unknown containers get none.
+[[nodiscard]] Result<CgroupValues> container_values(const PodRecord& record,
+                                                    const std::string& name,
+                                                    const Settings& settings);
+[[nodiscard]] int container_oom_score_adj(const PodRecord& record, const ContainerRecord& container,
+                                          Bytes node_memory);
+
+/// The container-level values that the engine left unset, restricted to controllers that the layout
+/// has.
+[[nodiscard]] CgroupValues missing_values(const CgroupValues& wanted, const EngineResources& engine,
+                                          const CgroupLayout& layout);
+
+/// What to change in the container's config.json so that it lands in `cgroup` with its values.
+[[nodiscard]] ConfigEdit config_edit(const std::string& cgroup, const CgroupValues& missing,
+                                     std::optional<int> oom_score_adj);
+
+/// Directory name of the container in its pod: the engine's own leaf where that holds the id, else
+/// the id; made unique among `record`'s containers.
+/// @return kInvalidArgument for an id that cannot name a directory.
+[[nodiscard]] Result<std::string> container_leaf(const ContainerFacts& facts,
+                                                 const PodRecord& record);
+
+/// Does the engine's oomScoreAdj count? Absent and 0 do not (Docker always writes 0).
+[[nodiscard]] bool engine_sets_oom(const ContainerFacts& facts);
+
+[[nodiscard]] WeightFormula weight_formula(const Settings& settings,
+                                           std::optional<WeightFormula> observed);
+
+}  // namespace podqos::core
