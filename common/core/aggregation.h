@@ -10,19 +10,20 @@ enum class PodLevel : std::uint8_t {
 };
 enum class Overhead : std::uint8_t { kInclude, kSkip };
 
-/// Sum of requests of the pod: containers, init containers and sidecars by Kubernetes' max rule, pod-level values,
-/// overhead. Exact.
+/// Sum of requests of the pod: containers, init containers and sidecars by Kubernetes' max rule,
+/// pod-level values, overhead. Exact.
 /// @note staging/src/k8s.io/component-helpers/resource/helpers.go PodRequests.
 [[nodiscard]] ResourceList pod_requests(const Pod& pod, PodLevel pod_level = PodLevel::kInclude,
                                         Overhead overhead = Overhead::kInclude);
 
-/// Sum of limits of the pod; overhead is added only to resources whose limit is present and non-zero.
+/// Sum of limits of the pod; overhead is added only to resources whose limit is present and
+/// non-zero.
 /// @note the same file, PodLimits.
 [[nodiscard]] ResourceList pod_limits(const Pod& pod, PodLevel pod_level = PodLevel::kInclude,
                                       Overhead overhead = Overhead::kInclude);
 
-/// Is the limit of `resource` declared for the whole pod (every container's, by the callback rule of
-/// ResourceConfigForPod; a non-zero pod-level limit declares it)?
+/// Is the limit of `resource` declared for the whole pod (every container's, by the callback rule
+/// of ResourceConfigForPod; a non-zero pod-level limit declares it)?
 /// @note pkg/kubelet/cm/helpers_linux.go.
 [[nodiscard]] bool limit_declared(const Pod& pod, std::string_view resource);
 

@@ -19,10 +19,11 @@ struct ContainerMemoryQosParams {
   Bytes swap_capacity{0};
 };
 
-/// memory.min, memory.low, memory.high and memory.swap.max of one container (cgroup v2 "unified" values).
-/// memory.high and the swap share are computed in float64 exactly as upstream.
+/// memory.min, memory.low, memory.high and memory.swap.max of one container (cgroup v2 "unified"
+/// values). memory.high and the swap share are computed in float64 exactly as upstream.
 /// @note pkg/kubelet/kuberuntime/kuberuntime_container_linux.go; KEP-2570.
 [[nodiscard]] std::map<std::string, std::string, std::less<>> container_unified_values(
-    const Pod& pod, QosClass qos_class, const Container& container, const ContainerMemoryQosParams& params);
+    const Pod& pod, QosClass qos_class, const Container& container,
+    const ContainerMemoryQosParams& params);
 
 }  // namespace podqos::core

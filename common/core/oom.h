@@ -14,6 +14,7 @@ constexpr int kBestEffortOomScoreAdj = 1000;
 /// oom_score_adj of a container of a defaulted pod; `node_memory` is the machine's capacity.
 /// Where upstream leaves the kernel's range [-1000, 1000] the value is held at its ends.
 /// @note pkg/kubelet/qos/policy.go GetContainerOOMScoreAdjust.
-[[nodiscard]] int oom_score_adj(const Pod& pod, QosClass qos_class, const Container& container, Bytes node_memory);
+[[nodiscard]] int oom_score_adj(const Pod& pod, QosClass qos_class, const Container& container,
+                                Bytes node_memory);
 
 }  // namespace podqos::core

@@ -50,9 +50,9 @@ enum class QosClass : std::uint8_t { kGuaranteed, kBurstable, kBestEffort };
 
 /// The fields of a Kubernetes Pod that resource isolation depends on.
 struct Pod {
-  std::string uid;             ///< metadata.uid
-  std::string name;            ///< metadata.name
-  std::string pod_namespace;   ///< metadata.namespace
+  std::string uid;                         ///< metadata.uid
+  std::string name;                        ///< metadata.name
+  std::string pod_namespace;               ///< metadata.namespace
   std::vector<Container> containers;       ///< spec.containers (kApp)
   std::vector<Container> init_containers;  ///< spec.initContainers in order (kInit, kSidecar)
   std::vector<Container> ephemeral_containers;
@@ -61,7 +61,8 @@ struct Pod {
   std::optional<std::int64_t> priority;
   std::string priority_class_name;
   std::optional<QosClass> status_qos_class;  ///< status.qosClass wins over the spec
-  bool is_static = false;  ///< annotation kubernetes.io/config.source other than "api", or config.mirror present
+  bool is_static =
+      false;  ///< annotation kubernetes.io/config.source other than "api", or config.mirror present
 
   friend bool operator==(const Pod&, const Pod&) = default;
 };

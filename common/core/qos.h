@@ -6,7 +6,8 @@
 
 namespace podqos::core {
 
-/// A class and the one-sentence reason a person can check, e.g. "container \"a\" has no memory limit".
+/// A class and the one-sentence reason a person can check, e.g. "container \"a\" has no memory
+/// limit".
 struct QosVerdict {
   QosClass qos_class = QosClass::kBestEffort;
   std::string reason;

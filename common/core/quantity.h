@@ -23,9 +23,9 @@ class Quantity {
   /// `milli` thousandths.
   static Quantity from_milli(std::int64_t milli);
 
-  /// Parses Kubernetes' own format: [sign] digits [. digits] suffix; digits may be missing ("." is 0);
-  /// suffix one of n u m "" k M G T P E Ki Mi Gi Ti Pi Ei or e/E with a signed exponent.
-  /// Below a billionth it rounds away from zero. Binary suffixes are held at 2^63-1 as upstream does.
+  /// Parses Kubernetes' own format: [sign] digits [. digits] suffix; digits may be missing ("." is
+  /// 0); suffix one of n u m "" k M G T P E Ki Mi Gi Ti Pi Ei or e/E with a signed exponent. Below
+  /// a billionth it rounds away from zero. Binary suffixes are held at 2^63-1 as upstream does.
   /// @return kInvalidArgument, naming the text, for anything else, for text longer than
   ///         kMaxQuantityLength and for an exponent outside ±kMaxQuantityExponent.
   static Result<Quantity> parse(std::string_view text);

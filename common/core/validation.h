@@ -7,8 +7,9 @@
 
 namespace podqos::core {
 
-/// What the API server would refuse a (defaulted) pod for: negative quantities, request above limit, huge pages
-/// request != limit, pod-level requests below the containers' aggregate, container limit above the pod's.
+/// What the API server would refuse a (defaulted) pod for: negative quantities, request above
+/// limit, huge pages request != limit, pod-level requests below the containers' aggregate,
+/// container limit above the pod's.
 /// @return one sentence each, naming container, resource and both values; empty for a valid pod.
 /// @note pkg/apis/core/validation/validation.go.
 [[nodiscard]] std::vector<std::string> validate(const Pod& pod);

@@ -1,0 +1,43 @@
+#include "common/core/container_config.h"
+
+namespace podqos::core {
+
+namespace {
+
+/// A container without a limit of its own gets the pod's: the runtime must know a bound for it.
+Quantity effective_limit(const Pod& pod, const Container& container, std::string_view name) {
+  const Quantity own = find(container.resources.limits, name).value_or(Quantity{});
+  if (!own.is_zero() || !pod.resources) return own;
+  return find(pod.resources->limits, name).value_or(Quantity{});
+}
+
+ResourceList hugepages_of(const ResourceList& list) {
+  ResourceList pages;
+  for (const auto& [name, quantity] : list) {
+    if (name.starts_with(kHugePagesPrefix)) pages.emplace(name, quantity);
+  }
+  return pages;
+}
+
+}  // namespace
+
+Result<CgroupValues> container_cgroup_values(const Pod& pod, const Container& container,
+                                             const ContainerConfigParams& params) {
+  const Quantity cpu_limit = effective_limit(pod, container, kCpu);
+  // A request of zero is a request: only an absent one follows the limit.
+  const Quantity cpu_request = find(container.resources.requests, kCpu).value_or(cpu_limit);
+  auto hugepages = hugepage_limits(hugepages_of(container.resources.limits));
+  if (!hugepages) return fail(std::move(hugepages).error().with_context(container.name));
+
+  CgroupValues values;
+  values.cpu_shares = cpu_shares_for(MilliCpu{cpu_request.milli_value()});
+  if (params.enforce_cpu_limits) {
+    values.cpu_quota = cpu_quota_for(MilliCpu{cpu_limit.milli_value()}, params.cpu_period);
+    values.cpu_period = params.cpu_period;
+  }
+  values.memory_limit = Bytes{effective_limit(pod, container, kMemory).value()};
+  values.hugepages = *std::move(hugepages);
+  return values;
+}
+
+}  // namespace podqos::core

@@ -1,0 +1,72 @@
+#include "common/core/oom.h"
+
+#include <algorithm>
+
+#include "common/core/aggregation.h"
+
+namespace podqos::core {
+
+namespace {
+
+constexpr std::int64_t kSystemCriticalPriority = 2'000'000'000;
+constexpr std::string_view kNodeCriticalClass = "system-node-critical";
+constexpr std::int64_t kMaxScore = 1000;
+/// What a Guaranteed container leaves free at the lower end.
+constexpr std::int64_t kMinBurstableScore = kMaxScore + kGuaranteedOomScoreAdj;
+
+bool is_node_critical(const Pod& pod) {
+  const bool critical = pod.is_static || pod.priority.value_or(0) >= kSystemCriticalPriority;
+  return critical && pod.priority_class_name == kNodeCriticalClass;
+}
+
+std::int64_t memory_of(const ResourceList& list) {
+  return find(list, kMemory).value_or(Quantity{}).value();
+}
+
+/// What each container gets of the pod-level request that no container asked for; may be negative.
+std::int64_t share_of_pod_request(const Pod& pod) {
+  if (!pod.resources) return 0;
+  const std::int64_t pod_request = memory_of(pod.resources->requests);
+  const auto containers =
+      static_cast<std::int64_t>(pod.containers.size() + pod.init_containers.size());
+  if (pod_request == 0 || containers == 0) return 0;
+  const std::int64_t claimed = memory_of(pod_requests(pod, PodLevel::kSkip, Overhead::kSkip));
+  return saturating_sub(pod_request, claimed) / containers;
+}
+
+std::int64_t least_app_request(const Pod& pod) {
+  std::int64_t least = kInt64Max;
+  for (const Container& container : pod.containers) {
+    least = std::min(least, memory_of(container.resources.requests));
+  }
+  return least;
+}
+
+std::int64_t score_for(std::int64_t request, std::int64_t share, Bytes node_memory) {
+  const std::int64_t claim = saturating_add(request, share);
+  return saturating_sub(kMaxScore, mul_div(kMaxScore, claim, node_memory.value()));
+}
+
+}  // namespace
+
+int oom_score_adj(const Pod& pod, QosClass qos_class, const Container& container,
+                  Bytes node_memory) {
+  if (is_node_critical(pod)) return kGuaranteedOomScoreAdj;
+  switch (qos_class) {
+    case QosClass::kGuaranteed: return kGuaranteedOomScoreAdj;
+    case QosClass::kBestEffort: return kBestEffortOomScoreAdj;
+    case QosClass::kBurstable: break;
+  }
+  if (node_memory.value() <= 0) return kBestEffortOomScoreAdj - 1;
+  const std::int64_t share = share_of_pod_request(pod);
+  std::int64_t score = score_for(memory_of(container.resources.requests), share, node_memory);
+  if (container.kind == ContainerKind::kSidecar && !pod.containers.empty()) {
+    // A sidecar must not be killed before the containers that depend on it.
+    score = std::min(score, score_for(least_app_request(pod), share, node_memory));
+  }
+  // 1000 itself marks BestEffort; a negative share reaches beyond and keeps to the kernel's range.
+  if (score == kBestEffortOomScoreAdj) return kBestEffortOomScoreAdj - 1;
+  return static_cast<int>(std::clamp(score, kMinBurstableScore, kMaxScore));
+}
+
+}  // namespace podqos::core

@@ -1,0 +1,79 @@
+#include "common/core/qos.h"
+
+#include <array>
+#include <cstddef>
+
+#include "common/base/text.h"
+
+namespace podqos::core {
+
+namespace {
+
+/// The only resources that a class depends on.
+constexpr std::array kQosResources{kCpu, kMemory};
+
+/// Sums of positive quantities, in the order of kQosResources; zero means absent.
+using QosSums = std::array<Quantity, kQosResources.size()>;
+
+Quantity positive(const ResourceList& list, std::string_view name) {
+  const Quantity quantity = find(list, name).value_or(Quantity{});
+  return quantity.sign() > 0 ? quantity : Quantity{};
+}
+
+struct Tally {
+  QosSums requests;
+  QosSums limits;
+  std::string missing;  ///< why it cannot be Guaranteed: the first limit that is not there
+};
+
+void count(Tally& tally, const Resources& resources, std::string_view owner) {
+  for (std::size_t i = 0; i < kQosResources.size(); ++i) {
+    const Quantity limit = positive(resources.limits, kQosResources[i]);
+    tally.requests[i] = tally.requests[i] + positive(resources.requests, kQosResources[i]);
+    tally.limits[i] = tally.limits[i] + limit;
+    if (limit.is_zero() && tally.missing.empty()) {
+      tally.missing = cat(owner, " has no ", kQosResources[i], " limit");
+    }
+  }
+}
+
+Tally tally_containers(const Pod& pod) {
+  Tally tally;
+  for (const Container& container : pod.containers) {
+    count(tally, container.resources, cat("container \"", container.name, "\""));
+  }
+  for (const Container& container : pod.init_containers) {
+    count(tally, container.resources, cat("init container \"", container.name, "\""));
+  }
+  return tally;
+}
+
+QosVerdict judge(const Tally& tally, std::string_view bearer) {
+  if (tally.requests == QosSums{} && tally.limits == QosSums{}) {
+    return {QosClass::kBestEffort, cat("no cpu or memory is requested or limited by ", bearer)};
+  }
+  if (!tally.missing.empty()) return {QosClass::kBurstable, tally.missing};
+  for (std::size_t i = 0; i < kQosResources.size(); ++i) {
+    if (tally.requests[i] == tally.limits[i]) continue;
+    return {QosClass::kBurstable, cat("the ", kQosResources[i], " request of ", bearer, " is ",
+                                      tally.requests[i].format_decimal(), ", the limit ",
+                                      tally.limits[i].format_decimal())};
+  }
+  return {QosClass::kGuaranteed,
+          cat("cpu and memory are limited, and requested in full, by ", bearer)};
+}
+
+}  // namespace
+
+QosVerdict classify(const Pod& pod) {
+  if (pod.status_qos_class) {
+    return {*pod.status_qos_class,
+            cat("status.qosClass is ", format_qos_class(*pod.status_qos_class))};
+  }
+  if (!pod.resources) return judge(tally_containers(pod), "the containers");
+  Tally tally;
+  count(tally, *pod.resources, "spec.resources");
+  return judge(tally, "spec.resources");
+}
+
+}  // namespace podqos::core

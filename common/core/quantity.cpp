@@ -1,0 +1,251 @@
+#include "common/core/quantity.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+
+#include "common/base/text.h"
+#include "common/base/units.h"
+
+namespace podqos::core {
+
+namespace {
+
+using Nano = Quantity::Nano;
+
+constexpr Nano kNanoPerUnit = 1'000'000'000;
+constexpr Nano kNanoPerMilli = 1'000'000;
+constexpr Nano kNanoMax = std::numeric_limits<Nano>::max();
+constexpr Nano kNanoMin = std::numeric_limits<Nano>::min();
+constexpr int kNanoDigits = 9;
+/// Where upstream holds quantities with a binary suffix.
+constexpr Nano kBinaryMax = Nano{kInt64Max} * kNanoPerUnit;
+
+/// What a suffix multiplies by: 10^decimal * 2^binary.
+struct Scale {
+  int decimal = 0;
+  int binary = 0;
+};
+struct Suffix {
+  std::string_view text;
+  Scale scale;
+};
+
+constexpr std::array kSuffixes{
+    Suffix{"", {}},
+    Suffix{"n", {.decimal = -9}},
+    Suffix{"u", {.decimal = -6}},
+    Suffix{"m", {.decimal = -3}},
+    Suffix{"k", {.decimal = 3}},
+    Suffix{"M", {.decimal = 6}},
+    Suffix{"G", {.decimal = 9}},
+    Suffix{"T", {.decimal = 12}},
+    Suffix{"P", {.decimal = 15}},
+    Suffix{"E", {.decimal = 18}},
+    Suffix{"Ki", {.binary = 10}},
+    Suffix{"Mi", {.binary = 20}},
+    Suffix{"Gi", {.binary = 30}},
+    Suffix{"Ti", {.binary = 40}},
+    Suffix{"Pi", {.binary = 50}},
+    Suffix{"Ei", {.binary = 60}},
+};
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// The text's parts; `whole` and `fraction` hold digits only.
+struct Parts {
+  bool negative = false;
+  std::string_view whole;
+  std::string_view fraction;
+  std::string_view suffix;
+};
+
+std::string_view take_digits(std::string_view& text) {
+  const auto end = std::ranges::find_if_not(text, is_digit);
+  const auto length = static_cast<std::size_t>(end - text.begin());
+  const std::string_view digits = text.substr(0, length);
+  text.remove_prefix(length);
+  return digits;
+}
+
+Parts split(std::string_view text) {
+  Parts parts;
+  if (text.starts_with('+') || text.starts_with('-')) {
+    parts.negative = text.front() == '-';
+    text.remove_prefix(1);
+  }
+  parts.whole = take_digits(text);
+  if (text.starts_with('.')) {
+    text.remove_prefix(1);
+    parts.fraction = take_digits(text);
+  }
+  parts.suffix = text;
+  return parts;
+}
+
+/// nullopt: no suffix of Kubernetes, or an exponent beyond the bound.
+std::optional<Scale> parse_suffix(std::string_view suffix) {
+  for (const Suffix& known : kSuffixes) {
+    if (known.text == suffix) return known.scale;
+  }
+  if (suffix.front() != 'e' && suffix.front() != 'E') return std::nullopt;
+  suffix.remove_prefix(1);
+  if (suffix.starts_with('+')) {
+    suffix.remove_prefix(1);
+    if (suffix.starts_with('-')) return std::nullopt;
+  }
+  const auto exponent = parse_int(suffix);
+  if (!exponent || *exponent > kMaxQuantityExponent || *exponent < -kMaxQuantityExponent) {
+    return std::nullopt;
+  }
+  return Scale{.decimal = static_cast<int>(*exponent)};
+}
+
+/// number * 10 + digit, held at the end of the range.
+Nano append_digit(Nano number, char digit) {
+  Nano product = 0;
+  if (__builtin_mul_overflow(number, Nano{10}, &product)) return kNanoMax;
+  Nano sum = 0;
+  if (__builtin_add_overflow(product, Nano{digit - '0'}, &sum)) return kNanoMax;
+  return sum;
+}
+
+/// whole.fraction * 10^decimal in billionths, rounded up.
+Nano scale_decimal(const Parts& parts, int decimal) {
+  const auto digit_count = static_cast<std::ptrdiff_t>(parts.whole.size() + parts.fraction.size());
+  const auto digit_at = [&](std::ptrdiff_t index) {
+    const auto i = static_cast<std::size_t>(index);
+    return i < parts.whole.size() ? parts.whole[i] : parts.fraction[i - parts.whole.size()];
+  };
+  // How many digits stand left of the point once everything is counted in billionths.
+  const auto kept = static_cast<std::ptrdiff_t>(parts.whole.size()) + decimal + kNanoDigits;
+  Nano number = 0;
+  for (std::ptrdiff_t i = 0; i < kept; ++i) {
+    number = append_digit(number, i < digit_count ? digit_at(i) : '0');
+  }
+  for (auto i = std::max<std::ptrdiff_t>(kept, 0); i < digit_count; ++i) {
+    if (digit_at(i) != '0') return number == kNanoMax ? number : number + 1;
+  }
+  return number;
+}
+
+/// whole.fraction * 2^binary in billionths, rounded up and held at 2^63-1 units.
+Nano scale_binary(const Parts& parts, int binary) {
+  const Nano multiplier = kNanoPerUnit << static_cast<unsigned>(binary);
+  Nano whole = 0;
+  for (const char digit : parts.whole)
+    whole = append_digit(whole, digit);
+  if (whole > kBinaryMax / multiplier) return kBinaryMax;
+  // From the last digit to the first: a floor of floors is the floor of the exact quotient, so
+  // only "was anything cut off" must be remembered.
+  Nano fraction = 0;
+  bool inexact = false;
+  for (auto i = parts.fraction.size(); i > 0; --i) {
+    fraction += multiplier * (parts.fraction[i - 1] - '0');
+    inexact = inexact || fraction % 10 != 0;
+    fraction /= 10;
+  }
+  return std::min(whole * multiplier + fraction + Nano{inexact ? 1 : 0}, kBinaryMax);
+}
+
+/// number / divisor, rounded away from zero.
+Nano divide_outwards(Nano number, Nano divisor) {
+  const Nano quotient = number / divisor;
+  if (number % divisor == 0) return quotient;
+  return number > 0 ? quotient + 1 : quotient - 1;
+}
+
+std::int64_t saturate(Nano number) {
+  if (number > kInt64Max) return kInt64Max;
+  if (number < kInt64Min) return kInt64Min;
+  return static_cast<std::int64_t>(number);
+}
+
+}  // namespace
+
+Quantity Quantity::from_units(std::int64_t units) {
+  return Quantity{Nano{units} * kNanoPerUnit};
+}
+
+Quantity Quantity::from_milli(std::int64_t milli) {
+  return Quantity{Nano{milli} * kNanoPerMilli};
+}
+
+Result<Quantity> Quantity::parse(std::string_view text) {
+  if (text.empty() || text.size() > kMaxQuantityLength) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat("quantity \"", printable(text), "\" has ", text.size(), " characters, 1 to ",
+                    kMaxQuantityLength, " are allowed"));
+  }
+  const Parts parts = split(text);
+  const auto scale = parse_suffix(parts.suffix);
+  if (!scale) {
+    return fail(
+        ErrorCode::kInvalidArgument,
+        cat("\"", printable(text),
+            "\" is no quantity: wanted a decimal number and one of n u m k M G T P E Ki Mi Gi "
+            "Ti Pi Ei or an exponent within ±",
+            kMaxQuantityExponent));
+  }
+  const Nano size = scale->binary != 0 ? scale_binary(parts, scale->binary)
+                                       : scale_decimal(parts, scale->decimal);
+  return Quantity{parts.negative ? -size : size};
+}
+
+std::int64_t Quantity::value() const {
+  return saturate(divide_outwards(nano_, kNanoPerUnit));
+}
+
+std::int64_t Quantity::milli_value() const {
+  return saturate(divide_outwards(nano_, kNanoPerMilli));
+}
+
+int Quantity::sign() const {
+  if (nano_ == 0) return 0;
+  return nano_ > 0 ? 1 : -1;
+}
+
+Quantity Quantity::rounded_to_milli() const {
+  Nano rounded = 0;
+  const Nano milli = divide_outwards(nano_, kNanoPerMilli);
+  // Only the very ends of the range can overflow here; they stay what they are.
+  if (__builtin_mul_overflow(milli, kNanoPerMilli, &rounded)) return *this;
+  return Quantity{rounded};
+}
+
+std::string Quantity::format_decimal() const {
+  // Digits from the last to the first; the sign stays out of the arithmetic because -min overflows.
+  std::string reversed;
+  Nano rest = nano_;
+  for (int position = 0; position <= kNanoDigits || rest != 0; ++position) {
+    const auto digit = static_cast<int>(rest % 10);
+    rest /= 10;
+    if (position == kNanoDigits && !reversed.empty()) reversed += '.';
+    // Trailing zeros of the fraction are not written.
+    if (position >= kNanoDigits || digit != 0 || !reversed.empty()) {
+      reversed += static_cast<char>('0' + (digit < 0 ? -digit : digit));
+    }
+  }
+  if (nano_ < 0) reversed += '-';
+  std::ranges::reverse(reversed);
+  return reversed;
+}
+
+Quantity operator+(Quantity a, Quantity b) {
+  Nano sum = 0;
+  if (__builtin_add_overflow(a.nano_, b.nano_, &sum)) sum = a.nano_ > 0 ? kNanoMax : kNanoMin;
+  return Quantity{sum};
+}
+
+Quantity operator-(Quantity a, Quantity b) {
+  Nano difference = 0;
+  if (__builtin_sub_overflow(a.nano_, b.nano_, &difference)) {
+    difference = a.nano_ >= 0 ? kNanoMax : kNanoMin;
+  }
+  return Quantity{difference};
+}
+
+}  // namespace podqos::core

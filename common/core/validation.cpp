@@ -1,0 +1,116 @@
+#include "common/core/validation.h"
+
+#include <algorithm>
+
+#include "common/base/text.h"
+#include "common/core/aggregation.h"
+
+namespace podqos::core {
+
+namespace {
+
+using Problems = std::vector<std::string>;
+
+bool is_hugepages(std::string_view name) {
+  return name.starts_with(kHugePagesPrefix);
+}
+
+/// Names with a domain belong to device plugins, but for Kubernetes' own domain.
+bool is_extended(std::string_view name) {
+  return name.contains('/') && !name.contains("kubernetes.io/");
+}
+
+bool may_overcommit(std::string_view name) {
+  return !is_hugepages(name) && !is_extended(name);
+}
+
+bool is_whole(Quantity quantity) {
+  return quantity == Quantity::from_units(quantity.value());
+}
+
+void check_quantities(Problems& problems, const ResourceList& list, std::string_view owner,
+                      std::string_view what) {
+  for (const auto& [name, quantity] : list) {
+    const auto say = [&](std::string_view verdict) {
+      problems.push_back(
+          cat(owner, ": ", printable(name), " ", what, " ", quantity.format_decimal(), verdict));
+    };
+    if (quantity.sign() < 0) say(" is negative");
+    if (is_extended(name) && !is_whole(quantity)) say(" is no whole number");
+  }
+}
+
+void check_requests_against_limits(Problems& problems, const Resources& resources,
+                                   std::string_view owner) {
+  for (const auto& [name, request] : resources.requests) {
+    const auto limit = find(resources.limits, name);
+    const auto asked = cat(owner, ": ", printable(name), " request ", request.format_decimal());
+    if (!limit) {
+      if (!may_overcommit(name)) problems.push_back(cat(asked, " needs an equal limit"));
+    } else if (!may_overcommit(name) && request != *limit) {
+      problems.push_back(cat(asked, " must equal the limit ", limit->format_decimal()));
+    } else if (request > *limit) {
+      problems.push_back(cat(asked, " exceeds the limit ", limit->format_decimal()));
+    }
+  }
+}
+
+void check_hugepages_company(Problems& problems, const Resources& resources,
+                             std::string_view owner) {
+  const auto names_any = [&](const auto& predicate) {
+    return std::ranges::any_of(resources.requests, predicate, &ResourceList::value_type::first) ||
+           std::ranges::any_of(resources.limits, predicate, &ResourceList::value_type::first);
+  };
+  const auto is_cpu_or_memory = [](std::string_view name) {
+    return name == kCpu || name == kMemory;
+  };
+  if (names_any(is_hugepages) && !names_any(is_cpu_or_memory)) {
+    problems.push_back(cat(owner, ": huge pages need cpu or memory beside them"));
+  }
+}
+
+void check_resources(Problems& problems, const Resources& resources, std::string_view owner) {
+  check_quantities(problems, resources.limits, owner, "limit");
+  check_quantities(problems, resources.requests, owner, "request");
+  check_requests_against_limits(problems, resources, owner);
+  check_hugepages_company(problems, resources, owner);
+}
+
+void check_pod_level(Problems& problems, const Pod& pod, const Resources& pod_level) {
+  check_resources(problems, pod_level, "pod");
+  for (const auto& [name, needed] : pod_requests(pod, PodLevel::kSkip, Overhead::kSkip)) {
+    const auto request = find(pod_level.requests, name);
+    if (request && needed > *request) {
+      problems.push_back(cat("pod: ", printable(name), " request ", request->format_decimal(),
+                             " is below the containers' ", needed.format_decimal()));
+    }
+  }
+  // Init containers are not compared: the pod's limit alone holds them.
+  for (const Container& container : pod.containers) {
+    for (const auto& [name, limit] : container.resources.limits) {
+      const auto most = find(pod_level.limits, name);
+      if (most && limit > *most) {
+        problems.push_back(cat("container \"", container.name, "\": ", printable(name), " limit ",
+                               limit.format_decimal(), " exceeds the pod's limit ",
+                               most->format_decimal()));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> validate(const Pod& pod) {
+  Problems problems;
+  for (const Container& container : pod.containers) {
+    check_resources(problems, container.resources, cat("container \"", container.name, "\""));
+  }
+  for (const Container& container : pod.init_containers) {
+    check_resources(problems, container.resources, cat("init container \"", container.name, "\""));
+  }
+  check_quantities(problems, pod.overhead, "pod", "overhead");
+  if (pod.resources) check_pod_level(problems, pod, *pod.resources);
+  return problems;
+}
+
+}  // namespace podqos::core
