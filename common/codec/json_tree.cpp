@@ -1,0 +1,125 @@
+#include "common/codec/json_tree.h"
+
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "common/base/text.h"
+
+namespace podqos::codec {
+
+namespace {
+
+using nlohmann::json;
+
+/// Builds the tree from the parser's events; returning false stops the parser.
+class TreeBuilder : public nlohmann::json_sax<json> {
+ public:
+  explicit TreeBuilder(std::size_t max_depth) : max_depth_(max_depth) {}
+
+  bool null() override { return add(JsonNode::Kind::kNull, {}); }
+  bool boolean(bool value) override {
+    return add(JsonNode::Kind::kBoolean, value ? "true" : "false");
+  }
+  bool number_integer(number_integer_t value) override {
+    return add(JsonNode::Kind::kNumber, std::to_string(value));
+  }
+  bool number_unsigned(number_unsigned_t value) override {
+    return add(JsonNode::Kind::kNumber, std::to_string(value));
+  }
+  bool number_float(number_float_t /*value*/, const string_t& digits) override {
+    return add(JsonNode::Kind::kNumber, digits);
+  }
+  bool string(string_t& value) override { return add(JsonNode::Kind::kString, std::move(value)); }
+  bool binary(binary_t& /*value*/) override { return false; }
+  bool start_object(std::size_t /*elements*/) override { return open(JsonNode::Kind::kObject); }
+  bool key(string_t& name) override {
+    key_ = std::move(name);
+    return true;
+  }
+  bool end_object() override { return close(); }
+  bool start_array(std::size_t /*elements*/) override { return open(JsonNode::Kind::kArray); }
+  bool end_array() override { return close(); }
+  bool parse_error(std::size_t position, const std::string& /*token*/,
+                   const json::exception& /*cause*/) override {
+    error_ = Error{ErrorCode::kInvalidArgument, cat("not JSON: the mistake is at byte ", position)};
+    return false;
+  }
+
+  Result<JsonNode> take(bool complete) && {
+    if (complete) return std::move(root_);
+    return fail(std::move(error_));
+  }
+
+ private:
+  bool add(JsonNode::Kind kind, std::string text) {
+    place(kind).text = std::move(text);
+    return true;
+  }
+
+  bool open(JsonNode::Kind kind) {
+    if (open_.size() == max_depth_) {
+      error_ = Error{ErrorCode::kTooLarge, cat("JSON nested deeper than ", max_depth_)};
+      return false;
+    }
+    open_.push_back(&place(kind));
+    return true;
+  }
+
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  /// A parent gets no new child while one of its children is open, so the pointers in open_ hold.
+  JsonNode& place(JsonNode::Kind kind) {
+    JsonNode& node = open_.empty() ? root_ : open_.back()->children.emplace_back();
+    node.kind = kind;
+    node.key = std::exchange(key_, {});
+    return node;
+  }
+
+  std::size_t max_depth_;
+  JsonNode root_;
+  std::vector<JsonNode*> open_;
+  std::string key_;
+  Error error_;
+};
+
+}  // namespace
+
+Result<const JsonNode*> JsonNode::member(std::string_view name) const {
+  const JsonNode* found = nullptr;
+  bool seen = false;
+  for (const JsonNode& child : children) {
+    if (child.key != name) continue;
+    if (seen) return fail(ErrorCode::kInvalidArgument, cat(name, " is there twice"));
+    seen = true;
+    found = child.is_null() ? nullptr : &child;
+  }
+  return found;
+}
+
+std::string_view format_kind(JsonNode::Kind kind) {
+  switch (kind) {
+    case JsonNode::Kind::kNull: return "null";
+    case JsonNode::Kind::kBoolean: return "boolean";
+    case JsonNode::Kind::kNumber: return "number";
+    case JsonNode::Kind::kString: return "string";
+    case JsonNode::Kind::kArray: return "array";
+    case JsonNode::Kind::kObject: return "object";
+  }
+  return "null";
+}
+
+Result<JsonNode> parse_json_tree(std::string_view text, const JsonBounds& bounds) {
+  if (text.size() > bounds.bytes) {
+    return fail(ErrorCode::kTooLarge,
+                cat("JSON of ", text.size(), " bytes, at most ", bounds.bytes, " are read"));
+  }
+  TreeBuilder builder{bounds.depth};
+  const bool complete = json::sax_parse(text.begin(), text.end(), &builder);
+  return std::move(builder).take(complete);
+}
+
+}  // namespace podqos::codec

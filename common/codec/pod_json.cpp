@@ -1,0 +1,334 @@
+#include "common/codec/pod_json.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "common/base/text.h"
+#include "common/codec/json_tree.h"
+
+namespace podqos::codec {
+
+namespace {
+
+using Kind = JsonNode::Kind;
+
+constexpr std::string_view kConfigSource = "kubernetes.io/config.source";
+constexpr std::string_view kConfigMirror = "kubernetes.io/config.mirror";
+constexpr std::string_view kApiSource = "api";
+constexpr std::size_t kMaxNameLength = 63;
+/// A DNS subdomain, a slash and a name: the longest resource name that Kubernetes takes.
+constexpr std::size_t kMaxResourceNameLength = 253 + 1 + 63;
+
+/// A node and the way to it, walked back only when an error needs the words.
+struct Place {
+  const JsonNode* node = nullptr;
+  const Place* parent = nullptr;
+  std::string_view field{};  ///< within an object; empty within an array
+  std::size_t index = 0;     ///< within an array
+
+  [[nodiscard]] std::string path() const {
+    const std::string above = parent == nullptr ? "" : parent->path();
+    if (!field.empty()) return above.empty() ? printable(field) : cat(above, ".", printable(field));
+    return parent == nullptr ? "" : cat(above, "[", index, "]");
+  }
+  [[nodiscard]] std::unexpected<Error> refuse(std::string_view why) const {
+    const auto where = path();
+    return fail(ErrorCode::kInvalidArgument, cat(where, where.empty() ? "" : ": ", why));
+  }
+  [[nodiscard]] Status expect(Kind kind) const {
+    if (node->kind == kind) return {};
+    return refuse(cat("expected ", format_kind(kind), ", found ", format_kind(node->kind)));
+  }
+};
+
+/// The member `field` of `at`, with a null node when absent or null.
+/// @return kInvalidArgument if it has another kind or is there twice.
+Result<Place> member(const Place& at, std::string_view field, Kind kind) {
+  const auto node = at.node->member(field);
+  if (!node) return at.refuse(node.error().message);
+  const Place place{.node = *node, .parent = &at, .field = field};
+  if (place.node == nullptr) return place;
+  if (auto status = place.expect(kind); !status) return fail(std::move(status).error());
+  return place;
+}
+
+Status read_text(const Place& at, std::string_view field, std::string& text) {
+  const auto place = member(at, field, Kind::kString);
+  if (!place) return fail(place.error());
+  if (place->node != nullptr) text = place->node->text;
+  return {};
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\n\v\f\r";
+  const auto first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+Result<core::Quantity> read_quantity(const Place& at) {
+  if (at.node->is_null()) return core::Quantity{};
+  if (at.node->kind != Kind::kNumber && at.node->kind != Kind::kString) {
+    return at.refuse(cat("expected a quantity, found ", format_kind(at.node->kind)));
+  }
+  auto quantity = core::Quantity::parse(trimmed(at.node->text));
+  if (!quantity) return at.refuse(quantity.error().message);
+  return quantity;
+}
+
+Status read_list(const Place& at, std::string_view field, core::ResourceList& list) {
+  const auto place = member(at, field, Kind::kObject);
+  if (!place) return fail(place.error());
+  if (place->node == nullptr) return {};
+  for (const JsonNode& child : place->node->children) {
+    const Place entry{.node = &child, .parent = &*place, .field = child.key};
+    if (child.key.empty() || child.key.size() > kMaxResourceNameLength) {
+      return place->refuse(cat("resource name \"", printable(child.key), "\" has ",
+                               child.key.size(), " characters, 1 to ", kMaxResourceNameLength,
+                               " are allowed"));
+    }
+    const auto quantity = read_quantity(entry);
+    if (!quantity) return fail(quantity.error());
+    if (!list.emplace(child.key, *quantity).second) return entry.refuse("is there twice");
+  }
+  return {};
+}
+
+/// nullopt when the pod or container has no `resources`, which differs from an empty one.
+Result<std::optional<core::Resources>> read_resources(const Place& at) {
+  const auto place = member(at, "resources", Kind::kObject);
+  if (!place) return fail(place.error());
+  if (place->node == nullptr) return std::nullopt;
+  core::Resources resources;
+  if (auto status = read_list(*place, "requests", resources.requests); !status) {
+    return fail(std::move(status).error());
+  }
+  if (auto status = read_list(*place, "limits", resources.limits); !status) {
+    return fail(std::move(status).error());
+  }
+  return resources;
+}
+
+bool is_dns_label(std::string_view name) {
+  const auto is_alphanumeric = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+  };
+  return !name.empty() && name.size() <= kMaxNameLength && is_alphanumeric(name.front()) &&
+         is_alphanumeric(name.back()) &&
+         std::ranges::all_of(name, [&](char c) { return is_alphanumeric(c) || c == '-'; });
+}
+
+Result<core::Container> read_container(const Place& at, core::ContainerKind kind) {
+  if (auto status = at.expect(Kind::kObject); !status) return fail(std::move(status).error());
+  core::Container container;
+  container.kind = kind;
+  if (auto status = read_text(at, "name", container.name); !status) {
+    return fail(std::move(status).error());
+  }
+  if (!is_dns_label(container.name)) {
+    return at.refuse(cat("container name \"", printable(container.name),
+                         "\" is no DNS label: 1 to 63 of a-z, 0-9 and inner '-'"));
+  }
+  if (kind == core::ContainerKind::kInit) {
+    std::string restart_policy;
+    if (auto status = read_text(at, "restartPolicy", restart_policy); !status) {
+      return fail(std::move(status).error());
+    }
+    if (restart_policy == "Always") container.kind = core::ContainerKind::kSidecar;
+  }
+  auto resources = read_resources(at);
+  if (!resources) return fail(std::move(resources).error());
+  if (*resources) container.resources = **std::move(resources);
+  return container;
+}
+
+Status read_containers(const Place& spec, std::string_view field, core::ContainerKind kind,
+                       std::vector<core::Container>& containers) {
+  const auto place = member(spec, field, Kind::kArray);
+  if (!place) return fail(place.error());
+  if (place->node == nullptr) return {};
+  const auto& children = place->node->children;
+  if (children.size() > kMaxPodContainers) {
+    return fail(ErrorCode::kTooLarge,
+                cat(place->path(), ": ", children.size(), " containers, at most ",
+                    kMaxPodContainers, " are allowed"));
+  }
+  containers.reserve(children.size());
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    auto container =
+        read_container(Place{.node = &children[i], .parent = &*place, .index = i}, kind);
+    if (!container) return fail(std::move(container).error());
+    containers.push_back(*std::move(container));
+  }
+  return {};
+}
+
+Status check_names(const Place& spec, const core::Pod& pod) {
+  std::set<std::string_view> names;
+  std::size_t count = 0;
+  for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
+    count += list->size();
+    if (count > kMaxPodContainers) {
+      return fail(ErrorCode::kTooLarge, cat("more than ", kMaxPodContainers, " containers"));
+    }
+    for (const auto& container : *list) {
+      if (!names.insert(container.name).second) {
+        return spec.refuse(cat("two containers are named \"", container.name, "\""));
+      }
+    }
+  }
+  return {};
+}
+
+Status read_priority(const Place& spec, core::Pod& pod) {
+  const auto place = member(spec, "priority", Kind::kNumber);
+  if (!place) return fail(place.error());
+  if (place->node == nullptr) return {};
+  using Limits = std::numeric_limits<std::int32_t>;
+  pod.priority = parse_int(place->node->text);
+  if (!pod.priority || *pod.priority < Limits::min() || *pod.priority > Limits::max()) {
+    return place->refuse(cat(printable(place->node->text), " is no 32-bit integer"));
+  }
+  return {};
+}
+
+Status read_spec(const Place& spec, core::Pod& pod) {
+  if (auto s = spec.expect(Kind::kObject); !s) return s;
+  using core::ContainerKind;
+  if (auto s = read_containers(spec, "containers", ContainerKind::kApp, pod.containers); !s)
+    return s;
+  if (auto s = read_containers(spec, "initContainers", ContainerKind::kInit, pod.init_containers);
+      !s) {
+    return s;
+  }
+  if (auto s = read_containers(spec, "ephemeralContainers", ContainerKind::kEphemeral,
+                               pod.ephemeral_containers);
+      !s) {
+    return s;
+  }
+  if (auto s = check_names(spec, pod); !s) return s;
+  if (auto s = read_list(spec, "overhead", pod.overhead); !s) return s;
+  auto resources = read_resources(spec);
+  if (!resources) return fail(std::move(resources).error());
+  pod.resources = *std::move(resources);
+  if (auto s = read_priority(spec, pod); !s) return s;
+  return read_text(spec, "priorityClassName", pod.priority_class_name);
+}
+
+Status read_metadata(const Place& root, core::Pod& pod) {
+  const auto metadata = member(root, "metadata", Kind::kObject);
+  if (!metadata) return fail(metadata.error());
+  if (metadata->node == nullptr) return {};
+  if (auto s = read_text(*metadata, "uid", pod.uid); !s) return s;
+  if (auto s = read_text(*metadata, "name", pod.name); !s) return s;
+  if (auto s = read_text(*metadata, "namespace", pod.pod_namespace); !s) return s;
+  const auto annotations = member(*metadata, "annotations", Kind::kObject);
+  if (!annotations) return fail(annotations.error());
+  if (annotations->node == nullptr) return {};
+  const auto source = member(*annotations, kConfigSource, Kind::kString);
+  if (!source) return fail(source.error());
+  const auto mirror = member(*annotations, kConfigMirror, Kind::kString);
+  if (!mirror) return fail(mirror.error());
+  pod.is_static =
+      mirror->node != nullptr || (source->node != nullptr && source->node->text != kApiSource);
+  return {};
+}
+
+Status read_status(const Place& root, core::Pod& pod) {
+  const auto status = member(root, "status", Kind::kObject);
+  if (!status) return fail(status.error());
+  if (status->node == nullptr) return {};
+  std::string text;
+  if (auto s = read_text(*status, "qosClass", text); !s) return s;
+  if (text.empty()) return {};
+  pod.status_qos_class = core::parse_qos_class(text);
+  if (!pod.status_qos_class) {
+    return status->refuse(
+        cat("qosClass \"", printable(text), "\" is none of Guaranteed, Burstable, BestEffort"));
+  }
+  return {};
+}
+
+Status read_pod(const Place& root, core::Pod& pod) {
+  if (auto s = root.expect(Kind::kObject); !s) return s;
+  std::string kind = "Pod";
+  if (auto s = read_text(root, "kind", kind); !s) return s;
+  if (kind != "Pod") return root.refuse(cat("kind \"", printable(kind), "\" is not Pod"));
+  if (auto s = read_metadata(root, pod); !s) return s;
+  const auto spec = member(root, "spec", Kind::kObject);
+  if (!spec) return fail(spec.error());
+  if (spec->node == nullptr) return root.refuse("a pod needs a spec");
+  if (auto s = read_spec(*spec, pod); !s) return s;
+  return read_status(root, pod);
+}
+
+/// One tree, one reader: `read` fills the pod from the root.
+Result<core::Pod> parse_with(std::string_view json, Status (*read)(const Place&, core::Pod&)) {
+  const auto tree = parse_json_tree(json, {.bytes = kMaxPodJsonBytes, .depth = kMaxPodJsonDepth});
+  if (!tree) return fail(Error{tree.error()}.with_context("pod"));
+  core::Pod pod;
+  if (auto status = read(Place{.node = &*tree}, pod); !status) {
+    return fail(std::move(status).error().with_context("pod"));
+  }
+  return pod;
+}
+
+using nlohmann::ordered_json;
+
+ordered_json list_json(const core::ResourceList& list) {
+  ordered_json out = ordered_json::object();
+  for (const auto& [name, quantity] : list)
+    out[name] = quantity.format_decimal();
+  return out;
+}
+
+ordered_json resources_json(const core::Resources& resources) {
+  ordered_json out = ordered_json::object();
+  if (!resources.requests.empty()) out["requests"] = list_json(resources.requests);
+  if (!resources.limits.empty()) out["limits"] = list_json(resources.limits);
+  return out;
+}
+
+void put_containers(ordered_json& spec, const char* field,
+                    const std::vector<core::Container>& containers) {
+  if (containers.empty()) return;
+  auto& out = spec[field] = ordered_json::array();
+  for (const auto& container : containers) {
+    ordered_json entry{{"name", container.name}};
+    if (container.kind == core::ContainerKind::kSidecar) entry["restartPolicy"] = "Always";
+    if (container.resources != core::Resources{}) {
+      entry["resources"] = resources_json(container.resources);
+    }
+    out.push_back(std::move(entry));
+  }
+}
+
+}  // namespace
+
+Result<core::Pod> parse_pod(std::string_view json) {
+  return parse_with(json, read_pod);
+}
+
+Result<core::Pod> parse_pod_spec(std::string_view json) {
+  return parse_with(json, read_spec);
+}
+
+std::string format_pod_spec(const core::Pod& pod) {
+  ordered_json spec = ordered_json::object();
+  put_containers(spec, "containers", pod.containers);
+  put_containers(spec, "initContainers", pod.init_containers);
+  put_containers(spec, "ephemeralContainers", pod.ephemeral_containers);
+  if (!pod.overhead.empty()) spec["overhead"] = list_json(pod.overhead);
+  if (pod.resources) spec["resources"] = resources_json(*pod.resources);
+  if (pod.priority) spec["priority"] = *pod.priority;
+  if (!pod.priority_class_name.empty()) spec["priorityClassName"] = pod.priority_class_name;
+  // `replace`: a name that is no UTF-8 must not make dump() throw.
+  return spec.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace podqos::codec
