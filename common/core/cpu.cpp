@@ -17,7 +17,7 @@ std::int64_t log_weight(std::int64_t shares) {
   // The fit passes through (2, 1), (1024, 100) and (262144, 10000). All of it is exact enough in
   // float64 for ceil() to agree with Go and C on every share in range.
   const double l = std::log2(static_cast<double>(shares));
-  const double exponent = ((l * l) + (125.0 * l)) / 612.0 - 7.0 / 34.0;
+  const double exponent = (((l * l) + (125.0 * l)) / 612.0) - (7.0 / 34.0);
   return static_cast<std::int64_t>(std::ceil(std::pow(10.0, exponent)));
 }
 

@@ -197,7 +197,7 @@ Result<std::string> systemd_unit(const CgroupName& name) {
 Result<std::string> systemd_parent(const CgroupName& name) {
   auto path = format_systemd(name);
   if (!path) return path;
-  if (is_root(name) || name.size() == 1) return std::string{kRootSlice};
+  if (*path == "/" || name.size() == 1) return std::string{kRootSlice};
   return std::string{base_of(std::string_view{*path}.substr(0, path->rfind('/')))};
 }
 

@@ -20,19 +20,20 @@ enum class OnRefusal : std::uint8_t {
   kRetryAfterPlan,  ///< depends on a later write: tried once more at the end
 };
 
-/// Make the cgroup `path` (absolute below the hierarchy's mount, "/kubepods/pod42") in every hierarchy, parents
-/// included; on v2 with controllers enabled on the way down.
+/// Make the cgroup `path` (absolute below the hierarchy's mount, "/kubepods/pod42") in every
+/// hierarchy, parents included; on v2 with controllers enabled on the way down.
 struct EnsureCgroup {
   std::string path;
   friend bool operator==(const EnsureCgroup&, const EnsureCgroup&) = default;
 };
-/// Write `value` to `file` of cgroup `path` in the hierarchy of `controller`; skipped when it holds it already.
+/// Write `value` to `file` of cgroup `path` in the hierarchy of `controller`; skipped when it holds
+/// it already.
 struct WriteFile {
   std::string path;
   Controller controller = Controller::kCpu;
   std::string file;
   std::string value;
-  std::string reason;
+  std::string reason = {};
   OnRefusal on_refusal = OnRefusal::kFail;
   friend bool operator==(const WriteFile&, const WriteFile&) = default;
 };
@@ -61,7 +62,8 @@ using Step = std::variant<EnsureCgroup, WriteFile, MoveProcess, RemoveCgroup, Se
 /// An ordered list of effects: the same value is dry run, assertion and work list.
 using Plan = std::vector<Step>;
 
-/// One line a step: "mkdir  /kubepods/pod42", "write  /kubepods/pod42/cpu.weight = 39  # sum of requests".
+/// One line a step: "mkdir  /kubepods/pod42", "write  /kubepods/pod42/cpu.weight = 39  # sum of
+/// requests".
 [[nodiscard]] std::string render(const Plan& plan);
 
 }  // namespace podqos::core

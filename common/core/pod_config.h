@@ -1,6 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "common/base/error.h"
 #include "common/base/units.h"
@@ -12,14 +16,16 @@ namespace podqos::core {
 
 /// What a cgroup that bounds a pod (or a tier) should hold. Absent means "podqos does not set it".
 struct CgroupValues {
-  std::optional<CpuShares> cpu_shares;
-  std::optional<Micros>
-      cpu_quota;  ///< -1: explicitly unlimited; 0: Kubernetes' "no quota" of a forced Guaranteed
-  std::optional<Micros> cpu_period;
-  std::optional<Bytes> memory_limit;  ///< 0 means not written, -1 explicitly unlimited
-  HugePageLimits hugepages;           ///< only the sizes the pod names
-  std::optional<std::int64_t> pids_limit;
-  std::map<std::string, std::string, std::less<>> unified;  ///< MemoryQoS: memory.min, memory.low
+  std::optional<CpuShares> cpu_shares = std::nullopt;
+  /// -1: explicitly unlimited; 0: Kubernetes' "no quota" of a pod that its status makes Guaranteed.
+  std::optional<Micros> cpu_quota = std::nullopt;
+  std::optional<Micros> cpu_period = std::nullopt;
+  /// 0: not written; -1: explicitly unlimited.
+  std::optional<Bytes> memory_limit = std::nullopt;
+  HugePageLimits hugepages = {};  ///< only the sizes the pod names
+  std::optional<std::int64_t> pids_limit = std::nullopt;
+  /// MemoryQoS: memory.min, memory.low.
+  std::map<std::string, std::string, std::less<>> unified = {};
   friend bool operator==(const CgroupValues&, const CgroupValues&) = default;
 };
 
@@ -30,7 +36,8 @@ struct PodConfigParams {
   Micros cpu_period = kDefaultPeriod;
   bool enforce_memory_qos = false;
   MemoryReservationPolicy reservation_policy = MemoryReservationPolicy::kNone;
-  std::optional<std::int64_t> pod_pids_limit;  ///< absent or negative: not set; 0 is lowered to 1
+  /// Absent or negative: not set; 0 is lowered to 1.
+  std::optional<std::int64_t> pod_pids_limit = std::nullopt;
 };
 
 /// Pod-level cgroup values of a defaulted pod of the given class.

@@ -26,12 +26,14 @@ struct TierSums {
 };
 
 struct TierParams {
-  std::optional<std::int64_t> reserve_percent;  ///< qosReserved memory, 0..100; nullopt: no tier memory limits
-  Bytes allocatable_memory;                     ///< capacity - system - kube; ≤ 0: no tier memory limits
+  std::optional<std::int64_t> reserve_percent =
+      std::nullopt;          ///< qosReserved memory, 0..100; nullopt: no tier memory limits
+  Bytes allocatable_memory;  ///< capacity - system - kube; ≤ 0: no tier memory limits
 };
 
-/// Values of the tiers by the rule: burstable shares from the sum of requests (no pods → 2), besteffort 2; memory:
-/// burstable = A - trunc(G*N/100), besteffort = burstable - trunc(B*N/100), never below 0.
+/// Values of the tiers by the rule: burstable shares from the sum of requests (no pods → 2),
+/// besteffort 2; memory: burstable = A - trunc(G*N/100), besteffort = burstable - trunc(B*N/100),
+/// never below 0.
 /// @note pkg/kubelet/cm/qos_container_manager_linux.go setCPUCgroupConfig, setMemoryReserve.
 struct TierValues {
   CgroupValues burstable;
@@ -48,16 +50,19 @@ struct TierMemoryQos {
 /// @note qos_container_manager_linux.go setMemoryQoS (1.36); zero where the policy is None.
 [[nodiscard]] TierMemoryQos tier_memory_qos(const TierSums& sums, MemoryReservationPolicy policy);
 
-/// What may be written now for a memory limit that the rule wants: never below usage + margin, nor below `floor`.
-/// @param usage  current usage of that tier; nullopt when it could not be read: then the previous rule alone holds.
+/// What may be written now for a memory limit that the rule wants: never below usage + margin, nor
+/// below `floor`.
+/// @param usage  current usage of that tier; nullopt when it could not be read: then the previous
+/// rule alone holds.
 [[nodiscard]] Bytes bounded_tier_limit(Bytes wanted, std::optional<Bytes> usage, Bytes floor);
 constexpr Bytes kTierMemoryMargin{16LL << 20U};
 
 /// allocatable = capacity - system - kube, at least 0.
 [[nodiscard]] Bytes allocatable(Bytes capacity, Bytes system_reserved, Bytes kube_reserved);
 
-/// How much of a claimed request may count: not more than what `capacity` leaves beside `already_granted`, and not
-/// below 0.
-[[nodiscard]] std::int64_t grant(std::int64_t claimed, std::int64_t capacity, std::int64_t already_granted);
+/// How much of a claimed request may count: not more than what `capacity` leaves beside
+/// `already_granted`, and not below 0.
+[[nodiscard]] std::int64_t grant(std::int64_t claimed, std::int64_t capacity,
+                                 std::int64_t already_granted);
 
 }  // namespace podqos::core

@@ -1,0 +1,130 @@
+#include "common/core/tier.h"
+
+#include <optional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace podqos::core {
+namespace {
+
+constexpr std::int64_t kGi = 1LL << 30U;
+constexpr std::int64_t kMi = 1LL << 20U;
+
+TierSums sums(std::int64_t guaranteed_memory, std::int64_t burstable_memory,
+              std::int64_t burstable_milli = 0) {
+  return {
+      .guaranteed = {.pods = 1, .cpu = MilliCpu{500}, .memory = Bytes{guaranteed_memory}},
+      .burstable = {.pods = 1, .cpu = MilliCpu{burstable_milli}, .memory = Bytes{burstable_memory}},
+      .besteffort = {}};
+}
+
+TEST(TierSums, GivesTheSumOfAClass) {
+  TierSums all;
+  all.of(QosClass::kBurstable).pods = 2;
+  all.of(QosClass::kGuaranteed).pods = 1;
+  all.of(QosClass::kBestEffort).pods = 3;
+  EXPECT_EQ(all.burstable.pods, 2);
+  EXPECT_EQ(all.guaranteed.pods, 1);
+  EXPECT_EQ(all.besteffort.pods, 3);
+}
+
+TEST(TierValues, SetsSharesOnlyWithoutReservation) {
+  const TierValues values = tier_values(
+      sums(kGi, kGi, 130), {.reserve_percent = {}, .allocatable_memory = Bytes{8 * kGi}});
+  EXPECT_EQ(values.burstable, CgroupValues{.cpu_shares = CpuShares{133}});
+  EXPECT_EQ(values.besteffort, CgroupValues{.cpu_shares = CpuShares{2}});
+}
+
+TEST(TierValues, GivesAnEmptyBurstableTierTheMinimum) {
+  EXPECT_EQ(tier_values({}, {}).burstable.cpu_shares, CpuShares{2});
+}
+
+struct ReserveCase {
+  std::string name;
+  std::int64_t percent;
+  std::int64_t allocatable;
+  std::int64_t guaranteed;
+  std::int64_t burstable;
+  std::optional<std::int64_t> want_burstable;
+  std::optional<std::int64_t> want_besteffort;
+};
+
+class TierReservation : public ::testing::TestWithParam<ReserveCase> {};
+
+TEST_P(TierReservation, SubtractsRequestsOfTheTiersAbove) {
+  const ReserveCase& c = GetParam();
+  const TierValues values =
+      tier_values(sums(c.guaranteed, c.burstable),
+                  {.reserve_percent = c.percent, .allocatable_memory = Bytes{c.allocatable}});
+  const auto bytes = [](std::optional<std::int64_t> value) {
+    return value ? std::optional{Bytes{*value}} : std::nullopt;
+  };
+  EXPECT_EQ(values.burstable.memory_limit, bytes(c.want_burstable));
+  EXPECT_EQ(values.besteffort.memory_limit, bytes(c.want_besteffort));
+}
+INSTANTIATE_TEST_SUITE_P(
+    Table, TierReservation,
+    ::testing::ValuesIn<ReserveCase>({
+        {"GuaranteedCountsAgainstBoth", 100, 8 * kGi, kGi, 0, 7 * kGi, 7 * kGi},
+        {"BurstableCountsAgainstBestEffort", 100, 8 * kGi, kGi, 2 * kGi, 7 * kGi, 5 * kGi},
+        {"ZeroPercentReservesNothing", 0, 8 * kGi, kGi, kGi, 8 * kGi, 8 * kGi},
+        {"HalfTruncatesEachReserve", 50, 100, 3, 5, 99, 97},
+        {"NeverNegative", 100, kGi, 2 * kGi, kGi, 0, 0},
+        {"BestEffortAloneIsExhausted", 100, 2 * kGi, kGi, 2 * kGi, kGi, 0},
+        {"UnknownAllocatableMeansNoLimit", 100, 0, kGi, kGi, {}, {}},
+        {"HugeRequestDoesNotOverflow", 100, kGi, 0, kInt64Max, kGi, 0},
+    }),
+    [](const auto& c) { return c.param.name; });
+
+TEST(TierMemoryQos, ReservesOnlyUnderTheTieredPolicy) {
+  const TierMemoryQos tiered =
+      tier_memory_qos(sums(3, 4), MemoryReservationPolicy::kTieredReservation);
+  EXPECT_EQ(tiered.root_memory_min, Bytes{7});
+  EXPECT_EQ(tiered.burstable_memory_low, Bytes{4});
+  const TierMemoryQos none = tier_memory_qos(sums(3, 4), MemoryReservationPolicy::kNone);
+  EXPECT_EQ(none.root_memory_min, Bytes{0});
+  EXPECT_EQ(none.burstable_memory_low, Bytes{0});
+}
+
+struct BoundCase {
+  std::string name;
+  std::int64_t wanted;
+  std::optional<std::int64_t> usage;
+  std::int64_t want;
+};
+
+class BoundedTierLimit : public ::testing::TestWithParam<BoundCase> {};
+
+TEST_P(BoundedTierLimit, StaysAboveUsageAndFloor) {
+  const BoundCase& c = GetParam();
+  const auto usage = c.usage ? std::optional{Bytes{*c.usage}} : std::nullopt;
+  EXPECT_EQ(bounded_tier_limit(Bytes{c.wanted}, usage, Bytes{64 * kMi}).value(), c.want);
+}
+INSTANTIATE_TEST_SUITE_P(Table, BoundedTierLimit,
+                         ::testing::ValuesIn<BoundCase>({
+                             {"RuleAboveUsageHolds", kGi, 100 * kMi, kGi},
+                             {"UsagePlusMarginHolds", 128 * kMi, 120 * kMi, 136 * kMi},
+                             {"FloorHolds", 0, 1 * kMi, 64 * kMi},
+                             {"UnknownUsageLeavesTheRule", kGi, {}, kGi},
+                             {"UnknownUsageKeepsTheFloor", 0, {}, 64 * kMi},
+                             {"HugeUsageDoesNotOverflow", 0, kInt64Max, kInt64Max},
+                         }),
+                         [](const auto& c) { return c.param.name; });
+
+TEST(Allocatable, IsNeverNegative) {
+  EXPECT_EQ(allocatable(Bytes{10}, Bytes{3}, Bytes{2}), Bytes{5});
+  EXPECT_EQ(allocatable(Bytes{10}, Bytes{8}, Bytes{3}), Bytes{0});
+  EXPECT_EQ(allocatable(Bytes{10}, Bytes{kInt64Max}, Bytes{kInt64Max}), Bytes{0});
+}
+
+TEST(Grant, GivesNoMoreThanIsLeft) {
+  EXPECT_EQ(grant(3, 10, 5), 3);
+  EXPECT_EQ(grant(8, 10, 5), 5);
+  EXPECT_EQ(grant(8, 10, 12), 0);
+  EXPECT_EQ(grant(-1, 10, 0), 0);
+  EXPECT_EQ(grant(kInt64Max, 10, 0), 10);
+}
+
+}  // namespace
+}  // namespace podqos::core
