@@ -1,0 +1,145 @@
+#pragma once
+
+#include <asm/ioctls.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <csignal>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+/// The allow-lists of podqos's programs, as data. Both are in force from the moment a program
+/// starts to read what others wrote; what start-up needs (execve, arch_prctl, rseq …) is over by
+/// then. A missing entry kills the process, so the lists hold what glibc may do on rare paths too
+/// (memory exhausted, a clock without vDSO).
+namespace podqos::seccomp_gen {
+
+/// Allows a call only if (argument & mask) == value. Masks are 32 bit wide where the kernel takes
+/// an int.
+struct Condition {
+  unsigned argument = 0;
+  std::uint64_t mask = 0;
+  std::uint64_t value = 0;
+};
+
+struct Rule {
+  const char* syscall = nullptr;
+  std::optional<Condition> only_if;
+};
+
+constexpr std::uint64_t kInt = 0xffff'ffff;
+constexpr std::uint64_t kWhole = ~std::uint64_t{0};
+
+/// podqos-hook and the parsing child of the wrapper: statically linked, one thread, no terminal.
+constexpr std::array kHookRules{
+    // Files below the state directory, the bundle, /proc and the cgroup hierarchies.
+    Rule{"openat", {}},
+    Rule{"openat2", {}},
+    Rule{"close", {}},
+    Rule{"read", {}},
+    Rule{"write", {}},
+    Rule{"pread64", {}},
+    Rule{"pwrite64", {}},
+    Rule{"lseek", {}},
+    Rule{"fstat", {}},
+    Rule{"newfstatat", {}},
+    Rule{"getdents64", {}},
+    Rule{"readlink", {}},
+    Rule{"readlinkat", {}},
+    Rule{"mkdirat", {}},
+    Rule{"unlinkat", {}},
+    Rule{"renameat", {}},
+    Rule{"renameat2", {}},
+    Rule{"fchown", {}},
+    Rule{"fchmod", {}},
+    Rule{"flock", {}},
+    // Is it a cgroup file system, and did we make this root?
+    Rule{"statfs", {}},
+    Rule{"fstatfs", {}},
+    Rule{"fgetxattr", {}},
+    Rule{"fsetxattr", {}},
+    // Descriptor flags; no locks, no owner of signals, no leases.
+    Rule{"fcntl", Condition{1, kInt, F_GETFD}},
+    Rule{"fcntl", Condition{1, kInt, F_SETFD}},
+    Rule{"fcntl", Condition{1, kInt, F_GETFL}},
+    Rule{"fcntl", Condition{1, kInt, F_SETFL}},
+    Rule{"fcntl", Condition{1, kInt, F_DUPFD_CLOEXEC}},
+    // Memory, never executable. malloc counts the CPUs when it is refused memory and tries another
+    // arena.
+    Rule{"brk", {}},
+    Rule{"mmap", Condition{2, PROT_EXEC, 0}},
+    Rule{"mprotect", Condition{2, PROT_EXEC, 0}},
+    Rule{"munmap", {}},
+    Rule{"mremap", {}},
+    Rule{"madvise", {}},
+    Rule{"sched_getaffinity", {}},
+    Rule{"getrandom", {}},
+    // Waiting for the lock, deadlines, log times. The clock calls are real where the vDSO cannot
+    // answer.
+    Rule{"clock_gettime", {}},
+    Rule{"clock_nanosleep", {}},
+    Rule{"gettimeofday", {}},
+    Rule{"time", {}},
+    Rule{"futex", {}},
+    // Who am I; how much memory is there.
+    Rule{"getpid", {}},
+    Rule{"getppid", {}},
+    Rule{"gettid", {}},
+    Rule{"getuid", {}},
+    Rule{"geteuid", {}},
+    Rule{"getgid", {}},
+    Rule{"getegid", {}},
+    Rule{"sysinfo", {}},
+    // syslog(3) to /dev/log; the log file's directory, which spdlog makes with plain mkdir; stdio
+    // asks whether what it
+    // opened is a terminal.
+    Rule{"socket", Condition{0, kInt, AF_UNIX}},
+    Rule{"connect", {}},
+    Rule{"sendto", {}},
+    Rule{"mkdir", {}},
+    Rule{"ioctl", Condition{1, kInt, TCGETS}},
+    Rule{"writev", {}},
+    // The end, abort(3) included.
+    Rule{"rt_sigprocmask", {}},
+    Rule{"rt_sigaction", {}},
+    Rule{"rt_sigreturn", {}},
+    Rule{"tgkill", Condition{2, kInt, SIGABRT}},
+    Rule{"exit", {}},
+    Rule{"exit_group", {}},
+};
+
+/// podqosctl, on top of the hook's: dynamically linked, with iostreams, std::filesystem and a
+/// terminal.
+constexpr std::array kToolRules{
+    // Files and directories as the C++ library looks at them.
+    Rule{"stat", {}},
+    Rule{"lstat", {}},
+    Rule{"statx", {}},
+    Rule{"access", {}},
+    Rule{"faccessat", {}},
+    Rule{"faccessat2", {}},
+    Rule{"getcwd", {}},
+    Rule{"readv", {}},
+    // Width of the terminal, and waiting for a slow one.
+    Rule{"ioctl", Condition{1, kInt, TIOCGWINSZ}},
+    Rule{"poll", {}},
+    // What sysconf(3) and uname(3) ask; limits are read, not set.
+    Rule{"prlimit64", Condition{2, kWhole, 0}},
+    Rule{"uname", {}},
+    Rule{"umask", {}},
+};
+
+struct FilterSource {
+  const char* name;  ///< of the generated array
+  bool tool;         ///< kToolRules too
+};
+
+constexpr std::array kFilters{
+    FilterSource{.name = "kHookFilter", .tool = false},
+    FilterSource{.name = "kToolFilter", .tool = true},
+};
+
+}  // namespace podqos::seccomp_gen
