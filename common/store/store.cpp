@@ -1,0 +1,398 @@
+#include "common/store/store.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/codec/record_json.h"
+#include "common/core/naming.h"
+#include "common/sys/atomic_file.h"
+
+namespace podqos::store {
+
+namespace {
+
+constexpr const char* kLockName = "lock";
+constexpr std::string_view kTiersName = "tiers.json";
+constexpr std::string_view kPodsName = "pods";
+constexpr std::string_view kContainersName = "containers";
+constexpr std::string_view kRecordSuffix = ".json";
+constexpr std::string_view kTiersPrefix = "{\"dirty\":";
+static_assert(kTiersPrefix.size() == codec::kDirtyOffset);
+
+constexpr mode_t kDirectoryMode = 0700;
+constexpr mode_t kFileMode = 0600;
+constexpr int kMaxSetAside = 1000;
+
+bool is_corrupt(const Error& error) {
+  return error.code == ErrorCode::kCorrupt || error.code == ErrorCode::kTooLarge;
+}
+
+std::string without_trailing_slashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/')
+    path.pop_back();
+  return path;
+}
+
+/// Refuses a directory in which somebody else could change the state.
+/// @return the owner, who is the caller.
+Result<uid_t> check_state_directory(const sys::Directory& directory) {
+  const std::string& path = directory.path();
+  struct stat opened{};
+  struct stat named{};
+  if (::fstat(directory.fd(), &opened) != 0) return fail_errno(errno, path);
+  if (::lstat(path.c_str(), &named) != 0) return fail_errno(errno, path);
+  if (S_ISLNK(named.st_mode))
+    return fail(ErrorCode::kConflict, cat("state directory ", path, " is a symlink"));
+  if (opened.st_dev != named.st_dev || opened.st_ino != named.st_ino) {
+    return fail(ErrorCode::kConflict,
+                cat("state directory ", path, " was exchanged while it was opened"));
+  }
+  const uid_t caller = ::geteuid();
+  if (opened.st_uid != caller) {
+    return fail(ErrorCode::kConflict, cat("state directory ", path, " belongs to user ",
+                                          opened.st_uid, ", not to ", caller));
+  }
+  if ((opened.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return fail(ErrorCode::kConflict,
+                cat("state directory ", path,
+                    " is writable by others; chmod it to 0700 after a look at its files"));
+  }
+  return caller;
+}
+
+template <class T>
+Result<T> parsed(const Result<std::string>& text, Result<T> (*parse)(std::string_view)) {
+  if (!text) return fail(text.error());
+  return parse(*text);
+}
+
+std::string record_name(std::string_view uid) {
+  return cat(uid, kRecordSuffix);
+}
+
+}  // namespace
+
+Store::Store(sys::Directory directory, sys::FileLock lock, uid_t owner)
+    : directory_(std::move(directory)), lock_(std::move(lock)), owner_(owner) {}
+
+Result<Store> Store::open(const StoreOptions& options) {
+  const std::string path = without_trailing_slashes(options.path);
+  auto directory = sys::Directory::open(path);
+  if (!directory && directory.error().code == ErrorCode::kNotFound) {
+    // Somebody else may make it at the same moment; what is there is checked below.
+    if (::mkdir(path.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
+      return fail_errno(errno, cat("make state directory ", path));
+    }
+    directory = sys::Directory::open(path);
+  }
+  if (!directory) return fail(std::move(directory).error().with_context("state directory"));
+  return lock_directory(std::move(*directory), options);
+}
+
+Result<Store> Store::open_existing(const StoreOptions& options) {
+  auto directory = sys::Directory::open(without_trailing_slashes(options.path));
+  if (!directory) return fail(std::move(directory).error().with_context("state directory"));
+  return lock_directory(std::move(*directory), options);
+}
+
+Result<Store> Store::lock_directory(sys::Directory directory, const StoreOptions& options) {
+  const auto owner = check_state_directory(directory);
+  if (!owner) return fail(owner.error());
+  auto lock = sys::FileLock::acquire(directory, kLockName, options.lock_patience);
+  if (!lock) return fail(std::move(lock).error());
+  Store store{std::move(directory), std::move(*lock), *owner};
+  if (auto loaded = store.load_tiers(); !loaded) return fail(std::move(loaded).error());
+  return store;
+}
+
+Status Store::load_tiers() {
+  auto fd = directory_.open_file(kTiersName, O_RDWR);
+  if (fd) return read_tiers(std::move(*fd));
+  if (fd.error().code != ErrorCode::kNotFound) return fail(std::move(fd).error());
+  const auto records = any_record();
+  if (!records) return fail(records.error());
+  dirty_ = *records;
+  return {};
+}
+
+Status Store::read_tiers(sys::UniqueFd fd) {
+  const auto text =
+      sys::read_all(fd.get(), codec::kMaxRecordSize, cat(directory_.path(), "/", kTiersName));
+  auto file = parsed(text, codec::parse_tiers);
+  if (!file) {
+    if (is_corrupt(file.error())) return set_aside_tiers(file.error());
+    return fail(std::move(file).error().with_context(cat(directory_.path(), "/", kTiersName)));
+  }
+  tiers_ = std::move(file->record);
+  dirty_ = file->dirty;
+  // A file that a person has laid out anew parses as well, but has no mark at that place; begin()
+  // then replaces it.
+  if (text->starts_with(kTiersPrefix)) tiers_fd_ = std::move(fd);
+  return {};
+}
+
+Result<bool> Store::any_record() {
+  const auto uids = pod_uids();
+  if (!uids) return fail(uids.error());
+  return !uids->empty();
+}
+
+Status Store::begin() {
+  if (marked_) return {};
+  if (!tiers_fd_.valid()) {
+    if (auto written = write_tiers(true); !written) return written;
+  } else if (::pwrite(tiers_fd_.get(), "1", 1, codec::kDirtyOffset) != 1) {
+    return fail_errno(errno, cat("mark ", directory_.path(), "/", kTiersName, " as changing"));
+  }
+  marked_ = true;
+  return {};
+}
+
+Status Store::commit() {
+  if (auto written = write_tiers(keep_mark_); !written) return written;
+  marked_ = false;
+  dirty_ = keep_mark_;
+  return {};
+}
+
+Status Store::write_tiers(bool marked) {
+  std::string text = codec::format_tiers(tiers_);
+  if (marked) text.at(codec::kDirtyOffset) = '1';
+  if (auto written = write(directory_, kTiersName, text); !written) return written;
+  tiers_fd_ = {};  // it is the old file's
+  return {};
+}
+
+Result<std::optional<core::PodRecord>> Store::pod(std::string_view uid) {
+  if (auto checked = core::check_pod_uid(uid); !checked) return fail(std::move(checked).error());
+  const auto pods = find(pods_, kPodsName);
+  if (!pods) return fail(pods.error());
+  if (*pods == nullptr) return std::nullopt;
+
+  const std::string name = record_name(uid);
+  const auto text = (*pods)->read_file(name, codec::kMaxRecordSize);
+  if (!text && text.error().code == ErrorCode::kNotFound) return std::nullopt;
+  auto record = parsed(text, codec::parse_pod_record);
+  if (record && record->pod.uid != uid) {
+    record =
+        fail(ErrorCode::kCorrupt, cat("is the record of pod \"", printable(record->pod.uid), "\""));
+  }
+  if (record) return std::optional{std::move(*record)};
+  if (!is_corrupt(record.error())) {
+    return fail(std::move(record).error().with_context(cat((*pods)->path(), "/", name)));
+  }
+  if (auto moved = set_aside(**pods, name, record.error()); !moved)
+    return fail(std::move(moved).error());
+  return std::nullopt;
+}
+
+Status Store::put_pod(const core::PodRecord& record) {
+  const std::string& uid = record.pod.uid;
+  if (auto checked = core::check_pod_uid(uid); !checked) return checked;
+  const std::string text = codec::format_pod_record(record);
+  // What could not be read back must not be written.
+  if (text.size() > codec::kMaxRecordSize) {
+    return fail(ErrorCode::kTooLarge, cat("record of pod ", uid, " has ", text.size(),
+                                          " bytes, the limit is ", codec::kMaxRecordSize));
+  }
+  if (auto begun = begin(); !begun) return begun;
+  const auto pods = find_or_make(pods_, kPodsName);
+  if (!pods) return fail(pods.error());
+  return write(**pods, record_name(uid), text);
+}
+
+Status Store::erase_pod(std::string_view uid) {
+  if (auto checked = core::check_pod_uid(uid); !checked) return checked;
+  if (auto begun = begin(); !begun) return begun;
+  const auto pods = find(pods_, kPodsName);
+  if (!pods) return fail(pods.error());
+  if (*pods == nullptr) return {};
+  if (auto removed = (*pods)->remove_file(record_name(uid)); !removed)
+    return fail(std::move(removed).error());
+  return {};
+}
+
+Result<std::vector<std::string>> Store::pod_uids() {
+  const auto pods = find(pods_, kPodsName);
+  if (!pods) return fail(pods.error());
+  std::vector<std::string> uids;
+  if (*pods == nullptr) return uids;
+  auto names = (*pods)->entries();
+  if (!names) return fail(std::move(names).error());
+  for (std::string& name : *names) {
+    if (!name.ends_with(kRecordSuffix)) continue;
+    name.resize(name.size() - kRecordSuffix.size());
+    if (core::check_pod_uid(name)) uids.push_back(std::move(name));
+  }
+  std::ranges::sort(uids);
+  return uids;
+}
+
+Result<std::vector<core::IndexEntry>> Store::containers(std::string_view id) {
+  const auto file = index_file(index_name(id));
+  if (!file) return fail(file.error());
+  std::vector<core::IndexEntry> found;
+  std::ranges::copy_if((*file)->entries, std::back_inserter(found),
+                       [&](const auto& entry) { return entry.id == id; });
+  return found;
+}
+
+Status Store::put_container(const core::IndexEntry& entry) {
+  const auto file = index_file(index_name(entry.id));
+  if (!file) return fail(file.error());
+  auto& entries = (*file)->entries;
+  const auto same = std::ranges::find_if(
+      entries, [&](const auto& e) { return e.id == entry.id && e.bundle == entry.bundle; });
+  if (same == entries.end()) {
+    entries.push_back(entry);
+  } else if (*same == entry) {
+    return {};
+  } else {
+    *same = entry;
+  }
+  return write_index();
+}
+
+Status Store::erase_container(const core::IndexEntry& entry) {
+  const auto file = index_file(index_name(entry.id));
+  if (!file) return fail(file.error());
+  if (std::erase((*file)->entries, entry) == 0) return {};
+  return write_index();
+}
+
+Result<std::vector<core::IndexEntry>> Store::all_containers() {
+  const auto containers = find(containers_, kContainersName);
+  if (!containers) return fail(containers.error());
+  std::vector<core::IndexEntry> all;
+  if (*containers == nullptr) return all;
+  auto names = (*containers)->entries();
+  if (!names) return fail(std::move(names).error());
+  std::ranges::sort(*names);
+  for (const std::string& name : *names) {
+    if (!is_index_name(name)) continue;
+    const auto file = index_file(name);
+    if (!file) return fail(file.error());
+    std::ranges::copy((*file)->entries, std::back_inserter(all));
+  }
+  return all;
+}
+
+Result<const sys::Directory*> Store::find(OptionalDirectory& slot, std::string_view name) {
+  if (!slot) {
+    auto opened = directory_.open_directory(name);
+    if (!opened && opened.error().code == ErrorCode::kNotFound) return nullptr;
+    if (!opened) return fail(std::move(opened).error());
+    slot = std::move(*opened);
+  }
+  return &*slot;
+}
+
+Result<const sys::Directory*> Store::find_or_make(OptionalDirectory& slot, std::string_view name) {
+  auto found = find(slot, name);
+  if (!found || *found != nullptr) return found;
+  if (auto made = directory_.make_directory(name, kDirectoryMode); !made)
+    return fail(std::move(made).error());
+  auto opened = directory_.open_directory(name);
+  if (!opened) return fail(std::move(opened).error());
+  slot = std::move(*opened);
+  return &*slot;
+}
+
+Result<Store::IndexFile*> Store::index_file(const std::string& name) {
+  if (index_ && index_->name == name) return &*index_;
+  const auto containers = find(containers_, kContainersName);
+  if (!containers) return fail(containers.error());
+
+  IndexFile file{.name = name, .entries = {}};
+  if (*containers != nullptr) {
+    const auto text = (*containers)->read_file(name, codec::kMaxRecordSize);
+    auto entries = parsed(text, codec::parse_index);
+    const bool absent = !text && text.error().code == ErrorCode::kNotFound;
+    if (entries) {
+      file.entries = std::move(*entries);
+    } else if (is_corrupt(entries.error())) {
+      if (auto moved = set_aside(**containers, name, entries.error()); !moved) {
+        return fail(std::move(moved).error());
+      }
+    } else if (!absent) {
+      return fail(std::move(entries).error().with_context(cat((*containers)->path(), "/", name)));
+    }
+  }
+  index_ = std::move(file);
+  return &*index_;
+}
+
+Status Store::write_index() {
+  auto written = write_index_file();
+  if (!written) index_.reset();  // it is ahead of the file
+  return written;
+}
+
+Status Store::write_index_file() {
+  if (auto begun = begin(); !begun) return begun;
+  const auto containers = find_or_make(containers_, kContainersName);
+  if (!containers) return fail(containers.error());
+  const sys::Directory& directory = **containers;
+  if (index_->entries.empty()) {
+    if (auto removed = directory.remove_file(index_->name); !removed) {
+      return fail(std::move(removed).error());
+    }
+    return {};
+  }
+  const std::string text = codec::format_index(index_->entries);
+  if (text.size() > codec::kMaxRecordSize) {
+    return fail(ErrorCode::kTooLarge,
+                cat(directory.path(), "/", index_->name, " would have ", text.size(),
+                    " bytes, the limit is ", codec::kMaxRecordSize));
+  }
+  return write(directory, index_->name, text);
+}
+
+Status Store::set_aside_tiers(const Error& cause) {
+  dirty_ = true;
+  return move_aside(directory_, std::string{kTiersName}, cause);
+}
+
+Status Store::set_aside(const sys::Directory& directory, const std::string& name,
+                        const Error& cause) {
+  keep_mark_ = true;
+  dirty_ = true;
+  // The mark first: a process that dies right after leaves sums that count what nobody can read any
+  // more.
+  if (auto begun = begin(); !begun) return begun;
+  return move_aside(directory, name, cause);
+}
+
+Status Store::move_aside(const sys::Directory& directory, const std::string& name,
+                         const Error& cause) {
+  for (int n = 1; n <= kMaxSetAside; ++n) {
+    const std::string aside = cat(name, ".corrupt-", n);
+    if (::renameat2(directory.fd(), name.c_str(), directory.fd(), aside.c_str(),
+                    RENAME_NOREPLACE) == 0) {
+      incidents_.push_back(
+          cat(directory.path(), "/", name, " was corrupt and is now ", aside, ": ", cause.message));
+      return {};
+    }
+    if (const int err = errno; err != EEXIST) {
+      return fail_errno(err, cat("set corrupt ", directory.path(), "/", name, " aside as ", aside));
+    }
+  }
+  return fail(ErrorCode::kBusy,
+              cat(directory.path(), "/", name, " is corrupt and so are ", kMaxSetAside,
+                  " others of that name; remove ", name, ".corrupt-*"));
+}
+
+Status Store::write(const sys::Directory& directory, std::string_view name,
+                    std::string_view content) const {
+  return sys::replace_file(directory, name, content,
+                           {.uid = owner_, .gid = ::getegid(), .mode = kFileMode});
+}
+
+}  // namespace podqos::store
