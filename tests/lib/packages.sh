@@ -1,0 +1,41 @@
+# shellcheck shell=bash
+# The Debian packages that podqos needs, and how to install those that are missing.
+# Sourced by tests/run and tests/demo, which read the lists:
+# shellcheck disable=SC2034
+
+# To build the programs.
+packages_build=(
+  g++ cmake ninja-build pkg-config
+  nlohmann-json3-dev libspdlog-dev libfmt-dev libseccomp-dev libcli11-dev libyaml-cpp-dev
+)
+# To start containers with them.
+packages_containers=(runc crun busybox-static python3 procps util-linux)
+# To test them.
+packages_testing=(
+  libgtest-dev libgmock-dev libbenchmark-dev golang-go
+  clang-19 clang-tidy-19 clang-format-19 shellcheck codespell
+  strace valgrind attr libcap2-bin man-db pandoc git
+)
+
+is_installed() {
+  [[ "$(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null)" == installed ]]
+}
+
+# install_packages NAME...: does nothing, and needs no network, when all are there.
+install_packages() {
+  local name missing=()
+  for name in "$@"; do
+    is_installed "$name" || missing+=("$name")
+  done
+  if ((${#missing[@]} == 0)); then
+    return 0
+  fi
+  if ((EUID != 0)); then
+    echo "these packages are missing, and only root can install them: ${missing[*]}" >&2
+    return 1
+  fi
+  echo "installing: ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get update -q </dev/null
+  apt-get install -q -y --no-install-recommends "${missing[@]}" </dev/null
+}

@@ -1,0 +1,102 @@
+"""The architecture holds: who may include whom, what a layer may know, how long a file may be."""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# Which project headers each folder may include, itself not named.
+MAY_INCLUDE = {
+    "common/base": set(),
+    "common/core": {"common/base"},
+    "common/codec": {"common/base", "common/core"},
+    "common/sys": {"common/base"},
+    "common/cgroup": {"common/base", "common/core", "common/sys"},
+    "common/store": {"common/base", "common/core", "common/codec", "common/sys"},
+    "common/app": {"common/base", "common/core", "common/codec", "common/sys", "common/cgroup", "common/store"},
+}
+PROGRAMS = ("hook", "ctl", "nri")
+
+# The rules are pure: no machine, no clock, no log, no JSON.
+IO_HEADERS = ("nlohmann/", "spdlog/", "fmt/", "seccomp.h", "unistd.h", "fcntl.h", "sys/", "linux/", "fstream", "iostream",
+              "filesystem", "cstdio", "stdio.h", "chrono", "ctime", "time.h", "thread", "mutex", "random")
+NO_HEADERS = {
+    "common/base": ("nlohmann/", "spdlog/", "fmt/", "seccomp.h", "fstream", "iostream"),
+    "common/core": IO_HEADERS,
+    "common/codec": tuple(h for h in IO_HEADERS if h != "nlohmann/"),
+    "common/sys": ("nlohmann/", "spdlog/", "fmt/"),
+    "common/cgroup": ("nlohmann/", "spdlog/", "fmt/"),
+    "common/store": ("spdlog/", "fmt/"),
+}
+# No layer of the product: no streams, no regex; no second way to start a program.
+NOWHERE = ("iostream", "fstream", "sstream", "regex")
+FORBIDDEN_CALL = re.compile(r"(?<![\w.>:])(?:std::|::)?(system|popen|execvp|execlp|getpwnam|getpwuid|getgrnam)\s*\(")
+MARKER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
+MAX_LINES, MAX_TEST_LINES = 400, 500
+
+
+def folder_of(path):
+    parts = path.relative_to(ROOT).parts
+    return "/".join(parts[:2]) if parts[0] == "common" else parts[0]
+
+
+def layer_of(include):
+    parts = include.split("/")
+    return "/".join(parts[:2]) if parts[0] == "common" else parts[0]
+
+
+def may_include(folder, layer):
+    if layer == folder:
+        return True
+    if folder in MAY_INCLUDE:
+        return layer in MAY_INCLUDE[folder]
+    return layer.startswith("common/")
+
+
+def include_faults(folder, include, angled):
+    if not angled:
+        if layer_of(include) in (*MAY_INCLUDE, *PROGRAMS) and not may_include(folder, layer_of(include)):
+            yield f"{folder} must not include {include}"
+        return
+    for header in NO_HEADERS.get(folder, ()) + NOWHERE:
+        if include == header or (header.endswith("/") and include.startswith(header)):
+            yield f"{folder} must not include <{include}>"
+            return
+
+
+def faults_in(path):
+    text = path.read_text(encoding="utf-8")
+    folder, product = folder_of(path), folder_of(path) != "tests"
+    lines = text.splitlines()
+    limit = MAX_LINES if product else MAX_TEST_LINES
+    if path.suffix in (".cpp", ".h", ".py") and len(lines) > limit:
+        yield 1, f"{len(lines)} lines, at most {limit}"
+    for number, line in enumerate(lines, 1):
+        if MARKER.search(line):
+            yield number, "marker of unfinished work"
+        if path.suffix not in (".cpp", ".h") or not product:
+            continue
+        found = INCLUDE.match(line)
+        if found:
+            for fault in include_faults(folder, found[1] or found[2], found[2] is not None):
+                yield number, fault
+        elif FORBIDDEN_CALL.search(line.split("//", 1)[0]):
+            yield number, "no shell, no PATH lookup, no NSS"
+
+
+def main():
+    folders = [ROOT / name for name in ("common", "hook", "ctl", "nri", "tests") if (ROOT / name).is_dir()]
+    suffixes = {".cpp", ".h", ".py", ".sh", ".txt", ".cmake"}
+    files = sorted(p for f in folders for p in f.rglob("*") if p.suffix in suffixes and p.is_file())
+    files = [p for p in files if p != pathlib.Path(__file__).resolve()]
+    faults = [(p, n, text) for p in files for n, text in faults_in(p)]
+    for path, number, text in faults:
+        print(f"{path.relative_to(ROOT)}:{number}: {text}")
+    print(f"{len(files)} files, {len(faults)} faults")
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()
