@@ -1,0 +1,64 @@
+#include "common/cgroup/cgroupfs.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "common/base/text.h"
+
+namespace podqos::cgroup {
+
+Result<Cgroupfs> Cgroupfs::open(const CgroupfsOptions& options) {
+  Result<std::vector<OpenHierarchy>> opened = open_hierarchies(options);
+  if (!opened) return fail(std::move(opened).error());
+  Cgroupfs cgroupfs;
+  cgroupfs.layout_ = layout_of(*opened, options);
+  if (!cgroupfs.layout_.cpu && !cgroupfs.layout_.memory) {
+    return fail(
+        ErrorCode::kUnsupported,
+        cat("neither the cpu nor the memory controller is mounted, as cgroup v1 or v2 (looked at ",
+            options.unified, " and ", options.mountinfo, ")"));
+  }
+  cgroupfs.opened_ = std::move(*opened);
+  for (std::size_t index = 0; index < cgroupfs.opened_.size(); ++index) {
+    const OpenHierarchy& hierarchy = cgroupfs.opened_[index];
+    cgroupfs.descriptions_.push_back(hierarchy.description());
+    for (std::size_t number = 0; number < kControllers; ++number) {
+      std::optional<std::size_t>& carrier = cgroupfs.by_controller_[number];
+      const auto controller = static_cast<core::Controller>(number);
+      if (!carrier && hierarchy.has(controller_name(controller))) carrier = index;
+    }
+  }
+  const auto memory = static_cast<std::size_t>(core::Controller::kMemory);
+  const auto cpu = static_cast<std::size_t>(core::Controller::kCpu);
+  cgroupfs.primary_ =
+      cgroupfs.by_controller_[memory].value_or(cgroupfs.by_controller_[cpu].value_or(0));
+  if (Status writable = cgroupfs.check_writable(); !writable) {
+    return fail(std::move(writable).error());
+  }
+  return cgroupfs;
+}
+
+Status Cgroupfs::check_writable() {
+  const Hierarchy& hierarchy = descriptions_[primary_];
+  if (!hierarchy.writable) {
+    return fail(ErrorCode::kPermission, cat(hierarchy.mount_point, ": mounted read-only"));
+  }
+  const Result<DirectoryRef> root = primary().directory("/");
+  if (root && ::faccessat((*root)->fd(), ".", W_OK, 0) == 0) return {};
+  return fail_errno(errno, cat(hierarchy.mount_point, ": cgroups cannot be written"));
+}
+
+OpenHierarchy* Cgroupfs::hierarchy_of(core::Controller controller) {
+  const std::optional<std::size_t> index = by_controller_.at(static_cast<std::size_t>(controller));
+  return index ? &opened_[*index] : nullptr;
+}
+
+void Cgroupfs::forget() {
+  for (OpenHierarchy& hierarchy : opened_)
+    hierarchy.forget("/");
+}
+
+}  // namespace podqos::cgroup

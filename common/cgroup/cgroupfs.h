@@ -1,0 +1,104 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/base/units.h"
+#include "common/cgroup/discovery.h"
+#include "common/cgroup/ensure.h"
+#include "common/cgroup/mountinfo.h"
+#include "common/cgroup/open_hierarchy.h"
+#include "common/core/layout.h"
+#include "common/core/plan.h"
+
+namespace podqos::cgroup {
+
+/// What execute() did.
+struct Report {
+  std::vector<std::string> written;  ///< "path/file = value" of what changed
+  std::vector<std::string> ignored;  ///< refusals that the plan allowed, each a sentence
+  std::int64_t made = 0;  ///< cgroups made, parents included; one in ten hierarchies counts once
+  std::int64_t removed = 0;
+};
+
+/// The only door to cgroupfs: v1 (separate or co-mounted controllers), hybrid and v2. Paths are
+/// absolute below the mount ("/kubepods/burstable/pod42"); every component is checked, opened
+/// beneath the mount without symlinks. Directories stay open, so that an event opens each once: a
+/// program that handles more than one event calls forget() between them. A hierarchy mounted
+/// read-only is read, and skipped where all hierarchies would be changed.
+class Cgroupfs {
+ public:
+  /// Looks at the machine. kUnsupported where neither cpu nor memory has a usable hierarchy,
+  /// kPermission where these cannot be written.
+  static Result<Cgroupfs> open(const CgroupfsOptions& options = {});
+
+  [[nodiscard]] const core::CgroupLayout& layout() const { return layout_; }
+  [[nodiscard]] const std::vector<Hierarchy>& hierarchies() const { return descriptions_; }
+  /// Closes all directories but the roots.
+  void forget();
+
+  /// Carries out a plan in order. The first refusal that the plan does not allow ends it, with an
+  /// error that names path, file, value, cause and, where podqos knows it, the remedy (missing
+  /// controller, process in an inner cgroup, read-only mount). Steps that may depend on later ones
+  /// (kRetryAfterPlan) are tried once more at the end, in order. A cgroup that the plan moves a
+  /// process into is made as a leaf: on v2 its children get no controllers.
+  [[nodiscard]] Result<Report> execute(const core::Plan& plan);
+
+  /// In any hierarchy.
+  [[nodiscard]] bool exists(std::string_view path);
+  /// A file of a cgroup, up to 1 MiB, trailing newline cut; kNotFound when the cgroup or the file
+  /// is gone, kUnsupported when the machine lacks the controller.
+  [[nodiscard]] Result<std::string> read(std::string_view path, core::Controller controller,
+                                         const std::string& file);
+  /// Subdirectories of `path`, the union over all hierarchies, sorted; empty if the cgroup is not
+  /// there.
+  [[nodiscard]] Result<std::vector<std::string>> children(std::string_view path);
+  /// Does any process live in `path` or below, in any hierarchy? A cgroup that is not there has
+  /// none. kTooLarge below 16 levels on v1.
+  [[nodiscard]] Result<bool> populated(std::string_view path);
+  /// Every pid in `path` itself and below (from all hierarchies; sorted, unique). Empty if the
+  /// cgroup is not there.
+  [[nodiscard]] Result<std::vector<Pid>> processes(std::string_view path);
+  /// memory.current / memory.usage_in_bytes.
+  [[nodiscard]] Result<Bytes> memory_usage(std::string_view path);
+  /// Memory of tmpfs and shared memory still charged here and below: "shmem" of memory.stat (v1:
+  /// total_shmem; 0 where the kernel does not count it).
+  [[nodiscard]] Result<Bytes> shmem_charge(std::string_view path);
+
+  /// The "trusted.podqos*" attribute of a cgroup, in the hierarchy that carries memory (else cpu):
+  /// the mark of ownership and the copy of a pod's record, that survive the loss of the state
+  /// directory. kNotFound when the cgroup is not there.
+  [[nodiscard]] Result<std::optional<std::string>> attribute(std::string_view path,
+                                                             const char* name);
+  [[nodiscard]] Status set_attribute(std::string_view path, const char* name,
+                                     std::string_view value);
+
+  /// The cgroup path of a process in the hierarchy that carries `memory` (else cpu).
+  [[nodiscard]] Result<std::string> cgroup_of(Pid pid);
+
+ private:
+  static constexpr std::size_t kControllers = 5;
+
+  [[nodiscard]] OpenHierarchy* hierarchy_of(core::Controller controller);
+  [[nodiscard]] OpenHierarchy& primary() { return opened_[primary_]; }
+  [[nodiscard]] Status check_writable();
+  [[nodiscard]] Status run(const core::Step& step, const core::Plan& plan, Report& report);
+  [[nodiscard]] Status ensure(const core::EnsureCgroup& step, CgroupUse use, Report& report);
+  [[nodiscard]] Status write(const core::WriteFile& step, Report& report);
+  [[nodiscard]] Status move(const core::MoveProcess& step);
+  [[nodiscard]] Status remove(const core::RemoveCgroup& step, Report& report);
+
+  core::CgroupLayout layout_;
+  std::vector<Hierarchy> descriptions_;
+  std::vector<OpenHierarchy> opened_;  ///< in the order of descriptions_
+  std::array<std::optional<std::size_t>, kControllers> by_controller_;
+  std::size_t primary_ = 0;  ///< the hierarchy that carries memory, else cpu
+};
+
+}  // namespace podqos::cgroup

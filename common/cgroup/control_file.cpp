@@ -1,0 +1,75 @@
+#include "common/cgroup/control_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "common/base/text.h"
+
+namespace podqos::cgroup {
+
+namespace {
+
+constexpr std::size_t kMaxValue = 4'096;
+
+std::string_view without_newline(std::string_view text) {
+  while (text.ends_with('\n'))
+    text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace
+
+OrErrno<sys::UniqueFd> open_control_file(const sys::Directory& cgroup, const std::string& name,
+                                         int flags) {
+  constexpr std::string_view kForbidden{"/\0", 2};
+  if (name.empty() || name == "." || name == ".." ||
+      name.find_first_of(kForbidden) != std::string::npos) {
+    return std::unexpected(EINVAL);
+  }
+  sys::UniqueFd fd{::openat(cgroup.fd(), name.c_str(), flags | O_CLOEXEC | O_NOFOLLOW)};
+  if (const int err = errno; !fd.valid()) return std::unexpected(err);
+  return fd;
+}
+
+OrErrno<std::string> read_value(int fd) {
+  std::array<char, kMaxValue> buffer;  // NOLINT(*-member-init): the kernel fills it
+  const ssize_t size = ::read(fd, buffer.data(), buffer.size());
+  if (size < 0) return std::unexpected(errno);
+  return std::string{without_newline({buffer.data(), static_cast<std::size_t>(size)})};
+}
+
+OrErrno<std::string> read_value(const sys::Directory& cgroup, const std::string& name) {
+  const OrErrno<sys::UniqueFd> file = open_control_file(cgroup, name, O_RDONLY);
+  if (!file) return std::unexpected(file.error());
+  return read_value(file->get());
+}
+
+OrErrno<void> write_value(int fd, std::string_view value) {
+  const ssize_t size = ::write(fd, value.data(), value.size());
+  if (size < 0) return std::unexpected(errno);
+  // The kernel takes a control value whole or not at all.
+  if (static_cast<std::size_t>(size) != value.size()) return std::unexpected(EIO);
+  return {};
+}
+
+OrErrno<void> write_value(const sys::Directory& cgroup, const std::string& name,
+                          std::string_view value) {
+  const OrErrno<sys::UniqueFd> file = open_control_file(cgroup, name, O_WRONLY);
+  if (!file) return std::unexpected(file.error());
+  return write_value(file->get(), value);
+}
+
+Result<std::string> read_long(const sys::Directory& cgroup, const std::string& name,
+                              std::size_t limit) {
+  const std::string what = cat(cgroup.path(), "/", name);
+  const OrErrno<sys::UniqueFd> file = open_control_file(cgroup, name, O_RDONLY);
+  if (!file) return fail_errno(file.error(), cat("open ", what));
+  Result<std::string> text = sys::read_all(file->get(), limit, what);
+  if (text) text->resize(without_newline(*text).size());
+  return text;
+}
+
+}  // namespace podqos::cgroup

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/cgroup/open_hierarchy.h"
+#include "common/core/layout.h"
+#include "common/sys/directory.h"
+
+namespace podqos::cgroup {
+
+/// Where to look, and how to open; tests name other places.
+struct CgroupfsOptions {
+  std::string mountinfo = "/proc/self/mountinfo";
+  std::string unified =
+      "/sys/fs/cgroup";  ///< if a cgroup2 file system is mounted here, mountinfo need not be read
+  std::string hugepages = "/sys/kernel/mm/hugepages";
+  sys::Resolve resolve = sys::Resolve::kOpenat2;
+};
+
+/// Opens the root of every mounted hierarchy. One that cannot be opened, or whose mount point shows
+/// another file system, is left out; the order is that of the mounts.
+[[nodiscard]] Result<std::vector<OpenHierarchy>> open_hierarchies(const CgroupfsOptions& options);
+
+/// Which hierarchy carries each controller, and the host's huge page sizes (read only where
+/// something limits them).
+[[nodiscard]] core::CgroupLayout layout_of(const std::vector<OpenHierarchy>& hierarchies,
+                                           const CgroupfsOptions& options);
+
+/// Labels, smallest first, from names like "hugepages-2048kB"; other names are left out.
+[[nodiscard]] std::vector<std::string> hugepage_labels(const std::vector<std::string>& names);
+
+/// "cpu" for kCpu.
+[[nodiscard]] std::string_view controller_name(core::Controller controller);
+
+}  // namespace podqos::cgroup

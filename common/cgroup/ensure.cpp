@@ -1,0 +1,211 @@
+#include "common/cgroup/ensure.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string_view>
+
+#include "common/base/text.h"
+#include "common/cgroup/control_file.h"
+
+namespace podqos::cgroup {
+
+namespace {
+
+constexpr mode_t kMode = 0755;
+constexpr int kMaxAttempts = 8;  // each needs somebody else to have removed an ancestor in between
+constexpr std::array<std::string_view, 5> kEnabledControllers = {"cpu", "memory", "pids", "hugetlb",
+                                                                 "cpuset"};
+constexpr const char* kSubtreeControl = "cgroup.subtree_control";
+
+enum class Age : std::uint8_t { kExisting, kNew };
+
+bool has_word(std::string_view list, std::string_view word) {
+  while (!list.empty()) {
+    const std::size_t space = list.find(' ');
+    if (list.substr(0, space) == word) return true;
+    if (space == std::string_view::npos) return false;
+    list.remove_prefix(space + 1);
+  }
+  return false;
+}
+
+/// "+cpu +memory": those of the hierarchy's controllers that podqos uses and `enabled` lacks.
+std::string missing_controllers(const OpenHierarchy& hierarchy, std::string_view enabled) {
+  std::string missing;
+  for (const std::string_view controller : kEnabledControllers) {
+    if (!hierarchy.has(controller) || has_word(enabled, controller)) continue;
+    if (!missing.empty()) missing += ' ';
+    missing += '+';
+    missing += controller;
+  }
+  return missing;
+}
+
+/// The first processes of a cgroup, "12, 13"; "" where there are none.
+std::string some_processes(const sys::Directory& cgroup) {
+  constexpr int kShown = 5;
+  const OrErrno<std::string> pids = read_value(cgroup, "cgroup.procs");
+  if (!pids) return {};
+  std::string shown;
+  std::string_view rest = *pids;
+  for (int i = 0; i < kShown && !rest.empty(); ++i) {
+    const std::size_t end = rest.find('\n');
+    if (i > 0) shown += ", ";
+    shown += rest.substr(0, end);
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+  }
+  if (!rest.empty()) shown += ", …";
+  return shown;
+}
+
+Status enable(const sys::Directory& cgroup, const std::string& controllers) {
+  const OrErrno<void> written = write_value(cgroup, kSubtreeControl, controllers);
+  if (written) return {};
+  Error error = Error::from_errno(
+      written.error(), cat(cgroup.path(), ": write \"", controllers, "\" to ", kSubtreeControl));
+  if (written.error() == EBUSY) {
+    if (const std::string pids = some_processes(cgroup); !pids.empty()) {
+      error.message +=
+          cat(" (process ", pids,
+              " lives in it, and a cgroup with controllers for its children may hold none: "
+              "move it to a leaf cgroup)");
+    }
+  }
+  return fail(std::move(error));
+}
+
+Status inherit(const sys::Directory& parent, const sys::Directory& cgroup, const char* file) {
+  const std::string what = cat(cgroup.path(), "/", file);
+  const OrErrno<sys::UniqueFd> own = open_control_file(cgroup, file, O_RDWR);
+  if (!own) return fail_errno(own.error(), cat("open ", what));
+  const OrErrno<std::string> current = read_value(own->get());
+  if (!current) return fail_errno(current.error(), cat("read ", what));
+  if (!current->empty()) return {};
+  const OrErrno<std::string> inherited = read_value(parent, file);
+  if (!inherited) return fail_errno(inherited.error(), cat("read ", parent.path(), "/", file));
+  const OrErrno<void> written = write_value(own->get(), *inherited);
+  if (!written) return fail_errno(written.error(), cat("write \"", *inherited, "\" to ", what));
+  return {};
+}
+
+/// One walk from a cgroup up to what is there and down again.
+class Walk {
+ public:
+  explicit Walk(OpenHierarchy& hierarchy) : hierarchy_(hierarchy) {}
+
+  Status prepare(const std::string& path, CgroupUse use);
+  [[nodiscard]] std::int64_t made() const { return made_; }
+
+ private:
+  Status make(const std::string& path);
+  Status settle(const std::string& path, CgroupUse use, Age age);
+  Status settle_v2(const std::string& path, const sys::Directory& cgroup, CgroupUse use, Age age);
+  Status settle_cpuset(const std::string& path, const sys::Directory& cgroup, Age age);
+  [[nodiscard]] bool is_v2() const {
+    return hierarchy_.description().version == core::CgroupVersion::kV2;
+  }
+
+  OpenHierarchy& hierarchy_;
+  std::int64_t made_ = 0;
+};
+
+Status Walk::prepare(const std::string& path, CgroupUse use) {
+  const Result<DirectoryRef> found = hierarchy_.directory(path);
+  if (found) return settle(path, use, Age::kExisting);
+  if (found.error().code != ErrorCode::kNotFound || path == "/") return fail(found.error());
+  if (Status parent = prepare(parent_of(path), CgroupUse::kInner); !parent) return parent;
+  if (Status made = make(path); !made) return made;
+  return settle(path, use, Age::kNew);
+}
+
+Status Walk::make(const std::string& path) {
+  const Result<DirectoryRef> parent = hierarchy_.directory(parent_of(path));
+  if (!parent) return fail(parent.error());
+  // directory(path) has answered "not found", so the name is a proper component.
+  const std::string name{name_of(path)};
+  if (::mkdirat((*parent)->fd(), name.c_str(), kMode) != 0) {
+    const int err = errno;
+    if (err == EEXIST) return {};
+    Error error = Error::from_errno(err, cat("mkdir ", (*parent)->path(), "/", name));
+    // No lack of memory of the machine: a cgroup's own structures are charged to its parent.
+    if (err == ENOMEM) error.message += " (the memory limit of the parent leaves no room)";
+    return fail(std::move(error));
+  }
+  ++made_;
+  const Result<DirectoryRef> cgroup = hierarchy_.directory(path);
+  if (!cgroup) return fail(cgroup.error());
+  // Undoes a strict umask, so that monitors can look in; podqos itself does not need it.
+  static_cast<void>(::fchmod((*cgroup)->fd(), kMode));
+  return {};
+}
+
+Status Walk::settle(const std::string& path, CgroupUse use, Age age) {
+  const bool is_cpuset = !is_v2() && hierarchy_.has("cpuset");
+  if (!is_v2() && !is_cpuset) return {};
+  const Result<DirectoryRef> cgroup = hierarchy_.directory(path);
+  if (!cgroup) return fail(cgroup.error());
+  if (is_cpuset) return settle_cpuset(path, **cgroup, age);
+  return settle_v2(path, **cgroup, use, age);
+}
+
+Status Walk::settle_v2(const std::string& path, const sys::Directory& cgroup, CgroupUse use,
+                       Age age) {
+  if (use == CgroupUse::kLeaf) {
+    if (age == Age::kNew || path == "/") return {};
+    return prepare(parent_of(path), CgroupUse::kInner);
+  }
+  std::string enabled;
+  if (age == Age::kExisting) {
+    OrErrno<std::string> read = read_value(cgroup, kSubtreeControl);
+    if (!read) return fail_errno(read.error(), cat("read ", cgroup.path(), "/", kSubtreeControl));
+    enabled = std::move(*read);
+  }
+  const std::string missing = missing_controllers(hierarchy_, enabled);
+  // What a cgroup hands down it has from all its ancestors: nothing missing here is nothing missing
+  // above.
+  if (missing.empty()) return {};
+  if (age == Age::kExisting && path != "/") {
+    if (Status parent = prepare(parent_of(path), CgroupUse::kInner); !parent) return parent;
+  }
+  return enable(cgroup, missing);
+}
+
+Status Walk::settle_cpuset(const std::string& path, const sys::Directory& cgroup, Age age) {
+  if (path == "/") return {};
+  if (age == Age::kExisting) {
+    const OrErrno<std::string> cpus = read_value(cgroup, "cpuset.cpus");
+    if (!cpus) return fail_errno(cpus.error(), cat("read ", cgroup.path(), "/cpuset.cpus"));
+    // The CPUs are copied last, so the memory nodes are there too, and both in all ancestors.
+    if (!cpus->empty()) return {};
+    if (Status above = prepare(parent_of(path), CgroupUse::kInner); !above) return above;
+  }
+  const Result<DirectoryRef> parent = hierarchy_.directory(parent_of(path));
+  if (!parent) return fail(parent.error());
+  if (Status nodes = inherit(**parent, cgroup, "cpuset.mems"); !nodes) return nodes;
+  return inherit(**parent, cgroup, "cpuset.cpus");
+}
+
+std::string topmost_of(std::string_view path) {
+  return std::string{path.substr(0, path.find('/', 1))};
+}
+
+}  // namespace
+
+Result<std::int64_t> ensure_cgroup(OpenHierarchy& hierarchy, const std::string& path,
+                                   CgroupUse use) {
+  Walk walk{hierarchy};
+  for (int attempt = 1;; ++attempt) {
+    Status done = walk.prepare(path, use);
+    if (done) return walk.made();
+    if (done.error().code != ErrorCode::kNotFound || attempt == kMaxAttempts) {
+      return fail(std::move(done).error());
+    }
+    hierarchy.forget(topmost_of(path));
+  }
+}
+
+}  // namespace podqos::cgroup

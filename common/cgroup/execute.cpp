@@ -1,0 +1,211 @@
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <type_traits>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/cgroup/cgroupfs.h"
+#include "common/cgroup/control_file.h"
+#include "common/cgroup/refusal.h"
+#include "common/cgroup/value.h"
+#include "common/sys/process.h"
+
+namespace podqos::cgroup {
+
+namespace {
+
+core::OnRefusal on_refusal_of(const core::Step& step) {
+  if (const auto* write = std::get_if<core::WriteFile>(&step)) return write->on_refusal;
+  if (const auto* remove = std::get_if<core::RemoveCgroup>(&step)) return remove->on_refusal;
+  return core::OnRefusal::kFail;
+}
+
+enum class Refused : std::uint8_t { kEndsPlan, kIsAllowed, kIsTriedAgain };
+
+Refused judge(const core::Step& step, const Error& error) {
+  switch (on_refusal_of(step)) {
+    case core::OnRefusal::kFail: return Refused::kEndsPlan;
+    case core::OnRefusal::kIgnoreIfGone:
+      return error.code == ErrorCode::kNotFound ? Refused::kIsAllowed : Refused::kEndsPlan;
+    case core::OnRefusal::kIgnore: return Refused::kIsAllowed;
+    case core::OnRefusal::kRetryAfterPlan: return Refused::kIsTriedAgain;
+  }
+  return Refused::kEndsPlan;
+}
+
+/// On v2 a cgroup with controllers for its children holds no process.
+CgroupUse use_of(const std::string& path, const core::Plan& plan) {
+  const bool is_leaf = std::ranges::any_of(plan, [&path](const core::Step& step) {
+    const auto* move = std::get_if<core::MoveProcess>(&step);
+    return move != nullptr && move->path == path;
+  });
+  return is_leaf ? CgroupUse::kLeaf : CgroupUse::kInner;
+}
+
+bool means_gone(int err) {
+  return err == ENODEV || err == ENOENT;
+}
+
+/// Writes the value unless the file holds it. true: the value has changed.
+OrErrno<bool> change(const sys::Directory& cgroup, const core::WriteFile& step) {
+  // With O_NONBLOCK newer kernels set a memory limit without reclaiming first, which could take
+  // seconds.
+  const int wait = step.controller == core::Controller::kMemory ? O_NONBLOCK : 0;
+  OrErrno<sys::UniqueFd> file = open_control_file(cgroup, step.file, O_RDWR | wait);
+  if (!file && file.error() == EACCES) file = open_control_file(cgroup, step.file, O_WRONLY | wait);
+  if (!file) return std::unexpected(file.error());
+  // A file that cannot be read is written in any case.
+  const OrErrno<std::string> current = read_value(file->get());
+  if (current && holds_value(step.file, *current, step.value)) return false;
+  const OrErrno<void> written = write_value(file->get(), step.value);
+  if (!written) return std::unexpected(written.error());
+  return true;
+}
+
+std::unexpected<Error> missing_cgroup(const core::WriteFile& step, Error error) {
+  if (error.code == ErrorCode::kNotFound) error.message = "no such cgroup";
+  return fail(
+      std::move(error).with_context(cat(step.path, ": write \"", step.value, "\" to ", step.file)));
+}
+
+Error move_refusal(const core::MoveProcess& step, const sys::Directory& cgroup, int err) {
+  if (err == ESRCH) {
+    return {ErrorCode::kNotFound, cat(step.path, ": process ", step.pid.value(), " is gone")};
+  }
+  Error error = Error::from_errno(err, cat(step.path, ": write \"", step.pid.value(), "\" to ",
+                                           cgroup.path(), "/cgroup.procs"));
+  if (err == EBUSY)
+    error.message += " (it has controllers for its children, so it may hold no process)";
+  if (err == ENOSPC) error.message += " (its cpuset has no CPUs or no memory nodes)";
+  return error;
+}
+
+}  // namespace
+
+Result<Report> Cgroupfs::execute(const core::Plan& plan) {
+  Report report;
+  std::vector<const core::Step*> again;
+  for (const core::Step& step : plan) {
+    Status done = run(step, plan, report);
+    if (done) continue;
+    switch (judge(step, done.error())) {
+      case Refused::kEndsPlan: return fail(std::move(done).error());
+      case Refused::kIsAllowed: report.ignored.push_back(std::move(done).error().message); break;
+      case Refused::kIsTriedAgain: again.push_back(&step); break;
+    }
+  }
+  for (const core::Step* step : again) {
+    if (Status done = run(*step, plan, report); !done) return fail(std::move(done).error());
+  }
+  return report;
+}
+
+Status Cgroupfs::run(const core::Step& step, const core::Plan& plan, Report& report) {
+  return std::visit(
+      [&](const auto& concrete) -> Status {
+        using T = std::decay_t<decltype(concrete)>;
+        if constexpr (std::is_same_v<T, core::EnsureCgroup>) {
+          return ensure(concrete, use_of(concrete.path, plan), report);
+        } else if constexpr (std::is_same_v<T, core::WriteFile>) {
+          return write(concrete, report);
+        } else if constexpr (std::is_same_v<T, core::MoveProcess>) {
+          return move(concrete);
+        } else if constexpr (std::is_same_v<T, core::RemoveCgroup>) {
+          return remove(concrete, report);
+        } else {
+          Status set = sys::set_oom_score_adj(concrete.pid, concrete.start_time, concrete.score);
+          if (set) {
+            report.written.push_back(
+                cat("/proc/", concrete.pid.value(), "/oom_score_adj = ", concrete.score));
+          }
+          return set;
+        }
+      },
+      step);
+}
+
+Status Cgroupfs::ensure(const core::EnsureCgroup& step, CgroupUse use, Report& report) {
+  std::int64_t most = 0;
+  for (OpenHierarchy& hierarchy : opened_) {
+    if (!hierarchy.description().writable) continue;
+    Result<std::int64_t> made = ensure_cgroup(hierarchy, step.path, use);
+    if (!made) return fail(std::move(made).error());
+    most = std::max(most, *made);
+  }
+  report.made += most;
+  return {};
+}
+
+Status Cgroupfs::write(const core::WriteFile& step, Report& report) {
+  OpenHierarchy* hierarchy = hierarchy_of(step.controller);
+  if (hierarchy == nullptr) {
+    return fail(ErrorCode::kUnsupported,
+                cat(step.path, ": write \"", step.value, "\" to ", step.file,
+                    ": this machine has no ", controller_name(step.controller), " controller"));
+  }
+  constexpr int kAttempts = 2;
+  for (int attempt = 1;; ++attempt) {
+    Result<DirectoryRef> cgroup = hierarchy->directory(step.path);
+    if (!cgroup) return missing_cgroup(step, std::move(cgroup).error());
+    const OrErrno<bool> changed = change(**cgroup, step);
+    if (changed) {
+      if (*changed) report.written.push_back(cat(step.path, "/", step.file, " = ", step.value));
+      return {};
+    }
+    if (!means_gone(changed.error()) || attempt == kAttempts) {
+      return fail(refusal(step, changed.error()));
+    }
+    // The cgroup was removed since it was opened; a new one may have its name.
+    hierarchy->forget(step.path);
+  }
+}
+
+Status Cgroupfs::move(const core::MoveProcess& step) {
+  const std::string pid = std::to_string(step.pid.value());
+  for (OpenHierarchy& hierarchy : opened_) {
+    if (!hierarchy.description().writable) continue;
+    const Result<DirectoryRef> cgroup = hierarchy.directory(step.path);
+    if (!cgroup) return fail(cgroup.error());
+    const OrErrno<void> moved = write_value(**cgroup, "cgroup.procs", pid);
+    if (moved) continue;
+    if (means_gone(moved.error())) hierarchy.forget(step.path);
+    return fail(move_refusal(step, **cgroup, moved.error()));
+  }
+  return {};
+}
+
+Status Cgroupfs::remove(const core::RemoveCgroup& step, Report& report) {
+  if (step.path == "/") {
+    return fail(ErrorCode::kInvalidArgument, "the root cgroup cannot be removed");
+  }
+  // The hierarchy of memory goes first: a cgroup still in use stays in all of them, its limits with
+  // it.
+  std::vector<OpenHierarchy*> order{&primary()};
+  for (OpenHierarchy& hierarchy : opened_) {
+    if (&hierarchy != order.front() && hierarchy.description().writable)
+      order.push_back(&hierarchy);
+  }
+  bool removed = false;
+  for (OpenHierarchy* hierarchy : order) {
+    hierarchy->forget(step.path);
+    const std::string above = parent_of(step.path);
+    Result<DirectoryRef> parent = hierarchy->directory(above);
+    if (!parent) {
+      if (parent.error().code == ErrorCode::kNotFound) continue;
+      return fail(std::move(parent).error());
+    }
+    Result<bool> gone = (*parent)->remove_directory(name_of(step.path));
+    if (!gone) {
+      return fail(std::move(gone).error().with_context(step.path));
+    }
+    if (!*gone)
+      hierarchy->forget(above);  // absent, or below a parent that was removed and made again
+    removed = removed || *gone;
+  }
+  if (removed) ++report.removed;
+  return {};
+}
+
+}  // namespace podqos::cgroup

@@ -1,0 +1,165 @@
+#include "common/cgroup/mountinfo.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "common/base/text.h"
+
+namespace podqos::cgroup {
+
+namespace {
+
+constexpr std::array<std::string_view, 14> kV1Controllers = {
+    "blkio",   "cpu",    "cpuacct", "cpuset",   "debug",      "devices", "freezer",
+    "hugetlb", "memory", "net_cls", "net_prio", "perf_event", "pids",    "rdma"};
+
+/// One line; the views point into the text, escapes are still in.
+struct Mount {
+  std::int64_t id = 0;
+  std::int64_t parent = 0;
+  std::string_view root;
+  std::string_view point;
+  std::string_view type;
+  std::string_view options;  ///< of the superblock
+};
+
+std::string_view take_until(std::string_view& rest, char separator) {
+  const std::size_t at = rest.find(separator);
+  const std::string_view taken = rest.substr(0, at);
+  rest.remove_prefix(at == std::string_view::npos ? rest.size() : at + 1);
+  return taken;
+}
+
+std::optional<Mount> parse_line(std::string_view line) {
+  Mount mount;
+  const std::optional<std::int64_t> id = parse_int(take_until(line, ' '));
+  const std::optional<std::int64_t> parent = parse_int(take_until(line, ' '));
+  take_until(line, ' ');  // major:minor
+  mount.root = take_until(line, ' ');
+  mount.point = take_until(line, ' ');
+  if (!id || !parent || !mount.root.starts_with('/') || !mount.point.starts_with('/')) {
+    return std::nullopt;
+  }
+  mount.id = *id;
+  mount.parent = *parent;
+  take_until(line, ' ');  // options of this mount
+  // Any number of optional fields ("shared:1") ends with a lone hyphen.
+  while (!line.empty() && take_until(line, ' ') != "-") {
+  }
+  mount.type = take_until(line, ' ');
+  take_until(line, ' ');  // source
+  mount.options = take_until(line, ' ');
+  if (mount.type.empty()) return std::nullopt;
+  return mount;
+}
+
+bool is_octal(char c) {
+  return c >= '0' && c <= '7';
+}
+
+/// Turns \040 into a space; a backslash that begins no escape stays.
+std::string decode(std::string_view text) {
+  constexpr std::size_t kEscape = 4;
+  constexpr unsigned kBitsPerDigit = 3;
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view digits = text.substr(i).substr(0, kEscape).substr(1);
+    if (text[i] != '\\' || digits.size() != kEscape - 1 || !std::ranges::all_of(digits, is_octal)) {
+      out += text[i];
+      continue;
+    }
+    unsigned code = 0;
+    for (const char c : digits)
+      code = (code << kBitsPerDigit) + static_cast<unsigned>(c - '0');
+    out += static_cast<char>(code);
+    i += kEscape - 1;
+  }
+  return out;
+}
+
+bool is_strictly_above(std::string_view directory, std::string_view path) {
+  if (directory == "/") return path != "/";
+  return path.size() > directory.size() && path.starts_with(directory) &&
+         path[directory.size()] == '/';
+}
+
+const Mount* find_mount(const std::vector<Mount>& mounts, std::int64_t id) {
+  const auto found = std::ranges::find(mounts, id, &Mount::id);
+  return found == mounts.end() ? nullptr : &*found;
+}
+
+/// Does `other` hide `mount` from path lookup: stacked on its root, or mounted on a directory above
+/// it in the same parent (had it been there first, `mount` would be its child)?
+bool hides(const Mount& other, const Mount& mount) {
+  if (other.id == mount.id) return false;
+  if (other.parent == mount.id) return other.point == mount.point;
+  return other.parent == mount.parent && is_strictly_above(other.point, mount.point);
+}
+
+bool is_covered(const std::vector<Mount>& mounts, const Mount& mount) {
+  constexpr int kMaxNesting = 64;  // ends a loop that only a forged text could have
+  const Mount* current = &mount;
+  for (int depth = 0; current != nullptr && depth < kMaxNesting; ++depth) {
+    const auto hides_current = [current](const Mount& other) { return hides(other, *current); };
+    // What is stacked on a parent's root hides the child by the rule for directories above, so
+    // stacking counts for the mount itself only.
+    const bool hidden = std::ranges::any_of(mounts, [&](const Mount& other) {
+      return hides_current(other) && (current == &mount || other.parent != current->id);
+    });
+    if (hidden) return true;
+    current = current->parent == current->id ? nullptr : find_mount(mounts, current->parent);
+  }
+  return false;
+}
+
+/// The controllers among the super options "rw,cpu,cpuacct", or the name of a hierarchy that has
+/// none.
+std::vector<std::string> v1_controllers(std::string_view options) {
+  std::vector<std::string> controllers;
+  while (!options.empty()) {
+    const std::string_view option = take_until(options, ',');
+    const bool known = std::ranges::find(kV1Controllers, option) != kV1Controllers.end();
+    if (known || option.starts_with("name=")) {
+      controllers.emplace_back(option);
+    }
+  }
+  return controllers;
+}
+
+bool is_cgroup_type(std::string_view type) {
+  return type == "cgroup" || type == "cgroup2";
+}
+
+}  // namespace
+
+std::vector<Hierarchy> parse_mountinfo(std::string_view text) {
+  std::vector<Mount> mounts;
+  while (!text.empty()) {
+    if (const std::optional<Mount> mount = parse_line(take_until(text, '\n'))) {
+      mounts.push_back(*mount);
+    }
+  }
+  std::vector<Hierarchy> hierarchies;
+  for (const Mount& mount : mounts) {
+    // Another root than "/" is a part of a hierarchy, as bind-mounted into a container: paths would
+    // mean other cgroups.
+    if (!is_cgroup_type(mount.type) || mount.root != "/" || is_covered(mounts, mount)) continue;
+    Hierarchy found{
+        .version = core::CgroupVersion::kV2, .controllers = {}, .mount_point = decode(mount.point)};
+    if (mount.type == "cgroup") {
+      found.version = core::CgroupVersion::kV1;
+      found.controllers = v1_controllers(mount.options);
+      if (found.controllers.empty()) continue;
+    }
+    const bool known = std::ranges::any_of(hierarchies, [&](const Hierarchy& other) {
+      return other.version == found.version && other.controllers == found.controllers;
+    });
+    if (!known) hierarchies.push_back(std::move(found));
+  }
+  return hierarchies;
+}
+
+}  // namespace podqos::cgroup

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/core/layout.h"
+
+namespace podqos::cgroup {
+
+/// One mounted hierarchy.
+struct Hierarchy {
+  core::CgroupVersion version = core::CgroupVersion::kV2;
+  /// v1: "cpu","cpuacct" or "name=systemd"; v2: cgroup.controllers of its root, filled when it is
+  /// opened
+  std::vector<std::string> controllers;
+  std::string mount_point;
+  bool writable = true;  ///< false: mounted read-only; filled when it is opened
+  friend bool operator==(const Hierarchy&, const Hierarchy&) = default;
+};
+
+/// Finds the hierarchies in the text of /proc/self/mountinfo: cgroup and cgroup2 mounts whose root
+/// is "/"; a mount that another one covers is left out, one mounted twice is taken once. Octal
+/// escapes are decoded; lines that are malformed are skipped.
+/// @note proc_pid_mountinfo(5); v1 controllers are the super options, cgroup_show_options() in the
+/// kernel.
+[[nodiscard]] std::vector<Hierarchy> parse_mountinfo(std::string_view text);
+
+}  // namespace podqos::cgroup

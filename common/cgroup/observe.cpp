@@ -1,0 +1,224 @@
+#include <algorithm>
+#include <cerrno>
+#include <functional>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/cgroup/cgroupfs.h"
+#include "common/cgroup/control_file.h"
+#include "common/sys/process.h"
+
+namespace podqos::cgroup {
+
+namespace {
+
+constexpr std::size_t kMaxFile = 1U << 20U;
+constexpr std::size_t kMaxProcs = 64U << 20U;  // 4 million pids, the kernel's maximum, take less
+constexpr int kMaxDepth = 16;
+
+std::string_view take_until(std::string_view& rest, char separator) {
+  const std::size_t at = rest.find(separator);
+  const std::string_view taken = rest.substr(0, at);
+  rest.remove_prefix(at == std::string_view::npos ? rest.size() : at + 1);
+  return taken;
+}
+
+/// The value behind `key` in "key value" lines.
+std::optional<std::int64_t> find_key(std::string_view text, std::string_view key) {
+  while (!text.empty()) {
+    std::string_view line = take_until(text, '\n');
+    if (take_until(line, ' ') == key) return parse_int(line);
+  }
+  return std::nullopt;
+}
+
+bool is_gone(const Error& error) {
+  return error.code == ErrorCode::kNotFound;
+}
+
+/// A threaded cgroup of v2 answers EOPNOTSUPP; its processes are listed in the cgroup above it.
+bool has_no_list(const Error& error) {
+  return is_gone(error) || error.code == ErrorCode::kUnsupported;
+}
+
+/// Calls `visit` with the text of cgroup.procs of a cgroup and of all below it, until it answers
+/// false.
+/// @return false when it was stopped. Cgroups that vanish are passed over.
+Result<bool> walk_processes(const sys::Directory& cgroup, int depth,
+                            const std::function<bool(std::string_view)>& visit) {
+  if (depth > kMaxDepth) {
+    return fail(ErrorCode::kTooLarge, cat(cgroup.path(), ": cgroups nested too deeply"));
+  }
+  const Result<std::string> pids = read_long(cgroup, "cgroup.procs", kMaxProcs);
+  if (!pids && !has_no_list(pids.error())) return fail(pids.error());
+  if (pids && !visit(*pids)) return false;
+  const Result<std::vector<std::string>> names = cgroup.subdirectories();
+  if (!names) {
+    if (is_gone(names.error())) return true;
+    return fail(names.error());
+  }
+  for (const std::string& name : *names) {
+    const Result<sys::Directory> child = cgroup.open_directory(name);
+    if (!child) {
+      if (is_gone(child.error())) continue;
+      return fail(child.error());
+    }
+    const Result<bool> went_on = walk_processes(*child, depth + 1, visit);
+    if (!went_on || !*went_on) return went_on;
+  }
+  return true;
+}
+
+Result<bool> populated_v2(const sys::Directory& cgroup) {
+  const OrErrno<std::string> events = read_value(cgroup, "cgroup.events");
+  if (!events) {
+    const int err = events.error();
+    if (err != ENOENT && err != ENODEV) {
+      return fail_errno(err, cat("read ", cgroup.path(), "/cgroup.events"));
+    }
+    return false;
+  }
+  return find_key(*events, "populated") == 1;
+}
+
+Result<bool> populated_v1(const sys::Directory& cgroup) {
+  const Result<bool> all =
+      walk_processes(cgroup, 0, [](std::string_view pids) { return pids.empty(); });
+  if (!all) return fail(all.error());
+  return !*all;
+}
+
+}  // namespace
+
+bool Cgroupfs::exists(std::string_view path) {
+  if (primary().directory(path)) return true;
+  return std::ranges::any_of(opened_, [this, path](OpenHierarchy& hierarchy) {
+    return &hierarchy != &primary() && hierarchy.directory(path).has_value();
+  });
+}
+
+Result<std::string> Cgroupfs::read(std::string_view path, core::Controller controller,
+                                   const std::string& file) {
+  OpenHierarchy* hierarchy = hierarchy_of(controller);
+  if (hierarchy == nullptr) {
+    return fail(ErrorCode::kUnsupported,
+                cat(path, ": this machine has no ", controller_name(controller), " controller"));
+  }
+  Result<DirectoryRef> cgroup = hierarchy->directory(path);
+  if (!cgroup) return fail(std::move(cgroup).error());
+  Result<std::string> text = read_long(**cgroup, file, kMaxFile);
+  if (text || !is_gone(text.error())) return text;
+  // The directory in the cache may be a removed cgroup's; a new one may have its name.
+  hierarchy->forget(path);
+  cgroup = hierarchy->directory(path);
+  if (!cgroup) return fail(std::move(cgroup).error());
+  return read_long(**cgroup, file, kMaxFile);
+}
+
+Result<std::vector<std::string>> Cgroupfs::children(std::string_view path) {
+  std::vector<std::string> all;
+  for (OpenHierarchy& hierarchy : opened_) {
+    const Result<DirectoryRef> cgroup = hierarchy.directory(path);
+    Result<std::vector<std::string>> names =
+        cgroup ? (*cgroup)->subdirectories() : fail(cgroup.error());
+    if (!names) {
+      if (!is_gone(names.error())) return fail(std::move(names).error());
+      hierarchy.forget(path);
+      continue;
+    }
+    std::ranges::move(*names, std::back_inserter(all));
+  }
+  std::ranges::sort(all);
+  const auto repeated = std::ranges::unique(all);
+  all.erase(repeated.begin(), repeated.end());
+  return all;
+}
+
+Result<bool> Cgroupfs::populated(std::string_view path) {
+  for (OpenHierarchy& hierarchy : opened_) {
+    const Result<DirectoryRef> cgroup = hierarchy.directory(path);
+    if (!cgroup) {
+      if (is_gone(cgroup.error())) continue;
+      return fail(cgroup.error());
+    }
+    const bool is_v2 = hierarchy.description().version == core::CgroupVersion::kV2;
+    // The root has no cgroup.events.
+    const Result<bool> found =
+        is_v2 && path != "/" ? populated_v2(**cgroup) : populated_v1(**cgroup);
+    if (!found || *found) return found;
+  }
+  return false;
+}
+
+Result<std::vector<Pid>> Cgroupfs::processes(std::string_view path) {
+  std::vector<Pid> all;
+  const auto collect = [&all](std::string_view pids) {
+    while (!pids.empty()) {
+      // 0 stands for a process outside our pid namespace.
+      const std::optional<std::int64_t> pid = parse_int(take_until(pids, '\n'));
+      if (pid && *pid > 0) all.emplace_back(*pid);
+    }
+    return true;
+  };
+  for (OpenHierarchy& hierarchy : opened_) {
+    const Result<DirectoryRef> cgroup = hierarchy.directory(path);
+    if (!cgroup) {
+      if (is_gone(cgroup.error())) continue;
+      return fail(cgroup.error());
+    }
+    if (const Result<bool> walked = walk_processes(**cgroup, 0, collect); !walked) {
+      return fail(walked.error());
+    }
+  }
+  std::ranges::sort(all);
+  const auto repeated = std::ranges::unique(all);
+  all.erase(repeated.begin(), repeated.end());
+  return all;
+}
+
+Result<Bytes> Cgroupfs::memory_usage(std::string_view path) {
+  const bool is_v2 = layout_.memory == core::CgroupVersion::kV2;
+  const std::string file = is_v2 ? "memory.current" : "memory.usage_in_bytes";
+  const Result<std::string> text = read(path, core::Controller::kMemory, file);
+  if (!text) return fail(text.error());
+  const std::optional<std::int64_t> usage = parse_int(*text);
+  if (!usage)
+    return fail(ErrorCode::kIo, cat(path, "/", file, ": unexpected \"", printable(*text), "\""));
+  return Bytes{*usage};
+}
+
+Result<Bytes> Cgroupfs::shmem_charge(std::string_view path) {
+  const Result<std::string> text = read(path, core::Controller::kMemory, "memory.stat");
+  if (!text) return fail(text.error());
+  const bool is_v2 = layout_.memory == core::CgroupVersion::kV2;
+  return Bytes{find_key(*text, is_v2 ? "shmem" : "total_shmem").value_or(0)};
+}
+
+Result<std::optional<std::string>> Cgroupfs::attribute(std::string_view path, const char* name) {
+  const Result<DirectoryRef> cgroup = primary().directory(path);
+  if (!cgroup) return fail(cgroup.error());
+  return (*cgroup)->attribute(name);
+}
+
+Status Cgroupfs::set_attribute(std::string_view path, const char* name, std::string_view value) {
+  const Result<DirectoryRef> cgroup = primary().directory(path);
+  if (!cgroup) return fail(cgroup.error());
+  return (*cgroup)->set_attribute(name, value);
+}
+
+Result<std::string> Cgroupfs::cgroup_of(Pid pid) {
+  Result<std::vector<sys::ProcCgroup>> cgroups = sys::cgroups_of(pid);
+  if (!cgroups) return fail(std::move(cgroups).error());
+  const bool is_v2 = primary().description().version == core::CgroupVersion::kV2;
+  const std::string_view wanted = layout_.memory ? "memory" : "cpu";
+  for (sys::ProcCgroup& cgroup : *cgroups) {
+    const bool carries =
+        is_v2 ? cgroup.controllers.empty()
+              : std::ranges::find(cgroup.controllers, wanted) != cgroup.controllers.end();
+    if (carries) return std::move(cgroup.path);
+  }
+  return fail(ErrorCode::kNotFound, cat("process ", pid.value(), " is in no cgroup of ",
+                                        primary().description().mount_point));
+}
+
+}  // namespace podqos::cgroup

@@ -1,0 +1,64 @@
+#include "common/cgroup/refusal.h"
+
+#include <array>
+#include <cerrno>
+#include <string>
+
+#include "common/base/text.h"
+#include "common/cgroup/discovery.h"
+
+namespace podqos::cgroup {
+
+namespace {
+
+/// What a file's refusal means beyond its errno.
+struct Remedy {
+  std::string_view file;  ///< "" stands for all files
+  int err = 0;
+  std::string_view text;
+};
+
+/// @note kernel/sched/core.c __cfs_schedulable and mm/memcontrol.c are the kernel's reasons.
+constexpr std::array<Remedy, 9> kRemedies = {{
+    {"cpu.cfs_quota_us", EINVAL,
+     "the quota exceeds the parent's, is below a child's, or is under 1 ms"},
+    {"cpu.cfs_period_us", EINVAL,
+     "with this period the quota exceeds the parent's or is below a child's"},
+    {"memory.limit_in_bytes", EBUSY, "more is in use and cannot be reclaimed"},
+    {"memory.limit_in_bytes", EINVAL,
+     "it exceeds memory.memsw.limit_in_bytes, which has to be raised first"},
+    {"cpuset.cpus", EINVAL, "these CPUs are not all online and the parent's"},
+    {"", EROFS, "the cgroup file system is mounted read-only: remount it read-write"},
+    {"", EACCES, "writing cgroups takes root in the initial user namespace"},
+    {"", EPERM, "writing cgroups takes root in the initial user namespace"},
+    {"", ENODEV, "the cgroup was removed meanwhile"},
+}};
+
+std::string remedy_for(const core::WriteFile& step, int err) {
+  if (err == ENOENT) {
+    const std::string_view controller = controller_name(step.controller);
+    return cat(
+        "the ", controller,
+        " controller is not enabled here, or the kernel lacks this file: on cgroup v2 write +",
+        controller, " to the parent's cgroup.subtree_control");
+  }
+  for (const Remedy& remedy : kRemedies) {
+    if (remedy.err == err && (remedy.file.empty() || remedy.file == step.file)) {
+      return std::string{remedy.text};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Error refusal(const core::WriteFile& step, int err) {
+  Error error =
+      Error::from_errno(err, cat(step.path, ": write \"", step.value, "\" to ", step.file));
+  if (const std::string remedy = remedy_for(step, err); !remedy.empty()) {
+    error.message += cat(" (", remedy, ")");
+  }
+  return error;
+}
+
+}  // namespace podqos::cgroup

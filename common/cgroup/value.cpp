@@ -1,0 +1,84 @@
+#include "common/cgroup/value.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "common/base/text.h"
+#include "common/base/units.h"
+
+namespace podqos::cgroup {
+
+namespace {
+
+/// From here on a counter is shown as unlimited; no huge page is larger than 1 TiB.
+constexpr std::int64_t kUnlimitedFrom = kInt64Max - (std::int64_t{1} << 40);
+
+std::string_view take_token(std::string_view& rest, char separator) {
+  const std::size_t at = rest.find(separator);
+  const std::string_view taken = rest.substr(0, at);
+  rest.remove_prefix(at == std::string_view::npos ? rest.size() : at + 1);
+  return taken;
+}
+
+/// The size behind a label: "2MB" is 2 MiB.
+std::optional<std::int64_t> size_of_label(std::string_view label) {
+  constexpr std::array<std::string_view, 6> kUnits = {"B", "KB", "MB", "GB", "TB", "PB"};
+  const std::size_t digits = label.find_first_not_of("0123456789");
+  if (digits == std::string_view::npos) return std::nullopt;
+  const std::optional<std::int64_t> number = parse_int(label.substr(0, digits));
+  unsigned shift = 0;
+  for (const std::string_view unit : kUnits) {
+    if (number && label.substr(digits) == unit)
+      return mul_div(*number, std::int64_t{1} << shift, 1);
+    shift += 10;
+  }
+  return std::nullopt;
+}
+
+/// Files whose value the kernel rounds, by the word behind the last dot. Others, like
+/// memory.oom.group, are exact.
+constexpr std::array<std::string_view, 6> kRoundedLimits = {
+    "max", "high", "low", "min", "limit_in_bytes", "soft_limit_in_bytes"};
+
+/// What the limit in `file` is a multiple of; nullopt for files that hold no such limit.
+std::optional<std::int64_t> granularity(std::string_view file) {
+  const std::string_view last = file.substr(file.rfind('.') + 1);
+  if (std::ranges::find(kRoundedLimits, last) == kRoundedLimits.end()) return std::nullopt;
+  const std::string_view controller = take_token(file, '.');
+  if (controller == "memory") return ::sysconf(_SC_PAGESIZE);
+  if (controller == "hugetlb") return size_of_label(take_token(file, '.'));
+  return std::nullopt;
+}
+
+/// A limit as the kernel keeps it; nullopt for text that is none.
+std::optional<std::int64_t> stored_limit(std::string_view text, std::int64_t step) {
+  if (text == "max" || text == "-1") return kInt64Max;
+  const std::optional<std::int64_t> value = parse_int(text);
+  if (!value || *value < 0 || step <= 0) return std::nullopt;
+  return *value >= kUnlimitedFrom ? kInt64Max : *value - *value % step;
+}
+
+/// Is each word of `want` the word of `have` in that place?
+bool begins_with_words(std::string_view have, std::string_view want) {
+  while (!want.empty()) {
+    if (take_token(have, ' ') != take_token(want, ' ')) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool holds_value(std::string_view file, std::string_view have, std::string_view want) {
+  if (have == want) return true;
+  if (file == "cpu.max") return !want.empty() && begins_with_words(have, want);
+  const std::optional<std::int64_t> step = granularity(file);
+  if (!step) return false;
+  const std::optional<std::int64_t> stored = stored_limit(want, *step);
+  return stored && stored_limit(have, *step) == stored;
+}
+
+}  // namespace podqos::cgroup
