@@ -1,0 +1,375 @@
+#include "common/sys/sandbox.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <syslog.h>
+
+#include "common/sys/atomic_file.h"
+#include "common/sys/directory.h"
+#include "common/sys/file_lock.h"
+#include "common/sys/process.h"
+#include "tests/unit/child_process.h"
+#include "tests/unit/temporary_directory.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+#else
+constexpr bool kSanitized = false;
+#endif
+
+namespace podqos::sys {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// The value of one line of /proc/self/status.
+std::string own_status(std::string_view key) {
+  std::ifstream status{"/proc/self/status"};
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(key) && line.at(key.size()) == ':') return line.substr(key.size() + 2);
+  }
+  return "";
+}
+
+class KeepCapabilities : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string permitted = own_status("CapPrm");
+    if (::geteuid() != 0 || permitted == "0000000000000000")
+      GTEST_SKIP() << "needs root's capabilities";
+  }
+};
+
+TEST_F(KeepCapabilities, LeavesExactlyThose) {
+  const int status = run_in_child([] {
+    constexpr std::array kKept{CAP_CHOWN, CAP_DAC_OVERRIDE};
+    const auto kept = keep_capabilities(kKept);
+    ASSERT_TRUE(kept) << kept.error().message;
+    EXPECT_EQ(own_status("CapPrm"), "0000000000000003");
+    EXPECT_EQ(own_status("CapEff"), "0000000000000003");
+    EXPECT_EQ(own_status("CapBnd"), "0000000000000003");
+    EXPECT_EQ(own_status("CapInh"), "0000000000000000");
+    EXPECT_EQ(own_status("CapAmb"), "0000000000000000");
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(KeepCapabilities, KnowsTheUpperWord) {
+  if (::prctl(PR_CAPBSET_READ, CAP_AUDIT_READ, 0, 0, 0) != 1)
+    GTEST_SKIP() << "CAP_AUDIT_READ is gone already";
+  const int status = run_in_child([] {
+    ASSERT_TRUE(keep_capabilities(std::array{CAP_AUDIT_READ}));
+    EXPECT_EQ(own_status("CapEff"), "0000002000000000");
+    EXPECT_EQ(own_status("CapBnd"), "0000002000000000");
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(KeepCapabilities, LeavesNoneForAnEmptyList) {
+  const int status = run_in_child([] {
+    ASSERT_TRUE(keep_capabilities({}));
+    for (const char* set : {"CapPrm", "CapEff", "CapBnd", "CapInh", "CapAmb"}) {
+      EXPECT_EQ(own_status(set), "0000000000000000") << set;
+    }
+    EXPECT_EQ(::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr), -1);
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(KeepCapabilities, NeverGivesBackWhatIsGone) {
+  const int status = run_in_child([] {
+    ASSERT_TRUE(keep_capabilities(std::array{CAP_CHOWN}));
+    ASSERT_TRUE(keep_capabilities(std::array{CAP_CHOWN, CAP_SYS_ADMIN}));
+    EXPECT_EQ(own_status("CapEff"), "0000000000000001");
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(KeepCapabilities, LeavesTheBoundingSetWithoutCapSetpcap) {
+  const int status = run_in_child([] {
+    ASSERT_TRUE(keep_capabilities(std::array{CAP_CHOWN, CAP_KILL}));
+    ASSERT_TRUE(keep_capabilities(std::array{CAP_CHOWN}));
+    EXPECT_EQ(own_status("CapPrm"), "0000000000000001");
+    EXPECT_EQ(own_status("CapBnd"), "0000000000000021");
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(KeepCapabilities, RefusesWhatIsNoCapability) {
+  for (const int number : {-1, 64, 1000}) {
+    const auto refused = keep_capabilities(std::array{number});
+    ASSERT_FALSE(refused) << number;
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument) << number;
+  }
+}
+
+struct Call {
+  const char* name;
+  void (*make)();
+};
+
+class InstallFilter : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (kSanitized) GTEST_SKIP() << "the sanitizer's own syscalls are not on the list";
+  }
+};
+
+void install(Filter filter) {
+  const auto installed = install_filter(filter);
+  ASSERT_TRUE(installed) << installed.error().message;
+}
+
+/// syscall(2) for calls whose result does not matter: the filter decides first.
+template <class... Arguments>
+void raw(long number, Arguments... arguments) {
+  static_cast<void>(::syscall(number, arguments...));
+}
+
+constexpr long kX32 = 0x4000'0000;
+
+constexpr auto kForbidden = std::to_array<Call>({
+    {"execve", [] { raw(SYS_execve, "/bin/true", nullptr, nullptr); }},
+    {"execveat", [] { raw(SYS_execveat, -1, "/bin/true", nullptr, nullptr, 0); }},
+    {"fork", [] { raw(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr); }},
+    {"clone3", [] { raw(SYS_clone3, nullptr, 0); }},
+    {"ptrace", [] { raw(SYS_ptrace, 0, 0, 0, 0); }},
+    {"process_vm_writev", [] { raw(SYS_process_vm_writev, 1, nullptr, 0, nullptr, 0, 0); }},
+    {"kill", [] { raw(SYS_kill, ::getpid(), 0); }},
+    {"tgkill with another signal than SIGABRT",
+     [] { raw(SYS_tgkill, ::getpid(), ::gettid(), SIGKILL); }},
+    {"mount", [] { raw(SYS_mount, nullptr, nullptr, nullptr, 0, nullptr); }},
+    {"umount2", [] { raw(SYS_umount2, "/nowhere", 0); }},
+    {"open_tree", [] { raw(SYS_open_tree, -1, "", 0); }},
+    {"unshare", [] { raw(SYS_unshare, 0); }},
+    {"setns", [] { raw(SYS_setns, -1, 0); }},
+    {"chroot", [] { raw(SYS_chroot, "/"); }},
+    {"bpf", [] { raw(SYS_bpf, 0, nullptr, 0); }},
+    {"open_by_handle_at", [] { raw(SYS_open_by_handle_at, -1, nullptr, 0); }},
+    {"io_uring_setup", [] { raw(SYS_io_uring_setup, 1, nullptr); }},
+    {"memfd_create", [] { raw(SYS_memfd_create, "x", 0); }},
+    {"init_module", [] { raw(SYS_init_module, nullptr, 0, ""); }},
+    {"prctl", [] { raw(SYS_prctl, 0, 0, 0, 0, 0); }},
+    {"capset", [] { raw(SYS_capset, nullptr, nullptr); }},
+    {"setuid", [] { raw(SYS_setuid, 0); }},
+    {"symlinkat", [] { raw(SYS_symlinkat, "a", -1, "b"); }},
+    {"linkat", [] { raw(SYS_linkat, -1, "a", -1, "b", 0); }},
+    {"mknodat", [] { raw(SYS_mknodat, -1, "a", 0, 0); }},
+    {"socket AF_INET", [] { raw(SYS_socket, AF_INET, SOCK_STREAM, 0); }},
+    {"socket AF_NETLINK", [] { raw(SYS_socket, AF_NETLINK, SOCK_RAW, 0); }},
+    {"bind", [] { raw(SYS_bind, -1, nullptr, 0); }},
+    {"executable mmap",
+     [] {
+       raw(SYS_mmap, nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+     }},
+    {"executable mprotect", [] { raw(SYS_mprotect, nullptr, 4096, PROT_READ | PROT_EXEC); }},
+    {"fcntl F_SETOWN", [] { raw(SYS_fcntl, 0, F_SETOWN, 1); }},
+    {"ioctl TIOCSTI", [] { raw(SYS_ioctl, 0, TIOCSTI, "x"); }},
+    // The kernel looks at the lower half of an int argument only, so must the filter.
+    {"ioctl TIOCSTI with an upper half", [] { raw(SYS_ioctl, 0, TIOCSTI | (1L << 40), "x"); }},
+    {"prlimit64 that sets",
+     [] {
+       rlimit none{};
+       raw(SYS_prlimit64, 0, RLIMIT_NOFILE, &none, nullptr);
+     }},
+    {"reboot", [] { raw(SYS_reboot, 0, 0, 0, nullptr); }},
+    {"an unknown number", [] { raw(100'000L); }},
+#ifdef __x86_64__
+    {"x32 getpid", [] { raw(kX32 | SYS_getpid); }},
+#endif
+});
+
+TEST_F(InstallFilter, KillsTheProcessForAnyOtherCall) {
+  for (const Filter filter : {Filter::kHook, Filter::kTool}) {
+    for (const Call& call : kForbidden) {
+      const int status = run_in_child([&] {
+        install(filter);
+        call.make();
+      });
+      EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
+          << call.name << " under filter " << static_cast<int>(filter) << ": status " << status;
+    }
+  }
+}
+
+TEST_F(InstallFilter, AllowsTheToolMoreThanTheHook) {
+  constexpr auto kOnlyTool = std::to_array<Call>({
+      {"access", [] { raw(SYS_faccessat, AT_FDCWD, "/", 0); }},
+      {"getcwd",
+       [] {
+         std::array<char, 4096> path{};
+         raw(SYS_getcwd, path.data(), path.size());
+       }},
+      {"window size",
+       [] {
+         winsize size{};
+         raw(SYS_ioctl, 0, TIOCGWINSZ, &size);
+       }},
+      {"uname", [] { raw(SYS_uname, nullptr); }},
+      {"prlimit64 that reads",
+       [] {
+         rlimit limit{};
+         raw(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &limit);
+       }},
+  });
+  for (const Call& call : kOnlyTool) {
+    const auto under = [&](Filter filter) {
+      return run_in_child([&] {
+        install(filter);
+        call.make();
+      });
+    };
+    EXPECT_EQ(under(Filter::kTool), 0) << call.name;
+    const int hook = under(Filter::kHook);
+    EXPECT_TRUE(WIFSIGNALED(hook) && WTERMSIG(hook) == SIGSYS) << call.name;
+  }
+}
+
+TEST_F(InstallFilter, SetsNoNewPrivileges) {
+  const int status = run_in_child([] {
+    install(Filter::kHook);
+    EXPECT_EQ(own_status("NoNewPrivs"), "1");
+    EXPECT_EQ(own_status("Seccomp"), "2");
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(InstallFilter, LetsTheHookWorkOnFiles) {
+  const TemporaryDirectory temporary;
+  const int status = run_in_child([&] {
+    install(Filter::kHook);
+    const auto directory = Directory::open(temporary.path());
+    ASSERT_TRUE(directory);
+    const auto lock = FileLock::acquire(*directory, "lock", std::chrono::milliseconds{10});
+    ASSERT_TRUE(lock);
+    EXPECT_FALSE(FileLock::acquire(*directory, "lock", std::chrono::milliseconds{2}));
+    EXPECT_TRUE(*directory->make_directory("pods", 0700));
+    const auto pods = directory->open_directory("pods");
+    ASSERT_TRUE(pods);
+    EXPECT_TRUE(pods->open_directory("", Resolve::kComponentwise));
+    const FileOwner owner{.uid = ::geteuid() + 1, .gid = ::getegid(), .mode = 0644};
+    EXPECT_EQ(replace_file(*pods, "a.json", "{}", owner).has_value(), ::geteuid() == 0);
+    EXPECT_TRUE(replace_file(*pods, "b.json", "{}", {.uid = ::geteuid(), .gid = ::getegid()}));
+    EXPECT_EQ(*pods->read_file("b.json", 10), "{}");
+    EXPECT_TRUE(pods->entries());
+    EXPECT_TRUE(pods->attribute("trusted.podqos"));
+    static_cast<void>(pods->set_attribute("user.podqos", "1"));
+    EXPECT_EQ(::renameat2(pods->fd(), "b.json", pods->fd(), "c.json", RENAME_NOREPLACE), 0);
+    EXPECT_TRUE(*pods->remove_file("c.json"));
+    static_cast<void>(pods->remove_file("a.json"));
+    EXPECT_TRUE(*directory->remove_directory("pods"));
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(InstallFilter, LetsTheHookLookAtProcesses) {
+  const int status = run_in_child([] {
+    install(Filter::kHook);
+    EXPECT_TRUE(start_time_of(Pid{::getpid()}));
+    EXPECT_TRUE(cgroups_of(Pid{::getpid()}));
+    EXPECT_TRUE(oom_score_adj_of(Pid{::getpid()}));
+    EXPECT_TRUE(installed_memory());
+    EXPECT_TRUE(online_cpu());
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(InstallFilter, LetsMemoryGrowAndRunOut) {
+  const int status = run_in_child([] {
+    const rlimit limit{.rlim_cur = 256U << 20U, .rlim_max = 256U << 20U};
+    ASSERT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+    install(Filter::kHook);
+    std::vector<char> grown;
+    for (int i = 0; i < 1'000'000; ++i)
+      grown.push_back('x');
+    std::vector<void*> blocks;
+    for (const std::size_t size : {std::size_t{100'000}, std::size_t{1000}}) {
+      while (void* block = std::malloc(size))
+        blocks.push_back(block);
+    }
+    for (void* block : blocks)
+      std::free(block);
+    EXPECT_GT(blocks.size(), 1000U);
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(InstallFilter, LetsTheHookLogToSyslog) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can put a /dev/log of its own in place";
+  const int status = run_in_child([] {
+    ASSERT_TRUE(mount_private_tmpfs("/dev", "size=64k"));
+    const int log = ::socket(AF_UNIX, SOCK_DGRAM, 0);
+    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = "/dev/log"};
+    ASSERT_EQ(::bind(log, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    install(Filter::kHook);
+    ::openlog("podqos-hook", LOG_PID, LOG_DAEMON);
+    ::syslog(LOG_INFO, "pod %d placed", 42);
+    ::closelog();
+    std::array<char, 256> line{};
+    ASSERT_GT(::read(log, line.data(), line.size() - 1), 0);
+    EXPECT_THAT(line.data(), HasSubstr("podqos-hook["));
+    EXPECT_THAT(line.data(), HasSubstr("pod 42 placed"));
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(InstallFilter, LetsTheHookLogWithoutASyslogDaemon) {
+  const int status = run_in_child([] {
+    install(Filter::kHook);
+    ::syslog(LOG_INFO, "podqos unit test");
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(InstallFilter, LetsAbortEndInSigabrt) {
+  const int status = run_in_child([] {
+    install(Filter::kHook);
+    std::abort();
+  });
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) << status;
+}
+
+TEST_F(InstallFilter, LetsTheHookReadClocksAndExit) {
+  const int status = run_in_child([] {
+    install(Filter::kHook);
+    timespec now{};
+    raw(SYS_clock_gettime, CLOCK_REALTIME, &now);
+    EXPECT_GT(now.tv_sec, 0);
+    EXPECT_GT(::time(nullptr), 0);
+    std::exit(7);  // runs the destructors of the whole program
+  });
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << status;
+}
+
+}  // namespace
+}  // namespace podqos::sys
