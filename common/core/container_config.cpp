@@ -11,12 +11,17 @@ Quantity effective_limit(const Pod& pod, const Container& container, std::string
   return find(pod.resources->limits, name).value_or(Quantity{});
 }
 
-ResourceList hugepages_of(const ResourceList& list) {
-  ResourceList pages;
-  for (const auto& [name, quantity] : list) {
-    if (name.starts_with(kHugePagesPrefix)) pages.emplace(name, quantity);
+void collect_hugepages(ResourceList& pages, const ResourceList& limits) {
+  for (const auto& [name, limit] : limits) {
+    if (name.starts_with(kHugePagesPrefix)) pages.try_emplace(name, limit);
   }
-  return pages;
+}
+
+Result<HugePageLimits> effective_hugepages(const Pod& pod, const Container& container) {
+  ResourceList pages;
+  collect_hugepages(pages, container.resources.limits);
+  if (pod.resources) collect_hugepages(pages, pod.resources->limits);
+  return hugepage_limits(pages);
 }
 
 }  // namespace
@@ -26,7 +31,7 @@ Result<CgroupValues> container_cgroup_values(const Pod& pod, const Container& co
   const Quantity cpu_limit = effective_limit(pod, container, kCpu);
   // A request of zero is a request: only an absent one follows the limit.
   const Quantity cpu_request = find(container.resources.requests, kCpu).value_or(cpu_limit);
-  auto hugepages = hugepage_limits(hugepages_of(container.resources.limits));
+  auto hugepages = effective_hugepages(pod, container);
   if (!hugepages) return fail(std::move(hugepages).error().with_context(container.name));
 
   CgroupValues values;

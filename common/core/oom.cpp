@@ -42,9 +42,12 @@ std::int64_t least_app_request(const Pod& pod) {
   return least;
 }
 
+/// 1000 * claim wraps in 64 bits, as a kubelet's does, so that beside a kubelet both give one
+/// score: claims beyond 9.2e15 bytes, which no node can grant, are the only ones that it concerns.
 std::int64_t score_for(std::int64_t request, std::int64_t share, Bytes node_memory) {
-  const std::int64_t claim = saturating_add(request, share);
-  return saturating_sub(kMaxScore, mul_div(kMaxScore, claim, node_memory.value()));
+  const auto claim = static_cast<std::uint64_t>(saturating_add(request, share));
+  const auto scaled = static_cast<std::int64_t>(claim * std::uint64_t{kMaxScore});
+  return saturating_sub(kMaxScore, scaled / node_memory.value());
 }
 
 }  // namespace
