@@ -7,11 +7,11 @@ A test file ends with `harness.main()` and holds classes like
         '''What promise of podqos this class proves.'''
         def test_pod_values(self):
             pod = harness.pod("uid-1", harness.container("app", limits={"cpu": "100m"}))
-            name, pid = self.launch(pod, "app")          # annotated bundle, through the wrapper, started
+            name, pid = self.launch(pod, "app")  # an annotated bundle, started through the wrapper
             self.assert_placed(pid, self.pod_path("burstable", "uid-1"))
 
-Per test there are: self.tmp (directory), self.root (cgroup root of its own, "/podqos-test-<pid>-<n>"), self.machine
-(machine.Machine), self.podqos (Podqos), self.kind, self.wrapper (oci.Runtime through podqos-runtime) and self.plain (the
+Per test there are: self.tmp (directory), self.root (cgroup root of its own, "/podqos-test-<pid>-<n>"), self.elsewhere
+(a cgroup path for containers as an engine would place them), self.machine (machine.Machine), self.podqos (Podqos), self.kind, self.wrapper (oci.Runtime through podqos-runtime) and self.plain (the
 same runtime and state directory without podqos). tearDown deletes the containers and then fails the test if a cgroup is
 left beneath the root in any hierarchy or a record in the state directory.
 
@@ -154,6 +154,7 @@ class TestCase(unittest.TestCase):
     def setUp(self):
         self.tmp = pathlib.Path(tempfile.mkdtemp(prefix="podqos-test-"))
         self.root = f"/podqos-test-{os.getpid()}-{next(_counter)}"
+        self.elsewhere = f"{self.root}-engine"
         self.machine = machines.Machine()
         self.podqos = Podqos(self.tmp / "podqos", self.root, **self.settings)
         self.wrapper = oci.Runtime(self.kind, self.tmp / "runtime", self.podqos.prefix(self.kind))
@@ -166,6 +167,7 @@ class TestCase(unittest.TestCase):
         left = self.machine.leftovers(self.root)
         records = self.podqos.records()
         self.machine.sweep(self.root)
+        self.machine.sweep(self.elsewhere)
         log = self.podqos.log_text()[-3000:]
         shutil.rmtree(self.tmp, ignore_errors=True)
         if self._outcome_failed():
@@ -190,7 +192,7 @@ class TestCase(unittest.TestCase):
         return f"{self.root}/kubepods/{tier}"
 
     def bundle(self, manifest=None, name=None, args=("sleep", "1000"), label=None):
-        """A saved bundle; with a manifest, annotated for its container `name`. `label` names directory and container."""
+        """A saved bundle; with a manifest, annotated for its container `name`. `label` names the directory."""
         label = label or name or "plain"
         self._names[label] += 1
         made = oci.Bundle(self.tmp / "bundles" / f"{label}-{self._names[label]}", self.kind, args)
@@ -227,6 +229,20 @@ class TestCase(unittest.TestCase):
         for what, value in wanted.items():
             self.assertEqual(self.machine.read(path, what), value, f"{what} of {path}")
 
+    def assert_container_share(self, path, shares):
+        """A container's cpu share, which the runtime converts: either weight formula on v2."""
+        if self.machine.version("cpu") == 1:
+            self.assertEqual(self.machine.read(path, "shares"), shares)
+            return
+        accepted = (machines.linear_weight(shares), machines.logarithmic_weight(shares))
+        self.assertIn(self.machine.read(path, "weight"), accepted)
+
+    def frozen(self, path):
+        """Is this cgroup paused?"""
+        if self.machine.hierarchy("freezer"):
+            return self.machine.file(path, "freezer", "freezer.state") != "THAWED"
+        return self.machine.file(path, "memory", "cgroup.freeze") == "1"
+
     def assert_oom(self, pid, score):
         self.assertEqual(machines.oom_score_adj(pid), score, f"oom_score_adj of process {pid}")
 
@@ -246,7 +262,8 @@ def for_each_runtime(cls):
     """Class decorator: one class per active runtime (Name_runc, Name_crun) in place of the given one."""
     module = sys.modules[cls.__module__]
     for kind in active_kinds():
-        made = type(f"{cls.__name__}_{kind}", (cls,), {"kind": kind, "__doc__": cls.__doc__, "__module__": cls.__module__})
+        members = {"kind": kind, "__doc__": cls.__doc__, "__module__": cls.__module__}
+        made = type(f"{cls.__name__}_{kind}", (cls,), members)
         if oci.runtime_path(kind) is None:
             made = unittest.skip(f"{kind} is not installed")(made)
         setattr(module, made.__name__, made)

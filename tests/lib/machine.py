@@ -5,6 +5,7 @@ Nothing here shares code with the product: a test that read the kernel through p
 
 import ctypes
 import dataclasses
+import math
 import os
 import pathlib
 import signal
@@ -25,6 +26,14 @@ class Hierarchy:
 def linear_weight(shares):
     """cpu.weight as the kubelet converts shares for tiers and pods: [2, 262144] to [1, 10000]."""
     return 10000 if shares >= 262144 else 1 + (shares - 2) * 9999 // 262142
+
+
+def logarithmic_weight(shares):
+    """cpu.weight as runc since 1.3.2 and crun since 1.23 convert the shares of a container."""
+    if shares <= 2 or shares >= 262144:
+        return 1 if shares <= 2 else 10000
+    power = math.log2(shares)
+    return math.ceil(10 ** ((power * power + 125 * power) / 612 - 7 / 34))
 
 
 def _unescape(text):
@@ -139,7 +148,7 @@ class Machine:
         return int(text)
 
     def expected_share(self, shares):
-        """What "shares" or "weight" must hold for cpu shares under the linear formula: ("shares", n) or ("weight", n)."""
+        """What share() must give for cpu shares under the linear formula: ("shares", n) or ("weight", n)."""
         if self.version("cpu") == 1:
             return "shares", shares
         return "weight", linear_weight(shares)

@@ -27,8 +27,7 @@ def shared_rootfs():
     for name in ("bin", "proc", "dev", "sys", "tmp", "etc"):
         (root / name).mkdir()
     shutil.copy("/bin/busybox", root / "bin/busybox")
-    applets = ("sh", "sleep", "cat", "true", "false", "id", "ls", "env", "grep", "echo", "dd", "stat", "umask", "readlink")
-    for applet in applets:
+    for applet in ("sh", "sleep", "cat", "true", "false", "id", "ls", "env", "grep", "echo", "dd", "stat", "sort"):
         (root / "bin" / applet).symlink_to("busybox")
     return root
 
@@ -104,11 +103,12 @@ class Runtime:
         return [*map(str, self.prefix), "--root", str(self.root), *map(str, args)]
 
     def call(self, *args, check=True, cwd=None, stdin=None, argv=None):
-        """Runs a verb; returns CompletedProcess with text stdout and stderr. check: raise Failed on a non-zero status."""
+        """Runs a verb, or `argv` as it is; text stdout and stderr. check: raise Failed on a non-zero status."""
         command = list(map(str, argv)) if argv else self.command(*args)
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
             given = {"input": stdin.encode()} if stdin is not None else {"stdin": subprocess.DEVNULL}
-            done = subprocess.run(command, stdout=out, stderr=err, cwd=cwd, timeout=COMMAND_TIMEOUT, check=False, **given)
+            given |= {"stdout": out, "stderr": err, "cwd": cwd, "timeout": COMMAND_TIMEOUT}
+            done = subprocess.run(command, check=False, **given)
             out.seek(0)
             err.seek(0)
             result = subprocess.CompletedProcess(command, done.returncode, out.read(), err.read())

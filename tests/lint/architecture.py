@@ -14,13 +14,14 @@ MAY_INCLUDE = {
     "common/sys": {"common/base"},
     "common/cgroup": {"common/base", "common/core", "common/sys"},
     "common/store": {"common/base", "common/core", "common/codec", "common/sys"},
-    "common/app": {"common/base", "common/core", "common/codec", "common/sys", "common/cgroup", "common/store"},
+    "common/app": {f"common/{layer}" for layer in ("base", "core", "codec", "sys", "cgroup", "store")},
 }
 PROGRAMS = ("hook", "ctl", "nri")
 
 # The rules are pure: no machine, no clock, no log, no JSON.
-IO_HEADERS = ("nlohmann/", "spdlog/", "fmt/", "seccomp.h", "unistd.h", "fcntl.h", "sys/", "linux/", "fstream", "iostream",
-              "filesystem", "cstdio", "stdio.h", "chrono", "ctime", "time.h", "thread", "mutex", "random")
+IO_HEADERS = (
+    "nlohmann/", "spdlog/", "fmt/", "seccomp.h", "unistd.h", "fcntl.h", "sys/", "linux/", "fstream", "iostream",
+    "filesystem", "cstdio", "stdio.h", "chrono", "ctime", "time.h", "thread", "mutex", "random")
 NO_HEADERS = {
     "common/base": ("nlohmann/", "spdlog/", "fmt/", "seccomp.h", "fstream", "iostream"),
     "common/core": IO_HEADERS,

@@ -1,0 +1,331 @@
+"""The main job: containers of pods, started by a real runtime, live where Kubernetes would put them."""
+
+import json
+import pathlib
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import harness  # noqa: E402
+import machine as machines  # noqa: E402
+from harness import GI, MI, container, pod  # noqa: E402
+
+GUARANTEED = pod("guaranteed-1", container("app", limits={"cpu": "100m", "memory": "64Mi"}))
+BURSTABLE = pod(
+    "burstable-1",
+    container("app", requests={"cpu": "250m", "memory": "1Gi"}, limits={"cpu": "500m", "memory": "2Gi"}),
+)
+BESTEFFORT = pod("besteffort-1", container("app"))
+TWO = pod(
+    "two-1",
+    container("web", requests={"cpu": "100m", "memory": "1Gi"}, limits={"cpu": "200m", "memory": "2Gi"}),
+    container("log", limits={"cpu": "50m", "memory": "128Mi"}),
+)
+
+
+@harness.for_each_runtime
+class Milestone(harness.TestCase):
+    """One annotated bundle: the container lives below its pod, pod and tiers hold the values, and then all is gone."""
+
+    def test_guaranteed(self):
+        name, pid = self.launch(GUARANTEED, "app")
+        path = self.pod_path("guaranteed", "guaranteed-1")
+        self.assert_placed(pid, path)
+        self.assert_values(path, shares=102, quota=10000, period=100000, memory=64 * MI)
+        self.assert_values(self.tier_path("burstable"), shares=2, memory=32 * GI - 64 * MI)
+        self.assert_values(self.tier_path("besteffort"), shares=2, memory=32 * GI - 64 * MI)
+        self.assert_oom(pid, -997)
+        self.wrapper.delete(name)
+        self.assert_nothing_left()
+
+    def test_burstable(self):
+        name, pid = self.launch(BURSTABLE, "app")
+        path = self.pod_path("burstable", "burstable-1")
+        self.assert_placed(pid, path)
+        self.assert_values(path, shares=256, quota=50000, period=100000, memory=2 * GI)
+        self.assert_values(self.tier_path("burstable"), shares=256, quota=None, memory=32 * GI)
+        self.assert_values(self.tier_path("besteffort"), shares=2, memory=31 * GI)
+        self.assert_oom(pid, 969)  # 1000 - trunc(1000 * 1Gi / 32Gi)
+        self.wrapper.delete(name)
+        self.assert_nothing_left()
+
+    def test_best_effort(self):
+        name, pid = self.launch(BESTEFFORT, "app")
+        path = self.pod_path("besteffort", "besteffort-1")
+        self.assert_placed(pid, path)
+        self.assert_values(path, shares=2, quota=None, memory=None)
+        self.assert_values(self.tier_path("burstable"), shares=2, memory=32 * GI)
+        self.assert_values(self.tier_path("besteffort"), shares=2, memory=32 * GI)
+        self.assert_oom(pid, 1000)
+        self.wrapper.delete(name)
+        self.assert_nothing_left()
+
+    def test_pods_of_all_classes_side_by_side(self):
+        for manifest in (GUARANTEED, BURSTABLE, BESTEFFORT, TWO):
+            self.launch(manifest, manifest["spec"]["containers"][0]["name"])
+        self.assert_values(self.tier_path("burstable"), shares=256 + 153, memory=32 * GI - 64 * MI)  # 250m + 150m
+        self.assert_values(self.tier_path("besteffort"), shares=2, memory=32 * GI - 64 * MI - 2 * GI - 128 * MI)
+
+
+@harness.for_each_runtime
+class Lives(harness.TestCase):
+    """The pod's cgroup lives as long as the first to the last of its containers, through restarts and failures."""
+
+    def test_two_containers_share_one_pod(self):
+        first, pid = self.launch(TWO, "web")
+        path = self.pod_path("burstable", "two-1")
+        values = {"shares": 153, "quota": 25000, "period": 100000, "memory": 2 * GI + 128 * MI}
+        self.assert_values(path, **values)
+        second, other = self.launch(TWO, "log")
+        self.assertNotEqual(self.assert_placed(pid, path), self.assert_placed(other, path))
+        self.assert_values(path, **values)
+        self.assert_values(self.tier_path("burstable"), shares=153)
+        self.wrapper.delete(first)
+        self.assert_values(path, **values)
+        self.assert_placed(other, path)
+        self.wrapper.delete(second)
+        self.assert_nothing_left()
+
+    def test_container_restarts_in_a_living_pod(self):
+        self.launch(TWO, "web")
+        name, _ = self.launch(TWO, "log")
+        self.wrapper.delete(name)
+        _, pid = self.launch(TWO, "log")
+        path = self.pod_path("burstable", "two-1")
+        self.assert_placed(pid, path)
+        self.assert_values(path, shares=153, memory=2 * GI + 128 * MI)
+        self.assert_values(self.tier_path("burstable"), shares=153)
+
+    def test_restart_with_the_same_bundle_and_id(self):
+        name, bundle = self.container_id("again"), self.bundle(BURSTABLE, "app")
+        paths = []
+        for _ in range(3):
+            pid = self.wrapper.launch(name, bundle)
+            paths.append(self.assert_placed(pid, self.pod_path("burstable", "burstable-1")))
+            self.wrapper.delete(name)
+            self.assert_nothing_left()
+        self.assertEqual(len(set(paths)), 1)
+
+    def test_pod_restarts_with_other_resources(self):
+        name, _ = self.launch(BURSTABLE, "app")
+        self.wrapper.delete(name)
+        bigger = pod("burstable-1", container("app", requests={"cpu": "1"}))
+        _, pid = self.launch(bigger, "app")
+        path = self.pod_path("burstable", "burstable-1")
+        self.assert_placed(pid, path)
+        self.assert_values(path, shares=1024, quota=None, memory=None)
+        self.assert_values(self.tier_path("burstable"), shares=1024)
+
+    def test_create_that_fails_leaves_nothing(self):
+        bundle = self.bundle(BURSTABLE, "app", args=("/no/such/program",))
+        done = self.wrapper.create(self.container_id("fails"), bundle, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        if self.kind == "crun":
+            self.podqos.ctl("reconcile", kind=self.kind)  # crun runs no poststop hook here: nobody tells podqos
+        self.assert_nothing_left()
+
+    def test_create_that_fails_beside_a_living_pod(self):
+        self.launch(BURSTABLE, "app")
+        failing = pod("fails-1", container("app", requests={"cpu": "1"}))
+        self.wrapper.create(self.container_id("fails"), self.bundle(failing, "app", args=("/no/such",)), check=False)
+        name, _ = self.launch(BESTEFFORT, "app")  # the next event, which expires what nobody confirmed
+        self.assert_values(self.tier_path("burstable"), shares=256)
+        self.assertFalse(self.machine.exists(self.pod_path("burstable", "fails-1")))
+        self.wrapper.delete(name)
+
+    def test_container_that_exits_by_itself(self):
+        name, bundle = self.container_id("short"), self.bundle(BURSTABLE, "app", args=("sh", "-c", "exit 5"))
+        self.assertEqual(self.wrapper.run(name, bundle, check=False).returncode, 5)
+        self.assert_nothing_left()
+
+
+@harness.for_each_runtime
+class Verbs(harness.TestCase):
+    """Every verb acts on the cgroup where podqos placed the container, and on no other."""
+
+    def setUp(self):
+        super().setUp()
+        self.name, self.pid = self.launch(BURSTABLE, "app")
+        self.pod = self.pod_path("burstable", "burstable-1")
+        self.path = self.assert_placed(self.pid, self.pod)
+
+    def test_exec_joins_it(self):
+        pid = self.wrapper.exec_detached(self.name, "sleep", "1000")
+        self.assertEqual(machines.cgroup_of(pid), self.path)
+
+    def test_update_changes_it_alone(self):
+        self.wrapper.update(self.name, {"cpu": {"shares": 300}, "memory": {"limit": GI}})
+        self.assert_container_share(self.path, 300)
+        self.assert_values(self.path, memory=GI)
+        self.assert_values(self.pod, shares=256, memory=2 * GI)
+
+    def test_pause_and_resume(self):
+        self.wrapper.pause(self.name)
+        self.assertTrue(self.frozen(self.path))
+        self.assertEqual(self.wrapper.state(self.name)["status"], "paused")
+        self.wrapper.resume(self.name)
+        self.assertFalse(self.frozen(self.path))
+        self.assertEqual(self.wrapper.state(self.name)["status"], "running")
+
+    def test_kill_and_delete(self):
+        self.wrapper.kill(self.name, "KILL")
+        deadline = time.monotonic() + 10
+        while machines.alive(self.pid) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self.assertFalse(machines.alive(self.pid))
+        while self.wrapper.state(self.name)["status"] != "stopped" and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self.wrapper.delete(self.name, force=False)
+        self.assert_nothing_left()
+
+
+@harness.for_each_runtime
+class ContainerValues(harness.TestCase):
+    """What the engine did not set is filled in from the pod; what it set stays."""
+
+    settings = {"podPidsLimit": 200}
+
+    def test_filled_in(self):
+        _, pid = self.launch(BURSTABLE, "app")
+        path = self.assert_placed(pid, self.pod_path("burstable", "burstable-1"))
+        self.assert_container_share(path, 256)
+        self.assert_values(path, quota=50000, period=100000, memory=2 * GI, pids=200)
+        self.assert_values(self.pod_path("burstable", "burstable-1"), pids=200)
+
+    def test_each_container_its_own(self):
+        _, pid = self.launch(TWO, "log")
+        path = self.assert_placed(pid, self.pod_path("burstable", "two-1"))
+        self.assert_container_share(path, 51)
+        self.assert_values(path, quota=5000, memory=128 * MI)
+        self.assert_oom(pid, 997)  # 1000 - trunc(1000 * 128Mi / 32Gi) = 1000 - 3
+
+    def test_engine_values_stay(self):
+        bundle = self.bundle(BURSTABLE, "app")
+        bundle.resources["cpu"] = {"shares": 77, "quota": 20000, "period": 50000}
+        bundle.resources.update({"memory": {"limit": 100 * MI}, "pids": {"limit": 9}})
+        bundle.config["process"]["oomScoreAdj"] = 123
+        pid = self.wrapper.launch(self.container_id("app"), bundle.save())
+        path = self.assert_placed(pid, self.pod_path("burstable", "burstable-1"))
+        self.assert_container_share(path, 77)
+        self.assert_values(path, quota=20000, period=50000, memory=100 * MI, pids=9)
+        self.assert_oom(pid, 123)
+
+    def test_unlimited_by_the_engine_stays_unlimited(self):
+        bundle = self.bundle(BURSTABLE, "app")
+        bundle.resources.update({"cpu": {"quota": -1}, "memory": {"limit": -1}})
+        pid = self.wrapper.launch(self.container_id("app"), bundle.save())
+        path = self.assert_placed(pid, self.pod_path("burstable", "burstable-1"))
+        self.assert_values(path, quota=None, memory=None)
+
+    def test_best_effort_has_no_limits(self):
+        _, pid = self.launch(BESTEFFORT, "app")
+        path = self.assert_placed(pid, self.pod_path("besteffort", "besteffort-1"))
+        self.assert_container_share(path, 2)
+        self.assert_values(path, quota=None, memory=None)
+
+
+@harness.for_each_runtime
+class CommandLine(harness.TestCase):
+    """The wrapper reads the argv of an engine as the runtime itself does, and hands on what is not its own."""
+
+    def setUp(self):
+        super().setUp()
+        self.made = self.bundle(BURSTABLE, "app")
+        self.name = self.container_id("argv")
+
+    def prefix(self):
+        return [*self.wrapper.prefix, "--root", str(self.wrapper.root)]
+
+    def check_placed(self):
+        pid = self.plain.pid(self.name)
+        self.assert_placed(pid, self.pod_path("burstable", "burstable-1"))
+        self.plain.delete(self.name)
+        self.assert_nothing_left()
+
+    def test_bundle_flags(self):
+        for flags in (("--bundle", self.made.path), (f"--bundle={self.made.path}",), ("-b", self.made.path)):
+            with self.subTest(flags=flags):
+                self.wrapper.call(argv=[*self.prefix(), "create", *flags, self.name])
+                self.check_placed()
+
+    def test_bundle_defaults_to_the_working_directory(self):
+        self.wrapper.call(argv=[*self.prefix(), "create", self.name], cwd=self.made.path)
+        self.check_placed()
+
+    def test_relative_bundle(self):
+        command = [*self.prefix(), "create", "-b", self.made.path.name, self.name]
+        self.wrapper.call(argv=command, cwd=self.made.path.parent)
+        self.check_placed()
+
+    def test_run_detached(self):
+        self.wrapper.run(self.name, self.made, "-d")
+        self.check_placed()
+
+    def test_as_containerd_calls_it(self):
+        log, file = self.tmp / "runtime.log", self.tmp / "pid"
+        flags = ["--log", log, "--log-format", "json"]
+        verb = ["create", "--bundle", self.made.path, "--pid-file", file, self.name]
+        self.wrapper.call(argv=[*self.prefix(), *flags, *verb])
+        self.assertEqual(int(file.read_text(encoding="utf-8")), self.plain.pid(self.name))
+        self.check_placed()
+
+    def test_container_named_like_a_verb(self):
+        self.name = "create"
+        self.wrapper.call(argv=[*self.prefix(), "create", "--bundle", self.made.path, self.name])
+        self.check_placed()
+
+    def test_other_verbs_are_the_runtimes_own(self):
+        before = self.made.read()
+        calls = (["--version"], ["features"], ["no-such-verb"], ["list"], ["state", "no-such-container"],
+                 ["delete", "no-such-container"], ["spec", "--help"])
+        for args in calls:
+            with self.subTest(args=args):
+                ours = self.wrapper.call(*args, check=False)
+                theirs = self.plain.call(*args, check=False)
+                given = (ours.returncode, ours.stdout, _without_time(ours.stderr))
+                self.assertEqual(given, (theirs.returncode, theirs.stdout, _without_time(theirs.stderr)))
+        self.assertEqual(self.made.read(), before)
+        self.assert_nothing_left()
+
+
+@harness.for_each_runtime
+class ConfigFile(harness.TestCase):
+    """The wrapper changes what it must in config.json and not a byte more, and twice is once."""
+
+    def test_only_what_is_podqos_own_changes(self):
+        bundle = self.bundle(BURSTABLE, "app")
+        before = json.loads(bundle.read())
+        status = bundle.file.stat()
+        name = self.container_id("app")
+        self.wrapper.create(name, bundle)
+        after = json.loads(bundle.read())
+        self.assertTrue(after["linux"].pop("cgroupsPath").startswith(self.pod_path("burstable", "burstable-1")))
+        self.assertEqual(set(after.pop("hooks")), {"createRuntime", "poststop"})
+        self.assertEqual(after["process"].pop("oomScoreAdj"), 969)
+        devices = before["linux"]["resources"]["devices"]
+        self.assertEqual(after["linux"].pop("resources")["devices"], devices)
+        before["linux"].pop("resources")
+        self.assertEqual(after, before)
+        now = bundle.file.stat()
+        self.assertEqual((now.st_uid, now.st_gid, now.st_mode), (status.st_uid, status.st_gid, status.st_mode))
+        self.assertEqual(sorted(p.name for p in bundle.path.iterdir() if p.name != "rootfs"), ["config.json"])
+
+    def test_second_create_changes_nothing(self):
+        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
+        self.wrapper.create(name, bundle)
+        first = bundle.read()
+        self.wrapper.delete(name)
+        self.wrapper.create(name, bundle)
+        self.assertEqual(bundle.read(), first)
+
+
+def _without_time(text):
+    """runc's log lines carry the time."""
+    return [line.split(" level=", 1)[-1] for line in text.splitlines()]
+
+
+if __name__ == "__main__":
+    unittest.TestCase.longMessage = True
+    harness.main()
