@@ -118,7 +118,8 @@ Result<JsonNode> parse_json_tree(std::string_view text, const JsonBounds& bounds
                 cat("JSON of ", text.size(), " bytes, at most ", bounds.bytes, " are read"));
   }
   TreeBuilder builder{bounds.depth};
-  const bool complete = json::sax_parse(text.begin(), text.end(), &builder);
+  const bool complete = json::sax_parse(text.begin(), text.end(), &builder, json::input_format_t::json,
+                                        true, bounds.comments == JsonComments::kIgnore);
   return std::move(builder).take(complete);
 }
 

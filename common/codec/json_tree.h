@@ -29,9 +29,12 @@ struct JsonNode {
 /// "null", "boolean", "number", "string", "array" or "object".
 [[nodiscard]] std::string_view format_kind(JsonNode::Kind kind);
 
+enum class JsonComments : std::uint8_t { kRefuse, kIgnore };
+
 struct JsonBounds {
   std::size_t bytes = std::size_t{1} << 20U;
   std::size_t depth = 64;
+  JsonComments comments = JsonComments::kRefuse;  ///< kIgnore: // and /* */ are white space
 };
 
 /// @return kTooLarge beyond the bounds, kInvalidArgument, with the byte, for what is no JSON.

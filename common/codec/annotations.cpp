@@ -1,0 +1,237 @@
+#include "common/codec/annotations.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/text.h"
+#include "common/codec/engine_annotations.h"
+#include "common/codec/pod_json.h"
+#include "common/codec/settings_json.h"
+#include "common/core/defaulting.h"
+#include "common/core/hugepages.h"
+#include "common/core/naming.h"
+#include "common/core/validation.h"
+
+namespace podqos::codec {
+
+namespace {
+
+using core::PodqosAnnotations;
+
+constexpr std::string_view kPrefix = "podqos.io/";
+constexpr std::string_view kRequestsOf = "requests.";
+constexpr std::string_view kLimitsOf = "limits.";
+constexpr std::size_t kMaxContainerName = 63;
+
+bool is_alphanumeric(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/// Plain runtimes are laxer than Kubernetes about container names.
+Status check_container_name(std::string_view name) {
+  const auto allowed = [](char c) {
+    return is_alphanumeric(c) || c == '_' || c == '.' || c == '-';
+  };
+  if (!name.empty() && name.size() <= kMaxContainerName && is_alphanumeric(name.front()) &&
+      std::ranges::all_of(name, allowed)) {
+    return {};
+  }
+  return fail(ErrorCode::kInvalidArgument,
+              cat("container name \"", printable(name), "\" is not 1 to ", kMaxContainerName,
+                  " of letters, digits, '_', '.' and '-', a letter or digit first"));
+}
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\n\r");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\n\r") - first + 1);
+}
+
+Status check_short_form_resource(std::string_view name) {
+  if (name == core::kCpu || name == core::kMemory) return {};
+  if (!name.starts_with(core::kHugePagesPrefix)) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat("resource \"", printable(name), "\" is none of cpu, memory, hugepages-<size>"));
+  }
+  const core::ResourceList probe{{std::string{name}, core::Quantity{}}};
+  if (const auto labels = core::hugepage_limits(probe); !labels) return fail(labels.error());
+  return {};
+}
+
+Status add_short_form_item(core::ResourceList& list, std::string_view item) {
+  const std::size_t equals = item.find('=');
+  if (equals == std::string_view::npos) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat("\"", printable(item), "\" is not of the form name=quantity"));
+  }
+  const std::string_view name = trimmed(item.substr(0, equals));
+  if (Status status = check_short_form_resource(name); !status) return status;
+  const auto quantity = core::Quantity::parse(trimmed(item.substr(equals + 1)));
+  if (!quantity) return fail(Error{quantity.error()}.with_context(name));
+  if (quantity->sign() < 0) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat(name, "=", quantity->format_decimal(), " is negative"));
+  }
+  if (!list.emplace(name, *quantity).second) {
+    return fail(ErrorCode::kInvalidArgument, cat(name, " is there twice"));
+  }
+  return {};
+}
+
+Status read_flag(bool& flag, std::string_view value) {
+  if (value != "true" && value != "false") {
+    return fail(ErrorCode::kInvalidArgument, R"(expected "true" or "false")");
+  }
+  flag = value == "true";
+  return {};
+}
+
+Status read_pod(PodqosAnnotations& out, std::string_view value) {
+  auto pod = parse_pod_spec(value);
+  if (!pod) return fail(std::move(pod).error());
+  core::Pod defaulted = core::with_api_defaults(*std::move(pod));
+  const std::vector<std::string> violations = core::validate(defaulted);
+  if (!violations.empty()) return fail(ErrorCode::kInvalidArgument, violations.front());
+  out.pod = std::move(defaulted);
+  return {};
+}
+
+Status read_list(core::ResourceList& list, std::string_view value) {
+  auto parsed = parse_short_form(value);
+  if (!parsed) return fail(std::move(parsed).error());
+  list = *std::move(parsed);
+  return {};
+}
+
+/// requests.<name> and limits.<name>; `list` says which.
+Status read_container_list(PodqosAnnotations& out, std::string_view name,
+                           core::ResourceList core::Resources::* list, std::string_view value) {
+  if (Status status = check_container_name(name); !status) return status;
+  auto& resources = out.containers.try_emplace(std::string{name}).first->second;
+  return read_list(resources.*list, value);
+}
+
+core::Resources& pod_level(PodqosAnnotations& out) {
+  if (!out.pod_level) out.pod_level.emplace();
+  return *out.pod_level;
+}
+
+Status read_text(std::optional<std::string>& out, std::string_view value,
+                 Status (*check)(std::string_view)) {
+  if (Status status = check(value); !status) return status;
+  out = value;
+  return {};
+}
+
+Status read_class(PodqosAnnotations& out, std::string_view value) {
+  out.qos_class = core::parse_qos_class(value);
+  if (out.qos_class) return {};
+  return fail(ErrorCode::kInvalidArgument, "expected Guaranteed, Burstable or BestEffort");
+}
+
+/// One row per key that stands by itself.
+struct Reader {
+  std::string_view name;
+  Status (*read)(PodqosAnnotations&, std::string_view);
+};
+constexpr std::array<Reader, 7> kReaders{{
+    {"ignore",
+     [](PodqosAnnotations& out, std::string_view value) { return read_flag(out.ignore, value); }},
+    {"pod-uid",
+     [](PodqosAnnotations& out, std::string_view value) {
+       return read_text(out.pod_uid, value, core::check_pod_uid);
+     }},
+    {"container",
+     [](PodqosAnnotations& out, std::string_view value) {
+       return read_text(out.container, value, check_container_name);
+     }},
+    {"qos-class", read_class},
+    {"pod", read_pod},
+    {"requests", [](PodqosAnnotations& out,
+                    std::string_view value) { return read_list(pod_level(out).requests, value); }},
+    {"limits", [](PodqosAnnotations& out,
+                  std::string_view value) { return read_list(pod_level(out).limits, value); }},
+}};
+
+std::unexpected<Error> unknown_key(std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const Reader& reader : kReaders)
+    known.push_back(reader.name);
+  known.insert(known.end(), {"requests.<container>", "limits.<container>"});
+  const std::string nearest = nearest_name(name, known);
+  return fail(ErrorCode::kInvalidArgument,
+              cat("unknown annotation",
+                  nearest.empty() ? "" : cat("; did you mean ", kPrefix, nearest, "?")));
+}
+
+Status read_one(PodqosAnnotations& out, std::string_view name, std::string_view value) {
+  const auto* const reader = std::ranges::find(kReaders, name, &Reader::name);
+  if (reader != kReaders.end()) return reader->read(out, value);
+  if (name.starts_with(kRequestsOf)) {
+    return read_container_list(out, name.substr(kRequestsOf.size()), &core::Resources::requests,
+                               value);
+  }
+  if (name.starts_with(kLimitsOf)) {
+    return read_container_list(out, name.substr(kLimitsOf.size()), &core::Resources::limits, value);
+  }
+  return unknown_key(name);
+}
+
+/// The API's rules for what the short forms say together.
+Status default_and_check(PodqosAnnotations& out) {
+  core::Pod pod;
+  pod.resources = out.pod_level;
+  for (const auto& [name, resources] : out.containers) {
+    pod.containers.push_back(
+        {.name = name, .kind = core::ContainerKind::kApp, .resources = resources});
+  }
+  pod = core::with_api_defaults(std::move(pod));
+  const std::vector<std::string> violations = core::validate(pod);
+  if (!violations.empty()) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat("annotations podqos.io/requests, podqos.io/limits: ", violations.front()));
+  }
+  for (core::Container& container : pod.containers) {
+    out.containers.find(container.name)->second = std::move(container.resources);
+  }
+  return {};
+}
+
+}  // namespace
+
+bool is_known_annotation(std::string_view key) {
+  return key.starts_with(kPrefix) || is_engine_annotation(key);
+}
+
+Result<core::ResourceList> parse_short_form(std::string_view text) {
+  core::ResourceList list;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    Status status = add_short_form_item(list, trimmed(text.substr(begin, end - begin)));
+    if (!status) return fail(std::move(status).error());
+    begin = end + 1;
+  }
+  return list;
+}
+
+Result<PodqosAnnotations> parse_podqos_annotations(const core::Annotations& annotations) {
+  PodqosAnnotations out;
+  for (auto entry = annotations.lower_bound(kPrefix); entry != annotations.end(); ++entry) {
+    const auto& [key, value] = *entry;
+    if (!key.starts_with(kPrefix)) break;
+    Status status = read_one(out, std::string_view{key}.substr(kPrefix.size()), value);
+    if (!status) {
+      return fail(std::move(status).error().with_context(
+          cat("annotation ", printable(key), " = \"", printable(value), "\"")));
+    }
+  }
+  if (!out.pod_level && out.containers.empty()) return out;
+  if (Status status = default_and_check(out); !status) return fail(std::move(status).error());
+  return out;
+}
+
+}  // namespace podqos::codec

@@ -1,0 +1,254 @@
+#include "common/codec/engine_annotations.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/codec/annotations.h"
+#include "common/codec/json_tree.h"
+#include "common/core/naming.h"
+
+namespace podqos::codec {
+
+namespace {
+
+using core::Annotations;
+using core::EngineAnnotations;
+using core::EngineResources;
+
+constexpr std::string_view kManager = "io.container.manager";
+constexpr std::string_view kCriContainerType = "io.kubernetes.cri.container-type";
+constexpr std::string_view kCriSandboxId = "io.kubernetes.cri.sandbox-id";
+constexpr std::string_view kCriSandboxUid = "io.kubernetes.cri.sandbox-uid";
+constexpr std::string_view kCriSandboxName = "io.kubernetes.cri.sandbox-name";
+constexpr std::string_view kCriSandboxNamespace = "io.kubernetes.cri.sandbox-namespace";
+constexpr std::string_view kCriContainerName = "io.kubernetes.cri.container-name";
+constexpr std::string_view kCriCpuPeriod = "io.kubernetes.cri.sandbox-cpu-period";
+constexpr std::string_view kCriCpuQuota = "io.kubernetes.cri.sandbox-cpu-quota";
+constexpr std::string_view kCriCpuShares = "io.kubernetes.cri.sandbox-cpu-shares";
+constexpr std::string_view kCriMemory = "io.kubernetes.cri.sandbox-memory";
+constexpr std::string_view kCrioContainerType = "io.kubernetes.cri-o.ContainerType";
+constexpr std::string_view kCrioSandboxId = "io.kubernetes.cri-o.SandboxID";
+constexpr std::string_view kCrioLabels = "io.kubernetes.cri-o.Labels";
+constexpr std::string_view kCrioKubeName = "io.kubernetes.cri-o.KubeName";
+constexpr std::string_view kCrioNamespace = "io.kubernetes.cri-o.Namespace";
+constexpr std::string_view kCrioResources = "io.kubernetes.cri-o.PodLinuxResources";
+constexpr std::string_view kCrioResourcesNow = "pod-linux-resources.crio.io";
+constexpr std::string_view kPodUid = "io.kubernetes.pod.uid";
+constexpr std::string_view kPodName = "io.kubernetes.pod.name";
+constexpr std::string_view kPodNamespace = "io.kubernetes.pod.namespace";
+constexpr std::string_view kContainerName = "io.kubernetes.container.name";
+
+constexpr std::array<std::string_view, 22> kKeys{
+    kManager,        kCriContainerType,    kCriSandboxId,     kCriSandboxUid,
+    kCriSandboxName, kCriSandboxNamespace, kCriContainerName, kCriCpuPeriod,
+    kCriCpuQuota,    kCriCpuShares,        kCriMemory,        kCrioContainerType,
+    kCrioSandboxId,  kCrioLabels,          kCrioKubeName,     kCrioNamespace,
+    kCrioResources,  kCrioResourcesNow,    kPodUid,           kPodName,
+    kPodNamespace,   kContainerName};
+
+enum class Manager : std::uint8_t { kPodman, kCrio, kOther };
+
+const std::string* find(const Annotations& annotations, std::string_view key) {
+  const auto found = annotations.find(key);
+  return found == annotations.end() ? nullptr : &found->second;
+}
+
+Manager manager_of(const Annotations& annotations) {
+  const std::string* const manager = find(annotations, kManager);
+  if (manager != nullptr && *manager == "libpod") return Manager::kPodman;
+  if (manager != nullptr && *manager == "cri-o") return Manager::kCrio;
+  return Manager::kOther;
+}
+
+using Check = Status (*)(std::string_view);
+
+/// Fills `out` with the annotation unless a stronger source has done so; an empty one says nothing.
+Status read_text(const Annotations& annotations, std::string_view key, Check check,
+                 std::optional<std::string>& out) {
+  const std::string* const value = find(annotations, key);
+  if (value == nullptr || value->empty() || out) return {};
+  if (Status status = check(*value); !status) {
+    return fail(std::move(status).error().with_context(cat("annotation ", key)));
+  }
+  out = *value;
+  return {};
+}
+
+struct TextField {
+  std::string_view key;
+  Check check;
+  std::optional<std::string> EngineAnnotations::* field;
+};
+
+Status read_texts(const Annotations& annotations, std::initializer_list<TextField> fields,
+                  EngineAnnotations& out) {
+  for (const TextField& field : fields) {
+    if (Status status = read_text(annotations, field.key, field.check, out.*field.field); !status)
+      return status;
+  }
+  return {};
+}
+
+/// The plain Kubernetes keys, as annotations or as labels.
+Status read_plain(const Annotations& annotations, EngineAnnotations& out) {
+  return read_texts(
+      annotations,
+      {{kPodUid, core::check_pod_uid, &EngineAnnotations::pod_uid},
+       {kPodName, core::check_cgroup_component, &EngineAnnotations::pod_name},
+       {kPodNamespace, core::check_cgroup_component, &EngineAnnotations::pod_namespace},
+       {kContainerName, core::check_cgroup_component, &EngineAnnotations::container_name}},
+      out);
+}
+
+Status read_type(const Annotations& annotations, std::string_view key, EngineAnnotations& out) {
+  const std::string* const type = find(annotations, key);
+  if (type == nullptr || *type == "container") return {};
+  if (*type != "sandbox") {
+    return fail(ErrorCode::kInvalidArgument, cat("annotation ", key, " = \"", printable(*type),
+                                                 "\": expected sandbox or container"));
+  }
+  out.is_sandbox = true;
+  return {};
+}
+
+/// CRI-O's labels: a JSON object of texts, of which the plain keys count.
+Status read_labels(const Annotations& annotations, EngineAnnotations& out) {
+  const std::string* const text = find(annotations, kCrioLabels);
+  if (text == nullptr) return {};
+  const auto tree = parse_json_tree(*text);
+  if (!tree) return fail(Error{tree.error()}.with_context(cat("annotation ", kCrioLabels)));
+  Annotations labels;
+  for (const JsonNode& label : tree->children) {
+    if (label.kind == JsonNode::Kind::kString && is_engine_annotation(label.key))
+      labels.emplace(label.key, label.text);
+  }
+  return read_plain(labels, out);
+}
+
+struct NumberField {
+  std::string_view key;
+  std::optional<std::int64_t> EngineResources::* field;
+};
+
+std::unexpected<Error> no_number(std::string_view key, std::string_view text) {
+  return fail(ErrorCode::kInvalidArgument,
+              cat("annotation ", key, " = \"", printable(text), "\": expected an integer"));
+}
+
+/// containerd's pod sums.
+Status read_cri_sums(const Annotations& annotations, EngineAnnotations& out) {
+  constexpr std::array<NumberField, 4> kFields{{{kCriCpuPeriod, &EngineResources::cpu_period},
+                                                {kCriCpuQuota, &EngineResources::cpu_quota},
+                                                {kCriCpuShares, &EngineResources::cpu_shares},
+                                                {kCriMemory, &EngineResources::memory_limit}}};
+  EngineResources sums;
+  for (const NumberField& row : kFields) {
+    const std::string* const text = find(annotations, row.key);
+    if (text == nullptr) continue;
+    const auto number = parse_int(*text);
+    if (!number) return no_number(row.key, *text);
+    if (*number != 0) sums.*row.field = number;
+  }
+  if (sums != EngineResources{}) out.pod_sums = std::move(sums);
+  return {};
+}
+
+/// CRI-O's pod sums: the CRI message LinuxContainerResources in JSON.
+Status read_crio_sums(const Annotations& annotations, std::string_view key,
+                      EngineAnnotations& out) {
+  constexpr std::array<NumberField, 4> kFields{
+      {{"cpu_period", &EngineResources::cpu_period},
+       {"cpu_quota", &EngineResources::cpu_quota},
+       {"cpu_shares", &EngineResources::cpu_shares},
+       {"memory_limit_in_bytes", &EngineResources::memory_limit}}};
+  const std::string* const text = find(annotations, key);
+  if (text == nullptr || text->empty() || out.pod_sums) return {};
+  const auto tree = parse_json_tree(*text);
+  if (!tree) return fail(Error{tree.error()}.with_context(cat("annotation ", key)));
+  EngineResources sums;
+  for (const NumberField& row : kFields) {
+    const auto member = tree->member(row.key);
+    if (!member) return fail(Error{member.error()}.with_context(cat("annotation ", key)));
+    if (*member == nullptr) continue;
+    const auto number =
+        (*member)->kind == JsonNode::Kind::kNumber ? parse_int((*member)->text) : std::nullopt;
+    if (!number) return no_number(cat(key, ".", row.key), (*member)->text);
+    if (*number != 0) sums.*row.field = number;
+  }
+  if (sums != EngineResources{}) out.pod_sums = std::move(sums);
+  return {};
+}
+
+Status read_cri(const Annotations& annotations, EngineAnnotations& out) {
+  if (Status status = read_type(annotations, kCriContainerType, out); !status) return status;
+  if (Status status = read_cri_sums(annotations, out); !status) return status;
+  return read_texts(
+      annotations,
+      {{kCriSandboxUid, core::check_pod_uid, &EngineAnnotations::pod_uid},
+       {kCriSandboxId, core::check_cgroup_component, &EngineAnnotations::sandbox_id},
+       {kCriSandboxName, core::check_cgroup_component, &EngineAnnotations::pod_name},
+       {kCriSandboxNamespace, core::check_cgroup_component, &EngineAnnotations::pod_namespace},
+       {kCriContainerName, core::check_cgroup_component, &EngineAnnotations::container_name}},
+      out);
+}
+
+Status read_sandbox_id(const Annotations& annotations, EngineAnnotations& out) {
+  return read_text(annotations, kCrioSandboxId, core::check_cgroup_component, out.sandbox_id);
+}
+
+Status read_crio(const Annotations& annotations, EngineAnnotations& out) {
+  if (Status status = read_type(annotations, kCrioContainerType, out); !status) return status;
+  if (Status status = read_sandbox_id(annotations, out); !status) return status;
+  if (Status status = read_labels(annotations, out); !status) return status;
+  // Only the sandbox's are CRI-O's own; on others a pod author could have put them.
+  if (out.is_sandbox) {
+    if (Status status = read_crio_sums(annotations, kCrioResourcesNow, out); !status) return status;
+    if (Status status = read_crio_sums(annotations, kCrioResources, out); !status) return status;
+  }
+  return read_texts(
+      annotations,
+      {{kCrioKubeName, core::check_cgroup_component, &EngineAnnotations::pod_name},
+       {kCrioNamespace, core::check_cgroup_component, &EngineAnnotations::pod_namespace}},
+      out);
+}
+
+/// containerd names no manager. Where its keys are present, others are at most a pod author's.
+Status read_other(const Annotations& annotations, EngineAnnotations& out) {
+  if (find(annotations, kCriContainerType) != nullptr ||
+      find(annotations, kCriSandboxId) != nullptr || find(annotations, kCriSandboxUid) != nullptr) {
+    return read_cri(annotations, out);
+  }
+  if (Status status = read_crio(annotations, out); !status) return status;
+  return read_plain(annotations, out);
+}
+
+Status read_all(const Annotations& annotations, EngineAnnotations& out) {
+  switch (manager_of(annotations)) {
+    case Manager::kPodman: return read_sandbox_id(annotations, out);
+    case Manager::kCrio:
+      if (Status status = read_crio(annotations, out); !status) return status;
+      return read_plain(annotations, out);
+    case Manager::kOther: return read_other(annotations, out);
+  }
+  return {};
+}
+
+}  // namespace
+
+bool is_engine_annotation(std::string_view key) {
+  return std::ranges::find(kKeys, key) != kKeys.end();
+}
+
+Result<EngineAnnotations> parse_engine_annotations(const Annotations& annotations) {
+  EngineAnnotations out;
+  if (Status status = read_all(annotations, out); !status) return fail(std::move(status).error());
+  return out;
+}
+
+}  // namespace podqos::codec

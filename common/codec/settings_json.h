@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/core/settings.h"
+
+namespace podqos::codec {
+
+constexpr std::size_t kMaxSettingsSize = std::size_t{1} << 20U;
+
+/// Lays one configuration file over `base`. Comments (// and /* */) are allowed; an unknown field
+/// is refused with the nearest known name; wrong types, units and ranges with the field's path
+/// ("reserved.system.memory").
+///
+/// Field names as in the manual: enabled, scope, trustAnnotations, allowQosOverride, cgroupRoot,
+/// cgroupDriver, placement.onMisplaced, onError, nodeMemory, nodeCpu,
+/// reserved.{system,kube}.{cpu,memory}, qosReserved.memory ("50%"), cpuCFSQuota, cpuCFSQuotaPeriod
+/// ("100ms"), weightFormula, podPidsLimit, releaseDelay ("30s"), tierMemoryFloor ("64Mi"),
+/// runtimes, stateDir, lockDeadline ("5s"), log.{sink,level}.
+[[nodiscard]] Result<core::Settings> merge_settings(core::Settings base, std::string_view text);
+
+/// The settings as one JSON object in the same form, every field present; indented for people.
+[[nodiscard]] std::string format_settings(const core::Settings& settings);
+
+/// The known name nearest to `name` (edit distance), "" when none is near.
+[[nodiscard]] std::string nearest_name(std::string_view name,
+                                       const std::vector<std::string_view>& known);
+
+}  // namespace podqos::codec
