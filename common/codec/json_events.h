@@ -1,0 +1,159 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "common/base/error.h"
+#include "common/base/text.h"
+
+namespace podqos::codec {
+
+constexpr std::size_t kMaxJsonDepth = 64;
+
+/// How far nlohmann's lexer has read. At a string, literal or bracket that is the byte behind it; a
+/// number's end is only known to lie at or before it, since the lexer reads one byte more.
+struct JsonCursor {
+  const char* begin = nullptr;
+  const char* at = nullptr;
+  const char* end = nullptr;
+  [[nodiscard]] std::size_t offset() const { return static_cast<std::size_t>(at - begin); }
+};
+
+/// Lets nlohmann read from a cursor, so that its events can be related to positions. Default-made:
+/// the end.
+class CursorIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  CursorIterator() = default;
+  explicit CursorIterator(JsonCursor* cursor) : cursor_(cursor) {}
+  reference operator*() const { return *cursor_->at; }
+  CursorIterator& operator++() {
+    ++cursor_->at;
+    return *this;
+  }
+  CursorIterator operator++(int) {
+    CursorIterator before = *this;
+    ++cursor_->at;
+    return before;
+  }
+  friend bool operator==(const CursorIterator& a, const CursorIterator& b) {
+    return a.done() == b.done();
+  }
+
+ private:
+  [[nodiscard]] bool done() const { return cursor_ == nullptr || cursor_->at == cursor_->end; }
+  JsonCursor* cursor_ = nullptr;
+};
+
+enum class JsonKind : std::uint8_t { kNull, kBoolean, kInteger, kFloat, kString, kObject, kArray };
+
+/// "null", "a boolean", … for messages.
+[[nodiscard]] std::string_view format_json_kind(JsonKind kind);
+
+/// A value that is no container.
+struct JsonScalar {
+  JsonKind kind = JsonKind::kNull;
+  bool boolean = false;
+  std::int64_t integer = 0;     ///< held at 2^63-1 for larger ones that fit in 64 bits
+  double number = 0;            ///< kFloat: also whole numbers beyond 64 bits
+  std::string* text = nullptr;  ///< kString: may be moved from
+};
+
+/// nlohmann's SAX interface turned into four calls of a Reader, each of which may refuse:
+///   Status scalar(JsonScalar&); Status begin(JsonKind); Status end(); Status key(std::string&).
+/// Holds the nesting below kMaxJsonDepth.
+template <class Reader>
+class JsonEvents {
+ public:
+  JsonEvents(Reader& reader, const JsonCursor& cursor) : reader_(reader), cursor_(cursor) {}
+
+  bool null() { return scalar({}); }
+  bool boolean(bool value) { return scalar({.kind = JsonKind::kBoolean, .boolean = value}); }
+  bool number_integer(std::int64_t value) {
+    return scalar({.kind = JsonKind::kInteger, .integer = value});
+  }
+  bool number_unsigned(std::uint64_t value) {
+    constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
+    return number_integer(static_cast<std::int64_t>(value < kMax ? value : kMax));
+  }
+  bool number_float(double value, const std::string& /*token*/) {
+    return scalar({.kind = JsonKind::kFloat, .number = value});
+  }
+  bool string(std::string& value) { return scalar({.kind = JsonKind::kString, .text = &value}); }
+  bool binary(nlohmann::json::binary_t& /*value*/) { return false; }  // no such thing in JSON text
+  bool start_object(std::size_t /*elements*/) { return begin(JsonKind::kObject); }
+  bool start_array(std::size_t /*elements*/) { return begin(JsonKind::kArray); }
+  bool end_object() { return end(); }
+  bool end_array() { return end(); }
+  bool key(std::string& value) { return accept(reader_.key(value)); }
+  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
+                   const nlohmann::json::exception& reason) {
+    return syntax_error(reason.what());
+  }
+
+  [[nodiscard]] std::optional<Error>& error() { return error_; }
+
+ private:
+  bool scalar(JsonScalar value) { return accept(reader_.scalar(value)); }
+  bool begin(JsonKind kind) {
+    if (++depth_ > kMaxJsonDepth) {
+      return accept(
+          fail(ErrorCode::kTooLarge, cat("JSON at offset ", cursor_.offset(),
+                                         " is nested deeper than ", kMaxJsonDepth, " levels")));
+    }
+    return accept(reader_.begin(kind));
+  }
+  bool end() {
+    --depth_;
+    return accept(reader_.end());
+  }
+  bool accept(Status status) {
+    if (!status && !error_) error_ = std::move(status).error();
+    return status.has_value();
+  }
+  bool syntax_error(std::string_view what) {
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error …"
+    if (const std::size_t detail = what.find(": "); detail != std::string_view::npos)
+      what.remove_prefix(detail + 2);
+    if (!error_) {
+      error_ = Error{ErrorCode::kInvalidArgument, cat("malformed JSON at offset ", cursor_.offset(),
+                                                      ": ", printable(what, 200))};
+    }
+    return false;
+  }
+
+  Reader& reader_;
+  const JsonCursor& cursor_;
+  std::size_t depth_ = 0;
+  std::optional<Error> error_;
+};
+
+/// One pass of nlohmann's parser over the whole of `cursor`.
+/// @return the reader's own refusal, or kInvalidArgument / kTooLarge with the offset.
+template <class Reader>
+[[nodiscard]] Status read_json(JsonCursor& cursor, Reader& reader) {
+  JsonEvents<Reader> events{reader, cursor};
+  const bool whole = nlohmann::json::sax_parse(CursorIterator{&cursor}, CursorIterator{}, &events);
+  if (whole) return {};
+  if (events.error()) return fail(*std::move(events.error()));
+  return fail(ErrorCode::kInvalidArgument, "malformed JSON");
+}
+
+[[nodiscard]] inline JsonCursor cursor_over(std::string_view text) {
+  return {.begin = text.data(), .at = text.data(), .end = text.data() + text.size()};
+}
+
+}  // namespace podqos::codec

@@ -1,0 +1,156 @@
+#include "common/codec/oci_edit.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/codec/json_text.h"
+
+namespace podqos::codec {
+
+namespace {
+
+using enum ConfigNode;
+
+constexpr int kHookTimeoutSeconds = 30;
+
+/// Collects what is to stand in the config, then turns it into splices from the innermost container
+/// outwards, so that a container that is missing becomes a member of the one around it.
+class SplicePlanner {
+ public:
+  SplicePlanner(std::string_view text, const OciConfig& config) : text_(text), config_(config) {}
+
+  /// The member `node` shall have the value `literal` (JSON text).
+  void set(ConfigNode node, const std::string& literal) {
+    const NodePlace& place = config_.place(node);
+    if (!place.value) {
+      add_member(node, literal);
+    } else if (text_.substr(place.value->begin, place.value->end - place.value->begin) != literal) {
+      replace(*place.value, literal);
+    }
+  }
+  void append(ConfigNode array, std::string element) {
+    additions_.at(index_of(array)).push_back(std::move(element));
+  }
+
+  std::vector<Splice> plan() {
+    for (std::size_t i = kConfigNodes; i-- > 0;) {
+      if (!additions_.at(i).empty()) add_to(static_cast<ConfigNode>(i));
+    }
+    std::ranges::sort(splices_, {}, &Splice::begin);
+    return std::move(splices_);
+  }
+
+ private:
+  void replace(ByteRange range, std::string literal) {
+    splices_.push_back({.begin = range.begin, .end = range.end, .text = std::move(literal)});
+  }
+  void add_member(ConfigNode node, std::string_view literal) {
+    const NodeSpec& spec = spec_of(node);
+    append(spec.parent, cat(quote_json(spec.name), ":", literal));
+  }
+  void add_to(ConfigNode container) {
+    std::string joined;
+    for (const std::string& addition : additions_.at(index_of(container))) {
+      if (!joined.empty()) joined += ',';
+      joined += addition;
+    }
+    const NodePlace& place = config_.place(container);
+    if (place.value && !place.null) {
+      // Behind the last member, before the white space that leads to the bracket.
+      const std::size_t last = text_.find_last_not_of(" \t\r\n", place.value->end - 2);
+      replace({last + 1, last + 1}, place.empty ? joined : cat(",", joined));
+      return;
+    }
+    const bool array = spec_of(container).type == NodeType::kArray;
+    const std::string literal = array ? cat("[", joined, "]") : cat("{", joined, "}");
+    if (place.value) {
+      replace(*place.value, literal);
+    } else {
+      add_member(container, literal);
+    }
+  }
+
+  std::string_view text_;
+  const OciConfig& config_;
+  std::array<std::vector<std::string>, kConfigNodes> additions_;
+  std::vector<Splice> splices_;
+};
+
+std::string hook_literal(const HookRegistration& hooks, std::string_view stage) {
+  std::string args = quote_json("podqos-hook");
+  for (const std::string& arg : hooks.args)
+    args += cat(",", quote_json(arg));
+  return cat("{\"path\":", quote_json(hooks.path), ",\"args\":[", args, ",", quote_json(stage),
+             "],\"timeout\":", kHookTimeoutSeconds, "}");
+}
+
+Status check_inside(std::string_view text, const OciConfig& config) {
+  const std::optional<ByteRange>& root = config.place(kRoot).value;
+  if (!root || root->end > text.size())
+    return fail(ErrorCode::kInvalidArgument, "positions are not of this config");
+  return {};
+}
+
+Status check_encoding(const core::ConfigEdit& edit, const std::optional<HookRegistration>& hooks) {
+  bool valid = is_utf8(edit.cgroups_path.value_or(""));
+  if (hooks) valid = valid && is_utf8(hooks->path) && std::ranges::all_of(hooks->args, is_utf8);
+  if (!valid) return fail(ErrorCode::kInvalidArgument, "a text for config.json is not valid UTF-8");
+  return {};
+}
+
+void plan_edit(SplicePlanner& planner, const OciConfig& config, const core::ConfigEdit& edit) {
+  const auto set_number = [&](ConfigNode node, const auto& value) {
+    if (value) planner.set(node, std::to_string(value->value()));
+  };
+  if (edit.cgroups_path && edit.cgroups_path != config.facts.cgroups_path) {
+    planner.set(kCgroupsPath, quote_json(*edit.cgroups_path));
+  }
+  set_number(kCpuShares, edit.cpu_shares);
+  set_number(kCpuQuota, edit.cpu_quota);
+  set_number(kCpuPeriod, edit.cpu_period);
+  set_number(kMemoryLimit, edit.memory_limit);
+  if (edit.pids_limit) planner.set(kPidsLimit, std::to_string(*edit.pids_limit));
+  if (edit.oom_score_adj) planner.set(kOomScoreAdj, std::to_string(*edit.oom_score_adj));
+  for (const auto& [size, limit] : edit.hugepages) {
+    if (config.facts.resources.hugepages.contains(size)) continue;
+    planner.append(kHugepageLimits,
+                   cat("{\"pageSize\":", quote_json(size), ",\"limit\":", limit.value(), "}"));
+  }
+}
+
+}  // namespace
+
+Result<std::vector<Splice>> plan_splices(std::string_view text, const OciConfig& config,
+                                         const core::ConfigEdit& edit,
+                                         const std::optional<HookRegistration>& hooks) {
+  if (Status status = check_inside(text, config); !status) return fail(std::move(status).error());
+  if (Status status = check_encoding(edit, hooks); !status) return fail(std::move(status).error());
+  SplicePlanner planner{text, config};
+  plan_edit(planner, config, edit);
+  if (hooks && !config.has_create_hook)
+    planner.append(kCreateRuntime, hook_literal(*hooks, "createRuntime"));
+  if (hooks && !config.has_poststop_hook)
+    planner.append(kPoststop, hook_literal(*hooks, "poststop"));
+  return planner.plan();
+}
+
+Result<std::string> apply_splices(std::string_view text, const std::vector<Splice>& splices) {
+  std::string out;
+  std::size_t done = 0;
+  for (const Splice& splice : splices) {
+    if (splice.begin < done || splice.end < splice.begin || splice.end > text.size()) {
+      return fail(ErrorCode::kInvalidArgument,
+                  cat("splice [", splice.begin, ", ", splice.end, ") of ", text.size(),
+                      " bytes overlaps or is out of range"));
+    }
+    out += text.substr(done, splice.begin - done);
+    out += splice.text;
+    done = splice.end;
+  }
+  out += text.substr(done);
+  return out;
+}
+
+}  // namespace podqos::codec

@@ -1,0 +1,115 @@
+#include "common/codec/oci_schema.h"
+
+#include <algorithm>
+#include <array>
+
+namespace podqos::codec {
+
+namespace {
+
+using enum ConfigNode;
+
+constexpr std::array<NodeSpec, kConfigNodes> kSchema{{
+    {kRoot, kOther, "", NodeType::kObject},
+    {kProcess, kRoot, "process", NodeType::kObject},
+    {kOomScoreAdj, kProcess, "oomScoreAdj", NodeType::kSigned},
+    {kAnnotations, kRoot, "annotations", NodeType::kObject},
+    {kAnnotation, kAnnotations, "", NodeType::kString},
+    {kHooks, kRoot, "hooks", NodeType::kObject},
+    {kPrestart, kHooks, "prestart", NodeType::kArray},
+    {kCreateRuntime, kHooks, "createRuntime", NodeType::kArray},
+    {kPoststop, kHooks, "poststop", NodeType::kArray},
+    {kHook, kHooks, "", NodeType::kObject},
+    {kHookPath, kHook, "path", NodeType::kString},
+    {kHookArgs, kHook, "args", NodeType::kArray},
+    {kHookArg, kHookArgs, "", NodeType::kString},
+    {kLinux, kRoot, "linux", NodeType::kObject},
+    {kCgroupsPath, kLinux, "cgroupsPath", NodeType::kString},
+    {kNamespaces, kLinux, "namespaces", NodeType::kArray},
+    {kNamespace, kNamespaces, "", NodeType::kObject},
+    {kNamespaceType, kNamespace, "type", NodeType::kString},
+    {kResources, kLinux, "resources", NodeType::kObject},
+    {kCpu, kResources, "cpu", NodeType::kObject},
+    {kCpuShares, kCpu, "shares", NodeType::kUnsigned},
+    {kCpuQuota, kCpu, "quota", NodeType::kSigned},
+    {kCpuPeriod, kCpu, "period", NodeType::kUnsigned},
+    {kMemory, kResources, "memory", NodeType::kObject},
+    {kMemoryLimit, kMemory, "limit", NodeType::kSigned},
+    {kMemoryReservation, kMemory, "reservation", NodeType::kSigned},
+    {kPids, kResources, "pids", NodeType::kObject},
+    {kPidsLimit, kPids, "limit", NodeType::kSigned},
+    {kHugepageLimits, kResources, "hugepageLimits", NodeType::kArray},
+    {kHugepageLimit, kHugepageLimits, "", NodeType::kObject},
+    {kHugepageSize, kHugepageLimit, "pageSize", NodeType::kString},
+    {kHugepageBytes, kHugepageLimit, "limit", NodeType::kUnsigned},
+    {kUnified, kResources, "unified", NodeType::kObject},
+    {kUnifiedValue, kUnified, "", NodeType::kString},
+}};
+
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < kSchema.size(); ++i) {
+    if (index_of(kSchema.at(i).node) != i) return false;
+    if (i > 0 && index_of(kSchema.at(i).parent) >= i) return false;
+  }
+  return true;
+}
+static_assert(in_order(), "rows stand at their node's index, parents before members");
+
+/// Lower case by simple folding, as far as ASCII names can be its result.
+std::string folded(std::string_view name) {
+  constexpr std::string_view kLongS = "\xc5\xbf";
+  constexpr std::string_view kKelvin = "\xe2\x84\xaa";
+  std::string out;
+  while (!name.empty()) {
+    if (name.starts_with(kLongS)) {
+      out += 's';
+      name.remove_prefix(kLongS.size());
+    } else if (name.starts_with(kKelvin)) {
+      out += 'k';
+      name.remove_prefix(kKelvin.size());
+    } else {
+      const char c = name.front();
+      out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+      name.remove_prefix(1);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+const NodeSpec& spec_of(ConfigNode node) {
+  return kSchema.at(index_of(node));
+}
+
+ConfigNode find_member(ConfigNode parent, std::string_view name) {
+  const auto* const row = std::ranges::find_if(kSchema, [&](const NodeSpec& spec) {
+    return spec.parent == parent && spec.name == name && !name.empty();
+  });
+  return row == kSchema.end() ? kOther : row->node;
+}
+
+ConfigNode find_folded_member(ConfigNode parent, std::string_view name) {
+  const std::string wanted = folded(name);
+  const auto* const row = std::ranges::find_if(kSchema, [&](const NodeSpec& spec) {
+    return spec.parent == parent && !spec.name.empty() && folded(spec.name) == wanted;
+  });
+  return row == kSchema.end() ? kOther : row->node;
+}
+
+ConfigNode element_of(ConfigNode node) {
+  if (node == kPrestart || node == kCreateRuntime || node == kPoststop) return kHook;
+  const auto* const row = std::ranges::find_if(
+      kSchema, [&](const NodeSpec& spec) { return spec.parent == node && spec.name.empty(); });
+  return row == kSchema.end() ? kOther : row->node;
+}
+
+std::string format_path(ConfigNode node) {
+  if (node == kRoot) return "config.json";
+  const NodeSpec& spec = spec_of(node);
+  const std::string parent = spec.parent == kRoot ? "" : format_path(spec.parent);
+  if (spec.name.empty()) return parent + "[]";
+  return parent.empty() ? std::string{spec.name} : parent + "." + std::string{spec.name};
+}
+
+}  // namespace podqos::codec
