@@ -1,0 +1,196 @@
+#include <concepts>
+#include <cstdint>
+#include <optional>
+
+#include "common/base/text.h"
+#include "common/codec/json_text.h"
+#include "common/codec/record_json.h"
+#include "common/codec/record_words.h"
+
+namespace podqos::codec {
+
+namespace {
+
+/// Writes one JSON object, member by member, into a text that many of them share.
+class ObjectWriter {
+ public:
+  explicit ObjectWriter(std::string& out) : out_(out) { out_ += '{'; }
+  ObjectWriter(const ObjectWriter&) = delete;
+  ObjectWriter& operator=(const ObjectWriter&) = delete;
+  ObjectWriter(ObjectWriter&&) = delete;
+  ObjectWriter& operator=(ObjectWriter&&) = delete;
+  ~ObjectWriter() { out_ += '}'; }
+
+  void text(std::string_view name, std::string_view value) {
+    member(name) += quote_json(utf8_from_bytes(value));
+  }
+  void number(std::string_view name, std::int64_t value) { member(name) += std::to_string(value); }
+  void flag(std::string_view name, bool value) { member(name) += value ? "true" : "false"; }
+  template <class T>
+  void unit(std::string_view name, const std::optional<T>& value) {
+    if (value) number(name, value->value());
+  }
+  /// The text to put the member's value behind.
+  std::string& member(std::string_view name) {
+    if (!first_) out_ += ',';
+    first_ = false;
+    out_ += quote_json(utf8_from_bytes(name));
+    return out_ += ':';
+  }
+  template <class List, class Append>
+  void list(std::string_view name, const List& entries, Append append) {
+    member(name) += '[';
+    bool first = true;
+    for (const auto& entry : entries) {
+      if (!first) out_ += ',';
+      first = false;
+      append(out_, entry);
+    }
+    out_ += ']';
+  }
+
+ private:
+  std::string& out_;
+  bool first_ = true;
+};
+
+void append_quantities(std::string& out, const core::ResourceList& list) {
+  ObjectWriter writer{out};
+  for (const auto& [name, quantity] : list)
+    writer.text(name, quantity.format_decimal());
+}
+
+void append_resources(std::string& out, const core::Resources& resources) {
+  ObjectWriter writer{out};
+  append_quantities(writer.member("requests"), resources.requests);
+  append_quantities(writer.member("limits"), resources.limits);
+}
+
+void append_pod_container(std::string& out, const core::Container& container) {
+  ObjectWriter writer{out};
+  writer.text("name", container.name);
+  writer.text("kind", word_for(kKindWords, container.kind));
+  append_resources(writer.member("resources"), container.resources);
+}
+
+void append_pod(std::string& out, const core::Pod& pod) {
+  ObjectWriter writer{out};
+  writer.text("uid", pod.uid);
+  writer.text("name", pod.name);
+  writer.text("namespace", pod.pod_namespace);
+  writer.list("containers", pod.containers, append_pod_container);
+  writer.list("initContainers", pod.init_containers, append_pod_container);
+  writer.list("ephemeralContainers", pod.ephemeral_containers, append_pod_container);
+  if (pod.resources) append_resources(writer.member("resources"), *pod.resources);
+  append_quantities(writer.member("overhead"), pod.overhead);
+  if (pod.priority) writer.number("priority", *pod.priority);
+  writer.text("priorityClassName", pod.priority_class_name);
+  if (pod.status_qos_class)
+    writer.text("statusQosClass", word_for(kClassWords, *pod.status_qos_class));
+  writer.flag("static", pod.is_static);
+}
+
+void append_sum(std::string& out, const core::TierSum& sum) {
+  ObjectWriter writer{out};
+  writer.number("pods", sum.pods);
+  writer.number("cpuMilli", sum.cpu.value());
+  writer.number("memoryBytes", sum.memory.value());
+}
+
+void append_container(std::string& out, const core::ContainerRecord& container) {
+  ObjectWriter writer{out};
+  writer.text("id", container.id);
+  writer.text("bundle", container.bundle);
+  writer.text("name", container.name);
+  writer.text("state", word_for(kStateWords, container.state));
+  writer.number("pid", container.pid.value());
+  writer.number("startTime", container.start_time.value());
+  writer.text("cgroup", container.cgroup);
+  writer.flag("sandbox", container.sandbox);
+  writer.flag("moved", container.moved);
+}
+
+void append_index_entry(std::string& out, const core::IndexEntry& entry) {
+  ObjectWriter writer{out};
+  writer.text("id", entry.id);
+  writer.text("bundle", entry.bundle);
+  writer.text("uid", entry.uid);
+}
+
+void append_pending(std::string& out, const core::PendingEntry& entry) {
+  ObjectWriter writer{out};
+  writer.text("uid", entry.uid);
+  writer.text("id", entry.id);
+  writer.text("bundle", entry.bundle);
+  writer.number("pid", entry.pid.value());
+  writer.number("startTime", entry.start_time.value());
+}
+
+void append_lingering(std::string& out, const core::LingeringEntry& entry) {
+  ObjectWriter writer{out};
+  writer.text("uid", entry.uid);
+  writer.number("until", entry.until.value());
+}
+
+void append_sums(std::string& out, const core::TierSums& sums) {
+  ObjectWriter writer{out};
+  append_sum(writer.member("guaranteed"), sums.guaranteed);
+  append_sum(writer.member("burstable"), sums.burstable);
+  append_sum(writer.member("besteffort"), sums.besteffort);
+}
+
+void put_version(ObjectWriter& writer) {
+  writer.number("version", kRecordVersion);
+  writer.text("writer", PODQOS_VERSION);
+}
+
+}  // namespace
+
+std::string format_pod_record(const core::PodRecord& record) {
+  std::string out;
+  {
+    ObjectWriter writer{out};
+    put_version(writer);
+    append_pod(writer.member("pod"), record.pod);
+    writer.flag("complete", record.complete);
+    writer.text("class", word_for(kClassWords, record.qos_class));
+    writer.text("classSource", word_for(kSourceWords, record.class_source));
+    writer.flag("adopted", record.adopted);
+    writer.text("sandboxId", record.sandbox_id);
+    writer.text("cgroup", record.cgroup);
+    append_sum(writer.member("claimed"), record.claimed);
+    append_sum(writer.member("granted"), record.granted);
+    writer.unit("grownCpuLimitMilli", record.grown_cpu_limit);
+    writer.unit("grownMemoryLimitBytes", record.grown_memory_limit);
+    writer.list("containers", record.containers, append_container);
+    writer.unit("releasedAt", record.released_at);
+  }
+  return out;
+}
+
+std::string format_index(const std::vector<core::IndexEntry>& entries) {
+  std::string out;
+  {
+    ObjectWriter writer{out};
+    put_version(writer);
+    writer.list("entries", entries, append_index_entry);
+  }
+  return out;
+}
+
+std::string format_tiers(const core::TiersRecord& record) {
+  std::string out;
+  {
+    ObjectWriter writer{out};
+    writer.number("dirty", 0);
+    put_version(writer);
+    append_sums(writer.member("sums"), record.sums);
+    writer.number("adopted", record.adopted);
+    writer.list("pending", record.pending, append_pending);
+    writer.list("lingering", record.lingering, append_lingering);
+    writer.text("kubepods", record.kubepods);
+  }
+  return out;
+}
+
+}  // namespace podqos::codec

@@ -1,0 +1,278 @@
+#include "common/codec/record_json.h"
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/codec/json_text.h"
+#include "common/codec/json_tree.h"
+#include "common/codec/record_words.h"
+
+namespace podqos::codec {
+
+namespace {
+
+using Kind = JsonNode::Kind;
+
+/// Reads members of known names and types; the first that is missing or wrong fails the whole
+/// record, so that callers read on and ask once at the end.
+class RecordReader {
+ public:
+  void text(const JsonNode& object, std::string_view name, std::string& out) {
+    if (const JsonNode* node = need(object, name, Kind::kString)) out = bytes_from_utf8(node->text);
+  }
+  void flag(const JsonNode& object, std::string_view name, bool& out) {
+    if (const JsonNode* node = need(object, name, Kind::kBoolean)) out = node->text == "true";
+  }
+  void number(const JsonNode& object, std::string_view name, std::int64_t& out) {
+    if (const JsonNode* node = need(object, name, Kind::kNumber)) out = integer_of(*node);
+  }
+  template <class Tag>
+  void unit(const JsonNode& object, std::string_view name, Unit<Tag>& out) {
+    std::int64_t value = 0;
+    number(object, name, value);
+    out = Unit<Tag>{value};
+  }
+  template <class Tag>
+  void optional_unit(const JsonNode& object, std::string_view name, std::optional<Unit<Tag>>& out) {
+    if (find(object, name) != nullptr) unit(object, name, out.emplace());
+  }
+  template <class Table, class T>
+  void word(const JsonNode& object, std::string_view name, const Table& table, T& out) {
+    const JsonNode* node = need(object, name, Kind::kString);
+    if (node == nullptr) return;
+    for (const auto& row : table) {
+      if (row.text != node->text) continue;
+      out = row.value;
+      return;
+    }
+    give_up(name, cat("\"", printable(node->text), "\" is no known word"));
+  }
+  /// Elements that are no objects fail in their own members.
+  template <class T>
+  void list(const JsonNode& object, std::string_view name, std::vector<T>& out,
+            void (RecordReader::*read)(const JsonNode&, T&)) {
+    const JsonNode* node = need(object, name, Kind::kArray);
+    if (node == nullptr) return;
+    out.reserve(node->children.size());
+    for (const JsonNode& child : node->children) {
+      if (error_) return;
+      (this->*read)(child, out.emplace_back());
+    }
+  }
+  template <class T>
+  void part(const JsonNode& object, std::string_view name, T& out,
+            void (RecordReader::*read)(const JsonNode&, T&)) {
+    if (const JsonNode* node = need(object, name, Kind::kObject)) (this->*read)(*node, out);
+  }
+
+  void quantities(const JsonNode& object, core::ResourceList& out);
+  void resources(const JsonNode& object, core::Resources& out);
+  void pod_container(const JsonNode& object, core::Container& out);
+  void pod(const JsonNode& object, core::Pod& out);
+  void sum(const JsonNode& object, core::TierSum& out);
+  void sums(const JsonNode& object, core::TierSums& out);
+  void container(const JsonNode& object, core::ContainerRecord& out);
+  void index_entry(const JsonNode& object, core::IndexEntry& out);
+  void pending(const JsonNode& object, core::PendingEntry& out);
+  void lingering(const JsonNode& object, core::LingeringEntry& out);
+  void pod_record(const JsonNode& object, core::PodRecord& out);
+  void tiers(const JsonNode& object, core::TiersRecord& out);
+
+  template <class T>
+  Result<T> finish(T value) {
+    if (error_) return fail(ErrorCode::kCorrupt, std::move(*error_));
+    return value;
+  }
+
+ private:
+  void give_up(std::string_view name, std::string_view problem) {
+    if (!error_) error_ = cat("record: ", printable(name), ": ", problem);
+  }
+  const JsonNode* find(const JsonNode& object, std::string_view name) {
+    const auto node = object.member(name);
+    if (node) return *node;
+    give_up(name, "is there twice");
+    return nullptr;
+  }
+  const JsonNode* need(const JsonNode& object, std::string_view name, Kind kind) {
+    const JsonNode* node = find(object, name);
+    if (node != nullptr && node->kind == kind) return node;
+    give_up(name, cat("expected ", format_kind(kind), ", found ",
+                      node == nullptr ? "nothing" : format_kind(node->kind)));
+    return nullptr;
+  }
+  std::int64_t integer_of(const JsonNode& node) {
+    const auto value = parse_int(node.text);
+    if (!value) give_up(node.key, "is no whole number");
+    return value.value_or(0);
+  }
+
+  std::optional<std::string> error_;
+};
+
+void RecordReader::quantities(const JsonNode& object, core::ResourceList& out) {
+  for (const JsonNode& member : object.children) {
+    const auto quantity = core::Quantity::parse(member.text);
+    const bool usable = quantity && member.kind == Kind::kString;
+    if (!usable || !out.emplace(bytes_from_utf8(member.key), *quantity).second) {
+      give_up(member.key, "is no quantity, or there twice");
+      return;
+    }
+  }
+}
+
+void RecordReader::resources(const JsonNode& object, core::Resources& out) {
+  part(object, "requests", out.requests, &RecordReader::quantities);
+  part(object, "limits", out.limits, &RecordReader::quantities);
+}
+
+void RecordReader::pod_container(const JsonNode& object, core::Container& out) {
+  text(object, "name", out.name);
+  word(object, "kind", kKindWords, out.kind);
+  part(object, "resources", out.resources, &RecordReader::resources);
+}
+
+void RecordReader::pod(const JsonNode& object, core::Pod& out) {
+  text(object, "uid", out.uid);
+  text(object, "name", out.name);
+  text(object, "namespace", out.pod_namespace);
+  list(object, "containers", out.containers, &RecordReader::pod_container);
+  list(object, "initContainers", out.init_containers, &RecordReader::pod_container);
+  list(object, "ephemeralContainers", out.ephemeral_containers, &RecordReader::pod_container);
+  if (find(object, "resources") != nullptr) {
+    part(object, "resources", out.resources.emplace(), &RecordReader::resources);
+  }
+  part(object, "overhead", out.overhead, &RecordReader::quantities);
+  if (find(object, "priority") != nullptr) number(object, "priority", out.priority.emplace());
+  text(object, "priorityClassName", out.priority_class_name);
+  if (find(object, "statusQosClass") != nullptr) {
+    word(object, "statusQosClass", kClassWords, out.status_qos_class.emplace());
+  }
+  flag(object, "static", out.is_static);
+}
+
+void RecordReader::sum(const JsonNode& object, core::TierSum& out) {
+  number(object, "pods", out.pods);
+  unit(object, "cpuMilli", out.cpu);
+  unit(object, "memoryBytes", out.memory);
+}
+
+void RecordReader::sums(const JsonNode& object, core::TierSums& out) {
+  part(object, "guaranteed", out.guaranteed, &RecordReader::sum);
+  part(object, "burstable", out.burstable, &RecordReader::sum);
+  part(object, "besteffort", out.besteffort, &RecordReader::sum);
+}
+
+void RecordReader::container(const JsonNode& object, core::ContainerRecord& out) {
+  text(object, "id", out.id);
+  text(object, "bundle", out.bundle);
+  text(object, "name", out.name);
+  word(object, "state", kStateWords, out.state);
+  unit(object, "pid", out.pid);
+  unit(object, "startTime", out.start_time);
+  text(object, "cgroup", out.cgroup);
+  flag(object, "sandbox", out.sandbox);
+  flag(object, "moved", out.moved);
+}
+
+void RecordReader::index_entry(const JsonNode& object, core::IndexEntry& out) {
+  text(object, "id", out.id);
+  text(object, "bundle", out.bundle);
+  text(object, "uid", out.uid);
+}
+
+void RecordReader::pending(const JsonNode& object, core::PendingEntry& out) {
+  text(object, "uid", out.uid);
+  text(object, "id", out.id);
+  text(object, "bundle", out.bundle);
+  unit(object, "pid", out.pid);
+  unit(object, "startTime", out.start_time);
+}
+
+void RecordReader::lingering(const JsonNode& object, core::LingeringEntry& out) {
+  text(object, "uid", out.uid);
+  unit(object, "until", out.until);
+}
+
+void RecordReader::pod_record(const JsonNode& object, core::PodRecord& out) {
+  part(object, "pod", out.pod, &RecordReader::pod);
+  flag(object, "complete", out.complete);
+  word(object, "class", kClassWords, out.qos_class);
+  word(object, "classSource", kSourceWords, out.class_source);
+  flag(object, "adopted", out.adopted);
+  text(object, "sandboxId", out.sandbox_id);
+  text(object, "cgroup", out.cgroup);
+  part(object, "claimed", out.claimed, &RecordReader::sum);
+  part(object, "granted", out.granted, &RecordReader::sum);
+  optional_unit(object, "grownCpuLimitMilli", out.grown_cpu_limit);
+  optional_unit(object, "grownMemoryLimitBytes", out.grown_memory_limit);
+  list(object, "containers", out.containers, &RecordReader::container);
+  optional_unit(object, "releasedAt", out.released_at);
+}
+
+void RecordReader::tiers(const JsonNode& object, core::TiersRecord& out) {
+  part(object, "sums", out.sums, &RecordReader::sums);
+  number(object, "adopted", out.adopted);
+  list(object, "pending", out.pending, &RecordReader::pending);
+  list(object, "lingering", out.lingering, &RecordReader::lingering);
+  text(object, "kubepods", out.kubepods);
+}
+
+/// The tree of a record of a version that this program reads.
+Result<JsonNode> parse_versioned(std::string_view text) {
+  auto tree = parse_json_tree(text, {.bytes = kMaxRecordSize});
+  if (!tree) return fail(ErrorCode::kCorrupt, cat("record: ", tree.error().message));
+  RecordReader reader;
+  std::int64_t version = 0;
+  reader.number(*tree, "version", version);
+  if (auto read = reader.finish(version); !read) return fail(std::move(read).error());
+  if (version < 1)
+    return fail(ErrorCode::kCorrupt, cat("record: version ", version, " never existed"));
+  if (version > kRecordVersion) {
+    const auto writer = tree->member("writer");
+    const bool named = writer && *writer != nullptr;
+    return fail(ErrorCode::kUnsupported,
+                cat("record of version ", version, ", written by podqos ",
+                    named ? printable((*writer)->text) : "of an unknown release", "; this podqos ",
+                    PODQOS_VERSION, " reads up to version ", kRecordVersion,
+                    ": use the newer release on this node, or let its ",
+                    "containers end before going back to this one"));
+  }
+  return tree;
+}
+
+}  // namespace
+
+Result<core::PodRecord> parse_pod_record(std::string_view text) {
+  const auto tree = parse_versioned(text);
+  if (!tree) return fail(tree.error());
+  RecordReader reader;
+  core::PodRecord record;
+  reader.pod_record(*tree, record);
+  return reader.finish(std::move(record));
+}
+
+Result<std::vector<core::IndexEntry>> parse_index(std::string_view text) {
+  const auto tree = parse_versioned(text);
+  if (!tree) return fail(tree.error());
+  RecordReader reader;
+  std::vector<core::IndexEntry> entries;
+  reader.list(*tree, "entries", entries, &RecordReader::index_entry);
+  return reader.finish(std::move(entries));
+}
+
+Result<TiersFile> parse_tiers(std::string_view text) {
+  const auto tree = parse_versioned(text);
+  if (!tree) return fail(tree.error());
+  RecordReader reader;
+  TiersFile file;
+  std::int64_t dirty = 0;
+  reader.number(*tree, "dirty", dirty);
+  reader.tiers(*tree, file.record);
+  file.dirty = dirty != 0;
+  return reader.finish(std::move(file));
+}
+
+}  // namespace podqos::codec
