@@ -1,0 +1,340 @@
+#include "common/codec/settings_json.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/codec/json_tree.h"
+#include "common/codec/settings_words.h"
+#include "common/core/naming.h"
+#include "common/core/quantity.h"
+
+namespace podqos::codec {
+
+namespace {
+
+using core::Settings;
+using Kind = JsonNode::Kind;
+
+constexpr std::size_t kMaxPathSize = 4096;
+constexpr std::size_t kMaxRuntimes = 64;
+constexpr std::int64_t kMicrosPerMilli = 1'000;
+constexpr std::int64_t kMicrosPerSecond = 1'000'000;
+
+std::unexpected<Error> refuse(std::string why) {
+  return fail(ErrorCode::kInvalidArgument, std::move(why));
+}
+
+std::unexpected<Error> unexpected_kind(std::string_view expected, const JsonNode& node) {
+  return refuse(cat("expected ", expected, ", found ", format_kind(node.kind)));
+}
+
+Status read_flag(const JsonNode& node, bool& out) {
+  if (node.kind != Kind::kBoolean) return unexpected_kind("true or false", node);
+  out = node.text == "true";
+  return {};
+}
+
+template <class Table, class T>
+Status read_word(const JsonNode& node, const Table& table, T& out) {
+  std::string expected;
+  for (const auto& word : table) {
+    if (node.kind == Kind::kString && node.text == word.text) {
+      out = word.value;
+      return {};
+    }
+    expected += cat(expected.empty() ? "" : ", ", word.text);
+  }
+  if (node.kind != Kind::kString) return unexpected_kind(cat("one of ", expected), node);
+  return refuse(cat("\"", printable(node.text), "\" is none of ", expected));
+}
+
+Result<core::Quantity> read_quantity(const JsonNode& node, std::string_view example) {
+  if (node.kind != Kind::kString && node.kind != Kind::kNumber) {
+    return unexpected_kind(cat("a quantity like \"", example, "\""), node);
+  }
+  auto quantity = core::Quantity::parse(node.text);
+  if (quantity && quantity->sign() < 0) return refuse(cat(node.text, " is negative"));
+  return quantity;
+}
+
+Status read_memory(const JsonNode& node, Bytes& out) {
+  const auto quantity = read_quantity(node, "64Mi");
+  if (!quantity) return fail(quantity.error());
+  out = Bytes{quantity->value()};
+  return {};
+}
+
+Status read_cpu(const JsonNode& node, MilliCpu& out) {
+  const auto quantity = read_quantity(node, "500m");
+  if (!quantity) return fail(quantity.error());
+  out = MilliCpu{quantity->milli_value()};
+  return {};
+}
+
+/// A pinned capacity: null is the machine's own.
+template <class T>
+Status read_capacity(const JsonNode& node, Status (*read)(const JsonNode&, T&),
+                     std::optional<T>& out) {
+  out.reset();
+  if (node.is_null()) return {};
+  T value;
+  if (Status status = read(node, value); !status) return status;
+  if (value.value() == 0) return refuse("must be above 0; null takes the machine's own");
+  out = value;
+  return {};
+}
+
+/// Microseconds of "<number><unit>".
+Result<std::int64_t> parse_duration(std::string_view text) {
+  constexpr std::array<Word<std::int64_t>, 5> kUnits{{{"us", 1},
+                                                      {"ms", kMicrosPerMilli},
+                                                      {"s", kMicrosPerSecond},
+                                                      {"m", 60 * kMicrosPerSecond},
+                                                      {"h", 3600 * kMicrosPerSecond}}};
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto* const unit =
+      std::ranges::find(kUnits, text.substr(digits), &Word<std::int64_t>::text);
+  const auto number = parse_int(text.substr(0, digits));
+  std::int64_t micros = 0;
+  if (unit == kUnits.end() || !number || __builtin_mul_overflow(*number, unit->value, &micros)) {
+    return refuse(cat("\"", printable(text), "\" is no duration like 100ms, 30s, 2m or 1h"));
+  }
+  return micros;
+}
+
+/// What a duration may be, in microseconds; `step` is the finest that is kept.
+struct DurationRange {
+  std::int64_t min;
+  std::int64_t max;
+  std::int64_t step;
+  std::string_view words;
+};
+
+/// In steps of the range.
+Status read_duration(const JsonNode& node, const DurationRange& range, std::int64_t& out) {
+  if (node.kind != Kind::kString) return unexpected_kind("a duration like \"30s\"", node);
+  const auto micros = parse_duration(node.text);
+  if (!micros) return fail(micros.error());
+  if (*micros < range.min || *micros > range.max || *micros % range.step != 0) {
+    return refuse(cat("\"", printable(node.text), "\" is not within ", range.words));
+  }
+  out = *micros / range.step;
+  return {};
+}
+
+Status read_path(const JsonNode& node, std::string& out) {
+  if (node.kind != Kind::kString) return unexpected_kind("an absolute path", node);
+  const std::string_view path = node.text;
+  const bool control = std::ranges::any_of(
+      path, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  const bool upwards = cat(path, "/").contains("/../");
+  if (!path.starts_with('/') || control || upwards || path.size() > kMaxPathSize) {
+    return refuse(cat("\"", printable(path), "\" is no absolute path without \"..\""));
+  }
+  out = path;
+  return {};
+}
+
+Status read_cgroup_root(const JsonNode& node, std::string& out) {
+  std::string path;
+  if (Status status = read_path(node, path); !status) return status;
+  const std::string_view below = std::string_view{path}.substr(1);
+  for (std::size_t begin = 0; begin < below.size();) {
+    const std::size_t end = std::min(below.find('/', begin), below.size());
+    if (Status status = core::check_cgroup_component(below.substr(begin, end - begin)); !status)
+      return status;
+    begin = end + 1;
+  }
+  if (const auto name = core::format_cgroupfs(core::kubepods_name(path)); !name)
+    return fail(name.error());
+  out = std::move(path);
+  return {};
+}
+
+Status read_driver(const JsonNode& node, core::DriverSetting& out) {
+  if (node.kind == Kind::kString && node.text == "systemd") {
+    return refuse("the systemd driver is not part of this version; use auto or cgroupfs");
+  }
+  return read_word(node, kDriverWords, out);
+}
+
+Status read_percent(const JsonNode& node, std::optional<std::int64_t>& out) {
+  out.reset();
+  if (node.is_null()) return {};
+  if (node.kind != Kind::kString) return unexpected_kind("a percentage like \"50%\"", node);
+  const std::string_view text = node.text;
+  const auto percent =
+      text.ends_with('%') ? parse_int(text.substr(0, text.size() - 1)) : std::nullopt;
+  if (!percent || *percent < 0 || *percent > 100) {
+    return refuse(cat("\"", printable(text), "\" is not within 0% and 100%"));
+  }
+  out = percent;
+  return {};
+}
+
+Status read_pids(const JsonNode& node, std::optional<std::int64_t>& out) {
+  out.reset();
+  if (node.is_null()) return {};
+  const auto limit = node.kind == Kind::kNumber ? parse_int(node.text) : std::nullopt;
+  if (!limit || *limit < 1) return refuse("expected a whole number above 0, or null for no limit");
+  out = limit;
+  return {};
+}
+
+Status read_runtimes(const JsonNode& node, std::vector<std::string>& out) {
+  if (node.kind != Kind::kArray) return unexpected_kind("a list of absolute paths", node);
+  if (node.children.empty() || node.children.size() > kMaxRuntimes) {
+    return refuse(cat(node.children.size(), " paths, 1 to ", kMaxRuntimes, " are allowed"));
+  }
+  std::vector<std::string> paths(node.children.size());
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    Status status = read_path(node.children[i], paths[i]);
+    if (!status) return fail(std::move(status).error().with_context(cat("[", i, "]")));
+  }
+  out = std::move(paths);
+  return {};
+}
+
+Status read_sink(const JsonNode& node, std::string& out) {
+  if (node.kind == Kind::kString && (node.text == "syslog" || node.text == "none")) {
+    out = node.text;
+    return {};
+  }
+  if (Status status = read_path(node, out); status) return {};
+  return refuse(R"(expected "syslog", "none" or the absolute path of a file)");
+}
+
+/// A field: what reads its value, or the fields of the object that it is.
+struct Field {
+  std::string_view name;
+  Status (*read)(const JsonNode&, Settings&) = nullptr;
+  std::span<const Field> members{};
+};
+
+using Node = JsonNode;
+constexpr DurationRange kPeriodRange{kMicrosPerMilli, kMicrosPerSecond, 1, "1ms and 1s"};
+constexpr DurationRange kDeadlineRange{10 * kMicrosPerMilli, 60 * kMicrosPerSecond, kMicrosPerMilli,
+                                       "10ms and 60s, in whole milliseconds"};
+constexpr DurationRange kReleaseRange{0, 3600 * kMicrosPerSecond, kMicrosPerSecond,
+                                      "0s and 1h, in whole seconds"};
+
+constexpr std::array<Field, 1> kPlacementFields{{
+    {"onMisplaced",
+     [](const Node& n, Settings& s) { return read_word(n, kMisplacedWords, s.on_misplaced); }},
+}};
+constexpr std::array<Field, 2> kSystemFields{{
+    {"cpu", [](const Node& n, Settings& s) { return read_cpu(n, s.system_reserved.cpu); }},
+    {"memory", [](const Node& n, Settings& s) { return read_memory(n, s.system_reserved.memory); }},
+}};
+constexpr std::array<Field, 2> kKubeFields{{
+    {"cpu", [](const Node& n, Settings& s) { return read_cpu(n, s.kube_reserved.cpu); }},
+    {"memory", [](const Node& n, Settings& s) { return read_memory(n, s.kube_reserved.memory); }},
+}};
+constexpr std::array<Field, 2> kReservedFields{{
+    {"system", nullptr, kSystemFields},
+    {"kube", nullptr, kKubeFields},
+}};
+constexpr std::array<Field, 1> kQosReservedFields{{
+    {"memory",
+     [](const Node& n, Settings& s) { return read_percent(n, s.reserve_memory_percent); }},
+}};
+constexpr std::array<Field, 2> kLogFields{{
+    {"sink", [](const Node& n, Settings& s) { return read_sink(n, s.log_sink); }},
+    {"level", [](const Node& n, Settings& s) { return read_word(n, kLevelWords, s.log_level); }},
+}};
+
+Status read_period(const Node& node, Settings& settings) {
+  std::int64_t micros = 0;
+  if (Status status = read_duration(node, kPeriodRange, micros); !status) return status;
+  settings.cpu_cfs_quota_period = Micros{micros};
+  return {};
+}
+
+constexpr std::array<Field, 22> kFields{{
+    {"enabled", [](const Node& n, Settings& s) { return read_flag(n, s.enabled); }},
+    {"scope", [](const Node& n, Settings& s) { return read_word(n, kScopeWords, s.scope); }},
+    {"trustAnnotations",
+     [](const Node& n, Settings& s) { return read_word(n, kTrustWords, s.trust_annotations); }},
+    {"allowQosOverride",
+     [](const Node& n, Settings& s) { return read_flag(n, s.allow_qos_override); }},
+    {"cgroupRoot", [](const Node& n, Settings& s) { return read_cgroup_root(n, s.cgroup_root); }},
+    {"cgroupDriver", [](const Node& n, Settings& s) { return read_driver(n, s.cgroup_driver); }},
+    {"placement", nullptr, kPlacementFields},
+    {"onError", [](const Node& n, Settings& s) { return read_word(n, kErrorWords, s.on_error); }},
+    {"nodeMemory",
+     [](const Node& n, Settings& s) { return read_capacity(n, read_memory, s.node_memory); }},
+    {"nodeCpu", [](const Node& n, Settings& s) { return read_capacity(n, read_cpu, s.node_cpu); }},
+    {"reserved", nullptr, kReservedFields},
+    {"qosReserved", nullptr, kQosReservedFields},
+    {"cpuCFSQuota", [](const Node& n, Settings& s) { return read_flag(n, s.cpu_cfs_quota); }},
+    {"cpuCFSQuotaPeriod", read_period},
+    {"weightFormula",
+     [](const Node& n, Settings& s) { return read_word(n, kFormulaWords, s.weight_formula); }},
+    {"podPidsLimit", [](const Node& n, Settings& s) { return read_pids(n, s.pod_pids_limit); }},
+    {"releaseDelay",
+     [](const Node& n, Settings& s) {
+       return read_duration(n, kReleaseRange, s.release_delay_seconds);
+     }},
+    {"tierMemoryFloor",
+     [](const Node& n, Settings& s) { return read_memory(n, s.tier_memory_floor); }},
+    {"runtimes", [](const Node& n, Settings& s) { return read_runtimes(n, s.runtimes); }},
+    {"stateDir", [](const Node& n, Settings& s) { return read_path(n, s.state_dir); }},
+    {"lockDeadline",
+     [](const Node& n, Settings& s) {
+       return read_duration(n, kDeadlineRange, s.lock_deadline_ms);
+     }},
+    {"log", nullptr, kLogFields},
+}};
+
+std::unexpected<Error> unknown_field(std::string_view path, std::span<const Field> fields,
+                                     std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const Field& field : fields)
+    known.push_back(field.name);
+  const std::string nearest = nearest_name(name, known);
+  return refuse(cat("unknown field ", path, printable(name),
+                    nearest.empty() ? "" : cat("; did you mean ", path, nearest, "?")));
+}
+
+/// @param path  "" or the object's own path with a dot behind it.
+Status read_fields(const JsonNode& object, const std::string& path, std::span<const Field> fields,
+                   Settings& settings) {
+  for (const JsonNode& member : object.children) {
+    const auto field = std::ranges::find(fields, member.key, &Field::name);
+    if (field == fields.end()) return unknown_field(path, fields, member.key);
+    const std::string own_path = cat(path, field->name);
+    if (std::ranges::count(object.children, member.key, &JsonNode::key) > 1) {
+      return refuse(cat(own_path, ": field is repeated"));
+    }
+    Status status;
+    if (field->read != nullptr) {
+      status = field->read(member, settings);
+      if (!status) return fail(std::move(status).error().with_context(own_path));
+    } else if (member.kind != Kind::kObject) {
+      return fail(unexpected_kind("an object", member).error().with_context(own_path));
+    } else {
+      status = read_fields(member, cat(own_path, "."), field->members, settings);
+      if (!status) return status;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Settings> merge_settings(Settings base, std::string_view text) {
+  const auto tree =
+      parse_json_tree(text, {.bytes = kMaxSettingsSize, .comments = JsonComments::kIgnore});
+  if (!tree) return fail(tree.error());
+  if (tree->kind != Kind::kObject) return unexpected_kind("one object of settings", *tree);
+  if (Status status = read_fields(*tree, "", kFields, base); !status)
+    return fail(std::move(status).error());
+  return base;
+}
+
+}  // namespace podqos::codec
