@@ -11,9 +11,10 @@ A test file ends with `harness.main()` and holds classes like
             self.assert_placed(pid, self.pod_path("burstable", "uid-1"))
 
 Per test there are: self.tmp (directory), self.root (cgroup root of its own, "/podqos-test-<pid>-<n>"), self.elsewhere
-(a cgroup path for containers as an engine would place them), self.machine (machine.Machine), self.podqos (Podqos), self.kind, self.wrapper (oci.Runtime through podqos-runtime) and self.plain (the
-same runtime and state directory without podqos). tearDown deletes the containers and then fails the test if a cgroup is
-left beneath the root in any hierarchy or a record in the state directory.
+(a cgroup for containers where an engine would place them), self.machine (machine.Machine), self.podqos (Podqos),
+self.kind, self.wrapper (oci.Runtime through podqos-runtime) and self.plain (the same runtime and state directory
+without podqos). tearDown deletes the containers and then fails the test if a cgroup is left beneath the root in any
+hierarchy or a record in the state directory.
 
 Programs are taken from PODQOS_BIN (build/release/bin). Classes are made once per runtime; on a hybrid machine whose v2
 side has controllers main() runs the crun classes in a second process with that mount covered (crun 1.8 refuses it).

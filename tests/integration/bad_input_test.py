@@ -1,0 +1,300 @@
+"""Bad input under admit and under reject: a clear error, nothing written, nothing lost."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import harness  # noqa: E402
+import machine as machines  # noqa: E402
+from harness import GI, MI, container, pod  # noqa: E402
+
+POLICIES = ("admit", "reject")
+NEIGHBOUR = pod("neighbour-1", container("app", requests={"cpu": "100m", "memory": "1Gi"}))
+
+# Annotations that cannot be carried out; each with a word that the error must contain.
+BAD_ANNOTATIONS = [
+    ("uid with a slash", {"podqos.io/pod-uid": "a/b"}, "a/b"),
+    ("uid that climbs", {"podqos.io/pod-uid": ".."}, "pod-uid"),
+    ("uid that climbs further", {"podqos.io/pod-uid": "../../x"}, "../../x"),
+    ("uid with a newline", {"podqos.io/pod-uid": "a\nb"}, "pod-uid"),
+    ("uid with a NUL", {"podqos.io/pod-uid": "a\0b"}, "pod-uid"),
+    ("uid with an underscore", {"podqos.io/pod-uid": "a_b"}, "a_b"),
+    ("uid of 300 characters", {"podqos.io/pod-uid": "u" * 300}, "pod-uid"),
+    ("empty uid", {"podqos.io/pod-uid": ""}, "pod-uid"),
+    ("pod that is no JSON", {"podqos.io/pod": "{containers", "podqos.io/pod-uid": "bad-1"}, "podqos.io/pod"),
+    ("pod cut short", {"podqos.io/pod": '{"containers": [{"name"', "podqos.io/pod-uid": "bad-1"}, "podqos.io/pod"),
+    ("pod of a wrong type", {"podqos.io/pod": '{"containers": 7}', "podqos.io/pod-uid": "bad-1"}, "containers"),
+    ("quantity that is none", {"podqos.io/requests": "cpu=lots", "podqos.io/pod-uid": "bad-1"}, "lots"),
+    ("request above its limit",
+     {"podqos.io/requests": "cpu=2", "podqos.io/limits": "cpu=1", "podqos.io/pod-uid": "bad-1"}, "cpu"),
+    ("negative request", {"podqos.io/requests": "memory=-1Gi", "podqos.io/pod-uid": "bad-1"}, "-1Gi"),
+    ("endless exponent", {"podqos.io/requests": "cpu=1e2147483648", "podqos.io/pod-uid": "bad-1"}, "1e2147483648"),
+    ("unknown annotation", {"podqos.io/podd-uid": "x", "podqos.io/pod-uid": "bad-1"}, "podd-uid"),
+    ("class that is none", {"podqos.io/qos-class": "Best", "podqos.io/pod-uid": "bad-1"}, "Best"),
+    ("ignore that is neither", {"podqos.io/ignore": "perhaps", "podqos.io/pod-uid": "bad-1"}, "perhaps"),
+]
+
+# State objects on a hook's stdin.
+BAD_STATES = [
+    ("empty", b""),
+    ("no JSON", b"hello"),
+    ("cut short", b'{"ociVersion": "1.0.2", "id": "x", "pi'),
+    ("an array", b"[]"),
+    ("no id", b'{"ociVersion": "1.0.2", "pid": 1, "bundle": "/tmp"}'),
+    ("id of a wrong type", b'{"id": 7, "pid": 1, "bundle": "/tmp"}'),
+    ("id with a newline", b'{"id": "a\\nb", "pid": 1, "bundle": "/tmp"}'),
+    ("id with a NUL", b'{"id": "a\\u0000b", "pid": 1, "bundle": "/tmp"}'),
+    ("id of 2000 characters", b'{"id": "' + b"i" * 2000 + b'", "pid": 1, "bundle": "/tmp"}'),
+    ("pid of a wrong type", b'{"id": "x", "pid": "one", "bundle": "/tmp"}'),
+    ("pid below zero", b'{"id": "x", "pid": -5, "bundle": "/tmp"}'),
+    ("deeply nested", b'{"id": "x", "pid": 1, "a": ' + b"[" * 100000 + b"]" * 100000 + b"}"),
+    ("larger than 1 MiB", b'{"id": "x", "pid": 1, "a": "' + b"a" * (2 * MI) + b'"}'),
+    ("bytes that are no UTF-8", b'{"id": "\xff\xfe", "pid": 1, "bundle": "/tmp"}'),
+]
+
+# Configuration files; each with a word that the error must contain.
+BAD_CONFIGURATIONS = [
+    ("empty", "", ""),
+    ("no JSON", "enabled: true", ""),
+    ("cut short", '{"enabled": true', ""),
+    ("an array", "[]", ""),
+    ("unknown field", '{"onErorr": "reject"}', "onError"),
+    ("wrong type", '{"enabled": "yes"}', "enabled"),
+    ("wrong word", '{"onError": "explode"}', "explode"),
+    ("quantity out of range", '{"qosReserved": {"memory": "150%"}}', "150%"),
+    ("relative state directory", '{"stateDir": "run"}', "stateDir"),
+]
+
+
+class BadInput(harness.TestCase):
+    """A pod lives beside; whatever comes, its cgroups, values and records stay as they are."""
+
+    def setUp(self):
+        super().setUp()
+        self.neighbour, self.neighbour_pid = self.launch(NEIGHBOUR, "app")
+
+    def set_policy(self, policy):
+        self.podqos.settings["onError"] = policy
+        self.podqos.config(self.kind)
+
+    def truth(self):
+        paths = [self.tier_path("burstable"), self.tier_path("besteffort"), self.pod_path("burstable", "neighbour-1")]
+        return {
+            "state": self.podqos.state_bytes(),
+            "cgroups": sorted(self.machine.leftovers(self.root)),
+            "values": [self.machine.snapshot(p) for p in paths],
+        }
+
+    def check_refused(self, bundle, policy, words=()):
+        """The bundle under the wrapper: unchanged and started, or refused; one line of error; the truth as before."""
+        name = self.container_id("bad")
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/bad"
+        content, truth = bundle.save().read(), self.truth()
+        done = self.wrapper.create(name, bundle, check=False)
+        lines = [line for line in done.stderr.splitlines() if "podqos" in line]
+        self.assertEqual(len(lines), 1, done.stderr)
+        for word in words:
+            self.assertIn(word, lines[0])
+        self.assertEqual(bundle.read(), content)
+        self.assertEqual(self.truth(), truth)
+        state = self.plain.state(name)
+        if policy == "reject":
+            self.assertEqual(done.returncode, 1)
+            self.assertIsNone(state)
+            return
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(machines.cgroup_of(state["pid"]), f"{self.elsewhere}/bad")
+        self.plain.delete(name)
+        self.assertEqual(self.truth(), truth)
+
+
+@harness.for_each_runtime
+class Annotations(BadInput):
+    """Annotations come from pod authors: each is checked, and the error names container, annotation and value."""
+
+    def test_each_under_each_policy(self):
+        for policy in POLICIES:
+            self.set_policy(policy)
+            for label, annotations, word in BAD_ANNOTATIONS:
+                with self.subTest(policy=policy, annotations=label):
+                    bundle = self.bundle()
+                    bundle.annotations.update({"podqos.io/container": "app", **annotations})
+                    self.check_refused(bundle, policy, [word])
+
+    def test_uid_of_another_sandbox(self):
+        theirs = {"podqos.io/pod-uid": "shared-1", "podqos.io/requests": "cpu=100m"}
+        first = self.bundle()
+        first.annotations.update({**theirs, "io.kubernetes.cri-o.SandboxID": "sandbox-a"})
+        self.wrapper.launch(self.container_id("first"), first.save())
+        for policy in POLICIES:
+            with self.subTest(policy=policy):
+                self.set_policy(policy)
+                second = self.bundle()
+                second.annotations.update({**theirs, "io.kubernetes.cri-o.SandboxID": "sandbox-b"})
+                self.check_refused(second, policy, ["shared-1"])
+
+    def test_claim_of_an_exbibyte(self):
+        """Such a pod runs, but its claim counts only up to what the node has, and starves nobody."""
+        _, other = self.launch(pod("poor-1", container("app")), "app")
+        greedy = pod("greedy-1", container("app", requests={"cpu": "100m", "memory": "1Ei"}))
+        _, pid = self.launch(greedy, "app")
+        self.assert_placed(pid, self.pod_path("burstable", "greedy-1"))
+        limit = self.machine.read(self.tier_path("besteffort"), "memory")
+        self.assertGreaterEqual(limit, 64 * MI)
+        self.assertLessEqual(limit, 31 * GI)
+        self.assertTrue(machines.alive(other))
+        self.assert_values(self.tier_path("burstable"), memory=32 * GI)
+
+
+@harness.for_each_runtime
+class ConfigJson(BadInput):
+    """A config.json that is no config is the runtime's to refuse; podqos writes nothing."""
+
+    def make(self, change):
+        bundle = self.bundle()
+        bundle.annotations.update({"podqos.io/pod-uid": "bad-1", "podqos.io/requests": "cpu=1"})
+        bundle.file.write_bytes(change(json.dumps(bundle.config).encode()))
+        return bundle
+
+    def test_malformed(self):
+        changes = [
+            ("empty", lambda text: b""),
+            ("cut short", lambda text: text[: len(text) // 2]),
+            ("an array", lambda text: b"[]"),
+            ("trailing garbage", lambda text: text + b"}"),
+            ("no UTF-8", lambda text: text.replace(b"bad-1", b"\xff\xfe")),
+            ("not there", None),
+        ]
+        for policy in POLICIES:
+            self.set_policy(policy)
+            for label, change in changes:
+                with self.subTest(policy=policy, config=label):
+                    bundle = self.make(change or (lambda text: text))
+                    if change is None:
+                        bundle.file.unlink()
+                    before = bundle.read() if bundle.file.exists() else None
+                    truth = self.truth()
+                    name = self.container_id("bad")
+                    done = self.wrapper.create(name, bundle, check=False)
+                    if self.plain.state(name):
+                        self.plain.delete(name)
+                    elif policy == "reject":
+                        self.assertEqual(done.returncode, 1)
+                    self.assertEqual(bundle.read() if bundle.file.exists() else None, before)
+                    self.assertEqual(self.truth(), truth)
+
+    def test_hostile_but_valid_for_the_runtime(self):
+        for policy in POLICIES:
+            self.set_policy(policy)
+            with self.subTest(policy=policy, config="larger than 8 MiB"):
+                bundle = self.bundle()
+                bundle.annotations.update({"podqos.io/pod-uid": "bad-1", "filler": "f" * (9 * MI)})
+                self.check_refused(bundle, policy, ["config.json"])
+            with self.subTest(policy=policy, config="cgroupsPath that climbs"):
+                bundle = self.bundle()
+                bundle.annotations.update({"podqos.io/pod-uid": "bad-1", "podqos.io/requests": "cpu=1"})
+                bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/../../x"
+                name, truth = self.container_id("climbs"), self.truth()
+                self.wrapper.create(name, bundle.save(), check=False)
+                self.plain.call("delete", "--force", name, check=False)
+                self.assertEqual(self.truth()["values"], truth["values"])
+
+    def test_symlink_in_place_of_the_config(self):
+        bundle = self.make(lambda text: text)
+        target = bundle.path / "elsewhere.json"
+        bundle.file.rename(target)
+        bundle.file.symlink_to(target)
+        before = target.read_bytes()
+        name = self.container_id("link")
+        self.wrapper.create(name, bundle, check=False)
+        self.plain.call("delete", "--force", name, check=False)
+        self.assertEqual(target.read_bytes(), before)
+        self.podqos.ctl("reconcile", kind=self.kind)
+
+
+@harness.runc_only
+class HookState(BadInput):
+    """A hook's stdin: admit warns and lets the container pass, reject refuses it; poststop always passes."""
+
+    def test_each_under_each_policy(self):
+        for policy, status in zip(POLICIES, (0, 1)):
+            self.set_policy(policy)
+            for label, state in BAD_STATES:
+                for stage in ("createRuntime", "poststop"):
+                    with self.subTest(policy=policy, state=label, stage=stage):
+                        truth = self.truth()
+                        done = self.podqos.hook(stage, state, check=False)
+                        self.assertEqual(done.returncode, status if stage == "createRuntime" else 0, done.stderr)
+                        self.assertEqual(done.stdout, "")
+                        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+                        self.assertEqual(self.truth(), truth)
+
+    def test_precreate_echoes_or_refuses(self):
+        for text in (b"", b"hello", b"[]", b'{"annotations": {"podqos.io/pod-uid": "a/b"}}', b'{"linux": 7}'):
+            for policy in POLICIES:
+                with self.subTest(policy=policy, text=text):
+                    self.set_policy(policy)
+                    truth = self.truth()
+                    done = self.podqos.hook("precreate", text, check=False, cwd=self.tmp)
+                    if policy == "admit":
+                        self.assertEqual((done.returncode, done.stdout.encode()), (0, text))
+                    else:
+                        self.assertEqual(done.returncode, 1)
+                    self.assertEqual(self.truth(), truth)
+
+    def test_usage(self):
+        for args in ((), ("noSuchStage",), ("createRuntime", "poststop"), ("--config",)):
+            with self.subTest(args=args):
+                done = subprocess.run([harness.HOOK, *args], capture_output=True, stdin=subprocess.DEVNULL, check=False)
+                self.assertEqual(done.returncode, 2, done.stderr)
+
+    def test_pid_of_a_process_that_is_gone(self):
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        state = {"ociVersion": "1.0.2", "id": "gone", "pid": gone.pid, "bundle": str(self.tmp)}
+        state["annotations"] = {"podqos.io/pod-uid": "gone-1", "podqos.io/requests": "cpu=1"}
+        self.podqos.hook("createRuntime", state, check=False)
+        self.podqos.ctl("reconcile")
+        self.assertFalse(self.machine.exists(self.pod_path("burstable", "gone-1")))
+        self.assert_values(self.tier_path("burstable"), shares=102)
+
+
+@harness.runc_only
+class Configuration(harness.TestCase):
+    """A broken configuration file means built-in admit: an error, and every container runs unchanged."""
+
+    def test_each(self):
+        system = [path for path in ("/kubepods", "/podqos") if self.machine.exists(path)]
+        for label, text, word in BAD_CONFIGURATIONS:
+            with self.subTest(configuration=label):
+                file = self.tmp / "broken.json"
+                file.write_text(text, encoding="utf-8")
+                bundle = self.bundle()
+                bundle.annotations.update({"podqos.io/pod-uid": "config-1", "podqos.io/requests": "cpu=1"})
+                bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/config"
+                before, name = bundle.save().read(), self.container_id("config")
+                command = [str(harness.RUNTIME), "--config", str(file), "--root", str(self.wrapper.root), "create"]
+                done = self.wrapper.call(argv=[*command, "--bundle", bundle.path, name])
+                self.assertIn(word, done.stderr)
+                self.assertIn(str(file), done.stderr)
+                self.assertEqual(bundle.read(), before)
+                self.assertEqual(machines.cgroup_of(self.plain.pid(name)), f"{self.elsewhere}/config")
+                self.plain.delete(name)
+                command = [harness.CTL, "--config", file, "config", "check"]
+                check = subprocess.run(command, capture_output=True, check=False)
+                self.assertNotEqual(check.returncode, 0)
+                self.assertIn(word, check.stderr.decode() + check.stdout.decode())
+        self.assertEqual([path for path in ("/kubepods", "/podqos") if self.machine.exists(path)], system)
+
+    def test_missing_file_that_was_named(self):
+        command = [harness.CTL, "--config", self.tmp / "none.json", "config", "check"]
+        done = subprocess.run(command, capture_output=True, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("none.json", done.stderr.decode())
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,168 @@
+"""podqosctl on living pods: status, tree, reconcile."""
+
+import json
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import harness  # noqa: E402
+from harness import GI, MI, container, pod  # noqa: E402
+
+BURSTABLE = pod(
+    "live-b",
+    container("app", requests={"cpu": "250m", "memory": "1Gi"}, limits={"cpu": "500m", "memory": "2Gi"}),
+)
+GUARANTEED = pod("live-g", container("app", limits={"cpu": "100m", "memory": "64Mi"}))
+
+
+def find(value, wanted):
+    """The objects within a JSON value that have a member whose value is `wanted`."""
+    if isinstance(value, dict):
+        found = [value] if wanted in value.values() else []
+        return found + [hit for child in value.values() for hit in find(child, wanted)]
+    return [hit for child in value for hit in find(child, wanted)] if isinstance(value, list) else []
+
+
+@harness.runc_only
+class Views(harness.TestCase):
+    """status and tree show what the kernel holds, for people and for programs."""
+
+    def setUp(self):
+        super().setUp()
+        self.launch(BURSTABLE, "app")
+        self.launch(GUARANTEED, "app")
+
+    def test_status(self):
+        text = self.podqos.ctl("status").stdout
+        for word in ("live-b", "live-g", "Burstable", "Guaranteed"):
+            self.assertIn(word, text)
+
+    def test_tree(self):
+        text = self.podqos.ctl("tree").stdout
+        for word in ("kubepods", "burstable", "besteffort", "podlive-b", "podlive-g"):
+            self.assertIn(word, text)
+
+    def test_no_colour_when_piped(self):
+        for view in ("status", "tree"):
+            with self.subTest(view=view):
+                self.assertNotIn("\x1b", self.podqos.ctl(view).stdout)
+
+    def test_json_names_the_pods_and_their_values(self):
+        for view in ("status", "tree"):
+            with self.subTest(view=view):
+                value = self.podqos.ctl_json(view)
+                self.assertTrue(find(value, "live-b"), value)
+                self.assertTrue(find(value, "Guaranteed"), value)
+                self.assertIn(str(2 * GI), json.dumps(value))
+                self.assertIn(str(64 * MI), json.dumps(value))
+
+    def test_looking_changes_nothing(self):
+        before = self.podqos.state_bytes()
+        for view in ("status", "tree"):
+            self.podqos.ctl(view)
+            self.podqos.ctl(view, "-o", "json")
+        self.assertEqual(self.podqos.state_bytes(), before)
+
+
+@harness.runc_only
+class NothingThere(harness.TestCase):
+    """Without any pod every view answers, and makes nothing."""
+
+    def test_views(self):
+        for view in ("status", "tree", "reconcile"):
+            with self.subTest(view=view):
+                self.podqos.ctl(view)
+        json.loads(self.podqos.ctl("status", "-o", "json").stdout)
+        json.loads(self.podqos.ctl("tree", "-o", "json").stdout)
+        self.assertEqual(self.podqos.state_bytes(), {})
+        self.assertFalse(self.machine.exists(self.root))
+
+
+@harness.for_each_runtime
+class Reconcile(harness.TestCase):
+    """reconcile brings state and kernel back to the truth, which is the set of living containers."""
+
+    def test_nothing_to_do(self):
+        self.launch(BURSTABLE, "app")
+        before = self.podqos.state_bytes()
+        self.podqos.ctl("reconcile", kind=self.kind)
+        self.assert_values(self.pod_path("burstable", "live-b"), shares=256, quota=50000, memory=2 * GI)
+        self.assert_values(self.tier_path("burstable"), shares=256)
+        self.assertEqual(self.podqos.state_bytes(), before)
+
+    def test_values_changed_behind_our_back(self):
+        self.launch(BURSTABLE, "app")
+        path = self.pod_path("burstable", "live-b")
+        if self.machine.version("cpu") == 1:
+            name, wrong = "cpu.shares", "999"
+        else:
+            name, wrong = "cpu.weight", "77"
+        for cgroup in (path, self.tier_path("burstable")):
+            mount = self.machine.hierarchy("cpu").mount
+            pathlib.Path(mount + cgroup, name).write_text(wrong, encoding="utf-8")
+        self.podqos.ctl("reconcile", kind=self.kind)
+        self.assert_values(path, shares=256)
+        self.assert_values(self.tier_path("burstable"), shares=256)
+
+    def test_state_lost(self):
+        name, pid = self.launch(BURSTABLE, "app")
+        for file in sorted(self.podqos.state.rglob("*"), reverse=True):
+            if file.is_file() and file.name != "lock":
+                file.unlink()
+        self.podqos.ctl("reconcile", kind=self.kind)
+        path = self.pod_path("burstable", "live-b")
+        self.assert_placed(pid, path)
+        self.assert_values(path, shares=256, quota=50000, memory=2 * GI)
+        self.assert_values(self.tier_path("burstable"), shares=256)
+        self.wrapper.delete(name)
+        self.podqos.ctl("reconcile", kind=self.kind)
+        self.assert_nothing_left()
+
+    def test_corrupt_record_is_set_aside(self):
+        name, pid = self.launch(BURSTABLE, "app")
+        for file in (self.podqos.state / "pods").iterdir():
+            file.write_text("{", encoding="utf-8")
+        (self.podqos.state / "tiers.json").write_text("garbage", encoding="utf-8")
+        self.podqos.ctl("reconcile", kind=self.kind)
+        self.assert_placed(pid, self.pod_path("burstable", "live-b"))
+        self.assert_values(self.tier_path("burstable"), shares=256)
+        aside = [p for p in self.podqos.state.rglob("*") if "corrupt" in p.name]
+        self.assertTrue(aside, "the corrupt files are gone")
+        for file in aside:
+            file.unlink()
+        self.wrapper.delete(name)
+        self.podqos.ctl("reconcile", kind=self.kind)
+        self.assert_nothing_left()
+
+    def test_json(self):
+        self.launch(BURSTABLE, "app")
+        json.loads(self.podqos.ctl("reconcile", "-o", "json", kind=self.kind).stdout)
+
+
+@harness.runc_only
+class Bundles(harness.TestCase):
+    """annotate --bundle merges into config.json in place; config show prints what is in force."""
+
+    def test_bundle_in_place(self):
+        bundle = self.bundle()
+        bundle.annotations["com.example.keep"] = "me"
+        bundle.save()
+        manifest = self.tmp / "pod.json"
+        manifest.write_text(json.dumps(BURSTABLE), encoding="utf-8")
+        self.podqos.ctl("annotate", "-f", manifest, "--container", "app", "--bundle", bundle.path)
+        after = bundle.reload().annotations
+        self.assertEqual(after["com.example.keep"], "me")
+        for key, value in self.podqos.annotations(BURSTABLE, "app").items():
+            self.assertEqual(after[key], value)
+
+    def test_config(self):
+        shown = self.podqos.ctl_json("config", "show")
+        self.assertEqual(shown["cgroupRoot"], self.root)
+        self.assertEqual(shown["stateDir"], str(self.podqos.state))
+        self.podqos.ctl("config", "check")
+        self.assertRegex(self.podqos.ctl("version").stdout, r"\d+\.\d+\.\d+")
+
+
+if __name__ == "__main__":
+    harness.main()

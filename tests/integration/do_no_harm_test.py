@@ -1,0 +1,201 @@
+"""Do no harm: what has nothing to do with podqos is to the byte what it is without it."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import harness  # noqa: E402
+import machine as machines  # noqa: E402
+import oci  # noqa: E402
+from harness import MI, container, pod  # noqa: E402
+
+# What a process inside sees of its surroundings.
+PROBE = """env | sort; umask; ls /proc/self/fd; cat /proc/self/oom_score_adj; cat /proc/self/limits; id
+grep -E '^(Cap|Seccomp|NoNewPrivs|Sig(Q|Pnd|Blk|Ign|Cgt)|ShdPnd|Uid|Gid|Groups|Umask)' /proc/self/status | grep -v SigQ
+cat /proc/self/cgroup"""
+
+
+def capabilities(config, *names):
+    for kind in ("bounding", "effective", "permitted"):
+        config["process"]["capabilities"][kind] = list(names)
+
+
+def seccomp(config):
+    rule = {"names": ["mkdirat", "mkdir"], "action": "SCMP_ACT_ERRNO"}
+    config["linux"]["seccomp"] = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [rule]}
+
+
+# Label, what differs from the runtime's own default config, exit status of the container.
+ORDINARY = [
+    ("default", lambda c, base: None, 0),
+    ("exit-status", lambda c, base: None, 42),
+    ("cgroups-path", lambda c, base: c["linux"].update(cgroupsPath=f"{base}/a/b"), 0),
+    ("memory", lambda c, base: c["linux"]["resources"].update(memory={"limit": 64 * MI}), 0),
+    ("swap", lambda c, base: c["linux"]["resources"].update(memory={"limit": 64 * MI, "swap": 64 * MI}), 0),
+    ("shares", lambda c, base: c["linux"]["resources"].update(cpu={"shares": 512}), 0),
+    ("quota", lambda c, base: c["linux"]["resources"].update(cpu={"quota": 20000, "period": 50000}), 0),
+    ("pids", lambda c, base: c["linux"]["resources"].update(pids={"limit": 20}), 0),
+    ("oom-score", lambda c, base: c["process"].update(oomScoreAdj=500), 3),
+    ("oom-score-zero", lambda c, base: c["process"].update(oomScoreAdj=0), 0),
+    ("environment", lambda c, base: c["process"]["env"].append("PODQOS=no such thing"), 0),
+    ("user", lambda c, base: c["process"]["user"].update(uid=1000, gid=1000, additionalGids=[7, 8]), 0),
+    ("umask", lambda c, base: c["process"]["user"].update(umask=0o27), 0),
+    ("capabilities", lambda c, base: capabilities(c, "CAP_NET_RAW", "CAP_SYS_RESOURCE"), 0),
+    ("new-privileges", lambda c, base: c["process"].update(noNewPrivileges=False), 0),
+    ("seccomp", lambda c, base: seccomp(c), 0),
+    ("annotations", lambda c, base: c.update(annotations={"com.example.pod": "x", "podqos.io.example": "y"}), 0),
+    ("ignored", lambda c, base: c.update(
+        annotations={"podqos.io/ignore": "true", "podqos.io/requests": "cpu=1", "podqos.io/pod-uid": "ignored-1"}), 0),
+    ("rlimits", lambda c, base: c["process"].update(rlimits=[{"type": "RLIMIT_NOFILE", "hard": 99, "soft": 88}]), 0),
+    ("no-hostname", lambda c, base: c.pop("hostname"), 0),
+]
+
+
+@harness.for_each_runtime
+class Ordinary(harness.TestCase):
+    """An ordinary container under wrapper and hooks equals the same one without them, inside and outside."""
+
+    def make(self, directory, label, change, status):
+        """The same bundle directory twice gives the same bytes; `directory` is made anew."""
+        shutil.rmtree(directory, ignore_errors=True)
+        bundle = oci.Bundle(directory, self.kind, ("sh", "-c", f"{PROBE}\nexit {status}"))
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/{label}"
+        change(bundle.config, self.elsewhere)
+        return bundle.save()
+
+    def observe(self, runtime, name, bundle):
+        """Everything that could tell the two runs apart."""
+        before = bundle.read()
+        runtime.create(name, bundle)
+        pid = runtime.pid(name)
+        seen = {
+            "cgroups": machines.cgroups_of(pid),
+            "values": self.machine.snapshot(machines.cgroup_of(pid)),
+            "oom": machines.oom_score_adj(pid),
+        }
+        runtime.delete(name)
+        done = runtime.run(name, bundle, check=False)
+        seen |= {"status": done.returncode, "inside": done.stdout, "errors": done.stderr}
+        self.assertEqual(bundle.read(), before, "config.json changed")
+        return seen
+
+    def test_equal_with_and_without(self):
+        self.assertEqual(len(ORDINARY), 20)
+        for label, change, status in ORDINARY:
+            with self.subTest(container=label):
+                name, directory = f"{self.root[1:]}-{label}", self.tmp / "ordinary"
+                without = self.observe(self.plain, name, self.make(directory, label, change, status))
+                self.assertEqual(without["status"], status)
+                self.assertIn("NoNewPrivs", without["inside"])
+                bundle = self.make(directory, label, change, status)
+                for stage in ("createRuntime", "poststop"):
+                    bundle.add_hook(stage, harness.HOOK, [*self.podqos.hook_command(self.kind), stage])
+                bundle.save()
+                self.assertEqual(self.observe(self.wrapper, name, bundle), without)
+        self.assertEqual(self.podqos.state_bytes(), {})
+        self.assertFalse(self.machine.exists(self.root), "podqos made a cgroup")
+
+    def test_without_a_cgroups_path(self):
+        bundle, name = self.bundle(), self.container_id("unset")
+        before = bundle.read()
+        pid = self.plain.launch(name, bundle)
+        without = machines.cgroups_of(pid)
+        self.plain.delete(name)
+        pid = self.wrapper.launch(name, bundle)
+        self.assertEqual(machines.cgroups_of(pid), without)
+        self.assertEqual(bundle.read(), before)
+        self.wrapper.delete(name)
+        self.assertEqual(self.podqos.state_bytes(), {})
+
+
+@harness.for_each_runtime
+class Disabled(harness.TestCase):
+    """enabled: false places nothing, and still releases what lives."""
+
+    def test_disabled(self):
+        manifest = pod("disabled-1", container("app", requests={"cpu": "100m"}))
+        name, _ = self.launch(manifest, "app")
+        self.podqos.settings["enabled"] = False
+        self.podqos.config(self.kind)
+        bundle = self.bundle(manifest, "app")
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/x"
+        before = bundle.save().read()
+        pid = self.wrapper.launch(self.container_id("other"), bundle)
+        self.assertEqual(machines.cgroup_of(pid), f"{self.elsewhere}/x")
+        self.assertEqual(bundle.read(), before)
+        self.wrapper.delete(name)
+        self.assert_nothing_left()
+
+
+@harness.for_each_runtime
+class NoMoreRestricted(harness.TestCase):
+    """The wrapper's sandbox is the wrapper's alone: a container it placed can do all it could do without."""
+
+    MANIFEST = pod("free-1", container("app", limits={"cpu": "200m", "memory": "64Mi"}))
+    INSIDE = """grep -E '^(Cap|Seccomp|NoNewPrivs|Sig(Blk|Ign|Cgt)|Umask)' /proc/self/status
+umask; ls /proc/self/fd; env | sort"""
+
+    def output(self, runtime, bundle):
+        return runtime.run(self.container_id("free"), bundle).stdout
+
+    def test_status_is_the_same(self):
+        for label, change in (("default", lambda c: None), ("all", lambda c: _all_privileges(c))):
+            with self.subTest(config=label):
+                bundles = []
+                for _ in range(2):
+                    bundle = self.bundle(self.MANIFEST, "app", args=("sh", "-c", self.INSIDE))
+                    change(bundle.config)
+                    bundles.append(bundle.save())
+                without = self.output(self.plain, bundles[0])
+                self.assertIn("Seccomp:\t0", without)
+                self.assertEqual(self.output(self.wrapper, bundles[1]), without)
+
+    def test_setuid_program_works(self):
+        root = self.tmp / "rootfs"
+        shutil.copytree(oci.shared_rootfs(), root, symlinks=True)
+        source = self.tmp / "suid.c"
+        source.write_text("#include <stdio.h>\n#include <unistd.h>\n"
+                          'int main(void) { printf("euid %d\\n", (int)geteuid()); return 0; }\n', encoding="utf-8")
+        subprocess.run(["gcc", "-static", "-o", root / "bin/suid", source], check=True, timeout=60)
+        (root / "bin/suid").chmod(0o4755)
+        bundle = self.bundle(self.MANIFEST, "app", args=("suid",))
+        bundle.config["root"]["path"] = str(root)
+        bundle.config["process"].update(noNewPrivileges=False, user={"uid": 1000, "gid": 1000})
+        self.assertEqual(self.output(self.wrapper, bundle.save()), "euid 0\n")
+
+    def test_descriptors_and_signals_reach_the_runtime(self):
+        """The runtime after execv sees the descriptors, the mask, the umask and the cwd that the wrapper was given."""
+        seen = {}
+        for runtime in (self.plain, self.wrapper):
+            log = self.tmp / f"trace-{len(seen)}"
+            fake = self.tmp / "fake-runtime"
+            fake.write_text(f"#!/bin/bash\n{{ umask; pwd; ls /proc/$$/fd; grep -E '^(Sig(Blk|Ign)|Cap|Seccomp|NoNew)' "
+                            f"/proc/$$/status; env | sort; printf '%s\\n' \"$@\"; }} >{log}\n", encoding="utf-8")
+            fake.chmod(0o755)
+            self.podqos.settings["runtimes"] = [str(fake)]
+            prefix = [str(fake)] if runtime is self.plain else self.podqos.prefix(self.kind)
+            bundle = self.bundle(self.MANIFEST, "app")
+            command = [*map(str, prefix), "create", "--bundle", str(bundle.path), "fake"]
+            script = 'trap "" USR1; umask 031; exec 7</dev/null; exec env -i A=1 B=2 "$@"'
+            subprocess.run(["bash", "-c", script, "-", *command], cwd=self.tmp, check=True, timeout=60)
+            text = log.read_text(encoding="utf-8")
+            seen[runtime is self.plain] = re.sub(r"bundles/app-\d+", "bundles/app", text)
+        self.assertEqual(seen[False], seen[True])
+        self.podqos.settings.pop("runtimes")
+        self.podqos.ctl("reconcile", kind=self.kind)
+
+
+def _all_privileges(config):
+    text = pathlib.Path("/proc/self/status").read_text(encoding="utf-8")
+    bits = int(re.search(r"CapEff:\s*([0-9a-f]+)", text)[1], 16)
+    names = {0: "CAP_CHOWN", 1: "CAP_DAC_OVERRIDE", 7: "CAP_SETUID", 21: "CAP_SYS_ADMIN", 24: "CAP_SYS_RESOURCE"}
+    capabilities(config, *[name for bit, name in names.items() if bits >> bit & 1])
+    config["process"]["noNewPrivileges"] = False
+
+
+if __name__ == "__main__":
+    harness.main()
