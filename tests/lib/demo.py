@@ -163,7 +163,7 @@ def main():
         for number in signals:
             signal.signal(number, signal.SIG_IGN)
         demo.clean_up()
-    print(f"\n{demo.failures} of the numbers are wrong" if demo.failures else "\nall numbers are right, nothing is left")
+    print(f"\n{demo.failures} checks failed" if demo.failures else "\nall numbers are right, nothing is left")
     sys.exit(1 if demo.failures else 0)
 
 
