@@ -29,7 +29,9 @@ constexpr std::size_t kMaxComponent = NAME_MAX;
 constexpr std::size_t kMaxPath = PATH_MAX - 1;
 constexpr std::size_t kMaxAttribute = 65'536;  // the kernel's XATTR_SIZE_MAX
 constexpr std::size_t kFirstAttribute = 4'096;
-constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+// Without O_NOFOLLOW, with which openat2 too would call a symlink "not a directory"; neither way
+// follows one.
+constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
 /// A descriptor or the errno.
 using Opened = std::expected<UniqueFd, int>;

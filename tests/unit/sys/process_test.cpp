@@ -1,0 +1,217 @@
+#include "common/sys/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/child_process.h"
+
+namespace podqos::sys {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A child that waits, under a name that tries to be mistaken for fields of the stat line.
+class WaitingChild {
+ public:
+  WaitingChild()
+      : pid_(start_child([] {
+          ::prctl(PR_SET_NAME, "a) Z 1 (b c");
+          ::pause();
+        })) {}
+  WaitingChild(const WaitingChild&) = delete;
+  WaitingChild& operator=(const WaitingChild&) = delete;
+  ~WaitingChild() { reap(); }
+
+  [[nodiscard]] Pid pid() const { return Pid{pid_}; }
+  /// Ends the child but leaves its zombie.
+  void end() const {
+    ::kill(pid_, SIGKILL);
+    siginfo_t ended{};
+    ::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOWAIT);
+  }
+  void reap() {
+    if (pid_ == 0) return;
+    end();
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+
+ private:
+  pid_t pid_;
+};
+
+struct StatCase {
+  const char* name;
+  std::string text;
+  std::optional<ProcStat> want;
+};
+
+constexpr const char* kFields =
+    " 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 9999 12 18446744073709551615\n";
+
+class ParseProcStat : public ::testing::TestWithParam<StatCase> {};
+
+TEST_P(ParseProcStat, FindsStateAndStartTime) {
+  EXPECT_EQ(parse_proc_stat(GetParam().text), GetParam().want);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, ParseProcStat,
+    ::testing::Values(
+        StatCase{"Plain", std::string{"42 (sleep) S"} + kFields, ProcStat{'S', StartTime{4711}}},
+        StatCase{"NameWithSpaces", std::string{"42 (tmux: server) R"} + kFields,
+                 ProcStat{'R', StartTime{4711}}},
+        StatCase{"NameWithParentheses", std::string{"42 (a) Z 1 2) (b) D"} + kFields,
+                 ProcStat{'D', StartTime{4711}}},
+        StatCase{"NameWithNewline", std::string{"42 (a\nb) S"} + kFields,
+                 ProcStat{'S', StartTime{4711}}},
+        StatCase{"Zombie", std::string{"42 (x) Z"} + kFields, ProcStat{'Z', StartTime{4711}}},
+        StatCase{"Empty", "", std::nullopt}, StatCase{"NoName", "42 sleep S 1 2", std::nullopt},
+        StatCase{"TooShort", "42 (sleep) S 1 2 3", std::nullopt},
+        StatCase{"LongState", std::string{"42 (sleep) SS"} + kFields, std::nullopt}),
+    [](const auto& c) { return c.param.name; });
+
+TEST(StartTimeOf, IsThatOfALivingProcess) {
+  const auto start = start_time_of(Pid{::getpid()});
+  ASSERT_TRUE(start) << start.error().to_string();
+  ASSERT_TRUE(start->has_value());
+  EXPECT_GT((*start)->value(), 0);
+  EXPECT_TRUE(is_alive(Pid{::getpid()}, **start));
+}
+
+TEST(StartTimeOf, SurvivesAMisleadingName) {
+  const WaitingChild child;
+  const auto start = start_time_of(child.pid());
+  ASSERT_TRUE(start);
+  ASSERT_TRUE(start->has_value());
+  EXPECT_TRUE(is_alive(child.pid(), **start));
+}
+
+TEST(StartTimeOf, AZombieHasNone) {
+  const WaitingChild child;
+  const auto start = start_time_of(child.pid());
+  ASSERT_TRUE(start && start->has_value());
+  child.end();
+  EXPECT_EQ(start_time_of(child.pid()).value(), std::nullopt);
+  EXPECT_FALSE(is_alive(child.pid(), **start));
+}
+
+TEST(StartTimeOf, ProcessesThatCannotBeHaveNone) {
+  for (const std::int64_t pid : {-1, 0, 999'999'999}) {
+    EXPECT_EQ(start_time_of(Pid{pid}).value(), std::nullopt) << pid;
+  }
+}
+
+TEST(IsAlive, AnotherStartTimeIsAnotherProcess) {
+  const auto start = start_time_of(Pid{::getpid()});
+  ASSERT_TRUE(start && start->has_value());
+  EXPECT_FALSE(is_alive(Pid{::getpid()}, StartTime{(*start)->value() + 1}));
+}
+
+TEST(ParseProcCgroup, ReadsV1AndV2Lines) {
+  const std::vector<ProcCgroup> want = {
+      {.controllers = {"cpu", "cpuacct"}, .path = "/kubepods/pod1"},
+      {.controllers = {"name=systemd"}, .path = "/a:b:c"},
+      {.controllers = {}, .path = "/init (deleted)"}};
+  EXPECT_EQ(parse_proc_cgroup("9:cpu,cpuacct:/kubepods/pod1\n"
+                              "1:name=systemd:/a:b:c\n"
+                              "0::/init (deleted)\n"),
+            want);
+}
+
+TEST(ParseProcCgroup, LeavesMalformedLinesOut) {
+  for (const char* text : {"", "\n\n", "x:cpu:/a", "1", "1:cpu", "1:cpu:", "1:cpu:relative"}) {
+    EXPECT_TRUE(parse_proc_cgroup(text).empty()) << text;
+  }
+}
+
+TEST(CgroupsOf, FindsOurOwn) {
+  const auto cgroups = cgroups_of(Pid{::getpid()});
+  ASSERT_TRUE(cgroups) << cgroups.error().to_string();
+  ASSERT_FALSE(cgroups->empty());
+  EXPECT_EQ(cgroups->front().path.front(), '/');
+}
+
+TEST(CgroupsOf, NoProcessIsNotFound) {
+  const auto cgroups = cgroups_of(Pid{999'999'999});
+  ASSERT_FALSE(cgroups);
+  EXPECT_EQ(cgroups.error(), (Error{ErrorCode::kNotFound, "process 999999999 is gone"}));
+}
+
+TEST(SetOomScoreAdj, WritesTheScore) {
+  const WaitingChild child;
+  const auto start = start_time_of(child.pid());
+  ASSERT_TRUE(start && start->has_value());
+  const Status set = set_oom_score_adj(child.pid(), **start, 987);
+  ASSERT_TRUE(set) << set.error().to_string();
+  EXPECT_EQ(oom_score_adj_of(child.pid()), 987);
+}
+
+TEST(SetOomScoreAdj, LeavesAProcessThatReusesThePidAlone) {
+  const WaitingChild child;
+  const auto start = start_time_of(child.pid());
+  ASSERT_TRUE(start && start->has_value());
+  const auto before = oom_score_adj_of(child.pid());
+  const Status set = set_oom_score_adj(child.pid(), StartTime{(*start)->value() - 1}, 987);
+  ASSERT_FALSE(set);
+  EXPECT_EQ(set.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(oom_score_adj_of(child.pid()), before);
+}
+
+TEST(SetOomScoreAdj, AZombieIsGone) {
+  const WaitingChild child;
+  const auto start = start_time_of(child.pid());
+  ASSERT_TRUE(start && start->has_value());
+  child.end();
+  const Status set = set_oom_score_adj(child.pid(), **start, 987);
+  ASSERT_FALSE(set);
+  EXPECT_EQ(set.error().code, ErrorCode::kNotFound);
+}
+
+TEST(SetOomScoreAdj, RefusesScoresOutOfRange) {
+  for (const int score : {-1001, 1001}) {
+    const Status set = set_oom_score_adj(Pid{::getpid()}, StartTime{1}, score);
+    ASSERT_FALSE(set);
+    EXPECT_EQ(set.error().code, ErrorCode::kInvalidArgument);
+  }
+}
+
+TEST(InstalledMemory, IsAtLeastWhatATestNeeds) {
+  const auto memory = installed_memory();
+  ASSERT_TRUE(memory);
+  EXPECT_GT(memory->value(), 64 * 1024 * 1024);
+}
+
+struct CpuListCase {
+  const char* text;
+  std::optional<std::int64_t> want;
+};
+
+TEST(CountCpuList, CountsRangesAndNumbers) {
+  const std::vector<CpuListCase> cases = {{"0\n", 1},           {"0-3\n", 4},
+                                          {"0-3,8,10-11", 7},   {"", std::nullopt},
+                                          {"\n", std::nullopt}, {"3-0", std::nullopt},
+                                          {"a", std::nullopt},  {"0-1-2", std::nullopt},
+                                          {"-1", std::nullopt}, {"0-99999999999", std::nullopt}};
+  for (const CpuListCase& c : cases)
+    EXPECT_EQ(count_cpu_list(c.text), c.want) << c.text;
+}
+
+TEST(OnlineCpu, IsWholeCpus) {
+  const auto cpu = online_cpu();
+  ASSERT_TRUE(cpu) << cpu.error().to_string();
+  EXPECT_GE(cpu->value(), 1000);
+  EXPECT_EQ(cpu->value() % 1000, 0);
+}
+
+}  // namespace
+}  // namespace podqos::sys
