@@ -1,0 +1,78 @@
+# bash completion for podqosctl(1)
+
+_podqosctl_words() {
+  case "$1" in
+    explain) echo "-f --filename -o --output --batch --driver --cgroup-version --node-memory --weight-formula --color --config --help" ;;
+    annotate) echo "-f --filename -o --output --container --bundle --config --help" ;;
+    status | tree) echo "-o --output --color --config --help" ;;
+    reconcile) echo "-o --output --config --help" ;;
+    config) echo "show check --config --help" ;;
+    config-show) echo "-o --output --config --help" ;;
+    config-check) echo "--config --help" ;;
+    version) echo "--help" ;;
+    *) echo "explain annotate status tree reconcile config version --config --version --help" ;;
+  esac
+}
+
+# The subcommand that stands in front of the cursor, "config-show" for the nested ones.
+_podqosctl_command() {
+  local i=1 command=""
+  while ((i < COMP_CWORD)); do
+    case "${COMP_WORDS[i]}" in
+      --config) ((i++)) ;;
+      -*) ;;
+      explain | annotate | status | tree | reconcile | version)
+        echo "${COMP_WORDS[i]}"
+        return
+        ;;
+      config) command=config ;;
+      show | check)
+        if [[ $command == config ]]; then
+          echo "config-${COMP_WORDS[i]}"
+          return
+        fi
+        ;;
+    esac
+    ((i++))
+  done
+  echo "$command"
+}
+
+_podqosctl() {
+  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command words=""
+  command=$(_podqosctl_command)
+  COMPREPLY=()
+  case "$prev" in
+    --driver) words="cgroupfs systemd" ;;
+    --cgroup-version) words="1 2" ;;
+    --weight-formula) words="linear log" ;;
+    --color) words="auto always never" ;;
+    -o | --output)
+      case "$command" in
+        annotate) words="manifest annotations" ;;
+        config-show) words="json" ;;
+        *) words="text json" ;;
+      esac
+      ;;
+    --node-memory | --container) return ;;
+    --bundle)
+      mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+      return
+      ;;
+    -f | --filename | --config)
+      mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+      return
+      ;;
+  esac
+  if [[ -n $words ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+    return
+  fi
+  if [[ $command == config-check && $cur != -* ]]; then
+    mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+    return
+  fi
+  mapfile -t COMPREPLY < <(compgen -W "$(_podqosctl_words "$command")" -- "$cur")
+}
+
+complete -o filenames -F _podqosctl podqosctl
