@@ -25,7 +25,9 @@ cmake --build --preset tidy --target podqos_seccomp_header >"$log" 2>&1 || {
   cat "$log"
   exit 1
 }
-if ! run-clang-tidy-19 -quiet -j 2 -p build/tidy "${1:-$PWD/(common|hook|ctl)/.*\.cpp$}" >"$log" 2>&1; then
+# The analyzer's deep mode takes three quarters of the time.
+shallow=(-extra-arg=-Xclang -extra-arg=-analyzer-config -extra-arg=-Xclang -extra-arg=mode=shallow)
+if ! run-clang-tidy-19 -quiet -j 2 "${shallow[@]}" -p build/tidy "${1:-$PWD/(common|hook|ctl)/.*\.cpp$}" >"$log" 2>&1; then
   grep -vE '^(clang-tidy-19|[0-9]+ warnings? generated|Suppressed|Use -header-filter)' "$log"
   exit 1
 fi
