@@ -1,0 +1,126 @@
+#include "common/cgroup/cgroupfs.h"
+
+#include <sys/mount.h>
+#include <sys/wait.h>
+
+#include "tests/unit/cgroup/own_cgroup.h"
+#include "tests/unit/temporary_directory.h"
+
+namespace podqos::cgroup {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int kCannotMount = 2;
+
+class OpenCgroupfs : public OwnCgroup {
+ protected:
+  /// The mount that carries memory: all of v2, one hierarchy of v1.
+  [[nodiscard]] std::string memory_mount() { return hierarchy_with("memory").mount_point; }
+
+  template <class Body>
+  void in_private_mounts(Body body) {
+    const int status = run_in_child([&] {
+      const bool is_private = ::unshare(CLONE_NEWNS) == 0 &&
+                              ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+      if (!is_private) ::_exit(kCannotMount);
+      body();
+    });
+    if (WEXITSTATUS(status) == kCannotMount) GTEST_SKIP() << "mounting is not allowed here";
+    EXPECT_EQ(status, 0);
+  }
+};
+
+TEST_F(OpenCgroupfs, FindsTheControllersOfThisMachine) {
+  const core::CgroupLayout& layout = cgroupfs().layout();
+  EXPECT_TRUE(layout.cpu.has_value() || layout.memory.has_value());
+  EXPECT_EQ(layout.memory.has_value(), !memory_mount().empty());
+  for (const Hierarchy& hierarchy : cgroupfs().hierarchies()) {
+    EXPECT_TRUE(is_directory(hierarchy.mount_point)) << hierarchy.mount_point;
+    EXPECT_TRUE(hierarchy.writable) << hierarchy.mount_point;
+  }
+  if (!layout.hugetlb) {
+    EXPECT_TRUE(layout.hugepage_labels.empty());
+  }
+}
+
+TEST_F(OpenCgroupfs, ReadOnlyIsAPermissionError) {
+  const std::string mount_point = memory_mount();
+  in_private_mounts([&] {
+    const bool done =
+        ::mount(mount_point.c_str(), mount_point.c_str(), nullptr, MS_BIND, nullptr) == 0 &&
+        ::mount(nullptr, mount_point.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) ==
+            0;
+    if (!done) ::_exit(kCannotMount);
+    const auto opened = Cgroupfs::open();
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error(),
+              (Error{ErrorCode::kPermission, cat(mount_point, ": mounted read-only")}));
+  });
+}
+
+TEST_F(OpenCgroupfs, ACoveredHierarchyIsLeftOut) {
+  const std::string mount_point = memory_mount();
+  const bool is_only_one = cgroupfs().hierarchies().size() == 1;
+  in_private_mounts([&] {
+    if (::mount("podqos-test", mount_point.c_str(), "tmpfs", 0, "size=64k") != 0)
+      ::_exit(kCannotMount);
+    const auto opened = Cgroupfs::open();
+    EXPECT_EQ(opened.has_value(), !is_only_one);
+    if (opened) {
+      EXPECT_EQ(opened->layout().memory, std::nullopt);
+    } else {
+      EXPECT_EQ(opened.error().code, ErrorCode::kUnsupported);
+    }
+  });
+}
+
+class OpenElsewhere : public ::testing::Test {
+ protected:
+  OpenElsewhere() {
+    options_.unified = place_.path("none");
+    options_.mountinfo = place_.path("mountinfo");
+  }
+  TemporaryDirectory place_;
+  CgroupfsOptions options_;
+};
+
+TEST_F(OpenElsewhere, SaysWhereItLookedForControllers) {
+  place_.write("mountinfo", "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n");
+  const auto opened = Cgroupfs::open(options_);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(opened.error().message,
+              HasSubstr("neither the cpu nor the memory controller is mounted"));
+  EXPECT_THAT(opened.error().message, HasSubstr(place_.path("mountinfo")));
+}
+
+TEST_F(OpenElsewhere, ADirectoryThatIsNoCgroupFileSystemIsLeftOut) {
+  place_.write("mountinfo",
+               cat("32 22 0:29 / ", place_.path(), " rw - cgroup cgroup rw,cpu,memory\n"));
+  const auto opened = Cgroupfs::open(options_);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, ErrorCode::kUnsupported);
+}
+
+TEST_F(OpenElsewhere, AnUnreadableMountinfoIsNamed) {
+  const auto opened = Cgroupfs::open(options_);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().to_string(),
+            cat("open ", place_.path("mountinfo"), ": No such file or directory"));
+}
+
+TEST(HugepageLabels, AreSortedBySize) {
+  EXPECT_THAT(hugepage_labels({"hugepages-1048576kB", "hugepages-64kB", "hugepages-2048kB"}),
+              ElementsAre("64KB", "2MB", "1GB"));
+}
+
+TEST(HugepageLabels, LeavesOtherNamesOut) {
+  EXPECT_THAT(hugepage_labels(
+                  {"hugepages-", "hugepages-xkB", "hugepages-0kB", "hugepages-2048MB", "other"}),
+              ElementsAre());
+}
+
+}  // namespace
+}  // namespace podqos::cgroup

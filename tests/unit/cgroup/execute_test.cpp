@@ -1,0 +1,347 @@
+#include <fcntl.h>
+
+#include "common/sys/process.h"
+#include "tests/unit/cgroup/own_cgroup.h"
+#include "tests/unit/temporary_directory.h"
+
+namespace podqos::cgroup {
+namespace {
+
+using core::Controller;
+using core::EnsureCgroup;
+using core::MoveProcess;
+using core::OnRefusal;
+using core::RemoveCgroup;
+using core::SetOomScore;
+using core::WriteFile;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+class Execute : public OwnCgroup {
+ protected:
+  [[nodiscard]] std::string memory_limit_file() {
+    return is_v2(Controller::kMemory) ? "memory.max" : "memory.limit_in_bytes";
+  }
+  [[nodiscard]] WriteFile memory_limit(const std::string& path, std::string value,
+                                       OnRefusal on_refusal = OnRefusal::kFail) {
+    return {.path = path,
+            .controller = Controller::kMemory,
+            .file = memory_limit_file(),
+            .value = std::move(value),
+            .reason = "",
+            .on_refusal = on_refusal};
+  }
+  [[nodiscard]] std::string memory_limit_of(const std::string& path) {
+    return content(cat(hierarchy_with("memory").mount_point, path, "/", memory_limit_file()));
+  }
+  [[nodiscard]] WriteFile no_such_file(OnRefusal on_refusal) {
+    return {.path = base(),
+            .controller = Controller::kMemory,
+            .file = "memory.podqos_test",
+            .value = "1",
+            .reason = "",
+            .on_refusal = on_refusal};
+  }
+};
+
+class ExecuteEnsure : public Execute {};
+
+TEST_F(ExecuteEnsure, MakesTheCgroupInEveryHierarchy) {
+  const mode_t before = ::umask(077);
+  const Report report = execute({EnsureCgroup{below("a")}});
+  ::umask(before);
+  EXPECT_EQ(report.made, 2);
+  for (const Hierarchy& hierarchy : cgroupfs().hierarchies()) {
+    struct stat status{};
+    ASSERT_EQ(::stat((hierarchy.mount_point + below("a")).c_str(), &status), 0)
+        << hierarchy.mount_point;
+    EXPECT_EQ(status.st_mode & 07777U, 0755U) << hierarchy.mount_point;
+  }
+}
+
+TEST_F(ExecuteEnsure, ASecondRunMakesNothing) {
+  EXPECT_EQ(execute({EnsureCgroup{below("a")}}).made, 2);
+  EXPECT_EQ(execute({EnsureCgroup{below("a")}}).made, 0);
+  cgroupfs().forget();
+  EXPECT_EQ(execute({EnsureCgroup{below("a")}}).made, 0);
+}
+
+TEST_F(ExecuteEnsure, WorksComponentwise) {
+  CgroupfsOptions options;
+  options.resolve = sys::Resolve::kComponentwise;
+  Result<Cgroupfs> componentwise = Cgroupfs::open(options);
+  ASSERT_TRUE(componentwise) << componentwise.error().to_string();
+  const auto report =
+      componentwise->execute({EnsureCgroup{below("a")}, memory_limit(below("a"), "10485760")});
+  ASSERT_TRUE(report) << report.error().to_string();
+  EXPECT_EQ(memory_limit_of(below("a")), "10485760");
+}
+
+TEST_F(ExecuteEnsure, EnablesControllersOnTheWayDown) {
+  const std::optional<Hierarchy> v2 = unified();
+  if (!v2) GTEST_SKIP() << "no cgroup v2 hierarchy";
+  // Made by somebody else, with nothing enabled.
+  ASSERT_EQ(::mkdir((v2->mount_point + base()).c_str(), 0755), 0);
+  static_cast<void>(execute({EnsureCgroup{below("a")}}));
+  for (const std::string& path : {base(), below("a")}) {
+    const std::string enabled =
+        cat(" ", content(v2->mount_point + path + "/cgroup.subtree_control"), " ");
+    for (const std::string controller : {"cpu", "memory", "pids", "hugetlb", "cpuset"}) {
+      const bool offered = std::ranges::count(v2->controllers, controller) > 0;
+      EXPECT_EQ(enabled.find(cat(" ", controller, " ")) != std::string::npos, offered)
+          << path << " " << controller;
+    }
+  }
+}
+
+TEST_F(ExecuteEnsure, GivesACpusetItsParentsCpus) {
+  const Hierarchy cpuset = hierarchy_with("cpuset");
+  if (cpuset.mount_point.empty() || cpuset.version == core::CgroupVersion::kV2) {
+    GTEST_SKIP() << "no cgroup v1 cpuset";
+  }
+  // Made by somebody else, who was killed before filling it.
+  ASSERT_EQ(::mkdir((cpuset.mount_point + base()).c_str(), 0755), 0);
+  static_cast<void>(execute({EnsureCgroup{below("a")}}));
+  for (const char* file : {"cpuset.cpus", "cpuset.mems"}) {
+    const std::string of_root = content(cat(cpuset.mount_point, "/", file));
+    EXPECT_THAT(of_root, ::testing::Not(IsEmpty()));
+    EXPECT_EQ(content(cat(cpuset.mount_point, base(), "/", file)), of_root);
+    EXPECT_EQ(content(cat(cpuset.mount_point, below("a"), "/", file)), of_root);
+  }
+}
+
+TEST_F(ExecuteEnsure, StartsAgainWhenAParentWasRemoved) {
+  static_cast<void>(execute({EnsureCgroup{below("a")}}));
+  ASSERT_TRUE(cgroupfs().exists(below("a")));
+  for (const Hierarchy& hierarchy : cgroupfs().hierarchies()) {
+    ASSERT_EQ(::rmdir((hierarchy.mount_point + below("a")).c_str()), 0) << hierarchy.mount_point;
+  }
+  EXPECT_EQ(execute({EnsureCgroup{below("a/b")}}).made, 2);
+  for (const Hierarchy& hierarchy : cgroupfs().hierarchies()) {
+    EXPECT_TRUE(is_directory(hierarchy.mount_point + below("a/b"))) << hierarchy.mount_point;
+  }
+}
+
+TEST_F(ExecuteEnsure, NamesTheProcessesOfAnInnerCgroup) {
+  const std::optional<Hierarchy> v2 = unified();
+  const bool has_domain_controller =
+      v2 && std::ranges::any_of(v2->controllers, [](const std::string& controller) {
+        return controller == "memory" || controller == "hugetlb";
+      });
+  if (!has_domain_controller) GTEST_SKIP() << "no cgroup v2 hierarchy with memory or hugetlb";
+  const Pid process = start_process();
+  static_cast<void>(execute({EnsureCgroup{base()}, MoveProcess{base(), process}}));
+  const Error error = refused({EnsureCgroup{below("a")}});
+  EXPECT_EQ(error.code, ErrorCode::kBusy);
+  EXPECT_THAT(error.message, StartsWith(cat(v2->mount_point, base(), ": write \"+")));
+  EXPECT_THAT(error.message,
+              HasSubstr(cat("Device or resource busy (process ", process.value(), " lives in it")));
+  EXPECT_THAT(error.message, HasSubstr("move it to a leaf cgroup"));
+}
+
+TEST_F(ExecuteEnsure, RefusesImproperPaths) {
+  for (const std::string path : {"", "relative", "/..", "/.", "/a/../b", "//a", "/a/"}) {
+    EXPECT_EQ(refused({EnsureCgroup{path}}).code, ErrorCode::kInvalidArgument) << path;
+  }
+}
+
+class ExecuteWrite : public Execute {};
+
+TEST_F(ExecuteWrite, WritesWhatHasChangedOnly) {
+  const std::string path = below("a");
+  static_cast<void>(execute({EnsureCgroup{path}}));
+  const core::Plan plan = {memory_limit(path, "10485760")};
+  EXPECT_THAT(execute(plan).written,
+              ElementsAre(cat(path, "/", memory_limit_file(), " = 10485760")));
+  EXPECT_EQ(memory_limit_of(path), "10485760");
+  EXPECT_THAT(execute(plan).written, IsEmpty());
+}
+
+TEST_F(ExecuteWrite, KnowsThatTheKernelRoundsToPages) {
+  const core::Plan plan = {memory_limit(base(), "10485761")};
+  static_cast<void>(execute({EnsureCgroup{base()}}));
+  static_cast<void>(execute(plan));
+  EXPECT_EQ(memory_limit_of(base()), "10485760");
+  EXPECT_THAT(execute(plan).written, IsEmpty());
+}
+
+TEST_F(ExecuteWrite, KnowsHowTheKernelShowsUnlimited) {
+  const core::Plan plan = {memory_limit(base(), is_v2(Controller::kMemory) ? "max" : "-1")};
+  static_cast<void>(execute({EnsureCgroup{base()}}));
+  EXPECT_THAT(execute(plan).written, IsEmpty());
+  static_cast<void>(execute({memory_limit(base(), "10485760")}));
+  EXPECT_EQ(execute(plan).written.size(), 1U);
+}
+
+TEST_F(ExecuteWrite, WritesCpuValues) {
+  static_cast<void>(execute({EnsureCgroup{base()}}));
+  const bool v2 = is_v2(Controller::kCpu);
+  const std::string file = v2 ? "cpu.max" : "cpu.cfs_quota_us";
+  const std::string value = v2 ? "50000 100000" : "50000";
+  const core::Plan plan = {WriteFile{base(), Controller::kCpu, file, value, "", OnRefusal::kFail}};
+  EXPECT_EQ(execute(plan).written.size(), 1U);
+  EXPECT_EQ(content(cat(hierarchy_with("cpu").mount_point, base(), "/", file)), value);
+  EXPECT_THAT(execute(plan).written, IsEmpty());
+}
+
+TEST_F(ExecuteWrite, NamesPathValueFileAndRemedy) {
+  static_cast<void>(execute({EnsureCgroup{base()}}));
+  const Error error = refused({no_such_file(OnRefusal::kFail)});
+  EXPECT_EQ(error.code, ErrorCode::kNotFound);
+  EXPECT_THAT(error.message,
+              StartsWith(cat(base(),
+                             ": write \"1\" to memory.podqos_test: No such file or directory "
+                             "(the memory controller is not enabled here")));
+}
+
+TEST_F(ExecuteWrite, EndsThePlanAtTheFirstRefusal) {
+  static_cast<void>(execute({EnsureCgroup{base()}}));
+  static_cast<void>(refused({no_such_file(OnRefusal::kFail), EnsureCgroup{below("a")}}));
+  EXPECT_FALSE(cgroupfs().exists(below("a")));
+}
+
+TEST_F(ExecuteWrite, CountsWhatThePlanIgnores) {
+  static_cast<void>(execute({EnsureCgroup{base()}}));
+  const Report report = execute({no_such_file(OnRefusal::kIgnore), EnsureCgroup{below("a")}});
+  EXPECT_THAT(report.ignored,
+              ElementsAre(StartsWith(cat(base(), ": write \"1\" to memory.podqos_test: "))));
+  EXPECT_EQ(report.made, 1);
+}
+
+TEST_F(ExecuteWrite, AGoneCgroupIsANormalAnswerWhereThePlanSaysSo) {
+  const Report report = execute({memory_limit(below("gone"), "1", OnRefusal::kIgnoreIfGone)});
+  EXPECT_THAT(report.ignored, ElementsAre(cat(below("gone"), ": write \"1\" to ",
+                                              memory_limit_file(), ": no such cgroup")));
+  static_cast<void>(execute({EnsureCgroup{base()}}));
+  const Error other = refused({memory_limit(base(), "nonsense", OnRefusal::kIgnoreIfGone)});
+  EXPECT_EQ(other.code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(ExecuteWrite, TriesOnceMoreAfterThePlan) {
+  const core::Plan plan = {memory_limit(base(), "10485760", OnRefusal::kRetryAfterPlan),
+                           EnsureCgroup{base()}};
+  EXPECT_EQ(execute(plan).written.size(), 1U);
+  EXPECT_EQ(memory_limit_of(base()), "10485760");
+  const Error error = refused({no_such_file(OnRefusal::kRetryAfterPlan)});
+  EXPECT_EQ(error.code, ErrorCode::kNotFound);
+}
+
+TEST_F(ExecuteWrite, NoticesThatTheCgroupWasRemoved) {
+  const std::string directory = hierarchy_with("memory").mount_point + base();
+  static_cast<void>(execute({EnsureCgroup{base()}, memory_limit(base(), "10485760")}));
+  ASSERT_EQ(::rmdir(directory.c_str()), 0);
+  const Error error = refused({memory_limit(base(), "20971520")});
+  EXPECT_EQ(error, (Error{ErrorCode::kNotFound, cat(base(), ": write \"20971520\" to ",
+                                                    memory_limit_file(), ": no such cgroup")}));
+}
+
+TEST_F(ExecuteWrite, FindsTheCgroupThatWasMadeAnew) {
+  const std::string directory = hierarchy_with("memory").mount_point + base();
+  static_cast<void>(execute({EnsureCgroup{base()}, memory_limit(base(), "10485760")}));
+  ASSERT_EQ(::rmdir(directory.c_str()), 0);
+  ASSERT_EQ(::mkdir(directory.c_str(), 0755), 0);
+  static_cast<void>(execute({memory_limit(base(), "20971520")}));
+  EXPECT_EQ(memory_limit_of(base()), "20971520");
+}
+
+TEST_F(ExecuteWrite, RefusesAFileOutsideTheCgroup) {
+  static_cast<void>(execute({EnsureCgroup{base()}}));
+  for (const std::string file : {"../memory.max", "..", ""}) {
+    WriteFile step = no_such_file(OnRefusal::kFail);
+    step.file = file;
+    EXPECT_EQ(refused({step}).code, ErrorCode::kInvalidArgument) << file;
+  }
+}
+
+class ExecuteMove : public Execute {};
+
+TEST_F(ExecuteMove, MovesIntoALeafOfEveryHierarchy) {
+  const Pid process = start_process();
+  static_cast<void>(
+      execute({EnsureCgroup{below("pod/leaf")}, MoveProcess{below("pod/leaf"), process}}));
+  const auto cgroups = sys::cgroups_of(process);
+  ASSERT_TRUE(cgroups);
+  for (const sys::ProcCgroup& cgroup : *cgroups) {
+    EXPECT_EQ(cgroup.path, below("pod/leaf")) << ::testing::PrintToString(cgroup.controllers);
+  }
+}
+
+TEST_F(ExecuteMove, AProcessThatIsGoneIsNotFound) {
+  const Error error = refused({EnsureCgroup{base()}, MoveProcess{base(), Pid{999'999'999}}});
+  EXPECT_EQ(error, (Error{ErrorCode::kNotFound, cat(base(), ": process 999999999 is gone")}));
+}
+
+class ExecuteRemove : public Execute {};
+
+TEST_F(ExecuteRemove, RemovesFromEveryHierarchy) {
+  static_cast<void>(execute({EnsureCgroup{below("a")}}));
+  EXPECT_EQ(execute({RemoveCgroup{below("a"), OnRefusal::kFail}}).removed, 1);
+  for (const Hierarchy& hierarchy : cgroupfs().hierarchies()) {
+    EXPECT_FALSE(is_directory(hierarchy.mount_point + below("a"))) << hierarchy.mount_point;
+    EXPECT_TRUE(is_directory(hierarchy.mount_point + base())) << hierarchy.mount_point;
+  }
+}
+
+TEST_F(ExecuteRemove, AbsentIsFine) {
+  EXPECT_EQ(execute({RemoveCgroup{below("none/at/all"), OnRefusal::kFail}}).removed, 0);
+  EXPECT_EQ(execute({RemoveCgroup{base(), OnRefusal::kFail}}).removed, 0);
+}
+
+TEST_F(ExecuteRemove, OneInUseStaysEverywhere) {
+  const Pid process = start_process();
+  static_cast<void>(execute({EnsureCgroup{base()}, MoveProcess{base(), process}}));
+  const Error error = refused({RemoveCgroup{base(), OnRefusal::kFail}});
+  EXPECT_EQ(error.code, ErrorCode::kBusy);
+  EXPECT_THAT(error.message, StartsWith(cat(base(), ": rmdir ")));
+  for (const Hierarchy& hierarchy : cgroupfs().hierarchies()) {
+    EXPECT_TRUE(is_directory(hierarchy.mount_point + base())) << hierarchy.mount_point;
+  }
+  EXPECT_EQ(execute({RemoveCgroup{base(), OnRefusal::kIgnore}}).ignored.size(), 1U);
+}
+
+TEST_F(ExecuteRemove, NeverTheRoot) {
+  EXPECT_EQ(refused({RemoveCgroup{"/", OnRefusal::kFail}}).code, ErrorCode::kInvalidArgument);
+}
+
+class ExecuteOomScore : public Execute {};
+
+TEST_F(ExecuteOomScore, SetsTheScoreOfThatProcess) {
+  const Pid process = start_process();
+  const auto start = sys::start_time_of(process);
+  ASSERT_TRUE(start && start->has_value());
+  const Report report = execute({SetOomScore{process, **start, 987}});
+  EXPECT_THAT(report.written, ElementsAre(cat("/proc/", process.value(), "/oom_score_adj = 987")));
+  EXPECT_EQ(content(cat("/proc/", process.value(), "/oom_score_adj")), "987");
+}
+
+TEST_F(Execute, LacksAControllerOnlyWhereThePlanDemandsIt) {
+  const Hierarchy memory = hierarchy_with("memory");
+  if (memory.version == core::CgroupVersion::kV2)
+    GTEST_SKIP() << "takes a cgroup v1 memory hierarchy";
+  const TemporaryDirectory place;
+  place.write("mountinfo",
+              cat("40 31 0:32 / ", memory.mount_point, " rw - cgroup cgroup rw,memory\n"));
+  CgroupfsOptions options;
+  options.unified = place.path("none");
+  options.mountinfo = place.path("mountinfo");
+  Result<Cgroupfs> partial = Cgroupfs::open(options);
+  ASSERT_TRUE(partial) << partial.error().to_string();
+  EXPECT_EQ(partial->layout().cpu, std::nullopt);
+  const WriteFile shares{base(), Controller::kCpu, "cpu.shares", "2", "", OnRefusal::kFail};
+  const auto failed = partial->execute({shares});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error(),
+            (Error{ErrorCode::kUnsupported, cat(base(),
+                                                ": write \"2\" to cpu.shares: this machine has no "
+                                                "cpu controller")}));
+  WriteFile optional = shares;
+  optional.on_refusal = OnRefusal::kIgnore;
+  const auto ignored = partial->execute({optional});
+  ASSERT_TRUE(ignored);
+  EXPECT_EQ(ignored->ignored.size(), 1U);
+}
+
+}  // namespace
+}  // namespace podqos::cgroup
