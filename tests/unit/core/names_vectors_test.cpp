@@ -1,0 +1,129 @@
+// names.jsonl: cgroup names as Kubernetes 1.36's own code forms and reads them.
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+#include "common/core/naming.h"
+#include "tests/unit/codec/vectors.h"
+
+namespace podqos::core {
+namespace {
+
+namespace vectors = codec::vectors;
+
+using nlohmann::json;
+
+/// A row where upstream's recognition is wrong.
+struct UpstreamMistake {
+  std::string_view row;  ///< driver and path
+  std::string_view reason;
+  std::optional<std::string_view> our_uid = std::nullopt;
+};
+
+constexpr std::array<UpstreamMistake, 3> kUpstreamMistakes = {{
+    {.row = "cgroupfs /other/burstable/pod11111111-2222-3333-4444-555555555555",
+     .reason = "no kubepods above it: upstream counts components and never looks at the parents"},
+    {.row = "cgroupfs /kubepods/burstable/pod",
+     .reason = "a pod without a UID; upstream takes the empty one"},
+    {.row = "cgroupfs /kubepods/burstable/podxpody",
+     .reason = "a UID may contain \"pod\"; upstream splits there and loses its own pod",
+     .our_uid = "xpody"},
+}};
+
+const UpstreamMistake* mistake_in(const json& row) {
+  const std::string key =
+      row.at("driver").get<std::string>() + " " + row.at("in").get<std::string>();
+  const auto* found = std::ranges::find(kUpstreamMistakes, key, &UpstreamMistake::row);
+  return found == kUpstreamMistakes.end() ? nullptr : found;
+}
+
+void check_convert(const json& row) {
+  const auto name = row.at("name").get<CgroupName>();
+  if (row.contains("error")) {
+    EXPECT_FALSE(format_cgroupfs(name));
+    EXPECT_FALSE(format_systemd(name));
+    EXPECT_FALSE(systemd_unit(name));
+    EXPECT_FALSE(systemd_parent(name));
+    return;
+  }
+  const json& expect = row.at("expect");
+  EXPECT_EQ(format_cgroupfs(name), expect.at("cgroupfs").get<std::string>());
+  EXPECT_EQ(format_systemd(name), expect.at("systemd").get<std::string>());
+  EXPECT_EQ(systemd_unit(name), expect.at("systemdUnit").get<std::string>());
+  EXPECT_EQ(systemd_parent(name), expect.at("systemdParent").get<std::string>());
+  EXPECT_EQ(parse_systemd(expect.at("systemd").get<std::string>()),
+            expect.at("parsedBack").get<CgroupName>());
+}
+
+void check_expand_slice(const json& row) {
+  const auto path = expand_slice(row.at("in").get<std::string>());
+  if (row.contains("error")) {
+    ASSERT_FALSE(path);
+    EXPECT_EQ(path.error().to_string(), row.at("error").get<std::string>());
+    return;
+  }
+  EXPECT_EQ(path, row.at("expect").get<std::string>());
+}
+
+void check_root(const json& row) {
+  const CgroupName root = kubepods_name(row.at("root").get<std::string>());
+  const auto path = row.at("driver") == "systemd" ? format_systemd(root) : format_cgroupfs(root);
+  EXPECT_EQ(path, row.at("expect").get<std::string>());
+}
+
+/// Upstream asks one driver about one path; ours finds either form, below the pod too.
+std::optional<std::string> recognised_uid(const json& row) {
+  const auto found = find_pod_cgroup(row.at("in").get<std::string>());
+  const bool same_form = found && found->systemd == (row.at("driver") == "systemd");
+  if (!same_form || !found->below.empty()) return std::nullopt;
+  return found->uid;
+}
+
+void check_is_pod(const json& row) {
+  const json& expect = row.at("expect");
+  const auto want = expect.at("isPod").get<bool>()
+                        ? std::optional{expect.at("uid").get<std::string>()}
+                        : std::nullopt;
+  if (const UpstreamMistake* mistake = mistake_in(row); mistake != nullptr) {
+    EXPECT_EQ(recognised_uid(row), mistake->our_uid) << mistake->reason;
+    return;
+  }
+  EXPECT_EQ(recognised_uid(row), want);
+}
+
+void check_row(const json& row) {
+  const auto op = row.at("op").get<std::string>();
+  if (op == "convert") {
+    check_convert(row);
+  } else if (op == "expandSlice") {
+    check_expand_slice(row);
+  } else if (op == "isPodCgroup") {
+    check_is_pod(row);
+  } else if (op == "nodeAllocatableRoot") {
+    check_root(row);
+  } else {
+    ASSERT_TRUE(op == "parseSystemd" || op == "parseCgroupfs") << op;
+    const auto parse = op == "parseSystemd" ? parse_systemd : parse_cgroupfs;
+    EXPECT_EQ(parse(row.at("in").get<std::string>()), row.at("expect").get<CgroupName>());
+  }
+}
+
+TEST(NamesVectors, AgreeExceptWhereUpstreamIsWrong) {
+  const auto rows = vectors::read_rows("names");
+  ASSERT_EQ(rows.size(), 90U);
+  std::size_t mistakes = 0;
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.dump());
+    check_row(row);
+    if (row.at("op") == "isPodCgroup" && mistake_in(row) != nullptr) ++mistakes;
+  }
+  EXPECT_EQ(mistakes, kUpstreamMistakes.size()) << "a listed mistake is in no row";
+}
+
+}  // namespace
+}  // namespace podqos::core
