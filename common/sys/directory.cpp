@@ -2,9 +2,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -33,8 +35,9 @@ constexpr std::size_t kFirstAttribute = 4'096;
 // follows one.
 constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
-/// A descriptor or the errno.
-using Opened = std::expected<UniqueFd, int>;
+template <class T>
+using OrErrno = std::expected<T, int>;
+using Opened = OrErrno<UniqueFd>;
 
 Opened opened(long fd) {
   if (fd < 0) return std::unexpected(errno);
@@ -70,30 +73,48 @@ bool is_symlink(int directory, const char* name) {
   return ::fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
 }
 
-Opened open_component(int directory, const char* name, int flags, dev_t device) {
+/// The file system of the directory that everything is opened beneath.
+struct Base {
+  int fd = -1;
+  dev_t device = 0;
+};
+
+OrErrno<bool> is_same_file_system(int fd, const Base& base) {
+  struct stat status{};
+  if (::fstat(fd, &status) != 0) return std::unexpected(errno);
+  if (status.st_dev == base.device) return true;
+  // overlayfs shows a file with the device of the layer that holds it, but answers for itself here.
+  struct statfs own{};
+  struct statfs of_base{};
+  if (::fstatfs(fd, &own) != 0 || ::fstatfs(base.fd, &of_base) != 0) return std::unexpected(errno);
+  return own.f_type == OVERLAYFS_SUPER_MAGIC && of_base.f_type == OVERLAYFS_SUPER_MAGIC &&
+         std::ranges::equal(own.f_fsid.__val, of_base.f_fsid.__val);
+}
+
+Opened open_component(int directory, const char* name, int flags, const Base& base) {
   Opened fd = opened(::openat(directory, name, flags | O_NOFOLLOW | O_CLOEXEC, kNewFileMode));
   if (!fd) {
     // With O_DIRECTORY the kernel calls a symlink "not a directory"; openat2 says ELOOP.
     if (fd.error() == ENOTDIR && is_symlink(directory, name)) return std::unexpected(ELOOP);
     return fd;
   }
-  struct stat status{};
-  if (::fstat(fd->get(), &status) != 0) return std::unexpected(errno);
-  if (status.st_dev != device) return std::unexpected(EXDEV);
+  const OrErrno<bool> same = is_same_file_system(fd->get(), base);
+  if (!same) return std::unexpected(same.error());
+  if (!*same) return std::unexpected(EXDEV);
   return fd;
 }
 
 Opened open_componentwise(int directory, std::string_view path, int flags) {
-  struct stat base{};
-  if (::fstat(directory, &base) != 0) return std::unexpected(errno);
+  struct stat status{};
+  if (::fstat(directory, &status) != 0) return std::unexpected(errno);
+  const Base base{.fd = directory, .device = status.st_dev};
   UniqueFd held;
   int at = directory;
   while (true) {
     const std::size_t slash = path.find('/');
     const bool last = slash == std::string_view::npos;
     const std::string name{path.substr(0, slash)};
-    Opened next =
-        open_component(at, name.c_str(), last ? flags : O_PATH | O_DIRECTORY, base.st_dev);
+    Opened next = open_component(at, name.c_str(), last ? flags : O_PATH | O_DIRECTORY, base);
     if (!next || last) return next;
     held = std::move(*next);
     at = held.get();
