@@ -116,9 +116,9 @@ Status Store::load_tiers() {
   auto fd = directory_.open_file(kTiersName, O_RDWR);
   if (fd) return read_tiers(std::move(*fd));
   if (fd.error().code != ErrorCode::kNotFound) return fail(std::move(fd).error());
-  const auto records = any_record();
-  if (!records) return fail(records.error());
-  dirty_ = *records;
+  const auto uids = pod_uids();
+  if (!uids) return fail(uids.error());
+  dirty_ = !uids->empty();
   return {};
 }
 
@@ -136,12 +136,6 @@ Status Store::read_tiers(sys::UniqueFd fd) {
   // then replaces it.
   if (text->starts_with(kTiersPrefix)) tiers_fd_ = std::move(fd);
   return {};
-}
-
-Result<bool> Store::any_record() {
-  const auto uids = pod_uids();
-  if (!uids) return fail(uids.error());
-  return !uids->empty();
 }
 
 Status Store::begin() {
@@ -257,14 +251,14 @@ Status Store::put_container(const core::IndexEntry& entry) {
   } else {
     *same = entry;
   }
-  return write_index();
+  return write_index(**file);
 }
 
 Status Store::erase_container(const core::IndexEntry& entry) {
   const auto file = index_file(index_name(entry.id));
   if (!file) return fail(file.error());
   if (std::erase((*file)->entries, entry) == 0) return {};
-  return write_index();
+  return write_index(**file);
 }
 
 Result<std::vector<core::IndexEntry>> Store::all_containers() {
@@ -306,53 +300,56 @@ Result<const sys::Directory*> Store::find_or_make(OptionalDirectory& slot, std::
 }
 
 Result<Store::IndexFile*> Store::index_file(const std::string& name) {
-  if (index_ && index_->name == name) return &*index_;
-  const auto containers = find(containers_, kContainersName);
-  if (!containers) return fail(containers.error());
-
-  IndexFile file{.name = name, .entries = {}};
-  if (*containers != nullptr) {
-    const auto text = (*containers)->read_file(name, codec::kMaxRecordSize);
-    auto entries = parsed(text, codec::parse_index);
-    const bool absent = !text && text.error().code == ErrorCode::kNotFound;
-    if (entries) {
-      file.entries = std::move(*entries);
-    } else if (is_corrupt(entries.error())) {
-      if (auto moved = set_aside(**containers, name, entries.error()); !moved) {
-        return fail(std::move(moved).error());
-      }
-    } else if (!absent) {
-      return fail(std::move(entries).error().with_context(cat((*containers)->path(), "/", name)));
-    }
+  if (!index_ || index_->name != name) {
+    auto entries = read_index(name);
+    if (!entries) return fail(std::move(entries).error());
+    index_ = IndexFile{.name = name, .entries = std::move(*entries)};
   }
-  index_ = std::move(file);
   return &*index_;
 }
 
-Status Store::write_index() {
-  auto written = write_index_file();
-  if (!written) index_.reset();  // it is ahead of the file
+Result<std::vector<core::IndexEntry>> Store::read_index(const std::string& name) {
+  using Entries = std::vector<core::IndexEntry>;
+  const auto containers = find(containers_, kContainersName);
+  if (!containers) return fail(containers.error());
+  if (*containers == nullptr) return Entries{};
+
+  const sys::Directory& directory = **containers;
+  const auto text = directory.read_file(name, codec::kMaxRecordSize);
+  if (!text && text.error().code == ErrorCode::kNotFound) return Entries{};
+  auto entries = parsed(text, codec::parse_index);
+  if (entries) return entries;
+  if (!is_corrupt(entries.error())) {
+    return fail(std::move(entries).error().with_context(cat(directory.path(), "/", name)));
+  }
+  if (auto moved = set_aside(directory, name, entries.error()); !moved)
+    return fail(std::move(moved).error());
+  return Entries{};
+}
+
+Status Store::write_index(const IndexFile& file) {
+  auto written = write_index_file(file);
+  if (!written) index_.reset();  // it is ahead of the disk
   return written;
 }
 
-Status Store::write_index_file() {
+Status Store::write_index_file(const IndexFile& file) {
   if (auto begun = begin(); !begun) return begun;
   const auto containers = find_or_make(containers_, kContainersName);
   if (!containers) return fail(containers.error());
   const sys::Directory& directory = **containers;
-  if (index_->entries.empty()) {
-    if (auto removed = directory.remove_file(index_->name); !removed) {
+  if (file.entries.empty()) {
+    if (auto removed = directory.remove_file(file.name); !removed)
       return fail(std::move(removed).error());
-    }
     return {};
   }
-  const std::string text = codec::format_index(index_->entries);
+  const std::string text = codec::format_index(file.entries);
   if (text.size() > codec::kMaxRecordSize) {
     return fail(ErrorCode::kTooLarge,
-                cat(directory.path(), "/", index_->name, " would have ", text.size(),
+                cat(directory.path(), "/", file.name, " would have ", text.size(),
                     " bytes, the limit is ", codec::kMaxRecordSize));
   }
-  return write(directory, index_->name, text);
+  return write(directory, file.name, text);
 }
 
 Status Store::set_aside_tiers(const Error& cause) {

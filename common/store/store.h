@@ -92,15 +92,15 @@ class Store {
   Status load_tiers();
   Status read_tiers(sys::UniqueFd fd);
   [[nodiscard]] Status write_tiers(bool marked);
-  [[nodiscard]] Result<bool> any_record();
 
   /// The subdirectory, opened once; nullptr while it does not exist.
   Result<const sys::Directory*> find(OptionalDirectory& slot, std::string_view name);
   Result<const sys::Directory*> find_or_make(OptionalDirectory& slot, std::string_view name);
 
   Result<IndexFile*> index_file(const std::string& name);
-  Status write_index();
-  [[nodiscard]] Status write_index_file();
+  Result<std::vector<core::IndexEntry>> read_index(const std::string& name);
+  Status write_index(const IndexFile& file);
+  [[nodiscard]] Status write_index_file(const IndexFile& file);
   /// Moves a corrupt file out of the way and makes the sums dirty, on disk too.
   Status set_aside(const sys::Directory& directory, const std::string& name, const Error& cause);
   Status set_aside_tiers(const Error& cause);

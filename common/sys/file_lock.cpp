@@ -26,7 +26,7 @@ constexpr std::chrono::nanoseconds kLongestNap = std::chrono::milliseconds{5};
 void nap(std::chrono::nanoseconds length) {
   const timespec time{.tv_sec = 0, .tv_nsec = length.count()};
   // Woken early by a signal: the caller looks at the lock and at the clock again anyway.
-  ::clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
+  static_cast<void>(::clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr));
 }
 
 }  // namespace

@@ -4,12 +4,18 @@
 #include <linux/filter.h>
 #include <seccomp.h>
 
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/sys/seccomp_gen/filters.h"
 
 namespace {
@@ -21,7 +27,7 @@ using podqos::seccomp_gen::kToolRules;
 using podqos::seccomp_gen::Rule;
 
 struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
+  void operator()(std::FILE* file) const { static_cast<void>(std::fclose(file)); }
 };
 struct ReleaseContext {
   void operator()(void* context) const { ::seccomp_release(context); }
@@ -29,12 +35,12 @@ struct ReleaseContext {
 using File = std::unique_ptr<std::FILE, CloseFile>;
 using Context = std::unique_ptr<void, ReleaseContext>;
 
-bool add_rules(void* context, std::span<const Rule> rules) {
+podqos::Status add_rules(void* context, std::span<const Rule> rules) {
   for (const Rule& rule : rules) {
     const int number = ::seccomp_syscall_resolve_name(rule.syscall);
     if (number == __NR_SCMP_ERROR) {
-      std::fprintf(stderr, "podqos_seccomp_gen: unknown syscall %s\n", rule.syscall);
-      return false;
+      return podqos::fail(podqos::ErrorCode::kInvalidArgument,
+                          podqos::cat("unknown syscall ", rule.syscall));
     }
     int result = 0;
     if (rule.only_if) {
@@ -49,28 +55,19 @@ bool add_rules(void* context, std::span<const Rule> rules) {
     // A negative number is a syscall that this architecture never had (mkdir on arm64): there is
     // nothing to allow.
     if (result != 0 && number >= 0) {
-      std::fprintf(stderr, "podqos_seccomp_gen: rule for %s: %s\n", rule.syscall,
-                   std::strerror(-result));
-      return false;
+      return podqos::fail_errno(-result, podqos::cat("rule for ", rule.syscall));
     }
   }
-  return true;
+  return {};
 }
 
-std::vector<sock_filter> compile(const FilterSource& source) {
-  const Context context{::seccomp_init(SCMP_ACT_KILL_PROCESS)};
-  if (!context) return {};
-  // 2: a binary tree over the syscall numbers instead of a list. Calls of another architecture (32
-  // bit, x32) die too.
-  if (::seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2) != 0) return {};
-  if (::seccomp_attr_set(context.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) != 0)
-    return {};
-  if (!add_rules(context.get(), kHookRules)) return {};
-  if (source.tool && !add_rules(context.get(), kToolRules)) return {};
-
+podqos::Result<std::vector<sock_filter>> read_program(void* context) {
   const File file{std::tmpfile()};
-  if (!file || ::seccomp_export_bpf(context.get(), ::fileno(file.get())) != 0) return {};
-  std::rewind(file.get());
+  if (!file) return podqos::fail_errno(errno, "temporary file");
+  if (const int result = ::seccomp_export_bpf(context, ::fileno(file.get())); result != 0) {
+    return podqos::fail_errno(-result, "export");
+  }
+  if (std::fseek(file.get(), 0, SEEK_SET) != 0) return podqos::fail_errno(errno, "seek");
   std::vector<sock_filter> code;
   sock_filter instruction{};
   while (std::fread(&instruction, sizeof instruction, 1, file.get()) == 1)
@@ -78,40 +75,68 @@ std::vector<sock_filter> compile(const FilterSource& source) {
   return code;
 }
 
-bool write_filter(std::FILE* out, const FilterSource& source) {
-  const auto code = compile(source);
-  if (code.empty()) {
-    std::fprintf(stderr, "podqos_seccomp_gen: %s cannot be compiled\n", source.name);
-    return false;
+podqos::Result<std::vector<sock_filter>> compile(const FilterSource& source) {
+  const Context context{::seccomp_init(SCMP_ACT_KILL_PROCESS)};
+  if (!context) return podqos::fail(podqos::ErrorCode::kIo, "seccomp_init");
+  // 2: a binary tree over the syscall numbers instead of a list. Calls of another architecture
+  // (32 bit, x32) die too.
+  for (const auto& [attribute, value] :
+       {std::pair{SCMP_FLTATR_CTL_OPTIMIZE, std::uint32_t{2}},
+        std::pair{SCMP_FLTATR_ACT_BADARCH, std::uint32_t{SCMP_ACT_KILL_PROCESS}}}) {
+    if (const int result = ::seccomp_attr_set(context.get(), attribute, value); result != 0) {
+      return podqos::fail_errno(-result, "filter attribute");
+    }
   }
-  std::fprintf(out, "inline constexpr std::array<sock_filter, %zu> %s{{\n", code.size(),
-               source.name);
-  for (const sock_filter& line : code) {
-    std::fprintf(out, "    {0x%02x, %u, %u, 0x%08x},\n", line.code, line.jt, line.jf, line.k);
+  if (auto added = add_rules(context.get(), kHookRules); !added) return podqos::fail(added.error());
+  if (source.tool) {
+    if (auto added = add_rules(context.get(), kToolRules); !added)
+      return podqos::fail(added.error());
   }
-  std::fprintf(out, "}};\n\n");
-  return true;
+  return read_program(context.get());
+}
+
+podqos::Result<std::string> format_header() {
+  std::string text =
+      "// Generated by podqos_seccomp_gen from common/sys/seccomp_gen/filters.h.\n"
+      "#pragma once\n\n#include <linux/filter.h>\n\n#include <array>\n\n"
+      "namespace podqos::sys::generated {\n\n";
+  for (const FilterSource& source : kFilters) {
+    const auto code = compile(source);
+    if (!code) return podqos::fail(podqos::Error{code.error()}.with_context(source.name));
+    text += podqos::cat("inline constexpr std::array<sock_filter, ", code->size(), "> ",
+                        source.name, "{{\n");
+    for (const sock_filter& line : *code) {
+      text += podqos::cat("    {", line.code, ", ", line.jt, ", ", line.jf, ", ", line.k, "U},\n");
+    }
+    text += "}};\n\n";
+  }
+  return text + "}  // namespace podqos::sys::generated\n";
+}
+
+podqos::Status write_file(const char* path, const std::string& text) {
+  File file{std::fopen(path, "we")};
+  if (!file) return podqos::fail_errno(errno, path);
+  if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() ||
+      std::fclose(file.release()) != 0) {
+    return podqos::fail_errno(errno, path);
+  }
+  return {};
+}
+
+podqos::Status run(std::span<char*> arguments) {
+  if (arguments.size() != 2) {
+    return podqos::fail(podqos::ErrorCode::kInvalidArgument, "usage: podqos_seccomp_gen HEADER");
+  }
+  const auto text = format_header();
+  if (!text) return podqos::fail(text.error());
+  return write_file(arguments[1], *text);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: podqos_seccomp_gen HEADER\n");
-    return 2;
-  }
-  File out{std::fopen(argv[1], "we")};
-  if (!out) {
-    std::perror(argv[1]);
-    return 1;
-  }
-  std::fprintf(out.get(),
-               "// Generated by podqos_seccomp_gen from common/sys/seccomp_gen/filters.h.\n"
-               "#pragma once\n\n#include <linux/filter.h>\n\n#include <array>\n\n"
-               "namespace podqos::sys::generated {\n\n");
-  for (const FilterSource& source : kFilters) {
-    if (!write_filter(out.get(), source)) return 1;
-  }
-  std::fprintf(out.get(), "}  // namespace podqos::sys::generated\n");
-  return std::fclose(out.release()) == 0 ? 0 : 1;
+  const auto status = run({argv, static_cast<std::size_t>(argc)});
+  if (status) return 0;
+  static_cast<void>(std::fputs(podqos::cat(status.error().message, "\n").c_str(), stderr));
+  return 1;
 }

@@ -1,0 +1,169 @@
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/child_process.h"
+#include "tests/unit/store/store_fixture.h"
+
+namespace podqos::store {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+class StoreEvent : public StoreTest {};
+
+TEST_F(StoreEvent, MarksInPlaceAndClearsByRename) {
+  make_state();
+  const std::string clean = read("tiers.json");
+  ASSERT_THAT(clean, StartsWith("{\"dirty\":0,"));
+  Store store = opened();
+  EXPECT_TRUE(store.begin());
+  const std::string marked = read("tiers.json");
+  EXPECT_THAT(marked, StartsWith("{\"dirty\":1,"));
+  EXPECT_EQ(marked.substr(10), clean.substr(10));
+  EXPECT_TRUE(store.commit());
+  EXPECT_EQ(read("tiers.json"), clean);
+}
+
+TEST_F(StoreEvent, MarksAFileThatWasLaidOutByHand) {
+  make_state();
+  write("tiers.json", " " + read("tiers.json"));
+  {
+    Store store = opened();
+    EXPECT_FALSE(store.dirty());
+    EXPECT_TRUE(store.begin());
+  }
+  Store store = opened();
+  EXPECT_TRUE(store.dirty());
+  EXPECT_EQ(store.tiers().sums.burstable.pods, 1);
+  EXPECT_THAT(store.incidents(), IsEmpty());
+}
+
+TEST_F(StoreEvent, CanFollowAnotherUnderTheSameLock) {
+  {
+    Store store = opened();
+    EXPECT_TRUE(store.begin());
+    EXPECT_TRUE(store.commit());
+    EXPECT_TRUE(store.begin());
+  }
+  EXPECT_TRUE(opened().dirty());
+}
+
+TEST_F(StoreEvent, IsMarkedByAChangeWithoutBegin) {
+  {
+    EXPECT_TRUE(opened().put_pod(record_of("pod-1")));
+  }
+  EXPECT_TRUE(opened().dirty());
+}
+
+TEST_F(StoreEvent, CutShortAtAnyStepIsFoundByTheNext) {
+  using Step = Status (*)(Store&);
+  const auto steps = std::to_array<Step>({
+      [](Store& s) { return s.begin(); },
+      [](Store& s) { return s.put_container(entry_of("c2", "/b/2", "pod-2")); },
+      [](Store& s) { return s.put_pod(record_of("pod-2")); },
+      [](Store& s) { return s.erase_pod("pod-1"); },
+      [](Store& s) { return s.erase_container(entry_of("c1", "/b/1", "pod-1")); },
+      [](Store& s) { return s.commit(); },
+  });
+  for (std::size_t done = 0; done <= steps.size(); ++done) {
+    make_state();
+    const int status = run_in_child([&] {
+      Store store = opened();
+      for (std::size_t i = 0; i < done; ++i)
+        EXPECT_TRUE(steps.at(i)(store));
+      ::_exit(::testing::Test::HasFailure() ? 1 : 0);  // no destructor runs, as after SIGKILL
+    });
+    EXPECT_EQ(status, 0);
+    {
+      Store store = opened();
+      EXPECT_EQ(store.dirty(), done > 0 && done < steps.size()) << done << " steps";
+      EXPECT_THAT(store.incidents(), IsEmpty());
+      EXPECT_EQ(store.pod("pod-2")->has_value(), done > 2) << done << " steps";
+      EXPECT_EQ(store.pod("pod-1")->has_value(), done < 4) << done << " steps";
+    }
+    std::filesystem::remove_all(options_.path);
+  }
+}
+
+TEST_F(StoreEvent, IgnoresTemporaryFilesOfAKilledProcess) {
+  make_state();
+  write(".tiers.json.podqos-tmp", "half");
+  write("pods/.pod-1.json.podqos-tmp", "half");
+  write("containers/." + index_name("c1") + ".podqos-tmp", "half");
+  {
+    Store store = opened();
+    EXPECT_THAT(*store.pod_uids(), ElementsAre("pod-1"));
+    EXPECT_THAT(*store.all_containers(), SizeIs(1));
+    EXPECT_TRUE(store.put_pod(record_of("pod-1")));
+    EXPECT_TRUE(store.commit());
+  }
+  EXPECT_FALSE(has(".tiers.json.podqos-tmp"));
+  EXPECT_FALSE(has("pods/.pod-1.json.podqos-tmp"));
+}
+
+TEST_F(StoreEvent, LosesNoUpdateOfManyProcesses) {
+  options_.lock_patience = std::chrono::seconds{120};
+  std::vector<pid_t> children;
+  for (int i = 0; i < 200; ++i) {
+    children.push_back(start_child([this, i] {
+      Store store = opened();
+      EXPECT_FALSE(store.dirty());
+      EXPECT_TRUE(store.begin());
+      EXPECT_TRUE(store.put_pod(record_of("pod-" + std::to_string(i))));
+      store.tiers().sums.burstable.pods += 1;
+      store.tiers().sums.burstable.cpu = MilliCpu{store.tiers().sums.burstable.cpu.value() + 10};
+      EXPECT_TRUE(store.commit());
+    }));
+  }
+  for (const pid_t child : children)
+    EXPECT_EQ(wait_for(child), 0);
+  Store store = opened();
+  EXPECT_FALSE(store.dirty());
+  EXPECT_EQ(store.tiers().sums.burstable.pods, 200);
+  EXPECT_EQ(store.tiers().sums.burstable.cpu, MilliCpu{2000});
+  EXPECT_THAT(*store.pod_uids(), SizeIs(200));
+}
+
+TEST_F(StoreEvent, FailsOnAFullFileSystemAndKeepsWhatWasThere) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can mount a small file system";
+  const int status = run_in_child([&] {
+    ASSERT_TRUE(mount_private_tmpfs(temporary_.path().c_str(), "size=256k"));
+    make_state();
+    // A file takes whole pages of the 64 there are; this one takes all that are left.
+    temporary_.write("filler", std::string(std::size_t{1} << 20U, 'x'));
+    {
+      Store store = opened();
+      EXPECT_TRUE(store.begin());
+      const auto refused = store.put_pod(record_of("pod-2"));
+      ASSERT_FALSE(refused);
+      EXPECT_EQ(refused.error().message,
+                "replace " + path("pods/pod-2.json") + ": write: No space left on device");
+      EXPECT_FALSE(store.put_container(entry_of("c2", "/b/2", "pod-2")));
+      EXPECT_FALSE(store.commit());
+    }
+    ::unlink(temporary_.path("filler").c_str());
+    Store store = opened();
+    EXPECT_TRUE(store.dirty());
+    EXPECT_THAT(store.incidents(), IsEmpty());
+    EXPECT_THAT(*store.pod_uids(), ElementsAre("pod-1"));
+    EXPECT_EQ(*store.pod("pod-1"), record_of("pod-1"));
+    EXPECT_THAT(*store.containers("c2"), IsEmpty());
+    EXPECT_TRUE(store.put_pod(record_of("pod-2")));
+    EXPECT_TRUE(store.commit());
+  });
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace podqos::store

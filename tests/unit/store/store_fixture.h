@@ -1,0 +1,65 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "common/store/store.h"
+#include "tests/unit/temporary_directory.h"
+
+namespace podqos::store {
+
+inline core::PodRecord record_of(std::string uid) {
+  core::PodRecord record;
+  record.pod.uid = std::move(uid);
+  record.qos_class = core::QosClass::kBurstable;
+  record.cgroup = "/kubepods/burstable/pod" + record.pod.uid;
+  record.claimed = {.pods = 1, .cpu = MilliCpu{250}, .memory = Bytes{1 << 20}};
+  record.granted = record.claimed;
+  return record;
+}
+
+inline core::IndexEntry entry_of(std::string id, std::string bundle, std::string uid) {
+  return {.id = std::move(id), .bundle = std::move(bundle), .uid = std::move(uid)};
+}
+
+/// A state directory of the test's own at <temporary>/state, not made yet.
+class StoreTest : public ::testing::Test {
+ protected:
+  [[nodiscard]] Result<Store> open() const { return Store::open(options_); }
+  [[nodiscard]] Store opened() const {
+    auto store = open();
+    EXPECT_TRUE(store) << store.error().message;
+    return std::move(*store);
+  }
+  /// A state with one pod and its container, closed cleanly.
+  void make_state() const {
+    Store store = opened();
+    EXPECT_TRUE(store.begin());
+    EXPECT_TRUE(store.put_container(entry_of("c1", "/b/1", "pod-1")));
+    EXPECT_TRUE(store.put_pod(record_of("pod-1")));
+    store.tiers().sums.burstable = {.pods = 1, .cpu = MilliCpu{250}, .memory = Bytes{1 << 20}};
+    EXPECT_TRUE(store.commit());
+  }
+  [[nodiscard]] std::string path(std::string_view name) const {
+    return options_.path + "/" + std::string{name};
+  }
+  void write(std::string_view name, std::string_view content) const {
+    temporary_.write("state/" + std::string{name}, content);
+  }
+  [[nodiscard]] std::string read(std::string_view name) const {
+    return temporary_.read("state/" + std::string{name});
+  }
+  [[nodiscard]] bool has(std::string_view name) const {
+    return temporary_.has("state/" + std::string{name});
+  }
+
+  TemporaryDirectory temporary_;
+  StoreOptions options_{.path = temporary_.path("state"),
+                        .lock_patience = std::chrono::milliseconds{20}};
+};
+
+}  // namespace podqos::store

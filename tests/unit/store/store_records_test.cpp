@@ -1,0 +1,204 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/codec/record_json.h"
+#include "tests/unit/store/store_fixture.h"
+
+namespace podqos::store {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
+
+class StorePods : public StoreTest {};
+
+TEST_F(StorePods, KeepsAndErasesRecords) {
+  Store store = opened();
+  EXPECT_EQ(*store.pod("pod-1"), std::nullopt);
+  EXPECT_TRUE(store.put_pod(record_of("pod-1")));
+  EXPECT_TRUE(store.put_pod(record_of("0a.b")));
+  EXPECT_EQ(*store.pod("pod-1"), record_of("pod-1"));
+  auto changed = record_of("pod-1");
+  changed.complete = true;
+  EXPECT_TRUE(store.put_pod(changed));
+  EXPECT_EQ(*store.pod("pod-1"), changed);
+  EXPECT_THAT(*store.pod_uids(), ElementsAre("0a.b", "pod-1"));
+  EXPECT_TRUE(store.erase_pod("pod-1"));
+  EXPECT_TRUE(store.erase_pod("pod-1")) << "twice is no error";
+  EXPECT_EQ(*store.pod("pod-1"), std::nullopt);
+  EXPECT_THAT(*store.pod_uids(), ElementsAre("0a.b"));
+}
+
+TEST_F(StorePods, WritesPrivateFiles) {
+  make_state();
+  for (const char* name : {"lock", "tiers.json", "pods/pod-1.json"}) {
+    struct stat made{};
+    ASSERT_EQ(::stat(path(name).c_str(), &made), 0) << name;
+    EXPECT_EQ(made.st_mode & 07777U, 0600U) << name;
+  }
+}
+
+TEST_F(StorePods, RefusesUidsThatAreNoFileName) {
+  Store store = opened();
+  using namespace std::string_view_literals;
+  const std::vector<std::string_view> bad{"",    ".",   "..",   "a/b",   "../x",
+                                          "a b", "a_b", "a\nb", "a\0b"sv};
+  for (const std::string_view uid : bad) {
+    EXPECT_EQ(store.pod(uid).error().code, ErrorCode::kInvalidArgument) << uid;
+    EXPECT_EQ(store.put_pod(record_of(std::string{uid})).error().code, ErrorCode::kInvalidArgument)
+        << uid;
+    EXPECT_EQ(store.erase_pod(uid).error().code, ErrorCode::kInvalidArgument) << uid;
+  }
+  EXPECT_FALSE(store.put_pod(record_of(std::string(129, 'a'))));
+  EXPECT_TRUE(store.put_pod(record_of(std::string(128, 'a'))));
+}
+
+TEST_F(StorePods, SetsACorruptRecordAsideAndStaysDirtyForOneMoreEvent) {
+  make_state();
+  write("pods/pod-1.json", "{\"version\":1,");
+  write("pods/pod-1.json.corrupt-1", "an older accident");
+  {
+    Store store = opened();
+    EXPECT_FALSE(store.dirty());
+    EXPECT_EQ(*store.pod("pod-1"), std::nullopt);
+    EXPECT_TRUE(store.dirty());
+    ASSERT_THAT(store.incidents(), SizeIs(1));
+    EXPECT_THAT(
+        store.incidents().front(),
+        StartsWith(path("pods/pod-1.json") + " was corrupt and is now pod-1.json.corrupt-2: "));
+    EXPECT_EQ(read("pods/pod-1.json.corrupt-1"), "an older accident");
+    EXPECT_EQ(read("pods/pod-1.json.corrupt-2"), "{\"version\":1,");
+    EXPECT_THAT(*store.pod_uids(), IsEmpty());
+    EXPECT_TRUE(store.commit());
+  }
+  {
+    Store store = opened();
+    EXPECT_TRUE(store.dirty());
+    EXPECT_TRUE(store.commit());
+  }
+  EXPECT_FALSE(opened().dirty());
+}
+
+TEST_F(StorePods, TakesEmptyHugeAndForeignRecordsForCorrupt) {
+  make_state();
+  const std::string foreign = read("pods/pod-1.json");
+  write("pods/empty.json", "");
+  write("pods/huge.json", std::string(codec::kMaxRecordSize + 1, ' '));
+  write("pods/foreign.json", foreign);
+  Store store = opened();
+  for (const char* uid : {"empty", "huge", "foreign"}) {
+    const auto found = store.pod(uid);
+    ASSERT_TRUE(found) << uid;
+    EXPECT_EQ(*found, std::nullopt) << uid;
+    EXPECT_TRUE(has("pods/" + std::string{uid} + ".json.corrupt-1")) << uid;
+  }
+  EXPECT_THAT(store.incidents(), SizeIs(3));
+}
+
+TEST_F(StorePods, LeavesARecordOfANewerVersion) {
+  make_state();
+  std::string newer = read("pods/pod-1.json");
+  const std::string version = "\"version\":1";
+  ASSERT_NE(newer.find(version), std::string::npos) << newer;
+  newer.replace(newer.find(version), version.size(), "\"version\":2");
+  write("pods/pod-1.json", newer);
+  Store store = opened();
+  const auto refused = store.pod("pod-1");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(refused.error().message, HasSubstr(path("pods/pod-1.json")));
+  EXPECT_EQ(read("pods/pod-1.json"), newer);
+  EXPECT_FALSE(store.dirty());
+}
+
+TEST_F(StorePods, RefusesASymlinkedRecord) {
+  make_state();
+  ASSERT_EQ(::unlink(path("pods/pod-1.json").c_str()), 0);
+  temporary_.write("victim", "precious");
+  ASSERT_EQ(::symlink("../../victim", path("pods/pod-1.json").c_str()), 0);
+  Store store = opened();
+  EXPECT_EQ(store.pod("pod-1").error().code, ErrorCode::kConflict);
+}
+
+class StoreContainers : public StoreTest {};
+
+TEST_F(StoreContainers, KeepsOneEntryPerIdAndBundle) {
+  Store store = opened();
+  const auto first = entry_of("c1", "/runc/b", "pod-1");
+  const auto second = entry_of("c1", "/crun/b", "pod-2");
+  EXPECT_THAT(*store.containers("c1"), IsEmpty());
+  EXPECT_TRUE(store.put_container(first));
+  EXPECT_TRUE(store.put_container(second));
+  EXPECT_THAT(*store.containers("c1"), UnorderedElementsAre(first, second));
+  const auto renewed = entry_of("c1", "/runc/b", "pod-3");
+  EXPECT_TRUE(store.put_container(renewed));
+  EXPECT_THAT(*store.containers("c1"), UnorderedElementsAre(renewed, second));
+}
+
+TEST_F(StoreContainers, ErasesOnlyTheVeryEntry) {
+  make_state();
+  {
+    Store store = opened();
+    EXPECT_TRUE(store.erase_container(entry_of("c1", "/b/1", "another-pod")));
+    EXPECT_TRUE(store.erase_container(entry_of("c1", "/b/2", "pod-1")));
+    EXPECT_THAT(*store.containers("c1"), SizeIs(1));
+    EXPECT_TRUE(store.erase_container(entry_of("c1", "/b/1", "pod-1")));
+    EXPECT_THAT(*store.containers("c1"), IsEmpty());
+    EXPECT_TRUE(store.erase_container(entry_of("c1", "/b/1", "pod-1"))) << "twice is no error";
+  }
+  EXPECT_FALSE(has("containers/" + index_name("c1")));
+  EXPECT_THAT(*opened().containers("c1"), IsEmpty());
+}
+
+TEST_F(StoreContainers, WritesNothingForAnEntryThatIsThere) {
+  make_state();
+  Store store = opened();
+  EXPECT_TRUE(store.put_container(entry_of("c1", "/b/1", "pod-1")));
+  EXPECT_THAT(read("tiers.json"), StartsWith("{\"dirty\":0,"));
+}
+
+TEST_F(StoreContainers, SharesAFileBetweenCollidingIds) {
+  make_state();
+  const auto stranger = entry_of("another id of that hash", "/b/9", "pod-9");
+  const auto own = entry_of("c1", "/b/1", "pod-1");
+  write("containers/" + index_name("c1"), codec::format_index({stranger, own}));
+  Store store = opened();
+  EXPECT_THAT(*store.containers("c1"), ElementsAre(own));
+  EXPECT_TRUE(store.erase_container(own));
+  EXPECT_THAT(*store.all_containers(), ElementsAre(stranger));
+}
+
+TEST_F(StoreContainers, ListsAll) {
+  make_state();
+  Store store = opened();
+  EXPECT_TRUE(store.put_container(entry_of("c2", "/b/2", "pod-1")));
+  EXPECT_THAT(*store.all_containers(), UnorderedElementsAre(entry_of("c1", "/b/1", "pod-1"),
+                                                            entry_of("c2", "/b/2", "pod-1")));
+}
+
+TEST_F(StoreContainers, SetsACorruptFileAside) {
+  make_state();
+  const std::string name = "containers/" + index_name("c1");
+  write(name, "]");
+  Store store = opened();
+  EXPECT_THAT(*store.containers("c1"), IsEmpty());
+  EXPECT_TRUE(store.dirty());
+  EXPECT_THAT(store.incidents(), SizeIs(1));
+  EXPECT_TRUE(has(name + ".corrupt-1"));
+  EXPECT_THAT(*store.all_containers(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace podqos::store
