@@ -42,7 +42,8 @@ class TreeBuilder : public nlohmann::json_sax<json> {
   bool end_array() override { return close(); }
   bool parse_error(std::size_t position, const std::string& /*token*/,
                    const json::exception& /*cause*/) override {
-    error_ = Error{ErrorCode::kInvalidArgument, cat("not JSON: the mistake is at byte ", position)};
+    error_ = Error{.code = ErrorCode::kInvalidArgument,
+                   .message = cat("not JSON: the mistake is at byte ", position)};
     return false;
   }
 
@@ -59,7 +60,8 @@ class TreeBuilder : public nlohmann::json_sax<json> {
 
   bool open(JsonNode::Kind kind) {
     if (open_.size() == max_depth_) {
-      error_ = Error{ErrorCode::kTooLarge, cat("JSON nested deeper than ", max_depth_)};
+      error_ = Error{.code = ErrorCode::kTooLarge,
+                     .message = cat("JSON nested deeper than ", max_depth_)};
       return false;
     }
     open_.push_back(&place(kind));
@@ -118,8 +120,9 @@ Result<JsonNode> parse_json_tree(std::string_view text, const JsonBounds& bounds
                 cat("JSON of ", text.size(), " bytes, at most ", bounds.bytes, " are read"));
   }
   TreeBuilder builder{bounds.depth};
-  const bool complete = json::sax_parse(text.begin(), text.end(), &builder, json::input_format_t::json,
-                                        true, bounds.comments == JsonComments::kIgnore);
+  const bool complete =
+      json::sax_parse(text.begin(), text.end(), &builder, json::input_format_t::json, true,
+                      bounds.comments == JsonComments::kIgnore);
   return std::move(builder).take(complete);
 }
 

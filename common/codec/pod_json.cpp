@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <set>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -28,8 +29,8 @@ constexpr std::size_t kMaxResourceNameLength = 253 + 1 + 63;
 struct Place {
   const JsonNode* node = nullptr;
   const Place* parent = nullptr;
-  std::string_view field{};  ///< within an object; empty within an array
-  std::size_t index = 0;     ///< within an array
+  std::string_view field = "";  ///< within an object; empty within an array
+  std::size_t index = 0;        ///< within an array
 
   [[nodiscard]] std::string path() const {
     const std::string above = parent == nullptr ? "" : parent->path();
@@ -143,7 +144,7 @@ Result<core::Container> read_container(const Place& at, core::ContainerKind kind
   }
   auto resources = read_resources(at);
   if (!resources) return fail(std::move(resources).error());
-  if (*resources) container.resources = **std::move(resources);
+  container.resources = std::move(*resources).value_or(core::Resources{});
   return container;
 }
 
@@ -169,20 +170,19 @@ Status read_containers(const Place& spec, std::string_view field, core::Containe
 }
 
 Status check_names(const Place& spec, const core::Pod& pod) {
-  std::set<std::string_view> names;
-  std::size_t count = 0;
+  std::vector<std::string_view> names;
   for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
-    count += list->size();
-    if (count > kMaxPodContainers) {
-      return fail(ErrorCode::kTooLarge, cat("more than ", kMaxPodContainers, " containers"));
-    }
-    for (const auto& container : *list) {
-      if (!names.insert(container.name).second) {
-        return spec.refuse(cat("two containers are named \"", container.name, "\""));
-      }
-    }
+    for (const auto& container : *list)
+      names.emplace_back(container.name);
   }
-  return {};
+  if (names.size() > kMaxPodContainers) {
+    return fail(ErrorCode::kTooLarge,
+                cat(names.size(), " containers, at most ", kMaxPodContainers, " are allowed"));
+  }
+  std::ranges::sort(names);
+  const auto twin = std::ranges::adjacent_find(names);
+  if (twin == names.end()) return {};
+  return spec.refuse(cat("two containers are named \"", *twin, "\""));
 }
 
 Status read_priority(const Place& spec, core::Pod& pod) {

@@ -45,7 +45,7 @@ void add_throttling(UnifiedValues& values, const Resources& resources,
   if (ceiling == 0 || params.page_size.value() <= 0) return;
   const auto from = static_cast<double>(request);
   const auto to = static_cast<double>(ceiling);
-  const double bytes = std::floor(from + (to - from) * params.throttling_factor);
+  const double bytes = std::floor(from + ((to - from) * params.throttling_factor));
   const std::int64_t pages = truncate(bytes / static_cast<double>(params.page_size.value()));
   const std::int64_t high = mul_div(pages, params.page_size.value(), 1);
   if (high > request) values["memory.high"] = std::to_string(high);

@@ -50,25 +50,27 @@ Tally tally_containers(const Pod& pod) {
 
 QosVerdict judge(const Tally& tally, std::string_view bearer) {
   if (tally.requests == QosSums{} && tally.limits == QosSums{}) {
-    return {QosClass::kBestEffort, cat("no cpu or memory is requested or limited by ", bearer)};
+    return {.qos_class = QosClass::kBestEffort,
+            .reason = cat("no cpu or memory is requested or limited by ", bearer)};
   }
-  if (!tally.missing.empty()) return {QosClass::kBurstable, tally.missing};
+  if (!tally.missing.empty()) return {.qos_class = QosClass::kBurstable, .reason = tally.missing};
   for (std::size_t i = 0; i < kQosResources.size(); ++i) {
     if (tally.requests[i] == tally.limits[i]) continue;
-    return {QosClass::kBurstable, cat("the ", kQosResources[i], " request of ", bearer, " is ",
-                                      tally.requests[i].format_decimal(), ", the limit ",
-                                      tally.limits[i].format_decimal())};
+    return {.qos_class = QosClass::kBurstable,
+            .reason = cat("the ", kQosResources[i], " request of ", bearer, " is ",
+                          tally.requests[i].format_decimal(), ", the limit ",
+                          tally.limits[i].format_decimal())};
   }
-  return {QosClass::kGuaranteed,
-          cat("cpu and memory are limited, and requested in full, by ", bearer)};
+  return {.qos_class = QosClass::kGuaranteed,
+          .reason = cat("cpu and memory are limited, and requested in full, by ", bearer)};
 }
 
 }  // namespace
 
 QosVerdict classify(const Pod& pod) {
   if (pod.status_qos_class) {
-    return {*pod.status_qos_class,
-            cat("status.qosClass is ", format_qos_class(*pod.status_qos_class))};
+    return {.qos_class = *pod.status_qos_class,
+            .reason = cat("status.qosClass is ", format_qos_class(*pod.status_qos_class))};
   }
   if (!pod.resources) return judge(tally_containers(pod), "the containers");
   Tally tally;

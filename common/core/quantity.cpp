@@ -33,27 +33,23 @@ struct Suffix {
 };
 
 constexpr std::array kSuffixes{
-    Suffix{"", {}},
-    Suffix{"n", {.decimal = -9}},
-    Suffix{"u", {.decimal = -6}},
-    Suffix{"m", {.decimal = -3}},
-    Suffix{"k", {.decimal = 3}},
-    Suffix{"M", {.decimal = 6}},
-    Suffix{"G", {.decimal = 9}},
-    Suffix{"T", {.decimal = 12}},
-    Suffix{"P", {.decimal = 15}},
-    Suffix{"E", {.decimal = 18}},
-    Suffix{"Ki", {.binary = 10}},
-    Suffix{"Mi", {.binary = 20}},
-    Suffix{"Gi", {.binary = 30}},
-    Suffix{"Ti", {.binary = 40}},
-    Suffix{"Pi", {.binary = 50}},
-    Suffix{"Ei", {.binary = 60}},
+    Suffix{.text = "", .scale = {}},
+    Suffix{.text = "n", .scale = {.decimal = -9}},
+    Suffix{.text = "u", .scale = {.decimal = -6}},
+    Suffix{.text = "m", .scale = {.decimal = -3}},
+    Suffix{.text = "k", .scale = {.decimal = 3}},
+    Suffix{.text = "M", .scale = {.decimal = 6}},
+    Suffix{.text = "G", .scale = {.decimal = 9}},
+    Suffix{.text = "T", .scale = {.decimal = 12}},
+    Suffix{.text = "P", .scale = {.decimal = 15}},
+    Suffix{.text = "E", .scale = {.decimal = 18}},
+    Suffix{.text = "Ki", .scale = {.binary = 10}},
+    Suffix{.text = "Mi", .scale = {.binary = 20}},
+    Suffix{.text = "Gi", .scale = {.binary = 30}},
+    Suffix{.text = "Ti", .scale = {.binary = 40}},
+    Suffix{.text = "Pi", .scale = {.binary = 50}},
+    Suffix{.text = "Ei", .scale = {.binary = 60}},
 };
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 /// The text's parts; `whole` and `fraction` hold digits only.
 struct Parts {
@@ -64,8 +60,7 @@ struct Parts {
 };
 
 std::string_view take_digits(std::string_view& text) {
-  const auto end = std::ranges::find_if_not(text, is_digit);
-  const auto length = static_cast<std::size_t>(end - text.begin());
+  const auto length = std::min(text.find_first_not_of("0123456789"), text.size());
   const std::string_view digits = text.substr(0, length);
   text.remove_prefix(length);
   return digits;
@@ -148,7 +143,7 @@ Nano scale_binary(const Parts& parts, int binary) {
     inexact = inexact || fraction % 10 != 0;
     fraction /= 10;
   }
-  return std::min(whole * multiplier + fraction + Nano{inexact ? 1 : 0}, kBinaryMax);
+  return std::min((whole * multiplier) + fraction + Nano{inexact ? 1 : 0}, kBinaryMax);
 }
 
 /// number / divisor, rounded away from zero.

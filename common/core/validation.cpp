@@ -76,25 +76,28 @@ void check_resources(Problems& problems, const Resources& resources, std::string
   check_hugepages_company(problems, resources, owner);
 }
 
+void check_against_pod_limits(Problems& problems, const Container& container,
+                              const ResourceList& pod_limits) {
+  for (const auto& [name, limit] : container.resources.limits) {
+    const auto most = find(pod_limits, name);
+    if (!most || limit <= *most) continue;
+    problems.push_back(cat("container \"", container.name, "\": ", printable(name), " limit ",
+                           limit.format_decimal(), " exceeds the pod's limit ",
+                           most->format_decimal()));
+  }
+}
+
 void check_pod_level(Problems& problems, const Pod& pod, const Resources& pod_level) {
   check_resources(problems, pod_level, "pod");
   for (const auto& [name, needed] : pod_requests(pod, PodLevel::kSkip, Overhead::kSkip)) {
     const auto request = find(pod_level.requests, name);
-    if (request && needed > *request) {
-      problems.push_back(cat("pod: ", printable(name), " request ", request->format_decimal(),
-                             " is below the containers' ", needed.format_decimal()));
-    }
+    if (!request || needed <= *request) continue;
+    problems.push_back(cat("pod: ", printable(name), " request ", request->format_decimal(),
+                           " is below the containers' ", needed.format_decimal()));
   }
   // Init containers are not compared: the pod's limit alone holds them.
   for (const Container& container : pod.containers) {
-    for (const auto& [name, limit] : container.resources.limits) {
-      const auto most = find(pod_level.limits, name);
-      if (most && limit > *most) {
-        problems.push_back(cat("container \"", container.name, "\": ", printable(name), " limit ",
-                               limit.format_decimal(), " exceeds the pod's limit ",
-                               most->format_decimal()));
-      }
-    }
+    check_against_pod_limits(problems, container, pod_level.limits);
   }
 }
 
