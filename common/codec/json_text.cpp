@@ -69,7 +69,7 @@ std::string quote_json(std::string_view text) {
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
-    } else if (byte < 0x20 || byte == 0x7f) {
+    } else if (is_control(c)) {
       out += "\\u00";
       out += kHex[byte >> 4U];
       out += kHex[byte & 0xfU];

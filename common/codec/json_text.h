@@ -11,6 +11,12 @@ namespace podqos::codec {
 [[nodiscard]] std::size_t utf8_length(std::string_view text);
 [[nodiscard]] bool is_utf8(std::string_view text);
 
+/// Bytes below 0x20, and 0x7f.
+[[nodiscard]] constexpr bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x20 || byte == 0x7f;
+}
+
 /// `text` as a JSON string with its quotes; bytes from 0x80 up pass as they are, so valid UTF-8
 /// stays valid.
 [[nodiscard]] std::string quote_json(std::string_view text);

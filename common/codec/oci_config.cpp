@@ -10,6 +10,7 @@
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
 #include "common/codec/json_events.h"
+#include "common/codec/json_text.h"
 
 namespace podqos::codec {
 
@@ -37,11 +38,6 @@ constexpr std::array<ResourceField, 6> kResourceFields{{
 
 bool is_podqos_hook(std::string_view path) {
   return path.substr(path.rfind('/') + 1) == kHookName;
-}
-
-bool is_control(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte < 0x20 || byte == 0x7f;
 }
 
 std::string_view format_node_type(NodeType type) {

@@ -93,10 +93,17 @@ Status check_inside(std::string_view text, const OciConfig& config) {
   return {};
 }
 
-Status check_encoding(const core::ConfigEdit& edit, const std::optional<HookRegistration>& hooks) {
-  bool valid = is_utf8(edit.cgroups_path.value_or(""));
+/// What parse() would refuse must not be written.
+Status check_texts(const core::ConfigEdit& edit, const std::optional<HookRegistration>& hooks) {
+  const std::string path = edit.cgroups_path.value_or("");
+  bool valid =
+      is_utf8(path) && path.size() <= kMaxCgroupsPathSize && std::ranges::none_of(path, is_control);
   if (hooks) valid = valid && is_utf8(hooks->path) && std::ranges::all_of(hooks->args, is_utf8);
-  if (!valid) return fail(ErrorCode::kInvalidArgument, "a text for config.json is not valid UTF-8");
+  if (!valid) {
+    return fail(ErrorCode::kInvalidArgument,
+                "a text for config.json is not valid UTF-8, or cgroupsPath has control bytes or is "
+                "too long");
+  }
   return {};
 }
 
@@ -126,7 +133,7 @@ Result<std::vector<Splice>> plan_splices(std::string_view text, const OciConfig&
                                          const core::ConfigEdit& edit,
                                          const std::optional<HookRegistration>& hooks) {
   if (Status status = check_inside(text, config); !status) return fail(std::move(status).error());
-  if (Status status = check_encoding(edit, hooks); !status) return fail(std::move(status).error());
+  if (Status status = check_texts(edit, hooks); !status) return fail(std::move(status).error());
   SplicePlanner planner{text, config};
   plan_edit(planner, config, edit);
   if (hooks && !config.has_create_hook)

@@ -22,8 +22,9 @@ struct Step {
 
 template <class Steps>
 std::string in_largest_unit(std::int64_t value, const Steps& steps) {
+  if (value == 0) return "0";
   for (const Step& step : steps) {
-    if (value != 0 && value % step.size == 0) return cat(value / step.size, step.unit);
+    if (value % step.size == 0) return cat(value / step.size, step.unit);
   }
   return cat(value, steps.back().unit);
 }

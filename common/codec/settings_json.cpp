@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/codec/json_text.h"
 #include "common/codec/json_tree.h"
 #include "common/codec/settings_words.h"
 #include "common/core/naming.h"
@@ -130,8 +131,7 @@ Status read_duration(const JsonNode& node, const DurationRange& range, std::int6
 Status read_path(const JsonNode& node, std::string& out) {
   if (node.kind != Kind::kString) return unexpected_kind("an absolute path", node);
   const std::string_view path = node.text;
-  const bool control = std::ranges::any_of(
-      path, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  const bool control = std::ranges::any_of(path, is_control);
   const bool upwards = cat(path, "/").contains("/../");
   if (!path.starts_with('/') || control || upwards || path.size() > kMaxPathSize) {
     return refuse(cat("\"", printable(path), "\" is no absolute path without \"..\""));

@@ -41,14 +41,14 @@ struct ContainerFacts {
 /// What podqos changes in a config.json before the runtime reads it. Absent: left to the byte as it
 /// is.
 struct ConfigEdit {
-  std::optional<std::string> cgroups_path;
-  std::optional<CpuShares> cpu_shares;
-  std::optional<Micros> cpu_quota;
-  std::optional<Micros> cpu_period;
-  std::optional<Bytes> memory_limit;
-  std::optional<std::int64_t> pids_limit;
-  HugePageLimits hugepages;  ///< page sizes to append to hugepageLimits
-  std::optional<int> oom_score_adj;
+  std::optional<std::string> cgroups_path = {};
+  std::optional<CpuShares> cpu_shares = {};
+  std::optional<Micros> cpu_quota = {};
+  std::optional<Micros> cpu_period = {};
+  std::optional<Bytes> memory_limit = {};
+  std::optional<std::int64_t> pids_limit = {};
+  HugePageLimits hugepages = {};  ///< page sizes to append to hugepageLimits
+  std::optional<int> oom_score_adj = {};
   friend bool operator==(const ConfigEdit&, const ConfigEdit&) = default;
 };
 

@@ -1,0 +1,49 @@
+#include "common/codec/json_text.h"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace podqos::codec {
+namespace {
+
+TEST(Utf8Length, TakesWhatUnicodeDefines) {
+  EXPECT_EQ(utf8_length("a"), 1U);
+  EXPECT_EQ(utf8_length("\xc2\x80"), 2U);
+  EXPECT_EQ(utf8_length("\xe0\xa0\x80x"), 3U);
+  EXPECT_EQ(utf8_length("\xed\x9f\xbf"), 3U);
+  EXPECT_EQ(utf8_length("\xf4\x8f\xbf\xbf"), 4U);
+}
+
+TEST(Utf8Length, RefusesTheRest) {
+  for (const std::string text :
+       {"", "\x80", "\xc1\xbf", "\xc3", "\xc3(", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xe2\x82",
+        "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff"}) {
+    EXPECT_EQ(utf8_length(text), 0U) << text;
+  }
+}
+
+TEST(QuoteJson, EscapesWhatJsonForbids) {
+  EXPECT_EQ(quote_json("a/\xc3\xa9"), "\"a/\xc3\xa9\"");
+  EXPECT_EQ(quote_json("\"\\\n\x7f"), R"("\"\\\u000a\u007f")");
+  EXPECT_EQ(quote_json(std::string(1, '\0')), R"("\u0000")");
+}
+
+TEST(Utf8FromBytes, KeepsUtf8AndCarriesOtherBytes) {
+  EXPECT_EQ(utf8_from_bytes("/b\xc3\xa9"), "/b\xc3\xa9");
+  EXPECT_EQ(utf8_from_bytes("\xff"), "\xf4\x8f\xbf\xbf");  // U+10FFFF
+  EXPECT_EQ(utf8_from_bytes("\x80"), "\xf4\x8f\xbe\x80");  // U+10FF80
+  EXPECT_EQ(bytes_from_utf8("\xf4\x8f\xbe\x80\xc3\xa9"), "\x80\xc3\xa9");
+}
+
+TEST(Utf8FromBytes, LosesNothing) {
+  for (const std::string bytes : {"", "\xf4\x8f\xbf\xbf", "\xf4\x8f\xbc\x80", "\xf4\x8f\xbb\xbf",
+                                  "a\xf4\x8f", "\xed\xa0\x80"}) {
+    EXPECT_TRUE(is_utf8(utf8_from_bytes(bytes)));
+    EXPECT_EQ(bytes_from_utf8(utf8_from_bytes(bytes)), bytes);
+  }
+}
+
+}  // namespace
+}  // namespace podqos::codec

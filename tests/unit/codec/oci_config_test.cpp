@@ -1,0 +1,305 @@
+#include "common/codec/oci_config.h"
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/base/text.h"
+#include "common/codec/annotations.h"
+#include "common/codec/json_events.h"
+
+namespace podqos::codec {
+namespace {
+
+using testing::HasSubstr;
+
+std::string read_bundle(const std::string& name) {
+  std::ifstream file{cat(PODQOS_TEST_DATA "/bundles/", name)};
+  return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+std::string_view value_text(std::string_view text, const OciConfig& config, ConfigNode node) {
+  const auto& value = config.place(node).value;
+  return value ? text.substr(value->begin, value->end - value->begin) : "(absent)";
+}
+
+TEST(OciConfig, ReadsAConfigOfRunc) {
+  const auto config = OciConfig::parse(read_bundle("runc.json"));
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->facts, core::ContainerFacts{});
+  EXPECT_FALSE(config->has_user_namespace);
+  EXPECT_FALSE(config->has_create_hook);
+  EXPECT_FALSE(config->has_poststop_hook);
+}
+
+TEST(OciConfig, ReadsAConfigOfCrun) {
+  const auto config = OciConfig::parse(read_bundle("crun.json"));
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->facts, core::ContainerFacts{});
+}
+
+TEST(OciConfig, SeesTheUserNamespaceOfARootlessConfig) {
+  const auto config = OciConfig::parse(read_bundle("runc_rootless.json"));
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_TRUE(config->has_user_namespace);
+}
+
+TEST(OciConfig, ReadsAConfigOfContainerd) {
+  const std::string text = read_bundle("containerd.json");
+  const auto config = OciConfig::parse(text);
+  ASSERT_TRUE(config) << config.error().message;
+  core::EngineResources resources;
+  resources.cpu_shares = 256;
+  resources.cpu_quota = 50'000;
+  resources.cpu_period = 100'000;
+  resources.memory_limit = 268'435'456;
+  resources.unified = {{"memory.oom.group", "1"}};
+  EXPECT_EQ(config->facts.resources, resources);
+  EXPECT_EQ(config->facts.oom_score_adj, 984);
+  EXPECT_EQ(config->facts.cgroups_path,
+            "/kubepods/burstable/pod11111111-2222-3333-4444-555555555555/"
+            "0a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f9");
+  EXPECT_EQ(config->facts.annotations.size(), 7U);  // image-name is of no interest
+  EXPECT_EQ(config->facts.annotations.at("podqos.io/requests"), "cpu=250m,memory=256Mi");
+  EXPECT_FALSE(config->has_create_hook);
+  EXPECT_EQ(value_text(text, *config, ConfigNode::kCpuShares), "256");
+  EXPECT_EQ(value_text(text, *config, ConfigNode::kOomScoreAdj), "984");
+  EXPECT_EQ(value_text(text, *config, ConfigNode::kPoststop), "[]");
+}
+
+TEST(OciConfig, ReadsAllResources) {
+  const auto config = OciConfig::parse(R"({"linux":{"resources":{
+      "cpu":{"shares":2,"quota":-1,"period":0},"memory":{"limit":-1,"reservation":9223372036854775808},
+      "pids":{"limit":100},"hugepageLimits":[{"pageSize":"2MB","limit":18446744073709551615},{"limit":5,"pageSize":"1GB"},{}],
+      "unified":{"memory.high":"1","cpu.weight":"2"}}}})");
+  ASSERT_TRUE(config) << config.error().message;
+  core::EngineResources resources;
+  resources.cpu_shares = 2;
+  resources.cpu_quota = -1;
+  resources.memory_limit = -1;
+  resources.memory_reservation = kInt64Max;
+  resources.pids_limit = 100;
+  resources.hugepages = {{"2MB", Bytes{kInt64Max}}, {"1GB", Bytes{5}}};
+  resources.unified = {{"memory.high", "1"}, {"cpu.weight", "2"}};
+  EXPECT_EQ(config->facts.resources, resources);
+}
+
+TEST(OciConfig, TakesNullZeroAndEmptyForUnset) {
+  const auto config =
+      OciConfig::parse(R"({"process":{"oomScoreAdj":null},"hooks":null,"annotations":null,
+      "linux":{"cgroupsPath":"","namespaces":null,"resources":{"cpu":{"shares":null,"quota":0,"period":-0},
+      "memory":null,"pids":{},"hugepageLimits":null,"unified":null}}})");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->facts, core::ContainerFacts{});
+}
+
+TEST(OciConfig, KeepsAnOomScoreOfZero) {
+  EXPECT_EQ(OciConfig::parse(R"({"process":{"oomScoreAdj":0}})")->facts.oom_score_adj, 0);
+}
+
+TEST(OciConfig, LooksOnlyAtMembersInTheirPlace) {
+  const auto config = OciConfig::parse(
+      R"({"resources":{"cpu":{"shares":7}},"x":{"linux":{"resources":{"cpu":{"shares":7}}},"process":{"oomScoreAdj":7}},
+          "linux":{"cpu":{"shares":7},"x":[{"cgroupsPath":"/x","shares":[7]}]},"shares":1,"shares":2})");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->facts, core::ContainerFacts{});
+}
+
+struct PlaceCase {
+  std::string text;
+  std::string shares;
+};
+
+TEST(OciConfig, FindsTheExactBytesOfValues) {
+  const std::vector<PlaceCase> cases = {
+      {R"({"linux":{"resources":{"cpu":{"shares":512}}}})", "512"},
+      {R"({"linux":{"resources":{"cpu":{"shares":512 , "x":1}}}})", "512"},
+      {"{\"linux\":{\"resources\":{\"cpu\":{\"shares\" \n:\t 512\r\n}}}}", "512"},
+      {R"({"linux":{"resources":{"cpu":{"\u0073hares":-0}}}})", "-0"},
+      {R"({"linux":{"resources":{"cpu":{"shares": null}}}})", "null"},
+      {R"({"linux":{"resources":{"cpu":{"x":"\"shares\":1","shares":18446744073709551615,"y":{}}}}})",
+       "18446744073709551615"},
+  };
+  for (const auto& [text, shares] : cases) {
+    const auto config = OciConfig::parse(text);
+    ASSERT_TRUE(config) << text << config.error().message;
+    EXPECT_EQ(value_text(text, *config, ConfigNode::kCpuShares), shares) << text;
+  }
+}
+
+TEST(OciConfig, FindsTheExactBytesOfTextsAndContainers) {
+  const std::string text =
+      R"({ "linux" : { "cgroupsPath" : "/a\"\u00e9\/" , "resources" : {  } } })";
+  const auto config = OciConfig::parse(text);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->facts.cgroups_path, "/a\"\xc3\xa9/");
+  EXPECT_EQ(value_text(text, *config, ConfigNode::kCgroupsPath), R"("/a\"\u00e9\/")");
+  EXPECT_EQ(value_text(text, *config, ConfigNode::kResources), "{  }");
+  EXPECT_TRUE(config->place(ConfigNode::kResources).empty);
+  EXPECT_FALSE(config->place(ConfigNode::kLinux).empty);
+  EXPECT_EQ(value_text(text, *config, ConfigNode::kRoot), text);
+}
+
+struct HookCase {
+  std::string hooks;
+  bool create;
+  bool poststop;
+};
+
+TEST(OciConfig, RecognisesItsOwnHooks) {
+  const std::vector<HookCase> cases = {
+      {R"({"createRuntime":[{"path":"/usr/libexec/oci/hooks.d/podqos-hook"}]})", true, false},
+      {R"({"prestart":[{"path":"/x"},{"path":"/opt/podqos-hook"}]})", true, false},
+      {R"({"poststop":[{"path":"/bin/env","args":["podqos-hook","poststop"]}]})", false, true},
+      {R"({"poststop":[{"args":["env","podqos-hook"],"path":"/bin/env"}]})", false, false},
+      {R"({"poststart":[{"path":"/usr/bin/podqos-hook"}]})", false, false},
+      {R"({"createRuntime":[{"path":"/usr/bin/podqos-hook2"},{"path":"/podqos-hook/x"}],"poststop":[]})",
+       false, false},
+  };
+  for (const auto& [hooks, create, poststop] : cases) {
+    const auto config = OciConfig::parse(cat("{\"hooks\":", hooks, "}"));
+    ASSERT_TRUE(config) << hooks << config.error().message;
+    EXPECT_EQ(config->has_create_hook, create) << hooks;
+    EXPECT_EQ(config->has_poststop_hook, poststop) << hooks;
+  }
+}
+
+struct RefusalCase {
+  std::string text;
+  std::string message;
+};
+
+TEST(OciConfig, RefusesWhatParsersReadDifferently) {
+  const std::vector<RefusalCase> cases = {
+      {R"({"linux":{},"linux":{}})", "linux at offset 19: member is repeated"},
+      {R"({"linux":{"cgroupsPath":"/a","cgroupsPath":"/b"}})", "linux.cgroupsPath"},
+      {R"({"linux":{"resources":null,"resources":{}}})", "linux.resources at"},
+      {R"({"linux":{"resources":{"cpu":{},"cpu":{}}}})", "linux.resources.cpu at"},
+      {R"({"linux":{"resources":{"memory":{"limit":1,"limit":1}}}})",
+       "linux.resources.memory.limit"},
+      {R"({"linux":{"resources":{"pids":{},"pids":{}}}})", "linux.resources.pids"},
+      {R"({"linux":{"resources":{"hugepageLimits":[],"hugepageLimits":[]}}})",
+       "linux.resources.hugepageLimits"},
+      {R"({"linux":{"resources":{"hugepageLimits":[{"limit":1,"limit":2}]}}})",
+       "hugepageLimits[].limit"},
+      {R"({"linux":{"resources":{"unified":{"a":"1","a":"2"}}}})", "linux.resources.unified"},
+      {R"({"process":{"oomScoreAdj":1,"\u006fomScoreAdj":1}})", "process.oomScoreAdj"},
+      {R"({"hooks":{"poststop":[],"poststop":[]}})", "hooks.poststop"},
+      {R"({"annotations":{},"annotations":{}})", "annotations at"},
+      {R"({"annotations":{"podqos.io/pod":"","podqos.io/pod":""}})",
+       "\"podqos.io/pod\" is repeated"},
+      {R"({"Linux":{}})", "linux at offset 8: member is spelled \"Linux\""},
+      {R"({"linux":{"cgroupspath":"/a"}})", "linux.cgroupsPath"},
+      {R"({"linux":{"resources":{"cpu":{"SHARES":1}}}})", "linux.resources.cpu.shares"},
+      {R"({"proce\u017f\u017f":{}})", "process at"},
+      {R"({"hoo\u212as":{}})", "hooks at"},
+  };
+  for (const auto& [text, message] : cases) {
+    const auto config = OciConfig::parse(text);
+    ASSERT_FALSE(config) << text;
+    EXPECT_EQ(config.error().code, ErrorCode::kInvalidArgument) << text;
+    EXPECT_THAT(config.error().message, HasSubstr(message)) << text;
+  }
+}
+
+TEST(OciConfig, RefusesWrongTypesWithPathAndOffset) {
+  const std::vector<RefusalCase> cases = {
+      {"[]", "config.json at offset 1: expected an object, found an array"},
+      {"null", "config.json at offset 4: expected an object, found null"},
+      {R"({"linux":[]})", "linux at offset 10: expected an object"},
+      {R"({"linux":{"cgroupsPath":1}})", "linux.cgroupsPath"},
+      {R"({"linux":{"resources":{"cpu":{"shares":"1"}}}})",
+       "expected an integer that is not negative, found a string"},
+      {R"({"linux":{"resources":{"cpu":{"shares":-1}}}})", "linux.resources.cpu.shares"},
+      {R"({"linux":{"resources":{"cpu":{"shares":1e2}}}})", "linux.resources.cpu.shares"},
+      {R"({"linux":{"resources":{"memory":{"limit":18446744073709551616}}}})",
+       "linux.resources.memory.limit"},
+      {R"({"linux":{"resources":{"pids":{"limit":true}}}})", "found a boolean"},
+      {R"({"linux":{"resources":{"pids":{"limit":{}}}}})", "found an object"},
+      {R"({"linux":{"resources":{"hugepageLimits":{}}}})", "expected an array, found an object"},
+      {R"({"linux":{"namespaces":["user"]}})", "linux.namespaces[]"},
+      {R"({"process":{"oomScoreAdj":1.0}})", "process.oomScoreAdj"},
+      {R"({"annotations":{"podqos.io/pod":null}})", "annotations[]"},
+      {R"({"hooks":{"createRuntime":{}}})", "hooks.createRuntime"},
+  };
+  for (const auto& [text, message] : cases) {
+    const auto config = OciConfig::parse(text);
+    ASSERT_FALSE(config) << text;
+    EXPECT_THAT(config.error().message, HasSubstr(message)) << text;
+  }
+}
+
+TEST(OciConfig, RefusesMalformedText) {
+  const std::vector<std::string> cases = {"",
+                                          " ",
+                                          "{",
+                                          "{}x",
+                                          "{} {}",
+                                          "{\"a\":1,}",
+                                          "{\"a\" 1}",
+                                          "{'a':1}",
+                                          "{\"a\":01}",
+                                          "{\"a\":\"\xff\"}",
+                                          "{\"a\":\"\n\"}",
+                                          "{\"a\":\"\\ud800\"}",
+                                          "{\"a\":nul}",
+                                          "// c\n{}",
+                                          "{\"a\":1e999}",
+                                          std::string("{\"a\":\"\0\"}", 9)};
+  for (const std::string& text : cases) {
+    const auto config = OciConfig::parse(text);
+    ASSERT_FALSE(config) << text;
+    EXPECT_EQ(config.error().code, ErrorCode::kInvalidArgument) << text;
+    EXPECT_THAT(config.error().message, HasSubstr("offset")) << text;
+  }
+}
+
+TEST(OciConfig, RefusesControlBytesInThePath) {
+  for (const std::string path : {"/a\\u0000b", "/a\\nb", "/a\\u007f"}) {
+    const auto config = OciConfig::parse(cat(R"({"linux":{"cgroupsPath":")", path, "\"}}"));
+    ASSERT_FALSE(config) << path;
+    EXPECT_THAT(config.error().message, HasSubstr("control bytes"));
+  }
+}
+
+std::string nested(std::size_t depth) {
+  return cat("{\"x\":", std::string(depth - 1, '['), std::string(depth - 1, ']'), "}");
+}
+
+TEST(OciConfig, BoundsSizeDepthAndAnnotations) {
+  EXPECT_TRUE(OciConfig::parse(nested(kMaxJsonDepth)));
+  const auto deep = OciConfig::parse(nested(kMaxJsonDepth + 1));
+  ASSERT_FALSE(deep);
+  EXPECT_EQ(deep.error().code, ErrorCode::kTooLarge);
+
+  EXPECT_TRUE(OciConfig::parse("{}" + std::string(kMaxConfigSize - 2, ' ')));
+  const auto large = OciConfig::parse("{}" + std::string(kMaxConfigSize - 1, ' '));
+  ASSERT_FALSE(large);
+  EXPECT_EQ(large.error().code, ErrorCode::kTooLarge);
+
+  const auto annotated = [](std::size_t size) {
+    return OciConfig::parse(
+        cat(R"({"annotations":{"podqos.io/pod":")", std::string(size, 'x'), "\"}}"));
+  };
+  EXPECT_TRUE(annotated(kMaxAnnotationSize));
+  ASSERT_FALSE(annotated(kMaxAnnotationSize + 1));
+  EXPECT_EQ(annotated(kMaxAnnotationSize + 1).error().code, ErrorCode::kTooLarge);
+}
+
+TEST(OciConfig, BoundsTheNumberOfAnnotations) {
+  const auto annotated = [](std::size_t count) {
+    std::string text = "{\"annotations\":{\"other\":\"\"";
+    for (std::size_t i = 0; i < count; ++i)
+      text += cat(",\"podqos.io/limits.", i, "\":\"\"");
+    return OciConfig::parse(text + "}}");
+  };
+  EXPECT_TRUE(annotated(kMaxKnownAnnotations));
+  ASSERT_FALSE(annotated(kMaxKnownAnnotations + 1));
+  EXPECT_EQ(annotated(kMaxKnownAnnotations + 1).error().code, ErrorCode::kTooLarge);
+}
+
+}  // namespace
+}  // namespace podqos::codec

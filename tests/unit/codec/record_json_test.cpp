@@ -1,0 +1,266 @@
+#include "common/codec/record_json.h"
+
+#include <array>
+#include <random>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/base/text.h"
+
+namespace podqos::codec {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+core::PodRecord example_record() {
+  core::PodRecord record;
+  record.pod.uid = "42";
+  record.pod.containers = {
+      {.name = "a",
+       .kind = core::ContainerKind::kApp,
+       .resources = {.requests = {{"cpu", core::Quantity::from_milli(250)}}, .limits = {}}}};
+  record.qos_class = core::QosClass::kBurstable;
+  record.class_source = core::ClassSource::kShortForms;
+  record.cgroup = "/kubepods/burstable/pod42";
+  record.claimed = {.pods = 1, .cpu = MilliCpu{250}, .memory = Bytes{0}};
+  record.granted = record.claimed;
+  record.grown_memory_limit = Bytes{4096};
+  record.containers = {{.id = "c1",
+                        .bundle = "/b",
+                        .name = "a",
+                        .state = core::ContainerState::kLive,
+                        .pid = Pid{7},
+                        .start_time = StartTime{99},
+                        .cgroup = "/kubepods/burstable/pod42/c1"}};
+  return record;
+}
+
+TEST(FormatPodRecord, WritesCompactJsonWithTheVersionFirst) {
+  EXPECT_EQ(
+      format_pod_record(example_record()),
+      "{\"version\":1,\"writer\":\"" PODQOS_VERSION
+      "\","
+      R"("pod":{"uid":"42","name":"","namespace":"","containers":[{"name":"a","kind":"app",)"
+      R"("resources":{"requests":{"cpu":"0.25"},"limits":{}}}],"initContainers":[],"ephemeralContainers":[],)"
+      R"("overhead":{},"priorityClassName":"","static":false},"complete":false,"class":"Burstable",)"
+      R"("classSource":"short-forms","adopted":false,"sandboxId":"","cgroup":"/kubepods/burstable/pod42",)"
+      R"("claimed":{"pods":1,"cpuMilli":250,"memoryBytes":0},"granted":{"pods":1,"cpuMilli":250,"memoryBytes":0},)"
+      R"("grownMemoryLimitBytes":4096,"containers":[{"id":"c1","bundle":"/b","name":"a","state":"live","pid":7,)"
+      R"("startTime":99,"cgroup":"/kubepods/burstable/pod42/c1","sandbox":false,"moved":false}]})");
+}
+
+TEST(FormatTiers, HasTheMarkAtItsFixedPlace) {
+  std::string text = format_tiers({});
+  EXPECT_THAT(text, StartsWith("{\"dirty\":0,\"version\":1,"));
+  ASSERT_EQ(text.at(kDirtyOffset), '0');
+  EXPECT_FALSE(parse_tiers(text)->dirty);
+  text.at(kDirtyOffset) = '1';
+  EXPECT_TRUE(parse_tiers(text)->dirty);
+  EXPECT_EQ(parse_tiers(text)->record, core::TiersRecord{});
+}
+
+/// Random values of every field, the ugly ones first.
+class Random {
+ public:
+  explicit Random(unsigned seed) : engine_(seed) {}
+
+  unsigned below(unsigned end) { return static_cast<unsigned>(engine_() % end); }
+  bool flag() { return below(2) == 0; }
+  std::int64_t number() {
+    constexpr std::array<std::int64_t, 6> kNumbers{0, 1, -1, kInt64Max, kInt64Min, 4096};
+    return below(2) == 0 ? kNumbers.at(below(kNumbers.size()))
+                         : static_cast<std::int64_t>(engine_());
+  }
+  std::string text() {
+    constexpr std::array<std::string_view, 9> kPieces{
+        "a", "/", "\"\\", "\n", "\xc3\xa9", "\xff\xfe", "\xf4\x8f\xbf\xbf", "\xed\xa0\x80", "\x7f"};
+    std::string out;
+    for (unsigned i = below(5); i > 0; --i)
+      out += kPieces.at(below(kPieces.size()));
+    if (below(10) == 0) out += '\0';
+    return out;
+  }
+  core::ResourceList list() {
+    constexpr std::array<std::string_view, 6> kQuantities{
+        "0", "-0.000000001", "123456789.987654321", "99999999999999999999999999999", "7Ei", "250m"};
+    core::ResourceList out;
+    for (unsigned i = below(4); i > 0; --i) {
+      out.emplace(text(), core::Quantity::parse(kQuantities.at(below(kQuantities.size()))).value());
+    }
+    return out;
+  }
+  core::Resources resources() { return {.requests = list(), .limits = list()}; }
+  std::vector<core::Container> containers() {
+    std::vector<core::Container> out(below(4));
+    for (auto& container : out) {
+      container = {.name = text(),
+                   .kind = static_cast<core::ContainerKind>(below(4)),
+                   .resources = resources()};
+    }
+    return out;
+  }
+  core::QosClass qos_class() { return static_cast<core::QosClass>(below(3)); }
+  core::Pod pod() {
+    core::Pod out;
+    out.uid = text();
+    out.name = text();
+    out.pod_namespace = text();
+    out.containers = containers();
+    out.init_containers = containers();
+    out.ephemeral_containers = containers();
+    if (flag()) out.resources = resources();
+    out.overhead = list();
+    if (flag()) out.priority = number();
+    out.priority_class_name = text();
+    if (flag()) out.status_qos_class = qos_class();
+    out.is_static = flag();
+    return out;
+  }
+  core::TierSum sum() {
+    return {.pods = number(), .cpu = MilliCpu{number()}, .memory = Bytes{number()}};
+  }
+  core::ContainerRecord container_record() {
+    core::ContainerRecord out;
+    out.id = text();
+    out.bundle = text();
+    out.name = text();
+    out.state = static_cast<core::ContainerState>(below(2));
+    out.pid = Pid{number()};
+    out.start_time = StartTime{number()};
+    out.cgroup = text();
+    out.sandbox = flag();
+    out.moved = flag();
+    return out;
+  }
+  core::PodRecord pod_record() {
+    core::PodRecord out;
+    out.pod = pod();
+    out.complete = flag();
+    out.qos_class = qos_class();
+    out.class_source = static_cast<core::ClassSource>(below(6));
+    out.adopted = flag();
+    out.sandbox_id = text();
+    out.cgroup = text();
+    out.claimed = sum();
+    out.granted = sum();
+    if (flag()) out.grown_cpu_limit = MilliCpu{number()};
+    if (flag()) out.grown_memory_limit = Bytes{number()};
+    for (unsigned i = below(4); i > 0; --i)
+      out.containers.push_back(container_record());
+    if (flag()) out.released_at = UnixSeconds{number()};
+    return out;
+  }
+  core::TiersRecord tiers() {
+    core::TiersRecord out;
+    out.sums = {.guaranteed = sum(), .burstable = sum(), .besteffort = sum()};
+    out.adopted = number();
+    for (unsigned i = below(4); i > 0; --i) {
+      out.pending.push_back({.uid = text(),
+                             .id = text(),
+                             .bundle = text(),
+                             .pid = Pid{number()},
+                             .start_time = StartTime{number()}});
+    }
+    for (unsigned i = below(4); i > 0; --i)
+      out.lingering.push_back({.uid = text(), .until = UnixSeconds{number()}});
+    out.kubepods = text();
+    return out;
+  }
+  std::vector<core::IndexEntry> index() {
+    std::vector<core::IndexEntry> out(below(4));
+    for (auto& entry : out)
+      entry = {.id = text(), .bundle = text(), .uid = text()};
+    return out;
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+TEST(RecordProperty, EveryFieldSurvives) {
+  constexpr unsigned kRuns = 500;
+  for (unsigned seed = 1; seed <= kRuns; ++seed) {
+    SCOPED_TRACE(cat("seed ", seed));
+    Random random{seed};
+    const core::PodRecord record = random.pod_record();
+    const std::string text = format_pod_record(record);
+    const auto parsed = parse_pod_record(text);
+    ASSERT_TRUE(parsed) << parsed.error().message << "\n" << text;
+    ASSERT_EQ(*parsed, record) << text;
+    ASSERT_EQ(format_pod_record(*parsed), text);
+
+    const core::TiersRecord tiers = random.tiers();
+    ASSERT_EQ(parse_tiers(format_tiers(tiers))->record, tiers);
+    const auto entries = random.index();
+    ASSERT_EQ(parse_index(format_index(entries)), entries);
+  }
+}
+
+TEST(RecordProperty, DamageFailsCleanlyOrParses) {
+  const std::string whole = format_pod_record(example_record());
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    const auto parsed = parse_pod_record(std::string_view{whole}.substr(0, size));
+    ASSERT_FALSE(parsed) << size;
+    ASSERT_EQ(parsed.error().code, ErrorCode::kCorrupt) << size;
+  }
+  constexpr std::array<char, 9> kBytes{'\0', '"', '{', ']', '9', '-', ',', 'x', '\xff'};
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    for (const char byte : kBytes) {
+      std::string damaged = whole;
+      damaged[at] = byte;
+      const auto parsed = parse_pod_record(damaged);
+      const bool clean = parsed || parsed.error().code == ErrorCode::kCorrupt ||
+                         parsed.error().code == ErrorCode::kUnsupported;
+      ASSERT_TRUE(clean) << damaged;
+    }
+  }
+}
+
+struct RefusalCase {
+  std::string text;
+  ErrorCode code;
+  std::string message;
+};
+
+TEST(ParsePodRecord, SaysWhatIsWrong) {
+  const std::string deep = std::string(5000, '[');
+  const std::vector<RefusalCase> cases = {
+      {"", ErrorCode::kCorrupt, "not JSON"},
+      {"[]", ErrorCode::kCorrupt, "version"},
+      {"{}", ErrorCode::kCorrupt, "version: expected number, found nothing"},
+      {R"({"version":0})", ErrorCode::kCorrupt, "version 0 never existed"},
+      {R"({"version":1})", ErrorCode::kCorrupt, "pod: expected object, found nothing"},
+      {R"({"version":"1"})", ErrorCode::kCorrupt, "version: expected number, found string"},
+      {R"({"version":2,"writer":"9.9.9","pod":[]})", ErrorCode::kUnsupported,
+       "written by podqos 9.9.9"},
+      {R"({"version":2})", ErrorCode::kUnsupported, "use the newer release"},
+      {deep, ErrorCode::kCorrupt, "nested"},
+      {std::string(kMaxRecordSize + 1, ' '), ErrorCode::kCorrupt, "bytes"},
+  };
+  for (const auto& [text, code, message] : cases) {
+    const auto parsed = parse_pod_record(text);
+    ASSERT_FALSE(parsed) << text.substr(0, 80);
+    EXPECT_EQ(parsed.error().code, code) << text.substr(0, 80);
+    EXPECT_THAT(parsed.error().message, HasSubstr(message));
+  }
+}
+
+TEST(ParsePodRecord, PassesOverMembersThatItDoesNotKnow) {
+  const core::PodRecord record = example_record();
+  std::string text = format_pod_record(record);
+  text.insert(text.size() - 1, R"(,"later":{"a":[1,2]})");
+  EXPECT_EQ(parse_pod_record(text), record);
+}
+
+TEST(ParseIndex, RefusesRepeatedMembers) {
+  EXPECT_FALSE(parse_index(R"({"version":1,"entries":[],"entries":[]})"));
+  EXPECT_FALSE(
+      parse_index(R"({"version":1,"entries":[{"id":"a","id":"b","bundle":"","uid":""}]})"));
+  EXPECT_FALSE(parse_index(R"({"version":1,"entries":["a"]})"));
+}
+
+}  // namespace
+}  // namespace podqos::codec
