@@ -35,6 +35,7 @@ Result<Cgroupfs> Cgroupfs::open(const CgroupfsOptions& options) {
   const auto cpu = static_cast<std::size_t>(core::Controller::kCpu);
   cgroupfs.primary_ =
       cgroupfs.by_controller_[memory].value_or(cgroupfs.by_controller_[cpu].value_or(0));
+  if (options.access == Access::kRead) return cgroupfs;
   if (Status writable = cgroupfs.check_writable(); !writable) {
     return fail(std::move(writable).error());
   }

@@ -35,7 +35,7 @@ struct Report {
 class Cgroupfs {
  public:
   /// Looks at the machine. kUnsupported where neither cpu nor memory has a usable hierarchy,
-  /// kPermission where these cannot be written.
+  /// kPermission where these cannot be written, unless they are opened for reading only.
   static Result<Cgroupfs> open(const CgroupfsOptions& options = {});
 
   [[nodiscard]] const core::CgroupLayout& layout() const { return layout_; }

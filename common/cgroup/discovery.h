@@ -11,6 +11,10 @@
 
 namespace podqos::cgroup {
 
+/// What the hierarchies are opened for. A program that only looks needs no capability: the root of
+/// a hierarchy is closed even to root's write without CAP_DAC_OVERRIDE (mode 0555).
+enum class Access : std::uint8_t { kWrite, kRead };
+
 /// Where to look, and how to open; tests name other places.
 struct CgroupfsOptions {
   std::string mountinfo = "/proc/self/mountinfo";
@@ -18,6 +22,7 @@ struct CgroupfsOptions {
       "/sys/fs/cgroup";  ///< if a cgroup2 file system is mounted here, mountinfo need not be read
   std::string hugepages = "/sys/kernel/mm/hugepages";
   sys::Resolve resolve = sys::Resolve::kOpenat2;
+  Access access = Access::kWrite;
 };
 
 /// Opens the root of every mounted hierarchy. One that cannot be opened, or whose mount point shows

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
@@ -72,7 +72,8 @@ std::unexpected<Error> missing_cgroup(const core::WriteFile& step, Error error) 
 
 Error move_refusal(const core::MoveProcess& step, const sys::Directory& cgroup, int err) {
   if (err == ESRCH) {
-    return {ErrorCode::kNotFound, cat(step.path, ": process ", step.pid.value(), " is gone")};
+    return {.code = ErrorCode::kNotFound,
+            .message = cat(step.path, ": process ", step.pid.value(), " is gone")};
   }
   Error error = Error::from_errno(err, cat(step.path, ": write \"", step.pid.value(), "\" to ",
                                            cgroup.path(), "/cgroup.procs"));
@@ -81,6 +82,35 @@ Error move_refusal(const core::MoveProcess& step, const sys::Directory& cgroup, 
   if (err == ENOSPC) error.message += " (its cpuset has no CPUs or no memory nodes)";
   return error;
 }
+
+Status set_oom_score(const core::SetOomScore& step, Report& report) {
+  Status set = sys::set_oom_score_adj(step.pid, step.start_time, step.score);
+  if (set) {
+    report.written.push_back(cat("/proc/", step.pid.value(), "/oom_score_adj = ", step.score));
+  }
+  return set;
+}
+
+/// false: it was not there.
+Result<bool> remove_from(OpenHierarchy& hierarchy, const std::string& path) {
+  hierarchy.forget(path);
+  const std::string above = parent_of(path);
+  Result<DirectoryRef> parent = hierarchy.directory(above);
+  if (!parent) {
+    if (parent.error().code == ErrorCode::kNotFound) return false;
+    return fail(std::move(parent).error());
+  }
+  Result<bool> removed = (*parent)->remove_directory(name_of(path));
+  if (!removed) return fail(std::move(removed).error().with_context(path));
+  // Absent, or below a parent that was removed and made again since it was opened.
+  if (!*removed) hierarchy.forget(above);
+  return removed;
+}
+
+template <class... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
 
 }  // namespace
 
@@ -104,24 +134,12 @@ Result<Report> Cgroupfs::execute(const core::Plan& plan) {
 
 Status Cgroupfs::run(const core::Step& step, const core::Plan& plan, Report& report) {
   return std::visit(
-      [&](const auto& concrete) -> Status {
-        using T = std::decay_t<decltype(concrete)>;
-        if constexpr (std::is_same_v<T, core::EnsureCgroup>) {
-          return ensure(concrete, use_of(concrete.path, plan), report);
-        } else if constexpr (std::is_same_v<T, core::WriteFile>) {
-          return write(concrete, report);
-        } else if constexpr (std::is_same_v<T, core::MoveProcess>) {
-          return move(concrete);
-        } else if constexpr (std::is_same_v<T, core::RemoveCgroup>) {
-          return remove(concrete, report);
-        } else {
-          Status set = sys::set_oom_score_adj(concrete.pid, concrete.start_time, concrete.score);
-          if (set) {
-            report.written.push_back(
-                cat("/proc/", concrete.pid.value(), "/oom_score_adj = ", concrete.score));
-          }
-          return set;
-        }
+      Overloaded{
+          [&](const core::EnsureCgroup& s) { return ensure(s, use_of(s.path, plan), report); },
+          [&](const core::WriteFile& s) { return write(s, report); },
+          [&](const core::MoveProcess& s) { return move(s); },
+          [&](const core::RemoveCgroup& s) { return remove(s, report); },
+          [&](const core::SetOomScore& s) { return set_oom_score(s, report); },
       },
       step);
 }
@@ -189,19 +207,8 @@ Status Cgroupfs::remove(const core::RemoveCgroup& step, Report& report) {
   }
   bool removed = false;
   for (OpenHierarchy* hierarchy : order) {
-    hierarchy->forget(step.path);
-    const std::string above = parent_of(step.path);
-    Result<DirectoryRef> parent = hierarchy->directory(above);
-    if (!parent) {
-      if (parent.error().code == ErrorCode::kNotFound) continue;
-      return fail(std::move(parent).error());
-    }
-    Result<bool> gone = (*parent)->remove_directory(name_of(step.path));
-    if (!gone) {
-      return fail(std::move(gone).error().with_context(step.path));
-    }
-    if (!*gone)
-      hierarchy->forget(above);  // absent, or below a parent that was removed and made again
+    const Result<bool> gone = remove_from(*hierarchy, step.path);
+    if (!gone) return fail(gone.error());
     removed = removed || *gone;
   }
   if (removed) ++report.removed;

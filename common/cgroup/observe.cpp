@@ -41,11 +41,22 @@ bool has_no_list(const Error& error) {
   return is_gone(error) || error.code == ErrorCode::kUnsupported;
 }
 
+using Visit = std::function<bool(std::string_view)>;
+
 /// Calls `visit` with the text of cgroup.procs of a cgroup and of all below it, until it answers
 /// false.
 /// @return false when it was stopped. Cgroups that vanish are passed over.
-Result<bool> walk_processes(const sys::Directory& cgroup, int depth,
-                            const std::function<bool(std::string_view)>& visit) {
+Result<bool> walk_processes(const sys::Directory& cgroup, int depth, const Visit& visit);
+
+Result<bool> walk_child(const sys::Directory& cgroup, const std::string& name, int depth,
+                        const Visit& visit) {
+  const Result<sys::Directory> child = cgroup.open_directory(name);
+  if (child) return walk_processes(*child, depth + 1, visit);
+  if (is_gone(child.error())) return true;
+  return fail(child.error());
+}
+
+Result<bool> walk_processes(const sys::Directory& cgroup, int depth, const Visit& visit) {
   if (depth > kMaxDepth) {
     return fail(ErrorCode::kTooLarge, cat(cgroup.path(), ": cgroups nested too deeply"));
   }
@@ -53,17 +64,10 @@ Result<bool> walk_processes(const sys::Directory& cgroup, int depth,
   if (!pids && !has_no_list(pids.error())) return fail(pids.error());
   if (pids && !visit(*pids)) return false;
   const Result<std::vector<std::string>> names = cgroup.subdirectories();
-  if (!names) {
-    if (is_gone(names.error())) return true;
-    return fail(names.error());
-  }
+  if (!names && is_gone(names.error())) return true;
+  if (!names) return fail(names.error());
   for (const std::string& name : *names) {
-    const Result<sys::Directory> child = cgroup.open_directory(name);
-    if (!child) {
-      if (is_gone(child.error())) continue;
-      return fail(child.error());
-    }
-    const Result<bool> went_on = walk_processes(*child, depth + 1, visit);
+    const Result<bool> went_on = walk_child(cgroup, name, depth, visit);
     if (!went_on || !*went_on) return went_on;
   }
   return true;

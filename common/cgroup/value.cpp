@@ -59,7 +59,7 @@ std::optional<std::int64_t> stored_limit(std::string_view text, std::int64_t ste
   if (text == "max" || text == "-1") return kInt64Max;
   const std::optional<std::int64_t> value = parse_int(text);
   if (!value || *value < 0 || step <= 0) return std::nullopt;
-  return *value >= kUnlimitedFrom ? kInt64Max : *value - *value % step;
+  return *value >= kUnlimitedFrom ? kInt64Max : *value - (*value % step);
 }
 
 /// Is each word of `want` the word of `have` in that place?
