@@ -1,0 +1,126 @@
+#include "common/app/cgroup_reading.h"
+
+#include <string_view>
+
+#include "common/base/text.h"
+
+namespace podqos::app {
+namespace {
+
+using core::CgroupVersion;
+using core::Controller;
+
+/// v1 has no word for "unlimited": it shows the largest multiple of a page, whatever a page is
+/// here.
+constexpr std::int64_t kV1Unlimited = std::int64_t{1} << 62U;
+
+std::optional<std::int64_t> number_in(cgroup::Cgroupfs& cgroups, const std::string& path,
+                                      Controller controller, const std::string& file) {
+  const auto text = cgroups.read(path, controller, file);
+  return text ? parse_int(*text) : std::nullopt;
+}
+
+std::optional<std::int64_t> positive(std::optional<std::int64_t> value) {
+  return value && *value > 0 ? value : std::nullopt;
+}
+
+template <class Strong>
+std::optional<Strong> strong(std::optional<std::int64_t> value) {
+  return value ? std::optional{Strong{*value}} : std::nullopt;
+}
+
+void read_cpu_v1(cgroup::Cgroupfs& cgroups, const std::string& path, CgroupReading& reading) {
+  reading.cpu_shares = strong<CpuShares>(number_in(cgroups, path, Controller::kCpu, "cpu.shares"));
+  reading.cpu_quota =
+      strong<Micros>(positive(number_in(cgroups, path, Controller::kCpu, "cpu.cfs_quota_us")));
+  reading.cpu_period =
+      strong<Micros>(number_in(cgroups, path, Controller::kCpu, "cpu.cfs_period_us"));
+}
+
+void read_cpu_v2(cgroup::Cgroupfs& cgroups, const std::string& path, CgroupReading& reading) {
+  reading.cpu_weight = strong<CpuWeight>(number_in(cgroups, path, Controller::kCpu, "cpu.weight"));
+  const auto text = cgroups.read(path, Controller::kCpu, "cpu.max");
+  if (!text) return;
+  const std::string_view max = *text;
+  const std::size_t space = max.find(' ');
+  reading.cpu_quota = strong<Micros>(parse_int(max.substr(0, space)));  // "max" is no number
+  if (space != std::string_view::npos)
+    reading.cpu_period = strong<Micros>(parse_int(max.substr(space + 1)));
+}
+
+std::string shown(const std::optional<std::int64_t>& value) {
+  return value ? std::to_string(*value) : "unlimited";
+}
+
+template <class Tag>
+std::optional<std::int64_t> limit_of(const std::optional<Unit<Tag>>& value) {
+  return value ? positive(value->value()) : std::nullopt;
+}
+
+std::string clause(std::string_view what, const std::optional<std::int64_t>& found,
+                   const std::optional<std::int64_t>& wanted) {
+  return cat(what, " is ", shown(found), ", the rule says ", shown(wanted));
+}
+
+bool same_pages(const std::optional<std::int64_t>& a, const std::optional<std::int64_t>& b,
+                std::int64_t page) {
+  if (!a || !b) return a.has_value() == b.has_value();
+  return *a / page == *b / page;
+}
+
+}  // namespace
+
+CgroupReading read_cgroup(cgroup::Cgroupfs& cgroups, const std::string& path) {
+  CgroupReading reading;
+  if (path.empty()) return reading;
+  reading.exists = cgroups.exists(path);
+  if (!reading.exists) return reading;
+  const core::CgroupLayout& layout = cgroups.layout();
+  if (layout.cpu == CgroupVersion::kV1) read_cpu_v1(cgroups, path, reading);
+  if (layout.cpu == CgroupVersion::kV2) read_cpu_v2(cgroups, path, reading);
+  if (layout.memory) {
+    const bool v1 = layout.memory == CgroupVersion::kV1;
+    const auto limit =
+        number_in(cgroups, path, Controller::kMemory, v1 ? "memory.limit_in_bytes" : "memory.max");
+    if (limit && *limit < kV1Unlimited) reading.memory_limit = Bytes{*limit};
+    if (const auto usage = cgroups.memory_usage(path)) reading.memory_usage = *usage;
+  }
+  if (layout.pids) {
+    reading.pids_limit = number_in(cgroups, path, Controller::kPids, "pids.max");
+    reading.pids = number_in(cgroups, path, Controller::kPids, "pids.current");
+  }
+  return reading;
+}
+
+std::optional<CpuShares> shares_of(const CgroupReading& reading,
+                                   const std::optional<CpuShares>& rule,
+                                   core::WeightFormula formula) {
+  if (reading.cpu_shares || !reading.cpu_weight) return reading.cpu_shares;
+  if (rule && core::cpu_weight_for(*rule, formula) == *reading.cpu_weight) return rule;
+  return core::shares_for_linear_weight(*reading.cpu_weight);
+}
+
+std::vector<std::string> differences(const CgroupReading& reading, const core::CgroupValues& rule,
+                                     core::WeightFormula formula, Bytes page_size) {
+  std::vector<std::string> found;
+  if (rule.cpu_shares && reading.cpu_shares && *rule.cpu_shares != *reading.cpu_shares)
+    found.push_back(clause("cpu.shares", reading.cpu_shares->value(), rule.cpu_shares->value()));
+  if (rule.cpu_shares && reading.cpu_weight) {
+    const CpuWeight wanted = core::cpu_weight_for(*rule.cpu_shares, formula);
+    if (wanted != *reading.cpu_weight)
+      found.push_back(clause("cpu.weight", reading.cpu_weight->value(), wanted.value()));
+  }
+  const bool has_cpu = reading.cpu_shares || reading.cpu_weight;
+  if (has_cpu && limit_of(rule.cpu_quota) != limit_of(reading.cpu_quota))
+    found.push_back(clause("cpu quota", limit_of(reading.cpu_quota), limit_of(rule.cpu_quota)));
+  const auto memory = reading.memory_limit ? std::optional{reading.memory_limit->value()}
+                                           : std::optional<std::int64_t>{};
+  const auto wanted_memory = limit_of(rule.memory_limit);
+  if (reading.memory_usage && !same_pages(memory, wanted_memory, page_size.value()))
+    found.push_back(clause("memory limit", memory, wanted_memory));
+  if (rule.pids_limit && reading.pids && reading.pids_limit != rule.pids_limit)
+    found.push_back(clause("pids.max", reading.pids_limit, rule.pids_limit));
+  return found;
+}
+
+}  // namespace podqos::app

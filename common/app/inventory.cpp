@@ -1,0 +1,229 @@
+#include "common/app/inventory.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "common/app/event.h"
+#include "common/app/node.h"
+#include "common/base/text.h"
+#include "common/core/naming.h"
+#include "common/core/pod_plan.h"
+#include "common/core/policy.h"
+#include "common/store/store.h"
+#include "common/sys/process.h"
+
+namespace podqos::app {
+namespace {
+
+/// The state as one consistent copy.
+struct Records {
+  core::TiersRecord tiers;
+  std::vector<core::PodRecord> pods;
+  std::vector<std::string> warnings;
+};
+
+Result<std::optional<Records>> read_records(const core::Settings& settings) {
+  auto store = store::Store::open_existing(
+      {.path = settings.state_dir,
+       .lock_patience = std::chrono::milliseconds{settings.lock_deadline_ms}});
+  if (!store) {
+    if (store.error().code == ErrorCode::kNotFound) return std::nullopt;
+    return fail(std::move(store).error());
+  }
+  Records records;
+  auto uids = store->pod_uids();
+  if (!uids) return fail(std::move(uids).error());
+  for (const std::string& uid : *uids) {
+    auto pod = store->pod(uid);
+    if (!pod) {
+      records.warnings.push_back(pod.error().message);
+    } else if (*pod) {
+      records.pods.push_back(std::move(**pod));
+    }
+  }
+  records.tiers = store->tiers();
+  if (store->dirty())
+    records.warnings.emplace_back(
+        "the last event was interrupted and the sums may be wrong: run podqosctl reconcile");
+  for (const std::string& incident : store->incidents())
+    records.warnings.push_back(incident);
+  return records;
+}
+
+ContainerEntry container_entry(cgroup::Cgroupfs& cgroups, const core::ContainerRecord& record) {
+  ContainerEntry entry{.record = record,
+                       .alive = sys::is_alive(record.pid, record.start_time),
+                       .oom_score_adj = {},
+                       .reading = read_cgroup(cgroups, record.cgroup)};
+  if (!entry.alive || record.state != core::ContainerState::kLive) return entry;
+  if (const auto score = sys::oom_score_adj_of(record.pid)) entry.oom_score_adj = *score;
+  return entry;
+}
+
+std::string called(const core::Pod& pod) {
+  return pod.name.empty() ? cat("pod ", pod.uid)
+                          : cat("pod ", pod.pod_namespace, pod.pod_namespace.empty() ? "" : "/",
+                                pod.name, " (", pod.uid, ")");
+}
+
+class Builder {
+ public:
+  Builder(const core::Settings& settings, cgroup::Cgroupfs& cgroups, Records records)
+      : settings_(settings), cgroups_(cgroups), records_(std::move(records)) {
+    inventory_.kubepods = records_.tiers.kubepods;
+    inventory_.warnings = std::move(records_.warnings);
+    inventory_.layout = cgroups_.layout();
+    inventory_.formula = core::weight_formula(settings_, records_.tiers.weight_formula);
+  }
+
+  Status build() {
+    for (const core::PodRecord& record : records_.pods) {
+      if (auto status = add_pod(record); !status) return status;
+    }
+    std::ranges::sort(inventory_.pods, {}, [](const PodEntry& entry) {
+      return std::tuple{entry.record.qos_class, entry.record.pod.pod_namespace,
+                        entry.record.pod.name, entry.record.pod.uid};
+    });
+    if (!inventory_.kubepods.empty()) {
+      if (auto status = add_tiers(); !status) return status;
+      find_unmanaged();
+    }
+    find_foreign_roots();
+    return {};
+  }
+  Inventory take() { return std::move(inventory_); }
+
+ private:
+  Status add_pod(const core::PodRecord& record) {
+    PodEntry entry{.record = record, .rule = {}, .reading = {}, .containers = {}};
+    // The rule for a partial pod remembers how far its limits have grown: ask it with a copy.
+    core::PodRecord scratch = record;
+    auto rule = core::pod_values(scratch, settings_);
+    if (!rule) return fail(std::move(rule).error().with_context(called(record.pod)));
+    entry.rule = std::move(*rule);
+    entry.reading = read_cgroup(cgroups_, record.cgroup);
+    for (const core::ContainerRecord& container : record.containers)
+      entry.containers.push_back(container_entry(cgroups_, container));
+    check_pod(entry);
+    inventory_.pods.push_back(std::move(entry));
+    return {};
+  }
+
+  void check_pod(const PodEntry& entry) {
+    const core::PodRecord& record = entry.record;
+    const std::string name = called(record.pod);
+    if (!entry.reading.exists) {
+      inventory_.warnings.push_back(
+          cat(name, ": its cgroup ", record.cgroup, " is gone: run podqosctl reconcile"));
+    } else if (!record.adopted) {
+      for (const std::string& difference :
+           differences(entry.reading, entry.rule, inventory_.formula, page_size_))
+        inventory_.warnings.push_back(cat(name, ": ", difference));
+    }
+    for (const ContainerEntry& container : entry.containers) {
+      if (!container.alive)
+        inventory_.warnings.push_back(cat(name, ": container ", printable(container.record.id),
+                                          " is recorded but does not run"));
+    }
+  }
+
+  Status add_tiers() {
+    const auto capacity = node_capacity(settings_);
+    if (!capacity) return fail(capacity.error());
+    const core::TierValues rule =
+        core::tier_values(records_.tiers.sums,
+                          {.reserve_percent = settings_.reserve_memory_percent,
+                           .allocatable_memory = core::allocatable_memory(settings_, *capacity)});
+    add_tier(core::QosClass::kGuaranteed, {});
+    add_tier(core::QosClass::kBurstable, rule.burstable);
+    add_tier(core::QosClass::kBestEffort, rule.besteffort);
+    return {};
+  }
+
+  void add_tier(core::QosClass qos_class, core::CgroupValues rule) {
+    const std::string path = core::tier_path(inventory_.kubepods, qos_class);
+    TierEntry tier{.qos_class = qos_class,
+                   .path = path,
+                   .sum = records_.tiers.sums.of(qos_class),
+                   .rule = std::move(rule),
+                   .reading = read_cgroup(cgroups_, path)};
+    if (!tier.reading.exists) {
+      inventory_.warnings.push_back(cat("tier ", path, " is gone: run podqosctl reconcile"));
+    } else if (qos_class != core::QosClass::kGuaranteed) {
+      check_tier(tier);
+    }
+    inventory_.tiers.push_back(std::move(tier));
+  }
+
+  void check_tier(const TierEntry& tier) {
+    core::CgroupValues expected = tier.rule;
+    // A limit is never written below usage or the floor; a higher one that stems from that is
+    // right, and reconcile brings it down.
+    const auto& limit = tier.reading.memory_limit;
+    const bool held = expected.memory_limit && limit && *limit > *expected.memory_limit;
+    if (held) {
+      const Bytes least = core::bounded_tier_limit(
+          *expected.memory_limit, tier.reading.memory_usage, settings_.tier_memory_floor);
+      if (least > *expected.memory_limit) expected.memory_limit = limit;
+    }
+    for (const std::string& difference :
+         differences(tier.reading, expected, inventory_.formula, page_size_))
+      inventory_.warnings.push_back(cat("tier ", tier.path, ": ", difference));
+  }
+
+  /// Pod cgroups below our root that no record knows.
+  void find_unmanaged() {
+    std::set<std::string, std::less<>> known;
+    for (const PodEntry& entry : inventory_.pods)
+      known.insert(entry.record.cgroup);
+    for (const TierEntry& tier : inventory_.tiers) {
+      const auto children = cgroups_.children(tier.path);
+      if (!children) continue;
+      for (const std::string& child : *children) {
+        const std::string path = cat(tier.path, "/", child);
+        const auto pod = core::find_pod_cgroup(path);
+        if (pod && pod->below.empty() && !known.contains(path))
+          inventory_.warnings.push_back(cat("pod cgroup ", path, " is not managed by podqos"));
+      }
+    }
+  }
+
+  void find_foreign_roots() {
+    for (const std::string& root : {core::root_path(settings_.cgroup_root),
+                                    core::fallback_root_path(settings_.cgroup_root)}) {
+      if (root == inventory_.kubepods || !cgroups_.exists(root)) continue;
+      const auto mark = cgroups_.attribute(root, kMadeAttribute);
+      if (mark && !*mark)
+        inventory_.warnings.push_back(
+            cat("cgroup ", root,
+                " belongs to somebody else, a kubelet perhaps: podqos makes no pod in it"));
+    }
+  }
+
+  const core::Settings& settings_;
+  cgroup::Cgroupfs& cgroups_;
+  Records records_;
+  Inventory inventory_;
+  Bytes page_size_{::sysconf(_SC_PAGESIZE)};
+};
+
+}  // namespace
+
+Result<std::optional<Inventory>> take_inventory(const core::Settings& settings) {
+  auto records = read_records(settings);
+  if (!records) return fail(std::move(records).error());
+  if (!*records) return std::nullopt;
+  auto cgroups = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead});
+  if (!cgroups) return fail(std::move(cgroups).error());
+  Builder builder{settings, *cgroups, std::move(**records)};
+  if (auto status = builder.build(); !status) return fail(std::move(status).error());
+  return builder.take();
+}
+
+}  // namespace podqos::app
