@@ -1,0 +1,65 @@
+#include "ctl/bundle.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+
+#include "common/base/text.h"
+#include "common/codec/oci_config.h"
+#include "common/sys/atomic_file.h"
+#include "common/sys/directory.h"
+#include "ctl/json_text.h"
+
+namespace podqos::ctl {
+namespace {
+
+constexpr mode_t kPermissions = 07777;
+constexpr std::string_view kAnnotations = "annotations";
+
+}  // namespace
+
+Result<std::string> annotate_config(std::string_view config, const AnnotationList& annotations) {
+  if (auto checked = check_json(config, codec::kMaxConfigSize); !checked)
+    return fail(std::move(checked).error());
+  // Refuses what a runtime could read otherwise than we do: repeated or misspelt members.
+  if (auto parsed = codec::OciConfig::parse(config); !parsed)
+    return fail(std::move(parsed).error());
+  std::string text{config};
+  const std::array path = {std::string{kAnnotations}};
+  // Back to front: each goes in front of the members that are there.
+  for (auto entry = annotations.rbegin(); entry != annotations.rend(); ++entry) {
+    const auto& [key, value] = *entry;
+    const auto present = json_member(json_member(text, kAnnotations).value_or("{}"), key);
+    if (present && json_text_of(*present) == value) continue;
+    if (present)
+      return fail(ErrorCode::kConflict,
+                  cat("annotation ", key, " is there already with another value, ",
+                      printable(*present), ": remove it first"));
+    auto changed = json_set(text, path, key, json_quote(value));
+    if (!changed) return changed;
+    text = std::move(*changed);
+  }
+  return text;
+}
+
+Status annotate_bundle(const std::string& directory, const AnnotationList& annotations) {
+  const auto bundle = sys::Directory::open(directory);
+  if (!bundle) return fail(bundle.error());
+  const auto file = bundle->open_file("config.json", O_RDONLY);
+  if (!file) return fail(file.error());
+  const std::string name = cat(directory, "/config.json");
+  struct stat found = {};
+  if (::fstat(file->get(), &found) != 0) return fail_errno(errno, cat("stat ", name));
+  const auto text = sys::read_all(file->get(), codec::kMaxConfigSize, name);
+  if (!text) return fail(text.error());
+  auto changed = annotate_config(*text, annotations);
+  if (!changed) return fail(std::move(changed).error().with_context(name));
+  if (*changed == *text) return {};
+  return sys::replace_file(
+      *bundle, "config.json", *changed,
+      {.uid = found.st_uid, .gid = found.st_gid, .mode = found.st_mode & kPermissions});
+}
+
+}  // namespace podqos::ctl

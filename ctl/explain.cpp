@@ -1,0 +1,161 @@
+#include <memory>
+#include <utility>
+
+#include "common/app/configuration.h"
+#include "common/base/text.h"
+#include "common/cgroup/cgroupfs.h"
+#include "common/core/quantity.h"
+#include "common/sys/process.h"
+#include "ctl/command.h"
+#include "ctl/explain_batch.h"
+#include "ctl/explain_text.h"
+#include "ctl/explanation.h"
+#include "ctl/input.h"
+#include "ctl/json_text.h"
+#include "ctl/manifest.h"
+
+namespace podqos::ctl {
+namespace {
+
+struct Options {
+  std::string file;
+  std::string output = "text";
+  bool batch = false;
+  std::string driver = "cgroupfs";
+  int cgroup_version = 0;  ///< 0: as the machine has it
+  std::string node_memory;
+  std::string weight_formula;
+  std::string colour = "auto";
+};
+
+Result<Bytes> node_memory(const Options& options, const core::Settings& settings) {
+  if (!options.node_memory.empty()) {
+    auto quantity = core::Quantity::parse(options.node_memory);
+    if (!quantity) return fail(std::move(quantity).error().with_context("--node-memory"));
+    return Bytes{quantity->value()};
+  }
+  if (settings.node_memory) return *settings.node_memory;
+  return sys::installed_memory();
+}
+
+Result<ExplainParams> params_of(const Options& options, const core::Settings& settings) {
+  ExplainParams params;
+  params.cgroup_root = settings.cgroup_root;
+  params.config = {.enforce_cpu_limits = settings.cpu_cfs_quota,
+                   .cpu_period = settings.cpu_cfs_quota_period,
+                   .pod_pids_limit = settings.pod_pids_limit};
+  const bool log = options.weight_formula.empty()
+                       ? settings.weight_formula == core::WeightFormulaSetting::kLog
+                       : options.weight_formula == "log";
+  params.formula = log ? core::WeightFormula::kLog : core::WeightFormula::kLinear;
+  auto memory = node_memory(options, settings);
+  if (!memory) return fail(std::move(memory).error());
+  params.node_memory = *memory;
+  return params;
+}
+
+/// The cgroups to write to: as asked for, else as this machine has them.
+Result<Target> target_of(const Options& options, ExplainParams& params) {
+  Target target{.driver = options.driver == "systemd" ? Driver::kSystemd : Driver::kCgroupfs,
+                .layout = layout_of(options.cgroup_version == 1 ? core::CgroupVersion::kV1
+                                                                : core::CgroupVersion::kV2,
+                                    params.hugepage_labels)};
+  if (options.cgroup_version == 0) {
+    if (auto cgroups = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead})) {
+      target.layout = cgroups->layout();
+      params.hugepage_labels = target.layout.hugepage_labels;
+    } else {
+      warn(cat(cgroups.error().message, "; the writes are those of a cgroup v2 machine"));
+    }
+  }
+  if (target.driver == Driver::kSystemd && target.is_v1()) {
+    if (options.cgroup_version == 1)
+      return fail(ErrorCode::kUnsupported, "--driver systemd is known for --cgroup-version 2 only");
+    target.layout = layout_of(core::CgroupVersion::kV2, params.hugepage_labels);
+  }
+  return target;
+}
+
+Result<std::string> explain_document(const Document& document, const ExplainParams& params,
+                                     const Target& target, const Options& options) {
+  auto pod = pod_of(document);
+  if (!pod) return fail(std::move(pod).error().with_context(title_of(document)));
+  auto explanation = explain(std::move(*pod), params);
+  if (!explanation) return fail(std::move(explanation).error().with_context(title_of(document)));
+  if (options.output == "json") {
+    if (target.is_v1()) explanation->files = files_on(*explanation, target.layout, params.formula);
+    return cat("{", format_explanation(*explanation), R"(,"reason":)",
+               json_quote(explanation->reason), "}");
+  }
+  const ColourMode mode = colour_mode(options.colour);
+  return cat(paint({title_of(document), Colour::kCyan}, mode), "\n",
+             explain_text(*explanation, params, target, mode));
+}
+
+Result<std::string> explain_manifest(const Options& options, const core::Settings& settings) {
+  auto params = params_of(options, settings);
+  if (!params) return fail(std::move(params).error());
+  const auto target = target_of(options, *params);
+  if (!target) return fail(target.error());
+  const auto text = read_input(options.file, kMaxInput);
+  if (!text) return fail(text.error());
+  const auto manifest = parse_manifest(*text);
+  if (!manifest) return fail(manifest.error());
+  std::string out;
+  std::size_t pods = 0;
+  const std::string_view between = options.output == "json" ? "," : "\n";
+  for (const Document& document : manifest->documents) {
+    if (!document.pod_path) continue;
+    auto explained = explain_document(document, *params, *target, options);
+    if (!explained) return explained;
+    out += cat(pods++ == 0 ? "" : between, *explained);
+  }
+  if (pods == 0) return fail(ErrorCode::kInvalidArgument, "there is no pod in it");
+  if (options.output != "json") return out;
+  return pods == 1 ? cat(out, "\n") : cat("[", out, "]\n");
+}
+
+int run(const Options& options, const Globals& globals) {
+  if (auto status = narrow({}); !status) return complain(status.error());
+  if (options.batch) return run_batch(options.file.empty() ? "-" : options.file);
+  const auto settings = app::load_settings(globals.config);
+  if (!settings) return complain(settings.error());
+  auto text = explain_manifest(options, *settings);
+  if (!text) {
+    const std::string name = options.file == "-" ? "standard input" : options.file;
+    return complain(std::move(text).error().with_context(name));
+  }
+  return finish(print(*text));
+}
+
+}  // namespace
+
+Command add_explain(CLI::App& app, const Globals& globals) {
+  auto options = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand(
+      "explain", "Say which class and values a pod gets, why, and what would be written");
+  sub->add_option("-f,--filename", options->file,
+                  "Pod manifest, YAML or JSON; - is standard input (the default with --batch)");
+  sub->add_option("-o,--output", options->output, "text or json")
+      ->check(CLI::IsMember({"text", "json"}));
+  sub->add_flag("--batch", options->batch,
+                "Read one JSON object a line and print one a line, without looking at the machine");
+  sub->add_option("--driver", options->driver, "cgroupfs (default) or systemd")
+      ->check(CLI::IsMember({"cgroupfs", "systemd"}));
+  sub->add_option("--cgroup-version", options->cgroup_version,
+                  "1 or 2; default: what this machine has")
+      ->check(CLI::IsMember({1, 2}));
+  sub->add_option("--node-memory", options->node_memory,
+                  "Memory of the node, such as 32Gi; default: nodeMemory, else this machine's");
+  sub->add_option("--weight-formula", options->weight_formula,
+                  "linear (default) or log: how shares become cpu.weight")
+      ->check(CLI::IsMember({"linear", "log"}));
+  sub->add_option("--color", options->colour, "auto (default), always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  sub->callback([options] {
+    if (!options->batch && options->file.empty()) throw CLI::RequiredError("-f");
+  });
+  return {.app = sub, .run = [options, &globals] { return run(*options, globals); }};
+}
+
+}  // namespace podqos::ctl

@@ -1,0 +1,215 @@
+#include "ctl/explain_batch.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/base/text.h"
+#include "common/codec/pod_json.h"
+#include "ctl/command.h"
+#include "ctl/explanation.h"
+#include "ctl/input.h"
+#include "ctl/json_text.h"
+#include "ctl/manifest.h"
+
+namespace podqos::ctl {
+namespace {
+
+constexpr std::int64_t kMaxPeriod = 1'000'000;
+
+Result<std::optional<std::int64_t>> integer_at(std::string_view object, std::string_view key) {
+  const auto raw = json_member(object, key);
+  if (!raw) return std::nullopt;
+  const auto number = parse_int(*raw);
+  if (!number)
+    return fail(ErrorCode::kInvalidArgument,
+                cat(key, ": expected a whole number of 64 bits, found ", printable(*raw)));
+  return number;
+}
+
+Result<std::optional<bool>> flag_at(std::string_view object, std::string_view key) {
+  const auto raw = json_member(object, key);
+  if (!raw) return std::nullopt;
+  if (raw == "true") return true;
+  if (raw == "false") return false;
+  return fail(ErrorCode::kInvalidArgument,
+              cat(key, ": expected true or false, found ", printable(*raw)));
+}
+
+Result<std::optional<std::string>> text_at(std::string_view object, std::string_view key) {
+  const auto raw = json_member(object, key);
+  if (!raw) return std::nullopt;
+  auto text = json_text_of(*raw);
+  if (!text)
+    return fail(ErrorCode::kInvalidArgument,
+                cat(key, ": expected a string, found ", printable(*raw)));
+  return text;
+}
+
+Result<core::MemoryReservationPolicy> policy_at(std::string_view object) {
+  auto text = text_at(object, "memoryReservationPolicy");
+  if (!text) return fail(std::move(text).error());
+  if (!*text || **text == "None") return core::MemoryReservationPolicy::kNone;
+  if (**text == "TieredReservation") return core::MemoryReservationPolicy::kTieredReservation;
+  return fail(ErrorCode::kInvalidArgument,
+              cat("memoryReservationPolicy: expected None or TieredReservation, found ",
+                  printable(**text)));
+}
+
+Status read_formula(std::string_view object, ExplainParams& params) {
+  auto text = text_at(object, "weightFormula");
+  if (!text) return fail(std::move(text).error());
+  if (!*text || **text == "linear") return {};
+  if (**text != "log")
+    return fail(ErrorCode::kInvalidArgument,
+                cat("weightFormula: expected linear or log, found ", printable(**text)));
+  params.formula = core::WeightFormula::kLog;
+  return {};
+}
+
+Status read_hugepage_sizes(std::string_view object, ExplainParams& params) {
+  const auto raw = json_member(object, "hugePageSizes");
+  if (!raw) return {};
+  const auto expected = [&] {
+    return fail(ErrorCode::kInvalidArgument,
+                cat(R"(hugePageSizes: expected a list like ["2MB"], found )", printable(*raw)));
+  };
+  if (!raw->starts_with('[')) return expected();
+  params.hugepage_labels.clear();
+  for (const std::string_view element : json_elements(*raw)) {
+    auto label = json_text_of(element);
+    if (!label || label->empty()) return expected();
+    params.hugepage_labels.push_back(std::move(*label));
+  }
+  return {};
+}
+
+Status read_cpu_params(std::string_view object, core::PodConfigParams& config) {
+  auto limits = flag_at(object, "enforceCPULimits");
+  if (!limits) return fail(std::move(limits).error());
+  config.enforce_cpu_limits = limits->value_or(true);
+  auto period = integer_at(object, "cpuPeriodUs");
+  if (!period) return fail(std::move(period).error());
+  if (!*period) return {};
+  if (**period < 1 || **period > kMaxPeriod)
+    return fail(ErrorCode::kInvalidArgument,
+                cat("cpuPeriodUs: expected 1 to ", kMaxPeriod, ", found ", **period));
+  config.cpu_period = Micros{**period};
+  return {};
+}
+
+Status read_memory_params(std::string_view object, core::PodConfigParams& config) {
+  auto memory_qos = flag_at(object, "enforceMemoryQoS");
+  if (!memory_qos) return fail(std::move(memory_qos).error());
+  config.enforce_memory_qos = memory_qos->value_or(false);
+  auto policy = policy_at(object);
+  if (!policy) return fail(std::move(policy).error());
+  config.reservation_policy = *policy;
+  return {};
+}
+
+Result<ExplainParams> params_of(std::string_view line) {
+  ExplainParams params;
+  auto memory = integer_at(line, "nodeMemoryBytes");
+  if (!memory) return fail(std::move(memory).error());
+  if (*memory) params.node_memory = Bytes{**memory};
+  const std::string_view object = json_member(line, "params").value_or("{}");
+  if (!object.starts_with('{'))
+    return fail(ErrorCode::kInvalidArgument, "params: expected an object");
+  auto root = text_at(object, "cgroupRoot");
+  if (!root) return fail(std::move(root).error());
+  params.cgroup_root = root->value_or("/");
+  auto pids = integer_at(object, "podPidsLimit");
+  if (!pids) return fail(std::move(pids).error());
+  params.config.pod_pids_limit = *pids;
+  if (auto status = read_cpu_params(object, params.config); !status)
+    return fail(std::move(status).error());
+  if (auto status = read_memory_params(object, params.config); !status)
+    return fail(std::move(status).error());
+  if (auto status = read_hugepage_sizes(object, params); !status)
+    return fail(std::move(status).error());
+  if (auto status = read_formula(object, params); !status) return fail(std::move(status).error());
+  return params;
+}
+
+Result<std::string> answer_pod(std::string_view line, std::string_view pod_text) {
+  const auto params = params_of(line);
+  if (!params) return fail(params.error());
+  auto pod = admitted_pod(pod_text);
+  if (!pod) return fail(std::move(pod).error());
+  const auto explanation = explain(std::move(*pod), *params);
+  if (!explanation) return fail(explanation.error());
+  return format_explanation(*explanation);
+}
+
+Result<core::TierParams> tier_params_of(std::string_view line) {
+  auto memory = integer_at(line, "allocatableMemoryBytes");
+  if (!memory) return fail(std::move(memory).error());
+  auto percent = integer_at(line, "reservePercent");
+  if (!percent) return fail(std::move(percent).error());
+  if (*percent && (**percent < 0 || **percent > 100))
+    return fail(ErrorCode::kInvalidArgument,
+                cat("reservePercent: expected 0 to 100 or null, found ", **percent));
+  return core::TierParams{.reserve_percent = *percent,
+                          .allocatable_memory = Bytes{memory->value_or(0)}};
+}
+
+Result<std::string> answer_tiers(std::string_view line, std::string_view pods_text) {
+  const auto params = tier_params_of(line);
+  if (!params) return fail(params.error());
+  const auto policy = policy_at(line);
+  if (!policy) return fail(policy.error());
+  if (!pods_text.starts_with('['))
+    return fail(ErrorCode::kInvalidArgument, "pods: expected a list");
+  std::vector<core::Pod> pods;
+  for (const std::string_view element : json_elements(pods_text)) {
+    // These are pods that a node runs already: as the kubelet has them, defaulted and admitted long
+    // ago.
+    auto pod = codec::parse_pod(element);
+    if (!pod) return fail(std::move(pod).error().with_context(cat("pods[", pods.size(), "]")));
+    pods.push_back(std::move(*pod));
+  }
+  const TierExplanation explanation = explain_tiers(pods, *params);
+  std::string answer = format_tiers(explanation.values);
+  if (json_member(line, "memoryReservationPolicy"))
+    answer += cat(",", format_tier_memory_qos(core::tier_memory_qos(explanation.sums, *policy)));
+  return answer;
+}
+
+Result<std::string> answer_object(std::string_view line) {
+  if (const auto pod = json_member(line, "pod")) return answer_pod(line, *pod);
+  if (const auto pods = json_member(line, "pods")) return answer_tiers(line, *pods);
+  return fail(ErrorCode::kInvalidArgument, R"(expected an object with "pod" or "pods")");
+}
+
+}  // namespace
+
+std::string answer_line(const Result<std::string>& line) {
+  std::string id = "null";
+  Result<std::string> answer = line;
+  if (answer) {
+    const std::string text = std::move(*answer);
+    if (auto checked = check_json(text); !checked) {
+      answer = fail(std::move(checked).error());
+    } else {
+      id = json_member(text, "id").value_or("null");
+      answer = answer_object(text);
+    }
+  }
+  if (answer) return cat(R"({"id":)", id, ",", *answer, "}");
+  return cat(R"({"id":)", id, R"(,"error":)", json_quote(answer.error().message), "}");
+}
+
+int run_batch(const std::string& path) {
+  bool printed = true;
+  const auto status = read_lines(path, kMaxInput, [&](const Result<std::string>& line) {
+    printed = print(answer_line(line)) && print("\n") && std::fflush(stdout) == 0;
+    return printed;
+  });
+  if (!status) return complain(status.error());
+  return finish(printed);
+}
+
+}  // namespace podqos::ctl

@@ -1,0 +1,191 @@
+#include "ctl/explain_text.h"
+
+#include <algorithm>
+#include <array>
+
+#include "common/base/text.h"
+#include "common/core/aggregation.h"
+#include "common/core/oom.h"
+#include "common/core/plan.h"
+
+namespace podqos::ctl {
+namespace {
+
+using Rows = std::vector<std::vector<Cell>>;
+
+constexpr std::string_view kResources = "component-helpers/resource/helpers.go";
+constexpr std::string_view kPodConfig = "pkg/kubelet/cm/helpers_linux.go";
+
+void add(Rows& rows, std::string name, std::string value, std::string rule, std::string source) {
+  rows.push_back({{std::move(name), Colour::kNone},
+                  {std::move(value), Colour::kBold},
+                  {std::move(rule), Colour::kNone},
+                  {cat("[", source, "]"), Colour::kDim}});
+}
+
+std::string shown_list(const core::ResourceList& list) {
+  std::string out;
+  for (const auto& [name, quantity] : list) {
+    const bool bytes = name == core::kMemory || name.starts_with(core::kHugePagesPrefix);
+    const std::string value = name == core::kCpu ? format_cpu(MilliCpu{quantity.milli_value()})
+                              : bytes            ? format_bytes(Bytes{quantity.value()})
+                                                 : quantity.format_decimal();
+    out += cat(out.empty() ? "" : ", ", name, " ", value);
+  }
+  return out.empty() ? "none" : out;
+}
+
+std::string sum_rule(const core::Pod& pod, std::string_view what) {
+  std::string rule = cat("sum of the containers' ", what);
+  if (!pod.init_containers.empty()) rule += ", or the init phase where that is more";
+  if (pod.resources) rule += ", spec.resources over that";
+  if (!pod.overhead.empty()) rule += ", plus overhead";
+  return rule;
+}
+
+std::int64_t milli_of(const core::ResourceList& list) {
+  const auto cpu = core::find(list, core::kCpu);
+  return cpu ? cpu->milli_value() : 0;
+}
+
+void add_cpu(Rows& rows, const Explanation& e, const ExplainParams& params) {
+  const auto& values = e.values;
+  if (values.cpu_shares) {
+    const bool best_effort = e.qos_class == core::QosClass::kBestEffort;
+    const std::string floor =
+        cat("floor(", milli_of(e.requests), "m * 1024 / 1000) within [2, 262144], cpu request");
+    add(rows, "cpu.shares", cat(values.cpu_shares->value()),
+        best_effort ? "always the least for BestEffort" : floor,
+        cat(kPodConfig, " MilliCPUToShares"));
+    const auto linear = core::cpu_weight_for(*values.cpu_shares, core::WeightFormula::kLinear);
+    const auto log = core::cpu_weight_for(*values.cpu_shares, core::WeightFormula::kLog);
+    add(rows, "cpu.weight", cat(linear.value(), " linear, ", log.value(), " log"),
+        cat("1 + (", values.cpu_shares->value(), " - 2) * 9999 / 262142; log as runc >= 1.3.2"),
+        "cgroup_manager_linux.go getCPUWeight; opencontainers/cgroups utils.go");
+  }
+  if (!values.cpu_quota) {
+    add(rows, "cpu quota", "none",
+        core::limit_declared(e.pod, core::kCpu) ? "BestEffort has none"
+                                                : "not every container has a cpu limit",
+        cat(kPodConfig, " ResourceConfigForPod"));
+    return;
+  }
+  const std::int64_t period = params.config.cpu_period.value();
+  add(rows, "cpu quota", cat(values.cpu_quota->value(), "us per ", period, "us"),
+      params.config.enforce_cpu_limits
+          ? cat("floor(", milli_of(e.limits), "m * ", period, " / 1000), at least 1000; cpu limit")
+          : "cpuCFSQuota is off: unlimited",
+      cat(kPodConfig, " MilliCPUToQuota"));
+}
+
+void add_memory(Rows& rows, const Explanation& e) {
+  if (e.values.memory_limit) {
+    add(rows, "memory limit",
+        cat(e.values.memory_limit->value(), " (", format_bytes(*e.values.memory_limit), ")"),
+        sum_rule(e.pod, "limits"), cat(kPodConfig, " ResourceConfigForPod"));
+  } else {
+    add(rows, "memory limit", "none",
+        core::limit_declared(e.pod, core::kMemory) ? "BestEffort has none"
+                                                   : "not every container has a memory limit",
+        cat(kPodConfig, " ResourceConfigForPod"));
+  }
+  for (const auto& [label, limit] : e.values.hugepages)
+    add(rows, cat("hugetlb ", label), format_bytes(limit), "sum of the containers' requests",
+        cat(kPodConfig, " HugePageLimits"));
+  for (const auto& [file, value] : e.values.unified)
+    add(rows, file, value, "memory request, MemoryQoS", cat(kPodConfig, " ResourceConfigForPod"));
+  if (e.values.pids_limit)
+    add(rows, "pids.max", cat(*e.values.pids_limit), "podPidsLimit of the configuration",
+        "pkg/kubelet/cm/pod_container_manager_linux.go");
+}
+
+std::string oom_rule(const Explanation& e, const core::Container& container,
+                     const ExplainParams& params) {
+  const int score = e.oom_score_adj.at(container.name);
+  if (e.qos_class == core::QosClass::kBestEffort) return "BestEffort goes first";
+  if (score == core::kGuaranteedOomScoreAdj)
+    return e.qos_class == core::QosClass::kGuaranteed ? "Guaranteed" : "node-critical pod";
+  const auto memory = core::find(container.resources.requests, core::kMemory);
+  const bool shares_pod = e.pod.resources && !e.pod.resources->requests.empty();
+  return cat("1000 - 1000 * ", memory ? memory->value() : 0,
+             shares_pod ? " (plus its part of the pod's request)" : "", " / ",
+             params.node_memory ? params.node_memory->value() : 0,
+             ", within [3, 999]; memory request of the node's memory");
+}
+
+void add_oom(Rows& rows, const Explanation& e, const ExplainParams& params) {
+  for (const auto* list : {&e.pod.containers, &e.pod.init_containers}) {
+    for (const core::Container& container : *list)
+      add(rows, cat("oom_score_adj ", container.name), cat(e.oom_score_adj.at(container.name)),
+          oom_rule(e, container, params), "pkg/kubelet/qos/policy.go GetContainerOOMScoreAdjust");
+  }
+}
+
+}  // namespace
+
+core::CgroupLayout layout_of(core::CgroupVersion version,
+                             const std::vector<std::string>& hugepage_labels) {
+  return {.cpu = version,
+          .memory = version,
+          .hugetlb = version,
+          .pids = version,
+          .cpuset = version,
+          .hugepage_labels = hugepage_labels};
+}
+
+std::map<std::string, std::string, std::less<>> files_on(const Explanation& explanation,
+                                                         const core::CgroupLayout& layout,
+                                                         core::WeightFormula formula) {
+  std::map<std::string, std::string, std::less<>> files;
+  for (const core::Step& step : core::lower_values("/", explanation.values, layout, formula, ""))
+    if (const auto* write = std::get_if<core::WriteFile>(&step)) files[write->file] = write->value;
+  return files;
+}
+
+std::string explain_writes(const Explanation& explanation, const ExplainParams& params,
+                           const Target& target) {
+  if (target.driver == Driver::kCgroupfs) {
+    const std::string path = explanation.cgroupfs.value_or("pod<UID>");
+    core::Plan plan =
+        core::lower_values(path, explanation.values, target.layout, params.formula, "");
+    for (core::Step& step : plan)
+      if (auto* write = std::get_if<core::WriteFile>(&step))
+        write->reason = write->on_refusal == core::OnRefusal::kIgnore ? "optional" : "";
+    plan.insert(plan.begin(), core::EnsureCgroup{path});
+    return core::render(plan);
+  }
+  std::string out;
+  for (const auto& [property, value] : explanation.systemd_writes.properties)
+    out += cat("property  ", property, " = ", value, "\n");
+  for (const auto& [file, value] : explanation.systemd_writes.files)
+    out += cat("write  ", explanation.systemd.value_or("pod<UID>.slice"), "/", file, " = ", value,
+               "\n");
+  return out;
+}
+
+std::string explain_text(const Explanation& e, const ExplainParams& params, const Target& target,
+                         ColourMode mode) {
+  Rows rows;
+  add(rows, "class", std::string{core::format_qos_class(e.qos_class)}, e.reason,
+      "pkg/apis/core/v1/helper/qos/qos.go GetPodQOS");
+  add(rows, "requests", shown_list(e.requests), sum_rule(e.pod, "requests"),
+      cat(kResources, " PodRequests"));
+  add(rows, "limits", shown_list(e.limits), sum_rule(e.pod, "limits"),
+      cat(kResources, " PodLimits"));
+  add_cpu(rows, e, params);
+  add_memory(rows, e);
+  add_oom(rows, e, params);
+  add(rows, "cgroup", e.cgroupfs.value_or("unknown"),
+      e.cgroupfs ? "cgroupfs driver" : "the manifest has no metadata.uid yet",
+      "pkg/kubelet/cm/cgroup_manager_linux.go ToCgroupfs");
+  add(rows, "slice", e.systemd.value_or("unknown"),
+      e.systemd ? "systemd driver" : "the manifest has no metadata.uid yet",
+      "pkg/kubelet/cm/cgroup_manager_linux.go ToSystemd");
+  const std::string title =
+      cat("Writes (", target.driver == Driver::kCgroupfs ? "cgroupfs" : "systemd",
+          " driver, cgroup v", target.is_v1() ? 1 : 2, ")");
+  return cat(format_table(rows, mode), "\n", paint({title, Colour::kBold}, mode), "\n",
+             explain_writes(e, params, target));
+}
+
+}  // namespace podqos::ctl

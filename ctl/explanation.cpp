@@ -1,0 +1,70 @@
+#include "ctl/explanation.h"
+
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/core/aggregation.h"
+#include "common/core/naming.h"
+#include "common/core/oom.h"
+#include "common/core/qos.h"
+
+namespace podqos::ctl {
+namespace {
+
+Status add_names(Explanation& explanation, const ExplainParams& params) {
+  if (explanation.pod.uid.empty()) return {};
+  const core::CgroupName name = core::pod_name(core::kubepods_name(params.cgroup_root),
+                                               explanation.qos_class, explanation.pod.uid);
+  auto cgroupfs = core::format_cgroupfs(name);
+  if (!cgroupfs) return fail(std::move(cgroupfs).error());
+  auto systemd = core::format_systemd(name);
+  if (!systemd) return fail(std::move(systemd).error());
+  explanation.cgroupfs = std::move(*cgroupfs);
+  explanation.systemd = std::move(*systemd);
+  return {};
+}
+
+}  // namespace
+
+Result<Explanation> explain(core::Pod pod, const ExplainParams& params) {
+  if (!params.node_memory || params.node_memory->value() <= 0)
+    return fail(ErrorCode::kInvalidArgument,
+                "nodeMemoryBytes is missing: the OOM scores depend on the node's memory");
+  Explanation result;
+  result.pod = std::move(pod);
+  core::QosVerdict verdict = core::classify(result.pod);
+  result.qos_class = verdict.qos_class;
+  result.reason = std::move(verdict.reason);
+  result.requests = core::pod_requests(result.pod);
+  result.limits = core::pod_limits(result.pod);
+  auto values = core::pod_cgroup_values(result.pod, result.qos_class, params.config);
+  if (!values) return fail(std::move(values).error());
+  result.values = std::move(*values);
+  if (auto status = add_names(result, params); !status) return fail(std::move(status).error());
+  for (const auto* list : {&result.pod.containers, &result.pod.init_containers}) {
+    for (const core::Container& container : *list)
+      result.oom_score_adj[container.name] =
+          core::oom_score_adj(result.pod, result.qos_class, container, *params.node_memory);
+  }
+  result.files = core::v2_files(result.values, params.hugepage_labels, params.formula);
+  result.systemd_writes =
+      core::systemd_writes(result.values, params.hugepage_labels, params.formula);
+  return result;
+}
+
+TierExplanation explain_tiers(const std::vector<core::Pod>& pods, const core::TierParams& params) {
+  TierExplanation result;
+  for (const core::Pod& pod : pods) {
+    core::TierSum& sum = result.sums.of(core::classify(pod).qos_class);
+    const core::ResourceList requests = core::pod_requests(pod);
+    const auto cpu = core::find(requests, core::kCpu);
+    const auto memory = core::find(requests, core::kMemory);
+    ++sum.pods;
+    sum.cpu = MilliCpu{saturating_add(sum.cpu.value(), cpu ? cpu->milli_value() : 0)};
+    sum.memory = Bytes{saturating_add(sum.memory.value(), memory ? memory->value() : 0)};
+  }
+  result.values = core::tier_values(result.sums, params);
+  return result;
+}
+
+}  // namespace podqos::ctl

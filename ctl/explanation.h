@@ -1,0 +1,59 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/core/lowering.h"
+#include "common/core/pod.h"
+#include "common/core/pod_config.h"
+#include "common/core/tier.h"
+
+namespace podqos::ctl {
+
+/// What the values of a pod depend on besides the pod.
+struct ExplainParams {
+  std::string cgroup_root = "/";
+  core::PodConfigParams config;
+  std::vector<std::string> hugepage_labels = {"2MB", "1GB"};
+  core::WeightFormula formula = core::WeightFormula::kLinear;
+  std::optional<Bytes> node_memory;  ///< needed for the OOM scores
+};
+
+/// All that podqos would decide for one pod.
+struct Explanation {
+  core::Pod pod;  ///< defaulted
+  core::QosClass qos_class = core::QosClass::kBestEffort;
+  std::string reason;
+  core::ResourceList requests;
+  core::ResourceList limits;
+  core::CgroupValues values;
+  std::optional<std::string> cgroupfs;  ///< nullopt: the manifest has no uid yet
+  std::optional<std::string> systemd;
+  std::map<std::string, int, std::less<>>
+      oom_score_adj;  ///< by container, init containers included
+  std::map<std::string, std::string, std::less<>> files;  ///< cgroup v2, cgroupfs driver
+  core::SystemdWrites systemd_writes;
+};
+
+/// @param pod  as admitted_pod gives it.
+/// @return kInvalidArgument without node_memory, and for names that cannot be cgroups.
+[[nodiscard]] Result<Explanation> explain(core::Pod pod, const ExplainParams& params);
+
+/// The members of the explanation in the form of `explain -o json` and `--batch`, without braces.
+[[nodiscard]] std::string format_explanation(const Explanation& explanation);
+
+/// Pods of one node, summed up into its tiers.
+struct TierExplanation {
+  core::TierSums sums;
+  core::TierValues values;
+};
+[[nodiscard]] TierExplanation explain_tiers(const std::vector<core::Pod>& pods,
+                                            const core::TierParams& params);
+[[nodiscard]] std::string format_tiers(const core::TierValues& values);
+/// The MemoryQoS values of the tiers, as "memoryQoSUnified".
+[[nodiscard]] std::string format_tier_memory_qos(const core::TierMemoryQos& values);
+
+}  // namespace podqos::ctl

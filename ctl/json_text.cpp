@@ -1,0 +1,190 @@
+#include "ctl/json_text.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "common/base/text.h"
+
+namespace podqos::ctl {
+namespace {
+
+constexpr std::string_view kSpace = " \t\r\n";
+
+/// Offset behind the string that begins at `begin`.
+std::size_t skip_string(std::string_view text, std::size_t begin) {
+  for (std::size_t at = begin + 1; at < text.size(); ++at) {
+    if (text[at] == '\\') {
+      ++at;
+    } else if (text[at] == '"') {
+      return at + 1;
+    }
+  }
+  return text.size();
+}
+
+std::size_t skip_space(std::string_view text, std::size_t at) {
+  return std::min(text.find_first_not_of(kSpace, at), text.size());
+}
+
+/// Offset behind the value that begins at `begin`.
+std::size_t skip_value(std::string_view text, std::size_t begin) {
+  std::size_t depth = 0;
+  std::size_t at = begin;
+  while (at < text.size()) {
+    const char c = text[at];
+    if (c == '"') {
+      at = skip_string(text, at);
+    } else if (c == '{' || c == '[') {
+      ++depth;
+      ++at;
+    } else if (c == '}' || c == ']') {
+      if (depth == 0) return at;  // the end of what a number or a word stands in
+      --depth;
+      ++at;
+    } else if (depth == 0) {
+      return std::min(text.find_first_of(",]} \t\r\n", at), text.size());
+    } else {
+      at = std::min(text.find_first_of("\"{}[]", at), text.size());
+    }
+    if (depth == 0) return at;
+  }
+  return at;
+}
+
+bool too_deep(std::string_view text) {
+  std::size_t depth = 0;
+  for (std::size_t at = text.find_first_of("\"{}[]"); at < text.size();
+       at = text.find_first_of("\"{}[]", at)) {
+    if (text[at] == '"') {
+      at = skip_string(text, at);
+      continue;
+    }
+    if (text[at] == '{' || text[at] == '[') {
+      if (++depth > kMaxDepth) return true;
+    } else if (depth > 0) {
+      --depth;
+    }
+    ++at;
+  }
+  return false;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = skip_space(text, 0);
+  const std::size_t last = text.find_last_not_of(kSpace);
+  return last == std::string_view::npos ? std::string_view{} : text.substr(begin, last + 1 - begin);
+}
+
+std::size_t offset_in(std::string_view outer, std::string_view inner) {
+  return static_cast<std::size_t>(inner.data() - outer.data());
+}
+
+std::string insert_member(std::string_view object, std::string_view key, std::string_view value) {
+  const auto members = json_members(object);
+  const std::size_t open = object.find('{') + 1;
+  const std::string member = cat(json_quote(key), ": ", value);
+  if (members.empty()) return cat(object.substr(0, open), member, object.substr(open));
+  // In front of the first member, with its indentation, so that a person's layout survives.
+  const std::size_t first = offset_in(object, members.front().raw_key);
+  const std::string_view space = object.substr(open, first - open);
+  return cat(object.substr(0, first), member, ",", space, object.substr(first));
+}
+
+}  // namespace
+
+Status check_json(std::string_view text, std::size_t limit) {
+  if (text.size() > limit)
+    return fail(ErrorCode::kTooLarge, cat("input is larger than ", limit, " bytes"));
+  // Before the parser, whose values would be destroyed and printed recursively.
+  if (too_deep(text))
+    return fail(ErrorCode::kInvalidArgument, cat("JSON nests deeper than ", kMaxDepth));
+  if (!nlohmann::json::accept(text)) return fail(ErrorCode::kInvalidArgument, "is no valid JSON");
+  return {};
+}
+
+std::vector<JsonMember> json_members(std::string_view object) {
+  std::vector<JsonMember> members;
+  std::size_t at = skip_space(object, 0);
+  if (at >= object.size() || object[at] != '{') return members;
+  at = skip_space(object, at + 1);
+  while (at < object.size() && object[at] == '"') {
+    const std::size_t key_end = skip_string(object, at);
+    const std::string_view raw_key = object.substr(at, key_end - at);
+    const std::size_t begin = skip_space(object, skip_space(object, key_end) + 1);
+    const std::size_t end = skip_value(object, begin);
+    members.push_back({.key = json_text_of(raw_key).value_or(""),
+                       .raw_key = raw_key,
+                       .value = object.substr(begin, end - begin)});
+    at = skip_space(object, end);
+    if (at < object.size() && object[at] == ',') at = skip_space(object, at + 1);
+  }
+  return members;
+}
+
+std::vector<std::string_view> json_elements(std::string_view array) {
+  std::vector<std::string_view> elements;
+  std::size_t at = skip_space(array, 0);
+  if (at >= array.size() || array[at] != '[') return elements;
+  at = skip_space(array, at + 1);
+  while (at < array.size() && array[at] != ']') {
+    const std::size_t end = skip_value(array, at);
+    elements.push_back(array.substr(at, end - at));
+    at = skip_space(array, end);
+    if (at < array.size() && array[at] == ',') at = skip_space(array, at + 1);
+  }
+  return elements;
+}
+
+std::optional<std::string_view> json_member(std::string_view object, std::string_view key) {
+  std::optional<std::string_view> found;
+  for (const JsonMember& member : json_members(object))
+    if (member.key == key) found = member.value;
+  if (found == "null") return std::nullopt;
+  return found;
+}
+
+std::optional<std::string_view> json_at(std::string_view object,
+                                        std::span<const std::string> path) {
+  for (const std::string& key : path) {
+    const auto value = json_member(object, key);
+    if (!value) return std::nullopt;
+    object = *value;
+  }
+  return object;
+}
+
+std::optional<std::string> json_text_of(std::string_view value) {
+  const std::string_view text = trimmed(value);
+  if (!text.starts_with('"')) return std::nullopt;
+  const auto parsed = nlohmann::json::parse(text, nullptr, false);
+  if (!parsed.is_string()) return std::nullopt;
+  return parsed.get_ref<const std::string&>();
+}
+
+std::string json_quote(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Result<std::string> json_set(std::string_view object, std::span<const std::string> path,
+                             std::string_view key, std::string_view value) {
+  if (!trimmed(object).starts_with('{'))
+    return fail(ErrorCode::kInvalidArgument,
+                cat(json_quote(key), " can only be put into an object"));
+  const std::string& name = path.empty() ? std::string{key} : path.front();
+  std::string inner{value};
+  const auto members = json_members(object);
+  const auto found = std::find_if(members.rbegin(), members.rend(),
+                                  [&](const JsonMember& m) { return m.key == name; });
+  if (!path.empty()) {
+    const bool present = found != members.rend() && found->value != "null";
+    auto nested = json_set(present ? found->value : "{}", path.subspan(1), key, value);
+    if (!nested) return fail(std::move(nested).error().with_context(name));
+    inner = std::move(*nested);
+  }
+  if (found == members.rend()) return insert_member(object, name, inner);
+  const std::size_t begin = offset_in(object, found->value);
+  return cat(object.substr(0, begin), inner, object.substr(begin + found->value.size()));
+}
+
+}  // namespace podqos::ctl

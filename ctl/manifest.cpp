@@ -1,0 +1,120 @@
+#include "ctl/manifest.h"
+
+#include <array>
+
+#include "common/base/text.h"
+#include "common/codec/pod_json.h"
+#include "common/core/defaulting.h"
+#include "common/core/naming.h"
+#include "common/core/validation.h"
+#include "ctl/json_text.h"
+#include "ctl/yaml.h"
+
+namespace podqos::ctl {
+namespace {
+
+struct TemplateKind {
+  std::string_view kind;
+  std::string_view path;  ///< of the pod template, parted by '/'
+};
+constexpr std::array kKinds = {
+    TemplateKind{"Pod", ""},
+    TemplateKind{"PodTemplate", "template"},
+    TemplateKind{"Deployment", "spec/template"},
+    TemplateKind{"DaemonSet", "spec/template"},
+    TemplateKind{"StatefulSet", "spec/template"},
+    TemplateKind{"ReplicaSet", "spec/template"},
+    TemplateKind{"ReplicationController", "spec/template"},
+    TemplateKind{"Job", "spec/template"},
+    TemplateKind{"CronJob", "spec/jobTemplate/spec/template"},
+};
+
+std::vector<std::string> split_path(std::string_view path) {
+  std::vector<std::string> parts;
+  while (!path.empty()) {
+    const std::size_t end = path.find('/');
+    parts.emplace_back(path.substr(0, end));
+    path.remove_prefix(end == std::string_view::npos ? path.size() : end + 1);
+  }
+  return parts;
+}
+
+std::string text_at(std::string_view json, const std::vector<std::string>& path) {
+  const auto value = json_at(json, path);
+  return value ? json_text_of(*value).value_or("") : "";
+}
+
+std::optional<std::vector<std::string>> pod_path(std::string_view json) {
+  const std::string kind = text_at(json, {"kind"});
+  // A pod without a kind is what people paste; anything else says what it is.
+  if (kind.empty() && json_at(json, std::array{std::string{"spec"}, std::string{"containers"}}))
+    return std::vector<std::string>{};
+  for (const TemplateKind& known : kKinds)
+    if (known.kind == kind) return split_path(known.path);
+  return std::nullopt;
+}
+
+Document document_of(std::string text, std::string json) {
+  auto path = pod_path(json);
+  return {.text = std::move(text), .json = std::move(json), .pod_path = std::move(path)};
+}
+
+std::string joined(const std::vector<std::string>& sentences) {
+  std::string all;
+  for (const std::string& sentence : sentences)
+    all += cat(all.empty() ? "" : "; ", sentence);
+  return all;
+}
+
+}  // namespace
+
+Result<Manifest> parse_manifest(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  const bool like_json = first != std::string_view::npos && text[first] == '{';
+  if (like_json && check_json(text)) {
+    Manifest manifest;
+    manifest.documents.push_back(document_of(std::string{text}, std::string{text}));
+    return manifest;
+  }
+  auto documents = parse_yaml(text);
+  if (!documents) return fail(std::move(documents).error());
+  Manifest manifest{.is_yaml = true, .documents = {}};
+  for (YamlDocument& document : *documents)
+    manifest.documents.push_back(document_of(std::move(document.text), std::move(document.json)));
+  return manifest;
+}
+
+Result<core::Pod> admitted_pod(std::string_view json) {
+  auto pod = codec::parse_pod(json);
+  if (!pod) return pod;
+  if (!pod->uid.empty()) {
+    if (auto uid = core::check_pod_uid(pod->uid); !uid)
+      return fail(std::move(uid).error().with_context("metadata.uid"));
+  }
+  core::Pod defaulted = core::with_api_defaults(std::move(*pod));
+  const std::vector<std::string> errors = core::validate(defaulted);
+  if (!errors.empty()) return fail(ErrorCode::kInvalidArgument, joined(errors));
+  return defaulted;
+}
+
+Result<core::Pod> pod_of(const Document& document) {
+  if (!document.pod_path) return fail(ErrorCode::kInvalidArgument, "has no pod");
+  if (document.pod_path->empty()) return admitted_pod(document.json);
+  const auto holder = json_at(document.json, *document.pod_path);
+  if (!holder) return fail(ErrorCode::kInvalidArgument, "has no pod template");
+  const auto metadata = json_member(*holder, "metadata");
+  const auto spec = json_member(*holder, "spec");
+  if (!spec) return fail(ErrorCode::kInvalidArgument, "its pod template has no spec");
+  return admitted_pod(cat(R"({"apiVersion":"v1","kind":"Pod","metadata":)", metadata.value_or("{}"),
+                          R"(,"spec":)", *spec, "}"));
+}
+
+std::string title_of(const Document& document) {
+  const std::string kind = text_at(document.json, {"kind"});
+  const std::string name = text_at(document.json, {"metadata", "name"});
+  const std::string space = text_at(document.json, {"metadata", "namespace"});
+  return cat(kind.empty() ? "Pod" : printable(kind), " ", printable(space),
+             space.empty() ? "" : "/", name.empty() ? "(no name)" : printable(name));
+}
+
+}  // namespace podqos::ctl

@@ -1,0 +1,69 @@
+#include "common/app/reconcile.h"
+
+#include <linux/capability.h>
+
+#include <array>
+#include <memory>
+
+#include "common/app/configuration.h"
+#include "common/app/log.h"
+#include "common/base/text.h"
+#include "ctl/command.h"
+#include "ctl/json_text.h"
+
+namespace podqos::ctl {
+namespace {
+
+/// Bundles of remapped containers belong to others (the first two), OOM scores may have to be
+/// lowered, and ownership is marked with trusted.* attributes.
+constexpr std::array kKept = {CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_SYS_RESOURCE, CAP_SYS_ADMIN};
+
+struct Options {
+  std::string output = "text";
+};
+
+std::string json_list(const std::vector<std::string>& sentences) {
+  std::string out = "[";
+  for (const std::string& sentence : sentences)
+    out += cat(out.size() > 1 ? "," : "", json_quote(sentence));
+  return out + "]";
+}
+
+std::string format_json(const app::ReconcileReport& report) {
+  return cat(R"({"pods":)", report.pods, R"(,"containers":)", report.containers, R"(,"released":)",
+             report.released, R"(,"repaired":)", report.repaired, R"(,"changes":)",
+             json_list(report.changes), R"(,"warnings":)", json_list(report.warnings), "}\n");
+}
+
+std::string format_text(const app::ReconcileReport& report) {
+  std::string out;
+  for (const std::string& change : report.changes)
+    out += cat(change, "\n");
+  for (const std::string& warning : report.warnings)
+    out += cat("warning: ", warning, "\n");
+  return cat(out, report.pods, " pods, ", report.containers, " containers; ", report.released,
+             " pods released, ", report.repaired, " records restored\n");
+}
+
+int run(const Options& options, const Globals& globals) {
+  if (auto status = narrow(kKept); !status) return complain(status.error());
+  const auto settings = app::load_settings(globals.config);
+  if (!settings) return complain(settings.error());
+  app::Log log{"podqosctl", *settings};
+  const auto report = app::reconcile(*settings, log);
+  if (!report) return complain(report.error());
+  return finish(print(options.output == "json" ? format_json(*report) : format_text(*report)));
+}
+
+}  // namespace
+
+Command add_reconcile(CLI::App& app, const Globals& globals) {
+  auto options = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand(
+      "reconcile", "Bring state and cgroups to the truth, which is the set of living containers");
+  sub->add_option("-o,--output", options->output, "text or json")
+      ->check(CLI::IsMember({"text", "json"}));
+  return {.app = sub, .run = [options, &globals] { return run(*options, globals); }};
+}
+
+}  // namespace podqos::ctl

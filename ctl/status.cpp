@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "common/app/inventory.h"
+#include "common/base/text.h"
+#include "common/core/aggregation.h"
+#include "ctl/command.h"
+#include "ctl/inventory_view.h"
+#include "ctl/table.h"
+
+namespace podqos::ctl {
+namespace {
+
+using Row = std::vector<Cell>;
+
+struct Options {
+  std::string output = "text";
+  std::string colour = "auto";
+};
+
+Row heading(std::initializer_list<std::string_view> names) {
+  Row row;
+  for (const std::string_view name : names)
+    row.push_back({std::string{name}, Colour::kDim});
+  return row;
+}
+
+std::string shown(const core::ResourceList& list) {
+  const auto cpu = core::find(list, core::kCpu);
+  const auto memory = core::find(list, core::kMemory);
+  std::string out;
+  if (cpu) out = cat("cpu ", format_cpu(MilliCpu{cpu->milli_value()}));
+  if (memory) out += cat(out.empty() ? "" : ", ", "memory ", format_bytes(Bytes{memory->value()}));
+  return out.empty() ? "-" : out;
+}
+
+std::string shown(const std::optional<Bytes>& bytes) {
+  return bytes && bytes->value() >= 0 ? format_bytes(*bytes) : "-";
+}
+
+std::string containers_of(const app::PodEntry& pod) {
+  const auto count = [&](std::string_view state) {
+    return std::ranges::count_if(
+        pod.containers, [&](const app::ContainerEntry& c) { return format_state(c) == state; });
+  };
+  std::string out;
+  for (const std::string_view state : {"live", "pending", "dead"})
+    if (const auto number = count(state); number > 0)
+      out += cat(out.empty() ? "" : ", ", number, " ", state);
+  return out.empty() ? "none" : out;
+}
+
+std::string pods_table(const app::Inventory& inventory, ColourMode mode) {
+  std::vector<Row> rows = {
+      heading({"POD", "CLASS", "SOURCE", "CONTAINERS", "REQUESTS", "LIMITS", "MEMORY NOW"})};
+  for (const app::PodEntry& pod : inventory.pods) {
+    const core::PodRecord& record = pod.record;
+    rows.push_back({{pod_title(record.pod), Colour::kBold},
+                    {cat(core::format_qos_class(record.qos_class),
+                         record.complete ? "" : " (partial)", record.adopted ? " (adopted)" : "")},
+                    {std::string{format_source(record.class_source)}},
+                    {containers_of(pod)},
+                    {shown(core::pod_requests(record.pod))},
+                    {shown(core::pod_limits(record.pod))},
+                    {shown(pod.reading.memory_usage)}});
+  }
+  return format_table(rows, mode);
+}
+
+std::string cpu_pair(const app::TierEntry& tier, core::WeightFormula formula) {
+  const auto shares = app::shares_of(tier.reading, tier.rule.cpu_shares, formula);
+  const std::string kernel = shares ? cat(shares->value()) : "-";
+  if (!tier.rule.cpu_shares) return kernel;
+  return cat(tier.rule.cpu_shares->value(), " / ", kernel);
+}
+
+std::string tiers_table(const app::Inventory& inventory, ColourMode mode) {
+  std::vector<Row> rows = {heading({"TIER", "PODS", "REQUESTS", "SHARES rule / kernel",
+                                    "MEMORY LIMIT rule / kernel", "MEMORY NOW"})};
+  for (const app::TierEntry& tier : inventory.tiers) {
+    rows.push_back(
+        {{std::string{core::format_qos_class(tier.qos_class)}, Colour::kBold},
+         {cat(tier.sum.pods)},
+         {cat("cpu ", format_cpu(tier.sum.cpu), ", memory ", format_bytes(tier.sum.memory))},
+         {cpu_pair(tier, inventory.formula)},
+         {cat(shown(tier.rule.memory_limit), " / ", shown(tier.reading.memory_limit))},
+         {shown(tier.reading.memory_usage)}});
+  }
+  return format_table(rows, mode);
+}
+
+std::string status_text(const app::Inventory& inventory, ColourMode mode) {
+  std::string out = inventory.pods.empty() ? std::string{"no pods\n"} : pods_table(inventory, mode);
+  if (!inventory.tiers.empty()) out += cat("\n", tiers_table(inventory, mode));
+  for (const std::string& warning : inventory.warnings)
+    out += cat(paint({"warning: ", Colour::kRed}, mode), warning, "\n");
+  return out;
+}
+
+int run(const Options& options, const Globals& globals) {
+  const auto inventory = look(globals);
+  if (!inventory) return complain(inventory.error());
+  if (options.output == "json") return finish(print(format_inventory(*inventory)));
+  if (!*inventory) return finish(print("no pods\n"));
+  return finish(print(status_text(**inventory, colour_mode(options.colour))));
+}
+
+}  // namespace
+
+Command add_status(CLI::App& app, const Globals& globals) {
+  auto options = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand("status",
+                                     "List the pods and tiers of this node: class, requests, "
+                                     "limits, usage now, and what is not as it should be");
+  sub->add_option("-o,--output", options->output, "text or json")
+      ->check(CLI::IsMember({"text", "json"}));
+  sub->add_option("--color", options->colour, "auto (default), always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  return {.app = sub, .run = [options, &globals] { return run(*options, globals); }};
+}
+
+}  // namespace podqos::ctl

@@ -1,0 +1,96 @@
+#include "ctl/table.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "common/base/text.h"
+
+namespace podqos::ctl {
+namespace {
+
+constexpr std::array kBinaryUnits = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+constexpr std::int64_t kBinaryStep = 1024;
+constexpr std::size_t kGap = 2;
+
+/// Characters of a UTF-8 text: every byte but the continuations.
+std::size_t width(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+std::string_view code_of(Colour colour) {
+  switch (colour) {
+    case Colour::kNone: return "";
+    case Colour::kBold: return "1";
+    case Colour::kDim: return "2";
+    case Colour::kRed: return "31";
+    case Colour::kGreen: return "32";
+    case Colour::kYellow: return "33";
+    case Colour::kCyan: return "36";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string format_bytes(Bytes bytes) {
+  const std::int64_t value = bytes.value();
+  if (value < 0) return std::to_string(value);
+  std::size_t unit = 0;
+  std::int64_t scale = 1;
+  while (unit + 1 < kBinaryUnits.size() && value / scale >= kBinaryStep) {
+    scale *= kBinaryStep;
+    ++unit;
+  }
+  const std::int64_t rest = value % scale;
+  const std::int64_t tenths = mul_div(rest, 10, scale);
+  // rest * 10 % scale, halved on both sides: it must not overflow for exbibytes.
+  const bool exact = rest * 5 % std::max<std::int64_t>(scale / 2, 1) == 0;
+  return cat(exact ? "" : "~", value / scale, tenths == 0 ? "" : cat(".", tenths),
+             kBinaryUnits.at(unit));
+}
+
+std::string format_cpu(MilliCpu cpu) {
+  constexpr std::int64_t kMilli = 1000;
+  if (cpu.value() % kMilli == 0) return std::to_string(cpu.value() / kMilli);
+  return cat(cpu.value(), "m");
+}
+
+ColourMode colour_mode(std::string_view word) {
+  if (word == "always") return ColourMode::kColoured;
+  if (word == "never" || std::getenv("NO_COLOR") != nullptr) return ColourMode::kPlain;
+  return ::isatty(STDOUT_FILENO) == 1 ? ColourMode::kColoured : ColourMode::kPlain;
+}
+
+std::string paint(const Cell& cell, ColourMode mode) {
+  if (mode == ColourMode::kPlain || cell.colour == Colour::kNone) return cell.text;
+  return cat("\x1b[", code_of(cell.colour), "m", cell.text, "\x1b[0m");
+}
+
+std::string format_table(const std::vector<std::vector<Cell>>& rows, ColourMode mode) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], width(row[i].text));
+  }
+  std::string out;
+  for (const auto& row : rows) {
+    std::size_t pending = 0;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (!row[i].text.empty()) {
+        out.append(pending, ' ');
+        out += paint(row[i], mode);
+        pending = 0;
+      }
+      pending += widths[i] - width(row[i].text) + kGap;
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+}  // namespace podqos::ctl

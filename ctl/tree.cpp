@@ -1,0 +1,198 @@
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/base/text.h"
+#include "common/core/cpu.h"
+#include "ctl/command.h"
+#include "ctl/inventory_view.h"
+#include "ctl/table.h"
+
+namespace podqos::ctl {
+namespace {
+
+using Row = std::vector<Cell>;
+
+constexpr std::size_t kShownId = 12;
+
+struct Options {
+  std::string output = "text";
+  std::string colour = "auto";
+};
+
+/// A line of the tree and what hangs below it.
+struct Node {
+  Cell label;
+  const app::CgroupReading* reading = nullptr;
+  std::optional<CpuShares> shares;
+  std::optional<int> oom_score_adj;
+  std::optional<Pid> pid;
+  std::vector<Node> children;
+};
+
+Colour colour_of(core::QosClass qos_class) {
+  switch (qos_class) {
+    case core::QosClass::kGuaranteed: return Colour::kGreen;
+    case core::QosClass::kBurstable: return Colour::kYellow;
+    case core::QosClass::kBestEffort: return Colour::kCyan;
+  }
+  return Colour::kNone;
+}
+
+std::string_view leaf(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+Node container_node(const app::ContainerEntry& container, const app::PodEntry& pod,
+                    core::WeightFormula formula) {
+  const core::ContainerRecord& record = container.record;
+  std::string label = cat(record.name.empty() ? record.id.substr(0, kShownId) : record.name);
+  label = printable(label);
+  if (format_state(container) != "live") label += cat(" (", format_state(container), ")");
+  if (record.sandbox) label += " (sandbox)";
+  if (!record.cgroup.starts_with(cat(pod.record.cgroup, "/")))
+    label += cat(" at ", printable(record.cgroup));
+  Node node{.label = {std::move(label), container.alive ? Colour::kNone : Colour::kRed},
+            .reading = &container.reading,
+            .shares = app::shares_of(container.reading, {}, formula),
+            .oom_score_adj = container.oom_score_adj,
+            .pid = {},
+            .children = {}};
+  if (container.alive) node.pid = record.pid;
+  return node;
+}
+
+Node pod_node(const app::PodEntry& pod, core::WeightFormula formula, bool whole_path) {
+  const core::PodRecord& record = pod.record;
+  const std::string_view name = whole_path ? std::string_view{record.cgroup} : leaf(record.cgroup);
+  const std::string title = record.pod.name.empty() ? "" : cat("  ", pod_title(record.pod));
+  Node node{.label = {cat(printable(name), title, record.adopted ? "  (adopted)" : "",
+                          pod.reading.exists ? "" : "  (gone)"),
+                      colour_of(record.qos_class)},
+            .reading = &pod.reading,
+            .shares = app::shares_of(pod.reading, pod.rule.cpu_shares, formula),
+            .oom_score_adj = {},
+            .pid = {},
+            .children = {}};
+  for (const app::ContainerEntry& container : pod.containers)
+    node.children.push_back(container_node(container, pod, formula));
+  return node;
+}
+
+Node tier_node(const app::TierEntry& tier, core::WeightFormula formula) {
+  const bool root = tier.qos_class == core::QosClass::kGuaranteed;
+  return {.label = {root ? tier.path : std::string{leaf(tier.path)},
+                    root ? Colour::kBold : colour_of(tier.qos_class)},
+          .reading = &tier.reading,
+          .shares = app::shares_of(tier.reading, tier.rule.cpu_shares, formula),
+          .oom_score_adj = {},
+          .pid = {},
+          .children = {}};
+}
+
+/// The root with Guaranteed pods and the tiers below it, then pods that lie elsewhere (adopted).
+std::vector<Node> forest(const app::Inventory& inventory) {
+  std::vector<Node> roots;
+  std::vector<Node> elsewhere;
+  std::vector<Node> tiers;
+  for (const app::TierEntry& tier : inventory.tiers)
+    tiers.push_back(tier_node(tier, inventory.formula));
+  for (const app::PodEntry& pod : inventory.pods) {
+    const bool inside =
+        !inventory.kubepods.empty() && pod.record.cgroup.starts_with(cat(inventory.kubepods, "/"));
+    const auto index = static_cast<std::size_t>(pod.record.qos_class);
+    if (inside && index < tiers.size()) {
+      tiers[index].children.push_back(pod_node(pod, inventory.formula, false));
+    } else {
+      elsewhere.push_back(pod_node(pod, inventory.formula, true));
+    }
+  }
+  if (!tiers.empty()) {
+    for (std::size_t i = 1; i < tiers.size(); ++i)
+      tiers.front().children.push_back(std::move(tiers[i]));
+    roots.push_back(std::move(tiers.front()));
+  }
+  for (Node& node : elsewhere)
+    roots.push_back(std::move(node));
+  return roots;
+}
+
+std::string shown_weight(const Node& node) {
+  const std::string shares = node.shares ? cat(node.shares->value()) : "-";
+  if (!node.reading->cpu_weight) return shares;
+  return cat(node.reading->cpu_weight->value(), " (", shares, ")");
+}
+
+std::string shown_quota(const app::CgroupReading& reading) {
+  if (!reading.cpu_quota) return "-";
+  const bool usual = !reading.cpu_period || *reading.cpu_period == core::kDefaultPeriod;
+  return usual ? cat(reading.cpu_quota->value())
+               : cat(reading.cpu_quota->value(), "/", reading.cpu_period->value());
+}
+
+std::string shown(const std::optional<Bytes>& bytes) {
+  return bytes ? format_bytes(*bytes) : "-";
+}
+
+Row row_of(const Node& node, const std::string& prefix) {
+  const app::CgroupReading& reading = *node.reading;
+  return {{cat(prefix, node.label.text), node.label.colour},
+          {shown_weight(node)},
+          {shown_quota(reading)},
+          {shown(reading.memory_limit)},
+          {shown(reading.memory_usage)},
+          {reading.pids ? cat(*reading.pids) : "-"},
+          {node.oom_score_adj ? cat(*node.oom_score_adj) : ""},
+          {node.pid ? cat(node.pid->value()) : ""}};
+}
+
+void add_rows(std::vector<Row>& rows, const std::vector<Node>& nodes, const std::string& prefix) {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const bool last = i + 1 == nodes.size();
+    rows.push_back(row_of(nodes[i], cat(prefix, last ? "└─ " : "├─ ")));
+    add_rows(rows, nodes[i].children, cat(prefix, last ? "   " : "│  "));
+  }
+}
+
+std::string tree_text(const app::Inventory& inventory, ColourMode mode) {
+  const bool v2 = inventory.layout.cpu == core::CgroupVersion::kV2;
+  std::vector<Row> rows;
+  rows.emplace_back();
+  for (const std::string_view name :
+       {std::string_view{"CGROUP"}, std::string_view{v2 ? "WEIGHT (SHARES)" : "SHARES"},
+        std::string_view{"QUOTA"}, std::string_view{"MEMORY LIMIT"}, std::string_view{"USAGE"},
+        std::string_view{"PIDS"}, std::string_view{"OOM"}, std::string_view{"PID"}})
+    rows.front().push_back({std::string{name}, Colour::kDim});
+  for (const Node& root : forest(inventory)) {
+    rows.push_back(row_of(root, ""));
+    add_rows(rows, root.children, "");
+  }
+  std::string out = rows.size() > 1 ? format_table(rows, mode) : "no pods\n";
+  for (const std::string& warning : inventory.warnings)
+    out += cat(paint({"warning: ", Colour::kRed}, mode), warning, "\n");
+  return out;
+}
+
+int run(const Options& options, const Globals& globals) {
+  const auto inventory = look(globals);
+  if (!inventory) return complain(inventory.error());
+  if (options.output == "json") return finish(print(format_inventory(*inventory)));
+  if (!*inventory) return finish(print("no pods\n"));
+  return finish(print(tree_text(**inventory, colour_mode(options.colour))));
+}
+
+}  // namespace
+
+Command add_tree(CLI::App& app, const Globals& globals) {
+  auto options = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand(
+      "tree", "Draw the tree of tiers, pods and containers with the values the kernel has now");
+  sub->add_option("-o,--output", options->output, "text or json")
+      ->check(CLI::IsMember({"text", "json"}));
+  sub->add_option("--color", options->colour, "auto (default), always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  return {.app = sub, .run = [options, &globals] { return run(*options, globals); }};
+}
+
+}  // namespace podqos::ctl

@@ -1,0 +1,184 @@
+#include "ctl/yaml.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <yaml-cpp/yaml.h>
+
+#include "common/base/text.h"
+#include "ctl/json_text.h"
+
+namespace podqos::ctl {
+namespace {
+
+/// How Kubernetes' YAML parser (sigs.k8s.io/yaml, a YAML 1.1 one) reads plain words.
+constexpr std::array kTrueWords = {"true", "True", "TRUE", "yes", "Yes", "YES",
+                                   "on",   "On",   "ON",   "y",   "Y"};
+constexpr std::array kFalseWords = {"false", "False", "FALSE", "no", "No", "NO",
+                                    "off",   "Off",   "OFF",   "n",  "N"};
+constexpr std::array kNullWords = {"", "~", "null", "Null", "NULL"};
+
+bool is_one_of(const auto& words, std::string_view text) {
+  return std::ranges::find(words, text) != words.end();
+}
+
+bool is_digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+/// Is `text` a number by JSON's grammar?
+bool is_json_number(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  const std::size_t exponent = text.find_first_of("eE");
+  if (exponent != std::string_view::npos) {
+    std::string_view power = text.substr(exponent + 1);
+    if (power.starts_with('-') || power.starts_with('+')) power.remove_prefix(1);
+    if (!is_digits(power)) return false;
+    text = text.substr(0, exponent);
+  }
+  const std::size_t point = text.find('.');
+  if (point != std::string_view::npos) {
+    if (!is_digits(text.substr(point + 1))) return false;
+    text = text.substr(0, point);
+  }
+  return is_digits(text) && (text.size() == 1 || text.front() != '0');
+}
+
+std::optional<std::string> octal_number(std::string_view text) {
+  if (text.size() < 2 || text.front() != '0') return std::nullopt;
+  std::uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [last, error] = std::from_chars(text.data(), end, value, 8);
+  if (error != std::errc{} || last != end) return std::nullopt;
+  return std::to_string(value);
+}
+
+std::string plain_json(std::string_view text) {
+  if (is_one_of(kNullWords, text)) return "null";
+  if (is_one_of(kTrueWords, text)) return "true";
+  if (is_one_of(kFalseWords, text)) return "false";
+  if (is_json_number(text)) return std::string{text};
+  return octal_number(text).value_or(json_quote(text));
+}
+
+class Converter {
+ public:
+  Status append(const YAML::Node& node, std::size_t depth) {
+    if (depth > kMaxDepth) return fail(ErrorCode::kTooLarge, cat("nests deeper than ", kMaxDepth));
+    // Aliases share their node: a few lines could stand for billions of values.
+    if (++nodes_ > kMaxYamlNodes || out_.size() > kMaxInput)
+      return fail(ErrorCode::kTooLarge, cat("expands to more than ", kMaxYamlNodes, " values"));
+    switch (node.Type()) {
+      case YAML::NodeType::Undefined:
+      case YAML::NodeType::Null: out_ += "null"; return {};
+      case YAML::NodeType::Scalar: append_scalar(node); return {};
+      case YAML::NodeType::Sequence: return append_sequence(node, depth);
+      case YAML::NodeType::Map: return append_map(node, depth);
+    }
+    return {};
+  }
+  std::string take() { return std::move(out_); }
+
+ private:
+  void append_scalar(const YAML::Node& node) {
+    // "?" is the tag of a plain scalar, "!" of a quoted one.
+    const bool plain = node.Tag() == "?" || node.Tag().empty();
+    out_ += plain ? plain_json(node.Scalar()) : json_quote(node.Scalar());
+  }
+
+  Status append_sequence(const YAML::Node& node, std::size_t depth) {
+    out_ += '[';
+    bool first = true;
+    for (const auto& element : node) {
+      if (!std::exchange(first, false)) out_ += ',';
+      if (auto status = append(element, depth + 1); !status) return status;
+    }
+    out_ += ']';
+    return {};
+  }
+
+  Status append_map(const YAML::Node& node, std::size_t depth) {
+    std::set<std::string, std::less<>> seen;
+    out_ += '{';
+    for (const auto& member : node) {
+      if (!member.first.IsScalar())
+        return fail(ErrorCode::kInvalidArgument, "has a key that is no scalar");
+      const std::string& key = member.first.Scalar();
+      if (key == "<<" && member.first.Tag() == "?")
+        return fail(ErrorCode::kInvalidArgument, "uses a merge key (<<), which is not supported");
+      if (!seen.insert(key).second)
+        return fail(ErrorCode::kInvalidArgument, cat("repeats the key ", printable(key)));
+      if (seen.size() > 1) out_ += ',';
+      out_ += cat(json_quote(key), ":");
+      if (auto status = append(member.second, depth + 1); !status) return status;
+    }
+    out_ += '}';
+    return {};
+  }
+
+  std::string out_;
+  std::size_t nodes_ = 0;
+};
+
+bool is_separator(std::string_view line) {
+  return line.starts_with("---") && (line.size() == 3 || line[3] == ' ' || line[3] == '\t' ||
+                                     line[3] == '\r' || line[3] == '\n');
+}
+
+/// Cuts in front of each "---" line; the line number of each part's beginning comes with it.
+std::vector<std::pair<std::string_view, int>> split(std::string_view text) {
+  std::vector<std::pair<std::string_view, int>> parts;
+  std::size_t begin = 0;
+  int begin_line = 0;
+  int line = 0;
+  for (std::size_t at = 0; at < text.size(); ++line) {
+    const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    if (at > begin && is_separator(text.substr(at, end - at))) {
+      parts.emplace_back(text.substr(begin, at - begin), begin_line);
+      begin = at;
+      begin_line = line;
+    }
+    at = end;
+  }
+  parts.emplace_back(text.substr(begin), begin_line);
+  return parts;
+}
+
+Result<std::string> convert(std::string_view part, int first_line) {
+  // yaml-cpp reports by exception; this is where they end.
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string{part});
+    if (documents.size() > 1)
+      return fail(ErrorCode::kInvalidArgument, "documents must be parted by a line \"---\"");
+    if (documents.empty() || documents.front().IsNull()) return std::string{};
+    Converter converter;
+    if (auto status = converter.append(documents.front(), 0); !status)
+      return fail(std::move(status).error().with_context(
+          cat("document that begins on line ", first_line + 1)));
+    return converter.take();
+  } catch (const YAML::Exception& exception) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat("line ", first_line + exception.mark.line + 1, ": ", exception.msg));
+  }
+}
+
+}  // namespace
+
+Result<std::vector<YamlDocument>> parse_yaml(std::string_view text) {
+  if (text.size() > kMaxInput)
+    return fail(ErrorCode::kTooLarge, cat("input is larger than ", kMaxInput, " bytes"));
+  std::vector<YamlDocument> documents;
+  for (const auto& [part, line] : split(text)) {
+    auto json = convert(part, line);
+    if (!json) return fail(std::move(json).error());
+    documents.push_back({.text = std::string{part}, .json = std::move(*json)});
+  }
+  return documents;
+}
+
+}  // namespace podqos::ctl

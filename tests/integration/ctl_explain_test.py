@@ -1,0 +1,365 @@
+#!/usr/bin/env python3
+"""podqosctl explain and annotate answer as Kubernetes would: every row of the vectors, through the program.
+
+Run with PODQOS_BIN naming the directory of the programs, or with --bin DIR.
+"""
+
+import json
+import os
+import pathlib
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+VECTORS = ROOT / "tests" / "data" / "kubernetes"
+if "--bin" in sys.argv:
+    at = sys.argv.index("--bin")
+    os.environ["PODQOS_BIN"] = sys.argv[at + 1]
+    del sys.argv[at : at + 2]
+BIN = pathlib.Path(os.environ.get("PODQOS_BIN", ROOT / "build" / "release" / "bin"))
+
+
+def ctl(*args, stdin="", check=True):
+    """Runs podqosctl; text in, text out."""
+    done = subprocess.run([BIN / "podqosctl", *args], input=stdin, capture_output=True, text=True, check=False)
+    if check and done.returncode != 0:
+        raise AssertionError(f"podqosctl {args}: {done.returncode}: {done.stderr}")
+    return done
+
+
+def rows(name, count):
+    """The rows of a vector file, which must have as many as expected: an empty file proves nothing."""
+    found = [json.loads(line) for line in (VECTORS / f"{name}.jsonl").read_text().splitlines()]
+    assert len(found) == count, f"{name}: {len(found)} rows"
+    return found
+
+
+def batch(lines):
+    """The answers to JSON objects, one for each line."""
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    answers = [json.loads(line) for line in ctl("explain", "--batch", stdin=text).stdout.splitlines()]
+    assert len(answers) == len(lines), f"{len(answers)} answers to {len(lines)} lines"
+    return answers
+
+
+def sums(expected):
+    return {"cpuMilli": expected["cpuMilli"], "memoryBytes": expected["memoryBytes"]}
+
+
+class Pods(unittest.TestCase):
+    """Every value of every pod equals what Kubernetes 1.36's own code gave."""
+
+    maxDiff = None
+
+    def test_all_rows(self):
+        vectors = rows("pods", 437)
+        asked = [{k: row[k] for k in ("id", "pod", "nodeMemoryBytes", "params")} for row in vectors]
+        for row, got in zip(vectors, batch(asked)):
+            want = row["expect"]
+            with self.subTest(row["id"]):
+                self.assertNotIn("error", got)
+                self.assertEqual(got["id"], row["id"])
+                for name in ("qosClass", "cpuShares", "cpuQuotaUs", "cpuPeriodUs", "memoryLimitBytes", "hugetlb",
+                             "unified", "oomScoreAdj", "cgroupfs", "systemd"):
+                    self.assertEqual(got[name], want[name], name)
+                weights = {"linear": want["cpuWeightLinear"], "log": want["cpuWeightLog"]}
+                self.assertEqual(got["cpuWeight"], weights)
+                self.assertEqual(got["podRequests"], sums(want["podRequests"]))
+                self.assertEqual(got["podLimits"], sums(want["podLimits"]))
+
+    def test_writes_on_cgroup_v2(self):
+        pods = {row["id"]: row for row in rows("pods", 437)}
+        vectors = rows("cgroup2_writes", 200)
+        asked = []
+        for row in vectors:
+            pod = pods[row["id"]]
+            params = dict(pod["params"])
+            if row["pidsLimit"] is not None:
+                params["podPidsLimit"] = row["pidsLimit"]
+            asked.append({"id": row["id"], "pod": pod["pod"], "nodeMemoryBytes": pod["nodeMemoryBytes"],
+                          "params": params})
+        for row, got in zip(vectors, batch(asked)):
+            with self.subTest(row["id"]):
+                self.assertEqual(got["writes"]["cgroupfs"], row["cgroupfsDriverFiles"])
+                self.assertEqual(got["writes"]["systemd"], row["systemdProperties"])
+
+    def test_what_the_api_server_refuses(self):
+        vectors = rows("pods_invalid", 40)
+        for row, got in zip(vectors, batch(vectors)):
+            with self.subTest(row["id"]):
+                self.assertEqual(set(got), {"id", "error"})
+                self.assertEqual(got["id"], row["id"])
+                self.assertTrue(got["error"])
+
+    def test_tiers(self):
+        vectors = rows("tiers", 100)
+        for row, got in zip(vectors, batch(vectors)):
+            want = row["expect"]
+            with self.subTest(row["id"]):
+                self.assertNotIn("error", got)
+                for tier in ("burstable", "besteffort"):
+                    limit = want[f"{tier}MemoryLimit"]
+                    self.assertEqual(got["tiers"][tier], {
+                        "cpuShares": want[f"{tier}CpuShares"],
+                        "memoryLimitBytes": None if limit is None else max(limit, 0)})
+                self.assertEqual(got["memoryQoSUnified"], want["memoryQoSUnified"])
+
+
+POD = {"kind": "Pod", "metadata": {"name": "p", "namespace": "default", "uid": "u-1"},
+       "spec": {"containers": [{"name": "a", "resources": {"limits": {"cpu": "100m", "memory": "1Gi"}}}]}}
+
+
+class Batch(unittest.TestCase):
+    """A line that cannot be answered gets an error of its own, in its place, and the run goes on."""
+
+    def test_order_ids_and_errors(self):
+        good = {"pod": POD, "nodeMemoryBytes": 1 << 33}
+        lines = [
+            json.dumps({"id": 1, **good}),
+            "{",
+            "",
+            json.dumps({"id": {"x": [1.50, None]}, "pod": 5, "nodeMemoryBytes": 1}),
+            json.dumps({"id": "no-memory", "pod": POD}),
+            json.dumps({"id": "neither"}),
+            "[" * 100_000,
+            '{"id":"\xff' + "x" * 100,
+            json.dumps({"id": "bad-uid", "nodeMemoryBytes": 1,
+                        "pod": {**POD, "metadata": {"uid": "../../etc"}}}),
+            json.dumps({"id": "bad-policy", "params": {"memoryReservationPolicy": "Some"}, **good}),
+            json.dumps({"id": "bad-percent", "pods": [], "allocatableMemoryBytes": 1, "reservePercent": 101}),
+            json.dumps(good),
+        ]
+        done = ctl("explain", "--batch", stdin="\n".join(lines) + "\n")
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([a["id"] for a in answers],
+                         [1, None, None, {"x": [1.5, None]}, "no-memory", "neither", None, None, "bad-uid",
+                          "bad-policy", "bad-percent", None])
+        self.assertEqual([("error" in a) for a in answers],
+                         [False, True, True, True, True, True, True, True, True, True, True, False])
+        self.assertIn("nodeMemoryBytes", answers[4]["error"])
+        self.assertIn("metadata.uid", answers[8]["error"])
+
+    def test_the_last_line_needs_no_newline(self):
+        done = ctl("explain", "--batch", stdin=json.dumps({"id": 7, "pod": POD, "nodeMemoryBytes": 1 << 33}))
+        self.assertEqual(json.loads(done.stdout)["qosClass"], "Guaranteed")
+
+    def test_lines_up_to_four_mebibytes(self):
+        line = json.dumps({"id": 1, "pod": POD, "nodeMemoryBytes": 1 << 33})
+        fits = line + " " * ((4 << 20) - len(line))
+        too_long = json.dumps({"id": "x" * (5 << 20)})
+        done = ctl("explain", "--batch", stdin=f"{fits}\n{too_long}\n{line}\n")
+        answers = [json.loads(answer) for answer in done.stdout.splitlines()]
+        self.assertEqual([("error" in a) for a in answers], [False, True, False])
+
+    def test_each_answer_comes_at_once(self):
+        with subprocess.Popen([BIN / "podqosctl", "explain", "--batch"], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True) as process:
+            for number in range(3):
+                process.stdin.write(json.dumps({"id": number, "pod": POD, "nodeMemoryBytes": 1 << 33}) + "\n")
+                process.stdin.flush()
+                self.assertEqual(json.loads(process.stdout.readline())["id"], number)
+            process.stdin.close()
+            self.assertEqual(process.wait(timeout=10), 0)
+
+    def test_hugepage_sizes_and_weight_formula(self):
+        params = {"hugePageSizes": ["64KB"], "weightFormula": "log", "podPidsLimit": 10}
+        got = batch([{"id": 1, "pod": POD, "nodeMemoryBytes": 1 << 33, "params": params}])[0]
+        self.assertEqual(got["writes"]["cgroupfs"], {
+            "cpu.weight": "17", "cpu.max": "10000 100000", "memory.max": "1073741824", "pids.max": "10",
+            "hugetlb.64KB.max": "0", "hugetlb.64KB.rsvd.max": "0"})
+
+
+YAML = """\
+# a comment that is worth keeping
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: other, labels: {answer: "yes"}}
+data:
+  script: |
+    ---not a separator
+    echo hi
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  template:
+    metadata:
+      # why this label
+      labels: {app: web}
+    spec:
+      containers:
+      - name: web
+        args: ["1", "true", 'it''s']
+        resources:
+          requests: {cpu: 0.1, memory: 1e9}   # numbers, no strings
+          limits: {memory: 2G}
+"""
+
+
+class Explain(unittest.TestCase):
+    """For people: the class and why, each value with its rule and source, the writes."""
+
+    def test_text(self):
+        done = ctl("explain", "-f", "-", "--node-memory", "8Gi", "--cgroup-version", "1", stdin=json.dumps(POD))
+        for part in ("Guaranteed", "102", "floor(100m * 1024 / 1000)", "MilliCPUToShares", "-997",
+                     "write  /kubepods/podu-1/cpu.shares = 102", "mkdir  /kubepods/podu-1"):
+            self.assertIn(part, done.stdout)
+        self.assertNotIn("\x1b", done.stdout)
+
+    def test_json_of_yaml(self):
+        done = ctl("explain", "-f", "-", "-o", "json", "--node-memory", "8Gi", "--cgroup-version", "2", stdin=YAML)
+        got = json.loads(done.stdout)
+        self.assertEqual(got["qosClass"], "Burstable")
+        self.assertEqual(got["podRequests"], {"cpuMilli": 100, "memoryBytes": 10**9})
+        self.assertIsNone(got["cgroupfs"])
+        self.assertEqual(got["writes"]["cgroupfs"]["memory.max"], str(2 * 10**9))
+
+    def test_systemd(self):
+        done = ctl("explain", "-f", "-", "--node-memory", "8Gi", "--cgroup-version", "2", "--driver", "systemd",
+                   stdin=json.dumps(POD))
+        self.assertIn("property  MemoryMax = 1073741824", done.stdout)
+        self.assertIn("kubepods-podu_1.slice", done.stdout)
+
+    def test_refusals_and_usage(self):
+        pod = json.loads(json.dumps(POD))
+        pod["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "2"}
+        done = ctl("explain", "-f", "-", stdin=json.dumps(pod), check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cpu", done.stderr)
+        self.assertEqual(ctl("explain", check=False).returncode, 2)
+        self.assertEqual(ctl("explain", "--driver", "magic", "-f", "-", check=False).returncode, 2)
+        self.assertEqual(ctl(check=False).returncode, 2)
+        self.assertEqual(ctl("explain", "--help").returncode, 0)
+        self.assertEqual(ctl("explain", "-f", "/nonexistent", check=False).returncode, 1)
+
+    def test_hostile_yaml(self):
+        bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+            f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join(['*' + chr(97 + i)] * 9)}]\n" for i in range(8))
+        for text in (bomb, "a: " + "[" * 10_000, "kind: Pod\nkind: Pod\n", "\t- x: [", "a: *nowhere", "<<: {a: b}"):
+            with self.subTest(text[:20]):
+                done = ctl("explain", "-f", "-", stdin=text, check=False)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertTrue(done.stderr.startswith("podqosctl: standard input: "), done.stderr)
+
+
+class Annotate(unittest.TestCase):
+    """The manifest stays what it was, but for the annotations."""
+
+    def annotated(self, text):
+        return ctl("annotate", "-f", "-", stdin=text).stdout
+
+    def test_yaml_keeps_comments_and_other_documents(self):
+        out = self.annotated(YAML)
+        lines = out.splitlines()
+        added = [line for line in lines if line not in YAML.splitlines()]
+        self.assertEqual([line for line in lines if line not in added], YAML.splitlines())
+        self.assertEqual(len(added), 2)
+        self.assertEqual(added[0], "      annotations:")
+        key, value = added[1].strip().split(": ", 1)
+        self.assertEqual(key, "podqos.io/pod")
+        spec = json.loads(value.strip("'"))
+        self.assertEqual(spec["containers"][0]["resources"]["limits"]["memory"], "2000000000")
+        self.assertEqual(self.annotated(out), out)
+
+    def test_json_keeps_every_byte_but_the_insertion(self):
+        text = '{\n  "kind": "Pod",\n  "metadata": {"uid": "u-1"},\n  "odd": 1.50e+2,\n  "spec": ' + json.dumps(
+            POD["spec"]) + "\n}\n"
+        out = self.annotated(text)
+        self.assertIn('"odd": 1.50e+2', out)
+        got = json.loads(out)["metadata"]["annotations"]
+        self.assertEqual(got["podqos.io/pod-uid"], "u-1")
+        self.assertEqual(json.loads(got["podqos.io/pod"])["containers"][0]["name"], "a")
+        self.assertEqual(self.annotated(out), out)
+
+    def test_flow_style_yaml_is_written_anew_with_the_same_types(self):
+        text = ("kind: Pod\nmetadata: {name: p, labels: {a: \"1\", b: 'no', c: x}}\n"
+                "spec:\n  containers:\n  - name: a\n    args: [\"007\", 'null', \"a: b\", '#x', \"two\\nlines\"]\n"
+                "    tty: yes\n    ports: [{containerPort: 8080}]\n    mode: 0644\n    env: []\n")
+        out = self.annotated(text)
+        again = ctl("annotate", "-f", "-", "-o", "annotations", "--container", "a", stdin=out).stdout
+        self.assertIn("podqos.io/pod", json.loads(again))
+        for part in ('a: "1"', 'b: "no"', "c: x", '- "007"', '- "null"', '- "a: b"', '- "#x"', "tty: true",
+                     "- containerPort: 8080", "mode: 420", "env: []"):
+            self.assertIn(part, out)
+
+    def test_annotations_for_one_container(self):
+        done = ctl("annotate", "-f", "-", "--container", "a", "-o", "annotations", stdin=json.dumps(POD))
+        got = json.loads(done.stdout)
+        self.assertEqual(got["podqos.io/container"], "a")
+        self.assertEqual(got["podqos.io/pod-uid"], "u-1")
+        done = ctl("annotate", "-f", "-", "--container", "b", "-o", "annotations", stdin=json.dumps(POD), check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("it has a", done.stderr)
+
+    def test_bundle_in_place(self):
+        with tempfile.TemporaryDirectory(prefix="podqos-test-") as bundle:
+            config = pathlib.Path(bundle) / "config.json"
+            config.write_text('{\n\t"ociVersion": "1.0.2",\n\t"process": {"oomScoreAdj": -0},\n'
+                              '\t"annotations": {"mine": "1e400"}\n}\n')
+            config.chmod(0o640)
+            ctl("annotate", "-f", "-", "--container", "a", "--bundle", bundle, stdin=json.dumps(POD))
+            text = config.read_text()
+            self.assertIn('"oomScoreAdj": -0', text)
+            self.assertEqual(set(json.loads(text)["annotations"]),
+                             {"mine", "podqos.io/pod", "podqos.io/pod-uid", "podqos.io/container"})
+            self.assertEqual(stat.S_IMODE(config.stat().st_mode), 0o640)
+            self.assertEqual(os.listdir(bundle), ["config.json"])
+            ctl("annotate", "-f", "-", "--container", "a", "--bundle", bundle, stdin=json.dumps(POD))
+            self.assertEqual(config.read_text(), text)
+            other = {**POD, "metadata": {**POD["metadata"], "uid": "u-2"}}
+            done = ctl("annotate", "-f", "-", "--bundle", bundle, stdin=json.dumps(other), check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("podqos.io/pod-uid", done.stderr)
+            self.assertEqual(config.read_text(), text)
+
+    def test_refuses_what_the_api_server_refuses(self):
+        pod = json.loads(json.dumps(POD))
+        pod["spec"]["containers"][0]["resources"]["requests"] = {"memory": "2Gi"}
+        done = ctl("annotate", "-f", "-", stdin=json.dumps(pod), check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("memory", done.stderr)
+
+
+class Configuration(unittest.TestCase):
+    """config check says ok or names file and field; config show prints every field."""
+
+    def test_check_and_show(self):
+        with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
+            good, bad = pathlib.Path(directory) / "good.json", pathlib.Path(directory) / "bad.json"
+            good.write_text('{"cgroupRoot": "/x" /* ours */}')
+            bad.write_text('{"cgroupRot": "/x"}')
+            for file in (good, bad):
+                file.chmod(0o644)
+            done = ctl("config", "check", str(good), str(bad), check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.stdout, f"{good}: ok\n")
+            self.assertIn("bad.json", done.stderr)
+            self.assertIn("cgroupRoot", done.stderr)
+            shown = json.loads(ctl("config", "show", "--config", str(good)).stdout)
+            self.assertEqual(shown["cgroupRoot"], "/x")
+            self.assertEqual(json.loads(ctl("--config", str(good), "config", "show", "-o", "json").stdout), shown)
+            self.assertEqual(ctl("--config", str(bad), "status", check=False).returncode, 1)
+
+    def test_no_state_means_no_pods(self):
+        with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
+            file = pathlib.Path(directory) / "podqos.json"
+            file.write_text(json.dumps({"stateDir": directory + "/absent"}))
+            file.chmod(0o644)
+            for command in ("status", "tree"):
+                self.assertEqual(ctl(command, "--config", str(file)).stdout, "no pods\n")
+                got = json.loads(ctl(command, "--config", str(file), "-o", "json").stdout)
+                self.assertEqual(got["pods"], [])
+            self.assertFalse(os.path.exists(directory + "/absent"))
+
+    def test_version(self):
+        self.assertRegex(ctl("version").stdout, r"^podqosctl \d+\.\d+\.\d+\n$")
+        self.assertEqual(ctl("--version").stdout, ctl("version").stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
