@@ -29,8 +29,8 @@ constexpr std::size_t kMaxResourceNameLength = 253 + 1 + 63;
 struct Place {
   const JsonNode* node = nullptr;
   const Place* parent = nullptr;
-  std::string_view field = "";  ///< within an object; empty within an array
-  std::size_t index = 0;        ///< within an array
+  std::string_view field;  ///< within an object; empty within an array
+  std::size_t index = 0;   ///< within an array
 
   [[nodiscard]] std::string path() const {
     const std::string above = parent == nullptr ? "" : parent->path();
@@ -161,8 +161,8 @@ Status read_containers(const Place& spec, std::string_view field, core::Containe
   }
   containers.reserve(children.size());
   for (std::size_t i = 0; i < children.size(); ++i) {
-    auto container =
-        read_container(Place{.node = &children[i], .parent = &*place, .index = i}, kind);
+    auto container = read_container(
+        Place{.node = &children[i], .parent = &*place, .field = {}, .index = i}, kind);
     if (!container) return fail(std::move(container).error());
     containers.push_back(*std::move(container));
   }
@@ -272,7 +272,7 @@ Result<core::Pod> parse_with(std::string_view json, Status (*read)(const Place&,
   const auto tree = parse_json_tree(json, {.bytes = kMaxPodJsonBytes, .depth = kMaxPodJsonDepth});
   if (!tree) return fail(Error{tree.error()}.with_context("pod"));
   core::Pod pod;
-  if (auto status = read(Place{.node = &*tree}, pod); !status) {
+  if (auto status = read(Place{.node = &*tree, .parent = nullptr, .field = {}}, pod); !status) {
     return fail(std::move(status).error().with_context("pod"));
   }
   return pod;
