@@ -16,10 +16,11 @@ using Rows = std::vector<std::vector<Cell>>;
 constexpr std::string_view kResources = "component-helpers/resource/helpers.go";
 constexpr std::string_view kPodConfig = "pkg/kubelet/cm/helpers_linux.go";
 
-void add(Rows& rows, std::string name, std::string value, std::string rule, std::string source) {
+void add(Rows& rows, std::string name, std::string value, std::string_view rule,
+         std::string_view source) {
   rows.push_back({{std::move(name), Colour::kNone},
                   {std::move(value), Colour::kBold},
-                  {std::move(rule), Colour::kNone},
+                  {cat("= ", rule), Colour::kNone},
                   {cat("[", source, "]"), Colour::kDim}});
 }
 
@@ -175,17 +176,18 @@ std::string explain_text(const Explanation& e, const ExplainParams& params, cons
   add_cpu(rows, e, params);
   add_memory(rows, e);
   add_oom(rows, e, params);
-  add(rows, "cgroup", e.cgroupfs.value_or("unknown"),
-      e.cgroupfs ? "cgroupfs driver" : "the manifest has no metadata.uid yet",
-      "pkg/kubelet/cm/cgroup_manager_linux.go ToCgroupfs");
-  add(rows, "slice", e.systemd.value_or("unknown"),
-      e.systemd ? "systemd driver" : "the manifest has no metadata.uid yet",
-      "pkg/kubelet/cm/cgroup_manager_linux.go ToSystemd");
   const std::string title =
       cat("Writes (", target.driver == Driver::kCgroupfs ? "cgroupfs" : "systemd",
-          " driver, cgroup v", target.is_v1() ? 1 : 2, ")");
-  return cat(format_table(rows, mode), "\n", paint({title, Colour::kBold}, mode), "\n",
-             explain_writes(e, params, target));
+          " driver, cgroup v", target.is_v1() ? "1" : "2, ",
+          target.is_v1()                                ? ""
+          : params.formula == core::WeightFormula::kLog ? "log"
+                                                        : "linear",
+          target.is_v1() ? "" : " weights", ")");
+  // Long names would push all columns apart.
+  const std::string_view unknown = "unknown, the manifest has no metadata.uid yet";
+  return cat(format_table(rows, mode), "\ncgroup  ", e.cgroupfs.value_or(std::string{unknown}),
+             "\nslice   ", e.systemd.value_or(std::string{unknown}), "\n\n",
+             paint({title, Colour::kBold}, mode), "\n", explain_writes(e, params, target));
 }
 
 }  // namespace podqos::ctl

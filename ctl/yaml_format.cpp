@@ -23,7 +23,16 @@ bool has_control(std::string_view text) {
   });
 }
 
+/// "250m", "1Gi": what no YAML version takes for a number, and people write without quotes.
+bool is_quantity(std::string_view text) {
+  constexpr std::array kSuffixes = {"m",  "k",  "M",  "G",  "T",  "P",
+                                    "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  return digits > 0 && std::ranges::find(kSuffixes, text.substr(digits)) != kSuffixes.end();
+}
+
 bool is_plain(std::string_view text) {
+  if (is_quantity(text)) return true;
   if (text.empty() || text.find_first_not_of(kPlain) != std::string_view::npos) return false;
   const char first = text.front();
   const bool begins_safely = (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z') ||
