@@ -12,6 +12,7 @@ std::string_view format_error_code(ErrorCode code) {
     case ErrorCode::kNotFound: return "not-found";
     case ErrorCode::kAlreadyExists: return "already-exists";
     case ErrorCode::kPermission: return "permission";
+    case ErrorCode::kRefused: return "refused";
     case ErrorCode::kConflict: return "conflict";
     case ErrorCode::kTooLarge: return "too-large";
     case ErrorCode::kCorrupt: return "corrupt";

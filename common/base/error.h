@@ -14,6 +14,7 @@ enum class ErrorCode : std::uint8_t {
   kNotFound,         ///< the thing is not there; often a normal answer (a cgroup that vanished)
   kAlreadyExists,    ///< the thing is there and was not expected to be
   kPermission,       ///< EPERM, EACCES, EROFS
+  kRefused,          ///< the operator asked for a refusal: it stands whatever onError says
   kConflict,         ///< belongs to somebody else: a foreign cgroup, another sandbox's pod
   kTooLarge,         ///< exceeds a stated limit
   kCorrupt,          ///< state of our own that cannot be read

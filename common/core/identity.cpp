@@ -33,15 +33,9 @@ std::string lone_uid(const ContainerFacts& facts) {
   return cat(name, "-", stable_hash(cat(facts.id, "\n", facts.bundle)));
 }
 
-bool in_scope(const PodqosAnnotations& podqos, const EngineAnnotations& engine,
-              const Settings& settings, const std::optional<PodCgroup>& placed) {
-  switch (settings.scope) {
-    case Scope::kAll: return true;
-    case Scope::kAnnotated: return podqos.any_identity_or_resource();
-    case Scope::kPods:
-      return podqos.any_identity_or_resource() || engine.pod_uid || engine.sandbox_id || placed;
-  }
-  return false;
+bool is_beneath(std::string_view path, std::string_view root) {
+  return !root.empty() && path.size() > root.size() && path.starts_with(root) &&
+         path[root.size()] == '/';
 }
 
 Status check_agreement(std::string_view what, std::string_view theirs,
@@ -54,24 +48,35 @@ Status check_agreement(std::string_view what, std::string_view theirs,
 
 }  // namespace
 
-Result<std::optional<Identity>> identify(const ContainerFacts& facts,
-                                         const PodqosAnnotations& podqos,
-                                         const EngineAnnotations& engine, const Settings& settings,
-                                         const std::optional<std::string>& placed_at) {
-  if (podqos.ignore) return std::nullopt;
-  Identity identity;
-  if (placed_at) identity.placed = find_pod_cgroup(*placed_at);
-  if (!in_scope(podqos, engine, settings, identity.placed)) return std::nullopt;
+bool concerns_podqos(const PodqosAnnotations& podqos, const EngineAnnotations& engine,
+                     const Settings& settings, const std::optional<std::string>& placed_at) {
+  if (podqos.ignore || !settings.enabled) return false;
+  switch (settings.scope) {
+    case Scope::kAll: return true;
+    case Scope::kAnnotated: return podqos.any_identity_or_resource();
+    case Scope::kPods:
+      return podqos.any_identity_or_resource() || engine.pod_uid || engine.sandbox_id ||
+             (placed_at && find_pod_cgroup(*placed_at));
+  }
+  return false;
+}
 
+Result<Identity> identify(const ContainerFacts& facts, const PodqosAnnotations& podqos,
+                          const EngineAnnotations& engine, const Settings& settings,
+                          const std::optional<std::string>& placed_at, std::string_view own_root) {
   const auto annotated =
       settings.trust_annotations == TrustAnnotations::kNone ? std::nullopt : podqos.pod_uid;
+  Identity identity;
+  auto placed = placed_at ? find_pod_cgroup(*placed_at) : std::nullopt;
+  const bool own = placed && is_beneath(placed->pod_path, own_root);
+  if (own && (engine.pod_uid || annotated || engine.sandbox_id)) placed.reset();
   if (engine.pod_uid) {
     identity.uid = *engine.pod_uid;
     identity.source = IdentitySource::kEngine;
     if (auto agreed = check_agreement("the engine's pod uid", identity.uid, annotated); !agreed)
       return fail(std::move(agreed).error());
-  } else if (identity.placed) {
-    identity.uid = identity.placed->uid;
+  } else if (placed) {
+    identity.uid = placed->uid;
     identity.source = IdentitySource::kCgroup;
     if (auto agreed = check_agreement("the pod cgroup's uid", identity.uid, annotated); !agreed)
       return fail(std::move(agreed).error());
@@ -86,6 +91,7 @@ Result<std::optional<Identity>> identify(const ContainerFacts& facts,
   }
   if (auto fit = check_pod_uid(identity.uid); !fit) return fail(std::move(fit).error());
 
+  if (!own) identity.placed = std::move(placed);
   identity.sandbox_id = engine.sandbox_id.value_or("");
   identity.pod_name = engine.pod_name.value_or("");
   identity.pod_namespace = engine.pod_namespace.value_or("");

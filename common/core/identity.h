@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "common/base/error.h"
 #include "common/core/claims.h"
@@ -32,16 +33,23 @@ struct Identity {
   std::optional<PodCgroup> placed;  ///< the pod cgroup it lies in already
 };
 
-/// Whose pod is this container's? nullopt: not podqos's business (out of scope, or ignored on
-/// request).
+/// Can this container be podqos's business at all? A cheap look before anything is locked or read:
+/// false means that it stays to the byte as it is.
 /// @param placed_at  where the engine puts the container: cgroupsPath, or its real cgroup.
+[[nodiscard]] bool concerns_podqos(const PodqosAnnotations& podqos, const EngineAnnotations& engine,
+                                   const Settings& settings,
+                                   const std::optional<std::string>& placed_at);
+
+/// Whose pod is this container's, given that it concerns podqos?
+/// @param placed_at  as above. A pod cgroup beneath `own_root` is podqos's own earlier work: it
+///                   names the pod only where nothing else does, and never counts as a kubelet's.
 /// @return kConflict where an annotation contradicts the engine, kInvalidArgument for a uid that
-/// cannot name a cgroup.
-[[nodiscard]] Result<std::optional<Identity>> identify(const ContainerFacts& facts,
-                                                       const PodqosAnnotations& podqos,
-                                                       const EngineAnnotations& engine,
-                                                       const Settings& settings,
-                                                       const std::optional<std::string>& placed_at);
+///         cannot name a cgroup.
+[[nodiscard]] Result<Identity> identify(const ContainerFacts& facts,
+                                        const PodqosAnnotations& podqos,
+                                        const EngineAnnotations& engine, const Settings& settings,
+                                        const std::optional<std::string>& placed_at,
+                                        std::string_view own_root);
 
 /// FNV-1a over the bytes, as 16 hex digits: a short name that is the same on every machine. Not for
 /// secrets.

@@ -1,0 +1,59 @@
+#include "common/app/bundle.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/codec/oci_config.h"
+
+namespace podqos::app {
+
+namespace {
+
+/// The kernel's own name of an open directory.
+std::string path_of(int fd, const std::string& fallback) {
+  std::array<char, PATH_MAX> buffer{};
+  const std::string link = cat("/proc/self/fd/", fd);
+  const ssize_t size = ::readlinkat(AT_FDCWD, link.c_str(), buffer.data(), buffer.size());
+  if (size <= 0 || static_cast<std::size_t>(size) == buffer.size()) return fallback;
+  return {buffer.data(), static_cast<std::size_t>(size)};
+}
+
+}  // namespace
+
+Result<Bundle> Bundle::open(const std::string& path) {
+  auto directory = sys::Directory::open(path);
+  if (!directory) return fail(std::move(directory).error().with_context("bundle"));
+  std::string canonical = path_of(directory->fd(), path);
+  return Bundle{std::move(*directory), std::move(canonical)};
+}
+
+Result<std::string> Bundle::read_config(std::string_view name) {
+  auto fd = directory_.open_file(name, O_RDONLY);
+  if (!fd) return fail(std::move(fd).error());
+  struct stat status{};
+  if (::fstat(fd->get(), &status) != 0) {
+    const int err = errno;
+    return fail_errno(err, cat("stat ", canonical_, "/", name));
+  }
+  owner_ = {.uid = status.st_uid, .gid = status.st_gid, .mode = status.st_mode & 07777U};
+  return sys::read_all(fd->get(), codec::kMaxConfigSize, cat(canonical_, "/", name));
+}
+
+Status Bundle::write_config(std::string_view text, std::string_view name) const {
+  return sys::replace_file(directory_, name, text, owner_);
+}
+
+std::string canonical_bundle(const std::string& path) {
+  if (path.empty()) return path;
+  const auto directory = sys::Directory::open(path);
+  return directory ? path_of(directory->fd(), path) : path;
+}
+
+}  // namespace podqos::app

@@ -1,0 +1,255 @@
+#include "common/app/event.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "common/app/node.h"
+#include "common/base/text.h"
+#include "common/codec/record_json.h"
+#include "common/core/tier.h"
+
+namespace podqos::app {
+
+namespace {
+
+/// Files by which a node shows that a kubelet runs pods on it.
+constexpr std::array<const char*, 2> kKubeletFiles = {"/var/lib/kubelet/config.yaml",
+                                                      "/etc/kubernetes/kubelet.conf"};
+
+bool kubelet_is_configured() {
+  for (const char* file : kKubeletFiles) {
+    if (::access(file, F_OK) == 0) return true;
+  }
+  return false;
+}
+
+store::StoreOptions store_options(const core::Settings& settings) {
+  return {.path = settings.state_dir,
+          .lock_patience = std::chrono::milliseconds{settings.lock_deadline_ms}};
+}
+
+/// "/a/b/c" → {"/a/b/c", "/a/b", "/a"}: a cgroup and its parents up to the hierarchy's root.
+std::vector<std::string> with_parents(std::string_view path) {
+  std::vector<std::string> out;
+  while (path.size() > 1) {
+    out.emplace_back(path);
+    path = path.substr(0, path.rfind('/'));
+  }
+  return out;
+}
+
+}  // namespace
+
+Event::Event(const core::Settings& settings, Log& log, store::Store store, cgroup::Cgroupfs cgroups,
+             core::NodeCapacity capacity)
+    : settings_(&settings),
+      log_(&log),
+      store_(std::move(store)),
+      cgroups_(std::move(cgroups)),
+      capacity_(capacity),
+      now_(std::chrono::duration_cast<std::chrono::seconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+               .count()) {}
+
+Result<Event> Event::with_store(const core::Settings& settings, Log& log, store::Store store) {
+  auto cgroups = cgroup::Cgroupfs::open();
+  if (!cgroups) return fail(std::move(cgroups).error());
+  auto capacity = node_capacity(settings);
+  if (!capacity) return fail(std::move(capacity).error());
+  return Event{settings, log, std::move(store), std::move(*cgroups), *capacity};
+}
+
+Result<Event> Event::open(const core::Settings& settings, Log& log) {
+  auto store = store::Store::open(store_options(settings));
+  if (!store) return fail(std::move(store).error());
+  return with_store(settings, log, std::move(*store));
+}
+
+Result<std::optional<Event>> Event::open_existing(const core::Settings& settings, Log& log) {
+  auto store = store::Store::open_existing(store_options(settings));
+  if (!store) {
+    if (store.error().code == ErrorCode::kNotFound) return std::nullopt;
+    return fail(std::move(store).error());
+  }
+  auto event = with_store(settings, log, std::move(*store));
+  if (!event) return fail(std::move(event).error());
+  return std::optional<Event>{std::move(*event)};
+}
+
+core::WeightFormula Event::formula() {
+  return core::weight_formula(*settings_, tiers().weight_formula);
+}
+
+Status Event::run(const core::Plan& plan) {
+  auto report = cgroups_.execute(plan);
+  if (!report) return fail(std::move(report).error());
+  for (const std::string& line : report->written)
+    log_->debug(cat("wrote ", line));
+  for (const std::string& line : report->ignored)
+    log_->debug(cat("passed over: ", line));
+  return {};
+}
+
+bool Event::holds_only(const std::string& kubepods, const std::string& container) {
+  if (!container.starts_with(cat(kubepods, "/"))) return false;
+  std::string path = kubepods;
+  while (path != container) {
+    const std::size_t end = container.find('/', path.size() + 1);
+    const std::string next = container.substr(0, end);
+    const auto children = cgroups_.children(path);
+    if (!children || children->size() != 1 || cat(path, "/", children->front()) != next)
+      return false;
+    path = next;
+  }
+  return true;
+}
+
+Result<bool> Event::is_available(const std::string& kubepods,
+                                 const std::optional<std::string>& just_made) {
+  if (!cgroups_.exists(kubepods)) return true;
+  auto mark = cgroups_.attribute(kubepods, kMadeAttribute);
+  if (!mark) return fail(std::move(mark).error());
+  return mark->has_value() || (just_made && holds_only(kubepods, *just_made));
+}
+
+Result<std::string> Event::choose_root(const std::optional<std::string>& just_made) {
+  if (!tiers().kubepods.empty()) return tiers().kubepods;
+  std::string root = core::root_path(settings_->cgroup_root);
+  auto available = is_available(root, just_made);
+  if (!available) return fail(std::move(available).error());
+  const bool kubelet = settings_->cgroup_root == "/" && kubelet_is_configured();
+  if (*available && !kubelet) return root;
+
+  std::string fallback = core::fallback_root_path(settings_->cgroup_root);
+  available = is_available(fallback, just_made);
+  if (!available) return fail(std::move(available).error());
+  if (*available) return fallback;
+  return fail(ErrorCode::kConflict,
+              cat("cgroups ", root, " and ", fallback,
+                  " exist and podqos made neither: set cgroupRoot to a cgroup of podqos's own, or "
+                  "remove ",
+                  fallback, " if nothing uses it"));
+}
+
+Status Event::use_root(const std::string& kubepods) {
+  if (!tiers().kubepods.empty()) return {};
+  tree_made_ = true;
+  std::vector<std::string> made;
+  for (std::string& path : with_parents(kubepods)) {
+    if (path == kubepods || !cgroups_.exists(path)) made.push_back(std::move(path));
+  }
+  // The intent is on disk before the directory is: whoever dies in between leaves no unmarked root
+  // that would look like a kubelet's.
+  tiers().kubepods = kubepods;
+  if (auto done = store_.commit(); !done) return done;
+  if (auto done = store_.begin(); !done) return done;
+  if (auto done = run(core::plan_tree(kubepods)); !done) return done;
+  return mark_made(made);
+}
+
+Status Event::mark_made(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    auto marked = cgroups_.set_attribute(path, kMadeAttribute, "1");
+    // A kernel without these attributes leaves the state directory as the only witness.
+    if (!marked && marked.error().code != ErrorCode::kUnsupported) return marked;
+  }
+  return {};
+}
+
+Status Event::apply_pod(core::PodRecord& record, core::Make make) {
+  auto values = core::pod_values(record, *settings_);
+  if (!values) return fail(std::move(values).error());
+  const auto& layout = cgroups_.layout();
+  auto done = run(core::plan_pod(record.cgroup, *values, layout, formula(), make));
+  if (!done && make == core::Make::kNo && done.error().code == ErrorCode::kNotFound) {
+    // Somebody removed the cgroup in between: it is made again.
+    done = run(core::plan_pod(record.cgroup, *values, layout, formula(), core::Make::kYes));
+  }
+  if (!done) return done;
+  auto copied =
+      cgroups_.set_attribute(record.cgroup, kRecordAttribute, codec::format_pod_record(record));
+  // The copy only matters once the state directory is lost; a kernel without it works as well.
+  if (!copied)
+    log_->debug(cat("no copy of the record of pod ", record.pod.uid, ": ", copied.error().message));
+  return {};
+}
+
+core::TierValues Event::wanted_tiers() {
+  return core::tier_values(tiers().sums,
+                           {.reserve_percent = settings_->reserve_memory_percent,
+                            .allocatable_memory = core::allocatable_memory(*settings_, capacity_)});
+}
+
+Status Event::apply_tiers(core::Make make) {
+  core::TierValues values = wanted_tiers();
+  const std::string& kubepods = tiers().kubepods;
+  const auto bound = [&](core::CgroupValues& tier, core::QosClass qos_class) {
+    if (!tier.memory_limit) return;
+    auto usage = cgroups_.memory_usage(core::tier_path(kubepods, qos_class));
+    tier.memory_limit =
+        core::bounded_tier_limit(*tier.memory_limit, usage ? std::optional{*usage} : std::nullopt,
+                                 settings_->tier_memory_floor);
+  };
+  bound(values.burstable, core::QosClass::kBurstable);
+  bound(values.besteffort, core::QosClass::kBestEffort);
+  if (make == core::Make::kYes) {
+    // Reservation may have been on before; its limits must not outlive it.
+    for (core::CgroupValues* tier : {&values.burstable, &values.besteffort}) {
+      if (!tier->memory_limit) tier->memory_limit = Bytes{-1};
+    }
+    if (auto done = run(core::plan_tree(kubepods)); !done) return done;
+  } else {
+    // Constant since the tier was made.
+    values.besteffort.cpu_shares.reset();
+  }
+  return run(core::plan_tiers(kubepods, values, cgroups_.layout(), formula()));
+}
+
+Status Event::save(const core::PodRecord& record) {
+  for (const core::ContainerRecord& container : record.containers) {
+    if (auto done = store_.put_container(
+            {.id = container.id, .bundle = container.bundle, .uid = record.pod.uid});
+        !done)
+      return done;
+  }
+  return store_.put_pod(record);
+}
+
+Status Event::teardown() {
+  const std::string kubepods = tiers().kubepods;
+  if (auto done = run(core::plan_teardown(kubepods)); !done) return done;
+  if (cgroups_.exists(kubepods)) return {};
+  for (const std::string& path : with_parents(kubepods)) {
+    if (path == kubepods) continue;
+    auto mark = cgroups_.attribute(path, kMadeAttribute);
+    if (!mark || !mark->has_value()) break;
+    if (auto done = run({core::RemoveCgroup{path}}); !done) return done;
+  }
+  tiers().kubepods.clear();
+  return {};
+}
+
+Status Event::finish() {
+  finished_ = true;
+  if (!tiers().kubepods.empty()) {
+    const core::TierSums& sums = tiers().sums;
+    const bool empty = sums.guaranteed.pods + sums.burstable.pods + sums.besteffort.pods == 0;
+    Status done;
+    if (empty && tiers().lingering.empty()) {
+      done = teardown();
+    } else {
+      done = apply_tiers(tree_made_ ? core::Make::kYes : core::Make::kNo);
+      if (!done && done.error().code == ErrorCode::kNotFound) done = apply_tiers(core::Make::kYes);
+    }
+    if (!done) return done;
+  }
+  for (const std::string& incident : store_.incidents())
+    log_->error(incident);
+  return store_.commit();
+}
+
+}  // namespace podqos::app

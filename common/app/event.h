@@ -1,0 +1,96 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/app/log.h"
+#include "common/base/error.h"
+#include "common/cgroup/cgroupfs.h"
+#include "common/core/pod_plan.h"
+#include "common/core/policy.h"
+#include "common/core/record.h"
+#include "common/core/settings.h"
+#include "common/store/store.h"
+
+namespace podqos::app {
+
+/// The attribute that marks a cgroup directory at or above the root as made by podqos.
+constexpr const char* kMadeAttribute = "trusted.podqos.made";
+/// The attribute of a pod's cgroup that holds a copy of its record.
+constexpr const char* kRecordAttribute = "trusted.podqos.record";
+
+/// One event: everything that is read and written about pods while the lock is held. The object
+/// holds the lock.
+class Event {
+ public:
+  /// Takes the lock, making the state directory if it is missing.
+  static Result<Event> open(const core::Settings& settings, Log& log);
+  /// The same without making anything; nullopt where there is no state.
+  static Result<std::optional<Event>> open_existing(const core::Settings& settings, Log& log);
+
+  [[nodiscard]] const core::Settings& settings() const { return *settings_; }
+  [[nodiscard]] Log& log() const { return *log_; }
+  [[nodiscard]] store::Store& store() { return store_; }
+  [[nodiscard]] cgroup::Cgroupfs& cgroups() { return cgroups_; }
+  [[nodiscard]] core::TiersRecord& tiers() { return store_.tiers(); }
+  [[nodiscard]] UnixSeconds now() const { return now_; }
+  [[nodiscard]] const core::NodeCapacity& capacity() const { return capacity_; }
+  [[nodiscard]] core::WeightFormula formula();
+
+  /// The root that podqos's own pods go below: the one in use, else <cgroupRoot>/kubepods if that
+  /// is free (absent, marked as podqos's, or just made by the runtime for nothing but the container
+  /// at `just_made`), else <cgroupRoot>/podqos/kubepods. Makes nothing.
+  /// @return kConflict where neither can be podqos's.
+  [[nodiscard]] Result<std::string> choose_root(const std::optional<std::string>& just_made);
+  /// Makes and marks the root and the tiers, if no root is in use yet.
+  [[nodiscard]] Status use_root(const std::string& kubepods);
+
+  /// Has this event recomputed everything after an interrupted one?
+  [[nodiscard]] bool recovered() const { return recovered_; }
+  void begin_recovery() { recovered_ = true; }
+  /// For an event that turns out to have nothing to do itself: finishes what recovery began.
+  [[nodiscard]] Status finish_recovery() { return recovered_ && !finished_ ? finish() : Status{}; }
+
+  /// Lets finish() make root and tiers again and write all their values.
+  void remake_tree() { tree_made_ = true; }
+
+  /// Makes the pod's cgroup if `make` says so, writes its values and the record's copy.
+  [[nodiscard]] Status apply_pod(core::PodRecord& record, core::Make make);
+  /// Writes the tiers' values as the sums want them, as far as usage allows now.
+  [[nodiscard]] Status apply_tiers(core::Make make);
+  /// What the rule wants for the tiers, without regard to usage.
+  [[nodiscard]] core::TierValues wanted_tiers();
+
+  /// Writes record and index entries. Copies of the record in the cgroup follow with apply_pod.
+  [[nodiscard]] Status save(const core::PodRecord& record);
+
+  /// Applies the tiers, or removes tiers and root if no pod is left, and clears the mark.
+  [[nodiscard]] Status finish();
+
+  /// Executes a plan and logs what changed at debug level.
+  [[nodiscard]] Status run(const core::Plan& plan);
+
+ private:
+  Event(const core::Settings& settings, Log& log, store::Store store, cgroup::Cgroupfs cgroups,
+        core::NodeCapacity capacity);
+  static Result<Event> with_store(const core::Settings& settings, Log& log, store::Store store);
+  [[nodiscard]] Result<bool> is_available(const std::string& kubepods,
+                                          const std::optional<std::string>& just_made);
+  [[nodiscard]] Status mark_made(const std::vector<std::string>& paths);
+  [[nodiscard]] bool holds_only(const std::string& kubepods, const std::string& container);
+  [[nodiscard]] Status teardown();
+
+  const core::Settings* settings_;
+  Log* log_;
+  store::Store store_;
+  cgroup::Cgroupfs cgroups_;
+  core::NodeCapacity capacity_;
+  UnixSeconds now_;
+  bool tree_made_ = false;
+  bool recovered_ = false;
+  bool finished_ = false;
+};
+
+}  // namespace podqos::app

@@ -1,0 +1,87 @@
+#include "common/app/log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <spdlog/details/null_mutex.h>
+#include <spdlog/logger.h>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/base_sink.h>
+#include <spdlog/sinks/syslog_sink.h>
+#include <syslog.h>
+
+#include "common/sys/fd.h"
+
+namespace podqos::app {
+
+namespace {
+
+/// Appends to a file that the operator named. spdlog's own file sink follows a symlink planted at
+/// the name and leaves the descriptor open to what is executed.
+class AppendSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  explicit AppendSink(const std::string& path)
+      : fd_(::open(path.c_str(),
+                   O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600)) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    // One write a line, so that lines of programs that run at once do not mix. A log that cannot be
+    // written must not keep a container from starting.
+    if (fd_.valid()) static_cast<void>(::write(fd_.get(), line.data(), line.size()) < 0);
+  }
+  void flush_() override {}
+
+  sys::UniqueFd fd_;
+};
+
+spdlog::level::level_enum spdlog_level(core::LogLevel level) {
+  switch (level) {
+    case core::LogLevel::kDebug: return spdlog::level::debug;
+    case core::LogLevel::kInfo: return spdlog::level::info;
+    case core::LogLevel::kWarning: return spdlog::level::warn;
+    case core::LogLevel::kError: return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+std::shared_ptr<spdlog::sinks::sink> open_sink(const std::string& name,
+                                               const std::string& program) {
+  if (name == "syslog") {
+    return std::make_shared<spdlog::sinks::syslog_sink_st>(program, LOG_PID, LOG_DAEMON, false);
+  }
+  auto sink = std::make_shared<AppendSink>(name);
+  // UTC: a log line needs no time zone database.
+  sink->set_formatter(std::make_unique<spdlog::pattern_formatter>(
+      "%Y-%m-%dT%H:%M:%S.%eZ %n[%P] %l: %v", spdlog::pattern_time_type::utc));
+  return sink;
+}
+
+}  // namespace
+
+struct Log::Sink {
+  spdlog::logger logger;
+};
+
+Log::Log(std::string program, const core::Settings& settings)
+    : program_(std::move(program)), sink_name_(settings.log_sink), threshold_(settings.log_level) {}
+Log::Log(Log&&) noexcept = default;
+Log& Log::operator=(Log&&) noexcept = default;
+Log::~Log() = default;
+
+void Log::write(core::LogLevel level, std::string_view line) {
+  if (level < threshold_ || sink_name_ == "none") return;
+  if (!sink_) {
+    sink_ = std::make_unique<Sink>(Sink{spdlog::logger(program_, open_sink(sink_name_, program_))});
+    sink_->logger.set_level(spdlog::level::trace);
+  }
+  sink_->logger.log(spdlog_level(level), spdlog::string_view_t{line.data(), line.size()});
+}
+
+}  // namespace podqos::app

@@ -1,0 +1,237 @@
+#include "common/app/membership.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "common/app/reconcile.h"
+#include "common/app/release.h"
+#include "common/base/text.h"
+#include "common/codec/annotations.h"
+#include "common/core/policy.h"
+
+namespace podqos::app {
+
+namespace {
+
+bool is_same(const core::ContainerRecord& container, const core::ContainerFacts& facts) {
+  return container.id == facts.id && container.bundle == facts.bundle;
+}
+
+/// The record as join_pod wants it: this container itself taken out, and all others too if none of
+/// them lives.
+core::PodRecord without_dead(core::PodRecord record, const core::ContainerFacts& facts) {
+  std::erase_if(record.containers,
+                [&](const core::ContainerRecord& container) { return is_same(container, facts); });
+  if (std::ranges::none_of(record.containers, lives)) record.containers.clear();
+  return record;
+}
+
+/// "pod 42 (web/front)": a pod as a person knows it.
+std::string name_of(const core::Pod& pod) {
+  if (pod.name.empty()) return cat("pod ", pod.uid);
+  return cat("pod ", pod.uid, " (", printable(pod.pod_namespace), "/", printable(pod.name), ")");
+}
+
+struct Joining {
+  Event* event;
+  const Arrival* arrival;
+  core::Identity identity;
+  core::PodClaim claim;
+  std::string root;
+};
+
+Result<core::PodRecord> decide_record(Joining& joining,
+                                      const std::optional<core::PodRecord>& existing) {
+  Event& event = *joining.event;
+  const Arrival& arrival = *joining.arrival;
+  auto joined = core::join_pod(existing, joining.identity, joining.claim, event.settings());
+  if (!joined) return fail(std::move(joined).error());
+  core::PodRecord& record = joined->record;
+  for (const std::string& warning : joined->warnings) {
+    event.log().warning(
+        cat(name_of(record.pod), ", container ", printable(arrival.facts.id), ": ", warning));
+  }
+  if (record.cgroup.empty()) {
+    record.adopted = joining.identity.placed.has_value();
+    record.cgroup = record.adopted ? joining.identity.placed->pod_path
+                                   : core::pod_path(joining.root, record.qos_class, record.pod.uid);
+  }
+  return std::move(record);
+}
+
+/// The container's record, and where it should be if it runs elsewhere and stays there.
+struct Described {
+  core::ContainerRecord container;
+  std::optional<std::string> belongs_to;
+};
+
+Result<Described> describe_container(const Joining& joining, const core::PodRecord& record) {
+  const Arrival& arrival = *joining.arrival;
+  core::ContainerRecord container{
+      .id = arrival.facts.id,
+      .bundle = arrival.facts.bundle,
+      .name = core::container_name_for(joining.identity, joining.claim, arrival.facts),
+      .state = arrival.state,
+      .pid = arrival.pid,
+      .start_time = arrival.start_time,
+      .cgroup = arrival.placed_at.value_or(""),
+      .sandbox = joining.identity.is_sandbox,
+      .moved = false};
+  const bool placed = arrival.placed_at && arrival.placed_at->starts_with(cat(record.cgroup, "/"));
+  if (record.adopted || (placed && arrival.running))
+    return Described{.container = std::move(container), .belongs_to = {}};
+  auto leaf = core::container_leaf(arrival.facts, record);
+  if (!leaf) return fail(std::move(leaf).error());
+  const std::string target = cat(record.cgroup, "/", *leaf);
+  if (!arrival.running) {
+    container.cgroup = target;
+    return Described{.container = std::move(container), .belongs_to = {}};
+  }
+  switch (joining.event->settings().on_misplaced) {
+    case core::OnMisplaced::kRewrite:
+    case core::OnMisplaced::kIgnore: break;
+    case core::OnMisplaced::kMove:
+      container.cgroup = target;
+      container.moved = true;
+      break;
+    case core::OnMisplaced::kFail:
+      return fail(ErrorCode::kRefused,
+                  cat("container ", printable(arrival.facts.id), " runs in cgroup ",
+                      *arrival.placed_at, ", not in ", target,
+                      ": refused by placement.onMisplaced \"fail\"; register podqos-runtime, or "
+                      "Podman's precreate hook, so that it is placed before it starts"));
+  }
+  return Described{.container = std::move(container), .belongs_to = target};
+}
+
+/// Sums without the pod as it was, with it as it is; and its requests bounded by what is free.
+void count_pod(Event& event, core::PodRecord& record,
+               const std::optional<core::PodRecord>& before) {
+  core::TiersRecord& tiers = event.tiers();
+  if (before && !before->released_at) core::remove_pod(tiers, *before);
+  core::grant_requests(record, tiers.sums, event.settings(), event.capacity());
+  core::add_pod(tiers, record);
+  std::erase_if(tiers.lingering,
+                [&](const core::LingeringEntry& entry) { return entry.uid == record.pod.uid; });
+}
+
+void note_pending(core::TiersRecord& tiers, const core::PodRecord& record,
+                  const core::ContainerRecord& container) {
+  std::erase_if(tiers.pending, [&](const core::PendingEntry& entry) {
+    return entry.id == container.id && entry.bundle == container.bundle;
+  });
+  if (container.state != core::ContainerState::kPending) return;
+  tiers.pending.push_back({.uid = record.pod.uid,
+                           .id = container.id,
+                           .bundle = container.bundle,
+                           .pid = container.pid,
+                           .start_time = container.start_time});
+}
+
+Result<Membership> make_member(Joining& joining, const std::optional<core::PodRecord>& before,
+                               core::PodRecord record, Described described) {
+  Event& event = *joining.event;
+  core::ContainerRecord& container = described.container;
+  const Arrival& arrival = *joining.arrival;
+  Membership member;
+  auto values = core::container_values(record, container.name, event.settings());
+  if (!values) return fail(std::move(values).error());
+  member.missing = core::missing_values(*values, arrival.facts.resources, event.cgroups().layout());
+  if (!core::engine_sets_oom(arrival.facts) && !record.adopted) {
+    member.oom_score_adj =
+        core::container_oom_score_adj(record, container, event.capacity().memory);
+  }
+  // Before anything is written: the values must be sound.
+  if (auto sound = core::pod_values(record, event.settings()); !sound)
+    return fail(std::move(sound).error());
+
+  const bool first = record.containers.empty();
+  record.containers.push_back(container);
+  if (auto done = event.store().begin(); !done) return fail(std::move(done).error());
+  count_pod(event, record, before);
+  note_pending(event.tiers(), record, container);
+  if (!record.adopted) {
+    if (auto done = event.use_root(joining.root); !done) return fail(std::move(done).error());
+  }
+  if (auto done = event.save(record); !done) return fail(std::move(done).error());
+  if (before && before->cgroup != record.cgroup && !before->adopted) {
+    if (auto done = event.run({core::RemoveCgroup{before->cgroup}}); !done)
+      return fail(std::move(done).error());
+  }
+  if (!record.adopted) {
+    auto applied = event.apply_pod(record, first ? core::Make::kYes : core::Make::kNo);
+    if (!applied) {
+      // Taken out again: a container that runs without podqos must not count for its pod.
+      auto dropped = drop_container(event, std::move(record), container.id, container.bundle);
+      if (dropped) dropped = event.finish();
+      if (!dropped) event.log().error(dropped.error().message);
+      return fail(std::move(applied).error());
+    }
+  }
+  event.log().info(cat(name_of(record.pod), ": ", core::format_qos_class(record.qos_class),
+                       ", container ", printable(container.name), " (", printable(container.id),
+                       ") at ", container.cgroup, ", cpu ", record.granted.cpu.value(),
+                       "m, memory ", record.granted.memory.value(), " requested"));
+  member.belongs_to = std::move(described.belongs_to);
+  member.record = std::move(record);
+  member.container = std::move(container);
+  return member;
+}
+
+}  // namespace
+
+Result<std::optional<Arrival>> arrival_of(core::ContainerFacts facts,
+                                          const core::Settings& settings,
+                                          std::optional<std::string> placed_at) {
+  auto podqos = codec::parse_podqos_annotations(facts.annotations);
+  if (!podqos) return fail(std::move(podqos).error());
+  auto engine = codec::parse_engine_annotations(facts.annotations);
+  if (!engine) return fail(std::move(engine).error());
+  if (!core::concerns_podqos(*podqos, *engine, settings, placed_at)) return std::nullopt;
+  Arrival arrival;
+  arrival.facts = std::move(facts);
+  arrival.podqos = std::move(*podqos);
+  arrival.engine = std::move(*engine);
+  arrival.placed_at = std::move(placed_at);
+  return arrival;
+}
+
+Result<std::optional<Membership>> join(Event& event, const Arrival& arrival) {
+  if (auto done = recover(event); !done) return fail(std::move(done).error());
+  if (auto done = expire_pending(event, arrival.facts.id); !done)
+    return fail(std::move(done).error());
+  if (auto done = tend_lingering(event); !done) return fail(std::move(done).error());
+
+  auto root = event.choose_root(arrival.running ? arrival.placed_at : std::nullopt);
+  if (!root) return fail(std::move(root).error());
+  auto identity = core::identify(arrival.facts, arrival.podqos, arrival.engine, event.settings(),
+                                 arrival.placed_at, *root);
+  if (!identity) return fail(std::move(identity).error());
+  Joining joining{.event = &event,
+                  .arrival = &arrival,
+                  .identity = std::move(*identity),
+                  .claim = {},
+                  .root = std::move(*root)};
+  joining.claim = core::claim_for(joining.identity, arrival.facts, arrival.podqos, arrival.engine,
+                                  event.settings(), event.capacity().memory);
+
+  auto before = event.store().pod(joining.identity.uid);
+  if (!before) return fail(std::move(before).error());
+  if (joining.identity.is_sandbox && !joining.claim.known && !*before && !joining.identity.placed)
+    return std::nullopt;
+  const auto existing =
+      *before ? std::optional{without_dead(**before, arrival.facts)} : std::nullopt;
+  auto record = decide_record(joining, existing);
+  if (!record)
+    return fail(std::move(record).error().with_context(cat("pod ", joining.identity.uid)));
+  auto described = describe_container(joining, *record);
+  if (!described)
+    return fail(std::move(described).error().with_context(cat("pod ", joining.identity.uid)));
+  auto member = make_member(joining, *before, std::move(*record), std::move(*described));
+  if (!member)
+    return fail(std::move(member).error().with_context(cat("pod ", joining.identity.uid)));
+  return std::optional{std::move(*member)};
+}
+
+}  // namespace podqos::app

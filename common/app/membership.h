@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "common/app/event.h"
+#include "common/base/error.h"
+#include "common/core/claims.h"
+#include "common/core/container_facts.h"
+#include "common/core/record.h"
+
+namespace podqos::app {
+
+/// A container at the door of its pod.
+struct Arrival {
+  core::ContainerFacts facts;
+  core::PodqosAnnotations podqos;
+  core::EngineAnnotations engine;
+  /// cgroupsPath (before the container exists), or the real cgroup of its init.
+  std::optional<std::string> placed_at;
+  /// Is placed_at the real cgroup of a process that runs already?
+  bool running = false;
+  core::ContainerState state = core::ContainerState::kPending;
+  Pid pid;
+  StartTime start_time;
+};
+
+/// The container in its pod: what joining it has decided and made.
+struct Membership {
+  core::PodRecord record;
+  core::ContainerRecord container;  ///< its cgroup is where it should be (adopted: where it is)
+  core::CgroupValues missing;       ///< container-level values that the engine left unset
+  /// Where the container should be, if it runs elsewhere (container.cgroup is where it will stay).
+  std::optional<std::string> belongs_to;
+  std::optional<int> oom_score_adj;  ///< unset where the engine's own counts
+};
+
+/// Parses the annotations and looks whether the container concerns podqos at all; nullopt: it does
+/// not.
+[[nodiscard]] Result<std::optional<Arrival>> arrival_of(core::ContainerFacts facts,
+                                                        const core::Settings& settings,
+                                                        std::optional<std::string> placed_at);
+
+/// Joins the container to its pod: record, pod cgroup with its values; the tiers' follow with
+/// Event::finish(). If the machine refuses a write, the container is taken out again.
+/// @return nullopt for a sandbox of whose pod nothing is known: it stays where the engine puts it.
+[[nodiscard]] Result<std::optional<Membership>> join(Event& event, const Arrival& arrival);
+
+}  // namespace podqos::app

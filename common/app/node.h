@@ -1,0 +1,17 @@
+#pragma once
+
+#include "common/base/error.h"
+#include "common/core/policy.h"
+#include "common/core/settings.h"
+
+namespace podqos::app {
+
+/// Does this process own the host's cgroups: is it root in the initial user namespace? Everywhere
+/// else every program passes through: no state, no write.
+/// @note user_namespaces(7): only the initial one maps 0 0 4294967295.
+[[nodiscard]] bool owns_host();
+
+/// The node's capacity: pinned by the configuration, else measured.
+[[nodiscard]] Result<core::NodeCapacity> node_capacity(const core::Settings& settings);
+
+}  // namespace podqos::app

@@ -1,0 +1,311 @@
+#include "common/app/reconcile.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "common/app/release.h"
+#include "common/base/text.h"
+#include "common/codec/record_json.h"
+
+namespace podqos::app {
+
+namespace {
+
+using Records = std::map<std::string, core::PodRecord, std::less<>>;
+
+/// One run over everything, under the lock.
+class Recomputation {
+ public:
+  explicit Recomputation(Event& event) : event_(event) {}
+
+  Result<ReconcileReport> run() {
+    if (auto done = event_.store().begin(); !done) return fail(std::move(done).error());
+    if (auto done = find_root(); !done) return fail(std::move(done).error());
+    if (auto done = load(); !done) return fail(std::move(done).error());
+    if (auto done = restore(); !done) return fail(std::move(done).error());
+    if (auto done = judge(); !done) return fail(std::move(done).error());
+    regrant();
+    if (auto done = apply(); !done) return fail(std::move(done).error());
+    if (auto done = clean_index(); !done) return fail(std::move(done).error());
+    for (const std::string& line : report_.changes)
+      event_.log().info(line);
+    for (const std::string& line : report_.warnings)
+      event_.log().warning(line);
+    return std::move(report_);
+  }
+
+ private:
+  /// With the state directory lost, the mark on the cgroup itself tells which root is podqos's.
+  Status find_root() {
+    core::TiersRecord& tiers = event_.tiers();
+    for (const std::string& root : {core::root_path(event_.settings().cgroup_root),
+                                    core::fallback_root_path(event_.settings().cgroup_root)}) {
+      if (!tiers.kubepods.empty()) break;
+      if (!event_.cgroups().exists(root)) continue;
+      auto mark = event_.cgroups().attribute(root, kMadeAttribute);
+      if (!mark) return fail(std::move(mark).error());
+      if (*mark) tiers.kubepods = root;
+    }
+    if (!tiers.kubepods.empty()) event_.remake_tree();
+    return {};
+  }
+
+  Status load() {
+    auto uids = event_.store().pod_uids();
+    if (!uids) return fail(std::move(uids).error());
+    for (const std::string& uid : *uids) {
+      auto record = event_.store().pod(uid);
+      if (!record) return fail(std::move(record).error());
+      if (*record) records_.emplace(uid, std::move(**record));
+    }
+    return {};
+  }
+
+  /// Pod cgroups of our own root that no record knows: restored from their copy, or removed.
+  Status restore() {
+    const std::string& kubepods = event_.tiers().kubepods;
+    if (kubepods.empty()) return {};
+    for (const auto qos_class :
+         {core::QosClass::kGuaranteed, core::QosClass::kBurstable, core::QosClass::kBestEffort}) {
+      const std::string tier = core::tier_path(kubepods, qos_class);
+      auto children = event_.cgroups().children(tier);
+      if (!children) return fail(std::move(children).error());
+      for (const std::string& child : *children) {
+        if (!child.starts_with("pod")) continue;
+        if (auto done = restore_pod(cat(tier, "/", child), child.substr(3)); !done) return done;
+      }
+    }
+    return {};
+  }
+
+  Status restore_pod(const std::string& cgroup, const std::string& uid) {
+    const auto known = records_.find(uid);
+    if (known != records_.end() && known->second.cgroup == cgroup) return {};
+    auto populated = event_.cgroups().populated(cgroup);
+    if (!populated) return fail(std::move(populated).error());
+    if (!*populated) {
+      report_.changes.push_back(cat("removed cgroup ", cgroup, " of a pod that has ended"));
+      return remove_tree(cgroup);
+    }
+    const auto copy = event_.cgroups().attribute(cgroup, kRecordAttribute);
+    auto record = copy && *copy ? codec::parse_pod_record(**copy)
+                                : fail(ErrorCode::kNotFound, "no copy of its record");
+    if (known != records_.end() || !record || record->pod.uid != uid || record->cgroup != cgroup) {
+      report_.warnings.push_back(cat("cgroup ", cgroup,
+                                     " holds processes that podqos did not place: ",
+                                     "restart its containers, or move them elsewhere"));
+      return {};
+    }
+    report_.changes.push_back(cat("pod ", uid, " restored from the copy in its cgroup"));
+    ++report_.repaired;
+    record->released_at.reset();
+    records_.emplace(uid, std::move(*record));
+    return {};
+  }
+
+  Status remove_tree(const std::string& cgroup) {
+    auto children = event_.cgroups().children(cgroup);
+    if (!children) return fail(std::move(children).error());
+    core::Plan plan;
+    for (const std::string& child : *children)
+      plan.emplace_back(core::RemoveCgroup{cat(cgroup, "/", child)});
+    plan.emplace_back(core::RemoveCgroup{cgroup});
+    return event_.run(plan);
+  }
+
+  /// Who lives, who does not; the sums of those who do.
+  Status judge() {
+    core::TiersRecord& tiers = event_.tiers();
+    tiers.sums = {};
+    tiers.adopted = 0;
+    tiers.pending.clear();
+    std::erase_if(tiers.lingering,
+                  [&](const core::LingeringEntry& entry) { return !records_.contains(entry.uid); });
+    for (auto at = records_.begin(); at != records_.end();) {
+      const bool alive = refresh(at->second);
+      if (alive) {
+        ++at;
+        continue;
+      }
+      if (auto done = end(std::move(at->second)); !done) return done;
+      at = records_.erase(at);
+    }
+    return {};
+  }
+
+  /// Takes dead containers out of a record and counts the others; false: nothing of the pod lives.
+  bool refresh(core::PodRecord& record) {
+    std::erase_if(record.containers, [&](core::ContainerRecord& container) {
+      if (lives(container) || confirm_from_cgroup(event_, container)) return false;
+      report_.changes.push_back(
+          cat("pod ", record.pod.uid, ": container ", printable(container.id), " has ended"));
+      return true;
+    });
+    if (record.containers.empty()) {
+      const auto populated = event_.cgroups().populated(record.cgroup);
+      if (record.adopted || !populated || !*populated) return false;
+      report_.warnings.push_back(
+          cat("cgroup ", record.cgroup, " of pod ", record.pod.uid,
+              " holds processes but no container of it lives: end them, then run "
+              "podqosctl reconcile"));
+    }
+    record.released_at.reset();
+    for (const core::ContainerRecord& container : record.containers) {
+      if (container.state != core::ContainerState::kPending) continue;
+      event_.tiers().pending.push_back({.uid = record.pod.uid,
+                                        .id = container.id,
+                                        .bundle = container.bundle,
+                                        .pid = container.pid,
+                                        .start_time = container.start_time});
+    }
+    core::add_pod(event_.tiers(), record);
+    ++report_.pods;
+    report_.containers += static_cast<std::int64_t>(record.containers.size());
+    return true;
+  }
+
+  Status end(core::PodRecord record) {
+    if (!record.released_at) {
+      ++report_.released;
+      report_.changes.push_back(cat("pod ", record.pod.uid, " released"));
+      record.released_at = event_.now();
+    }
+    return end_pod(event_, std::move(record));
+  }
+
+  /// What has become free goes to the pods that claimed more than could be granted.
+  void regrant() {
+    for (auto& [uid, record] : records_) {
+      if (record.adopted || (record.granted.cpu >= record.claimed.cpu &&
+                             record.granted.memory >= record.claimed.memory))
+        continue;
+      core::remove_pod(event_.tiers(), record);
+      core::grant_requests(record, event_.tiers().sums, event_.settings(), event_.capacity());
+      core::add_pod(event_.tiers(), record);
+    }
+  }
+
+  Status apply() {
+    for (auto& [uid, record] : records_) {
+      if (auto done = event_.save(record); !done) return done;
+      if (record.adopted) continue;
+      if (auto done = event_.apply_pod(record, core::Make::kYes); !done) {
+        return fail(std::move(done).error().with_context(cat("pod ", uid)));
+      }
+    }
+    return {};
+  }
+
+  Status clean_index() {
+    auto entries = event_.store().all_containers();
+    if (!entries) return fail(std::move(entries).error());
+    for (const core::IndexEntry& entry : *entries) {
+      const auto record = records_.find(entry.uid);
+      const bool known =
+          record != records_.end() &&
+          std::ranges::any_of(record->second.containers, [&](const core::ContainerRecord& c) {
+            return c.id == entry.id && c.bundle == entry.bundle;
+          });
+      if (known) continue;
+      if (auto done = event_.store().erase_container(entry); !done) return done;
+    }
+    return {};
+  }
+
+  Event& event_;
+  Records records_;
+  ReconcileReport report_;
+};
+
+constexpr int kLoweringSteps = 20;
+constexpr std::chrono::milliseconds kLoweringPause{20};
+
+struct HeldTier {
+  std::string path;
+  Bytes excess;
+};
+
+/// Tiers whose limit stands above what the rule wants, since their usage holds it up.
+std::vector<HeldTier> held_tiers(Event& event) {
+  std::vector<HeldTier> held;
+  if (event.tiers().kubepods.empty()) return held;
+  const core::TierValues wanted = event.wanted_tiers();
+  for (const auto qos_class : {core::QosClass::kBurstable, core::QosClass::kBestEffort}) {
+    const auto& limit = qos_class == core::QosClass::kBurstable ? wanted.burstable.memory_limit
+                                                                : wanted.besteffort.memory_limit;
+    const std::string path = core::tier_path(event.tiers().kubepods, qos_class);
+    const auto usage = event.cgroups().memory_usage(path);
+    if (!limit || !usage) continue;
+    const Bytes least = std::max(*limit, event.settings().tier_memory_floor);
+    const Bytes now = core::bounded_tier_limit(*limit, *usage, event.settings().tier_memory_floor);
+    if (now > least) held.push_back({.path = path, .excess = Bytes{now.value() - least.value()}});
+  }
+  return held;
+}
+
+/// Asks the kernel to take back cold memory; without the lock, since it may take long.
+void reclaim(const std::vector<HeldTier>& held) {
+  auto cgroups = cgroup::Cgroupfs::open();
+  if (!cgroups || cgroups->layout().memory != core::CgroupVersion::kV2) return;
+  for (const HeldTier& tier : held) {
+    // Fails with EAGAIN when less could be reclaimed, and before Linux 5.19 there is no such file.
+    static_cast<void>(
+        cgroups->execute({core::WriteFile{.path = tier.path,
+                                          .controller = core::Controller::kMemory,
+                                          .file = "memory.reclaim",
+                                          .value = std::to_string(tier.excess.value()),
+                                          .reason = "lower the tier's limit",
+                                          .on_refusal = core::OnRefusal::kIgnore}}));
+  }
+}
+
+}  // namespace
+
+Result<ReconcileReport> recompute(Event& event) {
+  return Recomputation{event}.run();
+}
+
+Status recover(Event& event) {
+  if (!event.store().dirty() || event.recovered()) return {};
+  event.log().warning("an earlier event was interrupted: recomputing all from the records");
+  event.begin_recovery();
+  auto report = recompute(event);
+  if (!report) return fail(std::move(report).error());
+  return {};
+}
+
+Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log) {
+  ReconcileReport report;
+  std::vector<HeldTier> held;
+  {
+    auto event = Event::open(settings, log);
+    if (!event) return fail(std::move(event).error());
+    auto recomputed = recompute(*event);
+    if (!recomputed) return fail(std::move(recomputed).error());
+    report = std::move(*recomputed);
+    if (auto done = event->finish(); !done) return fail(std::move(done).error());
+    for (const std::string& incident : event->store().incidents())
+      report.warnings.push_back(incident);
+    held = held_tiers(*event);
+  }
+  for (int step = 0; step < kLoweringSteps && !held.empty(); ++step) {
+    reclaim(held);
+    std::this_thread::sleep_for(kLoweringPause);
+    auto event = Event::open(settings, log);
+    if (!event) return fail(std::move(event).error());
+    if (auto done = event->finish(); !done) return fail(std::move(done).error());
+    held = held_tiers(*event);
+  }
+  for (const HeldTier& tier : held) {
+    report.warnings.push_back(cat("cgroup ", tier.path, ": memory limit stays ",
+                                  tier.excess.value(),
+                                  " bytes above the rule while the tier uses that much"));
+  }
+  return report;
+}
+
+}  // namespace podqos::app

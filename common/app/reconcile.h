@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/app/event.h"
+#include "common/app/log.h"
+#include "common/base/error.h"
+#include "common/core/settings.h"
+
+namespace podqos::app {
+
+struct ReconcileReport {
+  std::int64_t pods = 0;              ///< pods that live, adopted ones included
+  std::int64_t containers = 0;        ///< containers that live
+  std::int64_t released = 0;          ///< pods that had ended without podqos hearing of it
+  std::int64_t repaired = 0;          ///< pods whose record was lost and has been restored
+  std::vector<std::string> changes;   ///< one sentence for each change
+  std::vector<std::string> warnings;  ///< what an operator should look at
+};
+
+/// Brings state and cgroups to the truth, which is the set of living containers: takes out the
+/// dead, restores lost records from the copies in the cgroups, recomputes the sums, writes all
+/// values, removes what is left over. Lowers a tier's memory limit that usage had held up, step by
+/// step, with the lock released in between.
+[[nodiscard]] Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log);
+
+/// The same under the lock of an event that found the mark of an interrupted one; without the
+/// steps.
+[[nodiscard]] Result<ReconcileReport> recompute(Event& event);
+
+/// Recomputes if the mark of an interrupted event stands and this event has not done so yet.
+[[nodiscard]] Status recover(Event& event);
+
+}  // namespace podqos::app

@@ -1,0 +1,207 @@
+#include "common/app/release.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/text.h"
+#include "common/sys/process.h"
+
+namespace podqos::app {
+
+namespace {
+
+constexpr int kTendedPerEvent = 4;
+
+UnixSeconds next_look(const Event& event) {
+  // Even without a delay a cgroup that could not be removed is not tried in a loop.
+  const std::int64_t delay = std::max<std::int64_t>(event.settings().release_delay_seconds, 1);
+  return UnixSeconds{event.now().value() + delay};
+}
+
+void forget_lingering(core::TiersRecord& tiers, std::string_view uid) {
+  std::erase_if(tiers.lingering,
+                [&](const core::LingeringEntry& entry) { return entry.uid == uid; });
+}
+
+void linger(Event& event, const std::string& uid) {
+  forget_lingering(event.tiers(), uid);
+  event.tiers().lingering.push_back({.uid = uid, .until = next_look(event)});
+}
+
+Status erase(Event& event, const core::PodRecord& record) {
+  forget_lingering(event.tiers(), record.pod.uid);
+  if (auto done = event.store().erase_pod(record.pod.uid); !done) return done;
+  for (const core::ContainerRecord& container : record.containers) {
+    auto done = event.store().erase_container(
+        {.id = container.id, .bundle = container.bundle, .uid = record.pod.uid});
+    if (!done) return done;
+  }
+  return {};
+}
+
+bool holds_tmpfs_memory(Event& event, const core::PodRecord& record) {
+  if (event.settings().release_delay_seconds == 0) return false;
+  const auto charge = event.cgroups().shmem_charge(record.cgroup);
+  return charge && charge->value() > 0;
+}
+
+/// Removes the pod's cgroup; erases the record if that worked, else keeps both for a later look.
+Status remove_or_linger(Event& event, const core::PodRecord& record) {
+  core::Plan plan;
+  for (const core::ContainerRecord& container : record.containers) {
+    if (container.moved) plan.emplace_back(core::RemoveCgroup{container.cgroup});
+  }
+  plan.emplace_back(core::RemoveCgroup{record.cgroup});
+  if (auto done = event.run(plan); !done) return done;
+  if (!event.cgroups().exists(record.cgroup)) return erase(event, record);
+  linger(event, record.pod.uid);
+  return event.store().put_pod(record);
+}
+
+void forget_pending(core::TiersRecord& tiers, const core::PendingEntry& which) {
+  std::erase_if(tiers.pending, [&](const core::PendingEntry& entry) {
+    return entry.uid == which.uid && entry.id == which.id && entry.bundle == which.bundle;
+  });
+}
+
+Status expire(Event& event, const core::PendingEntry& entry) {
+  forget_pending(event.tiers(), entry);
+  auto record = event.store().pod(entry.uid);
+  if (!record) return fail(std::move(record).error());
+  if (!*record) return {};
+  auto& containers = (*record)->containers;
+  const auto found = std::ranges::find_if(containers, [&](const core::ContainerRecord& container) {
+    return container.id == entry.id && container.bundle == entry.bundle &&
+           container.state == core::ContainerState::kPending;
+  });
+  if (found == containers.end()) return {};
+  if (confirm_from_cgroup(event, *found)) return event.save(**record);
+  event.log().info(cat("pod ", entry.uid, ", container ", printable(entry.id),
+                       ": its creation was never finished, placement withdrawn"));
+  return drop_container(event, std::move(**record), entry.id, entry.bundle);
+}
+
+}  // namespace
+
+bool lives(const core::ContainerRecord& container) {
+  return sys::is_alive(container.pid, container.start_time);
+}
+
+bool confirm_from_cgroup(Event& event, core::ContainerRecord& container) {
+  // A cgroup that is not the container's alone says nothing about it.
+  const std::string_view leaf =
+      std::string_view{container.cgroup}.substr(container.cgroup.rfind('/') + 1);
+  if (container.id.empty() || leaf.find(container.id) == std::string_view::npos) return false;
+  const auto pids = event.cgroups().processes(container.cgroup);
+  if (!pids) return false;
+  // The oldest process is the init: everything else in the container descends from it or joined
+  // later.
+  std::optional<StartTime> oldest;
+  for (const Pid pid : *pids) {
+    const auto start = sys::start_time_of(pid);
+    if (!start || !*start || (oldest && **start >= *oldest)) continue;
+    oldest = **start;
+    container.pid = pid;
+  }
+  if (!oldest) return false;
+  container.start_time = *oldest;
+  container.state = core::ContainerState::kLive;
+  return true;
+}
+
+Status settle_pod(Event& event, core::PodRecord record) {
+  if (std::ranges::any_of(record.containers, lives)) return event.save(record);
+  if (!record.adopted) {
+    auto populated = event.cgroups().populated(record.cgroup);
+    if (populated && *populated) {
+      // A process of a container outlived its init; the pod ends with it.
+      linger(event, record.pod.uid);
+      return event.save(record);
+    }
+  }
+  if (!record.released_at) {
+    core::remove_pod(event.tiers(), record);
+    record.released_at = event.now();
+    event.log().info(cat("pod ", record.pod.uid,
+                         " released: ", core::format_qos_class(record.qos_class), ", cpu ",
+                         record.granted.cpu.value(), "m, memory ", record.granted.memory.value(),
+                         " returned to the tiers"));
+  }
+  if (record.adopted) return erase(event, record);
+  if (holds_tmpfs_memory(event, record)) {
+    linger(event, record.pod.uid);
+    return event.save(record);
+  }
+  return remove_or_linger(event, record);
+}
+
+Status drop_container(Event& event, core::PodRecord record, std::string_view id,
+                      std::string_view bundle) {
+  const auto found = std::ranges::find_if(record.containers, [&](const core::ContainerRecord& c) {
+    return c.id == id && c.bundle == bundle;
+  });
+  if (found == record.containers.end()) return {};
+  forget_pending(event.tiers(), {.uid = record.pod.uid,
+                                 .id = found->id,
+                                 .bundle = found->bundle,
+                                 .pid = {},
+                                 .start_time = {}});
+  if (found->moved) {
+    if (auto done = event.run({core::RemoveCgroup{found->cgroup}}); !done) return done;
+  }
+  const core::IndexEntry entry{.id = found->id, .bundle = found->bundle, .uid = record.pod.uid};
+  record.containers.erase(found);
+  if (auto done = settle_pod(event, std::move(record)); !done) return done;
+  // Last, so that a process that dies before leaves the way to the record.
+  return event.store().erase_container(entry);
+}
+
+Status end_pod(Event& event, core::PodRecord record) {
+  if (record.adopted) return erase(event, record);
+  const std::int64_t kept = event.now().value() - record.released_at->value();
+  if (kept < event.settings().release_delay_seconds && holds_tmpfs_memory(event, record)) {
+    linger(event, record.pod.uid);
+    return event.save(record);
+  }
+  auto children = event.cgroups().children(record.cgroup);
+  if (!children) return fail(std::move(children).error());
+  core::Plan plan;
+  // What a runtime that was killed has left; a populated one refuses to go.
+  for (const std::string& child : *children) {
+    plan.emplace_back(core::RemoveCgroup{cat(record.cgroup, "/", child)});
+  }
+  if (auto done = event.run(plan); !done) return done;
+  return remove_or_linger(event, record);
+}
+
+Status tend_lingering(Event& event) {
+  std::vector<std::string> due;
+  for (const core::LingeringEntry& entry : event.tiers().lingering) {
+    if (entry.until <= event.now() && due.size() < kTendedPerEvent) due.push_back(entry.uid);
+  }
+  for (const std::string& uid : due) {
+    auto record = event.store().pod(uid);
+    if (!record) return fail(std::move(record).error());
+    if (!*record) {
+      forget_lingering(event.tiers(), uid);
+      continue;
+    }
+    auto done = (*record)->released_at ? end_pod(event, std::move(**record))
+                                       : settle_pod(event, std::move(**record));
+    if (!done) return done;
+  }
+  return {};
+}
+
+Status expire_pending(Event& event, std::string_view except_id) {
+  const std::vector<core::PendingEntry> pending = event.tiers().pending;
+  for (const core::PendingEntry& entry : pending) {
+    if (entry.id == except_id || sys::is_alive(entry.pid, entry.start_time)) continue;
+    if (auto done = expire(event, entry); !done) return done;
+  }
+  return {};
+}
+
+}  // namespace podqos::app

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string_view>
+
+#include "common/app/event.h"
+#include "common/base/error.h"
+#include "common/core/record.h"
+
+namespace podqos::app {
+
+/// Does the container live: its init, or while it is pending the process that creates it?
+[[nodiscard]] bool lives(const core::ContainerRecord& container);
+
+/// Takes one container out of its pod's record, and releases the pod if nothing of it lives.
+[[nodiscard]] Status drop_container(Event& event, core::PodRecord record, std::string_view id,
+                                    std::string_view bundle);
+
+/// Releases the pod if no container of it lives, none is pending and its cgroup is unpopulated: its
+/// requests leave the sums at once; cgroup and record go too, unless tmpfs memory is still charged
+/// to the cgroup (then both stay for releaseDelay) or a dead container has not been deleted yet.
+/// Otherwise saves the record.
+[[nodiscard]] Status settle_pod(Event& event, core::PodRecord record);
+
+/// Removes what has waited for its time: cgroups of released pods. A few a call, so that an event's
+/// cost stays bounded.
+[[nodiscard]] Status tend_lingering(Event& event);
+/// What happens to the cgroup and the record of a pod that has left the sums (released_at is set).
+[[nodiscard]] Status end_pod(Event& event, core::PodRecord record);
+
+/// Containers that were placed, but whose creating process has gone without a confirmation: those
+/// that live nevertheless are confirmed, the others dropped.
+[[nodiscard]] Status expire_pending(Event& event, std::string_view except_id);
+
+/// Turns a pending container whose cgroup is populated into a live one.
+/// @return false if there is no process in it.
+[[nodiscard]] bool confirm_from_cgroup(Event& event, core::ContainerRecord& container);
+
+}  // namespace podqos::app

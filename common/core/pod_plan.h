@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "common/core/layout.h"
+#include "common/core/plan.h"
+#include "common/core/pod_config.h"
+#include "common/core/tier.h"
+
+namespace podqos::core {
+
+/// "<cgroup_root>/kubepods", or "<cgroup_root>/podqos/kubepods" where a kubelet owns the former.
+[[nodiscard]] std::string root_path(std::string_view cgroup_root);
+[[nodiscard]] std::string fallback_root_path(std::string_view cgroup_root);
+
+/// Directory of a tier below `kubepods`; Guaranteed pods lie in `kubepods` itself.
+[[nodiscard]] std::string tier_path(std::string_view kubepods, QosClass qos_class);
+[[nodiscard]] std::string pod_path(std::string_view kubepods, QosClass qos_class,
+                                   std::string_view uid);
+
+/// Makes root and tiers.
+[[nodiscard]] Plan plan_tree(std::string_view kubepods);
+
+/// Writes the tiers' values. `values` holds what may be written now (see bounded_tier_limit).
+[[nodiscard]] Plan plan_tiers(std::string_view kubepods, const TierValues& values,
+                              const CgroupLayout& layout, WeightFormula formula);
+
+/// Writes one pod's values; makes the cgroup first if asked to.
+enum class Make : std::uint8_t { kNo, kYes };
+[[nodiscard]] Plan plan_pod(const std::string& cgroup, const CgroupValues& values,
+                            const CgroupLayout& layout, WeightFormula formula, Make make);
+
+/// Removes tiers and root, once the last pod has gone.
+[[nodiscard]] Plan plan_teardown(std::string_view kubepods);
+
+}  // namespace podqos::core

@@ -1,0 +1,206 @@
+#include "hook/handover.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "common/base/text.h"
+#include "common/core/naming.h"
+#include "common/core/pod_plan.h"
+
+namespace podqos::hook {
+
+namespace {
+
+constexpr std::uint32_t kMagic = 0x71736f70;  // "posq"
+constexpr std::size_t kMaxSplices = 64;
+
+enum class Kind : std::uint32_t { kNothing = 0, kPlacement = 1, kError = 2 };
+
+class Writer {
+ public:
+  void number(std::uint64_t value) {
+    std::array<char, sizeof value> bytes{};
+    std::memcpy(bytes.data(), &value, sizeof value);
+    out_.append(bytes.data(), bytes.size());
+  }
+  void text(std::string_view value) {
+    number(value.size());
+    out_ += value;
+  }
+  [[nodiscard]] std::string take() && { return std::move(out_); }
+
+ private:
+  std::string out_;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+
+  std::uint64_t number() {
+    std::uint64_t value = 0;
+    if (bytes_.size() < sizeof value) {
+      sound_ = false;
+      return 0;
+    }
+    std::memcpy(&value, bytes_.data(), sizeof value);
+    bytes_.remove_prefix(sizeof value);
+    return value;
+  }
+  std::string text() {
+    const std::uint64_t size = number();
+    if (size > bytes_.size()) {
+      sound_ = false;
+      return {};
+    }
+    std::string value{bytes_.substr(0, size)};
+    bytes_.remove_prefix(size);
+    return value;
+  }
+  [[nodiscard]] bool sound() const { return sound_; }
+  [[nodiscard]] bool at_end() const { return sound_ && bytes_.empty(); }
+
+ private:
+  std::string_view bytes_;
+  bool sound_ = true;
+};
+
+std::unexpected<Error> broken() {
+  return fail(ErrorCode::kCorrupt, "the parsing process answered with something that is no answer");
+}
+
+constexpr std::array<std::string_view, 20> kMemberNames = {
+    "linux", "cgroupsPath",    "resources", "cpu",     "shares",
+    "quota", "period",         "memory",    "limit",   "pids",
+    "path",  "hugepageLimits", "pageSize",  "process", "oomScoreAdj",
+    "hooks", "createRuntime",  "poststop",  "args",    "timeout"};
+
+bool is_page_size(std::string_view text) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string_view unit = text.substr(digits);
+  return digits > 0 &&
+         (unit == "B" || unit == "KB" || unit == "MB" || unit == "GB" || unit == "TB");
+}
+
+struct Allowed {
+  std::string_view cgroups_path;
+  const codec::HookRegistration* hooks;
+
+  [[nodiscard]] bool holds(std::string_view text) const {
+    return std::ranges::find(kMemberNames, text) != kMemberNames.end() || text == cgroups_path ||
+           text == "podqos-hook" || text == hooks->path ||
+           std::ranges::find(hooks->args, text) != hooks->args.end() || is_page_size(text);
+  }
+};
+
+/// Every token of inserted text must be one that podqos writes.
+bool is_allowed_text(std::string_view text, const Allowed& allowed) {
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    if (c == '"') {
+      const std::size_t end = text.find('"', at + 1);
+      if (end == std::string_view::npos) return false;
+      const std::string_view word = text.substr(at + 1, end - at - 1);
+      if (word.find('\\') != std::string_view::npos || !allowed.holds(word)) return false;
+      at = end + 1;
+    } else if (std::string_view{" \n{}[]:,-0123456789"}.find(c) != std::string_view::npos) {
+      ++at;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+Status check_path(std::string_view path, const core::Settings& settings) {
+  const std::array<std::string, 2> roots = {core::root_path(settings.cgroup_root),
+                                            core::fallback_root_path(settings.cgroup_root)};
+  const bool beneath = std::ranges::any_of(
+      roots, [&](const std::string& root) { return path.starts_with(cat(root, "/")); });
+  bool plain = true;
+  for (std::size_t begin = 1; begin <= path.size() && plain;) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    plain = core::check_cgroup_component(path.substr(begin, end - begin)).has_value();
+    begin = end + 1;
+  }
+  if (beneath && plain) return {};
+  return fail(ErrorCode::kConflict,
+              cat("the parsing process asked for cgroupsPath \"", printable(path),
+                  "\", which is not beneath ", roots.front()));
+}
+
+}  // namespace
+
+std::string format_handover(const Handover& handover) {
+  Writer out;
+  out.number(kMagic);
+  if (!handover) {
+    out.number(static_cast<std::uint64_t>(Kind::kError));
+    out.number(static_cast<std::uint64_t>(handover.error().code));
+    out.text(handover.error().message);
+  } else if (!*handover) {
+    out.number(static_cast<std::uint64_t>(Kind::kNothing));
+  } else {
+    out.number(static_cast<std::uint64_t>(Kind::kPlacement));
+    out.text((*handover)->cgroups_path);
+    out.number((*handover)->splices.size());
+    for (const codec::Splice& splice : (*handover)->splices) {
+      out.number(splice.begin);
+      out.number(splice.end);
+      out.text(splice.text);
+    }
+  }
+  return std::move(out).take();
+}
+
+Result<Handover> parse_handover(std::string_view bytes) {
+  if (bytes.size() > kMaxHandover) return broken();
+  Reader in{bytes};
+  if (in.number() != kMagic) return broken();
+  const std::uint64_t kind = in.number();
+  if (kind == static_cast<std::uint64_t>(Kind::kNothing)) {
+    if (!in.at_end()) return broken();
+    return Handover{std::nullopt};
+  }
+  if (kind == static_cast<std::uint64_t>(Kind::kError)) {
+    const std::uint64_t code = in.number();
+    std::string message = in.text();
+    if (!in.at_end() || code > static_cast<std::uint64_t>(ErrorCode::kIo)) return broken();
+    return Handover{fail(static_cast<ErrorCode>(code), std::move(message))};
+  }
+  if (kind != static_cast<std::uint64_t>(Kind::kPlacement)) return broken();
+  app::Placement placement{.cgroups_path = in.text(), .splices = {}};
+  const std::uint64_t count = in.number();
+  if (count > kMaxSplices) return broken();
+  for (std::uint64_t i = 0; i < count && in.sound(); ++i) {
+    const std::uint64_t begin = in.number();
+    const std::uint64_t end = in.number();
+    placement.splices.push_back({.begin = begin, .end = end, .text = in.text()});
+  }
+  if (!in.at_end()) return broken();
+  return Handover{std::move(placement)};
+}
+
+Status check_placement(const app::Placement& placement, std::string_view config,
+                       const core::Settings& settings, const codec::HookRegistration& hooks) {
+  const Allowed allowed{.cgroups_path = placement.cgroups_path, .hooks = &hooks};
+  for (const codec::Splice& splice : placement.splices) {
+    if (splice.begin > splice.end || splice.end > config.size()) return broken();
+    const std::string_view removed = config.substr(splice.begin, splice.end - splice.begin);
+    if (removed.find_first_of("{}[]") != std::string_view::npos ||
+        !is_allowed_text(splice.text, allowed)) {
+      return fail(ErrorCode::kConflict,
+                  cat("the parsing process asked for an edit that podqos never makes: \"",
+                      printable(splice.text), "\""));
+    }
+    if (splice.text.find(placement.cgroups_path) == std::string::npos) continue;
+    if (auto fit = check_path(placement.cgroups_path, settings); !fit) return fit;
+  }
+  return {};
+}
+
+}  // namespace podqos::hook

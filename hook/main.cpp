@@ -1,0 +1,13 @@
+#include <span>
+#include <string_view>
+
+#include "hook/stages.h"
+#include "hook/wrapper.h"
+
+int main(int argc, char** argv) {
+  const std::span<const char* const> args{argv, static_cast<std::size_t>(argc)};
+  const std::string_view self = args.empty() ? std::string_view{} : args.front();
+  const std::string_view name = self.substr(self.rfind('/') + 1);
+  const auto rest = args.empty() ? args : args.subspan(1);
+  return name == "podqos-runtime" ? podqos::hook::run_wrapper(rest) : podqos::hook::run_hook(rest);
+}

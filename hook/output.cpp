@@ -1,0 +1,37 @@
+#include "hook/output.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+
+#include "common/base/text.h"
+
+namespace podqos::hook {
+
+bool write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return false;
+    }
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+void print_error(std::string_view program, std::string_view line) {
+  write_all(STDERR_FILENO, cat(program, ": ", line, "\n"));
+}
+
+std::string own_path() {
+  std::array<char, PATH_MAX> buffer{};
+  const ssize_t size = ::readlinkat(AT_FDCWD, "/proc/self/exe", buffer.data(), buffer.size());
+  if (size <= 0 || static_cast<std::size_t>(size) == buffer.size()) return {};
+  return {buffer.data(), static_cast<std::size_t>(size)};
+}
+
+}  // namespace podqos::hook

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <linux/capability.h>
+
+#include <array>
+
+#include "common/base/error.h"
+#include "common/sys/sandbox.h"
+
+namespace podqos::hook {
+
+/// What a hook keeps of root's capabilities, and why.
+constexpr std::array<int, 4> kKeptCapabilities = {
+    CAP_CHOWN,         // a rewritten config.json keeps the owner of a user-namespaced engine
+    CAP_DAC_OVERRIDE,  // such a bundle need not let root in; /proc/PID/oom_score_adj belongs to the
+                       // container's user
+    CAP_SYS_ADMIN,     // trusted.* attributes, podqos's marks on its cgroups
+    CAP_SYS_RESOURCE,  // lower an OOM score
+};
+
+/// umask 077, the capabilities above, and the syscall allow-list: before input from others is
+/// parsed.
+[[nodiscard]] Status enter_sandbox();
+
+}  // namespace podqos::hook

@@ -1,0 +1,159 @@
+#include "hook/runtime_argv.h"
+
+#include <algorithm>
+#include <array>
+
+namespace podqos::hook {
+
+namespace {
+
+/// Options in front of the verb that take a value in the next argument. A container named "create",
+/// or a log file of that name, must not be taken for the verb.
+constexpr std::array<std::string_view, 11> kGlobalValues = {
+    "root",           "r",           "log",   "l", "log-format", "log-level", "criu", "rootless",
+    "cgroup-manager", "systemd-log", "config"};
+
+/// Options behind the verb that take a value.
+constexpr std::array<std::string_view, 17> kVerbValues = {"bundle",
+                                                          "b",
+                                                          "config",
+                                                          "f",
+                                                          "console-socket",
+                                                          "pidfd-socket",
+                                                          "pid-file",
+                                                          "p",
+                                                          "preserve-fds",
+                                                          "image-path",
+                                                          "work-path",
+                                                          "parent-path",
+                                                          "manage-cgroups-mode",
+                                                          "empty-ns",
+                                                          "lsm-profile",
+                                                          "lsm-mount-context",
+                                                          "status-fd"};
+
+constexpr std::array<std::string_view, 3> kPlacingVerbs = {"create", "run", "restore"};
+
+template <std::size_t N>
+bool contains(const std::array<std::string_view, N>& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+struct Option {
+  std::string_view name;                  ///< without dashes
+  std::optional<std::string_view> value;  ///< from "--name=value" or "-bDIR"
+};
+
+/// "-x", "--x", "--x=v"; nullopt for a word that is no option.
+std::optional<Option> parse_option(std::string_view word) {
+  if (word.size() < 2 || word[0] != '-' || word == "--") return std::nullopt;
+  const bool is_long = word.starts_with("--");
+  word.remove_prefix(is_long ? 2 : 1);
+  const std::size_t equals = word.find('=');
+  if (equals != std::string_view::npos)
+    return Option{word.substr(0, equals), word.substr(equals + 1)};
+  // "-bDIR" as argp and clap take it; Go's parser has no such form, and no one-letter prefix of
+  // these long names.
+  if (!is_long && word.size() > 2 && (word[0] == 'b' || word[0] == 'f') &&
+      !contains(kVerbValues, word)) {
+    return Option{word.substr(0, 1), word.substr(1)};
+  }
+  return Option{word, std::nullopt};
+}
+
+class Parser {
+ public:
+  explicit Parser(std::span<const char* const> args) : args_(args) {}
+
+  RuntimeCall parse() {
+    take_own_option();
+    const std::string_view verb = skip_globals();
+    if (!contains(kPlacingVerbs, verb)) return std::move(call_);
+    call_.verb = Verb::kPlaces;
+    read_verb_arguments();
+    // Without an id, or when only help is wanted, there is nothing to place.
+    if (call_.id.empty()) call_.verb = Verb::kOther;
+    return std::move(call_);
+  }
+
+ private:
+  [[nodiscard]] bool done() const { return at_ >= args_.size(); }
+  [[nodiscard]] std::string_view word() const { return args_[at_]; }
+
+  void take_own_option() {
+    constexpr std::string_view kOwn = "--config";
+    if (!done() && word() == kOwn && at_ + 1 < args_.size()) {
+      call_.podqos_config = args_[at_ + 1];
+      at_ += 2;
+    } else if (!done() && word().starts_with("--config=")) {
+      call_.podqos_config = std::string{word().substr(kOwn.size() + 1)};
+      ++at_;
+    }
+    for (std::size_t i = at_; i < args_.size(); ++i)
+      call_.runtime_args.emplace_back(args_[i]);
+  }
+
+  /// The option's value: its own, or the next word, which is consumed.
+  std::string value_of(const Option& option) {
+    if (option.value) return std::string{*option.value};
+    if (at_ + 1 >= args_.size()) return {};
+    ++at_;
+    return std::string{word()};
+  }
+
+  std::string_view skip_globals() {
+    for (; !done(); ++at_) {
+      const auto option = parse_option(word());
+      if (!option) return args_[at_++];
+      read_global(*option);
+    }
+    return {};
+  }
+
+  void read_global(const Option& option) {
+    if (option.name == "systemd-cgroup" || option.name == "s") {
+      call_.systemd = option.value.value_or("true") != "false";
+      return;
+    }
+    if (!contains(kGlobalValues, option.name)) return;
+    const std::string value = value_of(option);
+    if (option.name == "cgroup-manager") call_.systemd = value == "systemd";
+    if (option.name == "log" || option.name == "l") call_.log_file = value;
+    if (option.name == "log-format") call_.log_json = value == "json";
+  }
+
+  void read_verb_arguments() {
+    bool only_words = false;
+    for (; !done(); ++at_) {
+      if (!only_words && word() == "--") {
+        only_words = true;
+        continue;
+      }
+      const auto option = only_words ? std::nullopt : parse_option(word());
+      if (!option) {
+        call_.id = word();
+        continue;
+      }
+      if (option->name == "help" || option->name == "h" || option->name == "?") {
+        call_.id.clear();
+        return;
+      }
+      if (!contains(kVerbValues, option->name)) continue;
+      const std::string value = value_of(*option);
+      if (option->name == "bundle" || option->name == "b") call_.bundle = value;
+      if (option->name == "config" || option->name == "f") call_.config_name = value;
+    }
+  }
+
+  std::span<const char* const> args_;
+  std::size_t at_ = 0;
+  RuntimeCall call_;
+};
+
+}  // namespace
+
+RuntimeCall parse_runtime_argv(std::span<const char* const> args) {
+  return Parser{args}.parse();
+}
+
+}  // namespace podqos::hook

@@ -1,0 +1,195 @@
+#include "hook/stages.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/app/bundle.h"
+#include "common/app/configuration.h"
+#include "common/app/hook_stages.h"
+#include "common/app/log.h"
+#include "common/app/membership.h"
+#include "common/app/place.h"
+#include "common/base/text.h"
+#include "common/codec/oci_config.h"
+#include "common/codec/oci_edit.h"
+#include "common/codec/oci_state.h"
+#include "common/core/naming.h"
+#include "common/core/settings.h"
+#include "common/sys/directory.h"
+#include "hook/output.h"
+#include "hook/privileges.h"
+
+namespace podqos::hook {
+
+namespace {
+
+constexpr std::string_view kUsage =
+    "usage: podqos-hook [--config FILE] createRuntime|prestart|poststop|precreate\n"
+    "       podqos-hook --help | --version\n"
+    "\n"
+    "OCI hook that gives each pod its Kubernetes QoS cgroups. The container runtime runs it:\n"
+    "  createRuntime  confirms or registers the container; the OCI state is read from stdin\n"
+    "  prestart       the same, for runtimes that know only this older stage\n"
+    "  poststop       takes the container out of its pod, and releases the pod with the last one\n"
+    "  precreate      Podman's stage: config.json is read from stdin, the edited one written to "
+    "stdout\n"
+    "\n"
+    "  --config FILE  read only this configuration (default: /etc/podqos/podqos.json and conf.d)\n"
+    "\n"
+    "Exit status: 0 done or nothing to do, 1 the container is refused, 2 wrong usage.\n"
+    "See podqos-hook(8), podqos.json(5).\n";
+
+struct Arguments {
+  std::optional<std::string> config;
+  std::string_view stage;
+};
+
+std::optional<Arguments> parse_arguments(std::span<const char* const> args) {
+  Arguments out;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const std::string_view word = args[i];
+    if (word == "--config" && i + 1 < args.size()) {
+      out.config = args[++i];
+    } else if (word.starts_with("--config=")) {
+      out.config = std::string{word.substr(std::string_view{"--config="}.size())};
+    } else if (out.stage.empty() &&
+               (word == "--help" || word == "--version" || !word.starts_with("-"))) {
+      out.stage = word;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return out;
+}
+
+/// The settings; a broken configuration counts as the built-in one, and is reported.
+core::Settings settings_or_default(const std::optional<std::string>& file,
+                                   std::optional<Error>& broken) {
+  auto settings = app::load_settings(file);
+  if (settings) return std::move(*settings);
+  broken = std::move(settings).error();
+  return {};
+}
+
+/// Under admit the container starts all the same; a refusal that the operator asked for stands.
+int exit_status(const core::Settings& settings, const Error& error) {
+  const bool reject =
+      settings.on_error == core::OnError::kReject || error.code == ErrorCode::kRefused;
+  return reject ? 1 : 0;
+}
+
+int report(app::Log& log, std::string_view stage, const core::Settings& settings,
+           const Error& error) {
+  const std::string line = cat(stage, ": ", error.message);
+  log.error(line);
+  print_error("podqos-hook", line);
+  return exit_status(settings, error);
+}
+
+int run_state_stage(std::string_view stage, const core::Settings& settings, app::Log& log) {
+  auto text = sys::read_all(STDIN_FILENO, codec::kMaxStateSize, "OCI state on stdin");
+  if (stage == "poststop") {
+    auto done = text ? app::poststop(settings, log, *text, Pid{::getppid()})
+                     : fail(std::move(text).error());
+    if (!done) report(log, stage, settings, done.error());
+    // The container has ended already: there is nothing left to refuse.
+    return 0;
+  }
+  auto done = text ? app::create_runtime(settings, log, *text) : fail(std::move(text).error());
+  return done ? 0 : report(log, stage, settings, done.error());
+}
+
+/// Podman names no id to this stage: its cgroup leaf is "libpod-<id>" or "libpod-<id>.scope", and
+/// the working directory ".../<id>/userdata".
+std::string podman_id(const std::optional<std::string>& cgroups_path) {
+  constexpr std::string_view kPrefix = "libpod-";
+  if (cgroups_path) {
+    std::string_view leaf = *cgroups_path;
+    if (const auto unit = core::parse_systemd_cgroups_path(leaf); unit && unit->prefix == "libpod")
+      return unit->name;
+    leaf = leaf.substr(leaf.rfind('/') + 1);
+    if (leaf.starts_with(kPrefix)) return std::string{leaf.substr(kPrefix.size())};
+  }
+  std::array<char, PATH_MAX> buffer{};
+  if (::getcwd(buffer.data(), buffer.size()) == nullptr) return {};
+  std::string_view cwd{buffer.data()};
+  if (!cwd.ends_with("/userdata")) return {};
+  cwd.remove_suffix(std::string_view{"/userdata"}.size());
+  return std::string{cwd.substr(cwd.rfind('/') + 1)};
+}
+
+Result<std::string> edit_precreate(const core::Settings& settings, app::Log& log,
+                                   std::string_view text, codec::HookRegistration hooks) {
+  auto config = codec::OciConfig::parse(text);
+  if (!config) return fail(std::move(config).error());
+  const std::string id = podman_id(config->facts.cgroups_path);
+  if (id.empty()) {
+    // Only a container that wants to be managed needs an id.
+    auto arrival = app::arrival_of(config->facts, settings, config->facts.cgroups_path);
+    if (!arrival) return fail(std::move(arrival).error());
+    if (!*arrival) return std::string{text};
+    return fail(ErrorCode::kInvalidArgument,
+                "precreate: neither linux.cgroupsPath (…/libpod-ID) nor the working directory "
+                "(…/ID/userdata) names "
+                "the container: run this stage from Podman only");
+  }
+  auto placement = app::place(settings, log,
+                              {.id = id,
+                               .bundle = "",
+                               .config = text,
+                               .creator = Pid{::getppid()},
+                               .systemd_runtime = false,
+                               .hooks = std::move(hooks)});
+  if (!placement)
+    return fail(std::move(placement).error().with_context(cat("container ", printable(id))));
+  if (!*placement) return std::string{text};
+  return codec::apply_splices(text, (*placement)->splices);
+}
+
+int run_precreate(const core::Settings& settings, app::Log& log, codec::HookRegistration hooks) {
+  auto text = sys::read_all(STDIN_FILENO, codec::kMaxConfigSize, "config.json on stdin");
+  if (!text) {
+    // What could not be read whole cannot be echoed: Podman must not start a container from half of
+    // it.
+    report(log, "precreate", settings, text.error());
+    return 1;
+  }
+  auto edited = edit_precreate(settings, log, *text, std::move(hooks));
+  const int status = edited ? 0 : report(log, "precreate", settings, edited.error());
+  if (status != 0) return status;
+  return write_all(STDOUT_FILENO, edited ? *edited : *text) ? 0 : 1;
+}
+
+}  // namespace
+
+int run_hook(std::span<const char* const> args) {
+  const auto arguments = parse_arguments(args);
+  const std::string_view stage = arguments ? arguments->stage : std::string_view{};
+  if (stage == "--help") return write_all(STDOUT_FILENO, kUsage) ? 0 : 1;
+  if (stage == "--version")
+    return write_all(STDOUT_FILENO, "podqos-hook " PODQOS_VERSION "\n") ? 0 : 1;
+  const bool known = stage == "createRuntime" || stage == "prestart" || stage == "poststop" ||
+                     stage == "precreate";
+  if (!known) {
+    write_all(STDERR_FILENO, kUsage);
+    return 2;
+  }
+  std::optional<Error> broken;
+  const core::Settings settings = settings_or_default(arguments->config, broken);
+  app::Log log{"podqos-hook", settings};
+  if (broken) report(log, stage, settings, *broken);
+  if (auto done = enter_sandbox(); !done) return report(log, stage, settings, done.error());
+  if (stage != "precreate") return run_state_stage(stage, settings, log);
+  codec::HookRegistration hooks{.path = own_path(), .args = {}};
+  if (arguments->config) hooks.args = {"--config", *arguments->config};
+  return run_precreate(settings, log, std::move(hooks));
+}
+
+}  // namespace podqos::hook

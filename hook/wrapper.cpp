@@ -1,0 +1,202 @@
+#include "hook/wrapper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/app/bundle.h"
+#include "common/app/configuration.h"
+#include "common/app/log.h"
+#include "common/app/place.h"
+#include "common/base/text.h"
+#include "common/codec/json_text.h"
+#include "common/core/settings.h"
+#include "common/sys/directory.h"
+#include "common/sys/fd.h"
+#include "hook/handover.h"
+#include "hook/output.h"
+#include "hook/privileges.h"
+#include "hook/runtime_argv.h"
+
+namespace podqos::hook {
+
+namespace {
+
+constexpr const char* kProgram = "podqos-runtime";
+
+/// The first candidate that is an executable file and not this program under another name.
+std::optional<std::string> find_runtime(const core::Settings& settings) {
+  struct stat self{};
+  const bool self_known = ::stat("/proc/self/exe", &self) == 0;
+  for (const std::string& candidate : settings.runtimes) {
+    struct stat file{};
+    if (::stat(candidate.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) continue;
+    if ((file.st_mode & 0111U) == 0) continue;
+    if (self_known && file.st_dev == self.st_dev && file.st_ino == self.st_ino) continue;
+    return candidate;
+  }
+  return std::nullopt;
+}
+
+/// The child: parses what strangers wrote, in a sandbox that the runtime must not inherit.
+[[noreturn]] void parse_in_sandbox(int answer, const core::Settings& settings, app::Log& log,
+                                   const app::PlacementRequest& request) {
+  auto entered = enter_sandbox();
+  const Handover handover =
+      entered ? app::place(settings, log, request) : Handover{fail(std::move(entered).error())};
+  const bool told = write_all(answer, format_handover(handover));
+  ::_exit(told ? 0 : 1);
+}
+
+/// Reads the child's answer to its end, and reaps the child.
+Result<std::string> read_answer(int answer, pid_t child) {
+  auto bytes = sys::read_all(answer, kMaxHandover, "answer of the parsing process");
+  if (!bytes) ::kill(child, SIGKILL);
+  int status = 0;
+  pid_t reaped = 0;
+  do {
+    reaped = ::waitpid(child, &status, 0);
+  } while (reaped < 0 && errno == EINTR);
+  if (!bytes) return bytes;
+  // With SIGCHLD ignored by the engine the kernel reaps; a complete answer is proof enough then.
+  if (reaped == child && WIFSIGNALED(status)) {
+    return fail(ErrorCode::kCorrupt,
+                cat("the parsing process was killed by signal ", WTERMSIG(status),
+                    WTERMSIG(status) == SIGSYS ? " (a syscall outside its sandbox)" : ""));
+  }
+  return bytes;
+}
+
+Result<Handover> ask_child(const core::Settings& settings, app::Log& log,
+                           const app::PlacementRequest& request) {
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    const int err = errno;
+    return fail_errno(err, "pipe to the parsing process");
+  }
+  const sys::UniqueFd answer{ends[0]};
+  sys::UniqueFd tell{ends[1]};
+  const pid_t child = ::fork();
+  if (child < 0) {
+    const int err = errno;
+    return fail_errno(err, "fork the parsing process");
+  }
+  if (child == 0) parse_in_sandbox(tell.get(), settings, log, request);
+  tell = sys::UniqueFd{};
+  auto bytes = read_answer(answer.get(), child);
+  if (!bytes) return fail(std::move(bytes).error());
+  return parse_handover(*bytes);
+}
+
+Status write_edited(app::Bundle& bundle, const RuntimeCall& call, std::string_view config,
+                    const app::Placement& placement, const core::Settings& settings,
+                    const codec::HookRegistration& hooks) {
+  if (placement.splices.empty()) return {};
+  if (auto sound = check_placement(placement, config, settings, hooks); !sound) return sound;
+  auto edited = codec::apply_splices(config, placement.splices);
+  if (!edited) return fail(std::move(edited).error());
+  return bundle.write_config(*edited, call.config_name);
+}
+
+Status place_container(const RuntimeCall& call, const core::Settings& settings, app::Log& log) {
+  auto bundle = app::Bundle::open(call.bundle);
+  // A bundle that cannot be read is the runtime's to complain about: it knows the words that its
+  // engine expects.
+  if (!bundle) return {};
+  auto config = bundle->read_config(call.config_name);
+  if (!config && config.error().code == ErrorCode::kNotFound) return {};
+  if (!config) return fail(std::move(config).error());
+  if (!app::may_concern(*config, settings)) return {};
+
+  app::PlacementRequest request{.id = call.id,
+                                .bundle = bundle->canonical(),
+                                .config = *config,
+                                .creator = Pid{::getpid()},
+                                .systemd_runtime = call.systemd,
+                                .hooks = {.path = own_path(), .args = {}}};
+  if (call.podqos_config) request.hooks.args = {"--config", *call.podqos_config};
+  auto handover = ask_child(settings, log, request);
+  if (!handover) return fail(std::move(handover).error());
+  if (!*handover) return fail(std::move(*handover).error());
+  if (!**handover) return {};
+  return write_edited(*bundle, call, *config, ***handover, settings, request.hooks);
+}
+
+/// Engines look for the reason of a failed create in the runtime's own log.
+void tell_engine(const RuntimeCall& call, std::string_view line) {
+  if (call.log_file.empty()) return;
+  const sys::UniqueFd fd{::open(call.log_file.c_str(),
+                                O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                                0644)};
+  if (!fd.valid()) return;
+  write_all(fd.get(), call.log_json
+                          ? cat(R"({"level":"error","msg":)", codec::quote_json(line), "}\n")
+                          : cat("level=error msg=", codec::quote_json(line), "\n"));
+}
+
+/// Whether the container may be created although podqos failed.
+bool admits(const RuntimeCall& call, const core::Settings& settings, app::Log& log,
+            const Error& error) {
+  const std::string line = cat("container ", printable(call.id), ", bundle ",
+                               printable(call.bundle), ": ", error.message);
+  log.error(line);
+  print_error(kProgram, line);
+  const bool reject =
+      settings.on_error == core::OnError::kReject || error.code == ErrorCode::kRefused;
+  if (reject) tell_engine(call, cat(kProgram, ": ", line));
+  return !reject;
+}
+
+/// Becomes the runtime. Nothing that the engine set up has been changed: mask, dispositions, umask,
+/// working directory and descriptors are as they came.
+int become(const std::string& runtime, const RuntimeCall& call) {
+  std::vector<char*> argv;
+  std::string path = runtime;
+  std::vector<std::string> words = call.runtime_args;
+  argv.push_back(path.data());
+  for (std::string& word : words)
+    argv.push_back(word.data());
+  argv.push_back(nullptr);
+  ::execv(path.c_str(), argv.data());
+  const int err = errno;
+  print_error(kProgram, Error::from_errno(err, cat("execute ", runtime)).message);
+  return 1;
+}
+
+}  // namespace
+
+int run_wrapper(std::span<const char* const> args) {
+  const RuntimeCall call = parse_runtime_argv(args);
+  auto loaded = app::load_settings(call.podqos_config);
+  const core::Settings settings = loaded ? std::move(*loaded) : core::Settings{};
+  app::Log log{kProgram, settings};
+  if (!loaded && !admits(call, settings, log, loaded.error())) return 1;
+
+  const auto runtime = find_runtime(settings);
+  if (!runtime) {
+    std::string tried;
+    for (const std::string& candidate : settings.runtimes)
+      tried += cat(tried.empty() ? "" : ", ", candidate);
+    print_error(kProgram, cat("no container runtime found (tried ", tried,
+                              "): name its absolute path in \"runtimes\" of the configuration"));
+    return 1;
+  }
+  if (call.verb == Verb::kPlaces) {
+    const auto placed = place_container(call, settings, log);
+    if (!placed && !admits(call, settings, log, placed.error())) return 1;
+  }
+  return become(*runtime, call);
+}
+
+}  // namespace podqos::hook
