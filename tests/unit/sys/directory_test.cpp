@@ -18,7 +18,6 @@
 namespace podqos::sys {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
 /// ROOT/a/b/file, and around it what an attacker could put there.

@@ -1,11 +1,11 @@
 #include "common/sys/process.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -16,8 +16,6 @@
 
 namespace podqos::sys {
 namespace {
-
-using ::testing::HasSubstr;
 
 /// A child that waits, under a name that tries to be mistaken for fields of the stat line.
 class WaitingChild {
