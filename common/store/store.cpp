@@ -12,7 +12,6 @@
 #include "common/base/text.h"
 #include "common/codec/record_json.h"
 #include "common/core/naming.h"
-#include "common/sys/atomic_file.h"
 
 namespace podqos::store {
 
@@ -79,7 +78,7 @@ std::string record_name(std::string_view uid) {
 
 }  // namespace
 
-Store::Store(sys::Directory directory, sys::FileLock lock, uid_t owner)
+Store::Store(sys::Directory directory, sys::FileLock lock, sys::FileOwner owner)
     : directory_(std::move(directory)), lock_(std::move(lock)), owner_(owner) {}
 
 Result<Store> Store::open(const StoreOptions& options) {
@@ -107,7 +106,9 @@ Result<Store> Store::lock_directory(sys::Directory directory, const StoreOptions
   if (!owner) return fail(owner.error());
   auto lock = sys::FileLock::acquire(directory, kLockName, options.lock_patience);
   if (!lock) return fail(std::move(lock).error());
-  Store store{std::move(directory), std::move(*lock), *owner};
+  Store store{std::move(directory),
+              std::move(*lock),
+              {.uid = *owner, .gid = ::getegid(), .mode = kFileMode}};
   if (auto loaded = store.load_tiers(); !loaded) return fail(std::move(loaded).error());
   return store;
 }
@@ -388,8 +389,7 @@ Status Store::move_aside(const sys::Directory& directory, const std::string& nam
 
 Status Store::write(const sys::Directory& directory, std::string_view name,
                     std::string_view content) const {
-  return sys::replace_file(directory, name, content,
-                           {.uid = owner_, .gid = ::getegid(), .mode = kFileMode});
+  return sys::replace_file(directory, name, content, owner_);
 }
 
 }  // namespace podqos::store

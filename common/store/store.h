@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -12,6 +10,7 @@
 #include "common/base/error.h"
 #include "common/core/record.h"
 #include "common/store/index_name.h"  // IWYU pragma: export
+#include "common/sys/atomic_file.h"
 #include "common/sys/directory.h"
 #include "common/sys/fd.h"
 #include "common/sys/file_lock.h"
@@ -86,7 +85,7 @@ class Store {
   };
   using OptionalDirectory = std::optional<sys::Directory>;
 
-  Store(sys::Directory directory, sys::FileLock lock, uid_t owner);
+  Store(sys::Directory directory, sys::FileLock lock, sys::FileOwner owner);
 
   static Result<Store> lock_directory(sys::Directory directory, const StoreOptions& options);
   Status load_tiers();
@@ -114,7 +113,7 @@ class Store {
   OptionalDirectory containers_;
   sys::UniqueFd tiers_fd_;  ///< of a tiers.json whose mark can be set in place
   std::optional<IndexFile> index_;
-  uid_t owner_;
+  sys::FileOwner owner_;  ///< of every file here: the caller, mode 0600
   core::TiersRecord tiers_;
   bool dirty_ = false;
   bool marked_ = false;     ///< begin() was called
