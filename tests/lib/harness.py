@@ -13,7 +13,7 @@ A test file ends with `harness.main()` and holds classes like
 Per test there are: self.tmp (directory), self.root (cgroup root of its own, "/podqos-test-<pid>-<n>"), self.elsewhere
 (a cgroup for containers where an engine would place them), self.machine (machine.Machine), self.podqos (Podqos),
 self.kind, self.wrapper (oci.Runtime through podqos-runtime) and self.plain (the same runtime and state directory
-without podqos). tearDown deletes the containers and then fails the test if a cgroup is left beneath the root in any
+without podqos). Afterwards it deletes the containers and then fails the test if a cgroup is left beneath the root in any
 hierarchy or a record in the state directory.
 
 Programs are taken from PODQOS_BIN (build/release/bin). Classes are made once per runtime; on a hybrid machine whose v2
@@ -161,8 +161,10 @@ class TestCase(unittest.TestCase):
         self.wrapper = oci.Runtime(self.kind, self.tmp / "runtime", self.podqos.prefix(self.kind))
         self.plain = oci.Runtime(self.kind, self.tmp / "runtime")
         self._names = collections.Counter()
+        self.addCleanup(self._clean_up)
 
-    def tearDown(self):
+    def _clean_up(self):
+        """A clean-up, not tearDown: it must run also when the setUp of a test class fails half-way."""
         self.plain.bundles.update(self.wrapper.bundles)
         self.plain.delete_all()
         left = self.machine.leftovers(self.root)
@@ -182,7 +184,7 @@ class TestCase(unittest.TestCase):
         if outcome is None:
             return False
         result = outcome.result
-        return any(test is self for test, _ in result.failures + result.errors)
+        return any(getattr(test, "test_case", test) is self for test, _ in result.failures + result.errors)
 
     def pod_path(self, tier, uid):
         """Cgroup of a pod: tier is "guaranteed", "burstable" or "besteffort"."""
@@ -245,6 +247,8 @@ class TestCase(unittest.TestCase):
         return self.machine.file(path, "memory", "cgroup.freeze") == "1"
 
     def assert_oom(self, pid, score):
+        """oom_score_adj of a process; where this machine lets nobody lower a score, the lowest that it allows."""
+        score = max(score, machines.lowest_oom_score())
         self.assertEqual(machines.oom_score_adj(pid), score, f"oom_score_adj of process {pid}")
 
     def assert_nothing_left(self):

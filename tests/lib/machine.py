@@ -225,6 +225,13 @@ def oom_score_adj(pid):
     return int(pathlib.Path(f"/proc/{pid}/oom_score_adj").read_text(encoding="utf-8"))
 
 
+def lowest_oom_score():
+    """The lowest oom_score_adj that root may give here: a score is lowered only with CAP_SYS_RESOURCE (bit 24)."""
+    status = pathlib.Path("/proc/self/status").read_text(encoding="utf-8")
+    effective = next(line for line in status.splitlines() if line.startswith("CapEff:"))
+    return -1000 if int(effective.split()[1], 16) >> 24 & 1 else oom_score_adj("self")
+
+
 def alive(pid):
     """Is the process there and not a zombie?"""
     try:
