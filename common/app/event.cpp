@@ -1,5 +1,6 @@
 #include "common/app/event.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
@@ -22,7 +23,7 @@ constexpr std::array<const char*, 2> kKubeletFiles = {"/var/lib/kubelet/config.y
 
 bool kubelet_is_configured() {
   for (const char* file : kKubeletFiles) {
-    if (::access(file, F_OK) == 0) return true;
+    if (::faccessat(AT_FDCWD, file, F_OK, 0) == 0) return true;
   }
   return false;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/app/node.h"
 #include "common/app/reconcile.h"
 #include "common/app/release.h"
 #include "common/base/text.h"
@@ -129,6 +130,20 @@ void note_pending(core::TiersRecord& tiers, const core::PodRecord& record,
                            .start_time = container.start_time});
 }
 
+int oom_score_for(Event& event, const core::PodRecord& record,
+                  const core::ContainerRecord& container) {
+  const int wanted = core::container_oom_score_adj(record, container, event.capacity().memory);
+  const int reachable = reachable_oom_score(wanted);
+  if (reachable != wanted) {
+    event.log().warning(cat(name_of(record.pod), ", container ", printable(container.id),
+                            ": oom_score_adj ", wanted,
+                            " needs CAP_SYS_RESOURCE, which the engine has "
+                            "not passed on: ",
+                            reachable, " is used"));
+  }
+  return reachable;
+}
+
 Result<Membership> make_member(Joining& joining, const std::optional<core::PodRecord>& before,
                                core::PodRecord record, Described described) {
   Event& event = *joining.event;
@@ -139,8 +154,7 @@ Result<Membership> make_member(Joining& joining, const std::optional<core::PodRe
   if (!values) return fail(std::move(values).error());
   member.missing = core::missing_values(*values, arrival.facts.resources, event.cgroups().layout());
   if (!core::engine_sets_oom(arrival.facts) && !record.adopted) {
-    member.oom_score_adj =
-        core::container_oom_score_adj(record, container, event.capacity().memory);
+    member.oom_score_adj = oom_score_for(event, record, container);
   }
   // Before anything is written: the values must be sound.
   if (auto sound = core::pod_values(record, event.settings()); !sound)

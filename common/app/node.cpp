@@ -1,14 +1,17 @@
 #include "common/app/node.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
 
 #include "common/sys/fd.h"
 #include "common/sys/process.h"
+#include "common/sys/sandbox.h"
 
 namespace podqos::app {
 
@@ -30,6 +33,12 @@ bool owns_host() {
     }
   }
   return words == "0 0 4294967295 ";
+}
+
+int reachable_oom_score(int wanted) {
+  if (sys::has_capability(CAP_SYS_RESOURCE)) return wanted;
+  const auto own = sys::oom_score_adj_of(Pid{::getpid()});
+  return own ? std::max(wanted, *own) : wanted;
 }
 
 Result<core::NodeCapacity> node_capacity(const core::Settings& settings) {

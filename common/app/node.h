@@ -14,4 +14,10 @@ namespace podqos::app {
 /// The node's capacity: pinned by the configuration, else measured.
 [[nodiscard]] Result<core::NodeCapacity> node_capacity(const core::Settings& settings);
 
+/// The OOM score nearest to `wanted` that this process, and so the runtime that shares its
+/// privileges, can set: without CAP_SYS_RESOURCE a score cannot be lowered below the process's own,
+/// and a runtime that is asked to do so refuses the container.
+/// @note fs/proc/base.c __set_oom_adj.
+[[nodiscard]] int reachable_oom_score(int wanted);
+
 }  // namespace podqos::app

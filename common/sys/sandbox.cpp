@@ -63,6 +63,13 @@ sock_fprog program_of(Filter filter) {
 
 }  // namespace
 
+bool has_capability(int capability) {
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  CapabilityWords words{};
+  if (::syscall(SYS_capget, &header, words.data()) != 0) return false;
+  return has(words[0].permitted | (std::uint64_t{words[1].permitted} << 32U), capability);
+}
+
 Status keep_capabilities(std::span<const int> kept) {
   const auto mask = mask_of(kept);
   if (!mask) return fail(mask.error());

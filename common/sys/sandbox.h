@@ -11,6 +11,9 @@ namespace podqos::sys {
 /// ambient and (where CAP_SETPCAP allows) bounding sets.
 [[nodiscard]] Status keep_capabilities(std::span<const int> kept);
 
+/// Is the capability in this process's permitted set?
+[[nodiscard]] bool has_capability(int capability);
+
 /// Which allow-list.
 enum class Filter : std::uint8_t {
   kHook,  ///< podqos-hook and the wrapper's parsing child: files below the state and cgroup

@@ -56,6 +56,10 @@ constexpr std::array kHookRules{
     Rule{"fchown", {}},
     Rule{"fchmod", {}},
     Rule{"flock", {}},
+    // May cgroups be written here, is a kubelet configured, where does Podman run us?
+    Rule{"faccessat", {}},
+    Rule{"faccessat2", {}},
+    Rule{"getcwd", {}},
     // Is it a cgroup file system, and did we make this root?
     Rule{"statfs", {}},
     Rule{"fstatfs", {}},
@@ -93,6 +97,8 @@ constexpr std::array kHookRules{
     Rule{"getgid", {}},
     Rule{"getegid", {}},
     Rule{"sysinfo", {}},
+    // May an OOM score be lowered?
+    Rule{"capget", {}},
     // syslog(3) to /dev/log; the log file's directory, which spdlog makes with plain mkdir; stdio
     // asks whether what it
     // opened is a terminal.
@@ -119,9 +125,6 @@ constexpr std::array kToolRules{
     Rule{"lstat", {}},
     Rule{"statx", {}},
     Rule{"access", {}},
-    Rule{"faccessat", {}},
-    Rule{"faccessat2", {}},
-    Rule{"getcwd", {}},
     Rule{"readv", {}},
     // Width of the terminal, and waiting for a slow one.
     Rule{"ioctl", Condition{1, kInt, TIOCGWINSZ}},
