@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <ranges>
 #include <span>
 #include <utility>
 
@@ -75,12 +76,12 @@ std::string format_annotations(const AnnotationList& list) {
 Result<std::string> annotate_document(const Document& document, bool is_yaml) {
   const auto pod = pod_of(document);
   if (!pod) return fail(pod.error().code, cat(title_of(document), ": ", pod.error().message));
-  std::vector<std::string> path = *document.pod_path;
+  std::vector<std::string> path = document.pod_path.value_or(std::vector<std::string>{});
   path.insert(path.end(), {"metadata", "annotations"});
   const AnnotationList list = pod_annotations(*pod);
   std::string json = document.json;
-  for (auto entry = list.rbegin(); entry != list.rend(); ++entry) {
-    auto changed = json_set(json, path, entry->first, json_quote(entry->second));
+  for (const auto& [key, value] : std::views::reverse(list)) {
+    auto changed = json_set(json, path, key, json_quote(value));
     if (!changed) return changed;
     json = std::move(*changed);
   }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <ranges>
 
 #include "common/base/text.h"
 #include "common/codec/oci_config.h"
@@ -29,8 +30,7 @@ Result<std::string> annotate_config(std::string_view config, const AnnotationLis
   std::string text{config};
   const std::array path = {std::string{kAnnotations}};
   // Back to front: each goes in front of the members that are there.
-  for (auto entry = annotations.rbegin(); entry != annotations.rend(); ++entry) {
-    const auto& [key, value] = *entry;
+  for (const auto& [key, value] : std::views::reverse(annotations)) {
     const auto present = json_member(json_member(text, kAnnotations).value_or("{}"), key);
     if (present && json_text_of(*present) == value) continue;
     if (present)

@@ -88,7 +88,7 @@ Result<std::string> explain_document(const Document& document, const ExplainPara
                json_quote(explanation->reason), "}");
   }
   const ColourMode mode = colour_mode(options.colour);
-  return cat(paint({title_of(document), Colour::kCyan}, mode), "\n",
+  return cat(paint(cell(title_of(document), Colour::kCyan), mode), "\n",
              explain_text(*explanation, params, target, mode));
 }
 

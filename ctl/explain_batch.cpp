@@ -51,20 +51,22 @@ Result<std::optional<std::string>> text_at(std::string_view object, std::string_
 Result<core::MemoryReservationPolicy> policy_at(std::string_view object) {
   auto text = text_at(object, "memoryReservationPolicy");
   if (!text) return fail(std::move(text).error());
-  if (!*text || **text == "None") return core::MemoryReservationPolicy::kNone;
-  if (**text == "TieredReservation") return core::MemoryReservationPolicy::kTieredReservation;
-  return fail(ErrorCode::kInvalidArgument,
-              cat("memoryReservationPolicy: expected None or TieredReservation, found ",
-                  printable(**text)));
+  const std::string word = text->value_or("None");
+  if (word == "None") return core::MemoryReservationPolicy::kNone;
+  if (word == "TieredReservation") return core::MemoryReservationPolicy::kTieredReservation;
+  return fail(
+      ErrorCode::kInvalidArgument,
+      cat("memoryReservationPolicy: expected None or TieredReservation, found ", printable(word)));
 }
 
 Status read_formula(std::string_view object, ExplainParams& params) {
   auto text = text_at(object, "weightFormula");
   if (!text) return fail(std::move(text).error());
-  if (!*text || **text == "linear") return {};
-  if (**text != "log")
+  const std::string word = text->value_or("linear");
+  if (word == "linear") return {};
+  if (word != "log")
     return fail(ErrorCode::kInvalidArgument,
-                cat("weightFormula: expected linear or log, found ", printable(**text)));
+                cat("weightFormula: expected linear or log, found ", printable(word)));
   params.formula = core::WeightFormula::kLog;
   return {};
 }
@@ -92,11 +94,11 @@ Status read_cpu_params(std::string_view object, core::PodConfigParams& config) {
   config.enforce_cpu_limits = limits->value_or(true);
   auto period = integer_at(object, "cpuPeriodUs");
   if (!period) return fail(std::move(period).error());
-  if (!*period) return {};
-  if (**period < 1 || **period > kMaxPeriod)
+  const std::int64_t micros = period->value_or(core::kDefaultPeriod.value());
+  if (micros < 1 || micros > kMaxPeriod)
     return fail(ErrorCode::kInvalidArgument,
-                cat("cpuPeriodUs: expected 1 to ", kMaxPeriod, ", found ", **period));
-  config.cpu_period = Micros{**period};
+                cat("cpuPeriodUs: expected 1 to ", kMaxPeriod, ", found ", micros));
+  config.cpu_period = Micros{micros};
   return {};
 }
 
@@ -114,7 +116,7 @@ Result<ExplainParams> params_of(std::string_view line) {
   ExplainParams params;
   auto memory = integer_at(line, "nodeMemoryBytes");
   if (!memory) return fail(std::move(memory).error());
-  if (*memory) params.node_memory = Bytes{**memory};
+  params.node_memory = memory->transform([](std::int64_t bytes) { return Bytes{bytes}; });
   const std::string_view object = json_member(line, "params").value_or("{}");
   if (!object.starts_with('{'))
     return fail(ErrorCode::kInvalidArgument, "params: expected an object");
@@ -149,9 +151,10 @@ Result<core::TierParams> tier_params_of(std::string_view line) {
   if (!memory) return fail(std::move(memory).error());
   auto percent = integer_at(line, "reservePercent");
   if (!percent) return fail(std::move(percent).error());
-  if (*percent && (**percent < 0 || **percent > 100))
+  const std::int64_t checked = percent->value_or(0);
+  if (checked < 0 || checked > 100)
     return fail(ErrorCode::kInvalidArgument,
-                cat("reservePercent: expected 0 to 100 or null, found ", **percent));
+                cat("reservePercent: expected 0 to 100 or null, found ", checked));
   return core::TierParams{.reserve_percent = *percent,
                           .allocatable_memory = Bytes{memory->value_or(0)}};
 }

@@ -18,22 +18,28 @@ constexpr std::string_view kPodConfig = "pkg/kubelet/cm/helpers_linux.go";
 
 void add(Rows& rows, std::string name, std::string value, std::string_view rule,
          std::string_view source) {
-  rows.push_back({{std::move(name), Colour::kNone},
-                  {std::move(value), Colour::kBold},
-                  {cat("= ", rule), Colour::kNone},
-                  {cat("[", source, "]"), Colour::kDim}});
+  rows.push_back({cell(std::move(name)), cell(std::move(value), Colour::kBold),
+                  cell(cat("= ", rule)), cell(cat("[", source, "]"), Colour::kDim)});
+}
+
+std::string shown(std::string_view name, const core::Quantity& quantity) {
+  if (name == core::kCpu) return format_cpu(MilliCpu{quantity.milli_value()});
+  const bool bytes = name == core::kMemory || name.starts_with(core::kHugePagesPrefix);
+  return bytes ? format_bytes(Bytes{quantity.value()}) : quantity.format_decimal();
 }
 
 std::string shown_list(const core::ResourceList& list) {
   std::string out;
-  for (const auto& [name, quantity] : list) {
-    const bool bytes = name == core::kMemory || name.starts_with(core::kHugePagesPrefix);
-    const std::string value = name == core::kCpu ? format_cpu(MilliCpu{quantity.milli_value()})
-                              : bytes            ? format_bytes(Bytes{quantity.value()})
-                                                 : quantity.format_decimal();
-    out += cat(out.empty() ? "" : ", ", name, " ", value);
-  }
+  for (const auto& [name, quantity] : list)
+    out += cat(out.empty() ? "" : ", ", name, " ", shown(name, quantity));
   return out.empty() ? "none" : out;
+}
+
+std::string title_for(const ExplainParams& params, const Target& target) {
+  const std::string_view driver = target.driver == Driver::kCgroupfs ? "cgroupfs" : "systemd";
+  if (target.is_v1()) return cat("Writes (", driver, " driver, cgroup v1)");
+  const bool log = params.formula == core::WeightFormula::kLog;
+  return cat("Writes (", driver, " driver, cgroup v2, ", log ? "log" : "linear", " weights)");
 }
 
 std::string sum_rule(const core::Pod& pod, std::string_view what) {
@@ -176,18 +182,12 @@ std::string explain_text(const Explanation& e, const ExplainParams& params, cons
   add_cpu(rows, e, params);
   add_memory(rows, e);
   add_oom(rows, e, params);
-  const std::string title =
-      cat("Writes (", target.driver == Driver::kCgroupfs ? "cgroupfs" : "systemd",
-          " driver, cgroup v", target.is_v1() ? "1" : "2, ",
-          target.is_v1()                                ? ""
-          : params.formula == core::WeightFormula::kLog ? "log"
-                                                        : "linear",
-          target.is_v1() ? "" : " weights", ")");
   // Long names would push all columns apart.
   const std::string_view unknown = "unknown, the manifest has no metadata.uid yet";
   return cat(format_table(rows, mode), "\ncgroup  ", e.cgroupfs.value_or(std::string{unknown}),
              "\nslice   ", e.systemd.value_or(std::string{unknown}), "\n\n",
-             paint({title, Colour::kBold}, mode), "\n", explain_writes(e, params, target));
+             paint(cell(title_for(params, target), Colour::kBold), mode), "\n",
+             explain_writes(e, params, target));
 }
 
 }  // namespace podqos::ctl

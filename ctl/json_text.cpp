@@ -174,8 +174,7 @@ Result<std::string> json_set(std::string_view object, std::span<const std::strin
   const std::string& name = path.empty() ? std::string{key} : path.front();
   std::string inner{value};
   const auto members = json_members(object);
-  const auto found = std::find_if(members.rbegin(), members.rend(),
-                                  [&](const JsonMember& m) { return m.key == name; });
+  const auto found = std::ranges::find(members.rbegin(), members.rend(), name, &JsonMember::key);
   if (!path.empty()) {
     const bool present = found != members.rend() && found->value != "null";
     auto nested = json_set(present ? found->value : "{}", path.subspan(1), key, value);

@@ -18,15 +18,15 @@ struct TemplateKind {
   std::string_view path;  ///< of the pod template, parted by '/'
 };
 constexpr std::array kKinds = {
-    TemplateKind{"Pod", ""},
-    TemplateKind{"PodTemplate", "template"},
-    TemplateKind{"Deployment", "spec/template"},
-    TemplateKind{"DaemonSet", "spec/template"},
-    TemplateKind{"StatefulSet", "spec/template"},
-    TemplateKind{"ReplicaSet", "spec/template"},
-    TemplateKind{"ReplicationController", "spec/template"},
-    TemplateKind{"Job", "spec/template"},
-    TemplateKind{"CronJob", "spec/jobTemplate/spec/template"},
+    TemplateKind{.kind = "Pod", .path = ""},
+    TemplateKind{.kind = "PodTemplate", .path = "template"},
+    TemplateKind{.kind = "Deployment", .path = "spec/template"},
+    TemplateKind{.kind = "DaemonSet", .path = "spec/template"},
+    TemplateKind{.kind = "StatefulSet", .path = "spec/template"},
+    TemplateKind{.kind = "ReplicaSet", .path = "spec/template"},
+    TemplateKind{.kind = "ReplicationController", .path = "spec/template"},
+    TemplateKind{.kind = "Job", .path = "spec/template"},
+    TemplateKind{.kind = "CronJob", .path = "spec/jobTemplate/spec/template"},
 };
 
 std::vector<std::string> split_path(std::string_view path) {

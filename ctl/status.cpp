@@ -23,7 +23,7 @@ struct Options {
 Row heading(std::initializer_list<std::string_view> names) {
   Row row;
   for (const std::string_view name : names)
-    row.push_back({std::string{name}, Colour::kDim});
+    row.push_back(cell(std::string{name}, Colour::kDim));
   return row;
 }
 
@@ -57,21 +57,20 @@ std::string pods_table(const app::Inventory& inventory, ColourMode mode) {
       heading({"POD", "CLASS", "SOURCE", "CONTAINERS", "REQUESTS", "LIMITS", "MEMORY NOW"})};
   for (const app::PodEntry& pod : inventory.pods) {
     const core::PodRecord& record = pod.record;
-    rows.push_back({{pod_title(record.pod), Colour::kBold},
-                    {cat(core::format_qos_class(record.qos_class),
-                         record.complete ? "" : " (partial)", record.adopted ? " (adopted)" : "")},
-                    {std::string{format_source(record.class_source)}},
-                    {containers_of(pod)},
-                    {shown(core::pod_requests(record.pod))},
-                    {shown(core::pod_limits(record.pod))},
-                    {shown(pod.reading.memory_usage)}});
+    rows.push_back(
+        {cell(pod_title(record.pod), Colour::kBold),
+         cell(cat(core::format_qos_class(record.qos_class), record.complete ? "" : " (partial)",
+                  record.adopted ? " (adopted)" : "")),
+         cell(std::string{format_source(record.class_source)}), cell(containers_of(pod)),
+         cell(shown(core::pod_requests(record.pod))), cell(shown(core::pod_limits(record.pod))),
+         cell(shown(pod.reading.memory_usage))});
   }
   return format_table(rows, mode);
 }
 
 std::string cpu_pair(const app::TierEntry& tier, core::WeightFormula formula) {
   const auto shares = app::shares_of(tier.reading, tier.rule.cpu_shares, formula);
-  const std::string kernel = shares ? cat(shares->value()) : "-";
+  std::string kernel = shares ? cat(shares->value()) : "-";
   if (!tier.rule.cpu_shares) return kernel;
   return cat(tier.rule.cpu_shares->value(), " / ", kernel);
 }
@@ -81,12 +80,12 @@ std::string tiers_table(const app::Inventory& inventory, ColourMode mode) {
                                     "MEMORY LIMIT rule / kernel", "MEMORY NOW"})};
   for (const app::TierEntry& tier : inventory.tiers) {
     rows.push_back(
-        {{std::string{core::format_qos_class(tier.qos_class)}, Colour::kBold},
-         {cat(tier.sum.pods)},
-         {cat("cpu ", format_cpu(tier.sum.cpu), ", memory ", format_bytes(tier.sum.memory))},
-         {cpu_pair(tier, inventory.formula)},
-         {cat(shown(tier.rule.memory_limit), " / ", shown(tier.reading.memory_limit))},
-         {shown(tier.reading.memory_usage)}});
+        {cell(std::string{core::format_qos_class(tier.qos_class)}, Colour::kBold),
+         cell(cat(tier.sum.pods)),
+         cell(cat("cpu ", format_cpu(tier.sum.cpu), ", memory ", format_bytes(tier.sum.memory))),
+         cell(cpu_pair(tier, inventory.formula)),
+         cell(cat(shown(tier.rule.memory_limit), " / ", shown(tier.reading.memory_limit))),
+         cell(shown(tier.reading.memory_usage))});
   }
   return format_table(rows, mode);
 }
@@ -95,7 +94,7 @@ std::string status_text(const app::Inventory& inventory, ColourMode mode) {
   std::string out = inventory.pods.empty() ? std::string{"no pods\n"} : pods_table(inventory, mode);
   if (!inventory.tiers.empty()) out += cat("\n", tiers_table(inventory, mode));
   for (const std::string& warning : inventory.warnings)
-    out += cat(paint({"warning: ", Colour::kRed}, mode), warning, "\n");
+    out += cat(paint(cell("warning: ", Colour::kRed), mode), warning, "\n");
   return out;
 }
 
@@ -103,8 +102,9 @@ int run(const Options& options, const Globals& globals) {
   const auto inventory = look(globals);
   if (!inventory) return complain(inventory.error());
   if (options.output == "json") return finish(print(format_inventory(*inventory)));
-  if (!*inventory) return finish(print("no pods\n"));
-  return finish(print(status_text(**inventory, colour_mode(options.colour))));
+  const std::optional<app::Inventory>& found = *inventory;
+  if (!found) return finish(print("no pods\n"));
+  return finish(print(status_text(*found, colour_mode(options.colour))));
 }
 
 }  // namespace

@@ -34,6 +34,16 @@ std::string_view code_of(Colour colour) {
   return "";
 }
 
+std::vector<std::size_t> column_widths(const std::vector<std::vector<Cell>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], width(row[i].text));
+  }
+  return widths;
+}
+
 }  // namespace
 
 std::string format_bytes(Bytes bytes) {
@@ -61,6 +71,7 @@ std::string format_cpu(MilliCpu cpu) {
 
 ColourMode colour_mode(std::string_view word) {
   if (word == "always") return ColourMode::kColoured;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): podqosctl has one thread
   if (word == "never" || std::getenv("NO_COLOR") != nullptr) return ColourMode::kPlain;
   return ::isatty(STDOUT_FILENO) == 1 ? ColourMode::kColoured : ColourMode::kPlain;
 }
@@ -71,21 +82,13 @@ std::string paint(const Cell& cell, ColourMode mode) {
 }
 
 std::string format_table(const std::vector<std::vector<Cell>>& rows, ColourMode mode) {
-  std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i)
-      widths[i] = std::max(widths[i], width(row[i].text));
-  }
+  const std::vector<std::size_t> widths = column_widths(rows);
   std::string out;
   for (const auto& row : rows) {
     std::size_t pending = 0;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      if (!row[i].text.empty()) {
-        out.append(pending, ' ');
-        out += paint(row[i], mode);
-        pending = 0;
-      }
+      if (!row[i].text.empty())
+        out += cat(std::string(std::exchange(pending, 0), ' '), paint(row[i], mode));
       pending += widths[i] - width(row[i].text) + kGap;
     }
     out += '\n';

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/base/units.h"
@@ -23,6 +24,10 @@ struct Cell {
   std::string text;
   Colour colour = Colour::kNone;
 };
+
+[[nodiscard]] inline Cell cell(std::string text, Colour colour = Colour::kNone) {
+  return {.text = std::move(text), .colour = colour};
+}
 
 enum class ColourMode : std::uint8_t { kPlain, kColoured };
 

@@ -15,6 +15,7 @@ namespace {
 using Row = std::vector<Cell>;
 
 constexpr std::size_t kShownId = 12;
+constexpr std::size_t kColumns = 8;
 
 struct Options {
   std::string output = "text";
@@ -53,7 +54,7 @@ Node container_node(const app::ContainerEntry& container, const app::PodEntry& p
   if (record.sandbox) label += " (sandbox)";
   if (!record.cgroup.starts_with(cat(pod.record.cgroup, "/")))
     label += cat(" at ", printable(record.cgroup));
-  Node node{.label = {std::move(label), container.alive ? Colour::kNone : Colour::kRed},
+  Node node{.label = cell(std::move(label), container.alive ? Colour::kNone : Colour::kRed),
             .reading = &container.reading,
             .shares = app::shares_of(container.reading, {}, formula),
             .oom_score_adj = container.oom_score_adj,
@@ -67,9 +68,9 @@ Node pod_node(const app::PodEntry& pod, core::WeightFormula formula, bool whole_
   const core::PodRecord& record = pod.record;
   const std::string_view name = whole_path ? std::string_view{record.cgroup} : leaf(record.cgroup);
   const std::string title = record.pod.name.empty() ? "" : cat("  ", pod_title(record.pod));
-  Node node{.label = {cat(printable(name), title, record.adopted ? "  (adopted)" : "",
-                          pod.reading.exists ? "" : "  (gone)"),
-                      colour_of(record.qos_class)},
+  Node node{.label = cell(cat(printable(name), title, record.adopted ? "  (adopted)" : "",
+                              pod.reading.exists ? "" : "  (gone)"),
+                          colour_of(record.qos_class)),
             .reading = &pod.reading,
             .shares = app::shares_of(pod.reading, pod.rule.cpu_shares, formula),
             .oom_score_adj = {},
@@ -82,8 +83,8 @@ Node pod_node(const app::PodEntry& pod, core::WeightFormula formula, bool whole_
 
 Node tier_node(const app::TierEntry& tier, core::WeightFormula formula) {
   const bool root = tier.qos_class == core::QosClass::kGuaranteed;
-  return {.label = {root ? tier.path : std::string{leaf(tier.path)},
-                    root ? Colour::kBold : colour_of(tier.qos_class)},
+  return {.label = cell(root ? tier.path : std::string{leaf(tier.path)},
+                        root ? Colour::kBold : colour_of(tier.qos_class)),
           .reading = &tier.reading,
           .shares = app::shares_of(tier.reading, tier.rule.cpu_shares, formula),
           .oom_score_adj = {},
@@ -96,6 +97,7 @@ std::vector<Node> forest(const app::Inventory& inventory) {
   std::vector<Node> roots;
   std::vector<Node> elsewhere;
   std::vector<Node> tiers;
+  tiers.reserve(inventory.tiers.size());
   for (const app::TierEntry& tier : inventory.tiers)
     tiers.push_back(tier_node(tier, inventory.formula));
   for (const app::PodEntry& pod : inventory.pods) {
@@ -119,7 +121,7 @@ std::vector<Node> forest(const app::Inventory& inventory) {
 }
 
 std::string shown_weight(const Node& node) {
-  const std::string shares = node.shares ? cat(node.shares->value()) : "-";
+  std::string shares = node.shares ? cat(node.shares->value()) : "-";
   if (!node.reading->cpu_weight) return shares;
   return cat(node.reading->cpu_weight->value(), " (", shares, ")");
 }
@@ -137,14 +139,14 @@ std::string shown(const std::optional<Bytes>& bytes) {
 
 Row row_of(const Node& node, const std::string& prefix) {
   const app::CgroupReading& reading = *node.reading;
-  return {{cat(prefix, node.label.text), node.label.colour},
-          {shown_weight(node)},
-          {shown_quota(reading)},
-          {shown(reading.memory_limit)},
-          {shown(reading.memory_usage)},
-          {reading.pids ? cat(*reading.pids) : "-"},
-          {node.oom_score_adj ? cat(*node.oom_score_adj) : ""},
-          {node.pid ? cat(node.pid->value()) : ""}};
+  return {cell(cat(prefix, node.label.text), node.label.colour),
+          cell(shown_weight(node)),
+          cell(shown_quota(reading)),
+          cell(shown(reading.memory_limit)),
+          cell(shown(reading.memory_usage)),
+          cell(reading.pids ? cat(*reading.pids) : "-"),
+          cell(node.oom_score_adj ? cat(*node.oom_score_adj) : ""),
+          cell(node.pid ? cat(node.pid->value()) : "")};
 }
 
 void add_rows(std::vector<Row>& rows, const std::vector<Node>& nodes, const std::string& prefix) {
@@ -155,22 +157,27 @@ void add_rows(std::vector<Row>& rows, const std::vector<Node>& nodes, const std:
   }
 }
 
+Row heading(std::string_view cpu) {
+  Row row;
+  row.reserve(kColumns);
+  for (const std::string_view name :
+       {std::string_view{"CGROUP"}, cpu, std::string_view{"QUOTA"},
+        std::string_view{"MEMORY LIMIT"}, std::string_view{"USAGE"}, std::string_view{"PIDS"},
+        std::string_view{"OOM"}, std::string_view{"PID"}})
+    row.push_back(cell(std::string{name}, Colour::kDim));
+  return row;
+}
+
 std::string tree_text(const app::Inventory& inventory, ColourMode mode) {
   const bool v2 = inventory.layout.cpu == core::CgroupVersion::kV2;
-  std::vector<Row> rows;
-  rows.emplace_back();
-  for (const std::string_view name :
-       {std::string_view{"CGROUP"}, std::string_view{v2 ? "WEIGHT (SHARES)" : "SHARES"},
-        std::string_view{"QUOTA"}, std::string_view{"MEMORY LIMIT"}, std::string_view{"USAGE"},
-        std::string_view{"PIDS"}, std::string_view{"OOM"}, std::string_view{"PID"}})
-    rows.front().push_back({std::string{name}, Colour::kDim});
+  std::vector<Row> rows = {heading(v2 ? "WEIGHT (SHARES)" : "SHARES")};
   for (const Node& root : forest(inventory)) {
     rows.push_back(row_of(root, ""));
     add_rows(rows, root.children, "");
   }
   std::string out = rows.size() > 1 ? format_table(rows, mode) : "no pods\n";
   for (const std::string& warning : inventory.warnings)
-    out += cat(paint({"warning: ", Colour::kRed}, mode), warning, "\n");
+    out += cat(paint(cell("warning: ", Colour::kRed), mode), warning, "\n");
   return out;
 }
 
@@ -178,8 +185,9 @@ int run(const Options& options, const Globals& globals) {
   const auto inventory = look(globals);
   if (!inventory) return complain(inventory.error());
   if (options.output == "json") return finish(print(format_inventory(*inventory)));
-  if (!*inventory) return finish(print("no pods\n"));
-  return finish(print(tree_text(**inventory, colour_mode(options.colour))));
+  const std::optional<app::Inventory>& found = *inventory;
+  if (!found) return finish(print("no pods\n"));
+  return finish(print(tree_text(*found, colour_mode(options.colour))));
 }
 
 }  // namespace

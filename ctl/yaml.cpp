@@ -52,9 +52,8 @@ bool is_json_number(std::string_view text) {
 std::optional<std::string> octal_number(std::string_view text) {
   if (text.size() < 2 || text.front() != '0') return std::nullopt;
   std::uint64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [last, error] = std::from_chars(text.data(), end, value, 8);
-  if (error != std::errc{} || last != end) return std::nullopt;
+  const auto [last, error] = std::from_chars(text.begin(), text.end(), value, 8);
+  if (error != std::errc{} || last != text.end()) return std::nullopt;
   return std::to_string(value);
 }
 

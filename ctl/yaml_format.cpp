@@ -55,6 +55,12 @@ bool is_block(std::string_view text) {
   });
 }
 
+/// An empty object or list on one line; numbers and words are that already.
+std::string_view without_space(std::string_view value) {
+  if (value.starts_with('{')) return "{}";
+  return value.starts_with('[') ? "[]" : value;
+}
+
 std::string_view chomping(std::string_view text) {
   if (!text.ends_with('\n')) return "|-";
   return text.ends_with("\n\n") ? "|+" : "|";
@@ -102,9 +108,7 @@ class Writer {
   void append_scalar(std::string_view value, std::size_t indent) {
     const auto text = json_text_of(value);
     if (!text) {
-      const bool empty_object = value.starts_with('{');
-      const bool empty_list = value.starts_with('[');
-      out_ += cat(" ", empty_object ? "{}" : empty_list ? "[]" : value, "\n");
+      out_ += cat(" ", without_space(value), "\n");
     } else if (is_block(*text)) {
       append_block(*text, indent);
     } else {

@@ -43,9 +43,10 @@ Result<std::optional<Records>> read_records(const core::Settings& settings) {
     auto pod = store->pod(uid);
     if (!pod) {
       records.warnings.push_back(pod.error().message);
-    } else if (*pod) {
-      records.pods.push_back(std::move(**pod));
+      continue;
     }
+    std::optional<core::PodRecord>& record = *pod;
+    if (record) records.pods.push_back(std::move(*record));
   }
   records.tiers = store->tiers();
   if (store->dirty())
@@ -216,12 +217,13 @@ class Builder {
 }  // namespace
 
 Result<std::optional<Inventory>> take_inventory(const core::Settings& settings) {
-  auto records = read_records(settings);
-  if (!records) return fail(std::move(records).error());
-  if (!*records) return std::nullopt;
+  auto read = read_records(settings);
+  if (!read) return fail(std::move(read).error());
+  std::optional<Records>& records = *read;
+  if (!records) return std::nullopt;
   auto cgroups = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead});
   if (!cgroups) return fail(std::move(cgroups).error());
-  Builder builder{settings, *cgroups, std::move(**records)};
+  Builder builder{settings, *cgroups, std::move(*records)};
   if (auto status = builder.build(); !status) return fail(std::move(status).error());
   return builder.take();
 }
