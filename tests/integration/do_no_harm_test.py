@@ -44,7 +44,7 @@ ORDINARY = [
     ("environment", lambda c, base: c["process"]["env"].append("PODQOS=no such thing"), 0),
     ("user", lambda c, base: c["process"]["user"].update(uid=1000, gid=1000, additionalGids=[7, 8]), 0),
     ("umask", lambda c, base: c["process"]["user"].update(umask=0o27), 0),
-    ("capabilities", lambda c, base: capabilities(c, "CAP_NET_RAW", "CAP_SYS_RESOURCE"), 0),
+    ("capabilities", lambda c, base: capabilities(c, "CAP_NET_RAW", "CAP_CHOWN"), 0),
     ("new-privileges", lambda c, base: c["process"].update(noNewPrivileges=False), 0),
     ("seccomp", lambda c, base: seccomp(c), 0),
     ("annotations", lambda c, base: c.update(annotations={"com.example.pod": "x", "podqos.io.example": "y"}), 0),
