@@ -1,0 +1,243 @@
+#include "hook/handover.h"
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace podqos::hook {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::TestParamInfo;
+using ::testing::TestWithParam;
+using ::testing::ValuesIn;
+
+constexpr std::string_view kConfig =
+    R"({"process":{"args":["sh"],"oomScoreAdj":5},"hooks":{"createRuntime":[]},)"
+    R"("linux":{"cgroupsPath":"/system/c1","resources":{"memory":{"limit":7}},)"
+    R"("namespaces":[{"type":"pid"}]}})";
+
+codec::HookRegistration own_hooks() {
+  return {.path = "/usr/bin/podqos-hook", .args = {"--config", "/etc/podqos/x.json"}};
+}
+
+/// Replaces the first `old` of the config by `text`; an empty `old` inserts in front of the config.
+codec::Splice replace(std::string_view old, std::string text) {
+  const std::size_t begin = kConfig.find(old);
+  EXPECT_NE(begin, std::string_view::npos) << old;
+  return {.begin = begin, .end = begin + old.size(), .text = std::move(text)};
+}
+
+/// Inserts `text` behind the first `before` of the config.
+codec::Splice insert_behind(std::string_view before, std::string text) {
+  const std::size_t at = kConfig.find(before) + before.size();
+  return {.begin = at, .end = at, .text = std::move(text)};
+}
+
+std::string number(std::uint64_t value) {
+  std::string bytes(sizeof value, '\0');
+  std::memcpy(bytes.data(), &value, sizeof value);
+  return bytes;
+}
+
+constexpr std::uint64_t kMagicNumber = 0x71736f70;
+
+std::string text(std::string_view value) {
+  return number(value.size()).append(value);
+}
+
+Status check(const std::vector<codec::Splice>& splices,
+             const std::string& cgroups_path = "/kubepods/burstable/pod42/c1",
+             const core::Settings& settings = {}) {
+  return check_placement({.cgroups_path = cgroups_path, .splices = splices}, kConfig, settings,
+                         own_hooks());
+}
+
+TEST(Handover, CarriesAPlacement) {
+  const std::string binary{"a\0\"b\n", 5};
+  const Handover sent = app::Placement{
+      .cgroups_path = "/kubepods/pod1/c",
+      .splices = {{.begin = 3, .end = 9, .text = binary}, {.begin = 10, .end = 10, .text = ""}}};
+  const auto received = parse_handover(format_handover(sent));
+  ASSERT_TRUE(received);
+  ASSERT_TRUE(*received);
+  ASSERT_TRUE(**received);
+  EXPECT_EQ((**received)->cgroups_path, "/kubepods/pod1/c");
+  ASSERT_EQ((**received)->splices.size(), 2U);
+  EXPECT_EQ((**received)->splices[0], (codec::Splice{.begin = 3, .end = 9, .text = binary}));
+  EXPECT_EQ((**received)->splices[1], (codec::Splice{.begin = 10, .end = 10, .text = ""}));
+}
+
+TEST(Handover, CarriesNothingToDo) {
+  const auto received = parse_handover(format_handover(std::nullopt));
+  ASSERT_TRUE(received);
+  ASSERT_TRUE(*received);
+  EXPECT_FALSE(**received);
+}
+
+TEST(Handover, CarriesEveryErrorCode) {
+  for (unsigned code = 0; code <= static_cast<unsigned>(ErrorCode::kIo); ++code) {
+    const Error error{static_cast<ErrorCode>(code), "pod 42: broken"};
+    const auto received = parse_handover(format_handover(fail(error)));
+    ASSERT_TRUE(received);
+    ASSERT_FALSE(*received);
+    EXPECT_EQ(received->error(), error);
+  }
+}
+
+TEST(ParseHandover, RefusesEveryTruncation) {
+  for (const Handover& sent :
+       {Handover{app::Placement{.cgroups_path = "/kubepods/pod1/c",
+                                .splices = {{.begin = 3, .end = 9, .text = "x"}}}},
+        Handover{std::nullopt}, Handover{fail(ErrorCode::kBusy, "why")}}) {
+    const std::string whole = format_handover(sent);
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+      const auto received = parse_handover(std::string_view{whole}.substr(0, size));
+      ASSERT_FALSE(received) << size;
+      EXPECT_EQ(received.error().code, ErrorCode::kCorrupt);
+    }
+  }
+}
+
+struct Garbage {
+  const char* name;
+  std::string bytes;
+};
+class ParseHandoverGarbage : public TestWithParam<Garbage> {};
+
+TEST_P(ParseHandoverGarbage, IsRefused) {
+  const auto received = parse_handover(GetParam().bytes);
+  ASSERT_FALSE(received);
+  EXPECT_EQ(received.error().code, ErrorCode::kCorrupt);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, ParseHandoverGarbage,
+    ValuesIn<Garbage>({
+        {"Nothing", ""},
+        {"AnotherMagic", number(kMagicNumber + 1) + number(0)},
+        {"AnUnknownKind", number(kMagicNumber) + number(3)},
+        {"AKindBeyond32Bits", number(kMagicNumber) + number(std::uint64_t{1} << 32U)},
+        {"BytesBehindNothing", number(kMagicNumber) + number(0) + "x"},
+        {"BytesBehindAPlacement",
+         number(kMagicNumber) + number(1) + text("/p") + number(0) + number(0)},
+        {"AnErrorCodeBeyondTheLast", number(kMagicNumber) + number(2) + number(12) + text("m")},
+        {"AnErrorCodeBeyond8Bits", number(kMagicNumber) + number(2) + number(256) + text("m")},
+        {"ATextLongerThanTheRest",
+         number(kMagicNumber) + number(1) + number(~std::uint64_t{0}) + "/p"},
+        {"MoreSplicesThanAllowed",
+         number(kMagicNumber) + number(1) + text("/p") + number(65) + std::string(65 * 24, '\0')},
+        {"FewerSplicesThanPromised",
+         number(kMagicNumber) + number(1) + text("/p") + number(2) + std::string(24, '\0')},
+        {"AHugeCount", number(kMagicNumber) + number(1) + text("/p") + number(~std::uint64_t{0})},
+        {"MoreThanTheLimit", format_handover(fail(ErrorCode::kIo, std::string(262'144, 'x')))},
+    }),
+    [](const TestParamInfo<Garbage>& row) { return std::string{row.param.name}; });
+
+TEST(CheckPlacement, TakesWhatPodqosWrites) {
+  EXPECT_TRUE(
+      check({replace("5", "-997"), replace(R"("/system/c1")", R"("/kubepods/burstable/pod42/c1")"),
+             replace("7", "1073741824")}));
+  EXPECT_TRUE(check({insert_behind(
+      R"("createRuntime":[)",
+      R"({"path":"/usr/bin/podqos-hook","args":["podqos-hook","--config","/etc/podqos/x.json",)"
+      R"("createRuntime"],"timeout":30})")}));
+  EXPECT_TRUE(check({insert_behind(
+      R"("limit":7})",
+      R"(,"hugepageLimits":[{"pageSize":"2MB","limit":4194304}],"pids":{"limit":512})")}));
+  EXPECT_TRUE(check({}));
+}
+
+TEST(CheckPlacement, LetsAnAdoptedContainerStayOutsideTheRoot) {
+  EXPECT_TRUE(check({replace("7", "1048576")}, "/elsewhere/kubepods/burstable/pod42/c1"));
+}
+
+struct Forbidden {
+  const char* name;
+  std::vector<codec::Splice> splices;
+};
+class CheckPlacementForbidden : public TestWithParam<Forbidden> {};
+
+TEST_P(CheckPlacementForbidden, IsRefused) {
+  const auto checked = check(GetParam().splices);
+  ASSERT_FALSE(checked);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, CheckPlacementForbidden,
+    ValuesIn<Forbidden>({
+        {"AForeignHook",
+         {insert_behind(R"("createRuntime":[)", R"({"path":"/tmp/evil","args":["podqos-hook"]})")}},
+        {"AForeignArgument",
+         {insert_behind(R"("createRuntime":[)",
+                        R"({"path":"/usr/bin/podqos-hook","args":["podqos-hook","/x"]})")}},
+        {"AnEnvironment",
+         {insert_behind(R"("createRuntime":[)",
+                        R"({"path":"/usr/bin/podqos-hook","env":["LD_PRELOAD=/x"]})")}},
+        {"AnEscapedWord", {insert_behind(R"("createRuntime":[)", R"({"path":"\u002ftmp"})")}},
+        {"AWordWithoutItsEnd", {insert_behind(R"("createRuntime":[)", R"("path)")}},
+        {"ALiteral", {replace("5", "true")}},
+        {"AnotherMember", {insert_behind(R"("limit":7})", R"(,"devices":[])")}},
+        {"AComment", {insert_behind(R"("limit":7})", "/**/")}},
+        {"ARemovedObject", {replace(R"({"type":"pid"})", "")}},
+        {"ARemovedList", {replace(R"([{"type":"pid"}])", "[]")}},
+        {"ARemovedBracket", {replace("[", "")}},
+        {"ATurnedRange", {{.begin = 5, .end = 4, .text = ""}}},
+        {"ARangeBeyondTheEnd", {{.begin = kConfig.size(), .end = kConfig.size() + 1, .text = ""}}},
+        {"AnEnormousRange", {{.begin = 0, .end = ~std::size_t{0}, .text = ""}}},
+    }),
+    [](const TestParamInfo<Forbidden>& row) { return std::string{row.param.name}; });
+
+struct Place {
+  const char* name;
+  const char* cgroup_root;
+  std::string path;
+  bool allowed;
+};
+class CheckPlacementPath : public TestWithParam<Place> {};
+
+TEST_P(CheckPlacementPath, KeepsToTheRoot) {
+  core::Settings settings;
+  settings.cgroup_root = GetParam().cgroup_root;
+  const std::string& path = GetParam().path;
+  const auto checked = check({replace(R"("/system/c1")", "\"" + path + "\"")}, path, settings);
+  EXPECT_EQ(checked.has_value(), GetParam().allowed);
+  if (!GetParam().allowed && !checked) {
+    EXPECT_THAT(checked.error().message, HasSubstr("cgroupsPath"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, CheckPlacementPath,
+                         ValuesIn<Place>({
+                             {"APod", "/", "/kubepods/pod42/c1", true},
+                             {"BesideAKubelet", "/", "/podqos/kubepods/besteffort/pod42/c1", true},
+                             {"BeneathAnotherRoot", "/a/b", "/a/b/kubepods/pod42/c1", true},
+                             {"OutsideAnotherRoot", "/a/b", "/kubepods/pod42/c1", false},
+                             {"TheHostsRoot", "/", "/", false},
+                             {"TheRootItself", "/", "/kubepods", false},
+                             {"TheRootWithASlash", "/", "/kubepods/", false},
+                             {"ANameThatBeginsLikeTheRoot", "/", "/kubepods2/pod42/c1", false},
+                             {"SystemdsTree", "/", "/system.slice/c1", false},
+                             {"UpAndOut", "/", "/kubepods/../system.slice/c1", false},
+                             {"ADot", "/", "/kubepods/./c1", false},
+                             {"AnEmptyComponent", "/", "/kubepods//c1", false},
+                             {"ANewline", "/", "/kubepods/pod42/c\n1", false},
+                             {"ARelativePath", "/", "kubepods/pod42/c1", false},
+                             {"ASystemdForm", "/", "kubepods.slice:podqos:c1", false},
+                         }),
+                         [](const TestParamInfo<Place>& row) {
+                           return std::string{row.param.name};
+                         });
+
+TEST(CheckPlacement, RefusesAPathThatIsNotTheAnnouncedOne) {
+  EXPECT_FALSE(check({replace(R"("/system/c1")", R"("/kubepods/pod7/c1")")}));
+}
+
+}  // namespace
+}  // namespace podqos::hook
