@@ -1,0 +1,118 @@
+#include "common/core/inference.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/core/pod_text.h"
+
+namespace podqos::core {
+namespace {
+
+using pod_text::list;
+using ::testing::TestParamInfo;
+using ::testing::TestWithParam;
+using ::testing::ValuesIn;
+
+constexpr Bytes kNode{1'000'000'000};
+
+struct Inferred {
+  const char* name;
+  EngineResources engine;
+  std::optional<std::int64_t> score;
+  bool believe;
+  Resources want;
+};
+class InferResources : public TestWithParam<Inferred> {};
+
+TEST_P(InferResources, ReadsBackWhatTheEngineWrote) {
+  const Inferred& row = GetParam();
+  EXPECT_EQ(infer_resources(row.engine, row.score, row.believe, kNode), row.want);
+}
+
+EngineResources engine(std::int64_t shares, std::int64_t quota = 0, std::int64_t period = 0,
+                       std::int64_t memory = 0, std::int64_t reservation = 0) {
+  const auto set = [](std::int64_t value) {
+    return value == 0 ? std::nullopt : std::optional{value};
+  };
+  EngineResources out;
+  out.cpu_shares = set(shares);
+  out.cpu_quota = set(quota);
+  out.cpu_period = set(period);
+  out.memory_limit = set(memory);
+  out.memory_reservation = set(reservation);
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cpu, InferResources,
+    ValuesIn<Inferred>({
+        {"Nothing", {}, {}, true, {}},
+        {"TwoSharesAreNoRequest", engine(2), {}, true, {}},
+        {"OneCpu", engine(1024), {}, true, {list({{"cpu", "1"}}), {}}},
+        {"SharesRoundUp", engine(102), {}, true, {list({{"cpu", "100m"}}), {}}},
+        {"ThreeShares", engine(3), {}, true, {list({{"cpu", "3m"}}), {}}},
+        {"Quota", engine(0, 150'000, 100'000), {}, true, {{}, list({{"cpu", "1500m"}})}},
+        {"QuotaOfTheDefaultPeriod", engine(0, 50'000), {}, true, {{}, list({{"cpu", "500m"}})}},
+        {"QuotaOfAnotherPeriod", engine(0, 5'000, 10'000), {}, true, {{}, list({{"cpu", "500m"}})}},
+        {"NoQuota", engine(0, -1, 100'000), {}, true, {}},
+        {"AQuotaBelowOneMilli", engine(0, 1, 1'000'000), {}, true, {}},
+        {"APeriodThatCannotBe", engine(0, 1'000, -1), {}, true, {}},
+    }),
+    [](const TestParamInfo<Inferred>& row) { return std::string{row.param.name}; });
+
+INSTANTIATE_TEST_SUITE_P(
+    Memory, InferResources,
+    ValuesIn<Inferred>({
+        {"Limit", engine(0, 0, 0, 4096), {}, true, {{}, list({{"memory", "4096"}})}},
+        {"NoLimit", engine(0, 0, 0, -1), {}, true, {}},
+        {"PodmansReservation",
+         engine(0, 0, 0, 8192, 4096),
+         {},
+         false,
+         {list({{"memory", "4096"}}), list({{"memory", "8192"}})}},
+        {"ReservationOverScore",
+         engine(0, 0, 0, 0, 4096),
+         500,
+         true,
+         {list({{"memory", "4096"}}), {}}},
+        {"ReservationAboveTheLimit",
+         engine(0, 0, 0, 4096, 8192),
+         {},
+         false,
+         {list({{"memory", "4096"}}), list({{"memory", "4096"}})}},
+        {"AKubeletsScore", {}, 500, true, {list({{"memory", "500000000"}}), {}}},
+        {"AScoreNobodyBelieves", {}, 500, false, {}},
+        {"TheLargestScoreThatTells", {}, 998, true, {list({{"memory", "2000000"}}), {}}},
+        {"ALittleRequestOrNone", {}, 999, true, {}},
+        {"BestEffort", {}, 1000, true, {}},
+        {"TheSmallestScoreThatTells", {}, 4, true, {list({{"memory", "996000000"}}), {}}},
+        {"HeldAtThree", {}, 3, true, {}},
+        {"Zero", {}, 0, true, {}},
+        {"Sandbox", {}, -998, true, {}},
+        {"GuaranteedRequestsItsLimit",
+         engine(0, 0, 0, 4096),
+         -997,
+         true,
+         {list({{"memory", "4096"}}), list({{"memory", "4096"}})}},
+        {"GuaranteedWithoutALimit", {}, -997, true, {}},
+        {"AScoreAboveTheLimit",
+         engine(0, 0, 0, 4096),
+         500,
+         true,
+         {list({{"memory", "4096"}}), list({{"memory", "4096"}})}},
+        {"AScoreBeyondTheRange", {}, 5'000'000'000, true, {}},
+    }),
+    [](const TestParamInfo<Inferred>& row) { return std::string{row.param.name}; });
+
+TEST(InferResources, SurvivesTheEndsOfTheRange) {
+  const auto inferred = infer_resources(engine(kInt64Max, kInt64Max, 1, kInt64Max, kInt64Max), 500,
+                                        true, Bytes{kInt64Max});
+  EXPECT_EQ(find(inferred.limits, kMemory)->value(), kInt64Max);
+  EXPECT_EQ(find(inferred.requests, kMemory)->value(), kInt64Max);
+}
+
+}  // namespace
+}  // namespace podqos::core

@@ -1,0 +1,139 @@
+#include "common/core/pod_plan.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace podqos::core {
+namespace {
+
+using ::testing::TestParamInfo;
+using ::testing::TestWithParam;
+using ::testing::ValuesIn;
+
+constexpr CgroupVersion kV1 = CgroupVersion::kV1;
+constexpr CgroupVersion kV2 = CgroupVersion::kV2;
+
+CgroupLayout layout_of(CgroupVersion version) {
+  return {.cpu = version,
+          .memory = version,
+          .hugetlb = version,
+          .pids = version,
+          .cpuset = version,
+          .hugepage_labels = {"2MB"}};
+}
+
+struct RootCase {
+  const char* name;
+  const char* cgroup_root;
+  const char* root;
+  const char* fallback;
+};
+class RootPath : public TestWithParam<RootCase> {};
+
+TEST_P(RootPath, LiesBelowTheConfiguredRoot) {
+  EXPECT_EQ(root_path(GetParam().cgroup_root), GetParam().root);
+  EXPECT_EQ(fallback_root_path(GetParam().cgroup_root), GetParam().fallback);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, RootPath,
+                         ValuesIn<RootCase>({
+                             {"TheHostsRoot", "/", "/kubepods", "/podqos/kubepods"},
+                             {"AnotherRoot", "/a/b", "/a/b/kubepods", "/a/b/podqos/kubepods"},
+                             {"ASlashAtTheEnd", "/a/", "/a/kubepods", "/a/podqos/kubepods"},
+                             {"ManySlashes", "//", "/kubepods", "/podqos/kubepods"},
+                         }),
+                         [](const TestParamInfo<RootCase>& row) {
+                           return std::string{row.param.name};
+                         });
+
+TEST(PodPath, PutsGuaranteedPodsIntoTheRootItself) {
+  EXPECT_EQ(tier_path("/kubepods", QosClass::kGuaranteed), "/kubepods");
+  EXPECT_EQ(pod_path("/kubepods", QosClass::kGuaranteed, "42"), "/kubepods/pod42");
+  EXPECT_EQ(pod_path("/kubepods", QosClass::kBurstable, "42"), "/kubepods/burstable/pod42");
+  EXPECT_EQ(pod_path("/x/kubepods", QosClass::kBestEffort, "42"), "/x/kubepods/besteffort/pod42");
+}
+
+TEST(PlanTree, MakesBothTiers) {
+  EXPECT_EQ(render(plan_tree("/kubepods")),
+            "mkdir  /kubepods/burstable\n"
+            "mkdir  /kubepods/besteffort\n");
+}
+
+TEST(PlanTeardown, RemovesTheRootLast) {
+  EXPECT_EQ(render(plan_teardown("/kubepods")),
+            "rmdir  /kubepods/burstable\n"
+            "rmdir  /kubepods/besteffort\n"
+            "rmdir  /kubepods\n");
+}
+
+TEST(PlanTiers, WritesSharesOnV1) {
+  const TierValues values{.burstable = {.cpu_shares = CpuShares{133}},
+                          .besteffort = {.cpu_shares = CpuShares{2}}};
+  EXPECT_EQ(render(plan_tiers("/kubepods", values, layout_of(kV1), WeightFormula::kLog)),
+            "write  /kubepods/burstable/cpu.shares = 133  # burstable tier\n"
+            "write  /kubepods/besteffort/cpu.shares = 2  # besteffort tier\n");
+}
+
+TEST(PlanTiers, WritesWeightsByTheFormulaOnV2) {
+  const TierValues values{.burstable = {.cpu_shares = CpuShares{1024}},
+                          .besteffort = {.cpu_shares = CpuShares{2}}};
+  EXPECT_EQ(render(plan_tiers("/kubepods", values, layout_of(kV2), WeightFormula::kLinear)),
+            "write  /kubepods/burstable/cpu.weight = 39  # burstable tier\n"
+            "write  /kubepods/besteffort/cpu.weight = 1  # besteffort tier\n");
+  EXPECT_EQ(render(plan_tiers("/kubepods", values, layout_of(kV2), WeightFormula::kLog)),
+            "write  /kubepods/burstable/cpu.weight = 100  # burstable tier\n"
+            "write  /kubepods/besteffort/cpu.weight = 1  # besteffort tier\n");
+}
+
+TEST(PlanTiers, WritesMemoryLimitsAndLiftsThem) {
+  const TierValues values{.burstable = {.memory_limit = Bytes{7'000'000'000}},
+                          .besteffort = {.memory_limit = Bytes{-1}}};
+  EXPECT_EQ(render(plan_tiers("/kubepods", values, layout_of(kV2), WeightFormula::kLog)),
+            "write  /kubepods/burstable/memory.max = 7000000000  # burstable tier\n"
+            "write  /kubepods/besteffort/memory.max = max  # besteffort tier\n");
+}
+
+TEST(PlanTiers, NeverBoundsHugePages) {
+  const TierValues values{.burstable = {.hugepages = {{"2MB", Bytes{4'194'304}}}},
+                          .besteffort = {}};
+  EXPECT_EQ(render(plan_tiers("/kubepods", values, layout_of(kV2), WeightFormula::kLog)), "");
+}
+
+TEST(PlanTiers, LeavesOutControllersThatTheMachineLacks) {
+  const TierValues values{
+      .burstable = {.cpu_shares = CpuShares{133}, .memory_limit = Bytes{1'048'576}},
+      .besteffort = {.cpu_shares = CpuShares{2}}};
+  CgroupLayout layout = layout_of(kV1);
+  layout.cpu.reset();
+  EXPECT_EQ(render(plan_tiers("/kubepods", values, layout, WeightFormula::kLog)),
+            "write  /kubepods/burstable/memory.limit_in_bytes = 1048576  # burstable tier\n");
+}
+
+TEST(PlanPod, MakesTheCgroupFirst) {
+  CgroupLayout layout = layout_of(kV1);
+  layout.hugetlb.reset();
+  EXPECT_EQ(render(plan_pod("/kubepods/pod42",
+                            {.cpu_shares = CpuShares{112}, .memory_limit = Bytes{4096}}, layout,
+                            WeightFormula::kLog, Make::kYes)),
+            "mkdir  /kubepods/pod42\n"
+            "write  /kubepods/pod42/cpu.shares = 112  # pod\n"
+            "write  /kubepods/pod42/memory.limit_in_bytes = 4096  # pod\n");
+}
+
+TEST(PlanPod, OnlyWritesWhereTheCgroupIsThere) {
+  CgroupLayout layout = layout_of(kV1);
+  layout.hugetlb.reset();
+  EXPECT_EQ(render(plan_pod("/kubepods/pod42", {.cpu_shares = CpuShares{112}}, layout,
+                            WeightFormula::kLog, Make::kNo)),
+            "write  /kubepods/pod42/cpu.shares = 112  # pod\n");
+}
+
+TEST(PlanPod, BoundsHugePagesThatThePodDoesNotName) {
+  EXPECT_EQ(render(plan_pod("/kubepods/pod42", {}, layout_of(kV2), WeightFormula::kLog, Make::kNo)),
+            "write  /kubepods/pod42/hugetlb.2MB.max = 0  # pod\n"
+            "write  /kubepods/pod42/hugetlb.2MB.rsvd.max = 0  # pod\n");
+}
+
+}  // namespace
+}  // namespace podqos::core
