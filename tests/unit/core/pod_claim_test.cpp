@@ -1,0 +1,301 @@
+#include "common/core/pod_claim.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/core/facts.h"
+#include "tests/unit/core/pod_text.h"
+
+namespace podqos::core {
+namespace {
+
+using facts::engine;
+using facts::kubelet_pod;
+using pod_text::container;
+using pod_text::list;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::TestParamInfo;
+using ::testing::TestWithParam;
+using ::testing::ValuesIn;
+
+constexpr Bytes kNode{1'000'000'000};
+
+/// One container's arrival, as plain runc sees it unless a test says otherwise.
+struct Arriving {
+  Identity identity = facts::identity(IdentitySource::kAnnotation);
+  ContainerFacts facts = facts::container_facts("c1");
+  PodqosAnnotations podqos;
+  EngineAnnotations engine;
+  Settings settings;
+};
+
+PodClaim claim_of(const Arriving& a) {
+  return claim_for(a.identity, a.facts, a.podqos, a.engine, a.settings, kNode);
+}
+
+Pod pod_named_app(ResourceList requests, ResourceList limits = {}) {
+  return pod_text::pod({container("app", std::move(requests), std::move(limits))});
+}
+
+Arriving with_spec(Pod pod) {
+  Arriving a;
+  a.podqos.pod = std::move(pod);
+  return a;
+}
+
+TEST(ClaimFor, TakesTheWholePodFromItsAnnotation) {
+  Arriving a = with_spec(pod_named_app(list({{"cpu", "1"}})));
+  a.identity.pod_name = "web";
+  a.identity.pod_namespace = "shop";
+  const PodClaim claim = claim_of(a);
+  EXPECT_TRUE(claim.known);
+  EXPECT_TRUE(claim.complete);
+  EXPECT_EQ(claim.source, ClassSource::kPodAnnotation);
+  EXPECT_EQ(claim.pod.uid, "42");
+  EXPECT_EQ(claim.pod.name, "web");
+  EXPECT_EQ(claim.pod.pod_namespace, "shop");
+  EXPECT_EQ(claim.pod.containers, pod_named_app(list({{"cpu", "1"}})).containers);
+  EXPECT_THAT(claim.warnings, IsEmpty());
+}
+
+TEST(ClaimFor, PrefersTheSpecToTheShortForms) {
+  Arriving a = with_spec(pod_named_app(list({{"cpu", "1"}})));
+  a.podqos.pod_level = Resources{.requests = list({{"cpu", "3"}}), .limits = {}};
+  const PodClaim claim = claim_of(a);
+  EXPECT_EQ(claim.source, ClassSource::kPodAnnotation);
+  EXPECT_EQ(claim.pod.resources, std::nullopt);
+}
+
+TEST(ClaimFor, TakesAWholePodFromPodLevelShortForms) {
+  Arriving a;
+  a.podqos.pod_level = Resources{.requests = {}, .limits = list({{"memory", "1Gi"}})};
+  const PodClaim claim = claim_of(a);
+  EXPECT_TRUE(claim.complete);
+  EXPECT_EQ(claim.source, ClassSource::kShortForms);
+  EXPECT_EQ(claim.pod.resources, (Resources{.requests = list({{"memory", "1Gi"}}),
+                                            .limits = list({{"memory", "1Gi"}})}));
+  EXPECT_THAT(claim.pod.containers, ElementsAre(container("app", {})));
+}
+
+TEST(ClaimFor, TakesPartOfAPodFromContainersShortForms) {
+  Arriving a;
+  a.podqos.containers["app"] = {.requests = {}, .limits = list({{"cpu", "500m"}})};
+  a.podqos.containers["db"] = {.requests = list({{"memory", "1Gi"}}), .limits = {}};
+  const PodClaim claim = claim_of(a);
+  EXPECT_TRUE(claim.known);
+  EXPECT_FALSE(claim.complete);
+  EXPECT_EQ(claim.source, ClassSource::kShortForms);
+  EXPECT_THAT(claim.pod.containers,
+              ElementsAre(container("app", list({{"cpu", "500m"}}), list({{"cpu", "500m"}})),
+                          container("db", list({{"memory", "1Gi"}}))));
+}
+
+TEST(ClaimFor, InfersWhereNothingIsAnnotated) {
+  Arriving a;
+  a.facts.resources.memory_limit = 4096;
+  a.facts.resources.cpu_shares = 512;
+  a.facts.oom_score_adj = 500;
+  const PodClaim claim = claim_of(a);
+  EXPECT_TRUE(claim.known);
+  EXPECT_FALSE(claim.complete);
+  EXPECT_EQ(claim.source, ClassSource::kInference);
+  EXPECT_EQ(claim.engine_class, std::nullopt);
+  // No kubelet: the score says nothing, and a request that is not there follows the limit.
+  EXPECT_THAT(claim.pod.containers,
+              ElementsAre(container("app", list({{"cpu", "500m"}, {"memory", "4096"}}),
+                                    list({{"memory", "4096"}}))));
+}
+
+TEST(ClaimFor, CallsAnUnnamedContainerByItsId) {
+  Arriving a;
+  a.identity.container_name = "";
+  EXPECT_THAT(claim_of(a).pod.containers, ElementsAre(container("c1", {})));
+}
+
+struct Kubelet {
+  const char* name;
+  IdentitySource source;
+  bool placed;
+};
+class ClaimForKubelet : public TestWithParam<Kubelet> {};
+
+TEST_P(ClaimForKubelet, BelievesItsScoreAndItsRequests) {
+  Arriving a;
+  a.identity.source = GetParam().source;
+  if (GetParam().placed) a.identity.placed = kubelet_pod(QosClass::kBurstable);
+  a.facts.resources.cpu_shares = 2;
+  a.facts.resources.cpu_quota = 100'000;
+  a.facts.oom_score_adj = 500;
+  EXPECT_THAT(claim_of(a).pod.containers,
+              ElementsAre(container("app", list({{"memory", "500000000"}}), list({{"cpu", "1"}}))));
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, ClaimForKubelet,
+                         ValuesIn<Kubelet>({
+                             {"ByUid", IdentitySource::kEngine, false},
+                             {"ByCgroup", IdentitySource::kCgroup, true},
+                         }),
+                         [](const TestParamInfo<Kubelet>& row) {
+                           return std::string{row.param.name};
+                         });
+
+TEST(ClaimFor, TakesTheClassFromAKubeletsCgroup) {
+  Arriving a = with_spec(pod_named_app({}));
+  a.identity.placed = kubelet_pod(QosClass::kGuaranteed);
+  a.podqos.qos_class = QosClass::kBestEffort;
+  const PodClaim claim = claim_of(a);
+  EXPECT_EQ(claim.engine_class, QosClass::kGuaranteed);
+  EXPECT_EQ(claim.declared_class, QosClass::kBestEffort);
+}
+
+TEST(ClaimForSandbox, KnowsNothingOfItsResources) {
+  Arriving a;
+  a.identity.is_sandbox = true;
+  a.facts.resources.memory_limit = 4096;
+  const PodClaim claim = claim_of(a);
+  EXPECT_FALSE(claim.known);
+  EXPECT_THAT(claim.pod.containers, IsEmpty());
+  EXPECT_EQ(claim.pod.uid, "42");
+}
+
+TEST(ClaimForSandbox, TakesTheEnginesPodSums) {
+  Arriving a;
+  a.identity.is_sandbox = true;
+  a.engine.pod_sums = engine({.shares = 1024, .memory = 4096});
+  const PodClaim claim = claim_of(a);
+  EXPECT_TRUE(claim.known);
+  EXPECT_FALSE(claim.complete);
+  EXPECT_EQ(claim.source, ClassSource::kCriSums);
+  EXPECT_THAT(claim.pod.containers, IsEmpty());
+  EXPECT_EQ(claim.pod.resources,
+            (Resources{.requests = list({{"cpu", "1"}}), .limits = list({{"memory", "4096"}})}));
+}
+
+TEST(ClaimForSandbox, LearnsNothingFromSumsOfABestEffortPod) {
+  Arriving a;
+  a.identity.is_sandbox = true;
+  a.engine.pod_sums = engine({.shares = 2});
+  EXPECT_FALSE(claim_of(a).known);
+}
+
+TEST(ClaimForSandbox, TakesTheSpecBeforeTheSums) {
+  Arriving a = with_spec(pod_named_app(list({{"cpu", "1"}})));
+  a.identity.is_sandbox = true;
+  a.engine.pod_sums = engine({.shares = 512});
+  EXPECT_EQ(claim_of(a).source, ClassSource::kPodAnnotation);
+}
+
+struct Trust {
+  const char* name;
+  ResourceList limits;
+  EngineResources engine;
+  bool checked;  ///< believed under engine-checked
+};
+class ClaimForTrust : public TestWithParam<Trust> {
+ protected:
+  static PodClaim claim(Arriving a, TrustAnnotations trust) {
+    a.facts.resources = GetParam().engine;
+    a.settings.trust_annotations = trust;
+    return claim_of(a);
+  }
+  static Arriving short_form() {
+    Arriving a;
+    a.podqos.containers["app"] = {.requests = {}, .limits = GetParam().limits};
+    return a;
+  }
+};
+
+TEST_P(ClaimForTrust, ChecksTheSpecAgainstTheEngine) {
+  const PodClaim got = claim(with_spec(pod_named_app(GetParam().limits, GetParam().limits)),
+                             TrustAnnotations::kEngineChecked);
+  EXPECT_EQ(got.source, GetParam().checked ? ClassSource::kPodAnnotation : ClassSource::kInference);
+  EXPECT_EQ(got.complete, GetParam().checked);
+  EXPECT_EQ(got.warnings.size(), GetParam().checked ? 0U : 1U);
+}
+
+TEST_P(ClaimForTrust, ChecksTheShortFormsAgainstTheEngine) {
+  const PodClaim got = claim(short_form(), TrustAnnotations::kEngineChecked);
+  EXPECT_EQ(got.source, GetParam().checked ? ClassSource::kShortForms : ClassSource::kInference);
+  EXPECT_EQ(got.warnings.size(), GetParam().checked ? 0U : 1U);
+}
+
+TEST_P(ClaimForTrust, BelievesAllWhereTheOperatorSaysSo) {
+  EXPECT_EQ(claim(short_form(), TrustAnnotations::kAll).source, ClassSource::kShortForms);
+}
+
+TEST_P(ClaimForTrust, BelievesNothingWhereTheOperatorSaysSo) {
+  Arriving a = with_spec(pod_named_app(GetParam().limits, GetParam().limits));
+  a.podqos.qos_class = QosClass::kBestEffort;
+  const PodClaim got = claim(a, TrustAnnotations::kNone);
+  EXPECT_EQ(got.source, ClassSource::kInference);
+  EXPECT_EQ(got.declared_class, std::nullopt);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, ClaimForTrust,
+    ValuesIn<Trust>({
+        {"NoEngineLimit", list({{"memory", "1Ei"}}), {}, true},
+        {"TheEnginesMemory", list({{"memory", "4096"}}), engine({.memory = 4096}), true},
+        {"MoreMemory", list({{"memory", "4097"}}), engine({.memory = 4096}), false},
+        {"AFractionMoreMemory", list({{"memory", "4096.5"}}), engine({.memory = 4096}), false},
+        {"LessMemory", list({{"memory", "1"}}), engine({.memory = 4096}), true},
+        {"UnlimitedMemory", list({{"memory", "1Ei"}}), engine({.memory = -1}), true},
+        {"TheEnginesQuota", list({{"cpu", "500m"}}), engine({.quota = 50'000, .period = 100'000}),
+         true},
+        {"AQuotaThatTheEngineRoundedDown", list({{"cpu", "333m"}}),
+         engine({.quota = 3'329, .period = 10'000}), true},
+        {"MoreCpu", list({{"cpu", "501m"}}), engine({.quota = 50'000, .period = 100'000}), false},
+        {"MoreCpuOfTheDefaultPeriod", list({{"cpu", "2"}}), engine({.quota = 100'000}), false},
+        {"AsMuchInAnotherPeriod", list({{"cpu", "2"}}),
+         engine({.quota = 100'000, .period = 50'000}), true},
+        {"UnlimitedCpu", list({{"cpu", "2"}}), engine({.quota = -1}), true},
+        {"AnEnormousCpu", list({{"cpu", "1E"}}), engine({.quota = 100'000}), false},
+    }),
+    [](const TestParamInfo<Trust>& row) { return std::string{row.param.name}; });
+
+TEST(ClaimForTrust, KeepsADeclaredClassOfARefusedSpec) {
+  Arriving a = with_spec(pod_named_app({}, list({{"memory", "2Gi"}})));
+  a.podqos.qos_class = QosClass::kBestEffort;
+  a.facts.resources.memory_limit = 4096;
+  EXPECT_EQ(claim_of(a).declared_class, QosClass::kBestEffort);
+}
+
+struct Naming {
+  const char* name;
+  const char* named;
+  Pod pod;
+  bool complete;
+  const char* want;
+};
+class ContainerNameFor : public TestWithParam<Naming> {};
+
+TEST_P(ContainerNameFor, IsTheBestThatIsKnown) {
+  PodClaim claim;
+  claim.pod = GetParam().pod;
+  claim.complete = GetParam().complete;
+  EXPECT_EQ(container_name_for(facts::identity(IdentitySource::kLone, GetParam().named), claim,
+                               facts::container_facts("c1")),
+            GetParam().want);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, ContainerNameFor,
+    ValuesIn<Naming>({
+        {"AsNamed", "web", pod_named_app({}), true, "web"},
+        {"TheOnlyOne", "", pod_named_app({}), true, "app"},
+        {"TheOnlyOneSoFar", "", pod_named_app({}), false, "c1"},
+        {"OneOfTwo", "", pod_text::pod({container("a", {}), container("b", {})}), true, "c1"},
+        {"BesideAnInitContainer", "",
+         pod_text::pod({container("a", {})}, {pod_text::init("i", {})}), true, "c1"},
+        {"NothingKnown", "", {}, true, "c1"},
+    }),
+    [](const TestParamInfo<Naming>& row) { return std::string{row.param.name}; });
+
+}  // namespace
+}  // namespace podqos::core
