@@ -1,0 +1,266 @@
+"""What the bench measures: a second container joins a Burstable pod, so that record, pod, tiers and OOM score change.
+
+A Scenario owns a temporary directory on a tmpfs, a cgroup root of its own and two idle processes that stand for the
+containers. It makes the moment before the event, tells what differs after it, and puts it back. No OCI runtime takes
+part: it would cost a hundred times what is measured.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import machine as machines  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+REPOSITORY = HERE.parents[1]
+BIN = pathlib.Path(os.environ.get("PODQOS_BIN", REPOSITORY / "build/release/bin"))
+GENERATED = BIN.parent / "generated"
+TIMEOUT = 120  # seconds, for every process
+TIER = "burstable"
+ENGINE_CONFIG = REPOSITORY / "tests/data/bundles/containerd.json"  # 10 KB, with the seccomp profile that engines add
+UID = "0b6f3b4e-6c0f-4f6e-9d0c-6a1c7d2f5b10"
+RECORD = "trusted.podqos.record"
+CONTROLLERS = ("cpu", "memory", "pids", "hugetlb")  # whose files podqos may write
+GI, MI = 1 << 30, 1 << 20
+
+
+def run(command, **options):
+    """A process that must succeed; its output as text."""
+    done = subprocess.run([str(c) for c in command], capture_output=True, check=False,
+                          timeout=options.pop("timeout", TIMEOUT), **options)
+    if done.returncode != 0:
+        text = (done.stdout + done.stderr).decode("utf-8", "replace")
+        raise RuntimeError(f"{' '.join(map(str, command))}: exit {done.returncode}\n{text}")
+    return done.stdout.decode("utf-8", "replace")
+
+
+def compile_c(source, target, *flags):
+    """A static C program."""
+    run(["gcc", "-O2", "-static", "-Wall", "-Wextra", "-Werror", *flags, "-o", target, source])
+    return target
+
+
+@dataclasses.dataclass
+class Container:
+    """A container as a runtime shows it to a hook: created, its process waiting in its own cgroup."""
+
+    name: str
+    identifier: str
+    bundle: pathlib.Path
+    cgroup: str
+    process: subprocess.Popen = None
+
+    def state(self):
+        config = json.loads((self.bundle / "config.json").read_text(encoding="utf-8"))
+        return json.dumps({"ociVersion": "1.0.2", "id": self.identifier, "status": "creating",
+                           "pid": self.process.pid, "bundle": str(self.bundle),
+                           "annotations": config["annotations"]})
+
+
+class Scenario:
+    """See the head of this file. Use as a context manager: it leaves nothing behind."""
+
+    def __init__(self, name="join", **settings):
+        base = "/dev/shm" if os.path.isdir("/dev/shm") else None
+        self.tmp = pathlib.Path(tempfile.mkdtemp(prefix="podqos-test-bench-", dir=base))
+        self.root = f"/podqos-test-bench-{os.getpid()}-{name}"
+        self.machine = machines.Machine()
+        self.processes = []
+        self.state = self.tmp / "state"
+        self.log = self.tmp / "podqos.log"
+        self.config = self.tmp / "podqos.json"
+        self.noop = compile_c(HERE / "noop.c", self.tmp / "noop")
+        self.config.write_text(json.dumps({
+            "stateDir": str(self.state),
+            "cgroupRoot": self.root,
+            "qosReserved": {"memory": "100%"},
+            "weightFormula": "linear",
+            "releaseDelay": "0s",
+            "runtimes": [str(self.noop)],
+            "log": {"sink": str(self.log), "level": "info"},
+            **settings,
+        }), encoding="utf-8")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.kill()
+            process.wait(timeout=TIMEOUT)
+        for _ in range(20):
+            self.machine.sweep(self.root)
+            if not self.machine.exists(self.root):
+                break
+        shutil.rmtree(self.tmp, ignore_errors=True)
+
+    @property
+    def hook(self):
+        return [str(BIN / "podqos-hook"), "--config", str(self.config)]
+
+    @property
+    def wrapper(self):
+        return [str(BIN / "podqos-runtime"), "--config", str(self.config)]
+
+    def pod_path(self, uid=UID):
+        return f"{self.root}/kubepods/{TIER}/pod{uid}"
+
+    def container(self, name, uid=UID, requests="cpu=100m,memory=64Mi", limits="memory=128Mi"):
+        """A bundle like an engine's, annotated with the short forms."""
+        identifier = f"{self.root[1:]}-{uid[:8]}-{name}"
+        bundle = self.tmp / "bundles" / identifier
+        bundle.mkdir(parents=True)
+        cgroup = f"{self.pod_path(uid)}/{identifier}"
+        config = json.loads(ENGINE_CONFIG.read_text(encoding="utf-8"))
+        config["annotations"] = {
+            "podqos.io/pod-uid": uid,
+            "podqos.io/container": name,
+            f"podqos.io/requests.{name}": requests,
+            f"podqos.io/limits.{name}": limits,
+        }
+        config["linux"]["cgroupsPath"] = cgroup
+        config["linux"]["resources"] = {"devices": [{"allow": False, "access": "rwm"}]}
+        del config["process"]["oomScoreAdj"]
+        config.pop("hooks", None)
+        (bundle / "config.json").write_text(json.dumps(config, separators=(",", ":")), encoding="utf-8")
+        return Container(name, identifier, bundle, cgroup)
+
+    def spawn(self, container, process=None):
+        """What the runtime does before the hook: a process in the container's cgroup, in all hierarchies."""
+        if process is None:
+            process = subprocess.Popen([self.noop, "wait"], stdin=subprocess.DEVNULL)
+            self.processes.append(process)
+        container.process = process
+        for hierarchy in self.machine.hierarchies:
+            self._attach(hierarchy, container.cgroup, process.pid)
+        return container
+
+    def _attach(self, hierarchy, path, pid):
+        directory = hierarchy.mount
+        for part in path.strip("/").split("/"):
+            parent, directory = directory, f"{directory}/{part}"
+            if os.path.isdir(directory):
+                continue
+            os.mkdir(directory)
+            if "cpuset" in hierarchy.controllers and hierarchy.version == 1:
+                for file in ("cpuset.mems", "cpuset.cpus"):
+                    text = pathlib.Path(parent, file).read_text(encoding="utf-8")
+                    pathlib.Path(directory, file).write_text(text, encoding="utf-8")
+        pathlib.Path(directory, "cgroup.procs").write_text(str(pid), encoding="utf-8")
+
+    def create_runtime(self, container):
+        run([*self.hook, "createRuntime"], input=container.state().encode())
+
+    def place(self, container):
+        """The wrapper with a runtime that does nothing: record, pod and tiers are made."""
+        run([*self.wrapper, "create", "--bundle", container.bundle, container.identifier])
+
+    def first_container(self):
+        """The pod as it is before the measured event: one container, placed and confirmed."""
+        first = self.container("app", requests="cpu=250m,memory=64Mi", limits="memory=256Mi")
+        self.place(first)
+        self.spawn(first)
+        self.create_runtime(first)
+        return first
+
+    def second_container(self):
+        """Created by a runtime in the right place, but not yet known to podqos."""
+        return self.spawn(self.container("sidecar"))
+
+    def leave(self, container):
+        """What the runtime does before poststop: process and cgroup of the container are gone."""
+        container.process.kill()
+        container.process.wait(timeout=TIMEOUT)
+        for directory in self.machine.directories(container.cgroup):
+            os.rmdir(directory)
+
+    def copy_pods(self, count):
+        """Copies of the one pod's record until the state has `count`; the sums follow."""
+        (record,) = (self.state / "pods").iterdir()
+        (index,) = (self.state / "containers").iterdir()
+        for number in range(1, count):
+            uid = f"{number:08x}{UID[8:]}"
+            text = record.read_text(encoding="utf-8").replace(UID, uid).replace(UID[:8], uid[:8])
+            (self.state / "pods" / f"{uid}.json").write_text(text, encoding="utf-8")
+            entry = index.read_text(encoding="utf-8").replace(UID, uid).replace(UID[:8], uid[:8])
+            (self.state / "containers" / f"{number:016x}").write_text(entry, encoding="utf-8")
+        file = self.state / "tiers.json"
+        tiers = file.read_text(encoding="utf-8")
+        start = tiers.index('"burstable"')
+        end = tiers.index("}", start) + 1
+        sums = json.loads("{" + tiers[start:end] + "}")["burstable"]
+        many = json.dumps({name: value * count for name, value in sums.items()}, separators=(",", ":"))
+        file.write_text(f'{tiers[:start]}"burstable":{many}{tiers[end:]}', encoding="utf-8")
+
+    def values(self, container):
+        """What the event must change, read from kernel and state."""
+        pod, read = self.pod_path(), self.machine.read
+        share = "shares" if self.machine.version("cpu") == 1 else "weight"
+        record = json.loads((self.state / "pods" / f"{UID}.json").read_text(encoding="utf-8"))
+        return {
+            "containers in the record": len(record["containers"]),
+            f"cpu {share} of the pod": read(pod, share),
+            "memory limit of the pod": read(pod, "memory"),
+            f"cpu {share} of burstable": read(f"{self.root}/kubepods/{TIER}", share),
+            "memory limit of besteffort": read(f"{self.root}/kubepods/besteffort", "memory"),
+            "OOM score": container.process and container.process.poll() is None
+                         and machines.oom_score_adj(container.process.pid),
+        }
+
+    def snapshot(self, *containers):
+        """{(kind, path): content} of all that an event may change: what two of them differ in can be put back."""
+        found = {}
+        for folder in (self.state, self.tmp / "bundles"):
+            for file in sorted(p for p in folder.rglob("*") if p.is_file() and p.name != "lock"):
+                found["file", str(file)] = file.read_bytes()
+        if self.log.exists():
+            found["file", str(self.log)] = self.log.read_bytes()
+        for directory in self.machine.directories(self.root):
+            for folder, _, names in os.walk(directory):
+                found |= self._control_files(folder, names)
+        for container in containers:
+            file = f"/proc/{container.process.pid}/oom_score_adj"
+            found["control", file] = pathlib.Path(file).read_bytes().strip()
+        return found
+
+    def _control_files(self, folder, names):
+        found = {}
+        for name in names:
+            file = os.path.join(folder, name)
+            if name.split(".")[0] in CONTROLLERS and os.stat(file).st_mode & 0o200 and os.stat(file).st_mode & 0o400:
+                try:
+                    found["control", file] = pathlib.Path(file).read_bytes().strip()
+                except OSError:
+                    pass  # readable by its mode, but not of this kind
+        if RECORD in os.listxattr(folder):
+            found["attribute", folder] = os.getxattr(folder, RECORD)
+        return found
+
+    def restore_script(self, before, after):
+        """The driver's commands that turn `after` into `before`; see driver.c."""
+        lines = []
+        for key in sorted(set(before) | set(after)):
+            if before.get(key) == after.get(key):
+                continue
+            kind, path = key
+            if kind == "control" and key in before and self._is_settable(path):
+                lines.append(f"w\t{path}\t{before[key].hex()}")
+            elif kind == "file":
+                lines.append(f"f\t{path}\t{before[key].hex()}" if key in before else f"u\t{path}\t")
+            elif kind == "attribute" and key in before:
+                lines.append(f"x\t{path}\t{before[key].hex()}")
+        file = self.tmp / "restore"
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return file
+
+    @staticmethod
+    def _is_settable(path):
+        name = os.path.basename(path)
+        return not any(word in name for word in ("max_usage", "failcnt", "peak", "reset", "force_empty", "pressure"))
