@@ -1,0 +1,443 @@
+#include "common/core/policy.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/core/facts.h"
+#include "tests/unit/core/pod_text.h"
+
+namespace podqos::core {
+namespace {
+
+using pod_text::container;
+using pod_text::list;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::TestParamInfo;
+using ::testing::TestWithParam;
+using ::testing::ValuesIn;
+
+constexpr auto kGuaranteed = QosClass::kGuaranteed;
+constexpr auto kBurstable = QosClass::kBurstable;
+constexpr auto kBestEffort = QosClass::kBestEffort;
+
+/// A container whose limits are its requests.
+Container full(const char* name) {
+  const ResourceList both = list({{"cpu", "1"}, {"memory", "1Gi"}});
+  return container(name, both, both);
+}
+Container some(const char* name) {
+  return container(name, list({{"cpu", "100m"}}));
+}
+Container none(const char* name) {
+  return container(name, {});
+}
+
+PodClaim partial(Container first) {
+  PodClaim claim;
+  claim.known = true;
+  claim.pod = pod_text::pod({std::move(first)});
+  claim.pod.uid = "42";
+  return claim;
+}
+
+PodClaim whole(Container first) {
+  PodClaim claim = partial(std::move(first));
+  claim.complete = true;
+  claim.source = ClassSource::kPodAnnotation;
+  return claim;
+}
+
+Identity identity_in(std::string sandbox, std::string pod_namespace = "",
+                     IdentitySource source = IdentitySource::kAnnotation) {
+  Identity out = facts::identity(source);
+  out.sandbox_id = std::move(sandbox);
+  out.pod_namespace = std::move(pod_namespace);
+  return out;
+}
+
+JoinedPod join(const std::optional<PodRecord>& existing, const PodClaim& claim,
+               const Settings& settings = {}) {
+  auto joined = join_pod(existing, identity_in(""), claim, settings);
+  if (joined) return std::move(*joined);
+  ADD_FAILURE() << joined.error().message;
+  return {};
+}
+
+/// The pod after its first container, which lives.
+PodRecord living(const PodClaim& claim, const Settings& settings = {}) {
+  PodRecord record = join(std::nullopt, claim, settings).record;
+  record.cgroup = "/kubepods/pod42";
+  record.containers.emplace_back().id = "first";
+  return record;
+}
+
+struct FirstClass {
+  const char* name;
+  PodClaim claim;
+  std::optional<QosClass> declared;
+  bool may_raise;
+  QosClass want;
+  ClassSource source;
+  std::size_t warnings = 0;
+};
+class JoinPodFirst : public TestWithParam<FirstClass> {};
+
+TEST_P(JoinPodFirst, FixesTheClass) {
+  const FirstClass& row = GetParam();
+  PodClaim claim = row.claim;
+  claim.declared_class = row.declared;
+  Settings settings;
+  settings.allow_qos_override = row.may_raise;
+  const JoinedPod joined = join(std::nullopt, claim, settings);
+  EXPECT_EQ(joined.record.qos_class, row.want);
+  EXPECT_EQ(joined.record.class_source, row.source);
+  EXPECT_EQ(joined.record.complete, row.claim.complete);
+  EXPECT_EQ(joined.warnings.size(), row.warnings);
+}
+
+constexpr auto kPod = ClassSource::kPodAnnotation;
+constexpr auto kDeclared = ClassSource::kQosAnnotation;
+constexpr auto kInferred = ClassSource::kInference;
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, JoinPodFirst,
+    ValuesIn<FirstClass>({
+        {"WholeGuaranteed", whole(full("a")), {}, false, kGuaranteed, kPod},
+        {"WholeBurstable", whole(some("a")), {}, false, kBurstable, kPod},
+        {"WholeBestEffort", whole(none("a")), {}, false, kBestEffort, kPod},
+        {"PartialIsNeverGuaranteed", partial(full("a")), {}, false, kBurstable, kInferred},
+        {"PartialIsNotGuaranteedByOverride", partial(full("a")), {}, true, kBurstable, kInferred},
+        {"PartialBurstable", partial(some("a")), {}, false, kBurstable, kInferred},
+        {"PartialBestEffort", partial(none("a")), {}, false, kBestEffort, kInferred},
+        {"PartialDeclaredGuaranteed", partial(full("a")), kGuaranteed, false, kGuaranteed,
+         kDeclared},
+        {"PartialDeclaredGuaranteedButBurstable", partial(some("a")), kGuaranteed, false,
+         kBurstable, kInferred, 1},
+        {"LoweredToBurstable", whole(full("a")), kBurstable, false, kBurstable, kDeclared},
+        {"LoweredToBestEffort", whole(full("a")), kBestEffort, false, kBestEffort, kDeclared},
+        {"RaisedToGuaranteed", whole(some("a")), kGuaranteed, false, kBurstable, kPod, 1},
+        {"RaisedFromBestEffort", whole(none("a")), kBurstable, false, kBestEffort, kPod, 1},
+        {"RaisedByTheOperatorsLeave", whole(none("a")), kGuaranteed, true, kGuaranteed, kDeclared},
+        {"DeclaredAsItIs", whole(some("a")), kBurstable, false, kBurstable, kDeclared},
+    }),
+    [](const TestParamInfo<FirstClass>& row) { return std::string{row.param.name}; });
+
+TEST(JoinPod, SaysWhyAClassIsRefused) {
+  PodClaim claim = whole(some("a"));
+  claim.declared_class = kGuaranteed;
+  EXPECT_THAT(join(std::nullopt, claim).warnings,
+              ElementsAre(AllOf(HasSubstr("podqos.io/qos-class \"Guaranteed\" refused"),
+                                HasSubstr("Burstable"), HasSubstr("allowQosOverride"))));
+}
+
+TEST(JoinPod, TakesAKubeletsClassAsItIs) {
+  for (const QosClass placed : {kGuaranteed, kBurstable, kBestEffort}) {
+    PodClaim claim = partial(some("a"));
+    claim.engine_class = placed;
+    claim.declared_class = kBestEffort;
+    const PodRecord record = join(std::nullopt, claim).record;
+    EXPECT_EQ(record.qos_class, placed);
+    EXPECT_EQ(record.class_source, ClassSource::kEngine);
+  }
+}
+
+TEST(JoinPod, PassesOnWhatTheClaimWarnsOf) {
+  PodClaim claim = whole(some("a"));
+  claim.warnings = {"refused"};
+  EXPECT_THAT(join(std::nullopt, claim).warnings, ElementsAre("refused"));
+}
+
+TEST(JoinPod, RemembersTheSandbox) {
+  const auto joined = join_pod(std::nullopt, identity_in("s1"), whole(some("a")), {});
+  ASSERT_TRUE(joined);
+  EXPECT_EQ(joined->record.sandbox_id, "s1");
+}
+
+TEST(JoinPod, CollectsTheContainersOfAPartialPod) {
+  const PodRecord record = join(living(partial(some("a"))), partial(some("b"))).record;
+  EXPECT_THAT(record.pod.containers, ElementsAre(some("a"), some("b")));
+  EXPECT_FALSE(record.complete);
+}
+
+TEST(JoinPod, LetsARestartedContainerReplaceItself) {
+  const JoinedPod joined = join(living(partial(some("a"))), partial(none("a")));
+  EXPECT_THAT(joined.record.pod.containers, ElementsAre(none("a")));
+  EXPECT_THAT(joined.warnings, IsEmpty());
+}
+
+TEST(JoinPod, KeepsTheClassOfTheFirstContainer) {
+  const JoinedPod joined = join(living(partial(none("a"))), partial(some("b")));
+  EXPECT_EQ(joined.record.qos_class, kBestEffort);
+  EXPECT_THAT(joined.warnings, ElementsAre(AllOf(HasSubstr("Burstable"), HasSubstr("BestEffort"),
+                                                 HasSubstr("podqosctl annotate"))));
+}
+
+TEST(JoinPod, LetsASpecCompleteAPartialPod) {
+  PodRecord before = living(partial(none("a")));
+  before.grown_cpu_limit = MilliCpu{1};
+  before.grown_memory_limit = Bytes{1};
+  const JoinedPod joined = join(before, whole(full("a")));
+  EXPECT_TRUE(joined.record.complete);
+  EXPECT_EQ(joined.record.pod, whole(full("a")).pod);
+  EXPECT_EQ(joined.record.qos_class, kBestEffort);
+  EXPECT_EQ(joined.record.grown_cpu_limit, std::nullopt);
+  EXPECT_EQ(joined.record.grown_memory_limit, std::nullopt);
+  EXPECT_EQ(joined.warnings.size(), 1U);
+}
+
+TEST(JoinPod, KeepsTheFirstOfTwoSpecs) {
+  const JoinedPod joined = join(living(whole(some("a"))), whole(none("a")));
+  EXPECT_EQ(joined.record.pod, whole(some("a")).pod);
+  EXPECT_THAT(joined.warnings, ElementsAre(HasSubstr("first description counts")));
+}
+
+TEST(JoinPod, IsSilentWhereTheSpecsAgree) {
+  EXPECT_THAT(join(living(whole(some("a"))), whole(some("a"))).warnings, IsEmpty());
+}
+
+TEST(JoinPod, AddsNothingToAWholePod) {
+  const PodRecord record = join(living(whole(some("a"))), partial(some("b"))).record;
+  EXPECT_THAT(record.pod.containers, ElementsAre(some("a")));
+}
+
+TEST(JoinPod, LearnsNothingFromASandbox) {
+  PodClaim sandbox;
+  sandbox.declared_class = kBestEffort;
+  const PodRecord before = living(partial(some("a")));
+  const JoinedPod joined = join(before, sandbox);
+  EXPECT_EQ(joined.record, before);
+  EXPECT_THAT(joined.warnings, IsEmpty());
+}
+
+TEST(JoinPod, StartsAnewUnderTheUidOfAPodThatHasEnded) {
+  PodRecord ended = living(whole(full("a")));
+  ended.containers.clear();
+  ended.released_at = UnixSeconds{1};
+  ended.granted.cpu = MilliCpu{1000};
+  const PodRecord record = join(ended, partial(none("b"))).record;
+  EXPECT_EQ(record.qos_class, kBestEffort);
+  EXPECT_FALSE(record.complete);
+  EXPECT_EQ(record.released_at, std::nullopt);
+  EXPECT_EQ(record.cgroup, "");
+  EXPECT_THAT(record.pod.containers, ElementsAre(none("b")));
+}
+
+TEST(JoinPod, WakesAnEndedPodForASandboxThatKnowsNothing) {
+  PodRecord ended = living(whole(full("a")));
+  ended.containers.clear();
+  ended.released_at = UnixSeconds{1};
+  const PodRecord record = join(ended, PodClaim{}).record;
+  EXPECT_EQ(record.released_at, std::nullopt);
+  EXPECT_EQ(record.pod, ended.pod);
+}
+
+struct Owner {
+  const char* name;
+  Identity first;
+  Identity second;
+  bool joins;
+};
+class JoinPodOwner : public TestWithParam<Owner> {};
+
+TEST_P(JoinPodOwner, IsRespected) {
+  auto record = join_pod(std::nullopt, GetParam().first, whole(some("a")), {});
+  ASSERT_TRUE(record);
+  record->record.pod.pod_namespace = GetParam().first.pod_namespace;
+  record->record.containers.emplace_back().id = "first";
+  const auto joined = join_pod(record->record, GetParam().second, whole(some("a")), {});
+  ASSERT_EQ(joined.has_value(), GetParam().joins);
+  if (!joined) {
+    EXPECT_EQ(joined.error().code, ErrorCode::kConflict);
+    EXPECT_THAT(joined.error().message, HasSubstr("podqos.io/pod-uid \"42\""));
+  }
+}
+
+TEST_P(JoinPodOwner, MeansNothingOnceThePodHasEnded) {
+  auto record = join_pod(std::nullopt, GetParam().first, whole(some("a")), {});
+  ASSERT_TRUE(record);
+  EXPECT_TRUE(join_pod(record->record, GetParam().second, whole(some("a")), {}));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, JoinPodOwner,
+    ValuesIn<Owner>({
+        {"NoSandboxAtAll", identity_in(""), identity_in(""), true},
+        {"TheSameSandbox", identity_in("s1"), identity_in("s1"), true},
+        {"AnotherSandbox", identity_in("s1"), identity_in("s2"), false},
+        {"AStrangerToTheSandbox", identity_in("s1"), identity_in(""), false},
+        {"ASandboxToAStranger", identity_in(""), identity_in("s2"), false},
+        {"AnotherNamespace", identity_in("", "shop"), identity_in("", "evil"), false},
+        {"TheSameNamespace", identity_in("", "shop"), identity_in("", "shop"), true},
+        {"AnotherNamespaceOfTheSameSandbox", identity_in("s1", "a"), identity_in("s1", "b"), false},
+        {"NoNamespace", identity_in("", "shop"), identity_in(""), true},
+        {"ANewerSandboxByTheEnginesWord", identity_in("s1", "", IdentitySource::kEngine),
+         identity_in("s2", "", IdentitySource::kEngine), true},
+        {"AnAnnotationToAnEnginesPod", identity_in("s1", "", IdentitySource::kEngine),
+         identity_in(""), false},
+        {"ALoneContainerToASandbox", identity_in("s1"), identity_in("", "", IdentitySource::kLone),
+         false},
+    }),
+    [](const TestParamInfo<Owner>& row) { return std::string{row.param.name}; });
+
+TEST(JoinPod, TakesOverTheNewerSandbox) {
+  PodRecord before = living(whole(some("a")));
+  before.sandbox_id = "s1";
+  const auto joined =
+      join_pod(before, identity_in("s2", "", IdentitySource::kEngine), whole(some("a")), {});
+  ASSERT_TRUE(joined);
+  EXPECT_EQ(joined->record.sandbox_id, "s2");
+}
+
+PodRecord claiming(const char* cpu, const char* memory, QosClass qos_class = kBurstable) {
+  PodRecord record;
+  record.pod = pod_text::pod({container("a", list({{"cpu", cpu}, {"memory", memory}}))});
+  record.qos_class = qos_class;
+  return record;
+}
+
+constexpr NodeCapacity kNode{.memory = Bytes{8'000}, .cpu = MilliCpu{4'000}};
+
+struct Granting {
+  const char* name;
+  PodRecord record;
+  TierSums others;
+  Reserved reserved;
+  TierSum claimed;
+  TierSum granted;
+};
+class GrantRequests : public TestWithParam<Granting> {};
+
+TEST_P(GrantRequests, CountsWhatIsFree) {
+  Settings settings;
+  settings.kube_reserved = GetParam().reserved;
+  PodRecord record = GetParam().record;
+  grant_requests(record, GetParam().others, settings, kNode);
+  EXPECT_EQ(record.claimed, GetParam().claimed);
+  EXPECT_EQ(record.granted, GetParam().granted);
+}
+
+TierSum sum(std::int64_t pods, std::int64_t cpu, std::int64_t memory) {
+  return {.pods = pods, .cpu = MilliCpu{cpu}, .memory = Bytes{memory}};
+}
+TierSums others(const TierSum& guaranteed, const TierSum& burstable, const TierSum& besteffort) {
+  return {.guaranteed = guaranteed, .burstable = burstable, .besteffort = besteffort};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, GrantRequests,
+    ValuesIn<Granting>({
+        {"AllOfIt", claiming("1", "1k"), {}, {}, sum(1, 1000, 1000), sum(1, 1000, 1000)},
+        {"AnExbibyte",
+         claiming("1", "1Ei"),
+         {},
+         {},
+         sum(1, 1000, 1'152'921'504'606'846'976),
+         sum(1, 1000, 8000)},
+        {"AnExaCpu", claiming("1E", "1k"), {}, {}, sum(1, kInt64Max, 1000), sum(1, 4000, 1000)},
+        {"WhatOthersLeave",
+         claiming("4", "8k"),
+         others(sum(1, 500, 1000), sum(1, 1000, 2000), {}),
+         {},
+         sum(1, 4000, 8000),
+         sum(1, 2500, 5000)},
+        {"WhatTheReserveLeaves",
+         claiming("4", "8k"),
+         {},
+         {MilliCpu{1000}, Bytes{3000}},
+         sum(1, 4000, 8000),
+         sum(1, 3000, 5000)},
+        {"NothingWhereAllIsGiven",
+         claiming("1", "1k"),
+         others(sum(1, 4000, 8000), {}, {}),
+         {},
+         sum(1, 1000, 1000),
+         sum(1, 0, 0)},
+        {"NothingWhereMoreIsGiven",
+         claiming("1", "1k"),
+         others(sum(1, 4000, 8000), sum(1, 4000, 8000), {}),
+         {},
+         sum(1, 1000, 1000),
+         sum(1, 0, 0)},
+        {"NothingWhereAllIsReserved",
+         claiming("1", "1k"),
+         {},
+         {MilliCpu{9000}, Bytes{9000}},
+         sum(1, 1000, 1000),
+         sum(1, 0, 0)},
+        {"NothingToBestEffort",
+         claiming("1", "1k", kBestEffort),
+         {},
+         {},
+         sum(1, 1000, 1000),
+         sum(1, 0, 0)},
+        {"AsMuchToGuaranteed",
+         claiming("1", "1k", kGuaranteed),
+         {},
+         {},
+         sum(1, 1000, 1000),
+         sum(1, 1000, 1000)},
+        {"SumsAtTheEndOfTheRange",
+         claiming("1", "1k"),
+         others(sum(1, kInt64Max, kInt64Max), sum(1, kInt64Max, kInt64Max), {}),
+         {},
+         sum(1, 1000, 1000),
+         sum(1, 0, 0)},
+    }),
+    [](const TestParamInfo<Granting>& row) { return std::string{row.param.name}; });
+
+TEST(GrantRequests, NeedsNoRequest) {
+  PodRecord record;
+  record.qos_class = kBurstable;
+  grant_requests(record, {}, {}, kNode);
+  EXPECT_EQ(record.claimed, sum(1, 0, 0));
+  EXPECT_EQ(record.granted, sum(1, 0, 0));
+}
+
+TEST(AllocatableMemory, LeavesOutBothReserves) {
+  Settings settings;
+  settings.system_reserved.memory = Bytes{1000};
+  settings.kube_reserved.memory = Bytes{2000};
+  EXPECT_EQ(allocatable_memory(settings, kNode), Bytes{5000});
+}
+
+TEST(AddPod, CountsInItsTierAndGoesAgain) {
+  PodRecord record = claiming("1", "1k");
+  record.granted = sum(1, 1000, 900);
+  TiersRecord tiers;
+  tiers.sums.burstable = sum(2, 10, 20);
+  add_pod(tiers, record);
+  EXPECT_EQ(tiers.sums, others({}, sum(3, 1010, 920), {}));
+  remove_pod(tiers, record);
+  EXPECT_EQ(tiers.sums, others({}, sum(2, 10, 20), {}));
+}
+
+TEST(AddPod, OnlyCountsHeadsOfAdoptedPods) {
+  PodRecord record = claiming("1", "1k");
+  record.adopted = true;
+  record.granted = sum(1, 1000, 900);
+  TiersRecord tiers;
+  add_pod(tiers, record);
+  EXPECT_EQ(tiers.sums, TierSums{});
+  EXPECT_EQ(tiers.adopted, 1);
+  remove_pod(tiers, record);
+  remove_pod(tiers, record);
+  EXPECT_EQ(tiers.adopted, 0);
+}
+
+TEST(RemovePod, NeverGoesBelowZero) {
+  PodRecord record = claiming("1", "1k");
+  record.granted = sum(1, 1000, 900);
+  TiersRecord tiers;
+  remove_pod(tiers, record);
+  EXPECT_EQ(tiers.sums, TierSums{});
+}
+
+}  // namespace
+}  // namespace podqos::core
