@@ -1,0 +1,79 @@
+"""What one event costs, in numbers that do not depend on how busy the machine is; tests/bench measures times."""
+
+import pathlib
+import shutil
+import sys
+import tempfile
+import unittest
+
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS / "lib"), str(TESTS / "bench")]
+
+import events  # noqa: E402
+import harness  # noqa: E402
+import many  # noqa: E402
+import scenario  # noqa: E402
+import syscalls  # noqa: E402
+
+MEGABYTE = 1_000_000
+
+
+def is_release():
+    """Sizes are promised for optimised programs without sanitizers."""
+    cache = scenario.BIN.parent / "CMakeCache.txt"
+    return cache.exists() and "CMAKE_BUILD_TYPE:STRING=Release" in cache.read_text(encoding="utf-8")
+
+
+@unittest.skipUnless(shutil.which("strace") and shutil.which("gcc"), "needs strace and gcc")
+class Files(unittest.TestCase):
+    """Each hook opens a file once at most."""
+
+    def assert_opens_once(self, kind):
+        with kind() as event:
+            calls = syscalls.trace(event.program, event.scenario.tmp / "strace")
+        self.assertEqual(syscalls.repeated(syscalls.opened(calls)), {})
+
+    def test_create_runtime(self):
+        self.assert_opens_once(events.CreateRuntime)
+
+    def test_poststop(self):
+        self.assert_opens_once(events.Poststop)
+
+    def test_precreate(self):
+        self.assert_opens_once(events.Precreate)
+
+
+@unittest.skipUnless(shutil.which("gcc"), "needs gcc")
+class Event(unittest.TestCase):
+    """The event that the bench times."""
+
+    def test_changes_record_pod_tiers_and_oom_score(self):
+        with events.CreateRuntime() as event:
+            event.check()
+
+    @unittest.skipUnless(is_release(), "only a release build promises its size")
+    def test_takes_little_memory(self):
+        with events.CreateRuntime() as event:
+            found = event.driver.time({"hook": event.program}, 3)["hook"]
+        self.assertLessEqual(found.peak, 6 * MEGABYTE)
+
+    @unittest.skipUnless(is_release(), "only a release build promises its size")
+    def test_stripped_hook_is_small(self):
+        with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
+            self.assertLessEqual(many.stripped_size(pathlib.Path(directory)), 3 * MEGABYTE)
+
+
+@unittest.skipUnless(shutil.which("gcc"), "needs gcc")
+class ManyPods(unittest.TestCase):
+    """An event costs the same, however many pods there are, and none gets lost when many come at once."""
+
+    @unittest.skipUnless(is_release(), "stepping through a debug build takes minutes")
+    def test_instructions_do_not_grow(self):
+        self.assertLessEqual(many.instructions(10_000), 1.2 * many.instructions(10))
+
+    def test_no_update_is_lost(self):
+        many.run_many(200, 32)
+
+
+if __name__ == "__main__":
+    harness.main(kinds=("runc",))
