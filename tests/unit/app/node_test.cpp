@@ -1,0 +1,76 @@
+#include "common/app/node.h"
+
+#include <linux/capability.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "common/sys/process.h"
+#include "common/sys/sandbox.h"
+#include "tests/unit/child_process.h"
+
+namespace podqos::app {
+namespace {
+
+TEST(NodeCapacityOf, IsThePinnedOne) {
+  core::Settings settings;
+  settings.node_memory = Bytes{34'359'738'368};
+  settings.node_cpu = MilliCpu{4'000};
+  const auto capacity = node_capacity(settings);
+  ASSERT_TRUE(capacity);
+  EXPECT_EQ(capacity->memory, Bytes{34'359'738'368});
+  EXPECT_EQ(capacity->cpu, MilliCpu{4'000});
+}
+
+TEST(NodeCapacityOf, IsMeasuredWhereNothingIsPinned) {
+  const auto capacity = node_capacity({});
+  ASSERT_TRUE(capacity);
+  EXPECT_GT(capacity->memory, Bytes{1 << 20U});
+  EXPECT_GE(capacity->cpu, MilliCpu{1'000});
+  EXPECT_EQ(capacity->cpu.value() % 1'000, 0);
+}
+
+TEST(OwnsHost, NotAsAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  const int status = run_in_child([] {
+    ASSERT_EQ(::setresuid(1234, 1234, 1234), 0);
+    EXPECT_FALSE(owns_host());
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST(OwnsHost, NotAsRootOfAnotherUserNamespace) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  const int status = run_in_child([] {
+    if (::unshare(CLONE_NEWUSER) != 0) return;  // not every machine lets us
+    EXPECT_FALSE(owns_host());
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST(ReachableOomScore, IsTheWantedOneWithTheCapability) {
+  if (!sys::has_capability(CAP_SYS_RESOURCE)) GTEST_SKIP() << "needs CAP_SYS_RESOURCE";
+  EXPECT_EQ(reachable_oom_score(-997), -997);
+  EXPECT_EQ(reachable_oom_score(1000), 1000);
+}
+
+TEST(ReachableOomScore, IsNoLowerThanOurOwnWithoutIt) {
+  const int status = run_in_child([] {
+    // Another user has no capability; the score that it came with stays its least.
+    if (::geteuid() == 0) {
+      ASSERT_EQ(::setresuid(1234, 1234, 1234), 0);
+    }
+    if (sys::has_capability(CAP_SYS_RESOURCE)) return;
+    const auto own = sys::oom_score_adj_of(Pid{::getpid()});
+    ASSERT_TRUE(own);
+    EXPECT_EQ(reachable_oom_score(-1000), *own);
+    EXPECT_EQ(reachable_oom_score(1000), 1000);
+  });
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace podqos::app
