@@ -42,7 +42,7 @@ def sums(ground):
 
 
 def run_many(count, at_a_time):
-    """Seconds of `count` createRuntime that register new containers, `at_a_time` side by side; checks that none is lost."""
+    """Seconds of `count` createRuntime that register containers, `at_a_time` side by side; checks that none is lost."""
     with scenario.Scenario(f"many-{at_a_time}", lockDeadline="60s", **NODE) as ground:
         ground.first_container()
         before = sums(ground)

@@ -11,8 +11,8 @@ import re
 import scenario
 from syscalls import Program, field, text_of, trace
 
-# What each argument is: i integer, s bytes given, b buffer that the kernel fills; a final * repeats. Calls that need more
-# than that are methods of Generator.
+# What each argument is: i integer, s bytes given, b buffer that the kernel fills; a final * repeats. Calls that need
+# more than that are methods of Generator.
 ARGUMENTS = {
     "openat": "isi*", "open": "si*", "openat2": "ishi", "close": "i", "close_range": "iii",
     "read": "ibi", "pread64": "ibii", "write": "isi", "pwrite64": "isii", "lseek": "iii", "ftruncate": "ii",
@@ -49,9 +49,11 @@ class Generator:
     def source(self):
         body = "\n".join(f"  {self._statement(call)};" for call in self.calls if call.name != "exit_group")
         return (
-            "#define _GNU_SOURCE\n#include <linux/capability.h>\n#include <linux/filter.h>\n#include <linux/openat2.h>\n"
-            "#include <linux/seccomp.h>\n#include <sys/mman.h>\n#include <sys/syscall.h>\n#include <unistd.h>\n"
-            '#include "filter.h"\nstatic char buffer[1 << 20];\nstatic char page[8192] __attribute__((aligned(4096)));\n'
+            "#define _GNU_SOURCE\n#include <linux/capability.h>\n#include <linux/filter.h>\n"
+            "#include <linux/openat2.h>\n#include <linux/seccomp.h>\n#include <sys/mman.h>\n"
+            "#include <sys/syscall.h>\n#include <unistd.h>\n"
+            '#include "filter.h"\nstatic char buffer[1 << 20];\n'
+            "static char page[8192] __attribute__((aligned(4096)));\n"
             "int main(void) {\n  (void)page;\n  long top = (long)sbrk(0), map = 0;\n  (void)top, (void)map;\n"
             f"{body}\n  _exit(0);\n}}\n")
 

@@ -28,7 +28,7 @@ ENGINE_CONFIG = REPOSITORY / "tests/data/bundles/containerd.json"  # 10 KB, with
 UID = "0b6f3b4e-6c0f-4f6e-9d0c-6a1c7d2f5b10"
 RECORD = "trusted.podqos.record"
 CONTROLLERS = ("cpu", "memory", "pids", "hugetlb")  # whose files podqos may write
-GI, MI = 1 << 30, 1 << 20
+MI = 1 << 20
 
 
 def run(command, **options):
