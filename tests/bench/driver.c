@@ -224,6 +224,7 @@ static int run_once(size_t at_a_time, const char *programs_file) {
   const int output = open("/dev/null", O_WRONLY | O_CLOEXEC);
   for (size_t i = 0; i < programs.count; ++i) inputs[i] = filled_pipe(programs.list[i].input);
   size_t running = 0;
+  settle();
   const long long begin = now();
   for (size_t i = 0; i < programs.count || running > 0;) {
     int status;
