@@ -10,6 +10,7 @@
 #include "common/base/text.h"
 #include "common/core/naming.h"
 #include "common/core/pod_plan.h"
+#include "hook/edit_check.h"
 
 namespace podqos::hook {
 
@@ -73,49 +74,6 @@ std::unexpected<Error> broken() {
   return fail(ErrorCode::kCorrupt, "the parsing process answered with something that is no answer");
 }
 
-constexpr std::array<std::string_view, 20> kMemberNames = {
-    "linux", "cgroupsPath",    "resources", "cpu",     "shares",
-    "quota", "period",         "memory",    "limit",   "pids",
-    "path",  "hugepageLimits", "pageSize",  "process", "oomScoreAdj",
-    "hooks", "createRuntime",  "poststop",  "args",    "timeout"};
-
-bool is_page_size(std::string_view text) {
-  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  const std::string_view unit = text.substr(digits);
-  return digits > 0 &&
-         (unit == "B" || unit == "KB" || unit == "MB" || unit == "GB" || unit == "TB");
-}
-
-struct Allowed {
-  std::string_view cgroups_path;
-  const codec::HookRegistration* hooks;
-
-  [[nodiscard]] bool holds(std::string_view text) const {
-    return std::ranges::find(kMemberNames, text) != kMemberNames.end() || text == cgroups_path ||
-           text == "podqos-hook" || text == hooks->path ||
-           std::ranges::find(hooks->args, text) != hooks->args.end() || is_page_size(text);
-  }
-};
-
-/// Every token of inserted text must be one that podqos writes.
-bool is_allowed_text(std::string_view text, const Allowed& allowed) {
-  for (std::size_t at = 0; at < text.size();) {
-    const char c = text[at];
-    if (c == '"') {
-      const std::size_t end = text.find('"', at + 1);
-      if (end == std::string_view::npos) return false;
-      const std::string_view word = text.substr(at + 1, end - at - 1);
-      if (word.find('\\') != std::string_view::npos || !allowed.holds(word)) return false;
-      at = end + 1;
-    } else if (std::string_view{" \n{}[]:,-0123456789"}.find(c) != std::string_view::npos) {
-      ++at;
-    } else {
-      return false;
-    }
-  }
-  return true;
-}
-
 Status check_path(std::string_view path, const core::Settings& settings) {
   const std::array<std::string, 2> roots = {core::root_path(settings.cgroup_root),
                                             core::fallback_root_path(settings.cgroup_root)};
@@ -169,6 +127,9 @@ Result<Handover> parse_handover(std::string_view bytes) {
   if (kind == static_cast<std::uint64_t>(Kind::kError)) {
     const std::uint64_t code = in.number();
     std::string message = in.text();
+    // One line, whatever the child says.
+    std::ranges::replace_if(
+        message, [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
     if (!in.at_end() || code > static_cast<std::uint64_t>(ErrorCode::kIo)) return broken();
     return Handover{fail(static_cast<ErrorCode>(code), std::move(message))};
   }
@@ -187,20 +148,12 @@ Result<Handover> parse_handover(std::string_view bytes) {
 
 Status check_placement(const app::Placement& placement, std::string_view config,
                        const core::Settings& settings, const codec::HookRegistration& hooks) {
-  const Allowed allowed{.cgroups_path = placement.cgroups_path, .hooks = &hooks};
-  for (const codec::Splice& splice : placement.splices) {
-    if (splice.begin > splice.end || splice.end > config.size()) return broken();
-    const std::string_view removed = config.substr(splice.begin, splice.end - splice.begin);
-    if (removed.find_first_of("{}[]") != std::string_view::npos ||
-        !is_allowed_text(splice.text, allowed)) {
-      return fail(ErrorCode::kConflict,
-                  cat("the parsing process asked for an edit that podqos never makes: \"",
-                      printable(splice.text), "\""));
-    }
-    if (splice.text.find(placement.cgroups_path) == std::string::npos) continue;
-    if (auto fit = check_path(placement.cgroups_path, settings); !fit) return fit;
-  }
-  return {};
+  if (auto sound = check_splices(placement.splices, config, placement.cgroups_path, hooks); !sound)
+    return sound;
+  const bool moves = std::ranges::any_of(placement.splices, [&](const codec::Splice& splice) {
+    return splice.text.find(placement.cgroups_path) != std::string::npos;
+  });
+  return moves ? check_path(placement.cgroups_path, settings) : Status{};
 }
 
 }  // namespace podqos::hook

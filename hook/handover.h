@@ -23,10 +23,7 @@ using Handover = Result<std::optional<app::Placement>>;
 /// Does the placement contain nothing but what podqos may write into a config.json? The child has
 /// parsed input from strangers; if it was broken into, it must not be able to add a hook or move
 /// the container out of podqos's root.
-///
-/// Inserted text may hold punctuation, integers, the member names that podqos edits, page sizes,
-/// the hook's own registration and `cgroups_path`; that path must lie beneath podqos's root;
-/// removed text must be a scalar.
+/// See check_splices; and a path that is written must lie beneath podqos's root.
 [[nodiscard]] Status check_placement(const app::Placement& placement, std::string_view config,
                                      const core::Settings& settings,
                                      const codec::HookRegistration& hooks);

@@ -3,13 +3,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <vector>
+
 namespace podqos::hook {
 
-Status enter_sandbox() {
+Status enter_sandbox(const core::Settings& settings) {
   ::umask(077);
   // Without root there is nothing to drop, and nothing that podqos would manage.
   if (::geteuid() == 0) {
-    if (auto done = sys::keep_capabilities(kKeptCapabilities); !done) return done;
+    std::vector<int> kept{kKeptCapabilities.begin(), kKeptCapabilities.end()};
+    if (settings.on_misplaced == core::OnMisplaced::kMove) kept.push_back(CAP_SYS_NICE);
+    if (auto done = sys::keep_capabilities(kept); !done) return done;
   }
 #ifdef PODQOS_WITH_SANITIZER
   // The sanitizers' own runtime needs more syscalls than the allow-list has.

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "common/base/error.h"
+#include "common/core/settings.h"
 #include "common/sys/sandbox.h"
 
 namespace podqos::hook {
@@ -19,7 +20,8 @@ constexpr std::array<int, 4> kKeptCapabilities = {
 };
 
 /// umask 077, the capabilities above, and the syscall allow-list: before input from others is
-/// parsed.
-[[nodiscard]] Status enter_sandbox();
+/// parsed. Where the operator wants misplaced containers moved, CAP_SYS_NICE stays too: the v1
+/// cpuset controller asks for it when it takes in a process with more capabilities than the mover.
+[[nodiscard]] Status enter_sandbox(const core::Settings& settings);
 
 }  // namespace podqos::hook

@@ -14,11 +14,12 @@ constexpr std::array<std::string_view, 11> kGlobalValues = {
     "cgroup-manager", "systemd-log", "config"};
 
 /// Options behind the verb that take a value.
-constexpr std::array<std::string_view, 17> kVerbValues = {"bundle",
+constexpr std::array<std::string_view, 18> kVerbValues = {"bundle",
                                                           "b",
                                                           "config",
                                                           "f",
                                                           "console-socket",
+                                                          "c",
                                                           "pidfd-socket",
                                                           "pid-file",
                                                           "p",
@@ -31,6 +32,9 @@ constexpr std::array<std::string_view, 17> kVerbValues = {"bundle",
                                                           "lsm-profile",
                                                           "lsm-mount-context",
                                                           "status-fd"};
+
+/// What Go's flag parser takes for false.
+constexpr std::array<std::string_view, 6> kFalse = {"0", "f", "F", "false", "FALSE", "False"};
 
 constexpr std::array<std::string_view, 3> kPlacingVerbs = {"create", "run", "restore"};
 
@@ -49,15 +53,16 @@ std::optional<Option> parse_option(std::string_view word) {
   if (word.size() < 2 || word[0] != '-' || word == "--") return std::nullopt;
   const bool is_long = word.starts_with("--");
   word.remove_prefix(is_long ? 2 : 1);
+  // "-bDIR" as argp and clap take it, DIR may hold a '='; Go's parser knows only "-b DIR" and
+  // "-b=DIR".
+  const std::string_view name = word.substr(0, word.find('='));
+  if (!is_long && name.size() > 1 && (word[0] == 'b' || word[0] == 'f') &&
+      !contains(kVerbValues, name)) {
+    return Option{word.substr(0, 1), word.substr(1)};
+  }
   const std::size_t equals = word.find('=');
   if (equals != std::string_view::npos)
     return Option{word.substr(0, equals), word.substr(equals + 1)};
-  // "-bDIR" as argp and clap take it; Go's parser has no such form, and no one-letter prefix of
-  // these long names.
-  if (!is_long && word.size() > 2 && (word[0] == 'b' || word[0] == 'f') &&
-      !contains(kVerbValues, word)) {
-    return Option{word.substr(0, 1), word.substr(1)};
-  }
   return Option{word, std::nullopt};
 }
 
@@ -103,6 +108,7 @@ class Parser {
 
   std::string_view skip_globals() {
     for (; !done(); ++at_) {
+      if (word() == "--") continue;
       const auto option = parse_option(word());
       if (!option) return args_[at_++];
       read_global(*option);
@@ -112,7 +118,7 @@ class Parser {
 
   void read_global(const Option& option) {
     if (option.name == "systemd-cgroup" || option.name == "s") {
-      call_.systemd = option.value.value_or("true") != "false";
+      call_.systemd = !contains(kFalse, option.value.value_or("true"));
       return;
     }
     if (!contains(kGlobalValues, option.name)) return;

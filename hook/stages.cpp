@@ -69,15 +69,6 @@ std::optional<Arguments> parse_arguments(std::span<const char* const> args) {
   return out;
 }
 
-/// The settings; a broken configuration counts as the built-in one, and is reported.
-core::Settings settings_or_default(const std::optional<std::string>& file,
-                                   std::optional<Error>& broken) {
-  auto settings = app::load_settings(file);
-  if (settings) return std::move(*settings);
-  broken = std::move(settings).error();
-  return {};
-}
-
 /// Under admit the container starts all the same; a refusal that the operator asked for stands.
 int exit_status(const core::Settings& settings, const Error& error) {
   const bool reject =
@@ -167,6 +158,17 @@ int run_precreate(const core::Settings& settings, app::Log& log, codec::HookRegi
   return write_all(STDOUT_FILENO, edited ? *edited : *text) ? 0 : 1;
 }
 
+/// A broken configuration manages nothing: where state and cgroups lie is not known. The container
+/// starts as it is.
+int without_settings(std::string_view stage, const Error& error) {
+  const core::Settings built_in;
+  app::Log log{"podqos-hook", built_in};
+  report(log, stage, built_in, error);
+  if (stage != "precreate") return 0;
+  const auto text = sys::read_all(STDIN_FILENO, codec::kMaxConfigSize, "config.json on stdin");
+  return text && write_all(STDOUT_FILENO, *text) ? 0 : 1;
+}
+
 }  // namespace
 
 int run_hook(std::span<const char* const> args) {
@@ -181,15 +183,15 @@ int run_hook(std::span<const char* const> args) {
     write_all(STDERR_FILENO, kUsage);
     return 2;
   }
-  std::optional<Error> broken;
-  const core::Settings settings = settings_or_default(arguments->config, broken);
-  app::Log log{"podqos-hook", settings};
-  if (broken) report(log, stage, settings, *broken);
-  if (auto done = enter_sandbox(); !done) return report(log, stage, settings, done.error());
-  if (stage != "precreate") return run_state_stage(stage, settings, log);
+  auto settings = app::load_settings(arguments->config);
+  if (!settings) return without_settings(stage, settings.error());
+  app::Log log{"podqos-hook", *settings};
+  if (auto done = enter_sandbox(*settings); !done)
+    return report(log, stage, *settings, done.error());
+  if (stage != "precreate") return run_state_stage(stage, *settings, log);
   codec::HookRegistration hooks{.path = own_path(), .args = {}};
   if (arguments->config) hooks.args = {"--config", *arguments->config};
-  return run_precreate(settings, log, std::move(hooks));
+  return run_precreate(*settings, log, std::move(hooks));
 }
 
 }  // namespace podqos::hook

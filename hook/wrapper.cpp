@@ -21,6 +21,7 @@
 #include "common/app/place.h"
 #include "common/base/text.h"
 #include "common/codec/json_text.h"
+#include "common/codec/oci_config.h"
 #include "common/core/settings.h"
 #include "common/sys/directory.h"
 #include "common/sys/fd.h"
@@ -52,7 +53,7 @@ std::optional<std::string> find_runtime(const core::Settings& settings) {
 /// The child: parses what strangers wrote, in a sandbox that the runtime must not inherit.
 [[noreturn]] void parse_in_sandbox(int answer, const core::Settings& settings, app::Log& log,
                                    const app::PlacementRequest& request) {
-  auto entered = enter_sandbox();
+  auto entered = enter_sandbox(settings);
   const Handover handover =
       entered ? app::place(settings, log, request) : Handover{fail(std::move(entered).error())};
   const bool told = write_all(answer, format_handover(handover));
@@ -109,13 +110,24 @@ Status write_edited(app::Bundle& bundle, const RuntimeCall& call, std::string_vi
   return bundle.write_config(*edited, call.config_name);
 }
 
+/// Looks at a config.json that cannot be edited (it is a symlink, say) as the runtime will read it:
+/// an ordinary container must start all the same.
+bool glance_concerns(const std::string& path, const core::Settings& settings) {
+  const sys::UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
+  if (!fd.valid()) return false;
+  const auto text = sys::read_all(fd.get(), codec::kMaxConfigSize, path);
+  return !text || app::may_concern(*text, settings);
+}
+
 Status place_container(const RuntimeCall& call, const core::Settings& settings, app::Log& log) {
   auto bundle = app::Bundle::open(call.bundle);
   // A bundle that cannot be read is the runtime's to complain about: it knows the words that its
   // engine expects.
   if (!bundle) return {};
   auto config = bundle->read_config(call.config_name);
-  if (!config && config.error().code == ErrorCode::kNotFound) return {};
+  if (!config && (config.error().code == ErrorCode::kNotFound ||
+                  !glance_concerns(cat(bundle->canonical(), "/", call.config_name), settings)))
+    return {};
   if (!config) return fail(std::move(config).error());
   if (!app::may_concern(*config, settings)) return {};
 
@@ -192,7 +204,8 @@ int run_wrapper(std::span<const char* const> args) {
                               "): name its absolute path in \"runtimes\" of the configuration"));
     return 1;
   }
-  if (call.verb == Verb::kPlaces) {
+  // A broken configuration manages nothing: where state and cgroups lie is not known.
+  if (loaded && call.verb == Verb::kPlaces) {
     const auto placed = place_container(call, settings, log);
     if (!placed && !admits(call, settings, log, placed.error())) return 1;
   }

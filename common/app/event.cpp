@@ -146,8 +146,7 @@ Status Event::use_root(const std::string& kubepods) {
   // The intent is on disk before the directory is: whoever dies in between leaves no unmarked root
   // that would look like a kubelet's.
   tiers().kubepods = kubepods;
-  if (auto done = store_.commit(); !done) return done;
-  if (auto done = store_.begin(); !done) return done;
+  if (auto done = store_.checkpoint(); !done) return done;
   if (auto done = run(core::plan_tree(kubepods)); !done) return done;
   return mark_made(made);
 }
@@ -171,8 +170,9 @@ Status Event::apply_pod(core::PodRecord& record, core::Make make) {
     done = run(core::plan_pod(record.cgroup, *values, layout, formula(), core::Make::kYes));
   }
   if (!done) return done;
-  auto copied =
-      cgroups_.set_attribute(record.cgroup, kRecordAttribute, codec::format_pod_record(record));
+  const bool saved = saved_uid_ == record.pod.uid;
+  auto copied = cgroups_.set_attribute(record.cgroup, kRecordAttribute,
+                                       saved ? saved_text_ : codec::format_pod_record(record));
   // The copy only matters once the state directory is lost; a kernel without it works as well.
   if (!copied)
     log_->debug(cat("no copy of the record of pod ", record.pod.uid, ": ", copied.error().message));
@@ -211,13 +211,9 @@ Status Event::apply_tiers(core::Make make) {
 }
 
 Status Event::save(const core::PodRecord& record) {
-  for (const core::ContainerRecord& container : record.containers) {
-    if (auto done = store_.put_container(
-            {.id = container.id, .bundle = container.bundle, .uid = record.pod.uid});
-        !done)
-      return done;
-  }
-  return store_.put_pod(record);
+  saved_uid_ = record.pod.uid;
+  saved_text_ = codec::format_pod_record(record);
+  return store_.put_pod(record.pod.uid, saved_text_);
 }
 
 Status Event::teardown() {

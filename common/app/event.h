@@ -63,7 +63,7 @@ class Event {
   /// What the rule wants for the tiers, without regard to usage.
   [[nodiscard]] core::TierValues wanted_tiers();
 
-  /// Writes record and index entries. Copies of the record in the cgroup follow with apply_pod.
+  /// Writes the record, without its index entries.
   [[nodiscard]] Status save(const core::PodRecord& record);
 
   /// Applies the tiers, or removes tiers and root if no pod is left, and clears the mark.
@@ -88,6 +88,8 @@ class Event {
   cgroup::Cgroupfs cgroups_;
   core::NodeCapacity capacity_;
   UnixSeconds now_;
+  std::string saved_uid_;  ///< the record that was written last, and its text for the copy
+  std::string saved_text_;
   bool tree_made_ = false;
   bool recovered_ = false;
   bool finished_ = false;

@@ -1,6 +1,8 @@
 #include "common/app/hook_stages.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <ctime>
 #include <string>
 #include <utility>
 #include <vector>
@@ -140,9 +142,13 @@ Status confirm(Event& event, Found found, const core::ContainerFacts& facts, Pid
     const core::IndexEntry old{
         .id = container.id, .bundle = container.bundle, .uid = found.record.pod.uid};
     container.bundle = facts.bundle;
+    if (auto done = event.store().put_container(
+            {.id = container.id, .bundle = container.bundle, .uid = found.record.pod.uid});
+        !done)
+      return done;
     if (auto done = event.save(found.record); !done) return done;
     if (auto done = event.store().erase_container(old); !done) return done;
-  } else if (auto done = event.store().put_pod(found.record); !done) {
+  } else if (auto done = event.save(found.record); !done) {
     return done;
   }
   const auto before = event.tiers().weight_formula;
@@ -201,9 +207,9 @@ Status rewrite_bundle(Bundle& bundle, std::string_view text, const codec::OciCon
 }
 
 /// A container that nobody placed: its facts come from the bundle.
-Status register_container(Event& event, const codec::OciState& state, const std::string& actual) {
-  auto bundle = Bundle::open(state.bundle.empty() ? "." : state.bundle);
-  if (!bundle) return fail(std::move(bundle).error());
+Status register_container(Event& event, const codec::OciState& state, Result<Bundle>& bundle,
+                          const std::string& actual) {
+  if (!bundle) return fail(bundle.error());
   auto text = bundle->read_config();
   if (!text) return fail(std::move(text).error());
   auto config = codec::OciConfig::parse(*text);
@@ -265,43 +271,74 @@ Status create_runtime(const core::Settings& settings, Log& log, std::string_view
   if (!managed) return fail(std::move(managed).error());
   if (!*managed) return {};
 
-  (*arrival)->facts.bundle = canonical_bundle(state->bundle);
+  // Runtimes run the hook in the bundle; some do not name it.
+  auto bundle = Bundle::open(state->bundle.empty() ? "." : state->bundle);
+  (*arrival)->facts.bundle = bundle ? bundle->canonical() : state->bundle;
   auto event = Event::open(settings, log);
   if (!event) return fail(std::move(event).error().with_context(who));
   if (auto done = recover(*event); !done) return fail(std::move(done).error().with_context(who));
   auto found = find_container(*event, state->id, (*arrival)->facts.bundle);
   if (!found) return fail(std::move(found).error().with_context(who));
   auto done = *found ? confirm(*event, std::move(**found), (*arrival)->facts, *state->pid, *actual)
-                     : register_container(*event, *state, *actual);
+                     : register_container(*event, *state, bundle, *actual);
   if (done) done = event->finish_recovery();
   if (!done) return fail(std::move(done).error().with_context(who));
   return {};
 }
+
+namespace {
+
+enum class Poststop : std::uint8_t { kDone, kStillAlive };
+
+/// One try under the lock.
+Result<Poststop> try_poststop(const core::Settings& settings, Log& log,
+                              const codec::OciState& state, Pid caller) {
+  auto event = Event::open_existing(settings, log);
+  if (!event) return fail(std::move(event).error());
+  if (!*event) return Poststop::kDone;
+  if (auto done = recover(**event); !done) return fail(std::move(done).error());
+  auto found = find_container(**event, state.id, canonical_bundle(state.bundle));
+  if (!found) return fail(std::move(found).error());
+  if (!*found) {
+    if (auto done = (*event)->finish_recovery(); !done) return fail(std::move(done).error());
+    return Poststop::kDone;
+  }
+  const core::ContainerRecord container = (*found)->container();
+  const bool own_failure =
+      container.state == core::ContainerState::kPending && container.pid == caller;
+  // A runtime removes the container's cgroup before this hook; its init may still be on its way
+  // out.
+  const bool living = lives(container) && (*event)->cgroups().exists(container.cgroup);
+  if (living && !own_failure) {
+    if (auto done = (*event)->finish_recovery(); !done) return fail(std::move(done).error());
+    return Poststop::kStillAlive;
+  }
+  auto done = drop_container(**event, std::move((*found)->record), container.id, container.bundle);
+  if (done) done = expire_pending(**event, state.id);
+  if (done) done = tend_lingering(**event);
+  if (done) done = (*event)->finish();
+  if (!done) return fail(std::move(done).error());
+  return Poststop::kDone;
+}
+
+constexpr int kPoststopTries = 20;
+constexpr timespec kPoststopPause{.tv_sec = 0, .tv_nsec = 10'000'000};
+
+}  // namespace
 
 Status poststop(const core::Settings& settings, Log& log, std::string_view text, Pid caller) {
   auto state = codec::parse_oci_state(text);
   if (!state) return fail(std::move(state).error());
   const std::string who = cat("container ", printable(state->id));
   if (!owns_host()) return {};
-  auto event = Event::open_existing(settings, log);
-  if (!event) return fail(std::move(event).error().with_context(who));
-  if (!*event) return {};
-  if (auto done = recover(**event); !done) return fail(std::move(done).error().with_context(who));
-  auto found = find_container(**event, state->id, canonical_bundle(state->bundle));
-  if (!found) return fail(std::move(found).error().with_context(who));
-  if (!*found) return (*event)->finish_recovery();
-  const core::ContainerRecord container = (*found)->container();
-  const bool own_failure =
-      container.state == core::ContainerState::kPending && container.pid == caller;
-  if (lives(container) && !own_failure) {
-    log.info(cat(who, ": a poststop for an earlier container of this id, nothing is released"));
-    return (*event)->finish_recovery();
+  for (int tries = 0; tries < kPoststopTries; ++tries) {
+    auto outcome = try_poststop(settings, log, *state, caller);
+    if (!outcome) return fail(std::move(outcome).error().with_context(who));
+    if (*outcome == Poststop::kDone) return {};
+    // A process that was killed a moment ago; the lock is free meanwhile.
+    ::clock_nanosleep(CLOCK_MONOTONIC, 0, &kPoststopPause, nullptr);
   }
-  auto done = drop_container(**event, std::move((*found)->record), container.id, container.bundle);
-  if (done) done = expire_pending(**event, state->id);
-  if (done) done = tend_lingering(**event);
-  if (done) done = (*event)->finish();
-  if (!done) return fail(std::move(done).error().with_context(who));
+  log.info(cat(who, ": a poststop for an earlier container of this id, nothing is released"));
   return {};
 }
 

@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <concepts>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <utility>
@@ -41,6 +44,38 @@ class AppendSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
   sys::UniqueFd fd_;
 };
 
+/// "2026-01-31T23:59:59.999Z": UTC without the C library, which would read the time zone database.
+class UtcTime final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm& /*local*/,
+              spdlog::memory_buf_t& line) override {
+    using namespace std::chrono;
+    const auto day = floor<days>(message.time);
+    const year_month_day date{day};
+    const hh_mm_ss time{floor<milliseconds>(message.time - day)};
+    append(line, int{date.year()}, 4, '-');
+    append(line, static_cast<unsigned>(date.month()), 2, '-');
+    append(line, static_cast<unsigned>(date.day()), 2, 'T');
+    append(line, time.hours().count(), 2, ':');
+    append(line, time.minutes().count(), 2, ':');
+    append(line, time.seconds().count(), 2, '.');
+    append(line, time.subseconds().count(), 3, 'Z');
+  }
+  [[nodiscard]] std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
+    return std::make_unique<UtcTime>();
+  }
+
+ private:
+  static void append(spdlog::memory_buf_t& line, std::integral auto number, std::size_t width,
+                     char behind) {
+    const std::string digits = std::to_string(number);
+    for (std::size_t i = digits.size(); i < width; ++i)
+      line.push_back('0');
+    line.append(digits.data(), digits.data() + digits.size());
+    line.push_back(behind);
+  }
+};
+
 spdlog::level::level_enum spdlog_level(core::LogLevel level) {
   switch (level) {
     case core::LogLevel::kDebug: return spdlog::level::debug;
@@ -57,9 +92,9 @@ std::shared_ptr<spdlog::sinks::sink> open_sink(const std::string& name,
     return std::make_shared<spdlog::sinks::syslog_sink_st>(program, LOG_PID, LOG_DAEMON, false);
   }
   auto sink = std::make_shared<AppendSink>(name);
-  // UTC: a log line needs no time zone database.
-  sink->set_formatter(std::make_unique<spdlog::pattern_formatter>(
-      "%Y-%m-%dT%H:%M:%S.%eZ %n[%P] %l: %v", spdlog::pattern_time_type::utc));
+  auto formatter = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc);
+  formatter->add_flag<UtcTime>('Q').set_pattern("%Q %n[%P] %l: %v");
+  sink->set_formatter(std::move(formatter));
   return sink;
 }
 

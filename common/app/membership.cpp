@@ -168,6 +168,12 @@ Result<Membership> make_member(Joining& joining, const std::optional<core::PodRe
   if (!record.adopted) {
     if (auto done = event.use_root(joining.root); !done) return fail(std::move(done).error());
   }
+  // The way to the record first: a process that dies in between leaves an entry that leads nowhere,
+  // never a record that nothing leads to.
+  if (auto done = event.store().put_container(
+          {.id = container.id, .bundle = container.bundle, .uid = record.pod.uid});
+      !done)
+    return fail(std::move(done).error());
   if (auto done = event.save(record); !done) return fail(std::move(done).error());
   if (before && before->cgroup != record.cgroup && !before->adopted) {
     if (auto done = event.run({core::RemoveCgroup{before->cgroup}}); !done)

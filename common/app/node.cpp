@@ -1,15 +1,13 @@
 #include "common/app/node.h"
 
-#include <fcntl.h>
 #include <linux/capability.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <string_view>
+#include <cerrno>
 #include <utility>
 
-#include "common/sys/fd.h"
 #include "common/sys/process.h"
 #include "common/sys/sandbox.h"
 
@@ -17,22 +15,12 @@ namespace podqos::app {
 
 bool owns_host() {
   if (::geteuid() != 0) return false;
-  const sys::UniqueFd fd{::open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC)};
+  // PROC_USER_INIT_INO of include/linux/proc_ns.h.
+  constexpr ino_t kInitialUserNamespace = 0xEFFFFFFDU;
+  struct stat status{};
   // A kernel without user namespaces has only the initial one.
-  if (!fd.valid()) return true;
-  std::array<char, 128> buffer{};
-  const ssize_t size = ::read(fd.get(), buffer.data(), buffer.size());
-  if (size <= 0) return false;
-  std::string_view text{buffer.data(), static_cast<std::size_t>(size)};
-  std::string words;
-  for (const char c : text) {
-    if (c != ' ' && c != '\n') {
-      words += c;
-    } else if (!words.empty() && words.back() != ' ') {
-      words += ' ';
-    }
-  }
-  return words == "0 0 4294967295 ";
+  if (::stat("/proc/self/ns/user", &status) != 0) return errno == ENOENT;
+  return status.st_ino == kInitialUserNamespace;
 }
 
 int reachable_oom_score(int wanted) {

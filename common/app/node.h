@@ -8,7 +8,7 @@ namespace podqos::app {
 
 /// Does this process own the host's cgroups: is it root in the initial user namespace? Everywhere
 /// else every program passes through: no state, no write.
-/// @note user_namespaces(7): only the initial one maps 0 0 4294967295.
+/// @note The initial user namespace has a fixed inode number, include/linux/proc_ns.h.
 [[nodiscard]] bool owns_host();
 
 /// The node's capacity: pinned by the configuration, else measured.

@@ -191,6 +191,11 @@ class Recomputation {
 
   Status apply() {
     for (auto& [uid, record] : records_) {
+      for (const core::ContainerRecord& container : record.containers) {
+        auto done = event_.store().put_container(
+            {.id = container.id, .bundle = container.bundle, .uid = uid});
+        if (!done) return done;
+      }
       if (auto done = event_.save(record); !done) return done;
       if (record.adopted) continue;
       if (auto done = event_.apply_pod(record, core::Make::kYes); !done) {

@@ -129,12 +129,7 @@ Status settle_pod(Event& event, core::PodRecord record) {
                          record.granted.cpu.value(), "m, memory ", record.granted.memory.value(),
                          " returned to the tiers"));
   }
-  if (record.adopted) return erase(event, record);
-  if (holds_tmpfs_memory(event, record)) {
-    linger(event, record.pod.uid);
-    return event.save(record);
-  }
-  return remove_or_linger(event, record);
+  return end_pod(event, std::move(record));
 }
 
 Status drop_container(Event& event, core::PodRecord record, std::string_view id,

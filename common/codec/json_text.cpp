@@ -60,10 +60,24 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+namespace {
+
+bool needs_escape(char c) {
+  return c == '"' || c == '\\' || is_control(c);
+}
+
+}  // namespace
+
 std::string quote_json(std::string_view text) {
   std::string out;
   out.reserve(text.size() + 2);
   out += '"';
+  // Nearly all text that podqos writes needs no escape.
+  if (std::ranges::none_of(text, needs_escape)) {
+    out += text;
+    out += '"';
+    return out;
+  }
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {

@@ -78,14 +78,6 @@ class SplicePlanner {
   std::vector<Splice> splices_;
 };
 
-std::string hook_literal(const HookRegistration& hooks, std::string_view stage) {
-  std::string args = quote_json("podqos-hook");
-  for (const std::string& arg : hooks.args)
-    args += cat(",", quote_json(arg));
-  return cat("{\"path\":", quote_json(hooks.path), ",\"args\":[", args, ",", quote_json(stage),
-             "],\"timeout\":", kHookTimeoutSeconds, "}");
-}
-
 Status check_inside(std::string_view text, const OciConfig& config) {
   const std::optional<ByteRange>& root = config.place(kRoot).value;
   if (!root || root->end > text.size())
@@ -128,6 +120,14 @@ void plan_edit(SplicePlanner& planner, const OciConfig& config, const core::Conf
 }
 
 }  // namespace
+
+std::string hook_literal(const HookRegistration& hooks, std::string_view stage) {
+  std::string args = quote_json("podqos-hook");
+  for (const std::string& arg : hooks.args)
+    args += cat(",", quote_json(arg));
+  return cat("{\"path\":", quote_json(hooks.path), ",\"args\":[", args, ",", quote_json(stage),
+             "],\"timeout\":", kHookTimeoutSeconds, "}");
+}
 
 Result<std::vector<Splice>> plan_splices(std::string_view text, const OciConfig& config,
                                          const core::ConfigEdit& edit,

@@ -26,6 +26,9 @@ struct HookRegistration {
   std::vector<std::string> args;  ///< between argv[0] and the stage, e.g. {"--config", "/x.json"}
 };
 
+/// The hook as it stands in config.json, one JSON object. Stage: "createRuntime" or "poststop".
+[[nodiscard]] std::string hook_literal(const HookRegistration& hooks, std::string_view stage);
+
 /// The splices, in ascending order and not overlapping, that carry out `edit` and append the hooks.
 /// Only bytes of changed values and inserted members differ; a second run on the result yields no
 /// splice.

@@ -48,6 +48,21 @@ Status check_agreement(std::string_view what, std::string_view theirs,
 
 }  // namespace
 
+namespace {
+
+/// The pod cgroup of an absolute path, "//" taken for "/" as the kernel does. What a relative path
+/// leads to is the runtime's choice.
+std::optional<PodCgroup> placed_in(const std::optional<std::string>& path) {
+  if (!path || !path->starts_with('/')) return std::nullopt;
+  std::string plain;
+  for (const char c : *path) {
+    if (c != '/' || !plain.ends_with('/')) plain += c;
+  }
+  return find_pod_cgroup(plain);
+}
+
+}  // namespace
+
 bool concerns_podqos(const PodqosAnnotations& podqos, const EngineAnnotations& engine,
                      const Settings& settings, const std::optional<std::string>& placed_at) {
   if (podqos.ignore || !settings.enabled) return false;
@@ -56,7 +71,7 @@ bool concerns_podqos(const PodqosAnnotations& podqos, const EngineAnnotations& e
     case Scope::kAnnotated: return podqos.any_identity_or_resource();
     case Scope::kPods:
       return podqos.any_identity_or_resource() || engine.pod_uid || engine.sandbox_id ||
-             (placed_at && find_pod_cgroup(*placed_at));
+             placed_in(placed_at);
   }
   return false;
 }
@@ -67,9 +82,9 @@ Result<Identity> identify(const ContainerFacts& facts, const PodqosAnnotations& 
   const auto annotated =
       settings.trust_annotations == TrustAnnotations::kNone ? std::nullopt : podqos.pod_uid;
   Identity identity;
-  auto placed = placed_at ? find_pod_cgroup(*placed_at) : std::nullopt;
-  const bool own = placed && is_beneath(placed->pod_path, own_root);
-  if (own && (engine.pod_uid || annotated || engine.sandbox_id)) placed.reset();
+  auto placed = placed_in(placed_at);
+  // podqos's own earlier work names no pod: a copied bundle would join a stranger's.
+  if (placed && is_beneath(placed->pod_path, own_root)) placed.reset();
   if (engine.pod_uid) {
     identity.uid = *engine.pod_uid;
     identity.source = IdentitySource::kEngine;
@@ -91,11 +106,18 @@ Result<Identity> identify(const ContainerFacts& facts, const PodqosAnnotations& 
   }
   if (auto fit = check_pod_uid(identity.uid); !fit) return fail(std::move(fit).error());
 
-  if (!own) identity.placed = std::move(placed);
+  if (placed && placed->uid != identity.uid) {
+    return fail(ErrorCode::kConflict, cat("the engine's pod uid \"", printable(identity.uid),
+                                          "\" contradicts the cgroup ", printable(placed->pod_path),
+                                          " that it puts the container into"));
+  }
+  identity.placed = std::move(placed);
   identity.sandbox_id = engine.sandbox_id.value_or("");
   identity.pod_name = engine.pod_name.value_or("");
   identity.pod_namespace = engine.pod_namespace.value_or("");
-  identity.container_name = engine.container_name.value_or(podqos.container.value_or(""));
+  const bool trusted = settings.trust_annotations != TrustAnnotations::kNone;
+  identity.container_name =
+      engine.container_name.value_or(trusted ? podqos.container.value_or("") : "");
   identity.is_sandbox = engine.is_sandbox;
   return identity;
 }

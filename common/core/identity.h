@@ -42,7 +42,8 @@ struct Identity {
 
 /// Whose pod is this container's, given that it concerns podqos?
 /// @param placed_at  as above. A pod cgroup beneath `own_root` is podqos's own earlier work: it
-///                   names the pod only where nothing else does, and never counts as a kubelet's.
+/// names
+///                   no pod and never counts as a kubelet's.
 /// @return kConflict where an annotation contradicts the engine, kInvalidArgument for a uid that
 ///         cannot name a cgroup.
 [[nodiscard]] Result<Identity> identify(const ContainerFacts& facts,

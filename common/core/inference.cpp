@@ -18,7 +18,11 @@ std::optional<Quantity> memory_request_from_score(std::int64_t score, Bytes node
                                                   const std::optional<Quantity>& limit) {
   if (score == kGuaranteedOomScoreAdj) return limit;
   if (score < kLowestBurstableScore || score > kHighestBurstableScore) return std::nullopt;
-  return Quantity::from_units(mul_div(1000 - score, node_memory.value(), 1000));
+  // The smallest that gives the score: rounded up.
+  constexpr std::int64_t kScale = 1000;
+  const std::int64_t whole = node_memory.value() / kScale * (kScale - score);
+  const std::int64_t rest = node_memory.value() % kScale * (kScale - score);
+  return Quantity::from_units(whole + (rest + kScale - 1) / kScale);
 }
 
 }  // namespace
@@ -48,10 +52,9 @@ Resources infer_resources(const EngineResources& engine, std::optional<std::int6
         memory_request_from_score(*oom_score_adj, node_memory, find(out.limits, kMemory));
     if (request) out.requests.emplace(kMemory, *request);
   }
-  const auto limit = find(out.limits, kMemory);
-  if (const auto request = out.requests.find(kMemory); limit && request != out.requests.end()) {
-    // The score's resolution may put the request above the limit, which no pod can have.
-    request->second = std::min(request->second, *limit);
+  // No pod can request more than its limit: shares may mean more than CPUs, and a score is coarse.
+  for (auto& [name, request] : out.requests) {
+    if (const auto limit = find(out.limits, name)) request = std::min(request, *limit);
   }
   return out;
 }

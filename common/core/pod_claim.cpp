@@ -12,31 +12,56 @@ namespace podqos::core {
 namespace {
 
 const Container* find_container(const Pod& pod, std::string_view name) {
-  for (const auto* list : {&pod.containers, &pod.init_containers}) {
+  for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
     const auto found = std::ranges::find(*list, name, &Container::name);
     if (found != list->end()) return &*found;
   }
   return nullptr;
 }
 
-/// The first limit that the annotation puts above what the engine set for this container, as a
-/// sentence; "" if none.
-std::string exceeds_engine(const Resources& annotated, const EngineResources& engine) {
-  const auto memory = find(annotated.limits, kMemory);
+/// The first amount of `list` that is above what the engine lets this container use, as a sentence;
+/// "" if none is.
+std::string exceeds_engine(std::string_view kind, const ResourceList& list,
+                           const EngineResources& engine) {
+  const auto memory = find(list, kMemory);
   if (memory && engine.memory_limit && *engine.memory_limit > 0 &&
       memory->value() > *engine.memory_limit) {
-    return cat("memory limit ", memory->value(), " exceeds the engine's ", *engine.memory_limit);
+    return cat("memory ", kind, " ", memory->value(), " exceeds the engine's limit ",
+               *engine.memory_limit);
   }
-  const auto cpu = find(annotated.limits, kCpu);
+  const auto cpu = find(list, kCpu);
   if (cpu && engine.cpu_quota && *engine.cpu_quota > 0) {
     const Micros period{engine.cpu_period.value_or(kDefaultPeriod.value())};
     // One quota step of slack: the engine's own conversion has rounded down.
     if (cpu_quota_for(MilliCpu{cpu->milli_value()}, period).value() > *engine.cpu_quota + 1) {
-      return cat("cpu limit ", cpu->milli_value(), "m exceeds the engine's quota ",
+      return cat("cpu ", kind, " ", cpu->milli_value(), "m exceeds the engine's quota ",
                  *engine.cpu_quota, "/", period.value());
     }
   }
   return {};
+}
+
+std::string exceeds_engine(const Resources& annotated, const EngineResources& engine) {
+  std::string excess = exceeds_engine("limit", annotated.limits, engine);
+  return excess.empty() ? exceeds_engine("request", annotated.requests, engine) : excess;
+}
+
+bool is_lone(const Pod& pod) {
+  return pod.containers.size() == 1 && pod.init_containers.empty();
+}
+
+/// Why podqos.io/pod cannot be believed for this container; "" if it can.
+std::string contradiction(const Pod& pod, const std::string& name, bool named_by_engine,
+                          const EngineResources& engine) {
+  const Container* own = find_container(pod, name);
+  if (own == nullptr) {
+    return named_by_engine ? cat("it names no container \"", printable(name), "\"") : std::string{};
+  }
+  std::string excess = exceeds_engine(own->resources, engine);
+  // What the whole pod claims bounds its only container as well.
+  if (excess.empty() && pod.resources && is_lone(pod))
+    excess = exceeds_engine(*pod.resources, engine);
+  return excess;
 }
 
 void claim_inferred(PodClaim& claim, const Identity& identity, const std::string& name,
@@ -53,14 +78,20 @@ void claim_inferred(PodClaim& claim, const Identity& identity, const std::string
   claim.known = true;
 }
 
-void claim_short_forms(PodClaim& claim, const std::string& name, const PodqosAnnotations& podqos) {
+void claim_short_forms(PodClaim& claim, const std::string& name, const Identity& identity,
+                       const ContainerFacts& facts, const PodqosAnnotations& podqos) {
   claim.pod.resources = podqos.pod_level;
   for (const auto& [container, resources] : podqos.containers) {
     claim.pod.containers.push_back(
         {.name = container, .kind = ContainerKind::kApp, .resources = resources});
   }
-  if (find_container(claim.pod, name) == nullptr) {
-    claim.pod.containers.push_back({.name = name, .kind = ContainerKind::kApp, .resources = {}});
+  // A sandbox is no container of its pod; one that the annotations leave out keeps the engine's
+  // values.
+  if (!identity.is_sandbox && find_container(claim.pod, name) == nullptr) {
+    claim.pod.containers.push_back(
+        {.name = name,
+         .kind = ContainerKind::kApp,
+         .resources = infer_resources(facts.resources, std::nullopt, false, Bytes{0})});
   }
   claim.pod = with_api_defaults(std::move(claim.pod));
   claim.source = ClassSource::kShortForms;
@@ -68,35 +99,52 @@ void claim_short_forms(PodClaim& claim, const std::string& name, const PodqosAnn
   claim.known = true;
 }
 
-bool claim_annotated(PodClaim& claim, const std::string& name, const ContainerFacts& facts,
-                     const PodqosAnnotations& podqos, const Settings& settings) {
+bool claim_pod_annotation(PodClaim& claim, const std::string& name, const Identity& identity,
+                          const ContainerFacts& facts, const Pod& pod, bool checked) {
+  const bool named = !identity.container_name.empty() && identity.source == IdentitySource::kEngine;
+  const std::string reason =
+      checked && !identity.is_sandbox ? contradiction(pod, name, named, facts.resources) : "";
+  if (!reason.empty()) {
+    claim.warnings.push_back(cat("annotation podqos.io/pod refused: ", reason));
+    return false;
+  }
+  claim.pod = pod;
+  claim.source = ClassSource::kPodAnnotation;
+  claim.complete = true;
+  claim.known = true;
+  return true;
+}
+
+bool claim_annotated(PodClaim& claim, const std::string& name, const Identity& identity,
+                     const ContainerFacts& facts, const PodqosAnnotations& podqos,
+                     const Settings& settings) {
   if (settings.trust_annotations == TrustAnnotations::kNone) return false;
   claim.declared_class = podqos.qos_class;
   const bool checked = settings.trust_annotations == TrustAnnotations::kEngineChecked;
-  if (podqos.pod) {
-    const Container* own = find_container(*podqos.pod, name);
-    const std::string excess =
-        checked && own != nullptr ? exceeds_engine(own->resources, facts.resources) : "";
-    if (excess.empty()) {
-      claim.pod = *podqos.pod;
-      claim.source = ClassSource::kPodAnnotation;
-      claim.complete = true;
-      claim.known = true;
-      return true;
-    }
-    claim.warnings.push_back(cat("annotation podqos.io/pod refused: ", excess));
-    return false;
-  }
+  if (podqos.pod) return claim_pod_annotation(claim, name, identity, facts, *podqos.pod, checked);
   if (!podqos.pod_level && podqos.containers.empty()) return false;
   const auto own = podqos.containers.find(name);
-  const std::string excess =
-      checked && own != podqos.containers.end() ? exceeds_engine(own->second, facts.resources) : "";
+  std::string excess;
+  if (checked && own != podqos.containers.end())
+    excess = exceeds_engine(own->second, facts.resources);
+  // A container that is its pod alone: then the pod's claims are its own.
+  if (excess.empty() && checked && podqos.pod_level && identity.source == IdentitySource::kLone)
+    excess = exceeds_engine(*podqos.pod_level, facts.resources);
   if (!excess.empty()) {
-    claim.warnings.push_back(cat("annotation podqos.io/limits.", name, " refused: ", excess));
+    claim.warnings.push_back(cat("annotations podqos.io/requests and limits refused: ", excess));
     return false;
   }
-  claim_short_forms(claim, name, podqos);
+  claim_short_forms(claim, name, identity, facts, podqos);
   return true;
+}
+
+/// Before anything is claimed: the engine's or the annotation's name, the only container that
+/// podqos.io/pod has, else the id.
+std::string claimed_name(const Identity& identity, const ContainerFacts& facts,
+                         const PodqosAnnotations& podqos) {
+  if (!identity.container_name.empty()) return identity.container_name;
+  if (podqos.pod && is_lone(*podqos.pod)) return podqos.pod->containers.front().name;
+  return facts.id;
 }
 
 }  // namespace
@@ -104,9 +152,7 @@ bool claim_annotated(PodClaim& claim, const std::string& name, const ContainerFa
 std::string container_name_for(const Identity& identity, const PodClaim& claim,
                                const ContainerFacts& facts) {
   if (!identity.container_name.empty()) return identity.container_name;
-  if (claim.complete && claim.pod.containers.size() == 1 && claim.pod.init_containers.empty()) {
-    return claim.pod.containers.front().name;
-  }
+  if (claim.complete && is_lone(claim.pod)) return claim.pod.containers.front().name;
   return facts.id;
 }
 
@@ -115,8 +161,8 @@ PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
                    const Settings& settings, Bytes node_memory) {
   PodClaim claim;
   if (identity.placed) claim.engine_class = identity.placed->qos_class;
-  const std::string name = identity.container_name.empty() ? facts.id : identity.container_name;
-  if (!claim_annotated(claim, name, facts, podqos, settings)) {
+  const std::string name = claimed_name(identity, facts, podqos);
+  if (!claim_annotated(claim, name, identity, facts, podqos, settings)) {
     if (!identity.is_sandbox) {
       claim_inferred(claim, identity, name, facts, node_memory);
     } else if (engine.pod_sums) {

@@ -27,9 +27,7 @@ int rank(QosClass qos_class) {
 }
 
 Status check_owner(const PodRecord& record, const Identity& identity) {
-  const bool believed = identity.source == IdentitySource::kEngine ||
-                        identity.source == IdentitySource::kSandbox ||
-                        identity.source == IdentitySource::kCgroup;
+  const bool believed = identity.source != IdentitySource::kAnnotation;
   if (believed || record.containers.empty()) return {};
   if (record.sandbox_id != identity.sandbox_id) {
     return fail(ErrorCode::kConflict,
@@ -52,7 +50,14 @@ Status check_owner(const PodRecord& record, const Identity& identity) {
 /// The class that the claim alone gives, with the rules for declared and partial pods.
 QosClass claimed_class(const PodClaim& claim, const Settings& settings,
                        std::vector<std::string>& warnings) {
-  if (claim.engine_class) return *claim.engine_class;
+  if (claim.engine_class) {
+    if (claim.declared_class && *claim.declared_class != *claim.engine_class) {
+      warnings.push_back(
+          cat("annotation podqos.io/qos-class \"", format_qos_class(*claim.declared_class),
+              "\" refused: the engine runs the pod as ", format_qos_class(*claim.engine_class)));
+    }
+    return *claim.engine_class;
+  }
   const QosClass computed = classify(claim.pod).qos_class;
   if (claim.declared_class) {
     if (rank(*claim.declared_class) >= rank(computed) || settings.allow_qos_override)
@@ -106,7 +111,11 @@ void merge_claim(JoinedPod& joined, const Identity& identity, const PodClaim& cl
   } else if (!record.complete) {
     merge_containers(record.pod, claim.pod);
   }
-  if (rank(arrived) < rank(record.qos_class) && !claim.engine_class) {
+  if (claim.declared_class && *claim.declared_class != record.qos_class && !claim.engine_class) {
+    joined.warnings.push_back(
+        cat("annotation podqos.io/qos-class \"", format_qos_class(*claim.declared_class),
+            "\" comes too late: the pod runs as ", format_qos_class(record.qos_class)));
+  } else if (rank(arrived) < rank(record.qos_class) && !claim.engine_class) {
     joined.warnings.push_back(
         cat("the container's resources would make the pod ", format_qos_class(arrived),
             " but it runs as ", format_qos_class(record.qos_class),
@@ -204,29 +213,34 @@ void remove_pod(TiersRecord& tiers, const PodRecord& record) {
 
 namespace {
 
+/// Stands for "no limit" among grown limits: nothing grows beyond it.
+constexpr std::int64_t kUnlimited = kInt64Max;
+
+/// The limit of one resource that a partial pod has grown to; kUnlimited as soon as one container
+/// has none.
+std::int64_t grown_limit(const PodRecord& record, std::string_view resource, std::int64_t before,
+                         std::int64_t now) {
+  const bool declared = limit_declared(record.pod, resource) && now > 0;
+  return declared ? std::max(before, now) : kUnlimited;
+}
+
 /// Limits of a pod whose containers are not all known: the highest so far, or explicitly none.
 void apply_partial_limits(CgroupValues& values, PodRecord& record, const Settings& settings) {
   const ResourceList limits = pod_limits(record.pod);
   const auto cpu = find(limits, kCpu);
-  if (values.cpu_quota && values.cpu_quota->value() > 0 && cpu) {
-    const MilliCpu grown =
-        std::max(record.grown_cpu_limit.value_or(MilliCpu{0}), MilliCpu{cpu->milli_value()});
-    record.grown_cpu_limit = grown;
-    values.cpu_quota = cpu_quota_for(grown, settings.cpu_cfs_quota_period);
-  } else {
-    record.grown_cpu_limit.reset();
-    values.cpu_quota = Micros{-1};
-    values.cpu_period = settings.cpu_cfs_quota_period;
-  }
-  if (values.memory_limit && values.memory_limit->value() > 0) {
-    const Bytes grown =
-        std::max(record.grown_memory_limit.value_or(Bytes{0}), *values.memory_limit);
-    record.grown_memory_limit = grown;
-    values.memory_limit = grown;
-  } else {
-    record.grown_memory_limit.reset();
-    values.memory_limit = Bytes{-1};
-  }
+  const auto memory = find(limits, kMemory);
+  const MilliCpu cpu_limit{grown_limit(record, kCpu,
+                                       record.grown_cpu_limit.value_or(MilliCpu{0}).value(),
+                                       cpu ? cpu->milli_value() : 0)};
+  const Bytes memory_limit{grown_limit(record, kMemory,
+                                       record.grown_memory_limit.value_or(Bytes{0}).value(),
+                                       memory ? memory->value() : 0)};
+  record.grown_cpu_limit = cpu_limit;
+  record.grown_memory_limit = memory_limit;
+  const bool quota = settings.cpu_cfs_quota && cpu_limit.value() != kUnlimited;
+  values.cpu_quota = quota ? cpu_quota_for(cpu_limit, settings.cpu_cfs_quota_period) : Micros{-1};
+  values.cpu_period = settings.cpu_cfs_quota_period;
+  values.memory_limit = memory_limit.value() == kUnlimited ? Bytes{-1} : memory_limit;
 }
 
 }  // namespace
@@ -246,7 +260,8 @@ Result<CgroupValues> container_values(const PodRecord& record, const std::string
                                       const Settings& settings) {
   const Container* container = find_container(record.pod, name);
   // What was inferred came from the engine's own values: there is nothing to fill in.
-  if (container == nullptr || record.class_source == ClassSource::kInference) return CgroupValues{};
+  const bool inferred = !record.complete && record.class_source == ClassSource::kInference;
+  if (container == nullptr || inferred) return CgroupValues{};
   auto values = container_cgroup_values(
       record.pod, *container,
       {.enforce_cpu_limits = settings.cpu_cfs_quota, .cpu_period = settings.cpu_cfs_quota_period});
@@ -262,6 +277,37 @@ int container_oom_score_adj(const PodRecord& record, const ContainerRecord& cont
                        node_memory);
 }
 
+namespace {
+
+/// The quota for the period that the engine has set; with the wanted period otherwise.
+void add_missing_quota(CgroupValues& missing, const CgroupValues& wanted,
+                       const EngineResources& engine) {
+  missing.cpu_quota = wanted.cpu_quota;
+  if (!engine.cpu_period) {
+    missing.cpu_period = wanted.cpu_period;
+    return;
+  }
+  const std::int64_t period = wanted.cpu_period.value_or(kDefaultPeriod).value();
+  const std::int64_t scaled = mul_div(wanted.cpu_quota->value(), *engine.cpu_period, period);
+  missing.cpu_quota = Micros{std::max(scaled, kMinQuota.value())};
+}
+
+void add_missing_hugepages(CgroupValues& missing, const CgroupValues& wanted,
+                           const EngineResources& engine, const CgroupLayout& layout) {
+  // A runtime looks for hugetlb only in hierarchies of the version that it uses for the rest.
+  if (!layout.hugetlb || layout.hugetlb != layout.memory) return;
+  for (const auto& [label, limit] : wanted.hugepages) {
+    // A size that the host lacks has no file, and the runtime would refuse the container for it.
+    const bool on_host =
+        std::ranges::find(layout.hugepage_labels, label) != layout.hugepage_labels.end();
+    const bool set =
+        engine.hugepages.contains(label) || engine.unified.contains(cat("hugetlb.", label, ".max"));
+    if (limit.value() > 0 && on_host && !set) missing.hugepages.emplace(label, limit);
+  }
+}
+
+}  // namespace
+
 CgroupValues missing_values(const CgroupValues& wanted, const EngineResources& engine,
                             const CgroupLayout& layout) {
   CgroupValues missing;
@@ -270,10 +316,8 @@ CgroupValues missing_values(const CgroupValues& wanted, const EngineResources& e
     if (!engine.cpu_shares && !unified.contains("cpu.weight"))
       missing.cpu_shares = wanted.cpu_shares;
     if (!engine.cpu_quota && !unified.contains("cpu.max") && wanted.cpu_quota &&
-        wanted.cpu_quota->value() > 0) {
-      missing.cpu_quota = wanted.cpu_quota;
-      missing.cpu_period = wanted.cpu_period;
-    }
+        wanted.cpu_quota->value() > 0)
+      add_missing_quota(missing, wanted, engine);
   }
   if (layout.memory && !engine.memory_limit && !unified.contains("memory.max") &&
       wanted.memory_limit && wanted.memory_limit->value() > 0) {
@@ -281,13 +325,7 @@ CgroupValues missing_values(const CgroupValues& wanted, const EngineResources& e
   }
   if (layout.pids && !engine.pids_limit && !unified.contains("pids.max"))
     missing.pids_limit = wanted.pids_limit;
-  // A runtime looks for hugetlb only in hierarchies of the version that it uses for the rest.
-  if (layout.hugetlb && layout.hugetlb == layout.memory) {
-    for (const auto& [label, limit] : wanted.hugepages) {
-      if (limit.value() > 0 && !engine.hugepages.contains(label))
-        missing.hugepages.emplace(label, limit);
-    }
-  }
+  add_missing_hugepages(missing, wanted, engine, layout);
   return missing;
 }
 
@@ -310,12 +348,16 @@ Result<std::string> container_leaf(const ContainerFacts& facts, const PodRecord&
     const std::string_view engine_leaf = path.substr(path.rfind('/') + 1);
     if (engine_leaf.find(facts.id) != std::string_view::npos) leaf = engine_leaf;
   }
+  const auto taken = [&](const std::string& name) {
+    const std::string path = cat(record.cgroup, "/", name);
+    return std::ranges::any_of(record.containers, [&](const ContainerRecord& other) {
+      return other.cgroup == path && (other.id != facts.id || other.bundle != facts.bundle);
+    });
+  };
+  // Two runtimes may use one id; the bundle tells them apart.
+  if (taken(leaf))
+    leaf = cat(leaf.substr(0, 128), "-", stable_hash(cat(facts.id, "\n", facts.bundle)));
   if (auto fit = check_cgroup_component(leaf); !fit) return fail(std::move(fit).error());
-  const std::string path = cat(record.cgroup, "/", leaf);
-  const bool taken = std::ranges::any_of(record.containers, [&](const ContainerRecord& other) {
-    return other.cgroup == path && (other.id != facts.id || other.bundle != facts.bundle);
-  });
-  if (taken) leaf += cat("-", stable_hash(facts.bundle).substr(0, 8));
   return leaf;
 }
 

@@ -150,6 +150,11 @@ Status Store::begin() {
   return {};
 }
 
+Status Store::checkpoint() {
+  if (auto begun = begin(); !begun) return begun;
+  return write_tiers(true);
+}
+
 Status Store::commit() {
   if (auto written = write_tiers(keep_mark_); !written) return written;
   marked_ = false;
@@ -189,9 +194,11 @@ Result<std::optional<core::PodRecord>> Store::pod(std::string_view uid) {
 }
 
 Status Store::put_pod(const core::PodRecord& record) {
-  const std::string& uid = record.pod.uid;
+  return put_pod(record.pod.uid, codec::format_pod_record(record));
+}
+
+Status Store::put_pod(const std::string& uid, std::string_view text) {
   if (auto checked = core::check_pod_uid(uid); !checked) return checked;
-  const std::string text = codec::format_pod_record(record);
   // What could not be read back must not be written.
   if (text.size() > codec::kMaxRecordSize) {
     return fail(ErrorCode::kTooLarge, cat("record of pod ", uid, " has ", text.size(),
@@ -222,6 +229,7 @@ Result<std::vector<std::string>> Store::pod_uids() {
   auto names = (*pods)->entries();
   if (!names) return fail(std::move(names).error());
   for (std::string& name : *names) {
+    if (auto done = sys::remove_leftover(**pods, name); !done) return fail(std::move(done).error());
     if (!name.ends_with(kRecordSuffix)) continue;
     name.resize(name.size() - kRecordSuffix.size());
     if (core::check_pod_uid(name)) uids.push_back(std::move(name));
@@ -271,6 +279,8 @@ Result<std::vector<core::IndexEntry>> Store::all_containers() {
   if (!names) return fail(std::move(names).error());
   std::ranges::sort(*names);
   for (const std::string& name : *names) {
+    if (auto done = sys::remove_leftover(**containers, name); !done)
+      return fail(std::move(done).error());
     if (!is_index_name(name)) continue;
     const auto file = index_file(name);
     if (!file) return fail(file.error());

@@ -53,6 +53,9 @@ class Store {
   /// opened: then the next event recomputes once more, whether or not this one has.
   [[nodiscard]] Status commit();
 
+  /// Writes tiers() with the mark still set: what must be on disk before the event goes on.
+  [[nodiscard]] Status checkpoint();
+
   /// nullopt: no such pod. A corrupt record is set aside as <uid>.json.corrupt-<n> (never
   /// overwritten) and reported as nullopt with the incident in incidents(); a record of a newer
   /// version is kUnsupported and stays.
@@ -60,6 +63,8 @@ class Store {
   /// @return kTooLarge for a record beyond codec::kMaxRecordSize, kInvalidArgument for a uid that
   /// is no file name.
   [[nodiscard]] Status put_pod(const core::PodRecord& record);
+  /// The same for a record that is formatted already (codec::format_pod_record).
+  [[nodiscard]] Status put_pod(const std::string& uid, std::string_view text);
   /// A pod that is not there is no error.
   [[nodiscard]] Status erase_pod(std::string_view uid);
   /// Sorted. Reads the whole directory: for recomputing and for people, not for an ordinary event.

@@ -79,7 +79,7 @@ Status replace_file(const Directory& directory, std::string_view name, std::stri
                                                  directory.path(), ": not a file name"));
   }
   const std::string target{name};
-  const std::string temporary = cat(".", name, ".podqos-tmp");
+  const std::string temporary = cat(".", name, kTemporarySuffix);
   auto fd = create_temporary(directory, temporary.c_str());
   if (!fd) return fail(std::move(fd).error());
 
@@ -91,6 +91,13 @@ Status replace_file(const Directory& directory, std::string_view name, std::stri
   if (filled) return {};
   ::unlinkat(directory.fd(), temporary.c_str(), 0);
   return fail(std::move(filled).error().with_context(cat("replace ", directory.path(), "/", name)));
+}
+
+Status remove_leftover(const Directory& directory, const std::string& name) {
+  if (!name.ends_with(kTemporarySuffix)) return {};
+  auto removed = directory.remove_file(name);
+  if (!removed) return fail(std::move(removed).error());
+  return {};
 }
 
 }  // namespace podqos::sys

@@ -3,12 +3,16 @@
 #include <sys/stat.h>
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "common/base/error.h"
 #include "common/sys/directory.h"
 
 namespace podqos::sys {
+
+/// How the temporary name ends: ".NAME.podqos-tmp".
+constexpr std::string_view kTemporarySuffix = ".podqos-tmp";
 
 /// Owner and mode that a replaced file keeps.
 struct FileOwner {
@@ -23,5 +27,9 @@ struct FileOwner {
 /// the target as it was.
 [[nodiscard]] Status replace_file(const Directory& directory, std::string_view name,
                                   std::string_view content, const FileOwner& owner);
+
+/// Removes `name` if it is a temporary file that a process left which died before the rename. Only
+/// under the lock: then nobody is about to rename it.
+[[nodiscard]] Status remove_leftover(const Directory& directory, const std::string& name);
 
 }  // namespace podqos::sys

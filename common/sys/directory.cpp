@@ -181,22 +181,20 @@ bool is_directory(int parent, const Entry& entry) {
 }  // namespace
 
 Result<std::string> read_all(int fd, std::size_t limit, std::string_view what) {
-  constexpr std::size_t kFirstChunk = 4'096;
+  // Most files are small: the first chunk needs neither the heap nor zeroes.
+  std::array<char, 4'096>
+      chunk;  // NOLINT(cppcoreguidelines-pro-type-member-init): read(2) fills it
   std::string content;
-  std::size_t used = 0;
   while (true) {
-    if (used == content.size()) content.resize(std::max(kFirstChunk, content.size() * 2));
-    const ssize_t size = ::read(fd, content.data() + used, content.size() - used);
+    const ssize_t size = ::read(fd, chunk.data(), chunk.size());
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) return fail_errno(errno, cat("read ", what));
-    used += static_cast<std::size_t>(size);
-    if (used > limit) {
+    if (size == 0) return content;
+    content.append(chunk.data(), static_cast<std::size_t>(size));
+    if (content.size() > limit) {
       return fail(ErrorCode::kTooLarge, cat("read ", what, ": more than ", limit, " bytes"));
     }
-    if (size == 0) break;
   }
-  content.resize(used);
-  return content;
 }
 
 Result<Directory> Directory::open(const std::string& path) {

@@ -37,17 +37,6 @@ Result<std::uint64_t> mask_of(std::span<const int> capabilities) {
   return mask;
 }
 
-Status narrow_bounding_set(std::uint64_t kept) {
-  for (int capability = 0; capability < kCapabilityBits; ++capability) {
-    if (has(kept, capability)) continue;
-    if (::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0) continue;
-    const int err = errno;
-    if (err == EINVAL) return {};  // beyond the last capability that this kernel knows
-    return fail_errno(err, cat("drop capability ", capability, " from the bounding set"));
-  }
-  return {};
-}
-
 sock_fprog program_of(Filter filter) {
   // The kernel only reads the program, but its structure has no const.
   const auto program = [](const auto& code) {
@@ -78,11 +67,6 @@ Status keep_capabilities(std::span<const int> kept) {
   CapabilityWords words{};
   if (::syscall(SYS_capget, &header, words.data()) != 0) return fail_errno(errno, "capget");
 
-  const std::uint64_t effective = words[0].effective | (std::uint64_t{words[1].effective} << 32U);
-  // The bounding set first: it takes CAP_SETPCAP, which is about to go.
-  if (has(effective, CAP_SETPCAP)) {
-    if (auto narrowed = narrow_bounding_set(*mask); !narrowed) return narrowed;
-  }
   const std::array<std::uint32_t, _LINUX_CAPABILITY_U32S_3> masks{
       static_cast<std::uint32_t>(*mask), static_cast<std::uint32_t>(*mask >> 32U)};
   for (std::size_t i = 0; i < words.size(); ++i) {

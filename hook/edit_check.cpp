@@ -1,0 +1,361 @@
+#include "hook/edit_check.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "common/base/text.h"
+
+namespace podqos::hook {
+
+namespace {
+
+/// The members that podqos edits, and their parents.
+enum class Node : std::uint8_t {
+  kOther,
+  kRoot,
+  kLinux,
+  kResources,
+  kCpu,
+  kMemory,
+  kPids,
+  kProcess,
+  kHooks,  // objects
+  kHugepages,
+  kCreateRuntime,
+  kPoststop,  // lists
+  kCgroupsPath,
+  kInteger  // scalars
+};
+
+struct Member {
+  Node parent;
+  std::string_view name;
+  Node node;
+};
+
+constexpr std::array<Member, 16> kMembers = {{
+    {Node::kRoot, "linux", Node::kLinux},
+    {Node::kRoot, "process", Node::kProcess},
+    {Node::kRoot, "hooks", Node::kHooks},
+    {Node::kLinux, "cgroupsPath", Node::kCgroupsPath},
+    {Node::kLinux, "resources", Node::kResources},
+    {Node::kResources, "cpu", Node::kCpu},
+    {Node::kResources, "memory", Node::kMemory},
+    {Node::kResources, "pids", Node::kPids},
+    {Node::kResources, "hugepageLimits", Node::kHugepages},
+    {Node::kCpu, "shares", Node::kInteger},
+    {Node::kCpu, "quota", Node::kInteger},
+    {Node::kCpu, "period", Node::kInteger},
+    {Node::kMemory, "limit", Node::kInteger},
+    {Node::kPids, "limit", Node::kInteger},
+    {Node::kProcess, "oomScoreAdj", Node::kInteger},
+    {Node::kHooks, "createRuntime", Node::kCreateRuntime},
+}};
+
+Node child_of(Node parent, std::string_view name) {
+  if (parent == Node::kHooks && name == "poststop") return Node::kPoststop;
+  const auto found = std::ranges::find_if(kMembers, [&](const Member& member) {
+    return member.parent == parent && member.name == name;
+  });
+  return found == kMembers.end() ? Node::kOther : found->node;
+}
+
+bool is_list(Node node) {
+  return node == Node::kHugepages || node == Node::kCreateRuntime || node == Node::kPoststop;
+}
+
+/// Reads JSON's structure, never its values. Anything unexpected makes it unsound, for good.
+class Cursor {
+ public:
+  explicit Cursor(std::string_view text) : text_(text) {}
+
+  [[nodiscard]] std::size_t at() const { return at_; }
+  [[nodiscard]] bool sound() const { return sound_; }
+  [[nodiscard]] bool at_end() const { return sound_ && at_ == text_.size(); }
+  [[nodiscard]] char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+  void fail() { sound_ = false; }
+
+  void skip_space() {
+    while (at_ < text_.size() &&
+           std::string_view{" \t\r\n"}.find(text_[at_]) != std::string_view::npos)
+      ++at_;
+  }
+  bool take(char c) {
+    if (!sound_ || peek() != c) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char c) {
+    if (!take(c)) fail();
+  }
+  bool take_text(std::string_view expected) {
+    if (!sound_ || !text_.substr(at_).starts_with(expected)) return false;
+    at_ += expected.size();
+    return true;
+  }
+  /// The raw text between the quotes.
+  std::string_view string() {
+    expect('"');
+    const std::size_t begin = at_;
+    while (sound_ && peek() != '"') {
+      if (at_ >= text_.size()) fail();
+      at_ += peek() == '\\' ? std::size_t{2} : std::size_t{1};
+    }
+    const std::string_view raw =
+        sound_ && at_ <= text_.size() ? text_.substr(begin, at_ - begin) : "";
+    expect('"');
+    return raw;
+  }
+  /// A number, true, false or null: whatever stands up to the next structural character.
+  void literal() {
+    const std::size_t begin = at_;
+    while (at_ < text_.size() &&
+           std::string_view{" \t\r\n,:{}[]\""}.find(text_[at_]) == std::string_view::npos)
+      ++at_;
+    if (at_ == begin) fail();
+  }
+
+ private:
+  std::string_view text_;
+  std::size_t at_ = 0;
+  bool sound_ = true;
+};
+
+/// Where something may be inserted into an object or list.
+struct Gap {
+  std::size_t from;
+  std::size_t to;
+  Node node;
+  bool behind_value;  ///< a comma must lead
+};
+
+/// A scalar that may be replaced.
+struct Scalar {
+  std::size_t begin;
+  std::size_t end;
+  Node node;
+};
+
+constexpr int kMaxDepth = 128;
+
+/// Finds gaps and scalars of the members that podqos edits.
+class Places {
+ public:
+  static std::optional<Places> find(std::string_view config) {
+    Places places;
+    Cursor cursor{config};
+    cursor.skip_space();
+    places.value(cursor, Node::kRoot, 0);
+    cursor.skip_space();
+    if (!cursor.at_end()) return std::nullopt;
+    return places;
+  }
+
+  [[nodiscard]] const Gap* gap_at(std::size_t at) const {
+    const auto found =
+        std::ranges::find_if(gaps_, [&](const Gap& gap) { return gap.from <= at && at <= gap.to; });
+    return found == gaps_.end() ? nullptr : &*found;
+  }
+  [[nodiscard]] const Scalar* scalar_at(std::size_t begin, std::size_t end) const {
+    const auto found = std::ranges::find_if(
+        scalars_, [&](const Scalar& s) { return s.begin == begin && s.end == end; });
+    return found == scalars_.end() ? nullptr : &*found;
+  }
+  [[nodiscard]] bool has(Node parent, std::string_view name) const {
+    return std::ranges::find(present_, std::pair{parent, name}) != present_.end();
+  }
+
+ private:
+  void value(Cursor& cursor, Node node, int depth) {
+    if (depth > kMaxDepth) cursor.fail();
+    if (!cursor.sound()) return;
+    const std::size_t begin = cursor.at();
+    if (cursor.take('{')) {
+      members(cursor, is_list(node) ? Node::kOther : node, '}', depth);
+    } else if (cursor.take('[')) {
+      members(cursor, is_list(node) ? node : Node::kOther, ']', depth);
+    } else {
+      if (cursor.peek() == '"') {
+        cursor.string();
+      } else {
+        cursor.literal();
+      }
+      if (node != Node::kOther)
+        scalars_.push_back({.begin = begin, .end = cursor.at(), .node = node});
+    }
+  }
+
+  void members(Cursor& cursor, Node node, char close, int depth) {
+    bool first = true;
+    while (cursor.sound()) {
+      const std::size_t from = cursor.at();
+      cursor.skip_space();
+      const bool ends = cursor.peek() == close;
+      // Only the last gap, or that of an empty one: elsewhere a leading comma would not fit.
+      if (ends && node != Node::kOther) {
+        gaps_.push_back({.from = from, .to = cursor.at(), .node = node, .behind_value = !first});
+      }
+      if (cursor.take(close)) return;
+      if (!first) {
+        cursor.expect(',');
+        cursor.skip_space();
+      }
+      first = false;
+      Node child = Node::kOther;
+      if (close == '}') {
+        const std::string_view name = cursor.string();
+        if (node != Node::kOther) present_.emplace_back(node, name);
+        child = child_of(node, name);
+        cursor.skip_space();
+        cursor.expect(':');
+        cursor.skip_space();
+      }
+      value(cursor, child, depth + 1);
+    }
+  }
+
+  std::vector<Gap> gaps_;
+  std::vector<Scalar> scalars_;
+  std::vector<std::pair<Node, std::string_view>> present_;
+};
+
+/// Checks inserted text against what podqos writes.
+class Inserted {
+ public:
+  Inserted(std::string_view text, std::string_view cgroups_path,
+           const codec::HookRegistration& hooks)
+      : cursor_(text), cgroups_path_(cgroups_path), hooks_(hooks) {}
+
+  bool is_value(Node node) {
+    value(node);
+    return cursor_.at_end();
+  }
+
+  bool is_members(const Gap& gap, const Places& places) {
+    if (gap.behind_value) cursor_.expect(',');
+    do {
+      if (is_list(gap.node)) {
+        element(gap.node);
+      } else if (places.has(gap.node, member(gap.node))) {
+        // A second member of the name would hide the first.
+        return false;
+      }
+    } while (cursor_.take(','));
+    return cursor_.at_end();
+  }
+
+ private:
+  std::string_view member(Node parent) {
+    const std::string_view name = cursor_.string();
+    const Node node = child_of(parent, name);
+    cursor_.expect(':');
+    value(node);
+    return name;
+  }
+
+  void value(Node node) {
+    switch (node) {
+      case Node::kOther: cursor_.fail(); return;
+      case Node::kInteger: integer(); return;
+      case Node::kCgroupsPath:
+        if (cursor_.string() != cgroups_path_) cursor_.fail();
+        return;
+      case Node::kHugepages:
+      case Node::kCreateRuntime:
+      case Node::kPoststop: list(node); return;
+      case Node::kRoot:
+      case Node::kLinux:
+      case Node::kResources:
+      case Node::kCpu:
+      case Node::kMemory:
+      case Node::kPids:
+      case Node::kProcess:
+      case Node::kHooks: object(node); return;
+    }
+  }
+
+  void object(Node node) {
+    cursor_.expect('{');
+    do {
+      static_cast<void>(member(node));
+    } while (cursor_.take(','));
+    cursor_.expect('}');
+  }
+
+  void list(Node node) {
+    cursor_.expect('[');
+    do {
+      element(node);
+    } while (cursor_.take(','));
+    cursor_.expect(']');
+  }
+
+  void element(Node node) {
+    if (node != Node::kHugepages) {
+      const std::string_view stage = node == Node::kCreateRuntime ? "createRuntime" : "poststop";
+      if (!cursor_.take_text(codec::hook_literal(hooks_, stage))) cursor_.fail();
+      return;
+    }
+    if (!cursor_.take_text(R"({"pageSize":)")) cursor_.fail();
+    if (!is_page_size(cursor_.string())) cursor_.fail();
+    if (!cursor_.take_text(R"(,"limit":)")) cursor_.fail();
+    integer();
+    cursor_.expect('}');
+  }
+
+  void integer() {
+    cursor_.take('-');
+    int digits = 0;
+    while (cursor_.sound() && cursor_.peek() >= '0' && cursor_.peek() <= '9') {
+      cursor_.take(cursor_.peek());
+      ++digits;
+    }
+    constexpr int kMaxDigits = 19;
+    if (digits == 0 || digits > kMaxDigits) cursor_.fail();
+  }
+
+  static bool is_page_size(std::string_view text) {
+    const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    const std::string_view unit = text.substr(digits);
+    return digits > 0 &&
+           (unit == "B" || unit == "KB" || unit == "MB" || unit == "GB" || unit == "TB");
+  }
+
+  Cursor cursor_;
+  std::string_view cgroups_path_;
+  const codec::HookRegistration& hooks_;
+};
+
+}  // namespace
+
+Status check_splices(const std::vector<codec::Splice>& splices, std::string_view config,
+                     std::string_view cgroups_path, const codec::HookRegistration& hooks) {
+  const auto places = Places::find(config);
+  if (!places)
+    return fail(ErrorCode::kConflict, "the parsing process asked to edit what is no JSON object");
+  for (const codec::Splice& splice : splices) {
+    Inserted inserted{splice.text, cgroups_path, hooks};
+    bool fits = false;
+    if (splice.begin == splice.end) {
+      const Gap* gap = places->gap_at(splice.begin);
+      fits = gap != nullptr && inserted.is_members(*gap, *places);
+    } else if (const Scalar* scalar = places->scalar_at(splice.begin, splice.end)) {
+      // A number that the engine has set is not podqos's to change.
+      const std::string_view old = config.substr(splice.begin, splice.end - splice.begin);
+      const bool unset = old == "null" || old == "0";
+      fits = (unset || scalar->node == Node::kCgroupsPath) && inserted.is_value(scalar->node);
+    }
+    if (!fits) {
+      return fail(ErrorCode::kConflict,
+                  cat("the parsing process asked for an edit that podqos never makes: \"",
+                      printable(splice.text), "\""));
+    }
+  }
+  return {};
+}
+
+}  // namespace podqos::hook
