@@ -1,0 +1,282 @@
+"""What must be: the kubelet's own rules for pods and tiers, written a second time, in Python.
+
+Nothing here reads podqos's state or shares code with it. A Truth is told which containers live (from the runtimes and
+/proc); together with the manifests that decides every pod cgroup, every pod value and every tier value.
+"""
+
+import fractions
+import os
+import pathlib
+import subprocess
+
+import machine as machines
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+MIN_SHARES, MAX_SHARES, PERIOD, MIN_QUOTA = 2, 262144, 100000, 1000
+SUFFIXES = {
+    "": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30,
+    "m": fractions.Fraction(1, 10**3), "u": fractions.Fraction(1, 10**6),
+}
+RESOURCES = ("cpu", "memory")
+
+
+def quantity(text):
+    """A Kubernetes quantity as an exact number; the API rounds up to thousandths."""
+    digits = text.rstrip("kKMGimu")
+    exact = fractions.Fraction(digits) * SUFFIXES[text[len(digits):]]
+    return fractions.Fraction(_ceil(exact * 1000), 1000)
+
+
+def _ceil(number):
+    return -(-number.numerator // number.denominator) if isinstance(number, fractions.Fraction) else number
+
+
+def milli(number):
+    return _ceil(number * 1000)
+
+
+def shares_for(milli_cpu):
+    return MIN_SHARES if milli_cpu == 0 else min(max(milli_cpu * 1024 // 1000, MIN_SHARES), MAX_SHARES)
+
+
+def quota_for(milli_cpu):
+    return max(milli_cpu * PERIOD // 1000, MIN_QUOTA)
+
+
+def _quantities(resources, field):
+    return {name: quantity(str(text)) for name, text in (resources.get(field) or {}).items()}
+
+
+def _add(left, right):
+    return {name: left.get(name, 0) + right.get(name, 0) for name in {**left, **right}}
+
+
+def _max(left, right):
+    return {name: max(left.get(name, 0), right.get(name, 0)) for name in {**left, **right}}
+
+
+class Container:
+    """One container of a manifest, its requests defaulted to its limits as the API server does."""
+
+    def __init__(self, fields, is_init=False):
+        resources = fields.get("resources") or {}
+        self.name = fields["name"]
+        self.limits = _quantities(resources, "limits")
+        self.requests = {**self.limits, **_quantities(resources, "requests")}
+        self.is_sidecar = is_init and fields.get("restartPolicy") == "Always"
+        self.is_init = is_init and not self.is_sidecar
+
+
+class Pod:
+    """A pod's class and values. `spec` is that of a manifest; partial: not all of its containers are known."""
+
+    def __init__(self, spec, partial=False, qos_class=None):
+        self.containers = [Container(c, True) for c in spec.get("initContainers", [])]
+        self.containers += [Container(c) for c in spec["containers"]]
+        self.partial = partial
+        self.overhead = {name: quantity(text) for name, text in spec.get("overhead", {}).items()}
+        self.level = self._pod_level(spec.get("resources"))
+        self.qos_class = qos_class or self.classify()
+
+    def _pod_level(self, resources):
+        """(requests, limits) of the pod itself, defaulted; None without them."""
+        if resources is None:
+            return None
+        limits, requests = _quantities(resources, "limits"), _quantities(resources, "requests")
+        if limits:
+            requests = {**limits, **self._aggregate("requests"), **requests}
+        return requests, limits
+
+    def _aggregate(self, field):
+        """The containers' sum, or what their start needs if that is more."""
+        total, sidecars, start = {}, {}, {}
+        for container in self.containers:
+            own = getattr(container, field)
+            if container.is_init:
+                start = _max(start, _add(own, sidecars))
+                continue
+            total = _add(total, own)
+            if container.is_sidecar:
+                sidecars = _add(sidecars, own)
+                start = _max(start, sidecars)
+        return _max(total, start)
+
+    def requests(self):
+        found = self._aggregate("requests")
+        if self.level:
+            found.update(self.level[0])
+        return _add(found, self.overhead)
+
+    def limits(self):
+        found = self._aggregate("limits")
+        if self.level:
+            found.update(self.level[1])
+        return {name: value + self.overhead.get(name, 0) if value else value for name, value in found.items()}
+
+    def classify(self):
+        if self.level:
+            requests, limits = self.level
+            candidate = not limits or all(limits.get(r) for r in RESOURCES)
+        else:
+            requests, limits, candidate = {}, {}, True
+            for container in self.containers:
+                requests, limits = _add(requests, container.requests), _add(limits, container.limits)
+                candidate = candidate and all(container.limits.get(r) for r in RESOURCES)
+        requests, limits = ({n: v for n, v in m.items() if v and n in RESOURCES} for m in (requests, limits))
+        if not requests and not limits:
+            return "besteffort"
+        if candidate and requests == limits and not self.partial:
+            return "guaranteed"
+        return "burstable"
+
+    def _declared(self, resource):
+        """Does every container that counts have this limit? Sidecars count with those before them."""
+        if self.level and self.level[1].get(resource):
+            return True
+        sidecars = {}
+        for container in self.containers:
+            own = container.limits
+            if container.is_sidecar:
+                own = sidecars = _add(sidecars, own)
+            elif container.is_init:
+                own = _add(own, sidecars)
+            if not own.get(resource):
+                return False
+        return True
+
+    def values(self):
+        """{"shares", "quota", "memory"} of the pod cgroup, None where there is no limit."""
+        found = {"shares": MIN_SHARES, "quota": None, "memory": None}
+        if self.qos_class == "besteffort":
+            return found
+        limits = self.limits()
+        found["shares"] = shares_for(milli(self.requests().get("cpu", 0)))
+        if self.qos_class == "guaranteed" or self._declared("cpu"):
+            found["quota"] = quota_for(milli(limits["cpu"]))
+        if self.qos_class == "guaranteed" or self._declared("memory"):
+            found["memory"] = _ceil(limits["memory"])
+        return found
+
+    def claims(self):
+        """(milli cpu, bytes) that count for its tier."""
+        if self.qos_class == "besteffort":
+            return 0, 0
+        requests = self.requests()
+        return milli(requests.get("cpu", 0)), _ceil(requests.get("memory", 0))
+
+
+class Truth:
+    """The pods that live, beneath one kubepods, on a node with `memory` bytes and everything reserved for requests."""
+
+    def __init__(self, kubepods, memory):
+        self.kubepods = kubepods
+        self.memory = memory
+        self.pods = {}  # uid -> Pod
+        self._born = {}  # uid -> what its first container said; what became known since
+
+    def observe(self, living):
+        """`living`: (uid, container name, spec, partial) of every living container.
+
+        A pod is as its first container describes it, for as long as one of its containers lives. Of a partial pod each
+        container tells about itself alone, and what is known once stays known while the pod lives.
+        """
+        uids = {uid for uid, *_ in living}
+        self._born = {uid: born for uid, born in self._born.items() if uid in uids}
+        for uid, name, spec, partial in living:
+            first = uid not in self._born
+            born = self._born.setdefault(uid, {"spec": spec, "partial": partial, "known": {}, "class": None})
+            if partial:
+                born["known"].setdefault(name, next(c for c in spec["containers"] if c["name"] == name))
+            if first:
+                born["class"] = self._pod(born).qos_class
+        self.pods = {uid: self._pod(born) for uid, born in self._born.items()}
+
+    def knows(self, uid, name):
+        """May a container that never lives be announced without changing what is known of its pod?"""
+        born = self._born.get(uid)
+        return born is None or not born["partial"] or name in born["known"]
+
+    def _pod(self, born):
+        spec = {**born["spec"], "containers": list(born["known"].values())} if born["partial"] else born["spec"]
+        return Pod(spec, born["partial"], born["class"])
+
+    def tier(self, qos_class):
+        return self.kubepods if qos_class == "guaranteed" else f"{self.kubepods}/{qos_class}"
+
+    def path(self, uid):
+        return f"{self.tier(self.pods[uid].qos_class)}/pod{uid}"
+
+    def expected(self):
+        """{path: {"shares", "quota", "memory"}} of all pods and both tiers; {} when no pod lives."""
+        if not self.pods:
+            return {}
+        cpu, memory = 0, {"guaranteed": 0, "burstable": 0, "besteffort": 0}
+        for pod in self.pods.values():
+            milli_cpu, size = pod.claims()
+            memory[pod.qos_class] += size
+            cpu += milli_cpu if pod.qos_class == "burstable" else 0
+        burstable = self.memory - memory["guaranteed"]
+        found = {self.path(uid): pod.values() for uid, pod in self.pods.items()}
+        found[self.tier("burstable")] = {"shares": shares_for(cpu), "quota": None, "memory": burstable}
+        found[self.tier("besteffort")] = {
+            "shares": MIN_SHARES, "quota": None, "memory": burstable - memory["burstable"]}
+        return found
+
+
+def read_all(machine, paths):
+    """The kernel's side of Truth.expected() for these cgroups."""
+    return {
+        path: {"shares": machine.share(path)[1], "quota": machine.read(path, "quota"),
+               "memory": machine.read(path, "memory")}
+        for path in paths
+    }
+
+
+def cgroups_beneath(machine, kubepods):
+    """Pod cgroups and tiers beneath kubepods, in any hierarchy."""
+    found = set()
+    for top in machine.directories(kubepods):
+        for tier in ("", "/burstable", "/besteffort"):
+            folder = pathlib.Path(f"{top}{tier}")
+            names = [entry.name for entry in os.scandir(folder) if entry.is_dir()] if folder.is_dir() else []
+            found |= {f"{kubepods}{tier}/{name}" for name in names}
+    return found
+
+
+def differences(machine, truth):
+    """How the kernel differs from the truth: one sentence each, none if it does not."""
+    wanted = truth.expected()
+    present = cgroups_beneath(machine, truth.kubepods)
+    found = [f"{path} should not be there" for path in sorted(present - set(wanted))]
+    if not wanted and machine.exists(truth.kubepods):
+        found.append(f"{truth.kubepods} should not be there")
+    for path, real in read_all(machine, wanted).items():
+        if path not in present:
+            found.append(f"{path} is missing")
+            continue
+        value = dict(wanted[path])
+        value["shares"] = machine.expected_share(value["shares"])[1]
+        if value["memory"] is not None:
+            value["memory"] -= value["memory"] % PAGE
+        found += [f"{what} of {path} is {real[what]}, should be {value[what]}" for what in value
+                  if real[what] != value[what]]
+    return found
+
+
+def lives(pid):
+    """Is this process there, and no zombie?"""
+    return pid > 0 and machines.alive(pid)
+
+
+def describe(pid):
+    """The state of a process, for a person."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").split(" ", 4)[1:4]
+    except OSError:
+        return "has ended"
+
+
+def build_stepper(program):
+    """Compiles stepper.c, which kills a program at its N-th system call."""
+    source = pathlib.Path(__file__).with_name("stepper.c")
+    subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-o", program, source], check=True, timeout=60)
