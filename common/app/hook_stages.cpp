@@ -181,8 +181,7 @@ Status settle_container(Event& event, const Membership& member, const core::Cont
   if (container.moved)
     plan.emplace_back(core::MoveProcess{.path = container.cgroup, .pid = container.pid});
   if (member.oom_score_adj) {
-    plan.emplace_back(core::SetOomScore{
-        .pid = container.pid, .start_time = container.start_time, .score = *member.oom_score_adj});
+    plan.emplace_back(core::SetOomScore{.pid = container.pid, .score = *member.oom_score_adj});
   }
   if (auto done = event.run(plan); !done) return done;
   if (!member.belongs_to) return {};

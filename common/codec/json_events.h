@@ -20,11 +20,41 @@ constexpr std::size_t kMaxJsonDepth = 64;
 
 /// How far nlohmann's lexer has read. At a string, literal or bracket that is the byte behind it; a
 /// number's end is only known to lie at or before it, since the lexer reads one byte more.
-struct JsonCursor {
-  const char* begin = nullptr;
-  const char* at = nullptr;
-  const char* end = nullptr;
-  [[nodiscard]] std::size_t offset() const { return static_cast<std::size_t>(at - begin); }
+class JsonCursor {
+ public:
+  JsonCursor() = default;
+  explicit JsonCursor(std::string_view text)
+      : text_(text), at_(text.data()), end_(text.data() + text.size()) {}
+
+  [[nodiscard]] std::string_view text() const { return text_; }
+  [[nodiscard]] std::size_t offset() const {
+    return static_cast<std::size_t>((resume_ == nullptr ? at_ : resume_) - text_.data());
+  }
+
+  /// From a reader's key(): spares the lexer the member's value, which ends at `value_end`. What it
+  /// gets to see instead is an empty string.
+  void jump_over_value(std::size_t value_end) {
+    static constexpr std::string_view kStandIn = R"(:"")";
+    resume_ = text_.data() + value_end;
+    at_ = kStandIn.data();
+    end_ = kStandIn.data() + kStandIn.size();
+  }
+
+ private:
+  friend class CursorIterator;
+
+  bool done() {
+    if (at_ != end_) return false;
+    if (resume_ == nullptr) return true;
+    at_ = std::exchange(resume_, nullptr);
+    end_ = text_.data() + text_.size();
+    return at_ == end_;
+  }
+
+  std::string_view text_;
+  const char* at_ = nullptr;
+  const char* end_ = nullptr;     // of what `at_` is in: the text, or what stands in for a value
+  const char* resume_ = nullptr;  // where the text goes on behind a stand-in
 };
 
 /// Lets nlohmann read from a cursor, so that its events can be related to positions. Default-made:
@@ -39,14 +69,14 @@ class CursorIterator {
 
   CursorIterator() = default;
   explicit CursorIterator(JsonCursor* cursor) : cursor_(cursor) {}
-  reference operator*() const { return *cursor_->at; }
+  reference operator*() const { return *cursor_->at_; }
   CursorIterator& operator++() {
-    ++cursor_->at;
+    ++cursor_->at_;
     return *this;
   }
   CursorIterator operator++(int) {
     CursorIterator before = *this;
-    ++cursor_->at;
+    ++cursor_->at_;
     return before;
   }
   friend bool operator==(const CursorIterator& a, const CursorIterator& b) {
@@ -54,7 +84,7 @@ class CursorIterator {
   }
 
  private:
-  [[nodiscard]] bool done() const { return cursor_ == nullptr || cursor_->at == cursor_->end; }
+  [[nodiscard]] bool done() const { return cursor_ == nullptr || cursor_->done(); }
   JsonCursor* cursor_ = nullptr;
 };
 
@@ -153,7 +183,7 @@ template <class Reader>
 }
 
 [[nodiscard]] inline JsonCursor cursor_over(std::string_view text) {
-  return {.begin = text.data(), .at = text.data(), .end = text.data() + text.size()};
+  return JsonCursor{text};
 }
 
 }  // namespace podqos::codec

@@ -10,6 +10,7 @@
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
 #include "common/codec/json_events.h"
+#include "common/codec/json_plain.h"
 #include "common/codec/json_text.h"
 
 namespace podqos::codec {
@@ -64,12 +65,10 @@ bool fits(NodeType type, const JsonScalar& value) {
 
 }  // namespace
 
-/// Follows nlohmann's events through the schema. What podqos does not know costs a push and a pop.
+/// Follows nlohmann's events through the schema, and jumps over what podqos does not know.
 class ConfigReader {
  public:
-  explicit ConfigReader(const JsonCursor& cursor) : cursor_(cursor) {
-    frames_.reserve(kMaxJsonDepth);
-  }
+  explicit ConfigReader(JsonCursor& cursor) : cursor_(cursor) { frames_.reserve(kMaxJsonDepth); }
 
   Status scalar(JsonScalar& value);
   Status begin(JsonKind kind);
@@ -101,6 +100,7 @@ class ConfigReader {
   void note_hook();
   Status known_key(Frame& frame, std::string& name);
   Status map_key(Frame& frame, std::string& name);
+  void jump_over_member();
 
   [[nodiscard]] Error error_at(ConfigNode node, std::string_view problem,
                                ErrorCode code = ErrorCode::kInvalidArgument) const {
@@ -111,7 +111,7 @@ class ConfigReader {
                               format_json_kind(found)));
   }
 
-  const JsonCursor& cursor_;
+  JsonCursor& cursor_;
   OciConfig config_;
   std::vector<Frame> frames_;
   std::bitset<kConfigNodes> seen_;
@@ -148,7 +148,7 @@ Status ConfigReader::scalar(JsonScalar& value) {
 
 void ConfigReader::note_scalar_place(ConfigNode node, bool null) {
   if (frames_.empty() || frames_.back().array) return;
-  const std::string_view text{cursor_.begin, static_cast<std::size_t>(cursor_.end - cursor_.begin)};
+  const std::string_view text = cursor_.text();
   const std::size_t colon = text.find_first_not_of(kWhiteSpace, key_end_);
   const std::size_t begin = text.find_first_not_of(kWhiteSpace, colon + 1);
   // The lexer has read a byte past a number, but not past anything else.
@@ -249,8 +249,19 @@ Status ConfigReader::key(std::string& name) {
   key_end_ = cursor_.offset();
   member_ = kOther;
   if (frame.node == kOther) return {};
-  if (frame.node == kAnnotations || frame.node == kUnified) return map_key(frame, name);
-  return known_key(frame, name);
+  const bool map = frame.node == kAnnotations || frame.node == kUnified;
+  Status status = map ? map_key(frame, name) : known_key(frame, name);
+  if (status && member_ == kOther) jump_over_member();
+  return status;
+}
+
+/// Most of a config is what podqos does not know (mounts, seccomp, capabilities, ...), and the
+/// lexer takes a hundred instructions for each of its bytes. What is not plain is left to it, so
+/// that it alone decides what is malformed.
+void ConfigReader::jump_over_member() {
+  const std::size_t levels = kMaxJsonDepth - frames_.size();
+  if (const auto end = end_of_plain_member(cursor_.text(), key_end_, levels))
+    cursor_.jump_over_value(*end);
 }
 
 Status ConfigReader::known_key(Frame& frame, std::string& name) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -49,10 +50,12 @@ struct RemoveCgroup {
   OnRefusal on_refusal = OnRefusal::kIgnore;
   friend bool operator==(const RemoveCgroup&, const RemoveCgroup&) = default;
 };
-/// Write /proc/PID/oom_score_adj, if the process is still the one with that start time.
+/// Write /proc/PID/oom_score_adj.
 struct SetOomScore {
   Pid pid;
-  StartTime start_time;
+  /// The process must still be the one that started then; absent where the caller holds it, as a
+  /// runtime does that waits for its hook.
+  std::optional<StartTime> start_time = std::nullopt;
   int score = 0;
   friend bool operator==(const SetOomScore&, const SetOomScore&) = default;
 };

@@ -114,7 +114,7 @@ Result<std::vector<ProcCgroup>> cgroups_of(Pid pid) {
   return fail(text.error());
 }
 
-Status set_oom_score_adj(Pid pid, StartTime start_time, int score) {
+Status set_oom_score_adj(Pid pid, std::optional<StartTime> start_time, int score) {
   if (score < kMinOomScoreAdj || score > kMaxOomScoreAdj) {
     return fail(ErrorCode::kInvalidArgument, cat("OOM score ", score, " is not in [-1000, 1000]"));
   }
@@ -127,8 +127,10 @@ Status set_oom_score_adj(Pid pid, StartTime start_time, int score) {
     if (err == ENOENT) return gone(pid);
     return fail_errno(err, cat("open ", path));
   }
-  const Result<std::string> stat = read_at(process.get(), "stat", kMaxStat);
-  if (!stat || living_start_time(*stat) != start_time) return gone(pid);
+  if (start_time) {
+    const Result<std::string> stat = read_at(process.get(), "stat", kMaxStat);
+    if (!stat || living_start_time(*stat) != start_time) return gone(pid);
+  }
 
   const std::string what = cat(path, ": write \"", score, "\" to oom_score_adj");
   const UniqueFd file{::openat(process.get(), "oom_score_adj", O_WRONLY | O_CLOEXEC)};

@@ -38,10 +38,11 @@ struct ProcCgroup {
 /// Lines that are malformed are left out.
 [[nodiscard]] std::vector<ProcCgroup> parse_proc_cgroup(std::string_view text);
 
-/// Writes /proc/PID/oom_score_adj after making sure that the process is still that one.
+/// Writes /proc/PID/oom_score_adj, after making sure that the process is still the one that started
+/// at `start_time`; nullopt where the caller knows that it is.
 /// @param score  [-1000, 1000], else kInvalidArgument.
 /// @return kNotFound when that process is gone, also if its pid is another's now.
-[[nodiscard]] Status set_oom_score_adj(Pid pid, StartTime start_time, int score);
+[[nodiscard]] Status set_oom_score_adj(Pid pid, std::optional<StartTime> start_time, int score);
 [[nodiscard]] Result<int> oom_score_adj_of(Pid pid);
 
 /// Installed memory as /proc/meminfo's MemTotal, by sysinfo(2).

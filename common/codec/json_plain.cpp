@@ -1,0 +1,170 @@
+#include "common/codec/json_plain.h"
+
+#include <algorithm>
+#include <array>
+
+#include "common/codec/json_text.h"
+
+namespace podqos::codec {
+
+namespace {
+
+/// 64-bit integers have 20 bytes, doubles reach to 308 digits: what is no longer than this is in
+/// the range of both.
+constexpr std::ptrdiff_t kMaxPlainNumber = 32;
+
+constexpr std::size_t byte_of(char c) {
+  return static_cast<unsigned char>(c);
+}
+
+/// What stands for itself in a string: ASCII but for control bytes, the quote and the backslash.
+constexpr std::array<bool, 256> kPlainText = [] {
+  std::array<bool, 256> table{};
+  for (std::size_t byte = 0x20; byte < 0x80; ++byte)
+    table.at(byte) = byte != byte_of('"') && byte != byte_of('\\');
+  return table;
+}();
+
+constexpr bool is_space(char c) {
+  return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+constexpr bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+constexpr bool is_hex_digit(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+/// Walks over plain JSON. A take_ function that says no may stand anywhere: the first no ends the
+/// walk.
+class PlainWalk {
+ public:
+  PlainWalk(const char* at, const char* end) : at_(at), end_(end) {}
+
+  [[nodiscard]] const char* at() const { return at_; }
+
+  /// White space, then this byte.
+  bool take(char wanted) {
+    skip_space();
+    return take_here(wanted);
+  }
+  bool take_value(std::size_t levels);
+
+ private:
+  void skip_space() {
+    while (at_ != end_ && is_space(*at_))
+      ++at_;
+  }
+  bool take_here(char wanted) {
+    if (at_ == end_ || *at_ != wanted) return false;
+    ++at_;
+    return true;
+  }
+  bool take_digits() {
+    const char* const begin = at_;
+    while (at_ != end_ && is_digit(*at_))
+      ++at_;
+    return at_ != begin;
+  }
+  bool take_object(std::size_t levels);
+  bool take_array(std::size_t levels);
+  bool take_text();
+  bool take_escape();
+  bool take_number();
+  bool take_literal(std::string_view literal);
+
+  const char* at_;
+  const char* end_;
+};
+
+bool PlainWalk::take_value(std::size_t levels) {
+  skip_space();
+  if (at_ == end_) return false;
+  switch (*at_) {
+    case '"': ++at_; return take_text();
+    case '{': ++at_; return levels > 0 && take_object(levels - 1);
+    case '[': ++at_; return levels > 0 && take_array(levels - 1);
+    case 't': return take_literal("true");
+    case 'f': return take_literal("false");
+    case 'n': return take_literal("null");
+    default: return take_number();
+  }
+}
+
+bool PlainWalk::take_object(std::size_t levels) {
+  if (take('}')) return true;
+  do {
+    if (!take('"') || !take_text() || !take(':') || !take_value(levels)) return false;
+  } while (take(','));
+  return take('}');
+}
+
+bool PlainWalk::take_array(std::size_t levels) {
+  if (take(']')) return true;
+  do {
+    if (!take_value(levels)) return false;
+  } while (take(','));
+  return take(']');
+}
+
+/// Behind the opening quote.
+bool PlainWalk::take_text() {
+  while (at_ != end_) {
+    if (kPlainText[byte_of(*at_)]) {
+      ++at_;
+    } else if (*at_ == '"') {
+      ++at_;
+      return true;
+    } else if (*at_ == '\\') {
+      ++at_;
+      if (!take_escape()) return false;
+    } else {
+      // Control bytes have a length too: one.
+      const std::size_t length = utf8_length({at_, static_cast<std::size_t>(end_ - at_)});
+      if (length < 2) return false;
+      at_ += length;
+    }
+  }
+  return false;
+}
+
+/// Behind the backslash.
+bool PlainWalk::take_escape() {
+  constexpr std::string_view kShortEscapes = "\"\\/bfnrt";
+  constexpr std::ptrdiff_t kHexDigits = 4;
+  if (at_ == end_) return false;
+  const char kind = *at_++;
+  if (kind != 'u') return kShortEscapes.contains(kind);
+  if (end_ - at_ < kHexDigits || !std::all_of(at_, at_ + kHexDigits, is_hex_digit)) return false;
+  const bool surrogate = (*at_ == 'd' || *at_ == 'D') && (at_[1] < '0' || at_[1] > '7');
+  at_ += kHexDigits;
+  return !surrogate;
+}
+
+bool PlainWalk::take_number() {
+  const char* const begin = at_;
+  take_here('-');
+  if (!take_here('0') && !take_digits()) return false;
+  if (take_here('.') && !take_digits()) return false;
+  return at_ - begin <= kMaxPlainNumber && (at_ == end_ || (*at_ != 'e' && *at_ != 'E'));
+}
+
+bool PlainWalk::take_literal(std::string_view literal) {
+  if (!std::string_view{at_, static_cast<std::size_t>(end_ - at_)}.starts_with(literal))
+    return false;
+  at_ += literal.size();
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::size_t> end_of_plain_member(std::string_view text, std::size_t name_end,
+                                               std::size_t levels) {
+  PlainWalk walk{text.data() + name_end, text.data() + text.size()};
+  if (!walk.take(':') || !walk.take_value(levels)) return std::nullopt;
+  return static_cast<std::size_t>(walk.at() - text.data());
+}
+
+}  // namespace podqos::codec
