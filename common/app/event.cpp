@@ -233,6 +233,7 @@ Status Event::teardown() {
 Status Event::finish() {
   finished_ = true;
   if (!tiers().kubepods.empty()) {
+    if (auto done = store_.begin(); !done) return done;
     const core::TierSums& sums = tiers().sums;
     const bool empty = sums.guaranteed.pods + sums.burstable.pods + sums.besteffort.pods == 0;
     Status done;

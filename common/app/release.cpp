@@ -112,6 +112,8 @@ bool confirm_from_cgroup(Event& event, core::ContainerRecord& container) {
 }
 
 Status settle_pod(Event& event, core::PodRecord record) {
+  // Before the first rmdir: a process that dies in between must leave the mark.
+  if (auto done = event.store().begin(); !done) return done;
   if (std::ranges::any_of(record.containers, lives)) return event.save(record);
   if (!record.adopted) {
     auto populated = event.cgroups().populated(record.cgroup);
@@ -143,6 +145,7 @@ Status drop_container(Event& event, core::PodRecord record, std::string_view id,
                                  .bundle = found->bundle,
                                  .pid = {},
                                  .start_time = {}});
+  if (auto done = event.store().begin(); !done) return done;
   if (found->moved) {
     if (auto done = event.run({core::RemoveCgroup{found->cgroup}}); !done) return done;
   }
@@ -154,6 +157,7 @@ Status drop_container(Event& event, core::PodRecord record, std::string_view id,
 }
 
 Status end_pod(Event& event, core::PodRecord record) {
+  if (auto done = event.store().begin(); !done) return done;
   if (record.adopted) return erase(event, record);
   const std::int64_t kept = event.now().value() - record.released_at->value();
   if (kept < event.settings().release_delay_seconds && holds_tmpfs_memory(event, record)) {
