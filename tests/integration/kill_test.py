@@ -2,24 +2,19 @@
 
 The first recovery of each sweep is tried for every system call; further ones for those before which something outside
 the process may have changed since the last.
-The test itself is the runtime here: a container is a `sleep` in a cgroup that the test makes where the bundle says, so
-that a round takes some milliseconds. The killing is stepper.c's.
 """
 
 import itertools
 import json
-import os
 import pathlib
 import shutil
-import subprocess
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import harness  # noqa: E402
-import oracle  # noqa: E402
-from harness import GI, container, pod  # noqa: E402
+import player  # noqa: E402
+from harness import container, pod  # noqa: E402
 
 BURSTABLE = pod(
     "first",
@@ -28,141 +23,11 @@ BURSTABLE = pod(
 )
 GUARANTEED = pod("second", container("app", limits={"cpu": "300m", "memory": "512Mi"}))
 THIRD = pod("third", container("app", requests={"cpu": "700m", "memory": "3Gi"}))
-UNFINISHED = ".podqos-tmp"  # a file that was being written: it may stay for a while, not for ever
 FEWEST = {"every": 60, "effects": 8}  # a sweep of fewer system calls did not do what it should
 
 
-class Container:
-    """One container of a pod: its bundle and, while it runs, its process."""
-
-    def __init__(self, manifest, name, identifier, bundle):
-        self.uid, self.spec, self.name = manifest["metadata"]["uid"], manifest["spec"], name
-        self.id, self.bundle, self.process, self.cgroup = identifier, bundle, None, None
-
-    def state(self):
-        pid = self.process.pid if self.process else 0
-        return {"ociVersion": "1.0.2", "id": self.id, "status": "creating" if pid else "stopped", "pid": pid,
-                "bundle": str(self.bundle.path), "annotations": self.bundle.config["annotations"]}
-
-
-class KillCase(harness.TestCase):
-    """A test that plays the runtime."""
-
-    settings = {"runtimes": ["/bin/true"]}
-
-    def setUp(self):
-        super().setUp()
-        self.truth = oracle.Truth(f"{self.root}/kubepods", 32 * GI)
-        self.running = []
-        self.addCleanup(lambda: [self.end(c) for c in list(self.running)])
-        self.stepper, self.count_file = self.tmp / "stepper", self.tmp / "count"
-        oracle.build_stepper(self.stepper)
-        self.annotated = {}
-        self.config = str(self.podqos.config())
-
-    # The runtime.
-
-    def container(self, manifest, name):
-        key = manifest["metadata"]["uid"], name
-        if key not in self.annotated:
-            self.annotated[key] = self.podqos.annotations(manifest, name)
-        identifier = self.container_id(name)
-        bundle = self.bundle(label=name)
-        bundle.annotations.update(self.annotated[key])
-        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/{identifier}"
-        return Container(manifest, name, identifier, bundle.save())
-
-    def run_podqos(self, command, stdin, kill=None):
-        """Runs podqos; returns whether it was killed. `kill` is ("all" or "one", "every" or "effects", N)."""
-        if kill:
-            command = [str(self.stepper), *map(str, kill), str(self.count_file), *command]
-        done = subprocess.run(command, input=stdin, capture_output=True, check=False, timeout=60)
-        if not kill:
-            self.assertEqual((done.returncode, done.stderr), (0, b""))
-            return False
-        self.assertNotEqual(done.returncode, 125, done.stderr)
-        return self.count_file.read_text(encoding="ascii").split()[1] == "1"
-
-    def place(self, made, kill=None):
-        command = [str(harness.RUNTIME), "--config", self.config, "create", "--bundle", str(made.bundle.path), made.id]
-        return self.run_podqos(command, b"", kill)
-
-    def start(self, made):
-        """The process in the cgroup that config.json names, in every hierarchy."""
-        made.cgroup = json.loads(made.bundle.read())["linux"]["cgroupsPath"]
-        made.process = subprocess.Popen(["/bin/sleep", "1000"], stdin=subprocess.DEVNULL)
-        self.running.append(made)
-        for hierarchy in self.machine.hierarchies:
-            folder = pathlib.Path(hierarchy.mount + made.cgroup)
-            folder.mkdir(parents=True, exist_ok=True)
-            if "cpuset" in hierarchy.controllers and hierarchy.version == 1:
-                self.fill_cpuset(hierarchy.mount, made.cgroup)
-            (folder / "cgroup.procs").write_text(str(made.process.pid), encoding="ascii")
-
-    def fill_cpuset(self, mount, path):
-        """A process enters a cpuset of v1 only once it has processors and memory nodes."""
-        folder = pathlib.Path(mount)
-        for part in path.strip("/").split("/"):
-            parent, folder = folder, folder / part
-            for file in ("cpuset.cpus", "cpuset.mems"):
-                if not (folder / file).read_text(encoding="ascii").strip():
-                    (folder / file).write_text((parent / file).read_text(encoding="ascii"), encoding="ascii")
-
-    def hook(self, stage, made, kill=None):
-        command = [str(harness.HOOK), "--config", self.config, stage]
-        return self.run_podqos(command, json.dumps(made.state()).encode(), kill)
-
-    def end(self, made):
-        """The process ends, and the runtime removes the cgroup that it made."""
-        if made.process is None:
-            return
-        made.process.kill()
-        made.process.wait(timeout=20)
-        made.process = None
-        self.running.remove(made)
-        for folder in self.machine.directories(made.cgroup):
-            self.remove(folder)
-
-    def remove(self, folder):
-        deadline = time.monotonic() + 10
-        while True:
-            try:
-                os.rmdir(folder)
-                return
-            except FileNotFoundError:
-                return
-            except OSError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.001)
-
-    def create(self, made):
-        self.place(made)
-        self.start(made)
-        self.hook("createRuntime", made)
-        return made
-
-    def delete(self, made):
-        self.end(made)
-        self.hook("poststop", made)
-
-    def reconcile(self):
-        self.podqos.ctl("reconcile")
-
-    # What must hold.
-
-    def wrong(self, *living):
-        self.truth.observe([(c.uid, c.name, c.spec, False) for c in living])
-        return oracle.differences(self.machine, self.truth)
-
-    def check(self, *living):
-        """The kernel holds what these containers demand, and the state knows them and nobody else."""
-        self.assertEqual(self.wrong(*living), [])
-        records = [r.split("/")[0] for r in self.podqos.records() if not r.endswith(UNFINISHED)]
-        self.assertEqual(records.count("pods"), len({c.uid for c in living}))
-        self.assertEqual(records.count("containers"), len(living))
-        for made in living:
-            self.assertEqual(os.path.dirname(harness.machines.cgroup_of(made.process.pid)), self.truth.path(made.uid))
+class KillCase(player.Case):
+    """Goes through the system calls of one program."""
 
     def sweep(self, strike, *recoveries):
         """strike(which, N) -> (what is to be recovered, was it killed?) for N = 1, 2, ... until nothing is killed."""
@@ -287,7 +152,7 @@ class BesideAPod(KillCase):
 class Unplaced(BesideAPod):
     """Hooks alone: the create hook makes everything, and moves the process."""
 
-    settings = {**KillCase.settings, "placement": {"onMisplaced": "move"}}
+    settings = {**player.Case.settings, "placement": {"onMisplaced": "move"}}
 
     def test_create_hook(self):
         def strike(which, turn):

@@ -97,6 +97,7 @@ class Instance:
     def __init__(self, uid, manifest, name, runtime, identifier, bundle, stubbed):
         self.uid, self.manifest, self.name = uid, manifest, name
         self.runtime, self.id, self.bundle, self.stubbed = runtime, identifier, bundle, stubbed
+        self.shaped_by = None  # the pod whose limits its config.json has by now
 
     @property
     def key(self):
@@ -105,6 +106,10 @@ class Instance:
     def state(self):
         return {"ociVersion": "1.0.2", "id": self.id, "status": "stopped", "pid": 0, "bundle": str(self.bundle.path),
                 "annotations": self.bundle.config["annotations"]}
+
+    def fits(self):
+        """A pod that begins with it is described by its own manifest."""
+        return self.shaped_by == self.manifest["spec"]
 
     def __str__(self):
         return f"{self.uid}/{self.name} as {self.runtime.kind} {self.id}{' (stub)' if self.stubbed else ''}"
@@ -245,7 +250,17 @@ class Soak(harness.TestCase):
         self.instances[instance.key] = instance
         done = instance.runtime.call("create", "--bundle", instance.bundle.path, instance.id, check=must)
         self.settle(instance)
+        instance.shaped_by = instance.shaped_by or self.truth.description(instance.uid) or instance.manifest["spec"]
         return done
+
+    def create_again(self, instance):
+        """From the same bundle, unless its limits are those of another pod than the one that lives now."""
+        self.observe()
+        if self.truth.description(instance.uid) in (None, instance.shaped_by) and instance.fits():
+            self.note("created again")
+            self.create(instance)
+        else:
+            self.forget(instance)
 
     def settle(self, instance):
         if not any(e["id"] == instance.id for e in instance.runtime.list()):
@@ -360,8 +375,7 @@ class Soak(harness.TestCase):
             return self.event_create()
         self.note(str(instance))
         self.delete(instance)
-        self.observe()
-        self.create(instance)
+        self.create_again(instance)
         return False
 
     def event_lost_poststop(self):
@@ -373,9 +387,7 @@ class Soak(harness.TestCase):
         self.delete(instance)
         self.end_order("poststop")
         if self.random.random() < 0.5:
-            self.note("created again")
-            self.observe()
-            self.create(instance)
+            self.create_again(instance)
         else:
             self.forget(instance)
         return True
@@ -391,9 +403,7 @@ class Soak(harness.TestCase):
         self.end_order("poststop")
         self.kept.append((self.folder / "kept").read_text(encoding="utf-8"))
         if self.random.random() < 0.5:
-            self.note("created again")
-            self.observe()
-            self.create(instance)
+            self.create_again(instance)
         else:
             self.forget(instance)
         return True

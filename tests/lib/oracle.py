@@ -196,6 +196,10 @@ class Truth:
         born = self._born.get(uid)
         return born is None or not born["partial"] or name in born["known"]
 
+    def description(self, uid):
+        """The spec that a living pod goes by; None if it does not live."""
+        return self._born[uid]["spec"] if uid in self._born else None
+
     def _pod(self, born):
         spec = {**born["spec"], "containers": list(born["known"].values())} if born["partial"] else born["spec"]
         return Pod(spec, born["partial"], born["class"])
