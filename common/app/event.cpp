@@ -117,6 +117,18 @@ Result<bool> Event::is_available(const std::string& kubepods,
   return mark->has_value() || (just_made && holds_only(kubepods, *just_made));
 }
 
+bool Event::has_lost_state(const std::string& kubepods) {
+  if (!tiers().kubepods.empty() || recovered_) return false;
+  const auto mark = cgroups_.attribute(kubepods, kMadeAttribute);
+  return mark && mark->has_value();
+}
+
+bool Event::has_lost_record(const core::PodRecord& record) {
+  if (record.adopted || recovered_) return false;
+  const auto copy = cgroups_.attribute(record.cgroup, kRecordAttribute);
+  return copy && copy->has_value();
+}
+
 Result<std::string> Event::choose_root(const std::optional<std::string>& just_made) {
   if (!tiers().kubepods.empty()) return tiers().kubepods;
   std::string root = core::root_path(settings_->cgroup_root);
@@ -163,6 +175,14 @@ Status Event::mark_made(const std::vector<std::string>& paths) {
 Status Event::apply_pod(core::PodRecord& record, core::Make make) {
   auto values = core::pod_values(record, *settings_);
   if (!values) return fail(std::move(values).error());
+  if (make == core::Make::kYes) {
+    // A limit that somebody else has put there must not stay either.
+    if (!values->cpu_quota) {
+      values->cpu_quota = Micros{-1};
+      values->cpu_period = settings_->cpu_cfs_quota_period;
+    }
+    if (values->memory_limit.value_or(Bytes{0}).value() == 0) values->memory_limit = Bytes{-1};
+  }
   const auto& layout = cgroups_.layout();
   auto done = run(core::plan_pod(record.cgroup, *values, layout, formula(), make));
   if (!done && make == core::Make::kNo && done.error().code == ErrorCode::kNotFound) {
@@ -230,21 +250,24 @@ Status Event::teardown() {
   return {};
 }
 
+bool Event::has_pods() {
+  const core::TierSums& sums = tiers().sums;
+  return sums.guaranteed.pods + sums.burstable.pods + sums.besteffort.pods != 0 ||
+         !tiers().lingering.empty();
+}
+
+Status Event::settle_tiers() {
+  if (tiers().kubepods.empty()) return {};
+  if (auto done = store_.begin(); !done) return done;
+  if (!has_pods()) return teardown();
+  auto done = apply_tiers(tree_made_ ? core::Make::kYes : core::Make::kNo);
+  const bool vanished = !done && done.error().code == ErrorCode::kNotFound;
+  return vanished ? apply_tiers(core::Make::kYes) : done;
+}
+
 Status Event::finish() {
   finished_ = true;
-  if (!tiers().kubepods.empty()) {
-    if (auto done = store_.begin(); !done) return done;
-    const core::TierSums& sums = tiers().sums;
-    const bool empty = sums.guaranteed.pods + sums.burstable.pods + sums.besteffort.pods == 0;
-    Status done;
-    if (empty && tiers().lingering.empty()) {
-      done = teardown();
-    } else {
-      done = apply_tiers(tree_made_ ? core::Make::kYes : core::Make::kNo);
-      if (!done && done.error().code == ErrorCode::kNotFound) done = apply_tiers(core::Make::kYes);
-    }
-    if (!done) return done;
-  }
+  if (auto done = settle_tiers(); !done) return done;
   for (const std::string& incident : store_.incidents())
     log_->error(incident);
   return store_.commit();

@@ -44,6 +44,10 @@ class Event {
   /// at `just_made`), else <cgroupRoot>/podqos/kubepods. Makes nothing.
   /// @return kConflict where neither can be podqos's.
   [[nodiscard]] Result<std::string> choose_root(const std::optional<std::string>& just_made);
+  /// Signs that the state directory has been lost, or one record of it, while the cgroups live on:
+  /// podqos's mark on a root that no state names, a copy on the cgroup of a pod without record.
+  [[nodiscard]] bool has_lost_state(const std::string& kubepods);
+  [[nodiscard]] bool has_lost_record(const core::PodRecord& record);
   /// Makes and marks the root and the tiers, if no root is in use yet.
   [[nodiscard]] Status use_root(const std::string& kubepods);
 
@@ -80,6 +84,8 @@ class Event {
                                           const std::optional<std::string>& just_made);
   [[nodiscard]] Status mark_made(const std::vector<std::string>& paths);
   [[nodiscard]] bool holds_only(const std::string& kubepods, const std::string& container);
+  [[nodiscard]] bool has_pods();
+  [[nodiscard]] Status settle_tiers();
   [[nodiscard]] Status teardown();
 
   const core::Settings* settings_;

@@ -217,12 +217,9 @@ Result<std::optional<Arrival>> arrival_of(core::ContainerFacts facts,
   return arrival;
 }
 
-Result<std::optional<Membership>> join(Event& event, const Arrival& arrival) {
-  if (auto done = recover(event); !done) return fail(std::move(done).error());
-  if (auto done = expire_pending(event, arrival.facts.id); !done)
-    return fail(std::move(done).error());
-  if (auto done = tend_lingering(event); !done) return fail(std::move(done).error());
+namespace {
 
+Result<Joining> begin_join(Event& event, const Arrival& arrival) {
   auto root = event.choose_root(arrival.running ? arrival.placed_at : std::nullopt);
   if (!root) return fail(std::move(root).error());
   auto identity = core::identify(arrival.facts, arrival.podqos, arrival.engine, event.settings(),
@@ -235,7 +232,20 @@ Result<std::optional<Membership>> join(Event& event, const Arrival& arrival) {
                   .root = std::move(*root)};
   joining.claim = core::claim_for(joining.identity, arrival.facts, arrival.podqos, arrival.engine,
                                   event.settings(), event.capacity().memory);
+  return joining;
+}
 
+/// Recomputes everything from what is left, and joins then.
+Result<std::optional<Membership>> join_after_loss(Event& event, const Arrival& arrival) {
+  event.log().error("the state directory has lost what the cgroups still know: restoring it");
+  event.begin_recovery();
+  if (auto done = recompute(event); !done) return fail(std::move(done).error());
+  return join(event, arrival);
+}
+
+Result<std::optional<Membership>> join_pod_of(Joining& joining) {
+  Event& event = *joining.event;
+  const Arrival& arrival = *joining.arrival;
   auto before = event.store().pod(joining.identity.uid);
   if (!before) return fail(std::move(before).error());
   if (joining.identity.is_sandbox && !joining.claim.known && !*before && !joining.identity.placed)
@@ -243,15 +253,29 @@ Result<std::optional<Membership>> join(Event& event, const Arrival& arrival) {
   const auto existing =
       *before ? std::optional{without_dead(**before, arrival.facts)} : std::nullopt;
   auto record = decide_record(joining, existing);
-  if (!record)
-    return fail(std::move(record).error().with_context(cat("pod ", joining.identity.uid)));
+  if (!record) return fail(std::move(record).error());
+  if (!*before && event.has_lost_record(*record)) return join_after_loss(event, arrival);
   auto described = describe_container(joining, *record);
-  if (!described)
-    return fail(std::move(described).error().with_context(cat("pod ", joining.identity.uid)));
+  if (!described) return fail(std::move(described).error());
   auto member = make_member(joining, *before, std::move(*record), std::move(*described));
-  if (!member)
-    return fail(std::move(member).error().with_context(cat("pod ", joining.identity.uid)));
+  if (!member) return fail(std::move(member).error());
   return std::optional{std::move(*member)};
+}
+
+}  // namespace
+
+Result<std::optional<Membership>> join(Event& event, const Arrival& arrival) {
+  if (auto done = recover(event); !done) return fail(std::move(done).error());
+  if (auto done = expire_pending(event, arrival.facts.id); !done)
+    return fail(std::move(done).error());
+  if (auto done = tend_lingering(event); !done) return fail(std::move(done).error());
+  auto joining = begin_join(event, arrival);
+  if (!joining) return fail(std::move(joining).error());
+  if (event.has_lost_state(joining->root)) return join_after_loss(event, arrival);
+  auto member = join_pod_of(*joining);
+  if (!member)
+    return fail(std::move(member).error().with_context(cat("pod ", joining->identity.uid)));
+  return member;
 }
 
 }  // namespace podqos::app

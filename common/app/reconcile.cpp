@@ -23,9 +23,9 @@ class Recomputation {
   explicit Recomputation(Event& event) : event_(event) {}
 
   Result<ReconcileReport> run() {
-    if (auto done = event_.store().begin(); !done) return fail(std::move(done).error());
     if (auto done = find_root(); !done) return fail(std::move(done).error());
     if (auto done = load(); !done) return fail(std::move(done).error());
+    if (auto done = event_.store().begin(); !done) return fail(std::move(done).error());
     if (auto done = restore(); !done) return fail(std::move(done).error());
     if (auto done = judge(); !done) return fail(std::move(done).error());
     regrant();
@@ -35,6 +35,8 @@ class Recomputation {
       event_.log().info(line);
     for (const std::string& line : report_.warnings)
       event_.log().warning(line);
+    for (const std::string& line : report_.unreadable)
+      event_.log().error(line);
     return std::move(report_);
   }
 
@@ -59,6 +61,12 @@ class Recomputation {
     if (!uids) return fail(std::move(uids).error());
     for (const std::string& uid : *uids) {
       auto record = event_.store().pod(uid);
+      if (!record && record.error().code == ErrorCode::kUnsupported) {
+        // One pod's error is that pod's alone.
+        report_.unreadable.push_back(record.error().message);
+        unreadable_.insert(uid);
+        continue;
+      }
       if (!record) return fail(std::move(record).error());
       if (*record) records_.emplace(uid, std::move(**record));
     }
@@ -83,6 +91,7 @@ class Recomputation {
   }
 
   Status restore_pod(const std::string& cgroup, const std::string& uid) {
+    if (unreadable_.contains(uid)) return {};
     const auto known = records_.find(uid);
     if (known != records_.end() && known->second.cgroup == cgroup) return {};
     auto populated = event_.cgroups().populated(cgroup);
@@ -215,7 +224,7 @@ class Recomputation {
           std::ranges::any_of(record->second.containers, [&](const core::ContainerRecord& c) {
             return c.id == entry.id && c.bundle == entry.bundle;
           });
-      if (known) continue;
+      if (known || unreadable_.contains(entry.uid)) continue;
       if (auto done = event_.store().erase_container(entry); !done) return done;
     }
     return {};
@@ -223,6 +232,7 @@ class Recomputation {
 
   Event& event_;
   Records records_;
+  std::set<std::string, std::less<>> unreadable_;
   ReconcileReport report_;
 };
 
@@ -310,6 +320,7 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log) {
                                   tier.excess.value(),
                                   " bytes above the rule while the tier uses that much"));
   }
+  if (!report.unreadable.empty()) return fail(ErrorCode::kUnsupported, report.unreadable.front());
   return report;
 }
 

@@ -12,12 +12,13 @@
 namespace podqos::app {
 
 struct ReconcileReport {
-  std::int64_t pods = 0;              ///< pods that live, adopted ones included
-  std::int64_t containers = 0;        ///< containers that live
-  std::int64_t released = 0;          ///< pods that had ended without podqos hearing of it
-  std::int64_t repaired = 0;          ///< pods whose record was lost and has been restored
-  std::vector<std::string> changes;   ///< one sentence for each change
-  std::vector<std::string> warnings;  ///< what an operator should look at
+  std::int64_t pods = 0;                ///< pods that live, adopted ones included
+  std::int64_t containers = 0;          ///< containers that live
+  std::int64_t released = 0;            ///< pods that had ended without podqos hearing of it
+  std::int64_t repaired = 0;            ///< pods whose record was lost and has been restored
+  std::vector<std::string> changes;     ///< one sentence for each change
+  std::vector<std::string> unreadable;  ///< records of a newer version: left alone, not counted
+  std::vector<std::string> warnings;    ///< what an operator should look at
 };
 
 /// Brings state and cgroups to the truth, which is the set of living containers: takes out the

@@ -27,7 +27,9 @@ int rank(QosClass qos_class) {
 }
 
 Status check_owner(const PodRecord& record, const Identity& identity) {
-  const bool believed = identity.source != IdentitySource::kAnnotation;
+  // An annotation is anybody's word, and a lone container's uid can be foreseen and claimed first.
+  const bool believed =
+      identity.source != IdentitySource::kAnnotation && identity.source != IdentitySource::kLone;
   if (believed || record.containers.empty()) return {};
   if (record.sandbox_id != identity.sandbox_id) {
     return fail(ErrorCode::kConflict,
@@ -358,6 +360,10 @@ Result<std::string> container_leaf(const ContainerFacts& facts, const PodRecord&
   if (taken(leaf))
     leaf = cat(leaf.substr(0, 128), "-", stable_hash(cat(facts.id, "\n", facts.bundle)));
   if (auto fit = check_cgroup_component(leaf); !fit) return fail(std::move(fit).error());
+  if (taken(leaf)) {
+    return fail(ErrorCode::kConflict, cat("cgroup ", record.cgroup, "/", leaf,
+                                          " is another container's: give this one another id"));
+  }
   return leaf;
 }
 

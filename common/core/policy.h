@@ -72,7 +72,8 @@ void remove_pod(TiersRecord& tiers, const PodRecord& record);
 
 /// Directory name of the container in its pod: the engine's own leaf where that holds the id, else
 /// the id; made unique among `record`'s containers.
-/// @return kInvalidArgument for an id that cannot name a directory.
+/// @return kInvalidArgument for an id that cannot name a directory, kConflict if another container
+/// has the unique name already.
 [[nodiscard]] Result<std::string> container_leaf(const ContainerFacts& facts,
                                                  const PodRecord& record);
 
