@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/codec/json_text.h"
 
 namespace podqos::hook {
 
@@ -237,14 +238,13 @@ class Inserted {
 
   bool is_members(const Gap& gap, const Places& places) {
     if (gap.behind_value) cursor_.expect(',');
-    do {
-      if (is_list(gap.node)) {
-        element(gap.node);
-      } else if (places.has(gap.node, member(gap.node))) {
-        // A second member of the name would hide the first.
-        return false;
+    if (is_list(gap.node)) {
+      elements(gap.node);
+    } else {
+      for (const std::string_view name : members(gap.node)) {
+        if (places.has(gap.node, name)) cursor_.fail();
       }
-    } while (cursor_.take(','));
+    }
     return cursor_.at_end();
   }
 
@@ -262,7 +262,8 @@ class Inserted {
       case Node::kOther: cursor_.fail(); return;
       case Node::kInteger: integer(); return;
       case Node::kCgroupsPath:
-        if (cursor_.string() != cgroups_path_) cursor_.fail();
+        // Byte for byte: an escape could spell a path that the caller has not checked.
+        if (!cursor_.take_text(codec::quote_json(cgroups_path_))) cursor_.fail();
         return;
       case Node::kHugepages:
       case Node::kCreateRuntime:
@@ -280,18 +281,31 @@ class Inserted {
 
   void object(Node node) {
     cursor_.expect('{');
-    do {
-      static_cast<void>(member(node));
-    } while (cursor_.take(','));
+    static_cast<void>(members(node));
     cursor_.expect('}');
+  }
+
+  /// Their names. A second member of one name would hide the first.
+  std::vector<std::string_view> members(Node parent) {
+    std::vector<std::string_view> names;
+    do {
+      const std::string_view name = member(parent);
+      if (std::ranges::find(names, name) != names.end()) cursor_.fail();
+      names.push_back(name);
+    } while (cursor_.take(','));
+    return names;
   }
 
   void list(Node node) {
     cursor_.expect('[');
+    elements(node);
+    cursor_.expect(']');
+  }
+
+  void elements(Node node) {
     do {
       element(node);
     } while (cursor_.take(','));
-    cursor_.expect(']');
   }
 
   void element(Node node) {
@@ -337,16 +351,19 @@ Status check_splices(const std::vector<codec::Splice>& splices, std::string_view
   const auto places = Places::find(config);
   if (!places)
     return fail(ErrorCode::kConflict, "the parsing process asked to edit what is no JSON object");
+  const Gap* filled = nullptr;
   for (const codec::Splice& splice : splices) {
     Inserted inserted{splice.text, cgroups_path, hooks};
     bool fits = false;
     if (splice.begin == splice.end) {
       const Gap* gap = places->gap_at(splice.begin);
-      fits = gap != nullptr && inserted.is_members(*gap, *places);
+      // Two insertions at one place would need a comma in between.
+      fits = gap != nullptr && gap != filled && inserted.is_members(*gap, *places);
+      filled = gap;
     } else if (const Scalar* scalar = places->scalar_at(splice.begin, splice.end)) {
       // A number that the engine has set is not podqos's to change.
       const std::string_view old = config.substr(splice.begin, splice.end - splice.begin);
-      const bool unset = old == "null" || old == "0";
+      const bool unset = old == "null" || old == "0" || old == "-0";
       fits = (unset || scalar->node == Node::kCgroupsPath) && inserted.is_value(scalar->node);
     }
     if (!fits) {

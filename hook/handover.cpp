@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/text.h"
+#include "common/codec/json_text.h"
 #include "common/core/naming.h"
 #include "common/core/pod_plan.h"
 #include "hook/edit_check.h"
@@ -19,7 +20,7 @@ namespace {
 constexpr std::uint32_t kMagic = 0x71736f70;  // "posq"
 constexpr std::size_t kMaxSplices = 64;
 
-enum class Kind : std::uint32_t { kNothing = 0, kPlacement = 1, kError = 2 };
+enum class Kind : std::uint8_t { kNothing = 0, kPlacement = 1, kError = 2 };
 
 class Writer {
  public:
@@ -150,8 +151,9 @@ Status check_placement(const app::Placement& placement, std::string_view config,
                        const core::Settings& settings, const codec::HookRegistration& hooks) {
   if (auto sound = check_splices(placement.splices, config, placement.cgroups_path, hooks); !sound)
     return sound;
+  const std::string quoted = codec::quote_json(placement.cgroups_path);
   const bool moves = std::ranges::any_of(placement.splices, [&](const codec::Splice& splice) {
-    return splice.text.find(placement.cgroups_path) != std::string::npos;
+    return splice.text.find(quoted) != std::string::npos;
   });
   return moves ? check_path(placement.cgroups_path, settings) : Status{};
 }

@@ -53,6 +53,8 @@ std::optional<Option> parse_option(std::string_view word) {
   if (word.size() < 2 || word[0] != '-' || word == "--") return std::nullopt;
   const bool is_long = word.starts_with("--");
   word.remove_prefix(is_long ? 2 : 1);
+  // crun takes "-db DIR" for "-d -b DIR"; no option of the others begins like that.
+  if (!is_long && (word.starts_with("db") || word.starts_with("df"))) word.remove_prefix(1);
   // "-bDIR" as argp and clap take it, DIR may hold a '='; Go's parser knows only "-b DIR" and
   // "-b=DIR".
   const std::string_view name = word.substr(0, word.find('='));

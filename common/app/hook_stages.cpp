@@ -335,7 +335,8 @@ Status poststop(const core::Settings& settings, Log& log, std::string_view text,
     if (!outcome) return fail(std::move(outcome).error().with_context(who));
     if (*outcome == Poststop::kDone) return {};
     // A process that was killed a moment ago; the lock is free meanwhile.
-    ::clock_nanosleep(CLOCK_MONOTONIC, 0, &kPoststopPause, nullptr);
+    // Woken early by a signal it only looks again sooner.
+    static_cast<void>(::clock_nanosleep(CLOCK_MONOTONIC, 0, &kPoststopPause, nullptr));
   }
   log.info(cat(who, ": a poststop for an earlier container of this id, nothing is released"));
   return {};

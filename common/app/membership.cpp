@@ -179,6 +179,11 @@ Result<Membership> make_member(Joining& joining, const std::optional<core::PodRe
     if (auto done = event.run({core::RemoveCgroup{before->cgroup}}); !done)
       return fail(std::move(done).error());
   }
+  if (first && before && !record.adopted) {
+    // What dead containers left keeps its old limits, and the kernel holds the pod's against them.
+    if (auto done = remove_empty_children(event, record.cgroup); !done)
+      return fail(std::move(done).error());
+  }
   if (!record.adopted) {
     auto applied = event.apply_pod(record, first ? core::Make::kYes : core::Make::kNo);
     if (!applied) {

@@ -117,13 +117,8 @@ class Recomputation {
   }
 
   Status remove_tree(const std::string& cgroup) {
-    auto children = event_.cgroups().children(cgroup);
-    if (!children) return fail(std::move(children).error());
-    core::Plan plan;
-    for (const std::string& child : *children)
-      plan.emplace_back(core::RemoveCgroup{cat(cgroup, "/", child)});
-    plan.emplace_back(core::RemoveCgroup{cgroup});
-    return event_.run(plan);
+    if (auto done = remove_empty_children(event_, cgroup); !done) return done;
+    return event_.run({core::RemoveCgroup{cgroup}});
   }
 
   /// Who lives, who does not; the sums of those who do.
@@ -268,13 +263,14 @@ void reclaim(const std::vector<HeldTier>& held) {
   if (!cgroups || cgroups->layout().memory != core::CgroupVersion::kV2) return;
   for (const HeldTier& tier : held) {
     // Fails with EAGAIN when less could be reclaimed, and before Linux 5.19 there is no such file.
-    static_cast<void>(
+    const auto asked =
         cgroups->execute({core::WriteFile{.path = tier.path,
                                           .controller = core::Controller::kMemory,
                                           .file = "memory.reclaim",
                                           .value = std::to_string(tier.excess.value()),
                                           .reason = "lower the tier's limit",
-                                          .on_refusal = core::OnRefusal::kIgnore}}));
+                                          .on_refusal = core::OnRefusal::kIgnore}});
+    if (!asked) return;
   }
 }
 

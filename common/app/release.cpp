@@ -156,6 +156,15 @@ Status drop_container(Event& event, core::PodRecord record, std::string_view id,
   return event.store().erase_container(entry);
 }
 
+Status remove_empty_children(Event& event, const std::string& cgroup) {
+  auto children = event.cgroups().children(cgroup);
+  if (!children) return fail(std::move(children).error());
+  core::Plan plan;
+  for (const std::string& child : *children)
+    plan.emplace_back(core::RemoveCgroup{cat(cgroup, "/", child)});
+  return event.run(plan);
+}
+
 Status end_pod(Event& event, core::PodRecord record) {
   if (auto done = event.store().begin(); !done) return done;
   if (record.adopted) return erase(event, record);
@@ -164,14 +173,7 @@ Status end_pod(Event& event, core::PodRecord record) {
     linger(event, record.pod.uid);
     return event.save(record);
   }
-  auto children = event.cgroups().children(record.cgroup);
-  if (!children) return fail(std::move(children).error());
-  core::Plan plan;
-  // What a runtime that was killed has left; a populated one refuses to go.
-  for (const std::string& child : *children) {
-    plan.emplace_back(core::RemoveCgroup{cat(record.cgroup, "/", child)});
-  }
-  if (auto done = event.run(plan); !done) return done;
+  if (auto done = remove_empty_children(event, record.cgroup); !done) return done;
   return remove_or_linger(event, record);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "common/app/event.h"
@@ -20,6 +21,10 @@ namespace podqos::app {
 /// to the cgroup (then both stay for releaseDelay) or a dead container has not been deleted yet.
 /// Otherwise saves the record.
 [[nodiscard]] Status settle_pod(Event& event, core::PodRecord record);
+
+/// Removes the cgroups directly below `cgroup` in which nothing lives: what runtimes that were
+/// killed, or containers that nobody has deleted yet, have left. A populated one refuses to go.
+[[nodiscard]] Status remove_empty_children(Event& event, const std::string& cgroup);
 
 /// Removes what has waited for its time: cgroups of released pods. A few a call, so that an event's
 /// cost stays bounded.

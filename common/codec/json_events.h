@@ -151,8 +151,9 @@ class JsonEvents {
     return accept(reader_.end());
   }
   bool accept(Status status) {
-    if (!status && !error_) error_ = std::move(status).error();
-    return status.has_value();
+    if (status) return true;
+    if (!error_) error_ = std::move(status).error();
+    return false;
   }
   bool syntax_error(std::string_view what) {
     // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error …"

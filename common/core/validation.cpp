@@ -31,12 +31,13 @@ bool is_whole(Quantity quantity) {
 void check_quantities(Problems& problems, const ResourceList& list, std::string_view owner,
                       std::string_view what) {
   for (const auto& [name, quantity] : list) {
-    const auto say = [&](std::string_view verdict) {
-      problems.push_back(
-          cat(owner, ": ", printable(name), " ", what, " ", quantity.format_decimal(), verdict));
-    };
-    if (quantity.sign() < 0) say(" is negative");
-    if (is_extended(name) && !is_whole(quantity)) say(" is no whole number");
+    const bool negative = quantity.sign() < 0;
+    const bool broken = is_extended(name) && !is_whole(quantity);
+    if (!negative && !broken) continue;
+    const std::string amount =
+        cat(owner, ": ", printable(name), " ", what, " ", quantity.format_decimal());
+    if (negative) problems.push_back(cat(amount, " is negative"));
+    if (broken) problems.push_back(cat(amount, " is no whole number"));
   }
 }
 
