@@ -316,10 +316,13 @@ class BehindOurBack(StateCase):
 
     def spoil(self, path):
         """Other values in one cgroup of podqos."""
-        unified = self.machine.version("cpu") == 2
-        self.write(path, "cpu", "cpu.weight" if unified else "cpu.shares", "777")
+        self.spoil_share(path)
         unified = self.machine.version("memory") == 2
         self.write(path, "memory", "memory.max" if unified else "memory.limit_in_bytes", str(5 * GI))
+
+    def spoil_share(self, path):
+        unified = self.machine.version("cpu") == 2
+        self.write(path, "cpu", "cpu.weight" if unified else "cpu.shares", "777")
 
     def write(self, path, controller, file, text):
         mount = self.machine.hierarchy(controller).mount
@@ -333,8 +336,8 @@ class BehindOurBack(StateCase):
         self.check(*self.alive)
 
     def test_values_and_the_next_event(self):
-        path = self.truth.path("first")
-        self.spoil(path)
+        """The pod of the event and the tiers; a limit that the pod has not at all is left to reconcile."""
+        self.spoil_share(self.truth.path("first"))
         self.spoil(self.truth.tier("burstable"))
         other = self.create(self.container(FIRST, "b"))
         self.check(*self.alive, other)
