@@ -9,8 +9,12 @@
 namespace podqos {
 
 namespace text_internal {
-inline std::string_view piece(std::string_view text) { return text; }
-inline std::string piece(std::integral auto number) { return std::to_string(number); }
+inline std::string_view piece(std::string_view text) {
+  return text;
+}
+inline std::string piece(std::integral auto number) {
+  return std::to_string(number);
+}
 }  // namespace text_internal
 
 /// Joins strings and integers into one string: cat("pod ", uid, ": ", 3).
@@ -21,11 +25,12 @@ template <class... Parts>
   return out;
 }
 
-/// Parses a whole decimal integer, optional '-' in front; nullopt for anything else, overflow included.
+/// Parses a whole decimal integer, optional '-' in front; nullopt for anything else, overflow
+/// included.
 [[nodiscard]] std::optional<std::int64_t> parse_int(std::string_view text);
 
-/// Text made fit for one log line: control bytes, quotes and backslashes become \xNN, and what exceeds
-/// `limit` bytes is cut with "…". For values that strangers wrote.
+/// Text made fit for one log line: control bytes, quotes and backslashes become \xNN, and what
+/// exceeds `limit` bytes is cut with "…". For values that strangers wrote.
 [[nodiscard]] std::string printable(std::string_view text, std::size_t limit = 128);
 
 }  // namespace podqos

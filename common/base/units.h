@@ -25,8 +25,9 @@ using CpuShares = Unit<struct CpuSharesTag>;  ///< cgroup v1 cpu.shares, [2, 262
 using CpuWeight = Unit<struct CpuWeightTag>;  ///< cgroup v2 cpu.weight, [1, 10000]
 using Micros = Unit<struct MicrosTag>;        ///< microseconds of CPU time (quota, period)
 using Bytes = Unit<struct BytesTag>;
-using Pid = Unit<struct PidTag>;              ///< a process id in the host's pid namespace
-using StartTime = Unit<struct StartTimeTag>;  ///< field 22 of /proc/PID/stat, clock ticks since boot
+using Pid = Unit<struct PidTag>;  ///< a process id in the host's pid namespace
+using StartTime =
+    Unit<struct StartTimeTag>;  ///< field 22 of /proc/PID/stat, clock ticks since boot
 using UnixSeconds = Unit<struct UnixSecondsTag>;
 
 constexpr std::int64_t kInt64Max = std::numeric_limits<std::int64_t>::max();

@@ -13,12 +13,14 @@ namespace podqos::core {
 /// An abstract cgroup name: its components from the root, e.g. {"kubepods", "burstable", "pod42"}.
 using CgroupName = std::vector<std::string>;
 
-/// "/kubepods/burstable/pod42"; {} and {""} give "/". Refuses components with '/' or '_' (as upstream),
-/// and "." and ".." (upstream resolves them).
+/// "/kubepods/burstable/pod42"; {} and {""} give "/". Refuses components with '/' or '_' (as
+/// upstream), and "." and ".." (upstream resolves them).
 [[nodiscard]] Result<std::string> format_cgroupfs(const CgroupName& name);
-/// "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod42.slice"; '-' in a component becomes '_'.
+/// "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod42.slice"; '-' in a component
+/// becomes '_'.
 [[nodiscard]] Result<std::string> format_systemd(const CgroupName& name);
-/// Last component of format_systemd ("kubepods-burstable-pod42.slice") and that of its parent ("-.slice" at the top).
+/// Last component of format_systemd ("kubepods-burstable-pod42.slice") and that of its parent
+/// ("-.slice" at the top).
 [[nodiscard]] Result<std::string> systemd_unit(const CgroupName& name);
 [[nodiscard]] Result<std::string> systemd_parent(const CgroupName& name);
 
@@ -29,23 +31,26 @@ using CgroupName = std::vector<std::string>;
 /// @note opencontainers/cgroups systemd/common.go ExpandSlice.
 [[nodiscard]] Result<std::string> expand_slice(std::string_view slice);
 
-/// Root ("kubepods" below `cgroup_root`), tier and pod names. Guaranteed pods lie directly below the root.
+/// Root ("kubepods" below `cgroup_root`), tier and pod names. Guaranteed pods lie directly below
+/// the root.
 [[nodiscard]] CgroupName kubepods_name(std::string_view cgroup_root);
 [[nodiscard]] CgroupName tier_name(const CgroupName& kubepods, QosClass qos_class);
-[[nodiscard]] CgroupName pod_name(const CgroupName& kubepods, QosClass qos_class, std::string_view uid);
+[[nodiscard]] CgroupName pod_name(const CgroupName& kubepods, QosClass qos_class,
+                                  std::string_view uid);
 
-/// A pod cgroup recognised in a path: which tier, which pod, and what follows below the pod's directory.
+/// A pod cgroup recognised in a path: which tier, which pod, and what follows below the pod's
+/// directory.
 struct PodCgroup {
   QosClass qos_class = QosClass::kGuaranteed;
-  std::string uid;            ///< systemd's '_' already turned back into '-'
-  std::string pod_path;       ///< path of the pod's own directory, as written in the input
-  std::string below;          ///< "" for the pod itself, else "container" or "a/b"
+  std::string uid;       ///< systemd's '_' already turned back into '-'
+  std::string pod_path;  ///< path of the pod's own directory, as written in the input
+  std::string below;     ///< "" for the pod itself, else "container" or "a/b"
   bool systemd = false;
   friend bool operator==(const PodCgroup&, const PodCgroup&) = default;
 };
 
-/// Finds the pod cgroup that `path` is or lies below, in either driver's form, beneath any root: …/kubepods/…
-/// Unlike upstream's IsPodCgroup the parents are checked.
+/// Finds the pod cgroup that `path` is or lies below, in either driver's form, beneath any root:
+/// …/kubepods/… Unlike upstream's IsPodCgroup the parents are checked.
 /// @note pkg/kubelet/cm/pod_container_manager_linux.go IsPodCgroup.
 [[nodiscard]] std::optional<PodCgroup> find_pod_cgroup(std::string_view path);
 

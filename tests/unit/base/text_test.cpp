@@ -8,7 +8,9 @@
 namespace podqos {
 namespace {
 
-TEST(Cat, JoinsTextAndIntegers) { EXPECT_EQ(cat("pod ", std::string{"a"}, ": ", -3), "pod a: -3"); }
+TEST(Cat, JoinsTextAndIntegers) {
+  EXPECT_EQ(cat("pod ", std::string{"a"}, ": ", -3), "pod a: -3");
+}
 
 TEST(ParseInt, TakesWholeDecimalNumbersOnly) {
   EXPECT_EQ(parse_int("-42"), -42);
@@ -22,7 +24,9 @@ TEST(Printable, EscapesWhatWouldBreakALogLine) {
   EXPECT_EQ(printable("a\nb\"\\\x7f"), "a\\x0ab\\x22\\x5c\\x7f");
 }
 
-TEST(Printable, CutsAtTheLimit) { EXPECT_EQ(printable("abcdef", 3), "abc…"); }
+TEST(Printable, CutsAtTheLimit) {
+  EXPECT_EQ(printable("abcdef", 3), "abc…");
+}
 
 TEST(SaturatingAdd, HoldsAtTheEnds) {
   EXPECT_EQ(saturating_add(kInt64Max, 1), kInt64Max);
