@@ -49,104 +49,6 @@ INSTANTIATE_TEST_SUITE_P(Table, StableHash,
                            return std::string{row.param.name};
                          });
 
-struct Concern {
-  const char* name;
-  bool pods;
-  bool annotated;
-  bool all;
-  PodqosAnnotations podqos;
-  EngineAnnotations engine;
-  std::optional<std::string> placed_at = std::nullopt;
-};
-class ConcernsPodqos : public TestWithParam<Concern> {};
-
-TEST_P(ConcernsPodqos, FollowsTheScope) {
-  const Concern& row = GetParam();
-  const auto concerns = [&](Scope scope) {
-    Settings settings;
-    settings.scope = scope;
-    return concerns_podqos(row.podqos, row.engine, settings, row.placed_at);
-  };
-  EXPECT_EQ(concerns(Scope::kPods), row.pods);
-  EXPECT_EQ(concerns(Scope::kAnnotated), row.annotated);
-  EXPECT_EQ(concerns(Scope::kAll), row.all);
-}
-
-TEST_P(ConcernsPodqos, NeverWhereItIsSwitchedOff) {
-  for (const Scope scope : {Scope::kPods, Scope::kAnnotated, Scope::kAll}) {
-    Settings settings;
-    settings.scope = scope;
-    settings.enabled = false;
-    EXPECT_FALSE(
-        concerns_podqos(GetParam().podqos, GetParam().engine, settings, GetParam().placed_at));
-  }
-}
-
-TEST_P(ConcernsPodqos, NeverWhereTheContainerOptsOut) {
-  PodqosAnnotations podqos = GetParam().podqos;
-  podqos.ignore = true;
-  for (const Scope scope : {Scope::kPods, Scope::kAnnotated, Scope::kAll}) {
-    Settings settings;
-    settings.scope = scope;
-    EXPECT_FALSE(concerns_podqos(podqos, GetParam().engine, settings, GetParam().placed_at));
-  }
-}
-
-template <class Fill>
-PodqosAnnotations podqos_with(Fill fill) {
-  PodqosAnnotations out;
-  fill(out);
-  return out;
-}
-template <class Fill>
-EngineAnnotations engine_with(Fill fill) {
-  EngineAnnotations out;
-  fill(out);
-  return out;
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, ConcernsPodqos,
-    ValuesIn<Concern>({
-        {"AnOrdinaryContainer", false, false, true, {}, {}},
-        {"APlainCgroup", false, false, true, {}, {}, "/system.slice/docker-1.scope"},
-        {"TheKubepodsRootItself", false, false, true, {}, {}, "/kubepods"},
-        {"AWayOutOfAPod", false, false, true, {}, {}, "/kubepods/pod1/../../system"},
-        {"APodCgroup", true, false, true, {}, {}, "/kubepods/pod1/c1"},
-        {"ASystemdPodCgroup",
-         true,
-         false,
-         true,
-         {},
-         {},
-         "/kubepods.slice/kubepods-pod1.slice/cri-containerd-c1.scope"},
-        {"APodUid", true, true, true, podqos_with([](auto& a) { a.pod_uid = "u"; }), {}},
-        {"AContainerName", true, true, true, podqos_with([](auto& a) { a.container = "c"; }), {}},
-        {"AClass",
-         true,
-         true,
-         true,
-         podqos_with([](auto& a) { a.qos_class = QosClass::kBestEffort; }),
-         {}},
-        {"ASpec", true, true, true, podqos_with([](auto& a) { a.pod = Pod{}; }), {}},
-        {"PodLevelResources",
-         true,
-         true,
-         true,
-         podqos_with([](auto& a) { a.pod_level = Resources{}; }),
-         {}},
-        {"ContainerResources",
-         true,
-         true,
-         true,
-         podqos_with([](auto& a) { a.containers["c"] = {}; }),
-         {}},
-        {"AnEnginesUid", true, false, true, {}, engine_with([](auto& a) { a.pod_uid = "u"; })},
-        {"ASandbox", true, false, true, {}, engine_with([](auto& a) { a.sandbox_id = "s"; })},
-        {"APodNameAlone", false, false, true, {}, engine_with([](auto& a) { a.pod_name = "web"; })},
-    }),
-    [](const TestParamInfo<Concern>& row) { return std::string{row.param.name}; });
-
 struct Source {
   const char* name;
   std::optional<std::string> engine_uid;
@@ -185,6 +87,12 @@ INSTANTIATE_TEST_SUITE_P(
         {"TheEnginesUid", "e", "s", kNobody, kNobody, "e", IdentitySource::kEngine},
         {"TheEnginesUidWithAnAnnotationThatAgrees", "e", "s", "e", kNobody, "e",
          IdentitySource::kEngine},
+        {"APodCgroupWithDoubledSlashes", kNobody, kNobody, kNobody,
+         "/host//kubepods//burstable//pod-a-//c1", "-a-", IdentitySource::kCgroup, true},
+        {"TheSandboxOverOurOwnWorkWithDoubledSlashes", kNobody, "s", kNobody,
+         "//kubepods/burstable/podearlier/c1", "s", IdentitySource::kSandbox},
+        {"TheAnnotationInARelativePath", kNobody, kNobody, "a", "kubepods/burstable/podearlier/c1",
+         "a", IdentitySource::kAnnotation},
         {"TheEnginesUidInItsPodCgroup", "-a-", "s", kNobody, kForeignPod, "-a-",
          IdentitySource::kEngine, true},
         {"TheEnginesUidOverOurOwnWork", "e", kNobody, kNobody, kOwnPod, "e",
@@ -249,6 +157,30 @@ TEST(Identify, TakesTheAnnotatedNameWhereTheEngineHasNone) {
   const auto identity = identify(facts_of("c1"), podqos, {}, {}, {}, kOwnRoot);
   ASSERT_TRUE(identity);
   EXPECT_EQ(identity->container_name, "nginx");
+}
+
+TEST(Identify, TakesNoAnnotatedNameWhereAnnotationsAreNotTrusted) {
+  PodqosAnnotations podqos;
+  podqos.container = "nginx";
+  Settings settings;
+  settings.trust_annotations = TrustAnnotations::kNone;
+  const auto identity = identify(facts_of("c1"), podqos, {}, settings, {}, kOwnRoot);
+  ASSERT_TRUE(identity);
+  EXPECT_EQ(identity->container_name, "");
+}
+
+TEST(Identify, RefusesAPodCgroupThatIsNotTheEnginesPods) {
+  EngineAnnotations engine;
+  engine.pod_uid = "b";
+  for (const auto trust : {TrustAnnotations::kEngineChecked, TrustAnnotations::kNone}) {
+    Settings settings;
+    settings.trust_annotations = trust;
+    const auto identity = identify(facts_of("c1"), {}, engine, settings, kForeignPod, kOwnRoot);
+    ASSERT_FALSE(identity);
+    EXPECT_EQ(identity.error().code, ErrorCode::kConflict);
+    EXPECT_THAT(identity.error().message,
+                AllOf(HasSubstr("\"b\""), HasSubstr("/host/kubepods/burstable/pod-a-")));
+  }
 }
 
 struct Contradiction {
@@ -367,10 +299,15 @@ TEST(IdentifyLone, NeedsNoSandbox) {
   EXPECT_EQ(identity->placed, std::nullopt);
 }
 
-TEST(Identify, NeverTakesOurOwnWorkForAKubelets) {
-  const auto identity = identify(facts_of("c1"), {}, {}, {}, kOwnPod, kOwnRoot);
-  ASSERT_TRUE(identity);
-  EXPECT_EQ(identity->placed, std::nullopt);
+TEST(IdentifyLone, TakesNoPodFromOurOwnWork) {
+  for (const char* path : {kOwnPod, "//kubepods/burstable/podearlier/c1",
+                           "kubepods/burstable/podearlier/c1", "/kubepods//podearlier/c1"}) {
+    const auto identity = identify(facts_of("c1"), {}, {}, {}, path, kOwnRoot);
+    ASSERT_TRUE(identity) << path;
+    EXPECT_EQ(identity->placed, std::nullopt) << path;
+    EXPECT_EQ(identity->source, IdentitySource::kLone) << path;
+    EXPECT_EQ(identity->uid, lone_uid_of("c1", "/b")) << path;
+  }
 }
 
 TEST(Identify, TakesTheUsualRootForAKubeletsWherePodqosHasMovedAside) {

@@ -59,6 +59,17 @@ INSTANTIATE_TEST_SUITE_P(
         {"QuotaOfAnotherPeriod", engine(0, 5'000, 10'000), {}, true, {{}, list({{"cpu", "500m"}})}},
         {"NoQuota", engine(0, -1, 100'000), {}, true, {}},
         {"AQuotaBelowOneMilli", engine(0, 1, 1'000'000), {}, true, {}},
+        {"SharesAboveTheLimit",
+         engine(2048, 100'000),
+         {},
+         true,
+         {list({{"cpu", "1"}}), list({{"cpu", "1"}})}},
+        {"SharesAtTheLimit",
+         engine(1024, 100'000),
+         {},
+         true,
+         {list({{"cpu", "1"}}), list({{"cpu", "1"}})}},
+        {"SharesBelowAnUnlimitedQuota", engine(2048, -1), {}, true, {list({{"cpu", "2"}}), {}}},
         {"APeriodThatCannotBe", engine(0, 1'000, -1), {}, true, {}},
     }),
     [](const TestParamInfo<Inferred>& row) { return std::string{row.param.name}; });
@@ -106,6 +117,34 @@ INSTANTIATE_TEST_SUITE_P(
         {"AScoreBeyondTheRange", {}, 5'000'000'000, true, {}},
     }),
     [](const TestParamInfo<Inferred>& row) { return std::string{row.param.name}; });
+
+struct Score {
+  const char* name;
+  std::int64_t score;
+  std::int64_t node;
+  std::int64_t request;
+};
+class InferResourcesScore : public TestWithParam<Score> {};
+
+TEST_P(InferResourcesScore, GivesTheSmallestRequestOfIt) {
+  const auto inferred = infer_resources({}, GetParam().score, true, Bytes{GetParam().node});
+  const auto memory = find(inferred.requests, kMemory);
+  ASSERT_TRUE(memory);
+  EXPECT_EQ(memory->value(), GetParam().request);
+  EXPECT_EQ(1000 - 1000 * GetParam().request / GetParam().node, GetParam().score);
+  EXPECT_EQ(1000 - 1000 * (GetParam().request - 1) / GetParam().node, GetParam().score + 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, InferResourcesScore,
+                         ValuesIn<Score>({
+                             {"ANodeOf32Gi", 900, 34'359'738'368, 3'435'973'837},
+                             {"ANodeOf8Gi", 500, 8'589'934'592, 4'294'967'296},
+                             {"AnOddNode", 998, 1'000'003, 2'001},
+                             {"TheSmallestScore", 4, 1'000'003, 996'003},
+                         }),
+                         [](const TestParamInfo<Score>& row) {
+                           return std::string{row.param.name};
+                         });
 
 TEST(InferResources, SurvivesTheEndsOfTheRange) {
   const auto inferred = infer_resources(engine(kInt64Max, kInt64Max, 1, kInt64Max, kInt64Max), 500,

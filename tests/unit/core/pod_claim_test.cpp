@@ -19,9 +19,11 @@ using facts::kubelet_pod;
 using pod_text::container;
 using pod_text::list;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
+using ::testing::UnorderedElementsAre;
 using ::testing::ValuesIn;
 
 constexpr Bytes kNode{1'000'000'000};
@@ -94,6 +96,20 @@ TEST(ClaimFor, TakesPartOfAPodFromContainersShortForms) {
   EXPECT_THAT(claim.pod.containers,
               ElementsAre(container("app", list({{"cpu", "500m"}}), list({{"cpu", "500m"}})),
                           container("db", list({{"memory", "1Gi"}}))));
+}
+
+TEST(ClaimFor, KeepsTheEnginesValuesOfAContainerThatTheShortFormsLeaveOut) {
+  Arriving a;
+  a.identity.container_name = "web";
+  a.podqos.containers["db"] = {.requests = {}, .limits = list({{"memory", "1Gi"}})};
+  a.facts.resources = engine({.shares = 512, .memory = 4096});
+  const PodClaim claim = claim_of(a);
+  EXPECT_EQ(claim.source, ClassSource::kShortForms);
+  EXPECT_THAT(
+      claim.pod.containers,
+      UnorderedElementsAre(container("db", list({{"memory", "1Gi"}}), list({{"memory", "1Gi"}})),
+                           container("web", list({{"cpu", "500m"}, {"memory", "4096"}}),
+                                     list({{"memory", "4096"}}))));
 }
 
 TEST(ClaimFor, InfersWhereNothingIsAnnotated) {
@@ -184,6 +200,15 @@ TEST(ClaimForSandbox, LearnsNothingFromSumsOfABestEffortPod) {
   EXPECT_FALSE(claim_of(a).known);
 }
 
+TEST(ClaimForSandbox, IsNoContainerOfTheShortForms) {
+  Arriving a;
+  a.identity.is_sandbox = true;
+  a.identity.container_name = "";
+  a.podqos.containers["app"] = {.requests = {}, .limits = list({{"cpu", "1"}})};
+  EXPECT_THAT(claim_of(a).pod.containers,
+              ElementsAre(container("app", list({{"cpu", "1"}}), list({{"cpu", "1"}}))));
+}
+
 TEST(ClaimForSandbox, TakesTheSpecBeforeTheSums) {
   Arriving a = with_spec(pod_named_app(list({{"cpu", "1"}})));
   a.identity.is_sandbox = true;
@@ -258,6 +283,67 @@ INSTANTIATE_TEST_SUITE_P(
         {"AnEnormousCpu", list({{"cpu", "1E"}}), engine({.quota = 100'000}), false},
     }),
     [](const TestParamInfo<Trust>& row) { return std::string{row.param.name}; });
+
+TEST(ClaimForTrust, ChecksRequestsAlone) {
+  Arriving a;
+  a.podqos.containers["app"] = {.requests = list({{"memory", "100Gi"}}), .limits = {}};
+  a.facts.resources.memory_limit = 4096;
+  const PodClaim claim = claim_of(a);
+  EXPECT_EQ(claim.source, ClassSource::kInference);
+  EXPECT_THAT(claim.warnings, ElementsAre(HasSubstr("memory request 107374182400 exceeds")));
+}
+
+TEST(ClaimForTrust, ChecksCpuRequestsAlone) {
+  Arriving a = with_spec(pod_named_app(list({{"cpu", "2"}})));
+  a.facts.resources = engine({.quota = 100'000, .period = 100'000});
+  EXPECT_EQ(claim_of(a).source, ClassSource::kInference);
+  a.podqos.pod = pod_named_app(list({{"cpu", "1"}}));
+  EXPECT_EQ(claim_of(a).source, ClassSource::kPodAnnotation);
+}
+
+TEST(ClaimForTrust, ChecksTheOnlyContainerOfAPodWithoutAName) {
+  Arriving a = with_spec(pod_named_app({}, list({{"memory", "100Gi"}})));
+  a.identity.container_name = "";
+  a.facts.resources.memory_limit = 4096;
+  EXPECT_EQ(claim_of(a).source, ClassSource::kInference);
+  a.facts.resources.memory_limit = 107'374'182'400;
+  EXPECT_EQ(claim_of(a).source, ClassSource::kPodAnnotation);
+}
+
+TEST(ClaimForTrust, ChecksWhatIsClaimedForTheWholePodOfOneContainer) {
+  Arriving a = with_spec(pod_named_app({}));
+  a.podqos.pod->resources = Resources{.requests = list({{"memory", "100Gi"}}), .limits = {}};
+  a.facts.resources.memory_limit = 4096;
+  EXPECT_EQ(claim_of(a).source, ClassSource::kInference);
+  a.podqos.pod->containers.push_back(container("other", {}));
+  EXPECT_EQ(claim_of(a).source, ClassSource::kPodAnnotation);
+}
+
+TEST(ClaimForTrust, ChecksPodLevelShortFormsOfALoneContainer) {
+  Arriving a;
+  a.podqos.pod_level = Resources{.requests = list({{"memory", "100Gi"}}), .limits = {}};
+  a.facts.resources.memory_limit = 4096;
+  EXPECT_EQ(claim_of(a).source, ClassSource::kShortForms);
+  a.identity.source = IdentitySource::kLone;
+  EXPECT_EQ(claim_of(a).source, ClassSource::kInference);
+}
+
+TEST(ClaimForTrust, RefusesASpecWithoutTheEnginesContainer) {
+  Arriving a = with_spec(pod_named_app({}));
+  a.identity = facts::identity(IdentitySource::kEngine, "web");
+  const PodClaim claim = claim_of(a);
+  EXPECT_EQ(claim.source, ClassSource::kInference);
+  EXPECT_THAT(claim.warnings, ElementsAre(HasSubstr("names no container \"web\"")));
+  a.settings.trust_annotations = TrustAnnotations::kAll;
+  EXPECT_EQ(claim_of(a).source, ClassSource::kPodAnnotation);
+}
+
+TEST(ClaimForTrust, TakesASpecForTheEnginesSandbox) {
+  Arriving a = with_spec(pod_named_app({}));
+  a.identity = facts::identity(IdentitySource::kEngine, "");
+  a.identity.is_sandbox = true;
+  EXPECT_EQ(claim_of(a).source, ClassSource::kPodAnnotation);
+}
 
 TEST(ClaimForTrust, KeepsADeclaredClassOfARefusedSpec) {
   Arriving a = with_spec(pod_named_app({}, list({{"memory", "2Gi"}})));

@@ -49,6 +49,35 @@ TEST_F(StoreEvent, MarksAFileThatWasLaidOutByHand) {
   EXPECT_THAT(store.incidents(), IsEmpty());
 }
 
+TEST_F(StoreEvent, CheckpointsItsSumsUnderTheMark) {
+  make_state();
+  {
+    Store store = opened();
+    EXPECT_TRUE(store.begin());
+    store.tiers().kubepods = "/podqos/kubepods";
+    EXPECT_TRUE(store.checkpoint());
+    EXPECT_THAT(read("tiers.json"), StartsWith("{\"dirty\":1,"));
+  }
+  {
+    Store store = opened();
+    EXPECT_TRUE(store.dirty());
+    EXPECT_EQ(store.tiers().kubepods, "/podqos/kubepods");
+    EXPECT_TRUE(store.commit());
+  }
+  EXPECT_FALSE(opened().dirty());
+}
+
+TEST_F(StoreEvent, MarksAtACheckpointWithoutBegin) {
+  {
+    Store store = opened();
+    EXPECT_TRUE(store.checkpoint());
+    EXPECT_THAT(read("tiers.json"), StartsWith("{\"dirty\":1,"));
+    EXPECT_TRUE(store.put_pod(record_of("pod-1")));
+    EXPECT_TRUE(store.commit());
+  }
+  EXPECT_FALSE(opened().dirty());
+}
+
 TEST_F(StoreEvent, CanFollowAnotherUnderTheSameLock) {
   {
     Store store = opened();
@@ -96,20 +125,26 @@ TEST_F(StoreEvent, CutShortAtAnyStepIsFoundByTheNext) {
   }
 }
 
-TEST_F(StoreEvent, IgnoresTemporaryFilesOfAKilledProcess) {
+TEST_F(StoreEvent, RemovesTemporaryFilesOfAKilledProcess) {
   make_state();
   write(".tiers.json.podqos-tmp", "half");
   write("pods/.pod-1.json.podqos-tmp", "half");
+  write("pods/.gone.json.podqos-tmp", "half");
+  write("pods/pod-1.json.corrupt-1", "an older accident");
   write("containers/." + index_name("c1") + ".podqos-tmp", "half");
   {
     Store store = opened();
     EXPECT_THAT(*store.pod_uids(), ElementsAre("pod-1"));
+    EXPECT_FALSE(has("pods/.pod-1.json.podqos-tmp"));
+    EXPECT_FALSE(has("pods/.gone.json.podqos-tmp"));
+    EXPECT_TRUE(has("containers/." + index_name("c1") + ".podqos-tmp"));
     EXPECT_THAT(*store.all_containers(), SizeIs(1));
-    EXPECT_TRUE(store.put_pod(record_of("pod-1")));
+    EXPECT_FALSE(has("containers/." + index_name("c1") + ".podqos-tmp"));
+    EXPECT_TRUE(has("pods/pod-1.json.corrupt-1")) << "kept for a person";
+    EXPECT_TRUE(store.begin());
     EXPECT_TRUE(store.commit());
   }
   EXPECT_FALSE(has(".tiers.json.podqos-tmp"));
-  EXPECT_FALSE(has("pods/.pod-1.json.podqos-tmp"));
 }
 
 TEST_F(StoreEvent, LosesNoUpdateOfManyProcesses) {

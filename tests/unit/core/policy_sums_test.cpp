@@ -1,0 +1,166 @@
+#include <cstdint>
+
+#include <gtest/gtest.h>
+
+#include "common/core/policy.h"
+#include "tests/unit/core/pod_text.h"
+
+namespace podqos::core {
+namespace {
+
+using pod_text::container;
+using pod_text::list;
+using ::testing::TestParamInfo;
+using ::testing::TestWithParam;
+using ::testing::ValuesIn;
+
+constexpr auto kGuaranteed = QosClass::kGuaranteed;
+constexpr auto kBurstable = QosClass::kBurstable;
+constexpr auto kBestEffort = QosClass::kBestEffort;
+
+PodRecord claiming(const char* cpu, const char* memory, QosClass qos_class = kBurstable) {
+  PodRecord record;
+  record.pod = pod_text::pod({container("a", list({{"cpu", cpu}, {"memory", memory}}))});
+  record.qos_class = qos_class;
+  return record;
+}
+
+constexpr NodeCapacity kNode{.memory = Bytes{8'000}, .cpu = MilliCpu{4'000}};
+
+struct Granting {
+  const char* name;
+  PodRecord record;
+  TierSums others;
+  Reserved reserved;
+  TierSum claimed;
+  TierSum granted;
+};
+class GrantRequests : public TestWithParam<Granting> {};
+
+TEST_P(GrantRequests, CountsWhatIsFree) {
+  Settings settings;
+  settings.kube_reserved = GetParam().reserved;
+  PodRecord record = GetParam().record;
+  grant_requests(record, GetParam().others, settings, kNode);
+  EXPECT_EQ(record.claimed, GetParam().claimed);
+  EXPECT_EQ(record.granted, GetParam().granted);
+}
+
+TierSum sum(std::int64_t pods, std::int64_t cpu, std::int64_t memory) {
+  return {.pods = pods, .cpu = MilliCpu{cpu}, .memory = Bytes{memory}};
+}
+TierSums others(const TierSum& guaranteed, const TierSum& burstable, const TierSum& besteffort) {
+  return {.guaranteed = guaranteed, .burstable = burstable, .besteffort = besteffort};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, GrantRequests,
+    ValuesIn<Granting>({
+        {"AllOfIt", claiming("1", "1k"), {}, {}, sum(1, 1000, 1000), sum(1, 1000, 1000)},
+        {"AnExbibyte",
+         claiming("1", "1Ei"),
+         {},
+         {},
+         sum(1, 1000, 1'152'921'504'606'846'976),
+         sum(1, 1000, 8000)},
+        {"AnExaCpu", claiming("1E", "1k"), {}, {}, sum(1, kInt64Max, 1000), sum(1, 4000, 1000)},
+        {"WhatOthersLeave",
+         claiming("4", "8k"),
+         others(sum(1, 500, 1000), sum(1, 1000, 2000), {}),
+         {},
+         sum(1, 4000, 8000),
+         sum(1, 2500, 5000)},
+        {"WhatTheReserveLeaves",
+         claiming("4", "8k"),
+         {},
+         {MilliCpu{1000}, Bytes{3000}},
+         sum(1, 4000, 8000),
+         sum(1, 3000, 5000)},
+        {"NothingWhereAllIsGiven",
+         claiming("1", "1k"),
+         others(sum(1, 4000, 8000), {}, {}),
+         {},
+         sum(1, 1000, 1000),
+         sum(1, 0, 0)},
+        {"NothingWhereMoreIsGiven",
+         claiming("1", "1k"),
+         others(sum(1, 4000, 8000), sum(1, 4000, 8000), {}),
+         {},
+         sum(1, 1000, 1000),
+         sum(1, 0, 0)},
+        {"NothingWhereAllIsReserved",
+         claiming("1", "1k"),
+         {},
+         {MilliCpu{9000}, Bytes{9000}},
+         sum(1, 1000, 1000),
+         sum(1, 0, 0)},
+        {"NothingToBestEffort",
+         claiming("1", "1k", kBestEffort),
+         {},
+         {},
+         sum(1, 1000, 1000),
+         sum(1, 0, 0)},
+        {"AsMuchToGuaranteed",
+         claiming("1", "1k", kGuaranteed),
+         {},
+         {},
+         sum(1, 1000, 1000),
+         sum(1, 1000, 1000)},
+        {"SumsAtTheEndOfTheRange",
+         claiming("1", "1k"),
+         others(sum(1, kInt64Max, kInt64Max), sum(1, kInt64Max, kInt64Max), {}),
+         {},
+         sum(1, 1000, 1000),
+         sum(1, 0, 0)},
+    }),
+    [](const TestParamInfo<Granting>& row) { return std::string{row.param.name}; });
+
+TEST(GrantRequests, NeedsNoRequest) {
+  PodRecord record;
+  record.qos_class = kBurstable;
+  grant_requests(record, {}, {}, kNode);
+  EXPECT_EQ(record.claimed, sum(1, 0, 0));
+  EXPECT_EQ(record.granted, sum(1, 0, 0));
+}
+
+TEST(AllocatableMemory, LeavesOutBothReserves) {
+  Settings settings;
+  settings.system_reserved.memory = Bytes{1000};
+  settings.kube_reserved.memory = Bytes{2000};
+  EXPECT_EQ(allocatable_memory(settings, kNode), Bytes{5000});
+}
+
+TEST(AddPod, CountsInItsTierAndGoesAgain) {
+  PodRecord record = claiming("1", "1k");
+  record.granted = sum(1, 1000, 900);
+  TiersRecord tiers;
+  tiers.sums.burstable = sum(2, 10, 20);
+  add_pod(tiers, record);
+  EXPECT_EQ(tiers.sums, others({}, sum(3, 1010, 920), {}));
+  remove_pod(tiers, record);
+  EXPECT_EQ(tiers.sums, others({}, sum(2, 10, 20), {}));
+}
+
+TEST(AddPod, OnlyCountsHeadsOfAdoptedPods) {
+  PodRecord record = claiming("1", "1k");
+  record.adopted = true;
+  record.granted = sum(1, 1000, 900);
+  TiersRecord tiers;
+  add_pod(tiers, record);
+  EXPECT_EQ(tiers.sums, TierSums{});
+  EXPECT_EQ(tiers.adopted, 1);
+  remove_pod(tiers, record);
+  remove_pod(tiers, record);
+  EXPECT_EQ(tiers.adopted, 0);
+}
+
+TEST(RemovePod, NeverGoesBelowZero) {
+  PodRecord record = claiming("1", "1k");
+  record.granted = sum(1, 1000, 900);
+  TiersRecord tiers;
+  remove_pod(tiers, record);
+  EXPECT_EQ(tiers.sums, TierSums{});
+}
+
+}  // namespace
+}  // namespace podqos::core
