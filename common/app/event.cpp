@@ -5,6 +5,7 @@
 
 #include <array>
 #include <chrono>
+#include <ctime>
 #include <utility>
 #include <vector>
 
@@ -172,6 +173,20 @@ Status Event::mark_made(const std::vector<std::string>& paths) {
   return {};
 }
 
+Status Event::write_pod(const std::string& cgroup, const core::CgroupValues& values,
+                        core::Make make) {
+  constexpr int kTries = 8;
+  constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 10'000'000};
+  Status done;
+  for (int tries = 0; tries < kTries; ++tries) {
+    done = run(core::plan_pod(cgroup, values, cgroups_.layout(), formula(), make));
+    if (done || done.error().code != ErrorCode::kInvalidArgument) return done;
+    // cgroup v1 counts the quota of a child that has just been removed for a moment longer.
+    static_cast<void>(::clock_nanosleep(CLOCK_MONOTONIC, 0, &kPause, nullptr));
+  }
+  return done;
+}
+
 Status Event::apply_pod(core::PodRecord& record, core::Make make) {
   auto values = core::pod_values(record, *settings_);
   if (!values) return fail(std::move(values).error());
@@ -183,11 +198,10 @@ Status Event::apply_pod(core::PodRecord& record, core::Make make) {
     }
     if (values->memory_limit.value_or(Bytes{0}).value() == 0) values->memory_limit = Bytes{-1};
   }
-  const auto& layout = cgroups_.layout();
-  auto done = run(core::plan_pod(record.cgroup, *values, layout, formula(), make));
+  auto done = write_pod(record.cgroup, *values, make);
   if (!done && make == core::Make::kNo && done.error().code == ErrorCode::kNotFound) {
     // Somebody removed the cgroup in between: it is made again.
-    done = run(core::plan_pod(record.cgroup, *values, layout, formula(), core::Make::kYes));
+    done = write_pod(record.cgroup, *values, core::Make::kYes);
   }
   if (!done) return done;
   const bool saved = saved_uid_ == record.pod.uid;

@@ -84,6 +84,8 @@ class Event {
                                           const std::optional<std::string>& just_made);
   [[nodiscard]] Status mark_made(const std::vector<std::string>& paths);
   [[nodiscard]] bool holds_only(const std::string& kubepods, const std::string& container);
+  [[nodiscard]] Status write_pod(const std::string& cgroup, const core::CgroupValues& values,
+                                 core::Make make);
   [[nodiscard]] bool has_pods();
   [[nodiscard]] Status settle_tiers();
   [[nodiscard]] Status teardown();

@@ -61,8 +61,10 @@ class Recomputation {
     if (!uids) return fail(std::move(uids).error());
     for (const std::string& uid : *uids) {
       auto record = event_.store().pod(uid);
-      if (!record && record.error().code == ErrorCode::kUnsupported) {
-        // One pod's error is that pod's alone.
+      // Sums that are sound stay as they are. Where they must be recomputed, one pod's error is
+      // that pod's alone.
+      const bool newer = !record && record.error().code == ErrorCode::kUnsupported;
+      if (newer && event_.store().dirty()) {
         report_.unreadable.push_back(record.error().message);
         unreadable_.insert(uid);
         continue;
