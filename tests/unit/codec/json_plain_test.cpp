@@ -1,0 +1,185 @@
+#include "common/codec/json_plain.h"
+
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "common/base/text.h"
+#include "common/codec/json_events.h"
+#include "common/codec/oci_config.h"
+
+namespace podqos::codec {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kLevels = 3;
+
+TEST(EndOfPlainMember, StandsBehindTheValue) {
+  const std::vector<std::string> values = {
+      ":1",
+      " : \t\r\n-0.50",
+      ":true",
+      ":false",
+      ":null",
+      R"(:"")",
+      R"(:"}],\"{[\\")",
+      R"(:"\b\f\n\r\t\/\u00e9\uFFFF\ud7ff")",
+      ":\"\xc3\xa9\xf0\x9f\x98\x80\x7f\"",
+      ":{}",
+      ":[ ]",
+      R"(:{"a" : [ {} , 1 ],"":"}"})",
+      R"(:[[],{"linux":{}},"x"])",
+      ":12345678901234567890123456789012",
+  };
+  for (const std::string& value : values) {
+    for (const std::string rest : {"", ",", "}", " ,\"a\":1}"}) {
+      const std::string text = cat("{\"x\"", value, rest);
+      EXPECT_EQ(end_of_plain_member(text, 4, kLevels), 4 + value.size()) << text;
+    }
+  }
+}
+
+TEST(EndOfPlainMember, LeavesTheRestToAParser) {
+  const std::vector<std::string> values = {
+      "", ":", " 1", ",1", ":,", ":}", ":x", ":tru", ":nul}", ":-", ":1.", ":.5", ":+1", ":'a'",
+      // not closed, or closed by the wrong bracket
+      ":{", ":[", ":\"", ":\"a", ":\"\\", ":\"\\\"", ":[1", ":[1}", ":{\"a\":1]", ":{\"a\":[}]",
+      ":{\"a\"", ":{\"a\":", ":{\"a", ":[\"", ":[1,", ":[1,]", ":{,}", ":{\"a\":1,}", ":{a:1}",
+      ":[1 2]", ":{\"a\" 1}", ":[01]", ":[nulll]",
+      // strings that are malformed
+      ":\"\n\"", ":\"\x1f\"", std::string(":\"\0\"", 4), ":\"\xff\"", ":\"\xc3\"", ":\"\xc0\x80\"",
+      R"(:"\x")", R"(:"\u12")", R"(:"\u12g4")", R"(:"\u")",
+      // too deep
+      ":[[[[]]]]", R"(:{"a":{"b":{"c":{}}}})",
+      // valid, but not plain
+      ":1e3", ":1.5E-3", ":123456789012345678901234567890123", R"(:"\ud83d\ude00")", R"(:"\ud800")",
+      R"(:"\uDFFF")"};
+  for (const std::string& value : values) {
+    const std::string text = cat("{\"x\"", value);
+    EXPECT_EQ(end_of_plain_member(text, 4, kLevels), std::nullopt) << text;
+  }
+}
+
+std::string read_bundle(const std::string& name) {
+  std::ifstream file{cat(PODQOS_TEST_DATA "/bundles/", name)};
+  return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+/// One to three bytes are gone, new or changed.
+std::string damaged(std::string text, std::mt19937& random) {
+  constexpr std::string_view kBytes = "\"\\{}[],:01-.eE tu/\n\x7f\xc3\xa9";
+  for (std::size_t left = random() % 3 + 1; left > 0; --left) {
+    const std::size_t at = random() % text.size();
+    const char byte = kBytes.at(random() % kBytes.size());
+    switch (random() % 3) {
+      case 0: text.erase(at, 1); break;
+      case 1: text.insert(at, 1, byte); break;
+      default: text.at(at) = byte; break;
+    }
+  }
+  return text;
+}
+
+TEST(OciConfigJump, AcceptsExactlyWhatTheParserAccepts) {
+  constexpr unsigned kRuns = 3000;
+  std::mt19937 random{36};
+  const std::string whole = json::parse(read_bundle("containerd.json")).at("mounts").dump(1) + " ";
+  unsigned accepted = 0;
+  for (unsigned run = 0; run < kRuns; ++run) {
+    const std::string text =
+        cat("{\"x\":", damaged(whole, random), R"(,"linux":{"cgroupsPath":"/a"}})");
+    const auto config = OciConfig::parse(text);
+    ASSERT_EQ(config.has_value(), json::accept(text)) << text;
+    if (!config) continue;
+    ++accepted;
+    ASSERT_EQ(config->facts.cgroups_path, "/a") << text;
+  }
+  EXPECT_GT(accepted, 100U);
+}
+
+/// A value that podqos never reads, with everything in it that might be mistaken for what it reads.
+constexpr std::string_view kUnread =
+    R"([{"linux":{"cgroupsPath":"/no"}},"],\"linux\":{\"cgroupsPath\":\"/no\"}","\\",{"process":{"oomScoreAdj":7}}])";
+
+struct JumpCase {
+  std::string name;
+  std::string before;
+  std::string after;
+};
+
+class OciConfigJumps : public testing::TestWithParam<JumpCase> {};
+
+std::string_view value_text(std::string_view text, const OciConfig& config, ConfigNode node) {
+  const auto& value = config.place(node).value;
+  return value ? text.substr(value->begin, value->end - value->begin) : "(absent)";
+}
+
+/// What was read, and the bytes at the places where it was found.
+std::string findings(std::string_view text) {
+  const auto config = OciConfig::parse(text);
+  if (!config) return config.error().message;
+  const core::ContainerFacts& facts = config->facts;
+  return cat(facts.cgroups_path.value_or("(none)"), " ", facts.oom_score_adj.value_or(-1), " ",
+             value_text(text, *config, ConfigNode::kCgroupsPath), " ",
+             value_text(text, *config, ConfigNode::kOomScoreAdj), " ",
+             value_text(text, *config, ConfigNode::kRoot));
+}
+
+TEST_P(OciConfigJumps, OverWhatIsNeverRead) {
+  const auto& [name, before, after] = GetParam();
+  for (const std::string_view value : {kUnread, std::string_view{"{}"}, std::string_view{"1e2"},
+                                       std::string_view{R"("\ud83d\ude00")"}}) {
+    const std::string text = cat(before, value, after);
+    EXPECT_EQ(findings(text), cat("/yes 5 \"/yes\" 5 ", text));
+  }
+}
+
+TEST_P(OciConfigJumps, NotOverWhatIsCutOff) {
+  for (std::size_t length = 0; length < kUnread.size(); ++length) {
+    const auto cut = OciConfig::parse(cat(GetParam().before, kUnread.substr(0, length)));
+    ASSERT_FALSE(cut) << length;
+    EXPECT_EQ(cut.error().code, ErrorCode::kInvalidArgument) << length;
+    EXPECT_TRUE(cut.error().message.contains("malformed JSON at offset")) << cut.error().message;
+  }
+}
+
+TEST_P(OciConfigJumps, NotOverWhatIsTooDeep) {
+  const auto& [name, before, after] = GetParam();
+  for (const std::string& value :
+       {std::string(100'000, '['),
+        cat(std::string(kMaxJsonDepth, '['), std::string(kMaxJsonDepth, ']'), after)}) {
+    const auto deep = OciConfig::parse(before + value);
+    ASSERT_FALSE(deep);
+    EXPECT_EQ(deep.error().code, ErrorCode::kTooLarge);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, OciConfigJumps,
+    testing::Values(
+        JumpCase{"Root", R"({"mounts" : )",
+                 R"( ,"process":{"oomScoreAdj":5},"linux":{"cgroupsPath":"/yes"}})"},
+        JumpCase{"RootAtTheEnd",
+                 R"({"process":{"oomScoreAdj":5},"linux":{"cgroupsPath":"/yes"},"root":)", "}"},
+        JumpCase{"EscapedName", R"({"\u006dounts":)",
+                 R"(,"process":{"oomScoreAdj":5},"l\u0069nux":{"cgroupsPath":"/yes"}})"},
+        JumpCase{"Process", R"({"linux":{"cgroupsPath":"/yes"},"process":{"env":)",
+                 R"(, "oomScoreAdj" : 5 }})"},
+        JumpCase{"Linux", R"({"process":{"oomScoreAdj":5},"linux":{"seccomp":)",
+                 R"(,"cgroupsPath":"/yes"}})"},
+        JumpCase{"Resources", R"({"process":{"oomScoreAdj":5},"linux":{"resources":{"devices":)",
+                 R"(},"cgroupsPath":"/yes"}})"},
+        JumpCase{"Hook", R"({"hooks":{"poststop":[{"path":"/a","env":)",
+                 R"(}]},"process":{"oomScoreAdj":5},"linux":{"cgroupsPath":"/yes"}})"},
+        JumpCase{"Annotation", R"({"annotations":{"org.other":)",
+                 R"(},"process":{"oomScoreAdj":5},"linux":{"cgroupsPath":"/yes"}})"}),
+    [](const auto& instance) { return instance.param.name; });
+
+}  // namespace
+}  // namespace podqos::codec
