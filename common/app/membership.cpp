@@ -144,6 +144,39 @@ int oom_score_for(Event& event, const core::PodRecord& record,
   return reachable;
 }
 
+/// Sums, root, index entry and record.
+Status write_state(Joining& joining, const std::optional<core::PodRecord>& before,
+                   core::PodRecord& record, const core::ContainerRecord& container) {
+  Event& event = *joining.event;
+  if (auto done = event.store().begin(); !done) return done;
+  count_pod(event, record, before);
+  note_pending(event.tiers(), record, container);
+  if (!record.adopted) {
+    if (auto done = event.use_root(joining.root); !done) return done;
+  }
+  // The way to the record first: a process that dies in between leaves an entry that leads nowhere,
+  // never a record that nothing leads to.
+  if (auto done = event.store().put_container(
+          {.id = container.id, .bundle = container.bundle, .uid = record.pod.uid});
+      !done)
+    return done;
+  return event.save(record);
+}
+
+/// The pod's cgroup with its values; what an earlier pod of this uid left is cleared away.
+Status make_cgroups(Event& event, const std::optional<core::PodRecord>& before,
+                    core::PodRecord& record, bool first) {
+  if (before && before->cgroup != record.cgroup && !before->adopted) {
+    if (auto done = event.run({core::RemoveCgroup{before->cgroup}}); !done) return done;
+  }
+  if (record.adopted) return {};
+  if (first && before) {
+    // What dead containers left keeps its old limits, and the kernel holds the pod's against them.
+    if (auto done = remove_empty_children(event, record.cgroup); !done) return done;
+  }
+  return event.apply_pod(record, first ? core::Make::kYes : core::Make::kNo);
+}
+
 Result<Membership> make_member(Joining& joining, const std::optional<core::PodRecord>& before,
                                core::PodRecord record, Described described) {
   Event& event = *joining.event;
@@ -162,37 +195,14 @@ Result<Membership> make_member(Joining& joining, const std::optional<core::PodRe
 
   const bool first = record.containers.empty();
   record.containers.push_back(container);
-  if (auto done = event.store().begin(); !done) return fail(std::move(done).error());
-  count_pod(event, record, before);
-  note_pending(event.tiers(), record, container);
-  if (!record.adopted) {
-    if (auto done = event.use_root(joining.root); !done) return fail(std::move(done).error());
-  }
-  // The way to the record first: a process that dies in between leaves an entry that leads nowhere,
-  // never a record that nothing leads to.
-  if (auto done = event.store().put_container(
-          {.id = container.id, .bundle = container.bundle, .uid = record.pod.uid});
-      !done)
+  if (auto done = write_state(joining, before, record, container); !done)
     return fail(std::move(done).error());
-  if (auto done = event.save(record); !done) return fail(std::move(done).error());
-  if (before && before->cgroup != record.cgroup && !before->adopted) {
-    if (auto done = event.run({core::RemoveCgroup{before->cgroup}}); !done)
-      return fail(std::move(done).error());
-  }
-  if (first && before && !record.adopted) {
-    // What dead containers left keeps its old limits, and the kernel holds the pod's against them.
-    if (auto done = remove_empty_children(event, record.cgroup); !done)
-      return fail(std::move(done).error());
-  }
-  if (!record.adopted) {
-    auto applied = event.apply_pod(record, first ? core::Make::kYes : core::Make::kNo);
-    if (!applied) {
-      // Taken out again: a container that runs without podqos must not count for its pod.
-      auto dropped = drop_container(event, std::move(record), container.id, container.bundle);
-      if (dropped) dropped = event.finish();
-      if (!dropped) event.log().error(dropped.error().message);
-      return fail(std::move(applied).error());
-    }
+  if (auto done = make_cgroups(event, before, record, first); !done) {
+    // Taken out again: a container that runs without podqos must not count for its pod.
+    auto dropped = drop_container(event, std::move(record), container.id, container.bundle);
+    if (dropped) dropped = event.finish();
+    if (!dropped) event.log().error(dropped.error().message);
+    return fail(std::move(done).error());
   }
   event.log().info(cat(name_of(record.pod), ": ", core::format_qos_class(record.qos_class),
                        ", container ", printable(container.name), " (", printable(container.id),

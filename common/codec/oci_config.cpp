@@ -98,6 +98,7 @@ class ConfigReader {
   Status take_annotation(std::string text);
   Status take_cgroups_path(std::string text);
   void note_hook();
+  void forget_members(ConfigNode node);
   Status known_key(Frame& frame, std::string& name);
   Status map_key(Frame& frame, std::string& name);
   void jump_over_member();
@@ -163,9 +164,14 @@ void ConfigReader::note_scalar_place(ConfigNode node, bool null) {
 Status ConfigReader::take_text(ConfigNode node, std::string text) {
   if (node == kAnnotation) return take_annotation(std::move(text));
   if (node == kCgroupsPath) return take_cgroups_path(std::move(text));
-  if (node == kUnifiedValue)
+  if (node == kUnifiedValue) {
     config_.facts.resources.unified.emplace(frames_.back().key, std::move(text));
-  if (node == kHugepageSize) hugepage_.size = std::move(text);
+    return {};
+  }
+  if (node == kHugepageSize) {
+    hugepage_.size = std::move(text);
+    return {};
+  }
   if (node == kNamespaceType && text == "user") config_.has_user_namespace = true;
   if ((node == kHookPath || (node == kHookArg && first_arg_)) && is_podqos_hook(text)) note_hook();
   return {};
@@ -209,6 +215,12 @@ void ConfigReader::note_hook() {
   (hook_list_ == kPoststop ? config_.has_poststop_hook : config_.has_create_hook) = true;
 }
 
+void ConfigReader::forget_members(ConfigNode node) {
+  for (std::size_t i = 0; i < kConfigNodes; ++i) {
+    if (spec_of(static_cast<ConfigNode>(i)).parent == node) seen_.reset(i);
+  }
+}
+
 Status ConfigReader::begin(JsonKind kind) {
   const ConfigNode node = enter();
   if (node != kOther) {
@@ -218,11 +230,7 @@ Status ConfigReader::begin(JsonKind kind) {
     if (node == kHook) hook_list_ = frames_.back().node;
     if (node == kHugepageLimit) hugepage_ = {};
     // The elements of one list have the same members.
-    if (node == kHook || node == kHugepageLimit || node == kNamespace) {
-      for (std::size_t i = 0; i < kConfigNodes; ++i) {
-        if (spec_of(static_cast<ConfigNode>(i)).parent == node) seen_.reset(i);
-      }
-    }
+    if (node == kHook || node == kHugepageLimit || node == kNamespace) forget_members(node);
   }
   frames_.push_back({.node = node,
                      .array = kind == JsonKind::kArray,
