@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -157,10 +158,8 @@ constexpr std::array<Reader, 7> kReaders{{
 }};
 
 std::unexpected<Error> unknown_key(std::string_view name) {
-  std::vector<std::string_view> known;
-  for (const Reader& reader : kReaders)
-    known.push_back(reader.name);
-  known.insert(known.end(), {"requests.<container>", "limits.<container>"});
+  std::vector<std::string_view> known = {"requests.<container>", "limits.<container>"};
+  std::ranges::transform(kReaders, std::back_inserter(known), &Reader::name);
   const std::string nearest = nearest_name(name, known);
   return fail(ErrorCode::kInvalidArgument,
               cat("unknown annotation",
