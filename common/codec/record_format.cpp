@@ -189,6 +189,8 @@ std::string format_tiers(const core::TiersRecord& record) {
     writer.list("pending", record.pending, append_pending);
     writer.list("lingering", record.lingering, append_lingering);
     writer.text("kubepods", record.kubepods);
+    if (record.weight_formula)
+      writer.text("weightFormula", word_for(kWeightFormulaWords, *record.weight_formula));
   }
   return out;
 }

@@ -218,6 +218,8 @@ void RecordReader::tiers(const JsonNode& object, core::TiersRecord& out) {
   list(object, "pending", out.pending, &RecordReader::pending);
   list(object, "lingering", out.lingering, &RecordReader::lingering);
   text(object, "kubepods", out.kubepods);
+  if (find(object, "weightFormula") != nullptr)
+    word(object, "weightFormula", kWeightFormulaWords, out.weight_formula.emplace());
 }
 
 /// The tree of a record of a version that this program reads.

@@ -25,5 +25,7 @@ constexpr std::array<Word<core::ClassSource>, 6> kSourceWords{
      {"short-forms", core::ClassSource::kShortForms},
      {"cri-sums", core::ClassSource::kCriSums},
      {"inference", core::ClassSource::kInference}}};
+constexpr std::array<Word<core::WeightFormula>, 2> kWeightFormulaWords{
+    {{"linear", core::WeightFormula::kLinear}, {"log", core::WeightFormula::kLog}}};
 
 }  // namespace podqos::codec

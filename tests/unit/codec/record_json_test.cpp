@@ -13,6 +13,7 @@ namespace podqos::codec {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 core::PodRecord example_record() {
@@ -60,6 +61,26 @@ TEST(FormatTiers, HasTheMarkAtItsFixedPlace) {
   text.at(kDirtyOffset) = '1';
   EXPECT_TRUE(parse_tiers(text)->dirty);
   EXPECT_EQ(parse_tiers(text)->record, core::TiersRecord{});
+}
+
+TEST(FormatTiers, KeepsTheFormulaOfTheRuntime) {
+  core::TiersRecord record;
+  EXPECT_THAT(format_tiers(record), Not(HasSubstr("weightFormula")));
+  record.weight_formula = core::WeightFormula::kLog;
+  EXPECT_THAT(format_tiers(record), HasSubstr(R"("weightFormula":"log")"));
+  EXPECT_EQ(parse_tiers(format_tiers(record))->record, record);
+  record.weight_formula = core::WeightFormula::kLinear;
+  EXPECT_THAT(format_tiers(record), HasSubstr(R"("weightFormula":"linear")"));
+  EXPECT_EQ(parse_tiers(format_tiers(record))->record, record);
+}
+
+TEST(ParseTiers, RefusesAFormulaThatItDoesNotKnow) {
+  std::string text = format_tiers({});
+  text.insert(text.size() - 1, R"(,"weightFormula":"cubic")");
+  const auto parsed = parse_tiers(text);
+  ASSERT_FALSE(parsed);
+  EXPECT_EQ(parsed.error().code, ErrorCode::kCorrupt);
+  EXPECT_THAT(parsed.error().message, HasSubstr("\"cubic\" is no known word"));
 }
 
 /// Random values of every field, the ugly ones first.
@@ -167,6 +188,8 @@ class Random {
     for (unsigned i = below(4); i > 0; --i)
       out.lingering.push_back({.uid = text(), .until = UnixSeconds{number()}});
     out.kubepods = text();
+    if (flag())
+      out.weight_formula = flag() ? core::WeightFormula::kLinear : core::WeightFormula::kLog;
     return out;
   }
   std::vector<core::IndexEntry> index() {
