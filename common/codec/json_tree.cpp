@@ -119,6 +119,11 @@ Result<JsonNode> parse_json_tree(std::string_view text, const JsonBounds& bounds
     return fail(ErrorCode::kTooLarge,
                 cat("JSON of ", text.size(), " bytes, at most ", bounds.bytes, " are read"));
   }
+  // nlohmann's lexer takes a NUL for the end of the text, and passes over what follows.
+  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat("not JSON: the mistake is at byte ", nul + 1, ", a NUL"));
+  }
   TreeBuilder builder{bounds.depth};
   const bool complete =
       json::sax_parse(text.begin(), text.end(), &builder, json::input_format_t::json, true,

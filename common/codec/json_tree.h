@@ -11,7 +11,7 @@
 namespace podqos::codec {
 
 /// JSON as strangers write it, read into a tree that loses nothing: a number keeps its exact text
-/// and an object every member in order, equal keys included.
+/// (but for -0, which is 0) and an object every member in order, equal keys included.
 struct JsonNode {
   enum class Kind : std::uint8_t { kNull, kBoolean, kNumber, kString, kArray, kObject };
 

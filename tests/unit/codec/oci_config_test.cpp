@@ -248,7 +248,9 @@ TEST(OciConfig, RefusesMalformedText) {
                                           "{\"a\":nul}",
                                           "// c\n{}",
                                           "{\"a\":1e999}",
-                                          std::string("{\"a\":\"\0\"}", 9)};
+                                          std::string("{\"a\":\"\0\"}", 9),
+                                          std::string("{}\0", 3),
+                                          std::string("{}\0{\"linux\":{}}", 15)};
   for (const std::string& text : cases) {
     const auto config = OciConfig::parse(text);
     ASSERT_FALSE(config) << text;

@@ -1,10 +1,12 @@
 #include "common/codec/oci_state.h"
 
+#include <array>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
@@ -59,6 +61,8 @@ TEST(ParseOciState, RefusesWhatIsMalformed) {
       {"{\"id\":\"c1\"", "malformed JSON"},
       {"{\"id\":\"c1\"}x", "malformed JSON"},
       {"{\"id\":\"\xff\"}", "malformed JSON"},
+      {std::string("{\"id\":\"c1\"}\0", 12), "malformed JSON at offset 11"},
+      {std::string("{\"id\":\"c1\"}\0,\"id\":\"c2\"}", 22), "malformed JSON at offset 11"},
       {"[]", "expected an object"},
       {"\"c1\"", "expected an object"},
       {"{}", "id is missing or empty"},
@@ -90,6 +94,48 @@ TEST(ParseOciState, RefusesWhatIsMalformed) {
     EXPECT_EQ(state.error().code, ErrorCode::kInvalidArgument) << text;
     EXPECT_THAT(state.error().message, HasSubstr(message)) << text;
   }
+}
+
+/// As runc 1.1 and crun 1.8 wrote them.
+const std::array<std::string, 2> kRealStates = {
+    R"({"ociVersion":"1.0.2-dev","id":"c1","status":"creating","pid":4242,"bundle":"/run/bundle",)"
+    R"("annotations":{"io.kubernetes.cri.sandbox-id":"5a","podqos.io/limits":"cpu=1,memory=1Gi"}})",
+    R"({"ociVersion":"1.0","id":"c1","pid":0,"root":"/run/bundle/rootfs","bundle":"/run/bundle",)"
+    R"("status":"stopped"})"};
+
+TEST(ParseOciState, RefusesEveryCutState) {
+  for (const std::string& whole : kRealStates) {
+    ASSERT_TRUE(parse_oci_state(whole));
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+      const auto cut = parse_oci_state(std::string_view{whole}.substr(0, size));
+      ASSERT_FALSE(cut) << size;
+      EXPECT_EQ(cut.error().code, ErrorCode::kInvalidArgument) << size;
+      EXPECT_THAT(cut.error().message, HasSubstr("malformed JSON at offset")) << size;
+    }
+  }
+}
+
+TEST(ParseOciState, TakesADamagedStateOnlyIfItIsOne) {
+  constexpr std::string_view kBytes{"\0\"{}[]\\,:9-x \x7f\xc3\xff", 17};
+  unsigned taken = 0;
+  for (const std::string& whole : kRealStates) {
+    for (std::size_t at = 0; at < whole.size(); ++at) {
+      for (const char byte : kBytes) {
+        std::string damaged = whole;
+        damaged[at] = byte;
+        const auto state = parse_oci_state(damaged);
+        if (!state) {
+          ASSERT_EQ(state.error().code, ErrorCode::kInvalidArgument) << damaged;
+          continue;
+        }
+        ++taken;
+        const auto document = nlohmann::json::parse(damaged, nullptr, false);
+        ASSERT_TRUE(document.is_object()) << damaged;
+        ASSERT_EQ(document.at("id"), state->id) << damaged;
+      }
+    }
+  }
+  EXPECT_GT(taken, 100U);
 }
 
 TEST(ParseOciState, BoundsEverything) {

@@ -271,6 +271,16 @@ TEST(ParsePodRecord, SaysWhatIsWrong) {
   }
 }
 
+TEST(ParsePodRecord, RefusesWhatACrashLeftBehindTheText) {
+  // A file system may bring a file back at its old length, zeros in place of what was lost.
+  const std::string whole = format_pod_record(example_record());
+  for (const std::string& tail : {std::string(1, '\0'), std::string(512, '\0'), cat(" ", whole)}) {
+    const auto parsed = parse_pod_record(whole + tail);
+    ASSERT_FALSE(parsed) << tail.size();
+    EXPECT_EQ(parsed.error().code, ErrorCode::kCorrupt);
+  }
+}
+
 TEST(ParsePodRecord, PassesOverMembersThatItDoesNotKnow) {
   const core::PodRecord record = example_record();
   std::string text = format_pod_record(record);
