@@ -23,20 +23,16 @@ core::ResourceList list(
   return out;
 }
 
-TEST(IsKnownAnnotation, TakesOursAndTheEngines) {
+TEST(IsKnownAnnotation, TakesAllOfOurs) {
   for (const std::string_view key :
-       {"podqos.io/pod", "podqos.io/limits.web", "podqos.io/typo", "io.kubernetes.cri.sandbox-uid",
-        "io.kubernetes.cri-o.SandboxID", "io.kubernetes.cri-o.Labels", "io.kubernetes.pod.uid",
-        "pod-linux-resources.crio.io", "io.container.manager"}) {
+       {"podqos.io/pod", "podqos.io/limits.web", "podqos.io/typo", "podqos.io/"}) {
     EXPECT_TRUE(is_known_annotation(key)) << key;
   }
 }
 
 TEST(IsKnownAnnotation, LeavesOthersAlone) {
-  // cri-o.Annotations repeats all annotations of the pod and can be of any size.
   for (const std::string_view key :
-       {"", "podqos.io", "xpodqos.io/pod", "io.kubernetes.cri-o.Annotations",
-        "io.kubernetes.cri.image-name", "org.opencontainers.image.title"}) {
+       {"", "podqos.io", "xpodqos.io/pod", "podqos.iz/pod", "org.opencontainers.image.title"}) {
     EXPECT_FALSE(is_known_annotation(key)) << key;
   }
 }
@@ -150,6 +146,13 @@ TEST(ParsePodqosAnnotations, NamesWhatItRefuses) {
        R"({"containers":[{"name":"a","resources":{"limits":{"cpu":"1"},"requests":{"cpu":"2"}}}]})",
        "annotation podqos.io/pod"},
       {"podqos.io/limits", "cpu=x", "annotation podqos.io/limits = \"cpu=x\": cpu: "},
+      {"podqos.io/limits", "", "annotation podqos.io/limits = \"\""},
+      {"podqos.io/requests", "gpu=1", "annotation podqos.io/requests = \"gpu=1\""},
+      {"podqos.io/requests", "memory=-1", "memory=-1 is negative"},
+      {"podqos.io/requests.web", "cpu=1,cpu=2", "podqos.io/requests.web"},
+      {"podqos.io/limits.web", "1Gi", "annotation podqos.io/limits.web = \"1Gi\""},
+      {"podqos.io/requests.", "cpu=1", "container name \"\""},
+      {"podqos.io/requests.\xc3\xa9", "cpu=1", "container name"},
       {"podqos.io/limits.", "cpu=1", "container name \"\""},
       {"podqos.io/limits.a b", "cpu=1", "container name \"a b\""},
       {"podqos.io/limit", "cpu=1", "unknown annotation; did you mean podqos.io/limits?"},
@@ -165,6 +168,27 @@ TEST(ParsePodqosAnnotations, NamesWhatItRefuses) {
   }
 }
 
+TEST(ParsePodqosAnnotations, TakesTheLongestNames) {
+  const std::string uid(128, 'a');
+  const std::string name(63, 'a');
+  const auto parsed = parse_podqos_annotations({{"podqos.io/pod-uid", uid},
+                                                {"podqos.io/container", name},
+                                                {cat("podqos.io/requests.", name), "cpu=1"}});
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->pod_uid, uid);
+  EXPECT_EQ(parsed->container, name);
+  EXPECT_TRUE(parsed->containers.contains(name));
+  EXPECT_FALSE(parse_podqos_annotations({{"podqos.io/pod-uid", cat(uid, "a")}}));
+  EXPECT_FALSE(parse_podqos_annotations({{"podqos.io/container", cat(name, "a")}}));
+  EXPECT_FALSE(parse_podqos_annotations({{cat("podqos.io/requests.", name, "a"), "cpu=1"}}));
+}
+
+TEST(ParsePodqosAnnotations, RefusesAllForOneThatIsWrong) {
+  EXPECT_FALSE(parse_podqos_annotations(
+      {{"podqos.io/ignore", "true"}, {"podqos.io/limits", "cpu=1"}, {"podqos.io/zzz", ""}}));
+  EXPECT_FALSE(parse_podqos_annotations({{"podqos.io/ignore", "true"}, {"podqos.io/pod", "{"}}));
+}
+
 TEST(ParsePodqosAnnotations, RefusesRequestsAboveLimits) {
   EXPECT_FALSE(parse_podqos_annotations(
       {{"podqos.io/limits", "cpu=1"}, {"podqos.io/requests", "cpu=1001m"}}));
@@ -172,139 +196,6 @@ TEST(ParsePodqosAnnotations, RefusesRequestsAboveLimits) {
       {{"podqos.io/limits.a", "memory=1"}, {"podqos.io/requests.a", "memory=2"}}));
   EXPECT_TRUE(parse_podqos_annotations(
       {{"podqos.io/limits.a", "memory=2"}, {"podqos.io/requests.a", "memory=2"}}));
-}
-
-constexpr const char* kUid = "11111111-2222-3333-4444-555555555555";
-
-TEST(ParseEngineAnnotations, ReadsContainerdsSandbox) {
-  const auto parsed = parse_engine_annotations({{"io.kubernetes.cri.container-type", "sandbox"},
-                                                {"io.kubernetes.cri.sandbox-id", "5a"},
-                                                {"io.kubernetes.cri.sandbox-uid", kUid},
-                                                {"io.kubernetes.cri.sandbox-name", "web"},
-                                                {"io.kubernetes.cri.sandbox-namespace", "default"},
-                                                {"io.kubernetes.cri.sandbox-cpu-period", "100000"},
-                                                {"io.kubernetes.cri.sandbox-cpu-quota", "-1"},
-                                                {"io.kubernetes.cri.sandbox-cpu-shares", "256"},
-                                                {"io.kubernetes.cri.sandbox-memory", "0"}});
-  ASSERT_TRUE(parsed) << parsed.error().message;
-  EXPECT_TRUE(parsed->is_sandbox);
-  EXPECT_EQ(parsed->sandbox_id, "5a");
-  EXPECT_EQ(parsed->pod_uid, kUid);
-  EXPECT_EQ(parsed->pod_name, "web");
-  EXPECT_EQ(parsed->pod_namespace, "default");
-  EXPECT_EQ(parsed->container_name, std::nullopt);
-  core::EngineResources sums;
-  sums.cpu_period = 100'000;
-  sums.cpu_quota = -1;
-  sums.cpu_shares = 256;
-  EXPECT_EQ(parsed->pod_sums, sums);
-}
-
-TEST(ParseEngineAnnotations, ReadsContainerdsContainer) {
-  const auto parsed = parse_engine_annotations({{"io.kubernetes.cri.container-type", "container"},
-                                                {"io.kubernetes.cri.container-name", "app"},
-                                                {"io.kubernetes.cri.sandbox-uid", kUid}});
-  ASSERT_TRUE(parsed) << parsed.error().message;
-  EXPECT_FALSE(parsed->is_sandbox);
-  EXPECT_EQ(parsed->container_name, "app");
-  EXPECT_EQ(parsed->pod_sums, std::nullopt);
-}
-
-TEST(ParseEngineAnnotations, ReadsCrioSandbox) {
-  const auto parsed = parse_engine_annotations(
-      {{"io.container.manager", "cri-o"},
-       {"io.kubernetes.cri-o.ContainerType", "sandbox"},
-       {"io.kubernetes.cri-o.SandboxID", "5a"},
-       {"io.kubernetes.cri-o.Labels",
-        cat(R"({"app":"x","io.kubernetes.pod.uid":")", kUid, R"("})")},
-       {"io.kubernetes.cri-o.KubeName", "web"},
-       {"io.kubernetes.cri-o.Namespace", "default"},
-       {"io.kubernetes.cri-o.PodLinuxResources",
-        R"({"cpu_period":100000,"cpu_quota":20000,"cpu_shares":204,"memory_limit_in_bytes":1073741824,"unified":{}})"}});
-  ASSERT_TRUE(parsed) << parsed.error().message;
-  EXPECT_TRUE(parsed->is_sandbox);
-  EXPECT_EQ(parsed->sandbox_id, "5a");
-  EXPECT_EQ(parsed->pod_uid, kUid);
-  EXPECT_EQ(parsed->pod_name, "web");
-  EXPECT_EQ(parsed->pod_namespace, "default");
-  core::EngineResources sums;
-  sums.cpu_period = 100'000;
-  sums.cpu_quota = 20'000;
-  sums.cpu_shares = 204;
-  sums.memory_limit = 1'073'741'824;
-  EXPECT_EQ(parsed->pod_sums, sums);
-}
-
-TEST(ParseEngineAnnotations, ReadsCrioContainer) {
-  const auto parsed = parse_engine_annotations(
-      {{"io.container.manager", "cri-o"},
-       {"io.kubernetes.cri-o.ContainerType", "container"},
-       {"io.kubernetes.cri-o.Labels",
-        R"({"io.kubernetes.container.name":"app","io.kubernetes.pod.name":"web"})"},
-       {"io.kubernetes.pod.uid", kUid}});
-  ASSERT_TRUE(parsed) << parsed.error().message;
-  EXPECT_EQ(parsed->container_name, "app");
-  EXPECT_EQ(parsed->pod_name, "web");
-  EXPECT_EQ(parsed->pod_uid, kUid);
-}
-
-TEST(ParseEngineAnnotations, ReadsPodmansSandboxIdOnly) {
-  // The rest would be the pod author's: Podman copies his annotations and has no uid.
-  const auto parsed = parse_engine_annotations({{"io.container.manager", "libpod"},
-                                                {"io.kubernetes.cri-o.SandboxID", "5a"},
-                                                {"io.kubernetes.cri-o.ContainerType", "sandbox"},
-                                                {"io.kubernetes.cri.container-type", "sandbox"},
-                                                {"io.kubernetes.cri.sandbox-uid", kUid},
-                                                {"io.kubernetes.pod.uid", kUid}});
-  ASSERT_TRUE(parsed) << parsed.error().message;
-  EXPECT_EQ(parsed->sandbox_id, "5a");
-  EXPECT_EQ(parsed->pod_uid, std::nullopt);
-  EXPECT_FALSE(parsed->is_sandbox);
-}
-
-TEST(ParseEngineAnnotations, BelievesTheEngineBeforeThePodAuthor) {
-  const auto crio = parse_engine_annotations(
-      {{"io.container.manager", "cri-o"},
-       {"io.kubernetes.cri.container-type", "sandbox"},
-       {"io.kubernetes.cri.sandbox-uid", "victim"},
-       {"io.kubernetes.pod.uid", "victim"},
-       {"io.kubernetes.cri-o.PodLinuxResources", R"({"cpu_shares":9})"},
-       {"io.kubernetes.cri-o.Labels", R"({"io.kubernetes.pod.uid":"own"})"}});
-  ASSERT_TRUE(crio) << crio.error().message;
-  EXPECT_EQ(crio->pod_uid, "own");
-  EXPECT_FALSE(crio->is_sandbox);
-  EXPECT_EQ(crio->pod_sums, std::nullopt);
-  const auto containerd =
-      parse_engine_annotations({{"io.kubernetes.cri.container-type", "container"},
-                                {"io.kubernetes.cri.sandbox-id", "5a"},
-                                {"io.kubernetes.cri-o.ContainerType", "sandbox"},
-                                {"io.kubernetes.cri-o.SandboxID", "victim"},
-                                {"io.kubernetes.pod.uid", "victim"}});
-  ASSERT_TRUE(containerd) << containerd.error().message;
-  EXPECT_FALSE(containerd->is_sandbox);
-  EXPECT_EQ(containerd->sandbox_id, "5a");
-  EXPECT_EQ(containerd->pod_uid, std::nullopt);
-}
-
-TEST(ParseEngineAnnotations, NamesWhatItRefuses) {
-  const std::vector<AnnotationRefusal> cases = {
-      {"io.kubernetes.cri.container-type", "pause", "io.kubernetes.cri.container-type = \"pause\""},
-      {"io.kubernetes.cri.sandbox-uid", "a/b", "annotation io.kubernetes.cri.sandbox-uid"},
-      {"io.kubernetes.cri-o.SandboxID", "..", "annotation io.kubernetes.cri-o.SandboxID"},
-      {"io.kubernetes.cri-o.Labels", "{", "annotation io.kubernetes.cri-o.Labels"},
-      {"io.kubernetes.cri-o.Labels", R"({"io.kubernetes.pod.uid":"/"})", "io.kubernetes.pod.uid"},
-      {"io.kubernetes.pod.name", std::string(256, 'a'), "annotation io.kubernetes.pod.name"},
-  };
-  for (const auto& [key, value, message] : cases) {
-    const auto parsed = parse_engine_annotations({{key, value}});
-    ASSERT_FALSE(parsed) << key << "=" << value;
-    EXPECT_THAT(parsed.error().message, HasSubstr(message)) << key;
-  }
-  EXPECT_FALSE(parse_engine_annotations(
-      {{"io.kubernetes.cri.sandbox-id", "a"}, {"io.kubernetes.cri.sandbox-memory", "1Gi"}}));
-  EXPECT_FALSE(
-      parse_engine_annotations({{"io.kubernetes.cri-o.ContainerType", "sandbox"},
-                                {"pod-linux-resources.crio.io", R"({"cpu_shares":"1"})"}}));
 }
 
 }  // namespace

@@ -4,6 +4,9 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "common/base/text.h"
 
 namespace podqos::codec {
 namespace {
@@ -28,6 +31,28 @@ TEST(QuoteJson, EscapesWhatJsonForbids) {
   EXPECT_EQ(quote_json("a/\xc3\xa9"), "\"a/\xc3\xa9\"");
   EXPECT_EQ(quote_json("\"\\\n\x7f"), R"("\"\\\u000a\u007f")");
   EXPECT_EQ(quote_json(std::string(1, '\0')), R"("\u0000")");
+}
+
+TEST(QuoteJson, IsReadBackByOtherParsers) {
+  for (int byte = 0; byte < 0x80; ++byte) {
+    const std::string text = cat("a", std::string(1, static_cast<char>(byte)), "\xc3\xa9");
+    EXPECT_EQ(nlohmann::json::parse(quote_json(text)), text) << byte;
+  }
+}
+
+TEST(IsUtf8, LooksAtEveryByte) {
+  EXPECT_TRUE(is_utf8(""));
+  EXPECT_TRUE(is_utf8("a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"));
+  EXPECT_FALSE(is_utf8("abc\xff"));
+  EXPECT_FALSE(is_utf8("\xc3\xa9\xc3"));
+}
+
+TEST(Utf8FromBytes, CarriesEveryByte) {
+  for (int byte = 0; byte < 0x100; ++byte) {
+    const std::string bytes = cat("/", std::string(1, static_cast<char>(byte)));
+    EXPECT_TRUE(is_utf8(utf8_from_bytes(bytes))) << byte;
+    EXPECT_EQ(bytes_from_utf8(utf8_from_bytes(bytes)), bytes) << byte;
+  }
 }
 
 TEST(Utf8FromBytes, KeepsUtf8AndCarriesOtherBytes) {

@@ -1,5 +1,7 @@
 #include "common/codec/settings_json.h"
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@ namespace {
 
 using core::Settings;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 constexpr std::string_view kEverything = R"({
   // for people
@@ -154,6 +157,185 @@ TEST(MergeSettings, NamesWhatItRefuses) {
   }
 }
 
+/// `value` at the field's path: "log.level" gives {"log":{"level":<value>}}.
+std::string at_path(std::string_view path, std::string_view value) {
+  const std::size_t dot = path.find('.');
+  if (dot == std::string_view::npos) return cat("{\"", path, "\":", value, "}");
+  return cat("{\"", path.substr(0, dot), "\":", at_path(path.substr(dot + 1), value), "}");
+}
+
+struct FieldCase {
+  std::string path;
+  std::string valid;
+  std::vector<std::string> also = {};  ///< of kWrongValues, those that this field does take
+};
+
+/// Every field of podqos.json(5).
+const std::vector<FieldCase> kFields = {
+    {"enabled", "false", {"true"}},
+    {"scope", R"("all")"},
+    {"trustAnnotations", R"("all")"},
+    {"allowQosOverride", "false", {"true"}},
+    {"cgroupRoot", R"("/a")"},
+    {"cgroupDriver", R"("cgroupfs")"},
+    {"placement.onMisplaced", R"("fail")"},
+    {"onError", R"("reject")"},
+    {"nodeMemory", R"("1Gi")", {"null"}},
+    {"nodeCpu", "2", {"null"}},
+    {"reserved.system.cpu", R"("100m")"},
+    {"reserved.system.memory", R"("1Gi")"},
+    {"reserved.kube.cpu", R"("100m")"},
+    {"reserved.kube.memory", R"("1Gi")"},
+    {"qosReserved.memory", R"("50%")", {"null"}},
+    {"cpuCFSQuota", "false", {"true"}},
+    {"cpuCFSQuotaPeriod", R"("10ms")"},
+    {"weightFormula", R"("log")"},
+    {"podPidsLimit", "1", {"null"}},
+    {"releaseDelay", R"("1s")"},
+    {"tierMemoryFloor", R"("1Mi")"},
+    {"runtimes", R"(["/a"])"},
+    {"stateDir", R"("/a")"},
+    {"lockDeadline", R"("1s")"},
+    {"log.sink", R"("none")"},
+    {"log.level", R"("error")"},
+};
+constexpr std::array<std::string_view, 7> kWrongValues = {"null",  "true", "-1", R"("?")",
+                                                          R"("")", "[]",   "{}"};
+
+TEST(MergeSettings, RefusesWrongValuesOfEveryField) {
+  for (const auto& [path, valid, also] : kFields) {
+    EXPECT_TRUE(merge_settings({}, at_path(path, valid))) << path;
+    for (const std::string_view wrong : kWrongValues) {
+      const bool taken = std::ranges::find(also, wrong) != also.end();
+      const auto merged = merge_settings({}, at_path(path, wrong));
+      ASSERT_EQ(merged.has_value(), taken) << path << " " << wrong;
+      if (taken) continue;
+      EXPECT_EQ(merged.error().code, ErrorCode::kInvalidArgument) << path << " " << wrong;
+      EXPECT_THAT(merged.error().message, StartsWith(cat(path, ": "))) << wrong;
+    }
+  }
+}
+
+TEST(MergeSettings, RefusesEveryFieldThatIsThereTwice) {
+  for (const auto& [path, valid, also] : kFields) {
+    const std::string name = path.substr(path.rfind('.') + 1);
+    std::string text = at_path(path, valid);
+    text.insert(text.find(cat("\"", name, "\":")), cat("\"", name, "\":", valid, ","));
+    const auto merged = merge_settings({}, text);
+    ASSERT_FALSE(merged) << text;
+    EXPECT_EQ(merged.error().message, cat(path, ": field is repeated")) << text;
+  }
+}
+
+TEST(MergeSettings, RefusesOtherThingsThanObjects) {
+  for (const std::string path :
+       {"placement", "reserved", "reserved.system", "reserved.kube", "qosReserved", "log"}) {
+    EXPECT_TRUE(merge_settings({}, at_path(path, "{}"))) << path;
+    for (const std::string_view wrong : {"null", "true", "1", R"("x")", "[]"}) {
+      const auto merged = merge_settings({}, at_path(path, wrong));
+      ASSERT_FALSE(merged) << path << wrong;
+      EXPECT_THAT(merged.error().message, StartsWith(cat(path, ": expected an object"))) << wrong;
+    }
+  }
+}
+
+TEST(MergeSettings, NamesTheNearestFieldOfTheSameObject) {
+  const std::vector<RefusalCase> cases = {
+      {"placement.onMisplace", "placement.onMisplaced"},
+      {"reserved.kubes", "reserved.kube"},
+      {"reserved.system.memoryy", "reserved.system.memory"},
+      {"reserved.kube.CPU", "reserved.kube.cpu"},
+      {"qosReserved.mem0ry", "qosReserved.memory"},
+      {"log.sinc", "log.sink"},
+      {"cpuCfsQuota", "cpuCFSQuota"},
+      {"pod_pids_limit", "podPidsLimit"},
+  };
+  for (const auto& [path, nearest] : cases) {
+    const auto merged = merge_settings({}, at_path(path, "{}"));
+    ASSERT_FALSE(merged) << path;
+    EXPECT_EQ(merged.error().message, cat("unknown field ", path, "; did you mean ", nearest, "?"));
+  }
+}
+
+struct WordCase {
+  std::string path;
+  std::string word;
+  bool (*read)(const Settings&);
+};
+
+TEST(MergeSettings, KnowsEveryWord) {
+  using core::OnMisplaced;
+  using Trust = core::TrustAnnotations;
+  using Formula = core::WeightFormulaSetting;
+  using Level = core::LogLevel;
+  const std::vector<WordCase> cases = {
+      {"scope", "pods", [](const Settings& s) { return s.scope == core::Scope::kPods; }},
+      {"scope", "annotated", [](const Settings& s) { return s.scope == core::Scope::kAnnotated; }},
+      {"scope", "all", [](const Settings& s) { return s.scope == core::Scope::kAll; }},
+      {"trustAnnotations", "engine-checked",
+       [](const Settings& s) { return s.trust_annotations == Trust::kEngineChecked; }},
+      {"trustAnnotations", "all",
+       [](const Settings& s) { return s.trust_annotations == Trust::kAll; }},
+      {"trustAnnotations", "none",
+       [](const Settings& s) { return s.trust_annotations == Trust::kNone; }},
+      {"cgroupDriver", "auto",
+       [](const Settings& s) { return s.cgroup_driver == core::DriverSetting::kAuto; }},
+      {"cgroupDriver", "cgroupfs",
+       [](const Settings& s) { return s.cgroup_driver == core::DriverSetting::kCgroupfs; }},
+      {"placement.onMisplaced", "rewrite",
+       [](const Settings& s) { return s.on_misplaced == OnMisplaced::kRewrite; }},
+      {"placement.onMisplaced", "move",
+       [](const Settings& s) { return s.on_misplaced == OnMisplaced::kMove; }},
+      {"placement.onMisplaced", "fail",
+       [](const Settings& s) { return s.on_misplaced == OnMisplaced::kFail; }},
+      {"placement.onMisplaced", "ignore",
+       [](const Settings& s) { return s.on_misplaced == OnMisplaced::kIgnore; }},
+      {"onError", "admit", [](const Settings& s) { return s.on_error == core::OnError::kAdmit; }},
+      {"onError", "reject", [](const Settings& s) { return s.on_error == core::OnError::kReject; }},
+      {"weightFormula", "auto",
+       [](const Settings& s) { return s.weight_formula == Formula::kAuto; }},
+      {"weightFormula", "linear",
+       [](const Settings& s) { return s.weight_formula == Formula::kLinear; }},
+      {"weightFormula", "log", [](const Settings& s) { return s.weight_formula == Formula::kLog; }},
+      {"log.level", "debug", [](const Settings& s) { return s.log_level == Level::kDebug; }},
+      {"log.level", "info", [](const Settings& s) { return s.log_level == Level::kInfo; }},
+      {"log.level", "warning", [](const Settings& s) { return s.log_level == Level::kWarning; }},
+      {"log.level", "error", [](const Settings& s) { return s.log_level == Level::kError; }},
+      {"log.sink", "syslog", [](const Settings& s) { return s.log_sink == "syslog"; }},
+      {"log.sink", "none", [](const Settings& s) { return s.log_sink == "none"; }},
+      {"log.sink", "/l", [](const Settings& s) { return s.log_sink == "/l"; }},
+  };
+  for (const auto& [path, word, read] : cases) {
+    for (const Settings& base : {Settings{}, everything()}) {
+      const auto merged = merge_settings(base, at_path(path, cat("\"", word, "\"")));
+      ASSERT_TRUE(merged) << path << word << merged.error().message;
+      EXPECT_TRUE(read(*merged)) << path << " " << word;
+    }
+  }
+}
+
+TEST(MergeSettings, BoundsPathsAndLists) {
+  const auto path = [](std::size_t size) { return cat("\"/", std::string(size - 1, 'a'), "\""); };
+  EXPECT_TRUE(merge_settings({}, at_path("stateDir", path(4096))));
+  EXPECT_FALSE(merge_settings({}, at_path("stateDir", path(4097))));
+  const auto runtimes = [](unsigned count) {
+    std::string list = R"("/r")";
+    for (unsigned i = 1; i < count; ++i)
+      list += R"(,"/r")";
+    return at_path("runtimes", cat("[", list, "]"));
+  };
+  EXPECT_TRUE(merge_settings({}, runtimes(64)));
+  EXPECT_FALSE(merge_settings({}, runtimes(65)));
+}
+
+TEST(MergeSettings, TakesNoCommentForAnEndOfText) {
+  EXPECT_EQ(merge_settings({}, "/**/{}// c"), Settings{});
+  EXPECT_FALSE(merge_settings({}, "{} /* open"));
+  EXPECT_FALSE(merge_settings({}, "{\"enabled\":true} # c"));
+  EXPECT_FALSE(merge_settings({}, std::string("{} // c\0\n", 9)));
+  EXPECT_FALSE(merge_settings({}, std::string("{}\0{\"enabled\":false}", 20)));
+}
+
 TEST(MergeSettings, BoundsTheSize) {
   EXPECT_EQ(merge_settings({}, std::string(kMaxSettingsSize + 1, ' ')).error().code,
             ErrorCode::kTooLarge);
@@ -211,17 +393,6 @@ TEST(FormatSettings, PrintsEveryFieldInTheUnitsOfPeople) {
   }
 }
 )");
-}
-
-TEST(NearestName, FindsTypingMistakes) {
-  const std::vector<std::string_view> known = {"enabled", "scope", "runtimes", "onError"};
-  EXPECT_EQ(nearest_name("enable", known), "enabled");
-  EXPECT_EQ(nearest_name("SCOPE", known), "scope");
-  EXPECT_EQ(nearest_name("runtmies", known), "runtimes");
-  EXPECT_EQ(nearest_name("onerr", known), "onError");
-  EXPECT_EQ(nearest_name("qqqqqq", known), "");
-  EXPECT_EQ(nearest_name(std::string(100'000, 'x'), known), "");
-  EXPECT_EQ(nearest_name("x", {}), "");
 }
 
 }  // namespace

@@ -1,0 +1,426 @@
+#include "common/codec/engine_annotations.h"
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/base/text.h"
+#include "common/codec/annotations.h"
+
+namespace podqos::codec {
+namespace {
+
+using core::Annotations;
+using core::EngineAnnotations;
+using core::EngineResources;
+using testing::HasSubstr;
+
+constexpr const char* kUid = "11111111-2222-3333-4444-555555555555";
+
+TEST(ParseEngineAnnotations, ReadsContainerdsSandbox) {
+  const auto parsed = parse_engine_annotations({{"io.kubernetes.cri.container-type", "sandbox"},
+                                                {"io.kubernetes.cri.sandbox-id", "5a"},
+                                                {"io.kubernetes.cri.sandbox-uid", kUid},
+                                                {"io.kubernetes.cri.sandbox-name", "web"},
+                                                {"io.kubernetes.cri.sandbox-namespace", "default"},
+                                                {"io.kubernetes.cri.sandbox-cpu-period", "100000"},
+                                                {"io.kubernetes.cri.sandbox-cpu-quota", "-1"},
+                                                {"io.kubernetes.cri.sandbox-cpu-shares", "256"},
+                                                {"io.kubernetes.cri.sandbox-memory", "0"}});
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_TRUE(parsed->is_sandbox);
+  EXPECT_EQ(parsed->sandbox_id, "5a");
+  EXPECT_EQ(parsed->pod_uid, kUid);
+  EXPECT_EQ(parsed->pod_name, "web");
+  EXPECT_EQ(parsed->pod_namespace, "default");
+  EXPECT_EQ(parsed->container_name, std::nullopt);
+  EngineResources sums;
+  sums.cpu_period = 100'000;
+  sums.cpu_quota = -1;
+  sums.cpu_shares = 256;
+  EXPECT_EQ(parsed->pod_sums, sums);
+}
+
+TEST(ParseEngineAnnotations, ReadsContainerdsContainer) {
+  const auto parsed = parse_engine_annotations({{"io.kubernetes.cri.container-type", "container"},
+                                                {"io.kubernetes.cri.container-name", "app"},
+                                                {"io.kubernetes.cri.sandbox-uid", kUid}});
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_FALSE(parsed->is_sandbox);
+  EXPECT_EQ(parsed->container_name, "app");
+  EXPECT_EQ(parsed->pod_sums, std::nullopt);
+}
+
+TEST(ParseEngineAnnotations, ReadsCrioSandbox) {
+  const auto parsed = parse_engine_annotations(
+      {{"io.container.manager", "cri-o"},
+       {"io.kubernetes.cri-o.ContainerType", "sandbox"},
+       {"io.kubernetes.cri-o.SandboxID", "5a"},
+       {"io.kubernetes.cri-o.Labels",
+        cat(R"({"app":"x","io.kubernetes.pod.uid":")", kUid, R"("})")},
+       {"io.kubernetes.cri-o.KubeName", "web"},
+       {"io.kubernetes.cri-o.Namespace", "default"},
+       {"io.kubernetes.cri-o.PodLinuxResources",
+        R"({"cpu_period":100000,"cpu_quota":20000,"cpu_shares":204,"memory_limit_in_bytes":1073741824,"unified":{}})"}});
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_TRUE(parsed->is_sandbox);
+  EXPECT_EQ(parsed->sandbox_id, "5a");
+  EXPECT_EQ(parsed->pod_uid, kUid);
+  EXPECT_EQ(parsed->pod_name, "web");
+  EXPECT_EQ(parsed->pod_namespace, "default");
+  EngineResources sums;
+  sums.cpu_period = 100'000;
+  sums.cpu_quota = 20'000;
+  sums.cpu_shares = 204;
+  sums.memory_limit = 1'073'741'824;
+  EXPECT_EQ(parsed->pod_sums, sums);
+}
+
+TEST(ParseEngineAnnotations, ReadsCrioContainer) {
+  const auto parsed = parse_engine_annotations(
+      {{"io.container.manager", "cri-o"},
+       {"io.kubernetes.cri-o.ContainerType", "container"},
+       {"io.kubernetes.cri-o.Labels",
+        R"({"io.kubernetes.container.name":"app","io.kubernetes.pod.name":"web"})"},
+       {"io.kubernetes.pod.uid", kUid}});
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->container_name, "app");
+  EXPECT_EQ(parsed->pod_name, "web");
+  EXPECT_EQ(parsed->pod_uid, kUid);
+}
+
+TEST(ParseEngineAnnotations, ReadsPodmansSandboxIdOnly) {
+  // The rest would be the pod author's: Podman copies his annotations and has no uid.
+  const auto parsed = parse_engine_annotations({{"io.container.manager", "libpod"},
+                                                {"io.kubernetes.cri-o.SandboxID", "5a"},
+                                                {"io.kubernetes.cri-o.ContainerType", "sandbox"},
+                                                {"io.kubernetes.cri.container-type", "sandbox"},
+                                                {"io.kubernetes.cri.sandbox-uid", kUid},
+                                                {"io.kubernetes.pod.uid", kUid}});
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->sandbox_id, "5a");
+  EXPECT_EQ(parsed->pod_uid, std::nullopt);
+  EXPECT_FALSE(parsed->is_sandbox);
+}
+
+TEST(ParseEngineAnnotations, BelievesTheEngineBeforeThePodAuthor) {
+  const auto crio = parse_engine_annotations(
+      {{"io.container.manager", "cri-o"},
+       {"io.kubernetes.cri.container-type", "sandbox"},
+       {"io.kubernetes.cri.sandbox-uid", "victim"},
+       {"io.kubernetes.pod.uid", "victim"},
+       {"io.kubernetes.cri-o.PodLinuxResources", R"({"cpu_shares":9})"},
+       {"io.kubernetes.cri-o.Labels", R"({"io.kubernetes.pod.uid":"own"})"}});
+  ASSERT_TRUE(crio) << crio.error().message;
+  EXPECT_EQ(crio->pod_uid, "own");
+  EXPECT_FALSE(crio->is_sandbox);
+  EXPECT_EQ(crio->pod_sums, std::nullopt);
+  const auto containerd =
+      parse_engine_annotations({{"io.kubernetes.cri.container-type", "container"},
+                                {"io.kubernetes.cri.sandbox-id", "5a"},
+                                {"io.kubernetes.cri-o.ContainerType", "sandbox"},
+                                {"io.kubernetes.cri-o.SandboxID", "victim"},
+                                {"io.kubernetes.pod.uid", "victim"}});
+  ASSERT_TRUE(containerd) << containerd.error().message;
+  EXPECT_FALSE(containerd->is_sandbox);
+  EXPECT_EQ(containerd->sandbox_id, "5a");
+  EXPECT_EQ(containerd->pod_uid, std::nullopt);
+}
+
+struct RefusalCase {
+  std::string key;
+  std::string value;
+  std::string message;
+};
+
+TEST(ParseEngineAnnotations, NamesWhatItRefuses) {
+  const std::vector<RefusalCase> cases = {
+      {"io.kubernetes.cri.container-type", "pause", "io.kubernetes.cri.container-type = \"pause\""},
+      {"io.kubernetes.cri.sandbox-uid", "a/b", "annotation io.kubernetes.cri.sandbox-uid"},
+      {"io.kubernetes.cri-o.SandboxID", "..", "annotation io.kubernetes.cri-o.SandboxID"},
+      {"io.kubernetes.cri-o.Labels", "{", "annotation io.kubernetes.cri-o.Labels"},
+      {"io.kubernetes.cri-o.Labels", R"({"io.kubernetes.pod.uid":"/"})", "io.kubernetes.pod.uid"},
+      {"io.kubernetes.pod.name", std::string(256, 'a'), "annotation io.kubernetes.pod.name"},
+  };
+  for (const auto& [key, value, message] : cases) {
+    const auto parsed = parse_engine_annotations({{key, value}});
+    ASSERT_FALSE(parsed) << key << "=" << value;
+    EXPECT_THAT(parsed.error().message, HasSubstr(message)) << key;
+  }
+  EXPECT_FALSE(parse_engine_annotations(
+      {{"io.kubernetes.cri.sandbox-id", "a"}, {"io.kubernetes.cri.sandbox-memory", "1Gi"}}));
+  EXPECT_FALSE(
+      parse_engine_annotations({{"io.kubernetes.cri-o.ContainerType", "sandbox"},
+                                {"pod-linux-resources.crio.io", R"({"cpu_shares":"1"})"}}));
+}
+
+/// containerd 1.7 and 2, CRI-O and its current names, Podman.
+TEST(IsEngineAnnotation, TakesWhatTellsAPod) {
+  for (const std::string_view key : {"io.container.manager",
+                                     "io.kubernetes.cri.container-type",
+                                     "io.kubernetes.cri.sandbox-id",
+                                     "io.kubernetes.cri.sandbox-uid",
+                                     "io.kubernetes.cri.sandbox-name",
+                                     "io.kubernetes.cri.sandbox-namespace",
+                                     "io.kubernetes.cri.container-name",
+                                     "io.kubernetes.cri.sandbox-cpu-period",
+                                     "io.kubernetes.cri.sandbox-cpu-quota",
+                                     "io.kubernetes.cri.sandbox-cpu-shares",
+                                     "io.kubernetes.cri.sandbox-memory",
+                                     "io.kubernetes.cri-o.ContainerType",
+                                     "io.kubernetes.cri-o.SandboxID",
+                                     "io.kubernetes.cri-o.Labels",
+                                     "io.kubernetes.cri-o.KubeName",
+                                     "io.kubernetes.cri-o.Namespace",
+                                     "io.kubernetes.cri-o.PodLinuxResources",
+                                     "pod-linux-resources.crio.io",
+                                     "io.kubernetes.pod.uid",
+                                     "io.kubernetes.pod.name",
+                                     "io.kubernetes.pod.namespace",
+                                     "io.kubernetes.container.name"}) {
+    EXPECT_TRUE(is_engine_annotation(key)) << key;
+    EXPECT_TRUE(is_known_annotation(key)) << key;
+  }
+}
+
+TEST(IsEngineAnnotation, LeavesTheRest) {
+  // cri-o.Annotations repeats all annotations of the pod and can be of any size.
+  for (const std::string_view key :
+       {"", "io.kubernetes.cri.image-name", "io.kubernetes.cri.sandbox-log-directory",
+        "io.kubernetes.cri.podsandbox.image-name", "io.kubernetes.cri-o.Annotations",
+        "io.kubernetes.cri-o.Metadata", "io.kubernetes.cri-o.SandboxName",
+        "io.kubernetes.cri-o.ContainerID", "io.kubernetes.cri-o.CgroupParent",
+        "io.kubernetes.cri-o.RuntimeHandler", "io.kubernetes.cri-o.PodLinuxOverhead",
+        "io.kubernetes.cri-o.sandboxid", "io.kubernetes.cri.sandbox-uid.x",
+        "io.podman.annotations.x", "podqos.io/pod"}) {
+    EXPECT_FALSE(is_engine_annotation(key)) << key;
+  }
+}
+
+struct TextCase {
+  std::string key;
+  std::optional<std::string> EngineAnnotations::* field;
+  std::size_t longest;
+};
+
+constexpr std::size_t kLongestUid = 128;
+constexpr std::size_t kLongestName = 255;  // NAME_MAX
+
+/// Every key whose value is a text of one line, and where it goes.
+const std::vector<TextCase> kTexts = {
+    {"io.kubernetes.cri.sandbox-id", &EngineAnnotations::sandbox_id, kLongestName},
+    {"io.kubernetes.cri.sandbox-uid", &EngineAnnotations::pod_uid, kLongestUid},
+    {"io.kubernetes.cri.sandbox-name", &EngineAnnotations::pod_name, kLongestName},
+    {"io.kubernetes.cri.sandbox-namespace", &EngineAnnotations::pod_namespace, kLongestName},
+    {"io.kubernetes.cri.container-name", &EngineAnnotations::container_name, kLongestName},
+    {"io.kubernetes.cri-o.SandboxID", &EngineAnnotations::sandbox_id, kLongestName},
+    {"io.kubernetes.cri-o.KubeName", &EngineAnnotations::pod_name, kLongestName},
+    {"io.kubernetes.cri-o.Namespace", &EngineAnnotations::pod_namespace, kLongestName},
+    {"io.kubernetes.pod.uid", &EngineAnnotations::pod_uid, kLongestUid},
+    {"io.kubernetes.pod.name", &EngineAnnotations::pod_name, kLongestName},
+    {"io.kubernetes.pod.namespace", &EngineAnnotations::pod_namespace, kLongestName},
+    {"io.kubernetes.container.name", &EngineAnnotations::container_name, kLongestName},
+};
+
+/// The annotation with what its engine always writes beside it.
+Annotations of_its_engine(const std::string& key, const std::string& value) {
+  Annotations out{{key, value}};
+  if (key.starts_with("io.kubernetes.cri."))
+    out.emplace("io.kubernetes.cri.container-type", "container");
+  if (key.starts_with("io.kubernetes.cri-o.")) out.emplace("io.container.manager", "cri-o");
+  return out;
+}
+
+TEST(ParseEngineAnnotations, ReadsEveryText) {
+  for (const auto& [key, field, longest] : kTexts) {
+    for (const std::string& value : {std::string{"a-1.B"}, std::string(longest, 'a')}) {
+      const auto parsed = parse_engine_annotations(of_its_engine(key, value));
+      ASSERT_TRUE(parsed) << key << parsed.error().message;
+      EXPECT_EQ(*parsed.*field, value) << key;
+    }
+  }
+}
+
+TEST(ParseEngineAnnotations, TakesAnEmptyTextForNone) {
+  for (const auto& [key, field, longest] : kTexts) {
+    const auto parsed = parse_engine_annotations(of_its_engine(key, ""));
+    ASSERT_TRUE(parsed) << key << parsed.error().message;
+    EXPECT_EQ(*parsed.*field, std::nullopt) << key;
+  }
+}
+
+TEST(ParseEngineAnnotations, RefusesTextsThatCanNameNoCgroup) {
+  for (const auto& [key, field, longest] : kTexts) {
+    for (const std::string& value :
+         {std::string(longest + 1, 'a'), std::string{"."}, std::string{".."}, std::string{"a/b"},
+          std::string{"/"}, std::string{"a\nb"}, std::string{"a\x7f"}, std::string("a\0b", 3),
+          std::string{"\xc3\xa9"}, std::string{"\xff"}}) {
+      const auto parsed = parse_engine_annotations(of_its_engine(key, value));
+      ASSERT_FALSE(parsed) << key << "=" << value;
+      EXPECT_EQ(parsed.error().code, ErrorCode::kInvalidArgument) << key;
+      EXPECT_THAT(parsed.error().message, HasSubstr(cat("annotation ", key))) << key;
+    }
+  }
+}
+
+TEST(ParseEngineAnnotations, HoldsUidsToTheirOwnRule) {
+  for (const std::string key : {"io.kubernetes.cri.sandbox-uid", "io.kubernetes.pod.uid"}) {
+    for (const std::string value : {"a_b", "a b", "...", "a:b"})
+      EXPECT_FALSE(parse_engine_annotations(of_its_engine(key, value))) << key << value;
+  }
+}
+
+struct LabelCase {
+  std::string label;
+  std::optional<std::string> EngineAnnotations::* field;
+};
+
+TEST(ParseEngineAnnotations, ReadsCriosLabels) {
+  const std::vector<LabelCase> cases = {
+      {"io.kubernetes.pod.uid", &EngineAnnotations::pod_uid},
+      {"io.kubernetes.pod.name", &EngineAnnotations::pod_name},
+      {"io.kubernetes.pod.namespace", &EngineAnnotations::pod_namespace},
+      {"io.kubernetes.container.name", &EngineAnnotations::container_name},
+  };
+  for (const auto& [label, field] : cases) {
+    const auto parsed = parse_engine_annotations(
+        {{"io.container.manager", "cri-o"},
+         {"io.kubernetes.cri-o.Labels", cat(R"({"app":"x",")", label, R"(":"v1","z":""})")}});
+    ASSERT_TRUE(parsed) << label << parsed.error().message;
+    EXPECT_EQ(*parsed.*field, "v1") << label;
+  }
+}
+
+struct SumCase {
+  std::string cri;
+  std::string crio;
+  std::optional<std::int64_t> EngineResources::* field;
+};
+
+const std::vector<SumCase> kSums = {
+    {"sandbox-cpu-period", "cpu_period", &EngineResources::cpu_period},
+    {"sandbox-cpu-quota", "cpu_quota", &EngineResources::cpu_quota},
+    {"sandbox-cpu-shares", "cpu_shares", &EngineResources::cpu_shares},
+    {"sandbox-memory", "memory_limit_in_bytes", &EngineResources::memory_limit},
+};
+
+Annotations of_containerd(const std::string& name, const std::string& value) {
+  return {{"io.kubernetes.cri.container-type", "sandbox"}, {"io.kubernetes.cri." + name, value}};
+}
+
+Annotations of_crio(const std::string& key, const std::string& json) {
+  return {{"io.container.manager", "cri-o"},
+          {"io.kubernetes.cri-o.ContainerType", "sandbox"},
+          {key, json}};
+}
+
+struct NumberCase {
+  std::string text;
+  std::optional<std::int64_t> number;
+};
+
+TEST(ParseEngineAnnotations, ReadsEverySum) {
+  const std::vector<NumberCase> numbers = {
+      {"1", 1},
+      {"-1", -1},
+      {"0", std::nullopt},
+      {"9223372036854775807", std::numeric_limits<std::int64_t>::max()}};
+  for (const auto& [cri, crio, field] : kSums) {
+    for (const auto& [text, number] : numbers) {
+      std::optional<EngineResources> want;
+      if (number) want.emplace().*field = number;
+      for (const Annotations& annotations :
+           {of_containerd(cri, text),
+            of_crio("io.kubernetes.cri-o.PodLinuxResources", cat("{\"", crio, "\":", text, "}")),
+            of_crio("pod-linux-resources.crio.io", cat("{\"", crio, "\":", text, "}"))}) {
+        const auto parsed = parse_engine_annotations(annotations);
+        ASSERT_TRUE(parsed) << cri << text << parsed.error().message;
+        EXPECT_EQ(parsed->pod_sums, want) << cri << text;
+      }
+    }
+  }
+}
+
+TEST(ParseEngineAnnotations, RefusesSumsThatAreNoIntegers) {
+  for (const auto& [cri, crio, field] : kSums) {
+    for (const std::string text : {"", " 1", "1 ", "+1", "1.0", "1e3", "0x10", "1Gi",
+                                   "9223372036854775808", "-9223372036854775809"}) {
+      const auto parsed = parse_engine_annotations(of_containerd(cri, text));
+      ASSERT_FALSE(parsed) << cri << text;
+      EXPECT_EQ(parsed.error().code, ErrorCode::kInvalidArgument);
+      EXPECT_THAT(parsed.error().message,
+                  HasSubstr(cat("annotation io.kubernetes.cri.", cri, " = \"", text, "\"")));
+    }
+    for (const std::string json :
+         {"\"1\"", "true", "[]", "{}", "1.5", "1e3", "9223372036854775808", "01"}) {
+      const auto parsed = parse_engine_annotations(
+          of_crio("pod-linux-resources.crio.io", cat("{\"", crio, "\":", json, "}")));
+      ASSERT_FALSE(parsed) << crio << json;
+      EXPECT_EQ(parsed.error().code, ErrorCode::kInvalidArgument);
+      EXPECT_THAT(parsed.error().message, HasSubstr("annotation pod-linux-resources.crio.io"));
+    }
+  }
+}
+
+TEST(ParseEngineAnnotations, RefusesCriosJsonThatIsNone) {
+  for (const std::string key : {"io.kubernetes.cri-o.PodLinuxResources",
+                                "pod-linux-resources.crio.io", "io.kubernetes.cri-o.Labels"}) {
+    for (const std::string json : {"{", "{}x", "x", "{\"a\":1,}", "{'a':1}"}) {
+      const auto parsed = parse_engine_annotations(of_crio(key, json));
+      ASSERT_FALSE(parsed) << key << json;
+      EXPECT_THAT(parsed.error().message, HasSubstr(cat("annotation ", key)));
+    }
+  }
+  EXPECT_FALSE(parse_engine_annotations(
+      of_crio("pod-linux-resources.crio.io", R"({"cpu_shares":2,"cpu_shares":3})")));
+}
+
+TEST(ParseEngineAnnotations, TakesTheCurrentNameOfCriosSumsFirst) {
+  Annotations annotations = of_crio("pod-linux-resources.crio.io", R"({"cpu_shares":300})");
+  annotations.emplace("io.kubernetes.cri-o.PodLinuxResources", R"({"cpu_shares":200})");
+  const auto parsed = parse_engine_annotations(annotations);
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EngineResources want;
+  want.cpu_shares = 300;
+  EXPECT_EQ(parsed->pod_sums, want);
+}
+
+TEST(ParseEngineAnnotations, TakesAnUnknownManagerForNone) {
+  for (const std::string manager : {"", "docker", "LIBPOD", "cri-o "}) {
+    const auto parsed = parse_engine_annotations({{"io.container.manager", manager},
+                                                  {"io.kubernetes.cri.sandbox-id", "5a"},
+                                                  {"io.kubernetes.cri-o.SandboxID", "6b"}});
+    ASSERT_TRUE(parsed) << manager << parsed.error().message;
+    EXPECT_EQ(parsed->sandbox_id, "5a") << manager;
+  }
+}
+
+TEST(ParseEngineAnnotations, TakesCriosBeforePlainOnes) {
+  const auto parsed = parse_engine_annotations({{"io.kubernetes.cri-o.KubeName", "own"},
+                                                {"io.kubernetes.cri-o.Namespace", "own"},
+                                                {"io.kubernetes.pod.name", "other"},
+                                                {"io.kubernetes.pod.namespace", "other"},
+                                                {"io.kubernetes.container.name", "app"}});
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->pod_name, "own");
+  EXPECT_EQ(parsed->pod_namespace, "own");
+  EXPECT_EQ(parsed->container_name, "app");
+}
+
+TEST(ParseEngineAnnotations, DoesNotReadWhatIsNotTheEngines) {
+  // What a pod author wrote must not make a container of Podman or containerd fail either.
+  EXPECT_TRUE(parse_engine_annotations({{"io.container.manager", "libpod"},
+                                        {"io.kubernetes.cri-o.Labels", "{"},
+                                        {"io.kubernetes.pod.uid", "../x"}}));
+  EXPECT_TRUE(parse_engine_annotations({{"io.kubernetes.cri.container-type", "container"},
+                                        {"io.kubernetes.cri-o.SandboxID", ".."},
+                                        {"io.kubernetes.pod.uid", "../x"}}));
+}
+
+}  // namespace
+}  // namespace podqos::codec
