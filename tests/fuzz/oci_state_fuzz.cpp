@@ -1,0 +1,42 @@
+#include <algorithm>
+#include <cstdint>
+
+#include <nlohmann/json.hpp>
+
+#include "common/codec/annotations.h"
+#include "common/codec/oci_state.h"
+#include "tests/fuzz/require.h"
+
+namespace {
+
+using nlohmann::json;
+using podqos::fuzz::require;
+
+void check_against(const json& document, const podqos::codec::OciState& state) {
+  require(document.at("id") == state.id);
+  if (state.pid) require(document.at("pid") == state.pid->value());
+  if (!state.bundle.empty()) require(document.at("bundle") == state.bundle);
+  if (state.annotations.empty()) return;
+  const json& annotations = document.at("annotations");
+  for (const auto& [key, value] : state.annotations)
+    require(annotations.at(key) == value);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  const std::string_view text = podqos::fuzz::text_of(bytes, size);
+  const auto state = podqos::codec::parse_oci_state(text);
+  if (!state) return 0;
+  require(json::accept(text) && !text.contains('\0'));
+  require(!state->id.empty() && state->id.size() <= 1024);
+  require(std::ranges::all_of(state->id, [](char c) { return c > ' ' && c < '\x7f'; }));
+  require(!state->pid || (state->pid->value() > 0 && state->pid->value() <= INT32_MAX));
+  require(!state->bundle.contains('\0'));
+  for (const auto& [key, value] : state->annotations) {
+    require(podqos::codec::is_known_annotation(key));
+    require(value.size() <= podqos::codec::kMaxAnnotationSize);
+  }
+  check_against(json::parse(text), *state);
+  return 0;
+}
