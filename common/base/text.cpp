@@ -1,8 +1,54 @@
 #include "common/base/text.h"
 
+#include <bit>
 #include <charconv>
+#include <cstring>
 
 namespace podqos {
+
+namespace {
+
+constexpr std::size_t kWord = sizeof(std::uint64_t);
+constexpr std::size_t kBitsPerByte = 8;
+constexpr std::uint64_t kOnes = 0x0101'0101'0101'0101U;
+constexpr std::uint64_t kHighBits = kOnes << 7U;
+
+constexpr bool is_plain(unsigned char byte) {
+  return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
+}
+
+/// The high bit of each byte that is zero. Exact up to the first of them; above it a borrow may
+/// raise others.
+constexpr std::uint64_t zero_bytes(std::uint64_t word) {
+  return (word - kOnes) & ~word & kHighBits;
+}
+
+/// The high bit of each byte that is not plain, exact up to the first of them.
+constexpr std::uint64_t other_bytes(std::uint64_t word) {
+  constexpr std::uint64_t kBelowSpace = kOnes * 0x20U;
+  const std::uint64_t control = (word - kBelowSpace) & ~word & kHighBits;
+  return control | (word & kHighBits) | zero_bytes(word ^ (kOnes * '"')) |
+         zero_bytes(word ^ (kOnes * '\\')) | zero_bytes(word ^ (kOnes * 0x7fU));
+}
+
+}  // namespace
+
+std::size_t plain_length(std::string_view text) {
+  std::size_t at = 0;
+  // The first byte in memory must be the lowest of the word, for a borrow goes upwards.
+  if constexpr (std::endian::native == std::endian::little) {
+    for (; text.size() - at >= kWord; at += kWord) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, text.data() + at, kWord);
+      const std::uint64_t others = other_bytes(word);
+      if (others != 0)
+        return at + static_cast<std::size_t>(std::countr_zero(others)) / kBitsPerByte;
+    }
+  }
+  while (at < text.size() && is_plain(static_cast<unsigned char>(text[at])))
+    ++at;
+  return at;
+}
 
 std::optional<std::int64_t> parse_int(std::string_view text) {
   std::int64_t value = 0;
@@ -13,10 +59,11 @@ std::optional<std::int64_t> parse_int(std::string_view text) {
 
 std::string printable(std::string_view text, std::size_t limit) {
   constexpr std::string_view kHex = "0123456789abcdef";
-  std::string out;
-  for (const char c : text.substr(0, limit)) {
+  const std::string_view shown = text.substr(0, limit);
+  std::string out{shown.substr(0, plain_length(shown))};
+  for (const char c : shown.substr(out.size())) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte >= 0x7f || c == '"' || c == '\\') {
+    if (!is_plain(byte)) {
       out += "\\x";
       out += kHex[byte >> 4U];
       out += kHex[byte & 0xfU];

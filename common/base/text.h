@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,6 +29,10 @@ template <class... Parts>
 /// Parses a whole decimal integer, optional '-' in front; nullopt for anything else, overflow
 /// included.
 [[nodiscard]] std::optional<std::int64_t> parse_int(std::string_view text);
+
+/// How many of the first bytes of `text` are ASCII from 0x20 to 0x7e, quotes and backslashes
+/// excepted: what logs and JSON show as it is. Looks at eight bytes at a time.
+[[nodiscard]] std::size_t plain_length(std::string_view text);
 
 /// Text made fit for one log line: control bytes, quotes and backslashes become \xNN, and what
 /// exceeds `limit` bytes is cut with "…". For values that strangers wrote.

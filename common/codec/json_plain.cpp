@@ -1,8 +1,8 @@
 #include "common/codec/json_plain.h"
 
 #include <algorithm>
-#include <array>
 
+#include "common/base/text.h"
 #include "common/codec/json_text.h"
 
 namespace podqos::codec {
@@ -13,20 +13,12 @@ namespace {
 /// the range of both.
 constexpr std::ptrdiff_t kMaxPlainNumber = 32;
 
-constexpr std::size_t byte_of(char c) {
-  return static_cast<unsigned char>(c);
-}
-
-/// What stands for itself in a string: ASCII but for control bytes, the quote and the backslash.
-constexpr std::array<bool, 256> kPlainText = [] {
-  std::array<bool, 256> table{};
-  for (std::size_t byte = 0x20; byte < 0x80; ++byte)
-    table.at(byte) = byte != byte_of('"') && byte != byte_of('\\');
-  return table;
-}();
-
 constexpr bool is_space(char c) {
   return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+constexpr bool is_below_space(char c) {
+  return static_cast<unsigned char>(c) < 0x20;
 }
 
 constexpr bool is_digit(char c) {
@@ -44,6 +36,9 @@ class PlainWalk {
   PlainWalk(const char* at, const char* end) : at_(at), end_(end) {}
 
   [[nodiscard]] const char* at() const { return at_; }
+  [[nodiscard]] std::string_view rest() const {
+    return {at_, static_cast<std::size_t>(end_ - at_)};
+  }
 
   /// White space, then this byte.
   bool take(char wanted) {
@@ -111,23 +106,22 @@ bool PlainWalk::take_array(std::size_t levels) {
 
 /// Behind the opening quote.
 bool PlainWalk::take_text() {
-  while (at_ != end_) {
-    if (kPlainText[byte_of(*at_)]) {
-      ++at_;
-    } else if (*at_ == '"') {
+  while (true) {
+    at_ += plain_length(rest());
+    if (at_ == end_) return false;
+    if (*at_ == '"') {
       ++at_;
       return true;
     } else if (*at_ == '\\') {
       ++at_;
       if (!take_escape()) return false;
     } else {
-      // Control bytes have a length too: one.
-      const std::size_t length = utf8_length({at_, static_cast<std::size_t>(end_ - at_)});
-      if (length < 2) return false;
+      // A control byte is no text; the one that JSON allows as it is, DEL, has a length of one.
+      const std::size_t length = is_below_space(*at_) ? 0 : utf8_length(rest());
+      if (length == 0) return false;
       at_ += length;
     }
   }
-  return false;
 }
 
 /// Behind the backslash.
@@ -152,8 +146,7 @@ bool PlainWalk::take_number() {
 }
 
 bool PlainWalk::take_literal(std::string_view literal) {
-  if (!std::string_view{at_, static_cast<std::size_t>(end_ - at_)}.starts_with(literal))
-    return false;
+  if (!rest().starts_with(literal)) return false;
   at_ += literal.size();
   return true;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "common/base/text.h"
+
 namespace podqos::codec {
 
 namespace {
@@ -18,6 +20,7 @@ unsigned byte_at(std::string_view text, std::size_t i) {
 }
 
 bool is_ascii(std::string_view text) {
+  text.remove_prefix(plain_length(text));
   return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
@@ -60,20 +63,12 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-namespace {
-
-bool needs_escape(char c) {
-  return c == '"' || c == '\\' || is_control(c);
-}
-
-}  // namespace
-
 std::string quote_json(std::string_view text) {
   std::string out;
   out.reserve(text.size() + 2);
   out += '"';
   // Nearly all text that podqos writes needs no escape.
-  if (std::ranges::none_of(text, needs_escape)) {
+  if (plain_length(text) == text.size()) {
     out += text;
     out += '"';
     return out;

@@ -64,7 +64,10 @@ class TreeBuilder : public nlohmann::json_sax<json> {
                      .message = cat("JSON nested deeper than ", max_depth_)};
       return false;
     }
-    open_.push_back(&place(kind));
+    constexpr std::size_t kUsualChildren = 8;
+    JsonNode& node = place(kind);
+    node.children.reserve(kUsualChildren);
+    open_.push_back(&node);
     return true;
   }
 

@@ -1,4 +1,3 @@
-#include <concepts>
 #include <cstdint>
 #include <optional>
 
@@ -24,18 +23,23 @@ class ObjectWriter {
   void text(std::string_view name, std::string_view value) {
     member(name) += quote_json(utf8_from_bytes(value));
   }
+  /// A member with a name that strangers chose.
+  void entry(std::string_view name, std::string_view value) {
+    const std::string quoted = quote_json(utf8_from_bytes(name));
+    text(std::string_view{quoted}.substr(1, quoted.size() - 2), value);
+  }
   void number(std::string_view name, std::int64_t value) { member(name) += std::to_string(value); }
   void flag(std::string_view name, bool value) { member(name) += value ? "true" : "false"; }
   template <class T>
   void unit(std::string_view name, const std::optional<T>& value) {
     if (value) number(name, value->value());
   }
-  /// The text to put the member's value behind.
+  /// The text to put the member's value behind. `name` needs no escape.
   std::string& member(std::string_view name) {
-    if (!first_) out_ += ',';
+    out_ += first_ ? "\"" : ",\"";
     first_ = false;
-    out_ += quote_json(utf8_from_bytes(name));
-    return out_ += ':';
+    out_ += name;
+    return out_ += "\":";
   }
   template <class List, class Append>
   void list(std::string_view name, const List& entries, Append append) {
@@ -57,7 +61,7 @@ class ObjectWriter {
 void append_quantities(std::string& out, const core::ResourceList& list) {
   ObjectWriter writer{out};
   for (const auto& [name, quantity] : list)
-    writer.text(name, quantity.format_decimal());
+    writer.entry(name, quantity.format_decimal());
 }
 
 void append_resources(std::string& out, const core::Resources& resources) {

@@ -20,6 +20,26 @@ TEST(ParseInt, TakesWholeDecimalNumbersOnly) {
   }
 }
 
+TEST(PlainLength, EndsAtTheFirstByteThatIsNotPlain) {
+  const std::string plain = "abcdefghijklmnopqrstuvwxyz";
+  EXPECT_EQ(plain_length(plain), plain.size());
+  EXPECT_EQ(plain_length(""), 0U);
+  for (int byte = 0; byte < 256; ++byte) {
+    const bool is_plain = byte >= 0x20 && byte <= 0x7e && byte != '"' && byte != '\\';
+    for (std::size_t at = 0; at < plain.size(); ++at) {
+      std::string text = plain;
+      text[at] = static_cast<char>(byte);
+      EXPECT_EQ(plain_length(text), is_plain ? plain.size() : at) << byte << " at " << at;
+      // The bytes around decide nothing, whatever a borrow makes of them.
+      if (at + 1 < text.size()) text[at + 1] = '\x7f';
+      EXPECT_EQ(plain_length(text), is_plain && at + 1 < text.size() ? at + 1
+                                    : is_plain                       ? text.size()
+                                                                     : at)
+          << byte << " at " << at;
+    }
+  }
+}
+
 TEST(Printable, EscapesWhatWouldBreakALogLine) {
   EXPECT_EQ(printable("a\nb\"\\\x7f"), "a\\x0ab\\x22\\x5c\\x7f");
 }
