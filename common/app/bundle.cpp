@@ -43,7 +43,8 @@ Result<std::string> Bundle::read_config(std::string_view name) {
     return fail_errno(err, cat("stat ", canonical_, "/", name));
   }
   owner_ = {.uid = status.st_uid, .gid = status.st_gid, .mode = status.st_mode & 07777U};
-  return sys::read_all(fd->get(), codec::kMaxConfigSize, cat(canonical_, "/", name));
+  return sys::read_regular(fd->get(), static_cast<std::size_t>(status.st_size),
+                           codec::kMaxConfigSize, cat(canonical_, "/", name));
 }
 
 Status Bundle::write_config(std::string_view text, std::string_view name) const {

@@ -41,7 +41,7 @@ Result<std::string> read_trusted(int directory, const char* name, const std::str
   if (!S_ISREG(found.st_mode))
     return fail(ErrorCode::kConflict, cat(path, ": is not a regular file"));
   if (auto owner = check_owner(found, path); !owner) return fail(std::move(owner).error());
-  return sys::read_all(fd.get(), codec::kMaxSettingsSize, path);
+  return sys::read_all(fd.get(), codec::kMaxSettingsSize, path, sys::FileEnd::kShortRead);
 }
 
 Result<core::Settings> merge(core::Settings base, std::string_view text, const std::string& path) {

@@ -86,6 +86,10 @@ core::WeightFormula Event::formula() {
   return core::weight_formula(*settings_, tiers().weight_formula);
 }
 
+const core::CgroupLayout& Event::layout_for(const core::CgroupValues& values) {
+  return values.hugepages.empty() ? cgroups_.layout_without_hugepages() : cgroups_.layout();
+}
+
 Status Event::run(const core::Plan& plan) {
   auto report = cgroups_.execute(plan);
   if (!report) return fail(std::move(report).error());
@@ -174,12 +178,12 @@ Status Event::mark_made(const std::vector<std::string>& paths) {
 }
 
 Status Event::write_pod(const std::string& cgroup, const core::CgroupValues& values,
-                        core::Make make) {
+                        const core::CgroupLayout& layout, core::Make make) {
   constexpr int kTries = 8;
   constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 10'000'000};
   Status done;
   for (int tries = 0; tries < kTries; ++tries) {
-    done = run(core::plan_pod(cgroup, values, cgroups_.layout(), formula(), make));
+    done = run(core::plan_pod(cgroup, values, layout, formula(), make));
     if (done || done.error().code != ErrorCode::kInvalidArgument) return done;
     // cgroup v1 counts the quota of a child that has just been removed for a moment longer.
     static_cast<void>(::clock_nanosleep(CLOCK_MONOTONIC, 0, &kPause, nullptr));
@@ -187,23 +191,38 @@ Status Event::write_pod(const std::string& cgroup, const core::CgroupValues& val
   return done;
 }
 
-Status Event::apply_pod(core::PodRecord& record, core::Make make) {
+Status Event::make_pod(core::PodRecord& record) {
   auto values = core::pod_values(record, *settings_);
   if (!values) return fail(std::move(values).error());
-  if (make == core::Make::kYes) {
-    // A limit that somebody else has put there must not stay either.
-    if (!values->cpu_quota) {
-      values->cpu_quota = Micros{-1};
-      values->cpu_period = settings_->cpu_cfs_quota_period;
-    }
-    if (values->memory_limit.value_or(Bytes{0}).value() == 0) values->memory_limit = Bytes{-1};
+  // A limit that somebody else has put there must not stay either.
+  if (!values->cpu_quota) {
+    values->cpu_quota = Micros{-1};
+    values->cpu_period = settings_->cpu_cfs_quota_period;
   }
-  auto done = write_pod(record.cgroup, *values, make);
-  if (!done && make == core::Make::kNo && done.error().code == ErrorCode::kNotFound) {
-    // Somebody removed the cgroup in between: it is made again.
-    done = write_pod(record.cgroup, *values, core::Make::kYes);
-  }
+  if (values->memory_limit.value_or(Bytes{0}).value() == 0) values->memory_limit = Bytes{-1};
+  if (auto done = write_pod(record.cgroup, *values, cgroups_.layout(), core::Make::kYes); !done)
+    return done;
+  return copy_record(record);
+}
+
+Status Event::update_pod(core::PodRecord& record, core::PodRecord before) {
+  auto values = core::pod_values(record, *settings_);
+  if (!values) return fail(std::move(values).error());
+  auto held = core::pod_values(before, *settings_);
+  if (!held) return fail(std::move(held).error());
+  const auto copy = cgroups_.attribute(record.cgroup, kRecordAttribute);
+  if (!copy || !*copy) return make_pod(record);
+  const bool same_pages = values->hugepages == held->hugepages;
+  auto done = write_pod(record.cgroup, *values,
+                        same_pages ? cgroups_.layout_without_hugepages() : cgroups_.layout(),
+                        core::Make::kNo);
+  // Somebody removed the cgroup in between.
+  if (!done && done.error().code == ErrorCode::kNotFound) return make_pod(record);
   if (!done) return done;
+  return copy_record(record);
+}
+
+Status Event::copy_record(const core::PodRecord& record) {
   const bool saved = saved_uid_ == record.pod.uid;
   auto copied = cgroups_.set_attribute(record.cgroup, kRecordAttribute,
                                        saved ? saved_text_ : codec::format_pod_record(record));
@@ -241,7 +260,7 @@ Status Event::apply_tiers(core::Make make) {
     // Constant since the tier was made.
     values.besteffort.cpu_shares.reset();
   }
-  return run(core::plan_tiers(kubepods, values, cgroups_.layout(), formula()));
+  return run(core::plan_tiers(kubepods, values, cgroups_.layout_without_hugepages(), formula()));
 }
 
 Status Event::save(const core::PodRecord& record) {

@@ -38,6 +38,8 @@ class Event {
   [[nodiscard]] UnixSeconds now() const { return now_; }
   [[nodiscard]] const core::NodeCapacity& capacity() const { return capacity_; }
   [[nodiscard]] core::WeightFormula formula();
+  /// Where the controllers are; hugetlb only if the values name a size.
+  [[nodiscard]] const core::CgroupLayout& layout_for(const core::CgroupValues& values);
 
   /// The root that podqos's own pods go below: the one in use, else <cgroupRoot>/kubepods if that
   /// is free (absent, marked as podqos's, or just made by the runtime for nothing but the container
@@ -60,8 +62,12 @@ class Event {
   /// Lets finish() make root and tiers again and write all their values.
   void remake_tree() { tree_made_ = true; }
 
-  /// Makes the pod's cgroup if `make` says so, writes its values and the record's copy.
-  [[nodiscard]] Status apply_pod(core::PodRecord& record, core::Make make);
+  /// Makes the pod's cgroup with all its values and the record's copy.
+  [[nodiscard]] Status make_pod(core::PodRecord& record);
+  /// For a pod whose cgroup is there: writes its values (limits of huge pages, two files a size,
+  /// only if they differ from those of the pod as it was `before`) and the record's copy. A cgroup
+  /// without a copy is somebody's new one: it is made as by make_pod().
+  [[nodiscard]] Status update_pod(core::PodRecord& record, core::PodRecord before);
   /// Writes the tiers' values as the sums want them, as far as usage allows now.
   [[nodiscard]] Status apply_tiers(core::Make make);
   /// What the rule wants for the tiers, without regard to usage.
@@ -85,7 +91,8 @@ class Event {
   [[nodiscard]] Status mark_made(const std::vector<std::string>& paths);
   [[nodiscard]] bool holds_only(const std::string& kubepods, const std::string& container);
   [[nodiscard]] Status write_pod(const std::string& cgroup, const core::CgroupValues& values,
-                                 core::Make make);
+                                 const core::CgroupLayout& layout, core::Make make);
+  [[nodiscard]] Status copy_record(const core::PodRecord& record);
   [[nodiscard]] bool has_pods();
   [[nodiscard]] Status settle_tiers();
   [[nodiscard]] Status teardown();

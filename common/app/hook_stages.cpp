@@ -104,7 +104,7 @@ void observe_weight(Event& event, const core::PodRecord& record,
                     const core::ContainerRecord& container) {
   const bool wanted = event.settings().weight_formula == core::WeightFormulaSetting::kAuto &&
                       !event.tiers().weight_formula &&
-                      event.cgroups().layout().cpu == core::CgroupVersion::kV2;
+                      event.cgroups().layout_without_hugepages().cpu == core::CgroupVersion::kV2;
   if (!wanted) return;
   const auto values = core::container_values(record, container.name, event.settings());
   if (!values || !values->cpu_shares) return;
@@ -173,8 +173,7 @@ Status settle_container(Event& event, const Membership& member, const core::Cont
   core::Plan plan;
   const core::ContainerRecord& container = member.container;
   if (container.moved) plan.emplace_back(core::EnsureCgroup{container.cgroup});
-  core::CgroupLayout layout = event.cgroups().layout();
-  if (member.missing.hugepages.empty()) layout.hugetlb.reset();
+  const core::CgroupLayout& layout = event.layout_for(member.missing);
   for (core::Step& step :
        core::lower_values(container.cgroup, member.missing, layout, event.formula(), "container"))
     plan.push_back(std::move(step));
@@ -205,9 +204,21 @@ Status rewrite_bundle(Bundle& bundle, std::string_view text, const codec::OciCon
   return bundle.write_config(*edited);
 }
 
-/// A container that nobody placed: its facts come from the bundle.
-Status register_container(Event& event, const codec::OciState& state, Result<Bundle>& bundle,
-                          const std::string& actual) {
+Result<std::optional<Arrival>> arrival_from_bundle(const Event& event, Arrival announced,
+                                                   core::ContainerFacts facts,
+                                                   const std::string& actual) {
+  // Runtimes hand the bundle's annotations on: the same ones need not be read again.
+  if (facts.annotations == announced.facts.annotations) {
+    announced.facts = std::move(facts);
+    return announced;
+  }
+  return arrival_of(std::move(facts), event.settings(), actual);
+}
+
+/// A container that nobody placed: its facts come from the bundle. `announced` is what the state
+/// told of it.
+Status register_container(Event& event, const codec::OciState& state, Arrival announced,
+                          Result<Bundle>& bundle, const std::string& actual) {
   if (!bundle) return fail(bundle.error());
   auto text = bundle->read_config();
   if (!text) return fail(std::move(text).error());
@@ -223,7 +234,7 @@ Status register_container(Event& event, const codec::OciState& state, Result<Bun
   auto started = sys::start_time_of(*state.pid);
   if (!started) return fail(std::move(started).error());
 
-  auto arrival = arrival_of(std::move(facts), event.settings(), actual);
+  auto arrival = arrival_from_bundle(event, std::move(announced), std::move(facts), actual);
   if (!arrival) return fail(std::move(arrival).error());
   if (!*arrival) return {};
   (*arrival)->running = true;
@@ -279,7 +290,7 @@ Status create_runtime(const core::Settings& settings, Log& log, std::string_view
   auto found = find_container(*event, state->id, (*arrival)->facts.bundle);
   if (!found) return fail(std::move(found).error().with_context(who));
   auto done = *found ? confirm(*event, std::move(**found), (*arrival)->facts, *state->pid, *actual)
-                     : register_container(*event, *state, bundle, *actual);
+                     : register_container(*event, *state, std::move(**arrival), bundle, *actual);
   if (done) done = event->finish_recovery();
   if (!done) return fail(std::move(done).error().with_context(who));
   return {};

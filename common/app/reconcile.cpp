@@ -204,7 +204,7 @@ class Recomputation {
       }
       if (auto done = event_.save(record); !done) return done;
       if (record.adopted) continue;
-      if (auto done = event_.apply_pod(record, core::Make::kYes); !done) {
+      if (auto done = event_.make_pod(record); !done) {
         return fail(std::move(done).error().with_context(cat("pod ", uid)));
       }
     }

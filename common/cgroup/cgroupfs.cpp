@@ -11,20 +11,21 @@
 namespace podqos::cgroup {
 
 Result<Cgroupfs> Cgroupfs::open(const CgroupfsOptions& options) {
-  Result<std::vector<OpenHierarchy>> opened = open_hierarchies(options);
-  if (!opened) return fail(std::move(opened).error());
+  Result<std::vector<OpenHierarchy>> found = find_hierarchies(options);
+  if (!found) return fail(std::move(found).error());
   Cgroupfs cgroupfs;
-  cgroupfs.layout_ = layout_of(*opened, options);
+  cgroupfs.layout_ = layout_of(*found);
   if (!cgroupfs.layout_.cpu && !cgroupfs.layout_.memory) {
     return fail(
         ErrorCode::kUnsupported,
         cat("neither the cpu nor the memory controller is mounted, as cgroup v1 or v2 (looked at ",
             options.unified, " and ", options.mountinfo, ")"));
   }
-  cgroupfs.opened_ = std::move(*opened);
-  for (std::size_t index = 0; index < cgroupfs.opened_.size(); ++index) {
-    const OpenHierarchy& hierarchy = cgroupfs.opened_[index];
-    cgroupfs.descriptions_.push_back(hierarchy.description());
+  cgroupfs.hugetlb_ = std::exchange(cgroupfs.layout_.hugetlb, std::nullopt);
+  cgroupfs.hugepages_ = options.hugepages;
+  cgroupfs.hierarchies_ = std::move(*found);
+  for (std::size_t index = 0; index < cgroupfs.hierarchies_.size(); ++index) {
+    const OpenHierarchy& hierarchy = cgroupfs.hierarchies_[index];
     for (std::size_t number = 0; number < kControllers; ++number) {
       std::optional<std::size_t>& carrier = cgroupfs.by_controller_[number];
       const auto controller = static_cast<core::Controller>(number);
@@ -42,8 +43,25 @@ Result<Cgroupfs> Cgroupfs::open(const CgroupfsOptions& options) {
   return cgroupfs;
 }
 
+const core::CgroupLayout& Cgroupfs::layout() {
+  if (!whole_layout_) {
+    whole_layout_ = layout_;
+    whole_layout_->hugetlb = hugetlb_;
+    if (hugetlb_) whole_layout_->hugepage_labels = hugepage_labels_of(hugepages_);
+  }
+  return *whole_layout_;
+}
+
+std::vector<Hierarchy> Cgroupfs::hierarchies() {
+  std::vector<Hierarchy> usable;
+  for (OpenHierarchy& hierarchy : hierarchies_) {
+    if (hierarchy.is_usable()) usable.push_back(hierarchy.description());
+  }
+  return usable;
+}
+
 Status Cgroupfs::check_writable() {
-  const Hierarchy& hierarchy = descriptions_[primary_];
+  const Hierarchy& hierarchy = primary().description();
   if (!hierarchy.writable) {
     return fail(ErrorCode::kPermission, cat(hierarchy.mount_point, ": mounted read-only"));
   }
@@ -54,11 +72,11 @@ Status Cgroupfs::check_writable() {
 
 OpenHierarchy* Cgroupfs::hierarchy_of(core::Controller controller) {
   const std::optional<std::size_t> index = by_controller_.at(static_cast<std::size_t>(controller));
-  return index ? &opened_[*index] : nullptr;
+  return index ? &hierarchies_[*index] : nullptr;
 }
 
 void Cgroupfs::forget() {
-  for (OpenHierarchy& hierarchy : opened_)
+  for (OpenHierarchy& hierarchy : hierarchies_)
     hierarchy.forget("/");
 }
 

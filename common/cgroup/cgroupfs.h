@@ -38,8 +38,13 @@ class Cgroupfs {
   /// kPermission where these cannot be written, unless they are opened for reading only.
   static Result<Cgroupfs> open(const CgroupfsOptions& options = {});
 
-  [[nodiscard]] const core::CgroupLayout& layout() const { return layout_; }
-  [[nodiscard]] const std::vector<Hierarchy>& hierarchies() const { return descriptions_; }
+  /// Where the controllers live, and the host's huge page sizes (looked up at the first call, and
+  /// only where something limits them).
+  [[nodiscard]] const core::CgroupLayout& layout();
+  /// The same as if nothing limited huge pages: for plans that leave them alone.
+  [[nodiscard]] const core::CgroupLayout& layout_without_hugepages() const { return layout_; }
+  /// Those that can be used, in the order of the mounts.
+  [[nodiscard]] std::vector<Hierarchy> hierarchies();
   /// Closes all directories but the roots.
   void forget();
 
@@ -52,8 +57,8 @@ class Cgroupfs {
 
   /// In any hierarchy.
   [[nodiscard]] bool exists(std::string_view path);
-  /// A file of a cgroup, up to 1 MiB, trailing newline cut; kNotFound when the cgroup or the file
-  /// is gone, kUnsupported when the machine lacks the controller.
+  /// A file of a cgroup (no list of processes), up to 1 MiB, trailing newline cut; kNotFound when
+  /// the cgroup or the file is gone, kUnsupported when the machine lacks the controller.
   [[nodiscard]] Result<std::string> read(std::string_view path, core::Controller controller,
                                          const std::string& file);
   /// Subdirectories of `path`, the union over all hierarchies, sorted; empty if the cgroup is not
@@ -86,7 +91,7 @@ class Cgroupfs {
   static constexpr std::size_t kControllers = 5;
 
   [[nodiscard]] OpenHierarchy* hierarchy_of(core::Controller controller);
-  [[nodiscard]] OpenHierarchy& primary() { return opened_[primary_]; }
+  [[nodiscard]] OpenHierarchy& primary() { return hierarchies_[primary_]; }
   [[nodiscard]] Status check_writable();
   [[nodiscard]] Status run(const core::Step& step, const core::Plan& plan, Report& report);
   [[nodiscard]] Status ensure(const core::EnsureCgroup& step, CgroupUse use, Report& report);
@@ -94,9 +99,11 @@ class Cgroupfs {
   [[nodiscard]] Status move(const core::MoveProcess& step);
   [[nodiscard]] Status remove(const core::RemoveCgroup& step, Report& report);
 
-  core::CgroupLayout layout_;
-  std::vector<Hierarchy> descriptions_;
-  std::vector<OpenHierarchy> opened_;  ///< in the order of descriptions_
+  core::CgroupLayout layout_;  ///< without huge pages
+  std::optional<core::CgroupVersion> hugetlb_;
+  std::string hugepages_;                           ///< the directory that shows the sizes
+  std::optional<core::CgroupLayout> whole_layout_;  ///< with them, once they were asked for
+  std::vector<OpenHierarchy> hierarchies_;
   std::array<std::optional<std::size_t>, kControllers> by_controller_;
   std::size_t primary_ = 0;  ///< the hierarchy that carries memory, else cpu
 };

@@ -63,11 +63,11 @@ OrErrno<void> write_value(const sys::Directory& cgroup, const std::string& name,
 }
 
 Result<std::string> read_long(const sys::Directory& cgroup, const std::string& name,
-                              std::size_t limit) {
+                              std::size_t limit, sys::FileEnd end) {
   const std::string what = cat(cgroup.path(), "/", name);
   const OrErrno<sys::UniqueFd> file = open_control_file(cgroup, name, O_RDONLY);
   if (!file) return fail_errno(file.error(), cat("open ", what));
-  Result<std::string> text = sys::read_all(file->get(), limit, what);
+  Result<std::string> text = sys::read_all(file->get(), limit, what, end);
   if (text) text->resize(without_newline(*text).size());
   return text;
 }

@@ -30,6 +30,6 @@ using OrErrno = std::expected<T, int>;
                                         std::string_view value);
 /// A file of any length up to `limit` bytes, trailing newlines cut; errors name the whole path.
 [[nodiscard]] Result<std::string> read_long(const sys::Directory& cgroup, const std::string& name,
-                                            std::size_t limit);
+                                            std::size_t limit, sys::FileEnd end);
 
 }  // namespace podqos::cgroup

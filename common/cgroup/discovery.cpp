@@ -2,17 +2,16 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <sys/statvfs.h>
 #include <sys/vfs.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <optional>
 #include <utility>
 
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/cgroup/control_file.h"
 #include "common/core/hugepages.h"
 
 namespace podqos::cgroup {
@@ -23,40 +22,6 @@ constexpr std::size_t kMaxMountinfo = 64U << 20U;  // some 400,000 mounts
 
 bool is_cgroup2(const struct statfs& file_system) {
   return file_system.f_type == CGROUP2_SUPER_MAGIC;
-}
-
-bool is_of(core::CgroupVersion version, const struct statfs& file_system) {
-  switch (version) {
-    case core::CgroupVersion::kV1: return file_system.f_type == CGROUP_SUPER_MAGIC;
-    case core::CgroupVersion::kV2: return is_cgroup2(file_system);
-  }
-  return false;
-}
-
-std::vector<std::string> split_words(std::string_view text) {
-  std::vector<std::string> words;
-  while (!text.empty()) {
-    const std::size_t space = text.find(' ');
-    if (space != 0) words.emplace_back(text.substr(0, space));
-    if (space == std::string_view::npos) break;
-    text.remove_prefix(space + 1);
-  }
-  return words;
-}
-
-/// nullopt: not there, or something else is visible at the mount point.
-std::optional<OpenHierarchy> open_hierarchy(Hierarchy description, sys::Resolve resolve) {
-  Result<sys::Directory> root = sys::Directory::open(description.mount_point);
-  if (!root) return std::nullopt;
-  struct statfs file_system{};
-  if (::fstatfs(root->fd(), &file_system) != 0) return std::nullopt;
-  if (!is_of(description.version, file_system)) return std::nullopt;
-  description.writable = (static_cast<std::uint64_t>(file_system.f_flags) & ST_RDONLY) == 0;
-  if (description.version == core::CgroupVersion::kV2) {
-    const OrErrno<std::string> controllers = read_value(*root, "cgroup.controllers");
-    if (controllers) description.controllers = split_words(*controllers);
-  }
-  return OpenHierarchy{std::move(description), std::move(*root), resolve};
 }
 
 Result<std::vector<Hierarchy>> mounted_hierarchies(const CgroupfsOptions& options) {
@@ -70,6 +35,15 @@ Result<std::vector<Hierarchy>> mounted_hierarchies(const CgroupfsOptions& option
   const Result<std::string> text = sys::read_all(file.get(), kMaxMountinfo, options.mountinfo);
   if (!text) return fail(text.error());
   return parse_mountinfo(*text);
+}
+
+bool has_used_controller(const Hierarchy& hierarchy) {
+  using enum core::Controller;
+  return std::ranges::any_of(
+      std::array{kCpu, kMemory, kHugetlb, kPids, kCpuset}, [&](core::Controller controller) {
+        return std::ranges::find(hierarchy.controllers, controller_name(controller)) !=
+               hierarchy.controllers.end();
+      });
 }
 
 std::optional<core::CgroupVersion> version_with(const std::vector<OpenHierarchy>& hierarchies,
@@ -95,19 +69,20 @@ std::optional<Bytes> page_size_of(std::string_view name) {
 
 }  // namespace
 
-Result<std::vector<OpenHierarchy>> open_hierarchies(const CgroupfsOptions& options) {
+Result<std::vector<OpenHierarchy>> find_hierarchies(const CgroupfsOptions& options) {
   Result<std::vector<Hierarchy>> mounted = mounted_hierarchies(options);
   if (!mounted) return fail(std::move(mounted).error());
   std::vector<OpenHierarchy> hierarchies;
   for (Hierarchy& description : *mounted) {
-    std::optional<OpenHierarchy> opened = open_hierarchy(std::move(description), options.resolve);
-    if (opened) hierarchies.push_back(std::move(*opened));
+    const bool relevant =
+        description.version == core::CgroupVersion::kV2 || has_used_controller(description);
+    OpenHierarchy hierarchy{std::move(description), options.resolve};
+    if (!relevant || hierarchy.is_usable()) hierarchies.push_back(std::move(hierarchy));
   }
   return hierarchies;
 }
 
-core::CgroupLayout layout_of(const std::vector<OpenHierarchy>& hierarchies,
-                             const CgroupfsOptions& options) {
+core::CgroupLayout layout_of(const std::vector<OpenHierarchy>& hierarchies) {
   using core::Controller;
   core::CgroupLayout layout;
   layout.cpu = version_with(hierarchies, Controller::kCpu);
@@ -115,12 +90,14 @@ core::CgroupLayout layout_of(const std::vector<OpenHierarchy>& hierarchies,
   layout.hugetlb = version_with(hierarchies, Controller::kHugetlb);
   layout.pids = version_with(hierarchies, Controller::kPids);
   layout.cpuset = version_with(hierarchies, Controller::kCpuset);
-  if (!layout.hugetlb) return layout;
-  const Result<sys::Directory> directory = sys::Directory::open(options.hugepages);
-  if (!directory) return layout;
-  if (const auto names = directory->subdirectories())
-    layout.hugepage_labels = hugepage_labels(*names);
   return layout;
+}
+
+std::vector<std::string> hugepage_labels_of(const std::string& directory) {
+  const Result<sys::Directory> sizes = sys::Directory::open(directory);
+  if (!sizes) return {};
+  const auto names = sizes->subdirectories();
+  return names ? hugepage_labels(*names) : std::vector<std::string>{};
 }
 
 std::vector<std::string> hugepage_labels(const std::vector<std::string>& names) {

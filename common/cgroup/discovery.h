@@ -25,14 +25,16 @@ struct CgroupfsOptions {
   Access access = Access::kWrite;
 };
 
-/// Opens the root of every mounted hierarchy. One that cannot be opened, or whose mount point shows
-/// another file system, is left out; the order is that of the mounts.
-[[nodiscard]] Result<std::vector<OpenHierarchy>> open_hierarchies(const CgroupfsOptions& options);
+/// The mounted hierarchies, in the order of the mounts. Of those that carry a controller that
+/// podqos uses the unusable ones are left out (OpenHierarchy::is_usable).
+[[nodiscard]] Result<std::vector<OpenHierarchy>> find_hierarchies(const CgroupfsOptions& options);
 
-/// Which hierarchy carries each controller, and the host's huge page sizes (read only where
-/// something limits them).
-[[nodiscard]] core::CgroupLayout layout_of(const std::vector<OpenHierarchy>& hierarchies,
-                                           const CgroupfsOptions& options);
+/// Which hierarchy carries each controller; without huge page sizes.
+[[nodiscard]] core::CgroupLayout layout_of(const std::vector<OpenHierarchy>& hierarchies);
+
+/// The huge page sizes of the host, from a directory like /sys/kernel/mm/hugepages; none if it
+/// cannot be read.
+[[nodiscard]] std::vector<std::string> hugepage_labels_of(const std::string& directory);
 
 /// Labels, smallest first, from names like "hugepages-2048kB"; other names are left out.
 [[nodiscard]] std::vector<std::string> hugepage_labels(const std::vector<std::string>& names);

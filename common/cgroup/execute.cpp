@@ -146,8 +146,8 @@ Status Cgroupfs::run(const core::Step& step, const core::Plan& plan, Report& rep
 
 Status Cgroupfs::ensure(const core::EnsureCgroup& step, CgroupUse use, Report& report) {
   std::int64_t most = 0;
-  for (OpenHierarchy& hierarchy : opened_) {
-    if (!hierarchy.description().writable) continue;
+  for (OpenHierarchy& hierarchy : hierarchies_) {
+    if (!hierarchy.is_writable()) continue;
     Result<std::int64_t> made = ensure_cgroup(hierarchy, step.path, use);
     if (!made) return fail(std::move(made).error());
     most = std::max(most, *made);
@@ -182,8 +182,8 @@ Status Cgroupfs::write(const core::WriteFile& step, Report& report) {
 
 Status Cgroupfs::move(const core::MoveProcess& step) {
   const std::string pid = std::to_string(step.pid.value());
-  for (OpenHierarchy& hierarchy : opened_) {
-    if (!hierarchy.description().writable) continue;
+  for (OpenHierarchy& hierarchy : hierarchies_) {
+    if (!hierarchy.is_writable()) continue;
     const Result<DirectoryRef> cgroup = hierarchy.directory(step.path);
     if (!cgroup) return fail(cgroup.error());
     const OrErrno<void> moved = write_value(**cgroup, "cgroup.procs", pid);
@@ -201,9 +201,8 @@ Status Cgroupfs::remove(const core::RemoveCgroup& step, Report& report) {
   // The hierarchy of memory goes first: a cgroup still in use stays in all of them, its limits with
   // it.
   std::vector<OpenHierarchy*> order{&primary()};
-  for (OpenHierarchy& hierarchy : opened_) {
-    if (&hierarchy != order.front() && hierarchy.description().writable)
-      order.push_back(&hierarchy);
+  for (OpenHierarchy& hierarchy : hierarchies_) {
+    if (&hierarchy != order.front() && hierarchy.is_writable()) order.push_back(&hierarchy);
   }
   bool removed = false;
   for (OpenHierarchy* hierarchy : order) {

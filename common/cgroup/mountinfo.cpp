@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 14> kV1Controllers = {
     "blkio",   "cpu",    "cpuacct", "cpuset",   "debug",      "devices", "freezer",
     "hugetlb", "memory", "net_cls", "net_prio", "perf_event", "pids",    "rdma"};
 
-/// One line; the views point into the text, escapes are still in.
+/// One line, or its beginning; the views point into the text, escapes are still in.
 struct Mount {
   std::int64_t id = 0;
   std::int64_t parent = 0;
@@ -33,18 +33,25 @@ std::string_view take_until(std::string_view& rest, char separator) {
   return taken;
 }
 
-std::optional<Mount> parse_line(std::string_view line) {
+/// The first fields of a line; what stands behind them is left in `line`.
+std::optional<Mount> take_place(std::string_view& line) {
   Mount mount;
-  const std::optional<std::int64_t> id = parse_int(take_until(line, ' '));
-  const std::optional<std::int64_t> parent = parse_int(take_until(line, ' '));
+  const std::string_view id = take_until(line, ' ');
+  const std::string_view parent = take_until(line, ' ');
   take_until(line, ' ');  // major:minor
   mount.root = take_until(line, ' ');
   mount.point = take_until(line, ' ');
-  if (!id || !parent || !mount.root.starts_with('/') || !mount.point.starts_with('/')) {
-    return std::nullopt;
-  }
-  mount.id = *id;
-  mount.parent = *parent;
+  if (!mount.root.starts_with('/') || !mount.point.starts_with('/')) return std::nullopt;
+  const std::optional<std::int64_t> id_number = parse_int(id);
+  const std::optional<std::int64_t> parent_number = parse_int(parent);
+  if (!id_number || !parent_number) return std::nullopt;
+  mount.id = *id_number;
+  mount.parent = *parent_number;
+  return mount;
+}
+
+/// The fields behind the mount point.
+void take_type(std::string_view line, Mount& mount) {
   take_until(line, ' ');  // options of this mount
   // Any number of optional fields ("shared:1") ends with a lone hyphen.
   while (!line.empty() && take_until(line, ' ') != "-") {
@@ -52,8 +59,6 @@ std::optional<Mount> parse_line(std::string_view line) {
   mount.type = take_until(line, ' ');
   take_until(line, ' ');  // source
   mount.options = take_until(line, ' ');
-  if (mount.type.empty()) return std::nullopt;
-  return mount;
 }
 
 bool is_octal(char c) {
@@ -133,20 +138,49 @@ bool is_cgroup_type(std::string_view type) {
   return type == "cgroup" || type == "cgroup2";
 }
 
+template <class Visit>
+void for_each_line(std::string_view text, Visit visit) {
+  while (!text.empty())
+    visit(take_until(text, '\n'));
+}
+
+/// The cgroup and cgroup2 mounts. Another root than "/" is a part of a hierarchy, as bind-mounted
+/// into a container: paths would mean other cgroups.
+std::vector<Mount> cgroup_mounts(std::string_view text) {
+  std::vector<Mount> mounts;
+  for_each_line(text, [&](std::string_view line) {
+    // Most lines of a host with many containers are not about cgroups.
+    if (!line.contains(" - cgroup")) return;
+    std::optional<Mount> mount = take_place(line);
+    if (!mount || mount->root != "/") return;
+    take_type(line, *mount);
+    if (is_cgroup_type(mount->type)) mounts.push_back(*mount);
+  });
+  return mounts;
+}
+
+/// Those that may cover one of `targets`, or be its parent: at its mount point or above.
+std::vector<Mount> mounts_over(const std::vector<Mount>& targets, std::string_view text) {
+  std::vector<Mount> mounts;
+  for_each_line(text, [&](std::string_view line) {
+    const std::optional<Mount> mount = take_place(line);
+    if (!mount) return;
+    const bool over = std::ranges::any_of(targets, [&](const Mount& target) {
+      return mount->point == target.point || is_strictly_above(mount->point, target.point);
+    });
+    if (over) mounts.push_back(*mount);
+  });
+  return mounts;
+}
+
 }  // namespace
 
 std::vector<Hierarchy> parse_mountinfo(std::string_view text) {
-  std::vector<Mount> mounts;
-  while (!text.empty()) {
-    if (const std::optional<Mount> mount = parse_line(take_until(text, '\n'))) {
-      mounts.push_back(*mount);
-    }
-  }
+  const std::vector<Mount> candidates = cgroup_mounts(text);
+  const std::vector<Mount> mounts = mounts_over(candidates, text);
   std::vector<Hierarchy> hierarchies;
-  for (const Mount& mount : mounts) {
-    // Another root than "/" is a part of a hierarchy, as bind-mounted into a container: paths would
-    // mean other cgroups.
-    if (!is_cgroup_type(mount.type) || mount.root != "/" || is_covered(mounts, mount)) continue;
+  for (const Mount& mount : candidates) {
+    if (is_covered(mounts, mount)) continue;
     Hierarchy found{
         .version = core::CgroupVersion::kV2, .controllers = {}, .mount_point = decode(mount.point)};
     if (mount.type == "cgroup") {

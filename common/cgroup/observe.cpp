@@ -60,7 +60,8 @@ Result<bool> walk_processes(const sys::Directory& cgroup, int depth, const Visit
   if (depth > kMaxDepth) {
     return fail(ErrorCode::kTooLarge, cat(cgroup.path(), ": cgroups nested too deeply"));
   }
-  const Result<std::string> pids = read_long(cgroup, "cgroup.procs", kMaxProcs);
+  const Result<std::string> pids =
+      read_long(cgroup, "cgroup.procs", kMaxProcs, sys::FileEnd::kEmptyRead);
   if (!pids && !has_no_list(pids.error())) return fail(pids.error());
   if (pids && !visit(*pids)) return false;
   const Result<std::vector<std::string>> names = cgroup.subdirectories();
@@ -96,7 +97,7 @@ Result<bool> populated_v1(const sys::Directory& cgroup) {
 
 bool Cgroupfs::exists(std::string_view path) {
   if (primary().directory(path)) return true;
-  return std::ranges::any_of(opened_, [this, path](OpenHierarchy& hierarchy) {
+  return std::ranges::any_of(hierarchies_, [this, path](OpenHierarchy& hierarchy) {
     return &hierarchy != &primary() && hierarchy.directory(path).has_value();
   });
 }
@@ -110,18 +111,18 @@ Result<std::string> Cgroupfs::read(std::string_view path, core::Controller contr
   }
   Result<DirectoryRef> cgroup = hierarchy->directory(path);
   if (!cgroup) return fail(std::move(cgroup).error());
-  Result<std::string> text = read_long(**cgroup, file, kMaxFile);
+  Result<std::string> text = read_long(**cgroup, file, kMaxFile, sys::FileEnd::kShortRead);
   if (text || !is_gone(text.error())) return text;
   // The directory in the cache may be a removed cgroup's; a new one may have its name.
   hierarchy->forget(path);
   cgroup = hierarchy->directory(path);
   if (!cgroup) return fail(std::move(cgroup).error());
-  return read_long(**cgroup, file, kMaxFile);
+  return read_long(**cgroup, file, kMaxFile, sys::FileEnd::kShortRead);
 }
 
 Result<std::vector<std::string>> Cgroupfs::children(std::string_view path) {
   std::vector<std::string> all;
-  for (OpenHierarchy& hierarchy : opened_) {
+  for (OpenHierarchy& hierarchy : hierarchies_) {
     const Result<DirectoryRef> cgroup = hierarchy.directory(path);
     Result<std::vector<std::string>> names =
         cgroup ? (*cgroup)->subdirectories() : fail(cgroup.error());
@@ -139,7 +140,7 @@ Result<std::vector<std::string>> Cgroupfs::children(std::string_view path) {
 }
 
 Result<bool> Cgroupfs::populated(std::string_view path) {
-  for (OpenHierarchy& hierarchy : opened_) {
+  for (OpenHierarchy& hierarchy : hierarchies_) {
     const Result<DirectoryRef> cgroup = hierarchy.directory(path);
     if (!cgroup) {
       if (is_gone(cgroup.error())) continue;
@@ -164,7 +165,7 @@ Result<std::vector<Pid>> Cgroupfs::processes(std::string_view path) {
     }
     return true;
   };
-  for (OpenHierarchy& hierarchy : opened_) {
+  for (OpenHierarchy& hierarchy : hierarchies_) {
     const Result<DirectoryRef> cgroup = hierarchy.directory(path);
     if (!cgroup) {
       if (is_gone(cgroup.error())) continue;

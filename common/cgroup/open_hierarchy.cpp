@@ -1,9 +1,16 @@
 #include "common/cgroup/open_hierarchy.h"
 
+#include <linux/magic.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "common/base/text.h"
+#include "common/cgroup/control_file.h"
 
 namespace podqos::cgroup {
 
@@ -17,19 +24,57 @@ bool is_at_or_below(std::string_view path, std::string_view top) {
   return path.size() > top.size() && path.starts_with(top) && path[top.size()] == '/';
 }
 
+bool is_of(core::CgroupVersion version, const struct statfs& file_system) {
+  switch (version) {
+    case core::CgroupVersion::kV1: return file_system.f_type == CGROUP_SUPER_MAGIC;
+    case core::CgroupVersion::kV2: return file_system.f_type == CGROUP2_SUPER_MAGIC;
+  }
+  return false;
+}
+
+std::vector<std::string> split_words(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    const std::size_t space = text.find(' ');
+    if (space != 0) words.emplace_back(text.substr(0, space));
+    if (space == std::string_view::npos) break;
+    text.remove_prefix(space + 1);
+  }
+  return words;
+}
+
 }  // namespace
 
-OpenHierarchy::OpenHierarchy(Hierarchy description, sys::Directory root, sys::Resolve resolve)
-    : description_(std::move(description)),
-      root_(std::make_shared<const sys::Directory>(std::move(root))),
-      resolve_(resolve) {}
+OpenHierarchy::OpenHierarchy(Hierarchy description, sys::Resolve resolve)
+    : description_(std::move(description)), resolve_(resolve) {}
+
+bool OpenHierarchy::is_usable() {
+  if (!root_) root_ = open_root();
+  return *root_ != nullptr;
+}
+
+DirectoryRef OpenHierarchy::open_root() {
+  Result<sys::Directory> root = sys::Directory::open(description_.mount_point);
+  if (!root) return nullptr;
+  struct statfs file_system{};
+  if (::fstatfs(root->fd(), &file_system) != 0) return nullptr;
+  if (!is_of(description_.version, file_system)) return nullptr;
+  description_.writable = (static_cast<std::uint64_t>(file_system.f_flags) & ST_RDONLY) == 0;
+  if (description_.version == core::CgroupVersion::kV2) {
+    const OrErrno<std::string> controllers = read_value(*root, "cgroup.controllers");
+    if (controllers) description_.controllers = split_words(*controllers);
+  }
+  return std::make_shared<const sys::Directory>(std::move(*root));
+}
 
 bool OpenHierarchy::has(std::string_view controller) const {
   return std::ranges::find(description_.controllers, controller) != description_.controllers.end();
 }
 
 Result<DirectoryRef> OpenHierarchy::directory(std::string_view path) {
-  if (path == "/") return root_;
+  if (!is_usable())
+    return fail(ErrorCode::kNotFound, cat(description_.mount_point, ": cannot be opened"));
+  if (path == "/") return *root_;
   if (const auto found = directories_.find(path); found != directories_.end()) {
     return found->second;
   }
@@ -38,7 +83,7 @@ Result<DirectoryRef> OpenHierarchy::directory(std::string_view path) {
     return fail(ErrorCode::kInvalidArgument,
                 cat("\"", printable(path), "\" is no path of a cgroup"));
   }
-  Result<sys::Directory> opened = root_->open_directory(path.substr(1), resolve_);
+  Result<sys::Directory> opened = (*root_)->open_directory(path.substr(1), resolve_);
   if (!opened) return fail(std::move(opened).error());
   if (directories_.size() >= kMaxOpenDirectories) directories_.clear();
   auto directory = std::make_shared<const sys::Directory>(std::move(*opened));

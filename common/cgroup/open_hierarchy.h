@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,25 +15,32 @@ namespace podqos::cgroup {
 /// Shared, as the cache may drop an entry that a caller still works with.
 using DirectoryRef = std::shared_ptr<const sys::Directory>;
 
-/// A hierarchy with its root held open. Keeps the directories that it opened, so that one event
-/// opens each cgroup once; a directory of a removed cgroup answers ENODEV or ENOENT, then forget()
-/// it.
+/// A hierarchy, its root opened at the first use: of a v1 host's ten most events use three. Keeps
+/// the directories that it opened, so that one event opens each cgroup once; a directory of a
+/// removed cgroup answers ENODEV or ENOENT, then forget() it.
 class OpenHierarchy {
  public:
-  OpenHierarchy(Hierarchy description, sys::Directory root, sys::Resolve resolve);
+  OpenHierarchy(Hierarchy description, sys::Resolve resolve);
 
+  /// Opens the root. false: it cannot be opened, or another file system is visible at the mount
+  /// point.
+  [[nodiscard]] bool is_usable();
+  [[nodiscard]] bool is_writable() { return is_usable() && description_.writable; }
   [[nodiscard]] const Hierarchy& description() const { return description_; }
   [[nodiscard]] bool has(std::string_view controller) const;
 
-  /// The directory of cgroup `path` ("/" is the root). kNotFound when there is none,
+  /// The directory of cgroup `path` ("/" is the root). kNotFound when there is none or the
+  /// hierarchy is not usable,
   /// kInvalidArgument for a path that is not absolute or has an improper component.
   [[nodiscard]] Result<DirectoryRef> directory(std::string_view path);
   /// Drops `path` and what is below it from the cache.
   void forget(std::string_view path);
 
  private:
+  [[nodiscard]] DirectoryRef open_root();
+
   Hierarchy description_;
-  DirectoryRef root_;
+  std::optional<DirectoryRef> root_;  ///< null: not usable
   sys::Resolve resolve_;
   std::map<std::string, DirectoryRef, std::less<>> directories_;
 };

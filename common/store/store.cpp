@@ -100,7 +100,8 @@ Status Store::load_tiers() {
 
 Status Store::read_tiers(sys::UniqueFd fd) {
   const auto text =
-      sys::read_all(fd.get(), codec::kMaxRecordSize, cat(directory_.path(), "/", kTiersName));
+      sys::read_all(fd.get(), codec::kMaxRecordSize, cat(directory_.path(), "/", kTiersName),
+                    sys::FileEnd::kShortRead);
   auto file = parsed(text, codec::parse_tiers);
   if (!file) {
     if (is_corrupt(file.error())) return set_aside_tiers(file.error());

@@ -49,8 +49,10 @@ class Store {
   /// Sets the mark. A second call does nothing; put and erase call it themselves, so that no change
   /// goes unmarked.
   [[nodiscard]] Status begin();
-  /// Writes tiers() without the mark, or with it if a file was set aside since the store was
-  /// opened: then the next event recomputes once more, whether or not this one has.
+  /// Makes commit() leave the mark: this event leaves something uncertain.
+  void keep_mark() { keep_mark_ = true; }
+  /// Writes tiers() without the mark, or with it if it is kept or a file was set aside since the
+  /// store was opened: then the next event recomputes once more, whether or not this one has.
   [[nodiscard]] Status commit();
 
   /// Writes tiers() with the mark still set: what must be on disk before the event goes on.
@@ -122,7 +124,7 @@ class Store {
   core::TiersRecord tiers_;
   bool dirty_ = false;
   bool marked_ = false;     ///< begin() was called
-  bool keep_mark_ = false;  ///< something was set aside: the sums may miss it
+  bool keep_mark_ = false;  ///< keep_mark() was called, or a file set aside that the sums may miss
   std::vector<std::string> incidents_;
 };
 

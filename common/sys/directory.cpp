@@ -160,6 +160,7 @@ void append_entries(const char* buffer, std::size_t size, std::vector<Entry>& en
 // getdents64 on the descriptor that is there: opendir would open, stat and allocate once more.
 Result<std::vector<Entry>> read_entries(const Directory& directory) {
   const std::string what = cat("list ", directory.path());
+  // The descriptor may have been read before.
   if (::lseek(directory.fd(), 0, SEEK_SET) != 0) return fail_errno(errno, what);
   std::vector<Entry> entries;
   alignas(dirent64) std::array<char, 16'384> buffer;  // NOLINT(*-member-init): the kernel fills it
@@ -180,21 +181,50 @@ bool is_directory(int parent, const Entry& entry) {
 
 }  // namespace
 
-Result<std::string> read_all(int fd, std::size_t limit, std::string_view what) {
+namespace {
+
+Status append_all(int fd, std::size_t limit, std::string_view what, FileEnd end,
+                  std::string& content) {
   // Most files are small: the first chunk needs neither the heap nor zeroes.
   std::array<char, 4'096>
       chunk;  // NOLINT(cppcoreguidelines-pro-type-member-init): read(2) fills it
-  std::string content;
-  while (true) {
+  while (content.size() <= limit) {
     const ssize_t size = ::read(fd, chunk.data(), chunk.size());
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) return fail_errno(errno, cat("read ", what));
-    if (size == 0) return content;
     content.append(chunk.data(), static_cast<std::size_t>(size));
-    if (content.size() > limit) {
-      return fail(ErrorCode::kTooLarge, cat("read ", what, ": more than ", limit, " bytes"));
-    }
+    const bool is_short = static_cast<std::size_t>(size) < chunk.size();
+    const bool is_last = size == 0 || (is_short && end == FileEnd::kShortRead);
+    if (is_last && content.size() <= limit) return {};
   }
+  return fail(ErrorCode::kTooLarge, cat("read ", what, ": more than ", limit, " bytes"));
+}
+
+}  // namespace
+
+Result<std::string> read_all(int fd, std::size_t limit, std::string_view what, FileEnd end) {
+  std::string content;
+  if (Status done = append_all(fd, limit, what, end, content); !done)
+    return fail(std::move(done).error());
+  return content;
+}
+
+Result<std::string> read_regular(int fd, std::size_t size, std::size_t limit,
+                                 std::string_view what) {
+  std::string content;
+  const std::size_t expected = std::min(size, limit);
+  int err = 0;
+  // Room for one byte more than there should be: a read that does not fill it is the last.
+  content.resize_and_overwrite(expected + 1, [&](char* data, std::size_t room) {
+    const ssize_t got = ::read(fd, data, room);
+    err = got < 0 ? errno : 0;
+    return static_cast<std::size_t>(std::max<ssize_t>(got, 0));
+  });
+  if (err == 0 && content.size() <= expected) return content;
+  if (err != 0 && err != EINTR) return fail_errno(err, cat("read ", what));
+  if (Status done = append_all(fd, limit, what, FileEnd::kEmptyRead, content); !done)
+    return fail(std::move(done).error());
+  return content;
 }
 
 Result<Directory> Directory::open(const std::string& path) {
@@ -237,7 +267,7 @@ Result<UniqueFd> Directory::open_file(std::string_view path, int flags, Resolve 
 Result<std::string> Directory::read_file(std::string_view path, std::size_t limit) const {
   const Result<UniqueFd> file = open_file(path, O_RDONLY);
   if (!file) return fail(file.error());
-  return read_all(file->get(), limit, join(path_, path));
+  return read_all(file->get(), limit, join(path_, path), FileEnd::kShortRead);
 }
 
 Result<bool> Directory::make_directory(std::string_view name, mode_t mode) const {

@@ -21,8 +21,20 @@ enum class Resolve : std::uint8_t {
                    ///< system
 };
 
+/// How a file shows that there is no more to read.
+enum class FileEnd : std::uint8_t {
+  kEmptyRead,  ///< any file
+  /// A regular file, and one of /proc, /sys or cgroupfs that the kernel writes in one piece; not
+  /// its lists (mountinfo, cgroup.procs), which come a few lines at a time. One syscall less.
+  kShortRead,
+};
+
 /// Reads everything up to `limit` bytes from `fd`; more is kTooLarge.
-[[nodiscard]] Result<std::string> read_all(int fd, std::size_t limit, std::string_view what);
+[[nodiscard]] Result<std::string> read_all(int fd, std::size_t limit, std::string_view what,
+                                           FileEnd end = FileEnd::kEmptyRead);
+/// The same for a regular file of `size` bytes, which may have changed since: one read.
+[[nodiscard]] Result<std::string> read_regular(int fd, std::size_t size, std::size_t limit,
+                                               std::string_view what);
 
 /// A directory held by descriptor. All access goes beneath it: no symlink, no "..", no other file
 /// system is followed. `path` arguments are relative, "a/b"; error messages name the whole path.

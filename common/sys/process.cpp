@@ -48,7 +48,7 @@ std::vector<std::string> split(std::string_view text, char separator) {
 Result<std::string> read_at(int directory, const std::string& path, std::size_t limit) {
   const UniqueFd file{::openat(directory, path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (const int err = errno; !file.valid()) return fail_errno(err, cat("open ", path));
-  return read_all(file.get(), limit, path);
+  return read_all(file.get(), limit, path, FileEnd::kShortRead);
 }
 
 std::unexpected<Error> gone(Pid pid) {

@@ -388,6 +388,18 @@ class BehindOurBack(StateCase):
         self.create(self.container(FOURTH, "app"))
         self.check(*self.running)
 
+    def test_pod_made_anew(self):
+        """Somebody removes a pod's cgroup and makes another of its name: it gets all values, huge pages' too."""
+        path = self.truth.path("first")
+        if self.machine.read(path, "hugetlb.2MB") is None:
+            self.skipTest("this machine limits no huge pages")
+        self.empty_pod(self.alive[0])
+        for top in self.machine.directories(self.truth.tier("burstable")):
+            os.mkdir(f"{top}/podfirst")
+        other = self.create(self.container(FIRST, "b"))
+        self.check_values(*self.alive, other)
+        self.assertEqual(self.machine.read(path, "hugetlb.2MB"), 0)
+
     def test_pod_that_nobody_made(self):
         for top in self.machine.directories(self.truth.kubepods):
             os.mkdir(f"{top}/podstray")

@@ -66,7 +66,7 @@ TEST_F(OpenCgroupfs, ACoveredHierarchyIsLeftOut) {
   in_private_mounts([&] {
     if (::mount("podqos-test", mount_point.c_str(), "tmpfs", 0, "size=64k") != 0)
       ::_exit(kCannotMount);
-    const auto opened = Cgroupfs::open();
+    auto opened = Cgroupfs::open();
     EXPECT_EQ(opened.has_value(), !is_only_one);
     if (opened) {
       EXPECT_EQ(opened->layout().memory, std::nullopt);

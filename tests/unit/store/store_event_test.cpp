@@ -67,6 +67,22 @@ TEST_F(StoreEvent, CheckpointsItsSumsUnderTheMark) {
   EXPECT_FALSE(opened().dirty());
 }
 
+TEST_F(StoreEvent, LeavesTheMarkWhenToldTo) {
+  {
+    Store store = opened();
+    store.keep_mark();
+    EXPECT_TRUE(store.put_pod(record_of("pod-1")));
+    EXPECT_TRUE(store.commit());
+    EXPECT_THAT(read("tiers.json"), StartsWith("{\"dirty\":1,"));
+  }
+  {
+    Store store = opened();
+    EXPECT_TRUE(store.dirty());
+    EXPECT_TRUE(store.commit());
+  }
+  EXPECT_FALSE(opened().dirty());
+}
+
 TEST_F(StoreEvent, MarksAtACheckpointWithoutBegin) {
   {
     Store store = opened();

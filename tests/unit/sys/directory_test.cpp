@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/text.h"
 #include "tests/unit/child_process.h"
 #include "tests/unit/temporary_directory.h"
 
@@ -78,6 +79,40 @@ TEST_P(OpenFile, ReadsAFileBeneath) {
   ASSERT_TRUE(file) << file.error().to_string();
   EXPECT_EQ(read_all(file->get(), 100, "file"), "content\n");
   EXPECT_NE(::fcntl(file->get(), F_GETFD) & FD_CLOEXEC, 0);
+}
+
+class ReadFile : public DirectoryTree {
+ protected:
+  [[nodiscard]] UniqueFd open_with(const std::string& content) {
+    place_.write("file", content);
+    return UniqueFd{::open(place_.path("file").c_str(), O_RDONLY | O_CLOEXEC)};
+  }
+};
+
+TEST_F(ReadFile, EndsAtTheLimit) {
+  // Around the size of one read as well.
+  for (const std::size_t size : {0U, 1U, 7U, 4'095U, 4'096U, 4'097U, 10'000U}) {
+    const std::string content(size, 'x');
+    for (const FileEnd end : {FileEnd::kEmptyRead, FileEnd::kShortRead}) {
+      EXPECT_EQ(read_all(open_with(content).get(), size, "f", end), content) << size;
+      if (size == 0) continue;
+      const auto larger = read_all(open_with(content).get(), size - 1, "f", end);
+      ASSERT_FALSE(larger) << size;
+      EXPECT_EQ(larger.error(),
+                (Error{ErrorCode::kTooLarge, cat("read f: more than ", size - 1, " bytes")}));
+    }
+  }
+}
+
+TEST_F(ReadFile, ReadsWhatIsThereWhateverTheSizeWas) {
+  const std::string content(5'000, 'x');
+  for (const std::size_t stated : {0U, 1U, 4'999U, 5'000U, 5'001U, 9'000U}) {
+    EXPECT_EQ(read_regular(open_with(content).get(), stated, 5'000, "f"), content) << stated;
+    const auto larger = read_regular(open_with(content).get(), stated, 4'999, "f");
+    ASSERT_FALSE(larger) << stated;
+    EXPECT_EQ(larger.error(), (Error{ErrorCode::kTooLarge, "read f: more than 4999 bytes"}));
+  }
+  EXPECT_EQ(read_regular(open_with("").get(), 0, 10, "f"), "");
 }
 
 TEST_P(OpenFile, RefusesEveryWayOut) {
