@@ -5,7 +5,7 @@
 
 #include <array>
 #include <chrono>
-#include <ctime>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -179,16 +179,18 @@ Status Event::mark_made(const std::vector<std::string>& paths) {
 
 Status Event::write_pod(const std::string& cgroup, const core::CgroupValues& values,
                         const core::CgroupLayout& layout, core::Make make) {
-  constexpr int kTries = 8;
-  constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 10'000'000};
-  Status done;
-  for (int tries = 0; tries < kTries; ++tries) {
-    done = run(core::plan_pod(cgroup, values, layout, formula(), make));
-    if (done || done.error().code != ErrorCode::kInvalidArgument) return done;
-    // cgroup v1 counts the quota of a child that has just been removed for a moment longer.
-    static_cast<void>(::clock_nanosleep(CLOCK_MONOTONIC, 0, &kPause, nullptr));
+  // cgroup v1 counts the quota of a child that has just been removed until its last reference has
+  // gone: a few milliseconds, on a busy machine some hundred.
+  constexpr std::chrono::milliseconds kFirstPause{10};
+  constexpr std::chrono::milliseconds kLongestPause{640};
+  auto pause = kFirstPause;
+  while (true) {
+    auto done = run(core::plan_pod(cgroup, values, layout, formula(), make));
+    const bool may_pass = !done && done.error().code == ErrorCode::kInvalidArgument;
+    if (!may_pass || pause > kLongestPause) return done;
+    std::this_thread::sleep_for(pause);
+    pause *= 2;
   }
-  return done;
 }
 
 Status Event::make_pod(core::PodRecord& record) {

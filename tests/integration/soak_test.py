@@ -173,7 +173,10 @@ class Soak(harness.TestCase):
         if KEPT_LOG and self.podqos.log.exists():
             shutil.copy(self.podqos.log, KEPT_LOG)
         last = "\n".join(self.history[-HISTORY:])
-        return f"\nPODQOS_SOAK_SEED={SEED}, the last of {len(self.history)} events:\n{last}\n"
+        lines = self.podqos.log.read_text(encoding="utf-8").splitlines() if self.podqos.log.exists() else []
+        complaints = "\n".join([line for line in lines if "] error: " in line][-3:])
+        return (f"\nPODQOS_SOAK_SEED={SEED}, the last of {len(self.history)} events:\n{last}\n"
+                f"the last errors in podqos's log:\n{complaints}\n")
 
     def note(self, text):
         self.history[-1] += f"; {text}"
