@@ -109,11 +109,8 @@ bool PlainWalk::take_text() {
   while (true) {
     at_ += plain_length(rest());
     if (at_ == end_) return false;
-    if (*at_ == '"') {
-      ++at_;
-      return true;
-    } else if (*at_ == '\\') {
-      ++at_;
+    if (take_here('"')) return true;
+    if (take_here('\\')) {
       if (!take_escape()) return false;
     } else {
       // A control byte is no text; the one that JSON allows as it is, DEL, has a length of one.
