@@ -168,7 +168,7 @@ Status read_crio_sums(const Annotations& annotations, std::string_view key,
        {"cpu_shares", &EngineResources::cpu_shares},
        {"memory_limit_in_bytes", &EngineResources::memory_limit}}};
   const std::string* const text = find(annotations, key);
-  if (text == nullptr || text->empty() || out.pod_sums) return {};
+  if (text == nullptr || text->empty()) return {};
   const auto tree = parse_json_tree(*text);
   if (!tree) return fail(Error{tree.error()}.with_context(cat("annotation ", key)));
   EngineResources sums;
@@ -206,10 +206,13 @@ Status read_crio(const Annotations& annotations, EngineAnnotations& out) {
   if (Status status = read_type(annotations, kCrioContainerType, out); !status) return status;
   if (Status status = read_sandbox_id(annotations, out); !status) return status;
   if (Status status = read_labels(annotations, out); !status) return status;
-  // Only the sandbox's are CRI-O's own; on others a pod author could have put them.
+  // Only the sandbox's are CRI-O's own; on others a pod author could have put them. Where both
+  // names are there, CRI-O has copied the other one from the pod: one without its prefix is the
+  // author's.
   if (out.is_sandbox) {
-    if (Status status = read_crio_sums(annotations, kCrioResourcesNow, out); !status) return status;
-    if (Status status = read_crio_sums(annotations, kCrioResources, out); !status) return status;
+    const bool prefixed = find(annotations, kCrioResources) != nullptr;
+    const std::string_view sums = prefixed ? kCrioResources : kCrioResourcesNow;
+    if (Status status = read_crio_sums(annotations, sums, out); !status) return status;
   }
   return read_texts(
       annotations,

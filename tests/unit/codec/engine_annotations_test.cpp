@@ -380,14 +380,31 @@ TEST(ParseEngineAnnotations, RefusesCriosJsonThatIsNone) {
       of_crio("pod-linux-resources.crio.io", R"({"cpu_shares":2,"cpu_shares":3})")));
 }
 
-TEST(ParseEngineAnnotations, TakesTheCurrentNameOfCriosSumsFirst) {
+TEST(ParseEngineAnnotations, TakesCriosOwnNameOfItsSumsBeforeWhatAnAuthorCanWrite) {
+  // A CRI-O that writes the prefixed name copies the other one from the pod's annotations.
   Annotations annotations = of_crio("pod-linux-resources.crio.io", R"({"cpu_shares":300})");
   annotations.emplace("io.kubernetes.cri-o.PodLinuxResources", R"({"cpu_shares":200})");
   const auto parsed = parse_engine_annotations(annotations);
   ASSERT_TRUE(parsed) << parsed.error().message;
   EngineResources want;
-  want.cpu_shares = 300;
+  want.cpu_shares = 200;
   EXPECT_EQ(parsed->pod_sums, want);
+}
+
+TEST(ParseEngineAnnotations, DoesNotFillInCriosEmptySumsWithAnAuthors) {
+  for (const std::string own : {"", "{}", R"({"cpu_shares":0})"}) {
+    Annotations annotations = of_crio("pod-linux-resources.crio.io", R"({"cpu_shares":300})");
+    annotations.emplace("io.kubernetes.cri-o.PodLinuxResources", own);
+    const auto parsed = parse_engine_annotations(annotations);
+    ASSERT_TRUE(parsed) << own << parsed.error().message;
+    EXPECT_EQ(parsed->pod_sums, std::nullopt) << own;
+  }
+}
+
+TEST(ParseEngineAnnotations, DoesNotFailForAnAuthorsSumsBesideCrios) {
+  Annotations annotations = of_crio("pod-linux-resources.crio.io", "{");
+  annotations.emplace("io.kubernetes.cri-o.PodLinuxResources", R"({"cpu_shares":200})");
+  EXPECT_TRUE(parse_engine_annotations(annotations));
 }
 
 TEST(ParseEngineAnnotations, TakesAnUnknownManagerForNone) {
