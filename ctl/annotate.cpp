@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <memory>
 #include <ranges>
 #include <span>
@@ -9,6 +10,7 @@
 
 #include "common/base/text.h"
 #include "common/codec/pod_json.h"
+#include "common/core/naming.h"
 #include "ctl/bundle.h"
 #include "ctl/command.h"
 #include "ctl/input.h"
@@ -38,16 +40,53 @@ AnnotationList pod_annotations(const core::Pod& pod) {
   return list;
 }
 
-Status check_container(const core::Pod& pod, const std::string& name) {
-  std::string known;
-  for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
-    for (const core::Container& container : *list) {
-      if (container.name == name) return {};
-      known += cat(known.empty() ? "" : ", ", container.name);
-    }
+std::vector<std::string> container_names(const core::Pod& pod) {
+  std::vector<std::string> names;
+  for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers})
+    std::ranges::transform(*list, std::back_inserter(names), &core::Container::name);
+  return names;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names)
+    out += cat(out.empty() ? "" : ", ", name);
+  return out;
+}
+
+/// Is `options.container` one of the pod's, and named at all where it must be?
+Status check_container(const core::Pod& pod, const Options& options) {
+  const std::vector<std::string> names = container_names(pod);
+  if (!options.container.empty()) {
+    if (std::ranges::find(names, options.container) != names.end()) return {};
+    return fail(
+        ErrorCode::kInvalidArgument,
+        cat("the pod has no container ", printable(options.container), "; it has ", joined(names)));
   }
+  if (options.bundle.empty() || names.size() <= 1) return {};
   return fail(ErrorCode::kInvalidArgument,
-              cat("the pod has no container ", printable(name), "; it has ", known));
+              cat("the pod has ", names.size(), " containers: say with --container which of ",
+                  joined(names), " the bundle is for"));
+}
+
+/// "<namespace>.<name>" for a pod that no API server gave a uid: two pods of one node never share
+/// it. A namespace has no dot, so that the parts cannot be mistaken.
+Result<std::string> derived_uid(const core::Pod& pod) {
+  constexpr std::string_view kRemedy = "give the pod a metadata.uid";
+  if (pod.name.empty())
+    return fail(ErrorCode::kInvalidArgument,
+                "the pod has neither metadata.uid nor metadata.name, and its containers could not "
+                "find each other: give it one of them");
+  if (pod.pod_namespace.contains('.'))
+    return fail(ErrorCode::kInvalidArgument,
+                cat("metadata.namespace \"", printable(pod.pod_namespace),
+                    "\" has a dot, which no namespace has; ", kRemedy));
+  const std::string_view space = pod.pod_namespace.empty() ? "default" : pod.pod_namespace;
+  std::string uid = cat(space, ".", pod.name);
+  if (auto status = core::check_pod_uid(uid); !status)
+    return fail(status.error().code, cat("no pod UID can be made of namespace and name: ",
+                                         status.error().message, "; ", kRemedy));
+  return uid;
 }
 
 /// The annotations for one container of the manifest's only pod.
@@ -56,13 +95,16 @@ Result<AnnotationList> container_annotations(const Manifest& manifest, const Opt
   const auto found = std::ranges::find_if(manifest.documents, has_pod);
   if (std::ranges::count_if(manifest.documents, has_pod) != 1)
     return fail(ErrorCode::kInvalidArgument, "expected a manifest with exactly one pod");
-  const auto pod = pod_of(*found);
+  auto pod = pod_of(*found);
   if (!pod) return fail(pod.error());
+  if (auto status = check_container(*pod, options); !status) return fail(std::move(status).error());
+  if (pod->uid.empty()) {
+    auto uid = derived_uid(*pod);
+    if (!uid) return fail(std::move(uid).error());
+    pod->uid = std::move(*uid);
+  }
   AnnotationList list = pod_annotations(*pod);
-  if (options.container.empty()) return list;
-  if (auto status = check_container(*pod, options.container); !status)
-    return fail(std::move(status).error());
-  list.emplace_back(kContainerKey, options.container);
+  if (!options.container.empty()) list.emplace_back(kContainerKey, options.container);
   return list;
 }
 

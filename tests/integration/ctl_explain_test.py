@@ -296,6 +296,46 @@ class Annotate(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("it has a", done.stderr)
 
+    def test_a_pod_without_uid_is_known_by_namespace_and_name(self):
+        spec = {"containers": [{"name": "a"}, {"name": "b"}]}
+        for metadata, uid in (({"name": "web"}, "default.web"), ({"name": "web.1", "namespace": "shop"}, "shop.web.1"),
+                              ({"name": "web", "uid": "u-1"}, "u-1")):
+            with self.subTest(uid):
+                text = json.dumps({"kind": "Pod", "metadata": metadata, "spec": spec})
+                for container in ("a", "b"):
+                    done = ctl("annotate", "-f", "-", "--container", container, "-o", "annotations", stdin=text)
+                    self.assertEqual(json.loads(done.stdout)["podqos.io/pod-uid"], uid)
+        manifest = self.annotated(json.dumps({"kind": "Pod", "metadata": {"name": "web"}, "spec": spec}))
+        self.assertNotIn("podqos.io/pod-uid", manifest)
+
+    def test_a_pod_without_any_identity_is_refused(self):
+        spec = {"containers": [{"name": "a"}]}
+        for metadata, word in (({}, "metadata.name"), ({"namespace": "shop"}, "metadata.name"),
+                               ({"name": "a_b"}, "metadata.uid"), ({"name": "n" * 200}, "metadata.uid"),
+                               ({"name": "web", "namespace": "a.b"}, "namespace")):
+            with self.subTest(metadata=metadata):
+                text = json.dumps({"kind": "Pod", "metadata": metadata, "spec": spec})
+                done = ctl("annotate", "-f", "-", "--container", "a", "-o", "annotations", stdin=text, check=False)
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertIn(word, done.stderr)
+
+    def test_a_bundle_is_for_one_container(self):
+        pod = json.dumps({"kind": "Pod", "metadata": {"name": "web"},
+                          "spec": {"containers": [{"name": "a"}], "initContainers": [{"name": "i"}]}})
+        with tempfile.TemporaryDirectory(prefix="podqos-test-") as bundle:
+            config = pathlib.Path(bundle) / "config.json"
+            config.write_text('{"ociVersion": "1.0.2"}')
+            done = ctl("annotate", "-f", "-", "--bundle", bundle, stdin=pod, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("--container", done.stderr)
+            self.assertIn("a, i", done.stderr)
+            done = ctl("annotate", "-f", "-", "--bundle", bundle, "--container", "x", stdin=pod, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("no container x", done.stderr)
+            self.assertEqual(config.read_text(), '{"ociVersion": "1.0.2"}')
+            ctl("annotate", "-f", "-", "--bundle", bundle, "--container", "i", stdin=pod)
+            self.assertEqual(json.loads(config.read_text())["annotations"]["podqos.io/container"], "i")
+
     def test_bundle_in_place(self):
         with tempfile.TemporaryDirectory(prefix="podqos-test-") as bundle:
             config = pathlib.Path(bundle) / "config.json"
