@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <climits>
 
+#include "common/app/log.h"
 #include "common/base/text.h"
 
 namespace podqos::hook {
@@ -24,7 +25,7 @@ bool write_all(int fd, std::string_view text) {
 }
 
 void print_error(std::string_view program, std::string_view line) {
-  write_all(STDERR_FILENO, cat(program, ": ", line, "\n"));
+  write_all(STDERR_FILENO, cat(program, ": ", app::one_line(line), "\n"));
 }
 
 std::string own_path() {

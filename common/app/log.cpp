@@ -1,8 +1,11 @@
 #include "common/app/log.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <concepts>
 #include <ctime>
@@ -10,13 +13,14 @@
 #include <string>
 #include <utility>
 
+#include <paths.h>
 #include <spdlog/details/null_mutex.h>
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
-#include <spdlog/sinks/syslog_sink.h>
 #include <syslog.h>
 
+#include "common/base/text.h"
 #include "common/sys/fd.h"
 
 namespace podqos::app {
@@ -41,6 +45,40 @@ class AppendSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
   }
   void flush_() override {}
 
+  sys::UniqueFd fd_;
+};
+
+/// Sends to the local log daemon. syslog(3), spdlog's own way, waits for as long as the daemon does
+/// not read, here under the lock of the state.
+class SyslogSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  explicit SyslogSink(std::string program)
+      : program_(std::move(program)),
+        fd_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    constexpr sockaddr_un kDaemon{.sun_family = AF_UNIX, .sun_path = _PATH_LOG};
+    // sockaddr is what the socket calls take for every kind of address.
+    const auto* address = reinterpret_cast<const sockaddr*>(&kDaemon);
+    if (fd_.valid() && ::connect(fd_.get(), address, sizeof kDaemon) != 0) fd_ = {};
+  }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    if (!fd_.valid()) return;
+    // RFC 3164 without the time, which the daemon knows, and the C library only with the time zone.
+    std::string line =
+        cat("<", LOG_DAEMON | priority(message.level), ">", program_, "[", ::getpid(), "]: ");
+    line.append(message.payload.data(), message.payload.size());
+    static_cast<void>(::sendto(fd_.get(), line.data(), line.size(), MSG_NOSIGNAL, nullptr, 0) < 0);
+  }
+  void flush_() override {}
+
+  static int priority(spdlog::level::level_enum level) {
+    if (level >= spdlog::level::err) return LOG_ERR;
+    if (level == spdlog::level::warn) return LOG_WARNING;
+    return level == spdlog::level::info ? LOG_INFO : LOG_DEBUG;
+  }
+
+  std::string program_;
   sys::UniqueFd fd_;
 };
 
@@ -88,9 +126,7 @@ spdlog::level::level_enum spdlog_level(core::LogLevel level) {
 
 std::shared_ptr<spdlog::sinks::sink> open_sink(const std::string& name,
                                                const std::string& program) {
-  if (name == "syslog") {
-    return std::make_shared<spdlog::sinks::syslog_sink_st>(program, LOG_PID, LOG_DAEMON, false);
-  }
+  if (name == "syslog") return std::make_shared<SyslogSink>(program);
   auto sink = std::make_shared<AppendSink>(name);
   auto formatter = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc);
   formatter->add_flag<UtcTime>('Q').set_pattern("%Q %n[%P] %l: %v");
@@ -99,6 +135,18 @@ std::shared_ptr<spdlog::sinks::sink> open_sink(const std::string& name,
 }
 
 }  // namespace
+
+std::string one_line(std::string_view text) {
+  std::string out;
+  while (true) {
+    const auto control = std::ranges::find_if(
+        text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == '\x7f'; });
+    out.append(text.begin(), control);
+    if (control == text.end()) return out;
+    out += printable({control, 1});
+    text.remove_prefix(static_cast<std::size_t>(control - text.begin()) + 1);
+  }
+}
 
 struct Log::Sink {
   spdlog::logger logger;
@@ -116,7 +164,8 @@ void Log::write(core::LogLevel level, std::string_view line) {
     sink_ = std::make_unique<Sink>(Sink{spdlog::logger(program_, open_sink(sink_name_, program_))});
     sink_->logger.set_level(spdlog::level::trace);
   }
-  sink_->logger.log(spdlog_level(level), spdlog::string_view_t{line.data(), line.size()});
+  const std::string shown = one_line(line);
+  sink_->logger.log(spdlog_level(level), spdlog::string_view_t{shown.data(), shown.size()});
 }
 
 }  // namespace podqos::app

@@ -8,8 +8,14 @@
 
 namespace podqos::app {
 
+/// Text that stays one line whatever paths and names of strangers are in it: control bytes become
+/// \xNN.
+[[nodiscard]] std::string one_line(std::string_view text);
+
 /// The program's log: one line a call, through spdlog to syslog or a file. The sink is opened by
-/// the first line that is really written, so that an event with nothing to say costs nothing.
+/// the first line that is really written, so that an event with nothing to say costs nothing. A
+/// line that the receiver has no room for at once is lost: a log daemon that hangs must not keep
+/// containers from starting.
 class Log {
  public:
   /// @param program  "podqos-hook", "podqosctl": the name that syslog shows.

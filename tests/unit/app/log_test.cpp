@@ -1,0 +1,74 @@
+#include "common/app/log.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/base/text.h"
+#include "tests/unit/child_process.h"
+
+namespace podqos::app {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::StartsWith;
+
+TEST(OneLine, EscapesControlBytesOnly) {
+  EXPECT_EQ(one_line(""), "");
+  EXPECT_EQ(one_line("pod \"a\\b\" – ü"), "pod \"a\\b\" – ü");
+  EXPECT_EQ(one_line("\nforged\x1b[2J\x7f"), "\\x0aforged\\x1b[2J\\x7f");
+}
+
+/// In a /dev of its own, with a log daemon's socket in it.
+template <class Body>
+void with_log_socket(Body body) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can put a /dev/log of its own in place";
+  const int status = run_in_child([&] {
+    ASSERT_TRUE(mount_private_tmpfs("/dev", "size=64k"));
+    const int daemon = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = "/dev/log"};
+    ASSERT_EQ(::bind(daemon, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    body(daemon);
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Syslog, GetsALineWithItsPriority) {
+  with_log_socket([](int daemon) {
+    Log log{"podqos-hook", {}};
+    log.warning("pod 42:\nrefused");
+    std::array<char, 256> line{};
+    ASSERT_GT(::read(daemon, line.data(), line.size() - 1), 0);
+    // LOG_DAEMON | LOG_WARNING, RFC 3164: 3 * 8 + 4.
+    EXPECT_THAT(line.data(), StartsWith(cat("<28>podqos-hook[", ::getpid(), "]: ")));
+    EXPECT_THAT(line.data(), EndsWith("]: pod 42:\\x0arefused"));
+  });
+}
+
+TEST(Syslog, DoesNotWaitForADaemonThatHangs) {
+  with_log_socket([](int) {
+    ::alarm(20);  // ends the child if it waits
+    Log log{"podqos-hook", {}};
+    for (int line = 0; line < 10'000; ++line)
+      log.error("nobody reads this");
+  });
+}
+
+TEST(Syslog, IsNotMissedWhereThereIsNone) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can hide /dev/log";
+  const int status = run_in_child([] {
+    ASSERT_TRUE(mount_private_tmpfs("/dev", "size=64k"));
+    Log log{"podqos-hook", {}};
+    log.error("nobody is there");
+  });
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace podqos::app
