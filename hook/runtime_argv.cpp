@@ -78,8 +78,9 @@ class Parser {
     if (!contains(kPlacingVerbs, verb)) return std::move(call_);
     call_.verb = Verb::kPlaces;
     read_verb_arguments();
-    // Without an id, or when only help is wanted, there is nothing to place.
-    if (call_.id.empty()) call_.verb = Verb::kOther;
+    // Without an id, or when only help is wanted, there is nothing to place; without cgroups there
+    // is no place.
+    if (call_.id.empty() || without_cgroups_) call_.verb = Verb::kOther;
     return std::move(call_);
   }
 
@@ -125,7 +126,10 @@ class Parser {
     }
     if (!contains(kGlobalValues, option.name)) return;
     const std::string value = value_of(option);
-    if (option.name == "cgroup-manager") call_.systemd = value == "systemd";
+    if (option.name == "cgroup-manager") {
+      call_.systemd = value == "systemd";
+      without_cgroups_ = value == "disabled";
+    }
     if (option.name == "log" || option.name == "l") call_.log_file = value;
     if (option.name == "log-format") call_.log_json = value == "json";
   }
@@ -155,6 +159,7 @@ class Parser {
 
   std::span<const char* const> args_;
   std::size_t at_ = 0;
+  bool without_cgroups_ = false;  ///< crun's --cgroup-manager=disabled
   RuntimeCall call_;
 };
 

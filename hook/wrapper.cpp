@@ -125,8 +125,10 @@ Status place_container(const RuntimeCall& call, const core::Settings& settings, 
   // engine expects.
   if (!bundle) return {};
   auto config = bundle->read_config(call.config_name);
-  if (!config && (config.error().code == ErrorCode::kNotFound ||
-                  !glance_concerns(cat(bundle->canonical(), "/", call.config_name), settings)))
+  const bool is_absolute = call.config_name.starts_with('/');
+  const std::string path =
+      is_absolute ? call.config_name : cat(bundle->canonical(), "/", call.config_name);
+  if (!config && (config.error().code == ErrorCode::kNotFound || !glance_concerns(path, settings)))
     return {};
   if (!config) return fail(std::move(config).error());
   if (!app::may_concern(*config, settings)) return {};
@@ -193,7 +195,12 @@ int run_wrapper(std::span<const char* const> args) {
   auto loaded = app::load_settings(call.podqos_config);
   const core::Settings settings = loaded ? std::move(*loaded) : core::Settings{};
   app::Log log{kProgram, settings};
-  if (!loaded && !admits(call, settings, log, loaded.error())) return 1;
+  if (!loaded && call.verb != Verb::kPlaces) {
+    // Engines parse what the runtime's other verbs print, standard error included.
+    log.error(loaded.error().message);
+  } else if (!loaded && !admits(call, settings, log, loaded.error())) {
+    return 1;
+  }
 
   const auto runtime = find_runtime(settings);
   if (!runtime) {

@@ -131,6 +131,20 @@ class Disabled(harness.TestCase):
         self.assert_nothing_left()
 
 
+@harness.runc_only
+class BrokenConfiguration(harness.TestCase):
+    """Engines read what state, list and ps print, standard error included: podqos adds nothing to it."""
+
+    def test_other_verbs_stay_quiet(self):
+        broken = self.tmp / "broken.json"
+        broken.write_text('{"scope": ', encoding="utf-8")
+        runtime = oci.Runtime(self.kind, self.tmp / "runtime", [str(harness.RUNTIME), "--config", str(broken)])
+        for verb in (["list", "--format", "json"], ["--version"], ["state", "none"]):
+            through, plain = runtime.call(*verb, check=False), self.plain.call(*verb, check=False)
+            self.assertEqual((through.returncode, through.stdout), (plain.returncode, plain.stdout))
+            self.assertNotIn("broken.json", through.stderr)
+
+
 @harness.for_each_runtime
 class NoMoreRestricted(harness.TestCase):
     """The wrapper's sandbox is the wrapper's alone: a container it placed can do all it could do without."""

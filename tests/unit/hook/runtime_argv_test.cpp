@@ -186,6 +186,11 @@ INSTANTIATE_TEST_SUITE_P(
     }),
     [](const TestParamInfo<Driver>& row) { return std::string{row.param.name}; });
 
+TEST(RuntimeArgv, PlacesNothingWithoutCgroups) {
+  EXPECT_EQ(parse({"--cgroup-manager=disabled", "create", "c1"}).verb, Verb::kOther);
+  EXPECT_EQ(parse({"--cgroup-manager", "disabled", "run", "c1"}).verb, Verb::kOther);
+}
+
 TEST(RuntimeArgv, KnowsWhereTheEngineLooksForErrors) {
   const RuntimeCall call = parse({"--log", "/b/log.json", "--log-format", "json", "create", "c1"});
   EXPECT_EQ(call.log_file, "/b/log.json");
