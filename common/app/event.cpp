@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <iterator>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -97,6 +99,7 @@ Status Event::run(const core::Plan& plan) {
     log_->debug(cat("wrote ", line));
   for (const std::string& line : report->ignored)
     log_->debug(cat("passed over: ", line));
+  std::ranges::move(report->written, std::back_inserter(written_));
   return {};
 }
 
@@ -228,9 +231,11 @@ Status Event::copy_record(const core::PodRecord& record) {
   const bool saved = saved_uid_ == record.pod.uid;
   auto copied = cgroups_.set_attribute(record.cgroup, kRecordAttribute,
                                        saved ? saved_text_ : codec::format_pod_record(record));
-  // The copy only matters once the state directory is lost; a kernel without it works as well.
-  if (!copied)
-    log_->debug(cat("no copy of the record of pod ", record.pod.uid, ": ", copied.error().message));
+  if (copied) return {};
+  // The copy only matters once the state directory is lost; a kernel without it works as well. An
+  // old copy would be worse than none: it knows other containers.
+  log_->debug(cat("no copy of the record of pod ", record.pod.uid, ": ", copied.error().message));
+  static_cast<void>(cgroups_.set_attribute(record.cgroup, kRecordAttribute, "").has_value());
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/app/log.h"
@@ -81,6 +82,8 @@ class Event {
 
   /// Executes a plan and logs what changed at debug level.
   [[nodiscard]] Status run(const core::Plan& plan);
+  /// What run() has changed since this was asked last: "PATH/FILE = VALUE".
+  [[nodiscard]] std::vector<std::string> take_written() { return std::exchange(written_, {}); }
 
  private:
   Event(const core::Settings& settings, Log& log, store::Store store, cgroup::Cgroupfs cgroups,
@@ -105,6 +108,7 @@ class Event {
   UnixSeconds now_;
   std::string saved_uid_;  ///< the record that was written last, and its text for the copy
   std::string saved_text_;
+  std::vector<std::string> written_;
   bool tree_made_ = false;
   bool recovered_ = false;
   bool finished_ = false;

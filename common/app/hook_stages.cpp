@@ -161,6 +161,13 @@ Status confirm(Event& event, Found found, const core::ContainerFacts& facts, Pid
   return event.recovered() ? event.finish() : event.store().commit();
 }
 
+/// A runtime that was told to make no cgroup leaves the container, like this hook, in its caller's.
+Result<bool> holds_this_process(const std::string& cgroup) {
+  auto own = real_cgroup(Pid{::getpid()});
+  if (!own) return fail(std::move(own).error());
+  return cgroup == "/" || *own == cgroup || own->starts_with(cat(cgroup, "/"));
+}
+
 /// Values for the container where it is, and for the next start from this bundle.
 Status settle_container(Event& event, const Membership& member, const core::ContainerFacts& facts,
                         const std::string& actual) {
@@ -170,8 +177,18 @@ Status settle_container(Event& event, const Membership& member, const core::Cont
                          ": only counted"));
     return {};
   }
-  core::Plan plan;
   const core::ContainerRecord& container = member.container;
+  if (member.belongs_to && !container.moved) {
+    auto shared = holds_this_process(actual);
+    if (!shared) return fail(std::move(shared).error());
+    if (*shared) {
+      return fail(ErrorCode::kConflict,
+                  cat("pod ", member.record.pod.uid, ": cgroup ", actual,
+                      " is the runtime's own, so the container's limits are not written there: let "
+                      "the runtime give the container a cgroup of its own"));
+    }
+  }
+  core::Plan plan;
   if (container.moved) plan.emplace_back(core::EnsureCgroup{container.cgroup});
   const core::CgroupLayout& layout = event.layout_for(member.missing);
   for (core::Step& step :
@@ -324,9 +341,11 @@ Result<Poststop> try_poststop(const core::Settings& settings, Log& log,
     return Poststop::kStillAlive;
   }
   auto done = drop_container(**event, std::move((*found)->record), container.id, container.bundle);
-  if (done) done = expire_pending(**event, state.id);
-  if (done) done = tend_lingering(**event);
-  if (done) done = (*event)->finish();
+  if (done) {
+    expire_pending(**event, state.id);
+    tend_lingering(**event);
+    done = (*event)->finish();
+  }
   if (!done) return fail(std::move(done).error());
   return Poststop::kDone;
 }

@@ -1,6 +1,7 @@
 #include "common/app/membership.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,14 @@ core::PodRecord without_dead(core::PodRecord record, const core::ContainerFacts&
 std::string name_of(const core::Pod& pod) {
   if (pod.name.empty()) return cat("pod ", pod.uid);
   return cat("pod ", pod.uid, " (", printable(pod.pod_namespace), "/", printable(pod.name), ")");
+}
+
+/// "web, log".
+std::string names_of(const core::Pod& pod) {
+  std::string names;
+  for (const core::Container& container : pod.containers)
+    names += cat(names.empty() ? "" : ", ", printable(container.name));
+  return names;
 }
 
 struct Joining {
@@ -163,6 +172,22 @@ Status write_state(Joining& joining, const std::optional<core::PodRecord>& befor
   return event.save(record);
 }
 
+/// A container that the pod's spec lacks would get no values of its own, without anybody noticing.
+void warn_of_stranger(Event& event, const core::PodRecord& record,
+                      const core::ContainerRecord& container) {
+  const core::Pod& pod = record.pod;
+  const bool known = std::ranges::any_of(
+      std::array{&pod.containers, &pod.init_containers, &pod.ephemeral_containers},
+      [&](const auto* list) {
+        return std::ranges::find(*list, container.name, &core::Container::name) != list->end();
+      });
+  if (known || !record.complete || container.sandbox) return;
+  event.log().warning(cat(name_of(record.pod), ", container ", printable(container.id),
+                          ": the pod's spec has no container \"", printable(container.name),
+                          "\", so it gets no values of its own: set podqos.io/container to one of ",
+                          names_of(pod)));
+}
+
 /// The pod's cgroup with its values; what an earlier pod of this uid left is cleared away.
 Status make_cgroups(Event& event, const std::optional<core::PodRecord>& before,
                     core::PodRecord& record, bool first) {
@@ -194,6 +219,7 @@ Result<Membership> make_member(Joining& joining, const std::optional<core::PodRe
   if (auto sound = core::pod_values(record, event.settings()); !sound)
     return fail(std::move(sound).error());
 
+  warn_of_stranger(event, record, container);
   const bool first = record.containers.empty();
   record.containers.push_back(container);
   if (auto done = write_state(joining, before, record, container); !done)
@@ -284,9 +310,8 @@ Result<std::optional<Membership>> join_pod_of(Joining& joining) {
 
 Result<std::optional<Membership>> join(Event& event, const Arrival& arrival) {
   if (auto done = recover(event); !done) return fail(std::move(done).error());
-  if (auto done = expire_pending(event, arrival.facts.id); !done)
-    return fail(std::move(done).error());
-  if (auto done = tend_lingering(event); !done) return fail(std::move(done).error());
+  expire_pending(event, arrival.facts.id);
+  tend_lingering(event);
   auto joining = begin_join(event, arrival);
   if (!joining) return fail(std::move(joining).error());
   if (event.has_lost_state(joining->root)) return join_after_loss(event, arrival);

@@ -37,6 +37,8 @@ class Recomputation {
       event_.log().warning(line);
     for (const std::string& line : report_.unreadable)
       event_.log().error(line);
+    for (const std::string& line : report_.failed)
+      event_.log().error(line);
     return std::move(report_);
   }
 
@@ -86,7 +88,8 @@ class Recomputation {
       if (!children) return fail(std::move(children).error());
       for (const std::string& child : *children) {
         if (!child.starts_with("pod")) continue;
-        if (auto done = restore_pod(cat(tier, "/", child), child.substr(3)); !done) return done;
+        if (auto done = restore_pod(cat(tier, "/", child), child.substr(3)); !done)
+          report_.failed.push_back(std::move(done).error().message);
       }
     }
     return {};
@@ -195,20 +198,30 @@ class Recomputation {
     }
   }
 
+  /// What the kernel refuses for one pod, or a record that has grown too large, is that pod's
+  /// alone; the mark stays, so that the next event tries again.
   Status apply() {
     for (auto& [uid, record] : records_) {
-      for (const core::ContainerRecord& container : record.containers) {
-        auto done = event_.store().put_container(
-            {.id = container.id, .bundle = container.bundle, .uid = uid});
-        if (!done) return done;
+      auto done = store_record(uid, record);
+      if (!done && done.error().code != ErrorCode::kTooLarge) return done;
+      if (done && !record.adopted) done = event_.make_pod(record);
+      if (!done) {
+        event_.store().keep_mark();
+        report_.failed.push_back(cat("pod ", uid, ": ", done.error().message));
       }
-      if (auto done = event_.save(record); !done) return done;
-      if (record.adopted) continue;
-      if (auto done = event_.make_pod(record); !done) {
-        return fail(std::move(done).error().with_context(cat("pod ", uid)));
-      }
+      for (const std::string& line : event_.take_written())
+        report_.changes.push_back(cat("pod ", uid, ": ", line));
     }
     return {};
+  }
+
+  Status store_record(const std::string& uid, const core::PodRecord& record) {
+    for (const core::ContainerRecord& container : record.containers) {
+      auto done = event_.store().put_container(
+          {.id = container.id, .bundle = container.bundle, .uid = uid});
+      if (!done) return done;
+    }
+    return event_.save(record);
   }
 
   Status clean_index() {
@@ -301,6 +314,10 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log) {
     if (!recomputed) return fail(std::move(recomputed).error());
     report = std::move(*recomputed);
     if (auto done = event->finish(); !done) return fail(std::move(done).error());
+    for (const std::string& line : event->take_written()) {
+      log.info(cat("tiers: ", line));
+      report.changes.push_back(cat("tiers: ", line));
+    }
     for (const std::string& incident : event->store().incidents())
       report.warnings.push_back(incident);
     held = held_tiers(*event);
@@ -319,6 +336,7 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log) {
                                   " bytes above the rule while the tier uses that much"));
   }
   if (!report.unreadable.empty()) return fail(ErrorCode::kUnsupported, report.unreadable.front());
+  if (!report.failed.empty()) return fail(ErrorCode::kIo, report.failed.front());
   return report;
 }
 

@@ -18,6 +18,7 @@ struct ReconcileReport {
   std::int64_t repaired = 0;            ///< pods whose record was lost and has been restored
   std::vector<std::string> changes;     ///< one sentence for each change
   std::vector<std::string> unreadable;  ///< records of a newer version: left alone, not counted
+  std::vector<std::string> failed;      ///< pods of which something could not be written
   std::vector<std::string> warnings;    ///< what an operator should look at
 };
 

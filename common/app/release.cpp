@@ -177,32 +177,44 @@ Status end_pod(Event& event, core::PodRecord record) {
   return remove_or_linger(event, record);
 }
 
-Status tend_lingering(Event& event) {
+namespace {
+
+Status tend(Event& event, const std::string& uid) {
+  auto record = event.store().pod(uid);
+  if (!record) return fail(std::move(record).error());
+  if (!*record) {
+    forget_lingering(event.tiers(), uid);
+    return {};
+  }
+  return (*record)->released_at ? end_pod(event, std::move(**record))
+                                : settle_pod(event, std::move(**record));
+}
+
+}  // namespace
+
+void tend_lingering(Event& event) {
   std::vector<std::string> due;
   for (const core::LingeringEntry& entry : event.tiers().lingering) {
     if (entry.until <= event.now() && due.size() < kTendedPerEvent) due.push_back(entry.uid);
   }
   for (const std::string& uid : due) {
-    auto record = event.store().pod(uid);
-    if (!record) return fail(std::move(record).error());
-    if (!*record) {
-      forget_lingering(event.tiers(), uid);
-      continue;
+    if (auto done = tend(event, uid); !done) {
+      event.store().keep_mark();
+      event.log().error(cat("pod ", uid, ", which has ended: ", done.error().message));
     }
-    auto done = (*record)->released_at ? end_pod(event, std::move(**record))
-                                       : settle_pod(event, std::move(**record));
-    if (!done) return done;
   }
-  return {};
 }
 
-Status expire_pending(Event& event, std::string_view except_id) {
+void expire_pending(Event& event, std::string_view except_id) {
   const std::vector<core::PendingEntry> pending = event.tiers().pending;
   for (const core::PendingEntry& entry : pending) {
     if (entry.id == except_id || sys::is_alive(entry.pid, entry.start_time)) continue;
-    if (auto done = expire(event, entry); !done) return done;
+    if (auto done = expire(event, entry); !done) {
+      event.store().keep_mark();
+      event.log().error(cat("pod ", entry.uid, ", container ", printable(entry.id),
+                            ", which was never created: ", done.error().message));
+    }
   }
-  return {};
 }
 
 }  // namespace podqos::app

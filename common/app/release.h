@@ -27,14 +27,15 @@ namespace podqos::app {
 [[nodiscard]] Status remove_empty_children(Event& event, const std::string& cgroup);
 
 /// Removes what has waited for its time: cgroups of released pods. A few a call, so that an event's
-/// cost stays bounded.
-[[nodiscard]] Status tend_lingering(Event& event);
+/// cost stays bounded. What fails with one pod is logged, and left to the next event.
+void tend_lingering(Event& event);
 /// What happens to the cgroup and the record of a pod that has left the sums (released_at is set).
 [[nodiscard]] Status end_pod(Event& event, core::PodRecord record);
 
 /// Containers that were placed, but whose creating process has gone without a confirmation: those
-/// that live nevertheless are confirmed, the others dropped.
-[[nodiscard]] Status expire_pending(Event& event, std::string_view except_id);
+/// that live nevertheless are confirmed, the others dropped. What fails with one pod is logged, and
+/// left to the next event.
+void expire_pending(Event& event, std::string_view except_id);
 
 /// Turns a pending container whose cgroup is populated into a live one.
 /// @return false if there is no process in it.

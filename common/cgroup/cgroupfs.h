@@ -65,10 +65,10 @@ class Cgroupfs {
   /// there.
   [[nodiscard]] Result<std::vector<std::string>> children(std::string_view path);
   /// Does any process live in `path` or below, in any hierarchy? A cgroup that is not there has
-  /// none. kTooLarge below 16 levels on v1.
+  /// none; one with more than 16 levels below it on v1 counts as populated.
   [[nodiscard]] Result<bool> populated(std::string_view path);
   /// Every pid in `path` itself and below (from all hierarchies; sorted, unique). Empty if the
-  /// cgroup is not there.
+  /// cgroup is not there; kTooLarge with more than 16 levels below it.
   [[nodiscard]] Result<std::vector<Pid>> processes(std::string_view path);
   /// memory.current / memory.usage_in_bytes.
   [[nodiscard]] Result<Bytes> memory_usage(std::string_view path);

@@ -1,7 +1,9 @@
 """podqos as OCI hooks and as precreate, without the wrapper."""
 
 import json
+import os
 import pathlib
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -69,6 +71,33 @@ class Rewrite(HookCase):
         self.assert_oom(pid, 969)
         self.assert_values(self.pod_path("burstable", "hooks-1"), shares=256)
         self.plain.delete(name)
+        self.assert_nothing_left()
+
+
+@harness.runc_only
+class SharedCgroup(HookCase):
+    """A runtime that was told to make no cgroup leaves the container in its caller's: nothing is written there."""
+
+    def enter(self):
+        for controller in ("cpu", "memory"):
+            procs = pathlib.Path(self.machine.hierarchy(controller).mount + self.elsewhere, "cgroup.procs")
+            procs.write_text("0", encoding="ascii")
+
+    def test_limits_stay_away(self):
+        for hierarchy in self.machine.hierarchies:
+            os.makedirs(hierarchy.mount + self.elsewhere, exist_ok=True)
+        before = self.machine.snapshot(self.elsewhere)
+        bundle, name = self.hooked_bundle(), self.container_id("app")
+        with subprocess.Popen(["sleep", "1000"], preexec_fn=self.enter) as container_process:
+            state = {"ociVersion": "1.0.2", "id": name, "status": "creating", "pid": container_process.pid,
+                     "bundle": str(bundle.path), "annotations": bundle.annotations}
+            command = [harness.HOOK, "--config", self.podqos.config(), "createRuntime"]
+            done = subprocess.run(command, input=json.dumps(state).encode(), capture_output=True, check=False,
+                                  timeout=60, preexec_fn=self.enter)
+            container_process.kill()
+        self.assertEqual(self.machine.snapshot(self.elsewhere), before)
+        self.assertIn(f"cgroup {self.elsewhere} is the runtime's own", done.stderr.decode())
+        self.podqos.hook("poststop", self.poststop_state(name, bundle))
         self.assert_nothing_left()
 
 

@@ -203,6 +203,16 @@ class ContainerValues(harness.TestCase):
         self.assert_values(path, quota=5000, memory=128 * MI)
         self.assert_oom(pid, 997)  # 1000 - trunc(1000 * 128Mi / 32Gi) = 1000 - 3
 
+    def test_a_name_that_the_pod_lacks_is_told(self):
+        bundle = self.bundle(TWO, "web")
+        bundle.annotations["podqos.io/container"] = "wed"
+        bundle.save()
+        name = self.container_id("wed")
+        self.wrapper.launch(name, bundle)
+        self.assertIn('the pod\'s spec has no container "wed"', self.podqos.log_text())
+        self.assertIn("one of web, log", self.podqos.log_text())
+        self.wrapper.delete(name)
+
     def test_engine_values_stay(self):
         bundle = self.bundle(BURSTABLE, "app")
         bundle.resources["cpu"] = {"shares": 77, "quota": 20000, "period": 50000}

@@ -332,8 +332,11 @@ class BehindOurBack(StateCase):
         for path in self.truth.expected():
             self.spoil(path)
         self.assertEqual(len(self.wrong(*self.alive)), 10)
-        self.reconcile()
+        changes = "\n".join(self.podqos.ctl_json("reconcile")["changes"])
         self.check(*self.alive)
+        for path in self.truth.expected():
+            self.assertIn(f"{path}/", changes)
+        self.assertEqual(self.podqos.ctl_json("reconcile")["changes"], [])
 
     def test_values_and_the_next_event(self):
         """The pod of the event and the tiers; a limit that the pod has not at all is left to reconcile."""
