@@ -37,8 +37,8 @@ constexpr std::size_t kMaxAnnotationSize = std::size_t{256} << 10U;
 
 /// Reads what the engine itself says. Engines copy annotations of pod authors beside their own, so
 /// that io.container.manager, which an engine always overwrites, decides whose keys count: "libpod"
-/// only its sandbox id, "cri-o" CRI-O's own and its labels, anything else containerd's CRI keys
-/// before CRI-O's before plain ones.
+/// only its sandbox id, "cri-o" CRI-O's own, its labels and plain io.kubernetes.pod.* keys,
+/// anything else containerd's CRI keys or, where none is, CRI-O's own.
 ///
 /// @return kInvalidArgument, naming the annotation, for a uid, id or number that is malformed.
 [[nodiscard]] Result<core::EngineAnnotations> parse_engine_annotations(

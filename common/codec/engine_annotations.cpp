@@ -205,7 +205,6 @@ Status read_sandbox_id(const Annotations& annotations, EngineAnnotations& out) {
 Status read_crio(const Annotations& annotations, EngineAnnotations& out) {
   if (Status status = read_type(annotations, kCrioContainerType, out); !status) return status;
   if (Status status = read_sandbox_id(annotations, out); !status) return status;
-  if (Status status = read_labels(annotations, out); !status) return status;
   // Only the sandbox's are CRI-O's own; on others a pod author could have put them. Where both
   // names are there, CRI-O has copied the other one from the pod: one without its prefix is the
   // author's.
@@ -222,19 +221,20 @@ Status read_crio(const Annotations& annotations, EngineAnnotations& out) {
 }
 
 /// containerd names no manager. Where its keys are present, others are at most a pod author's.
+/// Plain keys and labels are always: only CRI-O, which names itself, writes them.
 Status read_other(const Annotations& annotations, EngineAnnotations& out) {
   if (find(annotations, kCriContainerType) != nullptr ||
       find(annotations, kCriSandboxId) != nullptr || find(annotations, kCriSandboxUid) != nullptr) {
     return read_cri(annotations, out);
   }
-  if (Status status = read_crio(annotations, out); !status) return status;
-  return read_plain(annotations, out);
+  return read_crio(annotations, out);
 }
 
 Status read_all(const Annotations& annotations, EngineAnnotations& out) {
   switch (manager_of(annotations)) {
     case Manager::kPodman: return read_sandbox_id(annotations, out);
     case Manager::kCrio:
+      if (Status status = read_labels(annotations, out); !status) return status;
       if (Status status = read_crio(annotations, out); !status) return status;
       return read_plain(annotations, out);
     case Manager::kOther: return read_other(annotations, out);

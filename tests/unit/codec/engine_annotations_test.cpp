@@ -148,7 +148,10 @@ TEST(ParseEngineAnnotations, NamesWhatItRefuses) {
       {"io.kubernetes.pod.name", std::string(256, 'a'), "annotation io.kubernetes.pod.name"},
   };
   for (const auto& [key, value, message] : cases) {
-    const auto parsed = parse_engine_annotations({{key, value}});
+    Annotations annotations{{key, value}};
+    if (!key.starts_with("io.kubernetes.cri."))
+      annotations.emplace("io.container.manager", "cri-o");
+    const auto parsed = parse_engine_annotations(annotations);
     ASSERT_FALSE(parsed) << key << "=" << value;
     EXPECT_THAT(parsed.error().message, HasSubstr(message)) << key;
   }
@@ -232,7 +235,8 @@ Annotations of_its_engine(const std::string& key, const std::string& value) {
   Annotations out{{key, value}};
   if (key.starts_with("io.kubernetes.cri."))
     out.emplace("io.kubernetes.cri.container-type", "container");
-  if (key.starts_with("io.kubernetes.cri-o.")) out.emplace("io.container.manager", "cri-o");
+  else
+    out.emplace("io.container.manager", "cri-o");
   return out;
 }
 
@@ -418,7 +422,8 @@ TEST(ParseEngineAnnotations, TakesAnUnknownManagerForNone) {
 }
 
 TEST(ParseEngineAnnotations, TakesCriosBeforePlainOnes) {
-  const auto parsed = parse_engine_annotations({{"io.kubernetes.cri-o.KubeName", "own"},
+  const auto parsed = parse_engine_annotations({{"io.container.manager", "cri-o"},
+                                                {"io.kubernetes.cri-o.KubeName", "own"},
                                                 {"io.kubernetes.cri-o.Namespace", "own"},
                                                 {"io.kubernetes.pod.name", "other"},
                                                 {"io.kubernetes.pod.namespace", "other"},
@@ -427,6 +432,33 @@ TEST(ParseEngineAnnotations, TakesCriosBeforePlainOnes) {
   EXPECT_EQ(parsed->pod_name, "own");
   EXPECT_EQ(parsed->pod_namespace, "own");
   EXPECT_EQ(parsed->container_name, "app");
+}
+
+TEST(ParseEngineAnnotations, BelievesPlainKeysOfCrioOnly) {
+  // No other engine writes them: a user of Docker or nerdctl does, and names a stranger's pod.
+  const std::vector<Annotations> engines = {{},
+                                            {{"io.container.manager", "docker"}},
+                                            {{"io.kubernetes.cri-o.SandboxID", "5a"}},
+                                            {{"io.container.manager", "libpod"}},
+                                            {{"io.kubernetes.cri.container-type", "container"}}};
+  for (Annotations annotations : engines) {
+    for (const std::string key : {"pod.uid", "pod.name", "pod.namespace", "container.name"})
+      annotations.emplace(cat("io.kubernetes.", key), "victim");
+    const auto parsed = parse_engine_annotations(annotations);
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    EXPECT_EQ(parsed->pod_uid, std::nullopt);
+    EXPECT_EQ(parsed->pod_name, std::nullopt);
+    EXPECT_EQ(parsed->pod_namespace, std::nullopt);
+    EXPECT_EQ(parsed->container_name, std::nullopt);
+  }
+  EXPECT_TRUE(parse_engine_annotations({{"io.kubernetes.pod.uid", "../x"}}));
+}
+
+TEST(ParseEngineAnnotations, BelievesNoLabelsWithoutTheirManager) {
+  const auto parsed = parse_engine_annotations(
+      {{"io.kubernetes.cri-o.Labels", R"({"io.kubernetes.pod.uid":"victim"})"}});
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->pod_uid, std::nullopt);
 }
 
 TEST(ParseEngineAnnotations, DoesNotReadWhatIsNotTheEngines) {
