@@ -160,7 +160,8 @@ int run_precreate(const core::Settings& settings, app::Log& log, codec::HookRegi
 
 /// A broken configuration manages nothing: where state and cgroups lie is not known. The container
 /// starts as it is.
-int without_settings(std::string_view stage, const Error& error) {
+int without_settings(std::string_view stage, Error error) {
+  error.message += "; podqosctl config check tells whether it is right again";
   const core::Settings built_in;
   app::Log log{"podqos-hook", built_in};
   report(log, stage, built_in, error);

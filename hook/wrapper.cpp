@@ -195,6 +195,7 @@ int run_wrapper(std::span<const char* const> args) {
   auto loaded = app::load_settings(call.podqos_config);
   const core::Settings settings = loaded ? std::move(*loaded) : core::Settings{};
   app::Log log{kProgram, settings};
+  if (!loaded) loaded.error().message += "; podqosctl config check tells whether it is right again";
   if (!loaded && call.verb != Verb::kPlaces) {
     // Engines parse what the runtime's other verbs print, standard error included.
     log.error(loaded.error().message);

@@ -47,8 +47,7 @@ class StateReader {
   Status take_annotation(JsonScalar& value);
   [[nodiscard]] std::unexpected<Error> refuse(std::string_view name, std::string_view problem,
                                               ErrorCode code = ErrorCode::kInvalidArgument) const {
-    return fail(
-        code, cat("OCI state: ", printable(name), " at offset ", cursor_.offset(), ": ", problem));
+    return fail(code, cat(printable(name), " at offset ", cursor_.offset(), ": ", problem));
   }
   [[nodiscard]] std::string_view field_name() const {
     return kFieldNames.at(static_cast<std::size_t>(field_));
@@ -152,7 +151,8 @@ Result<OciState> parse_oci_state(std::string_view text) {
   }
   JsonCursor cursor = cursor_over(text);
   StateReader reader{cursor};
-  if (Status status = read_json(cursor, reader); !status) return fail(std::move(status).error());
+  if (Status status = read_json(cursor, reader); !status)
+    return fail(std::move(status).error().with_context("OCI state"));
   return std::move(reader).take();
 }
 

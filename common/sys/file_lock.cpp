@@ -45,9 +45,9 @@ Result<FileLock> FileLock::acquire(const Directory& directory, const char* name,
     if (err != EWOULDBLOCK && err != EINTR) return fail_errno(err, cat("lock ", path()));
     const auto left = deadline - steady_clock::now();
     if (left <= steady_clock::duration::zero()) {
-      return fail(
-          ErrorCode::kTimeout,
-          cat("lock ", path(), ": another process still holds it after ", patience.count(), " ms"));
+      return fail(ErrorCode::kTimeout,
+                  cat("lock ", path(), ": another process still holds it after ", patience.count(),
+                      " ms; should it hang, fuser -v ", path(), " tells which"));
     }
     nap(std::min<std::chrono::nanoseconds>(length, left));
     length = std::min(length * 2, kLongestNap);

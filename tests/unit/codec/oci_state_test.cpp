@@ -57,7 +57,7 @@ struct RefusalCase {
 
 TEST(ParseOciState, RefusesWhatIsMalformed) {
   const std::vector<RefusalCase> cases = {
-      {"", "malformed JSON at offset 0"},
+      {"", "OCI state: malformed JSON at offset 0"},
       {"{\"id\":\"c1\"", "malformed JSON"},
       {"{\"id\":\"c1\"}x", "malformed JSON"},
       {"{\"id\":\"\xff\"}", "malformed JSON"},
@@ -71,7 +71,7 @@ TEST(ParseOciState, RefusesWhatIsMalformed) {
       {R"({"id":"a\u0000b"})", "unprintable"},
       {R"({"id":"a\n"})", "unprintable"},
       {R"({"id":"\u00e9"})", "unprintable"},
-      {R"({"id":1})", "id at offset 8: found an integer"},
+      {R"({"id":1})", "OCI state: id at offset 8: found an integer"},
       {R"({"id":"a","id":"a"})", "id at offset 14: member is repeated"},
       {R"({"id":"a","pid":1,"pid":1})", "pid at"},
       {R"({"id":"a","bundle":"/a","bundle":"/b"})", "bundle at"},

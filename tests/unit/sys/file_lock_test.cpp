@@ -54,7 +54,9 @@ TEST_F(FileLockAcquire, TimesOutWithThePathAndTheWait) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kTimeout);
   EXPECT_EQ(refused.error().message,
-            "lock " + temporary_.path() + "/lock: another process still holds it after 30 ms");
+            "lock " + temporary_.path() +
+                "/lock: another process still holds it after 30 ms; should it hang, fuser -v " +
+                temporary_.path() + "/lock tells which");
 }
 
 TEST_F(FileLockAcquire, IsFreeAgainWhenItsHolderWasKilled) {
