@@ -63,7 +63,10 @@ std::string printable(std::string_view text, std::size_t limit) {
   std::string out{shown.substr(0, plain_length(shown))};
   for (const char c : shown.substr(out.size())) {
     const auto byte = static_cast<unsigned char>(c);
-    if (!is_plain(byte)) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (!is_plain(byte)) {
       out += "\\x";
       out += kHex[byte >> 4U];
       out += kHex[byte & 0xfU];

@@ -34,8 +34,9 @@ template <class... Parts>
 /// excepted: what logs and JSON show as it is. Looks at eight bytes at a time.
 [[nodiscard]] std::size_t plain_length(std::string_view text);
 
-/// Text made fit for one log line: control bytes, quotes and backslashes become \xNN, and what
-/// exceeds `limit` bytes is cut with "…". For values that strangers wrote.
+/// Text made fit for one log line: control bytes and what is no ASCII become \xNN, quotes and
+/// backslashes get a backslash, and what exceeds `limit` bytes is cut with "…". For values that
+/// strangers wrote.
 [[nodiscard]] std::string printable(std::string_view text, std::size_t limit = 128);
 
 }  // namespace podqos

@@ -41,7 +41,7 @@ TEST(PlainLength, EndsAtTheFirstByteThatIsNotPlain) {
 }
 
 TEST(Printable, EscapesWhatWouldBreakALogLine) {
-  EXPECT_EQ(printable("a\nb\"\\\x7f"), "a\\x0ab\\x22\\x5c\\x7f");
+  EXPECT_EQ(printable("a\nb\"\\\x7f"), R"(a\x0ab\"\\\x7f)");
 }
 
 TEST(Printable, CutsAtTheLimit) {
