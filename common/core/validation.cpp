@@ -117,4 +117,11 @@ std::vector<std::string> validate(const Pod& pod) {
   return problems;
 }
 
+std::vector<std::string> validate_manifest(const Pod& pod) {
+  Problems problems = validate(pod);
+  if (pod.containers.empty())
+    problems.emplace_back("spec.containers: a pod needs at least one container");
+  return problems;
+}
+
 }  // namespace podqos::core

@@ -14,4 +14,9 @@ namespace podqos::core {
 /// @note pkg/apis/core/validation/validation.go.
 [[nodiscard]] std::vector<std::string> validate(const Pod& pod);
 
+/// validate, and that there is a container at all: annotations may speak of a pod without naming
+/// any, a manifest may not.
+/// @note pkg/apis/core/validation/validation.go validateContainers.
+[[nodiscard]] std::vector<std::string> validate_manifest(const Pod& pod);
+
 }  // namespace podqos::core

@@ -91,5 +91,17 @@ TEST(Validate, ReportsEveryProblem) {
                                     "container \"a\": memory request 2 exceeds the limit 1"));
 }
 
+TEST(ValidateManifest, WantsAContainer) {
+  constexpr const char* kNone = "spec.containers: a pod needs at least one container";
+  EXPECT_THAT(validate_manifest(Pod{}), ElementsAre(kNone));
+  EXPECT_THAT(validate_manifest(pod({}, {init("i", {}, {})})), ElementsAre(kNone));
+  EXPECT_THAT(validate_manifest(pod({container("a", {})})), IsEmpty());
+}
+
+TEST(ValidateManifest, ReportsWhatValidateDoes) {
+  EXPECT_THAT(validate_manifest(pod({container("a", list({{"cpu", "-1"}}))})),
+              ElementsAre("container \"a\": cpu request -1 is negative"));
+}
+
 }  // namespace
 }  // namespace podqos::core
