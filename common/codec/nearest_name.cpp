@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <numeric>
 
+#include "common/base/text.h"
 #include "common/codec/settings_json.h"
 
 namespace podqos::codec {
@@ -30,19 +31,61 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+/// How many mistakes still count as a typing mistake: in "foo", two would make it "log".
+std::size_t allowance(std::size_t size) {
+  constexpr std::size_t kShort = 3;
+  if (size <= kShort) return 1;
+  return std::max<std::size_t>(2, size / 3);
+}
+
+bool same_letter(char a, char b) {
+  return lower(a) == lower(b);
+}
+
+/// Are the letters of `part` those of `whole` with some left out: cpuQuota in cpuCFSQuota?
+bool is_shortened(std::string_view part, std::string_view whole) {
+  std::size_t found = 0;
+  for (const char c : whole)
+    if (found < part.size() && same_letter(part[found], c)) ++found;
+  return found == part.size();
+}
+
+/// Is `part` a piece of `whole` that a person would write for it?
+bool stands_for(std::string_view part, std::string_view whole) {
+  constexpr std::size_t kLeast = 3;
+  if (part.size() < kLeast || part.size() > whole.size()) return false;
+  if (!std::ranges::search(whole, part, same_letter).empty()) return true;
+  return part.size() * 2 > whole.size() && is_shortened(part, whole);
+}
+
 }  // namespace
 
 std::string nearest_name(std::string_view name, const std::vector<std::string_view>& known) {
   if (name.size() > kMaxLength) return {};
   std::string_view nearest;
-  std::size_t least = std::max<std::size_t>(2, name.size() / 3) + 1;
+  std::size_t least = allowance(name.size()) + 1;
   for (const std::string_view candidate : known) {
     const std::size_t distance = edit_distance(name, candidate);
     if (distance >= least) continue;
     least = distance;
     nearest = candidate;
   }
+  if (!nearest.empty()) return std::string{nearest};
+  for (const std::string_view candidate : known) {
+    if (!stands_for(name, candidate)) continue;
+    if (nearest.empty() || candidate.size() < nearest.size()) nearest = candidate;
+  }
   return std::string{nearest};
+}
+
+std::string hint_for(std::string_view name, const std::vector<std::string_view>& known,
+                     std::string_view prefix) {
+  const std::string nearest = nearest_name(name, known);
+  if (!nearest.empty()) return cat("; did you mean ", prefix, nearest, "?");
+  std::string hint;
+  for (const std::string_view candidate : known)
+    hint += cat(hint.empty() ? "; known are: " : ", ", candidate);
+  return hint;
 }
 
 }  // namespace podqos::codec

@@ -291,14 +291,29 @@ constexpr std::array<Field, 22> kFields{{
     {"log", nullptr, kLogFields},
 }};
 
+/// "level" of "log" as "log.level", at any depth.
+void add_nested(std::vector<std::string>& names, std::string_view path,
+                std::span<const Field> fields) {
+  for (const Field& field : fields) {
+    names.push_back(cat(path, field.name));
+    add_nested(names, cat(path, field.name, "."), field.members);
+  }
+}
+
 std::unexpected<Error> unknown_field(std::string_view path, std::span<const Field> fields,
                                      std::string_view name) {
   std::vector<std::string_view> known;
   for (const Field& field : fields)
     known.push_back(field.name);
-  const std::string nearest = nearest_name(name, known);
-  return refuse(cat("unknown field ", path, printable(name),
-                    nearest.empty() ? "" : cat("; did you mean ", path, nearest, "?")));
+  std::vector<std::string> nested;
+  for (const Field& field : fields)
+    add_nested(nested, cat(field.name, "."), field.members);
+  std::string hint = hint_for(name, known, path);
+  // "logLevel" is log.level written flat.
+  const std::string flat = nearest_name(name, {nested.begin(), nested.end()});
+  if (nearest_name(name, known).empty() && !flat.empty())
+    hint = cat("; did you mean ", path, flat, "?");
+  return refuse(cat("unknown field ", path, printable(name), hint));
 }
 
 /// @param path  "" or the object's own path with a dot behind it.

@@ -25,8 +25,15 @@ constexpr std::size_t kMaxSettingsSize = std::size_t{1} << 20U;
 /// The settings as one JSON object in the same form, every field present; indented for people.
 [[nodiscard]] std::string format_settings(const core::Settings& settings);
 
-/// The known name nearest to `name` (edit distance), "" when none is near.
+/// The known name nearest to `name` by edit distance, or else the shortest that `name` is a piece
+/// of; "" when there is none.
 [[nodiscard]] std::string nearest_name(std::string_view name,
                                        const std::vector<std::string_view>& known);
+
+/// What to say behind "unknown <name>": "; did you mean <prefix><nearest>?", or without one
+/// "; known are: a, b, c".
+[[nodiscard]] std::string hint_for(std::string_view name,
+                                   const std::vector<std::string_view>& known,
+                                   std::string_view prefix = "");
 
 }  // namespace podqos::codec

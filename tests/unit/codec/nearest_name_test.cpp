@@ -36,8 +36,34 @@ TEST(NearestName, PrefersTheNearer) {
   EXPECT_EQ(nearest_name("limit", {"limits", "limbs"}), "limits");
 }
 
+TEST(NearestName, FindsShortenedNames) {
+  const std::vector<std::string_view> known = {"nodeMemory",        "nodeCpu", "cpuCFSQuota",
+                                               "cpuCFSQuotaPeriod", "system",  "log"};
+  const std::vector<NameCase> cases = {
+      {"nodeMem", "nodeMemory"},    // a beginning
+      {"memory", "nodeMemory"},     // an end
+      {"quota", "cpuCFSQuota"},     // of several the shortest
+      {"cpuQuota", "cpuCFSQuota"},  // a piece left out
+      {"sys", "system"},            // three letters are enough
+      {"sy", ""},                   // two are not
+      {"foo", ""},                  // two mistakes in three letters make anything
+      {"nmy", ""},                  // letters that happen to follow each other
+      {"loh", "log"},               // one mistake
+      {"nodeMemoryAndMore", ""},    // longer than the name
+  };
+  for (const auto& [name, nearest] : cases)
+    EXPECT_EQ(nearest_name(name, known), nearest) << name;
+}
+
+TEST(HintFor, NamesTheNearestOrAll) {
+  const std::vector<std::string_view> known = {"kube", "system"};
+  EXPECT_EQ(hint_for("sys", known, "reserved."), "; did you mean reserved.system?");
+  EXPECT_EQ(hint_for("xyz", known, "reserved."), "; known are: kube, system");
+  EXPECT_EQ(hint_for("xyz", {}), "");
+}
+
 TEST(NearestName, FindsNothingFarAway) {
-  for (const std::string name : {"qqqqqq", "sco", "popes", ""})
+  for (const std::string name : {"qqqqqq", "sco", "popes", "", "ea"})
     EXPECT_EQ(nearest_name(name, {"enabled", "runtimes"}), "") << name;
   EXPECT_EQ(nearest_name("enabled", {}), "");
 }

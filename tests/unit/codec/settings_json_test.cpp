@@ -247,6 +247,11 @@ TEST(MergeSettings, NamesTheNearestFieldOfTheSameObject) {
       {"reserved.kube.CPU", "reserved.kube.cpu"},
       {"qosReserved.mem0ry", "qosReserved.memory"},
       {"log.sinc", "log.sink"},
+      {"nodeMem", "nodeMemory"},
+      {"reserved.sys", "reserved.system"},
+      {"cpuQuota", "cpuCFSQuota"},
+      {"logLevel", "log.level"},
+      {"reserved.kubeMemory", "reserved.kube.memory"},
       {"cpuCfsQuota", "cpuCFSQuota"},
       {"pod_pids_limit", "podPidsLimit"},
   };
@@ -255,6 +260,19 @@ TEST(MergeSettings, NamesTheNearestFieldOfTheSameObject) {
     ASSERT_FALSE(merged) << path;
     EXPECT_EQ(merged.error().message, cat("unknown field ", path, "; did you mean ", nearest, "?"));
   }
+}
+
+TEST(MergeSettings, NamesAllFieldsOfTheObjectWhenNoneIsNear) {
+  const std::vector<RefusalCase> cases = {
+      {"foo",
+       "unknown field foo; known are: enabled, scope, trustAnnotations, allowQosOverride, "
+       "cgroupRoot, cgroupDriver, placement, onError, nodeMemory, nodeCpu, reserved, qosReserved, "
+       "cpuCFSQuota, cpuCFSQuotaPeriod, weightFormula, podPidsLimit, releaseDelay, "
+       "tierMemoryFloor, runtimes, stateDir, lockDeadline, log"},
+      {"reserved.kube.disk", "unknown field reserved.kube.disk; known are: cpu, memory"},
+  };
+  for (const auto& [path, message] : cases)
+    EXPECT_EQ(merge_settings({}, at_path(path, "{}")).error().message, message);
 }
 
 struct WordCase {
