@@ -36,7 +36,7 @@ Result<std::string> annotate_config(std::string_view config, const AnnotationLis
     if (present)
       return fail(ErrorCode::kConflict,
                   cat("annotation ", key, " is there already with another value, ",
-                      printable(*present), ": remove it first"));
+                      json_shown(*present), ": remove it first"));
     auto changed = json_set(text, path, key, json_quote(value));
     if (!changed) return changed;
     text = std::move(*changed);

@@ -32,6 +32,9 @@ Result<Bytes> node_memory(const Options& options, const core::Settings& settings
   if (!options.node_memory.empty()) {
     auto quantity = core::Quantity::parse(options.node_memory);
     if (!quantity) return fail(std::move(quantity).error().with_context("--node-memory"));
+    if (quantity->value() <= 0)
+      return fail(ErrorCode::kInvalidArgument, cat("--node-memory: expected more than 0, found ",
+                                                   printable(options.node_memory)));
     return Bytes{quantity->value()};
   }
   if (settings.node_memory) return *settings.node_memory;

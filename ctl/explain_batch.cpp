@@ -1,5 +1,7 @@
 #include "ctl/explain_batch.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
@@ -8,6 +10,8 @@
 
 #include "common/base/text.h"
 #include "common/codec/pod_json.h"
+#include "common/codec/settings_json.h"
+#include "common/core/hugepages.h"
 #include "ctl/command.h"
 #include "ctl/explanation.h"
 #include "ctl/input.h"
@@ -25,7 +29,7 @@ Result<std::optional<std::int64_t>> integer_at(std::string_view object, std::str
   const auto number = parse_int(*raw);
   if (!number)
     return fail(ErrorCode::kInvalidArgument,
-                cat(key, ": expected a whole number of 64 bits, found ", printable(*raw)));
+                cat(key, ": expected a whole number of 64 bits, found ", json_shown(*raw)));
   return number;
 }
 
@@ -35,7 +39,7 @@ Result<std::optional<bool>> flag_at(std::string_view object, std::string_view ke
   if (raw == "true") return true;
   if (raw == "false") return false;
   return fail(ErrorCode::kInvalidArgument,
-              cat(key, ": expected true or false, found ", printable(*raw)));
+              cat(key, ": expected true or false, found ", json_shown(*raw)));
 }
 
 Result<std::optional<std::string>> text_at(std::string_view object, std::string_view key) {
@@ -44,7 +48,7 @@ Result<std::optional<std::string>> text_at(std::string_view object, std::string_
   auto text = json_text_of(*raw);
   if (!text)
     return fail(ErrorCode::kInvalidArgument,
-                cat(key, ": expected a string, found ", printable(*raw)));
+                cat(key, ": expected a string, found ", json_shown(*raw)));
   return text;
 }
 
@@ -54,9 +58,9 @@ Result<core::MemoryReservationPolicy> policy_at(std::string_view object) {
   const std::string word = text->value_or("None");
   if (word == "None") return core::MemoryReservationPolicy::kNone;
   if (word == "TieredReservation") return core::MemoryReservationPolicy::kTieredReservation;
-  return fail(
-      ErrorCode::kInvalidArgument,
-      cat("memoryReservationPolicy: expected None or TieredReservation, found ", printable(word)));
+  return fail(ErrorCode::kInvalidArgument,
+              cat("memoryReservationPolicy: expected None or TieredReservation, found \"",
+                  printable(word), "\""));
 }
 
 Status read_formula(std::string_view object, ExplainParams& params) {
@@ -66,9 +70,25 @@ Status read_formula(std::string_view object, ExplainParams& params) {
   if (word == "linear") return {};
   if (word != "log")
     return fail(ErrorCode::kInvalidArgument,
-                cat("weightFormula: expected linear or log, found ", printable(word)));
+                cat("weightFormula: expected linear or log, found \"", printable(word), "\""));
   params.formula = core::WeightFormula::kLog;
   return {};
+}
+
+/// Is `label` how hugepage_label would write its own size? It becomes part of a file name.
+bool is_page_size(std::string_view label) {
+  constexpr std::array<std::string_view, 6> kUnits = {"B", "KB", "MB", "GB", "TB", "PB"};
+  constexpr std::int64_t kUnitStep = 1024;
+  const std::size_t digits = std::min(label.find_first_not_of("0123456789"), label.size());
+  const auto number = parse_int(label.substr(0, digits));
+  std::int64_t scale = 1;
+  for (const std::string_view unit : kUnits) {
+    if (label.substr(digits) == unit)
+      return number && *number > 0 && *number <= kInt64Max / scale &&
+             core::hugepage_label(Bytes{*number * scale}) == label;
+    scale *= kUnitStep;
+  }
+  return false;
 }
 
 Status read_hugepage_sizes(std::string_view object, ExplainParams& params) {
@@ -76,13 +96,17 @@ Status read_hugepage_sizes(std::string_view object, ExplainParams& params) {
   if (!raw) return {};
   const auto expected = [&] {
     return fail(ErrorCode::kInvalidArgument,
-                cat(R"(hugePageSizes: expected a list like ["2MB"], found )", printable(*raw)));
+                cat(R"(hugePageSizes: expected a list like ["2MB"], found )", json_shown(*raw)));
   };
   if (!raw->starts_with('[')) return expected();
   params.hugepage_labels.clear();
   for (const std::string_view element : json_elements(*raw)) {
     auto label = json_text_of(element);
-    if (!label || label->empty()) return expected();
+    if (!label) return expected();
+    if (!is_page_size(*label))
+      return fail(ErrorCode::kInvalidArgument,
+                  cat("hugePageSizes: ", json_shown(element),
+                      " is no page size as the kernel's files name it, such as 2MB"));
     params.hugepage_labels.push_back(std::move(*label));
   }
   return {};
@@ -112,14 +136,31 @@ Status read_memory_params(std::string_view object, core::PodConfigParams& config
   return {};
 }
 
+/// A misspelt member would be a default that nobody asked for.
+Status check_param_names(std::string_view object) {
+  const std::vector<std::string_view> known = {
+      "cgroupRoot",    "cpuPeriodUs",  "enforceCPULimits", "enforceMemoryQoS",
+      "hugePageSizes", "podPidsLimit", "weightFormula",    "memoryReservationPolicy"};
+  for (const JsonMember& member : json_members(object)) {
+    if (std::ranges::find(known, member.key) != known.end()) continue;
+    return fail(ErrorCode::kInvalidArgument, cat("params: unknown member ", printable(member.key),
+                                                 codec::hint_for(member.key, known)));
+  }
+  return {};
+}
+
 Result<ExplainParams> params_of(std::string_view line) {
   ExplainParams params;
   auto memory = integer_at(line, "nodeMemoryBytes");
   if (!memory) return fail(std::move(memory).error());
+  if (*memory && **memory <= 0)
+    return fail(ErrorCode::kInvalidArgument,
+                cat("nodeMemoryBytes: expected more than 0, found ", **memory));
   params.node_memory = memory->transform([](std::int64_t bytes) { return Bytes{bytes}; });
   const std::string_view object = json_member(line, "params").value_or("{}");
   if (!object.starts_with('{'))
     return fail(ErrorCode::kInvalidArgument, "params: expected an object");
+  if (auto status = check_param_names(object); !status) return fail(std::move(status).error());
   auto root = text_at(object, "cgroupRoot");
   if (!root) return fail(std::move(root).error());
   params.cgroup_root = root->value_or("/");
@@ -146,6 +187,12 @@ Result<std::string> answer_pod(std::string_view line, std::string_view pod_text)
   return format_explanation(*explanation);
 }
 
+/// Is `key` there, be it as null?
+bool has_member(std::string_view object, std::string_view key) {
+  const auto members = json_members(object);
+  return std::ranges::find(members, key, &JsonMember::key) != members.end();
+}
+
 Result<core::TierParams> tier_params_of(std::string_view line) {
   auto memory = integer_at(line, "allocatableMemoryBytes");
   if (!memory) return fail(std::move(memory).error());
@@ -155,6 +202,15 @@ Result<core::TierParams> tier_params_of(std::string_view line) {
   if (checked < 0 || checked > 100)
     return fail(ErrorCode::kInvalidArgument,
                 cat("reservePercent: expected 0 to 100 or null, found ", checked));
+  if (*percent) {
+    if (!*memory && !has_member(line, "allocatableMemoryBytes"))
+      return fail(ErrorCode::kInvalidArgument,
+                  "allocatableMemoryBytes is missing: reservePercent is a part of it (null says "
+                  "that nobody knows it)");
+    if (memory->value_or(0) < 0)
+      return fail(ErrorCode::kInvalidArgument,
+                  cat("allocatableMemoryBytes: expected 0 or more, found ", **memory));
+  }
   return core::TierParams{.reserve_percent = *percent,
                           .allocatable_memory = Bytes{memory->value_or(0)}};
 }
@@ -195,7 +251,7 @@ std::string answer_line(const Result<std::string>& line) {
   if (answer) {
     const std::string text = std::move(*answer);
     if (auto checked = check_json(text); !checked) {
-      answer = fail(std::move(checked).error());
+      answer = fail(checked.error().code, cat("the line ", checked.error().message));
     } else {
       id = json_member(text, "id").value_or("null");
       answer = answer_object(text);

@@ -91,16 +91,45 @@ std::string insert_member(std::string_view object, std::string_view key, std::st
   return cat(object.substr(0, first), member, ",", space, object.substr(first));
 }
 
+/// Reads for nothing but the place of the first mistake.
+class MistakeFinder final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  [[nodiscard]] std::size_t position() const { return position_; }
+
+  bool null() override { return true; }
+  bool boolean(bool /*value*/) override { return true; }
+  bool number_integer(number_integer_t /*value*/) override { return true; }
+  bool number_unsigned(number_unsigned_t /*value*/) override { return true; }
+  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override { return true; }
+  bool string(string_t& /*value*/) override { return true; }
+  bool binary(binary_t& /*value*/) override { return true; }
+  bool start_object(std::size_t /*elements*/) override { return true; }
+  bool key(string_t& /*value*/) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(std::size_t /*elements*/) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t position, const std::string& /*token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
+    position_ = position;
+    return false;
+  }
+
+ private:
+  std::size_t position_ = 0;
+};
+
 }  // namespace
 
 Status check_json(std::string_view text, std::size_t limit) {
   if (text.size() > limit)
-    return fail(ErrorCode::kTooLarge, cat("input is larger than ", limit, " bytes"));
+    return fail(ErrorCode::kTooLarge, cat("is larger than ", limit, " bytes"));
   // Before the parser, whose values would be destroyed and printed recursively.
   if (too_deep(text))
-    return fail(ErrorCode::kInvalidArgument, cat("JSON nests deeper than ", kMaxDepth));
-  if (!nlohmann::json::accept(text)) return fail(ErrorCode::kInvalidArgument, "is no valid JSON");
-  return {};
+    return fail(ErrorCode::kInvalidArgument, cat("nests deeper than ", kMaxDepth, " levels"));
+  MistakeFinder finder;
+  if (nlohmann::json::sax_parse(text, &finder)) return {};
+  return fail(ErrorCode::kInvalidArgument,
+              cat("is no JSON: the mistake is at byte ", finder.position()));
 }
 
 std::vector<JsonMember> json_members(std::string_view object) {
@@ -160,6 +189,11 @@ std::optional<std::string> json_text_of(std::string_view value) {
   const auto parsed = nlohmann::json::parse(text, nullptr, false);
   if (!parsed.is_string()) return std::nullopt;
   return parsed.get_ref<const std::string&>();
+}
+
+std::string json_shown(std::string_view value) {
+  const auto text = json_text_of(value);
+  return text ? cat("\"", printable(*text), "\"") : printable(value);
 }
 
 std::string json_quote(std::string_view text) {

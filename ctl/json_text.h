@@ -18,8 +18,8 @@ namespace podqos::ctl {
 constexpr std::size_t kMaxInput = std::size_t{4} << 20U;
 constexpr std::size_t kMaxDepth = 64;
 
-/// @return kTooLarge beyond kMaxInput, kInvalidArgument for what is no JSON or nests deeper than
-///         kMaxDepth.
+/// @return kTooLarge beyond kMaxInput, kInvalidArgument for what nests deeper than kMaxDepth or is
+///         no JSON, with the byte, counted from 1: sentences that want a subject in front.
 [[nodiscard]] Status check_json(std::string_view text, std::size_t limit = kMaxInput);
 
 /// A member of an object; both views point into the object's text.
@@ -41,6 +41,9 @@ struct JsonMember {
                                                       std::span<const std::string> path);
 /// The decoded text of a JSON string; nullopt for every other value.
 [[nodiscard]] std::optional<std::string> json_text_of(std::string_view value);
+
+/// A value for an error message: a string in quotes, its content fit for one line; else the bytes.
+[[nodiscard]] std::string json_shown(std::string_view value);
 
 /// `text` as a JSON string; bytes that are no UTF-8 become U+FFFD.
 [[nodiscard]] std::string json_quote(std::string_view text);

@@ -92,7 +92,7 @@ Result<core::Pod> admitted_pod(std::string_view json) {
       return fail(std::move(uid).error().with_context("metadata.uid"));
   }
   core::Pod defaulted = core::with_api_defaults(std::move(*pod));
-  const std::vector<std::string> errors = core::validate(defaulted);
+  const std::vector<std::string> errors = core::validate_manifest(defaulted);
   if (!errors.empty()) return fail(ErrorCode::kInvalidArgument, joined(errors));
   return defaulted;
 }

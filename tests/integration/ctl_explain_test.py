@@ -142,6 +142,36 @@ class Batch(unittest.TestCase):
         self.assertIn("nodeMemoryBytes", answers[4]["error"])
         self.assertIn("metadata.uid", answers[8]["error"])
 
+    def test_errors_name_what_is_wrong(self):
+        good = {"pod": POD, "nodeMemoryBytes": 1 << 33}
+        tier = {"pods": [], "reservePercent": 50}
+        cases = [
+            (json.dumps(tier), "allocatableMemoryBytes is missing"),
+            (json.dumps({**tier, "allocatableMemoryBytes": -1}), "allocatableMemoryBytes: expected 0 or more, found -1"),
+            ('{"id": 1,}', "the line is no JSON: the mistake is at byte 10"),
+            ("nonsense", "the line is no JSON: the mistake is at byte 2"),
+            ("[" * 100, "the line nests deeper than 64 levels"),
+            (json.dumps({**good, "nodeMemoryBytes": 0}), "nodeMemoryBytes: expected more than 0, found 0"),
+            (json.dumps({**good, "params": {"hugePageSizes": ["2M"]}}), 'hugePageSizes: "2M" is no page size'),
+            (json.dumps({**good, "params": {"hugePageSizes": ["../../x"]}}), 'hugePageSizes: "../../x" is no page size'),
+            (json.dumps({**good, "params": {"hugePageSizes": ["0MB"]}}), 'hugePageSizes: "0MB" is no page size'),
+            (json.dumps({**good, "params": {"hugePageSizes": "2MB"}}), 'like ["2MB"], found "2MB"'),
+            (json.dumps({**good, "params": {"hugePageSizes": ["1024KB"]}}), "is no page size"),
+            (json.dumps({**good, "params": {"cpuPeriodus": 1}}), "unknown member cpuPeriodus; did you mean cpuPeriodUs?"),
+            (json.dumps({**good, "params": {"xyzzy": 1}}), "unknown member xyzzy; known are: cgroupRoot, "),
+            (json.dumps({**good, "params": {"podPidsLimit": "many"}}), 'whole number of 64 bits, found "many"'),
+            (json.dumps({**good, "pod": {**POD, "spec": {"containers": []}}}), "spec.containers: "),
+            (json.dumps({**good, "pod": {**POD, "spec": {}}}), "spec.containers: "),
+        ]
+        done = ctl("explain", "--batch", stdin="".join(line + "\n" for line, _ in cases))
+        for (line, error), answer in zip(cases, done.stdout.splitlines(), strict=True):
+            with self.subTest(line[:60]):
+                self.assertIn(error, json.loads(answer).get("error", ""))
+
+    def test_memory_that_nobody_knows_reserves_nothing(self):
+        got = batch([{"id": 1, "pods": [], "allocatableMemoryBytes": None, "reservePercent": 50}])[0]
+        self.assertIsNone(got["tiers"]["burstable"]["memoryLimitBytes"])
+
     def test_the_last_line_needs_no_newline(self):
         done = ctl("explain", "--batch", stdin=json.dumps({"id": 7, "pod": POD, "nodeMemoryBytes": 1 << 33}))
         self.assertEqual(json.loads(done.stdout)["qosClass"], "Guaranteed")
@@ -236,6 +266,20 @@ class Explain(unittest.TestCase):
         self.assertEqual(ctl(check=False).returncode, 2)
         self.assertEqual(ctl("explain", "--help").returncode, 0)
         self.assertEqual(ctl("explain", "-f", "/nonexistent", check=False).returncode, 1)
+
+    def test_node_memory_must_be_above_zero(self):
+        for amount in ("0", "-1Gi"):
+            done = ctl("explain", "-f", "-", f"--node-memory={amount}", stdin=json.dumps(POD), check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("--node-memory: ", done.stderr)
+            self.assertNotIn("nodeMemoryBytes", done.stderr)
+
+    def test_a_pod_needs_containers(self):
+        for command in ("explain", "annotate"):
+            text = json.dumps({**POD, "spec": {"containers": []}})
+            done = ctl(command, "-f", "-", stdin=text, check=False)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn("spec.containers: a pod needs at least one container", done.stderr)
 
     def test_hostile_yaml(self):
         bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
