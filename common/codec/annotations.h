@@ -10,8 +10,9 @@
 
 namespace podqos::codec {
 
-/// What is read of one container: more, or longer ones, are refused.
-constexpr std::size_t kMaxKnownAnnotations = 4096;
+/// What is read of one container: more, or longer ones, are refused. Some thirty keys and two for
+/// each of a hundred containers are more than any pod needs, and each makes its record longer.
+constexpr std::size_t kMaxKnownAnnotations = 256;
 constexpr std::size_t kMaxAnnotationSize = std::size_t{256} << 10U;
 
 /// Does podqos look at annotations of this key: podqos.io/* and those that parse_engine_annotations

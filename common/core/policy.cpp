@@ -8,6 +8,7 @@
 #include "common/core/container_config.h"
 #include "common/core/oom.h"
 #include "common/core/qos.h"
+#include "common/core/record_size.h"
 
 namespace podqos::core {
 
@@ -153,9 +154,10 @@ Result<JoinedPod> join_pod(const std::optional<PodRecord>& existing, const Ident
     joined.record = *existing;
     joined.record.released_at.reset();
     merge_claim(joined, identity, claim, settings);
-    return joined;
+  } else {
+    joined.record = new_record(identity, claim, settings, joined.warnings);
   }
-  joined.record = new_record(identity, claim, settings, joined.warnings);
+  if (auto fits = check_record_size(joined.record); !fits) return fail(std::move(fits).error());
   return joined;
 }
 

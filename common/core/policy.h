@@ -33,7 +33,7 @@ struct JoinedPod {
 /// later claim that contradicts it is warned of.
 /// @param existing  the pod's record, if there is one; containers that are dead already taken out.
 /// @return kConflict when an annotation claims a pod that another sandbox or namespace has
-/// registered.
+/// registered, kTooLarge when the record would outgrow its bounds (record_size.h).
 [[nodiscard]] Result<JoinedPod> join_pod(const std::optional<PodRecord>& existing,
                                          const Identity& identity, const PodClaim& claim,
                                          const Settings& settings);

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
+#include "common/core/record_size.h"
 
 namespace podqos::codec {
 namespace {
@@ -210,6 +211,7 @@ TEST(RecordProperty, EveryFieldSurvives) {
     Random random{seed};
     const core::PodRecord record = random.pod_record();
     const std::string text = format_pod_record(record);
+    ASSERT_LE(text.size(), core::record_size(record)) << text;
     const auto parsed = parse_pod_record(text);
     ASSERT_TRUE(parsed) << parsed.error().message << "\n" << text;
     ASSERT_EQ(*parsed, record) << text;

@@ -1,0 +1,81 @@
+#include "common/core/record_size.h"
+
+#include <string_view>
+
+#include "common/base/text.h"
+
+namespace podqos::core {
+
+namespace {
+
+// Names of members, punctuation, words and numbers, at their longest.
+constexpr std::size_t kRecordFrame = 2048;
+constexpr std::size_t kResourcesFrame = 40;
+constexpr std::size_t kPodContainerFrame = 40;
+constexpr std::size_t kContainerFrame = 256;
+constexpr std::size_t kQuantityFrame = 8;
+
+std::size_t size_of(std::string_view text) {
+  constexpr std::size_t kEscape = 6;  // \u0000
+  std::size_t size = 0;
+  for (const char c : text) {
+    const bool plain = c >= ' ' && c < '\x7f' && c != '"' && c != '\\';
+    size += plain ? 1 : kEscape;
+  }
+  return size;
+}
+
+std::size_t size_of(const ResourceList& list) {
+  std::size_t size = 0;
+  for (const auto& [name, quantity] : list)
+    size += kQuantityFrame + size_of(name) + quantity.format_decimal().size();
+  return size;
+}
+
+std::size_t size_of(const Resources& resources) {
+  return kResourcesFrame + size_of(resources.requests) + size_of(resources.limits);
+}
+
+std::size_t size_of(const Pod& pod) {
+  std::size_t size = size_of(pod.uid) + size_of(pod.name) + size_of(pod.pod_namespace) +
+                     size_of(pod.priority_class_name) + size_of(pod.overhead);
+  if (pod.resources) size += size_of(*pod.resources);
+  for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
+    for (const Container& container : *list)
+      size += kPodContainerFrame + size_of(container.name) + size_of(container.resources);
+  }
+  return size;
+}
+
+}  // namespace
+
+std::size_t record_size(const PodRecord& record) {
+  std::size_t size =
+      kRecordFrame + size_of(record.pod) + size_of(record.sandbox_id) + size_of(record.cgroup);
+  for (const ContainerRecord& container : record.containers) {
+    size += kContainerFrame + size_of(container.id) + size_of(container.bundle) +
+            size_of(container.name) + size_of(container.cgroup);
+  }
+  return size;
+}
+
+Status check_record_size(const PodRecord& record) {
+  const std::size_t described = record.pod.containers.size();
+  if (!record.complete && described > kMaxPartialContainers) {
+    return fail(ErrorCode::kTooLarge,
+                cat("with this container its annotations name ", described,
+                    " containers of the pod, at most ", kMaxPartialContainers,
+                    " are allowed: describe the pod once with podqos.io/pod (podqosctl annotate)"));
+  }
+  const std::size_t size = record_size(record);
+  if (size > kMaxPodRecordSize - kRecordRoom) {
+    return fail(ErrorCode::kTooLarge,
+                cat("what is known of the pod takes ", size, " bytes, at most ",
+                    kMaxPodRecordSize - kRecordRoom,
+                    " are allowed: give it fewer containers, or fewer resources in its "
+                    "podqos.io annotations"));
+  }
+  return {};
+}
+
+}  // namespace podqos::core
