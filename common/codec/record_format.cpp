@@ -159,6 +159,7 @@ std::string format_pod_record(const core::PodRecord& record) {
     writer.flag("complete", record.complete);
     writer.text("class", word_for(kClassWords, record.qos_class));
     writer.text("classSource", word_for(kSourceWords, record.class_source));
+    if (record.founded_by) writer.text("foundedBy", word_for(kIdentityWords, *record.founded_by));
     writer.flag("adopted", record.adopted);
     writer.text("sandboxId", record.sandbox_id);
     writer.text("cgroup", record.cgroup);

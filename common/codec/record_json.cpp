@@ -201,6 +201,8 @@ void RecordReader::pod_record(const JsonNode& object, core::PodRecord& out) {
   flag(object, "complete", out.complete);
   word(object, "class", kClassWords, out.qos_class);
   word(object, "classSource", kSourceWords, out.class_source);
+  if (find(object, "foundedBy") != nullptr)
+    word(object, "foundedBy", kIdentityWords, out.founded_by.emplace());
   flag(object, "adopted", out.adopted);
   text(object, "sandboxId", out.sandbox_id);
   text(object, "cgroup", out.cgroup);

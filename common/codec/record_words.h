@@ -25,6 +25,12 @@ constexpr std::array<Word<core::ClassSource>, 6> kSourceWords{
      {"short-forms", core::ClassSource::kShortForms},
      {"cri-sums", core::ClassSource::kCriSums},
      {"inference", core::ClassSource::kInference}}};
+constexpr std::array<Word<core::IdentitySource>, 5> kIdentityWords{
+    {{"engine", core::IdentitySource::kEngine},
+     {"cgroup", core::IdentitySource::kCgroup},
+     {"annotation", core::IdentitySource::kAnnotation},
+     {"sandbox", core::IdentitySource::kSandbox},
+     {"lone", core::IdentitySource::kLone}}};
 constexpr std::array<Word<core::WeightFormula>, 2> kWeightFormulaWords{
     {{"linear", core::WeightFormula::kLinear}, {"log", core::WeightFormula::kLog}}};
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,18 +8,10 @@
 #include "common/core/claims.h"
 #include "common/core/container_facts.h"
 #include "common/core/naming.h"
+#include "common/core/record.h"
 #include "common/core/settings.h"
 
 namespace podqos::core {
-
-/// Who says which pod a container belongs to, strongest first.
-enum class IdentitySource : std::uint8_t {
-  kEngine,      ///< CRI sandbox uid
-  kCgroup,      ///< the container already lies below a pod cgroup
-  kAnnotation,  ///< podqos.io/pod-uid
-  kSandbox,     ///< only a sandbox id: it is the pod's key
-  kLone,        ///< a container that is a pod of its own
-};
 
 struct Identity {
   std::string uid;

@@ -7,6 +7,7 @@
 #include "common/core/aggregation.h"
 #include "common/core/container_config.h"
 #include "common/core/oom.h"
+#include "common/core/ownership.h"
 #include "common/core/qos.h"
 #include "common/core/record_size.h"
 
@@ -25,29 +26,6 @@ const Container* find_container(const Pod& pod, std::string_view name) {
 /// Guaranteed is the strongest: 0, 1, 2.
 int rank(QosClass qos_class) {
   return static_cast<int>(qos_class);
-}
-
-Status check_owner(const PodRecord& record, const Identity& identity) {
-  // An annotation is anybody's word, and a lone container's uid can be foreseen and claimed first.
-  const bool believed =
-      identity.source != IdentitySource::kAnnotation && identity.source != IdentitySource::kLone;
-  if (believed || record.containers.empty()) return {};
-  if (record.sandbox_id != identity.sandbox_id) {
-    return fail(ErrorCode::kConflict,
-                cat("annotation podqos.io/pod-uid \"", printable(identity.uid),
-                    "\" names a pod of sandbox \"", printable(record.sandbox_id),
-                    "\", this container belongs to sandbox \"", printable(identity.sandbox_id),
-                    "\": give the container a uid of its own"));
-  }
-  if (!record.pod.pod_namespace.empty() && !identity.pod_namespace.empty() &&
-      record.pod.pod_namespace != identity.pod_namespace) {
-    return fail(ErrorCode::kConflict,
-                cat("annotation podqos.io/pod-uid \"", printable(identity.uid),
-                    "\" names a pod of namespace \"", printable(record.pod.pod_namespace),
-                    "\", this container belongs to namespace \"", printable(identity.pod_namespace),
-                    "\": give the container a uid of its own"));
-  }
-  return {};
 }
 
 /// The class that the claim alone gives, with the rules for declared and partial pods.
@@ -107,7 +85,10 @@ void merge_claim(JoinedPod& joined, const Identity& identity, const PodClaim& cl
         "until the pod has ended");
   }
   if (!record.complete && claim.complete) {
+    std::string known_namespace = std::move(record.pod.pod_namespace);
     record.pod = claim.pod;
+    // What says more about the pod's containers may say nothing of its namespace.
+    if (record.pod.pod_namespace.empty()) record.pod.pod_namespace = std::move(known_namespace);
     record.complete = true;
     record.grown_cpu_limit.reset();
     record.grown_memory_limit.reset();
@@ -132,6 +113,7 @@ PodRecord new_record(const Identity& identity, const PodClaim& claim, const Sett
   PodRecord record;
   record.pod = claim.pod;
   record.complete = claim.complete;
+  record.founded_by = identity.source;
   record.sandbox_id = identity.sandbox_id;
   record.qos_class = claimed_class(claim, settings, warnings);
   record.class_source = source_of_class(claim, record.qos_class);
@@ -153,6 +135,7 @@ Result<JoinedPod> join_pod(const std::optional<PodRecord>& existing, const Ident
   if (!fresh) {
     joined.record = *existing;
     joined.record.released_at.reset();
+    if (existing->containers.empty()) joined.record.founded_by = identity.source;
     merge_claim(joined, identity, claim, settings);
   } else {
     joined.record = new_record(identity, claim, settings, joined.warnings);

@@ -32,8 +32,8 @@ struct JoinedPod {
 /// the first application container (then never Guaranteed unless podqos.io/qos-class says so). A
 /// later claim that contradicts it is warned of.
 /// @param existing  the pod's record, if there is one; containers that are dead already taken out.
-/// @return kConflict when an annotation claims a pod that another sandbox or namespace has
-/// registered, kTooLarge when the record would outgrow its bounds (record_size.h).
+/// @return kConflict when the pod is another's (ownership.h), kTooLarge when the record would
+/// outgrow its bounds (record_size.h).
 [[nodiscard]] Result<JoinedPod> join_pod(const std::optional<PodRecord>& existing,
                                          const Identity& identity, const PodClaim& claim,
                                          const Settings& settings);

@@ -30,6 +30,15 @@ struct ContainerRecord {
   friend bool operator==(const ContainerRecord&, const ContainerRecord&) = default;
 };
 
+/// Who says which pod a container belongs to, strongest first.
+enum class IdentitySource : std::uint8_t {
+  kEngine,      ///< CRI sandbox uid
+  kCgroup,      ///< the container already lies below a pod cgroup
+  kAnnotation,  ///< podqos.io/pod-uid
+  kSandbox,     ///< only a sandbox id: it is the pod's key
+  kLone,        ///< a container that is a pod of its own
+};
+
 /// Where a pod's class comes from.
 enum class ClassSource : std::uint8_t {
   kEngine,
@@ -46,6 +55,9 @@ struct PodRecord {
   bool complete = false;  ///< the whole container set is known
   QosClass qos_class = QosClass::kBestEffort;
   ClassSource class_source = ClassSource::kInference;
+  /// Who named the uid for the first of the containers that live; nullopt in records of earlier
+  /// releases.
+  std::optional<IdentitySource> founded_by = std::nullopt;
   bool adopted = false;  ///< placed by a kubelet: podqos does not write what the kubelet writes
   std::string
       sandbox_id;      ///< the engine's sandbox that owns the pod; "" when the engine names none

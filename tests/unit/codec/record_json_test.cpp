@@ -54,6 +54,14 @@ TEST(FormatPodRecord, WritesCompactJsonWithTheVersionFirst) {
       R"("startTime":99,"cgroup":"/kubepods/burstable/pod42/c1","sandbox":false,"moved":false}]})");
 }
 
+TEST(FormatPodRecord, RemembersWhoFoundedThePod) {
+  core::PodRecord record = example_record();
+  EXPECT_EQ(parse_pod_record(format_pod_record(record))->founded_by, std::nullopt);
+  record.founded_by = core::IdentitySource::kLone;
+  EXPECT_THAT(format_pod_record(record), HasSubstr(R"("foundedBy":"lone")"));
+  EXPECT_EQ(*parse_pod_record(format_pod_record(record)), record);
+}
+
 TEST(FormatTiers, HasTheMarkAtItsFixedPlace) {
   std::string text = format_tiers({});
   EXPECT_THAT(text, StartsWith("{\"dirty\":0,\"version\":1,"));
@@ -163,6 +171,7 @@ class Random {
     out.complete = flag();
     out.qos_class = qos_class();
     out.class_source = static_cast<core::ClassSource>(below(6));
+    if (flag()) out.founded_by = static_cast<core::IdentitySource>(below(5));
     out.adopted = flag();
     out.sandbox_id = text();
     out.cgroup = text();

@@ -259,6 +259,19 @@ TEST(JoinPod, WakesAnEndedPodForASandboxThatKnowsNothing) {
   EXPECT_EQ(record.pod, ended.pod);
 }
 
+Identity of_engine(std::string sandbox, std::string pod_namespace = "") {
+  return identity_in(std::move(sandbox), std::move(pod_namespace), IdentitySource::kEngine);
+}
+Identity of_cgroup(std::string sandbox) {
+  return identity_in(std::move(sandbox), "", IdentitySource::kCgroup);
+}
+Identity of_sandbox(std::string sandbox) {
+  return identity_in(std::move(sandbox), "", IdentitySource::kSandbox);
+}
+Identity lone() {
+  return identity_in("", "", IdentitySource::kLone);
+}
+
 struct Owner {
   const char* name;
   Identity first;
@@ -276,7 +289,7 @@ TEST_P(JoinPodOwner, IsRespected) {
   ASSERT_EQ(joined.has_value(), GetParam().joins);
   if (!joined) {
     EXPECT_EQ(joined.error().code, ErrorCode::kConflict);
-    EXPECT_THAT(joined.error().message, HasSubstr("podqos.io/pod-uid \"42\""));
+    EXPECT_THAT(joined.error().message, HasSubstr("\"42\""));
   }
 }
 
@@ -302,13 +315,76 @@ INSTANTIATE_TEST_SUITE_P(
          identity_in("s2", "", IdentitySource::kEngine), true},
         {"AnAnnotationToAnEnginesPod", identity_in("s1", "", IdentitySource::kEngine),
          identity_in(""), false},
-        {"ALoneContainerToASandbox", identity_in("s1"), identity_in("", "", IdentitySource::kLone),
-         false},
+        {"ALoneContainerToASandbox", identity_in("s1"), lone(), false},
+        {"ALoneContainerToWhoClaimedItsUid", identity_in(""), lone(), false},
+        {"ALoneContainerToAnother", lone(), lone(), false},
+        {"AnAnnotationToALoneContainer", lone(), identity_in(""), false},
+        {"TheEngineToALoneContainer", lone(), of_engine("s1"), false},
+        {"AnAnnotationToAnEnginesPodWithoutSandbox", of_engine(""), identity_in(""), false},
+        {"AnAnnotationToAnEnginesSandbox", of_engine("s1"), identity_in("s2"), false},
+        {"AnAnnotationInAnEnginesOwnSandbox", of_engine("s1"), identity_in("s1"), true},
+        {"AnAnnotationToAKubeletsPod", of_cgroup(""), identity_in(""), false},
+        {"AnAnnotationToASandboxsPod", of_sandbox("s1"), identity_in("s2"), false},
+        {"AnAnnotationInItsOwnSandbox", of_sandbox("s1"), identity_in("s1"), true},
+        {"TheEngineToWhoClaimedItsUid", identity_in(""), of_engine("s1"), false},
+        {"TheEngineToAnothersSandbox", identity_in("s2"), of_engine("s1"), false},
+        {"TheEngineInOneSandbox", identity_in("s1"), of_engine("s1"), true},
+        {"AKubeletsToWhoClaimedItsUid", identity_in(""), of_cgroup(""), false},
+        {"ASandboxToWhoClaimedItsId", identity_in("s2"), of_sandbox("s1"), false},
+        {"ASandboxsSecondContainer", of_sandbox("s1"), of_sandbox("s1"), true},
+        {"TheEngineAndACgroupKnowOnePod", of_engine("s1"), of_cgroup(""), true},
+        {"AnotherNamespaceByTheEnginesWord", of_engine("s1", "a"), of_engine("s2", "b"), false},
+        {"TheSameNamespaceByTheEnginesWord", of_engine("s1", "a"), of_engine("s2", "a"), true},
     }),
     [](const TestParamInfo<Owner>& row) { return std::string{row.param.name}; });
 
+TEST(JoinPod, SaysWhoHoldsTheUidOfAnEnginesPod) {
+  PodRecord squatted = join_pod(std::nullopt, identity_in("s2"), whole(some("a")), {})->record;
+  squatted.containers.emplace_back().id = "first";
+  const auto joined = join_pod(squatted, of_engine("s1"), whole(some("a")), {});
+  ASSERT_FALSE(joined);
+  EXPECT_THAT(joined.error().message,
+              AllOf(HasSubstr("\"42\""), HasSubstr("sandbox \"s2\""), HasSubstr("sandbox \"s1\""),
+                    HasSubstr("podqos.io/pod-uid claims this uid")));
+}
+
+/// A record of an earlier release does not say who founded it.
+TEST(JoinPod, HoldsOldRecordsToTheSandbox) {
+  PodRecord old = living(whole(some("a")));
+  old.founded_by.reset();
+  old.sandbox_id = "s1";
+  EXPECT_TRUE(join_pod(old, of_engine("s2"), whole(some("a")), {}));
+  EXPECT_TRUE(join_pod(old, identity_in("s1"), whole(some("a")), {}));
+  EXPECT_FALSE(join_pod(old, identity_in(""), whole(some("a")), {}));
+  EXPECT_FALSE(join_pod(old, lone(), whole(some("a")), {}));
+}
+
+TEST(JoinPod, JoinsTheCgroupThatTheContainerLiesIn) {
+  PodRecord record = living(whole(some("a")));
+  Identity there = of_cgroup("");
+  there.placed = facts::kubelet_pod(kBurstable);
+  there.placed->pod_path = record.cgroup;
+  EXPECT_TRUE(join_pod(record, there, whole(some("a")), {}));
+}
+
+TEST(JoinPod, NamesTheFounderAnewOnceThePodHasEnded) {
+  PodRecord ended = living(whole(some("a")));
+  ended.containers.clear();
+  EXPECT_EQ(join_pod(ended, of_engine("s1"), PodClaim{}, {})->record.founded_by,
+            IdentitySource::kEngine);
+  EXPECT_EQ(join_pod(ended, of_engine("s1"), partial(some("a")), {})->record.founded_by,
+            IdentitySource::kEngine);
+}
+
+TEST(JoinPod, KeepsTheNamespaceOfAPodThatIsCompleted) {
+  PodRecord before = living(partial(none("a")));
+  before.pod.pod_namespace = "shop";
+  EXPECT_EQ(join(before, whole(full("a"))).record.pod.pod_namespace, "shop");
+}
+
 TEST(JoinPod, TakesOverTheNewerSandbox) {
   PodRecord before = living(whole(some("a")));
+  before.founded_by = IdentitySource::kEngine;
   before.sandbox_id = "s1";
   const auto joined =
       join_pod(before, identity_in("s2", "", IdentitySource::kEngine), whole(some("a")), {});

@@ -1,0 +1,81 @@
+#include "common/core/ownership.h"
+
+#include <string>
+#include <string_view>
+
+#include "common/base/text.h"
+
+namespace podqos::core {
+
+namespace {
+
+bool shares_sandbox(const PodRecord& record, const Identity& identity) {
+  return !identity.sandbox_id.empty() && record.sandbox_id == identity.sandbox_id;
+}
+
+bool may_annotation_join(const PodRecord& record, const Identity& identity) {
+  const IdentitySource founder = record.founded_by.value_or(IdentitySource::kAnnotation);
+  if (founder == IdentitySource::kAnnotation) return record.sandbox_id == identity.sandbox_id;
+  return shares_sandbox(record, identity);
+}
+
+/// The engine's uid, or a kubelet's cgroup: two ways to know one pod.
+bool may_engine_join(const PodRecord& record, const Identity& identity) {
+  const IdentitySource founder = record.founded_by.value_or(IdentitySource::kEngine);
+  if (founder == IdentitySource::kEngine || founder == IdentitySource::kCgroup) return true;
+  const bool lies_there = identity.placed && identity.placed->pod_path == record.cgroup;
+  return lies_there || shares_sandbox(record, identity);
+}
+
+bool may_join(const PodRecord& record, const Identity& identity) {
+  if (record.founded_by == IdentitySource::kLone) return false;
+  switch (identity.source) {
+    case IdentitySource::kEngine:
+    case IdentitySource::kCgroup: return may_engine_join(record, identity);
+    case IdentitySource::kAnnotation: return may_annotation_join(record, identity);
+    case IdentitySource::kSandbox: return !record.founded_by || shares_sandbox(record, identity);
+    case IdentitySource::kLone: return false;
+  }
+  return false;
+}
+
+std::string sandbox_text(std::string_view id) {
+  return id.empty() ? "no sandbox" : cat("sandbox \"", printable(id), "\"");
+}
+
+/// Who has to change something, so that both pods have a uid of their own.
+std::string_view remedy(const PodRecord& record, const Identity& identity) {
+  if (identity.source == IdentitySource::kAnnotation)
+    return "give the container a podqos.io/pod-uid of its own";
+  if (record.founded_by == IdentitySource::kAnnotation)
+    return "end the containers whose annotation podqos.io/pod-uid claims this uid";
+  return "end the containers that have this uid, or start this one under another id";
+}
+
+std::string_view claims(const Identity& identity) {
+  return identity.source == IdentitySource::kAnnotation ? "annotation podqos.io/pod-uid"
+                                                        : "the engine's pod uid";
+}
+
+}  // namespace
+
+Status check_owner(const PodRecord& record, const Identity& identity) {
+  if (record.containers.empty()) return {};
+  if (!may_join(record, identity)) {
+    return fail(ErrorCode::kConflict,
+                cat(claims(identity), " \"", printable(identity.uid), "\" names a pod of ",
+                    sandbox_text(record.sandbox_id), ", this container belongs to ",
+                    sandbox_text(identity.sandbox_id), ": ", remedy(record, identity)));
+  }
+  const std::string& theirs = record.pod.pod_namespace;
+  if (!theirs.empty() && !identity.pod_namespace.empty() && theirs != identity.pod_namespace) {
+    return fail(
+        ErrorCode::kConflict,
+        cat(claims(identity), " \"", printable(identity.uid), "\" names a pod of namespace \"",
+            printable(theirs), "\", this container belongs to namespace \"",
+            printable(identity.pod_namespace), "\": ", remedy(record, identity)));
+  }
+  return {};
+}
+
+}  // namespace podqos::core
