@@ -115,6 +115,14 @@ Result<Described> describe_container(const Joining& joining, const core::PodReco
   return Described{.container = std::move(container), .belongs_to = target};
 }
 
+void grant_pod(Event& event, core::PodRecord& record,
+               const std::optional<core::PodRecord>& before) {
+  core::TiersRecord others;
+  others.sums = event.tiers().sums;
+  if (before && !before->released_at) core::remove_pod(others, *before);
+  core::grant_requests(record, others.sums, event.settings(), event.capacity());
+}
+
 /// Sums without the pod as it was, with it as it is; and its requests bounded by what is free.
 void count_pod(Event& event, core::PodRecord& record,
                const std::optional<core::PodRecord>& before) {
@@ -207,6 +215,8 @@ Result<Membership> make_member(Joining& joining, const std::optional<core::PodRe
   Event& event = *joining.event;
   core::ContainerRecord& container = described.container;
   const Arrival& arrival = *joining.arrival;
+  // Before the values: they follow what the node grants.
+  grant_pod(event, record, before);
   Membership member;
   auto values = core::container_values(record, container.name, event.settings());
   if (!values) return fail(std::move(values).error());

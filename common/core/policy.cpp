@@ -6,6 +6,7 @@
 #include "common/base/text.h"
 #include "common/core/aggregation.h"
 #include "common/core/container_config.h"
+#include "common/core/granted.h"
 #include "common/core/oom.h"
 #include "common/core/ownership.h"
 #include "common/core/qos.h"
@@ -239,6 +240,7 @@ Result<CgroupValues> pod_values(PodRecord& record, const Settings& settings) {
                                .reservation_policy = MemoryReservationPolicy::kNone,
                                .pod_pids_limit = settings.pod_pids_limit};
   auto values = pod_cgroup_values(record.pod, record.qos_class, params);
+  if (values && lacks_cpu(record)) values->cpu_shares = cpu_shares_for(record.granted.cpu);
   if (values && !record.complete) apply_partial_limits(*values, record, settings);
   return values;
 }
@@ -259,9 +261,12 @@ Result<CgroupValues> container_values(const PodRecord& record, const std::string
 int container_oom_score_adj(const PodRecord& record, const ContainerRecord& container,
                             Bytes node_memory) {
   if (container.sandbox) return kSandboxOomScoreAdj;
-  const Container* known = find_container(record.pod, container.name);
-  return oom_score_adj(record.pod, record.qos_class, known != nullptr ? *known : Container{},
-                       node_memory);
+  const bool granted = !lacks_cpu(record) && !lacks_memory(record);
+  const Pod cut = granted ? Pod{} : granted_pod(record);
+  const Pod& pod = granted ? record.pod : cut;
+  const Container* known = find_container(pod, container.name);
+  return oom_score_adj(pod, granted ? record.qos_class : QosClass::kBurstable,
+                       known != nullptr ? *known : Container{}, node_memory);
 }
 
 namespace {
