@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <exception>
+#include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "common/base/text.h"
+#include "common/codec/settings_json.h"
 #include "ctl/command.h"
 
 namespace {
@@ -28,6 +30,42 @@ std::vector<Command> add_commands(CLI::App& app, const Globals& globals) {
   return commands;
 }
 
+/// Every help names the option that all subcommands share.
+void add_footer(CLI::App& app) {
+  app.footer("Every subcommand takes --config FILE too: that file instead of /etc/podqos.");
+  for (CLI::App* sub : app.get_subcommands([](CLI::App* /*sub*/) { return true; }))
+    add_footer(*sub);
+}
+
+/// The deepest subcommand that was named.
+const CLI::App& named(const CLI::App& app) {
+  const auto found = app.get_subcommands();
+  return found.empty() ? app : named(*found.front());
+}
+
+/// Says which word stands where a subcommand should, if one does; CLI11 only misses the subcommand.
+bool complain_of_command(const CLI::App& app) {
+  const CLI::App& parent = named(app);
+  const std::vector<std::string> words = app.remaining(true);
+  if (parent.get_require_subcommand_min() == 0 || words.empty()) return false;
+  if (words.front().starts_with('-')) {
+    podqos::ctl::warn(podqos::cat("unknown option \"", podqos::printable(words.front()),
+                                  "\"; --help shows those that there are"));
+    return true;
+  }
+  std::vector<std::string> names;
+  for (const CLI::App* sub : parent.get_subcommands([](const CLI::App* /*sub*/) { return true; }))
+    names.push_back(sub->get_name());
+  const std::string nearest =
+      podqos::codec::nearest_name(words.front(), {names.begin(), names.end()});
+  std::string hint = nearest.empty() ? "commands are " : "did you mean ";
+  for (std::size_t i = 0; nearest.empty() && i < names.size(); ++i)
+    hint += podqos::cat(i == 0 ? "" : ", ", names[i]);
+  podqos::ctl::warn(podqos::cat("unknown command \"", podqos::printable(words.front()), "\"; ",
+                                hint, nearest, nearest.empty() ? "" : "?"));
+  return true;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Looks at, explains and repairs the pod cgroups of this node.", "podqosctl"};
   app.set_version_flag("--version", "podqosctl " PODQOS_VERSION);
@@ -39,11 +77,17 @@ int run(int argc, char** argv) {
   const std::vector<Command> commands = add_commands(app, globals);
   for (const Command& command : commands)
     command.app->fallthrough();
+  for (const Command& command : commands)
+    add_footer(*command.app);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return podqos::ctl::finish(podqos::ctl::print(app.help()));
+  } catch (const CLI::CallForVersion&) {
+    return print_version();
   } catch (const CLI::ParseError& error) {
-    // CLI11 reports --help and bad usage the same way; only its message to the user differs.
-    return app.exit(error) == 0 ? podqos::ctl::finish() : podqos::ctl::kUsage;
+    if (!complain_of_command(app)) app.exit(error);
+    return podqos::ctl::kUsage;
   }
   const auto chosen =
       std::ranges::find_if(commands, [](const Command& command) { return command.app->parsed(); });

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <optional>
 
 #include "common/base/text.h"
 
@@ -32,6 +33,11 @@ std::string_view code_of(Colour colour) {
     case Colour::kCyan: return "36";
   }
   return "";
+}
+
+std::optional<std::string_view> environment(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): podqosctl has one thread
+  return value == nullptr ? std::nullopt : std::optional<std::string_view>{value};
 }
 
 std::vector<std::size_t> column_widths(const std::vector<std::vector<Cell>>& rows) {
@@ -71,8 +77,8 @@ std::string format_cpu(MilliCpu cpu) {
 
 ColourMode colour_mode(std::string_view word) {
   if (word == "always") return ColourMode::kColoured;
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): podqosctl has one thread
-  if (word == "never" || std::getenv("NO_COLOR") != nullptr) return ColourMode::kPlain;
+  if (word == "never" || environment("NO_COLOR") || environment("TERM") == "dumb")
+    return ColourMode::kPlain;
   return ::isatty(STDOUT_FILENO) == 1 ? ColourMode::kColoured : ColourMode::kPlain;
 }
 

@@ -19,7 +19,10 @@ _podqosctl_command() {
   local i=1 command=""
   while ((i < COMP_CWORD)); do
     case "${COMP_WORDS[i]}" in
-      --config) ((i++)) ;;
+      --config)
+        ((i++))
+        [[ ${COMP_WORDS[i]} == "=" ]] && ((i++))
+        ;;
       -*) ;;
       explain | annotate | status | tree | reconcile | version)
         echo "${COMP_WORDS[i]}"
@@ -40,6 +43,12 @@ _podqosctl_command() {
 
 _podqosctl() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command words=""
+  # Bash takes "--driver=x" for three words.
+  if [[ $cur == "=" ]]; then
+    cur=""
+  elif [[ $prev == "=" ]] && ((COMP_CWORD >= 2)); then
+    prev=${COMP_WORDS[COMP_CWORD - 2]}
+  fi
   command=$(_podqosctl_command)
   COMPREPLY=()
   case "$prev" in
