@@ -91,11 +91,11 @@ Result<std::string> derived_uid(const core::Pod& pod) {
 
 /// The annotations for one container of the manifest's only pod.
 Result<AnnotationList> container_annotations(const Manifest& manifest, const Options& options) {
-  const auto has_pod = [](const Document& document) { return document.pod_path.has_value(); };
-  const auto found = std::ranges::find_if(manifest.documents, has_pod);
-  if (std::ranges::count_if(manifest.documents, has_pod) != 1)
-    return fail(ErrorCode::kInvalidArgument, "expected a manifest with exactly one pod");
-  auto pod = pod_of(*found);
+  const auto found = documents_with_pods(manifest);
+  if (found.size() != 1)
+    return fail(ErrorCode::kInvalidArgument,
+                cat("expected a manifest with exactly one pod, found ", found.size()));
+  auto pod = pod_of(*found.front());
   if (!pod) return fail(pod.error());
   if (auto status = check_container(*pod, options); !status) return fail(std::move(status).error());
   if (pod->uid.empty()) {
@@ -115,38 +115,77 @@ std::string format_annotations(const AnnotationList& list) {
   return out + "\n}\n";
 }
 
-Result<std::string> annotate_document(const Document& document, bool is_yaml) {
+/// What a document becomes.
+struct Annotated {
+  std::string json;
+  AnnotationList list;
+  std::vector<std::string> path;  ///< to the annotations
+};
+
+Result<Annotated> annotate_json(const Document& document) {
   const auto pod = pod_of(document);
   if (!pod) return fail(pod.error().code, cat(title_of(document), ": ", pod.error().message));
-  std::vector<std::string> path = document.pod_path.value_or(std::vector<std::string>{});
-  path.insert(path.end(), {"metadata", "annotations"});
-  const AnnotationList list = pod_annotations(*pod);
-  std::string json = document.json;
-  for (const auto& [key, value] : std::views::reverse(list)) {
-    auto changed = json_set(json, path, key, json_quote(value));
-    if (!changed) return changed;
-    json = std::move(*changed);
+  Annotated out{.json = document.json,
+                .list = pod_annotations(*pod),
+                .path = document.pod_path.value_or(std::vector<std::string>{})};
+  out.path.insert(out.path.end(), {"metadata", "annotations"});
+  for (const auto& [key, value] : std::views::reverse(out.list)) {
+    auto changed = json_set(out.json, out.path, key, json_quote(value));
+    if (!changed) return fail(std::move(changed).error());
+    out.json = std::move(*changed);
   }
-  if (!is_yaml) return json;
-  if (json == document.json) return document.text;
-  if (auto kept = insert_yaml(document.text, path, list, json)) return *std::move(kept);
-  return cat(document.text.starts_with("---") ? "---\n" : "", format_yaml(json));
+  return out;
+}
+
+/// The document written anew, with its separator and line ends.
+std::string rewritten(const Document& document, std::string_view json) {
+  const std::string text = cat(document.text.starts_with("---") ? "---\n" : "", format_yaml(json));
+  return has_crlf(document.text) ? with_crlf(text) : text;
+}
+
+Result<std::string> annotate_document(const Document& document, bool is_yaml) {
+  auto annotated = annotate_json(document);
+  if (!annotated) return fail(std::move(annotated).error());
+  if (!is_yaml) return std::move(annotated->json);
+  if (annotated->json == document.json) return document.text;
+  if (auto kept = insert_yaml(document.text, annotated->path, annotated->list, annotated->json))
+    return *std::move(kept);
+  return rewritten(document, annotated->json);
+}
+
+/// A document of kind List: each item by itself, all bytes between them as they are.
+Result<std::string> annotate_list(const Document& document, bool is_yaml) {
+  const std::string_view json = document.json;
+  const auto elements = json_elements(json_member(json, "items").value_or(""));
+  std::string out;
+  std::size_t copied = 0;
+  for (std::size_t i = 0; i < document.items.size(); ++i) {
+    if (!document.items[i].pod_path) continue;
+    auto annotated = annotate_json(document.items[i]);
+    if (!annotated) return fail(std::move(annotated).error());
+    const auto begin = static_cast<std::size_t>(elements[i].data() - json.data());
+    out += cat(json.substr(copied, begin - copied), annotated->json);
+    copied = begin + elements[i].size();
+  }
+  out += json.substr(copied);
+  if (!is_yaml) return out;
+  return out == json ? document.text : rewritten(document, out);
 }
 
 Result<std::string> annotate_manifest(const Manifest& manifest) {
+  if (documents_with_pods(manifest).empty())
+    return fail(ErrorCode::kInvalidArgument, "there is no pod in it");
   std::string out;
-  bool found = false;
   for (const Document& document : manifest.documents) {
-    if (!document.pod_path) {
+    if (!document.pod_path && document.items.empty()) {
       out += document.text;
       continue;
     }
-    found = true;
-    auto annotated = annotate_document(document, manifest.is_yaml);
+    auto annotated = document.pod_path ? annotate_document(document, manifest.is_yaml)
+                                       : annotate_list(document, manifest.is_yaml);
     if (!annotated) return annotated;
     out += *annotated;
   }
-  if (!found) return fail(ErrorCode::kInvalidArgument, "there is no pod in it");
   return out;
 }
 
@@ -182,10 +221,10 @@ Command add_annotate(CLI::App& app) {
   CLI::App* sub = app.add_subcommand(
       "annotate",
       "Write the annotation podqos.io/pod into a manifest, so that podqos knows the whole pod.\n"
-      "Pods and the pod templates of Deployments, DaemonSets, StatefulSets, ReplicaSets, Jobs and\n"
-      "CronJobs are annotated, other documents stay as they are. The layout of JSON is kept, and\n"
-      "that of YAML where the annotations fit in; a YAML document that must be written anew loses\n"
-      "its comments.");
+      "Pods and the pod templates of PodTemplates, Deployments, DaemonSets, StatefulSets,\n"
+      "ReplicaSets, ReplicationControllers, Jobs and CronJobs are annotated, also as items of a\n"
+      "List; other documents stay as they are. The layout of JSON is kept, and that of YAML where\n"
+      "the annotations fit in; a YAML document that must be written anew loses its comments.");
   sub->add_option("-f,--filename", options->file, "Manifest, YAML or JSON; - is standard input")
       ->required();
   sub->add_option("-o,--output", options->output,

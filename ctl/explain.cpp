@@ -107,9 +107,8 @@ Result<std::string> explain_manifest(const Options& options, const core::Setting
   std::string out;
   std::size_t pods = 0;
   const std::string_view between = options.output == "json" ? "," : "\n";
-  for (const Document& document : manifest->documents) {
-    if (!document.pod_path) continue;
-    auto explained = explain_document(document, *params, *target, options);
+  for (const Document* document : documents_with_pods(*manifest)) {
+    auto explained = explain_document(*document, *params, *target, options);
     if (!explained) return explained;
     out += cat(pods++ == 0 ? "" : between, *explained);
   }
@@ -151,7 +150,8 @@ Command add_explain(CLI::App& app, const Globals& globals) {
   sub->add_option("--node-memory", options->node_memory,
                   "Memory of the node, such as 32Gi; default: nodeMemory, else this machine's");
   sub->add_option("--weight-formula", options->weight_formula,
-                  "linear (default) or log: how shares become cpu.weight")
+                  "linear or log: how shares become cpu.weight; default: the configuration's, "
+                  "linear for auto")
       ->check(CLI::IsMember({"linear", "log"}));
   sub->add_option("--color", options->colour, "auto (default), always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));

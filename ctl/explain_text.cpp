@@ -78,10 +78,11 @@ void add_cpu(Rows& rows, const Explanation& e, const ExplainParams& params) {
     return;
   }
   const std::int64_t period = params.config.cpu_period.value();
-  add(rows, "cpu quota", cat(values.cpu_quota->value(), "us per ", period, "us"),
+  const std::int64_t quota = values.cpu_quota->value();
+  add(rows, "cpu quota", quota < 0 ? "unlimited" : cat(quota, "us per ", period, "us"),
       params.config.enforce_cpu_limits
           ? cat("floor(", milli_of(e.limits), "m * ", period, " / 1000), at least 1000; cpu limit")
-          : "cpuCFSQuota is off: unlimited",
+          : "cpuCFSQuota is off",
       cat(kPodConfig, " MilliCPUToQuota"));
 }
 
@@ -106,18 +107,49 @@ void add_memory(Rows& rows, const Explanation& e) {
         "pkg/kubelet/cm/pod_container_manager_linux.go");
 }
 
+std::int64_t memory_of(const core::ResourceList& list) {
+  return core::find(list, core::kMemory).value_or(core::Quantity{}).value();
+}
+
+/// The numbers behind a Burstable container's score, for people; core::oom_score_adj decides.
+struct OomClaim {
+  std::int64_t request = 0;
+  std::int64_t share = 0;  ///< of the pod-level request that no container asked for
+  bool of_least = false;   ///< a sidecar is held to the least request of the app containers
+};
+
+OomClaim oom_claim(const core::Pod& pod, const core::Container& container) {
+  OomClaim claim{.request = memory_of(container.resources.requests)};
+  const auto containers =
+      static_cast<std::int64_t>(pod.containers.size() + pod.init_containers.size());
+  const std::int64_t whole = pod.resources ? memory_of(pod.resources->requests) : 0;
+  if (whole != 0 && containers != 0)
+    claim.share = saturating_sub(whole, memory_of(core::pod_requests(pod, core::PodLevel::kSkip,
+                                                                     core::Overhead::kSkip))) /
+                  containers;
+  if (container.kind != core::ContainerKind::kSidecar || pod.containers.empty()) return claim;
+  std::int64_t least = kInt64Max;
+  for (const core::Container& app : pod.containers)
+    least = std::min(least, memory_of(app.resources.requests));
+  claim.of_least = least > claim.request;
+  claim.request = std::max(least, claim.request);
+  return claim;
+}
+
 std::string oom_rule(const Explanation& e, const core::Container& container,
                      const ExplainParams& params) {
   const int score = e.oom_score_adj.at(container.name);
   if (e.qos_class == core::QosClass::kBestEffort) return "BestEffort goes first";
   if (score == core::kGuaranteedOomScoreAdj)
     return e.qos_class == core::QosClass::kGuaranteed ? "Guaranteed" : "node-critical pod";
-  const auto memory = core::find(container.resources.requests, core::kMemory);
-  const bool shares_pod = e.pod.resources && !e.pod.resources->requests.empty();
-  return cat("1000 - 1000 * ", memory ? memory->value() : 0,
-             shares_pod ? " (plus its part of the pod's request)" : "", " / ",
-             params.node_memory ? params.node_memory->value() : 0,
-             ", within [3, 999]; memory request of the node's memory");
+  const OomClaim claim = oom_claim(e.pod, container);
+  return cat("1000 - 1000 * ",
+             claim.share == 0 ? cat(claim.request)
+                              : cat("(", claim.request, claim.share < 0 ? " - " : " + ",
+                                    claim.share < 0 ? -claim.share : claim.share, ")"),
+             " / ", params.node_memory ? params.node_memory->value() : 0, ", within [3, 999]; ",
+             claim.of_least ? "the containers' least memory request" : "memory request",
+             claim.share == 0 ? "" : " and its part of the pod's", " of the node's memory");
 }
 
 void add_oom(Rows& rows, const Explanation& e, const ExplainParams& params) {

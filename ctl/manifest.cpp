@@ -55,8 +55,18 @@ std::optional<std::vector<std::string>> pod_path(std::string_view json) {
 }
 
 Document document_of(std::string text, std::string json) {
-  auto path = pod_path(json);
-  return {.text = std::move(text), .json = std::move(json), .pod_path = std::move(path)};
+  Document document{.text = std::move(text), .json = std::move(json), .pod_path = {}, .items = {}};
+  document.pod_path = pod_path(document.json);
+  return document;
+}
+
+/// Lists do not nest.
+Document with_items(Document document) {
+  if (text_at(document.json, {"kind"}) != "List") return document;
+  for (const std::string_view item :
+       json_elements(json_member(document.json, "items").value_or("")))
+    document.items.push_back(document_of(std::string{item}, std::string{item}));
+  return document;
 }
 
 std::string joined(const std::vector<std::string>& sentences) {
@@ -73,15 +83,26 @@ Result<Manifest> parse_manifest(std::string_view text) {
   const bool like_json = first != std::string_view::npos && text[first] == '{';
   if (like_json && check_json(text)) {
     Manifest manifest;
-    manifest.documents.push_back(document_of(std::string{text}, std::string{text}));
+    manifest.documents.push_back(with_items(document_of(std::string{text}, std::string{text})));
     return manifest;
   }
   auto documents = parse_yaml(text);
   if (!documents) return fail(std::move(documents).error());
   Manifest manifest{.is_yaml = true, .documents = {}};
   for (YamlDocument& document : *documents)
-    manifest.documents.push_back(document_of(std::move(document.text), std::move(document.json)));
+    manifest.documents.push_back(
+        with_items(document_of(std::move(document.text), std::move(document.json))));
   return manifest;
+}
+
+std::vector<const Document*> documents_with_pods(const Manifest& manifest) {
+  std::vector<const Document*> found;
+  for (const Document& document : manifest.documents) {
+    if (document.pod_path) found.push_back(&document);
+    for (const Document& item : document.items)
+      if (item.pod_path) found.push_back(&item);
+  }
+  return found;
 }
 
 Result<core::Pod> admitted_pod(std::string_view json) {

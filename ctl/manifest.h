@@ -17,6 +17,8 @@ struct Document {
   /// Path to the object that holds the pod's metadata and spec: {} for kind Pod, {"spec",
   /// "template"} for a Deployment; nullopt for a kind that has no pod.
   std::optional<std::vector<std::string>> pod_path;
+  /// Of kind List: what it lists, each as JSON; `text` is the item's JSON too.
+  std::vector<Document> items;
 };
 
 struct Manifest {
@@ -27,6 +29,9 @@ struct Manifest {
 /// Reads JSON or YAML, by looking at the text.
 /// @return kInvalidArgument or kTooLarge, see check_json and parse_yaml.
 [[nodiscard]] Result<Manifest> parse_manifest(std::string_view text);
+
+/// The documents that have a pod, items of lists among them, in order.
+[[nodiscard]] std::vector<const Document*> documents_with_pods(const Manifest& manifest);
 
 /// The pod of a document that has one, API defaults applied.
 /// @return kInvalidArgument for what is no pod, and with the API server's own sentences for one

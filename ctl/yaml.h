@@ -26,6 +26,11 @@ constexpr std::size_t kMaxYamlNodes = 100'000;
 ///         kInvalidArgument with the line for what is no YAML, repeats a key, or uses merge keys.
 [[nodiscard]] Result<std::vector<YamlDocument>> parse_yaml(std::string_view text);
 
+/// Do the lines of `text` end in CR LF, as the first of them says?
+[[nodiscard]] bool has_crlf(std::string_view text);
+/// `text` with CR LF where it has LF.
+[[nodiscard]] std::string with_crlf(std::string_view text);
+
 /// JSON text as a block-style YAML document, ending in a newline.
 [[nodiscard]] std::string format_yaml(std::string_view json);
 

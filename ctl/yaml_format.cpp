@@ -132,6 +132,18 @@ class Writer {
 
 }  // namespace
 
+bool has_crlf(std::string_view text) {
+  const std::size_t end = text.find('\n');
+  return end != std::string_view::npos && end > 0 && text[end - 1] == '\r';
+}
+
+std::string with_crlf(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    c == '\n' ? out.append("\r\n") : out.append(1, c);
+  return out;
+}
+
 std::string format_yaml_scalar(std::string_view text) {
   if (is_plain(text)) return std::string{text};
   if (text.find('"') == std::string_view::npos || has_control(text)) return json_quote(text);

@@ -72,6 +72,7 @@ std::optional<std::string> with_lines(
   for (const auto& [key, value] : members)
     lines += cat(std::string(indent, ' '), format_yaml_scalar(key), ": ", format_yaml_scalar(value),
                  "\n");
+  if (has_crlf(document)) lines = with_crlf(lines);
   return cat(document.substr(0, place->offset), lines, document.substr(place->offset));
 }
 

@@ -274,6 +274,43 @@ class Explain(unittest.TestCase):
             self.assertIn("--node-memory: ", done.stderr)
             self.assertNotIn("nodeMemoryBytes", done.stderr)
 
+    def test_a_list_is_its_items(self):
+        text = json.dumps({"kind": "List", "items": [POD, {"kind": "Service"}, {**POD, "metadata": {"name": "q"}}]})
+        got = json.loads(ctl("explain", "-f", "-", "-o", "json", stdin=text).stdout)
+        self.assertEqual([one["qosClass"] for one in got], ["Guaranteed", "Guaranteed"])
+        self.assertIn("Pod q", ctl("explain", "-f", "-", stdin=text).stdout)
+
+    def test_a_quota_that_is_off_is_unlimited(self):
+        with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
+            file = pathlib.Path(directory) / "podqos.json"
+            file.write_text('{"cpuCFSQuota": false}')
+            file.chmod(0o644)
+            done = ctl("explain", "-f", "-", "--config", str(file), stdin=json.dumps(POD))
+        self.assertRegex(done.stdout, r"cpu quota +unlimited +=")
+
+    def test_the_oom_formula_gives_the_score(self):
+        spec = {"resources": {"requests": {"memory": "3Gi"}},
+                "initContainers": [{"name": "side", "restartPolicy": "Always",
+                                    "resources": {"requests": {"memory": "16Mi"}}}],
+                "containers": [{"name": "a", "resources": {"requests": {"memory": "1Gi"}}}]}
+        done = ctl("explain", "-f", "-", "--node-memory", "8Gi", stdin=json.dumps({**POD, "spec": spec}))
+        share = ((3 << 30) - (1 << 30) - (16 << 20)) // 2
+        score = 1000 - 1000 * ((1 << 30) + share) // (8 << 30)
+        for name in ("a", "side"):
+            self.assertRegex(done.stdout, rf"oom_score_adj {name} +{score} +"
+                                          rf"= 1000 - 1000 \* \({1 << 30} \+ {share}\) / {8 << 30}")
+
+    def test_no_colour_on_a_dumb_terminal(self):
+        for term, coloured in (("dumb", False), ("xterm", True)):
+            shown, terminal = os.openpty()
+            environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
+            subprocess.run([BIN / "podqosctl", "explain", "-f", "-", "--cgroup-version", "2"], stdout=terminal,
+                           input=json.dumps(POD).encode(), env={**environment, "TERM": term}, check=True)
+            with self.subTest(term):
+                self.assertEqual(b"\x1b[" in os.read(shown, 1 << 16), coloured)
+            os.close(shown)
+            os.close(terminal)
+
     def test_a_pod_needs_containers(self):
         for command in ("explain", "annotate"):
             text = json.dumps({**POD, "spec": {"containers": []}})
@@ -309,6 +346,27 @@ class Annotate(unittest.TestCase):
         spec = json.loads(value.strip("'"))
         self.assertEqual(spec["containers"][0]["resources"]["limits"]["memory"], "2000000000")
         self.assertEqual(self.annotated(out), out)
+
+    def test_line_ends_stay(self):
+        for text in (YAML, "kind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - name: a\n"):
+            with self.subTest(text[:20]):
+                done = subprocess.run([BIN / "podqosctl", "annotate", "-f", "-"], capture_output=True, check=True,
+                                      input=text.replace("\n", "\r\n").encode())
+                self.assertIn(b"podqos.io/pod", done.stdout)
+                self.assertEqual(done.stdout.count(b"\n"), done.stdout.count(b"\r\n"))
+                self.assertEqual(done.stdout.decode().replace("\r\n", "\n"), self.annotated(text))
+
+    def test_each_item_of_a_list(self):
+        value = {"kind": "List", "apiVersion": "v1", "items": [POD, {"kind": "Service", "spec": {}}, POD]}
+        for text in (json.dumps(value, indent=2), "# pods\nkind: List\nitems:\n- " + json.dumps(POD) + "\n"):
+            out = self.annotated(text)
+            self.assertEqual(out.count("podqos.io/pod-uid"), text.count('"Pod"'))
+            self.assertEqual(self.annotated(out), out)
+        one = json.dumps({"kind": "List", "items": [POD]})
+        got = json.loads(ctl("annotate", "-f", "-", "-o", "annotations", stdin=one).stdout)
+        self.assertEqual(got["podqos.io/pod-uid"], "u-1")
+        two = ctl("annotate", "-f", "-", "-o", "annotations", stdin=json.dumps(value), check=False)
+        self.assertIn("exactly one pod", two.stderr)
 
     def test_json_keeps_every_byte_but_the_insertion(self):
         text = '{\n  "kind": "Pod",\n  "metadata": {"uid": "u-1"},\n  "odd": 1.50e+2,\n  "spec": ' + json.dumps(
@@ -439,6 +497,43 @@ class Configuration(unittest.TestCase):
                 got = json.loads(ctl(command, "--config", str(file), "-o", "json").stdout)
                 self.assertEqual(got["pods"], [])
             self.assertFalse(os.path.exists(directory + "/absent"))
+
+    def test_unknown_commands_are_named(self):
+        for args, word in ((["bogus"], 'unknown command "bogus"; commands are explain, annotate, '),
+                           (["explian", "-f", "x"], 'unknown command "explian"; did you mean explain?'),
+                           (["--config", "/x", "stat"], 'unknown command "stat"; did you mean status?'),
+                           (["config", "showw"], 'unknown command "showw"; did you mean show?')):
+            with self.subTest(args):
+                done = ctl(*args, check=False)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn(word, done.stderr)
+        self.assertIn("--bogus", ctl("--bogus", check=False).stderr)
+
+    def test_help(self):
+        for args in (["explain"], ["annotate"], ["status"], ["tree"], ["reconcile"], ["config"], ["config", "show"]):
+            with self.subTest(args):
+                self.assertIn("--config", ctl(*args, "--help").stdout)
+        for kind in ("PodTemplate", "ReplicationController", "List"):
+            self.assertIn(kind, ctl("annotate", "--help").stdout)
+        self.assertIn("linear for auto", ctl("explain", "--help").stdout)
+
+    def test_a_full_disk_is_a_failure(self):
+        for args in (["--version"], ["version"], ["--help"]):
+            with self.subTest(args), open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([BIN / "podqosctl", *args], stdout=full, stderr=subprocess.PIPE, check=False)
+                self.assertEqual(done.returncode, 1)
+
+    def test_completion_of_values(self):
+        script = ROOT / "packaging" / "completion" / "podqosctl.bash"
+        for words, want in ((["explain", "--driver", "=", "sys"], "systemd"), (["explain", "--driver", "="], "cgroupfs systemd"),
+                            (["explain", "--driver", "sys"], "systemd"),
+                            (["--config", "=", "status", "annotate", "-o", ""], "manifest annotations")):
+            with self.subTest(words):
+                quoted = " ".join(f"'{word}'" for word in words)
+                done = subprocess.run(
+                    ["bash", "-c", f"source {script}; COMP_WORDS=(podqosctl {quoted}); COMP_CWORD={len(words)};"
+                     ' _podqosctl; echo "${COMPREPLY[*]}"'], capture_output=True, text=True, check=True)
+                self.assertEqual(done.stdout.strip(), want)
 
     def test_version(self):
         self.assertRegex(ctl("version").stdout, r"^podqosctl \d+\.\d+\.\d+\n$")
