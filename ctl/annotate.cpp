@@ -81,7 +81,7 @@ Result<std::string> derived_uid(const core::Pod& pod) {
     return fail(ErrorCode::kInvalidArgument,
                 cat("metadata.namespace \"", printable(pod.pod_namespace),
                     "\" has a dot, which no namespace has; ", kRemedy));
-  const std::string_view space = pod.pod_namespace.empty() ? "default" : pod.pod_namespace;
+  const std::string space = pod.pod_namespace.empty() ? "default" : pod.pod_namespace;
   std::string uid = cat(space, ".", pod.name);
   if (auto status = core::check_pod_uid(uid); !status)
     return fail(status.error().code, cat("no pod UID can be made of namespace and name: ",
