@@ -94,7 +94,7 @@ Status read_pod(PodqosAnnotations& out, std::string_view value) {
   auto pod = parse_pod_spec(value);
   if (!pod) return fail(std::move(pod).error());
   core::Pod defaulted = core::with_api_defaults(*std::move(pod));
-  const std::vector<std::string> violations = core::validate(defaulted);
+  const std::vector<std::string> violations = core::validate_manifest(defaulted);
   if (!violations.empty()) return fail(ErrorCode::kInvalidArgument, violations.front());
   out.pod = std::move(defaulted);
   return {};

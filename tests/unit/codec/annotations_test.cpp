@@ -141,6 +141,8 @@ TEST(ParsePodqosAnnotations, NamesWhatItRefuses) {
       {"podqos.io/container", std::string(64, 'a'), "container name"},
       {"podqos.io/qos-class", "burstable", "expected Guaranteed, Burstable or BestEffort"},
       {"podqos.io/pod", "{", "annotation podqos.io/pod"},
+      {"podqos.io/pod", "{}", "annotation podqos.io/pod"},
+      {"podqos.io/pod", R"({"containers":[]})", "annotation podqos.io/pod"},
       {"podqos.io/pod", "[]", "annotation podqos.io/pod"},
       {"podqos.io/pod",
        R"({"containers":[{"name":"a","resources":{"limits":{"cpu":"1"},"requests":{"cpu":"2"}}}]})",
