@@ -215,7 +215,7 @@ Result<Membership> make_member(Joining& joining, const std::optional<core::PodRe
   Event& event = *joining.event;
   core::ContainerRecord& container = described.container;
   const Arrival& arrival = *joining.arrival;
-  // Before the values: they follow what the node grants.
+  // Before the values: they are bound by what the node has.
   grant_pod(event, record, before);
   Membership member;
   auto values = core::container_values(record, container.name, event.settings());

@@ -6,7 +6,7 @@
 #include "common/base/text.h"
 #include "common/core/aggregation.h"
 #include "common/core/container_config.h"
-#include "common/core/granted.h"
+#include "common/core/node_bound.h"
 #include "common/core/oom.h"
 #include "common/core/ownership.h"
 #include "common/core/qos.h"
@@ -155,24 +155,24 @@ void grant_requests(PodRecord& record, const TierSums& others, const Settings& s
   const ResourceList requests = pod_requests(record.pod);
   const auto cpu = find(requests, kCpu);
   const auto memory = find(requests, kMemory);
-  record.claimed =
-      TierSum{.pods = 1,
-              .cpu = MilliCpu{std::max<std::int64_t>(0, cpu ? cpu->milli_value() : 0)},
-              .memory = Bytes{std::max<std::int64_t>(0, memory ? memory->value() : 0)}};
-  record.granted = TierSum{.pods = 1, .cpu = {}, .memory = {}};
-  // A kubelet counts no requests of BestEffort pods (they can only come from overhead).
-  if (record.qos_class == QosClass::kBestEffort) return;
   const std::int64_t cpu_capacity = saturating_sub(
       capacity.cpu.value(),
       saturating_add(settings.system_reserved.cpu.value(), settings.kube_reserved.cpu.value()));
+  const std::int64_t memory_capacity = allocatable_memory(settings, capacity).value();
+  record.claimed =
+      TierSum{.pods = 1,
+              .cpu = MilliCpu{grant(cpu ? cpu->milli_value() : 0, cpu_capacity, 0)},
+              .memory = Bytes{grant(memory ? memory->value() : 0, memory_capacity, 0)}};
+  record.granted = TierSum{.pods = 1, .cpu = {}, .memory = {}};
+  // A kubelet counts no requests of BestEffort pods (they can only come from overhead).
+  if (record.qos_class == QosClass::kBestEffort) return;
   const std::int64_t cpu_others =
       saturating_add(others.guaranteed.cpu.value(), others.burstable.cpu.value());
   const std::int64_t memory_others =
       saturating_add(others.guaranteed.memory.value(), others.burstable.memory.value());
   record.granted.cpu = MilliCpu{grant(record.claimed.cpu.value(), cpu_capacity, cpu_others)};
   record.granted.memory =
-      Bytes{grant(record.claimed.memory.value(), allocatable_memory(settings, capacity).value(),
-                  memory_others)};
+      Bytes{grant(record.claimed.memory.value(), memory_capacity, memory_others)};
 }
 
 void add_pod(TiersRecord& tiers, const PodRecord& record) {
@@ -240,7 +240,7 @@ Result<CgroupValues> pod_values(PodRecord& record, const Settings& settings) {
                                .reservation_policy = MemoryReservationPolicy::kNone,
                                .pod_pids_limit = settings.pod_pids_limit};
   auto values = pod_cgroup_values(record.pod, record.qos_class, params);
-  if (values && lacks_cpu(record)) values->cpu_shares = cpu_shares_for(record.granted.cpu);
+  if (values && exceeds_node_cpu(record)) values->cpu_shares = cpu_shares_for(record.claimed.cpu);
   if (values && !record.complete) apply_partial_limits(*values, record, settings);
   return values;
 }
@@ -261,12 +261,14 @@ Result<CgroupValues> container_values(const PodRecord& record, const std::string
 int container_oom_score_adj(const PodRecord& record, const ContainerRecord& container,
                             Bytes node_memory) {
   if (container.sandbox) return kSandboxOomScoreAdj;
-  const bool granted = !lacks_cpu(record) && !lacks_memory(record);
-  const Pod cut = granted ? Pod{} : granted_pod(record);
-  const Pod& pod = granted ? record.pod : cut;
-  const Container* known = find_container(pod, container.name);
-  return oom_score_adj(pod, granted ? record.qos_class : QosClass::kBurstable,
-                       known != nullptr ? *known : Container{}, node_memory);
+  const Container* known = find_container(record.pod, container.name);
+  const Container& facts = known != nullptr ? *known : Container{};
+  if (!exceeds_node_cpu(record) && !exceeds_node_memory(record))
+    return oom_score_adj(record.pod, record.qos_class, facts, node_memory);
+  Pod uncritical = record.pod;
+  uncritical.is_static = false;
+  uncritical.priority.reset();
+  return oom_score_adj(uncritical, QosClass::kBurstable, facts, node_memory);
 }
 
 namespace {

@@ -38,8 +38,9 @@ struct JoinedPod {
                                          const Identity& identity, const PodClaim& claim,
                                          const Settings& settings);
 
-/// Sets `claimed` and `granted` of a record: claimed requests count only up to what the node can
-/// still grant beside `others` (the sums without this pod).
+/// Sets `claimed` and `granted` of a record: claimed requests count only up to what the node has
+/// for pods (capacity without reserves), granted ones up to what it can still give beside `others`
+/// (the sums without this pod).
 void grant_requests(PodRecord& record, const TierSums& others, const Settings& settings,
                     const NodeCapacity& capacity);
 
@@ -51,17 +52,16 @@ void add_pod(TiersRecord& tiers, const PodRecord& record);
 void remove_pod(TiersRecord& tiers, const PodRecord& record);
 
 /// Values of the pod's cgroup. A partial pod's limits only grow (kept in the record), and are
-/// explicitly unlimited as soon as one container has none. A pod that claims more cpu than the node
-/// could grant (grant_requests) has the shares of what was granted; others those of Kubernetes.
+/// explicitly unlimited as soon as one container has none. The shares are Kubernetes', but not more
+/// than those of the whole node (node_bound.h).
 [[nodiscard]] Result<CgroupValues> pod_values(PodRecord& record, const Settings& settings);
 
 /// Values for one container, from its pod's record; unknown containers get none.
 [[nodiscard]] Result<CgroupValues> container_values(const PodRecord& record,
                                                     const std::string& name,
                                                     const Settings& settings);
-/// Kubernetes' score where the node has granted all that the pod claims (grant_requests). Otherwise
-/// that of a Burstable pod, whichever its class or priority, each container's request for memory
-/// cut in the proportion in which the pod's was: who claims what nobody can give is not protected.
+/// Kubernetes' score; of a pod that exceeds the node (node_bound.h) that of a Burstable pod without
+/// priority, whichever its class: who claims what no node like this can give is not protected.
 [[nodiscard]] int container_oom_score_adj(const PodRecord& record, const ContainerRecord& container,
                                           Bytes node_memory);
 

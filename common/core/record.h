@@ -62,7 +62,7 @@ struct PodRecord {
   std::string
       sandbox_id;      ///< the engine's sandbox that owns the pod; "" when the engine names none
   std::string cgroup;  ///< the pod's cgroup
-  TierSum claimed;     ///< requests as claimed (pods is 1)
+  TierSum claimed;     ///< requests, as far as the node has them (pods is 1)
   TierSum granted;     ///< what of it counts towards the tiers
   std::optional<MilliCpu> grown_cpu_limit;  ///< partial pods: the highest limit so far
   std::optional<Bytes> grown_memory_limit;

@@ -29,6 +29,8 @@ PodRecord record_of(std::vector<Container> containers, bool complete = false) {
   record.qos_class = QosClass::kBurstable;
   record.class_source = ClassSource::kShortForms;
   record.cgroup = "/kubepods/burstable/pod42";
+  // A node that has more than any test here asks for.
+  grant_requests(record, {}, {}, {.memory = Bytes{kInt64Max}, .cpu = MilliCpu{kInt64Max}});
   return record;
 }
 
