@@ -22,8 +22,9 @@ class Install(unittest.TestCase):
     def setUpClass(cls):
         cls.place = tempfile.TemporaryDirectory(prefix="podqos-test-install-")
         cls.root = pathlib.Path(cls.place.name)
-        subprocess.run(["cmake", "--install", BUILD], env={**os.environ, "DESTDIR": str(cls.root)}, check=True,
-                       stdout=subprocess.DEVNULL, timeout=60)
+        # A build directory may have been configured for another place.
+        subprocess.run(["cmake", "--install", BUILD, "--prefix", "/usr"],
+                       env={**os.environ, "DESTDIR": str(cls.root)}, check=True, stdout=subprocess.DEVNULL, timeout=60)
 
     @classmethod
     def tearDownClass(cls):
