@@ -5,7 +5,7 @@
 
 umount -l /old-root && rmdir /old-root
 echo guest >/proc/sys/kernel/hostname # Podman refuses the kernel's own "(none)"
-export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 TERM=dumb
 
 if [ "$pid1" = systemd ]; then
   . /run/guest/systemd.sh

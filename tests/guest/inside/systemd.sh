@@ -10,19 +10,20 @@ rm -f /etc/machine-id
 tr -d - </proc/sys/kernel/random/uuid >/etc/machine-id
 touch /etc/.updated /var/.updated
 
+# An empty file masks what has the same name elsewhere, and costs no process.
 # No generator: they turn fstab, crypttab and the like of the root's own machine into units.
 for generator in /lib/systemd/system-generators/* /usr/local/lib/systemd/system-generators/* \
   /etc/systemd/system-generators/*; do
-  ln -sf /dev/null "/run/systemd/system-generators/${generator##*/}"
+  : >"/run/systemd/system-generators/${generator##*/}"
 done
 
 # Of the units that any target on the way to guest.target wants. tmpfiles above all must not run: it empties /tmp.
 for unit in /lib/systemd/system/*.target.wants/* /etc/systemd/system/*.target.wants/*; do
   case ${unit##*/} in
     '*' | *.target | dbus.* | systemd-journald* | -.slice | system.slice) ;;
-    *) ln -sf /dev/null "$units/${unit##*/}" ;;
+    *) : >"$units/${unit##*/}" ;;
   esac
 done
 for unit in tmp.mount systemd-remount-fs.service systemd-tmpfiles-clean.timer systemd-journal-flush.service; do
-  ln -sf /dev/null "$units/$unit"
+  : >"$units/$unit"
 done

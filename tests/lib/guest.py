@@ -1,0 +1,142 @@
+"""A second machine for tests: commands and test files in the guest that tests/guest/boot boots.
+
+    machine = guest.Guest("v1")                    # this machine's own root, copy-on-write
+    machine = guest.Guest("systemd", root="trixie")  # Debian 13, made once by tests/guest/mkroot
+    machine.require()                              # raises unittest.SkipTest with the reason where it cannot run
+    done = machine.run("sh", "-c", "uname -r")     # CompletedProcess: status, and output as text
+    done = machine.run_test("tests/integration/hooks_test.py", "Move_crun")
+
+The tree stands in the guest where it stands here: on this machine's root by itself, elsewhere read-only. PODQOS_BIN and
+the other PODQOS_ variables go along. As a program it runs one test file or test program, for ctest:
+
+    guest.py [--root NAME] [--mem SIZE] [--timeout SECONDS] FLAVOUR TEST [ARGUMENT...]
+
+FLAVOUR is v1, hybrid, v2 (all three with a shell as PID 1) or systemd (v2).
+"""
+
+import argparse
+import functools
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+BOOT, MKROOT = REPOSITORY / "tests/guest/boot", REPOSITORY / "tests/guest/mkroot"
+BIN = pathlib.Path(os.environ.get("PODQOS_BIN", REPOSITORY / "build/release/bin"))
+FLAVOURS = ("v1", "hybrid", "v2", "systemd")
+MACHINE = "machine"  # the root of this machine; every other name is a release of Debian
+SKIPPED, TIMEOUT, DIED = 77, 124, 125  # exit statuses of tests/guest/boot
+PATIENCE = 30  # seconds that boot may take to end beyond its own timeout
+MKROOT_TIMEOUT = 3700
+LIBRARIES = "/run/podqos-libraries"
+
+
+def inside():
+    """Is this process in a guest?"""
+    return pathlib.Path("/run/guest/settings").exists()
+
+
+@functools.cache
+def _reason_against_booting():
+    done = subprocess.run([BOOT, "--check"], capture_output=True, text=True, check=False, timeout=60)
+    return None if done.returncode == 0 else (done.stdout + done.stderr).strip()
+
+
+@functools.cache
+def _made_root(suite):
+    """(directory, None), or (None, why there is none)."""
+    command = [MKROOT, "--suite", suite]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=MKROOT_TIMEOUT)
+    if done.returncode == SKIPPED:
+        return None, done.stderr.strip()
+    if done.returncode != 0:
+        raise RuntimeError(f"tests/guest/mkroot: exit {done.returncode}\n{done.stderr}")
+    return pathlib.Path(done.stdout.strip()), None
+
+
+def _missing_libraries(root):
+    """The shared libraries of the programs under test that a root of another release lacks."""
+    found = set()
+    for program in BIN.iterdir():
+        listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=False, timeout=60).stdout
+        found |= {pathlib.Path(path) for path in re.findall(r"=> (/\S+)", listed)}
+    return sorted(path for path in found if not (root / path.relative_to("/")).exists())
+
+
+class Guest:
+    """One kind of guest. Each run boots a new one, so that nothing of an earlier run is there."""
+
+    def __init__(self, flavour, root=MACHINE, mem="1G", timeout=300):
+        if flavour not in FLAVOURS:
+            raise ValueError(f"no such flavour: {flavour}")
+        self.flavour, self.root, self.mem, self.timeout = flavour, root, mem, timeout
+
+    def require(self):
+        """Skips the calling test, with the reason, where this guest cannot run."""
+        reason = _reason_against_booting()
+        if reason is None and self.root != MACHINE:
+            reason = _made_root(self.root)[1]
+        if reason is not None:
+            raise unittest.SkipTest(reason)
+
+    def _command(self, options, argv):
+        kind = ["--systemd"] if self.flavour == "systemd" else ["--cgroup", self.flavour]
+        command = [BOOT, *kind, "--mem", self.mem, "--timeout", self.timeout]
+        if self.root != MACHINE:
+            command += ["--root", _made_root(self.root)[0], "--ro-bind", REPOSITORY]
+        return list(map(str, [*command, *options, "--", *argv]))
+
+    def run(self, *argv, options=(), show=False):
+        """Runs a command; `options` are further ones of boot. show: the output goes where ours goes, not into `stdout`.
+
+        Status 124 is a guest that did not end in time, 125 one that ended without a status.
+        """
+        self.require()
+        output = {} if show else {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        sys.stdout.flush()
+        return subprocess.run(self._command(options, argv), stdin=subprocess.DEVNULL, check=False, text=True,
+                              errors="replace", timeout=self.timeout + PATIENCE, **output)
+
+    def run_test(self, file, *args, show=False):
+        """Runs a test file of the tree, or a test program, with PODQOS_BIN and all that the programs need."""
+        self.require()
+        path = pathlib.Path(file).resolve()
+        kept = {k: v for k, v in os.environ.items() if k.startswith("PODQOS_")}
+        environment = {**kept, "PODQOS_BIN": str(BIN.resolve()), "PYTHONDONTWRITEBYTECODE": "1"}
+        with tempfile.TemporaryDirectory(prefix="podqos-test-libraries-") as libraries:
+            options = []
+            if self.root != MACHINE:
+                for library in _missing_libraries(_made_root(self.root)[0]):
+                    shutil.copy(library, libraries)
+                options = ["--ro-bind", f"{libraries}:{LIBRARIES}"]
+                environment["LD_LIBRARY_PATH"] = LIBRARIES
+            program = ["python3", path] if path.suffix == ".py" else [path]
+            variables = [f"{name}={value}" for name, value in environment.items()]
+            return self.run("env", *variables, *program, *args, options=options, show=show)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Runs a test in a guest.")
+    parser.add_argument("--root", default=MACHINE)
+    parser.add_argument("--mem", default="1G")
+    parser.add_argument("--timeout", type=int, default=300)
+    parser.add_argument("flavour", choices=FLAVOURS)
+    parser.add_argument("test")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    given = parser.parse_args()
+    try:
+        machine = Guest(given.flavour, given.root, given.mem, given.timeout)
+        done = machine.run_test(given.test, *given.arguments, show=True)
+    except unittest.SkipTest as skip:
+        print(f"skipped: {skip}")
+        sys.exit(SKIPPED)
+    sys.exit(done.returncode)
+
+
+if __name__ == "__main__":
+    main()
