@@ -1,0 +1,73 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/core/unit.h"
+
+namespace podqos::cgroup {
+
+/// A unit as systemd lists it.
+struct ListedUnit {
+  std::string name;
+  std::string load_state;    ///< "loaded", "not-found" …
+  std::string active_state;  ///< "active", "deactivating", "inactive" …
+};
+
+struct SystemdOptions {
+  /// Tried in this order. systemd's own socket needs no message bus and no Hello; the system bus is
+  /// what containers of a host's tools may see instead.
+  std::vector<std::string> addresses = {"unix:path=/run/systemd/private",
+                                        "unix:path=/run/dbus/system_bus_socket"};
+  /// For all calls of one Systemd together, from the first on.
+  std::chrono::milliseconds deadline{5000};
+};
+
+/// systemd's manager on D-Bus, as far as slices and scopes need it. Connects at the first call;
+/// calls are answered in order. No call waits for a job: the manager's reply means that the unit is
+/// loaded with its properties and the job is queued.
+///
+/// Errors name unit, call and systemd's own words: kNotFound (no such unit, or systemd does not run
+/// here: no socket), kAlreadyExists (the unit is loaded already), kPermission (refused), kTimeout
+/// (no answer before the deadline), kIo (the connection broke, or systemd refused otherwise).
+/// @note org.freedesktop.systemd1(5).
+class Systemd {
+ public:
+  explicit Systemd(SystemdOptions options = {});
+  ~Systemd();
+  Systemd(Systemd&&) noexcept;
+  Systemd& operator=(Systemd&&) noexcept;
+  Systemd(const Systemd&) = delete;
+  Systemd& operator=(const Systemd&) = delete;
+
+  /// StartTransientUnit in mode "replace" (a slice or a scope). kAlreadyExists where the unit is
+  /// loaded already.
+  [[nodiscard]] Status start_transient(const std::string& unit,
+                                       const std::vector<core::UnitProperty>& properties);
+  /// StartUnit in mode "replace"; takes back a stop that is under way.
+  [[nodiscard]] Status start(const std::string& unit);
+  /// SetUnitProperties, until the next boot (runtime).
+  [[nodiscard]] Status set_properties(const std::string& unit,
+                                      const std::vector<core::UnitProperty>& properties);
+  /// StopUnit in mode "replace"; a unit that is not loaded is a normal answer.
+  [[nodiscard]] Status stop(const std::string& unit);
+  /// ResetFailedUnit; a unit that is not loaded is a normal answer.
+  [[nodiscard]] Status reset_failed(const std::string& unit);
+  /// ListUnitsByPatterns, e.g. "kubepods*.slice"; loaded units only.
+  [[nodiscard]] Result<std::vector<ListedUnit>> list(const std::string& pattern);
+
+  /// Method calls made so far, the bus's Hello included.
+  [[nodiscard]] int round_trips() const;
+
+ private:
+  class Connection;
+  std::unique_ptr<Connection> connection_;
+};
+
+/// Does systemd run this machine? sd_booted(3): /run/systemd/system is a directory.
+[[nodiscard]] bool systemd_runs_here();
+
+}  // namespace podqos::cgroup
