@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,11 +18,23 @@ struct ListedUnit {
   std::string active_state;  ///< "active", "deactivating", "inactive" …
 };
 
+/// Who listens at a socket.
+enum class Peer : std::uint8_t {
+  kSystemd,     ///< systemd itself
+  kMessageBus,  ///< a bus, which wants a Hello first: one round trip more
+};
+
+struct SystemdAddress {
+  std::string address;  ///< "unix:path=…", nothing else
+  Peer peer = Peer::kSystemd;
+};
+
 struct SystemdOptions {
-  /// Tried in this order. systemd's own socket needs no message bus and no Hello; the system bus is
-  /// what containers of a host's tools may see instead.
-  std::vector<std::string> addresses = {"unix:path=/run/systemd/private",
-                                        "unix:path=/run/dbus/system_bus_socket"};
+  /// Tried in this order; the next one only where nobody listens. systemd's own socket needs no
+  /// message bus; the system bus is what containers of a host's tools may see instead.
+  std::vector<SystemdAddress> addresses = {
+      {.address = "unix:path=/run/systemd/private", .peer = Peer::kSystemd},
+      {.address = "unix:path=/run/dbus/system_bus_socket", .peer = Peer::kMessageBus}};
   /// For all calls of one Systemd together, from the first on.
   std::chrono::milliseconds deadline{5000};
 };

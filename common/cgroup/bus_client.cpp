@@ -1,0 +1,106 @@
+#include "common/cgroup/bus_client.h"
+
+#include <algorithm>
+#include <climits>
+#include <utility>
+
+#include "common/sys/wake_up.h"
+
+namespace podqos::cgroup {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+// 10,000 units are listed in 3 MB. A message that claims to be larger ends the connection.
+constexpr long kLargestMessage = 16L * 1024 * 1024;
+
+class ErrorSlot {
+ public:
+  ErrorSlot() { dbus_error_init(&error_); }
+  ~ErrorSlot() { dbus_error_free(&error_); }
+  ErrorSlot(const ErrorSlot&) = delete;
+  ErrorSlot& operator=(const ErrorSlot&) = delete;
+
+  DBusError* get() { return &error_; }
+  [[nodiscard]] std::unexpected<BusFailure> failure() const {
+    // libdbus leaves the error unset when memory runs out in the wrong place.
+    if (dbus_error_is_set(&error_) == 0) {
+      return std::unexpected(BusFailure{.name = DBUS_ERROR_NO_MEMORY, .text = "out of memory"});
+    }
+    return std::unexpected(BusFailure{.name = error_.name, .text = error_.message});
+  }
+
+ private:
+  DBusError error_{};
+};
+
+std::unexpected<BusFailure> no_reply() {
+  return std::unexpected(BusFailure{.name = DBUS_ERROR_NO_REPLY, .text = "no answer in time"});
+}
+
+steady_clock::duration left_until(BusClient::Deadline deadline) {
+  return std::max(deadline - steady_clock::now(), steady_clock::duration::zero());
+}
+
+/// For libdbus, which takes 0 for "look once" and INT_MAX for "for ever".
+int milliseconds_until(BusClient::Deadline deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(left_until(deadline)).count();
+  return static_cast<int>(std::min<long>(left, INT_MAX - 1));
+}
+
+}  // namespace
+
+void BusClient::CloseConnection::operator()(DBusConnection* connection) const {
+  dbus_connection_close(connection);
+  dbus_connection_unref(connection);
+}
+
+BusResult<BusClient> BusClient::open(const std::string& address, Deadline deadline) {
+  const auto patience = std::chrono::floor<std::chrono::microseconds>(left_until(deadline));
+  if (patience == patience.zero()) return no_reply();
+  // libdbus writes with MSG_NOSIGNAL, and would ignore SIGPIPE for the whole process all the same.
+  dbus_connection_set_change_sigpipe(0);
+  ErrorSlot error;
+  DBusConnection* connection = nullptr;
+  {
+    // libdbus connects without a deadline, and a socket whose queue is full lets it wait for ever:
+    // that of a PID 1 that is frozen, once 4096 clients have tried.
+    const sys::WakeUp wake_up{patience};
+    connection = dbus_connection_open_private(address.c_str(), error.get());
+  }
+  if (connection == nullptr) {
+    if (left_until(deadline) == steady_clock::duration::zero()) return no_reply();
+    return error.failure();
+  }
+  BusClient opened{connection};
+  dbus_connection_set_exit_on_disconnect(connection, 0);
+  dbus_connection_set_max_message_size(connection, kLargestMessage);
+  // No reply brings descriptors.
+  dbus_connection_set_max_message_unix_fds(connection, 0);
+  return opened;
+}
+
+BusResult<Message> BusClient::call(DBusMessage* request, Deadline deadline) {
+  const int patience = milliseconds_until(deadline);
+  if (patience == 0) return no_reply();
+  ErrorSlot error;
+  Message reply{
+      dbus_connection_send_with_reply_and_block(connection_.get(), request, patience, error.get())};
+  // systemd tells each of its own clients what becomes of units and jobs.
+  while (const Message signal{dbus_connection_pop_message(connection_.get())})
+    continue;
+  if (reply) return reply;
+  if (left_until(deadline) == steady_clock::duration::zero()) return no_reply();
+  return error.failure();
+}
+
+bool BusClient::is_authenticated() const {
+  return dbus_connection_get_is_authenticated(connection_.get()) != 0;
+}
+
+bool BusClient::is_connected() const {
+  return dbus_connection_get_is_connected(connection_.get()) != 0;
+}
+
+}  // namespace podqos::cgroup

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+#include <expected>
+#include <memory>
+#include <string>
+
+#include <dbus/dbus.h>
+
+#include "common/cgroup/bus_message.h"
+
+namespace podqos::cgroup {
+
+/// How a call failed, in D-Bus's terms.
+struct BusFailure {
+  std::string name;  ///< "org.freedesktop.systemd1.NoSuchUnit"
+  std::string text;  ///< the other side's words, or libdbus's
+};
+template <class T>
+using BusResult = std::expected<T, BusFailure>;
+
+/// One private connection to a unix socket, without a main loop and without threads. Every wait
+/// ends at the deadline, with org.freedesktop.DBus.Error.NoReply.
+///
+/// libdbus finds the socket without any DBUS_* variable, leaves SIGPIPE alone and does not end the
+/// process when the other side goes away.
+class BusClient {
+ public:
+  using Deadline = std::chrono::steady_clock::time_point;
+
+  /// Connects; who we are is told to the other side at the first call.
+  /// @param address  "unix:path=…"
+  [[nodiscard]] static BusResult<BusClient> open(const std::string& address, Deadline deadline);
+
+  /// Sends, and waits for the reply. Signals that come meanwhile are dropped.
+  [[nodiscard]] BusResult<Message> call(DBusMessage* request, Deadline deadline);
+
+  /// Has the other side accepted who we are? False before the first call.
+  [[nodiscard]] bool is_authenticated() const;
+  [[nodiscard]] bool is_connected() const;
+
+ private:
+  struct CloseConnection {
+    void operator()(DBusConnection* connection) const;
+  };
+
+  explicit BusClient(DBusConnection* connection) : connection_(connection) {}
+
+  std::unique_ptr<DBusConnection, CloseConnection> connection_;
+};
+
+}  // namespace podqos::cgroup

@@ -1,0 +1,279 @@
+#include "common/cgroup/bus_message.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "common/base/text.h"
+
+namespace podqos::cgroup {
+
+namespace {
+
+constexpr const char* kSystemd = "org.freedesktop.systemd1";
+constexpr const char* kManagerPath = "/org/freedesktop/systemd1";
+constexpr const char* kManagerInterface = "org.freedesktop.systemd1.Manager";
+constexpr std::string_view kMode = "replace";
+
+constexpr std::size_t kLongestUnit = 255;  // systemd: UNIT_NAME_MAX with its NUL
+constexpr std::size_t kLongestPropertyName = 64;
+constexpr std::size_t kLongestText = 4096;
+constexpr std::size_t kMostElements = 256;
+
+bool is_alphanumeric(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+Status check_text(std::string_view what, const std::string& text) {
+  if (text.size() > kLongestText) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat(what, ": ", text.size(), " bytes, at most ", kLongestText));
+  }
+  if (text.find('\0') != std::string::npos || dbus_validate_utf8(text.c_str(), nullptr) == 0) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat(what, ": \"", printable(text), "\" is not UTF-8 text"));
+  }
+  return {};
+}
+
+Status check_unit(const std::string& unit) {
+  const bool plain = std::ranges::all_of(unit, [](char c) {
+    return is_alphanumeric(c) || std::string_view{":-_.\\@"}.find(c) != std::string_view::npos;
+  });
+  if (!unit.empty() && unit.size() <= kLongestUnit && plain) return {};
+  return fail(ErrorCode::kInvalidArgument,
+              cat("\"", printable(unit), "\" is no name of a systemd unit: 1 to ", kLongestUnit,
+                  " letters, digits and :-_.\\@"));
+}
+
+Status check_count(std::string_view what, std::size_t count) {
+  if (count <= kMostElements) return {};
+  return fail(ErrorCode::kInvalidArgument,
+              cat(what, ": ", count, " elements, at most ", kMostElements));
+}
+
+Status check_value(const std::string& name, const core::UnitValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return check_text(name, *text);
+  if (const auto* numbers = std::get_if<std::vector<std::uint32_t>>(&value)) {
+    return check_count(name, numbers->size());
+  }
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
+    if (auto few = check_count(name, texts->size()); !few) return few;
+    for (const std::string& text : *texts) {
+      if (auto good = check_text(name, text); !good) return good;
+    }
+  }
+  return {};
+}
+
+Status check(const std::string& unit, const std::vector<core::UnitProperty>& properties) {
+  if (auto good = check_unit(unit); !good) return good;
+  if (auto few = check_count(cat(unit, ": properties"), properties.size()); !few) return few;
+  for (const auto& [name, value] : properties) {
+    if (name.empty() || name.size() > kLongestPropertyName ||
+        !std::ranges::all_of(name, is_alphanumeric)) {
+      return fail(ErrorCode::kInvalidArgument,
+                  cat(unit, ": \"", printable(name), "\" is no name of a unit's property"));
+    }
+    if (auto good = check_value(name, value); !good)
+      return fail(std::move(good).error().with_context(unit));
+  }
+  return {};
+}
+
+/// Appends arguments to a message. Only memory can run out; nothing is appended after that.
+class Writer {
+ public:
+  explicit Writer(DBusMessage* message) { dbus_message_iter_init_append(message, &place_); }
+
+  void boolean(bool value) {
+    const dbus_bool_t number = value ? 1 : 0;
+    basic(DBUS_TYPE_BOOLEAN, &number);
+  }
+  void number(std::uint64_t value) { basic(DBUS_TYPE_UINT64, &value); }
+  void number(std::uint32_t value) { basic(DBUS_TYPE_UINT32, &value); }
+  void text(const std::string& value) {
+    const char* start = value.c_str();
+    basic(DBUS_TYPE_STRING, &start);
+  }
+
+  /// @param contents  signature of an array's element or a variant's value; null for a struct.
+  template <class Fill>
+  void container(int type, const char* contents, Fill fill) {
+    Writer inner;
+    if (!complete_ ||
+        dbus_message_iter_open_container(&place_, type, contents, &inner.place_) == 0) {
+      complete_ = false;
+      return;
+    }
+    fill(inner);
+    if (!inner.complete_) {
+      dbus_message_iter_abandon_container(&place_, &inner.place_);
+      complete_ = false;
+      return;
+    }
+    complete_ = dbus_message_iter_close_container(&place_, &inner.place_) != 0;
+  }
+
+  [[nodiscard]] bool complete() const { return complete_; }
+
+ private:
+  Writer() = default;
+
+  void basic(int type, const void* value) {
+    complete_ = complete_ && dbus_message_iter_append_basic(&place_, type, value) != 0;
+  }
+
+  DBusMessageIter place_{};
+  bool complete_ = true;
+};
+
+void write_variant(Writer& out, const core::UnitValue& value) {
+  struct Visitor {
+    Writer& out;
+    void operator()(bool flag) const {
+      out.container(DBUS_TYPE_VARIANT, "b", [&](Writer& inner) { inner.boolean(flag); });
+    }
+    void operator()(std::uint64_t number) const {
+      out.container(DBUS_TYPE_VARIANT, "t", [&](Writer& inner) { inner.number(number); });
+    }
+    void operator()(const std::string& text) const {
+      out.container(DBUS_TYPE_VARIANT, "s", [&](Writer& inner) { inner.text(text); });
+    }
+    void operator()(const std::vector<std::string>& texts) const {
+      out.container(DBUS_TYPE_VARIANT, "as", [&](Writer& variant) {
+        variant.container(DBUS_TYPE_ARRAY, "s", [&](Writer& array) {
+          for (const std::string& text : texts)
+            array.text(text);
+        });
+      });
+    }
+    void operator()(const std::vector<std::uint32_t>& numbers) const {
+      out.container(DBUS_TYPE_VARIANT, "au", [&](Writer& variant) {
+        variant.container(DBUS_TYPE_ARRAY, "u", [&](Writer& array) {
+          for (const std::uint32_t number : numbers)
+            array.number(number);
+        });
+      });
+    }
+  };
+  std::visit(Visitor{out}, value);
+}
+
+void write_properties(Writer& out, const std::vector<core::UnitProperty>& properties) {
+  out.container(DBUS_TYPE_ARRAY, "(sv)", [&](Writer& array) {
+    for (const auto& [name, value] : properties) {
+      array.container(DBUS_TYPE_STRUCT, nullptr, [&](Writer& pair) {
+        pair.text(name);
+        write_variant(pair, value);
+      });
+    }
+  });
+}
+
+template <class Fill>
+Result<Message> make_call(const char* method, Fill fill) {
+  Message call{dbus_message_new_method_call(kSystemd, kManagerPath, kManagerInterface, method)};
+  if (!call) return fail(ErrorCode::kIo, cat(method, ": out of memory"));
+  // A bus that has no systemd says so, instead of trying to start one.
+  dbus_message_set_auto_start(call.get(), 0);
+  Writer arguments{call.get()};
+  fill(arguments);
+  if (!arguments.complete()) return fail(ErrorCode::kIo, cat(method, ": out of memory"));
+  return call;
+}
+
+/// The next argument of a reply that has a known signature.
+const char* take_text(DBusMessageIter& place) {
+  const char* text = nullptr;
+  dbus_message_iter_get_basic(&place, &text);
+  dbus_message_iter_next(&place);
+  return text;
+}
+
+}  // namespace
+
+void UnrefMessage::operator()(DBusMessage* message) const {
+  dbus_message_unref(message);
+}
+
+Result<Message> start_transient_call(const std::string& unit,
+                                     const std::vector<core::UnitProperty>& wanted) {
+  if (auto good = check(unit, wanted); !good) return fail(good.error());
+  return make_call("StartTransientUnit", [&](Writer& out) {
+    out.text(unit);
+    out.text(std::string{kMode});
+    write_properties(out, wanted);
+    // Units to be made along with it: none.
+    out.container(DBUS_TYPE_ARRAY, "(sa(sv))", [](Writer&) {});
+  });
+}
+
+Result<Message> set_properties_call(const std::string& unit,
+                                    const std::vector<core::UnitProperty>& wanted) {
+  if (auto good = check(unit, wanted); !good) return fail(good.error());
+  return make_call("SetUnitProperties", [&](Writer& out) {
+    out.text(unit);
+    out.boolean(/*runtime*/ true);
+    write_properties(out, wanted);
+  });
+}
+
+Result<Message> job_call(const char* method, const std::string& unit) {
+  if (auto good = check_unit(unit); !good) return fail(good.error());
+  return make_call(method, [&](Writer& out) {
+    out.text(unit);
+    out.text(std::string{kMode});
+  });
+}
+
+Result<Message> reset_failed_call(const std::string& unit) {
+  if (auto good = check_unit(unit); !good) return fail(good.error());
+  return make_call("ResetFailedUnit", [&](Writer& out) { out.text(unit); });
+}
+
+Result<Message> list_call(const std::string& pattern) {
+  if (auto good = check_text("pattern", pattern); !good) return fail(good.error());
+  return make_call("ListUnitsByPatterns", [&](Writer& out) {
+    out.container(DBUS_TYPE_ARRAY, "s", [](Writer&) {});  // in any state
+    out.container(DBUS_TYPE_ARRAY, "s", [&](Writer& patterns) { patterns.text(pattern); });
+  });
+}
+
+Result<Message> hello_call() {
+  Message call{dbus_message_new_method_call(DBUS_SERVICE_DBUS, DBUS_PATH_DBUS, DBUS_INTERFACE_DBUS,
+                                            "Hello")};
+  if (!call) return fail(ErrorCode::kIo, "Hello: out of memory");
+  return call;
+}
+
+Result<std::vector<ListedUnit>> parse_units(DBusMessage* reply) {
+  if (dbus_message_has_signature(reply, "a(ssssssouso)") == 0) {
+    return fail(ErrorCode::kIo,
+                cat("systemd lists its units as \"", dbus_message_get_signature(reply), "\""));
+  }
+  DBusMessageIter place{};
+  DBusMessageIter array{};
+  dbus_message_iter_init(reply, &place);
+  dbus_message_iter_recurse(&place, &array);
+  std::vector<ListedUnit> units;
+  for (; dbus_message_iter_get_arg_type(&array) == DBUS_TYPE_STRUCT;
+       dbus_message_iter_next(&array)) {
+    DBusMessageIter fields{};
+    dbus_message_iter_recurse(&array, &fields);
+    ListedUnit unit;
+    unit.name = take_text(fields);
+    static_cast<void>(take_text(fields));  // description
+    unit.load_state = take_text(fields);
+    unit.active_state = take_text(fields);
+    units.push_back(std::move(unit));
+  }
+  return units;
+}
+
+}  // namespace podqos::cgroup
