@@ -24,16 +24,26 @@ class ErrorSlot {
 
   DBusError* get() { return &error_; }
   [[nodiscard]] std::unexpected<BusFailure> failure() const {
-    // libdbus leaves the error unset when memory runs out in the wrong place.
-    if (dbus_error_is_set(&error_) == 0) {
-      return std::unexpected(BusFailure{.name = DBUS_ERROR_NO_MEMORY, .text = "out of memory"});
-    }
     return std::unexpected(BusFailure{.name = error_.name, .text = error_.message});
   }
 
  private:
   DBusError error_{};
 };
+
+struct UnrefPendingCall {
+  void operator()(DBusPendingCall* call) const { dbus_pending_call_unref(call); }
+};
+using PendingCall = std::unique_ptr<DBusPendingCall, UnrefPendingCall>;
+
+std::unexpected<BusFailure> out_of_memory() {
+  return std::unexpected(BusFailure{.name = DBUS_ERROR_NO_MEMORY, .text = "out of memory"});
+}
+
+std::unexpected<BusFailure> broken() {
+  return std::unexpected(
+      BusFailure{.name = DBUS_ERROR_DISCONNECTED, .text = "the connection has ended"});
+}
 
 std::unexpected<BusFailure> no_reply() {
   return std::unexpected(BusFailure{.name = DBUS_ERROR_NO_REPLY, .text = "no answer in time"});
@@ -82,16 +92,29 @@ BusResult<BusClient> BusClient::open(const std::string& address, Deadline deadli
 }
 
 BusResult<Message> BusClient::call(DBusMessage* request, Deadline deadline) {
-  const int patience = milliseconds_until(deadline);
-  if (patience == 0) return no_reply();
+  DBusPendingCall* sent = nullptr;
+  if (dbus_connection_send_with_reply(connection_.get(), request, &sent, DBUS_TIMEOUT_INFINITE) ==
+      0) {
+    return out_of_memory();
+  }
+  if (sent == nullptr) return broken();
+  const PendingCall pending{sent};
+  while (dbus_pending_call_get_completed(pending.get()) == 0) {
+    const int patience = milliseconds_until(deadline);
+    if (patience == 0) {
+      dbus_pending_call_cancel(pending.get());
+      return no_reply();
+    }
+    // Not dbus_connection_send_with_reply_and_block: its deadline begins when the request has left,
+    // and it waits for ever for a server that never answers the authentication. What systemd tells
+    // all its clients about units and jobs is dropped on the way.
+    dbus_connection_read_write_dispatch(connection_.get(), patience);
+  }
+  Message reply{dbus_pending_call_steal_reply(pending.get())};
   ErrorSlot error;
-  Message reply{
-      dbus_connection_send_with_reply_and_block(connection_.get(), request, patience, error.get())};
-  // systemd tells each of its own clients what becomes of units and jobs.
-  while (const Message signal{dbus_connection_pop_message(connection_.get())})
-    continue;
-  if (reply) return reply;
-  if (left_until(deadline) == steady_clock::duration::zero()) return no_reply();
+  if (dbus_set_error_from_message(error.get(), reply.get()) == 0) return reply;
+  // What libdbus answers itself to calls that the end of a connection has left open.
+  if (!is_connected() && error.failure().error().name == DBUS_ERROR_NO_REPLY) return broken();
   return error.failure();
 }
 

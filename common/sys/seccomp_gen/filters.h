@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 #include <array>
 #include <csignal>
@@ -108,6 +109,19 @@ constexpr std::array kHookRules{
     Rule{"mkdir", {}},
     Rule{"ioctl", Condition{1, kInt, TCGETS}},
     Rule{"writev", {}},
+    // systemd over libdbus: authentication by read and sendto, messages by recvmsg and sendmsg with
+    // MSG_NOSIGNAL, poll with the time that is left; a timer bounds its connect, ITIMER_REAL only.
+    // It looks for the socket's family, for a clock that never steps, and whether the program is
+    // set-uid. Newer architectures have ppoll only.
+    Rule{"poll", {}},
+    Rule{"ppoll", {}},
+    Rule{"recvmsg", {}},
+    Rule{"sendmsg", Condition{2, kInt, MSG_NOSIGNAL}},
+    Rule{"getsockname", {}},
+    Rule{"setitimer", Condition{0, kInt, ITIMER_REAL}},
+    Rule{"clock_getres", {}},
+    Rule{"getresuid", {}},
+    Rule{"getresgid", {}},
     // The end, abort(3) included.
     Rule{"rt_sigprocmask", {}},
     Rule{"rt_sigaction", {}},
@@ -126,9 +140,8 @@ constexpr std::array kToolRules{
     Rule{"statx", {}},
     Rule{"access", {}},
     Rule{"readv", {}},
-    // Width of the terminal, and waiting for a slow one.
+    // Width of the terminal.
     Rule{"ioctl", Condition{1, kInt, TIOCGWINSZ}},
-    Rule{"poll", {}},
     // What sysconf(3) and uname(3) ask; limits are read, not set.
     Rule{"prlimit64", Condition{2, kWhole, 0}},
     Rule{"uname", {}},

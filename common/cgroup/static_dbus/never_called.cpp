@@ -1,0 +1,54 @@
+// Functions that libdbus names and podqos never calls, for the static program only.
+//
+// libdbus-1.a holds a server too, which asks systemd for sockets and the user database for names. A
+// static program must not carry glibc's: it would load libraries of the machine it runs on, whatever
+// version they have, and the system call filter would end it there. As these stand before glibc's
+// in the link, no code that reads nsswitch.conf, /etc/passwd or the resolver's files is in the
+// program at all. Should a server talk libdbus into DBUS_COOKIE_SHA1, which wants a home directory,
+// the authentication fails.
+
+#include <grp.h>
+#include <netdb.h>
+#include <pwd.h>
+#include <sys/types.h>
+
+#include <cerrno>
+#include <cstddef>
+
+// Declared in libsystemd's sd-daemon.h, which is not needed to build podqos.
+extern "C" int sd_listen_fds(int unset_environment);
+extern "C" int sd_is_socket(int fd, int family, int type, int listening);
+
+extern "C" int sd_listen_fds(int /*unset_environment*/) {
+  return 0;
+}
+extern "C" int sd_is_socket(int /*fd*/, int /*family*/, int /*type*/, int /*listening*/) {
+  return 0;
+}
+
+extern "C" int getpwnam_r(const char* /*name*/, passwd* /*entry*/, char* /*buffer*/, size_t /*size*/,
+                          passwd** result) {
+  *result = nullptr;
+  return ENOENT;
+}
+extern "C" int getpwuid_r(uid_t /*uid*/, passwd* /*entry*/, char* /*buffer*/, size_t /*size*/,
+                          passwd** result) {
+  *result = nullptr;
+  return ENOENT;
+}
+extern "C" int getgrouplist(const char* /*user*/, gid_t /*group*/, gid_t* /*groups*/, int* count) {
+  *count = 0;
+  return 0;
+}
+
+extern "C" int getaddrinfo(const char* /*node*/, const char* /*service*/, const addrinfo* /*hints*/,
+                           addrinfo** result) {
+  *result = nullptr;
+  return EAI_FAIL;
+}
+extern "C" void freeaddrinfo(addrinfo* /*list*/) {}
+extern "C" int getnameinfo(const sockaddr* /*address*/, socklen_t /*size*/, char* /*host*/,
+                           socklen_t /*host_size*/, char* /*service*/, socklen_t /*service_size*/,
+                           int /*flags*/) {
+  return EAI_FAIL;
+}
