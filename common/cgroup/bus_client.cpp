@@ -4,6 +4,7 @@
 #include <climits>
 #include <utility>
 
+#include "common/base/text.h"
 #include "common/sys/wake_up.h"
 
 namespace podqos::cgroup {
@@ -40,9 +41,9 @@ std::unexpected<BusFailure> out_of_memory() {
   return std::unexpected(BusFailure{.name = DBUS_ERROR_NO_MEMORY, .text = "out of memory"});
 }
 
-std::unexpected<BusFailure> broken() {
-  return std::unexpected(
-      BusFailure{.name = DBUS_ERROR_DISCONNECTED, .text = "the connection has ended"});
+std::unexpected<BusFailure> broken(std::string_view moment) {
+  return std::unexpected(BusFailure{.name = DBUS_ERROR_DISCONNECTED,
+                                    .text = cat("the connection has ended ", moment)});
 }
 
 std::unexpected<BusFailure> no_reply() {
@@ -97,7 +98,7 @@ BusResult<Message> BusClient::call(DBusMessage* request, Deadline deadline) {
       0) {
     return out_of_memory();
   }
-  if (sent == nullptr) return broken();
+  if (sent == nullptr) return broken(moment());
   const PendingCall pending{sent};
   while (dbus_pending_call_get_completed(pending.get()) == 0) {
     const int patience = milliseconds_until(deadline);
@@ -108,18 +109,22 @@ BusResult<Message> BusClient::call(DBusMessage* request, Deadline deadline) {
     // Not dbus_connection_send_with_reply_and_block: its deadline begins when the request has left,
     // and it waits for ever for a server that never answers the authentication. What systemd tells
     // all its clients about units and jobs is dropped on the way.
-    dbus_connection_read_write_dispatch(connection_.get(), patience);
+    const bool goes_on = dbus_connection_read_write_dispatch(connection_.get(), patience) != 0;
+    if (!goes_on && dbus_pending_call_get_completed(pending.get()) == 0) return broken(moment());
   }
   Message reply{dbus_pending_call_steal_reply(pending.get())};
   ErrorSlot error;
   if (dbus_set_error_from_message(error.get(), reply.get()) == 0) return reply;
   // What libdbus answers itself to calls that the end of a connection has left open.
-  if (!is_connected() && error.failure().error().name == DBUS_ERROR_NO_REPLY) return broken();
+  if (!is_connected() && error.failure().error().name == DBUS_ERROR_NO_REPLY)
+    return broken(moment());
   return error.failure();
 }
 
-bool BusClient::is_authenticated() const {
-  return dbus_connection_get_is_authenticated(connection_.get()) != 0;
+std::string_view BusClient::moment() const {
+  return dbus_connection_get_is_authenticated(connection_.get()) == 0
+             ? "before the other side had accepted who we are"
+             : "before the answer";
 }
 
 bool BusClient::is_connected() const {

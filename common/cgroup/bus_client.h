@@ -4,6 +4,7 @@
 #include <expected>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <dbus/dbus.h>
 
@@ -35,8 +36,6 @@ class BusClient {
   /// Sends, and waits for the reply. Signals that come meanwhile are dropped.
   [[nodiscard]] BusResult<Message> call(DBusMessage* request, Deadline deadline);
 
-  /// Has the other side accepted who we are? False before the first call.
-  [[nodiscard]] bool is_authenticated() const;
   [[nodiscard]] bool is_connected() const;
 
  private:
@@ -45,6 +44,9 @@ class BusClient {
   };
 
   explicit BusClient(DBusConnection* connection) : connection_(connection) {}
+
+  /// When the connection has ended, for the error.
+  [[nodiscard]] std::string_view moment() const;
 
   std::unique_ptr<DBusConnection, CloseConnection> connection_;
 };

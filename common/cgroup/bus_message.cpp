@@ -73,15 +73,14 @@ Status check_value(const std::string& name, const core::UnitValue& value) {
 
 Status check(const std::string& unit, const std::vector<core::UnitProperty>& properties) {
   if (auto good = check_unit(unit); !good) return good;
-  if (auto few = check_count(cat(unit, ": properties"), properties.size()); !few) return few;
+  if (auto few = check_count("properties", properties.size()); !few) return few;
   for (const auto& [name, value] : properties) {
     if (name.empty() || name.size() > kLongestPropertyName ||
         !std::ranges::all_of(name, is_alphanumeric)) {
       return fail(ErrorCode::kInvalidArgument,
-                  cat(unit, ": \"", printable(name), "\" is no name of a unit's property"));
+                  cat("\"", printable(name), "\" is no name of a unit's property"));
     }
-    if (auto good = check_value(name, value); !good)
-      return fail(std::move(good).error().with_context(unit));
+    if (auto good = check_value(name, value); !good) return good;
   }
   return {};
 }

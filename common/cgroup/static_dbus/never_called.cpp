@@ -1,19 +1,20 @@
 // Functions that libdbus names and podqos never calls, for the static program only.
 //
 // libdbus-1.a holds a server too, which asks systemd for sockets and the user database for names. A
-// static program must not carry glibc's: it would load libraries of the machine it runs on, whatever
-// version they have, and the system call filter would end it there. As these stand before glibc's
-// in the link, no code that reads nsswitch.conf, /etc/passwd or the resolver's files is in the
-// program at all. Should a server talk libdbus into DBUS_COOKIE_SHA1, which wants a home directory,
-// the authentication fails.
+// static program must not carry glibc's: it would load libraries of the machine it runs on,
+// whatever version they have, and the system call filter would end it there. As these stand before
+// glibc's in the link, no code that reads nsswitch.conf, /etc/passwd or the resolver's files is in
+// the program at all. Should a server talk libdbus into DBUS_COOKIE_SHA1, which wants a home
+// directory, the authentication fails.
 
-#include <grp.h>
-#include <netdb.h>
-#include <pwd.h>
 #include <sys/types.h>
 
 #include <cerrno>
 #include <cstddef>
+
+#include <grp.h>
+#include <netdb.h>
+#include <pwd.h>
 
 // Declared in libsystemd's sd-daemon.h, which is not needed to build podqos.
 extern "C" int sd_listen_fds(int unset_environment);
@@ -26,8 +27,8 @@ extern "C" int sd_is_socket(int /*fd*/, int /*family*/, int /*type*/, int /*list
   return 0;
 }
 
-extern "C" int getpwnam_r(const char* /*name*/, passwd* /*entry*/, char* /*buffer*/, size_t /*size*/,
-                          passwd** result) {
+extern "C" int getpwnam_r(const char* /*name*/, passwd* /*entry*/, char* /*buffer*/,
+                          size_t /*size*/, passwd** result) {
   *result = nullptr;
   return ENOENT;
 }

@@ -1,0 +1,388 @@
+#include "common/cgroup/systemd.h"
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/cgroup/fake_systemd.h"
+#include "tests/unit/temporary_directory.h"
+
+namespace podqos::cgroup {
+namespace {
+
+using core::UnitProperty;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+constexpr const char* kManager =
+    "org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager.";
+
+SystemdOptions only(const FakeSystemd& fake, Peer peer = Peer::kSystemd) {
+  return {.addresses = {{.address = fake.address(), .peer = peer}}};
+}
+
+/// Answers every call of one connection as StartTransientUnit is answered.
+constexpr auto kAnswersJobs = [](auto accept) {
+  Session session = accept();
+  session.authenticate();
+  while (true)
+    session.answer_job(session.receive().get());
+};
+
+class SystemdCalls : public ::testing::Test {
+ protected:
+  /// What systemd is told when `call` is made.
+  template <class Call>
+  std::string told(Call call) const {
+    FakeSystemd fake{directory_.path("private"), kAnswersJobs};
+    {
+      Systemd systemd{only(fake)};
+      const auto done = call(systemd);
+      EXPECT_TRUE(done) << done.error().message;
+      EXPECT_EQ(systemd.round_trips(), 1);
+    }
+    return fake.heard();
+  }
+
+  TemporaryDirectory directory_;
+};
+
+// Signatures and meaning of the arguments: org.freedesktop.systemd1(5).
+TEST_F(SystemdCalls, StartTransientUnitSendsEachTypeOfProperty) {
+  EXPECT_EQ(told([](Systemd& systemd) {
+              return systemd.start_transient(
+                  "kubepods-burstable.slice",
+                  {{"DefaultDependencies", false},
+                   {"Delegate", true},
+                   {"CPUWeight", std::uint64_t{79}},
+                   {"MemoryMax", std::numeric_limits<std::uint64_t>::max()},
+                   {"Description", std::string{"Pods \xe2\x89\xa0 \"guaranteed\""}},
+                   {"Before", std::vector<std::string>{"shutdown.target", "umount.target"}},
+                   {"After", std::vector<std::string>{}},
+                   {"PIDs", std::vector<std::uint32_t>{1, 4'294'967'295}}});
+            }),
+            std::string{kManager} +
+                "StartTransientUnit ssa(sv)a(sa(sv)) \"kubepods-burstable.slice\" \"replace\" "
+                "[(\"DefaultDependencies\" <b:0>) (\"Delegate\" <b:1>) (\"CPUWeight\" <t:79>) "
+                "(\"MemoryMax\" <t:18446744073709551615>) "
+                "(\"Description\" <\"Pods \xe2\x89\xa0 \"guaranteed\"\">) "
+                "(\"Before\" <[\"shutdown.target\" \"umount.target\"]>) (\"After\" <[]>) "
+                "(\"PIDs\" <[u:1 u:4294967295]>)] []\n");
+}
+
+TEST_F(SystemdCalls, StartTransientUnitWithoutProperties) {
+  EXPECT_EQ(told([](Systemd& systemd) { return systemd.start_transient("a.slice", {}); }),
+            std::string{kManager} +
+                "StartTransientUnit ssa(sv)a(sa(sv)) \"a.slice\" \"replace\" [] []\n");
+}
+
+TEST_F(SystemdCalls, StartUnitReplacesTheJobUnderWay) {
+  EXPECT_EQ(told([](Systemd& systemd) { return systemd.start("a\\x2d@b:c.slice"); }),
+            std::string{kManager} + "StartUnit ss \"a\\x2d@b:c.slice\" \"replace\"\n");
+}
+
+TEST_F(SystemdCalls, SetUnitPropertiesUntilTheNextBoot) {
+  EXPECT_EQ(told([](Systemd& systemd) {
+              return systemd.set_properties("a.slice", {{"TasksMax", std::uint64_t{100}}});
+            }),
+            std::string{kManager} +
+                "SetUnitProperties sba(sv) \"a.slice\" b:1 [(\"TasksMax\" <t:100>)]\n");
+}
+
+TEST_F(SystemdCalls, StopUnit) {
+  EXPECT_EQ(told([](Systemd& systemd) { return systemd.stop("a.slice"); }),
+            std::string{kManager} + "StopUnit ss \"a.slice\" \"replace\"\n");
+}
+
+TEST_F(SystemdCalls, ResetFailedUnit) {
+  EXPECT_EQ(told([](Systemd& systemd) { return systemd.reset_failed("a.scope"); }),
+            std::string{kManager} + "ResetFailedUnit s \"a.scope\"\n");
+}
+
+TEST_F(SystemdCalls, OneConnectionServesAllCallsInOrder) {
+  FakeSystemd fake{directory_.path("private"), kAnswersJobs};
+  {
+    Systemd systemd{only(fake)};
+    EXPECT_EQ(systemd.round_trips(), 0);
+    EXPECT_TRUE(systemd.start("a.slice"));
+    EXPECT_TRUE(systemd.stop("b.slice"));
+    EXPECT_EQ(systemd.round_trips(), 2);
+    Systemd moved = std::move(systemd);
+    EXPECT_TRUE(moved.stop("c.slice"));
+    EXPECT_EQ(moved.round_trips(), 3);
+  }
+  EXPECT_EQ(fake.heard(), std::string{kManager} + "StartUnit ss \"a.slice\" \"replace\"\n" +
+                              kManager + "StopUnit ss \"b.slice\" \"replace\"\n" + kManager +
+                              "StopUnit ss \"c.slice\" \"replace\"\n");
+}
+
+TEST_F(SystemdCalls, ABusIsGreetedFirst) {
+  FakeSystemd fake{directory_.path("bus"), [](auto accept) {
+                     Session session = accept();
+                     session.authenticate();
+                     const auto hello = session.receive();
+                     const TestMessage welcome{dbus_message_new_method_return(hello.get())};
+                     const char* name = ":1.7";
+                     dbus_message_append_args(welcome.get(), DBUS_TYPE_STRING, &name,
+                                              DBUS_TYPE_INVALID);
+                     session.send(welcome.get());
+                     while (true)
+                       session.answer_job(session.receive().get());
+                   }};
+  {
+    Systemd systemd{only(fake, Peer::kMessageBus)};
+    EXPECT_TRUE(systemd.start("a.slice"));
+    EXPECT_EQ(systemd.round_trips(), 2);
+    EXPECT_TRUE(systemd.start("b.slice"));
+    EXPECT_EQ(systemd.round_trips(), 3);
+  }
+  EXPECT_EQ(
+      fake.heard(),
+      std::string{"org.freedesktop.DBus /org/freedesktop/DBus org.freedesktop.DBus.Hello  \n"} +
+          kManager + "StartUnit ss \"a.slice\" \"replace\"\n" + kManager +
+          "StartUnit ss \"b.slice\" \"replace\"\n");
+}
+
+/// A unit as ListUnitsByPatterns describes it.
+void append_unit(DBusMessageIter& array, const char* name, const char* load, const char* active) {
+  DBusMessageIter unit{};
+  dbus_message_iter_open_container(&array, DBUS_TYPE_STRUCT, nullptr, &unit);
+  const char* path = "/org/freedesktop/systemd1/unit/x";
+  const std::uint32_t job = 0;
+  for (const char* text : {name, "some description", load, active, "sub-state", ""})
+    dbus_message_iter_append_basic(&unit, DBUS_TYPE_STRING, &text);
+  dbus_message_iter_append_basic(&unit, DBUS_TYPE_OBJECT_PATH, &path);
+  dbus_message_iter_append_basic(&unit, DBUS_TYPE_UINT32, &job);
+  const char* kind = "";
+  const char* none = "/";
+  dbus_message_iter_append_basic(&unit, DBUS_TYPE_STRING, &kind);
+  dbus_message_iter_append_basic(&unit, DBUS_TYPE_OBJECT_PATH, &none);
+  dbus_message_iter_close_container(&array, &unit);
+}
+
+TEST_F(SystemdCalls, ListUnitsByPatterns) {
+  FakeSystemd fake{directory_.path("private"), [](auto accept) {
+                     Session session = accept();
+                     session.authenticate();
+                     const auto call = session.receive();
+                     const TestMessage reply{dbus_message_new_method_return(call.get())};
+                     DBusMessageIter place{};
+                     DBusMessageIter array{};
+                     dbus_message_iter_init_append(reply.get(), &place);
+                     dbus_message_iter_open_container(&place, DBUS_TYPE_ARRAY, "(ssssssouso)",
+                                                      &array);
+                     append_unit(array, "kubepods.slice", "loaded", "active");
+                     append_unit(array, "kubepods-pod1.slice", "not-found", "deactivating");
+                     dbus_message_iter_close_container(&place, &array);
+                     session.send(reply.get());
+                     session.wait();
+                   }};
+  {
+    Systemd systemd{only(fake)};
+    const auto units = systemd.list("kubepods*.slice");
+    ASSERT_TRUE(units) << units.error().message;
+    ASSERT_THAT(*units, SizeIs(2));
+    EXPECT_EQ((*units)[0].name, "kubepods.slice");
+    EXPECT_EQ((*units)[0].load_state, "loaded");
+    EXPECT_EQ((*units)[0].active_state, "active");
+    EXPECT_EQ((*units)[1].name, "kubepods-pod1.slice");
+    EXPECT_EQ((*units)[1].load_state, "not-found");
+    EXPECT_EQ((*units)[1].active_state, "deactivating");
+  }
+  EXPECT_EQ(fake.heard(),
+            std::string{kManager} + "ListUnitsByPatterns asas [] [\"kubepods*.slice\"]\n");
+}
+
+TEST_F(SystemdCalls, AListOfAnotherShapeIsAnError) {
+  FakeSystemd fake{directory_.path("private"), kAnswersJobs};
+  const auto units = Systemd{only(fake)}.list("*");
+  ASSERT_FALSE(units);
+  EXPECT_EQ(units.error(),
+            (Error{ErrorCode::kIo, "ListUnitsByPatterns *: systemd lists its units as \"o\""}));
+}
+
+TEST_F(SystemdCalls, SignalsBeforeTheAnswerAreSkipped) {
+  FakeSystemd fake{directory_.path("private"), [](auto accept) {
+                     Session session = accept();
+                     session.authenticate();
+                     while (true) {
+                       const auto call = session.receive();
+                       for (int i = 0; i < 1000; ++i) {
+                         session.send(TestMessage{
+                             dbus_message_new_signal("/org/freedesktop/systemd1",
+                                                     "org.freedesktop.systemd1.Manager", "JobNew")}
+                                          .get());
+                       }
+                       session.answer_job(call.get());
+                     }
+                   }};
+  Systemd systemd{only(fake)};
+  EXPECT_TRUE(systemd.start("a.slice"));
+  EXPECT_TRUE(systemd.start("a.slice"));
+}
+
+struct ErrorCase {
+  const char* name;
+  const char* dbus_name;
+  ErrorCode code;
+  const char* remedy;
+};
+
+class SystemdErrors : public ::testing::TestWithParam<ErrorCase> {
+ protected:
+  TemporaryDirectory directory_;
+};
+
+TEST_P(SystemdErrors, AreToldApartAndQuoted) {
+  FakeSystemd fake{directory_.path("private"), [&](auto accept) {
+                     Session session = accept();
+                     session.authenticate();
+                     while (true) {
+                       session.refuse(session.receive().get(), GetParam().dbus_name,
+                                      "Unit a.slice\nis special.");
+                     }
+                   }};
+  Systemd systemd{only(fake)};
+  for (int i = 0; i < 2; ++i) {  // an error is an answer, the connection goes on
+    const auto refused = systemd.start_transient("a.slice", {});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, GetParam().code) << refused.error().message;
+    EXPECT_EQ(refused.error().message, cat("StartTransientUnit a.slice at ", fake.address(),
+                                           ": Unit a.slice\\x0ais special. (", GetParam().dbus_name,
+                                           ")", GetParam().remedy));
+  }
+}
+
+constexpr const char* kRoot = "; run it as root, or let the policy of the bus allow the call";
+constexpr const char* kHangs =
+    "; 5000 ms were allowed; should systemd hang, `systemctl is-system-running` and the journal of "
+    "PID 1 tell why";
+constexpr const char* kDriver =
+    "; where systemd does not run, let the engine use the cgroupfs driver";
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, SystemdErrors,
+    ::testing::ValuesIn<ErrorCase>({
+        {"UnitExists", "org.freedesktop.systemd1.UnitExists", ErrorCode::kAlreadyExists, ""},
+        {"NoSuchUnit", "org.freedesktop.systemd1.NoSuchUnit", ErrorCode::kNotFound, ""},
+        {"AccessDenied", "org.freedesktop.DBus.Error.AccessDenied", ErrorCode::kPermission, kRoot},
+        {"Interactive", "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired",
+         ErrorCode::kPermission, kRoot},
+        {"NoReply", "org.freedesktop.DBus.Error.NoReply", ErrorCode::kTimeout, kHangs},
+        {"Timeout", "org.freedesktop.DBus.Error.Timeout", ErrorCode::kTimeout, kHangs},
+        {"NoSystemdOnTheBus", "org.freedesktop.DBus.Error.NameHasNoOwner", ErrorCode::kNotFound,
+         kDriver},
+        {"Masked", "org.freedesktop.systemd1.UnitMasked", ErrorCode::kIo, ""},
+        {"ReadOnly", "org.freedesktop.DBus.Error.PropertyReadOnly", ErrorCode::kIo, ""},
+    }),
+    [](const auto& param) { return param.param.name; });
+
+TEST_F(SystemdCalls, StoppingWhatIsNotLoadedIsFine) {
+  FakeSystemd fake{directory_.path("private"), [](auto accept) {
+                     Session session = accept();
+                     session.authenticate();
+                     while (true) {
+                       session.refuse(session.receive().get(),
+                                      "org.freedesktop.systemd1.NoSuchUnit",
+                                      "Unit a.slice not loaded.");
+                     }
+                   }};
+  Systemd systemd{only(fake)};
+  EXPECT_TRUE(systemd.stop("a.slice"));
+  EXPECT_TRUE(systemd.reset_failed("a.slice"));
+  const auto start = systemd.start("a.slice");
+  ASSERT_FALSE(start);
+  EXPECT_EQ(start.error().code, ErrorCode::kNotFound);
+  const auto set = systemd.set_properties("a.slice", {});
+  ASSERT_FALSE(set);
+  EXPECT_EQ(set.error().code, ErrorCode::kNotFound);
+}
+
+struct BadCase {
+  const char* name;
+  std::string unit;
+  std::vector<UnitProperty> properties;
+  const char* message;
+};
+
+class SystemdInput : public ::testing::TestWithParam<BadCase> {};
+
+// libdbus would end the process.
+TEST_P(SystemdInput, IsCheckedBeforeItIsSent) {
+  Systemd systemd{{.addresses = {}}};
+  for (const auto& refused : {systemd.start_transient(GetParam().unit, GetParam().properties),
+                              systemd.set_properties(GetParam().unit, GetParam().properties)}) {
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument) << refused.error().message;
+    EXPECT_THAT(refused.error().message, HasSubstr(GetParam().message));
+  }
+  EXPECT_EQ(systemd.round_trips(), 0);
+}
+
+constexpr const char* kNoUnit = " is no name of a systemd unit: 1 to 255 letters, digits and ";
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, SystemdInput,
+    ::testing::ValuesIn<BadCase>({
+        {"EmptyUnit", "", {}, kNoUnit},
+        {"UnitOf256Bytes", std::string(256, 'a'), {}, kNoUnit},
+        {"UnitWithASlash", "a/b.slice", {}, "\"a/b.slice\" is no name"},
+        {"UnitWithANul", std::string{"a\0.slice", 8}, {}, "\"a\\x00.slice\" is no name"},
+        {"UnitThatIsNoUtf8", "a\xff.slice", {}, "\"a\\xff.slice\" is no name"},
+        {"EmptyProperty",
+         "a.slice",
+         {{"", true}},
+         " a.slice: \"\" is no name of a unit's property"},
+        {"PropertyWithASpace", "a.slice", {{"a b", true}}, "\"a b\" is no name"},
+        {"TextThatIsNoUtf8",
+         "a.slice",
+         {{"Description", std::string{"\xc3("}}},
+         " a.slice: Description: \"\\xc3(\" is not UTF-8"},
+        {"TextWithANul",
+         "a.slice",
+         {{"Description", std::string{"a\0b", 3}}},
+         "Description: \"a\\x00b\" is not UTF-8"},
+        {"TextTooLong",
+         "a.slice",
+         {{"Description", std::string(4097, 'x')}},
+         "Description: 4097 bytes, at most 4096"},
+        {"ElementThatIsNoUtf8",
+         "a.slice",
+         {{"Before", std::vector<std::string>{"good", "\xff"}}},
+         "Before: \"\\xff\" is not UTF-8"},
+        {"TooManyElements",
+         "a.slice",
+         {{"Before", std::vector<std::string>(257, "x")}},
+         "Before: 257 elements, at most 256"},
+        {"TooManyNumbers",
+         "a.slice",
+         {{"PIDs", std::vector<std::uint32_t>(257, 1)}},
+         "PIDs: 257 elements, at most 256"},
+        {"TooManyProperties", "a.slice", std::vector<UnitProperty>(257, {"A", true}),
+         "properties: 257 elements, at most 256"},
+    }),
+    [](const auto& param) { return param.param.name; });
+
+TEST(SystemdNames, AreCheckedByEveryCall) {
+  Systemd systemd{{.addresses = {}}};
+  for (const auto& refused :
+       {systemd.start("\xff"), systemd.stop("\xff"), systemd.reset_failed("\xff")}) {
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  }
+  const auto list = systemd.list("\xff");
+  ASSERT_FALSE(list);
+  EXPECT_EQ(list.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(list.error().message,
+              AllOf(StartsWith("ListUnitsByPatterns"), HasSubstr("is not UTF-8")));
+}
+
+}  // namespace
+}  // namespace podqos::cgroup
