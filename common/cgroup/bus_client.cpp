@@ -93,6 +93,7 @@ BusResult<BusClient> BusClient::open(const std::string& address, Deadline deadli
 }
 
 BusResult<Message> BusClient::call(DBusMessage* request, Deadline deadline) {
+  if (milliseconds_until(deadline) == 0) return no_reply();
   DBusPendingCall* sent = nullptr;
   if (dbus_connection_send_with_reply(connection_.get(), request, &sent, DBUS_TIMEOUT_INFINITE) ==
       0) {

@@ -89,7 +89,12 @@ class Systemd::Connection {
 Result<Message> Systemd::Connection::call(std::string_view what, Result<Message> request,
                                           Unloaded unloaded) {
   if (!request) return fail(std::move(request).error().with_context(what));
-  if (!deadline_) deadline_ = std::chrono::steady_clock::now() + options_.deadline;
+  const auto now = std::chrono::steady_clock::now();
+  if (!deadline_) deadline_ = now + options_.deadline;
+  if (now >= *deadline_) {
+    return fail(ErrorCode::kTimeout, cat(what, ": not asked, the ", options_.deadline.count(),
+                                         " ms for all calls are over", kHangs));
+  }
   if (!client_) {
     if (auto connected = connect(what); !connected) return fail(connected.error());
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <dbus/dbus.h>
 
@@ -173,31 +175,22 @@ class FakeSystemd {
   template <class Serve>
   FakeSystemd(std::string path, Serve serve, int backlog = 8) : path_(std::move(path)) {
     const sys::UniqueFd listener{listen_at(path_, backlog)};
-    std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) std::abort();
-    transcript_ = sys::UniqueFd{ends[0]};
-    const sys::UniqueFd writing{ends[1]};
     child_ = start_child([&] {
       ::alarm(30);  // even if the test is killed
-      serve([&] { return Session{listener.get(), writing.get()}; });
+      serve([&] { return Session{listener.get(), transcript_.get()}; });
     });
   }
-  ~FakeSystemd() {
-    ::kill(child_, SIGKILL);
-    static_cast<void>(wait_for(child_));
-  }
+  ~FakeSystemd() { end(SIGKILL); }
   FakeSystemd(const FakeSystemd&) = delete;
   FakeSystemd& operator=(const FakeSystemd&) = delete;
 
   [[nodiscard]] std::string address() const { return "unix:path=" + path_; }
 
-  /// All that it was told, once it has ended: after the client has gone.
+  /// All that it was told; it ends when its client has gone.
   [[nodiscard]] std::string heard() {
-    std::string text;
-    std::array<char, 4096> bytes{};
-    ssize_t got = 0;
-    while ((got = ::read(transcript_.get(), bytes.data(), bytes.size())) > 0)
-      text.append(bytes.data(), static_cast<std::size_t>(got));
+    end(0);
+    std::string text(static_cast<std::size_t>(::lseek(transcript_.get(), 0, SEEK_END)), '\0');
+    if (::pread(transcript_.get(), text.data(), text.size(), 0) < 0) std::abort();
     return text;
   }
 
@@ -212,8 +205,14 @@ class FakeSystemd {
   }
 
  private:
+  void end(int signal) {
+    if (child_ < 0) return;
+    ::kill(child_, signal);
+    static_cast<void>(wait_for(std::exchange(child_, -1)));
+  }
+
   std::string path_;
-  sys::UniqueFd transcript_;
+  sys::UniqueFd transcript_{::memfd_create("transcript", MFD_CLOEXEC)};
   pid_t child_ = -1;
 };
 

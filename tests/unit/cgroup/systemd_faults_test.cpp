@@ -1,0 +1,471 @@
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/cgroup/systemd.h"
+#include "common/sys/sandbox.h"
+#include "tests/unit/cgroup/fake_systemd.h"
+#include "tests/unit/temporary_directory.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+#else
+constexpr bool kSanitized = false;
+#endif
+
+namespace podqos::cgroup {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr const char* kDriver =
+    "; where systemd does not run, let the engine use the cgroupfs driver";
+
+SystemdOptions only(const FakeSystemd& fake, std::chrono::milliseconds deadline = 5000ms) {
+  return {.addresses = {{.address = fake.address()}}, .deadline = deadline};
+}
+
+constexpr auto kAnswersJobs = [](auto accept) {
+  Session session = accept();
+  session.authenticate();
+  while (true)
+    session.answer_job(session.receive().get());
+};
+
+/// The machine is busy with other tests: how much later than its deadline a call may return.
+constexpr auto kLate = 1500ms;
+
+class SystemdFaults : public ::testing::Test {
+ protected:
+  [[nodiscard]] std::string path() const { return directory_.path("private"); }
+
+  /// Expects that the server keeps a call waiting until its deadline, and not longer.
+  template <class Serve>
+  void expect_timeout(Serve serve) const {
+    const FakeSystemd fake{path(), serve};
+    Systemd systemd{only(fake, 200ms)};
+    const auto start = steady_clock::now();
+    const auto done = systemd.start("a.slice");
+    const auto took = steady_clock::now() - start;
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error(),
+              (Error{ErrorCode::kTimeout,
+                     "StartUnit a.slice at " + fake.address() +
+                         ": no answer in time (org.freedesktop.DBus.Error.NoReply); 200 ms were "
+                         "allowed; should systemd hang, `systemctl is-system-running` and the "
+                         "journal of PID 1 tell why"}));
+    EXPECT_GE(took, 200ms);
+    EXPECT_LT(took, 200ms + kLate);
+  }
+
+  /// Expects that the server ends the connection, `when`.
+  template <class Serve>
+  void expect_broken(Serve serve, const char* when) const {
+    const FakeSystemd fake{path(), serve};
+    Systemd systemd{only(fake)};
+    const auto start = steady_clock::now();
+    const auto done = systemd.start("a.slice");
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error(),
+              (Error{ErrorCode::kIo, "StartUnit a.slice at " + fake.address() +
+                                         ": the connection has ended " + when +
+                                         " (org.freedesktop.DBus.Error.Disconnected)"}));
+    EXPECT_LT(steady_clock::now() - start, kLate);
+  }
+
+  TemporaryDirectory directory_;
+};
+
+constexpr const char* kUnknown = "before the other side had accepted who we are";
+constexpr const char* kUnanswered = "before the answer";
+
+TEST_F(SystemdFaults, NeverAnsweringTheAuthentication) {
+  expect_timeout([](auto accept) { accept().wait(); });
+}
+TEST_F(SystemdFaults, NeverEndingTheAuthentication) {
+  expect_timeout([](auto accept) {
+    Session session = accept();
+    static_cast<void>(session.line());
+    session.send("OK 0123456789abcdef0123456789abcdef\r\n");
+    session.wait();
+  });
+}
+TEST_F(SystemdFaults, NeverAnsweringTheCall) {
+  expect_timeout([](auto accept) {
+    Session session = accept();
+    session.authenticate();
+    session.wait();
+  });
+}
+TEST_F(SystemdFaults, AnsweringAnotherCall) {
+  expect_timeout([](auto accept) {
+    Session session = accept();
+    session.authenticate();
+    const auto call = session.receive();
+    dbus_message_set_serial(call.get(), 4711);
+    session.answer_job(call.get());
+    session.wait();
+  });
+}
+TEST_F(SystemdFaults, ChattingWithoutAnAnswer) {
+  expect_timeout([](auto accept) {
+    Session session = accept();
+    session.authenticate();
+    while (true) {
+      session.send(
+          TestMessage{dbus_message_new_signal("/org/freedesktop/systemd1",
+                                              "org.freedesktop.systemd1.Manager", "UnitNew")}
+              .get());
+      ::usleep(1000);
+    }
+  });
+}
+TEST_F(SystemdFaults, TellingTheAnswerByteByByte) {
+  expect_timeout([](auto accept) {
+    Session session = accept();
+    for (const char byte : std::string(1000, 'x')) {
+      session.send(std::string(1, byte));
+      ::usleep(10'000);
+    }
+  });
+}
+
+TEST_F(SystemdFaults, NeverReadingALargeCall) {
+  const FakeSystemd fake{path(), [](auto accept) {
+                           Session session = accept();
+                           session.authenticate();
+                           ::pause();
+                         }};
+  Systemd systemd{only(fake, 200ms)};
+  // A megabyte, more than a socket holds.
+  const std::vector<core::UnitProperty> large(256, {"Description", std::string(4000, 'x')});
+  const auto start = steady_clock::now();
+  const auto done = systemd.set_properties("a.slice", large);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::kTimeout) << done.error().message;
+  EXPECT_LT(steady_clock::now() - start, 200ms + kLate);
+}
+
+TEST_F(SystemdFaults, ALargeCallArrivesInPieces) {
+  const FakeSystemd fake{path(), kAnswersJobs};
+  Systemd systemd{only(fake)};
+  const std::vector<core::UnitProperty> large(256, {"Description", std::string(4000, 'x')});
+  EXPECT_TRUE(systemd.set_properties("a.slice", large));
+}
+
+/// A PID 1 that is frozen accepts no connection; each client that has given up stays in the queue.
+TEST_F(SystemdFaults, AFullQueueOfConnections) {
+  const sys::UniqueFd listener{FakeSystemd::listen_at(path(), 0)};
+  const SystemdOptions options{.addresses = {{.address = "unix:path=" + path()}},
+                               .deadline = 200ms};
+  // The queue of a backlog of 0 takes one.
+  EXPECT_FALSE(Systemd{options}.start("a.slice"));
+  const auto start = steady_clock::now();
+  const auto done = Systemd{options}.start("a.slice");
+  const auto took = steady_clock::now() - start;
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::kTimeout) << done.error().message;
+  EXPECT_GE(took, 200ms);
+  EXPECT_LT(took, 200ms + kLate);
+}
+
+TEST_F(SystemdFaults, TheDeadlineIsForAllCallsTogether) {
+  const FakeSystemd fake{path(), [](auto accept) {
+                           Session session = accept();
+                           session.authenticate();
+                           while (true) {
+                             const auto call = session.receive();
+                             ::usleep(150'000);
+                             session.answer_job(call.get());
+                           }
+                         }};
+  Systemd systemd{only(fake, 400ms)};
+  const auto start = steady_clock::now();
+  int done = 0;
+  while (done < 100 && systemd.start("a.slice"))
+    ++done;
+  EXPECT_LE(done, 2);
+  EXPECT_LT(steady_clock::now() - start, 400ms + kLate);
+  // And no call is made after it.
+  const int before = systemd.round_trips();
+  const auto late = systemd.stop("a.slice");
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::kTimeout);
+  EXPECT_THAT(late.error().message,
+              StartsWith("StopUnit a.slice: not asked, the 400 ms for all calls are over; "));
+  EXPECT_EQ(systemd.round_trips(), before);
+}
+
+TEST_F(SystemdFaults, GoneAtOnce) {
+  expect_broken([](auto accept) { accept(); }, kUnknown);
+}
+TEST_F(SystemdFaults, GoneInTheAuthentication) {
+  expect_broken([](auto accept) { static_cast<void>(accept().line()); }, kUnknown);
+}
+TEST_F(SystemdFaults, RefusingWhoWeAre) {
+  expect_broken(
+      [](auto accept) {
+        Session session = accept();
+        static_cast<void>(session.line());
+        session.send("REJECTED EXTERNAL\r\n");
+        session.wait();
+      },
+      kUnknown);
+}
+TEST_F(SystemdFaults, GarbageInsteadOfAuthentication) {
+  expect_broken(
+      [](auto accept) {
+        Session session = accept();
+        static_cast<void>(session.line());
+        // Longer than any line of the authentication.
+        session.send(std::string(20'000, '\xff'));
+        session.wait();
+      },
+      kUnknown);
+}
+TEST_F(SystemdFaults, GoneInMidCall) {
+  expect_broken(
+      [](auto accept) {
+        Session session = accept();
+        session.authenticate();
+        static_cast<void>(session.receive());
+      },
+      kUnanswered);
+}
+TEST_F(SystemdFaults, GarbageInsteadOfAnAnswer) {
+  expect_broken(
+      [](auto accept) {
+        Session session = accept();
+        session.authenticate();
+        static_cast<void>(session.receive());
+        session.send(std::string(64, '\xff'));
+        session.wait();
+      },
+      kUnanswered);
+}
+TEST_F(SystemdFaults, AnAnswerThatIsTooLarge) {
+  expect_broken(
+      [](auto accept) {
+        Session session = accept();
+        session.authenticate();
+        static_cast<void>(session.receive());
+        // A little-endian reply whose body has 32 MiB.
+        session.send(std::string_view{"l\2\1\1\0\0\0\2\1\0\0\0\0\0\0\0", 16});
+        session.wait();
+      },
+      kUnanswered);
+}
+
+TEST_F(SystemdFaults, TheNextCallConnectsAgain) {
+  FakeSystemd fake{path(), [](auto accept) {
+                     {
+                       Session session = accept();
+                       session.authenticate();
+                       static_cast<void>(session.receive());
+                     }
+                     Session session = accept();
+                     session.authenticate();
+                     while (true)
+                       session.answer_job(session.receive().get());
+                   }};
+  Systemd systemd{only(fake)};
+  EXPECT_FALSE(systemd.start("a.slice"));
+  const auto again = systemd.start("a.slice");
+  EXPECT_TRUE(again) << again.error().message;
+  EXPECT_EQ(systemd.round_trips(), 2);
+}
+
+TEST_F(SystemdFaults, NobodyListensAnywhere) {
+  const std::string left_behind = directory_.path("left-behind");
+  ::close(FakeSystemd::listen_at(left_behind, 1));
+  Systemd systemd{
+      {.addresses = {{.address = "unix:path=" + path()}, {.address = "unix:path=" + left_behind}}}};
+  const auto done = systemd.stop("a.slice");
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(done.error().message,
+            "StopUnit a.slice: systemd does not answer: Failed to connect to socket " + path() +
+                ": No such file or directory; Failed to connect to socket " + left_behind +
+                ": Connection refused" + kDriver);
+  EXPECT_EQ(systemd.round_trips(), 0);
+}
+
+TEST_F(SystemdFaults, TheSecondAddressIsTakenWhereNobodyListensAtTheFirst) {
+  const std::string left_behind = directory_.path("left-behind");
+  ::close(FakeSystemd::listen_at(left_behind, 1));
+  for (const std::string& first : {directory_.path("absent"), left_behind}) {
+    const std::string second = first + ".second";
+    const FakeSystemd fake{second, kAnswersJobs};
+    Systemd systemd{
+        {.addresses = {{.address = "unix:path=" + first}, {.address = fake.address()}}}};
+    const auto done = systemd.start("a.slice");
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(systemd.round_trips(), 1);
+  }
+}
+
+TEST_F(SystemdFaults, TheSecondAddressIsNotTakenWhereTheFirstAnswersBadly) {
+  const FakeSystemd first{path(), [](auto accept) { accept(); }};
+  const FakeSystemd second{directory_.path("second"), kAnswersJobs};
+  Systemd systemd{{.addresses = {{.address = first.address()}, {.address = second.address()}}}};
+  const auto done = systemd.start("a.slice");
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::kIo);
+}
+
+TEST_F(SystemdFaults, ASocketThatIsNotForUsIsAnError) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make a socket that it may not use as nobody";
+  const FakeSystemd fake{path(), kAnswersJobs};
+  const int status = run_in_child([&] {
+    ASSERT_EQ(::setuid(65534), 0);
+    const auto done = Systemd{{.addresses = {{.address = fake.address()}}}}.start("a.slice");
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, ErrorCode::kPermission);
+    EXPECT_THAT(done.error().message, HasSubstr("Permission denied"));
+    EXPECT_THAT(done.error().message, HasSubstr("run it as root"));
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(SystemdFaults, AnAddressThatIsNoneIsAnError) {
+  for (const char* address : {"", "/run/systemd/private", "unix:", "nonsense:path=/x"}) {
+    const auto done = Systemd{{.addresses = {{.address = address}}}}.start("a.slice");
+    ASSERT_FALSE(done) << address;
+    EXPECT_EQ(done.error().code, ErrorCode::kIo) << done.error().message;
+  }
+}
+
+TEST_F(SystemdFaults, ABusThatDoesNotWelcomeUs) {
+  const FakeSystemd fake{path(), [](auto accept) {
+                           Session session = accept();
+                           session.authenticate();
+                           session.refuse(session.receive().get(),
+                                          "org.freedesktop.DBus.Error.LimitsExceeded",
+                                          "The maximum number of active connections is reached");
+                           session.wait();
+                         }};
+  Systemd systemd{{.addresses = {{.address = fake.address(), .peer = Peer::kMessageBus}}}};
+  const auto done = systemd.start("a.slice");
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error(),
+            (Error{ErrorCode::kIo, "StartUnit a.slice at " + fake.address() +
+                                       ": The maximum number of active connections is reached "
+                                       "(org.freedesktop.DBus.Error.LimitsExceeded)"}));
+}
+
+TEST_F(SystemdFaults, SignalsAndTimersStayAsTheyWere) {
+  const FakeSystemd fake{path(), [](auto accept) { static_cast<void>(accept().line()); }};
+  const int status = run_in_child([&] {
+    ::signal(SIGPIPE, SIG_DFL);
+    ::signal(SIGALRM, SIG_IGN);
+    EXPECT_FALSE(Systemd{only(fake)}.start("a.slice"));
+    EXPECT_EQ(::signal(SIGPIPE, SIG_DFL), SIG_DFL);
+    EXPECT_EQ(::signal(SIGALRM, SIG_DFL), SIG_IGN);
+    itimerval timer{};
+    ::getitimer(ITIMER_REAL, &timer);
+    EXPECT_EQ(timer.it_value.tv_sec + timer.it_value.tv_usec, 0);
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(SystemdFaults, NoDescriptorStaysOpen) {
+  const FakeSystemd fake{path(), [](auto accept) {
+                           while (true)
+                             static_cast<void>(accept().line());
+                         }};
+  const int before = ::dup(0);
+  ::close(before);
+  for (int i = 0; i < 50; ++i)
+    EXPECT_FALSE(Systemd{only(fake)}.start("a.slice"));
+  const int after = ::dup(0);
+  ::close(after);
+  EXPECT_EQ(after, before);
+}
+
+/// What an engine's environment may hold; libdbus would end the process at its first warning.
+TEST_F(SystemdFaults, AHostileEnvironmentChangesNothing) {
+  const FakeSystemd good{path(), kAnswersJobs};
+  const FakeSystemd odd{directory_.path("odd"), [](auto accept) {
+                          // Makes libdbus look for a cookie in the home directory.
+                          Session session = accept();
+                          static_cast<void>(session.line());
+                          session.send("REJECTED DBUS_COOKIE_SHA1 ANONYMOUS\r\n");
+                          static_cast<void>(session.line());
+                          session.send("DATA 6f72672e78203120313233\r\n");
+                          session.wait();
+                        }};
+  const int status = run_in_child([&] {
+    for (const char* name :
+         {"DBUS_SYSTEM_BUS_ADDRESS", "DBUS_SESSION_BUS_ADDRESS", "DBUS_STARTER_ADDRESS"}) {
+      ::setenv(name, "unix:path=/nowhere", 1);
+    }
+    ::setenv("DBUS_STARTER_BUS_TYPE", "session", 1);
+    ::setenv("DBUS_FATAL_WARNINGS", "1", 1);
+    ::setenv("DBUS_BLOCK_ON_ABORT", "1", 1);
+    ::setenv("DBUS_VERBOSE", "1", 1);
+    ::setenv("HOME", "/proc/self/fd", 1);
+    EXPECT_TRUE(Systemd{only(good)}.start("a.slice"));
+    EXPECT_FALSE(Systemd{only(odd, 500ms)}.start("a.slice"));
+  });
+  EXPECT_EQ(status, 0);
+}
+
+class SystemdUnderTheFilter : public SystemdFaults {
+ protected:
+  void SetUp() override {
+    if (kSanitized) GTEST_SKIP() << "the sanitizer's own syscalls are not on the list";
+  }
+};
+
+TEST_F(SystemdUnderTheFilter, EveryPathStaysOnTheList) {
+  const FakeSystemd good{path(), kAnswersJobs};
+  const FakeSystemd gone{directory_.path("gone"), [](auto accept) {
+                           Session session = accept();
+                           session.authenticate();
+                           static_cast<void>(session.receive());
+                         }};
+  const FakeSystemd silent{directory_.path("silent"), [](auto accept) { accept().wait(); }};
+  const FakeSystemd deaf{directory_.path("deaf"), [](auto accept) {
+                           Session session = accept();
+                           session.authenticate();
+                           ::pause();
+                         }};
+  const sys::UniqueFd full{FakeSystemd::listen_at(directory_.path("full"), 0)};
+  const std::vector<core::UnitProperty> large(256, {"Description", std::string(4000, 'x')});
+  const int status = run_in_child([&] {
+    ASSERT_TRUE(sys::install_filter(sys::Filter::kHook));
+    EXPECT_TRUE(Systemd{only(good)}.set_properties("a.slice", large));
+    EXPECT_FALSE(Systemd{only(gone)}.start("a.slice"));
+    EXPECT_FALSE(Systemd{only(silent, 50ms)}.start("a.slice"));
+    EXPECT_FALSE(Systemd{only(deaf, 50ms)}.set_properties("a.slice", large));
+    const SystemdOptions queue{.addresses = {{.address = "unix:path=" + directory_.path("full")}},
+                               .deadline = 50ms};
+    EXPECT_FALSE(Systemd{queue}.start("a.slice"));
+    EXPECT_FALSE(Systemd{queue}.start("a.slice"));
+    EXPECT_FALSE(Systemd{{.addresses = {{.address = "unix:path=/nowhere"}}}}.start("a.slice"));
+  });
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace podqos::cgroup
