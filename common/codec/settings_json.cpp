@@ -157,9 +157,6 @@ Status read_cgroup_root(const JsonNode& node, std::string& out) {
 }
 
 Status read_driver(const JsonNode& node, core::DriverSetting& out) {
-  if (node.kind == Kind::kString && node.text == "systemd") {
-    return refuse("the systemd driver is not part of this version; use auto or cgroupfs");
-  }
   return read_word(node, kDriverWords, out);
 }
 

@@ -14,8 +14,10 @@ constexpr std::array<Word<core::TrustAnnotations>, 3> kTrustWords{
     {{"engine-checked", core::TrustAnnotations::kEngineChecked},
      {"all", core::TrustAnnotations::kAll},
      {"none", core::TrustAnnotations::kNone}}};
-constexpr std::array<Word<core::DriverSetting>, 2> kDriverWords{
-    {{"auto", core::DriverSetting::kAuto}, {"cgroupfs", core::DriverSetting::kCgroupfs}}};
+constexpr std::array<Word<core::DriverSetting>, 3> kDriverWords{
+    {{"auto", core::DriverSetting::kAuto},
+     {"cgroupfs", core::DriverSetting::kCgroupfs},
+     {"systemd", core::DriverSetting::kSystemd}}};
 constexpr std::array<Word<core::OnMisplaced>, 4> kMisplacedWords{
     {{"rewrite", core::OnMisplaced::kRewrite},
      {"move", core::OnMisplaced::kMove},

@@ -21,9 +21,9 @@ enum class Scope : std::uint8_t {
 /// Whose resource annotations are believed.
 enum class TrustAnnotations : std::uint8_t { kEngineChecked, kAll, kNone };
 enum class DriverSetting : std::uint8_t {
-  kAuto,  ///< the runtime's own driver; containers of a systemd-driver runtime are left alone with
-          ///< a warning
-  kCgroupfs,  ///< a container in systemd form is an error
+  kAuto,      ///< the driver of the first container's runtime, for the whole node
+  kCgroupfs,  ///< a container of a runtime with the other driver is an error
+  kSystemd,   ///< the same
 };
 /// What createRuntime does with a container that runs outside its pod's cgroup.
 enum class OnMisplaced : std::uint8_t { kRewrite, kMove, kFail, kIgnore };

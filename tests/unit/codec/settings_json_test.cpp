@@ -114,7 +114,7 @@ TEST(MergeSettings, NamesWhatItRefuses) {
       {R"({"enabled":1})", "enabled: expected true or false, found number"},
       {R"({"scope":"pod"})", "scope: \"pod\" is none of pods, annotated, all"},
       {R"({"placement":"move"})", "placement: expected an object, found string"},
-      {R"({"cgroupDriver":"systemd"})", "the systemd driver is not part of this version"},
+      {R"({"cgroupDriver":"systemctl"})", "\"systemctl\" is none of auto, cgroupfs, systemd"},
       {R"({"cgroupRoot":"a"})", "cgroupRoot: \"a\" is no absolute path"},
       {R"({"cgroupRoot":"/a/../b"})", "cgroupRoot"},
       {R"({"cgroupRoot":"/a//b"})", "cgroupRoot"},
