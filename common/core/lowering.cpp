@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::int64_t kMicrosPerSecond = 1'000'000;
 constexpr std::int64_t kSystemdQuotaStep = 10'000;  // 10 ms of CPU time a second
-constexpr std::string_view kSystemdInfinity = "18446744073709551615";
 
 /// Collects the steps of one cgroup; leaves out those whose controller the machine lacks.
 class Lowering {
@@ -113,14 +112,14 @@ void lower_hugepages(Lowering& out, const CgroupValues& values) {
   }
 }
 
-/// What pids.max holds: 0 is no usable limit, and both drivers turn it into the smallest one.
-std::string pids_value(std::int64_t limit, std::string_view unlimited) {
-  return limit == 0 ? "1" : limit_or(limit, unlimited);
+/// 0 is no usable limit, and both drivers turn it into the smallest one.
+std::int64_t usable_pids(std::int64_t limit) {
+  return limit == 0 ? 1 : limit;
 }
 
 void lower_pids(Lowering& out, const CgroupValues& values) {
   if (!values.pids_limit || !out.version_of(Controller::kPids)) return;
-  out.write(Controller::kPids, "pids.max", pids_value(*values.pids_limit, "max"));
+  out.write(Controller::kPids, "pids.max", limit_or(usable_pids(*values.pids_limit), "max"));
 }
 
 void lower_memory(Lowering& out, const CgroupValues& values) {
@@ -189,6 +188,36 @@ std::string_view systemd_property(std::string_view file) {
   return found == kProperties.end() ? std::string_view{} : found->second;
 }
 
+constexpr std::int64_t kNoLimit = -1;
+
+/// Numbers by name, each once: a later one wins, as on the machine.
+class Properties {
+ public:
+  /// A negative number is "no limit".
+  void set(std::string_view name, std::int64_t number) {
+    const std::uint64_t value = number < 0 ? kUnitInfinity : static_cast<std::uint64_t>(number);
+    const auto same = std::ranges::find(properties_, name, &UnitProperty::name);
+    if (same != properties_.end()) {
+      same->value = value;
+    } else {
+      properties_.push_back({.name = std::string{name}, .value = value});
+    }
+  }
+  [[nodiscard]] std::vector<UnitProperty> take() && { return std::move(properties_); }
+
+ private:
+  std::vector<UnitProperty> properties_;
+};
+
+CgroupLayout all_v2(const std::vector<std::string>& hugepage_labels) {
+  return {.cpu = CgroupVersion::kV2,
+          .memory = CgroupVersion::kV2,
+          .hugetlb = CgroupVersion::kV2,
+          .pids = CgroupVersion::kV2,
+          .cpuset = CgroupVersion::kV2,
+          .hugepage_labels = hugepage_labels};
+}
+
 }  // namespace
 
 Plan lower_values(const std::string& path, const CgroupValues& values, const CgroupLayout& layout,
@@ -205,14 +234,8 @@ Plan lower_values(const std::string& path, const CgroupValues& values, const Cgr
 std::map<std::string, std::string, std::less<>> v2_files(
     const CgroupValues& values, const std::vector<std::string>& hugepage_labels,
     WeightFormula formula) {
-  const CgroupLayout all_v2{.cpu = CgroupVersion::kV2,
-                            .memory = CgroupVersion::kV2,
-                            .hugetlb = CgroupVersion::kV2,
-                            .pids = CgroupVersion::kV2,
-                            .cpuset = CgroupVersion::kV2,
-                            .hugepage_labels = hugepage_labels};
   std::map<std::string, std::string, std::less<>> files;
-  for (const Step& step : lower_values("/", values, all_v2, formula, "")) {
+  for (const Step& step : lower_values("/", values, all_v2(hugepage_labels), formula, "")) {
     // A later write of the same file wins, as on the machine.
     if (const auto* write = std::get_if<WriteFile>(&step))
       files.insert_or_assign(write->file, write->value);
@@ -220,36 +243,49 @@ std::map<std::string, std::string, std::less<>> v2_files(
   return files;
 }
 
+CgroupValues rounded_by_systemd(CgroupValues values) {
+  if (const auto quota = limiting_quota(values))
+    values.cpu_quota = systemd_quota(*quota, period_of(values)).quota;
+  return values;
+}
+
+std::vector<UnitProperty> unit_properties(const CgroupValues& values, const CgroupLayout& layout,
+                                          WeightFormula formula) {
+  Properties out;
+  if (values.cpu_shares && layout.cpu == CgroupVersion::kV2)
+    out.set("CPUWeight", cpu_weight_for(*values.cpu_shares, formula).value());
+  if (values.cpu_shares && layout.cpu == CgroupVersion::kV1)
+    out.set("CPUShares", values.cpu_shares->value());
+  if (has_quota_or_period(values) && layout.cpu) {
+    const Micros period = period_of(values);
+    const auto quota = limiting_quota(values);
+    out.set("CPUQuotaPeriodUSec", period.value());
+    out.set("CPUQuotaPerSecUSec", quota ? systemd_quota(*quota, period).per_second : kNoLimit);
+  }
+  if (values.memory_limit && values.memory_limit->value() != 0 && layout.memory) {
+    const bool v2 = layout.memory == CgroupVersion::kV2;
+    out.set(v2 ? "MemoryMax" : "MemoryLimit", values.memory_limit->value());
+  }
+  if (values.pids_limit && layout.pids) out.set("TasksMax", usable_pids(*values.pids_limit));
+  for (const auto& [file, value] : values.unified) {
+    const std::string_view property = systemd_property(file);
+    const auto controller = controller_of(file);
+    if (property.empty() || layout.version_of(*controller) != CgroupVersion::kV2) continue;
+    const auto number = value == "max" ? kNoLimit : parse_int(value);
+    if (number) out.set(property, *number);
+  }
+  return std::move(out).take();
+}
+
 SystemdWrites systemd_writes(const CgroupValues& values,
                              const std::vector<std::string>& hugepage_labels,
                              WeightFormula formula) {
   SystemdWrites writes;
-  CgroupValues rounded = values;
-  if (values.cpu_shares) {
-    writes.properties["CPUWeight"] =
-        std::to_string(cpu_weight_for(*values.cpu_shares, formula).value());
+  for (const UnitProperty& property : unit_properties(values, all_v2(hugepage_labels), formula)) {
+    if (const auto* number = std::get_if<std::uint64_t>(&property.value))
+      writes.properties.insert_or_assign(property.name, std::to_string(*number));
   }
-  if (has_quota_or_period(values)) {
-    writes.properties["CPUQuotaPeriodUSec"] = std::to_string(period_of(values).value());
-    writes.properties["CPUQuotaPerSecUSec"] = kSystemdInfinity;
-  }
-  if (const auto quota = limiting_quota(values)) {
-    const SystemdQuota systemd = systemd_quota(*quota, period_of(values));
-    writes.properties["CPUQuotaPerSecUSec"] = std::to_string(systemd.per_second);
-    rounded.cpu_quota = systemd.quota;
-  }
-  if (values.memory_limit && values.memory_limit->value() != 0) {
-    writes.properties["MemoryMax"] = limit_or(values.memory_limit->value(), kSystemdInfinity);
-  }
-  if (values.pids_limit)
-    writes.properties["TasksMax"] = pids_value(*values.pids_limit, kSystemdInfinity);
-  for (const auto& [file, value] : values.unified) {
-    const std::string_view property = systemd_property(file);
-    if (property.empty()) continue;
-    writes.properties.insert_or_assign(std::string{property},
-                                       value == "max" ? std::string{kSystemdInfinity} : value);
-  }
-  writes.files = v2_files(rounded, hugepage_labels, formula);
+  writes.files = v2_files(rounded_by_systemd(values), hugepage_labels, formula);
   return writes;
 }
 

@@ -26,15 +26,21 @@ namespace podqos::core {
     const CgroupValues& values, const std::vector<std::string>& hugepage_labels,
     WeightFormula formula);
 
-/// What systemd's driver would do on cgroup v2: unit properties, and the files after systemd's
-/// rounding.
+/// The same values as properties of a unit. v1 controllers have other ones (CPUShares,
+/// MemoryLimit). Of `unified`, cpu.weight, pids.max and the memory limits become properties.
+/// @note opencontainers/cgroups systemd/{common,v1,v2}.go: CPUQuotaPerSecUSec rounded up to 10 ms.
+[[nodiscard]] std::vector<UnitProperty> unit_properties(const CgroupValues& values,
+                                                        const CgroupLayout& layout,
+                                                        WeightFormula formula);
+/// The values after systemd's rounding of the quota: what the files hold in the end.
+[[nodiscard]] CgroupValues rounded_by_systemd(CgroupValues values);
+
+/// What systemd's driver does on cgroup v2: unit properties as text, and the files after systemd's
+/// rounding. "Unlimited" is systemd's infinity, 2^64-1.
 struct SystemdWrites {
   std::map<std::string, std::string, std::less<>> properties;
   std::map<std::string, std::string, std::less<>> files;
 };
-/// "Unlimited" is systemd's infinity, 2^64-1. Of `unified`, cpu.weight, pids.max and the memory
-/// limits become properties; everything stays a file as well.
-/// @note opencontainers/cgroups systemd/{common,v2}.go: CPUQuotaPerSecUSec rounded up to 10 ms.
 [[nodiscard]] SystemdWrites systemd_writes(const CgroupValues& values,
                                            const std::vector<std::string>& hugepage_labels,
                                            WeightFormula formula);
