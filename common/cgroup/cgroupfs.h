@@ -14,6 +14,7 @@
 #include "common/cgroup/ensure.h"
 #include "common/cgroup/mountinfo.h"
 #include "common/cgroup/open_hierarchy.h"
+#include "common/cgroup/systemd.h"
 #include "common/core/layout.h"
 #include "common/core/plan.h"
 
@@ -27,7 +28,8 @@ struct Report {
   std::int64_t removed = 0;
 };
 
-/// The only door to cgroupfs: v1 (separate or co-mounted controllers), hybrid and v2. Paths are
+/// The only door to cgroups, systemd's units included (it is spoken to at the first step that
+/// concerns one): v1 (separate or co-mounted controllers), hybrid and v2. Paths are
 /// absolute below the mount ("/kubepods/burstable/pod42"); every component is checked, opened
 /// beneath the mount without symlinks. Directories stay open, so that an event opens each once: a
 /// program that handles more than one event calls forget() between them. A hierarchy mounted
@@ -84,6 +86,9 @@ class Cgroupfs {
   [[nodiscard]] Status set_attribute(std::string_view path, const char* name,
                                      std::string_view value);
 
+  /// systemd's manager, for what no plan says: which units it knows.
+  [[nodiscard]] Systemd& systemd() { return systemd_; }
+
   /// The cgroup path of a process in the hierarchy that carries `memory` (else cpu).
   [[nodiscard]] Result<std::string> cgroup_of(Pid pid);
 
@@ -98,6 +103,9 @@ class Cgroupfs {
   [[nodiscard]] Status write(const core::WriteFile& step, Report& report);
   [[nodiscard]] Status move(const core::MoveProcess& step);
   [[nodiscard]] Status remove(const core::RemoveCgroup& step, Report& report);
+  [[nodiscard]] Status start(const core::StartUnit& step, Report& report);
+  [[nodiscard]] Status tell(const core::SetUnit& step, const Report& report);
+  [[nodiscard]] Status stop(const core::StopUnit& step);
 
   core::CgroupLayout layout_;  ///< without huge pages
   std::optional<core::CgroupVersion> hugetlb_;
@@ -105,6 +113,7 @@ class Cgroupfs {
   std::optional<core::CgroupLayout> whole_layout_;  ///< with them, once they were asked for
   std::vector<OpenHierarchy> hierarchies_;
   std::array<std::optional<std::size_t>, kControllers> by_controller_;
+  Systemd systemd_;
   std::size_t primary_ = 0;  ///< the hierarchy that carries memory, else cpu
 };
 

@@ -19,6 +19,7 @@ namespace {
 core::OnRefusal on_refusal_of(const core::Step& step) {
   if (const auto* write = std::get_if<core::WriteFile>(&step)) return write->on_refusal;
   if (const auto* remove = std::get_if<core::RemoveCgroup>(&step)) return remove->on_refusal;
+  if (const auto* tell = std::get_if<core::SetUnit>(&step)) return tell->on_refusal;
   return core::OnRefusal::kFail;
 }
 
@@ -140,6 +141,9 @@ Status Cgroupfs::run(const core::Step& step, const core::Plan& plan, Report& rep
           [&](const core::MoveProcess& s) { return move(s); },
           [&](const core::RemoveCgroup& s) { return remove(s, report); },
           [&](const core::SetOomScore& s) { return set_oom_score(s, report); },
+          [&](const core::StartUnit& s) { return start(s, report); },
+          [&](const core::SetUnit& s) { return tell(s, report); },
+          [&](const core::StopUnit& s) { return stop(s); },
       },
       step);
 }

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "common/base/text.h"
+#include "common/core/driver.h"
 
 namespace podqos::core {
 
@@ -25,6 +26,26 @@ std::string line(const MoveProcess& step) {
 
 std::string line(const RemoveCgroup& step) {
   return cat("rmdir  ", step.path);
+}
+
+/// "CPUWeight=39 Wants=kubepods.slice".
+std::string text_of(const std::vector<UnitProperty>& properties) {
+  std::string text;
+  for (const UnitProperty& property : properties)
+    text += cat(" ", property.name, "=", format_unit_value(property.value));
+  return text;
+}
+
+std::string line(const StartUnit& step) {
+  return cat("start  ", unit_of(step.path), text_of(step.once), text_of(step.properties));
+}
+
+std::string line(const SetUnit& step) {
+  return cat("set    ", unit_of(step.path), text_of(step.properties));
+}
+
+std::string line(const StopUnit& step) {
+  return cat("stop   ", unit_of(step.path));
 }
 
 std::string line(const SetOomScore& step) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/units.h"
+#include "common/core/unit.h"
 
 namespace podqos::core {
 
@@ -60,7 +61,33 @@ struct SetOomScore {
   friend bool operator==(const SetOomScore&, const SetOomScore&) = default;
 };
 
-using Step = std::variant<EnsureCgroup, WriteFile, MoveProcess, RemoveCgroup, SetOomScore>;
+/// Let systemd know the unit that cgroup `path` is (its last component names it), with these
+/// properties: a transient unit, or, where one of the name is loaded, its properties set and a stop
+/// that is under way taken back. Of systemd only the answer is awaited, not the job.
+struct StartUnit {
+  std::string path;
+  std::vector<UnitProperty> properties;
+  /// What only a new unit is told: description, parent, the processes of a scope.
+  std::vector<UnitProperty> once = {};
+  friend bool operator==(const StartUnit&, const StartUnit&) = default;
+};
+/// Tell systemd the properties of a loaded unit, so that it keeps what was written: skipped where
+/// no earlier step of the plan has changed a file of `path`.
+struct SetUnit {
+  std::string path;
+  std::vector<UnitProperty> properties;
+  OnRefusal on_refusal = OnRefusal::kFail;
+  friend bool operator==(const SetUnit&, const SetUnit&) = default;
+};
+/// Let systemd forget the unit that cgroup `path` is, and what it kept of its properties. Nothing
+/// may live in it: systemd stops what does.
+struct StopUnit {
+  std::string path;
+  friend bool operator==(const StopUnit&, const StopUnit&) = default;
+};
+
+using Step = std::variant<EnsureCgroup, WriteFile, MoveProcess, RemoveCgroup, SetOomScore,
+                          StartUnit, SetUnit, StopUnit>;
 
 /// An ordered list of effects: the same value is dry run, assertion and work list.
 using Plan = std::vector<Step>;

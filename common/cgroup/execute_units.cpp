@@ -1,0 +1,85 @@
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/cgroup/cgroupfs.h"
+#include "common/core/driver.h"
+
+namespace podqos::cgroup {
+
+namespace {
+
+/// Where systemd keeps what set_properties() told it, until the next boot; systemd.unit(5). A unit
+/// that is stopped leaves it there, for the next one of its name.
+constexpr const char* kKept = "/run/systemd/system.control";
+
+/// A unit that is loaded when it is started and gone when it is told something is one that systemd
+/// is just forgetting.
+constexpr int kStartTries = 50;
+constexpr std::chrono::milliseconds kStartPause{10};
+
+/// Removes the drop-ins of a unit that is no more.
+Status forget_kept(const std::string& unit) {
+  auto control = sys::Directory::open(kKept);
+  if (!control) {
+    if (control.error().code == ErrorCode::kNotFound) return {};
+    return fail(std::move(control).error());
+  }
+  const std::string name = cat(unit, ".d");
+  auto drop_ins = control->open_directory(name);
+  if (!drop_ins) {
+    if (drop_ins.error().code == ErrorCode::kNotFound) return {};
+    return fail(std::move(drop_ins).error());
+  }
+  auto files = drop_ins->entries();
+  if (!files) return fail(std::move(files).error());
+  for (const std::string& file : *files) {
+    if (auto removed = drop_ins->remove_file(file); !removed)
+      return fail(std::move(removed).error());
+  }
+  if (auto removed = control->remove_directory(name); !removed)
+    return fail(std::move(removed).error());
+  return {};
+}
+
+}  // namespace
+
+Status Cgroupfs::start(const core::StartUnit& step, Report& report) {
+  const std::string unit{core::unit_of(step.path)};
+  std::vector<core::UnitProperty> all = step.once;
+  all.insert(all.end(), step.properties.begin(), step.properties.end());
+  for (int tries = 1;; ++tries) {
+    auto done = systemd_.start_transient(unit, all);
+    if (done) {
+      report.written.push_back(cat(step.path, " is unit ", unit));
+      return {};
+    }
+    if (done.error().code != ErrorCode::kAlreadyExists) return done;
+    // It may be on its way out.
+    done = systemd_.start(unit);
+    if (done && !step.properties.empty()) done = systemd_.set_properties(unit, step.properties);
+    if (done) return {};
+    if (done.error().code != ErrorCode::kNotFound || tries == kStartTries) return done;
+    std::this_thread::sleep_for(kStartPause);
+  }
+}
+
+Status Cgroupfs::tell(const core::SetUnit& step, const Report& report) {
+  const std::string files = cat(step.path, "/");
+  const bool changed = std::ranges::any_of(
+      report.written, [&](const std::string& line) { return line.starts_with(files); });
+  if (!changed || step.properties.empty()) return {};
+  return systemd_.set_properties(std::string{core::unit_of(step.path)}, step.properties);
+}
+
+Status Cgroupfs::stop(const core::StopUnit& step) {
+  const std::string unit{core::unit_of(step.path)};
+  if (auto done = systemd_.stop(unit); !done) return done;
+  if (auto done = systemd_.reset_failed(unit); !done) return done;
+  return forget_kept(unit);
+}
+
+}  // namespace podqos::cgroup
