@@ -9,7 +9,7 @@
 
 #include "common/base/text.h"
 #include "common/codec/json_text.h"
-#include "common/core/naming.h"
+#include "common/core/driver.h"
 #include "common/core/pod_plan.h"
 #include "hook/edit_check.h"
 
@@ -75,9 +75,11 @@ std::unexpected<Error> broken() {
   return fail(ErrorCode::kCorrupt, "the parsing process answered with something that is no answer");
 }
 
-Status check_path(std::string_view path, const core::Settings& settings) {
-  const std::array<std::string, 2> roots = {core::root_path(settings.cgroup_root),
-                                            core::fallback_root_path(settings.cgroup_root)};
+Status check_path(std::string_view cgroups_path, const core::Settings& settings) {
+  // A scope stands in three parts there.
+  const auto unit = core::parse_systemd_cgroups_path(cgroups_path);
+  const std::string path = unit ? core::scope_path(*unit).value_or("") : std::string{cgroups_path};
+  const auto roots = core::possible_roots(settings.cgroup_root);
   const bool beneath = std::ranges::any_of(
       roots, [&](const std::string& root) { return path.starts_with(cat(root, "/")); });
   bool plain = true;
@@ -88,7 +90,7 @@ Status check_path(std::string_view path, const core::Settings& settings) {
   }
   if (beneath && plain) return {};
   return fail(ErrorCode::kConflict,
-              cat("the parsing process asked for cgroupsPath \"", printable(path),
+              cat("the parsing process asked for cgroupsPath \"", printable(cgroups_path),
                   "\", which is not beneath ", roots.front()));
 }
 

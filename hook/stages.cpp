@@ -136,7 +136,7 @@ Result<std::string> edit_precreate(const core::Settings& settings, app::Log& log
                                .bundle = "",
                                .config = text,
                                .creator = Pid{::getppid()},
-                               .systemd_runtime = false,
+                               .driver = std::nullopt,
                                .hooks = std::move(hooks)});
   if (!placement)
     return fail(std::move(placement).error().with_context(cat("container ", printable(id))));

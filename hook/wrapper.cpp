@@ -133,12 +133,13 @@ Status place_container(const RuntimeCall& call, const core::Settings& settings, 
   if (!config) return fail(std::move(config).error());
   if (!app::may_concern(*config, settings)) return {};
 
-  app::PlacementRequest request{.id = call.id,
-                                .bundle = bundle->canonical(),
-                                .config = *config,
-                                .creator = Pid{::getpid()},
-                                .systemd_runtime = call.systemd,
-                                .hooks = {.path = own_path(), .args = {}}};
+  app::PlacementRequest request{
+      .id = call.id,
+      .bundle = bundle->canonical(),
+      .config = *config,
+      .creator = Pid{::getpid()},
+      .driver = call.systemd ? core::Driver::kSystemd : core::Driver::kCgroupfs,
+      .hooks = {.path = own_path(), .args = {}}};
   if (call.podqos_config) request.hooks.args = {"--config", *call.podqos_config};
   auto handover = ask_child(settings, log, request);
   if (!handover) return fail(std::move(handover).error());

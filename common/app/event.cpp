@@ -137,15 +137,23 @@ bool Event::has_lost_record(const core::PodRecord& record) {
   return copy && copy->has_value();
 }
 
-Result<std::string> Event::choose_root(const std::optional<std::string>& just_made) {
-  if (!tiers().kubepods.empty()) return tiers().kubepods;
-  std::string root = core::root_path(settings_->cgroup_root);
+Result<std::string> Event::choose_root(core::Driver driver,
+                                       const std::optional<std::string>& just_made) {
+  const std::string& in_use = tiers().kubepods;
+  if (!in_use.empty()) {
+    if (core::driver_of(in_use) == driver) return in_use;
+    return fail(ErrorCode::kConflict,
+                cat("its runtime uses the ", core::format_driver(driver),
+                    " driver, but the node's pods lie in ", in_use,
+                    ": let all engines use one driver, and set cgroupDriver to it"));
+  }
+  std::string root = core::root_path(settings_->cgroup_root, driver);
   auto available = is_available(root, just_made);
   if (!available) return fail(std::move(available).error());
   const bool kubelet = settings_->cgroup_root == "/" && kubelet_is_configured();
   if (*available && !kubelet) return root;
 
-  std::string fallback = core::fallback_root_path(settings_->cgroup_root);
+  std::string fallback = core::fallback_root_path(settings_->cgroup_root, driver);
   available = is_available(fallback, just_made);
   if (!available) return fail(std::move(available).error());
   if (*available) return fallback;
@@ -284,7 +292,7 @@ Status Event::teardown() {
     if (path == kubepods) continue;
     auto mark = cgroups_.attribute(path, kMadeAttribute);
     if (!mark || !mark->has_value()) break;
-    if (auto done = run({core::RemoveCgroup{path}}); !done) return done;
+    if (auto done = run(core::plan_removal(path)); !done) return done;
   }
   tiers().kubepods.clear();
   return {};

@@ -45,8 +45,9 @@ class Event {
   /// The root that podqos's own pods go below: the one in use, else <cgroupRoot>/kubepods if that
   /// is free (absent, marked as podqos's, or just made by the runtime for nothing but the container
   /// at `just_made`), else <cgroupRoot>/podqos/kubepods. Makes nothing.
-  /// @return kConflict where neither can be podqos's.
-  [[nodiscard]] Result<std::string> choose_root(const std::optional<std::string>& just_made);
+  /// @return kConflict where neither can be podqos's, or the one in use is the other driver's.
+  [[nodiscard]] Result<std::string> choose_root(core::Driver driver,
+                                                const std::optional<std::string>& just_made);
   /// Signs that the state directory has been lost, or one record of it, while the cgroups live on:
   /// podqos's mark on a root that no state names, a copy on the cgroup of a pod without record.
   [[nodiscard]] bool has_lost_state(const std::string& kubepods);

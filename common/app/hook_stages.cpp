@@ -18,7 +18,8 @@
 #include "common/codec/oci_config.h"
 #include "common/codec/oci_edit.h"
 #include "common/codec/oci_state.h"
-#include "common/core/lowering.h"
+#include "common/core/driver.h"
+#include "common/core/pod_plan.h"
 #include "common/core/policy.h"
 #include "common/sys/process.h"
 
@@ -188,14 +189,8 @@ Status settle_container(Event& event, const Membership& member, const core::Cont
                       "the runtime give the container a cgroup of its own"));
     }
   }
-  core::Plan plan;
-  if (container.moved) plan.emplace_back(core::EnsureCgroup{container.cgroup});
-  const core::CgroupLayout& layout = event.layout_for(member.missing);
-  for (core::Step& step :
-       core::lower_values(container.cgroup, member.missing, layout, event.formula(), "container"))
-    plan.push_back(std::move(step));
-  if (container.moved)
-    plan.emplace_back(core::MoveProcess{.path = container.cgroup, .pid = container.pid});
+  core::Plan plan = core::plan_container(container, member.missing,
+                                         event.layout_for(member.missing), event.formula());
   if (member.oom_score_adj) {
     plan.emplace_back(core::SetOomScore{.pid = container.pid, .score = *member.oom_score_adj});
   }
@@ -212,7 +207,8 @@ Status settle_container(Event& event, const Membership& member, const core::Cont
 Status rewrite_bundle(Bundle& bundle, std::string_view text, const codec::OciConfig& config,
                       const Membership& member) {
   const core::ConfigEdit edit =
-      core::config_edit(*member.belongs_to, member.missing, member.oom_score_adj);
+      core::config_edit(core::oci_cgroups_path(*member.belongs_to, member.container.id),
+                        member.missing, member.oom_score_adj);
   auto splices = codec::plan_splices(text, config, edit, std::nullopt);
   if (!splices) return fail(std::move(splices).error());
   if (splices->empty()) return {};
@@ -245,9 +241,10 @@ Status register_container(Event& event, const codec::OciState& state, Arrival an
   core::ContainerFacts facts = config->facts;
   facts.id = state.id;
   facts.bundle = bundle->canonical();
-  auto managed = check_driver(event.settings(), event.log(), state.id, facts.cgroups_path, false);
-  if (!managed) return fail(std::move(managed).error());
-  if (!*managed) return {};
+  // A process has a cgroup, so that something tells.
+  const core::Driver driver =
+      core::detect_driver({.path = facts.cgroups_path, .real = actual}).value_or(machine_driver());
+  if (auto fits = core::check_driver(event.settings().cgroup_driver, driver); !fits) return fits;
   auto started = sys::start_time_of(*state.pid);
   if (!started) return fail(std::move(started).error());
 
@@ -255,6 +252,7 @@ Status register_container(Event& event, const codec::OciState& state, Arrival an
   if (!arrival) return fail(std::move(arrival).error());
   if (!*arrival) return {};
   (*arrival)->running = true;
+  (*arrival)->driver = driver;
   (*arrival)->state = core::ContainerState::kLive;
   (*arrival)->pid = *state.pid;
   (*arrival)->start_time = started->value_or(StartTime{0});
@@ -294,10 +292,6 @@ Status create_runtime(const core::Settings& settings, Log& log, std::string_view
     log.debug(cat(who, ": not root on the host, nothing to manage"));
     return {};
   }
-  auto managed = check_driver(settings, log, state->id, *actual, false);
-  if (!managed) return fail(std::move(managed).error());
-  if (!*managed) return {};
-
   // Runtimes run the hook in the bundle; some do not name it.
   auto bundle = Bundle::open(state->bundle.empty() ? "." : state->bundle);
   (*arrival)->facts.bundle = bundle ? bundle->canonical() : state->bundle;

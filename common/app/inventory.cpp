@@ -12,6 +12,8 @@
 #include "common/app/event.h"
 #include "common/app/node.h"
 #include "common/base/text.h"
+#include "common/core/driver.h"
+#include "common/core/lowering.h"
 #include "common/core/naming.h"
 #include "common/core/pod_plan.h"
 #include "common/core/policy.h"
@@ -107,7 +109,8 @@ class Builder {
     core::PodRecord scratch = record;
     auto rule = core::pod_values(scratch, settings_);
     if (!rule) return fail(std::move(rule).error().with_context(called(record.pod)));
-    entry.rule = std::move(*rule);
+    const bool unit = core::driver_of(record.cgroup) == core::Driver::kSystemd;
+    entry.rule = unit ? core::rounded_by_systemd(std::move(*rule)) : std::move(*rule);
     entry.reading = read_cgroup(cgroups_, record.cgroup);
     for (const core::ContainerRecord& container : record.containers)
       entry.containers.push_back(container_entry(cgroups_, container));
@@ -196,8 +199,7 @@ class Builder {
   }
 
   void find_foreign_roots() {
-    for (const std::string& root : {core::root_path(settings_.cgroup_root),
-                                    core::fallback_root_path(settings_.cgroup_root)}) {
+    for (const std::string& root : core::possible_roots(settings_.cgroup_root)) {
       if (root == inventory_.kubepods || !cgroups_.exists(root)) continue;
       const auto mark = cgroups_.attribute(root, kMadeAttribute);
       if (mark && !*mark)

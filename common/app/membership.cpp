@@ -200,7 +200,7 @@ void warn_of_stranger(Event& event, const core::PodRecord& record,
 Status make_cgroups(Event& event, const std::optional<core::PodRecord>& before,
                     core::PodRecord& record, bool first) {
   if (before && before->cgroup != record.cgroup && !before->adopted) {
-    if (auto done = event.run({core::RemoveCgroup{before->cgroup}}); !done) return done;
+    if (auto done = event.run(core::plan_removal(before->cgroup)); !done) return done;
   }
   if (record.adopted) return {};
   if (first && before) {
@@ -274,7 +274,7 @@ Result<std::optional<Arrival>> arrival_of(core::ContainerFacts facts,
 namespace {
 
 Result<Joining> begin_join(Event& event, const Arrival& arrival) {
-  auto root = event.choose_root(arrival.running ? arrival.placed_at : std::nullopt);
+  auto root = event.choose_root(arrival.driver, arrival.running ? arrival.placed_at : std::nullopt);
   if (!root) return fail(std::move(root).error());
   auto identity = core::identify(arrival.facts, arrival.podqos, arrival.engine, event.settings(),
                                  arrival.placed_at, *root);

@@ -7,6 +7,7 @@
 #include "common/base/error.h"
 #include "common/core/claims.h"
 #include "common/core/container_facts.h"
+#include "common/core/driver.h"
 #include "common/core/record.h"
 
 namespace podqos::app {
@@ -18,6 +19,7 @@ struct Arrival {
   core::EngineAnnotations engine;
   /// cgroupsPath (before the container exists), or the real cgroup of its init.
   std::optional<std::string> placed_at;
+  core::Driver driver = core::Driver::kCgroupfs;  ///< of the runtime that runs it
   /// Is placed_at the real cgroup of a process that runs already?
   bool running = false;
   core::ContainerState state = core::ContainerState::kPending;

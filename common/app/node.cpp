@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "common/cgroup/systemd.h"
 #include "common/sys/process.h"
 #include "common/sys/sandbox.h"
 
@@ -27,6 +28,10 @@ int reachable_oom_score(int wanted) {
   if (sys::has_capability(CAP_SYS_RESOURCE)) return wanted;
   const auto own = sys::oom_score_adj_of(Pid{::getpid()});
   return own ? std::max(wanted, *own) : wanted;
+}
+
+core::Driver machine_driver() {
+  return cgroup::systemd_runs_here() ? core::Driver::kSystemd : core::Driver::kCgroupfs;
 }
 
 Result<core::NodeCapacity> node_capacity(const core::Settings& settings) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/base/error.h"
+#include "common/core/driver.h"
 #include "common/core/policy.h"
 #include "common/core/settings.h"
 
@@ -10,6 +11,9 @@ namespace podqos::app {
 /// else every program passes through: no state, no write.
 /// @note The initial user namespace has a fixed inode number, include/linux/proc_ns.h.
 [[nodiscard]] bool owns_host();
+
+/// What the node's engines use unless they are told otherwise: systemd where it runs.
+[[nodiscard]] core::Driver machine_driver();
 
 /// The node's capacity: pinned by the configuration, else measured.
 [[nodiscard]] Result<core::NodeCapacity> node_capacity(const core::Settings& settings);

@@ -21,10 +21,19 @@ Result<std::vector<codec::Splice>> edit_for(const PlacementRequest& request,
                                             const codec::OciConfig& config,
                                             const Membership& member) {
   core::ConfigEdit edit =
-      core::config_edit(member.container.cgroup, member.missing, member.oom_score_adj);
+      core::config_edit(core::oci_cgroups_path(member.container.cgroup, request.id), member.missing,
+                        member.oom_score_adj);
   // An adopted container stays in the engine's own place, in the engine's own words.
   if (member.record.adopted) edit.cgroups_path.reset();
   return codec::plan_splices(request.config, config, edit, request.hooks);
+}
+
+/// The cgroup that cgroupsPath means: a scope's stands in three parts there.
+std::optional<std::string> placed_at_of(const std::optional<std::string>& cgroups_path,
+                                        core::Driver driver) {
+  if (!cgroups_path || driver == core::Driver::kCgroupfs) return cgroups_path;
+  const auto unit = core::parse_systemd_cgroups_path(*cgroups_path);
+  return unit ? core::scope_path(*unit) : cgroups_path;
 }
 
 }  // namespace
@@ -38,35 +47,6 @@ bool may_concern(std::string_view config, const core::Settings& settings) {
   return false;
 }
 
-bool is_systemd_path(std::string_view path) {
-  if (core::parse_systemd_cgroups_path(path)) return true;
-  for (std::size_t begin = 0; begin < path.size();) {
-    const std::size_t end = std::min(path.find('/', begin), path.size());
-    const std::string_view component = path.substr(begin, end - begin);
-    if (component.ends_with(".scope") || component.ends_with(".slice")) return true;
-    begin = end + 1;
-  }
-  return false;
-}
-
-Result<bool> check_driver(const core::Settings& settings, Log& log, std::string_view id,
-                          const std::optional<std::string>& path, bool systemd_runtime) {
-  if (!systemd_runtime && !(path && is_systemd_path(*path))) return true;
-  const std::string what =
-      cat("container ", printable(id), " is run by a runtime that uses systemd's cgroup driver",
-          path ? cat(" (cgroupsPath \"", printable(*path), "\")") : std::string{});
-  if (settings.cgroup_driver == core::DriverSetting::kCgroupfs) {
-    return fail(ErrorCode::kUnsupported,
-                cat(what,
-                    ", but cgroupDriver is \"cgroupfs\": let the engine use cgroupfs, or set "
-                    "cgroupDriver to \"auto\""));
-  }
-  log.warning(cat(what,
-                  ", which this version does not manage: it is left alone; let the engine "
-                  "use the cgroupfs driver to have it managed"));
-  return false;
-}
-
 Result<std::optional<Placement>> place(const core::Settings& settings, Log& log,
                                        const PlacementRequest& request) {
   auto config = codec::OciConfig::parse(request.config);
@@ -74,8 +54,10 @@ Result<std::optional<Placement>> place(const core::Settings& settings, Log& log,
   core::ContainerFacts facts = config->facts;
   facts.id = request.id;
   facts.bundle = request.bundle;
-  const auto path = facts.cgroups_path;
-  auto arrival = arrival_of(std::move(facts), settings, path);
+  const auto told = core::detect_driver({.flags = request.driver, .path = facts.cgroups_path});
+  const core::Driver driver = told ? *told : machine_driver();
+  auto placed_at = placed_at_of(facts.cgroups_path, driver);
+  auto arrival = arrival_of(std::move(facts), settings, std::move(placed_at));
   if (!arrival) return fail(std::move(arrival).error());
   if (!*arrival) return std::nullopt;
   if (!owns_host()) {
@@ -83,9 +65,9 @@ Result<std::optional<Placement>> place(const core::Settings& settings, Log& log,
         cat("container ", printable(request.id), ": not root on the host, nothing to manage"));
     return std::nullopt;
   }
-  auto managed = check_driver(settings, log, request.id, path, request.systemd_runtime);
-  if (!managed) return fail(std::move(managed).error());
-  if (!*managed) return std::nullopt;
+  if (auto fits = core::check_driver(settings.cgroup_driver, driver); !fits)
+    return fail(std::move(fits).error());
+  (*arrival)->driver = driver;
 
   auto started = sys::start_time_of(request.creator);
   if (!started) return fail(std::move(started).error());
@@ -108,7 +90,8 @@ Result<std::optional<Placement>> place(const core::Settings& settings, Log& log,
     return fail(std::move(splices).error());
   }
   if (auto done = event->finish(); !done) return fail(std::move(done).error());
-  return Placement{.cgroups_path = (*member)->container.cgroup, .splices = std::move(*splices)};
+  return Placement{.cgroups_path = core::oci_cgroups_path((*member)->container.cgroup, request.id),
+                   .splices = std::move(*splices)};
 }
 
 }  // namespace podqos::app

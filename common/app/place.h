@@ -9,6 +9,7 @@
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/codec/oci_edit.h"
+#include "common/core/driver.h"
 #include "common/core/settings.h"
 
 namespace podqos::app {
@@ -16,10 +17,10 @@ namespace podqos::app {
 /// A container that an engine is about to create.
 struct PlacementRequest {
   std::string id;
-  std::string bundle;            ///< canonical; "" when the way in does not know it
-  std::string_view config;       ///< bytes of config.json
-  Pid creator;                   ///< the process that creates it, and is gone once that is done
-  bool systemd_runtime = false;  ///< the runtime was told to use its systemd driver
+  std::string bundle;       ///< canonical; "" when the way in does not know it
+  std::string_view config;  ///< bytes of config.json
+  Pid creator;              ///< the process that creates it, and is gone once that is done
+  std::optional<core::Driver> driver = std::nullopt;  ///< as the runtime's own flags tell it
   codec::HookRegistration hooks;
 };
 
@@ -38,16 +39,5 @@ struct Placement {
 /// A look at the bytes of a config.json: can podqos have anything to do with it? False for an
 /// ordinary container, which then costs no parsing. Engines write these names unescaped.
 [[nodiscard]] bool may_concern(std::string_view config, const core::Settings& settings);
-
-/// Is this the path of a runtime that uses systemd ("slice:prefix:name", or a scope or slice)?
-[[nodiscard]] bool is_systemd_path(std::string_view path);
-
-/// What happens to a container of a systemd-driver runtime.
-/// @return true: it may be managed; false: it is left alone, with a warning; an error where the
-/// configuration asks for
-///         the cgroupfs driver.
-[[nodiscard]] Result<bool> check_driver(const core::Settings& settings, Log& log,
-                                        std::string_view id, const std::optional<std::string>& path,
-                                        bool systemd_runtime);
 
 }  // namespace podqos::app

@@ -10,6 +10,7 @@
 #include "common/app/release.h"
 #include "common/base/text.h"
 #include "common/codec/record_json.h"
+#include "common/core/driver.h"
 
 namespace podqos::app {
 
@@ -27,6 +28,7 @@ class Recomputation {
     if (auto done = load(); !done) return fail(std::move(done).error());
     if (auto done = event_.store().begin(); !done) return fail(std::move(done).error());
     if (auto done = restore(); !done) return fail(std::move(done).error());
+    stop_stray_units();
     if (auto done = judge(); !done) return fail(std::move(done).error());
     regrant();
     if (auto done = apply(); !done) return fail(std::move(done).error());
@@ -46,8 +48,7 @@ class Recomputation {
   /// With the state directory lost, the mark on the cgroup itself tells which root is podqos's.
   Status find_root() {
     core::TiersRecord& tiers = event_.tiers();
-    for (const std::string& root : {core::root_path(event_.settings().cgroup_root),
-                                    core::fallback_root_path(event_.settings().cgroup_root)}) {
+    for (const std::string& root : core::possible_roots(event_.settings().cgroup_root)) {
       if (!tiers.kubepods.empty()) break;
       if (!event_.cgroups().exists(root)) continue;
       auto mark = event_.cgroups().attribute(root, kMadeAttribute);
@@ -87,8 +88,10 @@ class Recomputation {
       auto children = event_.cgroups().children(tier);
       if (!children) return fail(std::move(children).error());
       for (const std::string& child : *children) {
-        if (!child.starts_with("pod")) continue;
-        if (auto done = restore_pod(cat(tier, "/", child), child.substr(3)); !done)
+        const std::string path = cat(tier, "/", child);
+        const auto pod = core::find_pod_cgroup(path);
+        if (!pod || pod->pod_path != path) continue;
+        if (auto done = restore_pod(path, pod->uid); !done)
           report_.failed.push_back(std::move(done).error().message);
       }
     }
@@ -121,9 +124,32 @@ class Recomputation {
     return {};
   }
 
+  /// Slices of pods that systemd still knows although neither a record nor a cgroup is left.
+  void stop_stray_units() {
+    const std::string& kubepods = event_.tiers().kubepods;
+    if (kubepods.empty() || core::driver_of(kubepods) == core::Driver::kCgroupfs) return;
+    std::string pattern{core::unit_of(kubepods)};
+    pattern.replace(pattern.rfind('.'), std::string::npos, "-*.slice");
+    auto units = event_.cgroups().systemd().list(pattern);
+    if (!units) {
+      report_.failed.push_back(std::move(units).error().message);
+      return;
+    }
+    for (const cgroup::ListedUnit& unit : *units) {
+      auto path = core::expand_slice(unit.name);
+      const auto pod = path ? core::find_pod_cgroup(*path) : std::nullopt;
+      const bool ours = pod && pod->pod_path == *path && !records_.contains(pod->uid) &&
+                        !unreadable_.contains(pod->uid);
+      if (!ours || unit.active_state == "inactive" || event_.cgroups().exists(*path)) continue;
+      report_.changes.push_back(cat("stopped unit ", unit.name, " of a pod that has ended"));
+      if (auto done = event_.run({core::StopUnit{*path}}); !done)
+        report_.failed.push_back(std::move(done).error().message);
+    }
+  }
+
   Status remove_tree(const std::string& cgroup) {
     if (auto done = remove_empty_children(event_, cgroup); !done) return done;
-    return event_.run({core::RemoveCgroup{cgroup}});
+    return event_.run(core::plan_removal(cgroup));
   }
 
   /// Who lives, who does not; the sums of those who do.

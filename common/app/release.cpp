@@ -47,14 +47,24 @@ bool holds_tmpfs_memory(Event& event, const core::PodRecord& record) {
   return charge && charge->value() > 0;
 }
 
+Status remove_cgroups(Event& event, const core::PodRecord& record) {
+  for (const core::ContainerRecord& container : record.containers) {
+    if (!container.moved) continue;
+    if (auto done = event.run(core::plan_removal(container.cgroup)); !done) return done;
+  }
+  return event.run(core::plan_removal(record.cgroup));
+}
+
 /// Removes the pod's cgroup; erases the record if that worked, else keeps both for a later look.
 Status remove_or_linger(Event& event, const core::PodRecord& record) {
-  core::Plan plan;
-  for (const core::ContainerRecord& container : record.containers) {
-    if (container.moved) plan.emplace_back(core::RemoveCgroup{container.cgroup});
+  if (auto done = remove_cgroups(event, record); !done) {
+    // systemd does not answer: its unit must not be forgotten.
+    if (core::driver_of(record.cgroup) == core::Driver::kCgroupfs) return done;
+    event.log().error(cat("pod ", record.pod.uid, ": ", done.error().message,
+                          ": tried again with a later event, or by podqosctl reconcile"));
+    linger(event, record.pod.uid);
+    return event.store().put_pod(record);
   }
-  plan.emplace_back(core::RemoveCgroup{record.cgroup});
-  if (auto done = event.run(plan); !done) return done;
   if (!event.cgroups().exists(record.cgroup)) return erase(event, record);
   linger(event, record.pod.uid);
   return event.store().put_pod(record);
@@ -147,7 +157,7 @@ Status drop_container(Event& event, core::PodRecord record, std::string_view id,
                                  .start_time = {}});
   if (auto done = event.store().begin(); !done) return done;
   if (found->moved) {
-    if (auto done = event.run({core::RemoveCgroup{found->cgroup}}); !done) return done;
+    if (auto done = event.run(core::plan_removal(found->cgroup)); !done) return done;
   }
   const core::IndexEntry entry{.id = found->id, .bundle = found->bundle, .uid = record.pod.uid};
   record.containers.erase(found);

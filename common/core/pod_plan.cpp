@@ -1,5 +1,6 @@
 #include "common/core/pod_plan.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/text.h"
@@ -11,6 +12,7 @@ namespace {
 
 constexpr std::string_view kRootName = "/kubepods";
 constexpr std::string_view kFallbackParent = "/podqos";
+constexpr std::string_view kSlice = ".slice";
 
 std::string_view without_slash(std::string_view cgroup_root) {
   while (cgroup_root.ends_with('/'))
@@ -23,32 +25,125 @@ void append(Plan& plan, Plan more) {
     plan.push_back(std::move(step));
 }
 
-}  // namespace
-
-std::string root_path(std::string_view cgroup_root) {
-  return cat(without_slash(cgroup_root), kRootName);
+std::string_view leaf_of(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
 }
 
-std::string fallback_root_path(std::string_view cgroup_root) {
-  return cat(without_slash(cgroup_root), kFallbackParent, kRootName);
+/// The slice of a cgroupfs path; components hold neither '_' nor dots alone, as the configuration
+/// has seen to.
+std::string as_slice(std::string_view path) {
+  CgroupName name = parse_cgroupfs(path);
+  std::erase_if(name, [](const std::string& component) { return component.empty(); });
+  return format_systemd(name).value_or(std::string{path});
+}
+
+/// "/a.slice" and "b" → "/a.slice/a-b.slice".
+std::string child_slice(std::string_view parent, std::string_view name) {
+  std::string_view stem = leaf_of(parent);
+  stem.remove_suffix(kSlice.size());
+  std::string escaped{name};
+  std::ranges::replace(escaped, '-', '_');
+  return cat(parent, "/", stem, "-", escaped, kSlice);
+}
+
+std::string child_of(std::string_view parent, std::string_view name) {
+  return driver_of(parent) == Driver::kSystemd ? child_slice(parent, name) : cat(parent, "/", name);
+}
+
+/// Accounting turns the controllers on, whatever values follow.
+void add_accounting(std::vector<UnitProperty>& properties) {
+  for (const char* name : {"CPUAccounting", "MemoryAccounting", "IOAccounting", "TasksAccounting"})
+    properties.push_back({.name = name, .value = true});
+}
+
+/// @note opencontainers/cgroups systemd/v2.go Apply.
+StartUnit start_slice(std::string path, std::string_view what,
+                      std::vector<UnitProperty> properties) {
+  const std::string_view above = std::string_view{path}.substr(0, path.rfind('/'));
+  const std::string parent = above.empty() ? "-.slice" : std::string{leaf_of(above)};
+  StartUnit step{.path = std::move(path), .properties = std::move(properties)};
+  step.once = {{.name = "Description", .value = cat("podqos ", what)},
+               {.name = "Wants", .value = std::vector{parent}},
+               {.name = "DefaultDependencies", .value = false}};
+  add_accounting(step.once);
+  return step;
+}
+
+/// So that systemd keeps what the files of a unit were given.
+SetUnit tell_unit(std::string path, const CgroupValues& values, const CgroupLayout& layout,
+                  WeightFormula formula) {
+  return {.path = std::move(path), .properties = unit_properties(values, layout, formula)};
+}
+
+/// A scope of podqos's own for a process that is in its cgroup already.
+StartUnit adopt_scope(std::string path, Pid pid) {
+  const std::string parent{
+      leaf_of(std::string_view{path}.substr(0, std::max<std::size_t>(path.rfind('/'), 1)))};
+  StartUnit step{.path = std::move(path), .properties = {}};
+  step.once = {{.name = "Description", .value = std::string{"podqos container"}},
+               {.name = "Slice", .value = parent},
+               {.name = "PIDs", .value = std::vector{static_cast<std::uint32_t>(pid.value())}},
+               {.name = "Delegate", .value = true},
+               {.name = "DefaultDependencies", .value = false}};
+  add_accounting(step.once);
+  return step;
+}
+
+/// Makes one directory of ours, and the unit that it is.
+void make(Plan& plan, const std::string& path, std::string_view what,
+          std::vector<UnitProperty> properties) {
+  if (driver_of(path) == Driver::kSystemd)
+    plan.emplace_back(start_slice(path, what, std::move(properties)));
+  plan.emplace_back(EnsureCgroup{path});
+}
+
+/// The files of one directory of ours. Those of a unit are written as well, since systemd does so
+/// only in a job of its own time.
+Plan write(const std::string& path, const CgroupValues& values, const CgroupLayout& layout,
+           WeightFormula formula, const std::string& what) {
+  const bool unit = driver_of(path) == Driver::kSystemd;
+  return lower_values(path, unit ? rounded_by_systemd(values) : values, layout, formula, what);
+}
+
+}  // namespace
+
+std::string root_path(std::string_view cgroup_root, Driver driver) {
+  const std::string path = cat(without_slash(cgroup_root), kRootName);
+  return driver == Driver::kSystemd ? as_slice(path) : path;
+}
+
+std::string fallback_root_path(std::string_view cgroup_root, Driver driver) {
+  const std::string path = cat(without_slash(cgroup_root), kFallbackParent, kRootName);
+  return driver == Driver::kSystemd ? as_slice(path) : path;
+}
+
+std::vector<std::string> possible_roots(std::string_view cgroup_root) {
+  return {
+      root_path(cgroup_root, Driver::kCgroupfs), fallback_root_path(cgroup_root, Driver::kCgroupfs),
+      root_path(cgroup_root, Driver::kSystemd), fallback_root_path(cgroup_root, Driver::kSystemd)};
 }
 
 std::string tier_path(std::string_view kubepods, QosClass qos_class) {
   switch (qos_class) {
     case QosClass::kGuaranteed: break;
-    case QosClass::kBurstable: return cat(kubepods, "/burstable");
-    case QosClass::kBestEffort: return cat(kubepods, "/besteffort");
+    case QosClass::kBurstable: return child_of(kubepods, "burstable");
+    case QosClass::kBestEffort: return child_of(kubepods, "besteffort");
   }
   return std::string{kubepods};
 }
 
 std::string pod_path(std::string_view kubepods, QosClass qos_class, std::string_view uid) {
-  return cat(tier_path(kubepods, qos_class), "/pod", uid);
+  return child_of(tier_path(kubepods, qos_class), cat("pod", uid));
 }
 
 Plan plan_tree(std::string_view kubepods) {
-  return {EnsureCgroup{tier_path(kubepods, QosClass::kBurstable)},
-          EnsureCgroup{tier_path(kubepods, QosClass::kBestEffort)}};
+  Plan plan;
+  // With the cgroupfs driver the tiers bring their parent with them.
+  if (driver_of(kubepods) == Driver::kSystemd)
+    make(plan, std::string{kubepods}, "root of the pods", {});
+  make(plan, tier_path(kubepods, QosClass::kBurstable), "burstable tier", {});
+  make(plan, tier_path(kubepods, QosClass::kBestEffort), "besteffort tier", {});
+  return plan;
 }
 
 Plan plan_tiers(std::string_view kubepods, const TierValues& values, const CgroupLayout& layout,
@@ -59,25 +154,60 @@ Plan plan_tiers(std::string_view kubepods, const TierValues& values, const Cgrou
   Plan plan;
   for (const auto qos_class : {QosClass::kBurstable, QosClass::kBestEffort}) {
     const bool burstable = qos_class == QosClass::kBurstable;
-    append(plan, lower_values(tier_path(kubepods, qos_class),
-                              burstable ? values.burstable : values.besteffort, without_hugetlb,
-                              formula, burstable ? "burstable tier" : "besteffort tier"));
+    const std::string tier = tier_path(kubepods, qos_class);
+    const CgroupValues& held = burstable ? values.burstable : values.besteffort;
+    append(plan, write(tier, held, without_hugetlb, formula,
+                       burstable ? "burstable tier" : "besteffort tier"));
+    if (driver_of(tier) == Driver::kSystemd)
+      plan.emplace_back(tell_unit(tier, held, without_hugetlb, formula));
   }
   return plan;
 }
 
 Plan plan_pod(const std::string& cgroup, const CgroupValues& values, const CgroupLayout& layout,
-              WeightFormula formula, Make make) {
+              WeightFormula formula, Make make_it) {
   Plan plan;
-  if (make == Make::kYes) plan.emplace_back(EnsureCgroup{cgroup});
-  append(plan, lower_values(cgroup, values, layout, formula, "pod"));
+  if (make_it == Make::kYes) make(plan, cgroup, "pod", unit_properties(values, layout, formula));
+  append(plan, write(cgroup, values, layout, formula, "pod"));
+  if (make_it == Make::kNo && driver_of(cgroup) == Driver::kSystemd)
+    plan.emplace_back(tell_unit(cgroup, values, layout, formula));
   return plan;
 }
 
+Plan plan_container(const ContainerRecord& container, const CgroupValues& values,
+                    const CgroupLayout& layout, WeightFormula formula) {
+  const std::string& cgroup = container.cgroup;
+  const std::string_view scope = scope_of(cgroup);
+  if (scope.empty() && !container.moved)
+    return lower_values(cgroup, values, layout, formula, "container");
+  const CgroupValues written = scope.empty() ? values : rounded_by_systemd(values);
+  Plan plan;
+  if (container.moved) plan.emplace_back(EnsureCgroup{cgroup});
+  append(plan, lower_values(cgroup, written, layout, formula, "container"));
+  if (container.moved) plan.emplace_back(MoveProcess{.path = cgroup, .pid = container.pid});
+  if (scope.empty()) return plan;
+  if (container.moved) {
+    StartUnit start = adopt_scope(cgroup, container.pid);
+    start.properties = unit_properties(values, layout, formula);
+    plan.emplace_back(std::move(start));
+  } else {
+    plan.emplace_back(tell_unit(cgroup, values, layout, formula));
+  }
+  return plan;
+}
+
+Plan plan_removal(const std::string& cgroup) {
+  if (driver_of(cgroup) == Driver::kCgroupfs) return {RemoveCgroup{cgroup}};
+  return {StopUnit{cgroup}, RemoveCgroup{cgroup}};
+}
+
 Plan plan_teardown(std::string_view kubepods) {
-  return {RemoveCgroup{tier_path(kubepods, QosClass::kBurstable)},
-          RemoveCgroup{tier_path(kubepods, QosClass::kBestEffort)},
-          RemoveCgroup{std::string{kubepods}}};
+  Plan plan;
+  for (const auto qos_class :
+       {QosClass::kBurstable, QosClass::kBestEffort, QosClass::kGuaranteed}) {
+    append(plan, plan_removal(tier_path(kubepods, qos_class)));
+  }
+  return plan;
 }
 
 }  // namespace podqos::core

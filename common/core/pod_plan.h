@@ -2,19 +2,28 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "common/core/driver.h"
 #include "common/core/layout.h"
 #include "common/core/plan.h"
 #include "common/core/pod_config.h"
+#include "common/core/record.h"
 #include "common/core/tier.h"
 
 namespace podqos::core {
 
-/// "<cgroup_root>/kubepods", or "<cgroup_root>/podqos/kubepods" where a kubelet owns the former.
-[[nodiscard]] std::string root_path(std::string_view cgroup_root);
-[[nodiscard]] std::string fallback_root_path(std::string_view cgroup_root);
+/// "<cgroup_root>/kubepods", or "<cgroup_root>/podqos/kubepods" where a kubelet owns the former;
+/// with systemd the slices of these names ("/kubepods.slice",
+/// "/podqos.slice/podqos-kubepods.slice").
+/// @param cgroup_root  as the configuration allows it.
+[[nodiscard]] std::string root_path(std::string_view cgroup_root, Driver driver);
+[[nodiscard]] std::string fallback_root_path(std::string_view cgroup_root, Driver driver);
+/// All that podqos may ever use: both of both drivers.
+[[nodiscard]] std::vector<std::string> possible_roots(std::string_view cgroup_root);
 
-/// Directory of a tier below `kubepods`; Guaranteed pods lie in `kubepods` itself.
+/// Directory of a tier below `kubepods`; Guaranteed pods lie in `kubepods` itself. Which driver it
+/// is, the form of `kubepods` tells here and below.
 [[nodiscard]] std::string tier_path(std::string_view kubepods, QosClass qos_class);
 [[nodiscard]] std::string pod_path(std::string_view kubepods, QosClass qos_class,
                                    std::string_view uid);
@@ -29,7 +38,15 @@ namespace podqos::core {
 /// Writes one pod's values; makes the cgroup first if asked to.
 enum class Make : std::uint8_t { kNo, kYes };
 [[nodiscard]] Plan plan_pod(const std::string& cgroup, const CgroupValues& values,
-                            const CgroupLayout& layout, WeightFormula formula, Make make);
+                            const CgroupLayout& layout, WeightFormula formula, Make make_it);
+
+/// Writes the values of a container that runs already, after podqos has moved its process into its
+/// cgroup if `container.moved` says so.
+[[nodiscard]] Plan plan_container(const ContainerRecord& container, const CgroupValues& values,
+                                  const CgroupLayout& layout, WeightFormula formula);
+
+/// Removes one cgroup that nothing lives in, whoever made it.
+[[nodiscard]] Plan plan_removal(const std::string& cgroup);
 
 /// Removes tiers and root, once the last pod has gone.
 [[nodiscard]] Plan plan_teardown(std::string_view kubepods);

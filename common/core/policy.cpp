@@ -6,6 +6,7 @@
 #include "common/base/text.h"
 #include "common/core/aggregation.h"
 #include "common/core/container_config.h"
+#include "common/core/driver.h"
 #include "common/core/node_bound.h"
 #include "common/core/oom.h"
 #include "common/core/ownership.h"
@@ -335,13 +336,29 @@ ConfigEdit config_edit(const std::string& cgroup, const CgroupValues& missing,
                     .oom_score_adj = oom_score_adj};
 }
 
-Result<std::string> container_leaf(const ContainerFacts& facts, const PodRecord& record) {
-  std::string leaf = facts.id;
-  if (facts.cgroups_path) {
-    const std::string_view path = *facts.cgroups_path;
-    const std::string_view engine_leaf = path.substr(path.rfind('/') + 1);
-    if (engine_leaf.find(facts.id) != std::string_view::npos) leaf = engine_leaf;
+namespace {
+
+/// The engine's own name where it tells which container it is.
+std::string wanted_leaf(const ContainerFacts& facts, bool systemd) {
+  const std::string_view path = facts.cgroups_path ? *facts.cgroups_path : std::string_view{};
+  std::string_view leaf = path.substr(path.rfind('/') + 1);
+  if (systemd) {
+    const auto unit = parse_systemd_cgroups_path(path);
+    if (unit && unit->name.find(facts.id) != std::string::npos && !unit->name.ends_with(".slice"))
+      return cat(unit->prefix, "-", unit->name, ".scope");
+    leaf = scope_of(path);
+    return leaf.find(facts.id) == std::string_view::npos ? cat("podqos-", facts.id, ".scope")
+                                                         : std::string{leaf};
   }
+  return leaf.find(facts.id) == std::string_view::npos ? facts.id : std::string{leaf};
+}
+
+}  // namespace
+
+Result<std::string> container_leaf(const ContainerFacts& facts, const PodRecord& record) {
+  const bool systemd = driver_of(record.cgroup) == Driver::kSystemd;
+  constexpr std::string_view kScope = ".scope";
+  std::string leaf = wanted_leaf(facts, systemd);
   const auto taken = [&](const std::string& name) {
     const std::string path = cat(record.cgroup, "/", name);
     return std::ranges::any_of(record.containers, [&](const ContainerRecord& other) {
@@ -349,8 +366,11 @@ Result<std::string> container_leaf(const ContainerFacts& facts, const PodRecord&
     });
   };
   // Two runtimes may use one id; the bundle tells them apart.
-  if (taken(leaf))
-    leaf = cat(leaf.substr(0, 128), "-", stable_hash(cat(facts.id, "\n", facts.bundle)));
+  if (taken(leaf)) {
+    if (systemd) leaf.resize(leaf.size() - kScope.size());
+    leaf = cat(leaf.substr(0, 128), "-", stable_hash(cat(facts.id, "\n", facts.bundle)),
+               systemd ? kScope : "");
+  }
   if (auto fit = check_cgroup_component(leaf); !fit) return fail(std::move(fit).error());
   if (taken(leaf)) {
     return fail(ErrorCode::kConflict, cat("cgroup ", record.cgroup, "/", leaf,

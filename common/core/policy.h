@@ -75,7 +75,8 @@ void remove_pod(TiersRecord& tiers, const PodRecord& record);
                                      std::optional<int> oom_score_adj);
 
 /// Directory name of the container in its pod: the engine's own leaf where that holds the id, else
-/// the id; made unique among `record`'s containers.
+/// the id; in a slice the engine's own scope "prefix-name.scope", else "podqos-ID.scope". Made
+/// unique among `record`'s containers.
 /// @return kInvalidArgument for an id that cannot name a directory, kConflict if another container
 /// has the unique name already.
 [[nodiscard]] Result<std::string> container_leaf(const ContainerFacts& facts,

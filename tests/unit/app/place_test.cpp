@@ -61,33 +61,6 @@ INSTANTIATE_TEST_SUITE_P(
     }),
     [](const TestParamInfo<Glance>& row) { return std::string{row.param.name}; });
 
-struct Form {
-  const char* name;
-  const char* path;
-  bool systemd;
-};
-class IsSystemdPath : public TestWithParam<Form> {};
-
-TEST_P(IsSystemdPath, KnowsBothForms) {
-  EXPECT_EQ(is_systemd_path(GetParam().path), GetParam().systemd);
-}
-
-INSTANTIATE_TEST_SUITE_P(Table, IsSystemdPath,
-                         ValuesIn<Form>({
-                             {"ThreeFields", "machine.slice:libpod:c1", true},
-                             {"ThreeEmptyFields", "::", true},
-                             {"AScope", "/user/docker-c1.scope", true},
-                             {"ASlice", "/system.slice/c1", true},
-                             {"APlainPath", "/kubepods/burstable/pod42/c1", false},
-                             {"Nothing", "", false},
-                             {"TheRoot", "/", false},
-                             {"ASliceLikeName", "/system.slices/c1", false},
-                             {"ColonsInAPath", "/a:b:c", false},
-                         }),
-                         [](const TestParamInfo<Form>& row) {
-                           return std::string{row.param.name};
-                         });
-
 /// Settings whose log is a file of the test's own.
 core::Settings logging_to(const TemporaryDirectory& directory) {
   core::Settings settings;
@@ -95,47 +68,6 @@ core::Settings logging_to(const TemporaryDirectory& directory) {
   settings.log_level = core::LogLevel::kDebug;
   settings.state_dir = directory.path("state");
   return settings;
-}
-
-class CheckDriver : public ::testing::Test {
- protected:
-  [[nodiscard]] std::string logged() const {
-    return directory_.has("log") ? directory_.read("log") : std::string{};
-  }
-  TemporaryDirectory directory_;
-};
-
-TEST_F(CheckDriver, ManagesACgroupfsRuntimesContainers) {
-  const core::Settings settings = logging_to(directory_);
-  Log log{"test", settings};
-  EXPECT_EQ(check_driver(settings, log, "c1", "/a/c1", false), true);
-  EXPECT_EQ(check_driver(settings, log, "c1", std::nullopt, false), true);
-  EXPECT_THAT(logged(), IsEmpty());
-}
-
-TEST_F(CheckDriver, LeavesASystemdRuntimesContainersAloneWithAWarning) {
-  const core::Settings settings = logging_to(directory_);
-  Log log{"test", settings};
-  EXPECT_EQ(check_driver(settings, log, "c1", "a.slice:b:c", false), false);
-  EXPECT_THAT(logged(), AllOf(HasSubstr("warning"), HasSubstr("container c1"),
-                              HasSubstr("a.slice:b:c"), HasSubstr("left alone")));
-}
-
-TEST_F(CheckDriver, BelievesTheRuntimesFlag) {
-  const core::Settings settings = logging_to(directory_);
-  Log log{"test", settings};
-  EXPECT_EQ(check_driver(settings, log, "c1", std::nullopt, true), false);
-  EXPECT_EQ(check_driver(settings, log, "c1", "/a/c1", true), false);
-}
-
-TEST_F(CheckDriver, RefusesSystemdWhereCgroupfsIsDemanded) {
-  core::Settings settings = logging_to(directory_);
-  settings.cgroup_driver = core::DriverSetting::kCgroupfs;
-  Log log{"test", settings};
-  const auto managed = check_driver(settings, log, "c\n1", "a.slice:b:c", false);
-  ASSERT_FALSE(managed);
-  EXPECT_EQ(managed.error().code, ErrorCode::kUnsupported);
-  EXPECT_THAT(managed.error().message, AllOf(HasSubstr("c\\x0a1"), HasSubstr("cgroupDriver")));
 }
 
 struct Unmanaged {
@@ -165,8 +97,6 @@ INSTANTIATE_TEST_SUITE_P(
         {"AnOrdinaryContainer", R"({"ociVersion":"1.0.0"})"},
         {"OneThatOptsOut",
          R"({"annotations":{"podqos.io/pod-uid":"42","podqos.io/ignore":"true"}})"},
-        {"ASystemdRuntimes",
-         R"({"annotations":{"podqos.io/pod-uid":"42"},"linux":{"cgroupsPath":"a.slice:b:c"}})"},
     }),
     [](const TestParamInfo<Unmanaged>& row) { return std::string{row.param.name}; });
 

@@ -32,8 +32,8 @@ struct RootCase {
 class RootPath : public TestWithParam<RootCase> {};
 
 TEST_P(RootPath, LiesBelowTheConfiguredRoot) {
-  EXPECT_EQ(root_path(GetParam().cgroup_root), GetParam().root);
-  EXPECT_EQ(fallback_root_path(GetParam().cgroup_root), GetParam().fallback);
+  EXPECT_EQ(root_path(GetParam().cgroup_root, Driver::kCgroupfs), GetParam().root);
+  EXPECT_EQ(fallback_root_path(GetParam().cgroup_root, Driver::kCgroupfs), GetParam().fallback);
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, RootPath,

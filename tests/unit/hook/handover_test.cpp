@@ -193,29 +193,31 @@ TEST_P(CheckPlacementPath, KeepsToTheRoot) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, CheckPlacementPath,
-                         ValuesIn<Place>({
-                             {"APod", "/", "/kubepods/pod42/c1", true},
-                             {"BesideAKubelet", "/", "/podqos/kubepods/besteffort/pod42/c1", true},
-                             {"BeneathAnotherRoot", "/a/b", "/a/b/kubepods/pod42/c1", true},
-                             {"OutsideAnotherRoot", "/a/b", "/kubepods/pod42/c1", false},
-                             {"TheHostsRoot", "/", "/", false},
-                             {"TheRootItself", "/", "/kubepods", false},
-                             {"TheRootWithASlash", "/", "/kubepods/", false},
-                             {"ANameThatBeginsLikeTheRoot", "/", "/kubepods2/pod42/c1", false},
-                             {"SystemdsTree", "/", "/system.slice/c1", false},
-                             {"UpAndOut", "/", "/kubepods/../system.slice/c1", false},
-                             {"ADot", "/", "/kubepods/./c1", false},
-                             {"AnEmptyComponent", "/", "/kubepods//c1", false},
-                             {"ANewline", "/", "/kubepods/pod42/c\n1", false},
-                             {"ARelativePath", "/", "kubepods/pod42/c1", false},
-                             {"ABackslash", "/", R"(/kubepods/pod42/a\x2dc1)", true},
-                             {"AQuote", "/", R"(/../"/c1)", false},
-                             {"ASystemdForm", "/", "kubepods.slice:podqos:c1", false},
-                         }),
-                         [](const TestParamInfo<Place>& row) {
-                           return std::string{row.param.name};
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Table, CheckPlacementPath,
+    ValuesIn<Place>({
+        {"APod", "/", "/kubepods/pod42/c1", true},
+        {"APodsSlice", "/", "kubepods-pod42.slice:libpod:c1", true},
+        {"APodsSliceBesideAKubelet", "/", "podqos-kubepods-pod42.slice:x:c1", true},
+        {"AnotherSlice", "/", "system.slice:libpod:c1", false},
+        {"NoSlice", "/", "kubepods:libpod:c1", false},
+        {"BesideAKubelet", "/", "/podqos/kubepods/besteffort/pod42/c1", true},
+        {"BeneathAnotherRoot", "/a/b", "/a/b/kubepods/pod42/c1", true},
+        {"OutsideAnotherRoot", "/a/b", "/kubepods/pod42/c1", false},
+        {"TheHostsRoot", "/", "/", false},
+        {"TheRootItself", "/", "/kubepods", false},
+        {"TheRootWithASlash", "/", "/kubepods/", false},
+        {"ANameThatBeginsLikeTheRoot", "/", "/kubepods2/pod42/c1", false},
+        {"SystemdsTree", "/", "/system.slice/c1", false},
+        {"UpAndOut", "/", "/kubepods/../system.slice/c1", false},
+        {"ADot", "/", "/kubepods/./c1", false},
+        {"AnEmptyComponent", "/", "/kubepods//c1", false},
+        {"ANewline", "/", "/kubepods/pod42/c\n1", false},
+        {"ARelativePath", "/", "kubepods/pod42/c1", false},
+        {"ABackslash", "/", R"(/kubepods/pod42/a\x2dc1)", true},
+        {"AQuote", "/", R"(/../"/c1)", false},
+    }),
+    [](const TestParamInfo<Place>& row) { return std::string{row.param.name}; });
 
 TEST(CheckPlacement, RefusesAPathThatIsNotTheAnnouncedOne) {
   EXPECT_FALSE(check({replace(R"("/system/c1")", R"("/kubepods/pod7/c1")")}));

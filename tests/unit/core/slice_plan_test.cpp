@@ -1,0 +1,183 @@
+// The plans of the systemd driver. Values and properties are those of a kubelet
+// (opencontainers/cgroups systemd/v2.go).
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "common/core/pod_plan.h"
+#include "common/core/policy.h"
+
+namespace podqos::core {
+namespace {
+
+constexpr CgroupLayout kV2{
+    .cpu = CgroupVersion::kV2, .memory = CgroupVersion::kV2, .pids = CgroupVersion::kV2};
+constexpr CgroupLayout kV1{
+    .cpu = CgroupVersion::kV1, .memory = CgroupVersion::kV1, .pids = CgroupVersion::kV1};
+
+std::string new_slice(const std::string& unit, const std::string& what, const std::string& parent) {
+  return "start  " + unit + " Description=\"podqos " + what + "\" Wants=" + parent +
+         " DefaultDependencies=no CPUAccounting=yes MemoryAccounting=yes IOAccounting=yes "
+         "TasksAccounting=yes";
+}
+
+TEST(SliceNames, NestAsSystemdNestsThem) {
+  EXPECT_EQ(root_path("/", Driver::kSystemd), "/kubepods.slice");
+  EXPECT_EQ(fallback_root_path("/", Driver::kSystemd), "/podqos.slice/podqos-kubepods.slice");
+  EXPECT_EQ(root_path("/a-b/c", Driver::kSystemd), "/a_b.slice/a_b-c.slice/a_b-c-kubepods.slice");
+  EXPECT_EQ(tier_path("/kubepods.slice", QosClass::kBurstable),
+            "/kubepods.slice/kubepods-burstable.slice");
+  EXPECT_EQ(pod_path("/kubepods.slice", QosClass::kGuaranteed, "4-2"),
+            "/kubepods.slice/kubepods-pod4_2.slice");
+  EXPECT_EQ(pod_path("/podqos.slice/podqos-kubepods.slice", QosClass::kBestEffort, "42"),
+            "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-besteffort.slice/"
+            "podqos-kubepods-besteffort-pod42.slice");
+}
+
+TEST(SlicePlanTree, StartsEachUnitBeforeItsDirectory) {
+  EXPECT_EQ(render(plan_tree("/kubepods.slice")),
+            new_slice("kubepods.slice", "root of the pods", "-.slice") +
+                "\nmkdir  /kubepods.slice\n" +
+                new_slice("kubepods-burstable.slice", "burstable tier", "kubepods.slice") +
+                "\nmkdir  /kubepods.slice/kubepods-burstable.slice\n" +
+                new_slice("kubepods-besteffort.slice", "besteffort tier", "kubepods.slice") +
+                "\nmkdir  /kubepods.slice/kubepods-besteffort.slice\n");
+}
+
+TEST(SlicePlanTeardown, StopsEachUnitBeforeItsDirectoryGoes) {
+  EXPECT_EQ(render(plan_teardown("/kubepods.slice")),
+            "stop   kubepods-burstable.slice\n"
+            "rmdir  /kubepods.slice/kubepods-burstable.slice\n"
+            "stop   kubepods-besteffort.slice\n"
+            "rmdir  /kubepods.slice/kubepods-besteffort.slice\n"
+            "stop   kubepods.slice\n"
+            "rmdir  /kubepods.slice\n");
+}
+
+TEST(SlicePlanTiers, TellsSystemdWhatItWrites) {
+  const TierValues values{.burstable = {.cpu_shares = CpuShares{1024}},
+                          .besteffort = {.memory_limit = Bytes{-1}}};
+  EXPECT_EQ(render(plan_tiers("/kubepods.slice", values, kV2, WeightFormula::kLinear)),
+            "write  /kubepods.slice/kubepods-burstable.slice/cpu.weight = 39  # burstable tier\n"
+            "set    kubepods-burstable.slice CPUWeight=39\n"
+            "write  /kubepods.slice/kubepods-besteffort.slice/memory.max = max  # besteffort tier\n"
+            "set    kubepods-besteffort.slice MemoryMax=infinity\n");
+}
+
+const CgroupValues kPod{.cpu_shares = CpuShares{1024},
+                        .cpu_quota = Micros{33'300},
+                        .cpu_period = Micros{100'000},
+                        .memory_limit = Bytes{134'217'728},
+                        .pids_limit = 64};
+
+TEST(SlicePlanPod, RoundsTheQuotaAsSystemdDoes) {
+  const std::string cgroup = "/kubepods.slice/kubepods-pod42.slice";
+  const std::string properties =
+      " CPUWeight=39 CPUQuotaPeriodUSec=100000 CPUQuotaPerSecUSec=340000 MemoryMax=134217728 "
+      "TasksMax=64\n";
+  EXPECT_EQ(render(plan_pod(cgroup, kPod, kV2, WeightFormula::kLinear, Make::kYes)),
+            new_slice("kubepods-pod42.slice", "pod", "kubepods.slice") + properties + "mkdir  " +
+                cgroup + "\nwrite  " + cgroup + "/cpu.weight = 39  # pod\nwrite  " + cgroup +
+                "/cpu.max = 34000 100000  # pod\nwrite  " + cgroup +
+                "/pids.max = 64  # pod\nwrite  " + cgroup + "/memory.max = 134217728  # pod\n");
+  // Where the unit is there already it is told, if that changes anything.
+  const Plan again = plan_pod(cgroup, kPod, kV2, WeightFormula::kLinear, Make::kNo);
+  EXPECT_EQ(render({again.back()}), "set    kubepods-pod42.slice" + properties);
+}
+
+TEST(SlicePlanPod, HasTheOldPropertiesOnV1) {
+  const Plan plan = plan_pod("/kubepods.slice/kubepods-pod42.slice", kPod, kV1,
+                             WeightFormula::kLinear, Make::kNo);
+  EXPECT_EQ(render({plan.back()}),
+            "set    kubepods-pod42.slice CPUShares=1024 CPUQuotaPeriodUSec=100000 "
+            "CPUQuotaPerSecUSec=340000 MemoryLimit=134217728 TasksMax=64\n");
+}
+
+TEST(SlicePlanRemoval, StopsTheUnitFirst) {
+  EXPECT_EQ(render(plan_removal("/kubepods.slice/kubepods-pod42.slice")),
+            "stop   kubepods-pod42.slice\nrmdir  /kubepods.slice/kubepods-pod42.slice\n");
+  EXPECT_EQ(render(plan_removal("/kubepods/pod42")), "rmdir  /kubepods/pod42\n");
+}
+
+ContainerRecord at(const char* cgroup, bool moved) {
+  ContainerRecord container;
+  container.cgroup = cgroup;
+  container.moved = moved;
+  container.pid = Pid{7};
+  return container;
+}
+
+TEST(PlanContainer, TellsSystemdOfAScope) {
+  const CgroupValues values{.memory_limit = Bytes{4096}};
+  EXPECT_EQ(render(plan_container(at("/m.slice/crun-c.scope/container", false), values, kV2,
+                                  WeightFormula::kLog)),
+            "write  /m.slice/crun-c.scope/container/memory.max = 4096  # container\n"
+            "set    crun-c.scope MemoryMax=4096\n");
+  EXPECT_EQ(render(plan_container(at("/m/c", false), values, kV2, WeightFormula::kLog)),
+            "write  /m/c/memory.max = 4096  # container\n");
+}
+
+TEST(PlanContainer, MovesIntoACgroupOfItsOwn) {
+  const CgroupValues values{.memory_limit = Bytes{4096}};
+  EXPECT_EQ(render(plan_container(at("/k/pod1/c", true), values, kV2, WeightFormula::kLog)),
+            "mkdir  /k/pod1/c\n"
+            "write  /k/pod1/c/memory.max = 4096  # container\n"
+            "move   7 -> /k/pod1/c\n");
+  EXPECT_EQ(render(plan_container(at("/k.slice/k-pod1.slice/podqos-c.scope", true), values, kV2,
+                                  WeightFormula::kLog)),
+            "mkdir  /k.slice/k-pod1.slice/podqos-c.scope\n"
+            "write  /k.slice/k-pod1.slice/podqos-c.scope/memory.max = 4096  # container\n"
+            "move   7 -> /k.slice/k-pod1.slice/podqos-c.scope\n"
+            "start  podqos-c.scope Description=\"podqos container\" Slice=\"k-pod1.slice\" PIDs=7 "
+            "Delegate=yes DefaultDependencies=no CPUAccounting=yes MemoryAccounting=yes "
+            "IOAccounting=yes TasksAccounting=yes MemoryMax=4096\n");
+}
+
+struct Leaf {
+  const char* name;
+  std::optional<std::string> path;
+  const char* leaf;
+};
+class ScopeLeaf : public ::testing::TestWithParam<Leaf> {};
+
+TEST_P(ScopeLeaf, IsTheEnginesWhereItNamesTheContainer) {
+  ContainerFacts facts;
+  facts.id = "c1";
+  facts.bundle = "/b";
+  facts.cgroups_path = GetParam().path;
+  PodRecord record;
+  record.cgroup = "/kubepods.slice/kubepods-pod42.slice";
+  EXPECT_EQ(container_leaf(facts, record).value_or("refused"), GetParam().leaf);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, ScopeLeaf,
+    ::testing::ValuesIn<Leaf>({
+        {"Podman", "machine.slice:libpod:c1", "libpod-c1.scope"},
+        {"Containerd", "system.slice:cri-containerd:c1", "cri-containerd-c1.scope"},
+        {"NoPrefix", "system.slice::c1", "-c1.scope"},
+        {"AnotherName", "system.slice:libpod:web", "podqos-c1.scope"},
+        {"Absent", std::nullopt, "podqos-c1.scope"},
+        {"Relative", "a/c1", "podqos-c1.scope"},
+        {"AScope", "/machine.slice/libpod-c1.scope", "libpod-c1.scope"},
+        {"ASlice", "machine.slice:x:c1.slice", "podqos-c1.scope"},
+    }),
+    [](const ::testing::TestParamInfo<Leaf>& row) { return std::string{row.param.name}; });
+
+TEST(ScopeLeaf, IsUniqueInThePod) {
+  ContainerFacts facts;
+  facts.id = "c1";
+  facts.bundle = "/b";
+  PodRecord record;
+  record.cgroup = "/k.slice/k-pod42.slice";
+  ContainerRecord other;
+  other.id = "c1";
+  other.bundle = "/other";
+  other.cgroup = "/k.slice/k-pod42.slice/podqos-c1.scope";
+  record.containers.push_back(other);
+  const std::string leaf = container_leaf(facts, record).value_or("refused");
+  EXPECT_EQ(leaf, "podqos-c1-" + stable_hash("c1\n/b") + ".scope");
+}
+
+}  // namespace
+}  // namespace podqos::core
