@@ -16,7 +16,9 @@ namespace {
 
 /// Bundles of remapped containers belong to others (the first two), OOM scores may have to be
 /// lowered, and ownership is marked with trusted.* attributes.
-constexpr std::array kKept = {CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_SYS_RESOURCE, CAP_SYS_ADMIN};
+/// CAP_SYS_NICE: the v1 cpuset controller asks for it when a monitor moves out of an ended pod.
+constexpr std::array kKept = {CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_SYS_RESOURCE, CAP_SYS_ADMIN,
+                              CAP_SYS_NICE};
 
 struct Options {
   std::string output = "text";

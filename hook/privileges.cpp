@@ -12,7 +12,8 @@ Status enter_sandbox(const core::Settings& settings) {
   // Without root there is nothing to drop, and nothing that podqos would manage.
   if (::geteuid() == 0) {
     std::vector<int> kept{kKeptCapabilities.begin(), kKeptCapabilities.end()};
-    if (settings.on_misplaced == core::OnMisplaced::kMove) kept.push_back(CAP_SYS_NICE);
+    if (settings.on_misplaced == core::OnMisplaced::kMove || settings.charge_monitor)
+      kept.push_back(CAP_SYS_NICE);
     if (auto done = sys::keep_capabilities(kept); !done) return done;
   }
 #ifdef PODQOS_WITH_SANITIZER

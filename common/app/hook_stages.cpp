@@ -10,6 +10,7 @@
 #include "common/app/bundle.h"
 #include "common/app/event.h"
 #include "common/app/membership.h"
+#include "common/app/monitor.h"
 #include "common/app/node.h"
 #include "common/app/place.h"
 #include "common/app/reconcile.h"
@@ -26,6 +27,12 @@
 namespace podqos::app {
 
 namespace {
+
+/// A container's init, and the runtime that has started it and runs this hook.
+struct Started {
+  Pid init;
+  Pid runtime;
+};
 
 /// A container of the state, and its record.
 struct Found {
@@ -119,10 +126,20 @@ void observe_weight(Event& event, const core::PodRecord& record,
   if (weight == log) event.tiers().weight_formula = core::WeightFormula::kLog;
 }
 
+/// The container can do without: what the monitor needs is charged elsewhere then.
+void try_charge_monitor(Event& event, const core::PodRecord& record, Pid runtime) {
+  auto done = charge_monitor(event, record, runtime);
+  if (!done) {
+    event.log().warning(
+        cat("pod ", record.pod.uid, ": its monitor is not charged to it: ", done.error().message));
+  }
+}
+
 /// The runtime has made a container that was placed before.
-Status confirm(Event& event, Found found, const core::ContainerFacts& facts, Pid pid,
-               const std::string& actual) {
+Status confirm(Event& event, Found found, const core::ContainerFacts& facts,
+               const Started& started_by, const std::string& actual) {
   core::ContainerRecord& container = found.container();
+  const Pid pid = started_by.init;
   auto started = sys::start_time_of(pid);
   if (!started) return fail(std::move(started).error());
   std::erase_if(event.tiers().pending, [&](const core::PendingEntry& entry) {
@@ -152,6 +169,7 @@ Status confirm(Event& event, Found found, const core::ContainerFacts& facts, Pid
   } else if (auto done = event.save(found.record); !done) {
     return done;
   }
+  try_charge_monitor(event, found.record, started_by.runtime);
   const auto before = event.tiers().weight_formula;
   observe_weight(event, found.record, container);
   if (event.tiers().weight_formula != before) {
@@ -230,8 +248,8 @@ Result<std::optional<Arrival>> arrival_from_bundle(const Event& event, Arrival a
 
 /// A container that nobody placed: its facts come from the bundle. `announced` is what the state
 /// told of it.
-Status register_container(Event& event, const codec::OciState& state, Arrival announced,
-                          Result<Bundle>& bundle, const std::string& actual) {
+Status register_container(Event& event, const codec::OciState& state, Pid runtime,
+                          Arrival announced, Result<Bundle>& bundle, const std::string& actual) {
   if (!bundle) return fail(bundle.error());
   auto text = bundle->read_config();
   if (!text) return fail(std::move(text).error());
@@ -264,6 +282,7 @@ Status register_container(Event& event, const codec::OciState& state, Arrival an
   if (done && (*member)->belongs_to && on_misplaced != core::OnMisplaced::kIgnore) {
     done = rewrite_bundle(*bundle, *text, *config, **member);
   }
+  try_charge_monitor(event, (*member)->record, runtime);
   auto finished = event.finish();
   if (!done) return done;
   return finished;
@@ -271,7 +290,8 @@ Status register_container(Event& event, const codec::OciState& state, Arrival an
 
 }  // namespace
 
-Status create_runtime(const core::Settings& settings, Log& log, std::string_view text) {
+Status create_runtime(const core::Settings& settings, Log& log, std::string_view text,
+                      Pid runtime) {
   auto state = codec::parse_oci_state(text);
   if (!state) return fail(std::move(state).error());
   const std::string who = cat("container ", printable(state->id));
@@ -300,8 +320,10 @@ Status create_runtime(const core::Settings& settings, Log& log, std::string_view
   if (auto done = recover(*event); !done) return fail(std::move(done).error().with_context(who));
   auto found = find_container(*event, state->id, (*arrival)->facts.bundle);
   if (!found) return fail(std::move(found).error().with_context(who));
-  auto done = *found ? confirm(*event, std::move(**found), (*arrival)->facts, *state->pid, *actual)
-                     : register_container(*event, *state, std::move(**arrival), bundle, *actual);
+  auto done =
+      *found ? confirm(*event, std::move(**found), (*arrival)->facts,
+                       {.init = *state->pid, .runtime = runtime}, *actual)
+             : register_container(*event, *state, runtime, std::move(**arrival), bundle, *actual);
   if (done) done = event->finish_recovery();
   if (!done) return fail(std::move(done).error().with_context(who));
   return {};

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/app/monitor.h"
 #include "common/app/release.h"
 #include "common/base/text.h"
 #include "common/codec/record_json.h"
@@ -102,7 +103,7 @@ class Recomputation {
     if (unreadable_.contains(uid)) return {};
     const auto known = records_.find(uid);
     if (known != records_.end() && known->second.cgroup == cgroup) return {};
-    auto populated = event_.cgroups().populated(cgroup);
+    auto populated = holds_container(event_, cgroup);
     if (!populated) return fail(std::move(populated).error());
     if (!*populated) {
       report_.changes.push_back(cat("removed cgroup ", cgroup, " of a pod that has ended"));
@@ -181,7 +182,7 @@ class Recomputation {
       return true;
     });
     if (record.containers.empty()) {
-      const auto populated = event_.cgroups().populated(record.cgroup);
+      const auto populated = holds_container(event_, record.cgroup);
       if (record.adopted || !populated || !*populated) return false;
       report_.warnings.push_back(
           cat("cgroup ", record.cgroup, " of pod ", record.pod.uid,

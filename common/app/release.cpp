@@ -5,7 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "common/app/monitor.h"
 #include "common/base/text.h"
+#include "common/core/driver.h"
+#include "common/core/pod_plan.h"
 #include "common/sys/process.h"
 
 namespace podqos::app {
@@ -126,7 +129,7 @@ Status settle_pod(Event& event, core::PodRecord record) {
   if (auto done = event.store().begin(); !done) return done;
   if (std::ranges::any_of(record.containers, lives)) return event.save(record);
   if (!record.adopted) {
-    auto populated = event.cgroups().populated(record.cgroup);
+    const auto populated = holds_container(event, record.cgroup);
     if (populated && *populated) {
       // A process of a container outlived its init; the pod ends with it.
       linger(event, record.pod.uid);
@@ -170,8 +173,13 @@ Status remove_empty_children(Event& event, const std::string& cgroup) {
   auto children = event.cgroups().children(cgroup);
   if (!children) return fail(std::move(children).error());
   core::Plan plan;
-  for (const std::string& child : *children)
-    plan.emplace_back(core::RemoveCgroup{cat(cgroup, "/", child)});
+  for (const std::string& child : *children) {
+    std::string path = cat(cgroup, "/", child);
+    if (path == core::monitor_path(cgroup)) {
+      if (auto done = free_monitor(event, cgroup); !done) return done;
+    }
+    plan.emplace_back(core::RemoveCgroup{std::move(path)});
+  }
   return event.run(plan);
 }
 

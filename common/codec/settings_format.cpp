@@ -81,6 +81,7 @@ std::string format_settings(const core::Settings& settings) {
   out["releaseDelay"] = format_duration(settings.release_delay_seconds * kMicrosPerSecond);
   out["tierMemoryFloor"] = format_memory(settings.tier_memory_floor);
   out["runtimes"] = settings.runtimes;
+  out["chargeMonitor"] = settings.charge_monitor;
   out["stateDir"] = settings.state_dir;
   out["lockDeadline"] = format_duration(settings.lock_deadline_ms * kMicrosPerMilli);
   out["log"]["sink"] = settings.log_sink;

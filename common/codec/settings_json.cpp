@@ -252,7 +252,7 @@ Status read_period(const Node& node, Settings& settings) {
   return {};
 }
 
-constexpr std::array<Field, 22> kFields{{
+constexpr std::array<Field, 23> kFields{{
     {"enabled", [](const Node& n, Settings& s) { return read_flag(n, s.enabled); }},
     {"scope", [](const Node& n, Settings& s) { return read_word(n, kScopeWords, s.scope); }},
     {"trustAnnotations",
@@ -280,6 +280,7 @@ constexpr std::array<Field, 22> kFields{{
     {"tierMemoryFloor",
      [](const Node& n, Settings& s) { return read_memory(n, s.tier_memory_floor); }},
     {"runtimes", [](const Node& n, Settings& s) { return read_runtimes(n, s.runtimes); }},
+    {"chargeMonitor", [](const Node& n, Settings& s) { return read_flag(n, s.charge_monitor); }},
     {"stateDir", [](const Node& n, Settings& s) { return read_path(n, s.state_dir); }},
     {"lockDeadline",
      [](const Node& n, Settings& s) {

@@ -80,7 +80,7 @@ StartUnit adopt_scope(std::string path, Pid pid) {
   const std::string parent{
       leaf_of(std::string_view{path}.substr(0, std::max<std::size_t>(path.rfind('/'), 1)))};
   StartUnit step{.path = std::move(path), .properties = {}};
-  step.once = {{.name = "Description", .value = std::string{"podqos container"}},
+  step.once = {{.name = "Description", .value = std::string{"podqos scope"}},
                {.name = "Slice", .value = parent},
                {.name = "PIDs", .value = std::vector{static_cast<std::uint32_t>(pid.value())}},
                {.name = "Delegate", .value = true},
@@ -193,6 +193,22 @@ Plan plan_container(const ContainerRecord& container, const CgroupValues& values
   } else {
     plan.emplace_back(tell_unit(cgroup, values, layout, formula));
   }
+  return plan;
+}
+
+std::string monitor_path(const std::string& pod_cgroup) {
+  constexpr std::string_view kName = "podqos-monitor";
+  if (driver_of(pod_cgroup) == Driver::kCgroupfs) return cat(pod_cgroup, "/", kName);
+  // Names of units are the machine's, not the slice's.
+  std::string_view stem = leaf_of(pod_cgroup);
+  stem.remove_suffix(kSlice.size());
+  return cat(pod_cgroup, "/", kName, "-", stem, ".scope");
+}
+
+Plan plan_monitor(const std::string& pod_cgroup, Pid monitor) {
+  const std::string path = monitor_path(pod_cgroup);
+  Plan plan{EnsureCgroup{path}, MoveProcess{.path = path, .pid = monitor}};
+  if (driver_of(path) == Driver::kSystemd) plan.emplace_back(adopt_scope(path, monitor));
   return plan;
 }
 

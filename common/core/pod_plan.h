@@ -45,6 +45,12 @@ enum class Make : std::uint8_t { kNo, kYes };
 [[nodiscard]] Plan plan_container(const ContainerRecord& container, const CgroupValues& values,
                                   const CgroupLayout& layout, WeightFormula formula);
 
+/// The cgroup of the engine's own processes beside a pod's containers: "podqos-monitor" in the
+/// pod's, with systemd a scope.
+[[nodiscard]] std::string monitor_path(const std::string& pod_cgroup);
+/// Moves the process there; what it needs from now on is the pod's.
+[[nodiscard]] Plan plan_monitor(const std::string& pod_cgroup, Pid monitor);
+
 /// Removes one cgroup that nothing lives in, whoever made it.
 [[nodiscard]] Plan plan_removal(const std::string& cgroup);
 

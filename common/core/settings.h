@@ -60,6 +60,7 @@ struct Settings {
   Bytes tier_memory_floor{64LL << 20U};
   std::vector<std::string> runtimes = {"/usr/bin/runc", "/usr/sbin/runc", "/usr/bin/crun",
                                        "/usr/libexec/crio/crun"};
+  bool charge_monitor = false;  ///< conmon or the shim goes into the pod's cgroup
   std::string state_dir = "/run/podqos";
   std::int64_t lock_deadline_ms = 5000;
   std::string log_sink = "syslog";  ///< "syslog", "none" or the absolute path of a file

@@ -55,8 +55,7 @@ std::unexpected<Error> gone(Pid pid) {
   return fail(ErrorCode::kNotFound, cat("process ", pid.value(), " is gone"));
 }
 
-std::optional<StartTime> living_start_time(std::string_view stat_line) {
-  const std::optional<ProcStat> stat = parse_proc_stat(stat_line);
+std::optional<StartTime> living_start_time(const std::optional<ProcStat>& stat) {
   // A zombie holds its pid and its start time but does nothing any more.
   if (!stat || stat->state == 'Z' || stat->state == 'X' || stat->state == 'x') return std::nullopt;
   return stat->start_time;
@@ -66,25 +65,36 @@ std::optional<StartTime> living_start_time(std::string_view stat_line) {
 
 std::optional<ProcStat> parse_proc_stat(std::string_view text) {
   // The name is the process's own choice, "a) R 1" included: only the last ')' ends it.
+  const std::size_t name_begin = text.find('(');
   const std::size_t name_end = text.rfind(") ");
-  if (name_end == std::string_view::npos) return std::nullopt;
+  if (name_end == std::string_view::npos || name_begin > name_end) return std::nullopt;
   std::string_view rest = without_newline(text.substr(name_end + 2));
   const std::string_view state = take_until(rest, ' ');
   if (state.size() != 1) return std::nullopt;
-  constexpr int kFieldsBetween = 18;  // after field 3 (state), before field 22 (starttime)
+  const std::optional<std::int64_t> parent = parse_int(take_until(rest, ' '));
+  constexpr int kFieldsBetween = 17;  // after field 4 (ppid), before field 22 (starttime)
   for (int i = 0; i < kFieldsBetween; ++i)
     take_until(rest, ' ');
   const std::optional<std::int64_t> start = parse_int(take_until(rest, ' '));
-  if (!start) return std::nullopt;
-  return ProcStat{.state = state.front(), .start_time = StartTime{*start}};
+  if (!parent || !start) return std::nullopt;
+  return ProcStat{.name = std::string{text.substr(name_begin + 1, name_end - name_begin - 1)},
+                  .state = state.front(),
+                  .parent = Pid{static_cast<std::int32_t>(*parent)},
+                  .start_time = StartTime{*start}};
+}
+
+Result<std::optional<ProcStat>> stat_of(Pid pid) {
+  if (pid <= Pid{0}) return std::nullopt;
+  const Result<std::string> text = read_at(AT_FDCWD, cat("/proc/", pid.value(), "/stat"), kMaxStat);
+  if (text) return parse_proc_stat(*text);
+  if (text.error().code == ErrorCode::kNotFound) return std::nullopt;
+  return fail(text.error());
 }
 
 Result<std::optional<StartTime>> start_time_of(Pid pid) {
-  if (pid <= Pid{0}) return std::nullopt;
-  const Result<std::string> text = read_at(AT_FDCWD, cat("/proc/", pid.value(), "/stat"), kMaxStat);
-  if (text) return living_start_time(*text);
-  if (text.error().code == ErrorCode::kNotFound) return std::nullopt;
-  return fail(text.error());
+  auto stat = stat_of(pid);
+  if (!stat) return fail(std::move(stat).error());
+  return living_start_time(*stat);
 }
 
 bool is_alive(Pid pid, StartTime start_time) {
@@ -129,7 +139,7 @@ Status set_oom_score_adj(Pid pid, std::optional<StartTime> start_time, int score
   }
   if (start_time) {
     const Result<std::string> stat = read_at(process.get(), "stat", kMaxStat);
-    if (!stat || living_start_time(*stat) != start_time) return gone(pid);
+    if (!stat || living_start_time(parse_proc_stat(*stat)) != start_time) return gone(pid);
   }
 
   const std::string what = cat(path, ": write \"", score, "\" to oom_score_adj");

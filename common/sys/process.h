@@ -13,7 +13,9 @@ namespace podqos::sys {
 
 /// What podqos reads from /proc/PID/stat.
 struct ProcStat {
+  std::string name;  ///< the first 15 bytes of the program's name, or what it calls itself
   char state = '?';
+  Pid parent;
   StartTime start_time;
   friend bool operator==(const ProcStat&, const ProcStat&) = default;
 };
@@ -24,6 +26,8 @@ struct ProcStat {
 /// Start time of a living process (field 22 of /proc/PID/stat); nullopt if there is none or it is a
 /// zombie.
 [[nodiscard]] Result<std::optional<StartTime>> start_time_of(Pid pid);
+/// nullopt if there is no such process.
+[[nodiscard]] Result<std::optional<ProcStat>> stat_of(Pid pid);
 /// Is the process alive that had this pid and start time?
 [[nodiscard]] bool is_alive(Pid pid, StartTime start_time);
 

@@ -25,7 +25,7 @@ constexpr std::string_view kEverything = R"({
   "reserved": {"system": {"cpu": "500m", "memory": "1Gi"}, "kube": {"cpu": "0.25", "memory": 1048576}},
   "qosReserved": {"memory": "50%"}, "cpuCFSQuota": false, "cpuCFSQuotaPeriod": "5ms", "weightFormula": "log",
   "podPidsLimit": 1024, "releaseDelay": "2m", "tierMemoryFloor": "32Mi", "runtimes": ["/opt/runc"],
-  "stateDir": "/run/other", "lockDeadline": "250ms", "log": {"sink": "/var/log/podqos.log", "level": "debug"}
+  "chargeMonitor": true, "stateDir": "/run/other", "lockDeadline": "250ms", "log": {"sink": "/var/log/podqos.log", "level": "debug"}
 })";
 
 Settings everything() {
@@ -50,6 +50,7 @@ Settings everything() {
   out.release_delay_seconds = 120;
   out.tier_memory_floor = Bytes{33'554'432};
   out.runtimes = {"/opt/runc"};
+  out.charge_monitor = true;
   out.state_dir = "/run/other";
   out.lock_deadline_ms = 250;
   out.log_sink = "/var/log/podqos.log";
@@ -194,6 +195,7 @@ const std::vector<FieldCase> kFields = {
     {"releaseDelay", R"("1s")"},
     {"tierMemoryFloor", R"("1Mi")"},
     {"runtimes", R"(["/a"])"},
+    {"chargeMonitor", "true", {"true"}},
     {"stateDir", R"("/a")"},
     {"lockDeadline", R"("1s")"},
     {"log.sink", R"("none")"},
@@ -268,7 +270,7 @@ TEST(MergeSettings, NamesAllFieldsOfTheObjectWhenNoneIsNear) {
        "unknown field foo; known are: enabled, scope, trustAnnotations, allowQosOverride, "
        "cgroupRoot, cgroupDriver, placement, onError, nodeMemory, nodeCpu, reserved, qosReserved, "
        "cpuCFSQuota, cpuCFSQuotaPeriod, weightFormula, podPidsLimit, releaseDelay, "
-       "tierMemoryFloor, runtimes, stateDir, lockDeadline, log"},
+       "tierMemoryFloor, runtimes, chargeMonitor, stateDir, lockDeadline, log"},
       {"reserved.kube.disk", "unknown field reserved.kube.disk; known are: cpu, memory"},
   };
   for (const auto& [path, message] : cases)
@@ -403,6 +405,7 @@ TEST(FormatSettings, PrintsEveryFieldInTheUnitsOfPeople) {
     "/usr/bin/crun",
     "/usr/libexec/crio/crun"
   ],
+  "chargeMonitor": false,
   "stateDir": "/run/podqos",
   "lockDeadline": "5s",
   "log": {

@@ -128,9 +128,22 @@ TEST(PlanContainer, MovesIntoACgroupOfItsOwn) {
             "mkdir  /k.slice/k-pod1.slice/podqos-c.scope\n"
             "write  /k.slice/k-pod1.slice/podqos-c.scope/memory.max = 4096  # container\n"
             "move   7 -> /k.slice/k-pod1.slice/podqos-c.scope\n"
-            "start  podqos-c.scope Description=\"podqos container\" Slice=\"k-pod1.slice\" PIDs=7 "
+            "start  podqos-c.scope Description=\"podqos scope\" Slice=\"k-pod1.slice\" PIDs=7 "
             "Delegate=yes DefaultDependencies=no CPUAccounting=yes MemoryAccounting=yes "
             "IOAccounting=yes TasksAccounting=yes MemoryMax=4096\n");
+}
+
+TEST(PlanMonitor, HasACgroupOfItsOwnInThePod) {
+  EXPECT_EQ(render(plan_monitor("/kubepods/pod42", Pid{9})),
+            "mkdir  /kubepods/pod42/podqos-monitor\n"
+            "move   9 -> /kubepods/pod42/podqos-monitor\n");
+  const std::string scope =
+      "/kubepods.slice/kubepods-pod42.slice/podqos-monitor-kubepods-pod42.scope";
+  EXPECT_EQ(render(plan_monitor("/kubepods.slice/kubepods-pod42.slice", Pid{9})),
+            "mkdir  " + scope + "\nmove   9 -> " + scope +
+                "\nstart  podqos-monitor-kubepods-pod42.scope Description=\"podqos scope\" "
+                "Slice=\"kubepods-pod42.slice\" PIDs=9 Delegate=yes DefaultDependencies=no "
+                "CPUAccounting=yes MemoryAccounting=yes IOAccounting=yes TasksAccounting=yes\n");
 }
 
 struct Leaf {

@@ -64,18 +64,21 @@ TEST_P(ParseProcStat, FindsStateAndStartTime) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, ParseProcStat,
-    ::testing::Values(
-        StatCase{"Plain", std::string{"42 (sleep) S"} + kFields, ProcStat{'S', StartTime{4711}}},
-        StatCase{"NameWithSpaces", std::string{"42 (tmux: server) R"} + kFields,
-                 ProcStat{'R', StartTime{4711}}},
-        StatCase{"NameWithParentheses", std::string{"42 (a) Z 1 2) (b) D"} + kFields,
-                 ProcStat{'D', StartTime{4711}}},
-        StatCase{"NameWithNewline", std::string{"42 (a\nb) S"} + kFields,
-                 ProcStat{'S', StartTime{4711}}},
-        StatCase{"Zombie", std::string{"42 (x) Z"} + kFields, ProcStat{'Z', StartTime{4711}}},
-        StatCase{"Empty", "", std::nullopt}, StatCase{"NoName", "42 sleep S 1 2", std::nullopt},
-        StatCase{"TooShort", "42 (sleep) S 1 2 3", std::nullopt},
-        StatCase{"LongState", std::string{"42 (sleep) SS"} + kFields, std::nullopt}),
+    ::testing::Values(StatCase{"Plain", std::string{"42 (sleep) S"} + kFields,
+                               ProcStat{"sleep", 'S', Pid{1}, StartTime{4711}}},
+                      StatCase{"NameWithSpaces", std::string{"42 (tmux: server) R"} + kFields,
+                               ProcStat{"tmux: server", 'R', Pid{1}, StartTime{4711}}},
+                      StatCase{"NameWithParentheses", std::string{"42 (a) Z 1 2) (b) D"} + kFields,
+                               ProcStat{"a) Z 1 2) (b", 'D', Pid{1}, StartTime{4711}}},
+                      StatCase{"NameWithNewline", std::string{"42 (a\nb) S"} + kFields,
+                               ProcStat{"a\nb", 'S', Pid{1}, StartTime{4711}}},
+                      StatCase{"Zombie", std::string{"42 (x) Z"} + kFields,
+                               ProcStat{"x", 'Z', Pid{1}, StartTime{4711}}},
+                      StatCase{"NameBehindItsEnd", ") S 1 7 (", std::nullopt},
+                      StatCase{"Empty", "", std::nullopt},
+                      StatCase{"NoName", "42 sleep S 1 2", std::nullopt},
+                      StatCase{"TooShort", "42 (sleep) S 1 2 3", std::nullopt},
+                      StatCase{"LongState", std::string{"42 (sleep) SS"} + kFields, std::nullopt}),
     [](const auto& c) { return c.param.name; });
 
 TEST(StartTimeOf, IsThatOfALivingProcess) {

@@ -1,0 +1,71 @@
+#include "common/app/monitor.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/core/pod_plan.h"
+#include "common/sys/process.h"
+
+namespace podqos::app {
+
+namespace {
+
+/// As the kernel shows them, 15 bytes long.
+constexpr std::array<std::string_view, 3> kMonitors = {"conmon", "conmonrs", "containerd-shim"};
+
+Result<std::optional<Pid>> monitor_of(Pid runtime) {
+  const auto stat = sys::stat_of(runtime);
+  if (!stat) return fail(stat.error());
+  if (!*stat) return std::nullopt;
+  const auto parent = sys::stat_of((*stat)->parent);
+  if (!parent) return fail(parent.error());
+  const bool monitor = *parent && std::ranges::find(kMonitors, (*parent)->name) != kMonitors.end();
+  return monitor ? std::optional{(*stat)->parent} : std::nullopt;
+}
+
+}  // namespace
+
+Status charge_monitor(Event& event, const core::PodRecord& record, Pid runtime) {
+  if (!event.settings().charge_monitor || record.adopted) return {};
+  auto monitor = monitor_of(runtime);
+  if (!monitor) return fail(std::move(monitor).error());
+  if (!*monitor) return {};
+  auto placed = event.cgroups().cgroup_of(**monitor);
+  if (!placed) return fail(std::move(placed).error());
+  // The engine has put it there, or an earlier container of the pod.
+  if (placed->starts_with(cat(record.cgroup, "/"))) return {};
+  auto done = event.run(core::plan_monitor(record.cgroup, **monitor));
+  // Whoever has ended meanwhile costs nothing.
+  if (!done && done.error().code == ErrorCode::kNotFound) return {};
+  if (!done) return done;
+  event.log().info(cat("pod ", record.pod.uid, ": process ", (*monitor)->value(), " from ", *placed,
+                       " is charged to the pod as its monitor"));
+  return {};
+}
+
+Status free_monitor(Event& event, const std::string& pod_cgroup) {
+  const auto pids = event.cgroups().processes(core::monitor_path(pod_cgroup));
+  if (!pids) return fail(pids.error());
+  for (const Pid pid : *pids) {
+    auto done = event.run({core::MoveProcess{.path = "/", .pid = pid}});
+    if (!done && done.error().code != ErrorCode::kNotFound) return done;
+  }
+  return {};
+}
+
+Result<bool> holds_container(Event& event, const std::string& pod_cgroup) {
+  auto populated = event.cgroups().populated(pod_cgroup);
+  if (!populated || !*populated) return populated;
+  const std::string monitor = core::monitor_path(pod_cgroup);
+  if (!event.cgroups().exists(monitor)) return true;
+  const auto all = event.cgroups().processes(pod_cgroup);
+  if (!all) return fail(all.error());
+  const auto own = event.cgroups().processes(monitor);
+  if (!own) return fail(own.error());
+  return all->size() > own->size();
+}
+
+}  // namespace podqos::app
