@@ -1,0 +1,485 @@
+"""The Debian package: what is in it, and what becomes of living pods when it is upgraded, removed and purged.
+
+Here the package is built from the programs of PODQOS_BIN and looked at. The life of an installed one passes in a guest,
+where this file runs again: real dpkg, real runc and crun, the configuration that the package ships.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import guest  # noqa: E402
+import harness  # noqa: E402
+import machine as machines  # noqa: E402
+import oci  # noqa: E402
+
+BUILD = harness.BIN.parent
+VERSION = re.search(r"VERSION ([\d.]+) LANG", (harness.REPOSITORY / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
+HOOK = pathlib.Path("/usr/libexec/oci/hooks.d/podqos-hook")
+WRAPPER = pathlib.Path("/usr/bin/podqos-runtime")
+KEPT = pathlib.Path("/usr/libexec/podqos-removed")
+STATE = pathlib.Path("/run/podqos")
+WORK = pathlib.Path("/run/podqos-test")  # in the guest: an overlay cannot stand on the guest's root, which is one
+MI = harness.MI
+DEPENDED = re.compile(r"(?:^|[,|])\s*([a-z0-9][a-z0-9.+-]+)")
+# Where a package may have left something. The whole root would not do: the guest keeps open what it has looked at.
+PLACES = ("/etc", "/usr/bin", "/usr/libexec", "/usr/lib/tmpfiles.d", "/usr/share/podqos", "/usr/share/doc/podqos",
+          "/usr/share/containers", "/usr/share/man/man1", "/usr/share/man/man5", "/usr/share/man/man8", "/run",
+          "/usr/share/bash-completion/completions")
+FILES = {  # mode of what must be there
+    "/etc/podqos/podqos.json": "-rw-r--r--",
+    "/etc/podqos/conf.d/": "drwxr-xr-x",
+    "/etc/containers/containers.conf.d/50-podqos.conf": "-rw-r--r--",
+    "/usr/libexec/oci/hooks.d/podqos-hook": "-rwxr-xr-x",
+    "/usr/bin/podqosctl": "-rwxr-xr-x",
+    "/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json": "-rw-r--r--",
+    "/usr/share/containers/oci/hooks.d/50-podqos-poststop.json": "-rw-r--r--",
+    "/usr/share/podqos/podman-hooks.d/50-podqos-precreate.json": "-rw-r--r--",
+    "/usr/lib/tmpfiles.d/podqos.conf": "-rw-r--r--",
+    "/usr/share/bash-completion/completions/podqosctl": "-rw-r--r--",
+    "/usr/share/man/man1/podqosctl.1.gz": "-rw-r--r--",
+    "/usr/share/man/man5/podqos.json.5.gz": "-rw-r--r--",
+    "/usr/share/man/man8/podqos-hook.8.gz": "-rw-r--r--",
+    "/usr/share/man/man8/podqos-runtime.8.gz": "-rw-r--r--",
+    "/usr/share/doc/podqos/README.md.gz": "-rw-r--r--",
+    "/usr/share/doc/podqos/docs/configuration.md": "-rw-r--r--",
+    "/usr/share/doc/podqos/examples/pod.yaml": "-rw-r--r--",
+    "/usr/share/doc/podqos/changelog.gz": "-rw-r--r--",
+    "/usr/share/doc/podqos/changelog.Debian.gz": "-rw-r--r--",
+    "/usr/share/doc/podqos/copyright": "-rw-r--r--",
+}
+
+
+def _output(*command, **options):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=180, **options)
+    if done.returncode != 0:
+        raise AssertionError(f"{command}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+class Package(unittest.TestCase):
+    """The package as a file."""
+
+    @classmethod
+    def setUpClass(cls):
+        lacking = [tool for tool in ("dpkg-buildpackage", "dh", "cmake", "ninja") if not shutil.which(tool)]
+        if lacking:
+            raise unittest.SkipTest(f"these are not installed: {', '.join(lacking)}")
+        place = tempfile.TemporaryDirectory(prefix="podqos-test-package-")
+        cls.addClassCleanup(place.cleanup)
+        cls.place = pathlib.Path(place.name)
+        cls.package = cls.build("1", "first")
+
+    @classmethod
+    def build(cls, revision, folder):
+        """The package of that Debian revision."""
+        printed = _output(harness.REPOSITORY / "packaging/deb/build", "--revision", revision, cls.place / folder,
+                          env={**os.environ, "PODQOS_BUILT": str(BUILD)})
+        return pathlib.Path(printed.strip())
+
+    def field(self, name):
+        return _output("dpkg-deb", "--field", self.package, name).strip()
+
+    def test_name_and_control(self):
+        architecture = _output("dpkg", "--print-architecture").strip()
+        self.assertEqual(self.package.name, f"podqos_{VERSION}-1_{architecture}.deb")
+        self.assertEqual(self.field("Version"), f"{VERSION}-1")
+        # The hook is one static executable: whoever ships it must know of what.
+        built_using = re.findall(r"([\w.+-]+) \(= [^)]+\)", self.field("Static-Built-Using"))
+        self.assertLessEqual({"glibc", "nlohmann-json3", "spdlog", "fmtlib"}, set(built_using))
+        self.assertTrue(any(re.fullmatch(r"gcc-\d+", name) for name in built_using), built_using)
+        self.assertIn("libyaml-cpp", self.field("Depends"))
+
+    def test_contents(self):
+        lines = [line.split(None, 5) for line in _output("dpkg-deb", "--contents", self.package).splitlines()]
+        self.assertEqual({line[1] for line in lines}, {"root/root"})
+        found = {line[5].removeprefix("."): line[0] for line in lines}
+        self.assertEqual({path: found.get(path) for path in FILES}, FILES)
+        self.assertIn(f"{WRAPPER} -> ../libexec/oci/hooks.d/podqos-hook", found)
+        self.assertEqual([path for path in found if not re.match(r"/$|/etc/|/usr/", path)], [])
+        self.assertEqual([path for path in found if path.startswith("/usr/local/")], [])
+
+    def test_configuration_belongs_to_the_operator(self):
+        unpacked = self.place / "control"
+        _output("dpkg-deb", "--control", self.package, unpacked)
+        self.assertEqual(sorted((unpacked / "conffiles").read_text(encoding="utf-8").split()),
+                         ["/etc/containers/containers.conf.d/50-podqos.conf", "/etc/podqos/podqos.json"])
+
+    def test_programs_are_those_that_were_tested(self):
+        unpacked = self.place / "files"
+        _output("dpkg-deb", "--extract", self.package, unpacked)
+        packed = (unpacked / str(HOOK).lstrip("/")).read_bytes()
+        self.assertEqual(packed, (BUILD / "bin/podqos-hook").read_bytes())
+
+    def test_same_tree_gives_same_package(self):
+        self.assertEqual(self.build("1", "again").read_bytes(), self.package.read_bytes())
+
+    def test_lintian(self):
+        if not shutil.which("lintian"):
+            self.skipTest("lintian is not installed")
+        done = subprocess.run(["lintian", "--fail-on", "error,warning", self.package], capture_output=True, text=True,
+                              check=False, timeout=180)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def check_life(self, flavour):
+        """The classes below, in a guest."""
+        machine = guest.Guest(flavour, timeout=600)
+        machine.require()
+        os.environ["PODQOS_PACKAGES"] = str(self.place / "life")
+        for revision in ("1", "2"):
+            self.build(revision, "life")
+        done = machine.run_test(__file__, show=True)
+        self.assertEqual(done.returncode, 0, f"in the guest with {flavour}")
+
+    def test_life_on_v2(self):
+        self.check_life("v2")
+
+    def test_life_on_v1(self):
+        self.check_life("v1")
+
+
+class Absences:
+    """Sees whether a directory loses an entry, be it for a moment."""
+
+    DELETE, MOVED_FROM, NONBLOCK = 0x200, 0x40, 0o4000
+
+    def __init__(self, directory):
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = self.libc.inotify_init1(self.NONBLOCK)
+        if self.libc.inotify_add_watch(self.fd, str(directory).encode(), self.DELETE | self.MOVED_FROM) < 0:
+            raise OSError(ctypes.get_errno(), f"inotify on {directory}")
+
+    def names(self):
+        found = []
+        with contextlib.suppress(BlockingIOError):
+            while data := os.read(self.fd, 1 << 16):
+                while data:
+                    length = struct.unpack_from("iIII", data)[3]
+                    found.append(data[16:16 + length].rstrip(b"\0").decode())
+                    data = data[16 + length:]
+        os.close(self.fd)
+        return found
+
+
+class Installed(unittest.TestCase):
+    """The installed package and what it can leave; each test begins without it and ends with a purge."""
+
+    kind = "runc"
+
+    @classmethod
+    def setUpClass(cls):
+        if oci.runtime_path(cls.kind) is None:
+            raise unittest.SkipTest(f"{cls.kind} is not installed")
+        packages = sorted(pathlib.Path(os.environ["PODQOS_PACKAGES"]).glob("*.deb"))
+        cls.first, cls.second = packages
+        WORK.mkdir(exist_ok=True)
+        tempfile.tempdir = str(WORK)
+        cls.database = WORK / "dpkg"
+        if not cls.database.exists():
+            cls.make_database()
+
+    @classmethod
+    def make_database(cls):
+        """What dpkg knows of this machine, less what podqos does not depend on: to read it all takes seconds here."""
+        real = pathlib.Path("/var/lib/dpkg")
+        (cls.database / "info").mkdir(parents=True)
+        (cls.database / "updates").mkdir()
+        if (real / "arch").exists():
+            shutil.copy(real / "arch", cls.database)
+        known = {}
+        for stanza in (real / "status").read_text(encoding="utf-8").split("\n\n"):
+            known.setdefault(stanza.partition("\n")[0].removeprefix("Package: "), []).append(stanza)
+        wanted, names = {}, set(DEPENDED.findall(_output("dpkg-deb", "--field", cls.first, "Depends")))
+        while names:
+            name = names.pop()
+            if name in wanted or name not in known:
+                continue
+            wanted[name] = known[name]
+            for line in re.findall(r"(?m)^(?:Pre-)?Depends: (.*)", "\n".join(known[name])):
+                names.update(DEPENDED.findall(line))
+            for listing in (real / "info").glob(f"{name}[:.]*list"):
+                (cls.database / "info" / listing.name).touch()
+        kept = [stanza for stanzas in wanted.values() for stanza in stanzas]
+        (cls.database / "status").write_text("\n\n".join(kept) + "\n", encoding="utf-8")
+
+    def setUp(self):
+        self.machine = machines.Machine()
+        self.wrapper = oci.Runtime(self.kind, f"/run/{self.kind}", [str(WRAPPER)])
+        self.plain = oci.Runtime(self.kind, f"/run/{self.kind}")
+        self.addCleanup(self.clean_up)
+        shutil.rmtree(WORK / "bundles", ignore_errors=True)
+        for told in WORK.glob("foreign-*"):
+            told.unlink()
+        self.dpkg("--install", self.first)
+        if self.kind == "crun":
+            settings = pathlib.Path("/etc/podqos/conf.d/runtime.json")
+            settings.write_text('{"runtimes": ["/usr/bin/crun"]}', encoding="utf-8")
+
+    def clean_up(self):
+        self.plain.bundles.update(self.wrapper.bundles)
+        self.plain.delete_all()
+        self.dpkg("--purge", "podqos")
+        self.assert_nothing_left()
+
+    def dpkg(self, *words):
+        done = subprocess.run(["dpkg", f"--admindir={self.database}", "--force-unsafe-io", *map(str, words)], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=120)
+        self.assertEqual(done.returncode, 0, f"dpkg {words}\n{done.stdout}")
+        return done.stdout
+
+    def bundle(self, name, uid=None, **changes):
+        """A bundle with podqos's hooks, as an engine that reads hooks.d registers them, and a foreign one behind them."""
+        made = oci.Bundle(WORK / "bundles" / name, self.kind)
+        if uid is not None:
+            limits = {"cpu": "100m", "memory": "64Mi"}
+            members = [harness.container(member, {"cpu": "50m"}, limits) for member in ("app", "log")]
+            manifest = WORK / f"{uid}.json"
+            manifest.write_text(json.dumps(harness.pod(uid, *members)), encoding="utf-8")
+            made.annotations.update(json.loads(_output("podqosctl", "annotate", "-f", manifest, "--container", name,
+                                                       "-o", "annotations")))
+        made.annotations.update(changes)
+        for stage in ("createRuntime", "poststop"):
+            made.add_hook(stage, HOOK, ["podqos-hook", stage])
+        made.add_hook("poststop", "/bin/sh", ["sh", "-c", f"echo ran >>{WORK}/foreign-{name}"])
+        return made.save()
+
+    def launch(self, name, uid=None, runtime=None):
+        return (runtime or self.wrapper).launch(name, self.bundle(name, uid))
+
+    def pod(self, uid, root=""):
+        return f"{root}/kubepods/burstable/pod{uid}"
+
+    def assert_managed(self, pid, uid, root=""):
+        self.assertTrue(machines.alive(pid))
+        self.assertEqual(os.path.dirname(machines.cgroup_of(pid)), self.pod(uid, root))
+        self.assertEqual(self.machine.read(self.pod(uid, root), "memory"), 2 * 64 * MI)
+        self.assertEqual(self.machine.read(self.pod(uid, root), "quota"), 20000)
+
+    def assert_foreign_ran(self, name):
+        told = WORK / f"foreign-{name}"
+        self.assertEqual(told.read_text(encoding="utf-8") if told.exists() else "", "ran\n", f"foreign hook of {name}")
+
+    def left(self):
+        found = [path for place in PLACES for folder, folders, files in os.walk(place) for entry in folders + files
+                 if "podqos" in entry and not (path := os.path.join(folder, entry)).startswith(str(WORK))]
+        diverted = _output("dpkg-divert", f"--admindir={self.database}", "--list", "*podqos*")
+        return sorted(found) + diverted.splitlines()
+
+    def assert_nothing_left(self):
+        self.assertEqual(self.left(), [])
+        self.assertFalse(HOOK.parent.exists(), "an empty directory of hooks")
+        self.assertEqual(self.machine.directories("/kubepods"), [])
+
+    def assert_gone(self):
+        """Nothing of the removed package that could be called, no state; its configuration may be there."""
+        self.assertEqual([path for path in self.left() if not path.startswith("/etc/")], [])
+        self.assertEqual(self.machine.directories("/kubepods"), [])
+
+
+class Removal(Installed):
+    """Living pods outlive the package, and nothing outlives them."""
+
+    def test_removal_with_a_pod_alive(self):
+        pids = [self.launch(name, "removed") for name in ("app", "log")]
+        before = self.machine.snapshot(self.pod("removed"))
+        absences = Absences(HOOK.parent)
+        said = self.dpkg("--remove", "podqos")
+        self.assertEqual([name for name in absences.names() if name == HOOK.name], [])
+        self.assertIn(f"podqos: containers live that call {HOOK}", said)
+        for pid in pids:
+            self.assert_managed(pid, "removed")
+        self.assertEqual(self.machine.snapshot(self.pod("removed")), before)
+        self.wrapper.exec("app", "true")
+
+        stranger = self.wrapper.launch("stranger", self.bundle("stranger", **{"podqos.io/pod-uid": "late"}))
+        self.assertNotIn("/kubepods", machines.cgroup_of(stranger))
+        self.wrapper.delete("stranger")
+        self.assert_foreign_ran("stranger")
+
+        self.wrapper.delete("app")
+        self.assert_foreign_ran("app")
+        self.assert_managed(pids[1], "removed")
+        self.wrapper.delete("log")
+        self.assert_foreign_ran("log")
+        self.assert_gone()
+
+    def test_purge_with_a_pod_alive(self):
+        pid = self.launch("app", "purged")
+        self.dpkg("--purge", "podqos")
+        self.assert_managed(pid, "purged")
+        self.assertFalse(pathlib.Path("/etc/podqos").exists())
+        self.plain.delete("app")
+        self.assert_foreign_ran("app")
+        self.assert_nothing_left()
+
+
+class RemovalUnderCrun(Removal):
+    """crun runs poststop while the state of the container that ends is still there."""
+
+    kind = "crun"
+
+
+class Life(Installed):
+    """Installation, upgrade and what else may befall an installed package."""
+
+    def test_installation(self):
+        status = STATE.stat()
+        self.assertEqual((status.st_mode & 0o7777, status.st_uid, status.st_gid), (0o700, 0, 0))
+        self.assertIn(VERSION, _output("podqosctl", "version"))
+        self.assertIn("ok", _output("podqosctl", "config", "check"))
+        self.assertEqual(_output(WRAPPER, "--version"), _output(oci.runtime_path(self.kind), "--version"))
+        self.dpkg("--remove", "podqos")
+        self.assert_gone()
+        self.assertTrue(pathlib.Path("/etc/podqos/podqos.json").exists())
+
+    def test_upgrade_with_a_pod_alive(self):
+        own = pathlib.Path("/etc/podqos/podqos.json")
+        own.write_text('{"podPidsLimit": 77}', encoding="utf-8")
+        pid = self.launch("app", "upgraded")
+        before = self.machine.snapshot(self.pod("upgraded"))
+        absences = Absences(HOOK.parent)
+        self.dpkg("--force-confold", "--install", self.second)
+        self.assertEqual([name for name in absences.names() if name == HOOK.name], [])
+        self.assertEqual(own.read_text(encoding="utf-8"), '{"podPidsLimit": 77}')
+        self.assert_managed(pid, "upgraded")
+        self.assertEqual(self.machine.snapshot(self.pod("upgraded")), before)
+        self.wrapper.exec("app", "true")
+        self.assert_managed(self.launch("log", "upgraded"), "upgraded")
+        for name in ("app", "log"):
+            self.wrapper.delete(name)
+            self.assert_foreign_ran(name)
+        self.assertEqual(self.machine.directories("/kubepods"), [])
+
+    def test_purge_under_a_configuration_of_its_own(self):
+        settings = {"cgroupRoot": "/podqos-test-own", "stateDir": "/run/podqos-own", "podPidsLimit": 55}
+        pathlib.Path("/etc/podqos/conf.d/own.json").write_text(json.dumps(settings), encoding="utf-8")
+        pid = self.launch("app", "own")
+        self.dpkg("--purge", "podqos")
+        self.assert_managed(pid, "own", root="/podqos-test-own")
+        self.assertEqual(self.machine.read(self.pod("own", "/podqos-test-own"), "pids"), 55)
+        self.plain.delete("app")
+        self.assert_foreign_ran("app")
+        self.assert_nothing_left()
+        self.assertEqual(self.machine.leftovers("/podqos-test-own"), [])
+        self.machine.sweep("/podqos-test-own")
+
+    def test_removal_under_a_broken_configuration(self):
+        pathlib.Path("/etc/podqos/podqos.json").write_text("{", encoding="utf-8")
+        self.dpkg("--remove", "podqos")
+        self.assert_gone()
+
+    def test_pod_that_ended_unnoticed_keeps_nothing(self):
+        pid = self.launch("app", "unnoticed")
+        self.plain.kill("app")
+        deadline = time.monotonic() + 10
+        while machines.alive(pid) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        shutil.rmtree(self.plain.root / "app")  # as if the machine's engine had lost it
+        self.dpkg("--remove", "podqos")
+        self.assert_gone()
+
+    def test_container_without_a_pod_keeps_its_hook(self):
+        self.launch("single", runtime=self.plain)
+        self.assertFalse((STATE / "containers").exists() and os.listdir(STATE / "containers"))
+        self.dpkg("--remove", "podqos")
+        self.plain.delete("single")
+        self.assert_foreign_ran("single")
+        self.assert_gone()
+
+    def test_engine_keeps_its_wrapper(self):
+        """A shim of containerd deletes a container with the runtime that its bundle names."""
+        shim = pathlib.Path("/run/containerd/io.containerd.runtime.v2.task/k8s.io/c1")
+        shim.mkdir(parents=True)
+        self.addCleanup(shutil.rmtree, "/run/containerd")
+        (shim / "runtime").write_text(str(WRAPPER), encoding="utf-8")
+        configuration = pathlib.Path("/etc/containerd/config.toml")
+        configuration.parent.mkdir(exist_ok=True)
+        self.addCleanup(configuration.unlink)
+        configuration.write_text(f'BinaryName = "{WRAPPER}"\n', encoding="utf-8")
+        said = self.dpkg("--remove", "podqos")
+        self.assertIn(f"podqos: {configuration} still names podqos-runtime", said)
+        theirs = _output(oci.runtime_path(self.kind), "--version")
+        self.assertEqual(_output(WRAPPER, "--version"), theirs)
+        (shim / "runtime").unlink()
+
+        # conmon has the runtime in its arguments.
+        conmon = subprocess.Popen(["sh", "-c", "read x", "conmon", "-r", str(WRAPPER)], stdin=subprocess.PIPE)
+        _output(HOOK, "--sweep")
+        self.assertEqual(_output(WRAPPER, "--version"), theirs)
+        conmon.communicate()
+        _output(HOOK, "--sweep")
+        self.assert_gone()
+
+    def test_installation_takes_over_again(self):
+        pid = self.launch("app", "again")
+        self.dpkg("--remove", "podqos")
+        self.dpkg("--install", self.first)
+        self.assertIn("podqos-hook", _output(HOOK, "--version"))
+        self.assertFalse(KEPT.exists())
+        self.assert_managed(pid, "again")
+        self.assert_managed(self.launch("log", "again"), "again")
+        self.wrapper.delete("app")
+        self.wrapper.delete("log")
+        self.assert_foreign_ran("app")
+        self.assertTrue(HOOK.exists())
+
+    def test_removal_given_up(self):
+        script = self.database / "info"
+        environment = {**os.environ, "DPKG_ADMINDIR": str(self.database), "DPKG_MAINTSCRIPT_PACKAGE": "podqos"}
+        program = HOOK.read_bytes()
+        for _ in range(2):  # a removal that was cut off is begun again
+            _output(script / "podqos.prerm", "remove", env=environment)
+        self.assertNotEqual(HOOK.read_bytes(), program)
+        _output(script / "podqos.postinst", "abort-remove", env=environment)
+        self.assertEqual(HOOK.read_bytes(), program)
+        self.assertFalse(KEPT.exists())
+        self.assert_managed(self.launch("app", "kept"), "kept")
+        self.wrapper.delete("app")
+
+    def test_boot_clears(self):
+        if not shutil.which("systemd-tmpfiles"):
+            self.skipTest("systemd-tmpfiles is not installed")
+        pid = self.launch("app", "boot")
+        self.dpkg("--purge", "podqos")
+        _output("systemd-tmpfiles", "--remove", "podqos-removed.conf")
+        self.assertTrue(HOOK.exists(), "only a boot may take it away")
+        _output("systemd-tmpfiles", "--remove", "--boot", "podqos-removed.conf")
+        self.assertEqual(self.left(), [str(STATE)])
+        # A real boot ends what lives in memory.
+        self.assert_managed(pid, "boot")
+        self.plain.delete("app")
+        for path in (self.pod("boot"), "/kubepods/burstable", "/kubepods/besteffort", "/kubepods"):
+            for directory in self.machine.directories(path):
+                directory.rmdir()
+        shutil.rmtree(STATE)
+
+    def test_foreign_hook_needs_ours(self):
+        """Why all this: with the hook gone, runc runs none behind it."""
+        self.launch("app", "bare")
+        self.dpkg("--remove", "podqos")
+        away = HOOK.rename(HOOK.with_name("away"))
+        self.plain.delete("app")
+        self.assertFalse((WORK / "foreign-app").exists())
+        away.rename(HOOK)
+        _output(HOOK, "--sweep")
+        self.assert_gone()
+
+
+if __name__ == "__main__":
+    if guest.inside():
+        del Package
+    else:
+        del Installed, Removal, RemovalUnderCrun, Life
+    harness.main(("runc",))
