@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
@@ -77,10 +78,13 @@ class Package(unittest.TestCase):
         lacking = [tool for tool in ("dpkg-buildpackage", "dh", "cmake", "ninja") if not shutil.which(tool)]
         if lacking:
             raise unittest.SkipTest(f"these are not installed: {', '.join(lacking)}")
+        cache = (BUILD / "CMakeCache.txt").read_text(encoding="utf-8") if (BUILD / "CMakeCache.txt").exists() else ""
+        if "CMAKE_BUILD_TYPE:STRING=Release\n" not in cache:
+            raise unittest.SkipTest(f"{BUILD} is not a release build, and only that is packaged")
         place = tempfile.TemporaryDirectory(prefix="podqos-test-package-")
         cls.addClassCleanup(place.cleanup)
         cls.place = pathlib.Path(place.name)
-        cls.package = cls.build("1", "first")
+        cls.package, _ = (cls.build(revision, "packages") for revision in ("1", "2"))
 
     @classmethod
     def build(cls, revision, folder):
@@ -133,21 +137,17 @@ class Package(unittest.TestCase):
                               check=False, timeout=180)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
-    def check_life(self, flavour):
+    def check_life(self, flavour, *classes):
         """The classes below, in a guest."""
-        machine = guest.Guest(flavour, timeout=600)
-        machine.require()
-        os.environ["PODQOS_PACKAGES"] = str(self.place / "life")
-        for revision in ("1", "2"):
-            self.build(revision, "life")
-        done = machine.run_test(__file__, show=True)
+        with unittest.mock.patch.dict(os.environ, PODQOS_PACKAGES=str(self.package.parent)):
+            done = guest.Guest(flavour, timeout=600).run_test(__file__, *classes, show=True)
         self.assertEqual(done.returncode, 0, f"in the guest with {flavour}")
 
     def test_life_on_v2(self):
         self.check_life("v2")
 
-    def test_life_on_v1(self):
-        self.check_life("v1")
+    def test_removal_on_v1(self):
+        self.check_life("v1", "Removal")
 
 
 class Absences:

@@ -11,6 +11,8 @@ packages_build=(
 )
 # To start containers with them.
 packages_containers=(runc crun busybox-static python3 procps util-linux)
+# To build the Debian package and look at it.
+packages_packaging=(debhelper dpkg-dev fakeroot lintian pandoc)
 # To test them.
 packages_testing=(
   libgtest-dev libgmock-dev libbenchmark-dev golang-go
