@@ -24,7 +24,9 @@ using BusResult = std::expected<T, BusFailure>;
 /// ends at the deadline, with org.freedesktop.DBus.Error.NoReply.
 ///
 /// libdbus finds the socket without any DBUS_* variable, leaves SIGPIPE alone and does not end the
-/// process when the other side goes away.
+/// process when the other side goes away. It reads the environment for one thing only: HOME, should
+/// a server refuse the user's id and want a cookie from there, as neither systemd nor a system bus
+/// does.
 class BusClient {
  public:
   using Deadline = std::chrono::steady_clock::time_point;

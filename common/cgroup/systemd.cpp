@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdlib>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -64,7 +65,13 @@ enum class Unloaded : std::uint8_t { kFails, kIsFine };
 /// The connection, and the words in which its calls fail.
 class Systemd::Connection {
  public:
-  explicit Connection(SystemdOptions options) : options_(std::move(options)) {}
+  explicit Connection(SystemdOptions options) : options_(std::move(options)) {
+    // libdbus ends the process at a failed check and, if the environment says so, at any warning:
+    // about a keyring, say, that a server talked it into reading. The programs that call systemd
+    // execute no other that would inherit this.
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread
+    static_cast<void>(::setenv("DBUS_FATAL_WARNINGS", "0", /*replace*/ 1));
+  }
 
   /// @param what  "StopUnit kubepods.slice", for the error.
   /// @return the reply; none for a unit that is not loaded where that is fine.

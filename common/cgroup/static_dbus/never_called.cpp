@@ -1,16 +1,10 @@
-// Functions that libdbus names and podqos never calls, for the static program only.
+// Functions that libdbus names and podqos never needs, for the static program only.
 //
 // libdbus-1.a holds a server too, which asks systemd for sockets and the user database for names. A
 // static program must not carry glibc's: it would load libraries of the machine it runs on,
 // whatever version they have, and the system call filter would end it there. As these stand before
 // glibc's in the link, no code that reads nsswitch.conf, /etc/passwd or the resolver's files is in
-// the program at all. Should a server talk libdbus into DBUS_COOKIE_SHA1, which wants a home
-// directory, the authentication fails.
-
-#include <sys/types.h>
-
-#include <cerrno>
-#include <cstddef>
+// the program at all.
 
 #include <grp.h>
 #include <netdb.h>
