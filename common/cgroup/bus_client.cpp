@@ -92,6 +92,11 @@ BusResult<BusClient> BusClient::open(const std::string& address, Deadline deadli
   return opened;
 }
 
+BusResult<void> BusClient::announce(DBusMessage* message) {
+  if (dbus_connection_send(connection_.get(), message, nullptr) == 0) return out_of_memory();
+  return {};
+}
+
 BusResult<Message> BusClient::call(DBusMessage* request, Deadline deadline) {
   if (milliseconds_until(deadline) == 0) return no_reply();
   DBusPendingCall* sent = nullptr;

@@ -35,6 +35,9 @@ class BusClient {
   /// @param address  "unix:path=…"
   [[nodiscard]] static BusResult<BusClient> open(const std::string& address, Deadline deadline);
 
+  /// Puts a message that wants no answer in front of the next call.
+  [[nodiscard]] BusResult<void> announce(DBusMessage* message);
+
   /// Sends, and waits for the reply. Signals that come meanwhile are dropped.
   [[nodiscard]] BusResult<Message> call(DBusMessage* request, Deadline deadline);
 

@@ -179,8 +179,6 @@ template <class Fill>
 Result<Message> make_call(const char* method, Fill fill) {
   Message call{dbus_message_new_method_call(kSystemd, kManagerPath, kManagerInterface, method)};
   if (!call) return fail(ErrorCode::kIo, cat(method, ": out of memory"));
-  // A bus that has no systemd says so, instead of trying to start one.
-  dbus_message_set_auto_start(call.get(), 0);
   Writer arguments{call.get()};
   fill(arguments);
   if (!arguments.complete()) return fail(ErrorCode::kIo, cat(method, ": out of memory"));
@@ -248,6 +246,13 @@ Result<Message> hello_call() {
   Message call{dbus_message_new_method_call(DBUS_SERVICE_DBUS, DBUS_PATH_DBUS, DBUS_INTERFACE_DBUS,
                                             "Hello")};
   if (!call) return fail(ErrorCode::kIo, "Hello: out of memory");
+  return call;
+}
+
+Result<Message> ping_call() {
+  Message call{dbus_message_new_method_call(nullptr, "/", DBUS_INTERFACE_PEER, "Ping")};
+  if (!call) return fail(ErrorCode::kIo, "Ping: out of memory");
+  dbus_message_set_no_reply(call.get(), 1);
   return call;
 }
 

@@ -34,6 +34,8 @@ using Message = std::unique_ptr<DBusMessage, UnrefMessage>;
 [[nodiscard]] Result<Message> list_call(const std::string& pattern);
 /// What a message bus wants to hear first.
 [[nodiscard]] Result<Message> hello_call();
+/// Wants no answer.
+[[nodiscard]] Result<Message> ping_call();
 
 /// The reply to list_call(): a(ssssssouso). kIo for any other.
 [[nodiscard]] Result<std::vector<ListedUnit>> parse_units(DBusMessage* reply);

@@ -42,9 +42,10 @@ constexpr std::array kMeanings{
     Meaning{DBUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, ErrorCode::kPermission, kMayNot},
     Meaning{DBUS_ERROR_NO_REPLY, ErrorCode::kTimeout, kHangs},
     Meaning{DBUS_ERROR_TIMEOUT, ErrorCode::kTimeout, kHangs},
-    // From a bus whose systemd is not there.
+    // From a bus whose systemd is not there, which it cannot start either.
     Meaning{DBUS_ERROR_SERVICE_UNKNOWN, ErrorCode::kNotFound, kUseCgroupfs},
     Meaning{DBUS_ERROR_NAME_HAS_NO_OWNER, ErrorCode::kNotFound, kUseCgroupfs},
+    Meaning{DBUS_ERROR_SPAWN_CHILD_EXITED, ErrorCode::kNotFound, kUseCgroupfs},
 };
 
 Meaning meaning_of(std::string_view name) {
@@ -82,7 +83,7 @@ class Systemd::Connection {
 
  private:
   Status connect(std::string_view what);
-  Status open(std::string_view what, const SystemdAddress& place, BusClient client);
+  BusResult<void> greet(Peer peer);
   BusResult<Message> exchange(DBusMessage* request);
   [[nodiscard]] Error error_for(std::string_view what, const BusFailure& failure) const;
 
@@ -119,23 +120,31 @@ Status Systemd::Connection::connect(std::string_view what) {
   for (const SystemdAddress& place : options_.addresses) {
     address_ = place.address;
     auto client = BusClient::open(place.address, *deadline_);
-    if (client) return open(what, place, std::move(*client));
+    if (client) {
+      client_ = std::move(*client);
+      const auto greeted = greet(place.peer);
+      if (greeted) return {};
+      client_.reset();
+      return fail(error_for(what, greeted.error()));
+    }
     if (!is_absent(client.error())) return fail(error_for(what, client.error()));
     tried += cat(tried.empty() ? "" : "; ", client.error().text);
   }
   return fail(ErrorCode::kNotFound, cat(what, ": systemd does not answer: ", tried, kUseCgroupfs));
 }
 
-Status Systemd::Connection::open(std::string_view what, const SystemdAddress& place,
-                                 BusClient client) {
-  client_ = std::move(client);
-  if (place.peer == Peer::kSystemd) return {};
-  const auto hello = hello_call();
-  if (!hello) return fail(hello.error());
-  if (const auto welcome = exchange(hello->get()); !welcome) {
-    auto error = error_for(what, welcome.error());
-    client_.reset();
-    return fail(std::move(error));
+BusResult<void> Systemd::Connection::greet(Peer peer) {
+  const auto greeting = peer == Peer::kMessageBus ? hello_call() : ping_call();
+  if (!greeting) {
+    return std::unexpected(
+        BusFailure{.name = DBUS_ERROR_NO_MEMORY, .text = greeting.error().message});
+  }
+  // systemd (252 to 257) reads the end of the authentication into 256 bytes, and what else comes
+  // along in them waits until more arrives: a short call would get no answer. Behind another
+  // message it does not fit.
+  if (peer == Peer::kSystemd) return client_->announce(greeting->get());
+  if (const auto welcome = exchange(greeting->get()); !welcome) {
+    return std::unexpected(welcome.error());
   }
   return {};
 }

@@ -6,6 +6,11 @@
 // glibc's in the link, no code that reads nsswitch.conf, /etc/passwd or the resolver's files is in
 // the program at all.
 
+#include <sys/types.h>
+
+#include <cerrno>
+#include <cstddef>
+
 #include <grp.h>
 #include <netdb.h>
 #include <pwd.h>

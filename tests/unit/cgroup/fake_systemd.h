@@ -105,22 +105,19 @@ class Session {
     }
   }
 
-  /// The next message; its description goes into the transcript.
+  /// The next message that wants an answer; its description goes into the transcript, as that of
+  /// any before it.
   TestMessage receive() {
-    // The fixed header tells how long the whole is.
-    while (buffer_.size() < DBUS_MINIMUM_HEADER_SIZE ||
-           static_cast<int>(buffer_.size()) < needed()) {
-      more();
-    }
-    DBusError error{};
-    dbus_error_init(&error);
-    const int size = needed();
-    TestMessage message{dbus_message_demarshal(buffer_.data(), size, &error)};
-    if (!message) ::_exit(5);
-    buffer_.erase(0, static_cast<std::size_t>(size));
-    const std::string text = describe(message.get()) + "\n";
-    if (::write(transcript_, text.data(), text.size()) < 0) ::_exit(6);
+    TestMessage message = next();
+    while (dbus_message_get_no_reply(message.get()) != 0)
+      message = next();
     return message;
+  }
+
+  /// Waits until so much of what is to come is there.
+  void need(std::size_t bytes) {
+    while (buffer_.size() < bytes)
+      more();
   }
 
   void send(DBusMessage* message) {
@@ -139,7 +136,6 @@ class Session {
     dbus_message_append_args(reply.get(), DBUS_TYPE_OBJECT_PATH, &job, DBUS_TYPE_INVALID);
     send(reply.get());
   }
-  void answer(DBusMessage* call) { send(TestMessage{dbus_message_new_method_return(call)}.get()); }
   void refuse(DBusMessage* call, const char* name, const char* text) {
     send(TestMessage{dbus_message_new_error(call, name, text)}.get());
   }
@@ -151,6 +147,23 @@ class Session {
   }
 
  private:
+  TestMessage next() {
+    // The fixed header tells how long the whole is.
+    while (buffer_.size() < DBUS_MINIMUM_HEADER_SIZE ||
+           static_cast<int>(buffer_.size()) < needed()) {
+      more();
+    }
+    DBusError error{};
+    dbus_error_init(&error);
+    const int size = needed();
+    TestMessage message{dbus_message_demarshal(buffer_.data(), size, &error)};
+    if (!message) ::_exit(5);
+    buffer_.erase(0, static_cast<std::size_t>(size));
+    const std::string text = describe(message.get()) + "\n";
+    if (::write(transcript_, text.data(), text.size()) < 0) ::_exit(6);
+    return message;
+  }
+
   [[nodiscard]] int needed() const {
     return dbus_message_demarshal_bytes_needed(buffer_.data(), static_cast<int>(buffer_.size()));
   }
