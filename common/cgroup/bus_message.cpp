@@ -95,10 +95,9 @@ class Writer {
     basic(DBUS_TYPE_BOOLEAN, &number);
   }
   void number(std::uint64_t value) { basic(DBUS_TYPE_UINT64, &value); }
-  void number(std::uint32_t value) { basic(DBUS_TYPE_UINT32, &value); }
   void text(const std::string& value) {
     const char* start = value.c_str();
-    basic(DBUS_TYPE_STRING, &start);
+    basic(DBUS_TYPE_STRING, static_cast<const void*>(&start));
   }
 
   /// @param contents  signature of an array's element or a variant's value; null for a struct.
@@ -119,6 +118,19 @@ class Writer {
     complete_ = dbus_message_iter_close_container(&place_, &inner.place_) != 0;
   }
 
+  void texts(const std::vector<std::string>& values) {
+    container(DBUS_TYPE_ARRAY, "s", [&](Writer& array) {
+      for (const std::string& value : values)
+        array.text(value);
+    });
+  }
+  void numbers(const std::vector<std::uint32_t>& values) {
+    container(DBUS_TYPE_ARRAY, "u", [&](Writer& array) {
+      for (const std::uint32_t value : values)
+        array.basic(DBUS_TYPE_UINT32, &value);
+    });
+  }
+
   [[nodiscard]] bool complete() const { return complete_; }
 
  private:
@@ -132,46 +144,38 @@ class Writer {
   bool complete_ = true;
 };
 
-void write_variant(Writer& out, const core::UnitValue& value) {
-  struct Visitor {
-    Writer& out;
-    void operator()(bool flag) const {
-      out.container(DBUS_TYPE_VARIANT, "b", [&](Writer& inner) { inner.boolean(flag); });
-    }
-    void operator()(std::uint64_t number) const {
-      out.container(DBUS_TYPE_VARIANT, "t", [&](Writer& inner) { inner.number(number); });
-    }
-    void operator()(const std::string& text) const {
-      out.container(DBUS_TYPE_VARIANT, "s", [&](Writer& inner) { inner.text(text); });
-    }
-    void operator()(const std::vector<std::string>& texts) const {
-      out.container(DBUS_TYPE_VARIANT, "as", [&](Writer& variant) {
-        variant.container(DBUS_TYPE_ARRAY, "s", [&](Writer& array) {
-          for (const std::string& text : texts)
-            array.text(text);
-        });
-      });
-    }
-    void operator()(const std::vector<std::uint32_t>& numbers) const {
-      out.container(DBUS_TYPE_VARIANT, "au", [&](Writer& variant) {
-        variant.container(DBUS_TYPE_ARRAY, "u", [&](Writer& array) {
-          for (const std::uint32_t number : numbers)
-            array.number(number);
-        });
-      });
-    }
-  };
-  std::visit(Visitor{out}, value);
+/// Writes a property's value as a variant.
+struct WriteValue {
+  Writer& out;
+
+  void operator()(bool flag) const {
+    out.container(DBUS_TYPE_VARIANT, "b", [&](Writer& variant) { variant.boolean(flag); });
+  }
+  void operator()(std::uint64_t number) const {
+    out.container(DBUS_TYPE_VARIANT, "t", [&](Writer& variant) { variant.number(number); });
+  }
+  void operator()(const std::string& text) const {
+    out.container(DBUS_TYPE_VARIANT, "s", [&](Writer& variant) { variant.text(text); });
+  }
+  void operator()(const std::vector<std::string>& texts) const {
+    out.container(DBUS_TYPE_VARIANT, "as", [&](Writer& variant) { variant.texts(texts); });
+  }
+  void operator()(const std::vector<std::uint32_t>& numbers) const {
+    out.container(DBUS_TYPE_VARIANT, "au", [&](Writer& variant) { variant.numbers(numbers); });
+  }
+};
+
+void write_property(Writer& array, const core::UnitProperty& property) {
+  array.container(DBUS_TYPE_STRUCT, nullptr, [&](Writer& pair) {
+    pair.text(property.name);
+    std::visit(WriteValue{pair}, property.value);
+  });
 }
 
 void write_properties(Writer& out, const std::vector<core::UnitProperty>& properties) {
   out.container(DBUS_TYPE_ARRAY, "(sv)", [&](Writer& array) {
-    for (const auto& [name, value] : properties) {
-      array.container(DBUS_TYPE_STRUCT, nullptr, [&](Writer& pair) {
-        pair.text(name);
-        write_variant(pair, value);
-      });
-    }
+    for (const core::UnitProperty& property : properties)
+      write_property(array, property);
   });
 }
 
@@ -188,7 +192,7 @@ Result<Message> make_call(const char* method, Fill fill) {
 /// The next argument of a reply that has a known signature.
 const char* take_text(DBusMessageIter& place) {
   const char* text = nullptr;
-  dbus_message_iter_get_basic(&place, &text);
+  dbus_message_iter_get_basic(&place, static_cast<void*>(&text));
   dbus_message_iter_next(&place);
   return text;
 }
@@ -237,8 +241,8 @@ Result<Message> reset_failed_call(const std::string& unit) {
 Result<Message> list_call(const std::string& pattern) {
   if (auto good = check_text("pattern", pattern); !good) return fail(good.error());
   return make_call("ListUnitsByPatterns", [&](Writer& out) {
-    out.container(DBUS_TYPE_ARRAY, "s", [](Writer&) {});  // in any state
-    out.container(DBUS_TYPE_ARRAY, "s", [&](Writer& patterns) { patterns.text(pattern); });
+    out.texts({});  // in any state
+    out.texts({pattern});
   });
 }
 

@@ -27,7 +27,7 @@ WakeUp::WakeUp(std::chrono::microseconds patience) {
   sigset_t alarm{};
   ::sigemptyset(&alarm);
   ::sigaddset(&alarm, SIGALRM);
-  static_cast<void>(::sigprocmask(SIG_UNBLOCK, &alarm, &old_mask_));
+  static_cast<void>(::pthread_sigmask(SIG_UNBLOCK, &alarm, &old_mask_));
   const itimerval timer{.it_interval = time_for(kAgain),
                         .it_value = time_for(std::max(patience, std::chrono::microseconds{1}))};
   static_cast<void>(::setitimer(ITIMER_REAL, &timer, &old_timer_));
@@ -35,7 +35,7 @@ WakeUp::WakeUp(std::chrono::microseconds patience) {
 
 WakeUp::~WakeUp() {
   static_cast<void>(::setitimer(ITIMER_REAL, &old_timer_, nullptr));
-  static_cast<void>(::sigprocmask(SIG_SETMASK, &old_mask_, nullptr));
+  static_cast<void>(::pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr));
   static_cast<void>(::sigaction(SIGALRM, &old_action_, nullptr));
 }
 

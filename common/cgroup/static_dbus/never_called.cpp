@@ -47,6 +47,7 @@ extern "C" int getaddrinfo(const char* /*node*/, const char* /*service*/, const 
   return EAI_FAIL;
 }
 extern "C" void freeaddrinfo(addrinfo* /*list*/) {}
+// NOLINTNEXTLINE(readability-function-size): POSIX gave it seven parameters
 extern "C" int getnameinfo(const sockaddr* /*address*/, socklen_t /*size*/, char* /*host*/,
                            socklen_t /*host_size*/, char* /*service*/, socklen_t /*service_size*/,
                            int /*flags*/) {

@@ -211,8 +211,7 @@ class FakeSystemd {
     sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
     path.copy(address.sun_path, sizeof address.sun_path - 1);
     const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    // NOLINTNEXTLINE(bugprone-casting-through-void): the socket interface's own way
-    const auto* generic = static_cast<const sockaddr*>(static_cast<const void*>(&address));
+    const auto* generic = reinterpret_cast<const sockaddr*>(&address);
     if (::bind(fd, generic, sizeof address) != 0 || ::listen(fd, backlog) != 0) std::abort();
     return fd;
   }
