@@ -19,6 +19,8 @@ packages_testing=(
   clang-19 clang-tidy-19 clang-format-19 shellcheck codespell
   strace valgrind attr libcap2-bin man-db pandoc git
 )
+# To test them in a guest: its kernel, what boots in it, and what makes it a root of a newer release.
+packages_testing+=(user-mode-linux systemd dbus mmdebstrap debian-archive-keyring)
 
 is_installed() {
   [[ "$(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null)" == installed ]]
