@@ -42,8 +42,9 @@ def inside():
 
 
 @functools.cache
-def _reason_against_booting():
-    done = subprocess.run([BOOT, "--check"], capture_output=True, text=True, check=False, timeout=60)
+def _reason_against(*options):
+    """Why no guest with these options of boot can run, or None."""
+    done = subprocess.run([BOOT, *options, "--check"], capture_output=True, text=True, check=False, timeout=60)
     return None if done.returncode == 0 else (done.stdout + done.stderr).strip()
 
 
@@ -78,18 +79,17 @@ class Guest:
 
     def require(self):
         """Skips the calling test, with the reason, where this guest cannot run."""
-        reason = _reason_against_booting()
-        if reason is None and self.root != MACHINE:
-            reason = _made_root(self.root)[1]
+        reason = _made_root(self.root)[1] if self.root != MACHINE else None
+        reason = reason or _reason_against(*self._options())
         if reason is not None:
             raise unittest.SkipTest(reason)
 
-    def _command(self, options, argv):
-        kind = ["--systemd"] if self.flavour == "systemd" else ["--cgroup", self.flavour]
-        command = [BOOT, *kind, "--mem", self.mem, "--timeout", self.timeout]
+    def _options(self):
+        options = ["--systemd"] if self.flavour == "systemd" else ["--cgroup", self.flavour]
+        options += ["--mem", self.mem, "--timeout", str(self.timeout)]
         if self.root != MACHINE:
-            command += ["--root", _made_root(self.root)[0], "--ro-bind", REPOSITORY]
-        return list(map(str, [*command, *options, "--", *argv]))
+            options += ["--root", str(_made_root(self.root)[0]), "--ro-bind", str(REPOSITORY)]
+        return options
 
     def run(self, *argv, options=(), show=False):
         """Runs a command; `options` are further ones of boot. show: the output goes where ours goes, not into `stdout`.
@@ -99,7 +99,9 @@ class Guest:
         self.require()
         output = {} if show else {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         sys.stdout.flush()
-        return subprocess.run(self._command(options, argv), stdin=subprocess.DEVNULL, check=False, text=True,
+        # The guest goes when we go, also if that is by SIGKILL.
+        command = ["setpriv", "--pdeathsig", "TERM", BOOT, *self._options(), *options, "--", *argv]
+        return subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL, check=False, text=True,
                               errors="replace", timeout=self.timeout + PATIENCE, **output)
 
     def run_test(self, file, *args, show=False):
