@@ -110,16 +110,20 @@ class Guest:
         path = pathlib.Path(file).resolve()
         kept = {k: v for k, v in os.environ.items() if k.startswith("PODQOS_")}
         environment = {**kept, "PODQOS_BIN": str(BIN.resolve()), "PYTHONDONTWRITEBYTECODE": "1"}
+        program = ["python3", path] if path.suffix == ".py" else [path]
+        if self.root == MACHINE:
+            return self.run("env", *_words(environment), *program, *args, show=show)
         with tempfile.TemporaryDirectory(prefix="podqos-test-libraries-") as libraries:
-            options = []
-            if self.root != MACHINE:
-                for library in _missing_libraries(_made_root(self.root)[0]):
-                    shutil.copy(library, libraries)
-                options = ["--ro-bind", f"{libraries}:{LIBRARIES}"]
-                environment["LD_LIBRARY_PATH"] = LIBRARIES
-            program = ["python3", path] if path.suffix == ".py" else [path]
-            variables = [f"{name}={value}" for name, value in environment.items()]
-            return self.run("env", *variables, *program, *args, options=options, show=show)
+            for library in _missing_libraries(_made_root(self.root)[0]):
+                shutil.copy(library, libraries)
+            environment["LD_LIBRARY_PATH"] = LIBRARIES
+            return self.run("env", *_words(environment), *program, *args, show=show,
+                            options=["--ro-bind", f"{libraries}:{LIBRARIES}"])
+
+
+def _words(environment):
+    """For env(1)."""
+    return [f"{name}={value}" for name, value in environment.items()]
 
 
 def main():
