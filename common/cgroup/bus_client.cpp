@@ -121,9 +121,6 @@ BusResult<Message> BusClient::call(DBusMessage* request, Deadline deadline) {
   Message reply{dbus_pending_call_steal_reply(pending.get())};
   ErrorSlot error;
   if (dbus_set_error_from_message(error.get(), reply.get()) == 0) return reply;
-  // What libdbus answers itself to calls that the end of a connection has left open.
-  if (!is_connected() && error.failure().error().name == DBUS_ERROR_NO_REPLY)
-    return broken(moment());
   return error.failure();
 }
 

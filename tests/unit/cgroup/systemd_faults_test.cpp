@@ -15,19 +15,8 @@
 #include "common/cgroup/systemd.h"
 #include "common/sys/sandbox.h"
 #include "tests/unit/cgroup/fake_systemd.h"
+#include "tests/unit/sanitized.h"
 #include "tests/unit/temporary_directory.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-#else
-constexpr bool kSanitized = false;
-#endif
 
 namespace podqos::cgroup {
 namespace {

@@ -33,19 +33,8 @@
 #include "common/sys/file_lock.h"
 #include "common/sys/process.h"
 #include "tests/unit/child_process.h"
+#include "tests/unit/sanitized.h"
 #include "tests/unit/temporary_directory.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-#else
-constexpr bool kSanitized = false;
-#endif
 
 namespace podqos::sys {
 namespace {
