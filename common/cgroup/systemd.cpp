@@ -82,7 +82,10 @@ class Systemd::Connection {
   [[nodiscard]] int round_trips() const { return round_trips_; }
 
  private:
-  Status connect(std::string_view what);
+  /// Connects if need be. A connection that has ended is let go of.
+  BusResult<Message> attempt(DBusMessage* request);
+  /// DBUS_ERROR_NO_SERVER where nobody listens at any address.
+  BusResult<void> connect();
   BusResult<void> greet(Peer peer);
   BusResult<Message> exchange(DBusMessage* request);
   [[nodiscard]] Error error_for(std::string_view what, const BusFailure& failure) const;
@@ -103,34 +106,42 @@ Result<Message> Systemd::Connection::call(std::string_view what, Result<Message>
     return fail(ErrorCode::kTimeout, cat(what, ": not asked, the ", options_.deadline.count(),
                                          " ms for all calls are over", kHangs));
   }
-  if (!client_) {
-    if (auto connected = connect(what); !connected) return fail(connected.error());
+  auto reply = attempt(request->get());
+  if (!reply && reply.error().name == DBUS_ERROR_DISCONNECTED) {
+    // systemd leaves all its clients when it executes itself anew. Whether it has heard the call is
+    // unknown, and each may be made twice.
+    auto again = attempt(request->get());
+    if (again || again.error().name != DBUS_ERROR_NO_SERVER) reply = std::move(again);
   }
-  auto reply = exchange(request->get());
   if (reply) return std::move(*reply);
   if (unloaded == Unloaded::kIsFine && reply.error().name == kNoSuchUnit) return Message{};
-  auto error = error_for(what, reply.error());
-  // systemd leaves all its clients when it executes itself anew; the next call looks for it again.
-  if (!client_->is_connected()) client_.reset();
-  return fail(std::move(error));
+  return fail(error_for(what, reply.error()));
 }
 
-Status Systemd::Connection::connect(std::string_view what) {
+BusResult<Message> Systemd::Connection::attempt(DBusMessage* request) {
+  if (!client_) {
+    if (const auto connected = connect(); !connected) return std::unexpected(connected.error());
+  }
+  auto reply = exchange(request);
+  if (!client_->is_connected()) client_.reset();
+  return reply;
+}
+
+BusResult<void> Systemd::Connection::connect() {
   std::string tried;
   for (const SystemdAddress& place : options_.addresses) {
     address_ = place.address;
     auto client = BusClient::open(place.address, *deadline_);
     if (client) {
       client_ = std::move(*client);
-      const auto greeted = greet(place.peer);
-      if (greeted) return {};
-      client_.reset();
-      return fail(error_for(what, greeted.error()));
+      auto greeted = greet(place.peer);
+      if (!greeted) client_.reset();
+      return greeted;
     }
-    if (!is_absent(client.error())) return fail(error_for(what, client.error()));
+    if (!is_absent(client.error())) return std::unexpected(client.error());
     tried += cat(tried.empty() ? "" : "; ", client.error().text);
   }
-  return fail(ErrorCode::kNotFound, cat(what, ": systemd does not answer: ", tried, kUseCgroupfs));
+  return std::unexpected(BusFailure{.name = DBUS_ERROR_NO_SERVER, .text = std::move(tried)});
 }
 
 BusResult<void> Systemd::Connection::greet(Peer peer) {
@@ -155,6 +166,10 @@ BusResult<Message> Systemd::Connection::exchange(DBusMessage* request) {
 }
 
 Error Systemd::Connection::error_for(std::string_view what, const BusFailure& failure) const {
+  if (failure.name == DBUS_ERROR_NO_SERVER) {
+    return Error{ErrorCode::kNotFound,
+                 cat(what, ": systemd does not answer: ", failure.text, kUseCgroupfs)};
+  }
   const auto [name, code, remedy] = meaning_of(failure.name);
   const std::string allowed =
       code == ErrorCode::kTimeout ? cat("; ", options_.deadline.count(), " ms were allowed") : "";

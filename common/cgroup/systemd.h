@@ -41,11 +41,17 @@ struct SystemdOptions {
 
 /// systemd's manager on D-Bus, as far as slices and scopes need it. Connects at the first call;
 /// calls are answered in order. No call waits for a job: the manager's reply means that the unit is
-/// loaded with its properties and the job is queued.
+/// loaded with its properties and the job is queued. For programs of one thread that execute no
+/// other: it takes SIGALRM while it connects, and sets DBUS_FATAL_WARNINGS=0.
 ///
-/// Errors name unit, call and systemd's own words: kNotFound (no such unit, or systemd does not run
-/// here: no socket), kAlreadyExists (the unit is loaded already), kPermission (refused), kTimeout
-/// (no answer before the deadline), kIo (the connection broke, or systemd refused otherwise).
+/// A call whose connection ends is made once more on a new one, as systemd drops its clients at a
+/// daemon-reexec; so start_transient may find the unit that it has just made.
+///
+/// Errors name unit, call, address and systemd's own words: kInvalidArgument (a name or text that
+/// D-Bus or systemd could not take, nothing is sent), kNotFound (no such unit, or systemd does not
+/// run here: no socket), kAlreadyExists (the unit is loaded already), kPermission (refused),
+/// kTimeout (no answer before the deadline), kIo (the connection broke, or systemd refused
+/// otherwise).
 /// @note org.freedesktop.systemd1(5).
 class Systemd {
  public:
@@ -62,7 +68,7 @@ class Systemd {
                                        const std::vector<core::UnitProperty>& properties);
   /// StartUnit in mode "replace"; takes back a stop that is under way.
   [[nodiscard]] Status start(const std::string& unit);
-  /// SetUnitProperties, until the next boot (runtime).
+  /// SetUnitProperties, until the next boot (runtime). systemd loads a slice that is not loaded.
   [[nodiscard]] Status set_properties(const std::string& unit,
                                       const std::vector<core::UnitProperty>& properties);
   /// StopUnit in mode "replace"; a unit that is not loaded is a normal answer.

@@ -68,10 +68,13 @@ inline std::string describe(DBusMessage* message) {
              " ", describe(place));
 }
 
-/// The server's end of one connection, in the server's process. What goes wrong here ends it, which
-/// the client then sees.
+/// The server's end of one connection, in the server's process. What else goes wrong here ends it,
+/// which the client then sees.
 class Session {
  public:
+  /// Thrown when the client has gone.
+  struct Gone {};
+
   Session(int listener, int transcript)
       : socket_(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC)), transcript_(transcript) {
     if (!socket_.valid()) ::_exit(3);
@@ -80,7 +83,7 @@ class Session {
   void send(std::string_view bytes) const {
     while (!bytes.empty()) {
       const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (sent <= 0) ::_exit(4);
+      if (sent <= 0) throw Gone{};
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
   }
@@ -171,7 +174,7 @@ class Session {
   void more() {
     std::array<char, 4096> bytes{};
     const ssize_t got = ::read(socket_.get(), bytes.data(), bytes.size());
-    if (got <= 0) ::_exit(0);
+    if (got <= 0) throw Gone{};
     buffer_.append(bytes.data(), static_cast<std::size_t>(got));
   }
 
@@ -190,7 +193,11 @@ class FakeSystemd {
     const sys::UniqueFd listener{listen_at(path_, backlog)};
     child_ = start_child([&] {
       ::alarm(30);  // even if the test is killed
-      serve([&] { return Session{listener.get(), transcript_.get()}; });
+      try {
+        serve([&] { return Session{listener.get(), transcript_.get()}; });
+      } catch (const Session::Gone&) {
+        return;  // the client has what it wanted
+      }
     });
   }
   ~FakeSystemd() { end(SIGKILL); }

@@ -43,6 +43,20 @@ constexpr auto kAnswersJobs = [](auto accept) {
 /// The machine is busy with other tests: how much later than its deadline a call may return.
 constexpr auto kLate = 1500ms;
 
+/// Serves one connection after the other.
+template <class Serve>
+auto for_ever(Serve serve) {
+  return [serve](auto accept) {
+    while (true) {
+      try {
+        serve(accept);
+      } catch (const Session::Gone&) {
+        continue;
+      }
+    }
+  };
+}
+
 class SystemdFaults : public ::testing::Test {
  protected:
   [[nodiscard]] std::string path() const { return directory_.path("private"); }
@@ -66,10 +80,10 @@ class SystemdFaults : public ::testing::Test {
     EXPECT_LT(took, 200ms + kLate);
   }
 
-  /// Expects that the server ends the connection, `when`.
+  /// Expects that the connection to such a server ends, `when`, each time that it is made.
   template <class Serve>
   void expect_broken(Serve serve, const char* when) const {
-    const FakeSystemd fake{path(), serve};
+    const FakeSystemd fake{path(), for_ever(serve)};
     Systemd systemd{only(fake)};
     const auto start = steady_clock::now();
     const auto done = systemd.start("a.slice");
@@ -264,23 +278,62 @@ TEST_F(SystemdFaults, AnAnswerThatIsTooLarge) {
       kUnanswered);
 }
 
-TEST_F(SystemdFaults, TheNextCallConnectsAgain) {
+/// As systemd does when it executes itself anew.
+TEST_F(SystemdFaults, GoneInMidCallAndBackAgain) {
+  const FakeSystemd fake{path(), [](auto accept) {
+                           {
+                             Session session = accept();
+                             session.authenticate();
+                             static_cast<void>(session.receive());
+                           }
+                           Session session = accept();
+                           session.authenticate();
+                           while (true)
+                             session.answer_job(session.receive().get());
+                         }};
+  Systemd systemd{only(fake)};
+  const auto done = systemd.start("a.slice");
+  EXPECT_TRUE(done) << done.error().message;
+  EXPECT_EQ(systemd.round_trips(), 2);
+}
+
+TEST_F(SystemdFaults, GoneBetweenTwoCallsAndBackAgain) {
+  const FakeSystemd fake{path(), [](auto accept) {
+                           {
+                             Session session = accept();
+                             session.authenticate();
+                             session.answer_job(session.receive().get());
+                           }
+                           Session session = accept();
+                           session.authenticate();
+                           while (true)
+                             session.answer_job(session.receive().get());
+                         }};
+  Systemd systemd{only(fake)};
+  EXPECT_TRUE(systemd.start("a.slice"));
+  ::usleep(50'000);
+  const auto done = systemd.stop("a.slice");
+  EXPECT_TRUE(done) << done.error().message;
+}
+
+TEST_F(SystemdFaults, ACallIsMadeAtMostTwice) {
   FakeSystemd fake{path(), [](auto accept) {
-                     {
+                     for (int i = 0; i < 2; ++i) {
                        Session session = accept();
                        session.authenticate();
                        static_cast<void>(session.receive());
                      }
+                     // The next call is welcome.
                      Session session = accept();
                      session.authenticate();
-                     while (true)
-                       session.answer_job(session.receive().get());
+                     session.answer_job(session.receive().get());
                    }};
   Systemd systemd{only(fake)};
-  EXPECT_FALSE(systemd.start("a.slice"));
-  const auto again = systemd.start("a.slice");
-  EXPECT_TRUE(again) << again.error().message;
+  const auto done = systemd.start("a.slice");
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::kIo);
   EXPECT_EQ(systemd.round_trips(), 2);
+  EXPECT_TRUE(systemd.stop("a.slice"));
 }
 
 TEST_F(SystemdFaults, NobodyListensAnywhere) {
@@ -313,7 +366,7 @@ TEST_F(SystemdFaults, TheSecondAddressIsTakenWhereNobodyListensAtTheFirst) {
 }
 
 TEST_F(SystemdFaults, TheSecondAddressIsNotTakenWhereTheFirstAnswersBadly) {
-  const FakeSystemd first{path(), [](auto accept) { accept(); }};
+  const FakeSystemd first{path(), for_ever([](auto accept) { accept(); })};
   const FakeSystemd second{directory_.path("second"), kAnswersJobs};
   Systemd systemd{{.addresses = {{.address = first.address()}, {.address = second.address()}}}};
   const auto done = systemd.start("a.slice");
@@ -377,10 +430,7 @@ TEST_F(SystemdFaults, SignalsAndTimersStayAsTheyWere) {
 }
 
 TEST_F(SystemdFaults, NoDescriptorStaysOpen) {
-  const FakeSystemd fake{path(), [](auto accept) {
-                           while (true)
-                             static_cast<void>(accept().line());
-                         }};
+  const FakeSystemd fake{path(), for_ever([](auto accept) { static_cast<void>(accept().line()); })};
   const int before = ::dup(0);
   ::close(before);
   for (int i = 0; i < 50; ++i)
