@@ -110,12 +110,12 @@ constexpr std::array kHookRules{
     Rule{"ioctl", Condition{1, kInt, TCGETS}},
     Rule{"writev", {}},
     // systemd over libdbus: authentication by read and sendto, messages by recvmsg and sendmsg with
-    // MSG_NOSIGNAL, poll with the time that is left; a timer bounds its connect, ITIMER_REAL only.
-    // It looks for the socket's family, for a clock that never steps, and whether the program is
-    // set-uid. Newer architectures have ppoll only.
+    // the flags that libdbus gives them, poll with the time that is left; a timer bounds its
+    // connect. It looks for the socket's family, for a clock that never steps, and whether the
+    // program is set-uid. Newer architectures have ppoll only.
     Rule{"poll", {}},
     Rule{"ppoll", {}},
-    Rule{"recvmsg", {}},
+    Rule{"recvmsg", Condition{2, kInt, MSG_CMSG_CLOEXEC}},
     Rule{"sendmsg", Condition{2, kInt, MSG_NOSIGNAL}},
     Rule{"getsockname", {}},
     Rule{"setitimer", Condition{0, kInt, ITIMER_REAL}},

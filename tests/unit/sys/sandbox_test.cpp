@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -189,6 +190,9 @@ constexpr auto kForbidden = std::to_array<Call>({
     {"ioctl TIOCSTI", [] { raw(SYS_ioctl, 0, TIOCSTI, "x"); }},
     // The kernel looks at the lower half of an int argument only, so must the filter.
     {"ioctl TIOCSTI with an upper half", [] { raw(SYS_ioctl, 0, TIOCSTI | (1L << 40), "x"); }},
+    {"sendmsg that may raise SIGPIPE", [] { raw(SYS_sendmsg, -1, nullptr, 0); }},
+    {"recvmsg of inheritable descriptors", [] { raw(SYS_recvmsg, -1, nullptr, 0); }},
+    {"setitimer of CPU time", [] { raw(SYS_setitimer, ITIMER_PROF, nullptr, nullptr); }},
     {"prlimit64 that sets",
      [] {
        rlimit none{};
