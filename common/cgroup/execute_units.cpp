@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -15,6 +17,9 @@ namespace {
 /// Where systemd keeps what set_properties() told it, until the next boot; systemd.unit(5). A unit
 /// that is stopped leaves it there, for the next one of its name.
 constexpr const char* kKept = "/run/systemd/system.control";
+
+/// Unit files of the administrator, until the next boot.
+constexpr const char* kUnitFiles = "/run/systemd/system";
 
 /// A unit that is loaded when it is started and gone when it is told something is one that systemd
 /// is just forgetting.
@@ -43,6 +48,16 @@ Status forget_kept(const std::string& unit) {
   if (auto removed = control->remove_directory(name); !removed)
     return fail(std::move(removed).error());
   return {};
+}
+
+/// A daemon-reload makes systemd remember the file of each transient unit, and it still believes in
+/// the file after it has removed it with the unit: whoever then starts a scope in a slice of this
+/// name (a runtime, from a config.json that names it) is told that there is no such unit. It looks
+/// again once this directory has changed.
+void let_systemd_look_again() {
+  const auto files = sys::Directory::open(kUnitFiles);
+  // Without it only such a start is at stake.
+  if (files) static_cast<void>(::futimens(files->fd(), nullptr));
 }
 
 }  // namespace
@@ -79,6 +94,7 @@ Status Cgroupfs::stop(const core::StopUnit& step) {
   const std::string unit{core::unit_of(step.path)};
   if (auto done = systemd_.stop(unit); !done) return done;
   if (auto done = systemd_.reset_failed(unit); !done) return done;
+  let_systemd_look_again();
   return forget_kept(unit);
 }
 

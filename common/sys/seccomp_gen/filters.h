@@ -89,6 +89,8 @@ constexpr std::array kHookRules{
     Rule{"gettimeofday", {}},
     Rule{"time", {}},
     Rule{"futex", {}},
+    // futimens(3): what is open already, by no path.
+    Rule{"utimensat", Condition{1, kWhole, 0}},
     // Who am I; how much memory is there.
     Rule{"getpid", {}},
     Rule{"getppid", {}},
