@@ -21,6 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
+import oci  # noqa: E402
 import units  # noqa: E402
 from harness import MI, container, pod  # noqa: E402
 
@@ -105,6 +106,8 @@ class Cell(harness.TestCase):
     settings = {"cgroupRoot": "/", "nodeMemory": "1Gi", "podPidsLimit": 64}
 
     def setUp(self):
+        if oci.runtime_path(self.kind) is None:
+            self.skipTest(f"{self.kind} is not installed")
         super().setUp()
         self.on_systemd = self.driver == "systemd"
         self.is_v2 = self.machine.version("cpu") == 2
