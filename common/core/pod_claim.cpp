@@ -46,6 +46,37 @@ std::string exceeds_engine(const Resources& annotated, const EngineResources& en
   return excess.empty() ? exceeds_engine("request", annotated.requests, engine) : excess;
 }
 
+/// Are these the values that an engine makes of `resources`? A request that Podman was not given is
+/// no reservation.
+bool fits(const Resources& resources, const EngineResources& engine) {
+  const auto memory = find(resources.limits, kMemory);
+  if (memory.has_value() != engine.memory_limit.has_value()) return false;
+  if (memory && memory->value() != *engine.memory_limit) return false;
+  if (engine.memory_reservation) {
+    const auto request = find(resources.requests, kMemory);
+    if (!request || request->value() != *engine.memory_reservation) return false;
+  }
+  const auto cpu = find(resources.limits, kCpu);
+  if (cpu.has_value() != engine.cpu_quota.has_value()) return false;
+  const Micros period{engine.cpu_period.value_or(kDefaultPeriod.value())};
+  return !cpu || cpu_quota_for(MilliCpu{cpu->milli_value()}, period).value() == *engine.cpu_quota;
+}
+
+/// The only container of `pod` that has the engine's values; nullptr if none or several have, or if
+/// the engine says nothing of its resources.
+const Container* fitting_container(const Pod& pod, const EngineResources& engine) {
+  if (!engine.memory_limit && !engine.memory_reservation && !engine.cpu_quota) return nullptr;
+  const Container* found = nullptr;
+  for (const auto* list : {&pod.containers, &pod.init_containers}) {
+    for (const Container& container : *list) {
+      if (!fits(container.resources, engine)) continue;
+      if (found != nullptr) return nullptr;
+      found = &container;
+    }
+  }
+  return found;
+}
+
 bool is_lone(const Pod& pod) {
   return pod.containers.size() == 1 && pod.init_containers.empty();
 }
@@ -138,22 +169,22 @@ bool claim_annotated(PodClaim& claim, const std::string& name, const Identity& i
   return true;
 }
 
-/// Before anything is claimed: the engine's or the annotation's name, the only container that
-/// podqos.io/pod has, else the id.
-std::string claimed_name(const Identity& identity, const ContainerFacts& facts,
-                         const PodqosAnnotations& podqos) {
+/// The name by the best that is known; `spec`, if not null, is the whole pod's.
+std::string name_in(const Pod* spec, const Identity& identity, const ContainerFacts& facts) {
   if (!identity.container_name.empty()) return identity.container_name;
-  if (podqos.pod && is_lone(*podqos.pod)) return podqos.pod->containers.front().name;
-  return facts.id;
+  if (spec == nullptr) return facts.id;
+  if (is_lone(*spec)) return spec->containers.front().name;
+  // An engine with pods of its own has set their containers' limits, and Podman tells nothing else.
+  if (identity.sandbox_id.empty() || identity.is_sandbox) return facts.id;
+  const Container* fitting = fitting_container(*spec, facts.resources);
+  return fitting == nullptr ? facts.id : fitting->name;
 }
 
 }  // namespace
 
 std::string container_name_for(const Identity& identity, const PodClaim& claim,
                                const ContainerFacts& facts) {
-  if (!identity.container_name.empty()) return identity.container_name;
-  if (claim.complete && is_lone(claim.pod)) return claim.pod.containers.front().name;
-  return facts.id;
+  return name_in(claim.complete ? &claim.pod : nullptr, identity, facts);
 }
 
 PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
@@ -161,7 +192,8 @@ PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
                    const Settings& settings, Bytes node_memory) {
   PodClaim claim;
   if (identity.placed) claim.engine_class = identity.placed->qos_class;
-  const std::string name = claimed_name(identity, facts, podqos);
+  // Before anything is claimed.
+  const std::string name = name_in(podqos.pod ? &*podqos.pod : nullptr, identity, facts);
   if (!claim_annotated(claim, name, identity, facts, podqos, settings)) {
     if (!identity.is_sandbox) {
       claim_inferred(claim, identity, name, facts, node_memory);

@@ -32,7 +32,8 @@ struct PodClaim {
                                  const Settings& settings, Bytes node_memory);
 
 /// The name of this container within its pod: as named by engine or annotation; else the only
-/// container of a complete pod; else its id.
+/// container of a complete pod; else, in an engine's own pod, the only one that has the limits that
+/// the engine has set; else its id.
 [[nodiscard]] std::string container_name_for(const Identity& identity, const PodClaim& claim,
                                              const ContainerFacts& facts);
 
