@@ -97,9 +97,15 @@ int run_state_stage(std::string_view stage, const core::Settings& settings, app:
   return done ? 0 : report(log, stage, settings, done.error());
 }
 
+/// "" if it has none.
+std::string working_directory() {
+  std::array<char, PATH_MAX> buffer{};
+  return ::getcwd(buffer.data(), buffer.size()) == nullptr ? "" : buffer.data();
+}
+
 /// Podman names no id to this stage: its cgroup leaf is "libpod-<id>" or "libpod-<id>.scope", and
 /// the working directory ".../<id>/userdata".
-std::string podman_id(const std::optional<std::string>& cgroups_path) {
+std::string podman_id(const std::optional<std::string>& cgroups_path, std::string_view directory) {
   constexpr std::string_view kPrefix = "libpod-";
   if (cgroups_path) {
     std::string_view leaf = *cgroups_path;
@@ -108,9 +114,7 @@ std::string podman_id(const std::optional<std::string>& cgroups_path) {
     leaf = leaf.substr(leaf.rfind('/') + 1);
     if (leaf.starts_with(kPrefix)) return std::string{leaf.substr(kPrefix.size())};
   }
-  std::array<char, PATH_MAX> buffer{};
-  if (::getcwd(buffer.data(), buffer.size()) == nullptr) return {};
-  std::string_view cwd{buffer.data()};
+  std::string_view cwd = directory;
   if (!cwd.ends_with("/userdata")) return {};
   cwd.remove_suffix(std::string_view{"/userdata"}.size());
   return std::string{cwd.substr(cwd.rfind('/') + 1)};
@@ -120,7 +124,8 @@ Result<std::string> edit_precreate(const core::Settings& settings, app::Log& log
                                    std::string_view text, codec::HookRegistration hooks) {
   auto config = codec::OciConfig::parse(text);
   if (!config) return fail(std::move(config).error());
-  const std::string id = podman_id(config->facts.cgroups_path);
+  const std::string directory = working_directory();
+  const std::string id = podman_id(config->facts.cgroups_path, directory);
   if (id.empty()) {
     // Only a container that wants to be managed needs an id.
     auto arrival = app::arrival_of(config->facts, settings, config->facts.cgroups_path);
@@ -131,13 +136,16 @@ Result<std::string> edit_precreate(const core::Settings& settings, app::Log& log
                 "(…/ID/userdata) names "
                 "the container: run this stage from Podman only");
   }
-  auto placement = app::place(settings, log,
-                              {.id = id,
-                               .bundle = "",
-                               .config = text,
-                               .creator = Pid{::getppid()},
-                               .driver = std::nullopt,
-                               .hooks = std::move(hooks)});
+  auto placement =
+      app::place(settings, log,
+                 {.id = id,
+                  // Podman calls from the directory that will be the bundle; older ones
+                  // do not. The wrapper behind this stage must know its container again.
+                  .bundle = directory.ends_with(cat("/", id, "/userdata")) ? directory : "",
+                  .config = text,
+                  .creator = Pid{::getppid()},
+                  .driver = std::nullopt,
+                  .hooks = std::move(hooks)});
   if (!placement)
     return fail(std::move(placement).error().with_context(cat("container ", printable(id))));
   if (!*placement) return std::string{text};

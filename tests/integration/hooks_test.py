@@ -10,6 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
+import oci  # noqa: E402
 from harness import GI, MI, container, pod  # noqa: E402
 
 POD = pod(
@@ -225,6 +226,22 @@ class Precreate(HookCase):
         self.assert_placed(pid, path)
         self.assert_values(path, shares=256, quota=50000, memory=2 * GI)
         self.plain.delete(name)
+        self.assert_nothing_left()
+
+    def test_wrapper_behind_it_knows_the_container(self):
+        """Podman with the hook and the wrapper, from the directory where it calls the one and which it hands the other."""
+        name = self.container_id("app")
+        bundle = oci.Bundle(self.tmp / "bundles" / name / "userdata", self.kind)
+        bundle.annotations.update(self.podqos.annotations(POD, "app"))
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/libpod-{name}"
+        bundle.save()
+        done = self.podqos.hook("precreate", bundle.read(), kind=self.kind, cwd=bundle.path)
+        bundle.file.write_text(done.stdout, encoding="utf-8")
+        pid = self.wrapper.launch(name, bundle)
+        path = self.assert_placed(pid, self.pod_path("burstable", "hooks-1"))
+        self.assertEqual(os.path.basename(path), f"libpod-{name}")
+        self.assertEqual([len(known["containers"]) for known in self.podqos.ctl_json("status")["pods"]], [1])
+        self.wrapper.delete(name)
         self.assert_nothing_left()
 
     def test_ordinary_config_comes_back_to_the_byte(self):
