@@ -93,7 +93,8 @@ int run_state_stage(std::string_view stage, const core::Settings& settings, app:
     // The container has ended already: there is nothing left to refuse.
     return 0;
   }
-  auto done = text ? app::create_runtime(settings, log, *text, Pid{::getppid()}) : fail(std::move(text).error());
+  auto done = text ? app::create_runtime(settings, log, *text, Pid{::getppid()})
+                   : fail(std::move(text).error());
   return done ? 0 : report(log, stage, settings, done.error());
 }
 

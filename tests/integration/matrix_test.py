@@ -5,6 +5,7 @@ put into one table. It fails if a cell failed or gave no result.
 """
 
 import concurrent.futures
+import os
 import pathlib
 import re
 import sys
@@ -34,6 +35,8 @@ NOTES = (
     "     (tests/unit/core/slice_plan_test.cpp).",
 )
 LINE = re.compile(r"(?P<cell>(?:runc|crun) \S+ \S+ \S+): (?P<result>passed|failed|skipped)(?P<rest>.*)")
+
+REPORT = os.environ.get("PODQOS_MATRIX_REPORT")  # a file for the table, which ctest itself does not show
 
 
 def run_guest(flavour, driver):
@@ -90,9 +93,11 @@ def main():
         sys.exit(harness.SKIPPED)
     results = complete(run_all())
     counts = {word: list(results.values()).count(word) for word in ("passed", "n/a", "skipped", "failed", "no result")}
-    print(f"\n{table(results)}\n")
-    print("\n".join(NOTES))
-    print(", ".join(f"{count} {word}" for word, count in counts.items()), f"in {time.monotonic() - begun:.0f} s")
+    total = ", ".join(f"{count} {word}" for word, count in counts.items())
+    report = "\n".join(["", table(results), "", *NOTES, f"{total} in {time.monotonic() - begun:.0f} s"])
+    print(report)
+    if REPORT:
+        pathlib.Path(REPORT).write_text(f"{report}\n", encoding="utf-8")
     sys.exit(1 if counts["failed"] or counts["no result"] else 0)
 
 
