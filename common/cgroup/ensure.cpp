@@ -67,7 +67,9 @@ Status enable(const sys::Directory& cgroup, const std::string& controllers) {
   if (written) return {};
   Error error = Error::from_errno(
       written.error(), cat(cgroup.path(), ": write \"", controllers, "\" to ", kSubtreeControl));
-  if (written.error() == EBUSY) {
+  // "Not supported" where systemd has enabled the controllers that count threads: the kernel took
+  // the cgroup for the root of threads then.
+  if (written.error() == EBUSY || written.error() == EOPNOTSUPP) {
     if (const std::string pids = some_processes(cgroup); !pids.empty()) {
       error.message +=
           cat(" (process ", pids,

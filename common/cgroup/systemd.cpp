@@ -23,6 +23,7 @@ constexpr std::string_view kUseCgroupfs =
     "; where systemd does not run, let the engine use the cgroupfs driver";
 constexpr std::string_view kMayNot =
     "; run it as root, or let the policy of the bus allow the call";
+constexpr std::string_view kMasked = "; `systemctl unmask` it, if nobody forbade it on purpose";
 constexpr std::string_view kHangs =
     "; should systemd hang, `systemctl is-system-running` and the journal of PID 1 tell why";
 constexpr std::size_t kLongestWords = 512;
@@ -37,6 +38,7 @@ struct Meaning {
 constexpr std::array kMeanings{
     Meaning{"org.freedesktop.systemd1.UnitExists", ErrorCode::kAlreadyExists, ""},
     Meaning{kNoSuchUnit, ErrorCode::kNotFound, ""},
+    Meaning{"org.freedesktop.systemd1.UnitMasked", ErrorCode::kConflict, kMasked},
     Meaning{DBUS_ERROR_ACCESS_DENIED, ErrorCode::kPermission, kMayNot},
     Meaning{DBUS_ERROR_AUTH_FAILED, ErrorCode::kPermission, kMayNot},
     Meaning{DBUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, ErrorCode::kPermission, kMayNot},

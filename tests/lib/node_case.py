@@ -95,12 +95,15 @@ class NodeCase(harness.TestCase):
         if oci.runtime_path(self.kind) is None:
             self.skipTest(f"{self.kind} is not installed")
         super().setUp()
-        self.on_systemd = self.driver == "systemd"
         self.is_v2 = self.machine.version("cpu") == 2
-        if self.on_systemd:
-            flags = {"runc": ["--systemd-cgroup"], "crun": ["--cgroup-manager=systemd"]}[self.kind]
-            self.wrapper.prefix += flags
-            self.plain.prefix += flags
+        self.use(self.driver)
+
+    def use(self, driver):
+        """From now on the runtime uses this driver."""
+        self.driver, self.on_systemd = driver, driver == "systemd"
+        flags = {"runc": ["--systemd-cgroup"], "crun": ["--cgroup-manager=systemd"]}[self.kind]
+        for runtime in (self.plain, self.wrapper):
+            runtime.prefix = [word for word in runtime.prefix if word not in flags] + flags * self.on_systemd
         self.runtime = self.plain if self.hooked else self.wrapper
 
     def _clean_up(self):
@@ -142,9 +145,9 @@ class NodeCase(harness.TestCase):
             ANNOTATIONS[key] = self.podqos.annotations(expected.manifest, label)
         return ANNOTATIONS[key]
 
-    def container(self, expected, label):
+    def container(self, expected, label, args=("sleep", "1000")):
         name = self.container_id(label)
-        bundle = self.bundle(label=label)
+        bundle = self.bundle(label=label, args=args)
         bundle.annotations.update(self.annotations(expected, label))
         place = f"machine.slice:libpod:{name}" if self.on_systemd else f"{self.elsewhere}/{self.leaf(name)}"
         bundle.config["linux"]["cgroupsPath"] = place

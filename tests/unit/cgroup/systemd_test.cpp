@@ -302,7 +302,8 @@ INSTANTIATE_TEST_SUITE_P(
          kDriver},
         {"NotStartedByTheBus", "org.freedesktop.DBus.Error.Spawn.ChildExited", ErrorCode::kNotFound,
          kDriver},
-        {"Masked", "org.freedesktop.systemd1.UnitMasked", ErrorCode::kIo, ""},
+        {"Masked", "org.freedesktop.systemd1.UnitMasked", ErrorCode::kConflict,
+         "; `systemctl unmask` it, if nobody forbade it on purpose"},
         {"ReadOnly", "org.freedesktop.DBus.Error.PropertyReadOnly", ErrorCode::kIo, ""},
     }),
     [](const auto& param) { return param.param.name; });

@@ -1,0 +1,388 @@
+"""What becomes of pods when systemd restarts, refuses, is silent or gone, or when others use the names of our units.
+
+In each case: a sentence that names cause and remedy, a container that starts all the same under onError "admit", and,
+once the fault is over, everything right after `podqosctl reconcile`. Runs in a guest with systemd, which it boots itself.
+"""
+
+import contextlib
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import guest  # noqa: E402
+import harness  # noqa: E402
+import machine as machines  # noqa: E402
+import node_case  # noqa: E402
+import units  # noqa: E402
+from harness import MI  # noqa: E402
+from node_case import BESTEFFORT, BURSTABLE, GUARANTEED  # noqa: E402
+
+PRIVATE, BUS = pathlib.Path("/run/systemd/private"), pathlib.Path("/run/dbus/system_bus_socket")
+UNIT_FILES = pathlib.Path("/run/systemd/system")
+GUEST_TIMEOUT = 600  # seconds
+# As PID 1 of a container `sleep` would make systemd wait for 90 s.
+ENDS_ON_REQUEST = ("sh", "-c", "trap 'exit 0' TERM; sleep 1000 & wait")
+ALL_WELL = "2 pods, 2 containers; 0 pods released, 0 records restored\n"
+
+
+def call(*argv, check=True):
+    done = subprocess.run(list(map(str, argv)), capture_output=True, text=True, check=False, timeout=60)
+    if check and done.returncode != 0:
+        raise AssertionError(f"{' '.join(map(str, argv))}: exit {done.returncode}\n{done.stderr}")
+    return done
+
+
+class FaultCase(node_case.NodeCase):
+    """Containers of crun, which asks systemd over the system bus; podqos asks it at its own socket first."""
+
+    kind, driver = "crun", "systemd"
+
+    def start_pods(self):
+        self.app, self.other = (self.start(self.container(pod, "app", ENDS_ON_REQUEST))
+                                for pod in (BURSTABLE, GUARANTEED))
+        self.check_all(BURSTABLE, GUARANTEED)
+
+    def configure(self, **settings):
+        self.podqos.settings.update(settings)
+        self.podqos.config(self.kind)
+
+    def reconcile(self):
+        return self.podqos.ctl("reconcile", kind=self.kind).stdout
+
+    def admitted(self, box):
+        """The container runs where its engine wanted it; what podqos said."""
+        pid_file = self.tmp / f"{box.name}.pid"
+        done = self.runtime.run(box.name, box.bundle, "-d", "--pid-file", pid_file)
+        box.pid = int(pid_file.read_text(encoding="utf-8"))
+        self.check_place(box.pid, self.process_cgroup(box.engine_path))
+        return self.complaint(done)
+
+    def refused(self, box):
+        """The same under onError "reject": no container."""
+        self.configure(onError="reject")
+        done = self.runtime.run(box.name, box.bundle, "-d", check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIsNone(self.runtime.state(box.name))
+        self.configure(onError="admit")
+        return self.complaint(done)
+
+    def complaint(self, done):
+        """The one line of podqos on standard error."""
+        lines = [line for line in done.stderr.splitlines() if "podqos" in line.split(":")[0]]
+        self.assertEqual(len(lines), 1, done.stderr)
+        return lines[0]
+
+    def wait_for(self, look, wanted):
+        """systemd does what it was asked in its own time."""
+        deadline = time.monotonic() + node_case.PATIENCE
+        while (found := look()) != wanted and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual(found, wanted)
+
+    def end_all(self, *boxes):
+        for box in boxes:
+            self.end(box)
+        self.check_nothing_left()
+
+
+class Restart(FaultCase):
+    """systemd reads its units anew, or executes itself anew."""
+
+    @contextlib.contextmanager
+    def again_and_again(self, verb):
+        over = threading.Event()
+
+        def repeat():
+            while not over.is_set():
+                units.call(verb, check=False)
+
+        thread = threading.Thread(target=repeat)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def test_reexec_with_living_pods(self):
+        self.start_pods()
+        units.call("daemon-reexec")
+        self.check_all(BURSTABLE, GUARANTEED)
+        side = self.start(self.container(BURSTABLE, "side"))
+        self.assertEqual(self.reconcile(), "2 pods, 3 containers; 0 pods released, 0 records restored\n")
+        self.end_all(side, self.other, self.app)
+
+    def test_reloads_while_pods_come_and_go(self):
+        with self.again_and_again("daemon-reload"):
+            for _ in range(3):
+                self.start_pods()
+                self.end(self.other)
+                self.end(self.app)
+        self.check_nothing_left()
+
+    def test_reexecs_while_pods_come_and_go(self):
+        """Pods that are placed and never created, each withdrawn by the next: a runtime might itself fail here."""
+        self.start_pods()
+        box = self.container(BESTEFFORT, "app")
+        with self.again_and_again("daemon-reexec"):
+            for _ in range(10):
+                self.never_created(box)
+        self.reconcile()
+        self.check_all(BURSTABLE, GUARANTEED)
+        self.end_all(self.app, self.other)
+
+    def never_created(self, box):
+        """precreate for a process that is gone at once."""
+        command = ["sh", "-c", '"$@"; exit', "sh", harness.HOOK, "--config", self.podqos.config(self.kind), "precreate"]
+        done = subprocess.run(command, input=box.original, capture_output=True, check=True, timeout=60)
+        print("REEXEC", done.stderr)
+
+
+class Foreign(FaultCase):
+    """Units of our names that others made."""
+
+    FILE = "[Slice]\nCPUWeight=77\nMemoryMax=70M\nTasksMax=3\n"
+
+    def unit_file(self, name):
+        """The administrator's, for the time of the test."""
+        file = UNIT_FILES / name
+        file.write_text(self.FILE, encoding="ascii")
+        self.addCleanup(units.call, "daemon-reload")
+        self.addCleanup(file.unlink)
+        units.call("daemon-reload")
+        return file
+
+    def live_and_leave(self, file):
+        self.start_pods()
+        units.call("daemon-reload")
+        self.check_all(BURSTABLE, GUARANTEED)
+        self.end(self.app)
+        self.end(self.other)
+        self.assertEqual(file.read_text(encoding="ascii"), self.FILE)
+        self.wait_for(lambda: units.kept("kubepods") + units.cgroups("kubepods"), [])
+
+    def test_unit_file_of_a_tier(self):
+        self.live_and_leave(self.unit_file("kubepods-burstable.slice"))
+
+    def test_unit_file_of_a_pod(self):
+        self.live_and_leave(self.unit_file("kubepods-burstable-podburst_1.slice"))
+
+    def test_masked_unit(self):
+        slice_file = UNIT_FILES / "kubepods-burstable-podburst_1.slice"
+        slice_file.symlink_to("/dev/null")
+        units.call("daemon-reload")
+        self.other = self.start(self.container(GUARANTEED, "app"))
+        box = self.container(BURSTABLE, "app")
+        print(self.admitted(box))
+        self.check_all(GUARANTEED)
+        self.end(box)
+        print(self.refused(box))
+        slice_file.unlink()
+        units.call("daemon-reload")
+        print(self.reconcile())
+        self.end_all(self.start(box), self.other)
+
+    def test_root_of_somebody_else(self):
+        call("systemd-run", "--unit=foreign", "--slice=kubepods.slice", "--property=MemoryMax=100M", "sleep", "1000")
+        self.addCleanup(call, "systemctl", "stop", "foreign.service", "kubepods.slice")
+        units.call("set-property", "--runtime", "kubepods.slice", "CPUWeight=50", "TasksMax=77")
+        before = self.machine.snapshot("/kubepods.slice")
+        box = self.container(BURSTABLE, "app")
+        box.cgroup = self.expected_cgroup(box).replace("kubepods", "podqos-kubepods")
+        pid_file = self.tmp / "pid"
+        self.runtime.run(box.name, box.bundle, "-d", "--pid-file", pid_file)
+        self.check_place(int(pid_file.read_text(encoding="utf-8")), f"/podqos.slice{box.cgroup}")
+        self.assertEqual(self.machine.snapshot("/kubepods.slice"), before)
+        self.end(box)
+        units.wait_for_none("podqos", node_case.PATIENCE)
+        self.assertEqual(self.machine.snapshot("/kubepods.slice"), before)
+        self.assertEqual(self.podqos.records(), [])
+
+
+class ByHand(FaultCase):
+    """An operator stops slices, removes cgroups, changes values."""
+
+    def test_pod_stopped(self):
+        self.start_pods()
+        units.call("stop", "kubepods-burstable-podburst_1.slice")
+        self.assertFalse(machines.alive(self.app.pid))
+        print(self.reconcile())
+        self.check_all(GUARANTEED)
+        self.end(self.app)
+        self.start(self.app)
+        self.check_all(BURSTABLE, GUARANTEED)
+        self.end_all(self.app, self.other)
+
+    def test_empty_tier_stopped(self):
+        self.start_pods()
+        units.call("stop", "kubepods-besteffort.slice")
+        side = self.start(self.container(BURSTABLE, "side"))
+        self.check_all(BURSTABLE, GUARANTEED)
+        self.end_all(side, self.app, self.other)
+
+    def test_all_stopped(self):
+        self.start_pods()
+        units.call("stop", "kubepods.slice")
+        print(self.reconcile())
+        self.check_nothing_left()
+        self.end(self.app)
+        self.end(self.other)
+        self.start_pods()
+        self.end_all(self.app, self.other)
+
+    def test_tier_removed(self):
+        self.start_pods()
+        os.rmdir("/sys/fs/cgroup" + self.tier_path("besteffort"))
+        print(self.reconcile())
+        self.check_all(BURSTABLE, GUARANTEED)
+        third = self.start(self.container(BESTEFFORT, "app"))
+        self.end_all(third, self.app, self.other)
+
+    def test_values_changed(self):
+        self.start_pods()
+        for unit in ("kubepods-burstable.slice", "kubepods-burstable-podburst_1.slice"):
+            units.call("set-property", "--runtime", unit, "CPUWeight=500", "MemoryMax=900M", "TasksMax=9")
+        units.call("set-property", "--runtime", "kubepods-podguard_2.slice", "CPUQuota=300%")
+        print(self.reconcile())
+        self.check_all(BURSTABLE, GUARANTEED)
+        units.call("daemon-reload")
+        self.check_all(BURSTABLE, GUARANTEED)
+        self.end_all(self.app, self.other)
+
+
+class Silence(FaultCase):
+    """systemd's socket, or both, is missing, has nobody behind it, or somebody who never answers."""
+
+    @contextlib.contextmanager
+    def missing(self, path):
+        away = path.with_suffix(".away")
+        path.rename(away)
+        try:
+            yield
+        finally:
+            away.rename(path)
+
+    @contextlib.contextmanager
+    def covered(self, path, listens):
+        place = self.tmp / "socket"
+        with socket.socket(socket.AF_UNIX) as mute:
+            mute.bind(str(place))
+            if listens:
+                mute.listen()
+            call("mount", "--bind", place, path)
+            try:
+                yield
+            finally:
+                call("umount", path)
+                place.unlink()
+
+    def test_own_socket_missing(self):
+        with self.missing(PRIVATE):
+            self.start_pods_and_end()
+
+    def test_nobody_at_own_socket(self):
+        with self.covered(PRIVATE, listens=False):
+            self.start_pods_and_end()
+
+    def start_pods_and_end(self):
+        """The message bus leads to systemd as well."""
+        self.app, self.other = (self.start(self.container(pod, "app")) for pod in (BURSTABLE, GUARANTEED))
+        self.check_pod(BURSTABLE)
+        self.check_tiers(BURSTABLE, GUARANTEED)
+        self.end(self.app)
+        self.end(self.other)
+        self.assertEqual(units.cgroups("kubepods"), [])
+        self.assertEqual(self.podqos.records(), [])
+
+    def test_no_answer(self):
+        box = self.container(BURSTABLE, "app")
+        with self.covered(PRIVATE, listens=True):
+            print(self.admitted(box))
+            self.end(box)
+            print(self.refused(box))
+        print(self.reconcile())
+        self.start_pods()
+        with self.covered(PRIVATE, listens=True):
+            side = self.start(self.container(BURSTABLE, "side"))
+            self.end(side)
+            self.end(self.app)
+            self.end(self.other)
+        print(self.reconcile())
+        self.check_nothing_left()
+
+    def test_no_systemd(self):
+        box = self.container(BURSTABLE, "app")
+        with self.missing(PRIVATE), self.missing(BUS):
+            done = self.podqos.hook("precreate", box.original, kind=self.kind, cwd=box.bundle.path)
+        self.assertEqual(done.stdout.encode(), box.original)
+        print(done.stderr)
+        print(self.reconcile())
+        self.end_all(self.start(box))
+
+
+class Drivers(FaultCase):
+    """The node's pods use the other driver."""
+
+    def mismatch(self, first, second):
+        self.use(first)
+        self.app, self.other = (self.start(self.container(pod, "app")) for pod in (BURSTABLE, GUARANTEED))
+        self.use(second)
+        box = self.container(BESTEFFORT, "app")
+        print(self.admitted(box))
+        self.end(box)
+        print(self.refused(box))
+        self.use(first)
+        self.check_all(BURSTABLE, GUARANTEED)
+        self.end_all(self.app, self.other)
+        self.use(second)
+        self.end_all(self.start(box))
+
+    def test_cgroupfs_first(self):
+        self.mismatch("cgroupfs", "systemd")
+
+    def test_systemd_first(self):
+        self.mismatch("systemd", "cgroupfs")
+
+    def test_setting(self):
+        self.configure(cgroupDriver="cgroupfs")
+        box = self.container(BESTEFFORT, "app")
+        print(self.admitted(box))
+        self.end_all(box)
+
+
+class Controllers(FaultCase):
+    """A process on the way to the pod keeps the controllers away from it."""
+
+    def test_busy_tier(self):
+        self.other = self.start(self.container(GUARANTEED, "app"))
+        box = self.container(BURSTABLE, "app")
+        with subprocess.Popen(["sleep", "1000"]) as squatter:
+            procs = pathlib.Path("/sys/fs/cgroup" + self.tier_path("burstable"), "cgroup.procs")
+            procs.write_text(str(squatter.pid), encoding="ascii")
+            print(self.admitted(box))
+            self.end(box)
+            print(self.refused(box))
+            squatter.kill()
+        print(self.reconcile())
+        self.start(box)
+        self.check_all(BURSTABLE, GUARANTEED)
+        self.end_all(box, self.other)
+
+
+if __name__ == "__main__":
+    if guest.inside():
+        harness.main()
+    machine = guest.Guest("systemd", timeout=GUEST_TIMEOUT)
+    try:
+        machine.require()
+    except unittest.SkipTest as reason:
+        print(f"skipped: {reason}")
+        sys.exit(harness.SKIPPED)
+    sys.exit(machine.run_test(__file__, *sys.argv[1:], show=True).returncode)
