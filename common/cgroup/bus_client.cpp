@@ -32,11 +32,6 @@ class ErrorSlot {
   DBusError error_{};
 };
 
-struct UnrefPendingCall {
-  void operator()(DBusPendingCall* call) const { dbus_pending_call_unref(call); }
-};
-using PendingCall = std::unique_ptr<DBusPendingCall, UnrefPendingCall>;
-
 std::unexpected<BusFailure> out_of_memory() {
   return std::unexpected(BusFailure{.name = DBUS_ERROR_NO_MEMORY, .text = "out of memory"});
 }
@@ -65,6 +60,10 @@ int milliseconds_until(BusClient::Deadline deadline) {
 void BusClient::CloseConnection::operator()(DBusConnection* connection) const {
   dbus_connection_close(connection);
   dbus_connection_unref(connection);
+}
+
+void BusClient::UnrefPendingCall::operator()(DBusPendingCall* call) const {
+  dbus_pending_call_unref(call);
 }
 
 BusResult<BusClient> BusClient::open(const std::string& address, Deadline deadline) {
@@ -97,28 +96,46 @@ BusResult<void> BusClient::announce(DBusMessage* message) {
   return {};
 }
 
-BusResult<Message> BusClient::call(DBusMessage* request, Deadline deadline) {
-  if (milliseconds_until(deadline) == 0) return no_reply();
+std::vector<BusResult<Message>> BusClient::call(std::span<DBusMessage* const> requests,
+                                                Deadline deadline) {
+  std::vector<BusResult<PendingCall>> sent;
+  for (DBusMessage* request : requests)
+    sent.push_back(milliseconds_until(deadline) == 0 ? no_reply() : send(request));
+  std::vector<BusResult<Message>> replies;
+  for (const auto& pending : sent) {
+    if (pending) {
+      replies.push_back(answer_to(pending->get(), deadline));
+    } else {
+      replies.emplace_back(std::unexpected(pending.error()));
+    }
+  }
+  return replies;
+}
+
+BusResult<BusClient::PendingCall> BusClient::send(DBusMessage* request) {
   DBusPendingCall* sent = nullptr;
   if (dbus_connection_send_with_reply(connection_.get(), request, &sent, DBUS_TIMEOUT_INFINITE) ==
       0) {
     return out_of_memory();
   }
   if (sent == nullptr) return broken(moment());
-  const PendingCall pending{sent};
-  while (dbus_pending_call_get_completed(pending.get()) == 0) {
+  return PendingCall{sent};
+}
+
+BusResult<Message> BusClient::answer_to(DBusPendingCall* pending, Deadline deadline) {
+  while (dbus_pending_call_get_completed(pending) == 0) {
     const int patience = milliseconds_until(deadline);
     if (patience == 0) {
-      dbus_pending_call_cancel(pending.get());
+      dbus_pending_call_cancel(pending);
       return no_reply();
     }
     // Not dbus_connection_send_with_reply_and_block: its deadline begins when the request has left,
     // and it waits for ever for a server that never answers the authentication. What systemd tells
     // all its clients about units and jobs is dropped on the way.
     const bool goes_on = dbus_connection_read_write_dispatch(connection_.get(), patience) != 0;
-    if (!goes_on && dbus_pending_call_get_completed(pending.get()) == 0) return broken(moment());
+    if (!goes_on && dbus_pending_call_get_completed(pending) == 0) return broken(moment());
   }
-  Message reply{dbus_pending_call_steal_reply(pending.get())};
+  Message reply{dbus_pending_call_steal_reply(pending)};
   ErrorSlot error;
   if (dbus_set_error_from_message(error.get(), reply.get()) == 0) return reply;
   return error.failure();

@@ -3,8 +3,10 @@
 #include <chrono>
 #include <expected>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <dbus/dbus.h>
 
@@ -38,8 +40,10 @@ class BusClient {
   /// Puts a message that wants no answer in front of the next call.
   [[nodiscard]] BusResult<void> announce(DBusMessage* message);
 
-  /// Sends, and waits for the reply. Signals that come meanwhile are dropped.
-  [[nodiscard]] BusResult<Message> call(DBusMessage* request, Deadline deadline);
+  /// Sends all, then waits for the replies, which are in the order of the requests. Signals that
+  /// come meanwhile are dropped.
+  [[nodiscard]] std::vector<BusResult<Message>> call(std::span<DBusMessage* const> requests,
+                                                     Deadline deadline);
 
   [[nodiscard]] bool is_connected() const;
 
@@ -48,7 +52,15 @@ class BusClient {
     void operator()(DBusConnection* connection) const;
   };
 
+  struct UnrefPendingCall {
+    void operator()(DBusPendingCall* call) const;
+  };
+  using PendingCall = std::unique_ptr<DBusPendingCall, UnrefPendingCall>;
+
   explicit BusClient(DBusConnection* connection) : connection_(connection) {}
+
+  [[nodiscard]] BusResult<PendingCall> send(DBusMessage* request);
+  [[nodiscard]] BusResult<Message> answer_to(DBusPendingCall* pending, Deadline deadline);
 
   /// When the connection has ended, for the error.
   [[nodiscard]] std::string_view moment() const;

@@ -53,8 +53,9 @@ class Cgroupfs {
   /// Carries out a plan in order. The first refusal that the plan does not allow ends it, with an
   /// error that names path, file, value, cause and, where podqos knows it, the remedy (missing
   /// controller, process in an inner cgroup, read-only mount). Steps that may depend on later ones
-  /// (kRetryAfterPlan) are tried once more at the end, in order. A cgroup that the plan moves a
-  /// process into is made as a leaf: on v2 its children get no controllers.
+  /// (kRetryAfterPlan) are tried once more at the end, in order; then, also after a failure,
+  /// systemd is told about units together. A cgroup that the plan moves a process into is made as a
+  /// leaf: on v2 its children get no controllers.
   [[nodiscard]] Result<Report> execute(const core::Plan& plan);
 
   /// In any hierarchy.
@@ -98,13 +99,15 @@ class Cgroupfs {
   [[nodiscard]] OpenHierarchy* hierarchy_of(core::Controller controller);
   [[nodiscard]] OpenHierarchy& primary() { return hierarchies_[primary_]; }
   [[nodiscard]] Status check_writable();
+  [[nodiscard]] Status carry_out(const core::Plan& plan, Report& report);
   [[nodiscard]] Status run(const core::Step& step, const core::Plan& plan, Report& report);
   [[nodiscard]] Status ensure(const core::EnsureCgroup& step, CgroupUse use, Report& report);
   [[nodiscard]] Status write(const core::WriteFile& step, Report& report);
   [[nodiscard]] Status move(const core::MoveProcess& step);
   [[nodiscard]] Status remove(const core::RemoveCgroup& step, Report& report);
   [[nodiscard]] Status start(const core::StartUnit& step, Report& report);
-  [[nodiscard]] Status tell(const core::SetUnit& step, const Report& report);
+  /// All SetUnit steps of the plan, in one round trip.
+  [[nodiscard]] Status tell(const core::Plan& plan, Report& report);
   [[nodiscard]] Status stop(const core::StopUnit& step);
 
   core::CgroupLayout layout_;  ///< without huge pages

@@ -10,6 +10,7 @@
 #include "common/cgroup/control_file.h"
 #include "common/cgroup/refusal.h"
 #include "common/cgroup/value.h"
+#include "common/core/driver.h"
 #include "common/sys/process.h"
 
 namespace podqos::cgroup {
@@ -108,6 +109,13 @@ Result<bool> remove_from(OpenHierarchy& hierarchy, const std::string& path) {
   return removed;
 }
 
+/// Has a file of this cgroup got another value?
+bool has_changed(const std::string& path, const Report& report) {
+  return std::ranges::any_of(report.written, [files = cat(path, "/")](const std::string& line) {
+    return line.starts_with(files);
+  });
+}
+
 template <class... Functions>
 struct Overloaded : Functions... {
   using Functions::operator()...;
@@ -117,20 +125,53 @@ struct Overloaded : Functions... {
 
 Result<Report> Cgroupfs::execute(const core::Plan& plan) {
   Report report;
+  const Status done = carry_out(plan, report);
+  // What was written before a failure stays, so that systemd has to know it.
+  const Status told = tell(plan, report);
+  if (!done) return fail(done.error());
+  if (!told) return fail(told.error());
+  return report;
+}
+
+Status Cgroupfs::carry_out(const core::Plan& plan, Report& report) {
   std::vector<const core::Step*> again;
   for (const core::Step& step : plan) {
     Status done = run(step, plan, report);
     if (done) continue;
     switch (judge(step, done.error())) {
-      case Refused::kEndsPlan: return fail(std::move(done).error());
+      case Refused::kEndsPlan: return done;
       case Refused::kIsAllowed: report.ignored.push_back(std::move(done).error().message); break;
       case Refused::kIsTriedAgain: again.push_back(&step); break;
     }
   }
   for (const core::Step* step : again) {
-    if (Status done = run(*step, plan, report); !done) return fail(std::move(done).error());
+    if (Status done = run(*step, plan, report); !done) return done;
   }
-  return report;
+  return {};
+}
+
+Status Cgroupfs::tell(const core::Plan& plan, Report& report) {
+  std::vector<const core::Step*> steps;
+  std::vector<UnitChange> changes;
+  for (const core::Step& step : plan) {
+    const auto* tell = std::get_if<core::SetUnit>(&step);
+    if (tell == nullptr || tell->properties.empty() || !has_changed(tell->path, report)) continue;
+    steps.push_back(&step);
+    changes.push_back(
+        {.unit = std::string{core::unit_of(tell->path)}, .properties = tell->properties});
+  }
+  if (changes.empty()) return {};
+  std::vector<Status> answers = systemd_.set_properties(changes);
+  Status first;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i]) continue;
+    if (judge(*steps[i], answers[i].error()) == Refused::kIsAllowed) {
+      report.ignored.push_back(std::move(answers[i]).error().message);
+    } else if (first) {
+      first = std::move(answers[i]);
+    }
+  }
+  return first;
 }
 
 Status Cgroupfs::run(const core::Step& step, const core::Plan& plan, Report& report) {
@@ -142,7 +183,7 @@ Status Cgroupfs::run(const core::Step& step, const core::Plan& plan, Report& rep
           [&](const core::RemoveCgroup& s) { return remove(s, report); },
           [&](const core::SetOomScore& s) { return set_oom_score(s, report); },
           [&](const core::StartUnit& s) { return start(s, report); },
-          [&](const core::SetUnit& s) { return tell(s, report); },
+          [&](const core::SetUnit&) -> Status { return {}; },  // with all others, by tell()
           [&](const core::StopUnit& s) { return stop(s); },
       },
       step);

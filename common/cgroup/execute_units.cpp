@@ -82,14 +82,6 @@ Status Cgroupfs::start(const core::StartUnit& step, Report& report) {
   }
 }
 
-Status Cgroupfs::tell(const core::SetUnit& step, const Report& report) {
-  const std::string files = cat(step.path, "/");
-  const bool changed = std::ranges::any_of(
-      report.written, [&](const std::string& line) { return line.starts_with(files); });
-  if (!changed || step.properties.empty()) return {};
-  return systemd_.set_properties(std::string{core::unit_of(step.path)}, step.properties);
-}
-
 Status Cgroupfs::stop(const core::StopUnit& step) {
   const std::string unit{core::unit_of(step.path)};
   if (auto done = systemd_.stop(unit); !done) return done;

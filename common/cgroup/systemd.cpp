@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -60,6 +61,16 @@ bool is_absent(const BusFailure& failure) {
   return failure.name == DBUS_ERROR_FILE_NOT_FOUND || failure.name == DBUS_ERROR_NO_SERVER;
 }
 
+/// Was a call made whose answer cannot come any more?
+bool is_cut_off(const BusResult<Message>& reply) {
+  return !reply && reply.error().name == DBUS_ERROR_DISCONNECTED;
+}
+
+Status status_of(const Result<Message>& answer) {
+  if (!answer) return fail(answer.error());
+  return {};
+}
+
 /// Is a unit that is not loaded an answer like any other?
 enum class Unloaded : std::uint8_t { kFails, kIsFine };
 
@@ -76,20 +87,33 @@ class Systemd::Connection {
     static_cast<void>(::setenv("DBUS_FATAL_WARNINGS", "0", /*replace*/ 1));
   }
 
-  /// @param what  "StopUnit kubepods.slice", for the error.
+  /// A call, and in which words it fails: "StopUnit kubepods.slice".
+  struct Request {
+    std::string what;
+    Result<Message> message;
+    Unloaded unloaded = Unloaded::kFails;
+  };
+
   /// @return the reply; none for a unit that is not loaded where that is fine.
-  Result<Message> call(std::string_view what, Result<Message> request,
-                       Unloaded unloaded = Unloaded::kFails);
+  Result<Message> call(Request request);
+  /// All in one round trip; the replies are in the order of the requests.
+  std::vector<Result<Message>> call(std::vector<Request> requests);
 
   [[nodiscard]] int round_trips() const { return round_trips_; }
 
  private:
+  using Replies = std::vector<BusResult<Message>>;
+
+  /// The same again for those whose connection has ended.
+  Replies ask(std::span<DBusMessage* const> requests);
   /// Connects if need be. A connection that has ended is let go of.
-  BusResult<Message> attempt(DBusMessage* request);
+  Replies attempt(std::span<DBusMessage* const> requests);
   /// DBUS_ERROR_NO_SERVER where nobody listens at any address.
   BusResult<void> connect();
   BusResult<void> greet(Peer peer);
-  BusResult<Message> exchange(DBusMessage* request);
+  Replies exchange(std::span<DBusMessage* const> requests);
+  /// kTimeout once the time for all calls is over.
+  Status start_clock(std::string_view what);
   [[nodiscard]] Error error_for(std::string_view what, const BusFailure& failure) const;
 
   SystemdOptions options_;
@@ -99,34 +123,80 @@ class Systemd::Connection {
   int round_trips_ = 0;
 };
 
-Result<Message> Systemd::Connection::call(std::string_view what, Result<Message> request,
-                                          Unloaded unloaded) {
-  if (!request) return fail(std::move(request).error().with_context(what));
-  const auto now = std::chrono::steady_clock::now();
-  if (!deadline_) deadline_ = now + options_.deadline;
-  if (now >= *deadline_) {
-    return fail(ErrorCode::kTimeout, cat(what, ": not asked, the ", options_.deadline.count(),
-                                         " ms for all calls are over", kHangs));
-  }
-  auto reply = attempt(request->get());
-  if (!reply && reply.error().name == DBUS_ERROR_DISCONNECTED) {
-    // systemd leaves all its clients when it executes itself anew. Whether it has heard the call is
-    // unknown, and each may be made twice.
-    auto again = attempt(request->get());
-    if (again || again.error().name != DBUS_ERROR_NO_SERVER) reply = std::move(again);
-  }
-  if (reply) return std::move(*reply);
-  if (unloaded == Unloaded::kIsFine && reply.error().name == kNoSuchUnit) return Message{};
-  return fail(error_for(what, reply.error()));
+Result<Message> Systemd::Connection::call(Request request) {
+  std::vector<Request> one;
+  one.push_back(std::move(request));
+  return std::move(call(std::move(one)).front());
 }
 
-BusResult<Message> Systemd::Connection::attempt(DBusMessage* request) {
-  if (!client_) {
-    if (const auto connected = connect(); !connected) return std::unexpected(connected.error());
+std::vector<Result<Message>> Systemd::Connection::call(std::vector<Request> requests) {
+  std::vector<DBusMessage*> messages;
+  std::vector<Result<Message>> answers;
+  for (Request& request : requests) {
+    if (!request.message) {
+      answers.emplace_back(fail(std::move(request.message).error().with_context(request.what)));
+    } else if (const Status in_time = start_clock(request.what); !in_time) {
+      answers.emplace_back(fail(in_time.error()));
+    } else {
+      messages.push_back(request.message->get());
+      answers.emplace_back(Message{});
+    }
   }
-  auto reply = exchange(request);
+  Replies replies = ask(messages);
+  auto reply = replies.begin();
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (!answers[i]) continue;
+    const auto& [what, message, unloaded] = requests[i];
+    if (*reply) {
+      answers[i] = std::move(**reply);
+    } else if (unloaded == Unloaded::kFails || reply->error().name != kNoSuchUnit) {
+      answers[i] = fail(error_for(what, reply->error()));
+    }
+    ++reply;
+  }
+  return answers;
+}
+
+Status Systemd::Connection::start_clock(std::string_view what) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!deadline_) deadline_ = now + options_.deadline;
+  if (now < *deadline_) return {};
+  return fail(ErrorCode::kTimeout, cat(what, ": not asked, the ", options_.deadline.count(),
+                                       " ms for all calls are over", kHangs));
+}
+
+Systemd::Connection::Replies Systemd::Connection::ask(std::span<DBusMessage* const> requests) {
+  if (requests.empty()) return {};
+  Replies replies = attempt(requests);
+  // systemd leaves all its clients when it executes itself anew. Whether it has heard a call is
+  // unknown, and each may be made twice.
+  std::vector<DBusMessage*> unanswered;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (is_cut_off(replies[i])) unanswered.push_back(requests[i]);
+  }
+  if (unanswered.empty()) return replies;
+  Replies again = attempt(unanswered);
+  auto answer = again.begin();
+  for (auto& reply : replies) {
+    if (!is_cut_off(reply)) continue;
+    if (*answer || answer->error().name != DBUS_ERROR_NO_SERVER) reply = std::move(*answer);
+    ++answer;
+  }
+  return replies;
+}
+
+Systemd::Connection::Replies Systemd::Connection::attempt(std::span<DBusMessage* const> requests) {
+  if (!client_) {
+    if (const auto connected = connect(); !connected) {
+      Replies replies;
+      for (std::size_t i = 0; i < requests.size(); ++i)
+        replies.emplace_back(std::unexpected(connected.error()));
+      return replies;
+    }
+  }
+  Replies replies = exchange(requests);
   if (!client_->is_connected()) client_.reset();
-  return reply;
+  return replies;
 }
 
 BusResult<void> Systemd::Connection::connect() {
@@ -156,15 +226,14 @@ BusResult<void> Systemd::Connection::greet(Peer peer) {
   // along in them waits until more arrives: a short call would get no answer. Behind another
   // message it does not fit.
   if (peer == Peer::kSystemd) return client_->announce(greeting->get());
-  if (const auto welcome = exchange(greeting->get()); !welcome) {
-    return std::unexpected(welcome.error());
-  }
+  const Replies welcome = exchange(std::array{greeting->get()});
+  if (!welcome.front()) return std::unexpected(welcome.front().error());
   return {};
 }
 
-BusResult<Message> Systemd::Connection::exchange(DBusMessage* request) {
+Systemd::Connection::Replies Systemd::Connection::exchange(std::span<DBusMessage* const> requests) {
   ++round_trips_;
-  return client_->call(request, *deadline_);
+  return client_->call(requests, *deadline_);
 }
 
 Error Systemd::Connection::error_for(std::string_view what, const BusFailure& failure) const {
@@ -187,44 +256,47 @@ Systemd& Systemd::operator=(Systemd&&) noexcept = default;
 
 Status Systemd::start_transient(const std::string& unit,
                                 const std::vector<core::UnitProperty>& properties) {
-  const auto reply = connection_->call(cat("StartTransientUnit ", printable(unit)),
-                                       start_transient_call(unit, properties));
-  if (!reply) return fail(reply.error());
-  return {};
+  return status_of(connection_->call({.what = cat("StartTransientUnit ", printable(unit)),
+                                      .message = start_transient_call(unit, properties)}));
 }
 
 Status Systemd::start(const std::string& unit) {
-  const auto reply =
-      connection_->call(cat("StartUnit ", printable(unit)), job_call("StartUnit", unit));
-  if (!reply) return fail(reply.error());
-  return {};
+  return status_of(connection_->call(
+      {.what = cat("StartUnit ", printable(unit)), .message = job_call("StartUnit", unit)}));
 }
 
 Status Systemd::set_properties(const std::string& unit,
                                const std::vector<core::UnitProperty>& properties) {
-  const auto reply = connection_->call(cat("SetUnitProperties ", printable(unit)),
-                                       set_properties_call(unit, properties));
-  if (!reply) return fail(reply.error());
-  return {};
+  return set_properties({{.unit = unit, .properties = properties}}).front();
+}
+
+std::vector<Status> Systemd::set_properties(const std::vector<UnitChange>& changes) {
+  std::vector<Connection::Request> requests;
+  for (const auto& [unit, properties] : changes) {
+    requests.push_back({.what = cat("SetUnitProperties ", printable(unit)),
+                        .message = set_properties_call(unit, properties)});
+  }
+  std::vector<Status> done;
+  for (const auto& answer : connection_->call(std::move(requests)))
+    done.push_back(status_of(answer));
+  return done;
 }
 
 Status Systemd::stop(const std::string& unit) {
-  const auto reply = connection_->call(cat("StopUnit ", printable(unit)),
-                                       job_call("StopUnit", unit), Unloaded::kIsFine);
-  if (!reply) return fail(reply.error());
-  return {};
+  return status_of(connection_->call({.what = cat("StopUnit ", printable(unit)),
+                                      .message = job_call("StopUnit", unit),
+                                      .unloaded = Unloaded::kIsFine}));
 }
 
 Status Systemd::reset_failed(const std::string& unit) {
-  const auto reply = connection_->call(cat("ResetFailedUnit ", printable(unit)),
-                                       reset_failed_call(unit), Unloaded::kIsFine);
-  if (!reply) return fail(reply.error());
-  return {};
+  return status_of(connection_->call({.what = cat("ResetFailedUnit ", printable(unit)),
+                                      .message = reset_failed_call(unit),
+                                      .unloaded = Unloaded::kIsFine}));
 }
 
 Result<std::vector<ListedUnit>> Systemd::list(const std::string& pattern) {
   const std::string what = cat("ListUnitsByPatterns ", printable(pattern));
-  const auto reply = connection_->call(what, list_call(pattern));
+  const auto reply = connection_->call({.what = what, .message = list_call(pattern)});
   if (!reply) return fail(reply.error());
   auto units = parse_units(reply->get());
   if (!units) return fail(std::move(units).error().with_context(what));

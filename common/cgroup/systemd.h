@@ -18,6 +18,12 @@ struct ListedUnit {
   std::string active_state;  ///< "active", "deactivating", "inactive" …
 };
 
+/// What a unit is told.
+struct UnitChange {
+  std::string unit;
+  std::vector<core::UnitProperty> properties;
+};
+
 /// Who listens at a socket.
 enum class Peer : std::uint8_t {
   kSystemd,     ///< systemd itself
@@ -71,6 +77,9 @@ class Systemd {
   /// SetUnitProperties, until the next boot (runtime). systemd loads a slice that is not loaded.
   [[nodiscard]] Status set_properties(const std::string& unit,
                                       const std::vector<core::UnitProperty>& properties);
+  /// The same for several units in one round trip: all calls are made before the first answer is
+  /// awaited. One status a unit, in their order.
+  [[nodiscard]] std::vector<Status> set_properties(const std::vector<UnitChange>& changes);
   /// StopUnit in mode "replace"; a unit that is not loaded is a normal answer.
   [[nodiscard]] Status stop(const std::string& unit);
   /// ResetFailedUnit; a unit that is not loaded is a normal answer.
@@ -78,7 +87,7 @@ class Systemd {
   /// ListUnitsByPatterns, e.g. "kubepods*.slice"; loaded units only.
   [[nodiscard]] Result<std::vector<ListedUnit>> list(const std::string& pattern);
 
-  /// Method calls made so far, the bus's Hello included.
+  /// How often answers were awaited so far, that to the bus's Hello included.
   [[nodiscard]] int round_trips() const;
 
  private:

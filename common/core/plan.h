@@ -71,8 +71,9 @@ struct StartUnit {
   std::vector<UnitProperty> once = {};
   friend bool operator==(const StartUnit&, const StartUnit&) = default;
 };
-/// Tell systemd the properties of a loaded unit, so that it keeps what was written: skipped where
-/// no earlier step of the plan has changed a file of `path`.
+/// Tell systemd the properties of a loaded unit, so that it keeps what was written: after all other
+/// steps, together with the plan's other SetUnit; skipped where the plan has changed no file of
+/// `path`.
 struct SetUnit {
   std::string path;
   std::vector<UnitProperty> properties;

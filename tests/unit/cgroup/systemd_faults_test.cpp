@@ -297,6 +297,35 @@ TEST_F(SystemdFaults, GoneInMidCallAndBackAgain) {
   EXPECT_EQ(systemd.round_trips(), 2);
 }
 
+TEST_F(SystemdFaults, GoneAfterTheFirstOfTwoAnswersAndBackAgain) {
+  FakeSystemd fake{path(), [](auto accept) {
+                     {
+                       Session session = accept();
+                       session.authenticate();
+                       const auto first = session.receive();
+                       static_cast<void>(session.receive());
+                       session.answer_job(first.get());
+                     }
+                     Session session = accept();
+                     session.authenticate();
+                     session.answer_job(session.receive().get());
+                     session.wait();
+                   }};
+  {
+    Systemd systemd{only(fake)};
+    const auto done = systemd.set_properties(
+        {{.unit = "a.slice", .properties = {}}, {.unit = "b.slice", .properties = {}}});
+    ASSERT_EQ(done.size(), 2U);
+    EXPECT_TRUE(done[0]) << done[0].error().message;
+    EXPECT_TRUE(done[1]) << done[1].error().message;
+    EXPECT_EQ(systemd.round_trips(), 2);
+  }
+  const std::string heard = fake.heard();
+  const std::string told_again = heard.substr(heard.rfind("org.freedesktop.DBus.Peer.Ping"));
+  EXPECT_THAT(told_again, ::testing::HasSubstr("\"b.slice\""));
+  EXPECT_THAT(told_again, ::testing::Not(::testing::HasSubstr("\"a.slice\"")));
+}
+
 TEST_F(SystemdFaults, GoneBetweenTwoCallsAndBackAgain) {
   const FakeSystemd fake{path(), [](auto accept) {
                            {

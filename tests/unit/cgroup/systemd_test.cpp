@@ -128,6 +128,43 @@ TEST_F(SystemdCalls, OneConnectionServesAllCallsInOrder) {
                               "StopUnit ss \"c.slice\" \"replace\"\n");
 }
 
+TEST_F(SystemdCalls, SeveralUnitsAreToldBeforeTheFirstAnswers) {
+  FakeSystemd fake{directory_.path("private"), [](auto accept) {
+                     Session session = accept();
+                     session.authenticate();
+                     const auto first = session.receive();
+                     const auto second = session.receive();
+                     session.refuse(first.get(), "org.freedesktop.systemd1.NoSuchUnit", "No.");
+                     session.answer_job(second.get());
+                     session.wait();
+                   }};
+  {
+    Systemd systemd{only(fake)};
+    const auto done = systemd.set_properties(
+        {{.unit = "a.slice", .properties = {{"CPUWeight", std::uint64_t{79}}}},
+         {.unit = "not a unit", .properties = {}},
+         {.unit = "b.slice", .properties = {{"TasksMax", std::uint64_t{100}}}}});
+    ASSERT_THAT(done, SizeIs(3));
+    ASSERT_FALSE(done[0]);
+    EXPECT_EQ(done[0].error().code, ErrorCode::kNotFound);
+    EXPECT_THAT(done[0].error().message, StartsWith("SetUnitProperties a.slice at "));
+    ASSERT_FALSE(done[1]);
+    EXPECT_EQ(done[1].error().code, ErrorCode::kInvalidArgument);
+    EXPECT_TRUE(done[2]) << done[2].error().message;
+    EXPECT_EQ(systemd.round_trips(), 1);
+  }
+  EXPECT_EQ(fake.heard(),
+            std::string{kPing} + kManager +
+                "SetUnitProperties sba(sv) \"a.slice\" b:1 [(\"CPUWeight\" <t:79>)]\n" + kManager +
+                "SetUnitProperties sba(sv) \"b.slice\" b:1 [(\"TasksMax\" <t:100>)]\n");
+}
+
+TEST_F(SystemdCalls, NoUnitIsNoCall) {
+  Systemd systemd{{.addresses = {}}};
+  EXPECT_THAT(systemd.set_properties(std::vector<UnitChange>{}), SizeIs(0));
+  EXPECT_EQ(systemd.round_trips(), 0);
+}
+
 TEST_F(SystemdCalls, ABusIsGreetedFirst) {
   FakeSystemd fake{directory_.path("bus"), [](auto accept) {
                      Session session = accept();
