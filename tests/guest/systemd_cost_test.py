@@ -1,0 +1,109 @@
+"""What podqos asks of systemd: how often an event waits for an answer on D-Bus, counted by strace; no times.
+
+A request for memory changes the pod, the Burstable tier and, under reservation, the BestEffort tier: what is counted is
+the most that an event of its kind can need.
+"""
+
+import json
+import pathlib
+import shutil
+import sys
+import unittest
+
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS / "lib"), str(TESTS / "bench")]
+
+import bus  # noqa: E402
+import guest  # noqa: E402
+import harness  # noqa: E402
+import node as nodes  # noqa: E402
+import syscalls  # noqa: E402
+
+MOST = 2  # for a container of a pod that is there
+BURSTABLE, BESTEFFORT = "kubepods-burstable.slice", "kubepods-besteffort.slice"
+TIERS = [f"SetUnitProperties {BURSTABLE}", f"SetUnitProperties {BESTEFFORT}"]
+
+
+def slice_of(uid):
+    return f"kubepods-burstable-pod{uid.replace('-', '_')}.slice"
+
+
+def forgotten(*units):
+    """A unit is stopped, and what was left of a failure forgotten."""
+    return [[f"{verb} {unit}"] for unit in units for verb in ("StopUnit", "ResetFailedUnit")]
+
+
+@unittest.skipUnless(guest.inside() and nodes.runs_systemd(), "makes kubepods.slice: only in a guest with systemd")
+@unittest.skipUnless(shutil.which("strace"), "needs strace")
+class RoundTrips(unittest.TestCase):
+    """Calls in groups: those of one group are made before any is answered, which is one round trip."""
+
+    def setUp(self):
+        self.node = nodes.Node("systemd")
+        self.addCleanup(self.node.release)
+        self.known = {"podqos.io/pod": json.dumps({"containers": [
+            {"name": name, "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "128Mi"}}}
+            for name in ("app", "side")]})}
+
+    def assert_trips(self, program, expected):
+        trips = bus.round_trips(syscalls.trace(program, self.node.tmp / "strace"))
+        self.assertEqual([[f"{said.member} {said.words[0]}" for said in trip] for trip in trips], expected)
+
+    def assert_few_trips(self, program, expected):
+        self.assert_trips(program, expected)
+        self.assertLessEqual(len(expected), MOST)
+
+    def end(self, container, expected):
+        container.end()
+        self.assert_trips(container.hook("poststop"), expected)
+
+    def test_first_pod_and_last(self):
+        uid = nodes.new_uid()
+        first = self.node.container("app", uid)
+        self.assert_trips(first.place(), [
+            ["StartTransientUnit kubepods.slice"], [f"StartTransientUnit {BURSTABLE}"],
+            [f"StartTransientUnit {BESTEFFORT}"], [f"StartTransientUnit {slice_of(uid)}"], TIERS])
+        first.begin()
+        self.assert_trips(first.hook("createRuntime"), [])
+        self.end(first, forgotten(slice_of(uid), BURSTABLE, BESTEFFORT, "kubepods.slice"))
+
+    def test_further_pod(self):
+        self.node.container("app").live()
+        uid = nodes.new_uid()
+        first = self.node.container("app", uid)
+        self.assert_trips(first.place(), [[f"StartTransientUnit {slice_of(uid)}"], TIERS])
+        first.begin()
+        self.assert_trips(first.hook("createRuntime"), [])
+        self.end(first, [*forgotten(slice_of(uid)), TIERS])
+
+    def test_container_of_a_pod_that_grows(self):
+        """Its pod is known by the containers that came so far."""
+        uid = nodes.new_uid()
+        self.node.container("app", uid).live()
+        second = self.node.container("side", uid)
+        self.assert_few_trips(second.place(), [[f"SetUnitProperties {slice_of(uid)}"], TIERS])
+        second.begin()
+        self.assert_few_trips(second.hook("createRuntime"), [])
+        self.end(second, [])
+
+    def test_container_of_a_pod_that_is_known(self):
+        """podqos.io/pod has told of all containers."""
+        uid = nodes.new_uid()
+        self.node.container("app", uid, **self.known).live()
+        second = self.node.container("side", uid, **self.known)
+        self.assert_few_trips(second.place(), [])
+        second.begin()
+        self.assert_few_trips(second.hook("createRuntime"), [])
+        self.end(second, [])
+
+    def test_container_that_only_the_hook_sees(self):
+        """Nobody has placed it: its own limits are told too."""
+        uid = nodes.new_uid()
+        self.node.container("app", uid, **self.known).live()
+        second = self.node.container("side", uid, **self.known)
+        second.begin()
+        self.assert_few_trips(second.hook("createRuntime"), [[f"SetUnitProperties {second.directory.name}"]])
+
+
+if __name__ == "__main__":
+    harness.main(kinds=())
