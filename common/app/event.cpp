@@ -176,6 +176,7 @@ Status Event::use_root(const std::string& kubepods) {
   tiers().kubepods = kubepods;
   if (auto done = store_.checkpoint(); !done) return done;
   if (auto done = run(core::plan_tree(kubepods)); !done) return done;
+  tree_is_new_ = true;
   return mark_made(made);
 }
 
@@ -270,7 +271,9 @@ Status Event::apply_tiers(core::Make make) {
     for (core::CgroupValues* tier : {&values.burstable, &values.besteffort}) {
       if (!tier->memory_limit) tier->memory_limit = Bytes{-1};
     }
-    if (auto done = run(core::plan_tree(kubepods)); !done) return done;
+    if (!tree_is_new_) {
+      if (auto done = run(core::plan_tree(kubepods)); !done) return done;
+    }
   } else {
     // Constant since the tier was made.
     values.besteffort.cpu_shares.reset();
@@ -310,7 +313,9 @@ Status Event::settle_tiers() {
   if (!has_pods()) return teardown();
   auto done = apply_tiers(tree_made_ ? core::Make::kYes : core::Make::kNo);
   const bool vanished = !done && done.error().code == ErrorCode::kNotFound;
-  return vanished ? apply_tiers(core::Make::kYes) : done;
+  if (!vanished) return done;
+  tree_is_new_ = false;
+  return apply_tiers(core::Make::kYes);
 }
 
 Status Event::finish() {

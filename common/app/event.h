@@ -111,6 +111,7 @@ class Event {
   std::string saved_text_;
   std::vector<std::string> written_;
   bool tree_made_ = false;
+  bool tree_is_new_ = false;  ///< made by this event: to make it again would change nothing
   bool recovered_ = false;
   bool finished_ = false;
 };
