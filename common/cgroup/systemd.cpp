@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "common/base/text.h"
@@ -56,14 +57,22 @@ Meaning meaning_of(std::string_view name) {
   return known == kMeanings.end() ? Meaning{name, ErrorCode::kIo, ""} : *known;
 }
 
+constexpr std::chrono::milliseconds kRestartPause{20};
+
 /// Does this failure to connect mean that nobody listens there?
 bool is_absent(const BusFailure& failure) {
   return failure.name == DBUS_ERROR_FILE_NOT_FOUND || failure.name == DBUS_ERROR_NO_SERVER;
 }
 
-/// Was a call made whose answer cannot come any more?
-bool is_cut_off(const BusResult<Message>& reply) {
-  return !reply && reply.error().name == DBUS_ERROR_DISCONNECTED;
+/// Was systemd there, and is no more, so that no answer can come? The bus says so in words of its
+/// own.
+bool has_left(const BusResult<Message>& reply, BusClient::Deadline deadline) {
+  if (reply) return false;
+  const std::string& name = reply.error().name;
+  // Before the deadline it is the bus that awaits no reply any longer.
+  if (name == DBUS_ERROR_NO_REPLY) return std::chrono::steady_clock::now() < deadline;
+  return name == DBUS_ERROR_DISCONNECTED || name == DBUS_ERROR_SERVICE_UNKNOWN ||
+         name == DBUS_ERROR_NAME_HAS_NO_OWNER;
 }
 
 Status status_of(const Result<Message>& answer) {
@@ -168,19 +177,29 @@ Status Systemd::Connection::start_clock(std::string_view what) {
 Systemd::Connection::Replies Systemd::Connection::ask(std::span<DBusMessage* const> requests) {
   if (requests.empty()) return {};
   Replies replies = attempt(requests);
-  // systemd leaves all its clients when it executes itself anew. Whether it has heard a call is
-  // unknown, and each may be made twice.
-  std::vector<DBusMessage*> unanswered;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (is_cut_off(replies[i])) unanswered.push_back(requests[i]);
-  }
-  if (unanswered.empty()) return replies;
-  Replies again = attempt(unanswered);
-  auto answer = again.begin();
-  for (auto& reply : replies) {
-    if (!is_cut_off(reply)) continue;
-    if (*answer || answer->error().name != DBUS_ERROR_NO_SERVER) reply = std::move(*answer);
-    ++answer;
+  // systemd leaves all its clients, and its socket for a moment, when it executes itself anew.
+  // Whether it has heard a call is unknown, and each may be made twice.
+  const auto give_up = std::min(std::chrono::steady_clock::now() + options_.restart, *deadline_);
+  while (std::chrono::steady_clock::now() < give_up) {
+    std::vector<BusResult<Message>*> unanswered;
+    std::vector<Message> copies;  // a message that was sent has the number of its connection
+    std::vector<DBusMessage*> again;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      if (!has_left(replies[i], *deadline_)) continue;
+      Message copy{dbus_message_copy(requests[i])};
+      if (!copy) return replies;
+      unanswered.push_back(&replies[i]);
+      again.push_back(copy.get());
+      copies.push_back(std::move(copy));
+    }
+    if (unanswered.empty()) return replies;
+    std::this_thread::sleep_for(kRestartPause);
+    Replies answers = attempt(again);
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      // Not back yet: what the call met first tells more.
+      const bool absent = !answers[i] && answers[i].error().name == DBUS_ERROR_NO_SERVER;
+      if (!absent && !has_left(answers[i], *deadline_)) *unanswered[i] = std::move(answers[i]);
+    }
   }
   return replies;
 }
@@ -195,7 +214,10 @@ Systemd::Connection::Replies Systemd::Connection::attempt(std::span<DBusMessage*
     }
   }
   Replies replies = exchange(requests);
-  if (!client_->is_connected()) client_.reset();
+  // Of systemd the bus knows later than its socket does.
+  const bool left =
+      std::ranges::any_of(replies, [&](const auto& reply) { return has_left(reply, *deadline_); });
+  if (left || !client_->is_connected()) client_.reset();
   return replies;
 }
 

@@ -43,6 +43,9 @@ struct SystemdOptions {
       {.address = "unix:path=/run/dbus/system_bus_socket", .peer = Peer::kMessageBus}};
   /// For all calls of one Systemd together, from the first on.
   std::chrono::milliseconds deadline{5000};
+  /// How long a call is repeated where systemd goes away in the middle of it: it leaves all its
+  /// clients, and its socket for a moment, when it executes itself anew.
+  std::chrono::milliseconds restart{1000};
 };
 
 /// systemd's manager on D-Bus, as far as slices and scopes need it. Connects at the first call;
