@@ -1,7 +1,8 @@
 """Random events under real runc and crun; after each the kernel must hold exactly what an oracle predicts.
 
 PODQOS_SOAK_EVENTS (2000) is their number, PODQOS_SOAK_SEED replays a run: it is printed at the start and in a failure.
-PODQOS_SOAK_LOG names a file that keeps podqos's log of a failed run.
+PODQOS_SOAK_LOG names a file that keeps podqos's log of a failed run. PODQOS_SOAK_DRIVER is cgroupfs or systemd; the latter
+runs in a guest only.
 """
 
 import json
@@ -20,14 +21,17 @@ import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import oci  # noqa: E402
 import oracle  # noqa: E402
+import units  # noqa: E402
 from harness import GI, container, pod  # noqa: E402
 
 EVENTS = int(os.environ.get("PODQOS_SOAK_EVENTS", "2000"))
 SEED = int(os.environ.get("PODQOS_SOAK_SEED", random.SystemRandom().randrange(1 << 32)))
+ON_SYSTEMD = os.environ.get("PODQOS_SOAK_DRIVER") == "systemd"
 KEPT_LOG = os.environ.get("PODQOS_SOAK_LOG")
 NODE_MEMORY = 64 * GI
 MOST_CONTAINERS = 12
 HISTORY = 25  # events shown when one fails
+PATIENCE = 10  # seconds until systemd has done what it was asked for
 
 # A hook named podqos-hook: the wrapper adds none of its own then. What it is to do once stands in a file beside it.
 STUB = """#!/bin/sh
@@ -139,8 +143,11 @@ class Soak(harness.TestCase):
     def setUp(self):
         super().setUp()
         self.random = random.Random(SEED)
-        self.truth = oracle.Truth(f"{self.root}/kubepods", NODE_MEMORY)
-        self.runtimes = {kind: Runtime(kind, self.tmp / f"runtime-{kind}", self.podqos.prefix(kind))
+        kubepods = f"{self.root}/kubepods"
+        self.truth = oracle.Truth(machines.slice_of(kubepods) if ON_SYSTEMD else kubepods, NODE_MEMORY)
+        self.units = f"*{self.root[1:].replace('-', '?')}"  # how the names of our slices and scopes begin
+        flags = ["--systemd-cgroup"] if ON_SYSTEMD else []
+        self.runtimes = {kind: Runtime(kind, self.tmp / f"runtime-{kind}", self.podqos.prefix(kind) + flags)
                          for kind in harness.KINDS if oci.runtime_path(kind)}
         self.addCleanup(lambda: [runtime.delete_all() for runtime in self.runtimes.values()])
         self.instances = {}  # (kind, id) -> Instance
@@ -174,16 +181,27 @@ class Soak(harness.TestCase):
         return living
 
     def check(self):
+        wrong = self.differences()
+        deadline = time.monotonic() + PATIENCE
+        while wrong and ON_SYSTEMD and time.monotonic() < deadline:
+            time.sleep(0.1)
+            wrong = self.differences()
+        if wrong:
+            inside = self.machine.processes(self.truth.kubepods)
+            wrong += [f"process {pid} in {machines.cgroups_of(pid)}: {oracle.describe(pid)}" for pid in sorted(inside)]
+            self.fail("\n".join(wrong) + self.report())
+
+    def differences(self):
+        """Between the machine and the truth: one sentence each."""
         living = self.observe()
         wrong = oracle.differences(self.machine, self.truth)
         for instance, pid in living:
-            found, wanted = machines.cgroup_of(pid), self.truth.path(instance.uid)
+            found, wanted = machines.container_cgroup_of(pid), self.truth.path(instance.uid)
             if os.path.dirname(found) != wanted:
                 wrong.append(f"{instance} is in {found}, should be below {wanted}")
-        if wrong:
-            inside = self.machine.processes(self.truth.kubepods) - {pid for _, pid in living}
-            wrong += [f"process {pid} in {machines.cgroups_of(pid)}: {oracle.describe(pid)}" for pid in sorted(inside)]
-            self.fail("\n".join(wrong) + self.report())
+        if ON_SYSTEMD:
+            wrong += oracle.unit_differences(self.truth, self.units, [pid for _, pid in living])
+        return wrong
 
     def report(self):
         if KEPT_LOG and self.podqos.log.exists():
@@ -193,6 +211,19 @@ class Soak(harness.TestCase):
         complaints = "\n".join([line for line in lines if "] error: " in line][-3:])
         return (f"\nPODQOS_SOAK_SEED={SEED}, the last of {len(self.history)} events:\n{last}\n"
                 f"the last errors in podqos's log:\n{complaints}\n")
+
+    def assert_no_unit_left(self):
+        """The slice above kubepods is the administrator's: podqos leaves it."""
+        units.call("stop", os.path.basename(machines.slice_of(self.root)))
+        deadline = time.monotonic() + PATIENCE
+        while (left := units.loaded(f"{self.units}*") + units.kept(self.units)) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.assertEqual(left + units.cgroups(self.units), [])
+
+    def _clean_up(self):
+        super()._clean_up()
+        if ON_SYSTEMD:
+            units.clear(self.units)
 
     def note(self, text):
         self.history[-1] += f"; {text}"
@@ -253,7 +284,7 @@ class Soak(harness.TestCase):
         self.serial += 1
         identifier = twin.id if twin else f"{self.root[1:]}-{self.serial}"
         bundle = oci.Bundle(self.tmp / "bundles" / str(self.serial), kind)
-        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/{identifier}"
+        bundle.config["linux"]["cgroupsPath"] = self.engine_path(kind, identifier)
         bundle.annotations.update(self.annotations(manifest, name))
         stubbed = self.random.random() < 0.5 if stubbed is None else stubbed
         if stubbed:
@@ -263,6 +294,12 @@ class Soak(harness.TestCase):
         made = Instance(uid, manifest, name, self.runtimes[kind], identifier, bundle, stubbed)
         self.note(str(made))
         return made
+
+    def engine_path(self, kind, identifier):
+        """Where an engine would have it. Names of scopes are the machine's, so that they differ for equal ids."""
+        if ON_SYSTEMD:
+            return f"{os.path.basename(machines.slice_of(self.elsewhere))}:{kind}:{identifier}"
+        return f"{self.elsewhere}/{identifier}"
 
     def create(self, instance, must=True):
         """Runs `create`; afterwards the instance is one of ours if the runtime lists it."""
@@ -486,6 +523,11 @@ class Soak(harness.TestCase):
         self.settle(instance)
         return True
 
+    def event_daemon_reload(self):
+        """systemd forgets all that it was not told as a unit's property."""
+        units.call("daemon-reload")
+        return False
+
     def event_new_sandbox(self):
         """The pod ends in any order and is there again at once, under the same UID but perhaps with other resources."""
         uid = self.random.choice([u for u, manifests in PODS.items() if len(manifests) > 1])
@@ -512,6 +554,9 @@ class Soak(harness.TestCase):
         event_kill_create_hook: 4, event_kill_poststop_hook: 4, event_new_sandbox: 4,
     }
 
+    if ON_SYSTEMD:
+        WEIGHTS[event_daemon_reload] = 8
+
     def test_every_event_leaves_the_truth(self):
         print(f"{EVENTS} events, PODQOS_SOAK_SEED={SEED}", flush=True)
         events, weights = list(self.WEIGHTS), list(self.WEIGHTS.values())
@@ -531,6 +576,8 @@ class Soak(harness.TestCase):
             self.delete(instance)
             self.forget(instance)
             self.check()
+        if ON_SYSTEMD:
+            self.assert_no_unit_left()
         self.assert_nothing_left()
         print(", ".join(f"{name.removeprefix('event_')} {n}" for name, n in sorted(self.counts.items())))
 
@@ -538,6 +585,9 @@ class Soak(harness.TestCase):
 if __name__ == "__main__":
     if guest.inside():
         os.environ.setdefault("GOGC", "off")  # page faults are dear in there: a third of the time of each runc
+    if ON_SYSTEMD and not (guest.inside() and units.runs()):
+        print("skipped: the soak with systemd's driver runs only in a guest that has systemd")
+        sys.exit(harness.SKIPPED)
     if os.geteuid() == 0:
         harness.cover_unified()  # for crun; runc gets along without it
     harness.main()

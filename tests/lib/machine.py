@@ -5,6 +5,7 @@ Nothing here shares code with the product: a test that read the kernel through p
 
 import ctypes
 import dataclasses
+import functools
 import math
 import os
 import pathlib
@@ -206,6 +207,19 @@ class Machine:
                     time.sleep(0.02)
 
 
+def child_cgroup(parent, name):
+    """The cgroup `name` of podqos below another: a slice below a slice, as systemd and the kubelet name it."""
+    if not parent.endswith(".slice"):
+        return f"{parent}/{name}"
+    return f"{parent}/{os.path.basename(parent).removesuffix('.slice')}-{name.replace('-', '_')}.slice"
+
+
+def slice_of(path):
+    """The slice that stands for a cgroupfs path: "/a-b/c" is /a_b.slice/a_b-c.slice."""
+    first, *rest = path.strip("/").split("/")
+    return functools.reduce(child_cgroup, rest, f"/{first.replace('-', '_')}.slice")
+
+
 def cgroups_of(pid):
     """{controllers: path} of a process, as in /proc/PID/cgroup."""
     lines = pathlib.Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8").splitlines()
@@ -219,6 +233,12 @@ def cgroup_of(pid):
         if "memory" in names.split(","):
             return path
     return paths.get("", "")
+
+
+def container_cgroup_of(pid):
+    """The cgroup that is a container's: with systemd crun puts the process into one more below the scope."""
+    scope, inner, rest = cgroup_of(pid).partition(".scope/container")
+    return f"{scope}.scope" if inner and not rest else scope
 
 
 def oom_score_adj(pid):

@@ -7,9 +7,11 @@ Nothing here reads podqos's state or shares code with it. A Truth is told which 
 import fractions
 import os
 import pathlib
+import re
 import subprocess
 
 import machine as machines
+import units
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 MIN_SHARES, MAX_SHARES, PERIOD, MIN_QUOTA = 2, 262144, 100000, 1000
@@ -41,6 +43,11 @@ def shares_for(milli_cpu):
 
 def quota_for(milli_cpu):
     return max(milli_cpu * PERIOD // 1000, MIN_QUOTA)
+
+
+def rounded_by_systemd(quota):
+    """systemd keeps the quota of a second in whole 10 ms, rounded up."""
+    return -(-quota // 1000) * 1000
 
 
 def _quantities(resources, field):
@@ -166,7 +173,10 @@ class Pod:
 
 
 class Truth:
-    """The pods that live, beneath one kubepods, on a node with `memory` bytes and everything reserved for requests."""
+    """The pods that live, beneath one kubepods, on a node with `memory` bytes and everything reserved for requests.
+
+    If that is a slice, so are tiers and pods.
+    """
 
     def __init__(self, kubepods, memory):
         self.kubepods = kubepods
@@ -205,10 +215,10 @@ class Truth:
         return Pod(spec, born["partial"], born["class"])
 
     def tier(self, qos_class):
-        return self.kubepods if qos_class == "guaranteed" else f"{self.kubepods}/{qos_class}"
+        return self.kubepods if qos_class == "guaranteed" else machines.child_cgroup(self.kubepods, qos_class)
 
     def path(self, uid):
-        return f"{self.tier(self.pods[uid].qos_class)}/pod{uid}"
+        return machines.child_cgroup(self.tier(self.pods[uid].qos_class), f"pod{uid}")
 
     def expected(self):
         """{path: {"shares", "quota", "memory"}} of all pods and both tiers; {} when no pod lives."""
@@ -224,6 +234,9 @@ class Truth:
         found[self.tier("burstable")] = {"shares": shares_for(cpu), "quota": None, "memory": burstable}
         found[self.tier("besteffort")] = {
             "shares": MIN_SHARES, "quota": None, "memory": burstable - memory["burstable"]}
+        if self.kubepods.endswith(".slice"):
+            for values in found.values():
+                values["quota"] = values["quota"] and rounded_by_systemd(values["quota"])
         return found
 
 
@@ -236,21 +249,19 @@ def read_all(machine, paths):
     }
 
 
-def cgroups_beneath(machine, kubepods):
+def cgroups_beneath(machine, truth):
     """Pod cgroups and tiers beneath kubepods, in any hierarchy."""
     found = set()
-    for top in machine.directories(kubepods):
-        for tier in ("", "/burstable", "/besteffort"):
-            folder = pathlib.Path(f"{top}{tier}")
-            names = [entry.name for entry in os.scandir(folder) if entry.is_dir()] if folder.is_dir() else []
-            found |= {f"{kubepods}{tier}/{name}" for name in names}
+    for tier in map(truth.tier, ("guaranteed", "burstable", "besteffort")):
+        for folder in machine.directories(tier):
+            found |= {f"{tier}/{entry.name}" for entry in os.scandir(folder) if entry.is_dir()}
     return found
 
 
 def differences(machine, truth):
     """How the kernel differs from the truth: one sentence each, none if it does not."""
     wanted = truth.expected()
-    present = cgroups_beneath(machine, truth.kubepods)
+    present = cgroups_beneath(machine, truth)
     found = [f"{path} should not be there" for path in sorted(present - set(wanted))]
     if not wanted and machine.exists(truth.kubepods):
         found.append(f"{truth.kubepods} should not be there")
@@ -265,6 +276,44 @@ def differences(machine, truth):
         found += [f"{what} of {path} is {real[what]}, should be {value[what]}" for what in value
                   if real[what] != value[what]]
     return found
+
+
+def _microseconds(text):
+    """systemd's "1min 2.5s"."""
+    factors = {"us": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6}
+    return sum(fractions.Fraction(number) * factors[unit] for number, unit in re.findall(r"([\d.]+)([a-z]+)", text))
+
+
+def unit_differences(truth, prefix, pids):
+    """How the units that systemd has loaded, and what it believes of them, differ from the truth.
+
+    Looked at are those whose names begin so, but for the slice above kubepods. `pids`: of the living containers.
+    """
+    wanted = {os.path.basename(path): values for path, values in truth.expected().items()}
+    names = {*wanted, *(os.path.basename(machines.container_cgroup_of(pid)) for pid in pids)}
+    kubepods, above = (os.path.basename(path) for path in (truth.kubepods, os.path.dirname(truth.kubepods)))
+    if wanted:
+        names.add(kubepods)
+    asked = ("ActiveState", "CPUWeight", "CPUQuotaPerSecUSec", "MemoryMax")
+    loaded = {unit["Id"]: unit for unit in units.show(["--all", f"{prefix}*"], ("Id", *asked)) if unit}
+    found = [f"{name} should not be loaded" for name in sorted(set(loaded) - names - {above})]
+    for name in sorted(names):
+        unit = loaded.get(name, {"ActiveState": "not loaded"})
+        if unit["ActiveState"] != "active":
+            found.append(f"{name} is {unit['ActiveState']}")
+        elif name in wanted:
+            found += _misbeliefs(unit, wanted[name])
+    return found
+
+
+def _misbeliefs(unit, values):
+    """What systemd believes of a slice against what it should: it writes all that again at a daemon-reload."""
+    right = {"CPUWeight": machines.linear_weight(values["shares"]), "MemoryMax": values["memory"],
+             "CPUQuotaPerSecUSec": values["quota"] and values["quota"] * 10}
+    read = {"CPUWeight": int, "MemoryMax": int, "CPUQuotaPerSecUSec": _microseconds}
+    believed = {what: None if unit[what] == "infinity" else read[what](unit[what]) for what in right}
+    return [f"{what} of {unit['Id']} is {believed[what]} to systemd, should be {right[what]}"
+            for what in right if believed[what] != right[what]]
 
 
 def lives(pid):
