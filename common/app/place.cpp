@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/app/cgroup_reading.h"
 #include "common/app/event.h"
 #include "common/app/membership.h"
 #include "common/app/node.h"
@@ -34,6 +35,24 @@ std::optional<std::string> placed_at_of(const std::optional<std::string>& cgroup
   if (!cgroups_path || driver == core::Driver::kCgroupfs) return cgroups_path;
   const auto unit = core::parse_systemd_cgroups_path(*cgroups_path);
   return unit ? core::scope_path(*unit) : cgroups_path;
+}
+
+/// The limits of the cgroup that the engine has made for its pod, which the container is about to
+/// leave; nullopt if it has none. An engine that names the pod's uid has a kubelet for that.
+std::optional<core::EngineResources> engine_pod_limits(cgroup::Cgroupfs& cgroups,
+                                                       const Arrival& arrival) {
+  const core::EngineAnnotations& engine = arrival.engine;
+  if (!engine.sandbox_id || engine.pod_uid || engine.is_sandbox) return std::nullopt;
+  const std::string path = arrival.placed_at.value_or("");
+  // In a pod cgroup already: an earlier way in has been here.
+  if (!path.starts_with('/') || core::find_pod_cgroup(path)) return std::nullopt;
+  const CgroupReading reading = read_cgroup(cgroups, path.substr(0, path.rfind('/')));
+  core::EngineResources limits;
+  if (reading.memory_limit) limits.memory_limit = reading.memory_limit->value();
+  if (reading.cpu_quota) limits.cpu_quota = reading.cpu_quota->value();
+  if (reading.cpu_quota && reading.cpu_period) limits.cpu_period = reading.cpu_period->value();
+  if (limits == core::EngineResources{}) return std::nullopt;
+  return limits;
 }
 
 }  // namespace
@@ -76,6 +95,8 @@ Result<std::optional<Placement>> place(const core::Settings& settings, Log& log,
 
   auto event = Event::open(settings, log);
   if (!event) return fail(std::move(event).error());
+  if (auto limits = engine_pod_limits(event->cgroups(), **arrival))
+    (*arrival)->engine.pod_sums = std::move(limits);
   auto member = join(*event, **arrival);
   if (!member) return fail(std::move(member).error());
   if (!*member) {

@@ -35,7 +35,7 @@ struct EngineAnnotations {
   std::optional<std::string> container_name;
   bool is_sandbox = false;  ///< container-type "sandbox"
   /// Pod sums on the sandbox (containerd sandbox-cpu-shares/-quota/-period/-memory; CRI-O
-  /// PodLinuxResources).
+  /// PodLinuxResources), or the limits of the cgroup that Podman has made for the pod.
   std::optional<EngineResources> pod_sums;
 };
 

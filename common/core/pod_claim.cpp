@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/core/aggregation.h"
 #include "common/core/defaulting.h"
 #include "common/core/inference.h"
 
@@ -180,6 +181,23 @@ std::string name_in(const Pod* spec, const Identity& identity, const ContainerFa
   return fitting == nullptr ? facts.id : fitting->name;
 }
 
+/// Where the engine bounds its pod as a whole (podman pod create --memory), no claim goes beyond:
+/// its containers leave the cgroup that has the limit.
+void bound_by_engine(PodClaim& claim, const EngineResources& engine) {
+  const ResourceList bounds = infer_resources(engine, std::nullopt, false, Bytes{0}).limits;
+  for (const auto& [name, bound] : bounds) {
+    const auto own = find(pod_limits(claim.pod), name);
+    // Of a pod that is not whole, containers without a limit may follow.
+    if (claim.complete && limit_declared(claim.pod, name) && own && *own <= bound) continue;
+    if (claim.source != ClassSource::kInference) {
+      claim.warnings.push_back(cat("the annotated pod may use more ", name,
+                                   " than the engine's pod: the engine's limit counts"));
+    }
+    if (!claim.pod.resources) claim.pod.resources.emplace();
+    claim.pod.resources->limits.insert_or_assign(name, bound);
+  }
+}
+
 }  // namespace
 
 std::string container_name_for(const Identity& identity, const PodClaim& claim,
@@ -203,6 +221,7 @@ PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
       claim.known = !claim.pod.resources->limits.empty() || !claim.pod.resources->requests.empty();
     }
   }
+  if (engine.pod_sums && !identity.is_sandbox) bound_by_engine(claim, *engine.pod_sums);
   claim.pod.uid = identity.uid;
   if (!identity.pod_name.empty()) claim.pod.name = identity.pod_name;
   if (!identity.pod_namespace.empty()) claim.pod.pod_namespace = identity.pod_namespace;

@@ -26,7 +26,8 @@ struct PodClaim {
 /// Collects the claim from the strongest source there is: podqos.io/pod, podqos.io/requests and
 /// limits, the engine's pod sums, else inference from linux.resources. Annotations that promise
 /// more than the engine grants the container are refused with a warning (trustAnnotations:
-/// engine-checked).
+/// engine-checked). The engine's pod sums with a container that is no sandbox are limits of the
+/// whole pod: they bound every claim.
 [[nodiscard]] PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
                                  const PodqosAnnotations& podqos, const EngineAnnotations& engine,
                                  const Settings& settings, Bytes node_memory);

@@ -352,6 +352,39 @@ TEST(ClaimForTrust, KeepsADeclaredClassOfARefusedSpec) {
   EXPECT_EQ(claim_of(a).declared_class, QosClass::kBestEffort);
 }
 
+/// What podman pod create --cpus 0.5 --memory 100m sets.
+Arriving in_bounded_pod(Arriving a) {
+  a.identity = facts::identity(IdentitySource::kSandbox);
+  a.engine.pod_sums = engine({.quota = 50'000, .period = 100'000, .memory = 100 << 20});
+  return a;
+}
+
+TEST(ClaimForBoundedPod, KeepsTheEnginesLimitsOfTheWholePod) {
+  Arriving a = in_bounded_pod({});
+  a.facts.resources = engine({.memory = 64 << 20});
+  const PodClaim claim = claim_of(a);
+  EXPECT_EQ(claim.pod.resources,
+            (Resources{.requests = {}, .limits = list({{"cpu", "500m"}, {"memory", "100Mi"}})}));
+  EXPECT_FALSE(claim.complete);
+  EXPECT_THAT(claim.warnings, IsEmpty());
+}
+
+TEST(ClaimForBoundedPod, LetsAnAnnotationOnlyLowerThem) {
+  const Arriving a =
+      in_bounded_pod(with_spec(pod_named_app({}, list({{"cpu", "400m"}, {"memory", "200Mi"}}))));
+  const PodClaim claim = claim_of(a);
+  EXPECT_EQ(claim.source, ClassSource::kPodAnnotation);
+  EXPECT_EQ(claim.pod.resources,
+            (Resources{.requests = {}, .limits = list({{"memory", "100Mi"}})}));
+  EXPECT_THAT(claim.warnings, ElementsAre(HasSubstr("more memory than the engine's pod")));
+}
+
+TEST(ClaimForBoundedPod, BoundsAnAnnotationWithoutLimits) {
+  const PodClaim claim = claim_of(in_bounded_pod(with_spec(pod_named_app({}))));
+  EXPECT_EQ(claim.pod.resources,
+            (Resources{.requests = {}, .limits = list({{"cpu", "500m"}, {"memory", "100Mi"}})}));
+}
+
 struct Naming {
   const char* name;
   const char* named;
