@@ -198,7 +198,8 @@ Status Event::write_pod(const std::string& cgroup, const core::CgroupValues& val
   auto pause = kFirstPause;
   while (true) {
     auto done = run(core::plan_pod(cgroup, values, layout, formula(), make));
-    const bool may_pass = !done && done.error().code == ErrorCode::kInvalidArgument;
+    const bool may_pass = !done && done.error().code == ErrorCode::kInvalidArgument &&
+                          core::driver_of(cgroup) == core::Driver::kCgroupfs;
     if (!may_pass || pause > kLongestPause) return done;
     std::this_thread::sleep_for(pause);
     pause *= 2;
@@ -278,7 +279,8 @@ Status Event::apply_tiers(core::Make make) {
     // Constant since the tier was made.
     values.besteffort.cpu_shares.reset();
   }
-  return run(core::plan_tiers(kubepods, values, cgroups_.layout_without_hugepages(), formula()));
+  return run(
+      core::plan_tiers(kubepods, values, cgroups_.layout_without_hugepages(), formula(), make));
 }
 
 Status Event::save(const core::PodRecord& record) {

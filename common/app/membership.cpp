@@ -91,14 +91,20 @@ Result<Described> describe_container(const Joining& joining, const core::PodReco
   const bool placed = arrival.placed_at && arrival.placed_at->starts_with(cat(record.cgroup, "/"));
   if (record.adopted || (placed && arrival.running))
     return Described{.container = std::move(container), .belongs_to = {}};
-  auto leaf = core::container_leaf(arrival.facts, record);
+  const core::OnMisplaced on_misplaced = joining.event->settings().on_misplaced;
+  core::ContainerFacts facts = arrival.facts;
+  // The scope that the engine named exists, elsewhere, and keeps its name.
+  if (arrival.running && on_misplaced == core::OnMisplaced::kMove &&
+      core::driver_of(record.cgroup) == core::Driver::kSystemd)
+    facts.cgroups_path.reset();
+  auto leaf = core::container_leaf(facts, record);
   if (!leaf) return fail(std::move(leaf).error());
   const std::string target = cat(record.cgroup, "/", *leaf);
   if (!arrival.running) {
     container.cgroup = target;
     return Described{.container = std::move(container), .belongs_to = {}};
   }
-  switch (joining.event->settings().on_misplaced) {
+  switch (on_misplaced) {
     case core::OnMisplaced::kRewrite:
     case core::OnMisplaced::kIgnore: break;
     case core::OnMisplaced::kMove:

@@ -131,7 +131,7 @@ class Recomputation {
     if (kubepods.empty() || core::driver_of(kubepods) == core::Driver::kCgroupfs) return;
     std::string pattern{core::unit_of(kubepods)};
     pattern.replace(pattern.rfind('.'), std::string::npos, "-*.slice");
-    auto units = event_.cgroups().systemd().list(pattern);
+    auto units = event_.cgroups().learn_units(pattern);
     if (!units) {
       report_.failed.push_back(std::move(units).error().message);
       return;

@@ -189,6 +189,25 @@ Result<Message> make_call(const char* method, Fill fill) {
   return call;
 }
 
+/// The D-Bus object of a unit.
+/// @note systemd's bus_label_escape(): what is no letter or digit, and a digit in front, as "_2d".
+std::string object_of(std::string_view unit) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string path = "/org/freedesktop/systemd1/unit/";
+  for (const char& c : unit) {
+    const bool leading_digit = &c == unit.data() && c >= '0' && c <= '9';
+    if (is_alphanumeric(c) && !leading_digit) {
+      path += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    path += '_';
+    path += kHex[byte >> 4U];
+    path += kHex[byte & 0xfU];
+  }
+  return path;
+}
+
 /// The next argument of a reply that has a known signature.
 const char* take_text(DBusMessageIter& place) {
   const char* text = nullptr;
@@ -244,6 +263,18 @@ Result<Message> list_call(const std::string& pattern) {
     out.texts({});  // in any state
     out.texts({pattern});
   });
+}
+
+Result<Message> find_call(const std::string& cgroup) {
+  if (auto good = check_text("cgroup", cgroup); !good) return fail(good.error());
+  return make_call("GetUnitByControlGroup", [&](Writer& out) { out.text(cgroup); });
+}
+
+bool names_unit(DBusMessage* reply, std::string_view unit) {
+  if (dbus_message_has_signature(reply, "o") == 0) return false;
+  DBusMessageIter place{};
+  dbus_message_iter_init(reply, &place);
+  return std::string_view{take_text(place)} == object_of(unit);
 }
 
 Result<Message> hello_call() {

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dbus/dbus.h>
@@ -32,6 +33,8 @@ using Message = std::unique_ptr<DBusMessage, UnrefMessage>;
 [[nodiscard]] Result<Message> reset_failed_call(const std::string& unit);
 /// @param pattern  of fnmatch(3), with the rules for a text.
 [[nodiscard]] Result<Message> list_call(const std::string& pattern);
+/// GetUnitByControlGroup, with the rules for a text.
+[[nodiscard]] Result<Message> find_call(const std::string& cgroup);
 /// What a message bus wants to hear first.
 [[nodiscard]] Result<Message> hello_call();
 /// Wants no answer.
@@ -39,5 +42,8 @@ using Message = std::unique_ptr<DBusMessage, UnrefMessage>;
 
 /// The reply to list_call(): a(ssssssouso). kIo for any other.
 [[nodiscard]] Result<std::vector<ListedUnit>> parse_units(DBusMessage* reply);
+
+/// The reply to find_call(): is it the object of this unit?
+[[nodiscard]] bool names_unit(DBusMessage* reply, std::string_view unit);
 
 }  // namespace podqos::cgroup

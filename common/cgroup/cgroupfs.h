@@ -3,7 +3,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,8 +89,9 @@ class Cgroupfs {
   [[nodiscard]] Status set_attribute(std::string_view path, const char* name,
                                      std::string_view value);
 
-  /// systemd's manager, for what no plan says: which units it knows.
-  [[nodiscard]] Systemd& systemd() { return systemd_; }
+  /// The units of systemd that match a pattern ("kubepods-*.slice"). From then on an active one is
+  /// not started again, only told its properties: one call instead of three.
+  [[nodiscard]] Result<std::vector<ListedUnit>> learn_units(const std::string& pattern);
 
   /// The cgroup path of a process in the hierarchy that carries `memory` (else cpu).
   [[nodiscard]] Result<std::string> cgroup_of(Pid pid);
@@ -109,6 +112,9 @@ class Cgroupfs {
   /// All SetUnit steps of the plan, in one round trip.
   [[nodiscard]] Status tell(const core::Plan& plan, Report& report);
   [[nodiscard]] Status stop(const core::StopUnit& step);
+  [[nodiscard]] Status check_scope(const std::string& path, const std::string& unit);
+  /// Is the unit of this name this cgroup? A slice always; a scope of the name may lie elsewhere.
+  [[nodiscard]] Result<bool> is_own_unit(const std::string& path);
 
   core::CgroupLayout layout_;  ///< without huge pages
   std::optional<core::CgroupVersion> hugetlb_;
@@ -117,6 +123,7 @@ class Cgroupfs {
   std::vector<OpenHierarchy> hierarchies_;
   std::array<std::optional<std::size_t>, kControllers> by_controller_;
   Systemd systemd_;
+  std::set<std::string, std::less<>> active_units_;  ///< learnt
   std::size_t primary_ = 0;  ///< the hierarchy that carries memory, else cpu
 };
 

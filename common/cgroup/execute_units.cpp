@@ -1,8 +1,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -17,6 +19,12 @@ namespace {
 /// Where systemd keeps what set_properties() told it, until the next boot; systemd.unit(5). A unit
 /// that is stopped leaves it there, for the next one of its name.
 constexpr const char* kKept = "/run/systemd/system.control";
+
+/// What systemd calls the properties of unit_properties() there.
+constexpr std::array<std::string_view, 11> kKeptFiles = {
+    "50-CPUWeight.conf", "50-CPUShares.conf",     "50-CPUQuota.conf",   "50-CPUQuotaPeriodSec.conf",
+    "50-MemoryMax.conf", "50-MemoryLimit.conf",   "50-MemoryHigh.conf", "50-MemoryLow.conf",
+    "50-MemoryMin.conf", "50-MemorySwapMax.conf", "50-TasksMax.conf"};
 
 /// Unit files of the administrator, until the next boot.
 constexpr const char* kUnitFiles = "/run/systemd/system";
@@ -42,11 +50,13 @@ Status forget_kept(const std::string& unit) {
   auto files = drop_ins->entries();
   if (!files) return fail(std::move(files).error());
   for (const std::string& file : *files) {
+    // An administrator's own stay.
+    if (std::ranges::find(kKeptFiles, file) == kKeptFiles.end()) continue;
     if (auto removed = drop_ins->remove_file(file); !removed)
       return fail(std::move(removed).error());
   }
-  if (auto removed = control->remove_directory(name); !removed)
-    return fail(std::move(removed).error());
+  auto removed = control->remove_directory(name);
+  if (!removed && removed.error().code != ErrorCode::kBusy) return fail(std::move(removed).error());
   return {};
 }
 
@@ -62,8 +72,25 @@ void let_systemd_look_again() {
 
 }  // namespace
 
+Result<std::vector<ListedUnit>> Cgroupfs::learn_units(const std::string& pattern) {
+  auto units = systemd_.list(pattern);
+  if (!units) return units;
+  for (const ListedUnit& unit : *units) {
+    if (unit.active_state == "active") active_units_.insert(unit.name);
+  }
+  return units;
+}
+
+Result<bool> Cgroupfs::is_own_unit(const std::string& path) {
+  const std::string_view scope = core::scope_of(path);
+  if (scope.empty()) return true;
+  return systemd_.holds(std::string{scope}, path);
+}
+
 Status Cgroupfs::start(const core::StartUnit& step, Report& report) {
   const std::string unit{core::unit_of(step.path)};
+  if (active_units_.contains(unit))
+    return step.properties.empty() ? Status{} : systemd_.set_properties(unit, step.properties);
   std::vector<core::UnitProperty> all = step.once;
   all.insert(all.end(), step.properties.begin(), step.properties.end());
   for (int tries = 1;; ++tries) {
@@ -73,6 +100,7 @@ Status Cgroupfs::start(const core::StartUnit& step, Report& report) {
       return {};
     }
     if (done.error().code != ErrorCode::kAlreadyExists) return done;
+    if (!core::scope_of(step.path).empty()) return check_scope(step.path, unit);
     // It may be on its way out.
     done = systemd_.start(unit);
     if (done && !step.properties.empty()) done = systemd_.set_properties(unit, step.properties);
@@ -82,8 +110,22 @@ Status Cgroupfs::start(const core::StartUnit& step, Report& report) {
   }
 }
 
+Status Cgroupfs::check_scope(const std::string& path, const std::string& unit) {
+  auto own = is_own_unit(path);
+  if (!own) return fail(std::move(own).error());
+  if (*own) return {};
+  return fail(ErrorCode::kConflict, cat(path, ": unit ", unit,
+                                        " exists already and is another cgroup: it is left alone"));
+}
+
 Status Cgroupfs::stop(const core::StopUnit& step) {
+  // Something lives in it, or a child is left.
+  if (exists(step.path)) return {};
   const std::string unit{core::unit_of(step.path)};
+  // systemd forgets a scope by itself when its last process has gone; another one may have the name
+  // by now.
+  if (!core::scope_of(step.path).empty()) return {};
+  active_units_.erase(unit);
   if (auto done = systemd_.stop(unit); !done) return done;
   if (auto done = systemd_.reset_failed(unit); !done) return done;
   let_systemd_look_again();

@@ -121,12 +121,13 @@ class Systemd::Connection {
   BusResult<void> connect();
   BusResult<void> greet(Peer peer);
   Replies exchange(std::span<DBusMessage* const> requests);
-  /// kTimeout once the time for all calls is over.
+  /// kTimeout once a call was let pass.
   Status start_clock(std::string_view what);
   [[nodiscard]] Error error_for(std::string_view what, const BusFailure& failure) const;
 
   SystemdOptions options_;
-  std::optional<BusClient::Deadline> deadline_;  // from the first call on
+  std::optional<BusClient::Deadline> deadline_;  // of the call that was made last
+  bool hangs_ = false;                           // it has passed
   std::optional<BusClient> client_;
   std::string address_;
   int round_trips_ = 0;
@@ -152,6 +153,7 @@ std::vector<Result<Message>> Systemd::Connection::call(std::vector<Request> requ
     }
   }
   Replies replies = ask(messages);
+  hangs_ = !messages.empty() && std::chrono::steady_clock::now() >= *deadline_;
   auto reply = replies.begin();
   for (std::size_t i = 0; i < requests.size(); ++i) {
     if (!answers[i]) continue;
@@ -168,10 +170,12 @@ std::vector<Result<Message>> Systemd::Connection::call(std::vector<Request> requ
 
 Status Systemd::Connection::start_clock(std::string_view what) {
   const auto now = std::chrono::steady_clock::now();
-  if (!deadline_) deadline_ = now + options_.deadline;
-  if (now < *deadline_) return {};
-  return fail(ErrorCode::kTimeout, cat(what, ": not asked, the ", options_.deadline.count(),
-                                       " ms for all calls are over", kHangs));
+  if (hangs_) {
+    return fail(ErrorCode::kTimeout, cat(what, ": not asked, an earlier call has waited ",
+                                         options_.deadline.count(), " ms in vain", kHangs));
+  }
+  deadline_ = now + options_.deadline;
+  return {};
 }
 
 Systemd::Connection::Replies Systemd::Connection::ask(std::span<DBusMessage* const> requests) {
@@ -323,6 +327,14 @@ Result<std::vector<ListedUnit>> Systemd::list(const std::string& pattern) {
   auto units = parse_units(reply->get());
   if (!units) return fail(std::move(units).error().with_context(what));
   return units;
+}
+
+Result<bool> Systemd::holds(const std::string& unit, const std::string& cgroup) {
+  const auto reply = connection_->call({.what = cat("GetUnitByControlGroup ", printable(cgroup)),
+                                        .message = find_call(cgroup),
+                                        .unloaded = Unloaded::kIsFine});
+  if (!reply) return fail(reply.error());
+  return *reply && names_unit(reply->get(), unit);
 }
 
 int Systemd::round_trips() const {

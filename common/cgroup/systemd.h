@@ -41,8 +41,9 @@ struct SystemdOptions {
   std::vector<SystemdAddress> addresses = {
       {.address = "unix:path=/run/systemd/private", .peer = Peer::kSystemd},
       {.address = "unix:path=/run/dbus/system_bus_socket", .peer = Peer::kMessageBus}};
-  /// For all calls of one Systemd together, from the first on.
-  std::chrono::milliseconds deadline{5000};
+  /// For each call. After one that systemd has let pass no other is made: the lock of the state is
+  /// held meanwhile, and those who wait for it have 5 s.
+  std::chrono::milliseconds deadline{2000};
   /// How long a call is repeated where systemd goes away in the middle of it: it leaves all its
   /// clients, and its socket for a moment, when it executes itself anew.
   std::chrono::milliseconds restart{1000};
@@ -89,6 +90,9 @@ class Systemd {
   [[nodiscard]] Status reset_failed(const std::string& unit);
   /// ListUnitsByPatterns, e.g. "kubepods*.slice"; loaded units only.
   [[nodiscard]] Result<std::vector<ListedUnit>> list(const std::string& pattern);
+
+  /// GetUnitByControlGroup: is `cgroup` the unit's, or in it?
+  [[nodiscard]] Result<bool> holds(const std::string& unit, const std::string& cgroup);
 
   /// How often answers were awaited so far, that to the bus's Hello included.
   [[nodiscard]] int round_trips() const;

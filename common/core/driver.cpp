@@ -15,6 +15,14 @@ std::string_view leaf_of(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
+/// A slice lies where its name says. What only looks like one is somebody's directory, and the unit
+/// of its name is elsewhere.
+bool is_slice(std::string_view cgroup) {
+  if (!cgroup.ends_with(kSlice)) return false;
+  const auto expanded = expand_slice(leaf_of(cgroup));
+  return expanded && *expanded == cgroup;
+}
+
 }  // namespace
 
 std::string_view format_driver(Driver driver) {
@@ -22,7 +30,7 @@ std::string_view format_driver(Driver driver) {
 }
 
 Driver driver_of(std::string_view cgroup) {
-  const bool unit = cgroup.ends_with(kSlice) || cgroup.ends_with(kScope);
+  const bool unit = is_slice(cgroup) || !scope_of(cgroup).empty();
   return unit ? Driver::kSystemd : Driver::kCgroupfs;
 }
 
@@ -86,7 +94,11 @@ std::string_view scope_of(std::string_view cgroup) {
   constexpr std::string_view kCrunInner = "/container";
   if (cgroup.ends_with(kCrunInner)) cgroup.remove_suffix(kCrunInner.size());
   const std::string_view leaf = leaf_of(cgroup);
-  return leaf.ends_with(kScope) && leaf.size() > kScope.size() ? leaf : std::string_view{};
+  if (!leaf.ends_with(kScope) || leaf.size() == kScope.size()) return {};
+  const std::string_view slice = cgroup.substr(0, cgroup.size() - leaf.size());
+  return slice == "/" || (slice.ends_with('/') && is_slice(slice.substr(0, slice.size() - 1)))
+             ? leaf
+             : std::string_view{};
 }
 
 std::string_view unit_of(std::string_view cgroup) {

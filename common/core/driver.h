@@ -17,7 +17,8 @@ enum class Driver : std::uint8_t { kCgroupfs, kSystemd };
 /// "cgroupfs", "systemd".
 [[nodiscard]] std::string_view format_driver(Driver driver);
 
-/// Whose directory is this? A slice or a scope is systemd's.
+/// Whose directory is this? A slice that lies where its name says, and a scope in one, are
+/// systemd's; not what only ends like them, which may be a pod author's choice.
 [[nodiscard]] Driver driver_of(std::string_view cgroup);
 
 /// What tells the driver of the runtime that runs a container, strongest first.

@@ -78,10 +78,11 @@ struct SetUnit {
   std::string path;
   std::vector<UnitProperty> properties;
   OnRefusal on_refusal = OnRefusal::kFail;
+  bool always = false;  ///< whether or not a file has changed
   friend bool operator==(const SetUnit&, const SetUnit&) = default;
 };
-/// Let systemd forget the unit that cgroup `path` is, and what it kept of its properties. Nothing
-/// may live in it: systemd stops what does.
+/// Let systemd forget the unit that cgroup `path` is, and what it kept of its properties. Skipped
+/// while the cgroup is there: systemd would stop what lives in it.
 struct StopUnit {
   std::string path;
   friend bool operator==(const StopUnit&, const StopUnit&) = default;

@@ -147,7 +147,7 @@ Plan plan_tree(std::string_view kubepods) {
 }
 
 Plan plan_tiers(std::string_view kubepods, const TierValues& values, const CgroupLayout& layout,
-                WeightFormula formula) {
+                WeightFormula formula, Make make_it) {
   // Huge pages are bounded per pod only; a tier that limits none must not be lowered to zero pages.
   CgroupLayout without_hugetlb = layout;
   without_hugetlb.hugetlb.reset();
@@ -158,8 +158,10 @@ Plan plan_tiers(std::string_view kubepods, const TierValues& values, const Cgrou
     const CgroupValues& held = burstable ? values.burstable : values.besteffort;
     append(plan, write(tier, held, without_hugetlb, formula,
                        burstable ? "burstable tier" : "besteffort tier"));
-    if (driver_of(tier) == Driver::kSystemd)
-      plan.emplace_back(tell_unit(tier, held, without_hugetlb, formula));
+    if (driver_of(tier) == Driver::kCgroupfs) continue;
+    SetUnit tell = tell_unit(tier, held, without_hugetlb, formula);
+    tell.always = make_it == Make::kYes;
+    plan.emplace_back(std::move(tell));
   }
   return plan;
 }
@@ -214,7 +216,8 @@ Plan plan_monitor(const std::string& pod_cgroup, Pid monitor) {
 
 Plan plan_removal(const std::string& cgroup) {
   if (driver_of(cgroup) == Driver::kCgroupfs) return {RemoveCgroup{cgroup}};
-  return {StopUnit{cgroup}, RemoveCgroup{cgroup}};
+  // The kernel refuses to remove what lives, and systemd would stop it.
+  return {RemoveCgroup{cgroup}, StopUnit{cgroup}};
 }
 
 Plan plan_teardown(std::string_view kubepods) {

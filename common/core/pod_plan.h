@@ -31,12 +31,15 @@ namespace podqos::core {
 /// Makes root and tiers.
 [[nodiscard]] Plan plan_tree(std::string_view kubepods);
 
+enum class Make : std::uint8_t { kNo, kYes };
+
 /// Writes the tiers' values. `values` holds what may be written now (see bounded_tier_limit).
+/// @param make  kYes: systemd is told even what the files hold already.
 [[nodiscard]] Plan plan_tiers(std::string_view kubepods, const TierValues& values,
-                              const CgroupLayout& layout, WeightFormula formula);
+                              const CgroupLayout& layout, WeightFormula formula,
+                              Make make = Make::kNo);
 
 /// Writes one pod's values; makes the cgroup first if asked to.
-enum class Make : std::uint8_t { kNo, kYes };
 [[nodiscard]] Plan plan_pod(const std::string& cgroup, const CgroupValues& values,
                             const CgroupLayout& layout, WeightFormula formula, Make make_it);
 
@@ -51,7 +54,7 @@ enum class Make : std::uint8_t { kNo, kYes };
 /// Moves the process there; what it needs from now on is the pod's.
 [[nodiscard]] Plan plan_monitor(const std::string& pod_cgroup, Pid monitor);
 
-/// Removes one cgroup that nothing lives in, whoever made it.
+/// Removes one cgroup that nothing lives in, whoever made it; its unit only once it is gone.
 [[nodiscard]] Plan plan_removal(const std::string& cgroup);
 
 /// Removes tiers and root, once the last pod has gone.

@@ -10,6 +10,7 @@
 #include "common/core/node_bound.h"
 #include "common/core/oom.h"
 #include "common/core/ownership.h"
+#include "common/core/pod_plan.h"
 #include "common/core/qos.h"
 #include "common/core/record_size.h"
 
@@ -347,8 +348,9 @@ std::string wanted_leaf(const ContainerFacts& facts, bool systemd) {
     if (unit && unit->name.find(facts.id) != std::string::npos && !unit->name.ends_with(".slice"))
       return cat(unit->prefix, "-", unit->name, ".scope");
     leaf = scope_of(path);
-    return leaf.find(facts.id) == std::string_view::npos ? cat("podqos-", facts.id, ".scope")
-                                                         : std::string{leaf};
+    if (!leaf.empty() && leaf.find(facts.id) != std::string_view::npos) return std::string{leaf};
+    // Names of units are the machine's: two runtimes may use one id.
+    return cat("podqos-", facts.id, "-", stable_hash(cat(facts.id, "\n", facts.bundle)), ".scope");
   }
   return leaf.find(facts.id) == std::string_view::npos ? facts.id : std::string{leaf};
 }
@@ -361,6 +363,7 @@ Result<std::string> container_leaf(const ContainerFacts& facts, const PodRecord&
   std::string leaf = wanted_leaf(facts, systemd);
   const auto taken = [&](const std::string& name) {
     const std::string path = cat(record.cgroup, "/", name);
+    if (path == monitor_path(record.cgroup)) return true;
     return std::ranges::any_of(record.containers, [&](const ContainerRecord& other) {
       return other.cgroup == path && (other.id != facts.id || other.bundle != facts.bundle);
     });

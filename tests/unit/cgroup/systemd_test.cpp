@@ -324,7 +324,7 @@ TEST_P(SystemdErrors, AreToldApartAndQuoted) {
 
 constexpr const char* kRoot = "; run it as root, or let the policy of the bus allow the call";
 constexpr const char* kHangs =
-    "; 5000 ms were allowed; should systemd hang, `systemctl is-system-running` and the journal of "
+    "; 2000 ms were allowed; should systemd hang, `systemctl is-system-running` and the journal of "
     "PID 1 tell why";
 constexpr const char* kDriver =
     "; where systemd does not run, let the engine use the cgroupfs driver";

@@ -30,7 +30,10 @@ INSTANTIATE_TEST_SUITE_P(Table, IsSystemdPath,
                          ValuesIn<Form>({
                              {"ThreeFields", "machine.slice:libpod:c1", true},
                              {"ThreeEmptyFields", "::", true},
-                             {"AScope", "/user/docker-c1.scope", true},
+                             {"AScope", "/user.slice/docker-c1.scope", true},
+                             {"AScopeInTheRoot", "/init.scope", true},
+                             {"AScopeOutsideOfSlices", "/user/docker-c1.scope", false},
+                             {"AScopeInAMisplacedSlice", "/x/user.slice/c1.scope", false},
                              {"CrunsInnerCgroup", "/m.slice/crun-c1.scope/container", true},
                              // A cgroupfs runtime that was started in somebody's session.
                              {"BelowAScope", "/user.slice/session-1.scope/c1", false},
@@ -100,6 +103,11 @@ INSTANTIATE_TEST_SUITE_P(Table, CheckDriver,
 TEST(DriverOf, TellsUnitsByTheirSuffix) {
   EXPECT_EQ(driver_of("/kubepods.slice"), kUnits);
   EXPECT_EQ(driver_of("/a.slice/b-c.scope"), kUnits);
+  EXPECT_EQ(driver_of("/a.slice/a-b.slice/a-b-c.slice"), kUnits);
+  // A pod's uid may end like a unit; the unit of that name is somebody else's.
+  EXPECT_EQ(driver_of("/kubepods/burstable/podman-77.scope"), kFs);
+  EXPECT_EQ(driver_of("/kubepods/burstable/podvictim.slice"), kFs);
+  EXPECT_EQ(driver_of("/a.slice/b.slice"), kFs);
   EXPECT_EQ(driver_of("/kubepods/burstable"), kFs);
   EXPECT_EQ(driver_of("/kubepods.slice/plain"), kFs);
 }

@@ -44,14 +44,14 @@ TEST(SlicePlanTree, StartsEachUnitBeforeItsDirectory) {
                 "\nmkdir  /kubepods.slice/kubepods-besteffort.slice\n");
 }
 
-TEST(SlicePlanTeardown, StopsEachUnitBeforeItsDirectoryGoes) {
+TEST(SlicePlanTeardown, StopsEachUnitOnceItsDirectoryHasGone) {
   EXPECT_EQ(render(plan_teardown("/kubepods.slice")),
-            "stop   kubepods-burstable.slice\n"
             "rmdir  /kubepods.slice/kubepods-burstable.slice\n"
-            "stop   kubepods-besteffort.slice\n"
+            "stop   kubepods-burstable.slice\n"
             "rmdir  /kubepods.slice/kubepods-besteffort.slice\n"
-            "stop   kubepods.slice\n"
-            "rmdir  /kubepods.slice\n");
+            "stop   kubepods-besteffort.slice\n"
+            "rmdir  /kubepods.slice\n"
+            "stop   kubepods.slice\n");
 }
 
 TEST(SlicePlanTiers, TellsSystemdWhatItWrites) {
@@ -93,9 +93,9 @@ TEST(SlicePlanPod, HasTheOldPropertiesOnV1) {
             "CPUQuotaPerSecUSec=340000 MemoryLimit=134217728 TasksMax=64\n");
 }
 
-TEST(SlicePlanRemoval, StopsTheUnitFirst) {
+TEST(SlicePlanRemoval, StopsTheUnitLast) {
   EXPECT_EQ(render(plan_removal("/kubepods.slice/kubepods-pod42.slice")),
-            "stop   kubepods-pod42.slice\nrmdir  /kubepods.slice/kubepods-pod42.slice\n");
+            "rmdir  /kubepods.slice/kubepods-pod42.slice\nstop   kubepods-pod42.slice\n");
   EXPECT_EQ(render(plan_removal("/kubepods/pod42")), "rmdir  /kubepods/pod42\n");
 }
 
@@ -169,27 +169,48 @@ INSTANTIATE_TEST_SUITE_P(
         {"Podman", "machine.slice:libpod:c1", "libpod-c1.scope"},
         {"Containerd", "system.slice:cri-containerd:c1", "cri-containerd-c1.scope"},
         {"NoPrefix", "system.slice::c1", "-c1.scope"},
-        {"AnotherName", "system.slice:libpod:web", "podqos-c1.scope"},
-        {"Absent", std::nullopt, "podqos-c1.scope"},
-        {"Relative", "a/c1", "podqos-c1.scope"},
+        {"AnotherName", "system.slice:libpod:web", "podqos-c1-f4ac0ccb5b6f64d0.scope"},
+        {"Absent", std::nullopt, "podqos-c1-f4ac0ccb5b6f64d0.scope"},
+        {"Relative", "a/c1", "podqos-c1-f4ac0ccb5b6f64d0.scope"},
         {"AScope", "/machine.slice/libpod-c1.scope", "libpod-c1.scope"},
-        {"ASlice", "machine.slice:x:c1.slice", "podqos-c1.scope"},
+        {"ASlice", "machine.slice:x:c1.slice", "podqos-c1-f4ac0ccb5b6f64d0.scope"},
     }),
     [](const ::testing::TestParamInfo<Leaf>& row) { return std::string{row.param.name}; });
+
+TEST(ScopeLeaf, IsUniqueOnTheMachine) {
+  // runc and crun may both run a c1, in two pods; names of units know no slices.
+  ContainerFacts facts;
+  facts.id = "c1";
+  facts.bundle = "/other";
+  PodRecord record;
+  record.cgroup = "/kubepods.slice/kubepods-pod7.slice";
+  EXPECT_NE(container_leaf(facts, record).value_or("refused"), "podqos-c1-f4ac0ccb5b6f64d0.scope");
+}
 
 TEST(ScopeLeaf, IsUniqueInThePod) {
   ContainerFacts facts;
   facts.id = "c1";
   facts.bundle = "/b";
+  facts.cgroups_path = "machine.slice:libpod:c1";
   PodRecord record;
   record.cgroup = "/k.slice/k-pod42.slice";
   ContainerRecord other;
   other.id = "c1";
   other.bundle = "/other";
-  other.cgroup = "/k.slice/k-pod42.slice/podqos-c1.scope";
+  other.cgroup = "/k.slice/k-pod42.slice/libpod-c1.scope";
   record.containers.push_back(other);
+  EXPECT_EQ(container_leaf(facts, record).value_or("refused"), "libpod-c1-f4ac0ccb5b6f64d0.scope");
+}
+
+TEST(ScopeLeaf, IsNeverTheMonitors) {
+  ContainerFacts facts;
+  facts.id = "podqos-monitor";
+  facts.bundle = "/b";
+  PodRecord record;
+  record.cgroup = "/kubepods/pod42";
   const std::string leaf = container_leaf(facts, record).value_or("refused");
-  EXPECT_EQ(leaf, "podqos-c1-" + stable_hash("c1\n/b") + ".scope");
+  EXPECT_NE(leaf, "podqos-monitor");
+  EXPECT_TRUE(leaf.starts_with("podqos-monitor-")) << leaf;
 }
 
 }  // namespace
