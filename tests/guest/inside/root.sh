@@ -5,12 +5,14 @@
 set -e
 # shellcheck source=/dev/null
 . /mnt/settings
+# shellcheck source=tests/guest/inside/host_uml.sh
+. "/mnt/host_$kind.sh"
 
 mount -n -t proc proc /proc
 mount -n -t tmpfs -o mode=755 tmpfs /tmp
 cd /tmp
 mkdir lower upper root modules
-mount -n -t hostfs -o "ro,$modules" none modules
+show ro "$modules" modules
 overlay=modules/$(uname -r)/kernel/fs/overlayfs/overlay.ko
 insmod "$overlay" 2>/dev/null || busybox insmod "$overlay"
 mount -n --bind / lower

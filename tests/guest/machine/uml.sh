@@ -1,0 +1,55 @@
+# shellcheck shell=bash
+# The guest as a process of this machine: Debian's user-mode-linux kernel. For boot, whose variables it uses and sets.
+# shellcheck disable=SC2154,SC2034,SC2054  # an argument of qemu or the kernel may have commas
+
+# The guest's memory is a file that the kernel maps executable. Prints the first directory that can hold it.
+memory_directory() {
+  local need directory free probe
+  need=$(numfmt --from=iec "$mem")
+  for directory in /dev/shm "${TMPDIR:-/tmp}" /tmp /var/tmp; do
+    if [[ ! -w $directory || $directory == *[[:space:]]* ]]; then continue; fi
+    free=$(df --block-size=1 --output=avail -- "$directory" | tail -n 1)
+    if ((free < need)); then continue; fi
+    probe=$(mktemp "$directory/podqos-guest.XXXXXX")
+    cp /bin/true "$probe" && chmod 700 "$probe"
+    if "$probe" 2>/dev/null; then
+      rm -f "$probe"
+      echo "$directory"
+      return
+    fi
+    rm -f "$probe"
+  done
+  return 1
+}
+
+find_machine() {
+  kernel=$(command -v linux.uml) || cannot "user-mode-linux is not installed"
+  modules=/usr/lib/uml/modules
+  [[ -d $modules ]] || cannot "the kernel's modules are missing ($modules)"
+  runs=$(memory_directory) ||
+    cannot "no temporary directory has $mem free and lets programs run (/dev/shm, TMPDIR, /tmp, /var/tmp)"
+}
+
+# The guest's one processor hands over between its processes at every system call, which costs half as much where they all
+# share one CPU as across several. Prints the CPU that runs fewest processes of guests.
+choose_cpu() {
+  local ranges range cpu used
+  ranges=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)
+  used=$(pgrep -x linux.uml | sed 's|.*|/proc/&/status|' |
+    xargs --no-run-if-empty sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' 2>/dev/null) || true
+  for range in ${ranges//,/ }; do
+    for cpu in $(seq "${range%-*}" "${range#*-}"); do
+      echo "$(grep -cx "$cpu" <<<"$used") $RANDOM $cpu"
+    done
+  done | sort -n | sed -n '1s/.* //p'
+}
+
+# con0, the console, is on descriptor 1; ssl0, the serial line with the command's output, on 3.
+compose_machine() {
+  machine=(
+    env TMPDIR="$runs" taskset --cpu-list "$(choose_cpu)"
+    "$kernel" mem="$mem" uml_dir="$dir" umid=uml root=/dev/root rootfstype=hostfs rootflags="$root" ro
+    con=null con0=null,fd:1 ssl=null ssl0=null,fd:3 noreboot "${kernel_options[@]}"
+    init=/bin/sh -- -c "\"mount -n -t hostfs -o $dir none /mnt && exec sh /mnt/root.sh\""
+  )
+}
