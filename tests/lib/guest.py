@@ -11,7 +11,8 @@ the other PODQOS_ variables go along. As a program it runs one test file or test
 
     guest.py [--root NAME] [--mem SIZE] [--timeout SECONDS] FLAVOUR TEST [ARGUMENT...]
 
-FLAVOUR is v1, hybrid, v2 (all three with a shell as PID 1) or systemd (v2).
+FLAVOUR is v1, hybrid, v2 (all three with a shell as PID 1), systemd (v2), or emulated: v2 with a shell as PID 1 and all
+that user-mode-linux lacks (PSI, cpuset, huge pages, two CPUs), for the tests that need it.
 """
 
 import argparse
@@ -28,11 +29,18 @@ import unittest
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 BOOT, MKROOT = REPOSITORY / "tests/guest/boot", REPOSITORY / "tests/guest/mkroot"
 BIN = pathlib.Path(os.environ.get("PODQOS_BIN", REPOSITORY / "build/release/bin"))
-FLAVOURS = ("v1", "hybrid", "v2", "systemd")
+FLAVOURS = {
+    "v1": ("--cgroup", "v1"),
+    "hybrid": ("--cgroup", "hybrid"),
+    "v2": ("--cgroup", "v2"),
+    "systemd": ("--systemd",),
+    "emulated": ("--emulated", "--cpus", "2"),
+}
 MACHINE = "machine"  # the root of this machine; every other name is a release of Debian
 SKIPPED, TIMEOUT, DIED = 77, 124, 125  # exit statuses of tests/guest/boot
 PATIENCE = 30  # seconds that boot may take to end beyond its own timeout
 MKROOT_TIMEOUT = 3700
+CHECK_TIMEOUT = 400  # seconds; most of it to wait for a kernel that is being fetched
 LIBRARIES = "/run/podqos-libraries"
 
 
@@ -44,7 +52,8 @@ def inside():
 @functools.cache
 def _reason_against(*options):
     """Why no guest with these options of boot can run, or None."""
-    done = subprocess.run([BOOT, *options, "--check"], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([BOOT, *options, "--check"], capture_output=True, text=True, check=False,
+                          timeout=CHECK_TIMEOUT)
     return None if done.returncode == 0 else (done.stdout + done.stderr).strip()
 
 
@@ -85,8 +94,7 @@ class Guest:
             raise unittest.SkipTest(reason)
 
     def _options(self):
-        options = ["--systemd"] if self.flavour == "systemd" else ["--cgroup", self.flavour]
-        options += ["--mem", self.mem, "--timeout", str(self.timeout)]
+        options = [*FLAVOURS[self.flavour], "--mem", self.mem, "--timeout", str(self.timeout)]
         if self.root != MACHINE:
             options += ["--root", str(_made_root(self.root)[0]), "--ro-bind", str(REPOSITORY)]
         return options
