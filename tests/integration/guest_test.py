@@ -50,16 +50,18 @@ def processes():
 class GuestCase(unittest.TestCase):
     """Skips itself where no guest can run; has a directory of its own."""
 
+    flavour, options = "v2", ()
+
     def setUp(self):
         if guest.inside():
             self.skipTest("this is a guest, and a guest boots no other")
-        guest.Guest("v2").require()
+        guest.Guest(self.flavour).require()
         self.tmp = pathlib.Path(tempfile.mkdtemp(prefix="podqos-test-guest-"))
         self.addCleanup(shutil.rmtree, self.tmp)
 
     def boot(self, *args, env=None, timeout=120):
         """Runs boot with these arguments to its end."""
-        return subprocess.run([guest.BOOT, *map(str, args)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        return subprocess.run([guest.BOOT, *self.options, *map(str, args)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               errors="replace", check=False, timeout=timeout, env=env)
 
 
@@ -137,7 +139,7 @@ class End(GuestCase):
 
     def start(self, *options, script="sleep 1000"):
         """A guest that is up; its run directory and process group go into self."""
-        command = [guest.BOOT, *options, "--", "sh", "-c", f"echo {HAS_COME}; {script}"]
+        command = [guest.BOOT, *self.options, *options, "--", "sh", "-c", f"echo {HAS_COME}; {script}"]
         environment = {**os.environ, "TMPDIR": str(self.tmp)}
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    text=True, env=environment)
