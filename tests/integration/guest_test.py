@@ -76,6 +76,27 @@ class Command(GuestCase):
         self.assertEqual(done.stdout, "".join(f"<{w}>" for w in words) + "closed\nerror\n")
         self.assertEqual(done.stderr, "")
 
+    def test_two_at_once(self):
+        """Both have to be up before either may end."""
+        def meet(own, other):
+            script = f"touch {self.tmp}/{own}; until [ -e {self.tmp}/{other} ]; do sleep 0.1; done; echo met"
+            return self.boot("--bind", self.tmp, "--timeout", BOOT_TIMEOUT, "--", "sh", "-c", script)
+
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            both = [pool.submit(meet, "one", "two"), pool.submit(meet, "two", "one")]
+            for done in both:
+                self.assertEqual((done.result().returncode, done.result().stdout), (0, "met\n"))
+
+
+class EmulatedCommand(Command):
+    """The same for the emulated guest."""
+
+    flavour, options = "emulated", ("--emulated",)
+
+
+class Output(GuestCase):
+    """All output arrives, whatever becomes of the command."""
+
     def test_killed_command_with_much_output(self):
         """16 MB, read slowly."""
         script = 'i=0; while [ $i -lt 8 ]; do cat /bin/busybox; i=$((i+1)); done; kill -KILL $$'
@@ -89,17 +110,6 @@ class Command(GuestCase):
         self.assertEqual(process.returncode, 128 + signal.SIGKILL)
         expected = pathlib.Path("/bin/busybox").read_bytes() * 8
         self.assertEqual((size, digest.hexdigest()), (len(expected), hashlib.sha256(expected).hexdigest()))
-
-    def test_two_at_once(self):
-        """Both have to be up before either may end."""
-        def meet(own, other):
-            script = f"touch {self.tmp}/{own}; until [ -e {self.tmp}/{other} ]; do sleep 0.1; done; echo met"
-            return self.boot("--bind", self.tmp, "--timeout", BOOT_TIMEOUT, "--", "sh", "-c", script)
-
-        with concurrent.futures.ThreadPoolExecutor() as pool:
-            both = [pool.submit(meet, "one", "two"), pool.submit(meet, "two", "one")]
-            for done in both:
-                self.assertEqual((done.result().returncode, done.result().stdout), (0, "met\n"))
 
 
 class Files(GuestCase):
@@ -134,8 +144,14 @@ class Files(GuestCase):
         self.assertEqual(os.listdir(self.tmp / "read only"), ["given"])
 
 
-class End(GuestCase):
-    """However a guest ends, it ends in time, says how, and nothing of it stays: no process and no file."""
+class EmulatedFiles(Files):
+    """The same for the emulated guest."""
+
+    flavour, options = "emulated", ("--emulated",)
+
+
+class EndCase(GuestCase):
+    """Starts a guest, and knows what there is of it on this machine."""
 
     def start(self, *options, script="sleep 1000"):
         """A guest that is up; its run directory and process group go into self."""
@@ -163,6 +179,12 @@ class End(GuestCase):
         left = not wait_for(lambda: not self.guest_processes() and not self.directory.exists(), END_TIMEOUT)
         self.assertFalse(left, f"left: {self.guest_processes()}, {self.directory} exists: {self.directory.exists()}")
         self.assertEqual(os.listdir(self.tmp), [])
+        # Where virtiofsd locks its sockets.
+        self.assertEqual(list(pathlib.Path("/run/virtiofsd").glob(f"*{self.directory.name}*")), [])
+
+
+class End(EndCase):
+    """However a guest ends, it ends in time, says how, and nothing of it stays: no process and no file."""
 
     def test_by_itself(self):
         process = self.start(script="exit 3")
@@ -186,6 +208,32 @@ class End(GuestCase):
 
     def test_when_boot_is_killed(self):
         process = self.start("--systemd")
+        process.kill()
+        process.wait(END_TIMEOUT)
+        self.assert_gone()
+
+    def test_with_a_panic(self):
+        process = self.start(script="echo c >/proc/sysrq-trigger; sleep 1000")
+        self.assertEqual(process.wait(BOOT_TIMEOUT), guest.DIED)
+        self.assertIn("sysrq triggered crash", process.stderr.read())
+        self.assert_gone()
+
+
+class EmulatedEnd(EndCase):
+    """The same for the emulated guest, which is two programs: qemu, and the one that shows it our files."""
+
+    flavour, options = "emulated", ("--emulated",)
+
+    def test_at_the_timeout(self):
+        """While it boots."""
+        done = self.boot("--timeout", 2, "--", "true", env={**os.environ, "TMPDIR": str(self.tmp)})
+        self.assertEqual((done.returncode, done.stdout), (guest.TIMEOUT, ""), done.stderr)
+        self.assertEqual(os.listdir(self.tmp), [])
+
+    def test_when_boot_is_killed(self):
+        process = self.start()
+        programs = {pathlib.Path(argv[0]).name for argv in self.guest_processes().values() if argv}
+        self.assertLessEqual({"qemu-system-x86_64", "virtiofsd"}, programs)
         process.kill()
         process.wait(END_TIMEOUT)
         self.assert_gone()
@@ -254,7 +302,8 @@ class Refusals(GuestCase):
     def test_usage(self):
         wrong = (["--cgroup", "v3", "--", "true"], ["--mem", "much", "--", "true"], ["--timeout", "0", "--", "true"],
                  ["--root", self.tmp / "none", "--", "true"], ["--wrong", "--", "true"], ["--"], ["--root"],
-                 ["--bind", self.tmp / "none", "--", "true"])
+                 ["--bind", self.tmp / "none", "--", "true"], ["--cpus", "2", "--", "true"],
+                 ["--emulated", "--cpus", "0", "--", "true"])
         for args in wrong:
             with self.subTest(args=args):
                 done = self.boot(*args)
@@ -274,6 +323,14 @@ class Refusals(GuestCase):
         done = self.boot("--check", env={"PATH": str(self.tmp)})
         self.assertEqual(done.returncode, guest.SKIPPED)
         self.assertEqual(done.stdout, "no guest can run here: user-mode-linux is not installed\n")
+
+    def test_without_the_emulator(self):
+        for program in pathlib.Path("/usr/bin").iterdir():
+            if not program.name.startswith("qemu"):
+                (self.tmp / program.name).symlink_to(program)
+        done = self.boot("--emulated", "--check", env={"PATH": str(self.tmp)})
+        self.assertEqual(done.returncode, guest.SKIPPED)
+        self.assertEqual(done.stdout, "no guest can run here: qemu-system-x86 is not installed\n")
 
     def test_without_memory(self):
         done = self.boot("--mem", "900000G", "--", "true")
@@ -320,6 +377,30 @@ class Mkroot(GuestCase):
         done = self.mkroot("--cache", self.tmp / "cache", "--suite", "podqos-no-such-suite")
         self.assertEqual((done.returncode, done.stdout), (guest.SKIPPED, ""), done.stderr)
         self.assertIn("no root of podqos-no-such-suite can be made", done.stderr)
+
+
+class Mkkernel(GuestCase):
+    """A kernel is complete, or it is not there."""
+
+    flavour = "emulated"
+
+    def refused(self, setting):
+        """Its answer where apt has this setting."""
+        config = self.tmp / "apt.conf"
+        config.write_text(setting, encoding="ascii")
+        done = subprocess.run([guest.MKKERNEL, "--cache", self.tmp / "cache"], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False, timeout=guest.CHECK_TIMEOUT,
+                              env={**os.environ, "APT_CONFIG": str(config)})
+        self.assertEqual((done.returncode, done.stdout), (guest.SKIPPED, ""), done.stderr)
+        self.assertEqual([p.suffix for p in (self.tmp / "cache").iterdir()], [".lock"])
+        return done.stderr
+
+    def test_without_lists(self):
+        self.assertIn("apt's lists have no linux-image-cloud-amd64", self.refused(f'Dir::State "{self.tmp}";'))
+
+    def test_without_an_archive(self):
+        nobody = "".join(f'Acquire::{way}::Proxy "http://127.0.0.1:9";' for way in ("http", "https"))
+        self.assertIn("cannot be fetched", self.refused(nobody + 'Acquire::Retries "0";'))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ import tempfile
 import unittest
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-BOOT, MKROOT = REPOSITORY / "tests/guest/boot", REPOSITORY / "tests/guest/mkroot"
+BOOT, MKROOT, MKKERNEL = (REPOSITORY / "tests/guest" / name for name in ("boot", "mkroot", "mkkernel"))
 BIN = pathlib.Path(os.environ.get("PODQOS_BIN", REPOSITORY / "build/release/bin"))
 FLAVOURS = {
     "v1": ("--cgroup", "v1"),
