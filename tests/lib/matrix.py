@@ -3,8 +3,8 @@
     guest.py v1 tests/lib/matrix.py cgroupfs
     guest.py systemd tests/lib/matrix.py systemd [RUNTIME|WAY...]
 
-prints one line a cell, "runc v2 systemd wrapper: passed", and below a failed one why. It refuses to run elsewhere than in
-a guest. tests/integration/matrix_test.py boots the guests.
+prints one line a cell, "runc v2 systemd wrapper: passed", and below a failed one why. It runs in a guest only;
+tests/integration/matrix_test.py boots the guests.
 """
 
 import argparse
@@ -118,8 +118,8 @@ class HooksRewrite(Cell):
 class HooksMove(Cell):
     """The process is moved, and its bundle rewritten for the next start; the runtime's own verbs stay behind.
 
-    With systemd the engine's scope ends once its process has left: runc and crun find no cgroup any more, crun takes the
-    container for stopped. They say so; the container itself, its values and its end are right.
+    With systemd the engine's scope ends once its process has left: runc and crun find no cgroup any more, and crun
+    takes the container for stopped. They say so; the container itself, its values and its end are right.
     """
 
     way, hooked = "hooks-move", True
