@@ -236,12 +236,10 @@ def main():
     given = parser.parse_args()
     if not guest.inside():
         sys.exit("matrix.py writes to /kubepods and kubepods.slice: it runs in a guest only")
-    suite = unittest.TestSuite()
-    for kind in harness.KINDS:
-        for base in (Wrapper, Precreate, HooksRewrite, HooksMove, HooksFail, HooksIgnore):
-            if given.only and not (kind in given.only and base.way in given.only):
-                continue
-            suite.addTest(cell(base, kind, given.driver))
+    ways = (Wrapper, Precreate, HooksRewrite, HooksMove, HooksFail, HooksIgnore)
+    suite = unittest.TestSuite(cell(base, kind, given.driver)
+                               for kind in [k for k in harness.KINDS if k in given.only] or harness.KINDS
+                               for base in [w for w in ways if w.way in given.only] or ways)
     result = suite.run(Printed())
     sys.exit(0 if result.wasSuccessful() else 1)
 
