@@ -31,6 +31,8 @@ KEPT_LOG = os.environ.get("PODQOS_SOAK_LOG")
 NODE_MEMORY = 64 * GI
 MOST_CONTAINERS = 12
 HISTORY = 25  # events shown when one fails
+# System calls that the wrapper and the poststop hook make at most: the longest talk with systemd.
+WRAPPER_CALLS, POSTSTOP_CALLS = (480, 290) if ON_SYSTEMD else (400, 140)
 PATIENCE = 10  # seconds until systemd has done what it was asked for
 
 # A hook named podqos-hook: the wrapper adds none of its own then. What it is to do once stands in a file beside it.
@@ -494,7 +496,7 @@ class Soak(harness.TestCase):
     def event_kill_wrapper(self):
         if len(self.instances) >= MOST_CONTAINERS:
             return self.event_delete()
-        instance, turn = self.harmless_instance(), self.random.randint(1, 400)
+        instance, turn = self.harmless_instance(), self.random.randint(1, WRAPPER_CALLS)
         self.note(f"wrapper killed at call {turn}")
         self.instances[instance.key] = instance
         command = instance.runtime.command("create", "--bundle", instance.bundle.path, instance.id)
@@ -513,7 +515,7 @@ class Soak(harness.TestCase):
         return True
 
     def event_kill_poststop_hook(self):
-        instance, turn = self.pick(stubbed=True), self.random.randint(1, 140)
+        instance, turn = self.pick(stubbed=True), self.random.randint(1, POSTSTOP_CALLS)
         if instance is None:
             return self.event_create()
         self.note(f"{instance}, hook killed at call {turn}")
