@@ -104,6 +104,15 @@ class RoundTrips(unittest.TestCase):
         second.begin()
         self.assert_few_trips(second.hook("createRuntime"), [[f"SetUnitProperties {second.directory.name}"]])
 
+    def test_container_that_only_the_hook_sees_and_that_lets_the_pod_grow(self):
+        """The one case that takes a third: pod, container and tiers change in three steps that may each fail alone."""
+        uid = nodes.new_uid()
+        self.node.container("app", uid).live()
+        second = self.node.container("side", uid)
+        second.begin()
+        self.assert_trips(second.hook("createRuntime"), [
+            [f"SetUnitProperties {slice_of(uid)}"], [f"SetUnitProperties {second.directory.name}"], TIERS])
+
 
 if __name__ == "__main__":
     harness.main(kinds=())
