@@ -153,7 +153,8 @@ std::vector<Result<Message>> Systemd::Connection::call(std::vector<Request> requ
     }
   }
   Replies replies = ask(messages);
-  hangs_ = !messages.empty() && std::chrono::steady_clock::now() >= *deadline_;
+  // A wait may end a little early.
+  hangs_ = !messages.empty() && std::chrono::steady_clock::now() + kRestartPause >= *deadline_;
   auto reply = replies.begin();
   for (std::size_t i = 0; i < requests.size(); ++i) {
     if (!answers[i]) continue;

@@ -97,21 +97,23 @@ class RoundTrips(unittest.TestCase):
         self.end(second, [])
 
     def test_container_that_only_the_hook_sees(self):
-        """Nobody has placed it: its own limits are told too."""
+        """Nobody has placed it: its own limits are told too, once its scope is known to be the unit of that name."""
         uid = nodes.new_uid()
         self.node.container("app", uid, **self.known).live()
         second = self.node.container("side", uid, **self.known)
         second.begin()
-        self.assert_few_trips(second.hook("createRuntime"), [[f"SetUnitProperties {second.directory.name}"]])
+        self.assert_few_trips(second.hook("createRuntime"), [
+            [f"GetUnitByControlGroup /{second.directory.relative_to('/sys/fs/cgroup')}"], [f"SetUnitProperties {second.directory.name}"]])
 
     def test_container_that_only_the_hook_sees_and_that_lets_the_pod_grow(self):
-        """The one case that takes a third: pod, container and tiers change in three steps that may each fail alone."""
+        """The one case that takes more: pod, container and tiers change in steps that may each fail alone."""
         uid = nodes.new_uid()
         self.node.container("app", uid).live()
         second = self.node.container("side", uid)
         second.begin()
         self.assert_trips(second.hook("createRuntime"), [
-            [f"SetUnitProperties {slice_of(uid)}"], [f"SetUnitProperties {second.directory.name}"], TIERS])
+            [f"SetUnitProperties {slice_of(uid)}"], [f"GetUnitByControlGroup /{second.directory.relative_to('/sys/fs/cgroup')}"],
+            [f"SetUnitProperties {second.directory.name}"], TIERS])
 
 
 if __name__ == "__main__":
