@@ -25,6 +25,7 @@ import machine as machines  # noqa: E402
 import podman  # noqa: E402
 from harness import MI  # noqa: E402
 
+MONITOR_SETTINGS = pathlib.Path("/etc/podqos/conf.d/90-monitor.json")
 MANIFEST = f"""\
 apiVersion: v1
 kind: Pod
@@ -262,6 +263,29 @@ class BoundedPod(PodmanCase):
         self.assert_nothing_left()
 
 
+class ChargedMonitor(PodmanCase):
+    """chargeMonitor: conmon is in the pod's cgroup while the container lives, and does not hold the pod."""
+
+    def setUp(self):
+        super().setUp()
+        podman.write_json(MONITOR_SETTINGS, {"chargeMonitor": True})
+        self.addCleanup(MONITOR_SETTINGS.unlink)
+
+    def test_conmon(self):
+        container = self.podman.run("--name", "web", *SHORT_FORMS)
+        pod = self.podman.pod_path("burstable", "web-1")
+        self.assert_placed(container, pod, 938)
+        conmon = podman.conmon(container)
+        self.assertEqual(pathlib.Path(f"/proc/{conmon}/comm").read_text(encoding="utf-8").strip(), "conmon")
+        leaf = "podqos-monitor"
+        if self.manager == "systemd":
+            leaf += f"-{pathlib.Path(pod).stem}.scope"
+        self.assertEqual(machines.cgroup_of(conmon), f"{pod}/{leaf}")
+        self.podman("exec", container, "true")
+        self.podman("rm", "--force", "--time", "0", container)
+        self.assert_nothing_left()
+
+
 class Others(PodmanCase):
     """The other classes, and what has none."""
 
@@ -373,9 +397,11 @@ def cells():
     chosen = {}
     for kind in harness.KINDS:
         if kind == "crun":
-            ways = [("precreate", "systemd", (Verbs, PodRestart, PlainPlay, PodCreate, BoundedPod, Others)),
+            ways = [("precreate", "systemd", (Verbs, PodRestart, PlainPlay, PodCreate, BoundedPod, ChargedMonitor,
+                                                      Others)),
                     ("wrapper", "systemd", (Verbs, KubePlay)), ("both", "systemd", (KubePlay,)),
-                    ("precreate", "cgroupfs", (KubePlay, BoundedPod)), ("wrapper", "cgroupfs", (KubePlay,))]
+                    ("precreate", "cgroupfs", (KubePlay, BoundedPod, ChargedMonitor)),
+                    ("wrapper", "cgroupfs", (KubePlay,))]
         else:  # a program in Go, which takes thrice the time in this guest
             ways = [("precreate", "systemd", (Verbs, KubePlay, PodCreate)), ("wrapper", "systemd", (Verbs, PodRestart)),
                     ("wrapper", "cgroupfs", (KubePlay,))]
@@ -397,7 +423,7 @@ def setUpModule():
 
 
 if __name__ == "__main__":
-    del PodmanCase, Verbs, KubePlay, PodRestart, PlainPlay, PodCreate, BoundedPod, Others, Rootless
+    del PodmanCase, Verbs, KubePlay, PodRestart, PlainPlay, PodCreate, BoundedPod, ChargedMonitor, Others, Rootless
     if guest.inside():
         del Guests
         globals().update(TESTS)

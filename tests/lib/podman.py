@@ -112,6 +112,11 @@ def choose_runtime(kind):
     write_json(pathlib.Path("/etc/podqos/conf.d/runtime.json"), {"runtimes": [shutil.which(kind)]})
 
 
+def conmon(container):
+    """The pid of the process that Podman leaves beside a container."""
+    return int((WORK / "run/overlay-containers" / container / "userdata/conmon.pid").read_text(encoding="utf-8"))
+
+
 class Podman:
     """Podman with one runtime ("crun", "runc", or "podqos": the wrapper) and one cgroup manager."""
 
