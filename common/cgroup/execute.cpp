@@ -158,11 +158,9 @@ Status Cgroupfs::tell(const core::Plan& plan, Report& report) {
     if (tell == nullptr || tell->properties.empty()) continue;
     if (!tell->always && !has_changed(tell->path, report)) continue;
     // The name of a scope says nothing of where it is.
-    if (auto own = is_own_unit(tell->path); !own) {
-      return fail(std::move(own).error());
-    } else if (!*own) {
-      continue;
-    }
+    auto own = is_own_unit(tell->path);
+    if (!own) return fail(std::move(own).error());
+    if (!*own) continue;
     steps.push_back(&step);
     changes.push_back(
         {.unit = std::string{core::unit_of(tell->path)}, .properties = tell->properties});

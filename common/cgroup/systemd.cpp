@@ -299,6 +299,7 @@ Status Systemd::set_properties(const std::string& unit,
 
 std::vector<Status> Systemd::set_properties(const std::vector<UnitChange>& changes) {
   std::vector<Connection::Request> requests;
+  requests.reserve(changes.size());
   for (const auto& [unit, properties] : changes) {
     requests.push_back({.what = cat("SetUnitProperties ", printable(unit)),
                         .message = set_properties_call(unit, properties)});

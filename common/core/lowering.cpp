@@ -249,24 +249,23 @@ CgroupValues rounded_by_systemd(CgroupValues values) {
   return values;
 }
 
-std::vector<UnitProperty> unit_properties(const CgroupValues& values, const CgroupLayout& layout,
-                                          WeightFormula formula) {
-  Properties out;
-  if (values.cpu_shares && layout.cpu == CgroupVersion::kV2)
+namespace {
+
+void set_cpu_properties(Properties& out, const CgroupValues& values, CgroupVersion version,
+                        WeightFormula formula) {
+  if (values.cpu_shares && version == CgroupVersion::kV2)
     out.set("CPUWeight", cpu_weight_for(*values.cpu_shares, formula).value());
-  if (values.cpu_shares && layout.cpu == CgroupVersion::kV1)
+  if (values.cpu_shares && version == CgroupVersion::kV1)
     out.set("CPUShares", values.cpu_shares->value());
-  if (has_quota_or_period(values) && layout.cpu) {
-    const Micros period = period_of(values);
-    const auto quota = limiting_quota(values);
-    out.set("CPUQuotaPeriodUSec", period.value());
-    out.set("CPUQuotaPerSecUSec", quota ? systemd_quota(*quota, period).per_second : kNoLimit);
-  }
-  if (values.memory_limit && values.memory_limit->value() != 0 && layout.memory) {
-    const bool v2 = layout.memory == CgroupVersion::kV2;
-    out.set(v2 ? "MemoryMax" : "MemoryLimit", values.memory_limit->value());
-  }
-  if (values.pids_limit && layout.pids) out.set("TasksMax", usable_pids(*values.pids_limit));
+  if (!has_quota_or_period(values)) return;
+  const Micros period = period_of(values);
+  const auto quota = limiting_quota(values);
+  out.set("CPUQuotaPeriodUSec", period.value());
+  out.set("CPUQuotaPerSecUSec", quota ? systemd_quota(*quota, period).per_second : kNoLimit);
+}
+
+void set_unified_properties(Properties& out, const CgroupValues& values,
+                            const CgroupLayout& layout) {
   for (const auto& [file, value] : values.unified) {
     const std::string_view property = systemd_property(file);
     const auto controller = controller_of(file);
@@ -274,6 +273,20 @@ std::vector<UnitProperty> unit_properties(const CgroupValues& values, const Cgro
     const auto number = value == "max" ? kNoLimit : parse_int(value);
     if (number) out.set(property, *number);
   }
+}
+
+}  // namespace
+
+std::vector<UnitProperty> unit_properties(const CgroupValues& values, const CgroupLayout& layout,
+                                          WeightFormula formula) {
+  Properties out;
+  if (layout.cpu) set_cpu_properties(out, values, *layout.cpu, formula);
+  if (values.memory_limit && values.memory_limit->value() != 0 && layout.memory) {
+    const bool v2 = layout.memory == CgroupVersion::kV2;
+    out.set(v2 ? "MemoryMax" : "MemoryLimit", values.memory_limit->value());
+  }
+  if (values.pids_limit && layout.pids) out.set("TasksMax", usable_pids(*values.pids_limit));
+  set_unified_properties(out, values, layout);
   return std::move(out).take();
 }
 
