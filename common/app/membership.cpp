@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -202,6 +204,19 @@ void warn_of_stranger(Event& event, const core::PodRecord& record,
                           names_of(pod)));
 }
 
+/// Removes what dead containers left. One whose process was killed a moment ago is busy until that
+/// has ended.
+Status clear_children(Event& event, const std::string& cgroup) {
+  constexpr std::chrono::milliseconds kFirstPause{10};
+  constexpr std::chrono::milliseconds kLongestPause{320};
+  for (auto pause = kFirstPause;; pause *= 2) {
+    if (auto done = remove_empty_children(event, cgroup); !done) return done;
+    const auto left = event.cgroups().children(cgroup);
+    if (!left || left->empty() || pause > kLongestPause) return {};
+    std::this_thread::sleep_for(pause);
+  }
+}
+
 /// The pod's cgroup with its values; what an earlier pod of this uid left is cleared away.
 Status make_cgroups(Event& event, const std::optional<core::PodRecord>& before,
                     core::PodRecord& record, bool first) {
@@ -211,7 +226,7 @@ Status make_cgroups(Event& event, const std::optional<core::PodRecord>& before,
   if (record.adopted) return {};
   if (first && before) {
     // What dead containers left keeps its old limits, and the kernel holds the pod's against them.
-    if (auto done = remove_empty_children(event, record.cgroup); !done) return done;
+    if (auto done = clear_children(event, record.cgroup); !done) return done;
   }
   return first || !before ? event.make_pod(record) : event.update_pod(record, *before);
 }

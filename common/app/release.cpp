@@ -169,6 +169,24 @@ Status drop_container(Event& event, core::PodRecord record, std::string_view id,
   return event.store().erase_container(entry);
 }
 
+namespace {
+
+/// cgroup v1 holds the quota of a removed cgroup against its parent's until the last process that
+/// was in it has been reaped, which is its parent's affair.
+void lift_quota(Event& event, const std::string& cgroup, core::Plan& plan) {
+  if (event.cgroups().layout_without_hugepages().cpu != core::CgroupVersion::kV1) return;
+  const auto populated = event.cgroups().populated(cgroup);
+  if (!populated || *populated) return;
+  plan.emplace_back(core::WriteFile{.path = cgroup,
+                                    .controller = core::Controller::kCpu,
+                                    .file = "cpu.cfs_quota_us",
+                                    .value = "-1",
+                                    .reason = "it ends",
+                                    .on_refusal = core::OnRefusal::kIgnore});
+}
+
+}  // namespace
+
 Status remove_empty_children(Event& event, const std::string& cgroup) {
   auto children = event.cgroups().children(cgroup);
   if (!children) return fail(std::move(children).error());
@@ -178,6 +196,7 @@ Status remove_empty_children(Event& event, const std::string& cgroup) {
     if (path == core::monitor_path(cgroup)) {
       if (auto done = free_monitor(event, cgroup); !done) return done;
     }
+    lift_quota(event, path, plan);
     plan.emplace_back(core::RemoveCgroup{std::move(path)});
   }
   return event.run(plan);
