@@ -103,6 +103,16 @@ Status Event::run(const core::Plan& plan) {
   return {};
 }
 
+Status Event::run_beside_systemd(const core::Plan& plan) {
+  constexpr int kTries = 10;
+  constexpr std::chrono::milliseconds kPause{20};
+  for (int tries = 1;; ++tries) {
+    auto done = run(plan);
+    if (done || done.error().code != ErrorCode::kNotFound || tries == kTries) return done;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
 bool Event::holds_only(const std::string& kubepods, const std::string& container) {
   if (!container.starts_with(cat(kubepods, "/"))) return false;
   std::string path = kubepods;

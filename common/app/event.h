@@ -83,6 +83,9 @@ class Event {
 
   /// Executes a plan and logs what changed at debug level.
   [[nodiscard]] Status run(const core::Plan& plan);
+  /// The same for a plan that makes a scope: systemd, which works in its own time, may take the
+  /// controllers away once more before it knows of the scope.
+  [[nodiscard]] Status run_beside_systemd(const core::Plan& plan);
   /// What run() has changed since this was asked last: "PATH/FILE = VALUE".
   [[nodiscard]] std::vector<std::string> take_written() { return std::exchange(written_, {}); }
 

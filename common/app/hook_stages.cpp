@@ -212,7 +212,9 @@ Status settle_container(Event& event, const Membership& member, const core::Cont
   if (member.oom_score_adj) {
     plan.emplace_back(core::SetOomScore{.pid = container.pid, .score = *member.oom_score_adj});
   }
-  if (auto done = event.run(plan); !done) return done;
+  const bool scope_made =
+      container.moved && core::driver_of(container.cgroup) == core::Driver::kSystemd;
+  if (auto done = scope_made ? event.run_beside_systemd(plan) : event.run(plan); !done) return done;
   if (!member.belongs_to) return {};
   event.log().warning(cat("pod ", member.record.pod.uid, ", container ", printable(facts.id),
                           " runs in cgroup ", actual,

@@ -185,16 +185,17 @@ Plan plan_container(const ContainerRecord& container, const CgroupValues& values
   const CgroupValues written = scope.empty() ? values : rounded_by_systemd(values);
   Plan plan;
   if (container.moved) plan.emplace_back(EnsureCgroup{cgroup});
-  append(plan, lower_values(cgroup, written, layout, formula, "container"));
-  if (container.moved) plan.emplace_back(MoveProcess{.path = cgroup, .pid = container.pid});
-  if (scope.empty()) return plan;
-  if (container.moved) {
+  if (container.moved && !scope.empty()) {
+    // First, for systemd takes the controllers from a slice in which it knows of nobody.
+    plan.emplace_back(MoveProcess{.path = cgroup, .pid = container.pid});
     StartUnit start = adopt_scope(cgroup, container.pid);
     start.properties = unit_properties(values, layout, formula);
     plan.emplace_back(std::move(start));
-  } else {
-    plan.emplace_back(tell_unit(cgroup, values, layout, formula));
   }
+  append(plan, lower_values(cgroup, written, layout, formula, "container"));
+  if (container.moved && scope.empty())
+    plan.emplace_back(MoveProcess{.path = cgroup, .pid = container.pid});
+  if (!container.moved) plan.emplace_back(tell_unit(cgroup, values, layout, formula));
   return plan;
 }
 

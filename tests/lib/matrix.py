@@ -105,6 +105,14 @@ class Precreate(Cell):
         box.bundle.file.write_text(done.stdout, encoding="utf-8")
 
 
+def fnv1a(*lines):
+    """The 64-bit hash of Fowler, Noll and Vo, by which podqos tells equal ids apart."""
+    found = 0xcbf29ce484222325
+    for byte in "\n".join(map(str, lines)).encode():
+        found = (found ^ byte) * 0x100000001b3 % 2**64
+    return found
+
+
 class HooksRewrite(Cell):
     """The first start stays where the engine put it, the next one from that bundle is placed."""
 
@@ -127,8 +135,11 @@ class HooksMove(Cell):
     settings = {**Cell.settings, "placement": {"onMisplaced": "move"}}
 
     def expected_cgroup(self, box):
-        moved = f"{self.pod_cgroup(box.expected)}/{self.leaf(box.name)}"  # a scope of podqos's own: none within
-        return moved if box.starts == 0 else super().expected_cgroup(box)
+        leaf = self.leaf(box.name)
+        if self.on_systemd:  # the engine's scope keeps its name, so that podqos's needs one of its own
+            leaf = f"podqos-{box.name}-{fnv1a(box.name, box.bundle.path.resolve()):016x}.scope"
+        path = f"{self.pod_cgroup(box.expected)}/{leaf}"
+        return path if box.starts == 0 else self.process_cgroup(path)  # moved into it: no cgroup within
 
     def check_verbs(self, box):
         if self.on_systemd:

@@ -126,11 +126,11 @@ TEST(PlanContainer, MovesIntoACgroupOfItsOwn) {
   EXPECT_EQ(render(plan_container(at("/k.slice/k-pod1.slice/podqos-c.scope", true), values, kV2,
                                   WeightFormula::kLog)),
             "mkdir  /k.slice/k-pod1.slice/podqos-c.scope\n"
-            "write  /k.slice/k-pod1.slice/podqos-c.scope/memory.max = 4096  # container\n"
             "move   7 -> /k.slice/k-pod1.slice/podqos-c.scope\n"
             "start  podqos-c.scope Description=\"podqos scope\" Slice=\"k-pod1.slice\" PIDs=7 "
             "Delegate=yes DefaultDependencies=no CPUAccounting=yes MemoryAccounting=yes "
-            "IOAccounting=yes TasksAccounting=yes MemoryMax=4096\n");
+            "IOAccounting=yes TasksAccounting=yes MemoryMax=4096\n"
+            "write  /k.slice/k-pod1.slice/podqos-c.scope/memory.max = 4096  # container\n");
 }
 
 TEST(PlanMonitor, HasACgroupOfItsOwnInThePod) {
