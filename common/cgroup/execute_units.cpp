@@ -119,8 +119,13 @@ Status Cgroupfs::check_scope(const std::string& path, const std::string& unit) {
 }
 
 Status Cgroupfs::stop(const core::StopUnit& step) {
-  // Something lives in it, or a child is left.
-  if (exists(step.path)) return {};
+  // Something lives in it, or a child is left. systemd itself may have made the directory again
+  // since it was removed, empty.
+  const auto below = children(step.path);
+  if (!below) return fail(below.error());
+  const auto lives = populated(step.path);
+  if (!lives) return fail(lives.error());
+  if (!below->empty() || *lives) return {};
   const std::string unit{core::unit_of(step.path)};
   // systemd forgets a scope by itself when its last process has gone; another one may have the name
   // by now.

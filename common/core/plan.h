@@ -82,7 +82,7 @@ struct SetUnit {
   friend bool operator==(const SetUnit&, const SetUnit&) = default;
 };
 /// Let systemd forget the unit that cgroup `path` is, and what it kept of its properties. Skipped
-/// while the cgroup is there: systemd would stop what lives in it.
+/// while anything is in the cgroup: systemd would stop what lives there.
 struct StopUnit {
   std::string path;
   friend bool operator==(const StopUnit&, const StopUnit&) = default;
