@@ -78,7 +78,18 @@ struct Described {
   std::optional<std::string> belongs_to;
 };
 
-Result<Described> describe_container(const Joining& joining, const core::PodRecord& record) {
+/// The record with the dead containers that it had `before`: their runtimes have not deleted them
+/// yet, and would delete whoever has their cgroup.
+core::PodRecord with_dead(core::PodRecord record, const std::optional<core::PodRecord>& before) {
+  if (!before) return record;
+  record.containers.insert(record.containers.end(), before->containers.begin(),
+                           before->containers.end());
+  return record;
+}
+
+Result<Described> describe_container(const Joining& joining,
+                                     const std::optional<core::PodRecord>& before,
+                                     const core::PodRecord& record) {
   const Arrival& arrival = *joining.arrival;
   core::ContainerRecord container{
       .id = arrival.facts.id,
@@ -99,7 +110,7 @@ Result<Described> describe_container(const Joining& joining, const core::PodReco
   if (arrival.running && on_misplaced == core::OnMisplaced::kMove &&
       core::driver_of(record.cgroup) == core::Driver::kSystemd)
     facts.cgroups_path.reset();
-  auto leaf = core::container_leaf(facts, record);
+  auto leaf = core::container_leaf(facts, with_dead(record, before));
   if (!leaf) return fail(std::move(leaf).error());
   const std::string target = cat(record.cgroup, "/", *leaf);
   if (!arrival.running) {
@@ -330,7 +341,7 @@ Result<std::optional<Membership>> join_pod_of(Joining& joining) {
   auto record = decide_record(joining, existing);
   if (!record) return fail(std::move(record).error());
   if (!*before && event.has_lost_record(*record)) return join_after_loss(event, arrival);
-  auto described = describe_container(joining, *record);
+  auto described = describe_container(joining, *before, *record);
   if (!described) return fail(std::move(described).error());
   auto member = make_member(joining, *before, std::move(*record), std::move(*described));
   if (!member) return fail(std::move(member).error());
