@@ -175,8 +175,8 @@ Result<std::string> Event::choose_root(core::Driver driver,
 }
 
 Status Event::use_root(const std::string& kubepods) {
-  if (!tiers().kubepods.empty()) return {};
-  tree_made_ = true;
+  // Without a pod the tiers may be gone, although something that is not podqos's holds the root.
+  if (!tiers().kubepods.empty() && has_pods()) return {};
   std::vector<std::string> made;
   for (std::string& path : with_parents(kubepods)) {
     if (path == kubepods || !cgroups_.exists(path)) made.push_back(std::move(path));
@@ -186,7 +186,7 @@ Status Event::use_root(const std::string& kubepods) {
   tiers().kubepods = kubepods;
   if (auto done = store_.checkpoint(); !done) return done;
   if (auto done = run(core::plan_tree(kubepods)); !done) return done;
-  tree_is_new_ = true;
+  tree_ = Tree::kJustMade;
   return mark_made(made);
 }
 
@@ -282,7 +282,7 @@ Status Event::apply_tiers(core::Make make) {
     for (core::CgroupValues* tier : {&values.burstable, &values.besteffort}) {
       if (!tier->memory_limit) tier->memory_limit = Bytes{-1};
     }
-    if (!tree_is_new_) {
+    if (tree_ != Tree::kJustMade) {
       if (auto done = run(core::plan_tree(kubepods)); !done) return done;
     }
   } else {
@@ -323,10 +323,10 @@ Status Event::settle_tiers() {
   if (tiers().kubepods.empty()) return {};
   if (auto done = store_.begin(); !done) return done;
   if (!has_pods()) return teardown();
-  auto done = apply_tiers(tree_made_ ? core::Make::kYes : core::Make::kNo);
+  auto done = apply_tiers(tree_ == Tree::kAsItWas ? core::Make::kNo : core::Make::kYes);
   const bool vanished = !done && done.error().code == ErrorCode::kNotFound;
   if (!vanished) return done;
-  tree_is_new_ = false;
+  tree_ = Tree::kToMake;
   return apply_tiers(core::Make::kYes);
 }
 

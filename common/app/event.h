@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,7 +53,8 @@ class Event {
   /// podqos's mark on a root that no state names, a copy on the cgroup of a pod without record.
   [[nodiscard]] bool has_lost_state(const std::string& kubepods);
   [[nodiscard]] bool has_lost_record(const core::PodRecord& record);
-  /// Makes and marks the root and the tiers, if no root is in use yet.
+  /// Makes and marks the root and the tiers, unless pods use them already. Before the new pod is
+  /// counted.
   [[nodiscard]] Status use_root(const std::string& kubepods);
 
   /// Has this event recomputed everything after an interrupted one?
@@ -62,7 +64,7 @@ class Event {
   [[nodiscard]] Status finish_recovery() { return recovered_ && !finished_ ? finish() : Status{}; }
 
   /// Lets finish() make root and tiers again and write all their values.
-  void remake_tree() { tree_made_ = true; }
+  void remake_tree() { tree_ = Tree::kToMake; }
 
   /// Makes the pod's cgroup with all its values and the record's copy.
   [[nodiscard]] Status make_pod(core::PodRecord& record);
@@ -104,6 +106,9 @@ class Event {
   [[nodiscard]] Status settle_tiers();
   [[nodiscard]] Status teardown();
 
+  /// Root and tiers in this event: what it has just made need not be made again.
+  enum class Tree : std::uint8_t { kAsItWas, kToMake, kJustMade };
+
   const core::Settings* settings_;
   Log* log_;
   store::Store store_;
@@ -113,8 +118,7 @@ class Event {
   std::string saved_uid_;  ///< the record that was written last, and its text for the copy
   std::string saved_text_;
   std::vector<std::string> written_;
-  bool tree_made_ = false;
-  bool tree_is_new_ = false;  ///< made by this event: to make it again would change nothing
+  Tree tree_ = Tree::kAsItWas;
   bool recovered_ = false;
   bool finished_ = false;
 };

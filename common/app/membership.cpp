@@ -134,6 +134,7 @@ Result<Described> describe_container(const Joining& joining,
   return Described{.container = std::move(container), .belongs_to = target};
 }
 
+/// The pod's requests, bounded by what is free beside the others.
 void grant_pod(Event& event, core::PodRecord& record,
                const std::optional<core::PodRecord>& before) {
   core::TiersRecord others;
@@ -142,12 +143,11 @@ void grant_pod(Event& event, core::PodRecord& record,
   core::grant_requests(record, others.sums, event.settings(), event.capacity());
 }
 
-/// Sums without the pod as it was, with it as it is; and its requests bounded by what is free.
-void count_pod(Event& event, core::PodRecord& record,
+/// Sums without the pod as it was, with it as it is.
+void count_pod(Event& event, const core::PodRecord& record,
                const std::optional<core::PodRecord>& before) {
   core::TiersRecord& tiers = event.tiers();
   if (before && !before->released_at) core::remove_pod(tiers, *before);
-  core::grant_requests(record, tiers.sums, event.settings(), event.capacity());
   core::add_pod(tiers, record);
   std::erase_if(tiers.lingering,
                 [&](const core::LingeringEntry& entry) { return entry.uid == record.pod.uid; });
@@ -185,11 +185,11 @@ Status write_state(Joining& joining, const std::optional<core::PodRecord>& befor
                    core::PodRecord& record, const core::ContainerRecord& container) {
   Event& event = *joining.event;
   if (auto done = event.store().begin(); !done) return done;
-  count_pod(event, record, before);
-  note_pending(event.tiers(), record, container);
   if (!record.adopted) {
     if (auto done = event.use_root(joining.root); !done) return done;
   }
+  count_pod(event, record, before);
+  note_pending(event.tiers(), record, container);
   // The way to the record first: a process that dies in between leaves an entry that leads nowhere,
   // never a record that nothing leads to.
   if (auto done = event.store().put_container(

@@ -42,5 +42,26 @@ class DyingContainer(harness.TestCase):
         self.assert_nothing_left()
 
 
+@harness.runc_only
+class HalfGoneTree(harness.TestCase):
+    """The last pod has ended, but a stranger keeps one of the tiers."""
+
+    def test_next_pod_finds_whole_tiers(self):
+        first, _ = self.launch(harness.pod("first", harness.container("app", requests={"cpu": "250m"})), "app")
+        strangers = f"{self.tier_path('burstable')}/stranger"
+        for directory in self.machine.directories(self.tier_path("burstable")):
+            pathlib.Path(directory, "stranger").mkdir()
+        self.wrapper.delete(first)
+        self.assertTrue(self.machine.exists(strangers))
+        self.assertFalse(self.machine.exists(self.tier_path("besteffort")))
+        second, pid = self.launch(harness.pod("second", harness.container("app")), "app")
+        self.assert_placed(pid, self.pod_path("besteffort", "second"))
+        self.assert_values(self.tier_path("besteffort"), shares=2)
+        for directory in self.machine.directories(strangers):
+            pathlib.Path(directory).rmdir()
+        self.wrapper.delete(second)
+        self.assert_nothing_left()
+
+
 if __name__ == "__main__":
     harness.main()
