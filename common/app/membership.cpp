@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -78,15 +79,6 @@ struct Described {
   std::optional<std::string> belongs_to;
 };
 
-/// The record with the dead containers that it had `before`: their runtimes have not deleted them
-/// yet, and would delete whoever has their cgroup.
-core::PodRecord with_dead(core::PodRecord record, const std::optional<core::PodRecord>& before) {
-  if (!before) return record;
-  record.containers.insert(record.containers.end(), before->containers.begin(),
-                           before->containers.end());
-  return record;
-}
-
 Result<Described> describe_container(const Joining& joining,
                                      const std::optional<core::PodRecord>& before,
                                      const core::PodRecord& record) {
@@ -110,7 +102,9 @@ Result<Described> describe_container(const Joining& joining,
   if (arrival.running && on_misplaced == core::OnMisplaced::kMove &&
       core::driver_of(record.cgroup) == core::Driver::kSystemd)
     facts.cgroups_path.reset();
-  auto leaf = core::container_leaf(facts, with_dead(record, before));
+  std::span<const core::ContainerRecord> known;
+  if (before) known = before->containers;
+  auto leaf = core::container_leaf(facts, record.cgroup, known);
   if (!leaf) return fail(std::move(leaf).error());
   const std::string target = cat(record.cgroup, "/", *leaf);
   if (!arrival.running) {

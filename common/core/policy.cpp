@@ -357,14 +357,15 @@ std::string wanted_leaf(const ContainerFacts& facts, bool systemd) {
 
 }  // namespace
 
-Result<std::string> container_leaf(const ContainerFacts& facts, const PodRecord& record) {
-  const bool systemd = driver_of(record.cgroup) == Driver::kSystemd;
+Result<std::string> container_leaf(const ContainerFacts& facts, const std::string& pod_cgroup,
+                                   std::span<const ContainerRecord> known) {
+  const bool systemd = driver_of(pod_cgroup) == Driver::kSystemd;
   constexpr std::string_view kScope = ".scope";
   std::string leaf = wanted_leaf(facts, systemd);
   const auto taken = [&](const std::string& name) {
-    const std::string path = cat(record.cgroup, "/", name);
-    if (path == monitor_path(record.cgroup)) return true;
-    return std::ranges::any_of(record.containers, [&](const ContainerRecord& other) {
+    const std::string path = cat(pod_cgroup, "/", name);
+    if (path == monitor_path(pod_cgroup)) return true;
+    return std::ranges::any_of(known, [&](const ContainerRecord& other) {
       return other.cgroup == path && (other.id != facts.id || other.bundle != facts.bundle);
     });
   };
@@ -376,7 +377,7 @@ Result<std::string> container_leaf(const ContainerFacts& facts, const PodRecord&
   }
   if (auto fit = check_cgroup_component(leaf); !fit) return fail(std::move(fit).error());
   if (taken(leaf)) {
-    return fail(ErrorCode::kConflict, cat("cgroup ", record.cgroup, "/", leaf,
+    return fail(ErrorCode::kConflict, cat("cgroup ", pod_cgroup, "/", leaf,
                                           " is another container's: give this one another id"));
   }
   return leaf;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -74,13 +75,15 @@ void remove_pod(TiersRecord& tiers, const PodRecord& record);
 [[nodiscard]] ConfigEdit config_edit(const std::string& cgroup, const CgroupValues& missing,
                                      std::optional<int> oom_score_adj);
 
-/// Directory name of the container in its pod: the engine's own leaf where that holds the id, else
-/// the id; in a slice the engine's own scope "prefix-name.scope", else "podqos-ID.scope". Made
-/// unique among `record`'s containers.
+/// Directory name of the container in `pod_cgroup`: the engine's own leaf where that holds the id,
+/// else the id; in a slice the engine's own scope "prefix-name.scope", else "podqos-ID-HASH.scope".
+/// Made unique among the pod's containers `known`. Those must hold the dead ones, too: their
+/// runtimes have not deleted them yet, and would delete whoever has their cgroup.
 /// @return kInvalidArgument for an id that cannot name a directory, kConflict if another container
 /// has the unique name already.
 [[nodiscard]] Result<std::string> container_leaf(const ContainerFacts& facts,
-                                                 const PodRecord& record);
+                                                 const std::string& pod_cgroup,
+                                                 std::span<const ContainerRecord> known);
 
 /// Does the engine's oomScoreAdj count? Absent and 0 do not (Docker always writes 0).
 [[nodiscard]] bool engine_sets_oom(const ContainerFacts& facts);

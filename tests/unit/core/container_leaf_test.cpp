@@ -1,5 +1,6 @@
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -14,6 +15,8 @@ using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
 
+constexpr const char* kPod = "/kubepods/burstable/pod42";
+
 struct Leaf {
   const char* name;
   const char* id;
@@ -25,7 +28,7 @@ class ContainerLeaf : public TestWithParam<Leaf> {};
 TEST_P(ContainerLeaf, KeepsTheEnginesNameWhereItHoldsTheId) {
   ContainerFacts facts = container_facts(GetParam().id);
   facts.cgroups_path = GetParam().cgroups_path;
-  EXPECT_EQ(container_leaf(facts, PodRecord{}), GetParam().want);
+  EXPECT_EQ(container_leaf(facts, kPod, {}), GetParam().want);
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, ContainerLeaf,
@@ -49,7 +52,7 @@ struct BadId {
 class ContainerLeafBadId : public TestWithParam<BadId> {};
 
 TEST_P(ContainerLeafBadId, IsRefused) {
-  const auto leaf = container_leaf(container_facts(GetParam().id), PodRecord{});
+  const auto leaf = container_leaf(container_facts(GetParam().id), kPod, {});
   ASSERT_FALSE(leaf);
   EXPECT_EQ(leaf.error().code, ErrorCode::kInvalidArgument);
 }
@@ -67,29 +70,27 @@ INSTANTIATE_TEST_SUITE_P(Table, ContainerLeafBadId,
                            return std::string{row.param.name};
                          });
 
-PodRecord holding(const char* id, const char* bundle, const char* cgroup) {
-  PodRecord record;
-  record.cgroup = "/kubepods/burstable/pod42";
-  ContainerRecord& held = record.containers.emplace_back();
-  held.id = id;
-  held.bundle = bundle;
-  held.cgroup = cgroup;
-  return record;
+std::vector<ContainerRecord> holding(const char* id, const char* bundle, const char* cgroup) {
+  std::vector<ContainerRecord> known(1);
+  known[0].id = id;
+  known[0].bundle = bundle;
+  known[0].cgroup = cgroup;
+  return known;
 }
 
 TEST(ContainerLeafUnique, TellsOneIdUnderTwoRuntimesApart) {
-  const PodRecord record = holding("c1", "/a", "/kubepods/burstable/pod42/c1");
-  const auto leaf = container_leaf(container_facts("c1", "/b"), record);
+  const std::vector<ContainerRecord> known = holding("c1", "/a", "/kubepods/burstable/pod42/c1");
+  const auto leaf = container_leaf(container_facts("c1", "/b"), kPod, known);
   ASSERT_TRUE(leaf);
   EXPECT_NE(*leaf, "c1");
   EXPECT_TRUE(leaf->starts_with("c1-"));
   EXPECT_EQ(leaf->size(), std::string{"c1-"}.size() + 16);
-  EXPECT_EQ(container_leaf(container_facts("c1", "/b"), record), leaf);
-  EXPECT_NE(container_leaf(container_facts("c1", "/d"), record), leaf);
+  EXPECT_EQ(container_leaf(container_facts("c1", "/b"), kPod, known), leaf);
+  EXPECT_NE(container_leaf(container_facts("c1", "/d"), kPod, known), leaf);
 }
 
 TEST(ContainerLeafUnique, LetsARestartedContainerKeepItsName) {
-  EXPECT_EQ(container_leaf(container_facts("c1", "/a"),
+  EXPECT_EQ(container_leaf(container_facts("c1", "/a"), kPod,
                            holding("c1", "/a", "/kubepods/burstable/pod42/c1")),
             "c1");
 }
@@ -97,18 +98,20 @@ TEST(ContainerLeafUnique, LetsARestartedContainerKeepItsName) {
 TEST(ContainerLeafUnique, TellsTwoIdsWithOneLeafApart) {
   ContainerFacts facts = container_facts("1", "/b");
   facts.cgroups_path = "/x/c1";
-  EXPECT_NE(container_leaf(facts, holding("c1", "/a", "/kubepods/burstable/pod42/c1")), "c1");
+  EXPECT_NE(container_leaf(facts, kPod, holding("c1", "/a", "/kubepods/burstable/pod42/c1")), "c1");
 }
 
 TEST(ContainerLeafUnique, DoesNotMindTheSameNameInAnotherCgroup) {
-  EXPECT_EQ(container_leaf(container_facts("c1", "/b"), holding("c1", "/a", "/system.slice/c1")),
-            "c1");
+  EXPECT_EQ(
+      container_leaf(container_facts("c1", "/b"), kPod, holding("c1", "/a", "/system.slice/c1")),
+      "c1");
 }
 
 TEST(ContainerLeafUnique, StaysAFileName) {
   const std::string id(250, 'a');
-  const PodRecord record = holding(id.c_str(), "/a", ("/kubepods/burstable/pod42/" + id).c_str());
-  const auto leaf = container_leaf(container_facts(id, "/b"), record);
+  const std::vector<ContainerRecord> known =
+      holding(id.c_str(), "/a", ("/kubepods/burstable/pod42/" + id).c_str());
+  const auto leaf = container_leaf(container_facts(id, "/b"), kPod, known);
   ASSERT_TRUE(leaf);
   EXPECT_EQ(leaf->size(), 128U + 1 + 16);
 }
@@ -118,24 +121,24 @@ TEST(ContainerLeafUnique, TellsLongIdsUnderTwoRuntimesApart) {
   ContainerFacts one = container_facts(common + "1");
   ContainerFacts two = container_facts(common + "2");
   one.cgroups_path = two.cgroups_path = "/x/" + common + "12";
-  const PodRecord record =
+  const std::vector<ContainerRecord> known =
       holding("first", "/a", ("/kubepods/burstable/pod42/" + common + "12").c_str());
-  const auto leaf = container_leaf(one, record);
+  const auto leaf = container_leaf(one, kPod, known);
   ASSERT_TRUE(leaf);
   EXPECT_TRUE(leaf->starts_with(std::string(128, 'a') + "-"));
   // Only the first path holds its id.
-  EXPECT_EQ(container_leaf(two, record), common + "2");
+  EXPECT_EQ(container_leaf(two, kPod, known), common + "2");
 }
 
 TEST(ContainerLeafUnique, RefusesANameThatAnotherContainerHasForeseen) {
-  PodRecord record = holding("c1", "/a", "/kubepods/burstable/pod42/c1");
-  const auto leaf = container_leaf(container_facts("c1", "/b"), record);
+  std::vector<ContainerRecord> known = holding("c1", "/a", "/kubepods/burstable/pod42/c1");
+  const auto leaf = container_leaf(container_facts("c1", "/b"), kPod, known);
   ASSERT_TRUE(leaf);
-  ContainerRecord& foreseen = record.containers.emplace_back();
+  ContainerRecord& foreseen = known.emplace_back();
   foreseen.id = *leaf;
   foreseen.bundle = "/evil";
   foreseen.cgroup = "/kubepods/burstable/pod42/" + *leaf;
-  const auto refused = container_leaf(container_facts("c1", "/b"), record);
+  const auto refused = container_leaf(container_facts("c1", "/b"), kPod, known);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
 }

@@ -160,7 +160,8 @@ TEST_P(ScopeLeaf, IsTheEnginesWhereItNamesTheContainer) {
   facts.cgroups_path = GetParam().path;
   PodRecord record;
   record.cgroup = "/kubepods.slice/kubepods-pod42.slice";
-  EXPECT_EQ(container_leaf(facts, record).value_or("refused"), GetParam().leaf);
+  EXPECT_EQ(container_leaf(facts, record.cgroup, record.containers).value_or("refused"),
+            GetParam().leaf);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -184,7 +185,8 @@ TEST(ScopeLeaf, IsUniqueOnTheMachine) {
   facts.bundle = "/other";
   PodRecord record;
   record.cgroup = "/kubepods.slice/kubepods-pod7.slice";
-  EXPECT_NE(container_leaf(facts, record).value_or("refused"), "podqos-c1-f4ac0ccb5b6f64d0.scope");
+  EXPECT_NE(container_leaf(facts, record.cgroup, record.containers).value_or("refused"),
+            "podqos-c1-f4ac0ccb5b6f64d0.scope");
 }
 
 TEST(ScopeLeaf, IsUniqueInThePod) {
@@ -199,7 +201,8 @@ TEST(ScopeLeaf, IsUniqueInThePod) {
   other.bundle = "/other";
   other.cgroup = "/k.slice/k-pod42.slice/libpod-c1.scope";
   record.containers.push_back(other);
-  EXPECT_EQ(container_leaf(facts, record).value_or("refused"), "libpod-c1-f4ac0ccb5b6f64d0.scope");
+  EXPECT_EQ(container_leaf(facts, record.cgroup, record.containers).value_or("refused"),
+            "libpod-c1-f4ac0ccb5b6f64d0.scope");
 }
 
 TEST(ScopeLeaf, IsNeverTheMonitors) {
@@ -208,7 +211,8 @@ TEST(ScopeLeaf, IsNeverTheMonitors) {
   facts.bundle = "/b";
   PodRecord record;
   record.cgroup = "/kubepods/pod42";
-  const std::string leaf = container_leaf(facts, record).value_or("refused");
+  const std::string leaf =
+      container_leaf(facts, record.cgroup, record.containers).value_or("refused");
   EXPECT_NE(leaf, "podqos-monitor");
   EXPECT_TRUE(leaf.starts_with("podqos-monitor-")) << leaf;
 }
