@@ -93,7 +93,7 @@ const core::CgroupLayout& Event::layout_for(const core::CgroupValues& values) {
 }
 
 Status Event::run(const core::Plan& plan) {
-  auto report = cgroups_.execute(plan);
+  auto report = cgroups_.execute(plan, tell_);
   if (!report) return fail(std::move(report).error());
   for (const std::string& line : report->written)
     log_->debug(cat("wrote ", line));
@@ -333,6 +333,9 @@ Status Event::settle_tiers() {
 Status Event::finish() {
   finished_ = true;
   if (auto done = settle_tiers(); !done) return done;
+  if (std::exchange(tell_, cgroup::Tell::kNow) == cgroup::Tell::kLater) {
+    if (auto done = run({}); !done) return done;
+  }
   for (const std::string& incident : store_.incidents())
     log_->error(incident);
   return store_.commit();

@@ -85,6 +85,9 @@ class Event {
 
   /// Executes a plan and logs what changed at debug level.
   [[nodiscard]] Status run(const core::Plan& plan);
+  /// From here on systemd is told what plans have changed when the event finishes, all at once. For
+  /// a container that runs already: nothing is taken back where systemd refuses.
+  void tell_at_the_end() { tell_ = cgroup::Tell::kLater; }
   /// The same for a plan that makes a scope: systemd, which works in its own time, may take the
   /// controllers away once more before it knows of the scope.
   [[nodiscard]] Status run_beside_systemd(const core::Plan& plan);
@@ -119,6 +122,7 @@ class Event {
   std::string saved_text_;
   std::vector<std::string> written_;
   Tree tree_ = Tree::kAsItWas;
+  cgroup::Tell tell_ = cgroup::Tell::kNow;
   bool recovered_ = false;
   bool finished_ = false;
 };

@@ -28,12 +28,6 @@ namespace podqos::app {
 
 namespace {
 
-/// A container's init, and the runtime that has started it and runs this hook.
-struct Started {
-  Pid init;
-  Pid runtime;
-};
-
 /// A container of the state, and its record.
 struct Found {
   core::PodRecord record;
@@ -137,9 +131,9 @@ void try_charge_monitor(Event& event, const core::PodRecord& record, Pid runtime
 
 /// The runtime has made a container that was placed before.
 Status confirm(Event& event, Found found, const core::ContainerFacts& facts,
-               const Started& started_by, const std::string& actual) {
+               const codec::OciState& state, Pid runtime, const std::string& actual) {
   core::ContainerRecord& container = found.container();
-  const Pid pid = started_by.init;
+  const Pid pid = *state.pid;
   auto started = sys::start_time_of(pid);
   if (!started) return fail(std::move(started).error());
   std::erase_if(event.tiers().pending, [&](const core::PendingEntry& entry) {
@@ -169,7 +163,7 @@ Status confirm(Event& event, Found found, const core::ContainerFacts& facts,
   } else if (auto done = event.save(found.record); !done) {
     return done;
   }
-  try_charge_monitor(event, found.record, started_by.runtime);
+  try_charge_monitor(event, found.record, runtime);
   const auto before = event.tiers().weight_formula;
   observe_weight(event, found.record, container);
   if (event.tiers().weight_formula != before) {
@@ -276,6 +270,7 @@ Status register_container(Event& event, const codec::OciState& state, Pid runtim
   (*arrival)->state = core::ContainerState::kLive;
   (*arrival)->pid = *state.pid;
   (*arrival)->start_time = started->value_or(StartTime{0});
+  event.tell_at_the_end();
   auto member = join(event, **arrival);
   if (!member) return fail(std::move(member).error());
   if (!*member) return {};
@@ -323,8 +318,7 @@ Status create_runtime(const core::Settings& settings, Log& log, std::string_view
   auto found = find_container(*event, state->id, (*arrival)->facts.bundle);
   if (!found) return fail(std::move(found).error().with_context(who));
   auto done =
-      *found ? confirm(*event, std::move(**found), (*arrival)->facts,
-                       {.init = *state->pid, .runtime = runtime}, *actual)
+      *found ? confirm(*event, std::move(**found), (*arrival)->facts, *state, runtime, *actual)
              : register_container(*event, *state, runtime, std::move(**arrival), bundle, *actual);
   if (done) done = event->finish_recovery();
   if (!done) return fail(std::move(done).error().with_context(who));

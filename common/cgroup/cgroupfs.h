@@ -30,6 +30,12 @@ struct Report {
   std::int64_t removed = 0;
 };
 
+/// When execute() tells systemd what a plan has changed.
+enum class Tell : std::uint8_t {
+  kNow,    ///< at the end of the plan, and what has waited with it
+  kLater,  ///< with the next plan that tells: two round trips are saved for each that waits
+};
+
 /// The only door to cgroups, systemd's units included (it is spoken to at the first step that
 /// concerns one): v1 (separate or co-mounted controllers), hybrid and v2. Paths are
 /// absolute below the mount ("/kubepods/burstable/pod42"); every component is checked, opened
@@ -58,7 +64,7 @@ class Cgroupfs {
   /// (kRetryAfterPlan) are tried once more at the end, in order; then, also after a failure,
   /// systemd is told about units together. A cgroup that the plan moves a process into is made as a
   /// leaf: on v2 its children get no controllers.
-  [[nodiscard]] Result<Report> execute(const core::Plan& plan);
+  [[nodiscard]] Result<Report> execute(const core::Plan& plan, Tell when = Tell::kNow);
 
   /// In any hierarchy.
   [[nodiscard]] bool exists(std::string_view path);
@@ -109,8 +115,10 @@ class Cgroupfs {
   [[nodiscard]] Status move(const core::MoveProcess& step);
   [[nodiscard]] Status remove(const core::RemoveCgroup& step, Report& report);
   [[nodiscard]] Status start(const core::StartUnit& step, Report& report);
-  /// All SetUnit steps of the plan, in one round trip.
-  [[nodiscard]] Status tell(const core::Plan& plan, Report& report);
+  /// Keeps the SetUnit steps of a plan that was carried out, as far as they say something new.
+  void note_units(const core::Plan& plan, const Report& report);
+  /// Tells all that were kept: one round trip, and one more for the scopes among them.
+  [[nodiscard]] Status tell(Report& report);
   [[nodiscard]] Status stop(const core::StopUnit& step);
   [[nodiscard]] Status check_scope(const std::string& path, const std::string& unit);
   /// Is the unit of this name this cgroup? A slice always; a scope of the name may lie elsewhere.
@@ -123,6 +131,7 @@ class Cgroupfs {
   std::vector<OpenHierarchy> hierarchies_;
   std::array<std::optional<std::size_t>, kControllers> by_controller_;
   Systemd systemd_;
+  std::vector<core::SetUnit> to_tell_;
   std::set<std::string, std::less<>> active_units_;  ///< learnt
   std::size_t primary_ = 0;  ///< the hierarchy that carries memory, else cpu
 };

@@ -20,14 +20,13 @@ namespace {
 core::OnRefusal on_refusal_of(const core::Step& step) {
   if (const auto* write = std::get_if<core::WriteFile>(&step)) return write->on_refusal;
   if (const auto* remove = std::get_if<core::RemoveCgroup>(&step)) return remove->on_refusal;
-  if (const auto* tell = std::get_if<core::SetUnit>(&step)) return tell->on_refusal;
   return core::OnRefusal::kFail;
 }
 
 enum class Refused : std::uint8_t { kEndsPlan, kIsAllowed, kIsTriedAgain };
 
-Refused judge(const core::Step& step, const Error& error) {
-  switch (on_refusal_of(step)) {
+Refused judge(core::OnRefusal on_refusal, const Error& error) {
+  switch (on_refusal) {
     case core::OnRefusal::kFail: return Refused::kEndsPlan;
     case core::OnRefusal::kIgnoreIfGone:
       return error.code == ErrorCode::kNotFound ? Refused::kIsAllowed : Refused::kEndsPlan;
@@ -116,6 +115,21 @@ bool has_changed(const std::string& path, const Report& report) {
   });
 }
 
+std::vector<UnitChange> changes_for(const std::vector<core::SetUnit>& steps) {
+  std::vector<UnitChange> changes;
+  for (const core::SetUnit& step : steps)
+    changes.push_back(
+        {.unit = std::string{core::unit_of(step.path)}, .properties = step.properties});
+  return changes;
+}
+
+std::vector<UnitPlace> places_of(const std::vector<core::SetUnit>& steps) {
+  std::vector<UnitPlace> places;
+  for (const core::SetUnit& step : steps)
+    places.push_back({.unit = std::string{core::scope_of(step.path)}, .cgroup = step.path});
+  return places;
+}
+
 template <class... Functions>
 struct Overloaded : Functions... {
   using Functions::operator()...;
@@ -123,11 +137,12 @@ struct Overloaded : Functions... {
 
 }  // namespace
 
-Result<Report> Cgroupfs::execute(const core::Plan& plan) {
+Result<Report> Cgroupfs::execute(const core::Plan& plan, Tell when) {
   Report report;
   const Status done = carry_out(plan, report);
   // What was written before a failure stays, so that systemd has to know it.
-  const Status told = tell(plan, report);
+  note_units(plan, report);
+  const Status told = when == Tell::kNow ? tell(report) : Status{};
   if (!done) return fail(done.error());
   if (!told) return fail(told.error());
   return report;
@@ -138,7 +153,7 @@ Status Cgroupfs::carry_out(const core::Plan& plan, Report& report) {
   for (const core::Step& step : plan) {
     Status done = run(step, plan, report);
     if (done) continue;
-    switch (judge(step, done.error())) {
+    switch (judge(on_refusal_of(step), done.error())) {
       case Refused::kEndsPlan: return done;
       case Refused::kIsAllowed: report.ignored.push_back(std::move(done).error().message); break;
       case Refused::kIsTriedAgain: again.push_back(&step); break;
@@ -150,32 +165,41 @@ Status Cgroupfs::carry_out(const core::Plan& plan, Report& report) {
   return {};
 }
 
-Status Cgroupfs::tell(const core::Plan& plan, Report& report) {
-  std::vector<const core::Step*> steps;
-  std::vector<UnitChange> changes;
+void Cgroupfs::note_units(const core::Plan& plan, const Report& report) {
   for (const core::Step& step : plan) {
     const auto* tell = std::get_if<core::SetUnit>(&step);
     if (tell == nullptr || tell->properties.empty()) continue;
-    if (!tell->always && !has_changed(tell->path, report)) continue;
-    // The name of a scope says nothing of where it is.
-    auto own = is_own_unit(tell->path);
-    if (!own) return fail(std::move(own).error());
-    if (!*own) continue;
-    steps.push_back(&step);
-    changes.push_back(
-        {.unit = std::string{core::unit_of(tell->path)}, .properties = tell->properties});
+    if (tell->always || has_changed(tell->path, report)) to_tell_.push_back(*tell);
   }
-  if (changes.empty()) return {};
-  std::vector<Status> answers = systemd_.set_properties(changes);
+}
+
+Status Cgroupfs::tell(Report& report) {
+  std::vector<core::SetUnit> slices;
+  std::vector<core::SetUnit> scopes;
+  for (core::SetUnit& step : std::exchange(to_tell_, {}))
+    (core::scope_of(step.path).empty() ? slices : scopes).push_back(std::move(step));
   Status first;
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    if (answers[i]) continue;
-    if (judge(*steps[i], answers[i].error()) == Refused::kIsAllowed) {
-      report.ignored.push_back(std::move(answers[i]).error().message);
+  const auto take = [&](const core::SetUnit& step, Status answer) {
+    if (answer) return;
+    if (judge(step.on_refusal, answer.error()) == Refused::kIsAllowed) {
+      report.ignored.push_back(std::move(answer).error().message);
     } else if (first) {
-      first = std::move(answers[i]);
+      first = std::move(answer);
     }
+  };
+  // The name of a scope says nothing of where it is.
+  const UnitAnswers answers = systemd_.set_and_find(changes_for(slices), places_of(scopes));
+  std::vector<core::SetUnit> own;
+  for (std::size_t i = 0; i < scopes.size(); ++i) {
+    const Result<bool>& held = answers.held[i];
+    if (held && *held) own.push_back(std::move(scopes[i]));
+    if (!held && first) first = fail(held.error());
   }
+  for (std::size_t i = 0; i < slices.size(); ++i)
+    take(slices[i], answers.set[i]);
+  const UnitAnswers last = systemd_.set_and_find(changes_for(own), {});
+  for (std::size_t i = 0; i < own.size(); ++i)
+    take(own[i], last.set[i]);
   return first;
 }
 
@@ -188,7 +212,7 @@ Status Cgroupfs::run(const core::Step& step, const core::Plan& plan, Report& rep
           [&](const core::RemoveCgroup& s) { return remove(s, report); },
           [&](const core::SetOomScore& s) { return set_oom_score(s, report); },
           [&](const core::StartUnit& s) { return start(s, report); },
-          [&](const core::SetUnit&) -> Status { return {}; },  // with all others, by tell()
+          [&](const core::SetUnit&) -> Status { return {}; },  // by tell()
           [&](const core::StopUnit& s) { return stop(s); },
       },
       step);

@@ -84,7 +84,7 @@ Result<std::vector<ListedUnit>> Cgroupfs::learn_units(const std::string& pattern
 Result<bool> Cgroupfs::is_own_unit(const std::string& path) {
   const std::string_view scope = core::scope_of(path);
   if (scope.empty()) return true;
-  return systemd_.holds(std::string{scope}, path);
+  return systemd_.holds({.unit = std::string{scope}, .cgroup = path});
 }
 
 Status Cgroupfs::start(const core::StartUnit& step, Report& report) {
@@ -131,6 +131,8 @@ Status Cgroupfs::stop(const core::StopUnit& step) {
   // by now.
   if (!core::scope_of(step.path).empty()) return {};
   active_units_.erase(unit);
+  // It would be loaded once more.
+  std::erase_if(to_tell_, [&](const core::SetUnit& late) { return late.path == step.path; });
   if (auto done = systemd_.stop(unit); !done) return done;
   if (auto done = systemd_.reset_failed(unit); !done) return done;
   let_systemd_look_again();

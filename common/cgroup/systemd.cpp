@@ -294,20 +294,36 @@ Status Systemd::start(const std::string& unit) {
 
 Status Systemd::set_properties(const std::string& unit,
                                const std::vector<core::UnitProperty>& properties) {
-  return set_properties({{.unit = unit, .properties = properties}}).front();
+  return set_and_find({{.unit = unit, .properties = properties}}, {}).set.front();
 }
 
-std::vector<Status> Systemd::set_properties(const std::vector<UnitChange>& changes) {
+UnitAnswers Systemd::set_and_find(const std::vector<UnitChange>& changes,
+                                  const std::vector<UnitPlace>& places) {
   std::vector<Connection::Request> requests;
-  requests.reserve(changes.size());
+  requests.reserve(changes.size() + places.size());
   for (const auto& [unit, properties] : changes) {
     requests.push_back({.what = cat("SetUnitProperties ", printable(unit)),
                         .message = set_properties_call(unit, properties)});
   }
-  std::vector<Status> done;
-  for (const auto& answer : connection_->call(std::move(requests)))
-    done.push_back(status_of(answer));
-  return done;
+  for (const auto& [unit, cgroup] : places) {
+    requests.push_back({.what = cat("GetUnitByControlGroup ", printable(cgroup)),
+                        .message = find_call(cgroup),
+                        .unloaded = Unloaded::kIsFine});
+  }
+  UnitAnswers answers;
+  if (requests.empty()) return answers;
+  const std::vector<Result<Message>> replies = connection_->call(std::move(requests));
+  for (std::size_t i = 0; i < changes.size(); ++i)
+    answers.set.push_back(status_of(replies[i]));
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const Result<Message>& reply = replies[changes.size() + i];
+    if (!reply) {
+      answers.held.emplace_back(fail(reply.error()));
+    } else {
+      answers.held.emplace_back(*reply && names_unit(reply->get(), places[i].unit));
+    }
+  }
+  return answers;
 }
 
 Status Systemd::stop(const std::string& unit) {
@@ -331,12 +347,8 @@ Result<std::vector<ListedUnit>> Systemd::list(const std::string& pattern) {
   return units;
 }
 
-Result<bool> Systemd::holds(const std::string& unit, const std::string& cgroup) {
-  const auto reply = connection_->call({.what = cat("GetUnitByControlGroup ", printable(cgroup)),
-                                        .message = find_call(cgroup),
-                                        .unloaded = Unloaded::kIsFine});
-  if (!reply) return fail(reply.error());
-  return *reply && names_unit(reply->get(), unit);
+Result<bool> Systemd::holds(const UnitPlace& place) {
+  return std::move(set_and_find({}, {place}).held.front());
 }
 
 int Systemd::round_trips() const {

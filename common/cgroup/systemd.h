@@ -24,6 +24,18 @@ struct UnitChange {
   std::vector<core::UnitProperty> properties;
 };
 
+/// A unit, and the cgroup that it should have.
+struct UnitPlace {
+  std::string unit;
+  std::string cgroup;
+};
+
+/// One for each of what was asked, in its order.
+struct UnitAnswers {
+  std::vector<Status> set;
+  std::vector<Result<bool>> held;
+};
+
 /// Who listens at a socket.
 enum class Peer : std::uint8_t {
   kSystemd,     ///< systemd itself
@@ -81,9 +93,6 @@ class Systemd {
   /// SetUnitProperties, until the next boot (runtime). systemd loads a slice that is not loaded.
   [[nodiscard]] Status set_properties(const std::string& unit,
                                       const std::vector<core::UnitProperty>& properties);
-  /// The same for several units in one round trip: all calls are made before the first answer is
-  /// awaited. One status a unit, in their order.
-  [[nodiscard]] std::vector<Status> set_properties(const std::vector<UnitChange>& changes);
   /// StopUnit in mode "replace"; a unit that is not loaded is a normal answer.
   [[nodiscard]] Status stop(const std::string& unit);
   /// ResetFailedUnit; a unit that is not loaded is a normal answer.
@@ -91,8 +100,13 @@ class Systemd {
   /// ListUnitsByPatterns, e.g. "kubepods*.slice"; loaded units only.
   [[nodiscard]] Result<std::vector<ListedUnit>> list(const std::string& pattern);
 
-  /// GetUnitByControlGroup: is `cgroup` the unit's, or in it?
-  [[nodiscard]] Result<bool> holds(const std::string& unit, const std::string& cgroup);
+  /// GetUnitByControlGroup: is the cgroup the unit's, or in it?
+  [[nodiscard]] Result<bool> holds(const UnitPlace& place);
+
+  /// set_properties() for some units and holds() for others in one round trip: all calls are made
+  /// before the first answer is awaited. None is made where nothing is asked.
+  [[nodiscard]] UnitAnswers set_and_find(const std::vector<UnitChange>& changes,
+                                         const std::vector<UnitPlace>& places);
 
   /// How often answers were awaited so far, that to the bus's Hello included.
   [[nodiscard]] int round_trips() const;

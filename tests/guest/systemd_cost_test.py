@@ -106,14 +106,15 @@ class RoundTrips(unittest.TestCase):
             [f"GetUnitByControlGroup /{second.directory.relative_to('/sys/fs/cgroup')}"], [f"SetUnitProperties {second.directory.name}"]])
 
     def test_container_that_only_the_hook_sees_and_that_lets_the_pod_grow(self):
-        """The one case that takes more: pod, container and tiers change in steps that may each fail alone."""
+        """Pod and tiers are told while the scope is looked for."""
         uid = nodes.new_uid()
         self.node.container("app", uid).live()
         second = self.node.container("side", uid)
         second.begin()
-        self.assert_trips(second.hook("createRuntime"), [
-            [f"SetUnitProperties {slice_of(uid)}"], [f"GetUnitByControlGroup /{second.directory.relative_to('/sys/fs/cgroup')}"],
-            [f"SetUnitProperties {second.directory.name}"], TIERS])
+        self.assert_few_trips(second.hook("createRuntime"), [
+            [f"SetUnitProperties {slice_of(uid)}", *TIERS,
+             f"GetUnitByControlGroup /{second.directory.relative_to('/sys/fs/cgroup')}"],
+            [f"SetUnitProperties {second.directory.name}"]])
 
 
 if __name__ == "__main__":

@@ -184,6 +184,14 @@ class Session {
   dbus_uint32_t serial_ = 0;
 };
 
+/// Answers every call of the next connection as StartTransientUnit is answered.
+constexpr auto kAnswersJobs = [](auto accept) {
+  Session session = accept();
+  session.authenticate();
+  while (true)
+    session.answer_job(session.receive().get());
+};
+
 /// A process that listens like systemd and behaves as `serve(accept)` says; accept() is the next
 /// connection's Session.
 class FakeSystemd {

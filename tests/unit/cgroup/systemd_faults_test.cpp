@@ -33,13 +33,6 @@ SystemdOptions only(const FakeSystemd& fake, std::chrono::milliseconds deadline 
   return {.addresses = {{.address = fake.address()}}, .deadline = deadline, .restart = 0ms};
 }
 
-constexpr auto kAnswersJobs = [](auto accept) {
-  Session session = accept();
-  session.authenticate();
-  while (true)
-    session.answer_job(session.receive().get());
-};
-
 /// The machine is busy with other tests: how much later than its deadline a call may return.
 constexpr auto kLate = 1500ms;
 
@@ -285,111 +278,6 @@ TEST_F(SystemdFaults, AnAnswerThatIsTooLarge) {
         session.wait();
       },
       kUnanswered);
-}
-
-/// As systemd does when it executes itself anew.
-TEST_F(SystemdFaults, GoneInMidCallAndBackAgain) {
-  const FakeSystemd fake{path(), [](auto accept) {
-                           {
-                             Session session = accept();
-                             session.authenticate();
-                             static_cast<void>(session.receive());
-                           }
-                           Session session = accept();
-                           session.authenticate();
-                           while (true)
-                             session.answer_job(session.receive().get());
-                         }};
-  Systemd systemd{{.addresses = {{.address = fake.address()}}}};
-  const auto done = systemd.start("a.slice");
-  EXPECT_TRUE(done) << done.error().message;
-  EXPECT_EQ(systemd.round_trips(), 2);
-}
-
-TEST_F(SystemdFaults, GoneAfterTheFirstOfTwoAnswersAndBackAgain) {
-  FakeSystemd fake{path(), [](auto accept) {
-                     {
-                       Session session = accept();
-                       session.authenticate();
-                       const auto first = session.receive();
-                       static_cast<void>(session.receive());
-                       session.answer_job(first.get());
-                     }
-                     Session session = accept();
-                     session.authenticate();
-                     session.answer_job(session.receive().get());
-                     session.wait();
-                   }};
-  {
-    Systemd systemd{{.addresses = {{.address = fake.address()}}}};
-    const auto done = systemd.set_properties(
-        {{.unit = "a.slice", .properties = {}}, {.unit = "b.slice", .properties = {}}});
-    ASSERT_EQ(done.size(), 2U);
-    EXPECT_TRUE(done[0]) << done[0].error().message;
-    EXPECT_TRUE(done[1]) << done[1].error().message;
-    EXPECT_EQ(systemd.round_trips(), 2);
-  }
-  const std::string heard = fake.heard();
-  const std::string told_again = heard.substr(heard.rfind("org.freedesktop.DBus.Peer.Ping"));
-  EXPECT_THAT(told_again, ::testing::HasSubstr("\"b.slice\""));
-  EXPECT_THAT(told_again, ::testing::Not(::testing::HasSubstr("\"a.slice\"")));
-}
-
-TEST_F(SystemdFaults, GoneBetweenTwoCallsAndBackAgain) {
-  const FakeSystemd fake{path(), [](auto accept) {
-                           {
-                             Session session = accept();
-                             session.authenticate();
-                             session.answer_job(session.receive().get());
-                           }
-                           Session session = accept();
-                           session.authenticate();
-                           while (true)
-                             session.answer_job(session.receive().get());
-                         }};
-  Systemd systemd{{.addresses = {{.address = fake.address()}}}};
-  EXPECT_TRUE(systemd.start("a.slice"));
-  ::usleep(50'000);
-  const auto done = systemd.stop("a.slice");
-  EXPECT_TRUE(done) << done.error().message;
-}
-
-/// systemd that executes itself anew, twice: the second time nobody has its name on the bus yet.
-TEST_F(SystemdFaults, ACallIsRepeatedUntilSystemdIsBack) {
-  FakeSystemd fake{path(), [](auto accept) {
-                     {
-                       Session session = accept();
-                       session.authenticate();
-                       static_cast<void>(session.receive());
-                     }
-                     {
-                       Session session = accept();
-                       session.authenticate();
-                       session.refuse(session.receive().get(),
-                                      "org.freedesktop.DBus.Error.NameHasNoOwner", "nobody");
-                     }
-                     Session session = accept();
-                     session.authenticate();
-                     while (true)
-                       session.answer_job(session.receive().get());
-                   }};
-  Systemd systemd{{.addresses = {{.address = fake.address()}}}};
-  const auto done = systemd.start("a.slice");
-  EXPECT_TRUE(done) << done.error().message;
-  EXPECT_EQ(systemd.round_trips(), 3);
-}
-
-TEST_F(SystemdFaults, ACallIsNotRepeatedForEver) {
-  const FakeSystemd fake{path(), [](auto accept) {
-                           while (true)
-                             static_cast<void>(accept().line());
-                         }};
-  Systemd systemd{{.addresses = {{.address = fake.address()}}, .restart = 100ms}};
-  const auto start = steady_clock::now();
-  EXPECT_FALSE(systemd.start("a.slice"));
-  EXPECT_GE(steady_clock::now() - start, 100ms);
-  EXPECT_LT(steady_clock::now() - start, 100ms + kLate);
-  EXPECT_GT(systemd.round_trips(), 1);
 }
 
 TEST_F(SystemdFaults, NobodyListensAnywhere) {

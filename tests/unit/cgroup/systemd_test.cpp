@@ -33,14 +33,6 @@ SystemdOptions only(const FakeSystemd& fake, Peer peer = Peer::kSystemd) {
           .restart = std::chrono::milliseconds{0}};
 }
 
-/// Answers every call of one connection as StartTransientUnit is answered.
-constexpr auto kAnswersJobs = [](auto accept) {
-  Session session = accept();
-  session.authenticate();
-  while (true)
-    session.answer_job(session.receive().get());
-};
-
 class SystemdCalls : public ::testing::Test {
  protected:
   /// What systemd is told when `call` is made.
@@ -136,34 +128,44 @@ TEST_F(SystemdCalls, SeveralUnitsAreToldBeforeTheFirstAnswers) {
                      session.authenticate();
                      const auto first = session.receive();
                      const auto second = session.receive();
+                     const auto third = session.receive();
                      session.refuse(first.get(), "org.freedesktop.systemd1.NoSuchUnit", "No.");
                      session.answer_job(second.get());
+                     session.refuse(third.get(), "org.freedesktop.systemd1.NoSuchUnit", "No.");
                      session.wait();
                    }};
   {
     Systemd systemd{only(fake)};
-    const auto done = systemd.set_properties(
+    const UnitAnswers answers = systemd.set_and_find(
         {{.unit = "a.slice", .properties = {{"CPUWeight", std::uint64_t{79}}}},
          {.unit = "not a unit", .properties = {}},
-         {.unit = "b.slice", .properties = {{"TasksMax", std::uint64_t{100}}}}});
-    ASSERT_THAT(done, SizeIs(3));
-    ASSERT_FALSE(done[0]);
-    EXPECT_EQ(done[0].error().code, ErrorCode::kNotFound);
-    EXPECT_THAT(done[0].error().message, StartsWith("SetUnitProperties a.slice at "));
-    ASSERT_FALSE(done[1]);
-    EXPECT_EQ(done[1].error().code, ErrorCode::kInvalidArgument);
-    EXPECT_TRUE(done[2]) << done[2].error().message;
+         {.unit = "b.slice", .properties = {{"TasksMax", std::uint64_t{100}}}}},
+        {{.unit = "c.scope", .cgroup = "/a.slice/c.scope"}});
+    const std::vector<Status>& set = answers.set;
+    ASSERT_THAT(set, SizeIs(3));
+    ASSERT_FALSE(set[0]);
+    EXPECT_EQ(set[0].error().code, ErrorCode::kNotFound);
+    EXPECT_THAT(set[0].error().message, StartsWith("SetUnitProperties a.slice at "));
+    ASSERT_FALSE(set[1]);
+    EXPECT_EQ(set[1].error().code, ErrorCode::kInvalidArgument);
+    EXPECT_TRUE(set[2]) << set[2].error().message;
+    ASSERT_THAT(answers.held, SizeIs(1));
+    ASSERT_TRUE(answers.held[0]) << answers.held[0].error().message;
+    EXPECT_FALSE(*answers.held[0]);
     EXPECT_EQ(systemd.round_trips(), 1);
   }
   EXPECT_EQ(fake.heard(),
             std::string{kPing} + kManager +
                 "SetUnitProperties sba(sv) \"a.slice\" b:1 [(\"CPUWeight\" <t:79>)]\n" + kManager +
-                "SetUnitProperties sba(sv) \"b.slice\" b:1 [(\"TasksMax\" <t:100>)]\n");
+                "SetUnitProperties sba(sv) \"b.slice\" b:1 [(\"TasksMax\" <t:100>)]\n" + kManager +
+                "GetUnitByControlGroup s \"/a.slice/c.scope\"\n");
 }
 
 TEST_F(SystemdCalls, NoUnitIsNoCall) {
   Systemd systemd{{.addresses = {}}};
-  EXPECT_THAT(systemd.set_properties(std::vector<UnitChange>{}), SizeIs(0));
+  const UnitAnswers answers = systemd.set_and_find({}, {});
+  EXPECT_THAT(answers.set, SizeIs(0));
+  EXPECT_THAT(answers.held, SizeIs(0));
   EXPECT_EQ(systemd.round_trips(), 0);
 }
 
