@@ -182,6 +182,12 @@ class EndCase(GuestCase):
         # Where virtiofsd locks its sockets.
         self.assertEqual(list(pathlib.Path("/run/virtiofsd").glob(f"*{self.directory.name}*")), [])
 
+    def check_panic(self):
+        process = self.start(script="echo c >/proc/sysrq-trigger; sleep 1000")
+        self.assertEqual(process.wait(BOOT_TIMEOUT), guest.DIED)
+        self.assertIn("sysrq triggered crash", process.stderr.read())
+        self.assert_gone()
+
 
 class End(EndCase):
     """However a guest ends, it ends in time, says how, and nothing of it stays: no process and no file."""
@@ -213,10 +219,7 @@ class End(EndCase):
         self.assert_gone()
 
     def test_with_a_panic(self):
-        process = self.start(script="echo c >/proc/sysrq-trigger; sleep 1000")
-        self.assertEqual(process.wait(BOOT_TIMEOUT), guest.DIED)
-        self.assertIn("sysrq triggered crash", process.stderr.read())
-        self.assert_gone()
+        self.check_panic()
 
 
 class EmulatedEnd(EndCase):
@@ -239,10 +242,7 @@ class EmulatedEnd(EndCase):
         self.assert_gone()
 
     def test_with_a_panic(self):
-        process = self.start(script="echo c >/proc/sysrq-trigger; sleep 1000")
-        self.assertEqual(process.wait(BOOT_TIMEOUT), guest.DIED)
-        self.assertIn("sysrq triggered crash", process.stderr.read())
-        self.assert_gone()
+        self.check_panic()
 
 
 class Flavours(GuestCase):

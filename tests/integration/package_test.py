@@ -75,9 +75,7 @@ class Package(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        lacking = [tool for tool in ("dpkg-buildpackage", "dh", "cmake", "ninja") if not shutil.which(tool)]
-        if lacking:
-            raise unittest.SkipTest(f"these are not installed: {', '.join(lacking)}")
+        guest.require_package_tools()
         cache = (BUILD / "CMakeCache.txt").read_text(encoding="utf-8") if (BUILD / "CMakeCache.txt").exists() else ""
         if "CMAKE_BUILD_TYPE:STRING=Release\n" not in cache:
             raise unittest.SkipTest(f"{BUILD} is not a release build, and only that is packaged")
@@ -140,7 +138,7 @@ class Package(unittest.TestCase):
     def check_life(self, flavour, *classes):
         """The classes below, in a guest."""
         with unittest.mock.patch.dict(os.environ, PODQOS_PACKAGES=str(self.package.parent)):
-            done = guest.Guest(flavour, timeout=600).run_test(__file__, *classes, show=True)
+            done = guest.Guest(flavour, timeout=600).run_test(__file__, *classes, show=True, installed=False)
         self.assertEqual(done.returncode, 0, f"in the guest with {flavour}")
 
     def test_life_on_v2(self):

@@ -7,15 +7,10 @@ Podman keeps a part of the manifest to itself, the test says which.
 
 import concurrent.futures
 import json
-import os
 import pathlib
-import shutil
-import subprocess
 import sys
-import tempfile
 import time
 import unittest
-import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
@@ -358,23 +353,10 @@ class Guests(unittest.TestCase):
     def setUpClass(cls):
         cls.guest = guest.Guest("systemd", root="trixie", timeout=900)
         cls.guest.require()
-        lacking = [tool for tool in ("dpkg-buildpackage", "dh", "cmake", "ninja") if not shutil.which(tool)]
-        if lacking:
-            raise unittest.SkipTest(f"these are not installed: {', '.join(lacking)}")
-        # Below the tree, which the guest has at the same place.
-        place = tempfile.TemporaryDirectory(prefix="podqos-test-podman-", dir=harness.BIN.parent)
-        cls.addClassCleanup(place.cleanup)
-        environment = {**os.environ, "PODQOS_BUILT": str(harness.BIN.parent)}
-        done = subprocess.run([harness.REPOSITORY / "packaging/deb/build", place.name], env=environment, check=False,
-                              capture_output=True, text=True, timeout=300)
-        if done.returncode != 0:
-            raise AssertionError(f"no package: {done.stderr}")
-        cls.environment = {"PODQOS_PACKAGE": done.stdout.strip()}
         pool = concurrent.futures.ThreadPoolExecutor()
         cls.addClassCleanup(pool.shutdown)
-        with unittest.mock.patch.dict(os.environ, cls.environment):
-            cls.results = {kind: pool.submit(cls.run_guest, kind) for kind in harness.KINDS}
-            concurrent.futures.wait(cls.results.values())
+        cls.results = {kind: pool.submit(cls.run_guest, kind) for kind in harness.KINDS}
+        concurrent.futures.wait(cls.results.values())
 
     @classmethod
     def run_guest(cls, kind):
@@ -419,7 +401,7 @@ TESTS = cells()
 
 def setUpModule():
     if guest.inside():
-        podman.install(os.environ["PODQOS_PACKAGE"])
+        podman.configure()
 
 
 if __name__ == "__main__":

@@ -6,8 +6,9 @@
     done = machine.run("sh", "-c", "uname -r")     # CompletedProcess: status, and output as text
     done = machine.run_test("tests/integration/hooks_test.py", "Move_crun")
 
-The tree stands in the guest where it stands here: on this machine's root by itself, elsewhere read-only. PODQOS_BIN and
-the other PODQOS_ variables go along. As a program it runs one test file or test program, for ctest:
+The tree stands in the guest where it stands here: on this machine's root by itself, elsewhere read-only. Test files run
+the programs of the Debian package, which is made of those of PODQOS_BIN and installed first; the PODQOS_ variables go
+along. As a program it runs one test file or test program, for ctest:
 
     guest.py [--root NAME] [--mem SIZE] [--timeout SECONDS] FLAVOUR TEST [ARGUMENT...]
 
@@ -16,18 +17,18 @@ that user-mode-linux lacks (PSI, cpuset, huge pages, two CPUs), for the tests th
 """
 
 import argparse
+import fcntl
 import functools
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-BOOT, MKROOT, MKKERNEL = (REPOSITORY / "tests/guest" / name for name in ("boot", "mkroot", "mkkernel"))
+BOOT, MKROOT, MKKERNEL, INSTALLED = (REPOSITORY / "tests/guest" / name
+                                     for name in ("boot", "mkroot", "mkkernel", "installed"))
 BIN = pathlib.Path(os.environ.get("PODQOS_BIN", REPOSITORY / "build/release/bin"))
 FLAVOURS = {
     "v1": ("--cgroup", "v1"),
@@ -41,7 +42,7 @@ SKIPPED, TIMEOUT, DIED = 77, 124, 125  # exit statuses of tests/guest/boot
 PATIENCE = 30  # seconds that boot may take to end beyond its own timeout
 MKROOT_TIMEOUT = 3700
 CHECK_TIMEOUT = 400  # seconds; most of it to wait for a kernel that is being fetched
-LIBRARIES = "/run/podqos-libraries"
+PACKAGE_TIMEOUT = 300
 
 
 def inside():
@@ -69,13 +70,37 @@ def _made_root(suite):
     return pathlib.Path(done.stdout.strip()), None
 
 
-def _missing_libraries(root):
-    """The shared libraries of the programs under test that a root of another release lacks."""
-    found = set()
-    for program in BIN.iterdir():
-        listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=False, timeout=60).stdout
-        found |= {pathlib.Path(path) for path in re.findall(r"=> (/\S+)", listed)}
-    return sorted(path for path in found if not (root / path.relative_to("/")).exists())
+def _built_at():
+    """When what goes into the package was changed last."""
+    made = [path for path in BIN.iterdir() if path.name in ("podqos-hook", "podqosctl")]
+    written = [path for path in (REPOSITORY / "packaging").rglob("*") if path.is_file()]
+    return max(path.stat().st_mtime for path in made + written)
+
+
+def require_package_tools():
+    """Skips the calling test, with the reason, where no package can be built."""
+    lacking = [tool for tool in ("dpkg-buildpackage", "dh", "cmake", "ninja") if not shutil.which(tool)]
+    if lacking:
+        raise unittest.SkipTest(f"these are not installed: {', '.join(lacking)}")
+
+
+@functools.cache
+def package():
+    """The Debian package of the programs of PODQOS_BIN. Whoever needs it first makes it; it is kept beside them."""
+    require_package_tools()
+    place = BIN.resolve().parent / "package"
+    place.mkdir(exist_ok=True)
+    made = place / "podqos.deb"
+    with (place / "lock").open("w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if made.exists() and made.stat().st_mtime > _built_at():
+            return made
+        done = subprocess.run([REPOSITORY / "packaging/deb/build", place], capture_output=True, text=True, check=False,
+                              timeout=PACKAGE_TIMEOUT, env={**os.environ, "PODQOS_BUILT": str(place.parent)})
+        if done.returncode != 0:
+            raise RuntimeError(f"packaging/deb/build: exit {done.returncode}\n{done.stderr}")
+        pathlib.Path(done.stdout.strip()).rename(made)
+    return made
 
 
 class Guest:
@@ -112,21 +137,19 @@ class Guest:
         return subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL, check=False, text=True,
                               errors="replace", timeout=self.timeout + PATIENCE, **output)
 
-    def run_test(self, file, *args, show=False):
-        """Runs a test file of the tree, or a test program, with PODQOS_BIN and all that the programs need."""
+    def run_test(self, file, *args, show=False, installed=True):
+        """Runs a test file of the tree against the installed package, or a test program of the build tree.
+
+        Not installed: the test file does that by itself, or has no need of it.
+        """
         self.require()
         path = pathlib.Path(file).resolve()
         kept = {k: v for k, v in os.environ.items() if k.startswith("PODQOS_")}
         environment = {**kept, "PODQOS_BIN": str(BIN.resolve()), "PYTHONDONTWRITEBYTECODE": "1"}
-        program = ["python3", path] if path.suffix == ".py" else [path]
-        if self.root == MACHINE:
-            return self.run("env", *_words(environment), *program, *args, show=show)
-        with tempfile.TemporaryDirectory(prefix="podqos-test-libraries-") as libraries:
-            for library in _missing_libraries(_made_root(self.root)[0]):
-                shutil.copy(library, libraries)
-            environment["LD_LIBRARY_PATH"] = LIBRARIES
-            return self.run("env", *_words(environment), *program, *args, show=show,
-                            options=["--ro-bind", f"{libraries}:{LIBRARIES}"])
+        program = [path]
+        if path.suffix == ".py":
+            program = [*([INSTALLED, package()] if installed else []), "python3", path]
+        return self.run("env", *_words(environment), *program, *args, show=show)
 
 
 def _words(environment):
