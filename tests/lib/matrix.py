@@ -27,6 +27,7 @@ from node_case import BESTEFFORT, BURSTABLE, GUARANTEED  # noqa: E402
 POLICIES = ("rewrite", "move", "fail", "ignore")
 WAYS = ("wrapper", "precreate", *(f"hooks-{policy}" for policy in POLICIES))
 UPDATED = 96 * MI  # what `update` gives a container
+SETTLED = 2  # seconds until systemd has done what it was asked
 
 
 class Cell(node_case.NodeCase):
@@ -140,6 +141,17 @@ class HooksMove(Cell):
             leaf = f"podqos-{box.name}-{fnv1a(box.name, box.bundle.path.resolve()):016x}.scope"
         path = f"{self.pod_cgroup(box.expected)}/{leaf}"
         return path if box.starts == 0 else self.process_cgroup(path)  # moved into it: no cgroup within
+
+    def check_container(self, box):
+        """systemd starts the new scope in its own time, and may take the slice's controllers away for a moment."""
+        deadline = time.monotonic() + SETTLED
+        while True:
+            try:
+                return super().check_container(box)
+            except AssertionError:
+                if not self.on_systemd or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.01)
 
     def check_verbs(self, box):
         if self.on_systemd:
