@@ -26,7 +26,7 @@ target_compile_options(
             # GCC 12 sees overlaps in std::string that are not there (GCC bug 105651).
             "$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>"
             # Instrumented code hides from GCC 12 that an optional is empty.
-            "$<$<BOOL:${PODQOS_SANITIZED}>:-Wno-maybe-uninitialized>"
+            "$<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${PODQOS_SANITIZED}>>:-Wno-maybe-uninitialized>"
             $<$<BOOL:${PODQOS_WERROR}>:-Werror>)
 # _FORTIFY_SOURCE needs optimisation, and hides reads from the sanitizers.
 target_compile_options(podqos_options INTERFACE "$<$<CONFIG:Release,RelWithDebInfo>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=3>")
