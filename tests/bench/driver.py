@@ -64,7 +64,8 @@ class Timing:
 def build_go_hook(directory):
     """The Go hook, built as small and as static as Go can."""
     target = directory / "go-hook"
-    environment = {**os.environ, "CGO_ENABLED": "0", "GO111MODULE": "off", "GOCACHE": str(directory / "go-cache")}
+    environment = {**os.environ, "CGO_ENABLED": "0", "GO111MODULE": "off", "GOPATH": "/usr/share/gocode",
+                   "GOCACHE": str(directory / "go-cache")}
     command = ["go", "build", "-trimpath", "-ldflags=-s -w", "-o", target, scenario.HERE / "hook.go"]
     scenario.run(command, env=environment, timeout=600)
     return target
