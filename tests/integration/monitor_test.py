@@ -69,8 +69,12 @@ class Charged(MonitorCase):
         self.assert_nothing_left()
 
     def test_reconcile_does_not_take_it_for_a_container(self):
-        process, ctr, _ = self.start_monitor("app", "conmon")
+        process, ctr, pid = self.start_monitor("app", "conmon")
         self.plain.kill(ctr)
+        deadline = time.monotonic() + PATIENCE
+        while machines.alive(pid):
+            self.assertLess(time.monotonic(), deadline, "the container outlives SIGKILL")
+            time.sleep(0.01)
         self.podqos.ctl("reconcile")
         self.assertIsNone(process.poll())
         self.assert_nothing_left()
