@@ -117,6 +117,7 @@ bool has_changed(const std::string& path, const Report& report) {
 
 std::vector<UnitChange> changes_for(const std::vector<core::SetUnit>& steps) {
   std::vector<UnitChange> changes;
+  changes.reserve(steps.size());
   for (const core::SetUnit& step : steps)
     changes.push_back(
         {.unit = std::string{core::unit_of(step.path)}, .properties = step.properties});
@@ -125,6 +126,7 @@ std::vector<UnitChange> changes_for(const std::vector<core::SetUnit>& steps) {
 
 std::vector<UnitPlace> places_of(const std::vector<core::SetUnit>& steps) {
   std::vector<UnitPlace> places;
+  places.reserve(steps.size());
   for (const core::SetUnit& step : steps)
     places.push_back({.unit = std::string{core::scope_of(step.path)}, .cgroup = step.path});
   return places;
