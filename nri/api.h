@@ -1,0 +1,10 @@
+#pragma once
+
+#include "nri/nri.pb.h"
+
+namespace podqos::nri {
+
+/// The messages of nri/nri.proto.
+namespace api = ::nri::pkg::api::v1alpha1;
+
+}  // namespace podqos::nri

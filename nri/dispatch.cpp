@@ -1,0 +1,139 @@
+#include "nri/dispatch.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/base/text.h"
+
+namespace podqos::nri {
+
+namespace {
+
+constexpr std::string_view kService = "nri.pkg.api.v1alpha1.Plugin";
+
+/// Events with nothing to answer: a StateChange up to 0.11, from 0.12 on a call named `method`.
+struct Notification {
+  api::Event event;
+  std::string_view method;
+  Status (Handler::*notify)(const api::EventRequest&, Budget);
+};
+constexpr std::array kNotifications = {
+    Notification{api::RUN_POD_SANDBOX, "RunPodSandbox", &Handler::run_pod_sandbox},
+    Notification{api::STOP_POD_SANDBOX, "StopPodSandbox", &Handler::stop_pod_sandbox},
+    Notification{api::REMOVE_POD_SANDBOX, "RemovePodSandbox", &Handler::remove_pod_sandbox},
+    Notification{api::POST_UPDATE_POD_SANDBOX, "PostUpdatePodSandbox",
+                 &Handler::post_update_pod_sandbox},
+    Notification{api::POST_CREATE_CONTAINER, "PostCreateContainer",
+                 &Handler::post_create_container},
+    Notification{api::START_CONTAINER, "StartContainer", &Handler::start_container},
+    Notification{api::POST_START_CONTAINER, "PostStartContainer", &Handler::post_start_container},
+    Notification{api::POST_UPDATE_CONTAINER, "PostUpdateContainer",
+                 &Handler::post_update_container},
+    Notification{api::REMOVE_CONTAINER, "RemoveContainer", &Handler::remove_container},
+};
+
+Reply failure(Error error) {
+  return std::unexpected(CallError{.code = StatusCode::kUnknown, .text = std::move(error.message)});
+}
+
+Reply malformed(const Call& call) {
+  return std::unexpected(CallError{.code = StatusCode::kInternal,
+                                   .text = cat(call.method, ": the payload cannot be read")});
+}
+
+Reply unimplemented(const Call& call) {
+  return std::unexpected(CallError{
+      .code = StatusCode::kUnimplemented,
+      .text = cat("no method ", printable(call.service), "/", printable(call.method), " here")});
+}
+
+Reply reply_of(const Status& status) {
+  if (!status) return failure(status.error());
+  return std::string{};
+}
+
+template <class Response>
+Reply reply_of(const Result<Response>& response) {
+  if (!response) return failure(response.error());
+  return response->SerializeAsString();
+}
+
+template <class Request, class Answer>
+Reply call_with(const Call& call, Handler& handler,
+                Answer (Handler::*function)(const Request&, Budget)) {
+  Request request;
+  if (!request.ParseFromString(call.payload)) return malformed(call);
+  return reply_of((handler.*function)(request, call.budget));
+}
+
+}  // namespace
+
+Result<Reply> Dispatch::answer(const Call& call) {
+  if (call.service != kService) return unimplemented(call);
+  if (call.method == "Configure") return configure(call);
+  if (call.method == "Synchronize") return synchronize(call);
+  if (call.method == "StateChange") return state_change(call);
+  return request(call);
+}
+
+Reply Dispatch::request(const Call& call) {
+  if (call.method == "CreateContainer")
+    return call_with(call, *handler_, &Handler::create_container);
+  if (call.method == "UpdateContainer")
+    return call_with(call, *handler_, &Handler::update_container);
+  if (call.method == "StopContainer") return call_with(call, *handler_, &Handler::stop_container);
+  if (call.method == "UpdatePodSandbox")
+    return call_with(call, *handler_, &Handler::update_pod_sandbox);
+  if (call.method == "Shutdown") {
+    handler_->shutdown();
+    return std::string{};
+  }
+  const auto* found = std::ranges::find(kNotifications, call.method, &Notification::method);
+  if (found == kNotifications.end()) return unimplemented(call);
+  return call_with(call, *handler_, found->notify);
+}
+
+Reply Dispatch::configure(const Call& call) {
+  api::ConfigureRequest request;
+  if (!request.ParseFromString(call.payload)) return malformed(call);
+  if (auto done = handler_->configure(request, call.budget); !done) return failure(done.error());
+  const EventMask events =
+      events_ == EventChoice::kOldest ? EventMask::kOldest : events_known_to(request);
+  api::ConfigureResponse response;
+  response.set_events(static_cast<std::int32_t>(events));
+  return response.SerializeAsString();
+}
+
+Result<Reply> Dispatch::synchronize(const Call& call) {
+  auto last = node_state_.add(call.payload);
+  if (!last) {
+    if (last.error().code == ErrorCode::kTooLarge) return fail(std::move(last).error());
+    return malformed(call);
+  }
+  if (!*last) {
+    // The runtime sends the next part for this answer only: more to come, nothing to update.
+    api::SynchronizeResponse response;
+    response.set_more(true);
+    return response.SerializeAsString();
+  }
+  auto response = handler_->synchronize(node_state_.take(), call.budget);
+  if (response) response->clear_more();
+  return reply_of(response);
+}
+
+Reply Dispatch::state_change(const Call& call) {
+  api::StateChangeEvent change;
+  if (!change.ParseFromString(call.payload)) return malformed(call);
+  const auto* found = std::ranges::find(kNotifications, change.event(), &Notification::event);
+  if (found == kNotifications.end()) return std::string{};
+  api::EventRequest event;
+  event.mutable_pod()->Swap(change.mutable_pod());
+  if (change.has_container()) event.mutable_container()->Swap(change.mutable_container());
+  return reply_of((handler_->*found->notify)(event, call.budget));
+}
+
+}  // namespace podqos::nri

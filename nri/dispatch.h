@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+
+#include "common/base/error.h"
+#include "nri/events.h"
+#include "nri/handler.h"
+#include "nri/node_state.h"
+#include "nri/ttrpc.h"
+
+namespace podqos::nri {
+
+/// How the mask for the answer to Configure is chosen.
+enum class EventChoice : std::uint8_t {
+  kByRuntime,  ///< events_known_to()
+  kOldest,     ///< after a runtime has dropped the connection on Configure
+};
+
+/// The service nri.pkg.api.v1alpha1.Plugin: a call's bytes to the handler's function, and its
+/// answer to bytes.
+class Dispatch {
+ public:
+  Dispatch(EventChoice events, const NodeStateLimits& limits, Handler& handler)
+      : events_{events}, node_state_{limits}, handler_{&handler} {}
+
+  /// The answer. An unknown service or method, and a StateChange about what is newer than this
+  /// code, never reach the handler: the former two are answered kUnimplemented, the last with
+  /// success.
+  /// @return kTooLarge: the node's state exceeds a limit, and the session must end.
+  [[nodiscard]] Result<Reply> answer(const Call& call);
+
+ private:
+  [[nodiscard]] Reply configure(const Call& call);
+  [[nodiscard]] Result<Reply> synchronize(const Call& call);
+  [[nodiscard]] Reply state_change(const Call& call);
+  [[nodiscard]] Reply request(const Call& call);
+
+  EventChoice events_;
+  NodeState node_state_;
+  Handler* handler_;  ///< never null
+};
+
+}  // namespace podqos::nri
