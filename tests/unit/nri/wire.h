@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "nri/mux.h"
+#include "nri/ttrpc.h"
+
+/// What goes over a trunk, written and read without the code under test where that matters.
+namespace podqos::nri::test {
+
+inline std::string u32(std::uint32_t number) {
+  std::string out(4, '\0');
+  for (std::size_t i = 4; i-- > 0; number >>= 8U)
+    out[i] = static_cast<char>(number & 0xffU);
+  return out;
+}
+
+inline std::string frame(std::uint32_t connection, std::string_view bytes) {
+  return u32(connection) + u32(static_cast<std::uint32_t>(bytes.size())) + std::string{bytes};
+}
+
+/// A message of ttrpc around an envelope.
+inline std::string message(std::uint32_t stream, int type, std::string_view envelope) {
+  return u32(static_cast<std::uint32_t>(envelope.size())) + u32(stream) +
+         std::string{static_cast<char>(type), '\0'} + std::string{envelope};
+}
+
+/// The runtime calls the plugin: one frame, or two, as the Go side does it.
+inline std::string call(std::uint32_t stream, std::string method, std::string payload,
+                        Budget budget = std::nullopt) {
+  const auto request = encode_request(stream, {.service = "nri.pkg.api.v1alpha1.Plugin",
+                                               .method = std::move(method),
+                                               .payload = std::move(payload),
+                                               .budget = budget});
+  EXPECT_TRUE(request.has_value());
+  const std::string_view whole = *request;
+  std::string out = frame(1, whole.substr(0, 4096));
+  if (whole.size() > 4096) out += frame(1, whole.substr(4096));
+  return out;
+}
+
+/// A message as it stands in a test's memory.
+struct Heard {
+  Connection connection = Connection::kPlugin;
+  MessageType type = MessageType::kRequest;
+  std::uint32_t stream = 0;
+  std::string payload;
+
+  friend bool operator==(const Heard&, const Heard&) = default;
+};
+
+/// All messages in the bytes of one direction.
+inline std::vector<Heard> hear(std::string_view bytes) {
+  MuxReader mux;
+  MessageReader plugin;
+  MessageReader runtime;
+  std::vector<Heard> out;
+  while (true) {
+    const auto run = mux.next(bytes);
+    EXPECT_TRUE(run.has_value());
+    if (!run || !*run) return out;
+    std::string_view piece = (*run)->bytes;
+    MessageReader& reader = (*run)->connection == Connection::kPlugin ? plugin : runtime;
+    while (const auto message = reader.next(piece)) {
+      EXPECT_TRUE(message->payload.has_value());
+      out.push_back({.connection = (*run)->connection,
+                     .type = message->type,
+                     .stream = message->stream,
+                     .payload = std::string{message->payload.value_or("")}});
+    }
+  }
+}
+
+}  // namespace podqos::nri::test
