@@ -1,0 +1,265 @@
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "nri/session.h"
+#include "tests/unit/nri/recording_handler.h"
+#include "tests/unit/nri/wire.h"
+
+namespace podqos::nri {
+namespace {
+
+using test::call;
+using test::frame;
+using test::hear;
+using test::message;
+using test::RecordingHandler;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr int kRequest = 1;
+
+SessionOptions small_limits() {
+  SessionOptions options;
+  options.index = "10";
+  options.name = "podqos";
+  options.node_state = {.parts = 3, .bytes = 200, .pods = 2, .containers = 4};
+  options.unsent_bytes = 100;
+  return options;
+}
+
+std::string part(int pods, int containers, bool more) {
+  api::SynchronizeRequest request;
+  for (int i = 0; i < pods; ++i)
+    request.add_pods()->set_id("p" + std::to_string(i));
+  for (int i = 0; i < containers; ++i)
+    request.add_containers()->set_id("c" + std::to_string(i));
+  request.set_more(more);
+  return request.SerializeAsString();
+}
+
+class BoundsTest : public ::testing::Test {
+ protected:
+  /// The payload of the one answer to a Synchronize.
+  std::string answer(const std::string& payload) {
+    EXPECT_TRUE(session_.feed(call(stream_, "Synchronize", payload)).has_value());
+    stream_ += 2;
+    const auto heard = hear(session_.output());
+    session_.sent(session_.output().size());
+    EXPECT_THAT(heard, SizeIs(1));
+    return heard.empty() ? "" : parse_answer(heard[0].payload).value_or("error");
+  }
+  /// Why the session ends at a Synchronize.
+  std::string end(const std::string& payload) {
+    const Status fed = session_.feed(call(stream_, "Synchronize", payload));
+    EXPECT_FALSE(fed.has_value());
+    if (fed) return "";
+    EXPECT_EQ(fed.error().code, ErrorCode::kTooLarge);
+    return fed.error().message;
+  }
+
+  RecordingHandler handler_;
+  Session session_{small_limits(), handler_};
+  std::uint32_t stream_ = 1;
+};
+
+constexpr std::string_view kMore = "\x10\x01";
+
+TEST_F(BoundsTest, CollectsThePartsOfANodesState) {
+  handler_.synchronize_answer->set_more(true);
+  handler_.synchronize_answer->add_update()->set_container_id("id");
+  EXPECT_EQ(answer(part(1, 0, true)), kMore);
+  EXPECT_EQ(answer(part(1, 2, true)), kMore);
+  EXPECT_THAT(handler_.heard, IsEmpty());
+  EXPECT_EQ(answer(part(0, 2, false)), "\n\x04\n\x02id");
+  EXPECT_THAT(handler_.heard, ElementsAre("synchronize 2 4"));
+  EXPECT_FALSE(handler_.state.more());
+  EXPECT_EQ(handler_.state.containers(3).id(), "c1");
+}
+
+TEST_F(BoundsTest, BeginsAnewAfterTheLastPart) {
+  EXPECT_EQ(answer(part(1, 2, true)), kMore);
+  EXPECT_EQ(answer(part(1, 2, false)), "");
+  EXPECT_EQ(answer(part(2, 4, false)), "");
+  EXPECT_THAT(handler_.heard, ElementsAre("synchronize 2 4", "synchronize 2 4"));
+}
+
+TEST_F(BoundsTest, ForgetsThePartsBeforeOneThatCannotBeRead) {
+  EXPECT_EQ(answer(part(1, 2, true)), kMore);
+  EXPECT_EQ(answer("\x0a\x7f"), "error");
+  EXPECT_EQ(answer(part(1, 1, false)), "");
+  EXPECT_THAT(handler_.heard, ElementsAre("synchronize 1 1"));
+}
+
+TEST_F(BoundsTest, EndsAtTooManyPods) {
+  EXPECT_EQ(answer(part(2, 0, true)), kMore);
+  EXPECT_EQ(end(part(1, 0, false)), "Synchronize: 3 pods, at most 2");
+}
+
+TEST_F(BoundsTest, EndsAtTooManyContainers) {
+  EXPECT_EQ(end(part(0, 5, false)), "Synchronize: 5 containers, at most 4");
+}
+
+TEST_F(BoundsTest, EndsAtTooManyParts) {
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(answer(part(0, 0, true)), kMore);
+  EXPECT_EQ(end(part(0, 0, true)), "Synchronize: 4 parts, at most 3");
+}
+
+TEST_F(BoundsTest, EndsAtTooManyBytes) {
+  api::SynchronizeRequest request;
+  request.add_pods()->set_name(std::string(150, 'n'));
+  request.set_more(true);
+  const std::string payload = request.SerializeAsString();
+  EXPECT_EQ(payload.size(), 158U);
+  EXPECT_EQ(answer(payload), kMore);
+  EXPECT_EQ(end(payload), "Synchronize: 316 bytes, at most 200");
+}
+
+TEST_F(BoundsTest, StaysEnded) {
+  EXPECT_EQ(end(part(3, 0, false)), "Synchronize: 3 pods, at most 2");
+  stream_ += 2;
+  EXPECT_EQ(end(part(0, 0, false)), "Synchronize: 3 pods, at most 2");
+  EXPECT_FALSE(session_.feed("").has_value());
+  EXPECT_THAT(handler_.heard, IsEmpty());
+}
+
+TEST_F(BoundsTest, EndsWhenTheRuntimeDoesNotRead) {
+  std::uint32_t stream = 1;
+  Status fed;
+  while (fed && stream < 100) {
+    fed = session_.feed(call(stream, "Shutdown", ""));
+    stream += 2;
+  }
+  ASSERT_FALSE(fed.has_value());
+  EXPECT_EQ(fed.error().message, "108 bytes wait for the runtime to read them, at most 100");
+  EXPECT_THAT(handler_.heard, SizeIs(6));
+}
+
+TEST_F(BoundsTest, SendsOnAsTheRuntimeReads) {
+  std::string out;
+  for (std::uint32_t stream = 1; stream < 20'001; stream += 2) {
+    ASSERT_TRUE(session_.feed(call(stream, "Shutdown", "")).has_value());
+    // Some bytes stay behind each time, up to half of what may wait.
+    const std::size_t size = session_.output().size() > 50 ? 40 : 13;
+    out += session_.output().substr(0, size);
+    session_.sent(size);
+    ASSERT_LE(session_.output().size(), 100U);
+  }
+  out += session_.output();
+  session_.sent(session_.output().size());
+  EXPECT_TRUE(session_.output().empty());
+  const auto heard = hear(out);
+  ASSERT_THAT(heard, SizeIs(10'000));
+  EXPECT_EQ(heard.back().stream, 19'999U);
+}
+
+TEST_F(BoundsTest, EndsAtAFrameThatIsTooLong) {
+  const Status fed = session_.feed("\xff\xff\xff\xff\xff\xff\xff\xff");
+  ASSERT_FALSE(fed.has_value());
+  EXPECT_EQ(fed.error().code, ErrorCode::kTooLarge);
+}
+
+/// A message of `size` bytes, header included, to a session without small limits.
+class MessageSizes : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(MessageSizes, PassInBothDirections) {
+  RecordingHandler handler;
+  SessionOptions options;
+  options.index = "10";
+  options.name = "podqos";
+  Session session{options, handler};
+  // Around the payload: 28 + 17 bytes for service and method, up to 5 for its own tag and length.
+  const std::size_t length = GetParam() - 100;
+  api::CreateContainerRequest request;
+  request.mutable_container()->set_name(std::string(length, 'n'));
+  handler.create_answer->mutable_adjust()->mutable_linux()->set_cgroups_path(
+      std::string(length, 'p'));
+  const std::string bytes = call(1, "CreateContainer", request.SerializeAsString());
+  for (std::size_t at = 0; at < bytes.size(); at += 1000)
+    ASSERT_TRUE(session.feed(std::string_view{bytes}.substr(at, 1000)).has_value());
+  ASSERT_THAT(handler.heard, SizeIs(1));
+  EXPECT_EQ(handler.heard[0].size(), length + std::string_view{"create /"}.size());
+  const auto heard = hear(session.output());
+  ASSERT_THAT(heard, SizeIs(1));
+  api::CreateContainerResponse response;
+  EXPECT_TRUE(response.ParseFromString(parse_answer(heard[0].payload).value_or("")));
+  EXPECT_EQ(response.adjust().linux().cgroups_path().size(), length);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, MessageSizes,
+                         ::testing::Values(4095, 4096, 4097, 4200, 200'000, 4'194'304));
+
+/// Everything a runtime says to a plugin in one short life, and what may go wrong with it.
+std::string a_life() {
+  api::EventRequest event;
+  event.mutable_pod()->set_name("p");
+  event.mutable_container()->set_name("c");
+  return frame(2, message(1, 2, "")) + call(1, "Configure", "") +
+         call(3, "Synchronize", part(1, 1, true)) + call(5, "Synchronize", part(1, 1, false)) +
+         call(7, "CreateContainer", event.SerializeAsString()) + call(9, "StateChange", "") +
+         call(11, "RunPodSandbox", event.SerializeAsString());
+}
+
+SessionOptions usual_limits() {
+  SessionOptions options = small_limits();
+  options.unsent_bytes = 10'000;
+  return options;
+}
+
+TEST(HostileBytes, ATruncatedLifeLeavesAWaitingSession) {
+  const std::string life = a_life();
+  std::size_t most = 0;
+  for (std::size_t size = 0; size <= life.size(); ++size) {
+    RecordingHandler handler;
+    Session session{usual_limits(), handler};
+    ASSERT_TRUE(session.begin().has_value());
+    EXPECT_TRUE(session.feed(std::string_view{life}.substr(0, size)).has_value()) << size;
+    EXPECT_GE(handler.heard.size(), most);
+    most = handler.heard.size();
+  }
+  EXPECT_EQ(most, 5U);
+}
+
+TEST(HostileBytes, AChangedByteEndsTheSessionOrIsAnswered) {
+  const std::string life = a_life();
+  for (std::size_t at = 0; at < life.size(); ++at) {
+    for (const int change : {0x01, 0x80, 0xff}) {
+      std::string bytes = life;
+      bytes[at] = static_cast<char>(bytes[at] ^ change);
+      RecordingHandler handler;
+      Session session{usual_limits(), handler};
+      ASSERT_TRUE(session.begin().has_value());
+      const Status fed = session.feed(bytes);
+      if (!fed) {
+        EXPECT_EQ(fed.error().code, ErrorCode::kTooLarge);
+      }
+      EXPECT_LE(handler.heard.size(), 6U);
+      static_cast<void>(hear(session.output()));
+    }
+  }
+}
+
+TEST(HostileBytes, GarbageIsNoCall) {
+  std::uint32_t seed = 1;
+  for (int round = 0; round < 300; ++round) {
+    std::string bytes;
+    for (int i = 0; i < 3000; ++i) {
+      seed = seed * 1664525U + 1013904223U;
+      bytes += static_cast<char>(seed >> 24U);
+    }
+    RecordingHandler handler;
+    Session session{usual_limits(), handler};
+    static_cast<void>(session.feed(frame(1, bytes)));
+    static_cast<void>(session.feed(bytes));
+    EXPECT_THAT(handler.heard, IsEmpty());
+  }
+}
+
+}  // namespace
+}  // namespace podqos::nri
