@@ -9,7 +9,7 @@
 namespace podqos::nri {
 
 /// One bit per event: see event_bit().
-enum class EventMask : std::int32_t {
+enum class EventMask : std::uint16_t {
   kOldest = 0x07ff,      ///< what every runtime knows: NRI 0.2 to 0.9
   kWithResize = 0x1fff,  ///< and UpdatePodSandbox, PostUpdatePodSandbox: from 0.10 on
 };

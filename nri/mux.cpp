@@ -33,7 +33,7 @@ Result<std::optional<ConnectionBytes>> MuxReader::next(std::string_view& input) 
       input.remove_prefix(bytes.size());
       left_ -= static_cast<std::uint32_t>(bytes.size());
       if (!is_known(connection_)) continue;
-      return ConnectionBytes{.connection = Connection{connection_}, .bytes = bytes};
+      return ConnectionBytes{.connection = static_cast<Connection>(connection_), .bytes = bytes};
     }
     if (!fill_up(header_, kFrameHeaderSize, input)) return std::nullopt;
     const std::uint32_t size = read_u32(std::string_view{header_}.substr(4));

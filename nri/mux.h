@@ -14,7 +14,7 @@
 namespace podqos::nri {
 
 /// The connections that NRI uses.
-enum class Connection : std::uint32_t {
+enum class Connection : std::uint8_t {
   kPlugin = 1,   ///< the runtime calls the plugin
   kRuntime = 2,  ///< the plugin calls the runtime
 };

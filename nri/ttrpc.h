@@ -25,7 +25,7 @@ enum class MessageType : std::uint8_t {
 };
 
 /// The codes of gRPC that are sent.
-enum class StatusCode : std::int32_t {
+enum class StatusCode : std::uint8_t {
   kUnknown = 2,  ///< what a Go handler's plain error becomes
   kInvalidArgument = 3,
   kResourceExhausted = 8,
