@@ -5,6 +5,6 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need clang-format-19
 
-mapfile -t files < <(cpp_sources common hook ctl tests)
+mapfile -t files < <(cpp_sources common hook ctl nri tests)
 clang-format-19 --dry-run -Werror "${files[@]}"
 echo "${#files[@]} files are formatted"

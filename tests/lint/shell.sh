@@ -7,7 +7,7 @@ need shellcheck
 
 mapfile -t files < <(
   {
-    grep -rlIE '^#!(/usr)?/bin/(env )?(ba)?sh' .ci common hook ctl tests packaging
+    grep -rlIE '^#!(/usr)?/bin/(env )?(ba)?sh' .ci common hook ctl nri tests packaging
     grep -rlI '^# shellcheck shell=' tests packaging
   } | LC_ALL=C sort -u
 )
