@@ -1,0 +1,211 @@
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <google/protobuf/stubs/logging.h>
+
+#include "nri/session.h"
+#include "tests/fuzz/require.h"
+
+namespace {
+
+using podqos::Result;
+using podqos::Status;
+using podqos::fuzz::require;
+using podqos::nri::Budget;
+using podqos::nri::Connection;
+using podqos::nri::Handler;
+using podqos::nri::MessageReader;
+using podqos::nri::MessageType;
+using podqos::nri::MuxReader;
+using podqos::nri::Session;
+using podqos::nri::SessionOptions;
+namespace api = podqos::nri::api;
+
+constexpr std::size_t kMaxUnsent = std::size_t{64} << 10U;
+
+/// Answers with the texts that it was asked with, so that those come back over the wire.
+class EchoingHandler : public Handler {
+ public:
+  int calls = 0;
+
+  void registered(Status status) override { ++calls, static_cast<void>(status); }
+  Status configure(const api::ConfigureRequest& request, Budget budget) override {
+    return answer(request.config(), budget);
+  }
+  Result<api::SynchronizeResponse> synchronize(api::SynchronizeRequest request,
+                                               Budget budget) override {
+    require(!request.more());
+    if (auto done = answer("", budget); !done) return podqos::fail(done.error());
+    api::SynchronizeResponse response;
+    for (const api::Container& container : request.containers())
+      response.add_update()->set_container_id(container.id());
+    return response;
+  }
+  Result<api::CreateContainerResponse> create_container(const api::CreateContainerRequest& request,
+                                                        Budget budget) override {
+    const api::Container& container = request.container();
+    if (auto done = answer(container.name(), budget); !done) return podqos::fail(done.error());
+    api::CreateContainerResponse response;
+    auto& adjust = *response.mutable_adjust()->mutable_linux();
+    adjust.set_cgroups_path(container.linux().cgroups_path());
+    *adjust.mutable_resources() = container.linux().resources();
+    return response;
+  }
+  Result<api::UpdateContainerResponse> update_container(const api::UpdateContainerRequest& request,
+                                                        Budget budget) override {
+    if (auto done = answer(request.pod().name(), budget); !done) return podqos::fail(done.error());
+    api::UpdateContainerResponse response;
+    *response.add_update()->mutable_linux()->mutable_resources() = request.linux_resources();
+    return response;
+  }
+  Result<api::StopContainerResponse> stop_container(const api::StopContainerRequest& request,
+                                                    Budget budget) override {
+    if (auto done = answer(request.pod().name(), budget); !done) return podqos::fail(done.error());
+    return api::StopContainerResponse{};
+  }
+  Status update_pod_sandbox(const api::UpdatePodSandboxRequest& request, Budget budget) override {
+    return answer(request.pod().uid(), budget);
+  }
+  Status run_pod_sandbox(const api::EventRequest& event, Budget budget) override {
+    return of(event, budget);
+  }
+  Status stop_pod_sandbox(const api::EventRequest& event, Budget budget) override {
+    return of(event, budget);
+  }
+  Status remove_pod_sandbox(const api::EventRequest& event, Budget budget) override {
+    return of(event, budget);
+  }
+  Status post_update_pod_sandbox(const api::EventRequest& event, Budget budget) override {
+    return of(event, budget);
+  }
+  Status post_create_container(const api::EventRequest& event, Budget budget) override {
+    return of(event, budget);
+  }
+  Status start_container(const api::EventRequest& event, Budget budget) override {
+    return of(event, budget);
+  }
+  Status post_start_container(const api::EventRequest& event, Budget budget) override {
+    return of(event, budget);
+  }
+  Status post_update_container(const api::EventRequest& event, Budget budget) override {
+    return of(event, budget);
+  }
+  Status remove_container(const api::EventRequest& event, Budget budget) override {
+    return of(event, budget);
+  }
+  void shutdown() override { ++calls; }
+
+ private:
+  Status of(const api::EventRequest& event, Budget budget) {
+    return answer(event.pod().annotations_size() == 0 ? "" : event.container().name(), budget);
+  }
+  /// An error with the text, if there is one.
+  Status answer(const std::string& text, Budget budget) {
+    ++calls;
+    require(!budget || budget->count() > 0);
+    if (text.empty()) return {};
+    return podqos::fail(podqos::ErrorCode::kIo, text);
+  }
+};
+
+/// All that is sent can be read, and is what a plugin may say.
+void check_output(std::string_view bytes) {
+  MuxReader mux;
+  MessageReader calls;
+  MessageReader answers;
+  while (true) {
+    const auto run = mux.next(bytes);
+    require(run.has_value());
+    if (!*run) break;
+    std::string_view piece = (*run)->bytes;
+    const bool is_call = (*run)->connection == Connection::kRuntime;
+    while (const auto message = (is_call ? calls : answers).next(piece)) {
+      require(message->payload.has_value());
+      require((message->type == MessageType::kRequest) == is_call);
+      if (is_call) {
+        require(message->stream == 1 && podqos::nri::parse_call(*message->payload).has_value());
+        continue;
+      }
+      const auto answer = podqos::nri::parse_answer(*message->payload);
+      require(answer.has_value() || answer.error().message.starts_with("refused with code "));
+    }
+  }
+}
+
+/// What became of the bytes, given in pieces of one size.
+struct Outcome {
+  int calls = 0;
+  std::string error;
+  std::string output;
+
+  friend bool operator==(const Outcome&, const Outcome&) = default;
+};
+
+Outcome play(std::string_view bytes, std::size_t piece_size) {
+  EchoingHandler handler;
+  SessionOptions options;
+  options.index = "10";
+  options.name = "podqos";
+  options.node_state = {.parts = 8, .bytes = 4096, .pods = 64, .containers = 64};
+  options.unsent_bytes = kMaxUnsent;
+  Session session{options, handler};
+  require(session.begin().has_value());
+  Outcome outcome;
+  while (!bytes.empty() && outcome.error.empty()) {
+    const std::size_t size = std::min(piece_size, bytes.size());
+    if (const Status fed = session.feed(bytes.substr(0, size)); !fed) {
+      require(fed.error().code == podqos::ErrorCode::kTooLarge);
+      require(session.feed("").error() == fed.error());
+      outcome.error = fed.error().message;
+    }
+    bytes.remove_prefix(size);
+  }
+  outcome.calls = handler.calls;
+  outcome.output = session.output();
+  return outcome;
+}
+
+constexpr std::array kMethods = {
+    "Configure",     "Synchronize",    "StateChange",   "CreateContainer",  "UpdateContainer",
+    "StopContainer", "StartContainer", "RunPodSandbox", "UpdatePodSandbox", "Shutdown",
+};
+
+/// Calls as a runtime would send them: of each a byte for the method, one for the size of the
+/// payload in units of four, and the payload.
+std::string calls_from(std::string_view text) {
+  std::string out;
+  for (std::uint32_t stream = 1; text.size() >= 2; stream += 2) {
+    const auto method = static_cast<unsigned char>(text[0]) % kMethods.size();
+    const std::size_t size = std::size_t{4} * static_cast<unsigned char>(text[1]);
+    const std::string_view payload = text.substr(2, size);
+    text.remove_prefix(2 + payload.size());
+    const auto message =
+        podqos::nri::encode_request(stream, {.service = "nri.pkg.api.v1alpha1.Plugin",
+                                             .method = kMethods.at(method),
+                                             .payload = std::string{payload},
+                                             .budget = std::nullopt});
+    require(message.has_value());
+    podqos::nri::append_frames(out, Connection::kPlugin, *message);
+  }
+  return out;
+}
+
+}  // namespace
+
+/// The first byte is the size of the pieces, which must not matter; above 127 the rest is a list of
+/// calls, else it is what goes over the wire.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  static const google::protobuf::LogSilencer kSilence;
+  if (size < 2) return 0;
+  const std::string_view text = podqos::fuzz::text_of(bytes + 1, size - 1);
+  const std::string wire = bytes[0] > 127 ? calls_from(text) : std::string{text};
+  const Outcome whole = play(wire, wire.size());
+  check_output(whole.output);
+  require(play(wire, std::max<std::size_t>(bytes[0], 1)) == whole);
+  return 0;
+}
