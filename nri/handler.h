@@ -10,6 +10,7 @@ namespace podqos::nri {
 /// function is sent when it returns. An Error is answered with its text: at configure and
 /// synchronize that ends the plugin, at create_container, update_container and in the events of
 /// pods it fails what the kubelet asked for, elsewhere the runtime logs it.
+/// All texts of an answer are UTF-8: the runtime takes no other, and the call fails.
 ///
 /// The budget is what the runtime granted (2 s, unless configured otherwise) when it sent the call:
 /// whoever takes longer is disconnected, and the container is created as if there were no plugin.
