@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <ctime>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "common/app/bundle.h"
 #include "common/app/event.h"
+#include "common/app/known_container.h"
 #include "common/app/membership.h"
 #include "common/app/monitor.h"
 #include "common/app/node.h"
@@ -28,78 +30,12 @@ namespace podqos::app {
 
 namespace {
 
-/// A container of the state, and its record.
-struct Found {
-  core::PodRecord record;
-  std::size_t index = 0;
-  [[nodiscard]] core::ContainerRecord& container() { return record.containers[index]; }
+/// A container's init, in the cgroup where it really is, and the runtime that has started it.
+struct Init {
+  Pid pid;
+  Pid runtime;
+  std::string cgroup;
 };
-
-/// The entry that the id and bundle mean: an exact match, else the only one of that id whose bundle
-/// is not known yet.
-Result<std::optional<core::IndexEntry>> look_up(Event& event, const std::string& id,
-                                                const std::string& bundle) {
-  auto entries = event.store().containers(id);
-  if (!entries) return fail(std::move(entries).error());
-  const core::IndexEntry* loose = nullptr;
-  std::size_t candidates = 0;
-  for (const core::IndexEntry& entry : *entries) {
-    if (entry.id != id) continue;
-    if (!bundle.empty() && entry.bundle == bundle) return entry;
-    if (!bundle.empty() && !entry.bundle.empty()) continue;
-    loose = &entry;
-    ++candidates;
-  }
-  if (candidates > 1) {
-    return fail(
-        ErrorCode::kConflict,
-        cat("container id ", printable(id), " is in use in ", candidates,
-            " bundles and the runtime names none: nothing is done, podqosctl reconcile will "
-            "find out which of them has ended"));
-  }
-  if (loose == nullptr) return std::nullopt;
-  return *loose;
-}
-
-Result<std::optional<Found>> find_container(Event& event, const std::string& id,
-                                            const std::string& bundle) {
-  auto entry = look_up(event, id, bundle);
-  if (!entry) return fail(std::move(entry).error());
-  if (!*entry) return std::nullopt;
-  auto record = event.store().pod((*entry)->uid);
-  if (!record) return fail(std::move(record).error());
-  if (*record) {
-    auto& containers = (*record)->containers;
-    const auto found = std::ranges::find_if(containers, [&](const core::ContainerRecord& c) {
-      return c.id == id && c.bundle == (*entry)->bundle;
-    });
-    if (found != containers.end()) {
-      const auto index = static_cast<std::size_t>(found - containers.begin());
-      return Found{.record = std::move(**record), .index = index};
-    }
-  }
-  // An entry without its record is what a process left that died in between.
-  if (auto done = event.store().erase_container(**entry); !done)
-    return fail(std::move(done).error());
-  if (auto done = event.store().commit(); !done) return fail(std::move(done).error());
-  return std::nullopt;
-}
-
-/// The real cgroup of a process: the path below a pod cgroup if any hierarchy shows one, else
-/// memory's, else the first.
-Result<std::string> real_cgroup(Pid pid) {
-  auto entries = sys::cgroups_of(pid);
-  if (!entries) return fail(std::move(entries).error());
-  const sys::ProcCgroup* chosen = nullptr;
-  for (const sys::ProcCgroup& entry : *entries) {
-    const bool memory = std::ranges::find(entry.controllers, "memory") != entry.controllers.end();
-    if (memory || chosen == nullptr) chosen = &entry;
-    if (memory) break;
-  }
-  if (chosen == nullptr)
-    return fail(ErrorCode::kNotFound, cat("process ", pid.value(), " is in no cgroup"));
-  return chosen->path;
-}
 
 /// Which formula the node's runtime uses, if the weight that it gave the container tells.
 void observe_weight(Event& event, const core::PodRecord& record,
@@ -130,30 +66,28 @@ void try_charge_monitor(Event& event, const core::PodRecord& record, Pid runtime
 }
 
 /// The runtime has made a container that was placed before.
-Status confirm(Event& event, Found found, const core::ContainerFacts& facts,
-               const codec::OciState& state, Pid runtime, const std::string& actual) {
+Status confirm(Event& event, KnownContainer found, const std::string& bundle, const Init& init) {
   core::ContainerRecord& container = found.container();
-  const Pid pid = *state.pid;
-  auto started = sys::start_time_of(pid);
+  auto started = sys::start_time_of(init.pid);
   if (!started) return fail(std::move(started).error());
   std::erase_if(event.tiers().pending, [&](const core::PendingEntry& entry) {
     return entry.id == container.id && entry.bundle == container.bundle;
   });
   container.state = core::ContainerState::kLive;
-  container.pid = pid;
+  container.pid = init.pid;
   container.start_time = started->value_or(StartTime{0});
   const bool elsewhere =
-      actual != container.cgroup && !actual.starts_with(cat(container.cgroup, "/"));
+      init.cgroup != container.cgroup && !init.cgroup.starts_with(cat(container.cgroup, "/"));
   if (elsewhere) {
     event.log().warning(cat("pod ", found.record.pod.uid, ", container ", printable(container.id),
-                            ": the runtime put it into cgroup ", actual, ", not into ",
+                            ": the runtime put it into cgroup ", init.cgroup, ", not into ",
                             container.cgroup, ": the pod's limits do not bound it"));
-    container.cgroup = actual;
+    container.cgroup = init.cgroup;
   }
-  if (container.bundle != facts.bundle && !facts.bundle.empty()) {
+  if (container.bundle != bundle && !bundle.empty()) {
     const core::IndexEntry old{
         .id = container.id, .bundle = container.bundle, .uid = found.record.pod.uid};
-    container.bundle = facts.bundle;
+    container.bundle = bundle;
     if (auto done = event.store().put_container(
             {.id = container.id, .bundle = container.bundle, .uid = found.record.pod.uid});
         !done)
@@ -163,7 +97,7 @@ Status confirm(Event& event, Found found, const core::ContainerFacts& facts,
   } else if (auto done = event.save(found.record); !done) {
     return done;
   }
-  try_charge_monitor(event, found.record, runtime);
+  try_charge_monitor(event, found.record, init.runtime);
   const auto before = event.tiers().weight_formula;
   observe_weight(event, found.record, container);
   if (event.tiers().weight_formula != before) {
@@ -242,10 +176,39 @@ Result<std::optional<Arrival>> arrival_from_bundle(const Event& event, Arrival a
   return arrival_of(std::move(facts), event.settings(), actual);
 }
 
-/// A container that nobody placed: its facts come from the bundle. `announced` is what the state
-/// told of it.
-Status register_container(Event& event, const codec::OciState& state, Pid runtime,
-                          Arrival announced, Result<Bundle>& bundle, const std::string& actual) {
+/// What becomes of the bundle of a container that runs outside its pod.
+using Rewrite = std::function<Status(const Membership&)>;
+
+/// A container that nobody placed, with all that is known of it.
+Status register_running(Event& event, Arrival arrival, const Init& init, const Rewrite& rewrite) {
+  // A process has a cgroup, so that something tells.
+  arrival.driver = core::detect_driver({.path = arrival.facts.cgroups_path, .real = init.cgroup})
+                       .value_or(machine_driver());
+  if (auto fits = core::check_driver(event.settings().cgroup_driver, arrival.driver); !fits)
+    return fits;
+  auto started = sys::start_time_of(init.pid);
+  if (!started) return fail(std::move(started).error());
+  arrival.running = true;
+  arrival.state = core::ContainerState::kLive;
+  arrival.pid = init.pid;
+  arrival.start_time = started->value_or(StartTime{0});
+  event.tell_at_the_end();
+  auto member = join(event, arrival);
+  if (!member) return fail(std::move(member).error());
+  if (!*member) return {};
+  const auto on_misplaced = event.settings().on_misplaced;
+  auto done = settle_container(event, **member, arrival.facts, init.cgroup);
+  if (done && (*member)->belongs_to && on_misplaced != core::OnMisplaced::kIgnore)
+    done = rewrite(**member);
+  try_charge_monitor(event, (*member)->record, init.runtime);
+  auto finished = event.finish();
+  if (!done) return done;
+  return finished;
+}
+
+/// The same where the facts come from the bundle. `announced` is what the state told of it.
+Status register_from_bundle(Event& event, Arrival announced, const Init& init,
+                            Result<Bundle>& bundle) {
   if (!bundle) return fail(bundle.error());
   auto text = bundle->read_config();
   if (!text) return fail(std::move(text).error());
@@ -253,36 +216,98 @@ Status register_container(Event& event, const codec::OciState& state, Pid runtim
   if (!config)
     return fail(std::move(config).error().with_context(cat(bundle->canonical(), "/config.json")));
   core::ContainerFacts facts = config->facts;
-  facts.id = state.id;
+  facts.id = announced.facts.id;
   facts.bundle = bundle->canonical();
-  // A process has a cgroup, so that something tells.
-  const core::Driver driver =
-      core::detect_driver({.path = facts.cgroups_path, .real = actual}).value_or(machine_driver());
-  if (auto fits = core::check_driver(event.settings().cgroup_driver, driver); !fits) return fits;
-  auto started = sys::start_time_of(*state.pid);
-  if (!started) return fail(std::move(started).error());
-
-  auto arrival = arrival_from_bundle(event, std::move(announced), std::move(facts), actual);
+  auto arrival = arrival_from_bundle(event, std::move(announced), std::move(facts), init.cgroup);
   if (!arrival) return fail(std::move(arrival).error());
   if (!*arrival) return {};
-  (*arrival)->running = true;
-  (*arrival)->driver = driver;
-  (*arrival)->state = core::ContainerState::kLive;
-  (*arrival)->pid = *state.pid;
-  (*arrival)->start_time = started->value_or(StartTime{0});
-  event.tell_at_the_end();
-  auto member = join(event, **arrival);
-  if (!member) return fail(std::move(member).error());
-  if (!*member) return {};
-  const auto on_misplaced = event.settings().on_misplaced;
-  auto done = settle_container(event, **member, (*arrival)->facts, actual);
-  if (done && (*member)->belongs_to && on_misplaced != core::OnMisplaced::kIgnore) {
-    done = rewrite_bundle(*bundle, *text, *config, **member);
+  return register_running(event, std::move(**arrival), init, [&](const Membership& member) {
+    return rewrite_bundle(*bundle, *text, *config, member);
+  });
+}
+
+/// One that was placed before keeps its place, another one is registered. nullopt: it does not
+/// concern podqos.
+Result<std::optional<Arrival>> announce(const core::Settings& settings, Log& log,
+                                        core::ContainerFacts facts, const std::string& cgroup) {
+  auto arrival = arrival_of(std::move(facts), settings, cgroup);
+  if (!arrival || !*arrival) return arrival;
+  if (owns_host()) return arrival;
+  log.debug(cat("container ", printable((*arrival)->facts.id),
+                ": not root on the host, nothing to manage"));
+  return std::nullopt;
+}
+
+Result<std::optional<KnownContainer>> look_for(Event& event, const core::ContainerFacts& facts) {
+  if (auto done = recover(event); !done) return fail(std::move(done).error());
+  return find_container(event, facts.id, facts.bundle);
+}
+
+/// Where no engine carries the score.
+Status set_oom_score(Event& event, const KnownContainer& found, const core::ContainerFacts& told,
+                     Pid pid) {
+  if (core::engine_sets_oom(told) || found.record.adopted) return {};
+  const int score = core::container_oom_score_adj(
+      found.record, found.record.containers[found.index], event.capacity().memory);
+  return event.run({core::SetOomScore{.pid = pid, .score = reachable_oom_score(score)}});
+}
+
+Status start_in_bundle(const core::Settings& settings, Log& log, const codec::OciState& state,
+                       Pid runtime) {
+  if (!state.pid) {
+    return fail(ErrorCode::kInvalidArgument,
+                "the state names no pid: register podqos-hook for the stage createRuntime");
   }
-  try_charge_monitor(event, (*member)->record, runtime);
-  auto finished = event.finish();
-  if (!done) return done;
-  return finished;
+  auto actual = real_cgroup(*state.pid);
+  if (!actual) return fail(std::move(actual).error());
+  const Init init{.pid = *state.pid, .runtime = runtime, .cgroup = std::move(*actual)};
+  core::ContainerFacts facts;
+  facts.id = state.id;
+  facts.annotations = state.annotations;
+  auto arrival = announce(settings, log, std::move(facts), init.cgroup);
+  if (!arrival) return fail(std::move(arrival).error());
+  if (!*arrival) return {};
+  // Runtimes run the hook in the bundle; some do not name it.
+  auto bundle = Bundle::open(state.bundle.empty() ? "." : state.bundle);
+  (*arrival)->facts.bundle = bundle ? bundle->canonical() : state.bundle;
+  auto event = Event::open(settings, log);
+  if (!event) return fail(std::move(event).error());
+  auto found = look_for(*event, (*arrival)->facts);
+  if (!found) return fail(std::move(found).error());
+  auto done = *found ? confirm(*event, std::move(**found), (*arrival)->facts.bundle, init)
+                     : register_from_bundle(*event, std::move(**arrival), init, bundle);
+  return done ? event->finish_recovery() : done;
+}
+
+/// What is told of a container that podqos knows already.
+enum class Told : std::uint8_t { kAsBefore, kOtherwise };
+
+Status start_as_told(const core::Settings& settings, Log& log, const core::ContainerFacts& told,
+                     const Process& process, Told how) {
+  auto actual = real_cgroup(process.init);
+  if (!actual) return fail(std::move(actual).error());
+  const Init init{.pid = process.init, .runtime = process.runtime, .cgroup = std::move(*actual)};
+  auto arrival = announce(settings, log, told, init.cgroup);
+  if (!arrival) return fail(std::move(arrival).error());
+  if (!*arrival) return {};
+  auto event = Event::open(settings, log);
+  if (!event) return fail(std::move(event).error());
+  auto found = look_for(*event, told);
+  if (!found) return fail(std::move(found).error());
+  Status done;
+  if (*found && how == Told::kAsBefore) {
+    done = set_oom_score(*event, **found, told, init.pid);
+    if (done) done = confirm(*event, std::move(**found), told.bundle, init);
+  } else {
+    done = register_running(*event, std::move(**arrival), init,
+                            [](const Membership&) { return Status{}; });
+  }
+  return done ? event->finish_recovery() : done;
+}
+
+Status named(Status done, const std::string& id) {
+  if (done) return done;
+  return fail(std::move(done).error().with_context(cat("container ", printable(id))));
 }
 
 }  // namespace
@@ -291,38 +316,17 @@ Status create_runtime(const core::Settings& settings, Log& log, std::string_view
                       Pid runtime) {
   auto state = codec::parse_oci_state(text);
   if (!state) return fail(std::move(state).error());
-  const std::string who = cat("container ", printable(state->id));
-  if (!state->pid) {
-    return fail(
-        ErrorCode::kInvalidArgument,
-        cat(who, ": the state names no pid: register podqos-hook for the stage createRuntime"));
-  }
-  auto actual = real_cgroup(*state->pid);
-  if (!actual) return fail(std::move(actual).error().with_context(who));
-  core::ContainerFacts facts;
-  facts.id = state->id;
-  facts.annotations = state->annotations;
-  auto arrival = arrival_of(std::move(facts), settings, *actual);
-  if (!arrival) return fail(std::move(arrival).error().with_context(who));
-  if (!*arrival) return {};
-  if (!owns_host()) {
-    log.debug(cat(who, ": not root on the host, nothing to manage"));
-    return {};
-  }
-  // Runtimes run the hook in the bundle; some do not name it.
-  auto bundle = Bundle::open(state->bundle.empty() ? "." : state->bundle);
-  (*arrival)->facts.bundle = bundle ? bundle->canonical() : state->bundle;
-  auto event = Event::open(settings, log);
-  if (!event) return fail(std::move(event).error().with_context(who));
-  if (auto done = recover(*event); !done) return fail(std::move(done).error().with_context(who));
-  auto found = find_container(*event, state->id, (*arrival)->facts.bundle);
-  if (!found) return fail(std::move(found).error().with_context(who));
-  auto done =
-      *found ? confirm(*event, std::move(**found), (*arrival)->facts, *state, runtime, *actual)
-             : register_container(*event, *state, runtime, std::move(**arrival), bundle, *actual);
-  if (done) done = event->finish_recovery();
-  if (!done) return fail(std::move(done).error().with_context(who));
-  return {};
+  return named(start_in_bundle(settings, log, *state, runtime), state->id);
+}
+
+Status container_started(const core::Settings& settings, Log& log, const core::ContainerFacts& told,
+                         const Process& process) {
+  return named(start_as_told(settings, log, told, process, Told::kAsBefore), told.id);
+}
+
+Status container_updated(const core::Settings& settings, Log& log, const core::ContainerFacts& told,
+                         const Process& process) {
+  return named(start_as_told(settings, log, told, process, Told::kOtherwise), told.id);
 }
 
 namespace {
@@ -330,13 +334,13 @@ namespace {
 enum class Poststop : std::uint8_t { kDone, kStillAlive };
 
 /// One try under the lock.
-Result<Poststop> try_poststop(const core::Settings& settings, Log& log,
-                              const codec::OciState& state, Pid caller) {
+Result<Poststop> try_poststop(const core::Settings& settings, Log& log, const std::string& id,
+                              const std::string& bundle, Pid caller) {
   auto event = Event::open_existing(settings, log);
   if (!event) return fail(std::move(event).error());
   if (!*event) return Poststop::kDone;
   if (auto done = recover(**event); !done) return fail(std::move(done).error());
-  auto found = find_container(**event, state.id, canonical_bundle(state.bundle));
+  auto found = find_container(**event, id, bundle);
   if (!found) return fail(std::move(found).error());
   if (!*found) {
     if (auto done = (*event)->finish_recovery(); !done) return fail(std::move(done).error());
@@ -354,7 +358,7 @@ Result<Poststop> try_poststop(const core::Settings& settings, Log& log,
   }
   auto done = drop_container(**event, std::move((*found)->record), container.id, container.bundle);
   if (done) {
-    expire_pending(**event, state.id);
+    expire_pending(**event, id);
     tend_lingering(**event);
     done = (*event)->finish();
   }
@@ -365,23 +369,33 @@ Result<Poststop> try_poststop(const core::Settings& settings, Log& log,
 constexpr int kPoststopTries = 20;
 constexpr timespec kPoststopPause{.tv_sec = 0, .tv_nsec = 10'000'000};
 
-}  // namespace
-
-Status poststop(const core::Settings& settings, Log& log, std::string_view text, Pid caller) {
-  auto state = codec::parse_oci_state(text);
-  if (!state) return fail(std::move(state).error());
-  const std::string who = cat("container ", printable(state->id));
+Status end(const core::Settings& settings, Log& log, const std::string& id,
+           const std::string& bundle, Pid caller) {
   if (!owns_host()) return {};
   for (int tries = 0; tries < kPoststopTries; ++tries) {
-    auto outcome = try_poststop(settings, log, *state, caller);
-    if (!outcome) return fail(std::move(outcome).error().with_context(who));
+    auto outcome = try_poststop(settings, log, id, bundle, caller);
+    if (!outcome) return fail(std::move(outcome).error());
     if (*outcome == Poststop::kDone) return {};
     // A process that was killed a moment ago; the lock is free meanwhile.
     // Woken early by a signal it only looks again sooner.
     static_cast<void>(::clock_nanosleep(CLOCK_MONOTONIC, 0, &kPoststopPause, nullptr));
   }
-  log.info(cat(who, ": a poststop for an earlier container of this id, nothing is released"));
+  log.info(cat("container ", printable(id),
+               ": a poststop for an earlier container of this id, nothing is released"));
   return {};
+}
+
+}  // namespace
+
+Status poststop(const core::Settings& settings, Log& log, std::string_view text, Pid caller) {
+  auto state = codec::parse_oci_state(text);
+  if (!state) return fail(std::move(state).error());
+  return named(end(settings, log, state->id, canonical_bundle(state->bundle), caller), state->id);
+}
+
+Status container_ended(const core::Settings& settings, Log& log, const std::string& id,
+                       Pid caller) {
+  return named(end(settings, log, id, "", caller), id);
 }
 
 }  // namespace podqos::app

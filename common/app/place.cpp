@@ -18,17 +18,6 @@ namespace podqos::app {
 
 namespace {
 
-Result<std::vector<codec::Splice>> edit_for(const PlacementRequest& request,
-                                            const codec::OciConfig& config,
-                                            const Membership& member) {
-  core::ConfigEdit edit =
-      core::config_edit(core::oci_cgroups_path(member.container.cgroup, request.id), member.missing,
-                        member.oom_score_adj);
-  // An adopted container stays in the engine's own place, in the engine's own words.
-  if (member.record.adopted) edit.cgroups_path.reset();
-  return codec::plan_splices(request.config, config, edit, request.hooks);
-}
-
 /// The cgroup that cgroupsPath means: a scope's stands in three parts there.
 std::optional<std::string> placed_at_of(const std::optional<std::string>& cgroups_path,
                                         core::Driver driver) {
@@ -55,6 +44,60 @@ std::optional<core::EngineResources> engine_pod_limits(cgroup::Cgroupfs& cgroups
   return limits;
 }
 
+/// A container that has joined its pod, under the lock that the event holds.
+struct Joined {
+  Event event;
+  Membership member;
+  core::ConfigEdit edit;
+};
+
+core::ConfigEdit edit_for(const Membership& member) {
+  core::ConfigEdit edit =
+      core::config_edit(core::oci_cgroups_path(member.container.cgroup, member.container.id),
+                        member.missing, member.oom_score_adj);
+  // An adopted container stays in the engine's own place, in the engine's own words.
+  if (member.record.adopted) edit.cgroups_path.reset();
+  return edit;
+}
+
+/// nullopt: it is not podqos's.
+Result<std::optional<Joined>> join_pod_of(const core::Settings& settings, Log& log,
+                                          core::ContainerFacts facts, Pid creator,
+                                          std::optional<core::Driver> flags) {
+  const auto told = core::detect_driver({.flags = flags, .path = facts.cgroups_path});
+  const core::Driver driver = told ? *told : machine_driver();
+  auto placed_at = placed_at_of(facts.cgroups_path, driver);
+  auto arrival = arrival_of(std::move(facts), settings, std::move(placed_at));
+  if (!arrival) return fail(std::move(arrival).error());
+  if (!*arrival) return std::nullopt;
+  if (!owns_host()) {
+    log.debug(cat("container ", printable((*arrival)->facts.id),
+                  ": not root on the host, nothing to manage"));
+    return std::nullopt;
+  }
+  if (auto fits = core::check_driver(settings.cgroup_driver, driver); !fits)
+    return fail(std::move(fits).error());
+  (*arrival)->driver = driver;
+
+  auto started = sys::start_time_of(creator);
+  if (!started) return fail(std::move(started).error());
+  (*arrival)->pid = creator;
+  (*arrival)->start_time = started->value_or(StartTime{0});
+
+  auto event = Event::open(settings, log);
+  if (!event) return fail(std::move(event).error());
+  if (auto limits = engine_pod_limits(event->cgroups(), **arrival))
+    (*arrival)->engine.pod_sums = std::move(limits);
+  auto member = join(*event, **arrival);
+  if (!member) return fail(std::move(member).error());
+  if (!*member) {
+    if (auto done = event->finish_recovery(); !done) return fail(std::move(done).error());
+    return std::nullopt;
+  }
+  core::ConfigEdit edit = edit_for(**member);
+  return Joined{.event = std::move(*event), .member = std::move(**member), .edit = std::move(edit)};
+}
+
 }  // namespace
 
 bool may_concern(std::string_view config, const core::Settings& settings) {
@@ -73,46 +116,29 @@ Result<std::optional<Placement>> place(const core::Settings& settings, Log& log,
   core::ContainerFacts facts = config->facts;
   facts.id = request.id;
   facts.bundle = request.bundle;
-  const auto told = core::detect_driver({.flags = request.driver, .path = facts.cgroups_path});
-  const core::Driver driver = told ? *told : machine_driver();
-  auto placed_at = placed_at_of(facts.cgroups_path, driver);
-  auto arrival = arrival_of(std::move(facts), settings, std::move(placed_at));
-  if (!arrival) return fail(std::move(arrival).error());
-  if (!*arrival) return std::nullopt;
-  if (!owns_host()) {
-    log.debug(
-        cat("container ", printable(request.id), ": not root on the host, nothing to manage"));
-    return std::nullopt;
-  }
-  if (auto fits = core::check_driver(settings.cgroup_driver, driver); !fits)
-    return fail(std::move(fits).error());
-  (*arrival)->driver = driver;
-
-  auto started = sys::start_time_of(request.creator);
-  if (!started) return fail(std::move(started).error());
-  (*arrival)->pid = request.creator;
-  (*arrival)->start_time = started->value_or(StartTime{0});
-
-  auto event = Event::open(settings, log);
-  if (!event) return fail(std::move(event).error());
-  if (auto limits = engine_pod_limits(event->cgroups(), **arrival))
-    (*arrival)->engine.pod_sums = std::move(limits);
-  auto member = join(*event, **arrival);
-  if (!member) return fail(std::move(member).error());
-  if (!*member) {
-    if (auto done = event->finish_recovery(); !done) return fail(std::move(done).error());
-    return std::nullopt;
-  }
-  auto splices = edit_for(request, *config, **member);
+  auto joined = join_pod_of(settings, log, std::move(facts), request.creator, request.driver);
+  if (!joined) return fail(std::move(joined).error());
+  if (!*joined) return std::nullopt;
+  auto& [event, member, edit] = **joined;
+  auto splices = codec::plan_splices(request.config, *config, edit, request.hooks);
   if (!splices) {
-    auto dropped = drop_container(*event, (*member)->record, request.id, request.bundle);
-    if (dropped) dropped = event->finish();
+    auto dropped = drop_container(event, member.record, request.id, request.bundle);
+    if (dropped) dropped = event.finish();
     if (!dropped) log.error(dropped.error().message);
     return fail(std::move(splices).error());
   }
-  if (auto done = event->finish(); !done) return fail(std::move(done).error());
-  return Placement{.cgroups_path = core::oci_cgroups_path((*member)->container.cgroup, request.id),
+  if (auto done = event.finish(); !done) return fail(std::move(done).error());
+  return Placement{.cgroups_path = core::oci_cgroups_path(member.container.cgroup, request.id),
                    .splices = std::move(*splices)};
+}
+
+Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings, Log& log,
+                                               const AdjustmentRequest& request) {
+  auto joined = join_pod_of(settings, log, request.facts, request.creator, std::nullopt);
+  if (!joined) return fail(std::move(joined).error());
+  if (!*joined) return std::nullopt;
+  if (auto done = (*joined)->event.finish(); !done) return fail(std::move(done).error());
+  return std::move((*joined)->edit);
 }
 
 }  // namespace podqos::app

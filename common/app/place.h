@@ -9,6 +9,7 @@
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/codec/oci_edit.h"
+#include "common/core/container_facts.h"
 #include "common/core/driver.h"
 #include "common/core/settings.h"
 
@@ -24,6 +25,12 @@ struct PlacementRequest {
   codec::HookRegistration hooks;
 };
 
+/// The same where the engine tells the facts themselves.
+struct AdjustmentRequest {
+  core::ContainerFacts facts;
+  Pid creator;
+};
+
 /// How config.json must change so that the runtime puts the container where it belongs.
 struct Placement {
   std::string cgroups_path;
@@ -35,6 +42,13 @@ struct Placement {
 /// @return nullopt for a container that podqos is not asked to manage: nothing has been written.
 [[nodiscard]] Result<std::optional<Placement>> place(const core::Settings& settings, Log& log,
                                                      const PlacementRequest& request);
+
+/// The same job for an engine that asks for the values to change; for an adopted container
+/// cgroups_path is absent.
+/// @return nullopt for a container that podqos is not asked to manage: nothing has been written.
+[[nodiscard]] Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings,
+                                                             Log& log,
+                                                             const AdjustmentRequest& request);
 
 /// A look at the bytes of a config.json: can podqos have anything to do with it? False for an
 /// ordinary container, which then costs no parsing. Engines write these names unescaped.

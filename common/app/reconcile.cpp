@@ -322,6 +322,23 @@ Result<ReconcileReport> recompute(Event& event) {
   return Recomputation{event}.run();
 }
 
+Result<std::set<std::string, std::less<>>> recompute_without(const core::Settings& settings,
+                                                             Log& log,
+                                                             const std::vector<std::string>& ids) {
+  std::set<std::string, std::less<>> missing{ids.begin(), ids.end()};
+  auto event = Event::open_existing(settings, log);
+  if (!event) return fail(std::move(event).error());
+  if (!*event) return missing;
+  if (auto done = recompute(**event); !done) return fail(std::move(done).error());
+  for (const std::string& id : ids) {
+    auto known = (*event)->store().containers(id);
+    if (!known) return fail(std::move(known).error());
+    if (!known->empty()) missing.erase(id);
+  }
+  if (auto done = (*event)->finish(); !done) return fail(std::move(done).error());
+  return missing;
+}
+
 Status recover(Event& event) {
   if (!event.store().dirty() || event.recovered()) return {};
   event.log().warning("an earlier event was interrupted: recomputing all from the records");

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,11 @@ struct ReconcileReport {
 /// The same under the lock of an event that found the mark of an interrupted one; without the
 /// steps.
 [[nodiscard]] Result<ReconcileReport> recompute(Event& event);
+
+/// Recomputes, for an engine that has been away.
+/// @return those of `ids` that no container has then.
+[[nodiscard]] Result<std::set<std::string, std::less<>>> recompute_without(
+    const core::Settings& settings, Log& log, const std::vector<std::string>& ids);
 
 /// Recomputes if the mark of an interrupted event stands and this event has not done so yet.
 [[nodiscard]] Status recover(Event& event);

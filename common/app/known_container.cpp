@@ -1,0 +1,80 @@
+#include "common/app/known_container.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/store/store.h"
+#include "common/sys/process.h"
+
+namespace podqos::app {
+
+namespace {
+
+/// The entry that the id and bundle mean: an exact match, else the only one of that id whose bundle
+/// is not known yet.
+Result<std::optional<core::IndexEntry>> look_up(Event& event, const std::string& id,
+                                                const std::string& bundle) {
+  auto entries = event.store().containers(id);
+  if (!entries) return fail(std::move(entries).error());
+  const core::IndexEntry* loose = nullptr;
+  std::size_t candidates = 0;
+  for (const core::IndexEntry& entry : *entries) {
+    if (entry.id != id) continue;
+    if (!bundle.empty() && entry.bundle == bundle) return entry;
+    if (!bundle.empty() && !entry.bundle.empty()) continue;
+    loose = &entry;
+    ++candidates;
+  }
+  if (candidates > 1) {
+    return fail(
+        ErrorCode::kConflict,
+        cat("container id ", printable(id), " is in use in ", candidates,
+            " bundles and the runtime names none: nothing is done, podqosctl reconcile will "
+            "find out which of them has ended"));
+  }
+  if (loose == nullptr) return std::nullopt;
+  return *loose;
+}
+
+}  // namespace
+
+Result<std::optional<KnownContainer>> find_container(Event& event, const std::string& id,
+                                                     const std::string& bundle) {
+  auto entry = look_up(event, id, bundle);
+  if (!entry) return fail(std::move(entry).error());
+  if (!*entry) return std::nullopt;
+  auto record = event.store().pod((*entry)->uid);
+  if (!record) return fail(std::move(record).error());
+  if (*record) {
+    auto& containers = (*record)->containers;
+    const auto found = std::ranges::find_if(containers, [&](const core::ContainerRecord& c) {
+      return c.id == id && c.bundle == (*entry)->bundle;
+    });
+    if (found != containers.end()) {
+      const auto index = static_cast<std::size_t>(found - containers.begin());
+      return KnownContainer{.record = std::move(**record), .index = index};
+    }
+  }
+  // An entry without its record is what a process left that died in between.
+  if (auto done = event.store().erase_container(**entry); !done)
+    return fail(std::move(done).error());
+  if (auto done = event.store().commit(); !done) return fail(std::move(done).error());
+  return std::nullopt;
+}
+
+Result<std::string> real_cgroup(Pid pid) {
+  auto entries = sys::cgroups_of(pid);
+  if (!entries) return fail(std::move(entries).error());
+  const sys::ProcCgroup* chosen = nullptr;
+  for (const sys::ProcCgroup& entry : *entries) {
+    const bool memory = std::ranges::find(entry.controllers, "memory") != entry.controllers.end();
+    if (memory || chosen == nullptr) chosen = &entry;
+    if (memory) break;
+  }
+  if (chosen == nullptr)
+    return fail(ErrorCode::kNotFound, cat("process ", pid.value(), " is in no cgroup"));
+  return chosen->path;
+}
+
+}  // namespace podqos::app

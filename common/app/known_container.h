@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "common/app/event.h"
+#include "common/base/error.h"
+#include "common/base/units.h"
+#include "common/core/record.h"
+
+namespace podqos::app {
+
+/// A container that podqos knows: its pod's record, and where it stands there.
+struct KnownContainer {
+  core::PodRecord record;
+  std::size_t index = 0;
+  [[nodiscard]] core::ContainerRecord& container() { return record.containers[index]; }
+};
+
+/// The container that id and bundle mean: an exact match, else the only one of that id whose bundle
+/// is not known yet, or, where none is named, the only one of that id.
+/// @return nullopt for one that is not known; kConflict where several may be meant.
+[[nodiscard]] Result<std::optional<KnownContainer>> find_container(Event& event,
+                                                                   const std::string& id,
+                                                                   const std::string& bundle);
+
+/// The real cgroup of a process in memory's hierarchy, else in the first.
+[[nodiscard]] Result<std::string> real_cgroup(Pid pid);
+
+}  // namespace podqos::app
