@@ -1,0 +1,151 @@
+#include "nri/facts.h"
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/codec/annotations.h"
+
+namespace podqos::nri {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+api::PodSandbox pod() {
+  api::PodSandbox pod;
+  pod.set_id("sandbox1");
+  pod.set_uid("42");
+  pod.set_name("front");
+  pod.set_namespace_("web");
+  return pod;
+}
+
+api::Container container() {
+  api::Container container;
+  container.set_id("c1");
+  container.set_name("app");
+  return container;
+}
+
+TEST(ContainerFacts, IdentityIsTheRuntimes) {
+  // What an author of pods can write stands in the annotations.
+  api::PodSandbox sandbox = pod();
+  (*sandbox.mutable_annotations())["io.kubernetes.cri.sandbox-uid"] = "another";
+  (*sandbox.mutable_annotations())["io.kubernetes.pod.uid"] = "another";
+  (*sandbox.mutable_annotations())["io.container.manager"] = "cri-o";
+  const auto facts = container_facts(sandbox, container());
+  ASSERT_TRUE(facts) << facts.error().message;
+  EXPECT_EQ(facts->id, "c1");
+  EXPECT_EQ(facts->bundle, "");
+  EXPECT_THAT(facts->annotations, ElementsAre(Pair("io.kubernetes.cri.container-name", "app"),
+                                              Pair("io.kubernetes.cri.container-type", "container"),
+                                              Pair("io.kubernetes.cri.sandbox-id", "sandbox1"),
+                                              Pair("io.kubernetes.cri.sandbox-name", "front"),
+                                              Pair("io.kubernetes.cri.sandbox-namespace", "web"),
+                                              Pair("io.kubernetes.cri.sandbox-uid", "42")));
+  const auto engine = codec::parse_engine_annotations(facts->annotations);
+  ASSERT_TRUE(engine) << engine.error().message;
+  EXPECT_EQ(engine->pod_uid, "42");
+  EXPECT_EQ(engine->sandbox_id, "sandbox1");
+  EXPECT_EQ(engine->pod_name, "front");
+  EXPECT_EQ(engine->pod_namespace, "web");
+  EXPECT_EQ(engine->container_name, "app");
+  EXPECT_FALSE(engine->is_sandbox);
+}
+
+TEST(ContainerFacts, AnnotationsOfThePodCountUnlessTheContainerHasItsOwn) {
+  api::PodSandbox sandbox = pod();
+  (*sandbox.mutable_annotations())["podqos.io/requests"] = "cpu=1";
+  (*sandbox.mutable_annotations())["podqos.io/limits"] = "cpu=2";
+  (*sandbox.mutable_annotations())["unknown.io/x"] = "y";
+  api::Container app = container();
+  (*app.mutable_annotations())["podqos.io/limits"] = "cpu=3";
+  const auto facts = container_facts(sandbox, app);
+  ASSERT_TRUE(facts) << facts.error().message;
+  EXPECT_EQ(facts->annotations.at("podqos.io/requests"), "cpu=1");
+  EXPECT_EQ(facts->annotations.at("podqos.io/limits"), "cpu=3");
+  EXPECT_FALSE(facts->annotations.contains("unknown.io/x"));
+}
+
+TEST(ContainerFacts, TooMuchIsRefused) {
+  api::PodSandbox large = pod();
+  (*large.mutable_annotations())["podqos.io/pod"] = std::string(codec::kMaxAnnotationSize + 1, 'x');
+  const auto too_long = container_facts(large, container());
+  ASSERT_FALSE(too_long);
+  EXPECT_EQ(too_long.error().code, ErrorCode::kTooLarge);
+  EXPECT_THAT(too_long.error().message, HasSubstr("container c1: annotation podqos.io/pod"));
+
+  api::PodSandbox many = pod();
+  for (std::size_t i = 0; i <= codec::kMaxKnownAnnotations; ++i)
+    (*many.mutable_annotations())["podqos.io/requests." + std::to_string(i)] = "cpu=1";
+  const auto too_many = container_facts(many, container());
+  ASSERT_FALSE(too_many);
+  EXPECT_EQ(too_many.error().code, ErrorCode::kTooLarge);
+}
+
+TEST(ContainerFacts, PathScoreAndResources) {
+  api::Container app = container();
+  api::LinuxContainer& on_linux = *app.mutable_linux();
+  on_linux.set_cgroups_path("system.slice:cri-containerd:c1");
+  on_linux.mutable_oom_score_adj()->set_value(0);
+  api::LinuxResources& resources = *on_linux.mutable_resources();
+  resources.mutable_cpu()->mutable_shares()->set_value(512);
+  resources.mutable_cpu()->mutable_quota()->set_value(-1);
+  resources.mutable_cpu()->mutable_period();  // 0 is "unset"
+  resources.mutable_memory()->mutable_limit()->set_value(1 << 20);
+  resources.mutable_pids()->set_limit(7);
+  api::HugepageLimit& pages = *resources.add_hugepage_limits();
+  pages.set_page_size("2MB");
+  pages.set_limit(std::numeric_limits<std::uint64_t>::max());
+  (*resources.mutable_unified())["memory.low"] = "1";
+  const auto facts = container_facts(pod(), app);
+  ASSERT_TRUE(facts) << facts.error().message;
+  EXPECT_EQ(facts->cgroups_path, "system.slice:cri-containerd:c1");
+  EXPECT_EQ(facts->oom_score_adj, 0);
+  EXPECT_EQ(facts->resources.cpu_shares, 512);
+  EXPECT_EQ(facts->resources.cpu_quota, -1);
+  EXPECT_EQ(facts->resources.cpu_period, std::nullopt);
+  EXPECT_EQ(facts->resources.memory_limit, 1 << 20);
+  EXPECT_EQ(facts->resources.pids_limit, 7);
+  EXPECT_THAT(facts->resources.hugepages,
+              ElementsAre(Pair("2MB", Bytes{std::numeric_limits<std::int64_t>::max()})));
+  EXPECT_THAT(facts->resources.unified, ElementsAre(Pair("memory.low", "1")));
+}
+
+TEST(ContainerFacts, NothingToldIsNothingSet) {
+  const auto facts = container_facts(pod(), container());
+  ASSERT_TRUE(facts) << facts.error().message;
+  EXPECT_EQ(facts->cgroups_path, std::nullopt);
+  EXPECT_EQ(facts->oom_score_adj, std::nullopt);
+  EXPECT_EQ(facts->resources, core::EngineResources{});
+}
+
+TEST(SandboxFacts, HaveThePodsOwnResources) {
+  api::PodSandbox sandbox = pod();
+  sandbox.mutable_linux()->set_cgroups_path("/k8s/sandbox1");
+  api::LinuxResources& sums = *sandbox.mutable_linux()->mutable_pod_resources();
+  sums.mutable_cpu()->mutable_shares()->set_value(256);
+  sums.mutable_cpu()->mutable_quota()->set_value(50000);
+  sums.mutable_cpu()->mutable_period()->set_value(100000);
+  sums.mutable_memory()->mutable_limit()->set_value(1 << 30);
+  const auto facts = sandbox_facts(sandbox);
+  ASSERT_TRUE(facts) << facts.error().message;
+  EXPECT_EQ(facts->id, "sandbox1");
+  EXPECT_EQ(facts->cgroups_path, "/k8s/sandbox1");
+  const auto engine = codec::parse_engine_annotations(facts->annotations);
+  ASSERT_TRUE(engine) << engine.error().message;
+  EXPECT_TRUE(engine->is_sandbox);
+  ASSERT_TRUE(engine->pod_sums);
+  EXPECT_EQ(engine->pod_sums->cpu_shares, 256);
+  EXPECT_EQ(engine->pod_sums->cpu_quota, 50000);
+  EXPECT_EQ(engine->pod_sums->cpu_period, 100000);
+  EXPECT_EQ(engine->pod_sums->memory_limit, 1 << 30);
+}
+
+}  // namespace
+}  // namespace podqos::nri
