@@ -1,5 +1,7 @@
 #include "nri/plugin.h"
 
+#include <unistd.h>
+
 #include <map>
 #include <string>
 #include <vector>
@@ -13,41 +15,53 @@
 
 namespace podqos::nri {
 
+namespace {
+
+/// A container that is about to be made counts as long as somebody can still hear what becomes of
+/// it.
+Pid own_pid() {
+  return Pid{::getpid()};
+}
+
+/// Its init, whose parent is what watches over it: the shim, or conmon.
+app::Process process_of(std::uint32_t pid) {
+  const Pid init{static_cast<pid_t>(pid)};
+  return {.init = init, .runtime = init};
+}
+
+}  // namespace
+
 void Plugin::registered(Status status) {
-  if (!status) log_.error(cat("the runtime refuses the plugin: ", status.error().message));
+  if (!status) log().error(cat("the runtime refuses the plugin: ", status.error().message));
 }
 
 Status Plugin::configure(const api::ConfigureRequest& request, Budget) {
-  log_.info(cat("connected to ", printable(request.runtime_name()), " ",
-                printable(request.runtime_version())));
-  return {};
+  log().info(cat("configured by ", printable(request.runtime_name()), " ",
+                 printable(request.runtime_version())));
+  return configuration_.lay_over(request.config());
 }
 
 Status Plugin::settle(std::string_view what, Status done) {
   if (done) return done;
-  log_.error(cat(what, ": ", done.error().message));
-  if (settings_.on_error == core::OnError::kAdmit) return {};
+  log().error(cat(what, ": ", done.error().message));
+  if (settings().on_error == core::OnError::kAdmit) return {};
   return done;
-}
-
-app::Process Plugin::process(std::uint32_t pid) const {
-  return {.init = Pid{static_cast<pid_t>(pid)}, .runtime = runtime_};
 }
 
 Status Plugin::note_sandbox(const api::PodSandbox& pod, Note note) {
   auto facts = sandbox_facts(pod);
   if (!facts) return fail(std::move(facts).error());
   if (pod.pid() == 0) {
-    // An old runtime does not tell: the sandbox lives as long as the runtime, or until it is
-    // stopped.
-    auto joined = app::adjust(settings_, log_, {.facts = std::move(*facts), .creator = runtime_});
+    // An old runtime does not tell it.
+    auto joined =
+        app::adjust(settings(), log(), {.facts = std::move(*facts), .creator = own_pid()});
     if (!joined) return fail(std::move(joined).error());
     return {};
   }
   // Its process is where the runtime has put it, which no plugin can change.
-  core::Settings settings = settings_;
+  core::Settings settings = this->settings();
   settings.on_misplaced = core::OnMisplaced::kIgnore;
-  return note(settings, log_, *facts, process(pod.pid()));
+  return note(settings, log(), *facts, process_of(pod.pid()));
 }
 
 Status Plugin::note_container(const api::PodSandbox& pod, const api::Container& container,
@@ -55,7 +69,7 @@ Status Plugin::note_container(const api::PodSandbox& pod, const api::Container& 
   if (container.pid() == 0) return {};
   auto facts = container_facts(pod, container);
   if (!facts) return fail(std::move(facts).error());
-  return note(settings_, log_, *facts, process(container.pid()));
+  return note(settings(), log(), *facts, process_of(container.pid()));
 }
 
 Result<api::SynchronizeResponse> Plugin::synchronize(api::SynchronizeRequest request, Budget) {
@@ -68,7 +82,7 @@ Result<api::SynchronizeResponse> Plugin::synchronize(api::SynchronizeRequest req
   for (const api::Container& container : request.containers())
     ids.push_back(container.id());
   // What ended unseen goes; what came unseen is taken in.
-  auto missing = app::recompute_without(settings_, log_, ids);
+  auto missing = app::recompute_without(settings(), log(), ids);
   if (!missing) {
     auto done = settle("synchronize", fail(std::move(missing).error()));
     if (!done) return fail(std::move(done).error());
@@ -96,7 +110,7 @@ Result<api::CreateContainerResponse> Plugin::create_container(
   const auto create = [&]() -> Status {
     auto facts = container_facts(request.pod(), request.container());
     if (!facts) return fail(std::move(facts).error());
-    auto edit = app::adjust(settings_, log_, {.facts = std::move(*facts), .creator = runtime_});
+    auto edit = app::adjust(settings(), log(), {.facts = std::move(*facts), .creator = own_pid()});
     if (!edit) return fail(std::move(edit).error());
     if (*edit && **edit != core::ConfigEdit{}) *response.mutable_adjust() = adjustment_for(**edit);
     return {};
@@ -118,8 +132,9 @@ Result<api::UpdateContainerResponse> Plugin::update_container(
 
 Result<api::StopContainerResponse> Plugin::stop_container(const api::StopContainerRequest& request,
                                                           Budget) {
-  if (auto done = settle("stop container",
-                         app::container_ended(settings_, log_, request.container().id(), runtime_));
+  if (auto done =
+          settle("stop container",
+                 app::container_ended(settings(), log(), request.container().id(), own_pid()));
       !done)
     return fail(std::move(done).error());
   return api::StopContainerResponse{};
@@ -136,11 +151,11 @@ Status Plugin::run_pod_sandbox(const api::EventRequest& event, Budget) {
 }
 
 Status Plugin::stop_pod_sandbox(const api::EventRequest& event, Budget) {
-  return settle("stop pod", app::container_ended(settings_, log_, event.pod().id(), runtime_));
+  return settle("stop pod", app::container_ended(settings(), log(), event.pod().id(), own_pid()));
 }
 
 Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget) {
-  return settle("remove pod", app::container_ended(settings_, log_, event.pod().id(), runtime_));
+  return settle("remove pod", app::container_ended(settings(), log(), event.pod().id(), own_pid()));
 }
 
 Status Plugin::start_container(const api::EventRequest& event, Budget) {
@@ -150,7 +165,7 @@ Status Plugin::start_container(const api::EventRequest& event, Budget) {
 
 Status Plugin::remove_container(const api::EventRequest& event, Budget) {
   return settle("remove container",
-                app::container_ended(settings_, log_, event.container().id(), runtime_));
+                app::container_ended(settings(), log(), event.container().id(), own_pid()));
 }
 
 // Before them podqos has done all that there is to do.
@@ -168,5 +183,9 @@ Status Plugin::post_update_container(const api::EventRequest&, Budget) {
 }
 
 void Plugin::shutdown() {}
+
+std::unique_ptr<Handler> make_plugin(Configuration& configuration) {
+  return std::make_unique<Plugin>(configuration);
+}
 
 }  // namespace podqos::nri

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
 #include "common/app/hook_stages.h"
@@ -8,6 +9,7 @@
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/core/settings.h"
+#include "nri/configuration.h"
 #include "nri/handler.h"
 
 namespace podqos::nri {
@@ -17,11 +19,8 @@ namespace podqos::nri {
 /// under onError "admit", stays without effect on it.
 class Plugin : public Handler {
  public:
-  /// Both must outlive the plugin; the settings may change between two calls.
-  Plugin(const core::Settings& settings, app::Log& log) : settings_(settings), log_(log) {}
-
-  /// The process at the other end; before each connection's first call.
-  void set_runtime(Pid runtime) { runtime_ = runtime; }
+  /// Must outlive the plugin; its settings may change between two calls.
+  explicit Plugin(Configuration& configuration) : configuration_(configuration) {}
 
   void registered(Status status) override;
   Status configure(const api::ConfigureRequest& request, Budget budget) override;
@@ -46,19 +45,20 @@ class Plugin : public Handler {
   void shutdown() override;
 
  private:
+  [[nodiscard]] const core::Settings& settings() const { return configuration_.settings(); }
+  [[nodiscard]] app::Log& log() { return configuration_.log(); }
   /// Logs an error; it is an answer only under onError "reject".
   [[nodiscard]] Status settle(std::string_view what, Status done);
   /// What is done with one that runs: app::container_started or container_updated.
   using Note = Status (*)(const core::Settings&, app::Log&, const core::ContainerFacts&,
                           const app::Process&);
-  [[nodiscard]] app::Process process(std::uint32_t pid) const;
   [[nodiscard]] Status note_sandbox(const api::PodSandbox& pod, Note note);
   [[nodiscard]] Status note_container(const api::PodSandbox& pod, const api::Container& container,
                                       Note note);
 
-  const core::Settings& settings_;
-  app::Log& log_;
-  Pid runtime_;
+  Configuration& configuration_;
 };
+
+[[nodiscard]] std::unique_ptr<Handler> make_plugin(Configuration& configuration);
 
 }  // namespace podqos::nri
