@@ -3,11 +3,45 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
+#include <utility>
 
 #include "common/base/text.h"
 
 namespace podqos::store {
+
+namespace {
+
+constexpr mode_t kDirectoryMode = 0700;
+
+std::string without_trailing_slashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/')
+    path.pop_back();
+  return path;
+}
+
+Result<sys::Directory> with_subject(Result<sys::Directory> directory) {
+  if (!directory) return fail(std::move(directory).error().with_context("state directory"));
+  return directory;
+}
+
+}  // namespace
+
+Result<sys::Directory> open_state_directory(const std::string& path) {
+  return with_subject(sys::Directory::open(without_trailing_slashes(path)));
+}
+
+Result<sys::Directory> make_state_directory(const std::string& path) {
+  const std::string name = without_trailing_slashes(path);
+  auto directory = sys::Directory::open(name);
+  if (directory || directory.error().code != ErrorCode::kNotFound)
+    return with_subject(std::move(directory));
+  // Somebody else may make it at the same moment; what is there is checked by the caller.
+  if (::mkdir(name.c_str(), kDirectoryMode) != 0 && errno != EEXIST)
+    return fail_errno(errno, cat("make state directory ", name));
+  return with_subject(sys::Directory::open(name));
+}
 
 Result<uid_t> check_state_directory(const sys::Directory& directory) {
   const std::string& path = directory.path();

@@ -2,10 +2,18 @@
 
 #include <sys/types.h>
 
+#include <string>
+
 #include "common/base/error.h"
 #include "common/sys/directory.h"
 
 namespace podqos::store {
+
+/// Opens the directory of the state, which must exist (kNotFound). Whose it is,
+/// check_state_directory() says.
+[[nodiscard]] Result<sys::Directory> open_state_directory(const std::string& path);
+/// The same, made if it is missing; its parent must exist.
+[[nodiscard]] Result<sys::Directory> make_state_directory(const std::string& path);
 
 /// Refuses a directory in which somebody else could change the state: a symlink, another owner, or
 /// one that others can write to (kConflict).

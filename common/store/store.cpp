@@ -35,12 +35,6 @@ bool is_corrupt(const Error& error) {
   return error.code == ErrorCode::kCorrupt || error.code == ErrorCode::kTooLarge;
 }
 
-std::string without_trailing_slashes(std::string path) {
-  while (path.size() > 1 && path.back() == '/')
-    path.pop_back();
-  return path;
-}
-
 template <class T>
 Result<T> parsed(const Result<std::string>& text, Result<T> (*parse)(std::string_view)) {
   if (!text) return fail(text.error());
@@ -57,22 +51,14 @@ Store::Store(sys::Directory directory, sys::FileLock lock, sys::FileOwner owner)
     : directory_(std::move(directory)), lock_(std::move(lock)), owner_(owner) {}
 
 Result<Store> Store::open(const StoreOptions& options) {
-  const std::string path = without_trailing_slashes(options.path);
-  auto directory = sys::Directory::open(path);
-  if (!directory && directory.error().code == ErrorCode::kNotFound) {
-    // Somebody else may make it at the same moment; what is there is checked below.
-    if (::mkdir(path.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
-      return fail_errno(errno, cat("make state directory ", path));
-    }
-    directory = sys::Directory::open(path);
-  }
-  if (!directory) return fail(std::move(directory).error().with_context("state directory"));
+  auto directory = make_state_directory(options.path);
+  if (!directory) return fail(std::move(directory).error());
   return lock_directory(std::move(*directory), options);
 }
 
 Result<Store> Store::open_existing(const StoreOptions& options) {
-  auto directory = sys::Directory::open(without_trailing_slashes(options.path));
-  if (!directory) return fail(std::move(directory).error().with_context("state directory"));
+  auto directory = open_state_directory(options.path);
+  if (!directory) return fail(std::move(directory).error());
   return lock_directory(std::move(*directory), options);
 }
 
