@@ -1,0 +1,43 @@
+#include "common/sys/unix_address.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+#include "common/base/text.h"
+
+namespace podqos::sys {
+
+Result<UnixAddress> UnixAddress::make(std::string_view name) {
+  UnixAddress out;
+  const std::span<char> path{out.address_.sun_path};
+  const bool abstract = name.starts_with('@');
+  if (!abstract && !name.starts_with('/')) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat("\"", printable(name), "\" is no address of a socket: an absolute path"));
+  }
+  // The last byte ends a path.
+  if (name.size() >= path.size()) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat("\"", printable(name), "\" is no address of a socket: ", name.size(),
+                    " bytes, at most ", path.size() - 1));
+  }
+  if (name.contains('\0')) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat("\"", printable(name), "\" is no address of a socket: it has a zero byte"));
+  }
+  out.address_.sun_family = AF_UNIX;
+  std::ranges::copy(name, path.begin());
+  // An abstract name begins with a zero byte and ends where the size says so.
+  if (abstract) path.front() = '\0';
+  out.size_ =
+      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size() + (abstract ? 0 : 1));
+  return out;
+}
+
+const sockaddr* UnixAddress::get() const {
+  // sockaddr is what the socket calls take for every kind of address.
+  return reinterpret_cast<const sockaddr*>(&address_);
+}
+
+}  // namespace podqos::sys
