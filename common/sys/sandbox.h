@@ -20,6 +20,7 @@ enum class Filter : std::uint8_t {
   kHook,  ///< podqos-hook and the wrapper's parsing child: files below the state and cgroup
           ///< directories, syslog
   kTool,  ///< podqosctl: the same, and what a dynamically linked C++ program with a terminal needs
+  kPlugin,  ///< podqos-nri: the hook's, and connections to runtimes
 };
 
 /// Sets no_new_privs and installs the allow-list, compiled by libseccomp at build time; a syscall

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 /// The allow-lists of podqos's programs, as data. Both are in force from the moment a program
@@ -89,6 +90,8 @@ constexpr std::array kHookRules{
     Rule{"gettimeofday", {}},
     Rule{"time", {}},
     Rule{"futex", {}},
+    // The kernel's own way back into a wait after the process, or its cgroup, was stopped.
+    Rule{"restart_syscall", {}},
     // futimens(3): what is open already, by no path.
     Rule{"utimensat", Condition{1, kWhole, 0}},
     // Who am I; how much memory is there.
@@ -150,14 +153,22 @@ constexpr std::array kToolRules{
     Rule{"umask", {}},
 };
 
+/// podqos-nri, on top of the hook's: one thread in one poll loop. Signals and systemd's socket are
+/// open before; connections to the runtime come and go.
+constexpr std::array kPluginRules{
+    // Who listens there?
+    Rule{"getsockopt", Condition{1, kInt, SOL_SOCKET}},
+};
+
 struct FilterSource {
-  const char* name;  ///< of the generated array
-  bool tool;         ///< kToolRules too
+  const char* name = nullptr;  ///< of the generated array
+  std::span<const Rule> more;  ///< than the hook's
 };
 
 constexpr std::array kFilters{
-    FilterSource{.name = "kHookFilter", .tool = false},
-    FilterSource{.name = "kToolFilter", .tool = true},
+    FilterSource{.name = "kHookFilter", .more = {}},
+    FilterSource{.name = "kToolFilter", .more = kToolRules},
+    FilterSource{.name = "kPluginFilter", .more = kPluginRules},
 };
 
 }  // namespace podqos::seccomp_gen

@@ -23,7 +23,6 @@ namespace {
 using podqos::seccomp_gen::FilterSource;
 using podqos::seccomp_gen::kFilters;
 using podqos::seccomp_gen::kHookRules;
-using podqos::seccomp_gen::kToolRules;
 using podqos::seccomp_gen::Rule;
 
 struct CloseFile {
@@ -88,10 +87,8 @@ podqos::Result<std::vector<sock_filter>> compile(const FilterSource& source) {
     }
   }
   if (auto added = add_rules(context.get(), kHookRules); !added) return podqos::fail(added.error());
-  if (source.tool) {
-    if (auto added = add_rules(context.get(), kToolRules); !added)
-      return podqos::fail(added.error());
-  }
+  if (auto added = add_rules(context.get(), source.more); !added)
+    return podqos::fail(added.error());
   return read_program(context.get());
 }
 
