@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,6 +15,14 @@ namespace podqos::nri {
 namespace {
 
 constexpr std::string_view kService = "nri.pkg.api.v1alpha1.Plugin";
+
+/// NRI up to 0.6 keeps the connection of a plugin that was late, and calls it no more. What is left
+/// of the budget is for the way: the runtime's clock runs from before the call is sent.
+constexpr int kPunctualPercent = 80;
+
+bool is_in_time(std::chrono::steady_clock::time_point start, Budget budget) {
+  return !budget || std::chrono::steady_clock::now() - start <= *budget / 100 * kPunctualPercent;
+}
 
 /// Events with nothing to answer: a StateChange up to 0.11, from 0.12 on a call named `method`.
 struct Notification {
@@ -76,6 +85,8 @@ Result<Reply> Dispatch::answer(const Call& call) {
   if (call.service != kService) return unimplemented(call);
   if (call.method == "Configure") return configure(call);
   if (call.method == "Synchronize") return synchronize(call);
+  // To a plugin that it does not count on, a runtime sends nothing else.
+  if (progress_ == Progress::kSynchronizing) progress_ = Progress::kSynchronized;
   if (call.method == "StateChange") return state_change(call);
   return request(call);
 }
@@ -105,10 +116,13 @@ Reply Dispatch::configure(const Call& call) {
       events_ == EventChoice::kOldest ? EventMask::kOldest : events_known_to(request);
   api::ConfigureResponse response;
   response.set_events(static_cast<std::int32_t>(events));
+  progress_ = Progress::kConfigured;
   return response.SerializeAsString();
 }
 
 Result<Reply> Dispatch::synchronize(const Call& call) {
+  const auto start = std::chrono::steady_clock::now();
+  progress_ = Progress::kSynchronizing;
   auto last = node_state_.add(call.payload);
   if (!last) {
     if (last.error().code == ErrorCode::kTooLarge) return fail(std::move(last).error());
@@ -121,7 +135,10 @@ Result<Reply> Dispatch::synchronize(const Call& call) {
     return response.SerializeAsString();
   }
   auto response = handler_->synchronize(node_state_.take(), call.budget);
-  if (response) response->clear_more();
+  if (response) {
+    response->clear_more();
+    if (is_in_time(start, call.budget)) progress_ = Progress::kSynchronized;
+  }
   return reply_of(response);
 }
 

@@ -16,6 +16,15 @@ enum class EventChoice : std::uint8_t {
   kOldest,     ///< after a runtime has dropped the connection on Configure
 };
 
+/// How far the runtime has come with the plugin.
+enum class Progress : std::uint8_t {
+  kRegistering,
+  kRefused,        ///< the registration was answered with an error
+  kConfigured,     ///< Configure was answered with success
+  kSynchronizing,  ///< Synchronize was called, and not yet answered well and in time
+  kSynchronized,   ///< the runtime counts on this plugin
+};
+
 /// The service nri.pkg.api.v1alpha1.Plugin: a call's bytes to the handler's function, and its
 /// answer to bytes.
 class Dispatch {
@@ -29,6 +38,8 @@ class Dispatch {
   /// @return kTooLarge: the node's state exceeds a limit, and the session must end.
   [[nodiscard]] Result<Reply> answer(const Call& call);
 
+  [[nodiscard]] Progress progress() const { return progress_; }
+
  private:
   [[nodiscard]] Reply configure(const Call& call);
   [[nodiscard]] Result<Reply> synchronize(const Call& call);
@@ -37,6 +48,7 @@ class Dispatch {
 
   EventChoice events_;
   NodeState node_state_;
+  Progress progress_ = Progress::kRegistering;
   Handler* handler_;  ///< never null
 };
 

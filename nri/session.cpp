@@ -25,6 +25,8 @@ bool is_of_name(char c) {
          std::string_view{"_.+-"}.contains(c);
 }
 
+}  // namespace
+
 Status check_identity(const SessionOptions& options) {
   if (options.index.size() != 2 || !std::ranges::all_of(options.index, is_digit)) {
     return fail(ErrorCode::kInvalidArgument,
@@ -37,8 +39,6 @@ Status check_identity(const SessionOptions& options) {
   }
   return {};
 }
-
-}  // namespace
 
 Session::Session(SessionOptions options, Handler& handler)
     : options_{std::move(options)},
@@ -111,6 +111,7 @@ void Session::take_answer(const Message& message) {
       message.payload
           ? parse_answer(*message.payload)
           : fail(ErrorCode::kIo, cat("an answer of more than ", kMaxMessageSize, " bytes"));
+  refused_ = !answer;
   if (answer)
     handler_->registered({});
   else
@@ -140,6 +141,10 @@ void Session::sent(std::size_t size) {
     output_.erase(0, sent_);
     sent_ = 0;
   }
+}
+
+Progress Session::progress() const {
+  return refused_ ? Progress::kRefused : dispatch_.progress();
 }
 
 }  // namespace podqos::nri

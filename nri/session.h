@@ -23,6 +23,9 @@ struct SessionOptions {
   std::size_t unsent_bytes = std::size_t{16} << 20U;
 };
 
+/// kInvalidArgument: an index or a name that a runtime would refuse.
+[[nodiscard]] Status check_identity(const SessionOptions& options);
+
 /// A plugin's side of one connection to a runtime, from the registration to the end, without the
 /// socket: bytes in, calls of a Handler, bytes out. Holds at most one message of each direction's
 /// connection, the parts of a Synchronize (NodeStateLimits), and what waits to be sent.
@@ -33,8 +36,7 @@ class Session {
   /// @param handler  outlives the session.
   Session(SessionOptions options, Handler& handler);
 
-  /// Registers the plugin; to be called once, and first. kInvalidArgument: an index or a name that
-  /// a runtime would refuse.
+  /// Registers the plugin; to be called once, and first. kInvalidArgument: see check_identity().
   [[nodiscard]] Status begin();
 
   /// Takes what came from the runtime, in pieces of any size, and calls the handler for each
@@ -47,6 +49,8 @@ class Session {
   [[nodiscard]] std::string_view output() const;
   /// Takes the first `size` bytes of output() as sent.
   void sent(std::size_t size);
+
+  [[nodiscard]] Progress progress() const;
 
  private:
   [[nodiscard]] Status take(std::string_view bytes);
@@ -62,6 +66,7 @@ class Session {
   MessageReader answers_;
   StreamOrder streams_;
   bool registering_ = false;
+  bool refused_ = false;
   Status state_;  ///< the error that ended the session
   std::string output_;
   std::size_t sent_ = 0;  ///< bytes at the front of output_
