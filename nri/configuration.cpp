@@ -1,0 +1,58 @@
+#include "nri/configuration.h"
+
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/codec/settings_json.h"
+
+namespace podqos::nri {
+
+namespace {
+
+constexpr const char* kProgram = "podqos-nri";
+
+}  // namespace
+
+Configuration::Configuration(std::optional<std::string> file, app::ConfigurationPaths paths,
+                             core::Settings settings)
+    : file_(std::move(file)),
+      paths_(std::move(paths)),
+      settings_(std::move(settings)),
+      log_(kProgram, settings_) {}
+
+Result<Configuration> Configuration::load(std::optional<std::string> file,
+                                          app::ConfigurationPaths paths) {
+  auto settings = app::load_settings(file, paths);
+  if (!settings) return fail(std::move(settings).error());
+  return Configuration{std::move(file), std::move(paths), std::move(*settings)};
+}
+
+Status Configuration::reload() {
+  return replace(text_);
+}
+
+Status Configuration::lay_over(std::string text) {
+  if (auto replaced = replace(text); !replaced) return replaced;
+  text_ = std::move(text);
+  return {};
+}
+
+Status Configuration::replace(std::string_view text) {
+  auto settings = app::load_settings(file_, paths_);
+  if (!settings) return fail(std::move(settings).error());
+  if (!text.empty()) {
+    settings = codec::merge_settings(std::move(*settings), text);
+    if (!settings)
+      return fail(std::move(settings).error().with_context("configuration from the runtime"));
+  }
+  if (settings->state_dir != settings_.state_dir) {
+    return fail(ErrorCode::kConflict,
+                cat("stateDir: ", settings_.state_dir, " cannot become ", settings->state_dir,
+                    " while podqos-nri runs: restart it"));
+  }
+  settings_ = std::move(*settings);
+  log_ = app::Log{kProgram, settings_};
+  return {};
+}
+
+}  // namespace podqos::nri

@@ -1,0 +1,101 @@
+#include "nri/connect.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/sys/unix_address.h"
+
+namespace podqos::nri {
+
+namespace {
+
+std::string text_of(const char* variable) {
+  return variable == nullptr ? "" : variable;
+}
+
+const char* variable(const char* name) {
+  return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): the plugin has one thread
+}
+
+/// Of a connected unix stream socket, nothing else.
+Status check_socket(int fd) {
+  int type = 0;
+  int domain = 0;
+  socklen_t size = sizeof type;
+  if (::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0) return fail_errno(errno, "SO_TYPE");
+  size = sizeof domain;
+  if (::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0)
+    return fail_errno(errno, "SO_DOMAIN");
+  sockaddr_storage peer{};
+  size = sizeof peer;
+  // sockaddr is what the socket calls take for every kind of address.
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0)
+    return fail_errno(errno, "its other end");
+  if (type != SOCK_STREAM || domain != AF_UNIX)
+    return fail(ErrorCode::kInvalidArgument, "not a unix stream socket");
+  return {};
+}
+
+Status set_flags(int fd) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
+      ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
+    return fail_errno(errno, "flags");
+  return {};
+}
+
+}  // namespace
+
+Result<sys::UniqueFd> connect_to(const std::string& path) {
+  const auto address = sys::UnixAddress::make(path);
+  if (!address) return fail(address.error());
+  sys::UniqueFd socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+  if (!socket.valid()) return fail_errno(errno, "make a socket");
+  if (::connect(socket.get(), address->get(), address->size()) == 0) return socket;
+  const int err = errno;
+  auto error = Error::from_errno(err, cat("connect to ", path));
+  if (err == ECONNREFUSED) error.code = ErrorCode::kNotFound;
+  if (err == EAGAIN) error.code = ErrorCode::kBusy;
+  return fail(std::move(error));
+}
+
+LaunchEnvironment launch_environment() {
+  return {.socket = variable("NRI_PLUGIN_SOCKET"),
+          .name = variable("NRI_PLUGIN_NAME"),
+          .index = variable("NRI_PLUGIN_IDX")};
+}
+
+Result<std::optional<Launch>> take_launch(const LaunchEnvironment& environment) {
+  if (environment.socket == nullptr) return std::nullopt;
+  const std::string context = cat("NRI_PLUGIN_SOCKET=", printable(environment.socket));
+  const auto number = parse_int(environment.socket);
+  constexpr std::int64_t kFirstInherited = 3;
+  if (!number || *number < kFirstInherited || !std::in_range<int>(*number)) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat(context,
+                    ": not the number of a descriptor, which a runtime sets; unset it to "
+                    "connect by path"));
+  }
+  const int fd = static_cast<int>(*number);
+  auto checked = check_socket(fd);
+  if (checked) checked = set_flags(fd);
+  if (!checked) return fail(std::move(checked).error().with_context(context));
+  return Launch{.socket = sys::UniqueFd{fd},
+                .name = text_of(environment.name),
+                .index = text_of(environment.index)};
+}
+
+Result<Peer> peer_of(int socket) {
+  ucred found{};
+  socklen_t size = sizeof found;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &found, &size) != 0)
+    return fail_errno(errno, "ask who is at the other end of the socket");
+  return Peer{.pid = found.pid, .uid = found.uid};
+}
+
+}  // namespace podqos::nri

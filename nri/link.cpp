@@ -1,0 +1,82 @@
+#include "nri/link.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+namespace podqos::nri {
+
+namespace {
+
+/// Most messages come in one piece; what is longer takes more rounds, between which signals and
+/// deadlines have their turn.
+constexpr std::size_t kPiece = std::size_t{64} << 10U;
+
+bool is_later(int err) {
+  return err == EAGAIN || err == EINTR;
+}
+
+/// The ways in which a socket says that there is nobody left.
+bool is_gone(int err) {
+  return err == EPIPE || err == ECONNRESET;
+}
+
+Status ended() {
+  return fail(ErrorCode::kNotFound, "the runtime has closed it");
+}
+
+}  // namespace
+
+Link::Link(sys::UniqueFd socket, SessionOptions options, Handler& handler)
+    : socket_{std::move(socket)}, session_{std::move(options), handler} {}
+
+Status Link::begin() {
+  if (auto begun = session_.begin(); !begun) return begun;
+  return send_output();
+}
+
+short Link::events() const {
+  return session_.output().empty() ? POLLIN : POLLIN | POLLOUT;
+}
+
+Status Link::serve(short ready) {
+  // What the runtime sent before it went is still there to be read.
+  constexpr int kReadable = POLLIN | POLLHUP | POLLERR;
+  if ((ready & kReadable) != 0) {
+    if (auto received = receive(); !received) return received;
+  }
+  return send_output();
+}
+
+Status Link::receive() {
+  std::array<char, kPiece> piece;  // NOLINT(cppcoreguidelines-pro-type-member-init): read(2) does
+  const ssize_t size = ::read(socket_.get(), piece.data(), piece.size());
+  const int err = errno;
+  if (size > 0) return session_.feed({piece.data(), static_cast<std::size_t>(size)});
+  if (size == 0 || is_gone(err)) return ended();
+  if (is_later(err)) return {};
+  return fail_errno(err, "read from the runtime");
+}
+
+Status Link::send_output() {
+  while (!session_.output().empty()) {
+    const std::string_view output = session_.output();
+    const ssize_t size = ::send(socket_.get(), output.data(), output.size(), MSG_NOSIGNAL);
+    const int err = errno;
+    if (size >= 0) {
+      session_.sent(static_cast<std::size_t>(size));
+    } else if (is_later(err)) {
+      return {};
+    } else {
+      return is_gone(err) ? ended() : Status{fail_errno(err, "write to the runtime")};
+    }
+  }
+  return {};
+}
+
+}  // namespace podqos::nri

@@ -1,0 +1,100 @@
+#include "nri/notify.h"
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+#include <utility>
+
+#include "common/app/log.h"
+#include "common/base/text.h"
+
+namespace podqos::nri {
+
+namespace {
+
+/// Flags of a message that systemd waits for: it is given a second to take it.
+constexpr int kNeeded = 0;
+
+const char* variable(const char* name) {
+  return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): the plugin has one thread
+}
+
+/// By which systemd tells a reload that has ended from one that begins.
+std::int64_t monotonic_usec() {
+  timespec now{};
+  static_cast<void>(::clock_gettime(CLOCK_MONOTONIC, &now));
+  const auto time = std::chrono::seconds{now.tv_sec} + std::chrono::nanoseconds{now.tv_nsec};
+  return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
+}
+
+Result<std::optional<std::chrono::microseconds>> interval_of(const NotifyEnvironment& environment) {
+  if (environment.watchdog_usec == nullptr) return std::nullopt;
+  // A service's main process may have been told for another one.
+  if (environment.watchdog_pid != nullptr && parse_int(environment.watchdog_pid) != ::getpid())
+    return std::nullopt;
+  const auto usec = parse_int(environment.watchdog_usec);
+  if (!usec || *usec <= 0) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat("WATCHDOG_USEC=", printable(environment.watchdog_usec),
+                    ": not a time in microseconds, which systemd sets (WatchdogSec=)"));
+  }
+  return std::chrono::microseconds{*usec} / 2;
+}
+
+}  // namespace
+
+NotifyEnvironment notify_environment() {
+  return {.socket = variable("NOTIFY_SOCKET"),
+          .watchdog_usec = variable("WATCHDOG_USEC"),
+          .watchdog_pid = variable("WATCHDOG_PID")};
+}
+
+Result<Notify> Notify::open(const NotifyEnvironment& environment) {
+  Notify out;
+  if (environment.socket == nullptr || *environment.socket == '\0') return out;
+  auto address = sys::UnixAddress::make(environment.socket);
+  if (!address) return fail(std::move(address).error().with_context("NOTIFY_SOCKET"));
+  out.address_ = *address;
+  out.socket_ = sys::UniqueFd{::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+  constexpr timeval kPatience{.tv_sec = 1, .tv_usec = 0};
+  if (!out.socket_.valid() ||
+      ::setsockopt(out.socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience) != 0)
+    return fail_errno(errno, "make a socket for NOTIFY_SOCKET");
+  auto interval = interval_of(environment);
+  if (!interval) return fail(std::move(interval).error());
+  out.watchdog_interval_ = *interval;
+  return out;
+}
+
+void Notify::ready(std::string_view status) const {
+  send(cat("READY=1\nSTATUS=", app::one_line(status)), kNeeded);
+}
+
+void Notify::reloading() const {
+  send(cat("RELOADING=1\nMONOTONIC_USEC=", monotonic_usec()), kNeeded);
+}
+
+void Notify::stopping() const {
+  send("STOPPING=1", kNeeded);
+}
+
+void Notify::status(std::string_view text) const {
+  send(cat("STATUS=", app::one_line(text)), MSG_DONTWAIT);
+}
+
+void Notify::watchdog() const {
+  send("WATCHDOG=1", MSG_DONTWAIT);
+}
+
+void Notify::send(std::string_view state, int flags) const {
+  if (!address_) return;
+  // Not connected: systemd makes its socket anew when it is executed again.
+  static_cast<void>(::sendto(socket_.get(), state.data(), state.size(), flags | MSG_NOSIGNAL,
+                             address_->get(), address_->size()) < 0);
+}
+
+}  // namespace podqos::nri

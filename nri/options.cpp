@@ -1,0 +1,92 @@
+#include "nri/options.h"
+
+#include <CLI/CLI.hpp>
+
+#include "common/base/text.h"
+#include "common/sys/unix_address.h"
+
+namespace podqos::nri {
+
+namespace {
+
+constexpr int kUsage = 2;
+constexpr const char* kDefaultIndex = "10";
+constexpr const char* kDefaultName = "podqos";
+
+/// The first that says something.
+std::string chosen(const std::optional<std::string>& option, const std::string& launched,
+                   const char* fallback) {
+  if (option) return *option;
+  return launched.empty() ? fallback : launched;
+}
+
+std::string fault_of(const Status& status) {
+  return status ? "" : status.error().message;
+}
+
+std::string socket_fault(const std::string& path) {
+  const auto address = sys::UnixAddress::make(path);
+  return address ? "" : address.error().message;
+}
+
+std::string index_fault(const std::string& index) {
+  SessionOptions session;
+  session.index = index;
+  session.name = kDefaultName;
+  return fault_of(check_identity(session));
+}
+
+std::string name_fault(const std::string& name) {
+  SessionOptions session;
+  session.index = kDefaultIndex;
+  session.name = name;
+  return fault_of(check_identity(session));
+}
+
+}  // namespace
+
+std::variant<Options, Answer> parse_options(int argc, const char* const* argv) {
+  Options options;
+  CLI::App app{"NRI plugin that gives each pod its Kubernetes QoS cgroups.", "podqos-nri"};
+  app.set_version_flag("--version", "podqos-nri " PODQOS_VERSION);
+  app.add_option("--socket", options.socket,
+                 cat("Connect to the runtime at this path instead of ", kDefaultSocket))
+      ->type_name("PATH")
+      ->check(socket_fault);
+  app.add_option("--config", options.config,
+                 "Read this configuration file instead of /etc/podqos/podqos.json and conf.d")
+      ->type_name("FILE");
+  app.add_option(
+         "--index", options.index,
+         cat("Two digits: where among the plugins this one is called (", kDefaultIndex, ")"))
+      ->type_name("NN")
+      ->check(index_fault);
+  app.add_option("--name", options.name, cat("The plugin's name (", kDefaultName, ")"))
+      ->type_name("NAME")
+      ->check(name_fault);
+  app.footer(
+      "A runtime that starts the plugin itself says the rest in NRI_PLUGIN_SOCKET, NRI_PLUGIN_NAME "
+      "and NRI_PLUGIN_IDX;\nwhat is given here counts more. SIGHUP reloads the configuration.\n"
+      "Exit status: 0 told to stop, 1 failed, 2 wrong usage. See podqos-nri(8), podqos.json(5).");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return Answer{.status = 0, .text = app.help()};
+  } catch (const CLI::CallForVersion&) {
+    return Answer{.status = 0, .text = "podqos-nri " PODQOS_VERSION "\n"};
+  } catch (const CLI::ParseError& error) {
+    return Answer{.status = kUsage,
+                  .text = cat("podqos-nri: ", error.what(), "; --help shows the options\n")};
+  }
+  return options;
+}
+
+Result<SessionOptions> identity_for(const Options& options, const std::optional<Launch>& launch) {
+  SessionOptions session;
+  session.index = chosen(options.index, launch ? launch->index : "", kDefaultIndex);
+  session.name = chosen(options.name, launch ? launch->name : "", kDefaultName);
+  if (auto good = check_identity(session); !good) return fail(std::move(good).error());
+  return session;
+}
+
+}  // namespace podqos::nri

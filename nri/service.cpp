@@ -1,0 +1,235 @@
+#include "nri/service.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+#include "common/base/text.h"
+
+namespace podqos::nri {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+/// For poll(2): rounded up, so that the deadline has passed when it returns; -1: no deadline.
+int poll_time(std::optional<steady_clock::time_point> deadline) {
+  if (!deadline) return -1;
+  const auto left = std::chrono::ceil<milliseconds>(*deadline - steady_clock::now());
+  return static_cast<int>(
+      std::clamp<milliseconds::rep>(left.count(), 0, std::numeric_limits<int>::max()));
+}
+
+void keep_earlier(std::optional<steady_clock::time_point>& earliest,
+                  std::optional<steady_clock::time_point> other) {
+  if (other && (!earliest || *other < *earliest)) earliest = other;
+}
+
+/// Whoever commands this plugin decides what root writes.
+Status check_peer(const Peer& peer) {
+  if (peer.uid == 0 || peer.uid == ::geteuid()) return {};
+  return fail(ErrorCode::kPermission,
+              cat("process ", peer.pid, " of user ", peer.uid,
+                  " listens there, but only root's runtime is obeyed: stop that process, and see "
+                  "that the socket's directory is writable by root only"));
+}
+
+std::string remedy_for(const Error& error, const std::string& socket) {
+  if (error.code == ErrorCode::kNotFound)
+    return "; waiting for a runtime with NRI enabled there, see podqos-nri(8)";
+  if (error.code == ErrorCode::kBusy) return "; trying again";
+  return cat("; trying again: see that ", socket, " is the socket of this node's runtime");
+}
+
+}  // namespace
+
+Service::Service(ServiceOptions options, ServicePorts ports)
+    : options_{std::move(options)},
+      ports_{std::move(ports)},
+      retry_{options_.patience.first_retry},
+      next_attempt_{Clock::now()} {
+  standing_.since = Clock::now();
+}
+
+Status Service::run() {
+  return loop();
+}
+
+Status Service::run_launched(sys::UniqueFd socket) {
+  origin_ = Origin::kLaunched;
+  if (auto made = make_link(std::move(socket)); !made)
+    return fail(std::move(made).error().with_context("the runtime that started this plugin"));
+  return loop();
+}
+
+Status Service::loop() {
+  if (ports_.notify.watchdog_interval()) next_watchdog_ = Clock::now();
+  ports_.notify.ready(link_ ? "connected" : cat("waiting for a runtime at ", options_.socket));
+  while (!stopping_) {
+    keep_time();
+    if (auto waited = wait(); !waited) return waited;
+    take_signals();
+    if (link_ && !stopping_) serve_link(std::exchange(ready_, short{0}));
+  }
+  ports_.notify.stopping();
+  link_.reset();
+  stand(false, false);
+  return {};
+}
+
+Status Service::wait() {
+  std::array<pollfd, 2> polled{pollfd{.fd = ports_.signals.fd(), .events = POLLIN, .revents = 0},
+                               // poll(2) passes over a negative descriptor.
+                               pollfd{.fd = link_ ? link_->fd() : -1,
+                                      .events = link_ ? link_->events() : short{0},
+                                      .revents = 0}};
+  if (::poll(polled.data(), polled.size(), poll_time(next_deadline())) < 0 && errno != EINTR)
+    return fail_errno(errno, "poll");
+  ready_ = polled[1].revents;
+  return {};
+}
+
+void Service::take_signals() {
+  while (const auto signal = ports_.signals.take()) {
+    if (*signal == Signal::kStop) {
+      stopping_ = true;
+      return;
+    }
+    ports_.notify.reloading();
+    ports_.reload();
+    ports_.notify.ready(standing_.synchronized ? "synchronized" : "not synchronized");
+  }
+}
+
+std::optional<Service::Clock::time_point> Service::next_deadline() const {
+  auto earliest = next_watchdog_;
+  keep_earlier(earliest, link_ ? patience_ends_ : next_attempt_);
+  return earliest;
+}
+
+void Service::keep_time() {
+  const auto now = Clock::now();
+  if (next_watchdog_ && now >= *next_watchdog_) {
+    ports_.notify.watchdog();
+    next_watchdog_ = now + *ports_.notify.watchdog_interval();
+  }
+  if (link_ && patience_ends_ && now >= *patience_ends_) {
+    end_link({ErrorCode::kTimeout, progress_ == Progress::kRegistering
+                                       ? "the runtime has not configured the plugin in time"
+                                       : "the runtime has not synchronized the plugin in time"});
+  }
+  if (!link_ && now >= next_attempt_) try_to_connect();
+}
+
+void Service::try_to_connect() {
+  auto socket = connect_to(options_.socket);
+  const Status made = socket ? make_link(std::move(*socket)) : Status{fail(socket.error())};
+  if (made) return;
+  const Error& error = made.error();
+  // Once for each reason: a runtime may be away for days.
+  if (error.message != complaint_) {
+    const std::string line = cat(error.message, remedy_for(error, options_.socket));
+    if (error.code == ErrorCode::kNotFound || error.code == ErrorCode::kBusy)
+      ports_.log.info(line);
+    else
+      ports_.log.warning(line);
+    complaint_ = error.message;
+  }
+  retry_later();
+}
+
+Status Service::make_link(sys::UniqueFd socket) {
+  const auto peer = peer_of(socket.get());
+  if (!peer) return fail(peer.error());
+  const std::string where = origin_ == Origin::kLaunched ? "its socket" : options_.socket;
+  if (auto good = check_peer(*peer); !good)
+    return fail(std::move(good).error().with_context(where));
+  peer_ = cat("the runtime at ", where, " (process ", peer->pid, ")");
+  progress_ = Progress::kRegistering;
+  link_.emplace(std::move(socket), options_.session, ports_.handler);
+  if (auto begun = link_->begin(); !begun) {
+    link_.reset();
+    return fail(std::move(begun).error().with_context(peer_));
+  }
+  ++standing_.connections;
+  stand(true, false);
+  complaint_.clear();
+  ports_.log.info(cat("connected to ", peer_));
+  ports_.notify.status(cat("connected to ", peer_));
+  // The runtime that started a plugin synchronizes it from NRI 0.7 on only, and calls it anyway.
+  if (origin_ == Origin::kByPath) patience_ends_ = Clock::now() + options_.patience.configure;
+  return {};
+}
+
+void Service::serve_link(short ready) {
+  if (ready == 0) return;
+  const Status served = link_->serve(ready);
+  note_progress();
+  if (link_ && !served) end_link(served.error());
+}
+
+void Service::note_progress() {
+  const Progress progress = link_->progress();
+  if (progress == progress_) return;
+  progress_ = progress;
+  switch (progress) {
+    case Progress::kRegistering: return;
+    case Progress::kRefused:
+      // The handler has the reason.
+      end_link({ErrorCode::kConflict, "the runtime has refused the plugin's registration"});
+      return;
+    case Progress::kConfigured:
+    case Progress::kSynchronizing:
+      if (origin_ == Origin::kByPath) patience_ends_ = Clock::now() + options_.patience.synchronize;
+      return;
+    case Progress::kSynchronized:
+      patience_ends_.reset();
+      stand(true, true);
+      ports_.log.info(cat("synchronized with ", peer_));
+      ports_.notify.status(cat("synchronized with ", peer_));
+      return;
+  }
+}
+
+void Service::end_link(const Error& reason) {
+  link_.reset();
+  patience_ends_.reset();
+  std::string line = cat("the connection to ", peer_, " has ended: ", reason.message);
+  if (origin_ == Origin::kLaunched) {
+    ports_.log.warning(cat(line, "; so does this plugin, which that runtime has started"));
+    stopping_ = true;
+    return;
+  }
+  EventChoice& events = options_.session.events;
+  if (progress_ == Progress::kConfigured && reason.code == ErrorCode::kNotFound) {
+    // The mask in the answer to Configure is what a runtime drops a plugin for without a word.
+    events = events == EventChoice::kOldest ? EventChoice::kByRuntime : EventChoice::kOldest;
+    line += ", at Configure; asking for another set of events";
+  } else if (standing_.synchronized) {
+    events = EventChoice::kByRuntime;
+    if (Clock::now() - standing_.since >= options_.patience.longest_retry)
+      retry_ = options_.patience.first_retry;
+  }
+  ports_.log.warning(cat(line, "; next attempt in ", retry_.count(), " ms"));
+  ports_.notify.status(line);
+  stand(false, false);
+  retry_later();
+}
+
+void Service::retry_later() {
+  next_attempt_ = Clock::now() + retry_;
+  retry_ = std::min(retry_ * 2, options_.patience.longest_retry);
+}
+
+void Service::stand(bool connected, bool synchronized) {
+  standing_.connected = connected;
+  standing_.synchronized = synchronized;
+  standing_.since = Clock::now();
+}
+
+}  // namespace podqos::nri

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <poll.h>
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "common/app/log.h"
+#include "common/base/error.h"
+#include "common/sys/fd.h"
+#include "nri/connect.h"
+#include "nri/handler.h"
+#include "nri/link.h"
+#include "nri/notify.h"
+#include "nri/session.h"
+#include "nri/signals.h"
+
+namespace podqos::nri {
+
+/// How long the plugin waits for a runtime.
+struct Patience {
+  std::chrono::milliseconds first_retry{100};     ///< doubles with each attempt that fails
+  std::chrono::milliseconds longest_retry{5000};  ///< and, for a connection, long enough to be good
+  /// From the connection to Configure: a runtime takes plugins one by one, each in up to 9 s.
+  std::chrono::milliseconds configure{60'000};
+  /// From Configure to a Synchronize that succeeded: NRI up to 0.6 keeps the connection of a plugin
+  /// that it has given up.
+  std::chrono::milliseconds synchronize{10'000};
+};
+
+struct ServiceOptions {
+  SessionOptions session;  ///< `events` is for the first connection
+  std::string socket = kDefaultSocket;
+  Patience patience;
+};
+
+/// What the service works with; all outlive it.
+struct ServicePorts {
+  Handler& handler;
+  Signals& signals;
+  const Notify& notify;
+  app::Log& log;
+  std::function<void()> reload;  ///< at SIGHUP
+};
+
+/// How the plugin stands with the runtime.
+struct Standing {
+  bool connected = false;
+  bool synchronized = false;                    ///< the runtime counts on this plugin
+  std::chrono::steady_clock::time_point since;  ///< when it became so
+  std::uint64_t connections = 0;                ///< that were made so far
+  friend bool operator==(const Standing&, const Standing&) = default;
+};
+
+/// The plugin's one loop: keeps one connection to the runtime, makes it anew when it has ended, and
+/// sees to signals and systemd in between. Everything happens in the thread that calls run().
+class Service {
+ public:
+  Service(ServiceOptions options, ServicePorts ports);
+
+  /// Serves a runtime that listens at the socket's path, and those after it, until told to stop.
+  /// @return an error only where the machine refuses what nobody can do without.
+  [[nodiscard]] Status run();
+  /// Serves the runtime that started this plugin, and ends with it.
+  [[nodiscard]] Status run_launched(sys::UniqueFd socket);
+
+  [[nodiscard]] const Standing& standing() const { return standing_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  enum class Origin : std::uint8_t { kByPath, kLaunched };
+
+  [[nodiscard]] Status loop();
+  [[nodiscard]] Status wait();
+  void take_signals();
+  void keep_time();
+  [[nodiscard]] std::optional<Clock::time_point> next_deadline() const;
+
+  void try_to_connect();
+  [[nodiscard]] Status make_link(sys::UniqueFd socket);
+  void serve_link(short ready);
+  void note_progress();
+  void end_link(const Error& reason);
+  void retry_later();
+  void stand(bool connected, bool synchronized);
+
+  ServiceOptions options_;
+  ServicePorts ports_;
+  Origin origin_ = Origin::kByPath;
+  std::string peer_;  ///< who is at the other end, for people
+  std::optional<Link> link_;
+  Progress progress_ = Progress::kRegistering;  ///< as it was noted last
+  Standing standing_;
+  std::string complaint_;  ///< the reason that was logged last for having no connection
+  std::chrono::milliseconds retry_;
+  Clock::time_point next_attempt_;
+  std::optional<Clock::time_point> patience_ends_;  ///< when the link has lasted too long as it is
+  std::optional<Clock::time_point> next_watchdog_;
+  short ready_ = 0;  ///< what the link's socket is ready for
+  bool stopping_ = false;
+};
+
+}  // namespace podqos::nri

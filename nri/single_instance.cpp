@@ -1,0 +1,57 @@
+#include "nri/single_instance.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <string_view>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/store/state_directory.h"
+#include "common/sys/directory.h"
+
+namespace podqos::nri {
+
+namespace {
+
+constexpr const char* kLockName = "nri.lock";
+constexpr std::size_t kLongestPid = 16;
+
+/// " (process 42)", or nothing where the file does not say.
+std::string holder_of(const sys::Directory& directory) {
+  const auto text = directory.read_file(kLockName, kLongestPid);
+  if (!text) return "";
+  const auto pid = parse_int(std::string_view{*text}.substr(0, text->find('\n')));
+  return pid ? cat(" (process ", *pid, ")") : "";
+}
+
+Status name_holder(const sys::Directory& directory) {
+  const auto file = directory.open_file(kLockName, O_WRONLY | O_TRUNC);
+  if (!file) return fail(file.error());
+  const std::string text = cat(::getpid(), "\n");
+  if (::write(file->get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    return fail_errno(errno, cat("write ", directory.path(), "/", kLockName));
+  return {};
+}
+
+}  // namespace
+
+Result<SingleInstance> SingleInstance::acquire(const std::string& state_directory) {
+  const auto directory = store::make_state_directory(state_directory);
+  if (!directory) return fail(directory.error());
+  if (const auto owner = store::check_state_directory(*directory); !owner)
+    return fail(owner.error());
+  auto lock = sys::FileLock::acquire(*directory, kLockName, std::chrono::milliseconds{0});
+  if (!lock && lock.error().code == ErrorCode::kTimeout) {
+    return fail(ErrorCode::kConflict,
+                cat("another podqos-nri", holder_of(*directory), " holds ", directory->path(), "/",
+                    kLockName, ": stop it first, for two would make containers fail"));
+  }
+  if (!lock) return fail(std::move(lock).error());
+  if (auto named = name_holder(*directory); !named) return fail(std::move(named).error());
+  return SingleInstance{std::move(*lock)};
+}
+
+}  // namespace podqos::nri
