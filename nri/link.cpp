@@ -36,8 +36,7 @@ Link::Link(sys::UniqueFd socket, SessionOptions options, Handler& handler)
     : socket_{std::move(socket)}, session_{std::move(options), handler} {}
 
 Status Link::begin() {
-  if (auto begun = session_.begin(); !begun) return begun;
-  return send_output();
+  return session_.begin();
 }
 
 short Link::events() const {

@@ -13,8 +13,8 @@ class Link {
   /// @param handler  outlives the link.
   Link(sys::UniqueFd socket, SessionOptions options, Handler& handler);
 
-  /// Registers the plugin; to be called once, and first.
-  /// @return the error with which the connection has ended before it began.
+  /// Registers the plugin, as soon as there is room to say so; to be called once, and first.
+  /// @return kInvalidArgument: see check_identity().
   [[nodiscard]] Status begin();
 
   [[nodiscard]] int fd() const { return socket_.get(); }

@@ -1,0 +1,99 @@
+#include "nri/configuration.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/temporary_directory.h"
+
+namespace podqos::nri {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class ConfigurationTest : public ::testing::Test {
+ protected:
+  Configuration load() {
+    auto loaded = Configuration::load(
+        std::nullopt, {.file = temporary_.path("podqos.json"), .directory = temporary_.path("d")});
+    EXPECT_TRUE(loaded) << loaded.error().message;
+    return std::move(*loaded);
+  }
+  TemporaryDirectory temporary_;
+};
+
+TEST_F(ConfigurationTest, IsReadAgain) {
+  auto configuration = load();
+  const core::Settings& settings = configuration.settings();
+  EXPECT_EQ(settings.cgroup_root, "/");
+  temporary_.write("podqos.json", R"({"cgroupRoot": "/a"})");
+  EXPECT_EQ(settings.cgroup_root, "/");
+  EXPECT_TRUE(configuration.reload());
+  EXPECT_EQ(settings.cgroup_root, "/a");
+}
+
+TEST_F(ConfigurationTest, StaysWhenTheNewOneIsBad) {
+  temporary_.write("podqos.json", R"({"cgroupRoot": "/a"})");
+  auto configuration = load();
+  temporary_.write("podqos.json", R"({"cgroupRoot": "/b", "cgroupDriver": "x"})");
+  const auto refused = configuration.reload();
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, StartsWith(temporary_.path("podqos.json")));
+  EXPECT_EQ(configuration.settings().cgroup_root, "/a");
+}
+
+TEST_F(ConfigurationTest, KeepsTheStateDirectory) {
+  auto configuration = load();
+  temporary_.write("podqos.json", R"({"stateDir": "/run/other", "cgroupRoot": "/b"})");
+  const auto refused = configuration.reload();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "stateDir: /run/podqos cannot become /run/other while podqos-nri runs: restart it");
+  EXPECT_EQ(configuration.settings().cgroup_root, "/");
+}
+
+TEST_F(ConfigurationTest, OpensTheLogAnew) {
+  const std::string text =
+      R"({"log": {"sink": ")" + temporary_.path("log") + R"(", "level": "debug"}})";
+  auto configuration = load();
+  app::Log& log = configuration.log();
+  temporary_.write("podqos.json", text);
+  EXPECT_TRUE(configuration.reload());
+  log.debug("first");
+  EXPECT_THAT(temporary_.read("log"), HasSubstr("debug: first"));
+  // As logrotate does it.
+  ASSERT_EQ(::rename(temporary_.path("log").c_str(), temporary_.path("log.1").c_str()), 0);
+  EXPECT_TRUE(configuration.reload());
+  log.debug("second");
+  EXPECT_THAT(temporary_.read("log"), HasSubstr("debug: second"));
+}
+
+TEST_F(ConfigurationTest, HasTheRuntimesTextOnTop) {
+  temporary_.write("podqos.json", R"({"cgroupRoot": "/a", "podPidsLimit": 5})");
+  auto configuration = load();
+  EXPECT_TRUE(configuration.lay_over(R"({"cgroupRoot": "/b"})"));
+  EXPECT_EQ(configuration.settings().cgroup_root, "/b");
+  EXPECT_EQ(configuration.settings().pod_pids_limit, 5);
+  temporary_.write("podqos.json", R"({"cgroupRoot": "/c", "podPidsLimit": 6})");
+  EXPECT_TRUE(configuration.reload());
+  EXPECT_EQ(configuration.settings().cgroup_root, "/b");
+  EXPECT_EQ(configuration.settings().pod_pids_limit, 6);
+}
+
+TEST_F(ConfigurationTest, RefusesABadTextOfTheRuntime) {
+  auto configuration = load();
+  const auto refused = configuration.lay_over(R"({"cgroupRot": "/b"})");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, StartsWith("configuration from the runtime: "));
+  EXPECT_TRUE(configuration.reload());
+  EXPECT_TRUE(configuration.lay_over(""));
+}
+
+TEST_F(ConfigurationTest, NeedsAGoodOneToStart) {
+  EXPECT_FALSE(Configuration::load(temporary_.path("none.json")));
+}
+
+}  // namespace
+}  // namespace podqos::nri

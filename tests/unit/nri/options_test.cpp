@@ -1,0 +1,107 @@
+#include "nri/options.h"
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace podqos::nri {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using ::testing::TestWithParam;
+using ::testing::ValuesIn;
+
+std::variant<Options, Answer> parse(std::vector<const char*> words) {
+  words.insert(words.begin(), "podqos-nri");
+  return parse_options(static_cast<int>(words.size()), words.data());
+}
+
+/// What a command line is answered with; nothing for one that is good.
+Answer answer_to(const std::vector<const char*>& words) {
+  const auto parsed = parse(words);
+  const auto* answer = std::get_if<Answer>(&parsed);
+  return answer == nullptr ? Answer{.status = -1, .text = ""} : *answer;
+}
+
+TEST(ParseOptions, NeedsNone) {
+  EXPECT_EQ(std::get<Options>(parse({})), Options{});
+}
+
+TEST(ParseOptions, TakesThemAll) {
+  const Options want{.socket = "/run/s", .config = "/c.json", .index = "07", .name = "n"};
+  EXPECT_EQ(std::get<Options>(
+                parse({"--socket", "/run/s", "--config=/c.json", "--index", "07", "--name", "n"})),
+            want);
+}
+
+TEST(ParseOptions, PrintsVersionAndHelp) {
+  EXPECT_EQ(answer_to({"--version"}),
+            (Answer{.status = 0, .text = "podqos-nri " PODQOS_VERSION "\n"}));
+  const Answer help = answer_to({"--help"});
+  EXPECT_EQ(help.status, 0);
+  EXPECT_THAT(help.text, AllOf(HasSubstr("--socket PATH"), HasSubstr("/var/run/nri/nri.sock"),
+                               HasSubstr("--config FILE"), HasSubstr("--index NN"),
+                               HasSubstr("--name NAME"), HasSubstr("podqos-nri(8)")));
+}
+
+struct WrongCase {
+  std::string name;
+  std::vector<const char*> words;
+  std::string want;
+};
+class ParseOptionsRefuses : public TestWithParam<WrongCase> {};
+
+TEST_P(ParseOptionsRefuses, WithTheWordAndTheReason) {
+  const Answer answer = answer_to(GetParam().words);
+  EXPECT_EQ(answer.status, 2);
+  EXPECT_EQ(answer.text, "podqos-nri: " + GetParam().want + "; --help shows the options\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, ParseOptionsRefuses,
+    ValuesIn<WrongCase>({
+        {"Index", {"--index", "7"}, "--index: \"7\" is no index of a plugin: two digits"},
+        {"Name",
+         {"--name", "a/b"},
+         "--name: \"a/b\" is no name of a plugin: letters, digits and _.+-"},
+        {"Socket",
+         {"--socket", "x"},
+         "--socket: \"x\" is no address of a socket: an absolute path"},
+        {"Unknown", {"--sokcet=/x"}, "The following argument was not expected: --sokcet=/x"},
+        {"Word", {"start"}, "The following argument was not expected: start"},
+    }),
+    [](const auto& c) { return c.param.name; });
+
+TEST(IdentityFor, IsPodqosAt10) {
+  const auto identity = identity_for({}, std::nullopt);
+  ASSERT_TRUE(identity);
+  EXPECT_EQ(identity->name, "podqos");
+  EXPECT_EQ(identity->index, "10");
+}
+
+TEST(IdentityFor, IsWhatTheRuntimeSays) {
+  const std::optional<Launch> launch{Launch{.socket = {}, .name = "qos", .index = "55"}};
+  auto identity = identity_for({}, launch);
+  ASSERT_TRUE(identity);
+  EXPECT_EQ(identity->name, "qos");
+  EXPECT_EQ(identity->index, "55");
+  identity = identity_for({.socket = {}, .config = {}, .index = "66", .name = "mine"}, launch);
+  ASSERT_TRUE(identity);
+  EXPECT_EQ(identity->name, "mine");
+  EXPECT_EQ(identity->index, "66");
+}
+
+TEST(IdentityFor, RefusesWhatNoRuntimeWouldAccept) {
+  const auto refused =
+      identity_for({}, std::optional{Launch{.socket = {}, .name = "qos", .index = "5"}});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, StartsWith("\"5\" is no index of a plugin"));
+}
+
+}  // namespace
+}  // namespace podqos::nri

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <signal.h>
+
+#include <functional>
+#include <future>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include "common/app/log.h"
+#include "nri/notify.h"
+#include "nri/service.h"
+#include "nri/signals.h"
+#include "tests/unit/nri/recording_handler.h"
+#include "tests/unit/nri/runtime_peer.h"
+#include "tests/unit/temporary_directory.h"
+
+namespace podqos::nri::test {
+
+/// A service in a thread of its own. What it has done may be looked at once it has ended.
+class ServiceTest : public ::testing::Test {
+ protected:
+  ServiceTest() {
+    options_.session.index = "10";
+    options_.session.name = "podqos";
+    options_.socket = temporary_.path("nri.sock");
+    options_.patience = {.first_retry = std::chrono::milliseconds{10},
+                         .longest_retry = std::chrono::milliseconds{40},
+                         .configure = kTestPatience,
+                         .synchronize = kTestPatience};
+  }
+  ~ServiceTest() override {
+    if (thread_.joinable()) static_cast<void>(stop());
+  }
+
+  /// @param launched  the socket, if a runtime has started the plugin.
+  void start(sys::UniqueFd launched = {}) {
+    std::promise<void> started;
+    auto ready = started.get_future();
+    thread_ = std::thread{[this, &started, launched = std::move(launched)]() mutable {
+      core::Settings settings;
+      settings.log_sink = temporary_.path("log");
+      settings.log_level = core::LogLevel::kDebug;
+      app::Log log{"podqos-nri", settings};
+      // Signals that are sent to this thread are taken by this thread only.
+      auto signals = Signals::open();
+      Service service{options_,
+                      {.handler = handler_,
+                       .signals = *signals,
+                       .notify = notify_,
+                       .log = log,
+                       .reload = [this] { ++reloads_; }}};
+      started.set_value();
+      result_ = launched.valid() ? service.run_launched(std::move(launched)) : service.run();
+      standing_ = service.standing();
+    }};
+    ready.get();
+  }
+  void send(int signal) { EXPECT_EQ(::pthread_kill(thread_.native_handle(), signal), 0); }
+  [[nodiscard]] Status join() {
+    thread_.join();
+    return result_;
+  }
+  [[nodiscard]] Status stop() {
+    send(SIGTERM);
+    return join();
+  }
+  /// The log's lines with `text` in them.
+  [[nodiscard]] int logged(std::string_view text) const {
+    const std::string log = temporary_.read("log");
+    int lines = 0;
+    for (std::size_t at = 0; (at = log.find(text, at)) != std::string::npos; ++at)
+      ++lines;
+    return lines;
+  }
+
+  TemporaryDirectory temporary_;
+  ServiceOptions options_;
+  RecordingHandler handler_;
+  Notify notify_;
+  int reloads_ = 0;
+  Status result_;
+  Standing standing_;
+
+ private:
+  std::thread thread_;
+};
+
+}  // namespace podqos::nri::test

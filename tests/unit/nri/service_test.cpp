@@ -1,0 +1,372 @@
+#include "nri/service.h"
+
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/child_process.h"
+#include "tests/unit/nri/runtime_peer.h"
+#include "tests/unit/nri/service_fixture.h"
+#include "tests/unit/nri/wire.h"
+
+namespace podqos::nri {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+using test::call;
+using test::connected_pair;
+using test::frame;
+using test::message;
+using test::PeerConnection;
+using test::RuntimePeer;
+using test::ServiceTest;
+using test::u32;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::Ge;
+using ::testing::HasSubstr;
+using ::testing::Le;
+
+constexpr int kResponse = 2;
+constexpr std::int32_t kOldestEvents = 0x7ff;
+constexpr std::int32_t kAllEvents = 0x1fff;
+
+TEST_F(ServiceTest, ServesARuntimeUntilItIsToldToStop) {
+  RuntimePeer runtime{options_.socket};
+  start();
+  auto connection = runtime.accept();
+  ASSERT_TRUE(connection);
+  ASSERT_TRUE(connection->welcomes());
+  EXPECT_TRUE(connection->ask("StartContainer", ""));
+  EXPECT_TRUE(stop());
+  EXPECT_TRUE(connection->ends());
+  EXPECT_THAT(handler_.heard,
+              ElementsAre("registered", "configure  ", "synchronize 0 0", "start "));
+  EXPECT_EQ(standing_.connections, 1U);
+  EXPECT_EQ(logged("connected to the runtime at " + options_.socket + " (process "), 1);
+  EXPECT_EQ(logged("synchronized with the runtime at " + options_.socket), 1);
+  EXPECT_EQ(logged("has ended"), 0);
+}
+
+TEST_F(ServiceTest, EndsAtSigint) {
+  start();
+  send(SIGINT);
+  EXPECT_TRUE(join());
+}
+
+TEST_F(ServiceTest, WaitsForARuntimeThatIsNotThereYet) {
+  start();
+  // As long as ten attempts take.
+  std::this_thread::sleep_for(400ms);
+  RuntimePeer runtime{options_.socket};
+  auto connection = runtime.accept();
+  ASSERT_TRUE(connection);
+  EXPECT_TRUE(connection->welcomes());
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(logged("connect to " + options_.socket +
+                   ": No such file or directory; waiting for a runtime with NRI enabled there"),
+            1);
+}
+
+TEST_F(ServiceTest, ComesBackWhenTheRuntimeDoes) {
+  std::optional<RuntimePeer> runtime{options_.socket};
+  start();
+  for (int life = 0; life < 3; ++life) {
+    auto connection = runtime->accept();
+    ASSERT_TRUE(connection) << life;
+    ASSERT_TRUE(connection->welcomes()) << life;
+    // A runtime that is killed leaves its socket's file behind.
+    runtime.reset();
+    connection->close();
+    std::this_thread::sleep_for(100ms);
+    runtime.emplace(options_.socket);
+  }
+  ASSERT_TRUE(runtime->accept());
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(standing_.connections, 4U);
+  EXPECT_EQ(logged("has ended: the runtime has closed it; next attempt in "), 3);
+  EXPECT_EQ(logged("connect to " + options_.socket + ": Connection refused"), 3);
+  EXPECT_EQ(logged(" warning: "), 3);
+}
+
+TEST_F(ServiceTest, TriesAgainEverMoreSlowly) {
+  options_.patience.first_retry = 50ms;
+  options_.patience.longest_retry = 200ms;
+  RuntimePeer runtime{options_.socket};
+  start();
+  std::vector<steady_clock::time_point> attempts;
+  for (int i = 0; i < 6; ++i) {
+    // Closed at once.
+    ASSERT_TRUE(runtime.accept());
+    attempts.push_back(steady_clock::now());
+  }
+  EXPECT_TRUE(stop());
+  std::vector<steady_clock::duration> pauses;
+  for (std::size_t i = 1; i < attempts.size(); ++i)
+    pauses.push_back(attempts[i] - attempts[i - 1]);
+  // The moment of accept(2) is not that of connect(2).
+  const auto about = [](auto pause) { return Ge(pause - 25ms); };
+  EXPECT_THAT(pauses,
+              ElementsAre(about(50ms), about(100ms), about(200ms), about(200ms), about(200ms)));
+  for (const std::string pause : {"50", "100"})
+    EXPECT_EQ(logged("next attempt in " + pause + " ms"), 1) << pause;
+  EXPECT_THAT(logged("next attempt in 200 ms"), AllOf(Ge(3), Le(4)));
+}
+
+TEST_F(ServiceTest, TriesSoonAgainAfterAConnectionThatWasGood) {
+  RuntimePeer runtime{options_.socket};
+  start();
+  for (int i = 0; i < 4; ++i)
+    ASSERT_TRUE(runtime.accept());
+  auto connection = runtime.accept();
+  ASSERT_TRUE(connection && connection->welcomes());
+  std::this_thread::sleep_for(100ms);
+  connection->close();
+  ASSERT_TRUE(runtime.accept());
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(logged("next attempt in 10 ms"), 2);
+}
+
+TEST_F(ServiceTest, DoesNotHurryAfterOneThatEndsAtOnce) {
+  RuntimePeer runtime{options_.socket};
+  options_.patience.longest_retry = test::kTestPatience;
+  start();
+  for (int i = 0; i < 3; ++i) {
+    auto connection = runtime.accept();
+    ASSERT_TRUE(connection && connection->welcomes());
+  }
+  ASSERT_TRUE(runtime.accept());
+  EXPECT_TRUE(stop());
+  for (const std::string pause : {"10", "20", "40"})
+    EXPECT_EQ(logged("next attempt in " + pause + " ms"), 1) << pause;
+}
+
+TEST_F(ServiceTest, AsksForOtherEventsAfterADropAtConfigure) {
+  RuntimePeer runtime{options_.socket};
+  start();
+  for (const std::int32_t events : {kAllEvents, kOldestEvents, kAllEvents}) {
+    auto connection = runtime.accept();
+    ASSERT_TRUE(connection && connection->accepts_registration());
+    EXPECT_EQ(connection->configure(), events);
+  }
+  // A drop at any other time changes nothing.
+  ASSERT_TRUE(runtime.accept());
+  auto connection = runtime.accept();
+  ASSERT_TRUE(connection && connection->accepts_registration());
+  EXPECT_EQ(connection->configure(), kOldestEvents);
+  EXPECT_TRUE(connection->synchronize());
+  connection->close();
+  connection = runtime.accept();
+  ASSERT_TRUE(connection && connection->accepts_registration());
+  EXPECT_EQ(connection->configure(), kAllEvents);
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(logged("has closed it, at Configure; asking for another set of events"), 3);
+}
+
+TEST_F(ServiceTest, LeavesARuntimeThatDoesNotSynchronize) {
+  options_.patience.synchronize = 50ms;
+  RuntimePeer runtime{options_.socket};
+  start();
+  for (int i = 0; i < 2; ++i) {
+    auto connection = runtime.accept();
+    ASSERT_TRUE(connection && connection->accepts_registration());
+    EXPECT_EQ(connection->configure(), kAllEvents);
+    EXPECT_TRUE(connection->ends());
+  }
+  EXPECT_TRUE(stop());
+  EXPECT_THAT(logged("has ended: the runtime has not synchronized the plugin in time"),
+              AllOf(Ge(2), Le(3)));
+}
+
+TEST_F(ServiceTest, LeavesARuntimeWhoseSynchronizeItCouldNotAnswer) {
+  options_.patience.synchronize = 50ms;
+  handler_.synchronize_answer = fail(ErrorCode::kIo, "no");
+  RuntimePeer runtime{options_.socket};
+  start();
+  auto connection = runtime.accept();
+  ASSERT_TRUE(connection && connection->accepts_registration());
+  EXPECT_EQ(connection->configure(), kAllEvents);
+  EXPECT_FALSE(connection->synchronize());
+  EXPECT_TRUE(connection->ends());
+  EXPECT_TRUE(stop());
+}
+
+TEST_F(ServiceTest, StaysWithARuntimeThatHasSynchronizedIt) {
+  options_.patience.synchronize = 300ms;
+  options_.patience.configure = 300ms;
+  RuntimePeer runtime{options_.socket};
+  start();
+  auto connection = runtime.accept();
+  ASSERT_TRUE(connection && connection->welcomes());
+  std::this_thread::sleep_for(500ms);
+  EXPECT_TRUE(connection->ask("StartContainer", ""));
+  EXPECT_TRUE(stop());
+}
+
+TEST_F(ServiceTest, LeavesARuntimeThatSaysNothing) {
+  options_.patience.configure = 50ms;
+  RuntimePeer runtime{options_.socket};
+  start();
+  auto connection = runtime.accept();
+  ASSERT_TRUE(connection);
+  EXPECT_TRUE(connection->ends());
+  EXPECT_TRUE(runtime.accept());
+  EXPECT_TRUE(stop());
+  EXPECT_THAT(logged("has ended: the runtime has not configured the plugin in time"), Ge(1));
+}
+
+TEST_F(ServiceTest, LeavesARuntimeThatRefusesIt) {
+  RuntimePeer runtime{options_.socket};
+  start();
+  auto connection = runtime.accept();
+  ASSERT_TRUE(connection);
+  const auto registration = connection->next();
+  ASSERT_TRUE(registration);
+  // code 2, "bad"
+  EXPECT_TRUE(connection->send(frame(2, message(1, kResponse,
+                                                "\n\x07\x08\x02\x12\x03"
+                                                "bad"))));
+  EXPECT_TRUE(connection->ends());
+  EXPECT_TRUE(runtime.accept());
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(logged("has ended: the runtime has refused the plugin's registration"), 1);
+}
+
+TEST_F(ServiceTest, TakesFramesByteByByte) {
+  RuntimePeer runtime{options_.socket};
+  start();
+  auto connection = runtime.accept();
+  ASSERT_TRUE(connection && connection->accepts_registration());
+  for (const char byte : call(1, "Configure", "\x12\x01x"))
+    ASSERT_TRUE(connection->send({&byte, 1}));
+  const auto answer = connection->next();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->payload, "\x12\x03\x10\xff\x0f");
+  // Half a frame is left behind without harm.
+  EXPECT_TRUE(connection->send(call(3, "Synchronize", "").substr(0, 7)));
+  connection->close();
+  connection = runtime.accept();
+  ASSERT_TRUE(connection);
+  EXPECT_TRUE(connection->welcomes());
+  EXPECT_TRUE(stop());
+}
+
+TEST_F(ServiceTest, EndsAConnectionThatBreaksALimit) {
+  RuntimePeer runtime{options_.socket};
+  start();
+  auto connection = runtime.accept();
+  ASSERT_TRUE(connection && connection->welcomes());
+  EXPECT_TRUE(connection->send(u32(1) + u32(5U << 20U)));
+  EXPECT_TRUE(connection->ends());
+  connection = runtime.accept();
+  ASSERT_TRUE(connection && connection->welcomes());
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(logged("has ended: a frame of 5242880 bytes for connection 1, at most 4194314"), 1);
+}
+
+TEST_F(ServiceTest, EndsAConnectionWhoseAnswersNobodyReads) {
+  options_.session.unsent_bytes = 1U << 20U;
+  handler_.create_answer->mutable_adjust()->mutable_linux()->set_cgroups_path(
+      std::string(100'000, 'x'));
+  RuntimePeer runtime{options_.socket};
+  start();
+  auto connection = runtime.accept();
+  ASSERT_TRUE(connection && connection->welcomes());
+  std::uint32_t stream = 101;
+  while (connection->send(call(stream, "CreateContainer", "")))
+    stream += 2;
+  EXPECT_TRUE(runtime.accept());
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(logged("bytes wait for the runtime to read them, at most 1048576"), 1);
+}
+
+TEST_F(ServiceTest, SendsALargeAnswerToARuntimeThatReadsSlowly) {
+  handler_.create_answer->mutable_adjust()->mutable_linux()->set_cgroups_path(
+      std::string(4'000'000, 'x'));
+  RuntimePeer runtime{options_.socket};
+  start();
+  auto connection = runtime.accept();
+  ASSERT_TRUE(connection && connection->welcomes());
+  ASSERT_TRUE(connection->send(call(101, "CreateContainer", "")));
+  std::this_thread::sleep_for(50ms);
+  const auto answer = connection->next();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(parse_answer(answer->payload).value_or("").size(), 4'000'015U);
+  EXPECT_TRUE(stop());
+}
+
+TEST_F(ServiceTest, StopsWhileTheRuntimeHangs) {
+  // Connected as far as the kernel is concerned, and accepted by nobody.
+  const RuntimePeer runtime{options_.socket};
+  start();
+  std::this_thread::sleep_for(50ms);
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(standing_.connections, 1U);
+}
+
+TEST_F(ServiceTest, ReloadsAtSighupBetweenRequests) {
+  RuntimePeer runtime{options_.socket};
+  start();
+  auto connection = runtime.accept();
+  ASSERT_TRUE(connection && connection->welcomes());
+  for (int i = 0; i < 3; ++i) {
+    send(SIGHUP);
+    // Its answer says that the signal has been taken: it was there first.
+    EXPECT_TRUE(connection->ask("StartContainer", ""));
+  }
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(reloads_, 3);
+  EXPECT_EQ(standing_.connections, 1U);
+}
+
+TEST_F(ServiceTest, ObeysRootAndItsOwnUserOnly) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can listen as somebody else";
+  ASSERT_EQ(::chmod(temporary_.path().c_str(), 0777), 0);
+  const pid_t stranger = start_child([&] {
+    ASSERT_EQ(::setreuid(65534, 65534), 0);
+    const RuntimePeer runtime{options_.socket};
+    ::pause();
+  });
+  while (!temporary_.has("nri.sock"))
+    std::this_thread::sleep_for(1ms);
+  start();
+  std::this_thread::sleep_for(100ms);
+  EXPECT_TRUE(stop());
+  ::kill(stranger, SIGKILL);
+  static_cast<void>(wait_for(stranger));
+  EXPECT_EQ(standing_.connections, 0U);
+  EXPECT_EQ(logged("of user 65534 listens there, but only root's runtime is obeyed"), 1);
+}
+
+TEST_F(ServiceTest, EndsWithTheRuntimeThatStartedIt) {
+  auto [plugin, connection] = connected_pair();
+  start(std::move(plugin));
+  ASSERT_TRUE(connection.welcomes());
+  connection.close();
+  EXPECT_TRUE(join());
+  EXPECT_EQ(standing_.connections, 1U);
+  EXPECT_EQ(logged("so does this plugin, which that runtime has started"), 1);
+}
+
+TEST_F(ServiceTest, ServesARuntimeThatStartsItAndDoesNotSynchronizeIt) {
+  options_.patience.configure = 50ms;
+  options_.patience.synchronize = 50ms;
+  auto [plugin, connection] = connected_pair();
+  start(std::move(plugin));
+  ASSERT_TRUE(connection.accepts_registration());
+  EXPECT_EQ(connection.configure(), kAllEvents);
+  std::this_thread::sleep_for(150ms);
+  EXPECT_TRUE(connection.ask("StartContainer", ""));
+  EXPECT_TRUE(stop());
+}
+
+}  // namespace
+}  // namespace podqos::nri
