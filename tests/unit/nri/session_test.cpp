@@ -94,6 +94,7 @@ TEST_F(SessionTest, TellsTheHandlerThatItIsRefused) {
                   .has_value());
   EXPECT_THAT(handler_.heard,
               ElementsAre("registered: RegisterPlugin: refused with code 2: \"bad\""));
+  EXPECT_EQ(session_.progress(), Progress::kRefused);
 }
 
 TEST_F(SessionTest, TakesAnOversizedAnswerForARefusal) {
@@ -375,6 +376,67 @@ INSTANTIATE_TEST_SUITE_P(
         {"Slash", "10", "a/b", "\"a/b\" is no name of a plugin: letters, digits and _.+-"},
     }),
     [](const auto& c) { return c.param.name; });
+
+struct ProgressCase {
+  std::string name;
+  std::vector<std::string> methods;
+  Budget budget;
+  Progress want;
+};
+class SessionProgress : public TestWithParam<ProgressCase> {};
+
+TEST_P(SessionProgress, IsHowFarTheRuntimeHasCome) {
+  RecordingHandler handler;
+  Session session{podqos_plugin(), handler};
+  EXPECT_TRUE(session.begin().has_value());
+  std::uint32_t stream = 1;
+  for (const std::string& method : GetParam().methods) {
+    EXPECT_TRUE(session.feed(call(stream, method, "", GetParam().budget)).has_value());
+    stream += 2;
+  }
+  EXPECT_EQ(session.progress(), GetParam().want);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, SessionProgress,
+    ValuesIn<ProgressCase>({
+        {"Nothing", {}, 2s, Progress::kRegistering},
+        {"Configured", {"Configure"}, 2s, Progress::kConfigured},
+        {"Synchronized", {"Configure", "Synchronize"}, 2s, Progress::kSynchronized},
+        {"SynchronizedWithoutBudget",
+         {"Configure", "Synchronize"},
+         std::nullopt,
+         Progress::kSynchronized},
+        {"TooLate", {"Configure", "Synchronize"}, 1ns, Progress::kSynchronizing},
+        {"LateAndCalledAllTheSame",
+         {"Configure", "Synchronize", "StartContainer"},
+         1ns,
+         Progress::kSynchronized},
+        {"CalledBeforeItWasSynchronized", {"StartContainer"}, 2s, Progress::kRegistering},
+    }),
+    [](const auto& c) { return c.param.name; });
+
+TEST_F(SessionTest, IsNotSynchronizedByAPart) {
+  EXPECT_TRUE(answer("Configure", ""));
+  api::SynchronizeRequest part;
+  part.set_more(true);
+  EXPECT_TRUE(answer("Synchronize", part.SerializeAsString()));
+  EXPECT_EQ(session_.progress(), Progress::kSynchronizing);
+  EXPECT_TRUE(answer("Synchronize", ""));
+  EXPECT_EQ(session_.progress(), Progress::kSynchronized);
+}
+
+TEST_F(SessionTest, IsNotSynchronizedByAnError) {
+  handler_.synchronize_answer = fail(ErrorCode::kIo, "no");
+  EXPECT_FALSE(answer("Synchronize", ""));
+  EXPECT_EQ(session_.progress(), Progress::kSynchronizing);
+}
+
+TEST_F(SessionTest, IsNotConfiguredByAnError) {
+  handler_.answer = fail(ErrorCode::kIo, "no");
+  EXPECT_FALSE(answer("Configure", ""));
+  EXPECT_EQ(session_.progress(), Progress::kRegistering);
+}
 
 }  // namespace
 }  // namespace podqos::nri

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -206,7 +208,7 @@ constexpr auto kForbidden = std::to_array<Call>({
 });
 
 TEST_F(InstallFilter, KillsTheProcessForAnyOtherCall) {
-  for (const Filter filter : {Filter::kHook, Filter::kTool}) {
+  for (const Filter filter : {Filter::kHook, Filter::kTool, Filter::kPlugin}) {
     for (const Call& call : kForbidden) {
       const int status = run_in_child([&] {
         install(filter);
@@ -245,6 +247,41 @@ TEST_F(InstallFilter, AllowsTheToolMoreThanTheHook) {
     const int hook = under(Filter::kHook);
     EXPECT_TRUE(WIFSIGNALED(hook) && WTERMSIG(hook) == SIGSYS) << call.name;
   }
+}
+
+TEST_F(InstallFilter, AllowsThePluginMoreThanTheHook) {
+  const auto asks = [](Filter filter, int level) {
+    return run_in_child([&] {
+      install(filter);
+      raw(SYS_getsockopt, -1, level, SO_PEERCRED, nullptr, nullptr);
+    });
+  };
+  EXPECT_EQ(asks(Filter::kPlugin, SOL_SOCKET), 0);
+  for (const int killed : {asks(Filter::kPlugin, IPPROTO_IP), asks(Filter::kHook, SOL_SOCKET)})
+    EXPECT_TRUE(WIFSIGNALED(killed) && WTERMSIG(killed) == SIGSYS) << killed;
+}
+
+TEST_F(InstallFilter, LetsAWaitGoOnAfterAStop) {
+  std::array<int, 2> ready{};
+  ASSERT_EQ(::pipe(ready.data()), 0);
+  const pid_t child = start_child([&] {
+    install(Filter::kHook);
+    EXPECT_EQ(::write(ready[1], "x", 1), 1);
+    pollfd nothing{.fd = -1, .events = 0, .revents = 0};
+    EXPECT_EQ(::poll(&nothing, 1, 300), 0);
+  });
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  // It has to be in the call by then; if it is not, nothing is shown, and nothing fails.
+  ::usleep(50'000);
+  ::kill(child, SIGSTOP);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  ::kill(child, SIGCONT);
+  EXPECT_EQ(wait_for(child), 0);
+  ::close(ready[0]);
+  ::close(ready[1]);
 }
 
 TEST_F(InstallFilter, SetsNoNewPrivileges) {
