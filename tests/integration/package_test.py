@@ -89,7 +89,7 @@ class Package(unittest.TestCase):
         """The package of that Debian revision."""
         printed = _output(harness.REPOSITORY / "packaging/deb/build", "--revision", revision, cls.place / folder,
                           env={**os.environ, "PODQOS_BUILT": str(BUILD)})
-        return pathlib.Path(printed.strip())
+        return next(pathlib.Path(line) for line in printed.splitlines() if "/podqos_" in line)
 
     def field(self, name):
         return _output("dpkg-deb", "--field", self.package, name).strip()
@@ -182,7 +182,7 @@ class Installed(unittest.TestCase):
     def setUpClass(cls):
         if oci.runtime_path(cls.kind) is None:
             raise unittest.SkipTest(f"{cls.kind} is not installed")
-        packages = sorted(pathlib.Path(os.environ["PODQOS_PACKAGES"]).glob("*.deb"))
+        packages = sorted(pathlib.Path(os.environ["PODQOS_PACKAGES"]).glob("podqos_*.deb"))
         cls.first, cls.second = packages
         WORK.mkdir(exist_ok=True)
         tempfile.tempdir = str(WORK)

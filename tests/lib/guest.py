@@ -72,7 +72,7 @@ def _made_root(suite):
 
 def _built_at():
     """When what goes into the package was changed last."""
-    made = [path for path in BIN.iterdir() if path.name in ("podqos-hook", "podqosctl")]
+    made = [path for path in BIN.iterdir() if path.name in ("podqos-hook", "podqosctl", "podqos-nri")]
     written = [path for path in (REPOSITORY / "packaging").rglob("*") if path.is_file()]
     return max(path.stat().st_mtime for path in made + written)
 
@@ -85,22 +85,25 @@ def require_package_tools():
 
 
 @functools.cache
-def package():
-    """The Debian package of the programs of PODQOS_BIN. Whoever needs it first makes it; it is kept beside them."""
+def packages():
+    """A directory with the Debian packages of the programs of PODQOS_BIN, kept beside them. Who needs them first makes
+    them."""
     require_package_tools()
-    place = BIN.resolve().parent / "package"
+    place = BIN.resolve().parent / "packages"
     place.mkdir(exist_ok=True)
     made = place / "podqos.deb"
     with (place / "lock").open("w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if made.exists() and made.stat().st_mtime > _built_at():
-            return made
+            return place
         done = subprocess.run([REPOSITORY / "packaging/deb/build", place], capture_output=True, text=True, check=False,
                               timeout=PACKAGE_TIMEOUT, env={**os.environ, "PODQOS_BUILT": str(place.parent)})
         if done.returncode != 0:
             raise RuntimeError(f"packaging/deb/build: exit {done.returncode}\n{done.stderr}")
-        pathlib.Path(done.stdout.strip()).rename(made)
-    return made
+        for line in done.stdout.splitlines():
+            built = pathlib.Path(line)
+            built.rename(place / f"{built.name.partition('_')[0]}.deb")
+    return place
 
 
 class Guest:
@@ -146,9 +149,9 @@ class Guest:
         path = pathlib.Path(file).resolve()
         kept = {k: v for k, v in os.environ.items() if k.startswith("PODQOS_")}
         environment = {**kept, "PODQOS_BIN": str(BIN.resolve()), "PYTHONDONTWRITEBYTECODE": "1"}
-        program = [path]
-        if path.suffix == ".py":
-            program = [*([INSTALLED, package()] if installed else []), "python3", path]
+        program = ["python3", path] if path.suffix == ".py" else [path]
+        if path.suffix == ".py" and installed:
+            program = [INSTALLED, packages(), *program]
         return self.run("env", *_words(environment), *program, *args, show=show)
 
 

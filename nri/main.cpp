@@ -1,0 +1,116 @@
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include <google/protobuf/stubs/logging.h>
+
+#include "common/base/text.h"
+#include "nri/configuration.h"
+#include "nri/connect.h"
+#include "nri/notify.h"
+#include "nri/options.h"
+#include "nri/plugin.h"
+#include "nri/privileges.h"
+#include "nri/service.h"
+#include "nri/signals.h"
+#include "nri/single_instance.h"
+
+namespace {
+
+using podqos::Error;
+using podqos::Status;
+namespace nri = podqos::nri;
+
+constexpr int kDone = 0;
+constexpr int kFailed = 1;
+
+void print(std::FILE* stream, std::string_view text) {
+  // Nobody is left to be told when it fails.
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stream));
+}
+
+/// To both: whoever started it by hand reads the one, and a runtime closes the other.
+int complain(podqos::app::Log& log, const Error& error) {
+  print(stderr, podqos::cat("podqos-nri: ", podqos::app::one_line(error.message), "\n"));
+  log.error(error.message);
+  return kFailed;
+}
+
+void reload(nri::Configuration& configuration) {
+  if (auto done = configuration.reload(); done)
+    configuration.log().info("configuration reloaded");
+  else
+    configuration.log().error(podqos::cat(
+        "configuration not reloaded, the old one stays in force: ", done.error().message));
+}
+
+/// From here on only what the sandbox allows.
+Status serve(nri::Service& service, std::optional<nri::Launch> launch) {
+  if (auto entered = nri::enter_sandbox(); !entered) return entered;
+  return launch ? service.run_launched(std::move(launch->socket)) : service.run();
+}
+
+Status run(const nri::Options& options, nri::Configuration& configuration) {
+  std::optional<nri::Launch> launch;
+  if (!options.socket) {
+    auto taken = nri::take_launch(nri::launch_environment());
+    if (!taken) return fail(std::move(taken).error());
+    launch = std::move(*taken);
+  }
+  auto identity = nri::identity_for(options, launch);
+  if (!identity) return fail(std::move(identity).error());
+  const auto only = nri::SingleInstance::acquire(configuration.settings().state_dir);
+  if (!only) return fail(only.error());
+  const auto notify = nri::Notify::open(nri::notify_environment());
+  if (!notify) return fail(notify.error());
+  auto signals = nri::Signals::open();
+  if (!signals) return fail(std::move(signals).error());
+
+  const auto plugin = nri::make_plugin(configuration);
+  nri::Service service{{.session = std::move(*identity),
+                        .socket = options.socket.value_or(nri::kDefaultSocket),
+                        .patience = {}},
+                       {.handler = *plugin,
+                        .signals = *signals,
+                        .notify = *notify,
+                        .log = configuration.log(),
+                        .reload = [&] { reload(configuration); }}};
+  return serve(service, std::move(launch));
+}
+
+int start(int argc, char** argv) {
+  const auto parsed = nri::parse_options(argc, argv);
+  if (const auto* answer = std::get_if<nri::Answer>(&parsed)) {
+    print(answer->status == 0 ? stdout : stderr, answer->text);
+    return answer->status;
+  }
+  const auto& options = std::get<nri::Options>(parsed);
+  auto configuration = nri::Configuration::load(options.config);
+  if (!configuration) {
+    podqos::app::Log log{"podqos-nri", {}};
+    return complain(log, configuration.error());
+  }
+  if (auto ran = run(options, *configuration); !ran)
+    return complain(configuration->log(), ran.error());
+  return kDone;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ::umask(S_IRWXG | S_IRWXO);
+  // It would write a line to stderr for each text of a stranger that is no UTF-8.
+  google::protobuf::SetLogHandler(nullptr);
+  try {
+    return start(argc, argv);
+  } catch (const std::exception& exception) {
+    print(stderr, podqos::cat("podqos-nri: ", exception.what(), "\n"));
+    return kFailed;
+  }
+}
