@@ -14,6 +14,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
+import engine  # noqa: E402
 import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
@@ -31,13 +32,13 @@ spec:
   restartPolicy: Never
   containers:
   - name: web  # keeps what it is told
-    image: {podman.IMAGE}
+    image: {engine.IMAGE}
     imagePullPolicy: Never
     resources:
       requests: {{cpu: 100m, memory: 64Mi}}
       limits: {{cpu: 200m, memory: 128Mi}}
   - name: log
-    image: {podman.IMAGE}
+    image: {engine.IMAGE}
     imagePullPolicy: Never
     resources:
       requests: {{cpu: 50m}}
@@ -57,7 +58,7 @@ class PodmanCase(unittest.TestCase):
     kind, manager, way = "crun", "systemd", "precreate"
 
     def setUp(self):
-        podman.choose_runtime(self.kind)
+        engine.choose_runtime(self.kind)
         runtime = self.kind if self.way == "precreate" else "podqos"
         self.podman = podman.Podman(runtime, self.manager, hooks=self.way != "wrapper")
         self.machine = machines.Machine()
@@ -65,12 +66,12 @@ class PodmanCase(unittest.TestCase):
 
     def clean_up(self):
         """Only a failed test has left something."""
-        if podman.records() or podman.leftovers():
-            podman.call("podman", "pod", "rm", "--all", "--force", "--time", "0", check=False)
-            podman.call("podman", "rm", "--all", "--force", "--time", "0", check=False)
+        if engine.records() or engine.leftovers():
+            engine.call("podman", "pod", "rm", "--all", "--force", "--time", "0", check=False)
+            engine.call("podman", "rm", "--all", "--force", "--time", "0", check=False)
 
     def ctl(self, *args, **options):
-        return podman.call("podqosctl", *args, **options).stdout
+        return engine.call("podqosctl", *args, **options).stdout
 
     def assert_known_as(self, qos_class, source):
         """What podqosctl says of the only pod."""
@@ -97,7 +98,7 @@ class PodmanCase(unittest.TestCase):
 
     def assert_tiers(self, guaranteed_memory=0, burstable_memory=0, burstable_shares=2):
         """The tiers' weights by the requests in them, and what the classes above leave of the memory."""
-        burstable = podman.NODE_MEMORY - guaranteed_memory
+        burstable = engine.NODE_MEMORY - guaranteed_memory
         self.assert_values(self.podman.tier_path("burstable"), shares=burstable_shares, memory=burstable)
         self.assert_values(self.podman.tier_path("besteffort"), shares=2, memory=burstable - burstable_memory)
 
@@ -127,8 +128,8 @@ class PodmanCase(unittest.TestCase):
         self.assertEqual(commands, [command])
 
     def assert_nothing_left(self):
-        self.assertEqual(podman.records(), [])
-        self.assertEqual(podman.leftovers(), [])
+        self.assertEqual(engine.records(), [])
+        self.assertEqual(engine.leftovers(), [])
 
 
 class Verbs(PodmanCase):
@@ -263,7 +264,7 @@ class ChargedMonitor(PodmanCase):
 
     def setUp(self):
         super().setUp()
-        podman.write_json(MONITOR_SETTINGS, {"chargeMonitor": True})
+        engine.write_json(MONITOR_SETTINGS, {"chargeMonitor": True})
         self.addCleanup(MONITOR_SETTINGS.unlink)
 
     def test_conmon(self):
@@ -306,7 +307,7 @@ class Others(PodmanCase):
         container = self.podman.run()
         self.assertRegex(machines.cgroup_of(self.podman.pid(container)), f"^/machine.slice/libpod-{container}.scope")
         self.assertNotIn("poststop", self.podman.config(container)["hooks"])
-        self.assertEqual(podman.records(), [])
+        self.assertEqual(engine.records(), [])
         self.podman("rm", "--force", "--time", "0", container)
         self.assert_nothing_left()
 
@@ -318,32 +319,32 @@ class Rootless(unittest.TestCase):
 
     def record_precreate(self):
         """Hooks before and behind podqos's that keep what they are given."""
-        program = podman.WORK / "recorder"
+        program = engine.WORK / "recorder"
         program.write_text(self.RECORDER, encoding="ascii")
         program.chmod(0o755)
         for name in ("40-before", "60-behind"):
             hook = {"version": "1.0.0", "hook": {"path": str(program), "args": ["recorder", name]},
                     "when": {"always": True}, "stages": ["precreate"]}
             file = pathlib.Path(f"/etc/containers/oci/hooks.d/{name}.json")
-            podman.write_json(file, hook)
+            engine.write_json(file, hook)
             self.addCleanup(file.unlink)
 
     def test_passes_through(self):
-        engine = podman.Rootless()
+        user = podman.Rootless()
         self.record_precreate()
-        before = {str(path): path.read_bytes() for path in podman.STATE.rglob("*") if path.is_file()}
-        container = engine("run", "--detach", "--name", "web", *SHORT_FORMS, podman.IMAGE)
+        before = {str(path): path.read_bytes() for path in engine.STATE.rglob("*") if path.is_file()}
+        container = user("run", "--detach", "--name", "web", *SHORT_FORMS, engine.IMAGE)
         self.assertRegex(container, "^[0-9a-f]{64}$")
-        pid = int(engine("inspect", "--format", "{{.State.Pid}}", "web"))
-        given = (engine.RUNTIME / "40-before").read_bytes()
+        pid = int(user("inspect", "--format", "{{.State.Pid}}", "web"))
+        given = (user.RUNTIME / "40-before").read_bytes()
         self.assertIn(b"podqos.io/limits", given)
-        self.assertEqual((engine.RUNTIME / "60-behind").read_bytes(), given)
+        self.assertEqual((user.RUNTIME / "60-behind").read_bytes(), given)
         self.assertEqual(machines.cgroup_of(pid), machines.cgroup_of("self"))
         self.assertEqual(machines.oom_score_adj(pid), 0)
-        engine("rm", "--force", "--time", "0", "web")
-        after = {str(path): path.read_bytes() for path in podman.STATE.rglob("*") if path.is_file()}
+        user("rm", "--force", "--time", "0", "web")
+        after = {str(path): path.read_bytes() for path in engine.STATE.rglob("*") if path.is_file()}
         self.assertEqual(after, before)
-        self.assertEqual(podman.leftovers(), [])
+        self.assertEqual(engine.leftovers(), [])
 
 
 class Guests(unittest.TestCase):

@@ -1,0 +1,471 @@
+"""containerd 1.7 with the installed package: pods created through CRI, in each way that podqos is registered there.
+
+Here the package is built, and one guest is booted for each runtime: Debian 13, systemd as PID 1. There this file runs
+again, with both cgroup drivers. What is expected of a pod is Kubernetes' arithmetic on its manifest; what containerd does
+not tell podqos, or does against it, is asserted as it is.
+"""
+
+import concurrent.futures
+import dataclasses
+import json
+import os
+import pathlib
+import signal
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import containerd  # noqa: E402
+import cri  # noqa: E402
+import engine  # noqa: E402
+import guest  # noqa: E402
+import harness  # noqa: E402
+import machine as machines  # noqa: E402
+import units  # noqa: E402
+from harness import MI  # noqa: E402
+
+SETTINGS = pathlib.Path("/etc/podqos/conf.d/90-set-up.json")
+CONTROLLERS = "+cpu +memory +pids"
+SANDBOX_SCORE = -998  # containerd's, of every pod's own container
+
+
+@dataclasses.dataclass(frozen=True)
+class SetUp:
+    """How podqos is registered beside containerd, and what it can do then for pods whose cgroup nobody has chosen."""
+
+    way: str  # of containerd.WAYS
+    places: bool  # a container comes below its pod before it starts
+    sees_sandbox: bool  # so does the pod's own container
+
+
+SET_UPS = {
+    "wrapper": SetUp("wrapper", places=True, sees_sandbox=True),
+    # A spec to start from is not for the pod's own container.
+    "hooks": SetUp("hooks", places=False, sees_sandbox=False),
+    "both": SetUp("both", places=True, sees_sandbox=True),
+}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Pod:
+    """A manifest, what a kubelet makes of it for CRI, and what the kernel shall say of the pod."""
+
+    uid: str
+    tier: str
+    spec: tuple  # containers, as in a manifest
+    sent: dict  # name: the container's LinuxContainerResources
+    sums: dict  # the pod's
+    shares: int
+    quota: int | None
+    memory: int | None
+
+    @property
+    def annotations(self):
+        return {"podqos.io/pod": json.dumps({"containers": self.spec})}
+
+
+def sent(oom, shares, quota=0, memory=0):
+    """What a kubelet of today sends: 0 is unset in CRI."""
+    bounds = {"cpu_quota": quota, "cpu_period": 100000, "memory_limit_in_bytes": memory}
+    return {"oom_score_adj": oom, "cpu_shares": shares, "unified": {"memory.oom.group": "1"},
+            **{name: value for name, value in bounds.items() if quota or memory}}
+
+
+# 100m are 102 shares, 50m are 51, and 150m are 153. 1000 - 1000 * 64Mi / 2Gi is 969, for the quotient is cut; without a
+# request for memory the limit is it.
+BURSTABLE = Pod(
+    "shop-1", "burstable",
+    (harness.container("web", requests={"cpu": "100m", "memory": "64Mi"}, limits={"cpu": "200m", "memory": "128Mi"}),
+     harness.container("log", requests={"cpu": "50m"}, limits={"cpu": "100m", "memory": "32Mi"})),
+    {"web": sent(969, 102, 20000, 128 * MI), "log": sent(985, 51, 10000, 32 * MI)},
+    {"cpu_shares": 153, "cpu_quota": 30000, "cpu_period": 100000, "memory_limit_in_bytes": 160 * MI},
+    shares=153, quota=30000, memory=160 * MI)
+GUARANTEED = Pod(
+    "bank-2", "guaranteed", (harness.container("app", limits={"cpu": "250m", "memory": "256Mi"}),),
+    {"app": sent(-997, 256, 25000, 256 * MI)},
+    {"cpu_shares": 256, "cpu_quota": 25000, "cpu_period": 100000, "memory_limit_in_bytes": 256 * MI},
+    shares=256, quota=25000, memory=256 * MI)
+BESTEFFORT = Pod("idle-3", "besteffort", (harness.container("app"),), {"app": sent(1000, 2)}, {"cpu_shares": 2},
+                 shares=2, quota=None, memory=None)
+
+
+class ContainerdCase(unittest.TestCase):
+    """One runtime, one cgroup driver and one set-up, whose name each is."""
+
+    kind, driver, set_up = "crun", "cgroupfs", "wrapper"
+    settings = {}  # laid over the configuration of podqos
+    daemon = None  # one for all tests
+
+    def setUp(self):
+        engine.choose_runtime(self.kind)
+        engine.write_json(SETTINGS, self.settings)
+        self.how = SET_UPS[self.set_up]
+        self.handler = containerd.handler(self.how.way, self.kind, self.driver)
+        self.cri = self.daemon.cri
+        self.machine = machines.Machine()
+        self.addCleanup(self.clean_up)
+
+    def clean_up(self):
+        """Only a failed test has left something."""
+        if engine.records() or self.cri.pods():
+            print(f"--- {self.id()}: podqos\n{engine.log_text()}\n--- containerd\n{containerd.log_text()}", flush=True)
+            self.daemon.remove_all()
+        units.clear("kubepods")
+
+    # Names, as KUBELET.md has them.
+
+    def tier_path(self, tier):
+        top = "/kubepods" if self.driver == "cgroupfs" else "/kubepods.slice"
+        return top if tier == "guaranteed" else machines.child_cgroup(top, tier)
+
+    def pod_path(self, pod):
+        return machines.child_cgroup(self.tier_path(pod.tier), f"pod{pod.uid}")
+
+    # One step each.
+
+    def run_pod(self, pod, parent="", **changes):
+        """A pod as a kubelet asks for it; `changes` are to what cri.sandbox gets and the pod's sums."""
+        config = cri.sandbox(pod.uid, pod.uid, parent, changes.get("annotations", pod.annotations))
+        if sums := changes.get("sums", pod.sums):
+            config["linux"]["resources"] = sums
+        return self.cri.run_pod(config, self.handler)
+
+    def start(self, sandbox, pod, name, **changes):
+        """A container that runs; its id."""
+        container = self.cri.create(sandbox, cri.container(name, engine.IMAGE, **changes.get("sent", pod.sent[name])))
+        self.cri.start(container)
+        return container
+
+    def remove(self, sandbox):
+        """As a kubelet does when the pod's containers have ended, or crictl with -f."""
+        self.cri.stop_pod(sandbox)
+        self.cri.remove_pod(sandbox)
+
+    # What holds.
+
+    def leaf_of(self, pid):
+        """A process's cgroup; crun has the processes of a scope in a group of their own."""
+        return machines.container_cgroup_of(pid)
+
+    def assert_values(self, path, **wanted):
+        """Values of a cgroup as the kernel has them; shares are compared as weight, None is unlimited."""
+        if "shares" in wanted:
+            self.assertEqual(self.machine.read(path, "weight"), machines.linear_weight(wanted.pop("shares")), path)
+        for what, value in wanted.items():
+            self.assertEqual(self.machine.read(path, what), value, f"{what} of {path}")
+
+    def assert_container(self, container, resources, **changes):
+        """The process has the OOM score and its cgroup the values that a kubelet sent, which the runtime converts."""
+        pid = self.cri.pid(container)
+        leaf = self.leaf_of(pid)
+        wanted = {"quota": resources.get("cpu_quota"), "memory": resources.get("memory_limit_in_bytes"), **changes}
+        self.assertEqual(machines.oom_score_adj(pid), resources["oom_score_adj"])
+        self.assert_values(leaf, **wanted)
+        shares = resources["cpu_shares"]
+        self.assertIn(self.machine.read(leaf, "weight"), (machines.linear_weight(shares),
+                                                          machines.logarithmic_weight(shares)))
+        self.assertEqual(self.machine.file(machines.cgroup_of(pid), "memory", "memory.oom.group"), "1")
+
+    def assert_below(self, path, pid, identifier):
+        leaf = self.leaf_of(pid)
+        self.assertEqual(os.path.dirname(leaf), path)
+        self.assertIn(identifier, os.path.basename(leaf))
+
+    def where(self, path, placed):
+        """The cgroup that holds the cgroups of containers whose pod has none from a kubelet."""
+        return path if placed else "/k8s.io"  # containerd's name space
+
+    def assert_pod(self, pod, sandbox, containers):
+        """Pod, its own container and its others ({name: id}), where nobody but podqos has chosen a cgroup."""
+        path = self.pod_path(pod)
+        for name, container in containers.items():
+            self.assert_below(self.where(path, self.how.places), self.cri.pid(container), container)
+            self.assert_container(container, pod.sent[name])
+        info = self.cri.pod_info(sandbox)
+        self.assert_below(self.where(path, self.how.sees_sandbox), info["pid"], sandbox[0])
+        self.assertEqual(machines.oom_score_adj(info["pid"]), SANDBOX_SCORE)
+        self.assert_values(path, shares=pod.shares, quota=pod.quota, memory=pod.memory)
+
+    def assert_tiers(self, guaranteed_memory=0, burstable_memory=0, burstable_shares=2):
+        """The tiers' weights by the requests in them, and what the classes above leave of the memory."""
+        burstable = engine.NODE_MEMORY - guaranteed_memory
+        self.assert_values(self.tier_path("burstable"), shares=burstable_shares, memory=burstable)
+        self.assert_values(self.tier_path("besteffort"), shares=2, memory=burstable - burstable_memory)
+
+    def known(self):
+        """{name of the pod: what podqosctl says of it}."""
+        said = json.loads(engine.call("podqosctl", "status", "-o", "json").stdout)
+        return {pod["name"]: pod for pod in said["pods"]}
+
+    def assert_known_as(self, pod, qos_class, source):
+        known = self.known()[pod.uid]
+        self.assertEqual((known["qosClass"], known["source"]), (qos_class, source))
+
+    def assert_nothing_left(self):
+        self.assertEqual(engine.records(), [])
+        self.assertEqual(engine.leftovers(), [])
+
+
+class AllClasses(ContainerdCase):
+    """A pod of each class, whose cgroup nobody has chosen: a kubelet without cgroups for pods, or crictl."""
+
+    def test_all_classes(self):
+        pods = {pod: self.run_pod(pod) for pod in (BURSTABLE, GUARANTEED, BESTEFFORT)}
+        containers = {pod: {name: self.start(sandbox, pod, name) for name in pod.sent} for pod, sandbox in pods.items()}
+        for pod, sandbox in pods.items():
+            self.assert_pod(pod, sandbox, containers[pod])
+            self.assert_known_as(pod, {"guaranteed": "Guaranteed", "burstable": "Burstable",
+                                       "besteffort": "BestEffort"}[pod.tier], "podqos.io/pod")
+        self.assert_tiers(guaranteed_memory=256 * MI, burstable_memory=96 * MI, burstable_shares=153)
+        self.assert_told(containers[BURSTABLE]["web"])
+        self.assert_verbs(BURSTABLE, containers[BURSTABLE]["web"])
+        self.remove(pods[GUARANTEED])
+        self.assertFalse(self.machine.exists(self.pod_path(GUARANTEED)))
+        self.assert_tiers(burstable_memory=96 * MI, burstable_shares=153)
+        self.remove(pods[BURSTABLE])
+        self.assert_tiers()
+        self.remove(pods[BESTEFFORT])
+        self.assert_nothing_left()
+
+    def assert_told(self, container):
+        """Where podqos could not place a container, it says what helps."""
+        if not self.how.places:
+            self.assertRegex(engine.LOG.read_text(encoding="utf-8"),
+                             f"warning: pod {BURSTABLE.uid}, container {container} runs in cgroup "
+                             f"/k8s.io/{container}, not in .*: register podqos-runtime")
+
+    def assert_verbs(self, pod, container):
+        """containerd finds the container where podqos has placed it; 0::/ is the cgroup that it began in."""
+        self.assertEqual(self.cri.exec(container, "cat", "/proc/self/cgroup"), "0::/\n")
+        self.cri.update(container, memory_limit_in_bytes=96 * MI)
+        self.assert_container(container, pod.sent["web"], memory=96 * MI)
+        self.assert_values(self.pod_path(pod), shares=pod.shares, quota=pod.quota, memory=pod.memory)
+
+
+class Restart(ContainerdCase):
+    """containerd ends, in order and by SIGKILL, while a pod lives: pod and records stay as they are."""
+
+    def test_restart(self):
+        sandbox = self.run_pod(BURSTABLE)
+        containers = {name: self.start(sandbox, BURSTABLE, name) for name in BURSTABLE.sent}
+        before = (engine.records(), {each: self.cri.pid(each) for each in containers.values()})
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            self.daemon.restart(number)
+            after = (engine.records(), {each: self.cri.pid(each) for each in containers.values()})
+            self.assertEqual(after, before)
+            self.assertEqual(self.cri.containers(), dict.fromkeys(containers.values(), cri.RUNNING))
+            self.assert_pod(BURSTABLE, sandbox, containers)
+        self.check_replacement(sandbox, containers)
+        self.remove(sandbox)
+        self.assert_nothing_left()
+
+    def check_replacement(self, sandbox, containers):
+        """A container that has ended is followed by another of its name, as a kubelet restarts it."""
+        ended = containers["log"]
+        os.kill(self.cri.pid(ended), signal.SIGKILL)
+        self.cri.stop(ended)
+        self.assertEqual(self.cri.status(ended)[0]["exit_code"], 128 + signal.SIGKILL)
+        self.cri.remove(ended)
+        containers = {**containers, "log": self.start(sandbox, BURSTABLE, "log")}
+        self.assert_pod(BURSTABLE, sandbox, containers)
+        self.assert_tiers(burstable_memory=96 * MI, burstable_shares=153)
+
+
+class WithoutPodAnnotations(ContainerdCase):
+    """The wrapper in a handler without pod_annotations: what podqos knows is what containerd says by itself."""
+
+    def setUp(self):
+        super().setUp()
+        self.handler = containerd.handler("bare-wrapper", self.kind, self.driver)
+
+    def test_kubelet(self):
+        """The sums tell the CPU request, the scores the memory requests: at least 31 and 15 thousandths of 2 GiB."""
+        sandbox = self.run_pod(BURSTABLE)
+        containers = {name: self.start(sandbox, BURSTABLE, name) for name in BURSTABLE.sent}
+        for container in (*containers.values(), sandbox[0]):
+            self.assertNotIn("podqos.io/pod", self.annotations(container))
+        self.assert_pod(BURSTABLE, sandbox, containers)
+        self.assert_known_as(BURSTABLE, "Burstable", "CRI pod sums")
+        # 66571994 and 32212255 bytes; a limit is cut to whole pages.
+        self.assert_tiers(burstable_memory=98787328, burstable_shares=153)
+        self.remove(sandbox)
+        self.assert_nothing_left()
+
+    def test_crictl(self):
+        """Neither sums nor resources: nothing is known of the pod before its container, which asks for nothing."""
+        sandbox = self.run_pod(BESTEFFORT, sums=None)
+        container = self.start(sandbox, BESTEFFORT, "app", sent={})
+        pid = self.cri.pid(container)
+        self.assert_below(self.pod_path(BESTEFFORT), pid, container)
+        self.assertEqual(machines.oom_score_adj(pid), 1000)
+        self.assert_below("/k8s.io", self.cri.pod_info(sandbox)["pid"], sandbox[0])
+        self.assert_known_as(BESTEFFORT, "BestEffort", "inference")
+        self.remove(sandbox)
+        self.assert_nothing_left()
+
+    def annotations(self, container):
+        """Those that the runtime was given."""
+        config = json.loads((containerd.bundle(container) / "config.json").read_text(encoding="utf-8"))
+        return config["annotations"]
+
+
+class Adopted(ContainerdCase):
+    """A kubelet's pod: it has made the cgroup, whose values stay its own, and the pod stays where the kubelet wants it."""
+
+    def test_adopted(self):
+        path = self.pod_path(BURSTABLE)
+        self.make_parent(path)
+        cgroups = (self.tier_path("guaranteed"), self.tier_path("burstable"), path)
+        before = [self.machine.snapshot(cgroup) for cgroup in cgroups]
+        sandbox = self.run_pod(BURSTABLE, parent=path)
+        container = self.start(sandbox, BURSTABLE, "web")
+        self.assert_container(container, BURSTABLE.sent["web"])
+        for pid, identifier in ((self.cri.pid(container), container), (self.cri.pod_info(sandbox)["pid"], sandbox[0])):
+            leaf = identifier if self.driver == "cgroupfs" else f"cri-containerd-{identifier}.scope"
+            self.assertEqual(self.leaf_of(pid), f"{path}/{leaf}")
+        self.assertEqual([self.machine.snapshot(cgroup) for cgroup in cgroups], before)
+        self.assert_known_as(BURSTABLE, "Burstable", "engine")
+        self.remove(sandbox)
+        self.assertEqual(engine.records(), [])
+        self.assertEqual([self.machine.snapshot(cgroup) for cgroup in cgroups], before)
+
+    def make_parent(self, path):
+        """As a kubelet does it."""
+        if self.driver == "systemd":
+            engine.call("busctl", "call", "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
+                        "org.freedesktop.systemd1.Manager", "StartTransientUnit", "ssa(sv)a(sa(sv))",
+                        os.path.basename(path), "fail", "3", "CPUWeight", "t", "6", "CPUQuotaPerSecUSec", "t", "300000",
+                        "MemoryMax", "t", str(160 * MI), "0")
+            self.wait_for(path)
+            return
+        cgroup = pathlib.Path(f"/sys/fs/cgroup{path}")
+        cgroup.mkdir(parents=True)
+        for above in (cgroup.parents[1], cgroup.parent):
+            (above / "cgroup.subtree_control").write_text(CONTROLLERS, encoding="ascii")
+        (cgroup.parent / "cpu.weight").write_text("6", encoding="ascii")
+        for file, value in (("cpu.weight", "6"), ("cpu.max", "30000 100000"), ("memory.max", str(160 * MI))):
+            (cgroup / file).write_text(value, encoding="ascii")
+
+    def wait_for(self, path):
+        """systemd starts a unit in its own time."""
+        deadline = time.monotonic() + 10
+        while self.machine.read(path, "memory") != 160 * MI and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+
+class Moved(ContainerdCase):
+    """The hooks with onMisplaced "move": the process goes to its pod, while containerd stays with the old cgroup."""
+
+    settings = {"placement": {"onMisplaced": "move"}}
+
+    def start_moved(self):
+        sandbox = self.run_pod(BURSTABLE)
+        container = self.start(sandbox, BURSTABLE, "web")
+        self.addCleanup(self.assert_nothing_left)
+        self.addCleanup(self.remove, sandbox)
+        return container
+
+    def test_place(self):
+        container = self.start_moved()
+        self.assert_below(self.pod_path(BURSTABLE), self.cri.pid(container), container)
+
+    @unittest.expectedFailure  # what the engine has bounded is unbounded then, but for the pod's own limits
+    def test_values(self):
+        self.assert_container(self.start_moved(), BURSTABLE.sent["web"])
+
+
+class Refused(ContainerdCase):
+    """The systemd driver without a parent: containerd gives the runtime a path that it refuses, before any hook."""
+
+    MESSAGES = {"runc": 'expected cgroupsPath to be of format "slice:prefix:name"', "crun": "Invalid unit name or type"}
+
+    def test_refused(self):
+        with self.assertRaises(cri.Failed) as caught:
+            self.run_pod(BURSTABLE)
+        self.assertIn(self.MESSAGES[self.kind], caught.exception.message)
+        self.assert_nothing_left()
+
+
+class ChargedShim(ContainerdCase):
+    """chargeMonitor: the shim is in the pod's cgroup while the pod lives, and does not hold it."""
+
+    settings = {"chargeMonitor": True}
+
+    def test_shim(self):
+        sandbox = self.run_pod(BURSTABLE)
+        self.start(sandbox, BURSTABLE, "web")
+        shim = int(pathlib.Path(f"/proc/{self.cri.pod_info(sandbox)['pid']}/stat").read_text(encoding="ascii")
+                   .rsplit(")", 1)[1].split()[1])
+        self.assertEqual(pathlib.Path(f"/proc/{shim}/comm").read_text(encoding="utf-8").strip(), "containerd-shim")
+        self.assertEqual(machines.cgroup_of(shim), f"{self.pod_path(BURSTABLE)}/podqos-monitor")
+        self.remove(sandbox)
+        self.assert_nothing_left()
+
+
+class Guests(unittest.TestCase):
+    """One guest for each runtime; both run at once."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.guest = guest.Guest("systemd", root="trixie", timeout=900)
+        cls.guest.require()
+        pool = concurrent.futures.ThreadPoolExecutor()
+        cls.addClassCleanup(pool.shutdown)
+        cls.results = {kind: pool.submit(cls.run_guest, kind) for kind in harness.KINDS}
+        concurrent.futures.wait(cls.results.values())
+
+    @classmethod
+    def run_guest(cls, kind):
+        return cls.guest.run_test(__file__, *(name for name in TESTS if name.endswith(f"_{kind}")))
+
+    def check(self, kind):
+        done = self.results[kind].result()
+        print(done.stdout, flush=True)
+        self.assertEqual(done.returncode, 0, f"in the guest with {kind}")
+
+    def test_crun(self):
+        self.check("crun")
+
+    def test_runc(self):
+        self.check("runc")
+
+
+def cells():
+    """{name: class}: what is run of the classes above with which runtime, driver and set-up."""
+    every = [("wrapper", "systemd", (AllClasses, Adopted)), ("hooks", "systemd", (Adopted, Refused))]
+    ways = {"crun": [*every,
+                     ("wrapper", "cgroupfs", (AllClasses, Restart, WithoutPodAnnotations, Adopted, ChargedShim)),
+                     ("hooks", "cgroupfs", (AllClasses, Restart, Moved, Adopted)), ("both", "cgroupfs", (AllClasses,))],
+            # A program in Go, which takes thrice the time in this guest.
+            "runc": [*every, ("wrapper", "cgroupfs", (AllClasses, Restart)), ("hooks", "cgroupfs", (AllClasses,))]}
+    chosen = {}
+    for kind, rows in ways.items():
+        for set_up, driver, classes in rows:
+            for cls in classes:
+                name = f"{cls.__name__}_{set_up}_{driver}_{kind}"
+                members = {"kind": kind, "driver": driver, "set_up": set_up, "__doc__": cls.__doc__,
+                           "__module__": __name__}
+                chosen[name] = type(name, (cls,), members)
+    return chosen
+
+
+TESTS = cells()
+
+
+def setUpModule():
+    if guest.inside():
+        containerd.configure()
+        ContainerdCase.daemon = containerd.Containerd()
+        ContainerdCase.daemon.start()
+        ContainerdCase.daemon.load_image()
+        unittest.addModuleCleanup(ContainerdCase.daemon.stop)
+
+
+if __name__ == "__main__":
+    del AllClasses, Restart, WithoutPodAnnotations, Adopted, Moved, Refused, ChargedShim
+    if guest.inside():
+        del Guests
+        globals().update(TESTS)
+    harness.main(("runc",))

@@ -1,0 +1,157 @@
+"""containerd in the guest, driven through CRI, with podqos registered in each of the ways that it knows.
+
+    containerd.configure()                         # once in a guest, with the installed package
+    daemon = containerd.Containerd()
+    daemon.start()
+    pod = daemon.cri.run_pod(cri.sandbox("web", "web-1"), containerd.handler("wrapper", "runc", "cgroupfs"))
+    daemon.restart()                               # what runs goes on
+
+It configures the whole machine, as engine.py says. Pods use the machine's own network, so that no plugin for networks
+is needed; the image is podqos's own of busybox, and the pods' own container is made of it too.
+"""
+
+import itertools
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+import cri
+import engine
+from engine import IMAGE, WORK, call
+
+SOCKET = WORK / "containerd.sock"
+NRI_SOCKET = WORK / "nri/nri.sock"
+LOG = WORK / "containerd.log"
+CONFIG = WORK / "containerd.toml"
+HOOKED_SPEC = WORK / "hooked.json"
+PATIENCE = 30  # seconds until containerd answers; it takes three
+HOOK = "/usr/libexec/oci/hooks.d/podqos-hook"
+WRAPPER = "/usr/bin/podqos-runtime"
+RUNTIMES, DRIVERS = ("runc", "crun"), ("cgroupfs", "systemd")
+# What a handler of containerd has of podqos: the wrapper as its runtime, hooks in the spec that containers start from,
+# podqos's annotations passed on.
+WAYS = {
+    "plain": (),
+    "wrapper": ("wrapper", "annotations"),
+    "bare-wrapper": ("wrapper",),
+    "hooks": ("hooks", "annotations"),
+    "both": ("wrapper", "hooks", "annotations"),
+}
+# Not loaded, which saves a second of each start.
+UNUSED = ("io.containerd.internal.v1.opt", "io.containerd.internal.v1.tracing", "io.containerd.snapshotter.v1.aufs",
+          "io.containerd.snapshotter.v1.blockfile", "io.containerd.snapshotter.v1.btrfs",
+          "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.native",
+          "io.containerd.snapshotter.v1.zfs", "io.containerd.tracing.processor.v1.otlp")
+
+
+def handler(way, kind, driver):
+    """The name of a handler, as a RuntimeClass would give it."""
+    return f"{way}-{kind}-{driver}"
+
+
+def _handler_text(way, kind, driver):
+    """A handler in containerd's configuration. The wrapper finds its runtime in podqos's own (choose_runtime)."""
+    parts = WAYS[way]
+    table = f'plugins."io.containerd.grpc.v1.cri".containerd.runtimes.{handler(way, kind, driver)}'
+    lines = [f"[{table}]", 'runtime_type = "io.containerd.runc.v2"']
+    if "annotations" in parts:
+        lines += ['pod_annotations = ["podqos.io/*"]', 'container_annotations = ["podqos.io/*"]']
+    if "hooks" in parts:
+        lines.append(f'base_runtime_spec = "{HOOKED_SPEC}"')
+    binary = WRAPPER if "wrapper" in parts else shutil.which(kind)
+    lines += [f"[{table}.options]", f'BinaryName = "{binary}"', f"SystemdCgroup = {str(driver == 'systemd').lower()}"]
+    return "\n".join(lines)
+
+
+def _config_text():
+    handlers = [_handler_text(*each) for each in itertools.product(WAYS, RUNTIMES, DRIVERS)]
+    return "\n".join([f"""\
+version = 2
+root = "{WORK}/containerd/root"
+state = "{WORK}/containerd/state"
+disabled_plugins = {json.dumps(UNUSED)}
+[grpc]
+address = "{SOCKET}"
+[ttrpc]
+address = "{SOCKET}.ttrpc"
+[plugins."io.containerd.grpc.v1.cri"]
+sandbox_image = "{IMAGE}"
+[plugins."io.containerd.grpc.v1.cri".containerd]
+default_runtime_name = "{handler("plain", "runc", "cgroupfs")}"
+[plugins."io.containerd.grpc.v1.cri".cni]
+conf_dir = "{WORK}/no-networks"
+[plugins."io.containerd.nri.v1.nri"]
+disable = false
+socket_path = "{NRI_SOCKET}"
+plugin_path = "{NRI_SOCKET.parent}/plugins"
+plugin_config_path = "{NRI_SOCKET.parent}/conf.d"
+""", *handlers, ""])
+
+
+def _write_hooked_spec():
+    """containerd's own spec with podqos's hooks in it, as OCI.md's engines without a hooks directory need it."""
+    spec = json.loads(call("ctr", "oci", "spec").stdout)
+    spec["hooks"] = {stage: [{"path": HOOK, "args": ["podqos-hook", stage], "timeout": 30}]
+                     for stage in ("createRuntime", "poststop")}
+    engine.write_json(HOOKED_SPEC, spec)
+
+
+def configure():
+    """containerd beside the installed package, with a handler for each way in, runtime and driver."""
+    engine.configure()
+    CONFIG.write_text(_config_text(), encoding="utf-8")
+    _write_hooked_spec()
+    # Its own directory for NRI's sockets; without it, containerd says that it cannot read plugins.
+    (NRI_SOCKET.parent / "plugins").mkdir(parents=True)
+
+
+def log_text():
+    """The end of what containerd said."""
+    return LOG.read_text(encoding="utf-8", errors="replace")[-3000:] if LOG.exists() else ""
+
+
+class Containerd:
+    """The daemon. Its shims and their containers outlive it, as they do where systemd starts it (KillMode=process)."""
+
+    def __init__(self):
+        self.cri = cri.Client(SOCKET)
+        self.process = None
+
+    def start(self):
+        """Until it answers."""
+        with LOG.open("ab") as log:
+            self.process = subprocess.Popen(["containerd", "--config", str(CONFIG)], stdin=subprocess.DEVNULL,
+                                            stdout=log, stderr=log, cwd="/")
+        try:
+            self.cri.wait(PATIENCE)
+        except cri.Failed as refused:
+            raise AssertionError(f"containerd does not answer: {refused}\n{log_text()}") from refused
+
+    def load_image(self):
+        call("ctr", "--address", SOCKET, "--namespace", "k8s.io", "image", "import", WORK / "image.tar")
+
+    def stop(self, number=signal.SIGTERM):
+        os.kill(self.process.pid, number)
+        self.process.wait(PATIENCE)
+
+    def restart(self, number=signal.SIGTERM):
+        self.stop(number)
+        self.start()
+
+    def remove_all(self):
+        """After a test that failed half-way."""
+        for identifier in self.cri.pods():
+            pod = (identifier, None)
+            for step in (self.cri.stop_pod, self.cri.remove_pod):
+                try:
+                    step(pod)
+                except cri.Failed as refused:
+                    print(f"clean-up: {refused}", flush=True)
+
+
+def bundle(identifier):
+    """Where containerd's shim keeps the bundle of a container."""
+    return pathlib.Path(WORK, "containerd/state/io.containerd.runtime.v2.task/k8s.io", identifier)
