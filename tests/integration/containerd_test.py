@@ -38,6 +38,7 @@ class SetUp:
     way: str  # of containerd.WAYS
     places: bool  # a container comes below its pod before it starts
     sees_sandbox: bool  # so does the pod's own container
+    plugin: bool = False  # podqos-nri is connected
 
 
 SET_UPS = {
@@ -45,6 +46,9 @@ SET_UPS = {
     # A spec to start from is not for the pod's own container.
     "hooks": SetUp("hooks", places=False, sees_sandbox=False),
     "both": SetUp("both", places=True, sees_sandbox=True),
+    # No plugin is asked about the pod's own container.
+    "plugin": SetUp("plain", places=True, sees_sandbox=False, plugin=True),
+    "all": SetUp("both", places=True, sees_sandbox=True, plugin=True),
 }
 
 
@@ -105,10 +109,13 @@ class ContainerdCase(unittest.TestCase):
         self.handler = containerd.handler(self.how.way, self.kind, self.driver)
         self.cri = self.daemon.cri
         self.machine = machines.Machine()
+        self.plugin = containerd.Plugin() if self.how.plugin else None
         self.addCleanup(self.clean_up)
 
     def clean_up(self):
         """Only a failed test has left something."""
+        if self.plugin:
+            self.assertEqual(self.plugin.stop(), 0)
         if engine.records() or self.cri.pods():
             print(f"--- {self.id()}: podqos\n{engine.log_text()}\n--- containerd\n{containerd.log_text()}", flush=True)
             self.daemon.remove_all()
@@ -252,7 +259,7 @@ class Restart(ContainerdCase):
         containers = {name: self.start(sandbox, BURSTABLE, name) for name in BURSTABLE.sent}
         before = (engine.records(), {each: self.cri.pid(each) for each in containers.values()})
         for number in (signal.SIGTERM, signal.SIGKILL):
-            self.daemon.restart(number)
+            self.restart(number)
             after = (engine.records(), {each: self.cri.pid(each) for each in containers.values()})
             self.assertEqual(after, before)
             self.assertEqual(self.cri.containers(), dict.fromkeys(containers.values(), cri.RUNNING))
@@ -260,6 +267,13 @@ class Restart(ContainerdCase):
         self.check_replacement(sandbox, containers)
         self.remove(sandbox)
         self.assert_nothing_left()
+
+    def restart(self, number):
+        """Of containerd, and the plugin has found it again."""
+        told = self.plugin.synchronized() if self.plugin else 0
+        self.daemon.restart(number)
+        if self.plugin:
+            self.plugin.wait(told + 1)
 
     def check_replacement(self, sandbox, containers):
         """A container that has ended is followed by another of its name, as a kubelet restarts it."""
@@ -404,6 +418,32 @@ class ChargedShim(ContainerdCase):
         self.assert_nothing_left()
 
 
+class PluginGone(ContainerdCase):
+    """The plugin ends, in order and by SIGKILL, and what happens meanwhile is made good when it is back."""
+
+    def test_absence(self):
+        pods = {pod: self.run_pod(pod) for pod in (BURSTABLE, GUARANTEED)}
+        containers = {pod: {name: self.start(sandbox, pod, name) for name in pod.sent} for pod, sandbox in pods.items()}
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            self.plugin.stop(number)
+            self.plugin.start()
+            for pod, sandbox in pods.items():
+                self.assert_pod(pod, sandbox, containers[pod])
+        self.plugin.stop(signal.SIGKILL)
+        self.remove(pods[GUARANTEED])
+        late = self.run_pod(BESTEFFORT)
+        container = self.start(late, BESTEFFORT, "app")
+        self.assertEqual(set(self.known()), {BURSTABLE.uid, GUARANTEED.uid})
+        self.plugin.start()
+        self.assertEqual(set(self.known()), {BURSTABLE.uid, BESTEFFORT.uid})
+        self.assert_pod(BURSTABLE, pods[BURSTABLE], containers[BURSTABLE])
+        self.assert_below("/k8s.io", self.cri.pid(container), container)
+        self.assert_tiers(burstable_memory=96 * MI, burstable_shares=153)
+        for sandbox in (pods[BURSTABLE], late):
+            self.remove(sandbox)
+        self.assert_nothing_left()
+
+
 class Guests(unittest.TestCase):
     """One guest for each runtime; both run at once."""
 
@@ -437,7 +477,8 @@ def cells():
     every = [("wrapper", "systemd", (AllClasses, Adopted)), ("hooks", "systemd", (Adopted, Refused))]
     ways = {"crun": [*every,
                      ("wrapper", "cgroupfs", (AllClasses, Restart, WithoutPodAnnotations, Adopted, ChargedShim)),
-                     ("hooks", "cgroupfs", (AllClasses, Restart, Moved, Adopted)), ("both", "cgroupfs", (AllClasses,))],
+                     ("hooks", "cgroupfs", (AllClasses, Restart, Moved, Adopted)), ("both", "cgroupfs", (AllClasses,)),
+                     ("plugin", "cgroupfs", (AllClasses, Restart, Adopted, PluginGone)), ("all", "cgroupfs", (AllClasses,))],
             # A program in Go, which takes thrice the time in this guest.
             "runc": [*every, ("wrapper", "cgroupfs", (AllClasses, Restart)), ("hooks", "cgroupfs", (AllClasses,))]}
     chosen = {}
@@ -464,7 +505,7 @@ def setUpModule():
 
 
 if __name__ == "__main__":
-    del AllClasses, Restart, WithoutPodAnnotations, Adopted, Moved, Refused, ChargedShim
+    del AllClasses, Restart, WithoutPodAnnotations, Adopted, Moved, Refused, ChargedShim, PluginGone
     if guest.inside():
         del Guests
         globals().update(TESTS)

@@ -17,6 +17,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import time
 
 import cri
 import engine
@@ -24,6 +25,8 @@ from engine import IMAGE, WORK, call
 
 SOCKET = WORK / "containerd.sock"
 NRI_SOCKET = WORK / "nri/nri.sock"
+PLUGIN_LOG = WORK / "nri/plugin.log"
+PLUGIN = "/usr/sbin/podqos-nri"
 LOG = WORK / "containerd.log"
 CONFIG = WORK / "containerd.toml"
 HOOKED_SPEC = WORK / "hooked.json"
@@ -150,6 +153,41 @@ class Containerd:
                     step(pod)
                 except cri.Failed as refused:
                     print(f"clean-up: {refused}", flush=True)
+
+
+class Plugin:
+    """podqos-nri, connected to containerd while the object is not stopped."""
+
+    def __init__(self):
+        PLUGIN_LOG.unlink(missing_ok=True)
+        self.start()
+
+    def start(self):
+        """Until containerd has told it what there is."""
+        before = self.synchronized()
+        with PLUGIN_LOG.open("ab") as log:
+            self.process = subprocess.Popen([PLUGIN, "--socket", NRI_SOCKET], stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log, cwd="/")
+        self.wait(before + 1)
+
+    def synchronized(self):
+        """How often it has been told so far."""
+        log = engine.LOG.read_text(encoding="utf-8") if engine.LOG.exists() else ""
+        return log.count("synchronized with ")
+
+    def wait(self, times):
+        deadline = time.monotonic() + PATIENCE
+        while self.synchronized() < times:
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                said = PLUGIN_LOG.read_text(encoding="utf-8", errors="replace")
+                raise AssertionError(f"podqos-nri is not synchronized: {said}\n{engine.log_text()}")
+            time.sleep(0.02)
+
+    def stop(self, number=signal.SIGTERM):
+        """Its exit status; negative for a signal."""
+        if self.process.poll() is None:
+            os.kill(self.process.pid, number)
+        return self.process.wait(PATIENCE)
 
 
 def bundle(identifier):
