@@ -32,6 +32,7 @@ Status Configuration::reload() {
 }
 
 Status Configuration::lay_over(std::string text) {
+  if (text == text_) return {};
   if (auto replaced = replace(text); !replaced) return replaced;
   text_ = std::move(text);
   return {};

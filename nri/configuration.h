@@ -29,7 +29,8 @@ class Configuration {
 
   /// Lays the text over the files that the runtime hands to a plugin that it has started: the
   /// plugin's own file in the runtime's directory, in the form of podqos.json; empty for none. It
-  /// stays on top at reload(). Errors as there, without effect.
+  /// stays on top at reload(). What is on top already changes nothing, so that a new connection
+  /// reads no file. Errors as there, without effect.
   [[nodiscard]] Status lay_over(std::string text);
 
  private:

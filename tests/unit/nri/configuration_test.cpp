@@ -91,6 +91,15 @@ TEST_F(ConfigurationTest, RefusesABadTextOfTheRuntime) {
   EXPECT_TRUE(configuration.lay_over(""));
 }
 
+TEST_F(ConfigurationTest, IsNotReadAgainForTheSameText) {
+  auto configuration = load();
+  EXPECT_TRUE(configuration.lay_over(R"({"podPidsLimit": 7})"));
+  temporary_.write("podqos.json", "{");
+  EXPECT_TRUE(configuration.lay_over(R"({"podPidsLimit": 7})"));
+  EXPECT_FALSE(configuration.lay_over(""));
+  EXPECT_EQ(configuration.settings().pod_pids_limit, 7);
+}
+
 TEST_F(ConfigurationTest, NeedsAGoodOneToStart) {
   EXPECT_FALSE(Configuration::load(temporary_.path("none.json")));
 }
