@@ -1,0 +1,243 @@
+"""podqos-nri as a process: how it starts, comes back, reloads, is bounded and ends, under its own sandbox.
+
+The runtime is scripted; what the plugin does to pods is tested elsewhere, and none exists here.
+"""
+
+import json
+import os
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import nri_peer  # noqa: E402
+
+BIN = pathlib.Path(os.environ.get("PODQOS_BIN", pathlib.Path(__file__).resolve().parents[2] / "build/release/bin"))
+PROGRAM = BIN / "podqos-nri"
+# CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_SYS_ADMIN, CAP_SYS_NICE, CAP_SYS_RESOURCE
+KEPT = 1 << 0 | 1 << 1 | 1 << 21 | 1 << 23 | 1 << 24
+MB = 1 << 20
+
+
+class DaemonTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="podqos-test-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.socket = self.folder / "nri.sock"
+        self.log = self.folder / "log"
+        self.configure()
+
+    def configure(self, **settings):
+        settings = {
+            "stateDir": str(self.folder / "state"),
+            "cgroupRoot": f"/podqos-test-{os.getpid()}-nri",  # nobody makes it
+            "log": {"sink": str(self.log), "level": "debug"},
+            **settings,
+        }
+        (self.folder / "podqos.json").write_text(json.dumps(settings), encoding="utf-8")
+
+    def start(self, *options, env=None, **more):
+        process = subprocess.Popen(
+            [PROGRAM, "--config", self.folder / "podqos.json", *options],
+            env=env if env is not None else {},
+            stderr=subprocess.PIPE,
+            text=True,
+            **more,
+        )
+        self.addCleanup(self.end, process)
+        return process
+
+    def end(self, process):
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+    def start_at_socket(self, **more):
+        return self.start("--socket", self.socket, **more)
+
+    def listen(self):
+        runtime = nri_peer.Runtime(self.socket)
+        self.addCleanup(runtime.stop)
+        return runtime
+
+    def connected(self):
+        """A runtime, a plugin, and their connection after the synchronization."""
+        runtime = self.listen()
+        process = self.start_at_socket()
+        return runtime, process, runtime.accept().welcome()
+
+    def stop(self, process):
+        process.terminate()
+        self.assertEqual(process.wait(nri_peer.PATIENCE), 0)
+
+    def wait_for_log(self, text, times=1):
+        deadline = time.monotonic() + nri_peer.PATIENCE
+        while time.monotonic() < deadline:
+            if self.log.exists() and self.log.read_text(encoding="utf-8").count(text) >= times:
+                return
+            time.sleep(0.01)
+        self.fail(f"the log does not say {text!r}:\n{self.log.read_text(encoding='utf-8')}")
+
+    def status(self, process, key):
+        for line in pathlib.Path(f"/proc/{process.pid}/status").read_text(encoding="ascii").splitlines():
+            if line.startswith(key + ":"):
+                return line.split()[1]
+        self.fail(key)
+
+    def test_registers_as_it_is_told(self):
+        runtime = self.listen()
+        process = self.start_at_socket()
+        connection = runtime.accept()
+        connection.register()
+        self.assertEqual(connection.identity, ("10", "podqos"))
+        self.stop(process)
+        process = self.start("--socket", self.socket, "--index", "77", "--name", "other")
+        connection = runtime.accept()
+        connection.register()
+        self.assertEqual(connection.identity, ("77", "other"))
+        self.stop(process)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root has capabilities to give up")
+    def test_narrows_itself_before_it_reads_from_the_runtime(self):
+        _, process, _ = self.connected()
+        self.assertEqual(int(self.status(process, "CapEff"), 16), KEPT & int(self.status(process, "CapBnd"), 16))
+        self.assertEqual(self.status(process, "NoNewPrivs"), "1")
+        self.assertEqual(self.status(process, "Seccomp"), "2")
+        self.assertEqual(self.status(process, "Umask"), "0077")
+        self.assertEqual(self.status(process, "Threads"), "1")
+
+    def test_comes_back_as_often_as_the_runtime_does(self):
+        process = self.start_at_socket()
+        self.wait_for_log("No such file or directory; waiting for a runtime")
+        for _ in range(3):
+            runtime = self.listen()
+            runtime.accept().welcome()
+            runtime.stop()
+        self.stop(process)
+        self.assertEqual(process.stderr.read(), "")
+
+    def test_goes_on_after_it_was_stopped(self):
+        _, process, connection = self.connected()
+        for _ in range(3):
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(0.05)
+            process.send_signal(signal.SIGCONT)
+            connection.ask("PostStartContainer")
+        self.stop(process)
+
+    def test_refuses_to_start_twice(self):
+        runtime, first, connection = self.connected()
+        second = self.start_at_socket()
+        _, said = second.communicate(timeout=nri_peer.PATIENCE)
+        self.assertEqual(second.returncode, 1)
+        self.assertIn(f"another podqos-nri (process {first.pid}) holds {self.folder}/state/nri.lock", said)
+        connection.ask("PostStartContainer")
+        first.kill()
+        first.wait()
+        third = self.start_at_socket()
+        runtime.accept().welcome()
+        self.stop(third)
+
+    def test_reloads_and_refuses_what_is_bad(self):
+        _, process, connection = self.connected()
+        self.configure(podPidsLimit=100)
+        process.send_signal(signal.SIGHUP)
+        self.wait_for_log("configuration reloaded")
+        for bad, named in (({"podPidLimit": 100}, self.folder), ({"stateDir": str(self.folder / "other")}, "stateDir: ")):
+            self.configure(**bad)
+            process.send_signal(signal.SIGHUP)
+            self.wait_for_log(f"configuration not reloaded, the old one stays in force: {named}")
+        (self.folder / "podqos.json").unlink()
+        process.send_signal(signal.SIGHUP)
+        self.wait_for_log("configuration not reloaded", times=3)
+        connection.ask("PostStartContainer")
+        self.stop(process)
+
+    def test_does_not_start_with_a_bad_configuration(self):
+        self.configure(podPidLimit=100)
+        process = self.start_at_socket()
+        _, said = process.communicate(timeout=nri_peer.PATIENCE)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("podqos.json: ", said)
+        self.assertIn("podPidsLimit", said)
+
+    def test_serves_the_runtime_that_starts_it(self):
+        ours, its = socket.socketpair()
+        env = {"NRI_PLUGIN_NAME": "podqos", "NRI_PLUGIN_IDX": "42", "NRI_PLUGIN_SOCKET": "3"}
+        # As Go's ExtraFiles does it: the socket becomes descriptor 3.
+        process = self.start(env=env, close_fds=False, preexec_fn=lambda: os.dup2(its.fileno(), 3))
+        its.close()
+        connection = nri_peer.Connection(ours)
+        connection.register()
+        self.assertEqual(connection.identity, ("42", "podqos"))
+        connection.configure(config='{"podPidsLimit": 100}')
+        connection.ask("PostStartContainer")
+        connection.close()
+        self.assertEqual(process.wait(nri_peer.PATIENCE), 0)
+
+    def test_refuses_a_launch_that_is_none(self):
+        process = self.start(env={"NRI_PLUGIN_SOCKET": "900"})
+        _, said = process.communicate(timeout=nri_peer.PATIENCE)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("NRI_PLUGIN_SOCKET=900: SO_TYPE: Bad file descriptor", said)
+
+    def test_tells_systemd(self):
+        systemd = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        systemd.settimeout(nri_peer.PATIENCE)
+        systemd.bind(str(self.folder / "notify"))
+        self.addCleanup(systemd.close)
+        env = {"NOTIFY_SOCKET": str(self.folder / "notify"), "WATCHDOG_USEC": "100000"}
+        process = self.start_at_socket(env=env)
+        self.assertTrue(systemd.recv(4096).startswith(b"READY=1\n"))
+        self.assertEqual([systemd.recv(4096) for _ in range(3)], [b"WATCHDOG=1"] * 3)
+        self.stop(process)
+
+    def test_stays_small_whatever_comes(self):
+        runtime, process, connection = self.connected()
+        for _ in range(2000):
+            connection.ask("PostStartContainer")
+        before = int(self.status(process, "VmRSS")) * 1024
+        dice = random.Random(4)
+        for _ in range(5):
+            # Frames of the right form around garbage, and then no frames at all.
+            for _ in range(100):
+                content = nri_peer.message(dice.randrange(1 << 32), dice.randrange(4), dice.randbytes(5000))
+                connection.socket.sendall(nri_peer.frame(dice.choice((0, 1, 2, 99)), content))
+            connection.socket.sendall(b"\xff" * 64)
+            self.assertTrue(connection.ended())
+            connection = runtime.accept().welcome()
+        # Messages beyond the limit are thrown away as they come.
+        for stream in range(1001, 1041, 2):
+            head = nri_peer.struct.pack(">IIBB", 5 * MB, stream, nri_peer.REQUEST, 0)
+            connection.socket.sendall(nri_peer.frame(nri_peer.PLUGIN, head))
+            for _ in range(5):
+                connection.socket.sendall(nri_peer.frame(nri_peer.PLUGIN, bytes(MB)))
+            connection.next(nri_peer.PLUGIN)
+        connection.stream = 2001
+        connection.ask("PostStartContainer")
+        self.assertLess(int(self.status(process, "VmRSS")) * 1024, before + 2 * MB)
+        self.assertLess(int(self.status(process, "VmHWM")) * 1024, before + 10 * MB)
+        self.stop(process)
+        self.assertEqual(process.stderr.read(), "")
+
+    def test_command_line(self):
+        version = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True)
+        self.assertRegex(version.stdout, r"^podqos-nri \d+\.\d+\.\d+\n$")
+        wrong = subprocess.run([PROGRAM, "--index", "1"], capture_output=True, text=True, check=False)
+        self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
+        self.assertIn("two digits", wrong.stderr)
+
+
+if __name__ == "__main__":
+    if not PROGRAM.exists():
+        print(f"skipped: {PROGRAM} is not built")
+        sys.exit(77)
+    unittest.main(verbosity=2)

@@ -1,0 +1,163 @@
+"""A runtime that does what a test tells it: the runtime's side of NRI, just enough of mux, ttrpc and protobuf."""
+
+import os
+import socket
+import struct
+
+PLUGIN, RUNTIME = 1, 2  # connections of the mux: who serves there
+REQUEST, RESPONSE = 1, 2  # types of ttrpc
+PATIENCE = 20  # seconds; only a test that fails waits for them
+
+
+def varint(number):
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes(out) + bytes([number])
+
+
+def field(number, content):
+    """A field of text, bytes or a message, or one of an integer."""
+    if isinstance(content, int):
+        return varint(number << 3) + varint(content)
+    content = content.encode() if isinstance(content, str) else content
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def parse(message):
+    """{number: content} of a message; the last of several counts."""
+    out, at = {}, 0
+
+    def take():
+        nonlocal at
+        number = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            number |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return number
+
+    while at < len(message):
+        tag = take()
+        if tag & 7 == 0:
+            out[tag >> 3] = take()
+        elif tag & 7 == 2:
+            size = take()
+            out[tag >> 3] = message[at : at + size]
+            at += size
+        else:
+            raise ValueError(f"wire type {tag & 7}")
+    return out
+
+
+def frame(connection, content):
+    return struct.pack(">II", connection, len(content)) + content
+
+
+def message(stream, kind, envelope):
+    return struct.pack(">IIBB", len(envelope), stream, kind, 0) + envelope
+
+
+def call(stream, method, payload=b""):
+    envelope = field(1, "nri.pkg.api.v1alpha1.Plugin") + field(2, method) + field(3, payload)
+    whole = message(stream, REQUEST, envelope)
+    return frame(PLUGIN, whole[:4096]) + (frame(PLUGIN, whole[4096:]) if len(whole) > 4096 else b"")
+
+
+class Connection:
+    """The runtime's end of a connection to one plugin."""
+
+    def __init__(self, sock):
+        self.socket = sock
+        self.socket.settimeout(PATIENCE)
+        self.stream = 1
+        self.streams = {PLUGIN: b"", RUNTIME: b""}
+        self.identity = None  # (index, name)
+
+    def close(self):
+        self.socket.close()
+
+    def _receive(self, size):
+        out = b""
+        while len(out) < size:
+            piece = self.socket.recv(size - len(out))
+            if not piece:
+                raise EOFError("the plugin has closed the connection")
+            out += piece
+        return out
+
+    def next(self, connection):
+        """The next (stream, type, envelope) of that connection."""
+        while True:
+            content = self.streams[connection]
+            if len(content) >= 10:
+                size, stream, kind, _ = struct.unpack(">IIBB", content[:10])
+                if len(content) >= 10 + size:
+                    self.streams[connection] = content[10 + size :]
+                    return stream, kind, content[10 : 10 + size]
+            number, size = struct.unpack(">II", self._receive(8))
+            self.streams[number] += self._receive(size)
+
+    def ask(self, method, payload=b""):
+        """The payload of the plugin's answer."""
+        self.socket.sendall(call(self.stream, method, payload))
+        stream, kind, envelope = self.next(PLUGIN)
+        if (stream, kind) != (self.stream, RESPONSE):
+            raise AssertionError(f"answer {stream} of type {kind} to call {self.stream}")
+        self.stream += 2
+        answer = parse(envelope)
+        if 1 in answer:
+            raise AssertionError(f"{method}: {parse(answer[1])}")
+        return answer.get(2, b"")
+
+    def register(self):
+        stream, _, envelope = self.next(RUNTIME)
+        registration = parse(parse(envelope)[3])
+        self.identity = (registration[2].decode(), registration[1].decode())
+        self.socket.sendall(frame(RUNTIME, message(stream, RESPONSE, b"")))
+
+    def configure(self, config="", version="v0.12.2"):
+        """The events that the plugin asks for."""
+        payload = (field(1, config) if config else b"") + field(2, "containerd") + field(3, "v2.3.0") + field(6, version)
+        return parse(self.ask("Configure", payload))[2]
+
+    def welcome(self, config=""):
+        """All that a runtime does before the first event."""
+        self.register()
+        self.configure(config)
+        self.ask("Synchronize")
+        return self
+
+    def ended(self):
+        """Waits for the plugin to close the connection."""
+        try:
+            while self.socket.recv(65536):
+                pass
+        except ConnectionResetError:
+            pass
+        return True
+
+
+class Runtime:
+    """Listens for plugins. The socket's file stays when it stops, as a killed runtime leaves it, and nothing else."""
+
+    def __init__(self, path):
+        if os.path.exists(path):
+            os.unlink(path)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.bind(str(path))
+        self.socket.listen(8)
+        self.socket.settimeout(PATIENCE)
+        self.connections = []
+
+    def accept(self):
+        self.connections.append(Connection(self.socket.accept()[0]))
+        return self.connections[-1]
+
+    def stop(self):
+        self.socket.close()
+        for connection in self.connections:
+            connection.close()
