@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <concepts>
 #include <ctime>
@@ -52,23 +53,34 @@ class AppendSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
 /// not read, here under the lock of the state.
 class SyslogSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
-  explicit SyslogSink(std::string program)
-      : program_(std::move(program)),
-        fd_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+  explicit SyslogSink(std::string program) : program_(std::move(program)) { connect(); }
+
+ private:
+  void connect() {
+    fd_ = sys::UniqueFd{::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
     constexpr sockaddr_un kDaemon{.sun_family = AF_UNIX, .sun_path = _PATH_LOG};
     // sockaddr is what the socket calls take for every kind of address.
     const auto* address = reinterpret_cast<const sockaddr*>(&kDaemon);
     if (fd_.valid() && ::connect(fd_.get(), address, sizeof kDaemon) != 0) fd_ = {};
   }
 
- private:
+  /// false: this daemon is gone, or was not there. One that has no room for the line is not asked
+  /// again.
+  [[nodiscard]] bool send(const std::string& line) const {
+    if (!fd_.valid()) return false;
+    return ::sendto(fd_.get(), line.data(), line.size(), MSG_NOSIGNAL, nullptr, 0) >= 0 ||
+           errno == EAGAIN;
+  }
+
   void sink_it_(const spdlog::details::log_msg& message) override {
-    if (!fd_.valid()) return;
     // RFC 3164 without the time, which the daemon knows, and the C library only with the time zone.
     std::string line =
         cat("<", LOG_DAEMON | priority(message.level), ">", program_, "[", ::getpid(), "]: ");
     line.append(message.payload.data(), message.payload.size());
-    static_cast<void>(::sendto(fd_.get(), line.data(), line.size(), MSG_NOSIGNAL, nullptr, 0) < 0);
+    if (send(line)) return;
+    // The plugin outlives log daemons.
+    connect();
+    static_cast<void>(send(line));
   }
   void flush_() override {}
 

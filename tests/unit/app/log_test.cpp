@@ -51,6 +51,23 @@ TEST(Syslog, GetsALineWithItsPriority) {
   });
 }
 
+TEST(Syslog, FindsTheDaemonAgainThatWasStartedAnew) {
+  with_log_socket([](int daemon) {
+    Log log{"podqos-nri", {}};
+    log.info("first");
+    ::close(daemon);
+    ASSERT_EQ(::unlink("/dev/log"), 0);
+    log.info("nobody is there");
+    const int next = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = "/dev/log"};
+    ASSERT_EQ(::bind(next, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    log.info("second");
+    std::array<char, 256> line{};
+    ASSERT_GT(::read(next, line.data(), line.size() - 1), 0);
+    EXPECT_THAT(line.data(), EndsWith("]: second"));
+  });
+}
+
 TEST(Syslog, DoesNotWaitForADaemonThatHangs) {
   with_log_socket([](int) {
     ::alarm(20);  // ends the child if it waits
