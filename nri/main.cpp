@@ -72,15 +72,16 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
   auto signals = nri::Signals::open();
   if (!signals) return fail(std::move(signals).error());
 
-  const auto plugin = nri::make_plugin(configuration);
+  nri::Plugin plugin{configuration};
   nri::Service service{{.session = std::move(*identity),
                         .socket = options.socket.value_or(nri::kDefaultSocket),
                         .patience = {}},
-                       {.handler = *plugin,
+                       {.handler = plugin,
                         .signals = *signals,
                         .notify = *notify,
                         .log = configuration.log(),
-                        .reload = [&] { reload(configuration); }}};
+                        .reload = [&] { reload(configuration); },
+                        .tend = [&] { plugin.tend(); }}};
   return serve(service, std::move(launch));
 }
 

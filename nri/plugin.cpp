@@ -10,6 +10,7 @@
 #include "common/app/place.h"
 #include "common/app/reconcile.h"
 #include "common/base/text.h"
+#include "common/sys/process.h"
 #include "nri/adjustment.h"
 #include "nri/facts.h"
 
@@ -58,6 +59,7 @@ Status Plugin::note_sandbox(const api::PodSandbox& pod, Note note) {
     if (!joined) return fail(std::move(joined).error());
     return {};
   }
+  sandboxes_.insert_or_assign(pod.id(), Pid{static_cast<pid_t>(pod.pid())});
   // Its process is where the runtime has put it, which no plugin can change.
   core::Settings settings = this->settings();
   settings.on_misplaced = core::OnMisplaced::kIgnore;
@@ -73,10 +75,12 @@ Status Plugin::note_container(const api::PodSandbox& pod, const api::Container& 
 }
 
 Result<api::SynchronizeResponse> Plugin::synchronize(api::SynchronizeRequest request, Budget) {
+  sandboxes_.clear();
   std::vector<std::string> ids;
   std::map<std::string, const api::PodSandbox*> pods;
   for (const api::PodSandbox& pod : request.pods()) {
     ids.push_back(pod.id());
+    if (pod.pid() != 0) sandboxes_.insert_or_assign(pod.id(), Pid{static_cast<pid_t>(pod.pid())});
     pods.emplace(pod.id(), &pod);
   }
   for (const api::Container& container : request.containers())
@@ -150,11 +154,27 @@ Status Plugin::run_pod_sandbox(const api::EventRequest& event, Budget) {
   return settle("run pod", note_sandbox(event.pod(), app::container_started));
 }
 
+void Plugin::tend() {
+  for (auto sandbox = sandboxes_.begin(); sandbox != sandboxes_.end();) {
+    const auto& [id, pid] = *sandbox;
+    const auto started = sys::start_time_of(pid);
+    if (!started || *started) {
+      ++sandbox;
+      continue;
+    }
+    // Logged, and left to the next Synchronize.
+    static_cast<void>(
+        settle("sandbox has ended", app::container_ended(settings(), log(), id, own_pid())));
+    sandbox = sandboxes_.erase(sandbox);
+  }
+}
+
 Status Plugin::stop_pod_sandbox(const api::EventRequest& event, Budget) {
   return settle("stop pod", app::container_ended(settings(), log(), event.pod().id(), own_pid()));
 }
 
 Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget) {
+  sandboxes_.erase(event.pod().id());
   return settle("remove pod", app::container_ended(settings(), log(), event.pod().id(), own_pid()));
 }
 
@@ -183,9 +203,5 @@ Status Plugin::post_update_container(const api::EventRequest&, Budget) {
 }
 
 void Plugin::shutdown() {}
-
-std::unique_ptr<Handler> make_plugin(Configuration& configuration) {
-  return std::make_unique<Plugin>(configuration);
-}
 
 }  // namespace podqos::nri

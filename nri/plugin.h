@@ -1,7 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "common/app/hook_stages.h"
@@ -21,6 +22,10 @@ class Plugin : public Handler {
  public:
   /// Must outlive the plugin; its settings may change between two calls.
   explicit Plugin(Configuration& configuration) : configuration_(configuration) {}
+
+  /// Releases sandboxes that have ended without a word: containerd forgets to tell of pods that it
+  /// had before it was started anew (containerd#8426).
+  void tend();
 
   void registered(Status status) override;
   Status configure(const api::ConfigureRequest& request, Budget budget) override;
@@ -57,8 +62,7 @@ class Plugin : public Handler {
                                       Note note);
 
   Configuration& configuration_;
+  std::map<std::string, Pid, std::less<>> sandboxes_;  ///< that live, by id
 };
-
-[[nodiscard]] std::unique_ptr<Handler> make_plugin(Configuration& configuration);
 
 }  // namespace podqos::nri

@@ -109,6 +109,7 @@ void Service::take_signals() {
 std::optional<Service::Clock::time_point> Service::next_deadline() const {
   auto earliest = next_watchdog_;
   keep_earlier(earliest, link_ ? patience_ends_ : next_attempt_);
+  if (standing_.synchronized) keep_earlier(earliest, next_tending_);
   return earliest;
 }
 
@@ -117,6 +118,10 @@ void Service::keep_time() {
   if (next_watchdog_ && now >= *next_watchdog_) {
     ports_.notify.watchdog();
     next_watchdog_ = now + *ports_.notify.watchdog_interval();
+  }
+  if (standing_.synchronized && now >= next_tending_) {
+    ports_.tend();
+    next_tending_ = Clock::now() + options_.patience.tending;
   }
   if (link_ && patience_ends_ && now >= *patience_ends_) {
     end_link({ErrorCode::kTimeout, progress_ == Progress::kRegistering

@@ -30,6 +30,8 @@ struct Patience {
   /// From Configure to a Synchronize that succeeded: NRI up to 0.6 keeps the connection of a plugin
   /// that it has given up.
   std::chrono::milliseconds synchronize{10'000};
+  /// Between two looks at what the runtime does not tell of.
+  std::chrono::milliseconds tending{2000};
 };
 
 struct ServiceOptions {
@@ -45,6 +47,7 @@ struct ServicePorts {
   const Notify& notify;
   app::Log& log;
   std::function<void()> reload;  ///< at SIGHUP
+  std::function<void()> tend;    ///< from time to time, while the runtime counts on the plugin
 };
 
 /// How the plugin stands with the runtime.
@@ -100,6 +103,7 @@ class Service {
   Clock::time_point next_attempt_;
   std::optional<Clock::time_point> patience_ends_;  ///< when the link has lasted too long as it is
   std::optional<Clock::time_point> next_watchdog_;
+  Clock::time_point next_tending_;
   short ready_ = 0;  ///< what the link's socket is ready for
   bool stopping_ = false;
 };

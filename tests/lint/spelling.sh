@@ -7,6 +7,6 @@ need codespell
 
 shopt -s nullglob
 # kNo and kOwn are enumerators; "sytem" is misspelt on purpose, in a test of the nearest name.
-codespell --ignore-words-list=kno,kown,sytem --skip='*/data/*,*.jsonl,*.pyc' \
+codespell --ignore-words-list=te,kno,kown,sytem --skip='*/data/*,*.jsonl,*.pyc' \
   .ci cmake common hook ctl nri docs packaging tests ./*.md CMakeLists.txt
 echo "no misspelt words"

@@ -54,7 +54,8 @@ class ServiceTest : public ::testing::Test {
                        .signals = *signals,
                        .notify = notify_,
                        .log = log,
-                       .reload = [this] { ++reloads_; }}};
+                       .reload = [this] { ++reloads_; },
+                       .tend = [this] { ++tendings_; }}};
       started.set_value();
       result_ = launched.valid() ? service.run_launched(std::move(launched)) : service.run();
       standing_ = service.standing();
@@ -84,6 +85,7 @@ class ServiceTest : public ::testing::Test {
   RecordingHandler handler_;
   Notify notify_;
   int reloads_ = 0;
+  int tendings_ = 0;
   Status result_;
   Standing standing_;
 

@@ -211,6 +211,30 @@ TEST_F(ServiceTest, StaysWithARuntimeThatHasSynchronizedIt) {
   EXPECT_TRUE(stop());
 }
 
+TEST_F(ServiceTest, LooksForWhatTheRuntimeDoesNotTell) {
+  options_.patience.tending = 10ms;
+  RuntimePeer runtime{options_.socket};
+  start();
+  {
+    auto connection = runtime.accept();
+    ASSERT_TRUE(connection && connection->welcomes());
+    std::this_thread::sleep_for(200ms);
+  }
+  EXPECT_TRUE(stop());
+  EXPECT_GE(tendings_, 2);
+}
+
+TEST_F(ServiceTest, LooksForNothingBeforeARuntimeHasSynchronizedIt) {
+  options_.patience.tending = 10ms;
+  RuntimePeer runtime{options_.socket};
+  start();
+  auto connection = runtime.accept();
+  ASSERT_TRUE(connection && connection->accepts_registration());
+  std::this_thread::sleep_for(100ms);
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(tendings_, 0);
+}
+
 TEST_F(ServiceTest, LeavesARuntimeThatSaysNothing) {
   options_.patience.configure = 50ms;
   RuntimePeer runtime{options_.socket};
