@@ -162,9 +162,8 @@ void Plugin::tend() {
       ++sandbox;
       continue;
     }
-    // Logged, and left to the next Synchronize.
-    static_cast<void>(
-        settle("sandbox has ended", app::container_ended(settings(), log(), id, own_pid())));
+    auto done = settle("sandbox has ended", app::container_ended(settings(), log(), id, own_pid()));
+    if (!done) log().info(cat("sandbox ", id, " is left to the next connection"));
     sandbox = sandboxes_.erase(sandbox);
   }
 }

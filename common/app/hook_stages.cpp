@@ -376,7 +376,7 @@ Status end(const core::Settings& settings, Log& log, const std::string& id,
     auto outcome = try_poststop(settings, log, id, bundle, caller);
     if (!outcome) return fail(std::move(outcome).error());
     if (*outcome == Poststop::kDone) return {};
-    // A process that was killed a moment ago; the lock is free meanwhile. A signal only shortens it.
+    // A process that was killed a moment ago; the lock is free. A signal only shortens it.
     static_cast<void>(::clock_nanosleep(CLOCK_MONOTONIC, 0, &kPoststopPause, nullptr));
   }
   log.info(cat("container ", printable(id),
