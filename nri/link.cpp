@@ -53,7 +53,7 @@ Status Link::serve(short ready) {
 }
 
 Status Link::receive() {
-  std::array<char, kPiece> piece;  // NOLINT(cppcoreguidelines-pro-type-member-init): read(2) does
+  std::array<char, kPiece> piece;
   const ssize_t size = ::read(socket_.get(), piece.data(), piece.size());
   const int err = errno;
   if (size > 0) return session_.feed({piece.data(), static_cast<std::size_t>(size)});

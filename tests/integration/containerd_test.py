@@ -1,8 +1,8 @@
 """containerd 1.7 with the installed package: pods created through CRI, in each way that podqos is registered there.
 
 Here the package is built, and one guest is booted for each runtime: Debian 13, systemd as PID 1. There this file runs
-again, with both cgroup drivers. What is expected of a pod is Kubernetes' arithmetic on its manifest; what containerd does
-not tell podqos, or does against it, is asserted as it is.
+again, with both cgroup drivers. What is expected of a pod is Kubernetes' arithmetic on its manifest; what containerd
+does not tell podqos, or does against it, is asserted as it is.
 """
 
 import concurrent.futures
@@ -42,6 +42,7 @@ class SetUp:
 
 
 SET_UPS = {
+    "example": SetUp("example", places=True, sees_sandbox=True),
     "wrapper": SetUp("wrapper", places=True, sees_sandbox=True),
     # A spec to start from is not for the pod's own container.
     "hooks": SetUp("hooks", places=False, sees_sandbox=False),
@@ -93,6 +94,9 @@ GUARANTEED = Pod(
     shares=256, quota=25000, memory=256 * MI)
 BESTEFFORT = Pod("idle-3", "besteffort", (harness.container("app"),), {"app": sent(1000, 2)}, {"cpu_shares": 2},
                  shares=2, quota=None, memory=None)
+# As somebody writes them for crictl.
+PLAIN = dataclasses.replace(BESTEFFORT, sent={"app": {}}, sums={})
+ANNOTATED = dataclasses.replace(BURSTABLE, sent={"web": {}, "log": {}}, sums={})
 
 
 class ContainerdCase(unittest.TestCase):
@@ -132,16 +136,16 @@ class ContainerdCase(unittest.TestCase):
 
     # One step each.
 
-    def run_pod(self, pod, parent="", **changes):
-        """A pod as a kubelet asks for it; `changes` are to what cri.sandbox gets and the pod's sums."""
-        config = cri.sandbox(pod.uid, pod.uid, parent, changes.get("annotations", pod.annotations))
-        if sums := changes.get("sums", pod.sums):
-            config["linux"]["resources"] = sums
+    def run_pod(self, pod, parent=""):
+        """A pod as a kubelet asks for it; without a parent nobody has chosen its cgroup."""
+        config = cri.sandbox(pod.uid, pod.uid, parent, pod.annotations)
+        if pod.sums:
+            config["linux"]["resources"] = pod.sums
         return self.cri.run_pod(config, self.handler)
 
-    def start(self, sandbox, pod, name, **changes):
+    def start(self, sandbox, pod, name):
         """A container that runs; its id."""
-        container = self.cri.create(sandbox, cri.container(name, engine.IMAGE, **changes.get("sent", pod.sent[name])))
+        container = self.cri.create(sandbox, cri.container(name, engine.IMAGE, **pod.sent[name]))
         self.cri.start(container)
         return container
 
@@ -152,10 +156,6 @@ class ContainerdCase(unittest.TestCase):
 
     # What holds.
 
-    def leaf_of(self, pid):
-        """A process's cgroup; crun has the processes of a scope in a group of their own."""
-        return machines.container_cgroup_of(pid)
-
     def assert_values(self, path, **wanted):
         """Values of a cgroup as the kernel has them; shares are compared as weight, None is unlimited."""
         if "shares" in wanted:
@@ -164,19 +164,20 @@ class ContainerdCase(unittest.TestCase):
             self.assertEqual(self.machine.read(path, what), value, f"{what} of {path}")
 
     def assert_container(self, container, resources, **changes):
-        """The process has the OOM score and its cgroup the values that a kubelet sent, which the runtime converts."""
+        """The process has the OOM score and its cgroup the values that a kubelet sends; the runtime converts shares."""
         pid = self.cri.pid(container)
-        leaf = self.leaf_of(pid)
+        leaf = machines.container_cgroup_of(pid)
         wanted = {"quota": resources.get("cpu_quota"), "memory": resources.get("memory_limit_in_bytes"), **changes}
         self.assertEqual(machines.oom_score_adj(pid), resources["oom_score_adj"])
         self.assert_values(leaf, **wanted)
         shares = resources["cpu_shares"]
         self.assertIn(self.machine.read(leaf, "weight"), (machines.linear_weight(shares),
                                                           machines.logarithmic_weight(shares)))
-        self.assertEqual(self.machine.file(machines.cgroup_of(pid), "memory", "memory.oom.group"), "1")
+        group = resources.get("unified", {}).get("memory.oom.group", "0")
+        self.assertEqual(self.machine.file(machines.cgroup_of(pid), "memory", "memory.oom.group"), group)
 
     def assert_below(self, path, pid, identifier):
-        leaf = self.leaf_of(pid)
+        leaf = machines.container_cgroup_of(pid)
         self.assertEqual(os.path.dirname(leaf), path)
         self.assertIn(identifier, os.path.basename(leaf))
 
@@ -217,6 +218,7 @@ class ContainerdCase(unittest.TestCase):
             time.sleep(0.1)
         self.assertEqual(engine.records(), [])
         self.assertEqual(engine.leftovers(), [])
+        self.assertEqual(self.machine.leftovers("/k8s.io"), [])
 
 
 class AllClasses(ContainerdCase):
@@ -237,7 +239,7 @@ class AllClasses(ContainerdCase):
         self.assert_tiers(burstable_memory=96 * MI, burstable_shares=153)
         self.remove(pods[BURSTABLE])
         self.assert_tiers()
-        self.remove(pods[BESTEFFORT])
+        self.cri.remove_pod(pods[BESTEFFORT])  # nobody has stopped it
         self.assert_nothing_left()
 
     def assert_told(self, container):
@@ -253,6 +255,20 @@ class AllClasses(ContainerdCase):
         self.cri.update(container, memory_limit_in_bytes=96 * MI)
         self.assert_container(container, pod.sent["web"], memory=96 * MI)
         self.assert_values(self.pod_path(pod), shares=pod.shares, quota=pod.quota, memory=pod.memory)
+
+
+class Annotated(ContainerdCase):
+    """Containers for which nobody sends any resources: the annotation has them."""
+
+    def test_annotated(self):
+        sandbox = self.run_pod(ANNOTATED)
+        for name, resources in BURSTABLE.sent.items():
+            container = self.start(sandbox, ANNOTATED, name)
+            self.assert_container(container, {**resources, "unified": {}})
+        self.assert_values(self.pod_path(ANNOTATED), shares=153, quota=30000, memory=160 * MI)
+        self.assert_tiers(burstable_memory=96 * MI, burstable_shares=153)
+        self.remove(sandbox)
+        self.assert_nothing_left()
 
 
 class Restart(ContainerdCase):
@@ -313,13 +329,13 @@ class WithoutPodAnnotations(ContainerdCase):
 
     def test_crictl(self):
         """Neither sums nor resources: nothing is known of the pod before its container, which asks for nothing."""
-        sandbox = self.run_pod(BESTEFFORT, sums=None)
-        container = self.start(sandbox, BESTEFFORT, "app", sent={})
+        sandbox = self.run_pod(PLAIN)
+        container = self.start(sandbox, PLAIN, "app")
         pid = self.cri.pid(container)
-        self.assert_below(self.pod_path(BESTEFFORT), pid, container)
+        self.assert_below(self.pod_path(PLAIN), pid, container)
         self.assertEqual(machines.oom_score_adj(pid), 1000)
         self.assert_below("/k8s.io", self.cri.pod_info(sandbox)["pid"], sandbox[0])
-        self.assert_known_as(BESTEFFORT, "BestEffort", "inference")
+        self.assert_known_as(PLAIN, "BestEffort", "inference")
         self.remove(sandbox)
         self.assert_nothing_left()
 
@@ -330,7 +346,7 @@ class WithoutPodAnnotations(ContainerdCase):
 
 
 class Adopted(ContainerdCase):
-    """A kubelet's pod: it has made the cgroup, whose values stay its own, and the pod stays where the kubelet wants it."""
+    """A kubelet's pod: it has made the cgroup, whose values stay its own, and the pod stays where it wants it."""
 
     def test_adopted(self):
         path = self.pod_path(BURSTABLE)
@@ -342,7 +358,7 @@ class Adopted(ContainerdCase):
         self.assert_container(container, BURSTABLE.sent["web"])
         for pid, identifier in ((self.cri.pid(container), container), (self.cri.pod_info(sandbox)["pid"], sandbox[0])):
             leaf = identifier if self.driver == "cgroupfs" else f"cri-containerd-{identifier}.scope"
-            self.assertEqual(self.leaf_of(pid), f"{path}/{leaf}")
+            self.assertEqual(machines.container_cgroup_of(pid), f"{path}/{leaf}")
         self.assertEqual([self.machine.snapshot(cgroup) for cgroup in cgroups], before)
         self.assert_known_as(BURSTABLE, "Burstable", "engine")
         self.remove(sandbox)
@@ -415,10 +431,24 @@ class ChargedShim(ContainerdCase):
     def test_shim(self):
         sandbox = self.run_pod(BURSTABLE)
         self.start(sandbox, BURSTABLE, "web")
-        shim = int(pathlib.Path(f"/proc/{self.cri.pod_info(sandbox)['pid']}/stat").read_text(encoding="ascii")
-                   .rsplit(")", 1)[1].split()[1])
-        self.assertEqual(pathlib.Path(f"/proc/{shim}/comm").read_text(encoding="utf-8").strip(), "containerd-shim")
-        self.assertEqual(machines.cgroup_of(shim), f"{self.pod_path(BURSTABLE)}/podqos-monitor")
+        monitor = f"{self.pod_path(BURSTABLE)}/podqos-monitor"
+        self.assertEqual(machines.cgroup_of(containerd.shim(self.cri.pod_info(sandbox)["pid"])), monitor)
+        self.remove(sandbox)
+        self.assert_nothing_left()
+
+
+class KilledShim(ContainerdCase):
+    """The shim is killed, and with it all that it holds: containerd clears up, and the pod is released."""
+
+    def test_killed(self):
+        sandbox = self.run_pod(BURSTABLE)
+        container = self.start(sandbox, BURSTABLE, "web")
+        self.assert_pod(BURSTABLE, sandbox, {"web": container})
+        os.kill(containerd.shim(self.cri.pid(container)), signal.SIGKILL)
+        deadline = time.monotonic() + 20
+        while self.cri.containers() != {container: cri.EXITED} and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.assertEqual(self.cri.containers(), {container: cri.EXITED})
         self.remove(sandbox)
         self.assert_nothing_left()
 
@@ -479,16 +509,17 @@ class Guests(unittest.TestCase):
 
 def cells():
     """{name: class}: what is run of the classes above with which runtime, driver and set-up."""
-    every = [("wrapper", "systemd", (AllClasses, Adopted)), ("hooks", "systemd", (Adopted, Refused))]
-    ways = {"crun": [*every,
-                     ("wrapper", "cgroupfs", (AllClasses, Restart, WithoutPodAnnotations, Adopted, ChargedShim)),
-                     ("hooks", "cgroupfs", (AllClasses, Restart, Moved, Adopted)), ("both", "cgroupfs", (AllClasses,)),
-                     ("plugin", "cgroupfs", (AllClasses, Restart, Adopted, PluginGone)), ("all", "cgroupfs", (AllClasses,))],
-            # A program in Go, which takes thrice the time in this guest.
-            "runc": [*every, ("wrapper", "cgroupfs", (AllClasses, Restart)), ("hooks", "cgroupfs", (AllClasses,))]}
+    every = [("example", "systemd", (AllClasses, Adopted)), ("hooks", "systemd", (Adopted, Refused))]
+    crun = [("wrapper", "cgroupfs", (AllClasses, Annotated, Restart, WithoutPodAnnotations, Adopted, ChargedShim,
+                                     KilledShim)),
+            ("hooks", "cgroupfs", (AllClasses, Annotated, Restart, Moved, Adopted)),
+            ("both", "cgroupfs", (AllClasses,)), ("plugin", "cgroupfs", (AllClasses, Restart, Adopted, PluginGone)),
+            ("all", "cgroupfs", (AllClasses,))]
+    # A program in Go, which takes thrice the time in this guest.
+    runc = [("wrapper", "cgroupfs", (AllClasses, Restart)), ("hooks", "cgroupfs", (AllClasses,))]
     chosen = {}
-    for kind, rows in ways.items():
-        for set_up, driver, classes in rows:
+    for kind, rows in (("crun", crun), ("runc", runc)):
+        for set_up, driver, classes in every + rows:
             for cls in classes:
                 name = f"{cls.__name__}_{set_up}_{driver}_{kind}"
                 members = {"kind": kind, "driver": driver, "set_up": set_up, "__doc__": cls.__doc__,
@@ -510,7 +541,8 @@ def setUpModule():
 
 
 if __name__ == "__main__":
-    del AllClasses, Restart, WithoutPodAnnotations, Adopted, Moved, Refused, ChargedShim, PluginGone
+    del AllClasses, Annotated, Restart, WithoutPodAnnotations, Adopted, Moved, Refused, ChargedShim, KilledShim, \
+        PluginGone
     if guest.inside():
         del Guests
         globals().update(TESTS)

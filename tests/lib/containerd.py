@@ -29,13 +29,15 @@ PLUGIN_LOG = WORK / "nri/plugin.log"
 PLUGIN = "/usr/sbin/podqos-nri"
 LOG = WORK / "containerd.log"
 CONFIG = WORK / "containerd.toml"
+EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/containerd/config-v2.toml"
 HOOKED_SPEC = WORK / "hooked.json"
 PATIENCE = 30  # seconds until containerd answers; it takes three
 HOOK = "/usr/libexec/oci/hooks.d/podqos-hook"
 WRAPPER = "/usr/bin/podqos-runtime"
 RUNTIMES, DRIVERS = ("runc", "crun"), ("cgroupfs", "systemd")
 # What a handler of containerd has of podqos: the wrapper as its runtime, hooks in the spec that containers start from,
-# podqos's annotations passed on.
+# podqos's annotations passed on. Beside these there is "example", which is for the systemd driver: the file that podqos
+# ships, word for word.
 WAYS = {
     "plain": (),
     "wrapper": ("wrapper", "annotations"),
@@ -52,7 +54,7 @@ UNUSED = ("io.containerd.internal.v1.opt", "io.containerd.internal.v1.tracing", 
 
 def handler(way, kind, driver):
     """The name of a handler, as a RuntimeClass would give it."""
-    return f"{way}-{kind}-{driver}"
+    return "podqos" if way == "example" else f"{way}-{kind}-{driver}"
 
 
 def _handler_text(way, kind, driver):
@@ -71,6 +73,7 @@ def _handler_text(way, kind, driver):
 
 def _config_text():
     handlers = [_handler_text(*each) for each in itertools.product(WAYS, RUNTIMES, DRIVERS)]
+    handlers += EXAMPLE.read_text(encoding="utf-8").split("version = 2\n")  # which stands at the top of ours
     return "\n".join([f"""\
 version = 2
 root = "{WORK}/containerd/root"
@@ -95,7 +98,7 @@ plugin_config_path = "{NRI_SOCKET.parent}/conf.d"
 
 
 def _write_hooked_spec():
-    """containerd's own spec with podqos's hooks in it, as OCI.md's engines without a hooks directory need it."""
+    """containerd's own spec with podqos's hooks in it, for containerd reads no directory of hooks."""
     spec = json.loads(call("ctr", "oci", "spec").stdout)
     spec["hooks"] = {stage: [{"path": HOOK, "args": ["podqos-hook", stage], "timeout": 30}]
                      for stage in ("createRuntime", "poststop")}
@@ -107,8 +110,6 @@ def configure():
     engine.configure()
     CONFIG.write_text(_config_text(), encoding="utf-8")
     _write_hooked_spec()
-    # Its own directory for NRI's sockets; without it, containerd says that it cannot read plugins.
-    (NRI_SOCKET.parent / "plugins").mkdir(parents=True)
 
 
 def log_text():
@@ -193,3 +194,12 @@ class Plugin:
 def bundle(identifier):
     """Where containerd's shim keeps the bundle of a container."""
     return pathlib.Path(WORK, "containerd/state/io.containerd.runtime.v2.task/k8s.io", identifier)
+
+
+def shim(pid):
+    """The pid of the shim that holds a container with this init."""
+    parent = int(pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[1])
+    name = pathlib.Path(f"/proc/{parent}/comm").read_text(encoding="utf-8").strip()
+    if name != "containerd-shim":
+        raise AssertionError(f"the parent of process {pid} is {name}, and no shim")
+    return parent

@@ -22,7 +22,7 @@ LOG = WORK / "podqos.log"
 IMAGE = "localhost/busybox:1"
 NODE_MEMORY = 2 << 30
 TIMEOUT = 120  # seconds for one command; most take two
-CONTAINER_OR_POD = re.compile(r"kubepods|podqos|((libpod|cri-containerd)-)?[0-9a-f]{64}")  # names of cgroups
+CONTAINER_OR_POD = re.compile(r"kubepods|podqos|(libpod|cri-containerd)-[0-9a-f]{64}")  # names of cgroups
 APPLETS = ("sh", "sleep", "cat", "dd", "true")
 SETTINGS = {
     "nodeMemory": str(NODE_MEMORY),

@@ -8,6 +8,7 @@
 It configures the whole machine, as engine.py says.
 """
 
+import json
 import pathlib
 import re
 

@@ -2,10 +2,11 @@
 
 #include <signal.h>
 
-#include <functional>
+#include <chrono>
 #include <future>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -78,6 +79,12 @@ class ServiceTest : public ::testing::Test {
     for (std::size_t at = 0; (at = log.find(text, at)) != std::string::npos; ++at)
       ++lines;
     return lines;
+  }
+
+  void wait_for_log(std::string_view text) const {
+    const auto deadline = std::chrono::steady_clock::now() + kTestPatience;
+    while (logged(text) == 0 && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
 
   TemporaryDirectory temporary_;
