@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -31,6 +33,14 @@ app::Process process_of(std::uint32_t pid) {
 }
 
 }  // namespace
+
+core::Settings Plugin::settings() const {
+  // A runtime waits 2 s for an answer, and goes on without the plugin then.
+  constexpr std::int64_t kLongestWaitMs = 500;
+  core::Settings settings = configuration_.settings();
+  settings.lock_deadline_ms = std::min(settings.lock_deadline_ms, kLongestWaitMs);
+  return settings;
+}
 
 void Plugin::registered(Status status) {
   if (!status) log().error(cat("the runtime refuses the plugin: ", status.error().message));

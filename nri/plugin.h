@@ -50,7 +50,8 @@ class Plugin : public Handler {
   void shutdown() override;
 
  private:
-  [[nodiscard]] const core::Settings& settings() const { return configuration_.settings(); }
+  /// Those in force, with a deadline for the lock that leaves time to answer.
+  [[nodiscard]] core::Settings settings() const;
   [[nodiscard]] app::Log& log() { return configuration_.log(); }
   /// Logs an error; it is an answer only under onError "reject".
   [[nodiscard]] Status settle(std::string_view what, Status done);

@@ -1,7 +1,9 @@
 #include "common/app/release.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -71,6 +73,15 @@ Status remove_or_linger(Event& event, const core::PodRecord& record) {
   if (!event.cgroups().exists(record.cgroup)) return erase(event, record);
   linger(event, record.pod.uid);
   return event.store().put_pod(record);
+}
+
+/// Does systemd hold an empty cgroup of the pod's? It lets go of a scope whose last process has
+/// gone, and makes and removes its directories, in its own time: a later event may be far.
+bool is_held_by_systemd(Event& event, const std::string& cgroup) {
+  if (core::driver_of(cgroup) != core::Driver::kSystemd || !event.cgroups().exists(cgroup))
+    return false;
+  const auto populated = event.cgroups().populated(cgroup);
+  return populated && !*populated;
 }
 
 void forget_pending(core::TiersRecord& tiers, const core::PendingEntry& which) {
@@ -210,8 +221,14 @@ Status end_pod(Event& event, core::PodRecord record) {
     linger(event, record.pod.uid);
     return event.save(record);
   }
-  if (auto done = remove_empty_children(event, record.cgroup); !done) return done;
-  return remove_or_linger(event, record);
+  constexpr int kTries = 10;
+  constexpr std::chrono::milliseconds kPause{20};
+  for (int tries = 1;; ++tries) {
+    if (auto done = remove_empty_children(event, record.cgroup); !done) return done;
+    if (auto done = remove_or_linger(event, record); !done) return done;
+    if (tries == kTries || !is_held_by_systemd(event, record.cgroup)) return {};
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 namespace {

@@ -86,7 +86,7 @@ class Install(unittest.TestCase):
         share = self.root / "usr/share"
         self.assertTrue((share / "bash-completion/completions/podqosctl").is_file())
         pages = sorted(page.name for page in share.glob("man/man*/*"))
-        self.assertEqual(pages, ["podqos-hook.8", "podqos-runtime.8", "podqos.json.5", "podqosctl.1"])
+        self.assertEqual(pages, ["podqos-hook.8", "podqos-nri.8", "podqos-runtime.8", "podqos.json.5", "podqosctl.1"])
 
 
 if __name__ == "__main__":
