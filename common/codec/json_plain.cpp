@@ -1,6 +1,7 @@
 #include "common/codec/json_plain.h"
 
 #include <algorithm>
+#include <string>
 
 #include "common/base/text.h"
 #include "common/codec/json_text.h"
@@ -12,6 +13,9 @@ namespace {
 /// 64-bit integers have 20 bytes, doubles reach to 308 digits: what is no longer than this is in
 /// the range of both.
 constexpr std::ptrdiff_t kMaxPlainNumber = 32;
+
+/// Most objects that podqos writes have no more members.
+constexpr std::size_t kUsualChildren = 4;
 
 constexpr bool is_space(char c) {
   return c == ' ' || c == '\n' || c == '\t' || c == '\r';
@@ -46,6 +50,13 @@ class PlainWalk {
     return take_here(wanted);
   }
   bool take_value(std::size_t levels);
+  /// The same, kept in `node`.
+  bool take_node(JsonNode& node, std::size_t levels);
+  /// White space up to the end.
+  bool take_end() {
+    skip_space();
+    return at_ == end_;
+  }
 
  private:
   void skip_space() {
@@ -69,6 +80,10 @@ class PlainWalk {
   bool take_escape();
   bool take_number();
   bool take_literal(std::string_view literal);
+  bool take_members(JsonNode& object, std::size_t levels);
+  bool take_elements(JsonNode& array, std::size_t levels);
+  bool take_verbatim(std::string& text);
+  bool take_digits_of(JsonNode& number);
 
   const char* at_;
   const char* end_;
@@ -142,6 +157,80 @@ bool PlainWalk::take_number() {
   return at_ - begin <= kMaxPlainNumber && (at_ == end_ || (*at_ != 'e' && *at_ != 'E'));
 }
 
+bool PlainWalk::take_node(JsonNode& node, std::size_t levels) {
+  using Kind = JsonNode::Kind;
+  const auto literal = [&](Kind kind, std::string_view name, std::string_view text) {
+    node.kind = kind;
+    node.text = text;
+    return take_literal(name);
+  };
+  skip_space();
+  if (at_ == end_) return false;
+  switch (*at_) {
+    case '"':
+      ++at_;
+      node.kind = Kind::kString;
+      return take_verbatim(node.text);
+    case '{':
+      ++at_;
+      node.kind = Kind::kObject;
+      return levels > 0 && take_members(node, levels - 1);
+    case '[':
+      ++at_;
+      node.kind = Kind::kArray;
+      return levels > 0 && take_elements(node, levels - 1);
+    case 't': return literal(Kind::kBoolean, "true", "true");
+    case 'f': return literal(Kind::kBoolean, "false", "false");
+    case 'n': return literal(Kind::kNull, "null", {});
+    default: node.kind = Kind::kNumber; return take_digits_of(node);
+  }
+}
+
+bool PlainWalk::take_members(JsonNode& object, std::size_t levels) {
+  if (take('}')) return true;
+  object.children.reserve(kUsualChildren);
+  do {
+    JsonNode& member = object.children.emplace_back();
+    if (!take('"') || !take_verbatim(member.key) || !take(':') || !take_node(member, levels))
+      return false;
+  } while (take(','));
+  return take('}');
+}
+
+bool PlainWalk::take_elements(JsonNode& array, std::size_t levels) {
+  if (take(']')) return true;
+  do {
+    if (!take_node(array.children.emplace_back(), levels)) return false;
+  } while (take(','));
+  return take(']');
+}
+
+/// Behind the opening quote: no escape, so that the bytes are the text.
+bool PlainWalk::take_verbatim(std::string& text) {
+  const char* const begin = at_;
+  while (true) {
+    at_ += plain_length(rest());
+    if (at_ == end_ || *at_ == '\\' || is_below_space(*at_)) return false;
+    if (*at_ == '"') break;
+    const std::size_t length = utf8_length(rest());
+    if (length == 0) return false;
+    at_ += length;
+  }
+  text.assign(begin, at_);
+  ++at_;
+  return true;
+}
+
+/// Not -0, which is 0, nor an integer beyond 64 bits, which a parser makes a float of.
+bool PlainWalk::take_digits_of(JsonNode& number) {
+  const char* const begin = at_;
+  if (!take_number()) return false;
+  const std::string_view digits{begin, static_cast<std::size_t>(at_ - begin)};
+  if (!digits.contains('.') && (digits == "-0" || !parse_int(digits))) return false;
+  number.text = digits;
+  return true;
+}
+
 bool PlainWalk::take_literal(std::string_view literal) {
   if (!rest().starts_with(literal)) return false;
   at_ += literal.size();
@@ -155,6 +244,13 @@ std::optional<std::size_t> end_of_plain_member(std::string_view text, std::size_
   PlainWalk walk{text.data() + name_end, text.data() + text.size()};
   if (!walk.take(':') || !walk.take_value(levels)) return std::nullopt;
   return static_cast<std::size_t>(walk.at() - text.data());
+}
+
+std::optional<JsonNode> plain_tree(std::string_view text, std::size_t levels) {
+  PlainWalk walk{text.data(), text.data() + text.size()};
+  JsonNode root;
+  if (!walk.take_node(root, levels) || !walk.take_end()) return std::nullopt;
+  return root;
 }
 
 }  // namespace podqos::codec

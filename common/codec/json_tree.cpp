@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/text.h"
+#include "common/codec/json_plain.h"
 
 namespace podqos::codec {
 
@@ -127,6 +128,7 @@ Result<JsonNode> parse_json_tree(std::string_view text, const JsonBounds& bounds
     return fail(ErrorCode::kInvalidArgument,
                 cat("not JSON: the mistake is at byte ", nul + 1, ", a NUL"));
   }
+  if (auto plain = plain_tree(text, bounds.depth)) return *std::move(plain);
   TreeBuilder builder{bounds.depth};
   const bool complete =
       json::sax_parse(text.begin(), text.end(), &builder, json::input_format_t::json, true,

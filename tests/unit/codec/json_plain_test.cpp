@@ -1,5 +1,6 @@
 #include "common/codec/json_plain.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -11,6 +12,7 @@
 
 #include "common/base/text.h"
 #include "common/codec/json_events.h"
+#include "common/codec/json_tree.h"
 #include "common/codec/oci_config.h"
 
 namespace podqos::codec {
@@ -101,6 +103,84 @@ TEST(OciConfigJump, AcceptsExactlyWhatTheParserAccepts) {
     ASSERT_EQ(config->facts.cgroups_path, "/a") << text;
   }
   EXPECT_GT(accepted, 100U);
+}
+
+bool same(const JsonNode& a, const JsonNode& b) {
+  return a.kind == b.kind && a.key == b.key && a.text == b.text &&
+         std::ranges::equal(a.children, b.children, same);
+}
+
+/// A comment at the end leaves all of the text to nlohmann's parser.
+Result<JsonNode> parsed_tree(std::string_view text) {
+  return parse_json_tree(cat(text, "//"), {.comments = JsonComments::kIgnore});
+}
+
+TEST(PlainTree, IsTheTreeThatTheParserMakes) {
+  constexpr unsigned kRuns = 6000;
+  std::mt19937 random{36};
+  const std::string lists = json::parse(read_bundle("containerd.json")).at("mounts").dump(1);
+  const std::string scalars =
+      R"([{"n":[0,-1,10.50,-10.5,123456789012345678,0.1]},"é",true,false,null,{"":""}])";
+  unsigned plain_ones = 0;
+  for (unsigned run = 0; run < kRuns; ++run) {
+    const std::string text = damaged(run % 2 == 0 ? lists : scalars, random);
+    const auto plain = plain_tree(text, kMaxJsonDepth);
+    if (!plain) continue;
+    ++plain_ones;
+    const auto parsed = parsed_tree(text);
+    ASSERT_TRUE(parsed) << text << parsed.error().message;
+    ASSERT_TRUE(same(*plain, *parsed)) << text;
+  }
+  EXPECT_GT(plain_ones, 300U);
+}
+
+TEST(PlainTree, KeepsNumbersAsTheyStand) {
+  for (const std::string_view number :
+       {"0", "7", "-1", "10.50", "-10.5", "-0.0", "9223372036854775807", "-9223372036854775808"}) {
+    const auto tree = plain_tree(number, kLevels);
+    ASSERT_TRUE(tree) << number;
+    EXPECT_EQ(tree->kind, JsonNode::Kind::kNumber);
+    EXPECT_EQ(tree->text, number);
+    EXPECT_TRUE(same(*tree, *parsed_tree(number))) << number;
+  }
+}
+
+TEST(PlainTree, LeavesTheRestToAParser) {
+  for (const std::string_view text : {"",
+                                      " ",
+                                      "-",
+                                      "-0",
+                                      "01",
+                                      "1e2",
+                                      "1E2",
+                                      "9223372036854775808",
+                                      "nul",
+                                      "nulls",
+                                      "tru",
+                                      R"("a\n")",
+                                      R"("\u0041")",
+                                      R"("a)",
+                                      "\"\n\"",
+                                      "\"\xff\"",
+                                      "[",
+                                      "[1",
+                                      "[1,]",
+                                      "[1 2]",
+                                      "{,}",
+                                      R"({"a"})",
+                                      R"({"a":})",
+                                      R"({"a":1,})",
+                                      R"({"a\n":1})",
+                                      R"({a:1})",
+                                      "1 2",
+                                      "1//",
+                                      "/**/1",
+                                      "\xef\xbb\xbf"
+                                      "1",
+                                      "[[[[]]]]",
+                                      R"({"a":[{"b":[]}]})"}) {
+    EXPECT_FALSE(plain_tree(text, kLevels)) << text;
+  }
 }
 
 /// A value that podqos never reads, with everything in it that might be mistaken for what it reads.
