@@ -12,8 +12,9 @@ Status enter_sandbox(const core::Settings& settings) {
   // Without root there is nothing to drop, and nothing that podqos would manage.
   if (::geteuid() == 0) {
     std::vector<int> kept{kKeptCapabilities.begin(), kKeptCapabilities.end()};
-    if (settings.on_misplaced == core::OnMisplaced::kMove || settings.charge_monitor)
-      kept.push_back(CAP_SYS_NICE);
+    const bool moves = settings.on_misplaced == core::OnMisplaced::kMove;
+    if (moves || settings.charge_monitor) kept.push_back(CAP_SYS_NICE);
+    if (moves) kept.push_back(CAP_NET_ADMIN);
     if (auto done = sys::keep_capabilities(kept); !done) return done;
   }
 #ifdef PODQOS_WITH_SANITIZER

@@ -22,7 +22,8 @@ constexpr std::array<int, 4> kKeptCapabilities = {
 /// umask 077, the capabilities above, and the syscall allow-list: before input from others is
 /// parsed. Where the operator wants misplaced containers or monitors moved, CAP_SYS_NICE stays
 /// too: the v1 cpuset controller asks for it when it takes in a process with more capabilities than
-/// the mover.
+/// the mover. For containers CAP_NET_ADMIN stays as well: kernels ask for it where device rules,
+/// which are BPF programs of a cgroup, are seen and copied.
 [[nodiscard]] Status enter_sandbox(const core::Settings& settings);
 
 }  // namespace podqos::hook

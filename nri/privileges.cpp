@@ -14,6 +14,7 @@ namespace {
 constexpr std::array kKept = {
     CAP_CHOWN,         // files of containers of a user-namespaced engine keep their owner
     CAP_DAC_OVERRIDE,  // and need not let root in, as /proc/PID/oom_score_adj need not
+    CAP_NET_ADMIN,     // device rules of a container that is moved: BPF programs of its cgroup
     CAP_SYS_ADMIN,     // trusted.* attributes, podqos's marks on its cgroups
     CAP_SYS_NICE,  // the v1 cpuset controller, when it takes in a monitor with more capabilities
     CAP_SYS_RESOURCE,  // lower an OOM score

@@ -17,12 +17,12 @@
 #include "common/app/place.h"
 #include "common/app/reconcile.h"
 #include "common/app/release.h"
+#include "common/app/settle.h"
 #include "common/base/text.h"
 #include "common/codec/oci_config.h"
 #include "common/codec/oci_edit.h"
 #include "common/codec/oci_state.h"
 #include "common/core/driver.h"
-#include "common/core/pod_plan.h"
 #include "common/core/policy.h"
 #include "common/sys/process.h"
 
@@ -108,50 +108,6 @@ Status confirm(Event& event, KnownContainer found, const std::string& bundle, co
   return event.recovered() ? event.finish() : event.store().commit();
 }
 
-/// A runtime that was told to make no cgroup leaves the container, like this hook, in its caller's.
-Result<bool> holds_this_process(const std::string& cgroup) {
-  auto own = real_cgroup(Pid{::getpid()});
-  if (!own) return fail(std::move(own).error());
-  return cgroup == "/" || *own == cgroup || own->starts_with(cat(cgroup, "/"));
-}
-
-/// Values for the container where it is, and for the next start from this bundle.
-Status settle_container(Event& event, const Membership& member, const core::ContainerFacts& facts,
-                        const std::string& actual) {
-  if (member.belongs_to && event.settings().on_misplaced == core::OnMisplaced::kIgnore) {
-    event.log().info(cat("pod ", member.record.pod.uid, ", container ", printable(facts.id),
-                         " runs in cgroup ", actual, ", not in ", *member.belongs_to,
-                         ": only counted"));
-    return {};
-  }
-  const core::ContainerRecord& container = member.container;
-  if (member.belongs_to && !container.moved) {
-    auto shared = holds_this_process(actual);
-    if (!shared) return fail(std::move(shared).error());
-    if (*shared) {
-      return fail(ErrorCode::kConflict,
-                  cat("pod ", member.record.pod.uid, ": cgroup ", actual,
-                      " is the runtime's own, so the container's limits are not written there: let "
-                      "the runtime give the container a cgroup of its own"));
-    }
-  }
-  core::Plan plan = core::plan_container(container, member.missing,
-                                         event.layout_for(member.missing), event.formula());
-  if (member.oom_score_adj) {
-    plan.emplace_back(core::SetOomScore{.pid = container.pid, .score = *member.oom_score_adj});
-  }
-  const bool scope_made =
-      container.moved && core::driver_of(container.cgroup) == core::Driver::kSystemd;
-  if (auto done = scope_made ? event.run_beside_systemd(plan) : event.run(plan); !done) return done;
-  if (!member.belongs_to) return {};
-  event.log().warning(cat("pod ", member.record.pod.uid, ", container ", printable(facts.id),
-                          " runs in cgroup ", actual,
-                          container.moved ? " and was moved to " : ", not in ", *member.belongs_to,
-                          ": register podqos-runtime, or Podman's precreate hook, so that it is "
-                          "placed before it starts"));
-  return {};
-}
-
 Status rewrite_bundle(Bundle& bundle, std::string_view text, const codec::OciConfig& config,
                       const Membership& member) {
   const core::ConfigEdit edit =
@@ -197,7 +153,7 @@ Status register_running(Event& event, Arrival arrival, const Init& init, const R
   if (!member) return fail(std::move(member).error());
   if (!*member) return {};
   const auto on_misplaced = event.settings().on_misplaced;
-  auto done = settle_container(event, **member, arrival.facts, init.cgroup);
+  auto done = settle_container(event, **member, init.cgroup);
   if (done && (*member)->belongs_to && on_misplaced != core::OnMisplaced::kIgnore)
     done = rewrite(**member);
   try_charge_monitor(event, (*member)->record, init.runtime);

@@ -11,6 +11,7 @@
 #include "common/app/node.h"
 #include "common/app/reconcile.h"
 #include "common/app/release.h"
+#include "common/app/settle.h"
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
 #include "common/core/policy.h"
@@ -76,8 +77,21 @@ Result<core::PodRecord> decide_record(Joining& joining,
 /// The container's record, and where it should be if it runs elsewhere and stays there.
 struct Described {
   core::ContainerRecord container;
-  std::optional<std::string> belongs_to;
+  std::optional<std::string> belongs_to = std::nullopt;
+  std::optional<core::Origin> origin = std::nullopt;
+  std::string stays = {};
 };
+
+/// Whether, and from where, a container that runs elsewhere can be moved to its pod.
+void look_at_origin(Event& event, const Arrival& arrival, Described& described) {
+  if (event.settings().on_misplaced != core::OnMisplaced::kMove) return;
+  auto origin = origin_of(event.cgroups(), arrival);
+  if (origin) {
+    described.origin = std::move(*origin);
+  } else {
+    described.stays = std::move(origin).error().message;
+  }
+}
 
 Result<Described> describe_container(const Joining& joining,
                                      const std::optional<core::PodRecord>& before,
@@ -94,13 +108,12 @@ Result<Described> describe_container(const Joining& joining,
       .sandbox = joining.identity.is_sandbox,
       .moved = false};
   const bool placed = arrival.placed_at && arrival.placed_at->starts_with(cat(record.cgroup, "/"));
-  if (record.adopted || (placed && arrival.running))
-    return Described{.container = std::move(container), .belongs_to = {}};
-  const core::OnMisplaced on_misplaced = joining.event->settings().on_misplaced;
+  Described described{.container = std::move(container)};
+  if (record.adopted || (placed && arrival.running)) return described;
+  if (arrival.running) look_at_origin(*joining.event, arrival, described);
   core::ContainerFacts facts = arrival.facts;
   // The scope that the engine named exists, elsewhere, and keeps its name.
-  if (arrival.running && on_misplaced == core::OnMisplaced::kMove &&
-      core::driver_of(record.cgroup) == core::Driver::kSystemd)
+  if (described.origin && core::driver_of(record.cgroup) == core::Driver::kSystemd)
     facts.cgroups_path.reset();
   std::span<const core::ContainerRecord> known;
   if (before) known = before->containers;
@@ -108,24 +121,22 @@ Result<Described> describe_container(const Joining& joining,
   if (!leaf) return fail(std::move(leaf).error());
   const std::string target = cat(record.cgroup, "/", *leaf);
   if (!arrival.running) {
-    container.cgroup = target;
-    return Described{.container = std::move(container), .belongs_to = {}};
+    described.container.cgroup = target;
+    return described;
   }
-  switch (on_misplaced) {
-    case core::OnMisplaced::kRewrite:
-    case core::OnMisplaced::kIgnore: break;
-    case core::OnMisplaced::kMove:
-      container.cgroup = target;
-      container.moved = true;
-      break;
-    case core::OnMisplaced::kFail:
-      return fail(ErrorCode::kRefused,
-                  cat("container ", printable(arrival.facts.id), " runs in cgroup ",
-                      *arrival.placed_at, ", not in ", target,
-                      ": refused by placement.onMisplaced \"fail\"; register podqos-runtime, or "
-                      "Podman's precreate hook, so that it is placed before it starts"));
+  if (joining.event->settings().on_misplaced == core::OnMisplaced::kFail) {
+    return fail(ErrorCode::kRefused,
+                cat("container ", printable(arrival.facts.id), " runs in cgroup ",
+                    *arrival.placed_at, ", not in ", target,
+                    ": refused by placement.onMisplaced \"fail\"; register podqos-runtime, or "
+                    "Podman's precreate hook, so that it is placed before it starts"));
   }
-  return Described{.container = std::move(container), .belongs_to = target};
+  if (described.origin) {
+    described.container.cgroup = target;
+    described.container.moved = true;
+  }
+  described.belongs_to = target;
+  return described;
 }
 
 /// The pod's requests, bounded by what is free beside the others.
@@ -274,6 +285,8 @@ Result<Membership> make_member(Joining& joining, const std::optional<core::PodRe
                        ") at ", container.cgroup, ", cpu ", record.granted.cpu.value(),
                        "m, memory ", record.granted.memory.value(), " requested"));
   member.belongs_to = std::move(described.belongs_to);
+  member.origin = std::move(described.origin);
+  member.stays = std::move(described.stays);
   member.record = std::move(record);
   member.container = std::move(container);
   return member;

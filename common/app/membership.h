@@ -8,6 +8,7 @@
 #include "common/core/claims.h"
 #include "common/core/container_facts.h"
 #include "common/core/driver.h"
+#include "common/core/pod_plan.h"
 #include "common/core/record.h"
 
 namespace podqos::app {
@@ -34,7 +35,9 @@ struct Membership {
   core::CgroupValues missing;       ///< container-level values that the engine left unset
   /// Where the container should be, if it runs elsewhere (container.cgroup is where it will stay).
   std::optional<std::string> belongs_to;
-  std::optional<int> oom_score_adj;  ///< unset where the engine's own counts
+  std::optional<core::Origin> origin;  ///< what it is moved from: container.moved says so
+  std::string stays;                   ///< why it is not moved, although it should be
+  std::optional<int> oom_score_adj;    ///< unset where the engine's own counts
 };
 
 /// Parses the annotations and looks whether the container concerns podqos at all; nullopt: it does

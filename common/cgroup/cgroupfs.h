@@ -17,6 +17,7 @@
 #include "common/cgroup/mountinfo.h"
 #include "common/cgroup/open_hierarchy.h"
 #include "common/cgroup/systemd.h"
+#include "common/core/driver.h"
 #include "common/core/layout.h"
 #include "common/core/plan.h"
 
@@ -95,6 +96,14 @@ class Cgroupfs {
   [[nodiscard]] Status set_attribute(std::string_view path, const char* name,
                                      std::string_view value);
 
+  /// The device rules that a process in `path` is held to on cgroup v2, as ids of programs that the
+  /// kernel has; empty on v1, where MoveProcess takes nothing from them. kPermission where they
+  /// cannot be seen.
+  [[nodiscard]] Result<std::vector<std::uint32_t>> device_rules(std::string_view path);
+  /// Does moving a process on v1 take it out of the hierarchy of devices? The controllers may be
+  /// mounted together, and systemd moves what it makes a scope of in all hierarchies.
+  [[nodiscard]] bool moves_devices(core::Driver driver) const;
+
   /// The units of systemd that match a pattern ("kubepods-*.slice"). From then on an active one is
   /// not started again, only told its properties: one call instead of three.
   [[nodiscard]] Result<std::vector<ListedUnit>> learn_units(const std::string& pattern);
@@ -112,6 +121,7 @@ class Cgroupfs {
   [[nodiscard]] Status run(const core::Step& step, const core::Plan& plan, Report& report);
   [[nodiscard]] Status ensure(const core::EnsureCgroup& step, CgroupUse use, Report& report);
   [[nodiscard]] Status write(const core::WriteFile& step, Report& report);
+  [[nodiscard]] Status copy_device_rules(const core::CopyDeviceRules& step, Report& report);
   [[nodiscard]] Status move(const core::MoveProcess& step);
   [[nodiscard]] Status remove(const core::RemoveCgroup& step, Report& report);
   [[nodiscard]] Status start(const core::StartUnit& step, Report& report);

@@ -37,15 +37,6 @@ Result<std::vector<Hierarchy>> mounted_hierarchies(const CgroupfsOptions& option
   return parse_mountinfo(*text);
 }
 
-bool has_used_controller(const Hierarchy& hierarchy) {
-  using enum core::Controller;
-  return std::ranges::any_of(
-      std::array{kCpu, kMemory, kHugetlb, kPids, kCpuset}, [&](core::Controller controller) {
-        return std::ranges::find(hierarchy.controllers, controller_name(controller)) !=
-               hierarchy.controllers.end();
-      });
-}
-
 std::optional<core::CgroupVersion> version_with(const std::vector<OpenHierarchy>& hierarchies,
                                                 core::Controller controller) {
   for (const OpenHierarchy& hierarchy : hierarchies) {
@@ -68,6 +59,15 @@ std::optional<Bytes> page_size_of(std::string_view name) {
 }
 
 }  // namespace
+
+bool has_used_controller(const Hierarchy& hierarchy) {
+  using enum core::Controller;
+  return std::ranges::any_of(
+      std::array{kCpu, kMemory, kHugetlb, kPids, kCpuset}, [&](core::Controller controller) {
+        return std::ranges::find(hierarchy.controllers, controller_name(controller)) !=
+               hierarchy.controllers.end();
+      });
+}
 
 Result<std::vector<OpenHierarchy>> find_hierarchies(const CgroupfsOptions& options) {
   Result<std::vector<Hierarchy>> mounted = mounted_hierarchies(options);

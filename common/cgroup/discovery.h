@@ -42,4 +42,7 @@ struct CgroupfsOptions {
 /// "cpu" for kCpu.
 [[nodiscard]] std::string_view controller_name(core::Controller controller);
 
+/// Has it a controller that podqos writes to (core::Controller)? Told once it is opened.
+[[nodiscard]] bool has_used_controller(const Hierarchy& hierarchy);
+
 }  // namespace podqos::cgroup

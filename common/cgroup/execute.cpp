@@ -11,6 +11,7 @@
 #include "common/cgroup/refusal.h"
 #include "common/cgroup/value.h"
 #include "common/core/driver.h"
+#include "common/sys/device_programs.h"
 #include "common/sys/process.h"
 
 namespace podqos::cgroup {
@@ -210,6 +211,7 @@ Status Cgroupfs::run(const core::Step& step, const core::Plan& plan, Report& rep
       Overloaded{
           [&](const core::EnsureCgroup& s) { return ensure(s, use_of(s.path, plan), report); },
           [&](const core::WriteFile& s) { return write(s, report); },
+          [&](const core::CopyDeviceRules& s) { return copy_device_rules(s, report); },
           [&](const core::MoveProcess& s) { return move(s); },
           [&](const core::RemoveCgroup& s) { return remove(s, report); },
           [&](const core::SetOomScore& s) { return set_oom_score(s, report); },
@@ -256,10 +258,27 @@ Status Cgroupfs::write(const core::WriteFile& step, Report& report) {
   }
 }
 
+Status Cgroupfs::copy_device_rules(const core::CopyDeviceRules& step, Report& report) {
+  const auto wanted = device_rules(step.from);
+  if (!wanted) return fail(wanted.error());
+  if (wanted->empty()) return {};
+  const auto held = device_rules(step.path);
+  if (!held) return fail(held.error());
+  const Result<DirectoryRef> cgroup = primary().directory(step.path);
+  if (!cgroup) return fail(cgroup.error());
+  for (const std::uint32_t rules : *wanted) {
+    if (std::ranges::find(*held, rules) != held->end()) continue;
+    if (auto done = sys::attach_device_program((*cgroup)->fd(), rules); !done)
+      return fail(std::move(done).error().with_context(step.path));
+    report.written.push_back(cat(step.path, " has the device rules of ", step.from));
+  }
+  return {};
+}
+
 Status Cgroupfs::move(const core::MoveProcess& step) {
   const std::string pid = std::to_string(step.pid.value());
   for (OpenHierarchy& hierarchy : hierarchies_) {
-    if (!hierarchy.is_writable()) continue;
+    if (!hierarchy.is_writable() || !has_used_controller(hierarchy.description())) continue;
     const Result<DirectoryRef> cgroup = hierarchy.directory(step.path);
     if (!cgroup) return fail(cgroup.error());
     const OrErrno<void> moved = write_value(**cgroup, "cgroup.procs", pid);

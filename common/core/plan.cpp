@@ -20,6 +20,10 @@ std::string line(const WriteFile& step) {
   return step.reason.empty() ? write : cat(write, "  # ", step.reason);
 }
 
+std::string line(const CopyDeviceRules& step) {
+  return cat("device ", step.from, " -> ", step.path);
+}
+
 std::string line(const MoveProcess& step) {
   return cat("move   ", step.pid.value(), " -> ", step.path);
 }

@@ -39,7 +39,17 @@ struct WriteFile {
   OnRefusal on_refusal = OnRefusal::kFail;
   friend bool operator==(const WriteFile&, const WriteFile&) = default;
 };
-/// Move a process into cgroup `path` in every hierarchy.
+/// Hold what will live in cgroup `path` to the device rules that what lives in `from` is held to:
+/// cgroup v2's programs, those of the cgroups above included. On v1 a process keeps its rules, for
+/// MoveProcess leaves it where it is in the hierarchy of devices.
+struct CopyDeviceRules {
+  std::string from;
+  std::string path;
+  friend bool operator==(const CopyDeviceRules&, const CopyDeviceRules&) = default;
+};
+/// Move a process into cgroup `path` in every hierarchy that has a Controller. In v1's others
+/// (devices, blkio, freezer, net_cls …) it stays: podqos writes nothing there, and what the engine
+/// has written, or writes later, still counts.
 struct MoveProcess {
   std::string path;
   Pid pid;
@@ -88,8 +98,8 @@ struct StopUnit {
   friend bool operator==(const StopUnit&, const StopUnit&) = default;
 };
 
-using Step = std::variant<EnsureCgroup, WriteFile, MoveProcess, RemoveCgroup, SetOomScore,
-                          StartUnit, SetUnit, StopUnit>;
+using Step = std::variant<EnsureCgroup, WriteFile, CopyDeviceRules, MoveProcess, RemoveCgroup,
+                          SetOomScore, StartUnit, SetUnit, StopUnit>;
 
 /// An ordered list of effects: the same value is dry run, assertion and work list.
 using Plan = std::vector<Step>;

@@ -179,23 +179,40 @@ Plan plan_pod(const std::string& cgroup, const CgroupValues& values, const Cgrou
 Plan plan_container(const ContainerRecord& container, const CgroupValues& values,
                     const CgroupLayout& layout, WeightFormula formula) {
   const std::string& cgroup = container.cgroup;
-  const std::string_view scope = scope_of(cgroup);
-  if (scope.empty() && !container.moved)
-    return lower_values(cgroup, values, layout, formula, "container");
-  const CgroupValues written = scope.empty() ? values : rounded_by_systemd(values);
-  Plan plan;
-  if (container.moved) plan.emplace_back(EnsureCgroup{cgroup});
-  if (container.moved && !scope.empty()) {
-    // First, for systemd takes the controllers from a slice in which it knows of nobody.
-    plan.emplace_back(MoveProcess{.path = cgroup, .pid = container.pid});
-    StartUnit start = adopt_scope(cgroup, container.pid);
-    start.properties = unit_properties(values, layout, formula);
-    plan.emplace_back(std::move(start));
+  if (scope_of(cgroup).empty()) return lower_values(cgroup, values, layout, formula, "container");
+  Plan plan = lower_values(cgroup, rounded_by_systemd(values), layout, formula, "container");
+  plan.emplace_back(tell_unit(cgroup, values, layout, formula));
+  return plan;
+}
+
+Plan plan_move(const ContainerRecord& container, const Origin& origin, const CgroupValues& values,
+               const CgroupLayout& layout, WeightFormula formula) {
+  const std::string& cgroup = container.cgroup;
+  const bool scope = !scope_of(cgroup).empty();
+  Plan limits;
+  for (const auto& [controller, file, value] : origin.limits) {
+    limits.emplace_back(WriteFile{.path = cgroup,
+                                  .controller = controller,
+                                  .file = file,
+                                  .value = value,
+                                  .reason = cat("as in ", origin.cgroup)});
   }
-  append(plan, lower_values(cgroup, written, layout, formula, "container"));
-  if (container.moved && scope.empty())
-    plan.emplace_back(MoveProcess{.path = cgroup, .pid = container.pid});
-  if (!container.moved) plan.emplace_back(tell_unit(cgroup, values, layout, formula));
+  append(limits, lower_values(cgroup, scope ? rounded_by_systemd(values) : values, layout, formula,
+                              "container"));
+  Plan plan{EnsureCgroup{cgroup}};
+  append(plan, limits);
+  if (layout.memory == CgroupVersion::kV2 || layout.cpu == CgroupVersion::kV2)
+    plan.emplace_back(CopyDeviceRules{.from = origin.cgroup, .path = cgroup});
+  plan.emplace_back(MoveProcess{.path = cgroup, .pid = container.pid});
+  if (!scope) return plan;
+  // After the move, for systemd takes the controllers from a slice in which it knows of nobody; and
+  // with the limits, which it would write over.
+  StartUnit start = adopt_scope(cgroup, container.pid);
+  start.properties = carried_properties(origin.limits);
+  for (UnitProperty& property : unit_properties(values, layout, formula))
+    start.properties.push_back(std::move(property));
+  plan.emplace_back(std::move(start));
+  append(plan, std::move(limits));
   return plan;
 }
 

@@ -3,8 +3,10 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
@@ -23,8 +25,9 @@ OTHER = pod("hooks-2", container("app", limits={"cpu": "100m", "memory": "64Mi"}
 class HookCase(harness.TestCase):
     """Bundles whose config.json registers the hooks, placed by an "engine" outside podqos's cgroups."""
 
-    def hooked_bundle(self, manifest=POD, stages=("createRuntime", "poststop")):
+    def hooked_bundle(self, manifest=POD, stages=("createRuntime", "poststop"), prepare=lambda bundle: None):
         bundle = self.bundle(manifest, "app")
+        prepare(bundle)
         for stage in stages:
             bundle.add_hook(stage, harness.HOOK, [*self.podqos.hook_command(self.kind), stage])
         self.engine_path = f"{self.elsewhere}/{bundle.path.name}"
@@ -111,9 +114,83 @@ class Move(HookCase):
     def test_moves_the_process(self):
         name, pid, _ = self.launch_hooked()
         path = self.pod_path("burstable", "hooks-1")
-        self.assert_placed(pid, path)
+        self.assert_placed(pid, path, self.engine_path)
         self.assert_values(path, shares=256, quota=50000, memory=2 * GI)
         self.assert_oom(pid, 969)
+        self.plain.delete(name)
+        self.assert_nothing_left()
+
+    def test_takes_its_limits_along(self):
+        """The engine has bounded less than the pod's manifest, and otherwise: that holds in the new cgroup too."""
+        def bound(bundle):
+            bundle.resources.update({"cpu": {"shares": 512, "quota": 40000, "period": 100000},
+                                     "memory": {"limit": 96 * MI, "reservation": 32 * MI}, "pids": {"limit": 77}})
+            if self.machine.version("memory") == 2:
+                bundle.resources["unified"] = {"memory.high": str(80 * MI), "memory.oom.group": "1"}
+
+        name, pid, _ = self.launch_hooked(prepare=bound)
+        self.assert_placed(pid, self.pod_path("burstable", "hooks-1"), self.engine_path)
+        self.assert_values(machines.cgroup_of(pid), quota=40000, memory=96 * MI, pids=77)
+        for controller, file in self.limit_files():
+            held, taken = (self.machine.file(path, controller, file)
+                           for path in (self.engine_path, machines.cgroup_of(pid)))
+            self.assertEqual(taken, held, file)
+        self.plain.delete(name)
+        self.assert_nothing_left()
+
+    def limit_files(self):
+        """What the runtime has written, each only where this machine has the controller."""
+        files = {("cpu", 1): ("cpu.shares",), ("cpu", 2): ("cpu.weight", "cpu.max"),
+                 ("memory", 1): ("memory.soft_limit_in_bytes", "memory.swappiness"),
+                 ("memory", 2): ("memory.low", "memory.high", "memory.oom.group"), ("pids", 1): (), ("pids", 2): ()}
+        for (controller, version), names in files.items():
+            if self.machine.version(controller) == version:
+                yield from ((controller, name) for name in names)
+
+    def test_takes_its_device_rules_along(self):
+        """By which a container that may make device files cannot use them."""
+        def try_device(bundle):
+            for names in bundle.config["process"]["capabilities"].values():
+                names.append("CAP_MKNOD")
+            bundle.config["process"]["args"] = ["sh", "-c", """
+                busybox mknod /dev/log-of-the-kernel c 1 11
+                (: >/dev/log-of-the-kernel) && echo open >/dev/verdict || echo refused >/dev/verdict
+                sleep 1000"""]
+
+        name, pid, _ = self.launch_hooked(prepare=try_device)
+        self.assert_placed(pid, self.pod_path("burstable", "hooks-1"), self.engine_path)
+        verdict = pathlib.Path(f"/proc/{pid}/root/dev/verdict")
+        deadline = time.monotonic() + 20
+        while not (verdict.exists() and verdict.read_text(encoding="ascii")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self.assertEqual(verdict.read_text(encoding="ascii"), "refused\n")
+        self.plain.delete(name)
+        self.assert_nothing_left()
+
+
+@harness.for_each_runtime
+class MoveNot(HookCase):
+    """onMisplaced "move": a container that shares its cgroup stays, with its limits, and podqos says why."""
+
+    settings = {"placement": {"onMisplaced": "move"}}
+
+    def test_stays(self):
+        name, pid_file = self.container_id("app"), self.tmp / "neighbour"
+
+        def share(bundle):
+            procs = [f"{hierarchy.mount}{self.elsewhere}/{bundle.path.name}/cgroup.procs"
+                     for hierarchy in self.machine.hierarchies]
+            bundle.add_hook("createRuntime", "/bin/sh", [
+                "sh", "-c", f"sleep 1000 </dev/null >/dev/null 2>&1 & echo $! >{pid_file}; for procs in {' '.join(procs)}; "
+                            f"do if [ -e $procs ]; then echo $! >$procs; fi; done"])
+
+        pid = self.plain.launch(name, self.hooked_bundle(prepare=share))
+        neighbour = int(pid_file.read_text(encoding="ascii"))
+        self.assertEqual(machines.cgroup_of(pid), self.engine_path)
+        self.assert_values(self.engine_path, quota=50000, memory=2 * GI)
+        self.assertIn(f"leaves it there: process {neighbour} is in its cgroup too and would stay behind",
+                      self.podqos.log_text())
+        os.kill(neighbour, signal.SIGKILL)
         self.plain.delete(name)
         self.assert_nothing_left()
 
@@ -201,7 +278,7 @@ class Poststop(HookCase):
         name, pid, bundle = self.launch_hooked()
         self.podqos.hook("poststop", self.poststop_state(name, bundle), kind=self.kind)
         self.podqos.ctl("reconcile", kind=self.kind)
-        self.assert_placed(pid, self.pod_path("burstable", "hooks-1"))
+        self.assert_placed(pid, self.pod_path("burstable", "hooks-1"), self.engine_path)
         self.assert_values(self.tier_path("burstable"), shares=256)
         self.plain.delete(name)
         self.podqos.ctl("reconcile", kind=self.kind)

@@ -21,8 +21,8 @@ import nri_peer  # noqa: E402
 
 BIN = pathlib.Path(os.environ.get("PODQOS_BIN", pathlib.Path(__file__).resolve().parents[2] / "build/release/bin"))
 PROGRAM = BIN / "podqos-nri"
-# CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_SYS_ADMIN, CAP_SYS_NICE, CAP_SYS_RESOURCE
-KEPT = 1 << 0 | 1 << 1 | 1 << 21 | 1 << 23 | 1 << 24
+# CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_NET_ADMIN, CAP_SYS_ADMIN, CAP_SYS_NICE, CAP_SYS_RESOURCE
+KEPT = 1 << 0 | 1 << 1 | 1 << 12 | 1 << 21 | 1 << 23 | 1 << 24
 MB = 1 << 20
 
 

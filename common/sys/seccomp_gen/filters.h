@@ -2,6 +2,7 @@
 
 #include <asm/ioctls.h>
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -127,6 +128,11 @@ constexpr std::array kHookRules{
     Rule{"clock_getres", {}},
     Rule{"getresuid", {}},
     Rule{"getresgid", {}},
+    // The device rules of a container that is moved: to see them, and to attach them elsewhere; no
+    // program is loaded, no map made.
+    Rule{"bpf", Condition{0, kInt, BPF_PROG_QUERY}},
+    Rule{"bpf", Condition{0, kInt, BPF_PROG_GET_FD_BY_ID}},
+    Rule{"bpf", Condition{0, kInt, BPF_PROG_ATTACH}},
     // The end, abort(3) included.
     Rule{"rt_sigprocmask", {}},
     Rule{"rt_sigaction", {}},

@@ -117,20 +117,46 @@ TEST(PlanContainer, TellsSystemdOfAScope) {
             "write  /m/c/memory.max = 4096  # container\n");
 }
 
-TEST(PlanContainer, MovesIntoACgroupOfItsOwn) {
+TEST(PlanMove, BoundsTheNewCgroupBeforeTheProcessIsThere) {
   const CgroupValues values{.memory_limit = Bytes{4096}};
-  EXPECT_EQ(render(plan_container(at("/k/pod1/c", true), values, kV2, WeightFormula::kLog)),
+  const Origin origin{
+      .cgroup = "/old",
+      .limits = {{.controller = Controller::kPids, .file = "pids.max", .value = "9"}}};
+  EXPECT_EQ(render(plan_move(at("/k/pod1/c", true), origin, values, kV2, WeightFormula::kLog)),
             "mkdir  /k/pod1/c\n"
+            "write  /k/pod1/c/pids.max = 9  # as in /old\n"
             "write  /k/pod1/c/memory.max = 4096  # container\n"
+            "device /old -> /k/pod1/c\n"
             "move   7 -> /k/pod1/c\n");
-  EXPECT_EQ(render(plan_container(at("/k.slice/k-pod1.slice/podqos-c.scope", true), values, kV2,
-                                  WeightFormula::kLog)),
-            "mkdir  /k.slice/k-pod1.slice/podqos-c.scope\n"
-            "move   7 -> /k.slice/k-pod1.slice/podqos-c.scope\n"
-            "start  podqos-c.scope Description=\"podqos scope\" Slice=\"k-pod1.slice\" PIDs=7 "
-            "Delegate=yes DefaultDependencies=no CPUAccounting=yes MemoryAccounting=yes "
-            "IOAccounting=yes TasksAccounting=yes MemoryMax=4096\n"
-            "write  /k.slice/k-pod1.slice/podqos-c.scope/memory.max = 4096  # container\n");
+}
+
+TEST(PlanMove, LeavesTheDevicesOfV1Alone) {
+  const CgroupLayout v1{.cpu = CgroupVersion::kV1, .memory = CgroupVersion::kV1};
+  EXPECT_EQ(render(plan_move(at("/k/pod1/c", true), {.cgroup = "/old", .limits = {}}, {}, v1,
+                             WeightFormula::kLog)),
+            "mkdir  /k/pod1/c\n"
+            "move   7 -> /k/pod1/c\n");
+}
+
+TEST(PlanMove, TellsSystemdOfAllThatItWouldWriteOver) {
+  const CgroupValues values{.memory_limit = Bytes{4096}};
+  const Origin origin{
+      .cgroup = "/old.scope",
+      .limits = {{.controller = Controller::kCpu, .file = "cpu.weight", .value = "39"},
+                 {.controller = Controller::kCpu, .file = "cpu.max", .value = "50000 100000"}}};
+  const std::string scope = "/k.slice/k-pod1.slice/podqos-c.scope";
+  const std::string writes = "write  " + scope + "/cpu.weight = 39  # as in /old.scope\n" +
+                             "write  " + scope + "/cpu.max = 50000 100000  # as in /old.scope\n" +
+                             "write  " + scope + "/memory.max = 4096  # container\n";
+  EXPECT_EQ(
+      render(plan_move(at(scope.c_str(), true), origin, values, kV2, WeightFormula::kLog)),
+      "mkdir  " + scope + "\n" + writes + "device /old.scope -> " + scope + "\n" + "move   7 -> " +
+          scope +
+          "\nstart  podqos-c.scope Description=\"podqos scope\" Slice=\"k-pod1.slice\" PIDs=7 "
+          "Delegate=yes DefaultDependencies=no CPUAccounting=yes MemoryAccounting=yes "
+          "IOAccounting=yes TasksAccounting=yes CPUQuotaPeriodUSec=100000 "
+          "CPUQuotaPerSecUSec=500000 CPUWeight=39 MemoryMax=4096\n" +
+          writes);
 }
 
 TEST(PlanMonitor, HasACgroupOfItsOwnInThePod) {

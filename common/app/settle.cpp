@@ -1,0 +1,188 @@
+#include "common/app/settle.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/app/known_container.h"
+#include "common/base/text.h"
+#include "common/core/carried_limits.h"
+#include "common/core/driver.h"
+
+namespace podqos::app {
+
+namespace {
+
+/// A runtime that was told to make no cgroup leaves the container, like this hook, in its caller's.
+Result<bool> holds_this_process(const std::string& cgroup) {
+  auto own = real_cgroup(Pid{::getpid()});
+  if (!own) return fail(std::move(own).error());
+  return cgroup == "/" || *own == cgroup || own->starts_with(cat(cgroup, "/"));
+}
+
+/// Innermost first: runtimes may put the process below the cgroup that they bound.
+std::vector<std::string> from_to(const std::string& actual, const std::string& own) {
+  std::vector<std::string> paths{actual};
+  while (paths.back().size() > own.size())
+    paths.push_back(paths.back().substr(0, paths.back().rfind('/')));
+  return paths;
+}
+
+/// Who else would stay behind?
+Status check_alone(cgroup::Cgroupfs& cgroups, const std::string& cgroup, Pid init) {
+  const auto pids = cgroups.processes(cgroup);
+  if (!pids) return fail(pids.error());
+  const auto other = std::ranges::find_if(*pids, [&](Pid pid) { return pid != init; });
+  if (other == pids->end()) return {};
+  return fail(ErrorCode::kBusy,
+              cat("process ", other->value(), " is in its cgroup too and would stay behind"));
+}
+
+/// nullopt: this kernel, or this cgroup, has no such file.
+Result<std::optional<std::string>> read_limit(cgroup::Cgroupfs& cgroups, const std::string& cgroup,
+                                              const core::LimitFile& file) {
+  auto text = cgroups.read(cgroup, file.controller, file.name);
+  if (text) return std::move(*text);
+  const ErrorCode code = text.error().code;
+  if (code == ErrorCode::kNotFound || code == ErrorCode::kUnsupported) return std::nullopt;
+  return fail(std::move(text).error());
+}
+
+/// A pod's cgroup has no such controller.
+Status check_left_behind(cgroup::Cgroupfs& cgroups, const std::vector<std::string>& paths) {
+  if (cgroups.layout_without_hugepages().cpu != core::CgroupVersion::kV2) return {};
+  for (const core::LimitFile& file : core::files_left_behind()) {
+    for (const std::string& path : paths) {
+      auto held = read_limit(cgroups, path, file);
+      if (!held) return fail(std::move(held).error());
+      if (*held && core::bounds(file, **held)) {
+        return fail(ErrorCode::kUnsupported,
+                    cat("it would lose ", file.name, " = ", printable(**held), " of ", path));
+      }
+    }
+  }
+  return {};
+}
+
+Result<std::vector<core::CarriedLimit>> limits_in(cgroup::Cgroupfs& cgroups,
+                                                  const std::vector<std::string>& paths) {
+  std::vector<core::CarriedLimit> limits;
+  for (const core::LimitFile& file : core::limit_files(cgroups.layout())) {
+    std::optional<std::string> value;
+    for (auto path = paths.begin(); path != paths.end() && !value; ++path) {
+      auto held = read_limit(cgroups, *path, file);
+      if (!held) return fail(std::move(held).error());
+      if (*held) value = core::carried_value(file, **held);
+    }
+    if (value) {
+      limits.push_back(
+          {.controller = file.controller, .file = file.name, .value = std::move(*value)});
+    }
+  }
+  return limits;
+}
+
+/// Where the move has failed the container is still where it was.
+Status take_back(Event& event, core::PodRecord record, const core::ContainerRecord& container,
+                 const std::string& actual) {
+  const auto now = real_cgroup(container.pid);
+  if (!now || *now == container.cgroup) return {};
+  for (core::ContainerRecord& each : record.containers) {
+    if (each.id != container.id || each.bundle != container.bundle) continue;
+    each.cgroup = actual;
+    each.moved = false;
+  }
+  if (auto done = event.run(core::plan_removal(container.cgroup)); !done) return done;
+  return event.save(record);
+}
+
+Status move(Event& event, const Membership& member, const core::Plan& plan,
+            const std::string& actual) {
+  const core::ContainerRecord& container = member.container;
+  const bool scope = core::driver_of(container.cgroup) == core::Driver::kSystemd;
+  auto done = scope ? event.run_beside_systemd(plan) : event.run(plan);
+  if (done) return done;
+  if (auto taken = take_back(event, member.record, container, actual); !taken)
+    event.log().error(taken.error().message);
+  return fail(std::move(done).error().with_context(
+      cat("pod ", member.record.pod.uid, ": container not moved from ", actual)));
+}
+
+/// The limits of a container are not for the runtime that shares its cgroup.
+Status check_own(const Membership& member, const std::string& actual) {
+  auto shared = holds_this_process(actual);
+  if (!shared) return fail(std::move(shared).error());
+  if (!*shared) return {};
+  return fail(ErrorCode::kConflict,
+              cat("pod ", member.record.pod.uid, ": cgroup ", actual,
+                  " is the runtime's own, so the container's limits are not written there: let "
+                  "the runtime give the container a cgroup of its own"));
+}
+
+void report_place(Event& event, const Membership& member, const std::string& actual) {
+  const std::string stays =
+      member.stays.empty() ? ""
+                           : cat(" (onMisplaced \"move\" leaves it there: ", member.stays, ")");
+  event.log().warning(cat("pod ", member.record.pod.uid, ", container ",
+                          printable(member.container.id), " runs in cgroup ", actual,
+                          member.container.moved ? " and was moved to " : ", not in ",
+                          *member.belongs_to, stays,
+                          ": register podqos-runtime, or Podman's precreate hook, so that it is "
+                          "placed before it starts"));
+}
+
+}  // namespace
+
+Result<core::Origin> origin_of(cgroup::Cgroupfs& cgroups, const Arrival& arrival) {
+  const std::string actual = arrival.placed_at.value_or("/");
+  if (cgroups.moves_devices(arrival.driver)) {
+    return fail(ErrorCode::kUnsupported,
+                "on this machine's cgroup v1 it would lose its device rules, which cannot be "
+                "copied");
+  }
+  core::Origin origin{.cgroup = actual, .limits = {}};
+  if (auto rules = cgroups.device_rules(actual); !rules)
+    return fail(std::move(rules).error().with_context("it might lose device rules"));
+  auto shared = holds_this_process(actual);
+  if (!shared) return fail(std::move(shared).error());
+  if (*shared) return origin;
+  const std::string own = core::own_cgroup_in(actual, arrival.facts.cgroups_path);
+  if (auto alone = check_alone(cgroups, own, arrival.pid); !alone)
+    return fail(std::move(alone).error());
+  const std::vector<std::string> paths = from_to(actual, own);
+  if (auto all = check_left_behind(cgroups, paths); !all) return fail(std::move(all).error());
+  auto limits = limits_in(cgroups, paths);
+  if (!limits) return fail(std::move(limits).error());
+  origin.limits = std::move(*limits);
+  return origin;
+}
+
+Status settle_container(Event& event, const Membership& member, const std::string& actual) {
+  const core::ContainerRecord& container = member.container;
+  if (member.belongs_to && event.settings().on_misplaced == core::OnMisplaced::kIgnore) {
+    event.log().info(cat("pod ", member.record.pod.uid, ", container ", printable(container.id),
+                         " runs in cgroup ", actual, ", not in ", *member.belongs_to,
+                         ": only counted"));
+    return {};
+  }
+  if (member.belongs_to && !container.moved) {
+    if (auto own = check_own(member, actual); !own) return own;
+  }
+  const core::CgroupLayout& layout = event.layout_for(member.missing);
+  core::Plan plan =
+      container.moved
+          ? core::plan_move(container, *member.origin, member.missing, layout, event.formula())
+          : core::plan_container(container, member.missing, layout, event.formula());
+  if (member.oom_score_adj) {
+    plan.emplace_back(core::SetOomScore{.pid = container.pid, .score = *member.oom_score_adj});
+  }
+  if (auto done = container.moved ? move(event, member, plan, actual) : event.run(plan); !done)
+    return done;
+  if (member.belongs_to) report_place(event, member, actual);
+  return {};
+}
+
+}  // namespace podqos::app

@@ -1,0 +1,187 @@
+#include "common/core/carried_limits.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/core/driver.h"
+#include "common/core/lowering.h"
+
+namespace podqos::core {
+
+namespace {
+
+/// A file, and what it shows in a new cgroup; absent where that is its parent's value.
+struct Known {
+  Controller controller = Controller::kCpu;
+  std::string_view name;
+  std::optional<std::string_view> unset;
+};
+
+constexpr std::array kV2 = {
+    Known{Controller::kCpu, "cpu.idle", "0"},
+    Known{Controller::kCpu, "cpu.weight", "100"},
+    Known{Controller::kCpu, "cpu.max", "max 100000"},
+    Known{Controller::kCpu, "cpu.max.burst", "0"},
+    Known{Controller::kCpu, "cpu.uclamp.min", "0.00"},
+    Known{Controller::kCpu, "cpu.uclamp.max", "max"},
+    Known{Controller::kMemory, "memory.min", "0"},
+    Known{Controller::kMemory, "memory.low", "0"},
+    Known{Controller::kMemory, "memory.high", "max"},
+    Known{Controller::kMemory, "memory.max", "max"},
+    Known{Controller::kMemory, "memory.swap.high", "max"},
+    Known{Controller::kMemory, "memory.swap.max", "max"},
+    Known{Controller::kMemory, "memory.zswap.max", "max"},
+    Known{Controller::kMemory, "memory.oom.group", "0"},
+    Known{Controller::kPids, "pids.max", "max"},
+    Known{Controller::kCpuset, "cpuset.cpus", ""},
+    Known{Controller::kCpuset, "cpuset.mems", ""},
+};
+
+constexpr std::array kV1 = {
+    Known{Controller::kCpu, "cpu.shares", "1024"},
+    Known{Controller::kCpu, "cpu.idle", "0"},
+    Known{Controller::kCpu, "cpu.cfs_period_us", "100000"},
+    Known{Controller::kCpu, "cpu.cfs_quota_us", "-1"},
+    Known{Controller::kCpu, "cpu.cfs_burst_us", "0"},
+    Known{Controller::kCpu, "cpu.rt_period_us", "1000000"},
+    Known{Controller::kCpu, "cpu.rt_runtime_us", "0"},
+    Known{Controller::kMemory, "memory.limit_in_bytes", "-1"},
+    Known{Controller::kMemory, "memory.memsw.limit_in_bytes", "-1"},
+    Known{Controller::kMemory, "memory.soft_limit_in_bytes", "-1"},
+    Known{Controller::kMemory, "memory.kmem.tcp.limit_in_bytes", "-1"},
+    Known{Controller::kMemory, "memory.swappiness", std::nullopt},
+    Known{Controller::kMemory, "memory.oom_control", std::nullopt},
+    Known{Controller::kPids, "pids.max", "max"},
+    Known{Controller::kCpuset, "cpuset.cpus", std::nullopt},
+    Known{Controller::kCpuset, "cpuset.mems", std::nullopt},
+};
+
+/// Files that podqos's cgroups lack, for podqos enables no such controller.
+constexpr std::array kLeftBehind = {
+    Known{Controller::kCpu, "io.max", ""},
+    Known{Controller::kCpu, "io.latency", ""},
+    Known{Controller::kCpu, "io.weight", "default 100"},
+    Known{Controller::kCpu, "io.bfq.weight", "default 100"},
+    Known{Controller::kCpu, "io.prio.class", "no-change"},
+    Known{Controller::kCpu, "rdma.max", std::nullopt},
+    Known{Controller::kCpu, "misc.max", std::nullopt},
+    Known{Controller::kCpuset, "cpuset.cpus.partition", "member"},
+};
+
+/// v1 shows "unlimited" as the largest multiple of a page.
+constexpr std::int64_t kV1Unlimited = std::int64_t{1} << 62U;
+
+LimitFile file_of(const Known& known) {
+  LimitFile file{.controller = known.controller, .name = std::string{known.name}, .unset = {}};
+  if (known.unset) file.unset = std::string{*known.unset};
+  return file;
+}
+
+void append(std::vector<LimitFile>& files, std::span<const Known> known, CgroupVersion version,
+            const CgroupLayout& layout) {
+  for (const Known& each : known) {
+    if (layout.version_of(each.controller) == version) files.push_back(file_of(each));
+  }
+}
+
+bool is_unlimited(std::string_view held) {
+  return held == "max" || held == "-1" || parse_int(held).value_or(0) >= kV1Unlimited;
+}
+
+bool is_digit(char letter) {
+  return letter >= '0' && letter <= '9';
+}
+
+/// "mlx5_0 hca_handle=2 hca_object=max", "sgx_epc 4096": a number where others have "max".
+bool has_number(std::string_view held) {
+  for (std::size_t i = 1; i < held.size(); ++i) {
+    if (is_digit(held[i]) && (held[i - 1] == '=' || held[i - 1] == ' ')) return true;
+  }
+  return false;
+}
+
+bool ends_own_part(std::string_view path, std::size_t end) {
+  return end == path.size() || path[end] == '/';
+}
+
+}  // namespace
+
+std::vector<LimitFile> limit_files(const CgroupLayout& layout) {
+  std::vector<LimitFile> files;
+  append(files, kV1, CgroupVersion::kV1, layout);
+  append(files, kV2, CgroupVersion::kV2, layout);
+  const bool v1 = layout.hugetlb == CgroupVersion::kV1;
+  for (const std::string& label : layout.hugepage_labels) {
+    for (const std::string_view part : {".", ".rsvd."}) {
+      files.push_back({.controller = Controller::kHugetlb,
+                       .name = cat("hugetlb.", label, part, v1 ? "limit_in_bytes" : "max"),
+                       .unset = v1 ? "-1" : "max"});
+    }
+  }
+  return files;
+}
+
+std::optional<std::string> carried_value(const LimitFile& file, std::string_view held) {
+  if (file.name == "memory.oom_control") {
+    if (!held.starts_with("oom_kill_disable 1")) return std::nullopt;
+    return "1";
+  }
+  // An idle cgroup shows no weight that could be written.
+  if (file.name == "cpu.weight" && held == "0") return std::nullopt;
+  const bool limit = file.unset == "max" || file.unset == "-1";
+  if (file.unset == held || (limit && is_unlimited(held))) return std::nullopt;
+  return std::string{held};
+}
+
+std::vector<LimitFile> files_left_behind() {
+  std::vector<LimitFile> files;
+  for (const Known& each : kLeftBehind)
+    files.push_back(file_of(each));
+  return files;
+}
+
+bool bounds(const LimitFile& file, std::string_view held) {
+  return file.unset ? held != *file.unset : has_number(held);
+}
+
+std::vector<UnitProperty> carried_properties(const std::vector<CarriedLimit>& limits) {
+  CgroupValues values;
+  for (const auto& [controller, file, value] : limits) {
+    const std::size_t space = value.find(' ');
+    if (file != "cpu.max") {
+      values.unified.insert_or_assign(file, value);
+    } else if (space != std::string::npos) {
+      const std::string_view max = value;
+      values.cpu_quota = Micros{parse_int(max.substr(0, space)).value_or(-1)};
+      values.cpu_period = Micros{parse_int(max.substr(space + 1)).value_or(kDefaultPeriod.value())};
+    }
+  }
+  const CgroupLayout layout{.cpu = CgroupVersion::kV2,
+                            .memory = CgroupVersion::kV2,
+                            .hugetlb = std::nullopt,
+                            .pids = CgroupVersion::kV2,
+                            .cpuset = CgroupVersion::kV2};
+  // The weight is there already: no shares are converted.
+  return unit_properties(values, layout, WeightFormula::kLog);
+}
+
+std::string own_cgroup_in(std::string_view actual, const std::optional<std::string>& cgroups_path) {
+  if (!cgroups_path) return std::string{actual};
+  const auto unit = parse_systemd_cgroups_path(*cgroups_path);
+  const std::string scope = unit ? scope_path(*unit).value_or("") : *cgroups_path;
+  const std::string_view above = std::string_view{scope}.substr(0, scope.find_last_not_of('/') + 1);
+  const std::string name = cat("/", above.substr(above.rfind('/') + 1));
+  if (name.size() == 1) return std::string{actual};
+  for (std::size_t at = actual.find(name); at != std::string_view::npos;
+       at = actual.find(name, at + 1)) {
+    if (ends_own_part(actual, at + name.size()))
+      return std::string{actual.substr(0, at + name.size())};
+  }
+  return std::string{actual};
+}
+
+}  // namespace podqos::core
