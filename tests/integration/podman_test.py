@@ -5,7 +5,6 @@ again, on Podman's two cgroup managers. What is expected of a pod is Kubernetes'
 Podman keeps a part of the manifest to itself, the test says which.
 """
 
-import concurrent.futures
 import json
 import pathlib
 import sys
@@ -347,34 +346,6 @@ class Rootless(unittest.TestCase):
         self.assertEqual(engine.leftovers(), [])
 
 
-class Guests(unittest.TestCase):
-    """One guest for each runtime; both run at once."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.guest = guest.Guest("systemd", root="trixie", timeout=900)
-        cls.guest.require()
-        pool = concurrent.futures.ThreadPoolExecutor()
-        cls.addClassCleanup(pool.shutdown)
-        cls.results = {kind: pool.submit(cls.run_guest, kind) for kind in harness.KINDS}
-        concurrent.futures.wait(cls.results.values())
-
-    @classmethod
-    def run_guest(cls, kind):
-        return cls.guest.run_test(__file__, *(name for name in TESTS if name.endswith(f"_{kind}")))
-
-    def check(self, kind):
-        done = self.results[kind].result()
-        print(done.stdout, flush=True)
-        self.assertEqual(done.returncode, 0, f"in the guest with {kind}")
-
-    def test_crun(self):
-        self.check("crun")
-
-    def test_runc(self):
-        self.check("runc")
-
-
 def cells():
     """{name: class}: what is run of the classes above with which runtime, manager and way in."""
     chosen = {}
@@ -398,6 +369,7 @@ def cells():
 
 
 TESTS = cells()
+Guests = engine.guests(__file__, TESTS)
 
 
 def setUpModule():

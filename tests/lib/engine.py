@@ -4,6 +4,7 @@ An engine is one program, with podqos registered by the files of its installed p
 of the whole machine, so it refuses to run anywhere but in a guest, which is thrown away afterwards.
 """
 
+import concurrent.futures
 import hashlib
 import io
 import json
@@ -13,8 +14,10 @@ import shutil
 import subprocess
 import tarfile
 import time
+import unittest
 
 import guest
+import harness
 
 WORK = pathlib.Path("/run/podqos-test")  # a tmpfs: the guest's root is an overlay, on which no other can stand
 STATE = pathlib.Path("/run/podqos")
@@ -22,7 +25,8 @@ LOG = WORK / "podqos.log"
 IMAGE = "localhost/busybox:1"
 NODE_MEMORY = 2 << 30
 TIMEOUT = 120  # seconds for one command; most take two
-CONTAINER_OR_POD = re.compile(r"kubepods|podqos|(libpod|cri-containerd)-[0-9a-f]{64}")  # names of cgroups
+# Names of cgroups, and of units; the plugin's own service is neither's.
+CONTAINER_OR_POD = re.compile(r"kubepods|podqos(?!-nri\.service)|(libpod|cri-containerd)-[0-9a-f]{64}")
 APPLETS = ("sh", "sleep", "cat", "dd", "true")
 SETTINGS = {
     "nodeMemory": str(NODE_MEMORY),
@@ -31,6 +35,35 @@ SETTINGS = {
     "releaseDelay": "0s",
     "log": {"sink": str(LOG), "level": "debug"},
 }
+
+
+def guests(file, tests):
+    """A test case that runs a file's own tests ({name: class}) in Debian 13 under systemd: a guest for each runtime, both
+    at once. A name ends with the runtime's."""
+
+    class Guests(unittest.TestCase):
+        @classmethod
+        def setUpClass(cls):
+            machine = guest.Guest("systemd", root="trixie", timeout=900)
+            machine.require()
+            pool = concurrent.futures.ThreadPoolExecutor()
+            cls.addClassCleanup(pool.shutdown)
+            cls.results = {kind: pool.submit(machine.run_test, file, *(name for name in tests if name.endswith(f"_{kind}")))
+                           for kind in harness.KINDS}
+            concurrent.futures.wait(cls.results.values())
+
+        def check(self, kind):
+            done = self.results[kind].result()
+            print(done.stdout, flush=True)
+            self.assertEqual(done.returncode, 0, f"in the guest with {kind}")
+
+        def test_crun(self):
+            self.check("crun")
+
+        def test_runc(self):
+            self.check("runc")
+
+    return Guests
 
 
 class Failed(AssertionError):
@@ -112,7 +145,8 @@ def leftovers():
                  if path.is_dir() and CONTAINER_OR_POD.match(path.name)]
         if pathlib.Path("/run/systemd/system").exists():
             listing = ("systemctl", "list-units", "--all", "--plain", "--no-legend")
-            found += call(*listing, "kubepods*", "podqos*", "libpod-*", "cri-containerd-*").stdout.splitlines()
+            listed = call(*listing, "kubepods*", "podqos*", "libpod-*", "cri-containerd-*").stdout.splitlines()
+            found += [line for line in listed if CONTAINER_OR_POD.match(line)]
         if not found or time.monotonic() > deadline:
             return found
         time.sleep(0.2)
