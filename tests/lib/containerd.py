@@ -24,8 +24,8 @@ import engine
 from engine import IMAGE, WORK, call
 
 SOCKET = WORK / "containerd.sock"
-NRI_SOCKET = WORK / "nri/nri.sock"
-PLUGIN_LOG = WORK / "nri/plugin.log"
+NRI_SOCKET = pathlib.Path("/run/nri/nri.sock")  # where each side looks for the other unless it is told otherwise
+PLUGIN_LOG = WORK / "plugin.log"
 PLUGIN = "/usr/sbin/podqos-nri"
 LOG = WORK / "containerd.log"
 CONFIG = WORK / "containerd.toml"
@@ -92,8 +92,8 @@ conf_dir = "{WORK}/no-networks"
 [plugins."io.containerd.nri.v1.nri"]
 disable = false
 socket_path = "{NRI_SOCKET}"
-plugin_path = "{NRI_SOCKET.parent}/plugins"
-plugin_config_path = "{NRI_SOCKET.parent}/conf.d"
+plugin_path = "{WORK}/nri/plugins"
+plugin_config_path = "{WORK}/nri/conf.d"
 """, *handlers, ""])
 
 
@@ -166,22 +166,36 @@ class Plugin:
     def start(self):
         """Until containerd has told it what there is."""
         before = self.synchronized()
+        self.launch()
+        self.wait(before + 1)
+
+    def launch(self):
         with PLUGIN_LOG.open("ab") as log:
             self.process = subprocess.Popen([PLUGIN, "--socket", NRI_SOCKET], stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log, cwd="/")
-        self.wait(before + 1)
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def has_ended(self):
+        return self.process.poll() is not None
 
     def synchronized(self):
         """How often it has been told so far."""
-        log = engine.LOG.read_text(encoding="utf-8") if engine.LOG.exists() else ""
-        return log.count("synchronized with ")
+        return self.said("synchronized with ")
 
-    def wait(self, times):
+    def said(self, text):
+        """How often podqos's log says so."""
+        return engine.LOG.read_text(encoding="utf-8").count(text) if engine.LOG.exists() else 0
+
+    def wait(self, times, text="synchronized with "):
+        """Until the log says so, so many times."""
         deadline = time.monotonic() + PATIENCE
-        while self.synchronized() < times:
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                said = PLUGIN_LOG.read_text(encoding="utf-8", errors="replace")
-                raise AssertionError(f"podqos-nri is not synchronized: {said}\n{engine.log_text()}")
+        while self.said(text) < times:
+            if self.has_ended() or time.monotonic() > deadline:
+                said = PLUGIN_LOG.read_text(encoding="utf-8", errors="replace") if PLUGIN_LOG.exists() else ""
+                raise AssertionError(f"podqos-nri has not said {text!r}: {said}\n{engine.log_text()}")
             time.sleep(0.02)
 
     def stop(self, number=signal.SIGTERM):
@@ -189,6 +203,36 @@ class Plugin:
         if self.process.poll() is None:
             os.kill(self.process.pid, number)
         return self.process.wait(PATIENCE)
+
+
+class Service(Plugin):
+    """The same as the package's service, which systemd runs."""
+
+    UNIT = "podqos-nri.service"
+
+    def launch(self):
+        call("systemctl", "start", self.UNIT)
+
+    def show(self, name):
+        """A property of the unit."""
+        return call("systemctl", "show", "--property", name, "--value", self.UNIT).stdout.strip()
+
+    @property
+    def pid(self):
+        return int(self.show("MainPID"))
+
+    def has_ended(self):
+        return self.show("ActiveState") == "failed"
+
+    def reload(self):
+        before = self.said("configuration reloaded")
+        call("systemctl", "reload", self.UNIT)
+        self.wait(before + 1, "configuration reloaded")
+
+    def stop(self, number=signal.SIGTERM):
+        """Whether it has failed."""
+        call("systemctl", "stop", self.UNIT)
+        return int(self.show("Result") != "success")
 
 
 def bundle(identifier):
