@@ -491,7 +491,7 @@ class PluginGone(ContainerdCase):
 
 
 class KilledInCreate(ContainerdCase):
-    """The plugin dies while a pod is being made, and the wrapper, or the hook that moves, places what is left to place."""
+    """The plugin dies while a pod is being made: the wrapper, or the hook that moves, places what is left to place."""
 
     settings = {"placement": {"onMisplaced": "move"}}
 
@@ -549,7 +549,7 @@ class Resized(ContainerdCase):
 
 
 class AsAService(ContainerdCase):
-    """The package's unit: systemd starts it, starts it again when it is killed, reloads it, and forbids nothing it needs."""
+    """The package's unit: systemd starts it, again when it is killed, reloads it, and forbids nothing that it needs."""
 
     plugin_type = containerd.Service
 

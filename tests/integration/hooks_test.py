@@ -180,9 +180,10 @@ class MoveNot(HookCase):
         def share(bundle):
             procs = [f"{hierarchy.mount}{self.elsewhere}/{bundle.path.name}/cgroup.procs"
                      for hierarchy in self.machine.hierarchies]
-            bundle.add_hook("createRuntime", "/bin/sh", [
-                "sh", "-c", f"sleep 1000 </dev/null >/dev/null 2>&1 & echo $! >{pid_file}; for procs in {' '.join(procs)}; "
-                            f"do if [ -e $procs ]; then echo $! >$procs; fi; done"])
+            bundle.add_hook("createRuntime", "/bin/sh", ["sh", "-c", f"""
+                sleep 1000 </dev/null >/dev/null 2>&1 &
+                echo $! >{pid_file}
+                for procs in {' '.join(procs)}; do if [ -e $procs ]; then echo $! >$procs; fi; done"""])
 
         pid = self.plain.launch(name, self.hooked_bundle(prepare=share))
         neighbour = int(pid_file.read_text(encoding="ascii"))

@@ -17,6 +17,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
+import machine as machines  # noqa: E402
 import nri_peer  # noqa: E402
 
 BIN = pathlib.Path(os.environ.get("PODQOS_BIN", pathlib.Path(__file__).resolve().parents[2] / "build/release/bin"))
@@ -24,6 +25,15 @@ PROGRAM = BIN / "podqos-nri"
 # CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_NET_ADMIN, CAP_SYS_ADMIN, CAP_SYS_NICE, CAP_SYS_RESOURCE
 KEPT = 1 << 0 | 1 << 1 | 1 << 12 | 1 << 21 | 1 << 23 | 1 << 24
 MB = 1 << 20
+
+
+def resources(shares, quota, memory):
+    """LinuxResources."""
+    def wrapped(number, value):
+        return nri_peer.field(number, nri_peer.field(1, value))
+
+    cpu = wrapped(1, shares) + wrapped(2, quota) + wrapped(3, 100000)
+    return nri_peer.field(1, wrapped(1, memory)) + nri_peer.field(2, cpu)
 
 
 class DaemonTest(unittest.TestCase):
@@ -227,6 +237,33 @@ class DaemonTest(unittest.TestCase):
         self.assertLess(int(self.status(process, "VmHWM")) * 1024, before + 10 * MB)
         self.stop(process)
         self.assertEqual(process.stderr.read(), "")
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root makes cgroups")
+    def test_resizes_a_pod(self):
+        """As the runtimes tell it that know of it (NRI 0.10): containerd 2.2 and CRI-O 1.33."""
+        kernel, root = machines.Machine(), f"/podqos-test-{os.getpid()}-nri/kubepods"
+        self.addCleanup(kernel.sweep, os.path.dirname(root))
+        self.configure(weightFormula="linear", cgroupDriver="cgroupfs", releaseDelay="0s")
+        _, process, connection = self.connected()
+        init = subprocess.Popen(["sleep", "1000"])
+        self.addCleanup(self.end, init)
+        # 100m, at most 200m, 128 MiB; then 300m, 600m, 192 MiB.
+        before, after = resources(102, 20000, 128 * MB), resources(307, 60000, 192 * MB)
+        pod = nri_peer.field(1, "sandbox-1") + nri_peer.field(3, "uid-1") + nri_peer.field(9, init.pid)
+        pod += nri_peer.field(8, nri_peer.field(2, before))
+        path = f"{root}/burstable/poduid-1"
+        for method, more, values in (("RunPodSandbox", b"", (102, 20000, 128 * MB)),
+                                     ("UpdatePodSandbox", nri_peer.field(3, after), (307, 60000, 192 * MB))):
+            connection.ask(method, nri_peer.field(1, pod) + more)
+            shares, *limits = values
+            self.assertEqual([kernel.read(path, what) for what in ("quota", "memory")], limits)
+            for cgroup in (path, os.path.dirname(path)):  # the tier holds nobody else
+                self.assertEqual(kernel.share(cgroup), kernel.expected_share(shares), cgroup)
+        init.kill()
+        init.wait()
+        connection.ask("StopPodSandbox", nri_peer.field(1, pod))
+        self.assertEqual(kernel.leftovers(os.path.dirname(root)), [])
+        self.stop(process)
 
     def test_command_line(self):
         version = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True)

@@ -38,8 +38,10 @@ SETTINGS = {
 
 
 def guests(file, tests):
-    """A test case that runs a file's own tests ({name: class}) in Debian 13 under systemd: a guest for each runtime, both
-    at once. A name ends with the runtime's."""
+    """A test case that runs a file's own tests ({name: class}) in Debian 13 under systemd.
+
+    There is a guest for each runtime, with which the names of its tests end; both run at once.
+    """
 
     class Guests(unittest.TestCase):
         @classmethod
@@ -48,8 +50,8 @@ def guests(file, tests):
             machine.require()
             pool = concurrent.futures.ThreadPoolExecutor()
             cls.addClassCleanup(pool.shutdown)
-            cls.results = {kind: pool.submit(machine.run_test, file, *(name for name in tests if name.endswith(f"_{kind}")))
-                           for kind in harness.KINDS}
+            names = {kind: [name for name in tests if name.endswith(f"_{kind}")] for kind in harness.KINDS}
+            cls.results = {kind: pool.submit(machine.run_test, file, *names[kind]) for kind in harness.KINDS}
             concurrent.futures.wait(cls.results.values())
 
         def check(self, kind):
