@@ -51,18 +51,14 @@ Result<std::optional<std::string>> read_limit(cgroup::Cgroupfs& cgroups, const s
   return fail(std::move(text).error());
 }
 
-/// A pod's cgroup has no such controller.
-Status check_left_behind(cgroup::Cgroupfs& cgroups, const std::vector<std::string>& paths) {
-  if (cgroups.layout_without_hugepages().cpu != core::CgroupVersion::kV2) return {};
-  for (const core::LimitFile& file : core::files_left_behind()) {
-    for (const std::string& path : paths) {
-      auto held = read_limit(cgroups, path, file);
-      if (!held) return fail(std::move(held).error());
-      if (*held && core::bounds(file, **held)) {
-        return fail(ErrorCode::kUnsupported,
-                    cat("it would lose ", file.name, " = ", printable(**held), " of ", path));
-      }
-    }
+Status check_left_behind(cgroup::Cgroupfs& cgroups, const std::vector<std::string>& paths,
+                         const core::LimitFile& file) {
+  for (const std::string& path : paths) {
+    auto held = read_limit(cgroups, path, file);
+    if (!held) return fail(std::move(held).error());
+    if (!*held || !core::bounds(file, **held)) continue;
+    return fail(ErrorCode::kUnsupported,
+                cat("it would lose ", file.name, " = ", printable(**held), " of ", path));
   }
   return {};
 }
@@ -153,7 +149,10 @@ Result<core::Origin> origin_of(cgroup::Cgroupfs& cgroups, const Arrival& arrival
   if (auto alone = check_alone(cgroups, own, arrival.pid); !alone)
     return fail(std::move(alone).error());
   const std::vector<std::string> paths = from_to(actual, own);
-  if (auto all = check_left_behind(cgroups, paths); !all) return fail(std::move(all).error());
+  for (const core::LimitFile& file : core::files_left_behind(cgroups.layout_without_hugepages())) {
+    if (auto unset = check_left_behind(cgroups, paths, file); !unset)
+      return fail(std::move(unset).error());
+  }
   auto limits = limits_in(cgroups, paths);
   if (!limits) return fail(std::move(limits).error());
   origin.limits = std::move(*limits);

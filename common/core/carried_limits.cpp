@@ -137,10 +137,17 @@ std::optional<std::string> carried_value(const LimitFile& file, std::string_view
   return std::string{held};
 }
 
-std::vector<LimitFile> files_left_behind() {
+std::vector<LimitFile> files_left_behind(const CgroupLayout& layout) {
   std::vector<LimitFile> files;
-  for (const Known& each : kLeftBehind)
-    files.push_back(file_of(each));
+  for (const auto controller : {Controller::kMemory, Controller::kCpu}) {
+    // One of them is in the hierarchy that has these files.
+    if (layout.version_of(controller) != CgroupVersion::kV2) continue;
+    for (const Known& each : kLeftBehind) {
+      files.push_back(file_of(each));
+      files.back().controller = controller;
+    }
+    return files;
+  }
   return files;
 }
 

@@ -41,7 +41,7 @@ struct CarriedLimit {
 
 /// The files of cgroup v2 that a cgroup made by podqos lacks, or that cannot be copied: of the
 /// controllers io, rdma and misc, and a partition of the CPUs.
-[[nodiscard]] std::vector<LimitFile> files_left_behind();
+[[nodiscard]] std::vector<LimitFile> files_left_behind(const CgroupLayout& layout);
 /// Does such a file bound anything that shows `held`?
 [[nodiscard]] bool bounds(const LimitFile& file, std::string_view held);
 

@@ -118,10 +118,19 @@ class Bounds : public testing::TestWithParam<BoundsCase> {};
 
 TEST_P(Bounds, IsToldFromADefault) {
   const BoundsCase& each = GetParam();
-  const auto files = files_left_behind();
+  const auto files = files_left_behind(all_on(kV2));
   const auto file = std::ranges::find(files, each.file, &LimitFile::name);
   ASSERT_NE(file, files.end());
   EXPECT_EQ(bounds(*file, each.held), each.bounds);
+}
+
+TEST(FilesLeftBehind, AreThoseOfV2) {
+  EXPECT_THAT(files_left_behind(all_on(kV1)), testing::IsEmpty());
+  const auto files = files_left_behind({.cpu = kV2, .memory = kV1});
+  ASSERT_THAT(files, testing::Not(testing::IsEmpty()));
+  EXPECT_EQ(files.front().name, "io.max");
+  EXPECT_EQ(files.front().controller, Controller::kCpu);
+  EXPECT_EQ(files_left_behind(all_on(kV2)).front().controller, Controller::kMemory);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -1,0 +1,180 @@
+#pragma once
+
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/base/text.h"
+#include "nri/configuration.h"
+#include "nri/plugin.h"
+#include "tests/unit/cgroup/own_cgroup.h"
+#include "tests/unit/temporary_directory.h"
+
+namespace podqos::nri::test {
+
+/// What a runtime says of a pod or container in LinuxResources; 0 is left out.
+struct Told {
+  std::uint64_t shares = 0;
+  std::int64_t quota = 0;
+  std::int64_t memory = 0;
+};
+
+inline void tell(api::LinuxResources& resources, const Told& told) {
+  if (told.shares != 0) resources.mutable_cpu()->mutable_shares()->set_value(told.shares);
+  if (told.quota != 0) {
+    resources.mutable_cpu()->mutable_quota()->set_value(told.quota);
+    resources.mutable_cpu()->mutable_period()->set_value(100'000);
+  }
+  if (told.memory != 0) resources.mutable_memory()->mutable_limit()->set_value(told.memory);
+}
+
+/// The plugin with a state of its own, on the machine's cgroups below one of its own. What is
+/// asserted of cgroups is read from the kernel.
+class PluginTest : public cgroup::OwnCgroup {
+ protected:
+  void SetUp() override {
+    OwnCgroup::SetUp();
+    if (IsSkipped()) return;
+    configure("");
+    auto loaded = Configuration::load(
+        std::nullopt, {.file = temporary_.path("podqos.json"), .directory = temporary_.path("d")});
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    configuration_.emplace(std::move(*loaded));
+    plugin_.emplace(*configuration_);
+  }
+
+  /// @param more  fields of podqos.json, each with a comma before it
+  void configure(std::string_view more) {
+    temporary_.write(
+        "podqos.json",
+        cat(R"({"nodeMemory": "2Gi", "nodeCpu": "4", "weightFormula": "linear", )",
+            R"("cgroupDriver": "cgroupfs", "releaseDelay": "0s", "stateDir": ")",
+            temporary_.path("state"), R"(", "cgroupRoot": ")", base(), R"(", "log": {"sink": ")",
+            temporary_.path("log"), R"(", "level": "debug"})", more, "}"));
+  }
+  void reconfigure(std::string_view more) {
+    configure(more);
+    const auto reloaded = configuration_->reload();
+    ASSERT_TRUE(reloaded) << reloaded.error().message;
+  }
+
+  [[nodiscard]] Plugin& plugin() { return *plugin_; }
+  [[nodiscard]] Configuration& configuration() { return *configuration_; }
+  [[nodiscard]] const TemporaryDirectory& temporary() const { return temporary_; }
+  [[nodiscard]] std::string log() const { return temporary_.read("log"); }
+
+  // What the runtime tells.
+
+  [[nodiscard]] static api::PodSandbox pod(const std::string& uid, std::optional<Pid> init = {},
+                                           const Told& sums = {}) {
+    api::PodSandbox pod;
+    pod.set_id("sandbox-" + uid);
+    pod.set_uid(uid);
+    pod.set_name("front");
+    pod.set_namespace_("web");
+    if (init) pod.set_pid(static_cast<std::uint32_t>(init->value()));
+    tell(*pod.mutable_linux()->mutable_pod_resources(), sums);
+    return pod;
+  }
+  [[nodiscard]] static api::Container container(const api::PodSandbox& pod, const std::string& name,
+                                                const Told& told = {}) {
+    api::Container container;
+    container.set_id(name + "-of-" + pod.uid());
+    container.set_pod_sandbox_id(pod.id());
+    container.set_name(name);
+    container.mutable_linux()->set_cgroups_path("/engine/" + container.id());
+    tell(*container.mutable_linux()->mutable_resources(), told);
+    return container;
+  }
+  [[nodiscard]] static api::EventRequest event(const api::PodSandbox& pod) {
+    api::EventRequest event;
+    *event.mutable_pod() = pod;
+    return event;
+  }
+  [[nodiscard]] static api::EventRequest event(const api::PodSandbox& pod,
+                                               const api::Container& container) {
+    api::EventRequest event;
+    *event.mutable_pod() = pod;
+    *event.mutable_container() = container;
+    return event;
+  }
+
+  // What a runtime does beside.
+
+  [[nodiscard]] Result<api::ContainerAdjustment> create(const api::PodSandbox& pod,
+                                                        const api::Container& container) {
+    api::CreateContainerRequest request;
+    *request.mutable_pod() = pod;
+    *request.mutable_container() = container;
+    auto answer = plugin().create_container(request, std::nullopt);
+    if (!answer) return fail(answer.error());
+    return answer->adjust();
+  }
+  /// As a runtime places it.
+  void put(Pid process, const std::string& path) {
+    for (const cgroup::Hierarchy& hierarchy : cgroupfs().hierarchies()) {
+      std::error_code ignored;
+      std::filesystem::create_directories(hierarchy.mount_point + path, ignored);
+      std::ofstream{hierarchy.mount_point + path + "/cgroup.procs"} << process.value();
+    }
+  }
+  /// The container as it is once it has started where the plugin has placed it.
+  [[nodiscard]] api::Container started(const api::PodSandbox& pod, api::Container container) {
+    const auto adjustment = create(pod, container);
+    EXPECT_TRUE(adjustment);
+    const Pid init = start_process();
+    const std::string path = adjustment->linux().cgroups_path();
+    put(init, path);
+    container.set_pid(static_cast<std::uint32_t>(init.value()));
+    container.mutable_linux()->set_cgroups_path(path);
+    const auto done = plugin().start_container(event(pod, container), std::nullopt);
+    EXPECT_TRUE(done) << done.error().message;
+    return container;
+  }
+
+  // What holds.
+
+  [[nodiscard]] std::string pod_path(std::string_view tier, std::string_view uid) const {
+    return cat(base(), "/kubepods/", tier, tier.empty() ? "" : "/", "pod", uid);
+  }
+  [[nodiscard]] bool is_known(const std::string& uid) const {
+    return temporary_.has("state/pods/" + uid + ".json");
+  }
+  [[nodiscard]] std::string value(const std::string& path, core::Controller controller,
+                                  const char* v1, const char* v2) {
+    const bool newer = is_v2(controller);
+    const char* name = controller == core::Controller::kCpu ? "cpu" : "memory";
+    return content(cat(hierarchy_with(name).mount_point, path, "/", newer ? v2 : v1));
+  }
+  [[nodiscard]] std::string memory(const std::string& path) {
+    return value(path, core::Controller::kMemory, "memory.limit_in_bytes", "memory.max");
+  }
+  /// "20000 100000" or, on v1, "20000".
+  [[nodiscard]] std::string quota(const std::string& path) {
+    const std::string text = value(path, core::Controller::kCpu, "cpu.cfs_quota_us", "cpu.max");
+    return text.substr(0, text.find(' '));
+  }
+  [[nodiscard]] bool has_cgroup(const std::string& path) {
+    return is_directory(hierarchy_with("memory").mount_point + path);
+  }
+
+ private:
+  TemporaryDirectory temporary_;
+  std::optional<Configuration> configuration_;
+  std::optional<Plugin> plugin_;
+};
+
+}  // namespace podqos::nri::test
