@@ -95,11 +95,19 @@ Status take_back(Event& event, core::PodRecord record, const core::ContainerReco
   return event.save(record);
 }
 
-Status move(Event& event, const Membership& member, const core::Plan& plan,
-            const std::string& actual) {
-  const core::ContainerRecord& container = member.container;
+/// systemd works in its own time: it may take the controllers away once more before it knows of the
+/// scope.
+Status run_for(Event& event, const core::ContainerRecord& container, const core::Plan& plan) {
   const bool scope = core::driver_of(container.cgroup) == core::Driver::kSystemd;
-  auto done = scope ? event.run_beside_systemd(plan) : event.run(plan);
+  return scope ? event.run_beside_systemd(plan) : event.run(plan);
+}
+
+Status move(Event& event, const Membership& member, const std::string& actual) {
+  const core::ContainerRecord& container = member.container;
+  const core::CgroupLayout& layout = event.layout_for(member.missing);
+  auto done =
+      run_for(event, container,
+              core::plan_move(container, *member.origin, member.missing, layout, event.formula()));
   if (done) return done;
   if (auto taken = take_back(event, member.record, container, actual); !taken)
     event.log().error(taken.error().message);
@@ -170,15 +178,18 @@ Status settle_container(Event& event, const Membership& member, const std::strin
   if (member.belongs_to && !container.moved) {
     if (auto own = check_own(member, actual); !own) return own;
   }
+  if (container.moved) {
+    if (auto done = move(event, member, actual); !done) return done;
+  }
   const core::CgroupLayout& layout = event.layout_for(member.missing);
-  core::Plan plan =
-      container.moved
-          ? core::plan_move(container, *member.origin, member.missing, layout, event.formula())
-          : core::plan_container(container, member.missing, layout, event.formula());
+  core::Plan plan = container.moved
+                        ? core::plan_moved_scope(container, *member.origin, member.missing, layout,
+                                                 event.formula())
+                        : core::plan_container(container, member.missing, layout, event.formula());
   if (member.oom_score_adj) {
     plan.emplace_back(core::SetOomScore{.pid = container.pid, .score = *member.oom_score_adj});
   }
-  if (auto done = container.moved ? move(event, member, plan, actual) : event.run(plan); !done)
+  if (auto done = container.moved ? run_for(event, container, plan) : event.run(plan); !done)
     return done;
   if (member.belongs_to) report_place(event, member, actual);
   return {};

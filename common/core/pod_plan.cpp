@@ -105,6 +105,21 @@ Plan write(const std::string& path, const CgroupValues& values, const CgroupLayo
   return lower_values(path, unit ? rounded_by_systemd(values) : values, layout, formula, what);
 }
 
+/// What the container held in its old cgroup, and what the engine has left open.
+Plan all_limits(const std::string& cgroup, const Origin& origin, const CgroupValues& values,
+                const CgroupLayout& layout, WeightFormula formula) {
+  Plan plan;
+  for (const auto& [controller, file, value] : origin.limits) {
+    plan.emplace_back(WriteFile{.path = cgroup,
+                                .controller = controller,
+                                .file = file,
+                                .value = value,
+                                .reason = cat("as in ", origin.cgroup)});
+  }
+  append(plan, write(cgroup, values, layout, formula, "container"));
+  return plan;
+}
+
 }  // namespace
 
 std::string root_path(std::string_view cgroup_root, Driver driver) {
@@ -187,32 +202,27 @@ Plan plan_container(const ContainerRecord& container, const CgroupValues& values
 
 Plan plan_move(const ContainerRecord& container, const Origin& origin, const CgroupValues& values,
                const CgroupLayout& layout, WeightFormula formula) {
-  const std::string& cgroup = container.cgroup;
-  const bool scope = !scope_of(cgroup).empty();
-  Plan limits;
-  for (const auto& [controller, file, value] : origin.limits) {
-    limits.emplace_back(WriteFile{.path = cgroup,
-                                  .controller = controller,
-                                  .file = file,
-                                  .value = value,
-                                  .reason = cat("as in ", origin.cgroup)});
-  }
-  append(limits, lower_values(cgroup, scope ? rounded_by_systemd(values) : values, layout, formula,
-                              "container"));
-  Plan plan{EnsureCgroup{cgroup}};
-  append(plan, limits);
+  Plan plan{EnsureCgroup{container.cgroup}};
+  append(plan, all_limits(container.cgroup, origin, values, layout, formula));
   if (layout.memory == CgroupVersion::kV2 || layout.cpu == CgroupVersion::kV2)
-    plan.emplace_back(CopyDeviceRules{.from = origin.cgroup, .path = cgroup});
-  plan.emplace_back(MoveProcess{.path = cgroup, .pid = container.pid});
-  if (!scope) return plan;
-  // After the move, for systemd takes the controllers from a slice in which it knows of nobody; and
-  // with the limits, which it would write over.
+    plan.emplace_back(CopyDeviceRules{.from = origin.cgroup, .path = container.cgroup});
+  plan.emplace_back(MoveProcess{.path = container.cgroup, .pid = container.pid});
+  return plan;
+}
+
+Plan plan_moved_scope(const ContainerRecord& container, const Origin& origin,
+                      const CgroupValues& values, const CgroupLayout& layout,
+                      WeightFormula formula) {
+  const std::string& cgroup = container.cgroup;
+  if (scope_of(cgroup).empty()) return {};
+  // The process first: systemd takes the controllers from a slice in which it knows of nobody.
+  Plan plan{EnsureCgroup{cgroup}, MoveProcess{.path = cgroup, .pid = container.pid}};
   StartUnit start = adopt_scope(cgroup, container.pid);
   start.properties = carried_properties(origin.limits);
   for (UnitProperty& property : unit_properties(values, layout, formula))
     start.properties.push_back(std::move(property));
   plan.emplace_back(std::move(start));
-  append(plan, std::move(limits));
+  append(plan, all_limits(cgroup, origin, values, layout, formula));
   return plan;
 }
 

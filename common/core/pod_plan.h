@@ -54,10 +54,15 @@ struct Origin {
   std::vector<CarriedLimit> limits;
 };
 /// Moves the container's process into the container's cgroup, once that bounds it as its old one
-/// does and holds `values` as well.
+/// does and holds `values` as well. Once it has moved, its old cgroup may go.
 [[nodiscard]] Plan plan_move(const ContainerRecord& container, const Origin& origin,
                              const CgroupValues& values, const CgroupLayout& layout,
                              WeightFormula formula);
+/// Then, with systemd, makes a scope of it that has all these limits too, which systemd would write
+/// over otherwise; empty with the cgroupfs driver.
+[[nodiscard]] Plan plan_moved_scope(const ContainerRecord& container, const Origin& origin,
+                                    const CgroupValues& values, const CgroupLayout& layout,
+                                    WeightFormula formula);
 
 /// The cgroup of the engine's own processes beside a pod's containers: "podqos-monitor" in the
 /// pod's, with systemd a scope.

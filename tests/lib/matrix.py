@@ -20,6 +20,7 @@ import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import node_case  # noqa: E402
+import oci  # noqa: E402
 import units  # noqa: E402
 from harness import MI  # noqa: E402
 from node_case import BESTEFFORT, BURSTABLE, GUARANTEED  # noqa: E402
@@ -141,6 +142,17 @@ class HooksMove(Cell):
             leaf = f"podqos-{box.name}-{fnv1a(box.name, box.bundle.path.resolve()):016x}.scope"
         path = f"{self.pod_cgroup(box.expected)}/{leaf}"
         return path if box.starts == 0 else self.process_cgroup(path)  # moved into it: no cgroup within
+
+    def container(self, expected, label, args=("sleep", "1000")):
+        box = super().container(expected, label, args)
+        oci.try_device(box.bundle)
+        box.bundle.save()
+        return box
+
+    def start(self, box):
+        super().start(box)
+        self.assertEqual(oci.device_verdict(box.pid), "refused")
+        return box
 
     def check_place(self, pid, cgroup):
         """podqos moves it where it writes itself; elsewhere, on v1, the runtime's own cgroup stays in force."""

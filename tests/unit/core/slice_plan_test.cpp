@@ -2,6 +2,7 @@
 // (opencontainers/cgroups systemd/v2.go).
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/core/pod_plan.h"
@@ -138,25 +139,29 @@ TEST(PlanMove, LeavesTheDevicesOfV1Alone) {
             "move   7 -> /k/pod1/c\n");
 }
 
-TEST(PlanMove, TellsSystemdOfAllThatItWouldWriteOver) {
+TEST(PlanMovedScope, TellsSystemdOfAllThatItWouldWriteOver) {
   const CgroupValues values{.memory_limit = Bytes{4096}};
   const Origin origin{
       .cgroup = "/old.scope",
       .limits = {{.controller = Controller::kCpu, .file = "cpu.weight", .value = "39"},
                  {.controller = Controller::kCpu, .file = "cpu.max", .value = "50000 100000"}}};
   const std::string scope = "/k.slice/k-pod1.slice/podqos-c.scope";
-  const std::string writes = "write  " + scope + "/cpu.weight = 39  # as in /old.scope\n" +
-                             "write  " + scope + "/cpu.max = 50000 100000  # as in /old.scope\n" +
-                             "write  " + scope + "/memory.max = 4096  # container\n";
   EXPECT_EQ(
-      render(plan_move(at(scope.c_str(), true), origin, values, kV2, WeightFormula::kLog)),
-      "mkdir  " + scope + "\n" + writes + "device /old.scope -> " + scope + "\n" + "move   7 -> " +
-          scope +
+      render(plan_moved_scope(at(scope.c_str(), true), origin, values, kV2, WeightFormula::kLog)),
+      "mkdir  " + scope + "\nmove   7 -> " + scope +
           "\nstart  podqos-c.scope Description=\"podqos scope\" Slice=\"k-pod1.slice\" PIDs=7 "
           "Delegate=yes DefaultDependencies=no CPUAccounting=yes MemoryAccounting=yes "
           "IOAccounting=yes TasksAccounting=yes CPUQuotaPeriodUSec=100000 "
           "CPUQuotaPerSecUSec=500000 CPUWeight=39 MemoryMax=4096\n" +
-          writes);
+          "write  " + scope + "/cpu.weight = 39  # as in /old.scope\n" + "write  " + scope +
+          "/cpu.max = 50000 100000  # as in /old.scope\n" + "write  " + scope +
+          "/memory.max = 4096  # container\n");
+}
+
+TEST(PlanMovedScope, IsNothingWithoutSystemd) {
+  EXPECT_THAT(plan_moved_scope(at("/k/pod1/c", true), {.cgroup = "/old", .limits = {}}, {}, kV2,
+                               WeightFormula::kLog),
+              testing::IsEmpty());
 }
 
 TEST(PlanMonitor, HasACgroupOfItsOwnInThePod) {

@@ -169,13 +169,15 @@ TEST_F(PluginTest, TendsSandboxesThatEndWithoutAWord) {
   EXPECT_FALSE(is_known("1"));
 }
 
-TEST_F(PluginTest, TendsThoseThatItWasToldOfAtTheSynchronization) {
+TEST_F(PluginTest, TendsThoseThatAnEarlierOneHasTakenIn) {
   const auto sandbox = pod("1", start_process(), kSmall);
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  Plugin next{configuration()};
   api::SynchronizeRequest request;
   *request.add_pods() = sandbox;
-  ASSERT_TRUE(plugin().synchronize(request, kNoBudget));
+  ASSERT_TRUE(next.synchronize(request, kNoBudget));
   end_processes();
-  plugin().tend();
+  next.tend();
   EXPECT_FALSE(is_known("1"));
 }
 
