@@ -1,0 +1,83 @@
+#include "common/core/resize.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "common/core/aggregation.h"
+#include "common/core/cpu.h"
+#include "common/core/inference.h"
+
+namespace podqos::core {
+
+namespace {
+
+Resources* find_resources(Pod& pod, std::string_view name) {
+  for (auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
+    const auto found = std::ranges::find(*list, name, &Container::name);
+    if (found != list->end()) return &found->resources;
+  }
+  return nullptr;
+}
+
+void set_or_erase(ResourceList& list, std::string_view name, const std::optional<Quantity>& value) {
+  if (value)
+    list.insert_or_assign(std::string{name}, *value);
+  else if (const auto known = list.find(name); known != list.end())
+    list.erase(known);
+}
+
+bool gives_shares(const Resources& known, std::int64_t shares) {
+  const auto request = find(known.requests, kCpu);
+  return cpu_shares_for(MilliCpu{request ? request->milli_value() : 0}).value() == shares;
+}
+
+bool gives_quota(const Resources& known, const EngineResources& now) {
+  const auto limit = find(known.limits, kCpu);
+  if (!limit) return *now.cpu_quota <= 0;
+  const Micros period{now.cpu_period.value_or(kDefaultPeriod.value())};
+  return cpu_quota_for(MilliCpu{limit->milli_value()}, period).value() == *now.cpu_quota;
+}
+
+void follow(Resources& known, const EngineResources& now) {
+  const Resources told = infer_resources(now, std::nullopt, false, Bytes{0});
+  if (now.cpu_shares && !gives_shares(known, *now.cpu_shares))
+    set_or_erase(known.requests, kCpu, find(told.requests, kCpu));
+  if (now.cpu_quota && !gives_quota(known, now))
+    set_or_erase(known.limits, kCpu, find(told.limits, kCpu));
+  if (now.memory_limit) set_or_erase(known.limits, kMemory, find(told.limits, kMemory));
+  if (now.memory_reservation) set_or_erase(known.requests, kMemory, find(told.requests, kMemory));
+  for (auto& [name, request] : known.requests) {
+    if (const auto limit = find(known.limits, name)) request = std::min(request, *limit);
+  }
+}
+
+void raise(ResourceList& pod_level, const ResourceList& sums) {
+  for (auto& [name, value] : pod_level) {
+    if (const auto sum = find(sums, name)) value = std::max(value, *sum);
+  }
+}
+
+}  // namespace
+
+void apply_resize(Pod& pod, const Resize& resize) {
+  if (resize.whole_pod) {
+    if (!pod.resources) pod.resources.emplace();
+    follow(*pod.resources, resize.now);
+    if (*pod.resources == Resources{}) pod.resources.reset();
+    return;
+  }
+  Resources* known = find_resources(pod, resize.container);
+  if (known == nullptr) {
+    pod.containers.push_back(
+        {.name = resize.container, .kind = ContainerKind::kApp, .resources = {}});
+    known = &pod.containers.back().resources;
+  }
+  follow(*known, resize.now);
+  if (!pod.resources) return;
+  raise(pod.resources->requests, pod_requests(pod, PodLevel::kSkip, Overhead::kSkip));
+  raise(pod.resources->limits, pod_limits(pod, PodLevel::kSkip, Overhead::kSkip));
+}
+
+}  // namespace podqos::core

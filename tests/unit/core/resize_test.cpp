@@ -1,0 +1,124 @@
+#include "common/core/resize.h"
+
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/core/pod_text.h"
+
+namespace podqos::core {
+namespace {
+
+using pod_text::container;
+using pod_text::list;
+
+constexpr std::int64_t kMi = std::int64_t{1} << 20U;
+
+/// What an engine makes of 250m, a limit of 500m and 128Mi.
+EngineResources usual() {
+  EngineResources now;
+  now.cpu_shares = 256;
+  now.cpu_quota = 50'000;
+  now.cpu_period = 100'000;
+  now.memory_limit = 128 * kMi;
+  return now;
+}
+
+Pod web_and_log() {
+  return pod_text::pod({container("web", list({{"cpu", "250m"}, {"memory", "64Mi"}}),
+                                  list({{"cpu", "500m"}, {"memory", "128Mi"}})),
+                        container("log", list({{"cpu", "10m"}}))});
+}
+
+Resize of_web(EngineResources now) {
+  return {.whole_pod = false, .container = "web", .now = std::move(now)};
+}
+
+TEST(ApplyResize, KeepsWhatTheEngineWouldMakeTheSameOf) {
+  Pod pod = web_and_log();
+  apply_resize(pod, of_web(usual()));
+  EXPECT_EQ(pod, web_and_log());
+  // 10 shares are those of 10m, and would be read as 9.77m.
+  EngineResources log;
+  log.cpu_shares = 10;
+  apply_resize(pod, {.whole_pod = false, .container = "log", .now = log});
+  EXPECT_EQ(pod, web_and_log());
+}
+
+TEST(ApplyResize, FollowsOneContainer) {
+  Pod pod = web_and_log();
+  EngineResources now = usual();
+  now.cpu_shares = 512;
+  now.cpu_quota = 100'000;
+  now.memory_limit = 256 * kMi;
+  apply_resize(pod, of_web(now));
+  EXPECT_EQ(pod.containers[0].resources.requests, list({{"cpu", "500m"}, {"memory", "64Mi"}}));
+  EXPECT_EQ(pod.containers[0].resources.limits, list({{"cpu", "1"}, {"memory", "256Mi"}}));
+  EXPECT_EQ(pod.containers[1], web_and_log().containers[1]);
+  EXPECT_FALSE(pod.resources);
+}
+
+TEST(ApplyResize, NoRequestExceedsItsLimit) {
+  Pod pod = web_and_log();
+  EngineResources now = usual();
+  now.memory_limit = 32 * kMi;
+  apply_resize(pod, of_web(now));
+  EXPECT_EQ(pod.containers[0].resources.requests, list({{"cpu", "250m"}, {"memory", "32Mi"}}));
+}
+
+TEST(ApplyResize, LimitsAndRequestsMayGo) {
+  Pod pod = web_and_log();
+  EngineResources now;
+  now.cpu_shares = 2;
+  now.cpu_quota = -1;
+  now.memory_limit = -1;
+  apply_resize(pod, of_web(now));
+  EXPECT_EQ(pod.containers[0].resources.requests, list({{"memory", "64Mi"}}));
+  EXPECT_TRUE(pod.containers[0].resources.limits.empty());
+}
+
+TEST(ApplyResize, WhatTheEngineDoesNotSayStays) {
+  Pod pod = web_and_log();
+  apply_resize(pod, of_web({}));
+  EXPECT_EQ(pod, web_and_log());
+}
+
+TEST(ApplyResize, AContainerThatThePodLacksIsAdded) {
+  Pod pod = web_and_log();
+  apply_resize(pod, {.whole_pod = false, .container = "new", .now = usual()});
+  ASSERT_EQ(pod.containers.size(), 3U);
+  EXPECT_EQ(pod.containers[2].name, "new");
+  EXPECT_EQ(pod.containers[2].resources.requests, list({{"cpu", "250m"}}));
+}
+
+TEST(ApplyResize, ThePodItself) {
+  Pod pod = web_and_log();
+  apply_resize(pod, {.whole_pod = true, .container = "", .now = usual()});
+  ASSERT_TRUE(pod.resources);
+  EXPECT_EQ(pod.resources->requests, list({{"cpu", "250m"}}));
+  EXPECT_EQ(pod.resources->limits, list({{"cpu", "500m"}, {"memory", "128Mi"}}));
+  EXPECT_EQ(pod.containers, web_and_log().containers);
+  apply_resize(pod, {.whole_pod = true, .container = "", .now = {}});
+  EXPECT_EQ(pod.resources->limits, list({{"cpu", "500m"}, {"memory", "128Mi"}}));
+}
+
+TEST(ApplyResize, APodOfWhichNothingIsSaidGetsNoValues) {
+  Pod pod = web_and_log();
+  apply_resize(pod, {.whole_pod = true, .container = "", .now = {}});
+  EXPECT_EQ(pod, web_and_log());
+}
+
+TEST(ApplyResize, ThePodsOwnValuesAreRaisedToItsContainers) {
+  Pod pod = web_and_log();
+  pod.resources = Resources{.requests = list({{"cpu", "300m"}}),
+                            .limits = list({{"cpu", "600m"}, {"memory", "512Mi"}})};
+  EngineResources now = usual();
+  now.cpu_shares = 512;
+  now.cpu_quota = 100'000;
+  apply_resize(pod, of_web(now));
+  EXPECT_EQ(pod.resources->requests, list({{"cpu", "510m"}}));
+  EXPECT_EQ(pod.resources->limits, list({{"cpu", "1"}, {"memory", "512Mi"}}));
+}
+
+}  // namespace
+}  // namespace podqos::core
