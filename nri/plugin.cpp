@@ -4,13 +4,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
+#include <utility>
 
-#include "common/app/hook_stages.h"
+#include "common/app/ending.h"
 #include "common/app/place.h"
-#include "common/app/reconcile.h"
 #include "common/base/text.h"
 #include "common/sys/process.h"
 #include "nri/adjustment.h"
@@ -19,6 +16,16 @@
 namespace podqos::nri {
 
 namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+/// So that a request that comes meanwhile does not wait for long.
+constexpr int kReleasesAtOnce = 16;
+/// How often a release is tried again, one try each time that tend() is called.
+constexpr int kLateTries = 30;
+constexpr seconds kLook{20};
+constexpr seconds kRecomputation{300};
 
 /// A container that is about to be made counts as long as somebody can still hear what becomes of
 /// it.
@@ -34,11 +41,15 @@ app::Process process_of(std::uint32_t pid) {
 
 }  // namespace
 
-core::Settings Plugin::settings() const {
+core::Settings Plugin::settings(Budget budget) const {
   // A runtime waits 2 s for an answer, and goes on without the plugin then.
-  constexpr std::int64_t kLongestWaitMs = 500;
+  constexpr milliseconds kLongestWait{500};
+  constexpr int kShareOfBudget = 4;
+  milliseconds wait = kLongestWait;
+  if (budget) wait = std::min(wait, std::chrono::floor<milliseconds>(*budget / kShareOfBudget));
   core::Settings settings = configuration_.settings();
-  settings.lock_deadline_ms = std::min(settings.lock_deadline_ms, kLongestWaitMs);
+  settings.lock_deadline_ms = std::clamp<std::int64_t>(wait.count(), 0, settings.lock_deadline_ms);
+  settings.may_wait = false;
   return settings;
 }
 
@@ -55,77 +66,67 @@ Status Plugin::configure(const api::ConfigureRequest& request, Budget) {
 Status Plugin::settle(std::string_view what, Status done) {
   if (done) return done;
   log().error(cat(what, ": ", done.error().message));
-  if (settings().on_error == core::OnError::kAdmit) return {};
-  return done;
+  // A refusal is what the operator wants, whatever becomes of errors.
+  const bool answered = done.error().code == ErrorCode::kRefused ||
+                        configuration_.settings().on_error == core::OnError::kReject;
+  return answered ? done : Status{};
 }
 
-Status Plugin::note_sandbox(const api::PodSandbox& pod, Note note) {
-  auto facts = sandbox_facts(pod);
+Status Plugin::note(Result<core::ContainerFacts> facts, std::uint32_t pid,
+                    const core::Settings& settings, Note note) {
   if (!facts) return fail(std::move(facts).error());
-  if (pod.pid() == 0) {
-    // An old runtime does not tell it.
-    auto joined =
-        app::adjust(settings(), log(), {.facts = std::move(*facts), .creator = own_pid()});
-    if (!joined) return fail(std::move(joined).error());
-    return {};
-  }
-  sandboxes_.insert_or_assign(pod.id(), Pid{static_cast<pid_t>(pod.pid())});
-  // Its process is where the runtime has put it, which no plugin can change.
-  core::Settings settings = this->settings();
-  settings.on_misplaced = core::OnMisplaced::kIgnore;
-  return note(settings, log(), *facts, process_of(pod.pid()));
+  return note(settings, log(), {.facts = std::move(*facts), .process = process_of(pid)});
 }
 
-Status Plugin::note_container(const api::PodSandbox& pod, const api::Container& container,
-                              Note note) {
-  if (container.pid() == 0) return {};
-  auto facts = container_facts(pod, container);
-  if (!facts) return fail(std::move(facts).error());
-  return note(settings(), log(), *facts, process_of(container.pid()));
+void Plugin::remember(const api::PodSandbox& pod) {
+  const Pid pid{static_cast<pid_t>(pod.pid())};
+  if (pid == Pid{0}) return;
+  const auto started = sys::start_time_of(pid);
+  if (!started || !*started) return;
+  sandboxes_.insert_or_assign(pod.id(), Sandbox{.pid = pid, .start_time = **started});
 }
 
 Result<api::SynchronizeResponse> Plugin::synchronize(api::SynchronizeRequest request, Budget) {
   sandboxes_.clear();
-  std::vector<std::string> ids;
-  std::map<std::string, const api::PodSandbox*> pods;
+  std::vector<app::Told> all;
+  // One that cannot be read is there nevertheless.
+  const auto add = [&](Result<core::ContainerFacts> facts, const std::string& id,
+                       std::uint32_t pid) {
+    if (!facts) log().error(cat("synchronize: ", facts.error().message));
+    core::ContainerFacts nameless;
+    nameless.id = id;
+    all.push_back(
+        {.facts = facts ? std::move(*facts) : std::move(nameless), .process = process_of(pid)});
+  };
+  std::map<std::string_view, const api::PodSandbox*> pods;
   for (const api::PodSandbox& pod : request.pods()) {
-    ids.push_back(pod.id());
-    if (pod.pid() != 0) sandboxes_.insert_or_assign(pod.id(), Pid{static_cast<pid_t>(pod.pid())});
+    remember(pod);
     pods.emplace(pod.id(), &pod);
-  }
-  for (const api::Container& container : request.containers())
-    ids.push_back(container.id());
-  // What ended unseen goes; what came unseen is taken in.
-  auto missing = app::recompute_without(settings(), log(), ids);
-  if (!missing) {
-    auto done = settle("synchronize", fail(std::move(missing).error()));
-    if (!done) return fail(std::move(done).error());
-    return api::SynchronizeResponse{};
-  }
-  for (const auto& [id, pod] : pods) {
-    if (!missing->contains(id)) continue;
-    if (auto done = settle("synchronize", note_sandbox(*pod, app::container_started)); !done)
-      return fail(std::move(done).error());
+    add(sandbox_facts(pod), pod.id(), pod.pid());
   }
   for (const api::Container& container : request.containers()) {
     const auto pod = pods.find(container.pod_sandbox_id());
-    if (pod == pods.end() || !missing->contains(container.id())) continue;
-    if (auto done =
-            settle("synchronize", note_container(*pod->second, container, app::container_started));
-        !done)
-      return fail(std::move(done).error());
+    if (pod == pods.end()) continue;
+    add(container_facts(*pod->second, container), container.id(), container.pid());
   }
+  // Done by tend(), at once, but after the answer: of thousands it takes its time.
+  stock_ = std::move(all);
+  late_.clear();
   return api::SynchronizeResponse{};
 }
 
 Result<api::CreateContainerResponse> Plugin::create_container(
-    const api::CreateContainerRequest& request, Budget) {
+    const api::CreateContainerRequest& request, Budget budget) {
   api::CreateContainerResponse response;
   const auto create = [&]() -> Status {
     auto facts = container_facts(request.pod(), request.container());
     if (!facts) return fail(std::move(facts).error());
-    auto edit = app::adjust(settings(), log(), {.facts = std::move(*facts), .creator = own_pid()});
-    if (!edit) return fail(std::move(edit).error());
+    auto edit =
+        app::adjust(settings(budget), log(), {.facts = std::move(*facts), .creator = own_pid()});
+    if (!edit) {
+      return fail(std::move(edit).error().with_context(
+          cat("container ", printable(request.container().id()))));
+    }
     if (*edit && **edit != core::ConfigEdit{}) *response.mutable_adjust() = adjustment_for(**edit);
     return {};
   };
@@ -134,67 +135,137 @@ Result<api::CreateContainerResponse> Plugin::create_container(
 }
 
 Result<api::UpdateContainerResponse> Plugin::update_container(
-    const api::UpdateContainerRequest& request, Budget) {
+    const api::UpdateContainerRequest& request, Budget budget) {
   api::Container updated = request.container();
   updated.mutable_linux()->mutable_resources()->MergeFrom(request.linux_resources());
-  if (auto done = settle("update container",
-                         note_container(request.pod(), updated, app::container_updated));
-      !done)
+  auto changed = note(container_facts(request.pod(), updated), updated.pid(), settings(budget),
+                      app::resources_changed);
+  if (!changed) due_ = true;
+  if (auto done = settle("update container", std::move(changed)); !done)
     return fail(std::move(done).error());
   return api::UpdateContainerResponse{};
 }
 
 Result<api::StopContainerResponse> Plugin::stop_container(const api::StopContainerRequest& request,
-                                                          Budget) {
-  if (auto done =
-          settle("stop container",
-                 app::container_ended(settings(), log(), request.container().id(), own_pid()));
+                                                          Budget budget) {
+  if (auto done = settle("stop container", release(request.container().id(), settings(budget)));
       !done)
     return fail(std::move(done).error());
   return api::StopContainerResponse{};
 }
 
-Status Plugin::update_pod_sandbox(const api::UpdatePodSandboxRequest& request, Budget) {
+Status Plugin::update_pod_sandbox(const api::UpdatePodSandboxRequest& request, Budget budget) {
   api::PodSandbox pod = request.pod();
   pod.mutable_linux()->mutable_pod_resources()->MergeFrom(request.linux_resources());
-  return settle("update pod", note_sandbox(pod, app::container_updated));
+  auto changed = note(sandbox_facts(pod), pod.pid(), settings(budget), app::resources_changed);
+  if (!changed) due_ = true;
+  return settle("update pod", std::move(changed));
 }
 
-Status Plugin::run_pod_sandbox(const api::EventRequest& event, Budget) {
-  return settle("run pod", note_sandbox(event.pod(), app::container_started));
+Status Plugin::run_pod_sandbox(const api::EventRequest& event, Budget budget) {
+  // Without a process there is nothing to place: the pod comes with its first container.
+  if (event.pod().pid() == 0) return {};
+  remember(event.pod());
+  // Its process is where the runtime has put it, which no plugin can change.
+  core::Settings settings = this->settings(budget);
+  settings.on_misplaced = core::OnMisplaced::kIgnore;
+  return settle("run pod", note(sandbox_facts(event.pod()), event.pod().pid(), settings,
+                                app::container_started));
 }
 
-void Plugin::tend() {
-  for (auto sandbox = sandboxes_.begin(); sandbox != sandboxes_.end();) {
-    const auto& [id, pid] = *sandbox;
-    const auto started = sys::start_time_of(pid);
-    if (!started || *started) {
+Status Plugin::release(const std::string& id, const core::Settings& settings) {
+  auto ended = app::container_ended(settings, log(), id, own_pid());
+  if (ended && *ended == app::Ending::kDone) {
+    late_.erase(id);
+    return {};
+  }
+  late_.emplace(id, 0);
+  if (!ended) return fail(std::move(ended).error());
+  return {};
+}
+
+Status Plugin::stop_pod_sandbox(const api::EventRequest& event, Budget budget) {
+  return settle("stop pod", release(event.pod().id(), settings(budget)));
+}
+
+Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget budget) {
+  sandboxes_.erase(event.pod().id());
+  return settle("remove pod", release(event.pod().id(), settings(budget)));
+}
+
+Status Plugin::start_container(const api::EventRequest& event, Budget budget) {
+  if (event.container().pid() == 0) return {};
+  return settle("start container",
+                note(container_facts(event.pod(), event.container()), event.container().pid(),
+                     settings(budget), app::container_started));
+}
+
+Status Plugin::remove_container(const api::EventRequest& event, Budget budget) {
+  return settle("remove container", release(event.container().id(), settings(budget)));
+}
+
+void Plugin::take_stock() {
+  if (!stock_) return;
+  const std::vector<app::Told> all = *std::exchange(stock_, std::nullopt);
+  if (auto done = app::take_stock(settings(std::nullopt), log(), all, own_pid()); !done) {
+    log().error(cat("synchronize: ", done.error().message, "; trying again"));
+    stock_ = all;
+    return;
+  }
+  due_ = false;
+  next_recomputation_ = Clock::now() + kRecomputation;
+}
+
+void Plugin::release_late() {
+  int left = kReleasesAtOnce;
+  for (auto late = late_.begin(); late != late_.end() && left > 0; --left) {
+    const std::string id = late->first;
+    const int tries = ++late->second;
+    ++late;
+    auto done = release(id, settings(std::nullopt));
+    const auto still = late_.find(id);
+    if (still == late_.end() || tries < kLateTries) continue;
+    late_.erase(still);
+    if (done) continue;
+    log().error(cat("release: ", done.error().message, "; left to the next look at everything"));
+    due_ = true;
+  }
+}
+
+void Plugin::release_silent() {
+  int left = kReleasesAtOnce;
+  for (auto sandbox = sandboxes_.begin(); sandbox != sandboxes_.end() && left > 0;) {
+    const auto& [id, process] = *sandbox;
+    if (sys::is_alive(process.pid, process.start_time)) {
       ++sandbox;
       continue;
     }
-    auto done = settle("sandbox has ended", app::container_ended(settings(), log(), id, own_pid()));
-    if (!done) log().info(cat("sandbox ", id, " is left to the next connection"));
+    --left;
+    if (auto done = release(id, settings(std::nullopt)); !done)
+      log().error(cat("sandbox has ended: ", done.error().message));
     sandbox = sandboxes_.erase(sandbox);
   }
 }
 
-Status Plugin::stop_pod_sandbox(const api::EventRequest& event, Budget) {
-  return settle("stop pod", app::container_ended(settings(), log(), event.pod().id(), own_pid()));
+void Plugin::look_after() {
+  const auto now = Clock::now();
+  const bool everything = due_ || now >= next_recomputation_;
+  if (!everything && now < next_look_) return;
+  next_look_ = now + kLook;
+  if (auto done = app::look_after(settings(std::nullopt), log(), everything); !done) {
+    log().error(cat("look at what is left: ", done.error().message, "; trying again"));
+    return;
+  }
+  if (!everything) return;
+  due_ = false;
+  next_recomputation_ = now + kRecomputation;
 }
 
-Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget) {
-  sandboxes_.erase(event.pod().id());
-  return settle("remove pod", app::container_ended(settings(), log(), event.pod().id(), own_pid()));
-}
-
-Status Plugin::start_container(const api::EventRequest& event, Budget) {
-  return settle("start container",
-                note_container(event.pod(), event.container(), app::container_started));
-}
-
-Status Plugin::remove_container(const api::EventRequest& event, Budget) {
-  return settle("remove container",
-                app::container_ended(settings(), log(), event.container().id(), own_pid()));
+void Plugin::tend() {
+  take_stock();
+  release_late();
+  release_silent();
+  look_after();
 }
 
 // Before them podqos has done all that there is to do.

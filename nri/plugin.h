@@ -1,14 +1,18 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "common/app/hook_stages.h"
+#include "common/app/engine_events.h"
 #include "common/app/log.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
+#include "common/core/container_facts.h"
 #include "common/core/settings.h"
 #include "nri/configuration.h"
 #include "nri/handler.h"
@@ -23,8 +27,10 @@ class Plugin : public Handler {
   /// Must outlive the plugin; its settings may change between two calls.
   explicit Plugin(Configuration& configuration) : configuration_(configuration) {}
 
-  /// Releases sandboxes that have ended without a word: containerd forgets to tell of pods that it
-  /// had before it was started anew (containerd#8426).
+  /// All that takes long, and all that nobody tells of; between two requests. Compares what the
+  /// runtime has with what is known; tries again what has failed; releases sandboxes that have
+  /// ended without a word: containerd forgets to tell of pods that it had before it was started
+  /// anew (containerd#8426).
   void tend();
 
   void registered(Status status) override;
@@ -50,20 +56,38 @@ class Plugin : public Handler {
   void shutdown() override;
 
  private:
+  using Clock = std::chrono::steady_clock;
+  struct Sandbox {
+    Pid pid;
+    StartTime start_time;
+  };
+
   /// Those in force, with a deadline for the lock that leaves time to answer.
-  [[nodiscard]] core::Settings settings() const;
+  [[nodiscard]] core::Settings settings(Budget budget) const;
   [[nodiscard]] app::Log& log() { return configuration_.log(); }
   /// Logs an error; it is an answer only under onError "reject".
   [[nodiscard]] Status settle(std::string_view what, Status done);
-  /// What is done with one that runs: app::container_started or container_updated.
-  using Note = Status (*)(const core::Settings&, app::Log&, const core::ContainerFacts&,
-                          const app::Process&);
-  [[nodiscard]] Status note_sandbox(const api::PodSandbox& pod, Note note);
-  [[nodiscard]] Status note_container(const api::PodSandbox& pod, const api::Container& container,
-                                      Note note);
+  /// What fails with `facts` is said of it.
+  using Note = Status (*)(const core::Settings&, app::Log&, const app::Told&);
+  [[nodiscard]] Status note(Result<core::ContainerFacts> facts, std::uint32_t pid,
+                            const core::Settings& settings, Note note);
+  void remember(const api::PodSandbox& pod);
+  /// Releases a container; what does not succeed now is tried again later.
+  [[nodiscard]] Status release(const std::string& id, const core::Settings& settings);
+
+  // Parts of tend(), each with its own bound.
+  void take_stock();
+  void release_late();
+  void release_silent();
+  void look_after();
 
   Configuration& configuration_;
-  std::map<std::string, Pid, std::less<>> sandboxes_;  ///< that live, by id
+  std::map<std::string, Sandbox, std::less<>> sandboxes_;  ///< that live, by id
+  std::optional<std::vector<app::Told>> stock_;   ///< what the runtime had when it synchronized
+  std::map<std::string, int, std::less<>> late_;  ///< releases to be tried again, tries so far
+  bool due_ = true;  ///< something may have been missed, before the start at least
+  Clock::time_point next_look_;
+  Clock::time_point next_recomputation_;
 };
 
 }  // namespace podqos::nri

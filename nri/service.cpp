@@ -195,6 +195,7 @@ void Service::note_progress() {
     case Progress::kSynchronized:
       patience_ends_.reset();
       stand(true, true);
+      next_tending_ = Clock::now();
       ports_.log.info(cat("synchronized with ", peer_));
       ports_.notify.status(cat("synchronized with ", peer_));
       return;

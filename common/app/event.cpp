@@ -205,15 +205,33 @@ Status Event::write_pod(const std::string& cgroup, const core::CgroupValues& val
   // gone: a few milliseconds, on a busy machine some hundred.
   constexpr std::chrono::milliseconds kFirstPause{10};
   constexpr std::chrono::milliseconds kLongestPause{640};
+  constexpr std::chrono::milliseconds kShortPause{40};
+  const auto longest_pause = settings_->may_wait ? kLongestPause : kShortPause;
   auto pause = kFirstPause;
   while (true) {
     auto done = run(core::plan_pod(cgroup, values, layout, formula(), make));
     const bool may_pass = !done && done.error().code == ErrorCode::kInvalidArgument &&
                           core::driver_of(cgroup) == core::Driver::kCgroupfs;
-    if (!may_pass || pause > kLongestPause) return done;
+    if (!may_pass || pause > longest_pause) return done;
     std::this_thread::sleep_for(pause);
     pause *= 2;
   }
+}
+
+void Event::hold_above_usage(const std::string& cgroup, core::CgroupValues& values) {
+  if (!values.memory_limit || values.memory_limit->value() < 0) return;
+  const bool is_v2 = cgroups_.layout_without_hugepages().memory == core::CgroupVersion::kV2;
+  const auto text = cgroups_.read(cgroup, core::Controller::kMemory,
+                                  is_v2 ? "memory.max" : "memory.limit_in_bytes");
+  if (!text) return;
+  const auto now = parse_int(*text);  // "max" is no number
+  if (now && *now <= values.memory_limit->value()) return;
+  const auto usage = cgroups_.memory_usage(cgroup);
+  if (!usage || *usage <= *values.memory_limit) return;
+  const Bytes held = core::bounded_tier_limit(*values.memory_limit, *usage, Bytes{0});
+  log_->info(cat("cgroup ", cgroup, ": memory limit lowered to ", held.value(), " instead of ",
+                 values.memory_limit->value(), " while ", usage->value(), " are used"));
+  values.memory_limit = held;
 }
 
 Status Event::make_pod(core::PodRecord& record) {
@@ -225,6 +243,7 @@ Status Event::make_pod(core::PodRecord& record) {
     values->cpu_period = settings_->cpu_cfs_quota_period;
   }
   if (values->memory_limit.value_or(Bytes{0}).value() == 0) values->memory_limit = Bytes{-1};
+  hold_above_usage(record.cgroup, *values);
   if (auto done = write_pod(record.cgroup, *values, cgroups_.layout(), core::Make::kYes); !done)
     return done;
   return copy_record(record);
@@ -237,6 +256,7 @@ Status Event::update_pod(core::PodRecord& record, core::PodRecord before) {
   if (!held) return fail(std::move(held).error());
   const auto copy = cgroups_.attribute(record.cgroup, kRecordAttribute);
   if (!copy || !*copy) return make_pod(record);
+  if (values->memory_limit != held->memory_limit) hold_above_usage(record.cgroup, *values);
   const bool same_pages = values->hugepages == held->hugepages;
   auto done = write_pod(record.cgroup, *values,
                         same_pages ? cgroups_.layout_without_hugepages() : cgroups_.layout(),

@@ -104,6 +104,8 @@ class Event {
   [[nodiscard]] bool holds_only(const std::string& kubepods, const std::string& container);
   [[nodiscard]] Status write_pod(const std::string& cgroup, const core::CgroupValues& values,
                                  const core::CgroupLayout& layout, core::Make make);
+  /// A limit is not lowered below what is used: the kernel would kill for it.
+  void hold_above_usage(const std::string& cgroup, core::CgroupValues& values);
   [[nodiscard]] Status copy_record(const core::PodRecord& record);
   [[nodiscard]] bool has_pods();
   [[nodiscard]] Status settle_tiers();

@@ -1,13 +1,10 @@
 #pragma once
 
-#include <optional>
-#include <string>
 #include <string_view>
 
 #include "common/app/log.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
-#include "common/core/container_facts.h"
 #include "common/core/settings.h"
 
 namespace podqos::app {
@@ -20,28 +17,11 @@ namespace podqos::app {
 [[nodiscard]] Status create_runtime(const core::Settings& settings, Log& log,
                                     std::string_view state, Pid runtime);
 
-/// A container's init, and the engine that has told of it.
-struct Process {
-  Pid init;
-  Pid runtime;
-};
-
-/// The same for a container that an engine tells of, without its bundle.
-/// @param told  all that its config.json would say.
-[[nodiscard]] Status container_started(const core::Settings& settings, Log& log,
-                                       const core::ContainerFacts& told, const Process& process);
-/// The same where its resources have changed since.
-[[nodiscard]] Status container_updated(const core::Settings& settings, Log& log,
-                                       const core::ContainerFacts& told, const Process& process);
-
 /// poststop: takes the container out of its pod and releases the pod with its last container. A
 /// container that is not known, or whose id lives again by now, is left alone.
 /// @param caller  the process that runs the hook: a creation that failed ends with its own
 /// poststop.
 [[nodiscard]] Status poststop(const core::Settings& settings, Log& log, std::string_view state,
                               Pid caller);
-/// The same where an engine tells of it by its id.
-[[nodiscard]] Status container_ended(const core::Settings& settings, Log& log,
-                                     const std::string& id, Pid caller);
 
 }  // namespace podqos::app

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/app/counting.h"
 #include "common/app/node.h"
 #include "common/app/reconcile.h"
 #include "common/app/release.h"
@@ -49,7 +50,7 @@ std::string names_of(const core::Pod& pod) {
 
 struct Joining {
   Event* event;
-  const Arrival* arrival;
+  Arrival* arrival;
   core::Identity identity;
   core::PodClaim claim;
   std::string root;
@@ -139,25 +140,6 @@ Result<Described> describe_container(const Joining& joining,
   return described;
 }
 
-/// The pod's requests, bounded by what is free beside the others.
-void grant_pod(Event& event, core::PodRecord& record,
-               const std::optional<core::PodRecord>& before) {
-  core::TiersRecord others;
-  others.sums = event.tiers().sums;
-  if (before && !before->released_at) core::remove_pod(others, *before);
-  core::grant_requests(record, others.sums, event.settings(), event.capacity());
-}
-
-/// Sums without the pod as it was, with it as it is.
-void count_pod(Event& event, const core::PodRecord& record,
-               const std::optional<core::PodRecord>& before) {
-  core::TiersRecord& tiers = event.tiers();
-  if (before && !before->released_at) core::remove_pod(tiers, *before);
-  core::add_pod(tiers, record);
-  std::erase_if(tiers.lingering,
-                [&](const core::LingeringEntry& entry) { return entry.uid == record.pod.uid; });
-}
-
 void note_pending(core::TiersRecord& tiers, const core::PodRecord& record,
                   const core::ContainerRecord& container) {
   std::erase_if(tiers.pending, [&](const core::PendingEntry& entry) {
@@ -171,9 +153,10 @@ void note_pending(core::TiersRecord& tiers, const core::PodRecord& record,
                            .start_time = container.start_time});
 }
 
-int oom_score_for(Event& event, const core::PodRecord& record,
+int oom_score_for(Event& event, const Arrival& arrival, const core::PodRecord& record,
                   const core::ContainerRecord& container) {
   const int wanted = core::container_oom_score_adj(record, container, event.capacity().memory);
+  if (arrival.engine_writes) return wanted;
   const int reachable = reachable_oom_score(wanted);
   if (reachable != wanted) {
     event.log().warning(cat(name_of(record.pod), ", container ", printable(container.id),
@@ -228,7 +211,7 @@ Status clear_children(Event& event, const std::string& cgroup) {
   for (auto pause = kFirstPause;; pause *= 2) {
     if (auto done = remove_empty_children(event, cgroup); !done) return done;
     const auto left = event.cgroups().children(cgroup);
-    if (!left || left->empty() || pause > kLongestPause) return {};
+    if (!left || left->empty() || pause > kLongestPause || !event.settings().may_wait) return {};
     std::this_thread::sleep_for(pause);
   }
 }
@@ -260,7 +243,7 @@ Result<Membership> make_member(Joining& joining, const std::optional<core::PodRe
   member.missing =
       core::missing_values(*values, arrival.facts.resources, event.layout_for(*values));
   if (!core::engine_sets_oom(arrival.facts) && !record.adopted) {
-    member.oom_score_adj = oom_score_for(event, record, container);
+    member.oom_score_adj = oom_score_for(event, arrival, record, container);
   }
   // Before anything is written: the values must be sound.
   if (auto sound = core::pod_values(record, event.settings()); !sound)
@@ -312,7 +295,7 @@ Result<std::optional<Arrival>> arrival_of(core::ContainerFacts facts,
 
 namespace {
 
-Result<Joining> begin_join(Event& event, const Arrival& arrival) {
+Result<Joining> begin_join(Event& event, Arrival& arrival) {
   auto root = event.choose_root(arrival.driver, arrival.running ? arrival.placed_at : std::nullopt);
   if (!root) return fail(std::move(root).error());
   auto identity = core::identify(arrival.facts, arrival.podqos, arrival.engine, event.settings(),
@@ -329,18 +312,53 @@ Result<Joining> begin_join(Event& event, const Arrival& arrival) {
 }
 
 /// Recomputes everything from what is left, and joins then.
-Result<std::optional<Membership>> join_after_loss(Event& event, const Arrival& arrival) {
+Result<std::optional<Membership>> join_after_loss(Event& event, Arrival arrival) {
   event.log().error("the state directory has lost what the cgroups still know: restoring it");
   event.begin_recovery();
   if (auto done = recompute(event); !done) return fail(std::move(done).error());
-  return join(event, arrival);
+  return join(event, std::move(arrival));
+}
+
+/// The container of the pod that arrives again: known in the same bundle, or the only one of its id
+/// where an engine that names no bundle has told of one of the two.
+core::ContainerRecord* find_again(core::PodRecord& record, const core::ContainerFacts& facts) {
+  core::ContainerRecord* found = nullptr;
+  for (core::ContainerRecord& container : record.containers) {
+    if (is_same(container, facts)) return &container;
+    if (container.id != facts.id) continue;
+    if (found != nullptr) return nullptr;
+    found = &container;
+  }
+  if (found == nullptr || (!found->bundle.empty() && !facts.bundle.empty())) return nullptr;
+  return found;
+}
+
+/// Lets a container that is known under its id, and is told of with its bundle or the other way
+/// round, have one name in both.
+/// @return its entry so far, if that is to go.
+std::optional<core::IndexEntry> recognise(Event& event, core::PodRecord& record,
+                                          core::ContainerFacts& facts) {
+  core::ContainerRecord* const known = find_again(record, facts);
+  if (known == nullptr || known->bundle == facts.bundle) return std::nullopt;
+  if (facts.bundle.empty()) {
+    facts.bundle = known->bundle;
+    return std::nullopt;
+  }
+  std::erase_if(event.tiers().pending, [&](const core::PendingEntry& entry) {
+    return entry.uid == record.pod.uid && entry.id == known->id && entry.bundle == known->bundle;
+  });
+  core::IndexEntry outdated{.id = known->id, .bundle = known->bundle, .uid = record.pod.uid};
+  known->bundle = facts.bundle;
+  return outdated;
 }
 
 Result<std::optional<Membership>> join_pod_of(Joining& joining) {
   Event& event = *joining.event;
-  const Arrival& arrival = *joining.arrival;
   auto before = event.store().pod(joining.identity.uid);
   if (!before) return fail(std::move(before).error());
+  std::optional<core::IndexEntry> outdated;
+  if (*before) outdated = recognise(event, **before, joining.arrival->facts);
+  const Arrival& arrival = *joining.arrival;
   if (joining.identity.is_sandbox && !joining.claim.known && !*before && !joining.identity.placed)
     return std::nullopt;
   const auto existing =
@@ -352,12 +370,16 @@ Result<std::optional<Membership>> join_pod_of(Joining& joining) {
   if (!described) return fail(std::move(described).error());
   auto member = make_member(joining, *before, std::move(*record), std::move(*described));
   if (!member) return fail(std::move(member).error());
+  if (outdated) {
+    if (auto done = event.store().erase_container(*outdated); !done)
+      return fail(std::move(done).error());
+  }
   return std::optional{std::move(*member)};
 }
 
 }  // namespace
 
-Result<std::optional<Membership>> join(Event& event, const Arrival& arrival) {
+Result<std::optional<Membership>> join(Event& event, Arrival arrival) {
   if (auto done = recover(event); !done) return fail(std::move(done).error());
   expire_pending(event, arrival.facts.id);
   tend_lingering(event);

@@ -23,6 +23,8 @@ struct Arrival {
   core::Driver driver = core::Driver::kCgroupfs;  ///< of the runtime that runs it
   /// Is placed_at the real cgroup of a process that runs already?
   bool running = false;
+  /// Does the engine itself carry out what is decided, with rights that are not this program's?
+  bool engine_writes = false;
   core::ContainerState state = core::ContainerState::kPending;
   Pid pid;
   StartTime start_time;
@@ -49,6 +51,6 @@ struct Membership {
 /// Joins the container to its pod: record, pod cgroup with its values; the tiers' follow with
 /// Event::finish(). If the machine refuses a write, the container is taken out again.
 /// @return nullopt for a sandbox of whose pod nothing is known: it stays where the engine puts it.
-[[nodiscard]] Result<std::optional<Membership>> join(Event& event, const Arrival& arrival);
+[[nodiscard]] Result<std::optional<Membership>> join(Event& event, Arrival arrival);
 
 }  // namespace podqos::app

@@ -63,7 +63,7 @@ core::ConfigEdit edit_for(const Membership& member) {
 /// nullopt: it is not podqos's.
 Result<std::optional<Joined>> join_pod_of(const core::Settings& settings, Log& log,
                                           core::ContainerFacts facts, Pid creator,
-                                          std::optional<core::Driver> flags) {
+                                          std::optional<core::Driver> flags, bool engine_writes) {
   const auto told = core::detect_driver({.flags = flags, .path = facts.cgroups_path});
   const core::Driver driver = told ? *told : machine_driver();
   auto placed_at = placed_at_of(facts.cgroups_path, driver);
@@ -78,6 +78,7 @@ Result<std::optional<Joined>> join_pod_of(const core::Settings& settings, Log& l
   if (auto fits = core::check_driver(settings.cgroup_driver, driver); !fits)
     return fail(std::move(fits).error());
   (*arrival)->driver = driver;
+  (*arrival)->engine_writes = engine_writes;
 
   auto started = sys::start_time_of(creator);
   if (!started) return fail(std::move(started).error());
@@ -88,7 +89,7 @@ Result<std::optional<Joined>> join_pod_of(const core::Settings& settings, Log& l
   if (!event) return fail(std::move(event).error());
   if (auto limits = engine_pod_limits(event->cgroups(), **arrival))
     (*arrival)->engine.pod_sums = std::move(limits);
-  auto member = join(*event, **arrival);
+  auto member = join(*event, std::move(**arrival));
   if (!member) return fail(std::move(member).error());
   if (!*member) {
     if (auto done = event->finish_recovery(); !done) return fail(std::move(done).error());
@@ -116,7 +117,8 @@ Result<std::optional<Placement>> place(const core::Settings& settings, Log& log,
   core::ContainerFacts facts = config->facts;
   facts.id = request.id;
   facts.bundle = request.bundle;
-  auto joined = join_pod_of(settings, log, std::move(facts), request.creator, request.driver);
+  auto joined =
+      join_pod_of(settings, log, std::move(facts), request.creator, request.driver, false);
   if (!joined) return fail(std::move(joined).error());
   if (!*joined) return std::nullopt;
   auto& [event, member, edit] = **joined;
@@ -134,7 +136,7 @@ Result<std::optional<Placement>> place(const core::Settings& settings, Log& log,
 
 Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings, Log& log,
                                                const AdjustmentRequest& request) {
-  auto joined = join_pod_of(settings, log, request.facts, request.creator, std::nullopt);
+  auto joined = join_pod_of(settings, log, request.facts, request.creator, std::nullopt, true);
   if (!joined) return fail(std::move(joined).error());
   if (!*joined) return std::nullopt;
   if (auto done = (*joined)->event.finish(); !done) return fail(std::move(done).error());

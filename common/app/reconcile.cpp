@@ -22,7 +22,8 @@ using Records = std::map<std::string, core::PodRecord, std::less<>>;
 /// One run over everything, under the lock.
 class Recomputation {
  public:
-  explicit Recomputation(Event& event) : event_(event) {}
+  explicit Recomputation(Event& event, const EngineList* list = nullptr)
+      : event_(event), list_(list) {}
 
   Result<ReconcileReport> run() {
     if (auto done = find_root(); !done) return fail(std::move(done).error());
@@ -43,6 +44,17 @@ class Recomputation {
     for (const std::string& line : report_.failed)
       event_.log().error(line);
     return std::move(report_);
+  }
+
+  /// Ids of containers that run.
+  [[nodiscard]] Ids live() const {
+    Ids ids;
+    for (const auto& [uid, record] : records_) {
+      for (const core::ContainerRecord& container : record.containers) {
+        if (container.state == core::ContainerState::kLive) ids.insert(container.id);
+      }
+    }
+    return ids;
   }
 
  private:
@@ -176,7 +188,7 @@ class Recomputation {
   /// Takes dead containers out of a record and counts the others; false: nothing of the pod lives.
   bool refresh(core::PodRecord& record) {
     std::erase_if(record.containers, [&](core::ContainerRecord& container) {
-      if (lives(container) || confirm_from_cgroup(event_, container)) return false;
+      if (is_there(container)) return false;
       report_.changes.push_back(
           cat("pod ", record.pod.uid, ": container ", printable(container.id), " has ended"));
       return true;
@@ -202,6 +214,20 @@ class Recomputation {
     ++report_.pods;
     report_.containers += static_cast<std::int64_t>(record.containers.size());
     return true;
+  }
+
+  bool is_there(core::ContainerRecord& container) {
+    if (list_ == nullptr || container.state != core::ContainerState::kPending)
+      return lives(container) || confirm_from_cgroup(event_, container);
+    if (list_->ids.contains(container.id)) {
+      if (confirm_from_cgroup(event_, container)) return true;
+      container.pid = list_->listener;
+      container.start_time = list_->listener_start;
+      return true;
+    }
+    const bool own =
+        container.pid == list_->listener && container.start_time == list_->listener_start;
+    return (!own && lives(container)) || confirm_from_cgroup(event_, container);
   }
 
   Status end(core::PodRecord record) {
@@ -268,6 +294,7 @@ class Recomputation {
   }
 
   Event& event_;
+  const EngineList* list_;
   Records records_;
   std::set<std::string, std::less<>> unreadable_;
   ReconcileReport report_;
@@ -322,21 +349,11 @@ Result<ReconcileReport> recompute(Event& event) {
   return Recomputation{event}.run();
 }
 
-Result<std::set<std::string, std::less<>>> recompute_without(const core::Settings& settings,
-                                                             Log& log,
-                                                             const std::vector<std::string>& ids) {
-  std::set<std::string, std::less<>> missing{ids.begin(), ids.end()};
-  auto event = Event::open_existing(settings, log);
-  if (!event) return fail(std::move(event).error());
-  if (!*event) return missing;
-  if (auto done = recompute(**event); !done) return fail(std::move(done).error());
-  for (const std::string& id : ids) {
-    auto known = (*event)->store().containers(id);
-    if (!known) return fail(std::move(known).error());
-    if (!known->empty()) missing.erase(id);
-  }
-  if (auto done = (*event)->finish(); !done) return fail(std::move(done).error());
-  return missing;
+Result<Ids> recompute_beside(Event& event, const EngineList& list) {
+  Recomputation recomputation{event, &list};
+  event.begin_recovery();
+  if (auto report = recomputation.run(); !report) return fail(std::move(report).error());
+  return recomputation.live();
 }
 
 Status recover(Event& event) {

@@ -34,10 +34,20 @@ struct ReconcileReport {
 /// steps.
 [[nodiscard]] Result<ReconcileReport> recompute(Event& event);
 
-/// Recomputes, for an engine that has been away.
-/// @return those of `ids` that no container has then.
-[[nodiscard]] Result<std::set<std::string, std::less<>>> recompute_without(
-    const core::Settings& settings, Log& log, const std::vector<std::string>& ids);
+using Ids = std::set<std::string, std::less<>>;
+
+/// All that an engine has, by its own word.
+struct EngineList {
+  Ids ids;       ///< of sandboxes and containers, those included that have not started yet
+  Pid listener;  ///< who places containers for it, and has heard this
+  StartTime listener_start;
+};
+
+/// Recomputes, knowing what an engine has: a container that was placed for it and has not been
+/// confirmed yet is kept while it is in the list, whoever has placed it, and dropped if the
+/// listener placed it and it is not.
+/// @return ids of the containers that live then.
+[[nodiscard]] Result<Ids> recompute_beside(Event& event, const EngineList& list);
 
 /// Recomputes if the mark of an interrupted event stands and this event has not done so yet.
 [[nodiscard]] Status recover(Event& event);

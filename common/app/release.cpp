@@ -226,7 +226,8 @@ Status end_pod(Event& event, core::PodRecord record) {
   for (int tries = 1;; ++tries) {
     if (auto done = remove_empty_children(event, record.cgroup); !done) return done;
     if (auto done = remove_or_linger(event, record); !done) return done;
-    if (tries == kTries || !is_held_by_systemd(event, record.cgroup)) return {};
+    if (tries == kTries || !event.settings().may_wait || !is_held_by_systemd(event, record.cgroup))
+      return {};
     std::this_thread::sleep_for(kPause);
   }
 }

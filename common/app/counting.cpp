@@ -1,0 +1,26 @@
+#include "common/app/counting.h"
+
+#include <vector>
+
+#include "common/core/policy.h"
+
+namespace podqos::app {
+
+void grant_pod(Event& event, core::PodRecord& record,
+               const std::optional<core::PodRecord>& before) {
+  core::TiersRecord others;
+  others.sums = event.tiers().sums;
+  if (before && !before->released_at) core::remove_pod(others, *before);
+  core::grant_requests(record, others.sums, event.settings(), event.capacity());
+}
+
+void count_pod(Event& event, const core::PodRecord& record,
+               const std::optional<core::PodRecord>& before) {
+  core::TiersRecord& tiers = event.tiers();
+  if (before && !before->released_at) core::remove_pod(tiers, *before);
+  core::add_pod(tiers, record);
+  std::erase_if(tiers.lingering,
+                [&](const core::LingeringEntry& entry) { return entry.uid == record.pod.uid; });
+}
+
+}  // namespace podqos::app

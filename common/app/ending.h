@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/app/log.h"
+#include "common/base/error.h"
+#include "common/base/units.h"
+#include "common/core/settings.h"
+
+namespace podqos::app {
+
+enum class Ending : std::uint8_t {
+  kDone,        ///< taken out of its pod, or not known
+  kStillAlive,  ///< its process lives: that of a later container of this id, or for a moment yet
+};
+
+/// Takes a container out of its pod and releases the pod with its last container: one try, under
+/// the lock.
+/// @param bundle  canonical; "" when the engine names none
+/// @param caller  the process that placed it, if it was to be created by that: a creation that
+/// failed ends although its creator lives.
+[[nodiscard]] Result<Ending> end_container(const core::Settings& settings, Log& log,
+                                           const std::string& id, const std::string& bundle,
+                                           Pid caller);
+
+}  // namespace podqos::app

@@ -1,0 +1,262 @@
+#include "common/app/engine_events.h"
+
+#include <optional>
+#include <utility>
+
+#include "common/app/counting.h"
+#include "common/app/event.h"
+#include "common/app/known_container.h"
+#include "common/app/node.h"
+#include "common/app/reconcile.h"
+#include "common/app/release.h"
+#include "common/app/running_container.h"
+#include "common/app/settle.h"
+#include "common/base/text.h"
+#include "common/core/pod_plan.h"
+#include "common/core/policy.h"
+#include "common/core/record_size.h"
+#include "common/core/resize.h"
+#include "common/sys/process.h"
+
+namespace podqos::app {
+
+namespace {
+
+template <class Outcome>
+Outcome named(Outcome done, const std::string& id) {
+  if (done) return done;
+  return fail(std::move(done).error().with_context(cat("container ", printable(id))));
+}
+
+/// Where no engine carries the score.
+Status set_oom_score(Event& event, const KnownContainer& found, const core::ContainerFacts& told,
+                     Pid pid) {
+  if (core::engine_sets_oom(told) || found.record.adopted) return {};
+  const int score = core::container_oom_score_adj(
+      found.record, found.record.containers[found.index], event.capacity().memory);
+  return event.run({core::SetOomScore{.pid = pid, .score = reachable_oom_score(score)}});
+}
+
+/// nullopt: the process has gone.
+Result<std::optional<Init>> init_of(const Process& process) {
+  auto actual = real_cgroup(process.init);
+  if (!actual && actual.error().code == ErrorCode::kNotFound) return std::nullopt;
+  if (!actual) return fail(std::move(actual).error());
+  return Init{.pid = process.init, .runtime = process.runtime, .cgroup = std::move(*actual)};
+}
+
+Status confirm_told(Event& event, KnownContainer found, const Told& told, const Init& init) {
+  if (auto done = set_oom_score(event, found, told.facts, init.pid); !done) return done;
+  return confirm(event, std::move(found), told.facts.bundle, init);
+}
+
+Status start(const core::Settings& settings, Log& log, const Told& told) {
+  auto actual = real_cgroup(told.process.init);
+  if (!actual) return fail(std::move(actual).error());
+  const Init init{
+      .pid = told.process.init, .runtime = told.process.runtime, .cgroup = std::move(*actual)};
+  auto arrival = announce(settings, log, told.facts, init.cgroup);
+  if (!arrival) return fail(std::move(arrival).error());
+  if (!*arrival) return {};
+  auto event = Event::open(settings, log);
+  if (!event) return fail(std::move(event).error());
+  auto found = look_for(*event, told.facts);
+  if (!found) return fail(std::move(found).error());
+  if (*found) {
+    if (auto done = confirm_told(*event, std::move(**found), told, init); !done) return done;
+    return finish_confirmed(*event);
+  }
+  auto member = take_in(*event, std::move(**arrival), init);
+  if (!member) return fail(std::move(member).error());
+  Status done;
+  if (*member) {
+    done = settle_container(*event, **member, init.cgroup);
+    try_charge_monitor(*event, (*member)->record, init.runtime);
+  }
+  auto finished = event->finish();
+  return done ? finished : done;
+}
+
+/// A container that runs, and of whose coming nobody has told.
+Status count_running(Event& event, Arrival arrival, const Init& init) {
+  auto member = take_in(event, std::move(arrival), init);
+  if (!member) return fail(std::move(member).error());
+  if (!*member || !(*member)->belongs_to) return {};
+  event.log().info(cat("pod ", (*member)->record.pod.uid, ", container ",
+                       printable((*member)->container.id), " runs in cgroup ", init.cgroup,
+                       " since before podqos knew of it, not in ", *(*member)->belongs_to,
+                       ": only counted"));
+  return {};
+}
+
+/// Settings for what runs already: it is not touched.
+core::Settings without_touching(core::Settings settings) {
+  settings.on_misplaced = core::OnMisplaced::kIgnore;
+  return settings;
+}
+
+Status resize(Event& event, core::PodRecord record, const core::Resize& change) {
+  if (record.adopted) return event.finish_recovery();
+  const core::PodRecord before = record;
+  core::apply_resize(record.pod, change);
+  if (record.pod == before.pod) return event.finish_recovery();
+  if (auto fits = core::check_record_size(record); !fits) return fits;
+  // Of the containers that are known now; before, it may have been more.
+  record.grown_cpu_limit.reset();
+  record.grown_memory_limit.reset();
+  grant_pod(event, record, before);
+  if (auto sound = core::pod_values(record, event.settings()); !sound)
+    return fail(std::move(sound).error());
+  if (auto done = event.store().begin(); !done) return done;
+  count_pod(event, record, before);
+  if (auto done = event.save(record); !done) return done;
+  auto done = event.update_pod(record, before);
+  event.log().info(cat("pod ", record.pod.uid, " resized: cpu ", record.granted.cpu.value(),
+                       "m, memory ", record.granted.memory.value(), " requested"));
+  auto finished = event.finish();
+  if (!finished) return finished;
+  if (done) return {};
+  return fail(ErrorCode::kBusy, cat("pod ", record.pod.uid, ": ", done.error().message,
+                                    ": the pod follows once its containers have"));
+}
+
+/// The record of the pod that a sandbox is told of, or of the pod of a container.
+Result<std::optional<core::PodRecord>> pod_of(Event& event, const Arrival& arrival) {
+  auto found = find_container(event, arrival.facts.id, arrival.facts.bundle);
+  if (!found) return fail(std::move(found).error());
+  if (*found) return std::move((*found)->record);
+  // Not every engine has a process for its sandbox.
+  if (!arrival.engine.is_sandbox || !arrival.engine.pod_uid) return std::nullopt;
+  return event.store().pod(*arrival.engine.pod_uid);
+}
+
+std::string name_in(const core::PodRecord& record, const core::ContainerFacts& facts) {
+  for (const core::ContainerRecord& container : record.containers) {
+    if (container.id == facts.id) return container.name;
+  }
+  return facts.id;
+}
+
+Status change(const core::Settings& settings, Log& log, const Told& told) {
+  auto init = init_of(told.process);
+  if (!init) return fail(std::move(init).error());
+  auto arrival = announce(settings, log, told.facts, *init ? (*init)->cgroup : "");
+  if (!arrival) return fail(std::move(arrival).error());
+  if (!*arrival) return {};
+  const core::Settings untouched = without_touching(settings);
+  auto event = Event::open(untouched, log);
+  if (!event) return fail(std::move(event).error());
+  if (auto done = recover(*event); !done) return done;
+  auto record = pod_of(*event, **arrival);
+  if (!record) return fail(std::move(record).error());
+  if (*record) {
+    const bool whole_pod = (*arrival)->engine.is_sandbox;
+    core::Resize resized{.whole_pod = whole_pod,
+                         .container = name_in(**record, told.facts),
+                         .now = whole_pod
+                                    ? (*arrival)->engine.pod_sums.value_or(core::EngineResources{})
+                                    : told.facts.resources};
+    return resize(*event, std::move(**record), resized);
+  }
+  if (!*init) return event->finish_recovery();
+  if (auto done = count_running(*event, std::move(**arrival), **init); !done) return done;
+  return event->finish();
+}
+
+/// One run over all that an engine has.
+class Stock {
+ public:
+  Stock(const core::Settings& settings, Log& log, Pid listener)
+      : settings_(without_touching(settings)), log_(log), listener_(listener) {}
+
+  Status take(const std::vector<Told>& all) {
+    if (auto done = recompute(all); !done) return done;
+    for (const Told& told : all) {
+      if (told.process.init == Pid{0} || live_.contains(told.facts.id)) continue;
+      if (auto done = named(look_at(told), told.facts.id); !done) log_.error(done.error().message);
+    }
+    return event_ ? event_->finish() : Status{};
+  }
+
+ private:
+  Status recompute(const std::vector<Told>& all) {
+    auto existing = Event::open_existing(settings_, log_);
+    if (!existing) return fail(std::move(existing).error());
+    event_ = std::move(*existing);
+    if (!event_) return {};
+    auto started = sys::start_time_of(listener_);
+    if (!started) return fail(std::move(started).error());
+    EngineList list{
+        .ids = {}, .listener = listener_, .listener_start = started->value_or(StartTime{0})};
+    for (const Told& told : all)
+      list.ids.insert(told.facts.id);
+    auto live = recompute_beside(*event_, list);
+    if (!live) return fail(std::move(live).error());
+    live_ = std::move(*live);
+    return {};
+  }
+
+  Status look_at(const Told& told) {
+    auto init = init_of(told.process);
+    if (!init) return fail(std::move(init).error());
+    if (!*init) return {};
+    auto arrival = announce(settings_, log_, told.facts, (*init)->cgroup);
+    if (!arrival) return fail(std::move(arrival).error());
+    if (!*arrival) return {};
+    if (!event_) {
+      auto opened = Event::open(settings_, log_);
+      if (!opened) return fail(std::move(opened).error());
+      event_ = std::move(*opened);
+    }
+    auto found = find_container(*event_, told.facts.id, told.facts.bundle);
+    if (!found) return fail(std::move(found).error());
+    if (*found) return confirm_told(*event_, std::move(**found), told, **init);
+    return count_running(*event_, std::move(**arrival), **init);
+  }
+
+  core::Settings settings_;
+  Log& log_;
+  Pid listener_;
+  std::optional<Event> event_;
+  Ids live_;
+};
+
+}  // namespace
+
+Status container_started(const core::Settings& settings, Log& log, const Told& told) {
+  return named(start(settings, log, told), told.facts.id);
+}
+
+Status resources_changed(const core::Settings& settings, Log& log, const Told& told) {
+  return named(change(settings, log, told), told.facts.id);
+}
+
+Status take_stock(const core::Settings& settings, Log& log, const std::vector<Told>& all,
+                  Pid listener) {
+  if (!owns_host()) return {};
+  return Stock{settings, log, listener}.take(all);
+}
+
+Result<Ending> container_ended(const core::Settings& settings, Log& log, const std::string& id,
+                               Pid caller) {
+  if (!owns_host()) return Ending::kDone;
+  return named(end_container(settings, log, id, "", caller), id);
+}
+
+Status look_after(const core::Settings& settings, Log& log, bool everything) {
+  if (!owns_host()) return {};
+  auto event = Event::open_existing(settings, log);
+  if (!event) return fail(std::move(event).error());
+  if (!*event) return {};
+  if (everything) {
+    (*event)->begin_recovery();
+    if (auto report = recompute(**event); !report) return fail(std::move(report).error());
+  } else {
+    if (auto done = recover(**event); !done) return done;
+    expire_pending(**event, "");
+    tend_lingering(**event);
+  }
+  return (*event)->finish();
+}
+
+}  // namespace podqos::app

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/app/ending.h"
+#include "common/app/log.h"
+#include "common/base/error.h"
+#include "common/base/units.h"
+#include "common/core/container_facts.h"
+#include "common/core/settings.h"
+
+namespace podqos::app {
+
+/// A container's init, and the engine that has told of it. An init of 0: none that runs.
+struct Process {
+  Pid init;
+  Pid runtime;
+};
+
+/// What an engine tells of a container, without its bundle: all that its config.json would say.
+struct Told {
+  core::ContainerFacts facts;
+  Process process;
+};
+
+/// The same as the stage createRuntime: confirms a container that was placed, or registers one that
+/// was not, before it runs.
+/// @return kRefused where the operator wants misplaced containers refused, whatever onError says.
+[[nodiscard]] Status container_started(const core::Settings& settings, Log& log, const Told& told);
+
+/// The engine has changed resources of a container, or of a pod, of which it tells by the sandbox:
+/// pod and tiers follow (core/resize.h). A container that is not known yet is counted as it is.
+/// @return kBusy where the pod keeps a value for now, since its containers still hold it up: to be
+/// made good by a recomputation once the engine is done.
+[[nodiscard]] Status resources_changed(const core::Settings& settings, Log& log, const Told& told);
+
+/// All that an engine has: what ended unseen is released, what was placed and has started unseen is
+/// confirmed, what came unseen is counted and stays as it is. Failures are logged, each container's
+/// for itself.
+/// @param listener  the process that places containers for this engine
+[[nodiscard]] Status take_stock(const core::Settings& settings, Log& log,
+                                const std::vector<Told>& all, Pid listener);
+
+/// A container has ended; one try.
+[[nodiscard]] Result<Ending> container_ended(const core::Settings& settings, Log& log,
+                                             const std::string& id, Pid caller);
+
+/// Releases what waits for its time; with `everything`, brings state and cgroups to the truth.
+[[nodiscard]] Status look_after(const core::Settings& settings, Log& log, bool everything);
+
+}  // namespace podqos::app

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "common/app/event.h"
+#include "common/app/known_container.h"
+#include "common/app/log.h"
+#include "common/app/membership.h"
+#include "common/base/error.h"
+#include "common/base/units.h"
+#include "common/core/container_facts.h"
+#include "common/core/record.h"
+#include "common/core/settings.h"
+
+namespace podqos::app {
+
+/// A container's init, in the cgroup where it really is, and the runtime that has started it.
+struct Init {
+  Pid pid;
+  Pid runtime;
+  std::string cgroup;
+};
+
+/// What is told of a container, as far as it concerns podqos: it has a podqos.io annotation, a pod,
+/// or a place in one, and is root's on the host.
+[[nodiscard]] Result<std::optional<Arrival>> announce(const core::Settings& settings, Log& log,
+                                                      core::ContainerFacts facts,
+                                                      const std::string& cgroup);
+
+/// The container, if podqos knows it, after what an interrupted event has left is made good.
+[[nodiscard]] Result<std::optional<KnownContainer>> look_for(Event& event,
+                                                             const core::ContainerFacts& facts);
+
+/// The runtime has made a container that was placed before: from now on it is live.
+[[nodiscard]] Status confirm(Event& event, KnownContainer found, const std::string& bundle,
+                             const Init& init);
+/// For an event that has confirmed containers and does nothing else.
+[[nodiscard]] Status finish_confirmed(Event& event);
+
+/// Lets a container that nobody has placed join its pod. What it costs is told to systemd when the
+/// event finishes.
+/// @return nullopt for the sandbox of a pod of which nothing is known.
+[[nodiscard]] Result<std::optional<Membership>> take_in(Event& event, Arrival arrival,
+                                                        const Init& init);
+
+/// The monitor of a container, if the operator wants it in the pod. Failure is logged: the
+/// container can do without, and what the monitor needs is charged elsewhere then.
+void try_charge_monitor(Event& event, const core::PodRecord& record, Pid runtime);
+
+}  // namespace podqos::app
