@@ -24,7 +24,7 @@ using std::chrono::seconds;
 constexpr int kReleasesAtOnce = 16;
 /// How often a release is tried again, one try each time that tend() is called.
 constexpr int kLateTries = 30;
-constexpr seconds kLook{20};
+constexpr seconds kLook{5};
 constexpr seconds kRecomputation{300};
 
 /// A container that is about to be made counts as long as somebody can still hear what becomes of
