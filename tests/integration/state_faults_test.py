@@ -350,8 +350,7 @@ class BehindOurBack(StateCase):
         for hierarchy in self.machine.hierarchies:
             pathlib.Path(hierarchy.mount, "cgroup.procs").write_text(str(made.process.pid), encoding="ascii")
         for path in (made.cgroup, self.truth.path(made.uid)):
-            for folder in self.machine.directories(path):
-                self.remove(folder)
+            self.machine.remove(path)
 
     def test_pod_removed_and_reconcile(self):
         self.empty_pod(self.alive[0])
@@ -376,8 +375,7 @@ class BehindOurBack(StateCase):
 
     def test_empty_tier_removed(self):
         for mend in (self.reconcile, lambda: self.create(self.container(FOURTH, "app"))):
-            for folder in self.machine.directories(self.truth.tier("besteffort")):
-                self.remove(folder)
+            self.machine.remove(self.truth.tier("besteffort"))
             mend()
             self.check(*self.running)
 

@@ -184,6 +184,43 @@ class Machine:
                     pass
         return pids
 
+    def enter(self, pid, path):
+        """Puts a process into a cgroup of every hierarchy, as a runtime does; what is missing of the path is made."""
+        for hierarchy in self.hierarchies:
+            folder = pathlib.Path(hierarchy.mount)
+            for part in path.strip("/").split("/"):
+                parent, folder = folder, folder / part
+                if hierarchy.version == 2 and not folder.exists():
+                    controllers = (parent / "cgroup.controllers").read_text(encoding="ascii").split()
+                    enabled = " ".join(f"+{controller}" for controller in controllers)
+                    (parent / "cgroup.subtree_control").write_text(enabled, encoding="ascii")
+                folder.mkdir(exist_ok=True)
+                if hierarchy.version == 1 and "cpuset" in hierarchy.controllers:
+                    self._fill_cpuset(parent, folder)
+            (folder / "cgroup.procs").write_text(str(pid), encoding="ascii")
+
+    @staticmethod
+    def _fill_cpuset(parent, folder):
+        """A process enters a cpuset of v1 only once it has processors and memory nodes."""
+        for file in ("cpuset.cpus", "cpuset.mems"):
+            if not (folder / file).read_text(encoding="ascii").strip():
+                (folder / file).write_text((parent / file).read_text(encoding="ascii"), encoding="ascii")
+
+    def remove(self, path):
+        """Removes a cgroup, whose last process may still be on its way out, from every hierarchy."""
+        deadline = time.monotonic() + 10
+        for folder in self.directories(path):
+            while True:
+                try:
+                    os.rmdir(folder)
+                    break
+                except FileNotFoundError:
+                    break
+                except OSError:
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.001)
+
     def sweep(self, root):
         """Kills and removes what is beneath `root`, which must be a test's own, and `root` itself."""
         if not root.startswith(("/podqos-test-", "/podqos-demo-")):

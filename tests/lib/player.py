@@ -6,9 +6,7 @@ be killed at a system call by stepper.c.
 
 import json
 import os
-import pathlib
 import subprocess
-import time
 
 import harness
 import oracle
@@ -80,21 +78,7 @@ class Case(harness.TestCase):
         made.cgroup = json.loads(made.bundle.read())["linux"]["cgroupsPath"]
         made.process = subprocess.Popen(["/bin/sleep", "1000"], stdin=subprocess.DEVNULL)
         self.running.append(made)
-        for hierarchy in self.machine.hierarchies:
-            folder = pathlib.Path(hierarchy.mount + made.cgroup)
-            folder.mkdir(parents=True, exist_ok=True)
-            if "cpuset" in hierarchy.controllers and hierarchy.version == 1:
-                self.fill_cpuset(hierarchy.mount, made.cgroup)
-            (folder / "cgroup.procs").write_text(str(made.process.pid), encoding="ascii")
-
-    def fill_cpuset(self, mount, path):
-        """A process enters a cpuset of v1 only once it has processors and memory nodes."""
-        folder = pathlib.Path(mount)
-        for part in path.strip("/").split("/"):
-            parent, folder = folder, folder / part
-            for file in ("cpuset.cpus", "cpuset.mems"):
-                if not (folder / file).read_text(encoding="ascii").strip():
-                    (folder / file).write_text((parent / file).read_text(encoding="ascii"), encoding="ascii")
+        self.machine.enter(made.process.pid, made.cgroup)
 
     def hook(self, stage, made, kill=None):
         command = [str(harness.HOOK), "--config", self.config, stage]
@@ -108,21 +92,7 @@ class Case(harness.TestCase):
         made.process.wait(timeout=20)
         made.process = None
         self.running.remove(made)
-        for folder in self.machine.directories(made.cgroup):
-            self.remove(folder)
-
-    def remove(self, folder):
-        deadline = time.monotonic() + 10
-        while True:
-            try:
-                os.rmdir(folder)
-                return
-            except FileNotFoundError:
-                return
-            except OSError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.001)
+        self.machine.remove(made.cgroup)
 
     def create(self, made):
         self.place(made)
