@@ -53,6 +53,22 @@ def parse(message):
     return out
 
 
+def fields(number, texts):
+    """A map of texts."""
+    return b"".join(field(number, field(1, key) + field(2, value)) for key, value in texts.items())
+
+
+def optional(number, value):
+    """A number whose absence is something else than 0."""
+    return b"" if value is None else field(number, field(1, value))
+
+
+def resources(shares=None, quota=None, memory=None):
+    """LinuxResources."""
+    cpu = optional(1, shares) + optional(2, quota) + optional(3, quota and 100_000)
+    return field(1, optional(1, memory)) + field(2, cpu)
+
+
 def frame(connection, content):
     return struct.pack(">II", connection, len(content)) + content
 
@@ -61,10 +77,17 @@ def message(stream, kind, envelope):
     return struct.pack(">IIBB", len(envelope), stream, kind, 0) + envelope
 
 
-def call(stream, method, payload=b""):
+def call(stream, method, payload=b"", budget=None):
+    """`budget` in seconds: after them the runtime gives the plugin up."""
     envelope = field(1, "nri.pkg.api.v1alpha1.Plugin") + field(2, method) + field(3, payload)
+    if budget is not None:
+        envelope += field(4, int(budget * 1e9))
     whole = message(stream, REQUEST, envelope)
     return frame(PLUGIN, whole[:4096]) + (frame(PLUGIN, whole[4096:]) if len(whole) > 4096 else b"")
+
+
+class Refused(AssertionError):
+    """The plugin has answered with an error."""
 
 
 class Connection:
@@ -101,16 +124,16 @@ class Connection:
             number, size = struct.unpack(">II", self._receive(8))
             self.streams[number] += self._receive(size)
 
-    def ask(self, method, payload=b""):
+    def ask(self, method, payload=b"", budget=None):
         """The payload of the plugin's answer."""
-        self.socket.sendall(call(self.stream, method, payload))
+        self.socket.sendall(call(self.stream, method, payload, budget))
         stream, kind, envelope = self.next(PLUGIN)
         if (stream, kind) != (self.stream, RESPONSE):
             raise AssertionError(f"answer {stream} of type {kind} to call {self.stream}")
         self.stream += 2
         answer = parse(envelope)
         if 1 in answer:
-            raise AssertionError(f"{method}: {parse(answer[1])}")
+            raise Refused(f"{method}: {parse(answer[1])[2].decode()}")
         return answer.get(2, b"")
 
     def register(self):

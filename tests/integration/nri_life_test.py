@@ -1,0 +1,239 @@
+"""What becomes of pods and containers that podqos-nri hears of late, twice or never, and of those that change."""
+
+import json
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import harness  # noqa: E402
+import machine as machines  # noqa: E402
+import nri_case  # noqa: E402
+from harness import MI  # noqa: E402
+from nri_case import CREATED, RUNNING, Container, Pod  # noqa: E402
+
+SMALL = {"shares": 102, "quota": 20000, "memory": 128 * MI}
+LARGE = {"shares": 1024, "quota": 100000, "memory": 512 * MI}
+HELD = 64  # MiB that a container holds; what is written below them kills it on cgroup v2
+
+
+def annotations(requests=None, limits=None):
+    """podqos.io/pod of a pod whose only container is "app"."""
+    return {"podqos.io/pod": json.dumps({"containers": [harness.container("app", requests, limits)]})}
+
+
+class Restart(nri_case.Case):
+    """The runtime or the plugin dies; what the runtime lists after that is the truth."""
+
+    def come_back(self, *subjects):
+        self.start_runtime()
+        self.synchronize(*subjects)
+
+    def test_created_and_not_started(self):
+        """One creation is still under way, the other has failed without a word."""
+        self.connect()
+        kept, lost = (Container(Pod(uid), **SMALL) for uid in ("life-1", "life-2"))
+        for box in (kept, lost):
+            self.create(box)
+        self.come_back(kept.pod, kept)
+        self.assert_released("life-2")
+        self.assertEqual(self.states("life-1").get(kept.id), "pending")
+        self.start(kept)
+        self.assertEqual(self.states("life-1").get(kept.id), "live")
+
+    def test_sandbox_without_pid_and_listed_no_more(self):
+        """Old runtimes tell no sandbox's pid."""
+        self.connect()
+        self.ask("RunPodSandbox", Pod("life-1", sums=SMALL))
+        self.assertIsNotNone(self.known("life-1"))
+        self.come_back()
+        self.assert_released("life-1")
+
+    def test_started_unheard(self):
+        self.connect()
+        box = Container(Pod("life-1"), **SMALL)
+        self.create(box)
+        box.state = RUNNING
+        self.enter(box, box.cgroup)
+        self.come_back(box.pod, box)
+        self.assertEqual(self.states("life-1").get("life-1-app"), "live")
+        self.die(box)
+        self.come_back()
+        self.assert_released("life-1")
+
+    def test_plugin_dies_between_create_and_start(self):
+        self.connect()
+        boxes = [Container(Pod(uid), **SMALL) for uid in ("life-1", "life-2")]
+        for box in boxes:
+            self.create(box)
+        self.stop_plugin()
+        self.start_plugin()
+        self.synchronize(*(box.pod for box in boxes), *boxes)
+        for box in boxes:
+            self.assertEqual(self.states(box.pod.uid).get(box.id), "pending")
+            self.start(box)
+            self.assertEqual(self.states(box.pod.uid).get(box.id), "live")
+            self.assert_values(self.pod_path("burstable", box.pod.uid), shares=102, quota=20000, memory=128 * MI)
+
+    def test_sandbox_that_has_ended(self):
+        """After a boot containerd lists the sandboxes of before; the kubelet makes new ones of the same pods."""
+        old = Pod("life-1", sums=SMALL, name="old")
+        self.connect(old)
+        theirs = f"{self.elsewhere}/kubepods/burstable/podlife-1"
+        pod = self.enter(Pod("life-1", sums=SMALL), f"{theirs}/sandbox")
+        self.ask("RunPodSandbox", pod)
+        box = Container(pod, cgroup=f"{theirs}/app", **SMALL)
+        self.assertFalse(self.create(box), f"{box.cgroup} for a container of the kubelet's pod {theirs}")
+        self.assertNotIn(old.id, self.states("life-1"))
+
+
+class Older(nri_case.Case):
+    """A container that was there before podqos stays as it is, and is counted."""
+
+    def check_untouched(self):
+        box = Container(Pod("old-1", annotations=annotations(limits={"cpu": "500m", "memory": "16Mi"})))
+        self.enter(box, f"{self.elsewhere}/app", memory=HELD)
+        box.state = RUNNING
+        before, score = self.machine.snapshot(box.cgroup), machines.oom_score_adj(box.pid)
+        self.connect(box.pod, box)
+        self.assert_lives(box)
+        self.assertEqual(machines.cgroup_of(box.pid), box.cgroup)
+        self.assertEqual(self.machine.snapshot(box.cgroup), before)
+        self.assertEqual(machines.oom_score_adj(box.pid), score)
+        self.assertEqual(self.states("old-1").get("old-1-app"), "live")
+
+    def test_rewrite(self):
+        self.check_untouched()
+
+    def test_move(self):
+        self.configure(placement={"onMisplaced": "move"})
+        self.check_untouched()
+
+
+class Update(nri_case.Case):
+    """The engine resizes a pod: the values of pod and tier follow, the class stays, and nobody dies of it."""
+
+    def assert_pod(self, tier, shares, quota, memory):
+        """The tiers have no other pod."""
+        self.assert_values(self.pod_path(tier, "size-1"), shares=shares, quota=quota, memory=memory)
+        if tier != "guaranteed":
+            self.assert_values(self.tier_path(tier), shares=shares)
+
+    def test_only_container_takes_no_time(self):
+        """Between what it had and what it gets the pod is not without containers, so there is no end to wait for."""
+        self.connect()
+        box = self.launch(Container(Pod("size-1"), shares=2))
+        self.assertLess(min(self.ask("UpdateContainer", box, {"shares": 2}) for _ in range(3)), 0.3)
+
+    def test_only_container_keeps_its_class(self):
+        self.connect()
+        box = self.launch(Container(Pod("size-1"), shares=2))
+        self.ask("UpdateContainer", box, {"shares": 512, "memory": 256 * MI})
+        self.assertEqual(self.known("size-1")["cgroup"], self.pod_path("besteffort", "size-1"))
+        self.assertFalse(self.machine.exists(self.pod_path("burstable", "size-1")))
+        self.die(box)
+        self.ask("StopContainer", box)
+        self.assert_released("size-1")
+        self.assert_nothing_left()
+
+    def test_memory_below_what_is_in_use(self):
+        self.connect()
+        box = self.launch(Container(Pod("size-1"), **SMALL), memory=HELD)
+        self.ask("UpdateContainer", box, {"memory": 16 * MI})
+        self.assert_lives(box)
+        self.assertGreaterEqual(self.machine.read(self.pod_path("burstable", "size-1"), "memory"), HELD * MI)
+        self.assertEqual(self.states("size-1"), {"size-1-app": "live"})
+
+    def test_pod_with_the_engines_sums(self):
+        self.connect()
+        pod = self.enter(Pod("size-1", sums=SMALL), f"{self.elsewhere}/sandbox")
+        self.ask("RunPodSandbox", pod)
+        self.launch(Container(pod, **SMALL))
+        self.assert_pod("burstable", **SMALL)
+        self.ask("UpdatePodSandbox", pod, LARGE)
+        self.assert_pod("burstable", **LARGE)
+        self.ask("UpdatePodSandbox", pod, SMALL)
+        self.assert_pod("burstable", **SMALL)
+
+    def test_container_of_a_pod_with_the_engines_sums(self):
+        """No runtime before NRI 0.10 tells of the pod."""
+        self.connect()
+        pod = self.enter(Pod("size-1", sums=SMALL), f"{self.elsewhere}/sandbox")
+        self.ask("RunPodSandbox", pod)
+        box = self.launch(Container(pod, **SMALL))
+        self.ask("UpdateContainer", box, LARGE)
+        self.assert_pod("burstable", **LARGE)
+
+    def test_annotated_pod(self):
+        self.connect()
+        pod = Pod("size-1", annotations=annotations(limits={"cpu": "500m", "memory": "256Mi"}))
+        box = self.launch(Container(pod, shares=512, quota=50000, memory=256 * MI))
+        self.assert_pod("guaranteed", 512, 50000, 256 * MI)
+        self.ask("UpdateContainer", box, LARGE)
+        self.assert_pod("guaranteed", **LARGE)
+        self.ask("UpdateContainer", box, SMALL)
+        self.assert_pod("guaranteed", **SMALL)
+        self.assertEqual(self.known("size-1")["qosClass"], "Guaranteed")
+
+
+class OtherWaysIn(nri_case.Case):
+    """The wrapper and the hooks see what the plugin sees: each container is one, in the cgroup that came first."""
+
+    settings = {"onError": "reject"}
+
+    def made(self, runtime, subject, hooked=False):
+        """The runtime makes it as containerd would have it, with `cgroup` in its spec."""
+        kind, pod = ("sandbox", subject) if isinstance(subject, Pod) else ("container", subject.pod)
+        said = {"container-type": kind, "sandbox-id": pod.id, "sandbox-uid": pod.uid, "sandbox-name": f"pod-{pod.uid}",
+                "sandbox-namespace": "default", "container-name": subject.name,
+                "sandbox-cpu-shares": str(SMALL["shares"]), "sandbox-memory": str(SMALL["memory"])}
+        bundle = self.bundle(label=subject.name)
+        bundle.annotations.update({f"io.kubernetes.cri.{key}": value for key, value in said.items()})
+        bundle.config["linux"]["cgroupsPath"] = subject.cgroup
+        bundle.resources.update(cpu={"shares": SMALL["shares"]}, memory={"limit": SMALL["memory"]})
+        for stage in ("createRuntime", "poststop") if hooked else ():
+            bundle.add_hook(stage, harness.HOOK, [*self.podqos.hook_command(), stage])
+        runtime.create(subject.id, bundle.save())
+        subject.pid = runtime.pid(subject.id)
+        subject.cgroup = machines.cgroup_of(subject.pid)
+
+    def check_container(self, runtime, hooked):
+        self.connect()
+        box = Container(Pod("both-1"), cgroup=f"{self.elsewhere}/app", **SMALL)
+        self.assertTrue(self.create(box))
+        chosen = box.cgroup
+        self.made(runtime, box, hooked)
+        self.assertEqual(box.cgroup, chosen)
+        self.ask("StartContainer", box)
+        self.assertEqual(self.states("both-1"), {box.id: "live"})
+        runtime.start(box.id)
+        self.ask("UpdateContainer", box, SMALL)
+        self.assertEqual(self.states("both-1"), {box.id: "live"})
+        runtime.delete(box.id)
+        box.pid = 0
+        self.ask("StopContainer", box)
+        self.ask("RemoveContainer", box)
+        self.assert_released("both-1")
+
+    def test_wrapper(self):
+        self.check_container(self.wrapper, hooked=False)
+
+    def test_hooks(self):
+        self.check_container(self.plain, hooked=True)
+
+    def test_sandbox_of_the_wrapper(self):
+        self.connect()
+        pod = Pod("both-1", sums=SMALL)
+        pod.cgroup = f"{self.elsewhere}/sandbox"
+        self.made(self.wrapper, pod)
+        for told in ("RunPodSandbox", "UpdatePodSandbox"):
+            self.ask(told, pod)
+            self.assertEqual(self.states("both-1"), {pod.id: "live"})
+        self.wrapper.delete(pod.id)
+        pod.pid = 0
+        self.ask("StopPodSandbox", pod)
+        self.assert_released("both-1")
+
+
+if __name__ == "__main__":
+    nri_case.main()
