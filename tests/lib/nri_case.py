@@ -104,6 +104,8 @@ class Case(harness.TestCase):
         self.connection.configure()
         listed = b"".join(field(1 if isinstance(s, Pod) else 2, s.message()) for s in subjects)
         self.connection.ask("Synchronize", listed)
+        # Compared with the records once the runtime has its answer, and before the next event, be it an empty one.
+        self.connection.ask("PostStartContainer")
 
     def connect(self, *subjects):
         self.start_runtime()
