@@ -15,7 +15,7 @@ from nri_peer import field
 
 PROGRAM = harness.BIN / "podqos-nri"
 CREATED, RUNNING, STOPPED = 1, 3, 4  # states of a container
-SOON = 30  # seconds in which the plugin has to come back to what it could not do; it looks at all of it every 20
+SOON = 15  # seconds in which the plugin has to come back to what it could not do; it looks at all of it every 5
 HOLD = 'import sys, time; held = b"x" * (int(sys.argv[1]) << 20); print("ready", flush=True); time.sleep(1000)'
 
 
