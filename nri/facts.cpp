@@ -107,6 +107,8 @@ Result<core::ContainerFacts> container_facts(const api::PodSandbox& pod,
       return fail(std::move(added).error().with_context(cat("container ", printable(facts.id))));
   }
   add_pod(pod, facts.annotations);
+  // Otherwise the sandbox, which is known, has brought them.
+  if (pod.pid() == 0) add_sums(engine_resources(pod.linux().pod_resources()), facts.annotations);
   set(facts.annotations, kType, "container");
   set(facts.annotations, kContainerName, container.name());
   const api::LinuxContainer& on_linux = container.linux();

@@ -75,6 +75,8 @@ TEST_F(PluginTest, TakesInWhatLivesAtTheSynchronization) {
   const auto answer = plugin().synchronize(request, kNoBudget);
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->update_size(), 0);
+  EXPECT_FALSE(is_known("1"));
+  plugin().tend();
   EXPECT_TRUE(is_known("1"));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
   EXPECT_THAT(log(), HasSubstr("app-of-1"));
@@ -85,6 +87,7 @@ TEST_F(PluginTest, ReleasesAtTheSynchronizationWhatIsGone) {
   EXPECT_TRUE(is_known("1"));
   end_processes();
   ASSERT_TRUE(plugin().synchronize({}, kNoBudget));
+  plugin().tend();
   EXPECT_FALSE(is_known("1"));
   EXPECT_FALSE(has_cgroup(pod_path("burstable", "1")));
 }
@@ -94,6 +97,7 @@ TEST_F(PluginTest, SynchronizesTheOthersWhenOneIsBroken) {
   *request.add_pods() = broken(pod("1", start_process()));
   *request.add_pods() = pod("2", start_process(), kSmall);
   ASSERT_TRUE(plugin().synchronize(request, kNoBudget));
+  plugin().tend();
   EXPECT_FALSE(is_known("1"));
   EXPECT_TRUE(is_known("2"));
   EXPECT_THAT(log(), HasSubstr("podqos.io/pod"));
@@ -118,8 +122,14 @@ TEST_F(PluginTest, LeavesTheSandboxsProcessWhereItIs) {
   EXPECT_EQ(*now, below("engine/sandbox"));
 }
 
-TEST_F(PluginTest, KnowsAPodOfARuntimeThatTellsNoPid) {
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", {}, kSmall)), kNoBudget));
+TEST_F(PluginTest, MakesAPodWithoutProcessForItsFirstContainer) {
+  const auto sandbox = pod("1", {}, kSmall);
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  EXPECT_FALSE(is_known("1"));
+  api::CreateContainerRequest request;
+  *request.mutable_pod() = sandbox;
+  *request.mutable_container() = container(sandbox, "app", {});
+  ASSERT_TRUE(plugin().create_container(request, kNoBudget));
   EXPECT_TRUE(is_known("1"));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
 }
