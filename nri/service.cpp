@@ -109,8 +109,14 @@ void Service::take_signals() {
 std::optional<Service::Clock::time_point> Service::next_deadline() const {
   auto earliest = next_watchdog_;
   keep_earlier(earliest, link_ ? patience_ends_ : next_attempt_);
-  if (standing_.synchronized) keep_earlier(earliest, next_tending_);
+  if (counts_on_plugin()) keep_earlier(earliest, next_tending_);
   return earliest;
+}
+
+bool Service::counts_on_plugin() const {
+  // NRI up to 0.6.1 never synchronizes a plugin that it has started.
+  const bool launched = origin_ == Origin::kLaunched && link_ && progress_ == Progress::kConfigured;
+  return standing_.synchronized || launched;
 }
 
 void Service::keep_time() {
@@ -119,7 +125,7 @@ void Service::keep_time() {
     ports_.notify.watchdog();
     next_watchdog_ = now + *ports_.notify.watchdog_interval();
   }
-  if (standing_.synchronized && now >= next_tending_) {
+  if (counts_on_plugin() && now >= next_tending_) {
     ports_.tend();
     next_tending_ = Clock::now() + options_.patience.tending;
   }
@@ -191,6 +197,8 @@ void Service::note_progress() {
     case Progress::kConfigured:
     case Progress::kSynchronizing:
       if (origin_ == Origin::kByPath) patience_ends_ = Clock::now() + options_.patience.synchronize;
+      // From 0.7 on the one that has started the plugin synchronizes it now.
+      if (origin_ == Origin::kLaunched) next_tending_ = Clock::now() + options_.patience.tending;
       return;
     case Progress::kSynchronized:
       patience_ends_.reset();

@@ -47,7 +47,8 @@ struct ServicePorts {
   const Notify& notify;
   app::Log& log;
   std::function<void()> reload;  ///< at SIGHUP
-  std::function<void()> tend;    ///< from time to time, while the runtime counts on the plugin
+  /// From time to time, while the runtime counts on the plugin; it may not have been synchronized.
+  std::function<void()> tend;
 };
 
 /// How the plugin stands with the runtime.
@@ -80,6 +81,8 @@ class Service {
   [[nodiscard]] Status loop();
   [[nodiscard]] Status wait();
   void take_signals();
+  /// Does the runtime tell the plugin of what happens, as far as can be seen?
+  [[nodiscard]] bool counts_on_plugin() const;
   void keep_time();
   [[nodiscard]] std::optional<Clock::time_point> next_deadline() const;
 

@@ -389,5 +389,27 @@ TEST_F(ServiceTest, ServesARuntimeThatStartsItAndDoesNotSynchronizeIt) {
   EXPECT_TRUE(stop());
 }
 
+TEST_F(ServiceTest, LooksForWhatARuntimeThatDoesNotSynchronizeItDoesNotTell) {
+  options_.patience.tending = 10ms;
+  auto [plugin, connection] = connected_pair();
+  start(std::move(plugin));
+  ASSERT_TRUE(connection.accepts_registration());
+  EXPECT_EQ(connection.configure(), kAllEvents);
+  std::this_thread::sleep_for(200ms);
+  EXPECT_TRUE(stop());
+  EXPECT_GE(tendings_, 2);
+}
+
+TEST_F(ServiceTest, LeavesTimeToSynchronizeToARuntimeThatStartsIt) {
+  options_.patience.tending = test::kTestPatience;
+  auto [plugin, connection] = connected_pair();
+  start(std::move(plugin));
+  ASSERT_TRUE(connection.accepts_registration());
+  EXPECT_EQ(connection.configure(), kAllEvents);
+  EXPECT_TRUE(connection.ask("StartContainer", ""));
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(tendings_, 0);
+}
+
 }  // namespace
 }  // namespace podqos::nri
