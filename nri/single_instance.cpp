@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <string_view>
 #include <utility>
 
@@ -38,12 +37,13 @@ Status name_holder(const sys::Directory& directory) {
 
 }  // namespace
 
-Result<SingleInstance> SingleInstance::acquire(const std::string& state_directory) {
+Result<SingleInstance> SingleInstance::acquire(const std::string& state_directory,
+                                               std::chrono::milliseconds patience) {
   const auto directory = store::make_state_directory(state_directory);
   if (!directory) return fail(directory.error());
   if (const auto owner = store::check_state_directory(*directory); !owner)
     return fail(owner.error());
-  auto lock = sys::FileLock::acquire(*directory, kLockName, std::chrono::milliseconds{0});
+  auto lock = sys::FileLock::acquire(*directory, kLockName, patience);
   if (!lock && lock.error().code == ErrorCode::kTimeout) {
     return fail(ErrorCode::kConflict,
                 cat("another podqos-nri", holder_of(*directory), " holds ", directory->path(), "/",

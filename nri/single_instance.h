@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "common/base/error.h"
@@ -11,9 +12,14 @@ namespace podqos::nri {
 /// container make its creation fail. Held until the object goes, or the process, however it ends.
 class SingleInstance {
  public:
+  /// How long a plugin may take to end: it sees that its runtime has gone when it has answered what
+  /// that one asked last. Below the 5 s that a runtime gives a plugin to register.
+  static constexpr std::chrono::milliseconds kPatience{3000};
+
   /// Locks `nri.lock` in the state directory, which is made if it is missing.
-  /// @return kConflict: another plugin runs; the error names its process.
-  static Result<SingleInstance> acquire(const std::string& state_directory);
+  /// @return kConflict: another plugin runs, and did so all the time; the error names its process.
+  static Result<SingleInstance> acquire(const std::string& state_directory,
+                                        std::chrono::milliseconds patience = kPatience);
 
  private:
   explicit SingleInstance(sys::FileLock lock) : lock_(std::move(lock)) {}

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <string>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,6 +17,9 @@
 
 namespace podqos::nri {
 namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
 
 class SingleInstanceTest : public ::testing::Test {
  protected:
@@ -34,7 +39,9 @@ TEST_F(SingleInstanceTest, MakesTheStateDirectory) {
 TEST_F(SingleInstanceTest, RefusesTheSecondAndNamesTheFirst) {
   const auto only = SingleInstance::acquire(directory_);
   ASSERT_TRUE(only);
-  const auto second = SingleInstance::acquire(directory_);
+  const auto start = steady_clock::now();
+  const auto second = SingleInstance::acquire(directory_, 100ms);
+  EXPECT_GE(steady_clock::now() - start, 100ms);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::kConflict);
   EXPECT_EQ(second.error().message,
@@ -49,6 +56,24 @@ TEST_F(SingleInstanceTest, IsFreeAgainWhenTheFirstHasEnded) {
   EXPECT_TRUE(SingleInstance::acquire(directory_));
 }
 
+TEST_F(SingleInstanceTest, WaitsForOneThatIsAboutToEnd) {
+  std::array<int, 2> ready{};
+  ASSERT_EQ(::pipe(ready.data()), 0);
+  const pid_t first = start_child([&] {
+    const auto only = SingleInstance::acquire(directory_);
+    EXPECT_TRUE(only);
+    EXPECT_EQ(::write(ready[1], "x", 1), 1);
+    std::this_thread::sleep_for(200ms);
+  });
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  EXPECT_TRUE(SingleInstance::acquire(directory_));
+  EXPECT_EQ(temporary_.read("state/nri.lock"), std::to_string(::getpid()) + "\n");
+  static_cast<void>(wait_for(first));
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
+
 TEST_F(SingleInstanceTest, IsFreeAgainWhenTheFirstWasKilled) {
   std::array<int, 2> ready{};
   ASSERT_EQ(::pipe(ready.data()), 0);
@@ -60,7 +85,7 @@ TEST_F(SingleInstanceTest, IsFreeAgainWhenTheFirstWasKilled) {
   });
   char byte = 0;
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
-  EXPECT_THAT(SingleInstance::acquire(directory_).error().message,
+  EXPECT_THAT(SingleInstance::acquire(directory_, 0ms).error().message,
               ::testing::HasSubstr("(process " + std::to_string(first) + ")"));
   ::kill(first, SIGKILL);
   static_cast<void>(wait_for(first));
@@ -75,7 +100,7 @@ TEST_F(SingleInstanceTest, DoesWithoutTheNameOfTheFirst) {
   ASSERT_TRUE(only);
   for (const char* text : {"", "garbage\n", "a line that is far too long to be a pid\n"}) {
     temporary_.write("state/nri.lock", text);
-    EXPECT_EQ(SingleInstance::acquire(directory_).error().message,
+    EXPECT_EQ(SingleInstance::acquire(directory_, 0ms).error().message,
               "another podqos-nri holds " + directory_ +
                   "/nri.lock: stop it first, for two would make containers fail");
   }
