@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/repeated_field.h>
 #include <google/protobuf/wire_format_lite.h>
 
 #include "common/base/text.h"
@@ -13,6 +14,9 @@ namespace podqos::nri {
 namespace {
 
 using google::protobuf::internal::WireFormatLite;
+
+/// Of all annotations these are read.
+constexpr std::string_view kOwnPrefix = "podqos.io/";
 
 struct Count {
   std::size_t pods = 0;
@@ -40,11 +44,79 @@ Status check_limit(std::string_view what, std::size_t number, std::size_t limit)
   return fail(ErrorCode::kTooLarge, cat("Synchronize: ", number, " ", what, ", at most ", limit));
 }
 
+// Messages with what podqos reads of others: protobuf keeps in each the fields that it does not
+// know, and has no way to drop them. Of a container these are its environment, arguments, mounts
+// and hooks, as long as its author likes.
+
+template <class Map>
+void take_own(Map& annotations, Map& kept) {
+  for (auto& [key, value] : annotations) {
+    if (key.starts_with(kOwnPrefix)) kept[key] = std::move(value);
+  }
+}
+
+void take_read(api::LinuxResources& resources, api::LinuxResources& kept) {
+  if (resources.has_memory()) kept.mutable_memory()->Swap(resources.mutable_memory());
+  if (resources.has_cpu()) kept.mutable_cpu()->Swap(resources.mutable_cpu());
+  if (resources.has_pids()) kept.mutable_pids()->Swap(resources.mutable_pids());
+  kept.mutable_hugepage_limits()->Swap(resources.mutable_hugepage_limits());
+  kept.mutable_unified()->swap(*resources.mutable_unified());
+}
+
+void take_read(api::LinuxPodSandbox& pod, api::LinuxPodSandbox& kept) {
+  if (pod.has_pod_overhead()) take_read(*pod.mutable_pod_overhead(), *kept.mutable_pod_overhead());
+  if (pod.has_pod_resources())
+    take_read(*pod.mutable_pod_resources(), *kept.mutable_pod_resources());
+  kept.mutable_cgroup_parent()->swap(*pod.mutable_cgroup_parent());
+  kept.mutable_cgroups_path()->swap(*pod.mutable_cgroups_path());
+}
+
+void take_read(api::PodSandbox& pod, api::PodSandbox& kept) {
+  kept.mutable_id()->swap(*pod.mutable_id());
+  kept.mutable_name()->swap(*pod.mutable_name());
+  kept.mutable_uid()->swap(*pod.mutable_uid());
+  kept.mutable_namespace_()->swap(*pod.mutable_namespace_());
+  take_own(*pod.mutable_annotations(), *kept.mutable_annotations());
+  if (pod.has_linux()) take_read(*pod.mutable_linux(), *kept.mutable_linux());
+  kept.set_pid(pod.pid());
+}
+
+void take_read(api::LinuxContainer& container, api::LinuxContainer& kept) {
+  if (container.has_resources())
+    take_read(*container.mutable_resources(), *kept.mutable_resources());
+  if (container.has_oom_score_adj())
+    kept.mutable_oom_score_adj()->Swap(container.mutable_oom_score_adj());
+  kept.mutable_cgroups_path()->swap(*container.mutable_cgroups_path());
+}
+
+void take_read(api::Container& container, api::Container& kept) {
+  kept.mutable_id()->swap(*container.mutable_id());
+  kept.mutable_pod_sandbox_id()->swap(*container.mutable_pod_sandbox_id());
+  kept.mutable_name()->swap(*container.mutable_name());
+  kept.set_state(container.state());
+  take_own(*container.mutable_annotations(), *kept.mutable_annotations());
+  if (container.has_linux()) take_read(*container.mutable_linux(), *kept.mutable_linux());
+  kept.set_pid(container.pid());
+}
+
+/// Moves what podqos reads of the elements of a part to those collected before.
+/// @return the bytes that it has on the wire.
+template <class Element>
+std::size_t collect(google::protobuf::RepeatedPtrField<Element>& part,
+                    google::protobuf::RepeatedPtrField<Element>& collected) {
+  std::size_t bytes = 0;
+  for (Element& element : part) {
+    Element& kept = *collected.Add();
+    take_read(element, kept);
+    bytes += kept.ByteSizeLong();
+  }
+  return bytes;
+}
+
 }  // namespace
 
 Status NodeState::check_size(std::string_view payload) const {
   if (auto ok = check_limit("parts", parts_ + 1, limits_.parts); !ok) return ok;
-  if (auto ok = check_limit("bytes", bytes_ + payload.size(), limits_.bytes); !ok) return ok;
   const Count count = count_elements(payload);
   const auto pods = static_cast<std::size_t>(collected_.pods_size()) + count.pods;
   if (auto ok = check_limit("pods", pods, limits_.pods); !ok) return ok;
@@ -52,20 +124,23 @@ Status NodeState::check_size(std::string_view payload) const {
   return check_limit("containers", containers, limits_.containers);
 }
 
-Result<bool> NodeState::add(std::string_view payload) {
-  if (auto ok = check_size(payload); !ok) {
-    static_cast<void>(take());
-    return fail(std::move(ok).error());
-  }
-  // The last part leaves the field out.
-  collected_.clear_more();
-  if (!collected_.MergeFromString({payload.data(), payload.size()})) {
-    static_cast<void>(take());
+Result<bool> NodeState::merge(std::string_view payload) {
+  if (auto ok = check_size(payload); !ok) return fail(std::move(ok).error());
+  api::SynchronizeRequest part;
+  if (!part.ParseFromString({payload.data(), payload.size()}))
     return fail(ErrorCode::kInvalidArgument, "not a SynchronizeRequest");
-  }
   ++parts_;
-  bytes_ += payload.size();
-  return !collected_.more();
+  bytes_ += collect(*part.mutable_pods(), *collected_.mutable_pods());
+  bytes_ += collect(*part.mutable_containers(), *collected_.mutable_containers());
+  if (auto ok = check_limit("bytes", bytes_, limits_.bytes); !ok)
+    return fail(std::move(ok).error());
+  return !part.more();
+}
+
+Result<bool> NodeState::add(std::string_view payload) {
+  auto last = merge(payload);
+  if (!last) static_cast<void>(take());
+  return last;
 }
 
 api::SynchronizeRequest NodeState::take() {

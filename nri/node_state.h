@@ -12,13 +12,14 @@ namespace podqos::nri {
 /// what bounds memory, of which protobuf takes up to 30 times as much for what is all empty fields.
 struct NodeStateLimits {
   std::size_t parts = 4096;
-  std::size_t bytes = std::size_t{64} << 20U;
+  std::size_t bytes = std::size_t{64} << 20U;  ///< of what is kept
   std::size_t pods = 10'000;
   std::size_t containers = 100'000;
 };
 
 /// Collects the parts of a Synchronize: NRI 0.7 and newer split what exceeds one message, pods and
-/// containers each on their own.
+/// containers each on their own. Keeps of them what podqos reads: the authors of pods decide how
+/// much else there is, and none of them shall keep a node from being synchronized.
 class NodeState {
  public:
   explicit NodeState(const NodeStateLimits& limits) : limits_{limits} {}
@@ -33,6 +34,7 @@ class NodeState {
 
  private:
   [[nodiscard]] Status check_size(std::string_view payload) const;
+  [[nodiscard]] Result<bool> merge(std::string_view payload);
 
   NodeStateLimits limits_;
   api::SynchronizeRequest collected_;

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "nri/node_state.h"
 #include "nri/session.h"
 #include "tests/unit/nri/recording_handler.h"
 #include "tests/unit/nri/wire.h"
@@ -116,9 +117,70 @@ TEST_F(BoundsTest, EndsAtTooManyBytes) {
   request.add_pods()->set_name(std::string(150, 'n'));
   request.set_more(true);
   const std::string payload = request.SerializeAsString();
-  EXPECT_EQ(payload.size(), 158U);
   EXPECT_EQ(answer(payload), kMore);
-  EXPECT_EQ(end(payload), "Synchronize: 316 bytes, at most 200");
+  // The name with its tag and the two bytes of its length.
+  EXPECT_EQ(end(payload), "Synchronize: 306 bytes, at most 200");
+}
+
+/// A field of 1000 bytes that podqos does not know, as an author may fill it; in protobuf's
+/// encoding all up to 15 have one byte before the two of the length.
+std::string unknown(int field) {
+  return static_cast<char>(field * 8 + 2) + ("\xe8\x07" + std::string(1000, 'x'));
+}
+
+/// What podqos reads of a node, and all around that it does not.
+api::SynchronizeRequest node(bool with_all) {
+  api::SynchronizeRequest request;
+  api::PodSandbox& pod = *request.add_pods();
+  pod.set_id("p");
+  pod.set_name("web");
+  pod.set_uid("u");
+  pod.set_namespace_("shop");
+  pod.set_pid(42);
+  (*pod.mutable_annotations())["podqos.io/ignore"] = "true";
+  pod.mutable_linux()->set_cgroups_path("/a");
+  pod.mutable_linux()->set_cgroup_parent("/b");
+  pod.mutable_linux()->mutable_pod_overhead()->mutable_memory()->mutable_limit()->set_value(1);
+  pod.mutable_linux()->mutable_pod_resources()->mutable_pids()->set_limit(3);
+  api::Container& container = *request.add_containers();
+  container.set_id("c");
+  container.set_pod_sandbox_id("p");
+  container.set_name("app");
+  container.set_state(api::CONTAINER_RUNNING);
+  container.set_pid(43);
+  (*container.mutable_annotations())["podqos.io/container"] = "web";
+  api::LinuxContainer& on_linux = *container.mutable_linux();
+  on_linux.set_cgroups_path("/c");
+  on_linux.mutable_oom_score_adj();
+  api::LinuxResources& resources = *on_linux.mutable_resources();
+  resources.mutable_cpu()->mutable_shares()->set_value(2);
+  resources.add_hugepage_limits()->set_page_size("2MB");
+  (*resources.mutable_unified())["memory.high"] = "max";
+  if (!with_all) return request;
+  const std::string text(1000, 'x');
+  EXPECT_TRUE(request.MergeFromString(unknown(15)));
+  EXPECT_TRUE(pod.MergeFromString(unknown(10)));
+  EXPECT_TRUE(pod.mutable_linux()->MergeFromString(unknown(5)));
+  EXPECT_TRUE(pod.mutable_linux()->mutable_pod_resources()->MergeFromString(unknown(7)));
+  EXPECT_TRUE(container.MergeFromString(unknown(7) + unknown(8) + unknown(9) + unknown(10)));
+  EXPECT_TRUE(on_linux.MergeFromString(unknown(2)));
+  EXPECT_TRUE(resources.MergeFromString(unknown(7)));
+  (*pod.mutable_annotations())["other"] = text;
+  (*pod.mutable_labels())["app"] = text;
+  (*container.mutable_annotations())["other"] = text;
+  (*container.mutable_labels())["app"] = text;
+  container.set_status_message(text);
+  return request;
+}
+
+TEST(NodeStateTest, KeepsAndCountsOnlyWhatPodqosReads) {
+  NodeStateLimits limits = small_limits().node_state;
+  limits.bytes = node(false).ByteSizeLong();
+  NodeState state{limits};
+  const auto last = state.add(node(true).SerializeAsString());
+  ASSERT_TRUE(last.has_value()) << last.error().message;
+  EXPECT_TRUE(*last);
+  EXPECT_EQ(state.take().SerializeAsString(), node(false).SerializeAsString());
 }
 
 TEST_F(BoundsTest, StaysEnded) {
@@ -163,6 +225,20 @@ TEST_F(BoundsTest, EndsAtAFrameThatIsTooLong) {
   const Status fed = session_.feed("\xff\xff\xff\xff\xff\xff\xff\xff");
   ASSERT_FALSE(fed.has_value());
   EXPECT_EQ(fed.error().code, ErrorCode::kTooLarge);
+}
+
+TEST(NodeStateTest, TakesInMoreThanItsLimitOfWhatNobodyReads) {
+  NodeState state{{}};
+  api::SynchronizeRequest request;
+  // 1 MiB of environment; its length is 80 80 40.
+  const std::string environment = "\x42\x80\x80\x40" + std::string(std::size_t{1} << 20U, 'x');
+  for (int i = 0; i < 3; ++i)
+    EXPECT_TRUE(request.add_containers()->MergeFromString(environment));
+  request.set_more(true);
+  // Three times the limit in all.
+  for (int part = 0; part < 64; ++part)
+    ASSERT_TRUE(state.add(request.SerializeAsString()).has_value()) << part;
+  EXPECT_EQ(state.take().containers_size(), 192);
 }
 
 /// A message of `size` bytes, header included, to a session without small limits.
