@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/base/units.h"
+#include "common/sys/process.h"
 
 namespace podqos::nri {
 
@@ -30,8 +32,14 @@ void keep_earlier(std::optional<steady_clock::time_point>& earliest,
   if (other && (!earliest || *other < *earliest)) earliest = other;
 }
 
-/// Whoever commands this plugin decides what root writes.
+/// Whoever commands this plugin decides what root writes, and to which processes.
 Status check_peer(const Peer& peer) {
+  if (peer.pid == 0 || !sys::shares_pid_namespace(Pid{peer.pid})) {
+    return fail(ErrorCode::kConflict,
+                "the runtime that listens there is in another pid namespace than this plugin, so "
+                "the pids that it tells are those of other processes here: run the plugin where "
+                "the runtime runs (in a pod: hostPID: true)");
+  }
   if (peer.uid == 0 || peer.uid == ::geteuid()) return {};
   return fail(ErrorCode::kPermission,
               cat("process ", peer.pid, " of user ", peer.uid,

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kMaxStat = 8'192;
 constexpr std::size_t kMaxCgroups = 1'048'576;  // some 20 lines with paths of up to 4 KiB
+constexpr std::size_t kMaxStatus = 1'048'576;   // a process may be in 65,536 groups
 constexpr std::size_t kMaxNumber = 4'096;
 constexpr int kMinOomScoreAdj = -1000;
 constexpr int kMaxOomScoreAdj = 1000;
@@ -100,6 +101,28 @@ Result<std::optional<StartTime>> start_time_of(Pid pid) {
 bool is_alive(Pid pid, StartTime start_time) {
   const Result<std::optional<StartTime>> found = start_time_of(pid);
   return found && *found == start_time;
+}
+
+namespace {
+
+/// The pids that a process has, from that in the namespace of /proc to that in its own; empty if
+/// /proc does not say. Unlike /proc/PID/ns/pid it can be read without power over the process.
+std::string_view pids_in(std::string_view status) {
+  constexpr std::string_view kLabel = "\nNSpid:\t";
+  const std::size_t at = status.find(kLabel);
+  if (at == std::string_view::npos) return {};
+  status.remove_prefix(at + kLabel.size());
+  return take_until(status, '\n');
+}
+
+}  // namespace
+
+bool shares_pid_namespace(Pid pid) {
+  const Result<std::string> own = read_at(AT_FDCWD, "/proc/self/status", kMaxStatus);
+  const Result<std::string> other =
+      read_at(AT_FDCWD, cat("/proc/", pid.value(), "/status"), kMaxStatus);
+  if (!own || !other) return true;
+  return std::ranges::count(pids_in(*own), '\t') == std::ranges::count(pids_in(*other), '\t');
 }
 
 std::vector<ProcCgroup> parse_proc_cgroup(std::string_view text) {

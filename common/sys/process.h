@@ -31,6 +31,10 @@ struct ProcStat {
 /// Is the process alive that had this pid and start time?
 [[nodiscard]] bool is_alive(Pid pid, StartTime start_time);
 
+/// Is a process that this one can see in this one's pid namespace, not in one below it? Also true
+/// where /proc does not tell, as of a process that is gone.
+[[nodiscard]] bool shares_pid_namespace(Pid pid);
+
 /// One line of /proc/PID/cgroup.
 struct ProcCgroup {
   std::vector<std::string> controllers;  ///< "cpu","cpuacct" or "name=systemd"; empty for v2

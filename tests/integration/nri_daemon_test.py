@@ -54,9 +54,9 @@ class DaemonTest(unittest.TestCase):
         }
         (self.folder / "podqos.json").write_text(json.dumps(settings), encoding="utf-8")
 
-    def start(self, *options, env=None, **more):
+    def start(self, *options, env=None, before=(), **more):
         process = subprocess.Popen(
-            [PROGRAM, "--config", self.folder / "podqos.json", *options],
+            [*before, PROGRAM, "--config", self.folder / "podqos.json", *options],
             env=env if env is not None else {},
             stderr=subprocess.PIPE,
             text=True,
@@ -133,6 +133,17 @@ class DaemonTest(unittest.TestCase):
             runtime.stop()
         self.stop(process)
         self.assertEqual(process.stderr.read(), "")
+
+    def test_serves_no_runtime_of_another_pid_namespace(self):
+        before = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]
+        tried = subprocess.run([*before, "true"], capture_output=True, text=True, check=False)
+        if tried.returncode != 0:
+            self.skipTest(f"no pid namespace can be made here: {tried.stderr.strip()}")
+        self.listen()
+        self.start_at_socket(before=before)
+        self.wait_for_log(f"{self.socket}: the runtime that listens there is in another pid namespace than this plugin")
+        self.assertIn("hostPID: true", self.log.read_text(encoding="utf-8"))
+        self.assertNotIn("connected to", self.log.read_text(encoding="utf-8"))
 
     def test_goes_on_after_it_was_stopped(self):
         _, process, connection = self.connected()

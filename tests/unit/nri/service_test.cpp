@@ -1,5 +1,8 @@
 #include "nri/service.h"
 
+#include <sched.h>
+#include <sys/prctl.h>
+
 #include <chrono>
 #include <csignal>
 #include <optional>
@@ -365,6 +368,31 @@ TEST_F(ServiceTest, ObeysRootAndItsOwnUserOnly) {
   static_cast<void>(wait_for(stranger));
   EXPECT_EQ(standing_.connections, 0U);
   EXPECT_EQ(logged("of user 65534 listens there, but only root's runtime is obeyed"), 1);
+}
+
+TEST_F(ServiceTest, ObeysNoRuntimeWhosePidsAreNotItsOwn) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make a pid namespace";
+  const pid_t outside = start_child([&] {
+    ASSERT_EQ(::unshare(CLONE_NEWPID), 0);
+    const pid_t first = start_child([&] {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const RuntimePeer runtime{options_.socket};
+      ::pause();
+    });
+    static_cast<void>(wait_for(first));
+  });
+  while (!temporary_.has("nri.sock"))
+    std::this_thread::sleep_for(1ms);
+  start();
+  wait_for_log("pid namespace");
+  EXPECT_TRUE(stop());
+  ::kill(outside, SIGKILL);
+  static_cast<void>(wait_for(outside));
+  EXPECT_EQ(standing_.connections, 0U);
+  EXPECT_EQ(logged(options_.socket + ": the runtime that listens there is in another pid namespace "
+                                     "than this plugin"),
+            1);
+  EXPECT_EQ(logged("hostPID: true"), 1);
 }
 
 TEST_F(ServiceTest, EndsWithTheRuntimeThatStartedIt) {

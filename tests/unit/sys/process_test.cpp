@@ -1,6 +1,7 @@
 #include "common/sys/process.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -116,6 +117,26 @@ TEST(IsAlive, AnotherStartTimeIsAnotherProcess) {
   const auto start = start_time_of(Pid{::getpid()});
   ASSERT_TRUE(start && start->has_value());
   EXPECT_FALSE(is_alive(Pid{::getpid()}, StartTime{(*start)->value() + 1}));
+}
+
+TEST(SharesPidNamespace, AProcessBesideThisOneDoes) {
+  EXPECT_TRUE(shares_pid_namespace(Pid{::getpid()}));
+  EXPECT_TRUE(shares_pid_namespace(Pid{::getppid()}));
+}
+
+TEST(SharesPidNamespace, OneInANamespaceBelowDoesNot) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make a pid namespace";
+  EXPECT_EQ(run_in_child([] {
+              // The next child is the first in it.
+              ASSERT_EQ(::unshare(CLONE_NEWPID), 0);
+              const pid_t below = start_child([] { ::pause(); });
+              EXPECT_FALSE(shares_pid_namespace(Pid{below}));
+              EXPECT_TRUE(shares_pid_namespace(Pid{::getpid()}));
+              ::kill(below, SIGKILL);
+              static_cast<void>(wait_for(below));
+              EXPECT_TRUE(shares_pid_namespace(Pid{below}));
+            }),
+            0);
 }
 
 TEST(ParseProcCgroup, ReadsV1AndV2Lines) {
