@@ -116,8 +116,10 @@ Result<Identity> identify(const ContainerFacts& facts, const PodqosAnnotations& 
   identity.pod_name = engine.pod_name.value_or("");
   identity.pod_namespace = engine.pod_namespace.value_or("");
   const bool trusted = settings.trust_annotations != TrustAnnotations::kNone;
+  // Engines hand an annotation of the pod on to its sandbox, which it does not mean.
+  const bool meant = trusted && !engine.is_sandbox;
   identity.container_name =
-      engine.container_name.value_or(trusted ? podqos.container.value_or("") : "");
+      engine.container_name.value_or(meant ? podqos.container.value_or("") : "");
   identity.is_sandbox = engine.is_sandbox;
   return identity;
 }

@@ -173,10 +173,11 @@ bool claim_annotated(PodClaim& claim, const std::string& name, const Identity& i
 /// The name by the best that is known; `spec`, if not null, is the whole pod's.
 std::string name_in(const Pod* spec, const Identity& identity, const ContainerFacts& facts) {
   if (!identity.container_name.empty()) return identity.container_name;
-  if (spec == nullptr) return facts.id;
+  // A sandbox is none of them, also of a pod that has only one.
+  if (spec == nullptr || identity.is_sandbox) return facts.id;
   if (is_lone(*spec)) return spec->containers.front().name;
   // An engine with pods of its own has set their containers' limits, and Podman tells nothing else.
-  if (identity.sandbox_id.empty() || identity.is_sandbox) return facts.id;
+  if (identity.sandbox_id.empty()) return facts.id;
   const Container* fitting = fitting_container(*spec, facts.resources);
   return fitting == nullptr ? facts.id : fitting->name;
 }

@@ -34,7 +34,7 @@ struct PodClaim {
 
 /// The name of this container within its pod: as named by engine or annotation; else the only
 /// container of a complete pod; else, in an engine's own pod, the only one that has the limits that
-/// the engine has set; else its id.
+/// the engine has set; else its id, which is that of a sandbox.
 [[nodiscard]] std::string container_name_for(const Identity& identity, const PodClaim& claim,
                                              const ContainerFacts& facts);
 

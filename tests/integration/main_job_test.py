@@ -213,6 +213,18 @@ class ContainerValues(harness.TestCase):
         self.assertIn("one of web, log", self.podqos.log_text())
         self.wrapper.delete(name)
 
+    def test_the_sandbox_is_not_the_only_container(self):
+        bundle = self.bundle(BURSTABLE, "app", label="pause")
+        cri = "io.kubernetes.cri."
+        bundle.annotations.update({cri + "container-type": "sandbox",
+                                   cri + "sandbox-uid": "burstable-1", cri + "sandbox-id": "s1"})
+        bundle.resources["cpu"] = {"shares": 2}
+        pid = self.wrapper.launch(self.container_id("pause"), bundle.save())
+        path = self.assert_placed(pid, self.pod_path("burstable", "burstable-1"))
+        self.assert_container_share(path, 2)
+        self.assert_values(path, quota=None, memory=None, pids=None)
+        self.assert_values(self.pod_path("burstable", "burstable-1"), shares=256, quota=50000, memory=2 * GI)
+
     def test_engine_values_stay(self):
         bundle = self.bundle(BURSTABLE, "app")
         bundle.resources["cpu"] = {"shares": 77, "quota": 20000, "period": 50000}

@@ -151,6 +151,17 @@ TEST(Identify, TakesTheEnginesWordForNames) {
   EXPECT_TRUE(identity->is_sandbox);
 }
 
+TEST(Identify, GivesASandboxNoNameFromItsPodsAnnotation) {
+  EngineAnnotations engine;
+  engine.sandbox_id = "s";
+  engine.is_sandbox = true;
+  PodqosAnnotations podqos;
+  podqos.container = "nginx";
+  const auto identity = identify(facts_of("s"), podqos, engine, {}, {}, kOwnRoot);
+  ASSERT_TRUE(identity);
+  EXPECT_EQ(identity->container_name, "");
+}
+
 TEST(Identify, TakesTheAnnotatedNameWhereTheEngineHasNone) {
   PodqosAnnotations podqos;
   podqos.container = "nginx";

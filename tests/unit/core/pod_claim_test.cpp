@@ -416,6 +416,15 @@ INSTANTIATE_TEST_SUITE_P(
     }),
     [](const TestParamInfo<Naming>& row) { return std::string{row.param.name}; });
 
+TEST(ContainerNameForSandbox, IsNotThePodsOnlyContainer) {
+  PodClaim claim;
+  claim.pod = pod_named_app({});
+  claim.complete = true;
+  Identity identity = facts::identity(IdentitySource::kEngine, "");
+  identity.is_sandbox = true;
+  EXPECT_EQ(container_name_for(identity, claim, facts::container_facts("pause")), "pause");
+}
+
 /// What Podman says of a container of `kube play`: its resources, and no name.
 struct Unnamed {
   const char* name;
