@@ -188,9 +188,12 @@ Status write_state(Joining& joining, const std::optional<core::PodRecord>& befor
 }
 
 /// A container that the pod's spec lacks would get no values of its own, without anybody noticing.
-void warn_of_stranger(Event& event, const core::PodRecord& record,
+/// What says only how much the pod as a whole may use is no spec.
+void warn_of_stranger(const Joining& joining, const core::PodRecord& record,
                       const core::ContainerRecord& container) {
+  Event& event = *joining.event;
   const core::Pod& pod = record.pod;
+  if (pod.containers.empty() || joining.claim.source == core::ClassSource::kShortForms) return;
   const bool known = std::ranges::any_of(
       std::array{&pod.containers, &pod.init_containers, &pod.ephemeral_containers},
       [&](const auto* list) {
@@ -249,7 +252,7 @@ Result<Membership> make_member(Joining& joining, const std::optional<core::PodRe
   if (auto sound = core::pod_values(record, event.settings()); !sound)
     return fail(std::move(sound).error());
 
-  warn_of_stranger(event, record, container);
+  warn_of_stranger(joining, record, container);
   const bool first = record.containers.empty();
   record.containers.push_back(container);
   if (auto done = write_state(joining, before, record, container); !done)

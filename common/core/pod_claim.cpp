@@ -206,6 +206,12 @@ std::string container_name_for(const Identity& identity, const PodClaim& claim,
   return name_in(claim.complete ? &claim.pod : nullptr, identity, facts);
 }
 
+bool describes_otherwise(const PodClaim& claim, const Pod& known) {
+  if (claim.source != ClassSource::kShortForms) return known != claim.pod;
+  return known.resources.value_or(Resources{}).limits !=
+         claim.pod.resources.value_or(Resources{}).limits;
+}
+
 PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
                    const PodqosAnnotations& podqos, const EngineAnnotations& engine,
                    const Settings& settings, Bytes node_memory) {

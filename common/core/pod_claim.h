@@ -38,4 +38,9 @@ struct PodClaim {
 [[nodiscard]] std::string container_name_for(const Identity& identity, const PodClaim& claim,
                                              const ContainerFacts& facts);
 
+/// Does a complete claim describe the pod otherwise than it is known by one? Of short forms the
+/// limits of the pod itself count: each arrival names its own container, and the requests default
+/// to what is known of that.
+[[nodiscard]] bool describes_otherwise(const PodClaim& claim, const Pod& known);
+
 }  // namespace podqos::core

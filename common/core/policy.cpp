@@ -81,7 +81,7 @@ void merge_claim(JoinedPod& joined, const Identity& identity, const PodClaim& cl
   if (!identity.sandbox_id.empty()) record.sandbox_id = identity.sandbox_id;
   if (!claim.known) return;
   const QosClass arrived = claimed_class(claim, settings, joined.warnings);
-  if (record.complete && claim.complete && record.pod != claim.pod) {
+  if (record.complete && claim.complete && describes_otherwise(claim, record.pod)) {
     joined.warnings.push_back(
         "the container describes the pod otherwise than the containers before it did: the first "
         "description counts "

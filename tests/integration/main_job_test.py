@@ -213,6 +213,20 @@ class ContainerValues(harness.TestCase):
         self.assertIn("one of web, log", self.podqos.log_text())
         self.wrapper.delete(name)
 
+    def test_a_pod_known_by_its_sums_has_no_strangers(self):
+        sums = {"podqos.io/requests": "cpu=100m", "podqos.io/limits": "cpu=1,memory=64Mi"}
+        cri = "io.kubernetes.cri."
+        for label, also in (("pause", {cri + "container-type": "sandbox"}),
+                            ("web", {cri + "container-type": "container", cri + "container-name": "web"}),
+                            ("log", {cri + "container-type": "container", cri + "container-name": "log"})):
+            bundle = self.bundle(label=label)
+            bundle.annotations.update({**sums, cri + "sandbox-uid": "sums-1", cri + "sandbox-id": "s1", **also})
+            pid = self.wrapper.launch(self.container_id(label), bundle.save())
+            self.assert_placed(pid, self.pod_path("burstable", "sums-1"))
+        self.assert_values(self.pod_path("burstable", "sums-1"), shares=102, quota=100000, memory=64 * MI)
+        for warning in ("spec has no container", "describes the pod otherwise"):
+            self.assertNotIn(warning, self.podqos.log_text())
+
     def test_the_sandbox_is_not_the_only_container(self):
         bundle = self.bundle(BURSTABLE, "app", label="pause")
         cri = "io.kubernetes.cri."

@@ -228,6 +228,28 @@ TEST(JoinPod, AddsNothingToAWholePod) {
   EXPECT_THAT(record.pod.containers, ElementsAre(some("a")));
 }
 
+/// podqos.io/limits of the pod, as the container `name` tells it.
+PodClaim sums(const char* name, const char* limit) {
+  PodClaim claim = whole(none(name));
+  claim.source = ClassSource::kShortForms;
+  claim.pod.resources = Resources{.requests = {}, .limits = list({{"cpu", limit}})};
+  return claim;
+}
+
+TEST(JoinPod, SaysWhenAContainerDescribesAWholePodOtherwise) {
+  const PodRecord known = living(whole(some("a")));
+  EXPECT_THAT(join(known, whole(some("a"))).warnings, IsEmpty());
+  EXPECT_THAT(join(known, whole(some("b"))).warnings,
+              ElementsAre(HasSubstr("describes the pod otherwise")));
+}
+
+TEST(JoinPod, ExpectsTheSameSumsOfAllContainersAndNotTheSameContainers) {
+  const PodRecord known = living(sums("a", "1"));
+  EXPECT_THAT(join(known, sums("b", "1")).warnings, IsEmpty());
+  EXPECT_THAT(join(known, sums("b", "2")).warnings,
+              ElementsAre(HasSubstr("describes the pod otherwise")));
+}
+
 TEST(JoinPod, LearnsNothingFromASandbox) {
   PodClaim sandbox;
   sandbox.declared_class = kBestEffort;
