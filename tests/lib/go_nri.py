@@ -1,0 +1,112 @@
+"""The Go side of NRI, built by tests/nri/build: a runtime that embeds it as containerd does, and a small plugin.
+
+    runtime = go_nri.Runtime(directory / "nri.sock", plugins=directory / "plugins", configs=directory / "conf.d")
+    runtime.wait('plugin "10-podqos" connected')
+    adjust = runtime.call("CreateContainer", pod, container)["adjust"]
+    runtime.kill()
+
+Pods and containers are NRI's messages in the JSON of protobuf. The programs are in PODQOS_GO_NRI, or are built when they
+are asked for.
+"""
+
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import unittest
+
+BUILD = pathlib.Path(__file__).resolve().parents[1] / "nri/build"
+SKIPPED = 77
+BUILD_TIMEOUT = 3700  # seconds; most of it to wait for another that builds
+PATIENCE = 30  # seconds for an answer; only a test that fails waits for them
+
+
+class Refused(AssertionError):
+    """What the runtime was told to do has failed; the text is NRI's."""
+
+
+@functools.cache
+def programs():
+    """The directory of the programs; skips the calling test where they cannot be had."""
+    given = os.environ.get("PODQOS_GO_NRI")
+    if given:
+        return pathlib.Path(given)
+    done = subprocess.run([BUILD], capture_output=True, text=True, check=False, timeout=BUILD_TIMEOUT)
+    if done.returncode == SKIPPED:
+        raise unittest.SkipTest(done.stderr.strip())
+    if done.returncode != 0:
+        raise RuntimeError(f"tests/nri/build: exit {done.returncode}\n{done.stderr}")
+    return pathlib.Path(done.stdout.strip())
+
+
+class Runtime:
+    """A process with one runtime, or several of different names (see tests/nri/runtime/main.go)."""
+
+    def __init__(self, socket, log=None, **options):
+        self.log = log.open("ab") if log else None
+        self.process = subprocess.Popen([programs() / "runtime"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.log, text=True, cwd="/")
+        try:
+            self.start(socket, **options)
+        except BaseException:
+            self.kill()
+            raise
+
+    def start(self, socket, runtime="", name="containerd", version="v1.7.24", plugins="/nowhere", configs="/nowhere"):
+        """NRI of one more runtime; the version is what it tells plugins of itself."""
+        self.ask(do="start", runtime=runtime, socket=str(socket), name=name, version=version, plugins=str(plugins),
+                 configs=str(configs))
+
+    def send(self, **command):
+        """Without waiting for the answer."""
+        self.process.stdin.write(json.dumps(command) + "\n")
+        self.process.stdin.flush()
+
+    def receive(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise EOFError("the runtime has ended")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise Refused(answer["error"])
+        return answer
+
+    def ask(self, **command):
+        self.send(**command)
+        return self.receive()
+
+    def tell(self, pods, containers, runtime=""):
+        """What every plugin is told from now on when it connects."""
+        self.ask(do="tell", runtime=runtime, pods=pods, containers=containers)
+
+    def call(self, method, pod, container=None, **more):
+        """The plugins' answer: {"adjust", "updates", "ns", "sent"}."""
+        return self.ask(do="call", method=method, pod=pod, container=container or {}, **more)
+
+    def wait(self, text, times=1, seconds=PATIENCE):
+        """Until NRI has logged the text so often."""
+        self.ask(do="wait", text=text, times=times, seconds=seconds)
+
+    def synchronized(self, runtime=""):
+        """How each synchronization of a plugin has ended: {"ns", "error"}."""
+        return self.ask(do="synchronized", runtime=runtime).get("synchronized", [])
+
+    def kill(self):
+        """Without a word to anybody, as a runtime dies."""
+        self.process.kill()
+        self.process.communicate()
+        if self.log:
+            self.log.close()
+
+
+class Plugin:
+    """The small plugin in Go, connected to a runtime."""
+
+    def __init__(self, socket, index, name="other", memory=0):
+        self.process = subprocess.Popen([programs() / "plugin", "-socket", str(socket), "-index", index, "-name", name,
+                                         "-memory", str(memory)], stderr=subprocess.DEVNULL, cwd="/")
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait(PATIENCE)
