@@ -103,9 +103,10 @@ class Runtime:
 class Plugin:
     """The small plugin in Go, connected to a runtime."""
 
-    def __init__(self, socket, index, name="other", memory=0):
-        self.process = subprocess.Popen([programs() / "plugin", "-socket", str(socket), "-index", index, "-name", name,
-                                         "-memory", str(memory)], stderr=subprocess.DEVNULL, cwd="/")
+    def __init__(self, socket, index="10", **options):
+        given = {"socket": socket, "index": index, "name": "other", **options}
+        words = [f"-{option}={value}" for option, value in given.items()]
+        self.process = subprocess.Popen([programs() / "plugin", *words], stderr=subprocess.DEVNULL, cwd="/")
 
     def stop(self):
         self.process.kill()

@@ -2,9 +2,9 @@
 // its pod, by the container's annotations of podqos.io/requests and limits. What it leaves out: it makes no cgroup, gives
 // neither pods nor tiers values, remembers nothing, checks nothing, and understands no other annotation.
 //
-//	plugin -socket PATH -index NN -name NAME [-memory BYTES]
+//	plugin -socket PATH -index NN -name NAME [-root CGROUP] [-memory BYTES] [-cgroup PATH]
 //
-// With -memory it asks for that limit and nothing else.
+// With -memory or -cgroup it asks for that and nothing else.
 package main
 
 import (
@@ -22,7 +22,9 @@ import (
 const prefix = "podqos.io/"
 
 type plugin struct {
+	root   string
 	memory int64
+	cgroup string
 }
 
 // resources of "cpu=100m,memory=64Mi": thousandths of a CPU, and bytes.
@@ -69,6 +71,10 @@ func (p *plugin) CreateContainer(_ context.Context, pod *api.PodSandbox, contain
 		adjust.SetLinuxMemoryLimit(p.memory)
 		return adjust, nil, nil
 	}
+	if p.cgroup != "" {
+		adjust.SetLinuxCgroupsPath(p.cgroup)
+		return adjust, nil, nil
+	}
 	requests := parse(container.Annotations[prefix+"requests."+container.Name])
 	limits := parse(container.Annotations[prefix+"limits."+container.Name])
 	tier := "/besteffort"
@@ -78,7 +84,7 @@ func (p *plugin) CreateContainer(_ context.Context, pod *api.PodSandbox, contain
 	case requests != resources{} || limits != resources{}:
 		tier = "/burstable"
 	}
-	adjust.SetLinuxCgroupsPath("/kubepods" + tier + "/pod" + pod.Uid + "/" + container.Id)
+	adjust.SetLinuxCgroupsPath(p.root + tier + "/pod" + pod.Uid + "/" + container.Id)
 	adjust.SetLinuxCPUShares(max(2, uint64(requests.cpu)*1024/1000))
 	if limits.cpu != 0 {
 		adjust.SetLinuxCPUQuota(limits.cpu * 100)
@@ -94,9 +100,11 @@ func main() {
 	socket := flag.String("socket", api.DefaultSocketPath, "of the runtime")
 	index := flag.String("index", "10", "two digits")
 	name := flag.String("name", "plugin", "of the plugin")
+	root := flag.String("root", "/kubepods", "of the pods' cgroups")
 	memory := flag.Int64("memory", 0, "limit to ask for, in bytes")
+	cgroup := flag.String("cgroup", "", "to ask for")
 	flag.Parse()
-	p := &plugin{memory: *memory}
+	p := &plugin{root: *root, memory: *memory, cgroup: *cgroup}
 	s, err := stub.New(p, stub.WithPluginName(*name), stub.WithPluginIdx(*index), stub.WithSocketPath(*socket),
 		stub.WithOnClose(func() { os.Exit(0) }))
 	if err == nil {

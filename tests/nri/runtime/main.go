@@ -65,6 +65,7 @@ type answer struct {
 type synchronized struct {
 	Error       string `json:"error,omitempty"`
 	Nanoseconds int64  `json:"ns"`
+	At          int64  `json:"at"` // nanoseconds since 1970
 }
 
 // One runtime: NRI, and what a runtime would know.
@@ -165,7 +166,7 @@ func (r *runtime) synchronize(ctx context.Context, tell adaptation.SyncCB) error
 	r.lock.Unlock()
 	begin := time.Now()
 	_, err := tell(ctx, pods, containers)
-	done := synchronized{Nanoseconds: time.Since(begin).Nanoseconds()}
+	done := synchronized{Nanoseconds: time.Since(begin).Nanoseconds(), At: time.Now().UnixNano()}
 	if err != nil {
 		done.Error = err.Error()
 	}
