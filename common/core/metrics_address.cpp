@@ -1,0 +1,80 @@
+#include "common/core/metrics_address.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+
+#include "common/base/text.h"
+
+namespace podqos::core {
+
+namespace {
+
+constexpr std::string_view kUnix = "unix:";
+constexpr std::string_view kLoopback6 = "[::1]";
+constexpr std::size_t kMaxSocketPath = 107;  // sun_path of unix(7), less the byte that ends it
+
+std::unexpected<Error> refuse(std::string_view text, std::string_view why) {
+  return fail(ErrorCode::kInvalidArgument, cat("\"", printable(text), "\" ", why));
+}
+
+/// A decimal number without sign or zeros in front, at most `max`.
+std::optional<std::int64_t> parse_number(std::string_view text, std::int64_t max) {
+  const bool padded = text.size() > 1 && text.starts_with('0');
+  const auto number = padded ? std::nullopt : parse_int(text);
+  return number && *number >= 0 && *number <= max ? number : std::nullopt;
+}
+
+bool is_loopback4(std::string_view host) {
+  constexpr std::int64_t kNetwork = 127;
+  constexpr int kParts = 4;
+  int parts = 0;
+  for (std::size_t begin = 0; begin <= host.size(); ++parts) {
+    const std::size_t end = std::min(host.find('.', begin), host.size());
+    const auto part = parse_number(host.substr(begin, end - begin), 255);
+    if (!part || (parts == 0 && *part != kNetwork)) return false;
+    begin = end + 1;
+  }
+  return parts == kParts;
+}
+
+Result<MetricsAddress> parse_unix(std::string_view text, std::string_view path) {
+  if (!path.starts_with('/') || path.ends_with('/') || cat(path, "/").contains("/../") ||
+      plain_length(path) != path.size())
+    return refuse(text, "names no socket: an absolute path without \"..\" follows unix:");
+  if (path.size() > kMaxSocketPath)
+    return refuse(text, cat("names no socket: the path has ", path.size(), " bytes, at most ",
+                            kMaxSocketPath, " fit into an address"));
+  return UnixSocket{std::string{path}};
+}
+
+}  // namespace
+
+Result<MetricsAddress> parse_metrics_address(std::string_view text) {
+  constexpr std::int64_t kMaxPort = 65535;
+  if (text.starts_with(kUnix)) return parse_unix(text, text.substr(kUnix.size()));
+  const std::size_t colon = text.rfind(':');
+  const auto port = colon == std::string_view::npos
+                        ? std::nullopt
+                        : parse_number(text.substr(colon + 1), kMaxPort);
+  if (!port || *port == 0 || colon == 0)
+    return refuse(text,
+                  "is no address for metrics: unix:/run/podqos/metrics.sock, 127.0.0.1:9464 or "
+                  "[::1]:9464");
+  const std::string_view host = text.substr(0, colon);
+  const auto number = static_cast<std::uint16_t>(*port);
+  if (host == kLoopback6) return LoopbackPort{.host = "::1", .port = number};
+  if (is_loopback4(host)) return LoopbackPort{.host = std::string{host}, .port = number};
+  return refuse(text,
+                "is not an address of this machine alone: metrics are shown on a unix socket, "
+                "127.0.0.1 or [::1] only; what is to be seen from elsewhere needs a proxy that "
+                "says who may");
+}
+
+std::string format_metrics_address(const MetricsAddress& address) {
+  if (const auto* socket = std::get_if<UnixSocket>(&address)) return cat(kUnix, socket->path);
+  const auto& [host, port] = std::get<LoopbackPort>(address);
+  return host.contains(':') ? cat("[", host, "]:", port) : cat(host, ":", port);
+}
+
+}  // namespace podqos::core
