@@ -13,6 +13,7 @@
 #include "common/codec/record_json.h"
 #include "common/core/naming.h"
 #include "common/store/state_directory.h"
+#include "common/store/state_files.h"
 #include "common/sys/atomic_file.h"
 
 namespace podqos::store {
@@ -20,10 +21,7 @@ namespace podqos::store {
 namespace {
 
 constexpr const char* kLockName = "lock";
-constexpr std::string_view kTiersName = "tiers.json";
-constexpr std::string_view kPodsName = "pods";
 constexpr std::string_view kContainersName = "containers";
-constexpr std::string_view kRecordSuffix = ".json";
 constexpr std::string_view kTiersPrefix = "{\"dirty\":";
 static_assert(kTiersPrefix.size() == codec::kDirtyOffset);
 

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/core/record.h"
+#include "common/sys/directory.h"
+
+namespace podqos::store {
+
+/// One pod, as far as the sums of a node go.
+struct PodGlance {
+  std::string cgroup;
+  core::QosClass qos_class = core::QosClass::kBestEffort;
+  bool adopted = false;    ///< a kubelet has placed it
+  bool released = false;   ///< no container of it lives
+  core::TierSum requests;  ///< what counts of them; of an adopted pod what it claims
+  friend bool operator==(const PodGlance&, const PodGlance&) = default;
+};
+
+struct StateGlance {
+  core::TiersRecord tiers;
+  bool interrupted = false;  ///< an event is under way, or has left its mark
+  std::vector<PodGlance> pods;
+  std::size_t unreadable = 0;  ///< records that are damaged or of a newer version
+};
+
+/// Looks at the state again and again without its lock: never waits for an event, changes nothing,
+/// and what it sees may be from the middle of one. Every file is whole, since each is put in place
+/// by a rename; a record that has not changed since the last look is not read again.
+class Glance {
+ public:
+  /// As many pods as are read at most.
+  static constexpr std::size_t kMaxPods = 4096;
+
+  /// @param path  of the state directory.
+  explicit Glance(std::string path) : path_(std::move(path)) {}
+
+  /// @return nullopt: there is no state. kTooLarge: more than kMaxPods records; the errors of the
+  /// state directory.
+  [[nodiscard]] Result<std::optional<StateGlance>> look();
+
+ private:
+  /// Of a record's file: another file has another one.
+  struct Stamp {
+    ino_t inode = 0;
+    std::int64_t seconds = 0;
+    std::int64_t nanoseconds = 0;
+    friend bool operator==(const Stamp&, const Stamp&) = default;
+  };
+  struct Known {
+    Stamp stamp;
+    std::optional<PodGlance> pod;  ///< nullopt: unreadable
+  };
+  [[nodiscard]] Status read_pods(const sys::Directory& state);
+  void read_pod(const sys::Directory& pods, const std::string& name,
+                std::map<std::string, Known>& seen);
+
+  std::string path_;
+  std::map<std::string, Known> known_;  ///< by the file's name
+};
+
+}  // namespace podqos::store

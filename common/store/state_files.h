@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string_view>
+
+namespace podqos::store {
+
+// In the directory of the state.
+constexpr std::string_view kTiersName = "tiers.json";
+constexpr std::string_view kPodsName = "pods";  ///< <uid>.json each
+constexpr std::string_view kRecordSuffix = ".json";
+
+}  // namespace podqos::store

@@ -1,0 +1,138 @@
+#include "common/store/glance.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/codec/record_json.h"
+#include "tests/unit/store/store_fixture.h"
+
+namespace podqos::store {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class GlanceTest : public StoreTest {
+ protected:
+  [[nodiscard]] std::optional<StateGlance> look() {
+    auto state = glance_.look();
+    EXPECT_TRUE(state) << state.error().message;
+    return state ? std::move(*state) : std::nullopt;
+  }
+  void put(const core::PodRecord& record) const {
+    Store store = opened();
+    EXPECT_TRUE(store.put_pod(record));
+    EXPECT_TRUE(store.commit());
+  }
+
+  Glance glance_{path(".")};
+};
+
+TEST_F(GlanceTest, SeesNothingWhereThereIsNoState) {
+  EXPECT_FALSE(look());
+}
+
+TEST_F(GlanceTest, SeesPodsAndSums) {
+  make_state();
+  const auto state = look();
+  ASSERT_TRUE(state);
+  EXPECT_FALSE(state->interrupted);
+  EXPECT_EQ(state->unreadable, 0U);
+  EXPECT_EQ(state->tiers.sums.burstable.pods, 1);
+  EXPECT_THAT(state->pods,
+              ElementsAre(PodGlance{
+                  .cgroup = "/kubepods/burstable/podpod-1",
+                  .qos_class = core::QosClass::kBurstable,
+                  .adopted = false,
+                  .released = false,
+                  .requests = {.pods = 1, .cpu = MilliCpu{250}, .memory = Bytes{1 << 20}}}));
+}
+
+TEST_F(GlanceTest, CountsWhatWasGrantedAndOfAdoptedPodsWhatIsClaimed) {
+  core::PodRecord own = record_of("a");
+  own.granted.cpu = MilliCpu{100};
+  core::PodRecord adopted = record_of("b");
+  adopted.adopted = true;
+  adopted.granted = {};
+  put(own);
+  put(adopted);
+  const auto state = look();
+  ASSERT_TRUE(state);
+  ASSERT_EQ(state->pods.size(), 2U);
+  EXPECT_EQ(state->pods[0].requests.cpu, MilliCpu{100});
+  EXPECT_TRUE(state->pods[1].adopted);
+  EXPECT_EQ(state->pods[1].requests.cpu, MilliCpu{250});
+}
+
+TEST_F(GlanceTest, DoesNotWaitForTheLock) {
+  make_state();
+  Store holder = opened();
+  EXPECT_TRUE(holder.begin());
+  const auto state = look();
+  ASSERT_TRUE(state);
+  EXPECT_TRUE(state->interrupted);
+  EXPECT_EQ(state->pods.size(), 1U);
+}
+
+TEST_F(GlanceTest, FollowsWhatChanges) {
+  make_state();
+  ASSERT_TRUE(look());
+  core::PodRecord record = record_of("pod-1");
+  record.released_at = UnixSeconds{7};
+  put(record);
+  put(record_of("pod-2"));
+  const auto both = look();
+  ASSERT_TRUE(both);
+  EXPECT_THAT(both->pods,
+              ElementsAre(Field(&PodGlance::released, true), Field(&PodGlance::released, false)));
+  Store store = opened();
+  EXPECT_TRUE(store.erase_pod("pod-1"));
+  EXPECT_TRUE(store.erase_pod("pod-2"));
+  EXPECT_THAT(look()->pods, IsEmpty());
+}
+
+TEST_F(GlanceTest, ReadsARecordOnce) {
+  make_state();
+  ASSERT_EQ(look()->pods.size(), 1U);
+  // The same file with other bytes, as no event leaves it.
+  struct stat before{};
+  ASSERT_EQ(::stat(path("pods/pod-1.json").c_str(), &before), 0);
+  write("pods/pod-1.json", "damaged");
+  const timespec times[] = {before.st_atim, before.st_mtim};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path("pods/pod-1.json").c_str(), times, 0), 0);
+  EXPECT_EQ(look()->pods.size(), 1U);
+}
+
+TEST_F(GlanceTest, LeavesDamagedFilesWhereTheyAre) {
+  make_state();
+  write("pods/pod-2.json", "{");
+  write("pods/.pod-3.json.tmp", "{");
+  const auto state = look();
+  ASSERT_TRUE(state);
+  EXPECT_EQ(state->pods.size(), 1U);
+  EXPECT_EQ(state->unreadable, 1U);
+  EXPECT_TRUE(has("pods/pod-2.json"));
+  write("tiers.json", "{");
+  const auto failed = glance_.look();
+  ASSERT_FALSE(failed);
+  EXPECT_THAT(failed.error().message, HasSubstr("tiers.json"));
+  EXPECT_EQ(read("tiers.json"), "{");
+}
+
+TEST_F(GlanceTest, RefusesADirectoryThatOthersCanWriteTo) {
+  make_state();
+  ASSERT_EQ(::chmod(path(".").c_str(), 0777), 0);
+  EXPECT_EQ(glance_.look().error().code, ErrorCode::kConflict);
+}
+
+}  // namespace
+}  // namespace podqos::store
