@@ -6,6 +6,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/control_file.h"
+#include "common/cgroup/flat_keyed.h"
 #include "common/sys/device_programs.h"
 #include "common/sys/process.h"
 
@@ -16,22 +17,6 @@ namespace {
 constexpr std::size_t kMaxFile = 1U << 20U;
 constexpr std::size_t kMaxProcs = 64U << 20U;  // 4 million pids, the kernel's maximum, take less
 constexpr int kMaxDepth = 16;
-
-std::string_view take_until(std::string_view& rest, char separator) {
-  const std::size_t at = rest.find(separator);
-  const std::string_view taken = rest.substr(0, at);
-  rest.remove_prefix(at == std::string_view::npos ? rest.size() : at + 1);
-  return taken;
-}
-
-/// The value behind `key` in "key value" lines.
-std::optional<std::int64_t> find_key(std::string_view text, std::string_view key) {
-  while (!text.empty()) {
-    std::string_view line = take_until(text, '\n');
-    if (take_until(line, ' ') == key) return parse_int(line);
-  }
-  return std::nullopt;
-}
 
 bool is_gone(const Error& error) {
   return error.code == ErrorCode::kNotFound;

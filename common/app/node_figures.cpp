@@ -1,0 +1,95 @@
+#include "common/app/node_figures.h"
+
+#include <set>
+#include <utility>
+
+#include "common/app/node.h"
+#include "common/cgroup/cgroupfs.h"
+#include "common/core/naming.h"
+#include "common/core/pod_plan.h"
+#include "common/core/policy.h"
+
+namespace podqos::app {
+
+namespace {
+
+/// One for each driver, and podqos's own beside a kubelet's.
+constexpr std::size_t kMaxRoots = 4;
+
+void add(core::TierSum& sum, const core::TierSum& pod) {
+  ++sum.pods;
+  sum.cpu = MilliCpu{saturating_add(sum.cpu.value(), pod.cpu.value())};
+  sum.memory = Bytes{saturating_add(sum.memory.value(), pod.memory.value())};
+}
+
+/// "/kubepods" for "/kubepods/burstable/pod42"; nullopt for a path that is no pod's.
+std::optional<std::string> root_of(const std::string& pod_cgroup) {
+  const auto pod = core::find_pod_cgroup(pod_cgroup);
+  if (!pod) return std::nullopt;
+  const std::string above = cgroup::parent_of(pod->pod_path);
+  return pod->qos_class == core::QosClass::kGuaranteed ? above : cgroup::parent_of(above);
+}
+
+class Builder {
+ public:
+  Builder(const core::Settings& settings, const store::StateGlance& state)
+      : settings_(settings), state_(state) {}
+
+  Result<NodeFigures> build() {
+    count_pods();
+    if (roots_.empty()) return std::move(figures_);
+    auto cgroups = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead});
+    if (!cgroups) return fail(std::move(cgroups).error());
+    const auto capacity = node_capacity(settings_);
+    if (!capacity) return fail(capacity.error());
+    const core::TierValues rule = core::tier_values(
+        state_.tiers.sums, {.reserve_percent = settings_.reserve_memory_percent,
+                            .allocatable_memory = core::allocatable_memory(settings_, *capacity)});
+    for (const std::string& root : roots_) {
+      const bool own = root == state_.tiers.kubepods;
+      add_tier(*cgroups, root, core::QosClass::kGuaranteed, {});
+      add_tier(*cgroups, root, core::QosClass::kBurstable,
+               own ? rule.burstable.memory_limit : std::nullopt);
+      add_tier(*cgroups, root, core::QosClass::kBestEffort,
+               own ? rule.besteffort.memory_limit : std::nullopt);
+    }
+    return std::move(figures_);
+  }
+
+ private:
+  void count_pods() {
+    figures_.interrupted = state_.interrupted;
+    figures_.unreadable = state_.unreadable;
+    if (!state_.tiers.kubepods.empty()) roots_.insert(state_.tiers.kubepods);
+    for (const store::PodGlance& pod : state_.pods) {
+      if (pod.released) continue;
+      add((pod.adopted ? figures_.adopted : figures_.own).of(pod.qos_class), pod.requests);
+      if (!pod.adopted || roots_.size() >= kMaxRoots) continue;
+      if (auto root = root_of(pod.cgroup)) roots_.insert(std::move(*root));
+    }
+  }
+
+  void add_tier(cgroup::Cgroupfs& cgroups, const std::string& root, core::QosClass qos_class,
+                std::optional<Bytes> wanted) {
+    TierFigures tier{.qos_class = qos_class,
+                     .cgroup = core::tier_path(root, qos_class),
+                     .wanted_memory_limit = wanted,
+                     .reading = {}};
+    tier.reading = read_tier(cgroups, tier.cgroup);
+    // Of a tier that has just gone there is nothing to say.
+    if (tier.reading.values.exists) figures_.tiers.push_back(std::move(tier));
+  }
+
+  const core::Settings& settings_;
+  const store::StateGlance& state_;
+  NodeFigures figures_;
+  std::set<std::string> roots_;
+};
+
+}  // namespace
+
+Result<NodeFigures> node_figures(const core::Settings& settings, const store::StateGlance& state) {
+  return Builder{settings, state}.build();
+}
+
+}  // namespace podqos::app

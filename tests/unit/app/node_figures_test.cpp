@@ -1,0 +1,129 @@
+#include "common/app/node_figures.h"
+
+#include <unistd.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/app/tier_reading.h"
+#include "common/base/text.h"
+#include "common/cgroup/cgroupfs.h"
+#include "common/core/plan.h"
+
+namespace podqos::app {
+namespace {
+
+using ::testing::IsEmpty;
+
+// As Linux 6.1 shows them.
+TEST(ParsePressure, TakesTheTotals) {
+  const auto both = parse_pressure(
+      "some avg10=0.12 avg60=0.00 avg300=0.00 total=1234567\n"
+      "full avg10=0.00 avg60=0.00 avg300=0.00 total=89\n");
+  EXPECT_EQ(both, (Pressure{.waiting = Micros{1'234'567}, .stalled = Micros{89}}));
+  const auto some = parse_pressure("some avg10=0.00 avg60=0.00 avg300=0.00 total=5");
+  EXPECT_EQ(some, (Pressure{.waiting = Micros{5}, .stalled = std::nullopt}));
+}
+
+TEST(ParsePressure, RefusesWhatIsNone) {
+  for (const char* text : {"", "some", "some avg10=0.00", "some total=", "some total=x", "total=5",
+                           "somewhat total=5"})
+    EXPECT_FALSE(parse_pressure(text)) << text;
+}
+
+store::PodGlance pod(std::string cgroup, core::QosClass qos_class, bool adopted = false) {
+  return {.cgroup = std::move(cgroup),
+          .qos_class = qos_class,
+          .adopted = adopted,
+          .released = false,
+          .requests = {.pods = 1, .cpu = MilliCpu{250}, .memory = Bytes{1 << 20}}};
+}
+
+TEST(NodeFigures, CountsByClassAndOwner) {
+  store::StateGlance state;
+  state.pods = {pod("/kubepods/burstable/poda", core::QosClass::kBurstable),
+                pod("/kubepods/burstable/podb", core::QosClass::kBurstable),
+                pod("/kubepods/podc", core::QosClass::kGuaranteed, true),
+                pod("/kubepods/besteffort/podd", core::QosClass::kBestEffort)};
+  state.pods.back().released = true;
+  state.interrupted = true;
+  state.unreadable = 3;
+  const auto figures = node_figures({}, state);
+  if (!figures) GTEST_SKIP() << figures.error().message;
+  EXPECT_EQ(figures->own.burstable,
+            (core::TierSum{.pods = 2, .cpu = MilliCpu{500}, .memory = Bytes{2 << 20}}));
+  EXPECT_EQ(figures->own.besteffort, core::TierSum{});
+  EXPECT_EQ(figures->adopted.guaranteed.pods, 1);
+  EXPECT_TRUE(figures->interrupted);
+  EXPECT_EQ(figures->unreadable, 3U);
+}
+
+TEST(NodeFigures, HasNoTiersBeforeTheFirstPod) {
+  const auto figures = node_figures({}, {});
+  ASSERT_TRUE(figures);
+  EXPECT_THAT(figures->tiers, IsEmpty());
+}
+
+/// Against the kernel, in roots of the test's own.
+class NodeFiguresLive : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "making cgroups takes root";
+    auto opened = cgroup::Cgroupfs::open();
+    if (!opened) GTEST_SKIP() << opened.error().message;
+    cgroups_.emplace(std::move(*opened));
+  }
+  void TearDown() override {
+    if (!cgroups_) return;
+    for (const std::string& path :
+         {own_ + "/kubepods/burstable", own_ + "/kubepods/besteffort", own_ + "/kubepods",
+          own_ + "/theirs/kubepods/burstable", own_ + "/theirs/kubepods", own_ + "/theirs", own_})
+      static_cast<void>(cgroups_->execute({core::RemoveCgroup{.path = path}}));
+  }
+  void make(const std::string& path) {
+    const auto made = cgroups_->execute({core::EnsureCgroup{.path = path}});
+    ASSERT_TRUE(made) << made.error().message;
+  }
+
+  std::optional<cgroup::Cgroupfs> cgroups_;
+  std::string own_ = cat("/podqos-test-", ::getpid(), "-figures");
+};
+
+TEST_F(NodeFiguresLive, ReadsTheTiersOfPodqosAndOfAKubelet) {
+  for (const char* tier : {"/kubepods/burstable", "/kubepods/besteffort"})
+    make(own_ + tier);
+  make(own_ + "/theirs/kubepods/burstable");
+  store::StateGlance state;
+  state.tiers.kubepods = own_ + "/kubepods";
+  state.tiers.sums.guaranteed = {.pods = 1, .cpu = {}, .memory = Bytes{1LL << 30}};
+  state.pods = {pod(own_ + "/theirs/kubepods/burstable/podx", core::QosClass::kBurstable, true)};
+  core::Settings settings;
+  settings.node_memory = Bytes{4LL << 30};
+  settings.reserve_memory_percent = 100;
+  const auto figures = node_figures(settings, state);
+  ASSERT_TRUE(figures) << figures.error().message;
+  ASSERT_EQ(figures->tiers.size(), 5U);  // a kubelet's BestEffort tier is not there
+  EXPECT_EQ(figures->tiers[0].cgroup, own_ + "/kubepods");
+  EXPECT_EQ(figures->tiers[1].cgroup, own_ + "/kubepods/burstable");
+  EXPECT_EQ(figures->tiers[1].wanted_memory_limit, Bytes{3LL << 30});
+  EXPECT_EQ(figures->tiers[4].cgroup, own_ + "/theirs/kubepods/burstable");
+  EXPECT_FALSE(figures->tiers[4].wanted_memory_limit);
+  const TierReading& reading = figures->tiers[1].reading;
+  const core::CgroupLayout layout = cgroups_->layout();
+  EXPECT_EQ(reading.values.memory_usage.has_value(), layout.memory.has_value());
+  if (layout.cpu == core::CgroupVersion::kV2) {
+    EXPECT_EQ(reading.cpu_usage_ns, 0);
+    EXPECT_EQ(reading.values.cpu_weight, CpuWeight{100});
+  }
+  if (layout.memory == core::CgroupVersion::kV2) {
+    EXPECT_EQ(reading.memory_min, Bytes{0});
+    EXPECT_EQ(reading.oom_kills, 0);
+  }
+}
+
+}  // namespace
+}  // namespace podqos::app
