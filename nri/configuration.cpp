@@ -11,6 +11,10 @@ namespace {
 
 constexpr const char* kProgram = "podqos-nri";
 
+std::string shown(const std::optional<core::MetricsAddress>& address) {
+  return address ? core::format_metrics_address(*address) : "null";
+}
+
 }  // namespace
 
 Configuration::Configuration(std::optional<std::string> file, app::ConfigurationPaths paths,
@@ -51,8 +55,13 @@ Status Configuration::replace(std::string_view text) {
                 cat("stateDir: ", settings_.state_dir, " cannot become ", settings->state_dir,
                     " while podqos-nri runs: restart it"));
   }
+  const auto metrics = std::exchange(settings->metrics, settings_.metrics);
   settings_ = std::move(*settings);
   log_ = app::Log{kProgram, settings_};
+  if (metrics != settings_.metrics) {
+    log_.warning(cat("nri.metrics: stays ", shown(settings_.metrics), "; ", shown(metrics),
+                     " takes a restart of podqos-nri, and counts in its files only"));
+  }
   return {};
 }
 

@@ -23,6 +23,7 @@ class Configuration {
   [[nodiscard]] app::Log& log() { return log_; }
 
   /// Reads the files again, and opens the log anew. After an error everything is as it was.
+  /// What is nri.metrics at the start stays, with a warning: a plugin that runs may bind nothing.
   /// @return app::load_settings()'s errors; kConflict: another stateDir, which only a restart can
   /// change, since it holds what says that there is one plugin.
   [[nodiscard]] Status reload();

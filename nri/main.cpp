@@ -13,8 +13,13 @@
 #include "common/base/text.h"
 #include "nri/configuration.h"
 #include "nri/connect.h"
+#include "nri/http_server.h"
+#include "nri/listener.h"
+#include "nri/measures.h"
+#include "nri/metered_handler.h"
 #include "nri/notify.h"
 #include "nri/options.h"
+#include "nri/pages.h"
 #include "nri/plugin.h"
 #include "nri/privileges.h"
 #include "nri/service.h"
@@ -50,6 +55,16 @@ void reload(nri::Configuration& configuration) {
         "configuration not reloaded, the old one stays in force: ", done.error().message));
 }
 
+/// Who cannot be looked at still places pods.
+std::optional<nri::Listener> listen(const std::optional<podqos::core::MetricsAddress>& address,
+                                    podqos::app::Log& log) {
+  if (!address) return std::nullopt;
+  auto listener = nri::Listener::open(*address);
+  if (listener) return std::move(*listener);
+  log.error(podqos::cat("no metrics: ", listener.error().message));
+  return std::nullopt;
+}
+
 /// From here on only what the sandbox allows.
 Status serve(nri::Service& service, std::optional<nri::Launch> launch) {
   if (auto entered = nri::enter_sandbox(); !entered) return entered;
@@ -72,16 +87,28 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
   auto signals = nri::Signals::open();
   if (!signals) return fail(std::move(signals).error());
 
-  nri::Plugin plugin{configuration};
-  nri::Service service{{.session = std::move(*identity),
-                        .socket = options.socket.value_or(nri::kDefaultSocket),
-                        .patience = {}},
-                       {.handler = plugin,
-                        .signals = *signals,
-                        .notify = *notify,
-                        .log = configuration.log(),
-                        .reload = [&] { reload(configuration); },
-                        .tend = [&] { plugin.tend(); }}};
+  // A new address takes a restart: the sandbox lets nothing be bound.
+  const auto metrics = options.metrics ? options.metrics : configuration.settings().metrics;
+  const auto listener = listen(metrics, configuration.log());
+  std::optional<nri::HttpServer> http;
+  if (listener) http.emplace(listener->fd());
+  nri::Measures measures;
+  nri::Plugin plugin{configuration, measures};
+  nri::MeteredHandler handler{plugin, measures};
+  nri::Pages pages{configuration, measures};
+  nri::Service service{
+      {.session = std::move(*identity),
+       .socket = options.socket.value_or(nri::kDefaultSocket),
+       .patience = {}},
+      {.handler = handler,
+       .signals = *signals,
+       .notify = *notify,
+       .log = configuration.log(),
+       .reload = [&] { reload(configuration); },
+       .tend = [&] { plugin.tend(); },
+       .http = http ? &*http : nullptr,
+       .page = [&](std::string_view path,
+                   const nri::Standing& standing) { return pages.answer(path, standing); }}};
   return serve(service, std::move(launch));
 }
 

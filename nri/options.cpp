@@ -29,6 +29,11 @@ std::string socket_fault(const std::string& path) {
   return address ? "" : address.error().message;
 }
 
+std::string metrics_fault(const std::string& text) {
+  const auto address = core::parse_metrics_address(text);
+  return address ? "" : address.error().message;
+}
+
 std::string index_fault(const std::string& index) {
   SessionOptions session;
   session.index = index;
@@ -64,6 +69,12 @@ std::variant<Options, Answer> parse_options(int argc, const char* const* argv) {
   app.add_option("--name", options.name, cat("The plugin's name (", kDefaultName, ")"))
       ->type_name("NAME")
       ->check(name_fault);
+  std::string metrics;
+  app.add_option("--metrics", metrics,
+                 "Show metrics and health over HTTP at this address, instead of the one that the "
+                 "configuration names: unix:PATH, 127.0.0.1:PORT or [::1]:PORT")
+      ->type_name("ADDRESS")
+      ->check(metrics_fault);
   app.footer(
       "A runtime that starts the plugin itself says the rest in NRI_PLUGIN_SOCKET, NRI_PLUGIN_NAME "
       "and NRI_PLUGIN_IDX;\nwhat is given here counts more. SIGHUP reloads the configuration.\n"
@@ -78,6 +89,8 @@ std::variant<Options, Answer> parse_options(int argc, const char* const* argv) {
     return Answer{.status = kUsage,
                   .text = cat("podqos-nri: ", error.what(), "; --help shows the options\n")};
   }
+  // It has been checked; CLI11 knows no way to keep what a check has parsed.
+  if (!metrics.empty()) options.metrics = *core::parse_metrics_address(metrics);
   return options;
 }
 

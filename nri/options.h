@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "common/base/error.h"
+#include "common/core/metrics_address.h"
 #include "nri/connect.h"
 #include "nri/session.h"
 
@@ -16,6 +17,7 @@ struct Options {
   std::optional<std::string> config;
   std::optional<std::string> index;
   std::optional<std::string> name;
+  std::optional<core::MetricsAddress> metrics;
   friend bool operator==(const Options&, const Options&) = default;
 };
 

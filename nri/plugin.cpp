@@ -63,9 +63,14 @@ Status Plugin::configure(const api::ConfigureRequest& request, Budget) {
   return configuration_.lay_over(request.config());
 }
 
+void Plugin::complain(std::string_view what, const Error& error, std::string_view then) {
+  measures_.failed(error.code);
+  log().error(cat(what, ": ", error.message, then));
+}
+
 Status Plugin::settle(std::string_view what, Status done) {
   if (done) return done;
-  log().error(cat(what, ": ", done.error().message));
+  complain(what, done.error(), "");
   // A refusal is what the operator wants, whatever becomes of errors.
   const bool answered = done.error().code == ErrorCode::kRefused ||
                         configuration_.settings().on_error == core::OnError::kReject;
@@ -92,7 +97,7 @@ Result<api::SynchronizeResponse> Plugin::synchronize(api::SynchronizeRequest req
   // One that cannot be read is there nevertheless.
   const auto add = [&](Result<core::ContainerFacts> facts, const std::string& id,
                        std::uint32_t pid) {
-    if (!facts) log().error(cat("synchronize: ", facts.error().message));
+    if (!facts) complain("synchronize", facts.error(), "");
     core::ContainerFacts nameless;
     nameless.id = id;
     all.push_back(
@@ -208,12 +213,11 @@ void Plugin::take_stock() {
   if (!stock_) return;
   const std::vector<app::Told> all = *std::exchange(stock_, std::nullopt);
   if (auto done = app::take_stock(settings(std::nullopt), log(), all, own_pid()); !done) {
-    log().error(cat("synchronize: ", done.error().message, "; trying again"));
+    complain("synchronize", done.error(), "; trying again");
     stock_ = all;
     return;
   }
-  due_ = false;
-  next_recomputation_ = Clock::now() + kRecomputation;
+  reconciled();
 }
 
 void Plugin::release_late() {
@@ -227,7 +231,7 @@ void Plugin::release_late() {
     if (still == late_.end() || tries < kLateTries) continue;
     late_.erase(still);
     if (done) continue;
-    log().error(cat("release: ", done.error().message, "; left to the next look at everything"));
+    complain("release", done.error(), "; left to the next look at everything");
     due_ = true;
   }
 }
@@ -242,7 +246,7 @@ void Plugin::release_silent() {
     }
     --left;
     if (auto done = release(id, settings(std::nullopt)); !done)
-      log().error(cat("sandbox has ended: ", done.error().message));
+      complain("sandbox has ended", done.error(), "; trying again");
     sandbox = sandboxes_.erase(sandbox);
   }
 }
@@ -253,12 +257,16 @@ void Plugin::look_after() {
   if (!everything && now < next_look_) return;
   next_look_ = now + kLook;
   if (auto done = app::look_after(settings(std::nullopt), log(), everything); !done) {
-    log().error(cat("look at what is left: ", done.error().message, "; trying again"));
+    complain("look at what is left", done.error(), "; trying again");
     return;
   }
-  if (!everything) return;
+  if (everything) reconciled();
+}
+
+void Plugin::reconciled() {
   due_ = false;
-  next_recomputation_ = now + kRecomputation;
+  next_recomputation_ = Clock::now() + kRecomputation;
+  measures_.reconciled();
 }
 
 void Plugin::tend() {

@@ -16,6 +16,7 @@
 #include "common/core/settings.h"
 #include "nri/configuration.h"
 #include "nri/handler.h"
+#include "nri/measures.h"
 
 namespace podqos::nri {
 
@@ -24,8 +25,10 @@ namespace podqos::nri {
 /// under onError "admit", stays without effect on it.
 class Plugin : public Handler {
  public:
-  /// Must outlive the plugin; its settings may change between two calls.
-  explicit Plugin(Configuration& configuration) : configuration_(configuration) {}
+  /// Both must outlive the plugin; the settings may change between two calls.
+  /// @param measures  told of each error.
+  Plugin(Configuration& configuration, Measures& measures)
+      : configuration_(configuration), measures_(measures) {}
 
   /// All that takes long, and all that nobody tells of; between two requests. Compares what the
   /// runtime has with what is known; tries again what has failed; releases sandboxes that have
@@ -65,9 +68,9 @@ class Plugin : public Handler {
   /// Those in force, with a deadline for the lock that leaves time to answer.
   [[nodiscard]] core::Settings settings(Budget budget) const;
   [[nodiscard]] app::Log& log() { return configuration_.log(); }
-  /// Logs an error; it is an answer only under onError "reject".
+  /// Logs and counts an error; it is an answer only under onError "reject".
   [[nodiscard]] Status settle(std::string_view what, Status done);
-  /// What fails with `facts` is said of it.
+  void complain(std::string_view what, const Error& error, std::string_view then);
   using Note = Status (*)(const core::Settings&, app::Log&, const app::Told&);
   [[nodiscard]] Status note(Result<core::ContainerFacts> facts, std::uint32_t pid,
                             const core::Settings& settings, Note note);
@@ -80,8 +83,10 @@ class Plugin : public Handler {
   void release_late();
   void release_silent();
   void look_after();
+  void reconciled();
 
   Configuration& configuration_;
+  Measures& measures_;
   std::map<std::string, Sandbox, std::less<>> sandboxes_;  ///< that live, by id
   std::optional<std::vector<app::Told>> stock_;   ///< what the runtime had when it synchronized
   std::map<std::string, int, std::less<>> late_;  ///< releases to be tried again, tries so far

@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "common/base/text.h"
@@ -18,6 +18,10 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
+
+// Among what is polled; the signals come before, the HTTP server's behind.
+constexpr std::size_t kLinkAt = 1;
+constexpr std::size_t kHttpAt = 2;
 
 /// For poll(2): rounded up, so that the deadline has passed when it returns; -1: no deadline.
 int poll_time(std::optional<steady_clock::time_point> deadline) {
@@ -61,7 +65,7 @@ Service::Service(ServiceOptions options, ServicePorts ports)
       ports_{std::move(ports)},
       retry_{options_.patience.first_retry},
       next_attempt_{Clock::now()} {
-  standing_.since = Clock::now();
+  stand(false, cat("waiting for a runtime at ", options_.socket));
 }
 
 Status Service::run() {
@@ -82,23 +86,25 @@ Status Service::loop() {
     keep_time();
     if (auto waited = wait(); !waited) return waited;
     take_signals();
-    if (link_ && !stopping_) serve_link(std::exchange(ready_, short{0}));
+    // The runtime first: whoever looks on can wait.
+    if (link_ && !stopping_) serve_link(polled_[kLinkAt].revents);
+    if (!stopping_) serve_http();
   }
   ports_.notify.stopping();
   link_.reset();
-  stand(false, false);
+  stand(false, "stopped");
   return {};
 }
 
 Status Service::wait() {
-  std::array<pollfd, 2> polled{pollfd{.fd = ports_.signals.fd(), .events = POLLIN, .revents = 0},
-                               // poll(2) passes over a negative descriptor.
-                               pollfd{.fd = link_ ? link_->fd() : -1,
-                                      .events = link_ ? link_->events() : short{0},
-                                      .revents = 0}};
-  if (::poll(polled.data(), polled.size(), poll_time(next_deadline())) < 0 && errno != EINTR)
+  polled_.assign({{.fd = ports_.signals.fd(), .events = POLLIN, .revents = 0},
+                  // poll(2) passes over a negative descriptor.
+                  {.fd = link_ ? link_->fd() : -1,
+                   .events = link_ ? link_->events() : short{0},
+                   .revents = 0}});
+  if (ports_.http != nullptr) ports_.http->add_to(polled_);
+  if (::poll(polled_.data(), polled_.size(), poll_time(next_deadline())) < 0 && errno != EINTR)
     return fail_errno(errno, "poll");
-  ready_ = polled[1].revents;
   return {};
 }
 
@@ -118,6 +124,7 @@ std::optional<Service::Clock::time_point> Service::next_deadline() const {
   auto earliest = next_watchdog_;
   keep_earlier(earliest, link_ ? patience_ends_ : next_attempt_);
   if (counts_on_plugin()) keep_earlier(earliest, next_tending_);
+  if (ports_.http != nullptr) keep_earlier(earliest, ports_.http->next_deadline());
   return earliest;
 }
 
@@ -159,6 +166,7 @@ void Service::try_to_connect() {
       ports_.log.warning(line);
     complaint_ = error.message;
   }
+  standing_.obstacle = error.message;
   retry_later();
 }
 
@@ -176,7 +184,7 @@ Status Service::make_link(sys::UniqueFd socket) {
     return fail(std::move(begun).error().with_context(peer_));
   }
   ++standing_.connections;
-  stand(true, false);
+  stand(true, cat("connected to ", peer_, ", which has not synchronized the plugin yet"));
   complaint_.clear();
   ports_.log.info(cat("connected to ", peer_));
   ports_.notify.status(cat("connected to ", peer_));
@@ -190,6 +198,12 @@ void Service::serve_link(short ready) {
   const Status served = link_->serve(ready);
   note_progress();
   if (link_ && !served) end_link(served.error());
+}
+
+void Service::serve_http() {
+  if (ports_.http == nullptr) return;
+  ports_.http->serve(std::span{polled_}.subspan(kHttpAt),
+                     [this](std::string_view path) { return ports_.page(path, standing_); });
 }
 
 void Service::note_progress() {
@@ -210,7 +224,7 @@ void Service::note_progress() {
       return;
     case Progress::kSynchronized:
       patience_ends_.reset();
-      stand(true, true);
+      stand(true, "");
       next_tending_ = Clock::now();
       ports_.log.info(cat("synchronized with ", peer_));
       ports_.notify.status(cat("synchronized with ", peer_));
@@ -239,7 +253,7 @@ void Service::end_link(const Error& reason) {
   }
   ports_.log.warning(cat(line, "; next attempt in ", retry_.count(), " ms"));
   ports_.notify.status(line);
-  stand(false, false);
+  stand(false, std::move(line));
   retry_later();
 }
 
@@ -248,9 +262,10 @@ void Service::retry_later() {
   retry_ = std::min(retry_ * 2, options_.patience.longest_retry);
 }
 
-void Service::stand(bool connected, bool synchronized) {
+void Service::stand(bool connected, std::string obstacle) {
   standing_.connected = connected;
-  standing_.synchronized = synchronized;
+  standing_.synchronized = connected && obstacle.empty();
+  standing_.obstacle = std::move(obstacle);
   standing_.since = Clock::now();
 }
 

@@ -8,12 +8,15 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "common/app/log.h"
 #include "common/base/error.h"
 #include "common/sys/fd.h"
 #include "nri/connect.h"
 #include "nri/handler.h"
+#include "nri/http_server.h"
 #include "nri/link.h"
 #include "nri/notify.h"
 #include "nri/session.h"
@@ -40,6 +43,16 @@ struct ServiceOptions {
   Patience patience;
 };
 
+/// How the plugin stands with the runtime.
+struct Standing {
+  bool connected = false;
+  bool synchronized = false;                    ///< the runtime counts on this plugin
+  std::chrono::steady_clock::time_point since;  ///< when it became so
+  std::uint64_t connections = 0;                ///< that were made so far
+  std::string obstacle;                         ///< why it is not synchronized, for people
+  friend bool operator==(const Standing&, const Standing&) = default;
+};
+
 /// What the service works with; all outlive it.
 struct ServicePorts {
   Handler& handler;
@@ -49,19 +62,14 @@ struct ServicePorts {
   std::function<void()> reload;  ///< at SIGHUP
   /// From time to time, while the runtime counts on the plugin; it may not have been synchronized.
   std::function<void()> tend;
-};
-
-/// How the plugin stands with the runtime.
-struct Standing {
-  bool connected = false;
-  bool synchronized = false;                    ///< the runtime counts on this plugin
-  std::chrono::steady_clock::time_point since;  ///< when it became so
-  std::uint64_t connections = 0;                ///< that were made so far
-  friend bool operator==(const Standing&, const Standing&) = default;
+  HttpServer* http = nullptr;  ///< nullptr: nobody may ask
+  /// What it shows at a path.
+  std::function<HttpAnswer(std::string_view path, const Standing&)> page = {};
 };
 
 /// The plugin's one loop: keeps one connection to the runtime, makes it anew when it has ended, and
-/// sees to signals and systemd in between. Everything happens in the thread that calls run().
+/// sees to signals, systemd and whoever asks for
+/// metrics in between. Everything happens in the thread that calls run().
 class Service {
  public:
   Service(ServiceOptions options, ServicePorts ports);
@@ -89,10 +97,12 @@ class Service {
   void try_to_connect();
   [[nodiscard]] Status make_link(sys::UniqueFd socket);
   void serve_link(short ready);
+  void serve_http();
   void note_progress();
   void end_link(const Error& reason);
   void retry_later();
-  void stand(bool connected, bool synchronized);
+  /// @param obstacle  empty if it is synchronized.
+  void stand(bool connected, std::string obstacle);
 
   ServiceOptions options_;
   ServicePorts ports_;
@@ -107,7 +117,7 @@ class Service {
   std::optional<Clock::time_point> patience_ends_;  ///< when the link has lasted too long as it is
   std::optional<Clock::time_point> next_watchdog_;
   Clock::time_point next_tending_;
-  short ready_ = 0;  ///< what the link's socket is ready for
+  std::vector<pollfd> polled_;  ///< signals, the link, and what the HTTP server waits for
   bool stopping_ = false;
 };
 

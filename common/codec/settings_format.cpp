@@ -84,6 +84,7 @@ std::string format_settings(const core::Settings& settings) {
   out["chargeMonitor"] = settings.charge_monitor;
   out["stateDir"] = settings.state_dir;
   out["lockDeadline"] = format_duration(settings.lock_deadline_ms * kMicrosPerMilli);
+  out["nri"]["metrics"] = or_null(settings.metrics, core::format_metrics_address);
   out["log"]["sink"] = settings.log_sink;
   out["log"]["level"] = word_for(kLevelWords, settings.log_level);
   return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";

@@ -206,6 +206,16 @@ Status read_sink(const JsonNode& node, std::string& out) {
   return refuse(R"(expected "syslog", "none" or the absolute path of a file)");
 }
 
+Status read_metrics(const JsonNode& node, Settings& settings) {
+  settings.metrics.reset();
+  if (node.is_null()) return {};
+  if (node.kind != Kind::kString) return unexpected_kind("an address or null", node);
+  auto address = core::parse_metrics_address(node.text);
+  if (!address) return fail(std::move(address).error());
+  settings.metrics = std::move(*address);
+  return {};
+}
+
 /// A field: what reads its value, or the fields of the object that it is.
 struct Field {
   std::string_view name;
@@ -240,6 +250,7 @@ constexpr std::array<Field, 1> kQosReservedFields{{
     {"memory",
      [](const Node& n, Settings& s) { return read_percent(n, s.reserve_memory_percent); }},
 }};
+constexpr std::array<Field, 1> kNriFields{{{"metrics", read_metrics}}};
 constexpr std::array<Field, 2> kLogFields{{
     {"sink", [](const Node& n, Settings& s) { return read_sink(n, s.log_sink); }},
     {"level", [](const Node& n, Settings& s) { return read_word(n, kLevelWords, s.log_level); }},
@@ -252,7 +263,7 @@ Status read_period(const Node& node, Settings& settings) {
   return {};
 }
 
-constexpr std::array<Field, 23> kFields{{
+constexpr std::array<Field, 24> kFields{{
     {"enabled", [](const Node& n, Settings& s) { return read_flag(n, s.enabled); }},
     {"scope", [](const Node& n, Settings& s) { return read_word(n, kScopeWords, s.scope); }},
     {"trustAnnotations",
@@ -286,6 +297,7 @@ constexpr std::array<Field, 23> kFields{{
      [](const Node& n, Settings& s) {
        return read_duration(n, kDeadlineRange, s.lock_deadline_ms);
      }},
+    {"nri", nullptr, kNriFields},
     {"log", nullptr, kLogFields},
 }};
 

@@ -8,6 +8,7 @@
 
 #include "common/base/units.h"
 #include "common/core/cpu.h"
+#include "common/core/metrics_address.h"
 
 namespace podqos::core {
 
@@ -66,7 +67,8 @@ struct Settings {
   /// Not configured: may an event wait some hundred milliseconds for the kernel or systemd to let
   /// go of what has ended? A program that a runtime waits for comes back to it later instead.
   bool may_wait = true;
-  std::string log_sink = "syslog";  ///< "syslog", "none" or the absolute path of a file
+  std::optional<MetricsAddress> metrics;  ///< of podqos-nri; nullopt: shown nowhere
+  std::string log_sink = "syslog";        ///< "syslog", "none" or the absolute path of a file
   LogLevel log_level = LogLevel::kInfo;
 
   friend bool operator==(const Settings&, const Settings&) = default;

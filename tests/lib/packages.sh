@@ -8,6 +8,7 @@ packages_build=(
   g++ cmake ninja-build pkg-config
   nlohmann-json3-dev libspdlog-dev libfmt-dev libseccomp-dev libcli11-dev libyaml-cpp-dev
   libdbus-1-dev libprotobuf-dev protobuf-compiler
+  prometheus-cpp-dev libhttp-parser-dev
 )
 # To start containers with them.
 packages_containers=(runc crun busybox-static python3 procps util-linux)
@@ -18,6 +19,7 @@ packages_testing=(
   libgtest-dev libgmock-dev libbenchmark-dev golang-go golang-github-opencontainers-specs-dev
   clang-19 clang-tidy-19 clang-format-19 shellcheck codespell
   strace valgrind attr libcap2-bin man-db pandoc git
+  python3-prometheus-client
 )
 # To test them in a guest: its kernel, what boots in it, and what makes it a root of a newer release.
 packages_testing+=(user-mode-linux systemd dbus mmdebstrap debian-archive-keyring)

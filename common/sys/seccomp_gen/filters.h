@@ -159,11 +159,14 @@ constexpr std::array kToolRules{
     Rule{"umask", {}},
 };
 
-/// podqos-nri, on top of the hook's: one thread in one poll loop. Signals and systemd's socket are
-/// open before; connections to the runtime come and go.
+/// podqos-nri, on top of the hook's: one thread in one poll loop. Signals, systemd's socket and the
+/// one that metrics are asked for at are open before; connections come and go.
 constexpr std::array kPluginRules{
     // Who listens there?
     Rule{"getsockopt", Condition{1, kInt, SOL_SOCKET}},
+    // Whoever asks for metrics; the end of an answer.
+    Rule{"accept4", Condition{3, kInt, SOCK_NONBLOCK | SOCK_CLOEXEC}},
+    Rule{"shutdown", Condition{1, kInt, SHUT_WR}},
 };
 
 struct FilterSource {

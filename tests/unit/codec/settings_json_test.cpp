@@ -25,7 +25,8 @@ constexpr std::string_view kEverything = R"({
   "reserved": {"system": {"cpu": "500m", "memory": "1Gi"}, "kube": {"cpu": "0.25", "memory": 1048576}},
   "qosReserved": {"memory": "50%"}, "cpuCFSQuota": false, "cpuCFSQuotaPeriod": "5ms", "weightFormula": "log",
   "podPidsLimit": 1024, "releaseDelay": "2m", "tierMemoryFloor": "32Mi", "runtimes": ["/opt/runc"],
-  "chargeMonitor": true, "stateDir": "/run/other", "lockDeadline": "250ms", "log": {"sink": "/var/log/podqos.log", "level": "debug"}
+  "chargeMonitor": true, "stateDir": "/run/other", "lockDeadline": "250ms",
+  "nri": {"metrics": "unix:/run/other/metrics.sock"}, "log": {"sink": "/var/log/podqos.log", "level": "debug"}
 })";
 
 Settings everything() {
@@ -53,6 +54,7 @@ Settings everything() {
   out.charge_monitor = true;
   out.state_dir = "/run/other";
   out.lock_deadline_ms = 250;
+  out.metrics = core::UnixSocket{"/run/other/metrics.sock"};
   out.log_sink = "/var/log/podqos.log";
   out.log_level = core::LogLevel::kDebug;
   return out;
@@ -198,6 +200,7 @@ const std::vector<FieldCase> kFields = {
     {"chargeMonitor", "true", {"true"}},
     {"stateDir", R"("/a")"},
     {"lockDeadline", R"("1s")"},
+    {"nri.metrics", R"("127.0.0.1:9464")", {"null"}},
     {"log.sink", R"("none")"},
     {"log.level", R"("error")"},
 };
@@ -270,7 +273,7 @@ TEST(MergeSettings, NamesAllFieldsOfTheObjectWhenNoneIsNear) {
        "unknown field foo; known are: enabled, scope, trustAnnotations, allowQosOverride, "
        "cgroupRoot, cgroupDriver, placement, onError, nodeMemory, nodeCpu, reserved, qosReserved, "
        "cpuCFSQuota, cpuCFSQuotaPeriod, weightFormula, podPidsLimit, releaseDelay, "
-       "tierMemoryFloor, runtimes, chargeMonitor, stateDir, lockDeadline, log"},
+       "tierMemoryFloor, runtimes, chargeMonitor, stateDir, lockDeadline, nri, log"},
       {"reserved.kube.disk", "unknown field reserved.kube.disk; known are: cpu, memory"},
   };
   for (const auto& [path, message] : cases)
@@ -408,6 +411,9 @@ TEST(FormatSettings, PrintsEveryFieldInTheUnitsOfPeople) {
   "chargeMonitor": false,
   "stateDir": "/run/podqos",
   "lockDeadline": "5s",
+  "nri": {
+    "metrics": null
+  },
   "log": {
     "sink": "syslog",
     "level": "info"

@@ -54,6 +54,20 @@ TEST_F(ConfigurationTest, KeepsTheStateDirectory) {
   EXPECT_EQ(configuration.settings().cgroup_root, "/");
 }
 
+TEST_F(ConfigurationTest, KeepsTheAddressOfTheMetrics) {
+  const std::string log = R"("log": {"sink": ")" + temporary_.path("log") + R"("})";
+  temporary_.write("podqos.json", R"({"nri": {"metrics": "127.0.0.1:9464"}, )" + log + "}");
+  auto configuration = load();
+  temporary_.write("podqos.json",
+                   R"({"nri": {"metrics": "[::1]:1"}, "podPidsLimit": 5, )" + log + "}");
+  EXPECT_TRUE(configuration.reload());
+  EXPECT_EQ(configuration.settings().pod_pids_limit, 5);
+  EXPECT_EQ(configuration.settings().metrics,
+            (core::MetricsAddress{core::LoopbackPort{.host = "127.0.0.1", .port = 9464}}));
+  EXPECT_THAT(temporary_.read("log"),
+              HasSubstr("warning: nri.metrics: stays 127.0.0.1:9464; [::1]:1 takes a restart"));
+}
+
 TEST_F(ConfigurationTest, OpensTheLogAnew) {
   const std::string text =
       R"({"log": {"sink": ")" + temporary_.path("log") + R"(", "level": "debug"}})";

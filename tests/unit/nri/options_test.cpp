@@ -33,9 +33,13 @@ TEST(ParseOptions, NeedsNone) {
 }
 
 TEST(ParseOptions, TakesThemAll) {
-  const Options want{.socket = "/run/s", .config = "/c.json", .index = "07", .name = "n"};
-  EXPECT_EQ(std::get<Options>(
-                parse({"--socket", "/run/s", "--config=/c.json", "--index", "07", "--name", "n"})),
+  const Options want{.socket = "/run/s",
+                     .config = "/c.json",
+                     .index = "07",
+                     .name = "n",
+                     .metrics = core::UnixSocket{"/run/m"}};
+  EXPECT_EQ(std::get<Options>(parse({"--socket", "/run/s", "--config=/c.json", "--index", "07",
+                                     "--name", "n", "--metrics", "unix:/run/m"})),
             want);
 }
 
@@ -44,9 +48,10 @@ TEST(ParseOptions, PrintsVersionAndHelp) {
             (Answer{.status = 0, .text = "podqos-nri " PODQOS_VERSION "\n"}));
   const Answer help = answer_to({"--help"});
   EXPECT_EQ(help.status, 0);
-  EXPECT_THAT(help.text, AllOf(HasSubstr("--socket PATH"), HasSubstr("/var/run/nri/nri.sock"),
-                               HasSubstr("--config FILE"), HasSubstr("--index NN"),
-                               HasSubstr("--name NAME"), HasSubstr("podqos-nri(8)")));
+  EXPECT_THAT(help.text,
+              AllOf(HasSubstr("--socket PATH"), HasSubstr("/var/run/nri/nri.sock"),
+                    HasSubstr("--config FILE"), HasSubstr("--index NN"), HasSubstr("--name NAME"),
+                    HasSubstr("--metrics ADDRESS"), HasSubstr("podqos-nri(8)")));
 }
 
 struct WrongCase {
@@ -72,6 +77,10 @@ INSTANTIATE_TEST_SUITE_P(
         {"Socket",
          {"--socket", "x"},
          "--socket: \"x\" is no address of a socket: an absolute path"},
+        {"Metrics",
+         {"--metrics", "9464"},
+         "--metrics: \"9464\" is no address for metrics: unix:/run/podqos/metrics.sock, "
+         "127.0.0.1:9464 or [::1]:9464"},
         {"Unknown", {"--sokcet=/x"}, "The following argument was not expected: --sokcet=/x"},
         {"Word", {"start"}, "The following argument was not expected: start"},
     }),
@@ -90,7 +99,8 @@ TEST(IdentityFor, IsWhatTheRuntimeSays) {
   ASSERT_TRUE(identity);
   EXPECT_EQ(identity->name, "qos");
   EXPECT_EQ(identity->index, "55");
-  identity = identity_for({.socket = {}, .config = {}, .index = "66", .name = "mine"}, launch);
+  identity = identity_for(
+      {.socket = {}, .config = {}, .index = "66", .name = "mine", .metrics = {}}, launch);
   ASSERT_TRUE(identity);
   EXPECT_EQ(identity->name, "mine");
   EXPECT_EQ(identity->index, "66");

@@ -14,6 +14,7 @@
 #include <pthread.h>
 
 #include "common/app/log.h"
+#include "nri/listener.h"
 #include "nri/notify.h"
 #include "nri/service.h"
 #include "nri/signals.h"
@@ -50,13 +51,21 @@ class ServiceTest : public ::testing::Test {
       app::Log log{"podqos-nri", settings};
       // Signals that are sent to this thread are taken by this thread only.
       auto signals = Signals::open();
-      Service service{options_,
-                      {.handler = handler_,
-                       .signals = *signals,
-                       .notify = notify_,
-                       .log = log,
-                       .reload = [this] { ++reloads_; },
-                       .tend = [this] { ++tendings_; }}};
+      std::optional<HttpServer> http;
+      if (listener_) http.emplace(listener_->fd());
+      Service service{
+          options_,
+          {.handler = handler_,
+           .signals = *signals,
+           .notify = notify_,
+           .log = log,
+           .reload = [this] { ++reloads_; },
+           .tend = [this] { ++tendings_; },
+           .http = http ? &*http : nullptr,
+           .page =
+               [](std::string_view path, const Standing& standing) {
+                 return HttpAnswer{.body = std::string{path} + ": " + standing.obstacle};
+               }}};
       started.set_value();
       result_ = launched.valid() ? service.run_launched(std::move(launched)) : service.run();
       standing_ = service.standing();
@@ -91,6 +100,7 @@ class ServiceTest : public ::testing::Test {
   ServiceOptions options_;
   RecordingHandler handler_;
   Notify notify_;
+  std::optional<Listener> listener_;  ///< for whoever asks for pages
   int reloads_ = 0;
   int tendings_ = 0;
   Status result_;

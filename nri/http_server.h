@@ -1,0 +1,72 @@
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/sys/fd.h"
+#include "nri/http_request.h"
+
+namespace podqos::nri {
+
+struct HttpAnswer {
+  HttpStatus status = HttpStatus::kOk;
+  std::string content_type = "text/plain; charset=utf-8";
+  std::string body;
+};
+
+/// Answers GET and HEAD on a listening socket, in the loop of somebody else: it waits for nothing,
+/// and asks for at most one answer a turn. A connection lasts for one request and, whatever its
+/// other end does, no longer than the time it is given; beyond kMaxConnections they wait in the
+/// kernel.
+class HttpServer {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// What there is at a path.
+  using Pages = std::function<HttpAnswer(std::string_view path)>;
+  static constexpr std::size_t kMaxConnections = 8;
+
+  /// @param listener  non-blocking; outlives the server.
+  /// @param patience  from the connection to its end.
+  explicit HttpServer(int listener, std::chrono::milliseconds patience = kPatience)
+      : listener_(listener), patience_(patience) {}
+
+  /// Appends what to poll(2) for.
+  void add_to(std::vector<pollfd>& polled) const;
+  /// When there is something to do although poll(2) reports nothing.
+  [[nodiscard]] std::optional<Clock::time_point> next_deadline() const;
+  /// Does what can be done.
+  /// @param polled  what add_to() has appended, after poll(2).
+  void serve(std::span<const pollfd> polled, const Pages& pages);
+
+ private:
+  static constexpr std::chrono::milliseconds kPatience{2000};
+
+  struct Connection {
+    sys::UniqueFd socket;
+    Clock::time_point deadline;
+    HttpRequest request;
+    std::string output;  ///< what is still to be sent
+    bool answered = false;
+    bool over = false;
+  };
+
+  void accept();
+  static void receive(Connection& connection, const Pages& pages);
+  static void send(Connection& connection);
+  static void wait_for_the_end(Connection& connection);
+
+  int listener_;
+  std::chrono::milliseconds patience_;
+  std::vector<Connection> connections_;
+  std::optional<Clock::time_point> deaf_until_;  ///< for want of descriptors
+};
+
+}  // namespace podqos::nri

@@ -1,0 +1,133 @@
+#include "nri/listener.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/sys/unix_address.h"
+
+namespace podqos::nri {
+
+namespace {
+
+constexpr int kBacklog = 16;
+constexpr mode_t kSocketMode = S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP;
+
+Result<sys::UniqueFd> make_socket(int family) {
+  sys::UniqueFd socket{::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+  if (!socket.valid()) return fail_errno(errno, "make a socket");
+  return socket;
+}
+
+/// Takes away what a plugin that was killed has left.
+Status remove_stale(const std::string& path, const sys::UnixAddress& address) {
+  struct stat found{};
+  if (::lstat(path.c_str(), &found) != 0) return fail_errno(errno, path);
+  if (!S_ISSOCK(found.st_mode))
+    return fail(ErrorCode::kConflict, cat(path, " is there and no socket: choose another path"));
+  const auto probe = make_socket(AF_UNIX);
+  if (!probe) return fail(probe.error());
+  const int connected = ::connect(probe->get(), address.get(), address.size());
+  if (connected == 0 || errno != ECONNREFUSED)
+    return fail(ErrorCode::kConflict, cat("somebody listens at ", path, ": choose another path"));
+  if (::unlinkat(AT_FDCWD, path.c_str(), 0) != 0) return fail_errno(errno, cat("remove ", path));
+  return {};
+}
+
+Status bind_unix(int socket, const std::string& path) {
+  const auto address = sys::UnixAddress::make(path);
+  if (!address) return fail(address.error());
+  if (::bind(socket, address->get(), address->size()) == 0) return {};
+  if (errno != EADDRINUSE) return fail_errno(errno, cat("bind ", path));
+  if (auto removed = remove_stale(path, *address); !removed) return removed;
+  if (::bind(socket, address->get(), address->size()) == 0) return {};
+  return fail_errno(errno, cat("bind ", path));
+}
+
+template <class Address>
+Status bind_to(int socket, const Address& address) {
+  // sockaddr is what the socket calls take for every kind of address.
+  if (::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return fail_errno(errno, "bind");
+  return {};
+}
+
+Status bind_loopback(int socket, const core::LoopbackPort& port) {
+  // So that the connections of a plugin that has ended do not keep the next one from its port.
+  const int yes = 1;
+  if (::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0)
+    return fail_errno(errno, "SO_REUSEADDR");
+  if (port.host.contains(':')) {
+    sockaddr_in6 address{};
+    address.sin6_family = AF_INET6;
+    address.sin6_port = htons(port.port);
+    address.sin6_addr = IN6ADDR_LOOPBACK_INIT;
+    return bind_to(socket, address);
+  }
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port.port);
+  if (::inet_pton(AF_INET, port.host.c_str(), &address.sin_addr) != 1)
+    return fail(ErrorCode::kInvalidArgument, "no such address");
+  return bind_to(socket, address);
+}
+
+Status listen_on(int socket) {
+  if (::listen(socket, kBacklog) != 0) return fail_errno(errno, "listen");
+  return {};
+}
+
+}  // namespace
+
+Listener::Listener(Listener&& other) noexcept
+    : socket_(std::move(other.socket_)),
+      path_(std::exchange(other.path_, {})),
+      inode_(other.inode_) {}
+
+Listener::~Listener() {
+  struct stat found{};
+  // A plugin without the lock of the first may have taken the path over.
+  if (path_.empty() || ::lstat(path_.c_str(), &found) != 0 || found.st_ino != inode_) return;
+  static_cast<void>(::unlinkat(AT_FDCWD, path_.c_str(), 0));
+}
+
+Result<Listener> Listener::open(const core::MetricsAddress& address) {
+  const auto* socket = std::get_if<core::UnixSocket>(&address);
+  auto opened = socket != nullptr ? open_unix(socket->path)
+                                  : open_loopback(std::get<core::LoopbackPort>(address));
+  if (opened) return opened;
+  return fail(std::move(opened).error().with_context(core::format_metrics_address(address)));
+}
+
+Result<Listener> Listener::open_unix(const std::string& path) {
+  auto socket = make_socket(AF_UNIX);
+  if (!socket) return fail(std::move(socket).error());
+  // Nobody can connect before listen(2), so the mode is in force in time.
+  if (auto bound = bind_unix(socket->get(), path); !bound) return fail(std::move(bound).error());
+  Listener listener{std::move(*socket)};
+  struct stat found{};
+  if (::lstat(path.c_str(), &found) != 0) return fail_errno(errno, path);
+  listener.path_ = path;
+  listener.inode_ = found.st_ino;
+  if (::chmod(path.c_str(), kSocketMode) != 0) return fail_errno(errno, cat("chmod ", path));
+  if (auto listens = listen_on(listener.fd()); !listens) return fail(std::move(listens).error());
+  return listener;
+}
+
+Result<Listener> Listener::open_loopback(const core::LoopbackPort& port) {
+  auto socket = make_socket(port.host.contains(':') ? AF_INET6 : AF_INET);
+  if (!socket) return fail(std::move(socket).error());
+  if (auto bound = bind_loopback(socket->get(), port); !bound)
+    return fail(std::move(bound).error());
+  if (auto listens = listen_on(socket->get()); !listens) return fail(std::move(listens).error());
+  return Listener{std::move(*socket)};
+}
+
+}  // namespace podqos::nri

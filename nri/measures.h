@@ -1,0 +1,83 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/registry.h>
+
+#include "common/base/error.h"
+
+namespace podqos::nri {
+
+/// What a runtime asks a plugin, in the order of kRequestNames.
+enum class Request : std::uint8_t {
+  kConfigure,
+  kSynchronize,
+  kRunPodSandbox,
+  kUpdatePodSandbox,
+  kPostUpdatePodSandbox,
+  kStopPodSandbox,
+  kRemovePodSandbox,
+  kCreateContainer,
+  kPostCreateContainer,
+  kStartContainer,
+  kPostStartContainer,
+  kUpdateContainer,
+  kPostUpdateContainer,
+  kStopContainer,
+  kRemoveContainer,
+};
+constexpr std::array<std::string_view, 15> kRequestNames = {
+    "Configure",           "Synchronize",          "RunPodSandbox",
+    "UpdatePodSandbox",    "PostUpdatePodSandbox", "StopPodSandbox",
+    "RemovePodSandbox",    "CreateContainer",      "PostCreateContainer",
+    "StartContainer",      "PostStartContainer",   "UpdateContainer",
+    "PostUpdateContainer", "StopContainer",        "RemoveContainer"};
+static_assert(kRequestNames[static_cast<std::size_t>(Request::kRemoveContainer)] ==
+              "RemoveContainer");
+
+/// What podqos-nri counts and times while it runs. All series are there from the start, at 0: a
+/// rate misses what a counter was born with.
+class Measures {
+ public:
+  Measures();
+
+  /// A request was handled.
+  void handled(Request request, std::chrono::steady_clock::duration time);
+  /// Something has failed, whether or not the runtime was told.
+  void failed(ErrorCode code);
+  /// State and cgroups are what the runtime says there is.
+  void reconciled();
+
+  [[nodiscard]] std::uint64_t failures() const { return failures_; }
+  [[nodiscard]] std::vector<prometheus::MetricFamily> collect() const {
+    return registry_.Collect();
+  }
+
+ private:
+  /// A kubelet's words for what its cgroup manager does.
+  enum class Operation : std::uint8_t { kCreate, kUpdate, kDestroy };
+  static constexpr std::array<std::string_view, 3> kOperationNames = {"create", "update",
+                                                                      "destroy"};
+  static constexpr std::size_t kErrorCodes = static_cast<std::size_t>(ErrorCode::kIo) + 1;
+
+  [[nodiscard]] prometheus::Histogram* histogram_of(Request request);
+
+  // They belong to the registry.
+  prometheus::Registry registry_;
+  std::array<prometheus::Histogram*, kRequestNames.size()> requests_{};
+  std::array<prometheus::Histogram*, kOperationNames.size()> operations_{};
+  std::array<prometheus::Counter*, kErrorCodes> errors_{};
+  prometheus::Family<prometheus::Gauge>* last_reconcile_ = nullptr;
+  std::uint64_t failures_ = 0;
+};
+
+}  // namespace podqos::nri

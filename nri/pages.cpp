@@ -1,0 +1,111 @@
+#include "nri/pages.h"
+
+#include <iterator>
+#include <utility>
+
+#include <prometheus/text_serializer.h>
+
+#include "common/app/node_figures.h"
+#include "common/base/text.h"
+#include "nri/node_metrics.h"
+
+namespace podqos::nri {
+
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+/// However often somebody asks, the runtime's requests find the loop free.
+constexpr std::chrono::milliseconds kNodeLifetime{1000};
+/// What Prometheus sends for, since its version 1; HTTP has no better name for it.
+constexpr const char* kExposition = "text/plain; version=0.0.4; charset=utf-8";
+
+MetricFamily plain(MetricType type, const char* name, const char* help, double value) {
+  MetricFamily family;
+  family.type = type;
+  family.name = name;
+  family.help = help;
+  ClientMetric metric;
+  metric.counter.value = value;
+  metric.gauge.value = value;
+  family.metric.push_back(std::move(metric));
+  return family;
+}
+
+std::vector<MetricFamily> standing_metrics(const Standing& standing) {
+  std::vector<MetricFamily> out;
+  out.push_back(plain(MetricType::Gauge, "podqos_build_info",
+                      "1, with the version of podqos-nri as a label.", 1));
+  out.back().metric.front().label = {{.name = "version", .value = PODQOS_VERSION}};
+  out.push_back(plain(MetricType::Gauge, "podqos_nri_connected",
+                      "Whether podqos-nri has a connection to the runtime.",
+                      standing.connected ? 1 : 0));
+  out.push_back(plain(MetricType::Gauge, "podqos_nri_synchronized",
+                      "Whether the runtime has told podqos-nri of all that there is, and asks it "
+                      "about each container.",
+                      standing.synchronized ? 1 : 0));
+  out.push_back(plain(MetricType::Counter, "podqos_nri_connections_total",
+                      "Connections to the runtime since podqos-nri started.",
+                      static_cast<double>(standing.connections)));
+  return out;
+}
+
+void append(std::vector<MetricFamily>& all, std::vector<MetricFamily> more) {
+  std::ranges::move(more, std::back_inserter(all));
+}
+
+HttpAnswer text(HttpStatus status, std::string body) {
+  return {.status = status, .body = std::move(body) + "\n"};
+}
+
+}  // namespace
+
+Pages::Pages(Configuration& configuration, const Measures& measures)
+    : configuration_(configuration),
+      measures_(measures),
+      glance_(configuration.settings().state_dir) {}
+
+HttpAnswer Pages::answer(std::string_view path, const Standing& standing) {
+  if (path == "/metrics") return metrics(standing);
+  if (path == "/healthz") return text(HttpStatus::kOk, "ok");
+  if (path == "/readyz")
+    return standing.synchronized ? text(HttpStatus::kOk, "ok")
+                                 : text(HttpStatus::kUnavailable, standing.obstacle);
+  return text(HttpStatus::kNotFound, "there are /metrics, /healthz and /readyz");
+}
+
+HttpAnswer Pages::metrics(const Standing& standing) {
+  std::vector<MetricFamily> families = standing_metrics(standing);
+  append(families, measures_.collect());
+  const auto& of_node = node();
+  families.insert(families.end(), of_node.begin(), of_node.end());
+  // This machine may lack what they tell of.
+  std::erase_if(families, [](const MetricFamily& family) { return family.metric.empty(); });
+  return {.status = HttpStatus::kOk,
+          .content_type = kExposition,
+          .body = prometheus::TextSerializer{}.Serialize(families)};
+}
+
+const std::vector<MetricFamily>& Pages::node() {
+  const auto now = Clock::now();
+  if (node_read_ && now - *node_read_ < kNodeLifetime) return node_;
+  const auto read = [&]() -> Result<app::NodeFigures> {
+    auto state = glance_.look();
+    if (!state) return fail(std::move(state).error());
+    // Before the first pod there is nothing to count.
+    return app::node_figures(configuration_.settings(), state->value_or(store::StateGlance{}));
+  };
+  auto figures = read();
+  const std::string reason = figures ? "" : figures.error().message;
+  // Once for each reason: it is asked for again and again.
+  if (!reason.empty() && reason != complaint_)
+    configuration_.log().warning(cat("metrics are without pods and tiers: ", reason));
+  complaint_ = reason;
+  node_ = node_metrics(figures ? std::optional{std::move(*figures)} : std::nullopt);
+  node_read_ = Clock::now();
+  return node_;
+}
+
+}  // namespace podqos::nri

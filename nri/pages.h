@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <prometheus/metric_family.h>
+
+#include "common/app/log.h"
+#include "common/base/error.h"
+#include "common/core/settings.h"
+#include "common/store/glance.h"
+#include "nri/configuration.h"
+#include "nri/http_server.h"
+#include "nri/measures.h"
+#include "nri/service.h"
+
+namespace podqos::nri {
+
+/// What podqos-nri shows: /metrics, /healthz and /readyz.
+class Pages {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// Both outlive the object.
+  Pages(Configuration& configuration, const Measures& measures);
+
+  [[nodiscard]] HttpAnswer answer(std::string_view path, const Standing& standing);
+
+ private:
+  [[nodiscard]] HttpAnswer metrics(const Standing& standing);
+  [[nodiscard]] const std::vector<prometheus::MetricFamily>& node();
+
+  Configuration& configuration_;
+  const Measures& measures_;
+  store::Glance glance_;
+  std::vector<prometheus::MetricFamily> node_;  ///< as it was last read
+  std::optional<Clock::time_point> node_read_;
+  std::string complaint_;  ///< the reason that was logged last for having no figures
+};
+
+}  // namespace podqos::nri

@@ -1,0 +1,268 @@
+#include "nri/http_server.h"
+
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/sys/unix_address.h"
+#include "nri/listener.h"
+#include "tests/unit/temporary_directory.h"
+
+namespace podqos::nri {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr std::string_view kGet = "GET /page HTTP/1.1\r\nHost: x\r\n\r\n";
+
+/// Somebody who asks; it never waits.
+class Client {
+ public:
+  explicit Client(const std::string& path)
+      : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    const auto address = sys::UnixAddress::make(path);
+    connected_ = ::connect(socket_.get(), address->get(), address->size()) == 0;
+  }
+  [[nodiscard]] bool connected() const { return connected_; }
+  [[nodiscard]] bool send(std::string_view text) {
+    return ::send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(text.size());
+  }
+  /// Reads what there is. false: the other end has closed the connection.
+  bool receive() {
+    std::array<char, 65536> piece;
+    ssize_t size = 0;
+    while ((size = ::read(socket_.get(), piece.data(), piece.size())) > 0)
+      text_.append(piece.data(), static_cast<std::size_t>(size));
+    return size < 0 && errno == EAGAIN;
+  }
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  sys::UniqueFd socket_;
+  bool connected_ = false;
+  std::string text_;
+};
+
+class HttpServerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = Listener::open(core::UnixSocket{path_});
+    ASSERT_TRUE(opened) << opened.error().message;
+    listener_.emplace(std::move(*opened));
+    make(10s);
+  }
+  void make(std::chrono::milliseconds patience) { server_.emplace(listener_->fd(), patience); }
+
+  /// One turn of a loop that has nothing else to do, and waits for nothing.
+  std::size_t turn() {
+    std::vector<pollfd> polled;
+    server_->add_to(polled);
+    EXPECT_GE(::poll(polled.data(), polled.size(), 0), 0);
+    const int before = asked_;
+    server_->serve(polled, [this](std::string_view path) {
+      ++asked_;
+      return page_for(path);
+    });
+    EXPECT_LE(asked_, before + 1);
+    return polled.size() - 1;
+  }
+  void turn(int times) {
+    for (int i = 0; i < times; ++i)
+      turn();
+  }
+  HttpAnswer page_for(std::string_view path) const {
+    if (path == "/page") return {.body = body_};
+    return {.status = HttpStatus::kNotFound, .body = "none\n"};
+  }
+  /// The answer to one request.
+  std::string ask(std::string_view text) {
+    Client client{path_};
+    EXPECT_TRUE(client.send(text));
+    for (int i = 0; i < 100 && client.receive(); ++i)
+      turn();
+    return client.text();
+  }
+
+  TemporaryDirectory temporary_;
+  std::string path_ = temporary_.path("http.sock");
+  std::optional<Listener> listener_;
+  std::optional<HttpServer> server_;
+  std::string body_ = "hello\n";
+  int asked_ = 0;
+};
+
+TEST_F(HttpServerTest, AnswersAndCloses) {
+  EXPECT_THAT(ask(kGet), AllOf(StartsWith("HTTP/1.1 200 OK\r\nDate: "),
+                               HasSubstr(" GMT\r\nContent-Type: text/plain; charset=utf-8\r\n"
+                                         "Content-Length: 6\r\nConnection: close\r\n\r\nhello\n")));
+  turn();
+  EXPECT_EQ(turn(), 0U);
+}
+
+TEST_F(HttpServerTest, LeavesTheBodyOutForHead) {
+  EXPECT_THAT(ask("HEAD /page HTTP/1.1\r\nHost: x\r\n\r\n"),
+              AllOf(HasSubstr("Content-Length: 6\r\n"), EndsWith("\r\n\r\n")));
+}
+
+TEST_F(HttpServerTest, SaysWhatIsWrong) {
+  EXPECT_THAT(ask("GET /other HTTP/1.1\r\nHost: x\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 404 Not Found\r\n"), EndsWith("\r\n\r\nnone\n")));
+  EXPECT_THAT(ask("PUT /page HTTP/1.1\r\nHost: x\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 405 Method Not Allowed\r\n"),
+                    HasSubstr("\r\nAllow: GET, HEAD\r\n")));
+  EXPECT_THAT(ask("GET page HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 400 Bad Request\r\n"));
+  EXPECT_THAT(ask("GET / HTTP/1.1\r\nX: " + std::string(4096, 'x')),
+              StartsWith("HTTP/1.1 431 Request Header Fields Too Large\r\n"));
+  EXPECT_EQ(asked_, 1);
+}
+
+TEST_F(HttpServerTest, AnswersTheFirstOfManyRequests) {
+  const std::string answer = ask(std::string{kGet} + std::string{kGet} + std::string{kGet});
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_EQ(answer.find("HTTP/1.1", 1), std::string::npos);
+  EXPECT_EQ(asked_, 1);
+}
+
+TEST_F(HttpServerTest, TakesARequestByteByByte) {
+  Client client{path_};
+  for (const char byte : kGet) {
+    ASSERT_TRUE(client.send({&byte, 1}));
+    turn();
+    turn();
+  }
+  turn(3);
+  client.receive();
+  EXPECT_THAT(client.text(), EndsWith("hello\n"));
+}
+
+TEST_F(HttpServerTest, SendsALongAnswerAsItIsRead) {
+  body_ = std::string(4U << 20U, 'x');
+  Client client{path_};
+  ASSERT_TRUE(client.send(kGet));
+  for (int i = 0; i < 1000 && client.receive(); ++i)
+    turn();
+  EXPECT_EQ(client.text().size(), client.text().find("\r\n\r\n") + 4 + body_.size());
+}
+
+TEST_F(HttpServerTest, AnswersOnceATurn) {
+  std::vector<Client> clients;
+  for (int i = 0; i < 5; ++i) {
+    clients.emplace_back(path_);
+    ASSERT_TRUE(clients.back().send(kGet));
+  }
+  turn();  // takes them in; turn() itself holds that no two are answered in one
+  for (int i = 0; i < 5; ++i) {
+    turn();
+    EXPECT_EQ(asked_, i + 1);
+  }
+  for (Client& client : clients) {
+    client.receive();
+    EXPECT_THAT(client.text(), EndsWith("hello\n"));
+  }
+}
+
+TEST_F(HttpServerTest, HoldsNoMoreThanEightConnections) {
+  std::vector<Client> silent;
+  for (std::size_t i = 0; i < HttpServer::kMaxConnections; ++i) {
+    silent.emplace_back(path_);
+    ASSERT_TRUE(silent.back().send("GET /page HT"));
+  }
+  Client late{path_};
+  ASSERT_TRUE(late.send(kGet));
+  turn(20);
+  EXPECT_EQ(turn(), HttpServer::kMaxConnections);
+  late.receive();
+  EXPECT_THAT(late.text(), IsEmpty());
+  silent.pop_back();
+  turn(5);
+  late.receive();
+  EXPECT_THAT(late.text(), EndsWith("hello\n"));
+}
+
+TEST_F(HttpServerTest, EndsConnectionsInTime) {
+  make(50ms);
+  body_ = std::string(4U << 20U, 'x');
+  Client silent{path_};
+  Client slow{path_};
+  Client deaf{path_};
+  ASSERT_TRUE(slow.send("GET /page"));
+  ASSERT_TRUE(deaf.send(kGet));
+  turn(5);
+  EXPECT_EQ(turn(), 3U);
+  const auto deadline = server_->next_deadline();
+  ASSERT_TRUE(deadline);
+  EXPECT_LE(*deadline, steady_clock::now() + 50ms);
+  while (server_->next_deadline() && steady_clock::now() < *deadline + 5s) {
+    static_cast<void>(slow.send("x"));  // each byte a sign of life, and of no use
+    turn();
+  }
+  EXPECT_FALSE(server_->next_deadline());
+  EXPECT_EQ(turn(), 0U);
+  EXPECT_FALSE(silent.receive());
+  EXPECT_FALSE(slow.receive());
+  EXPECT_FALSE(deaf.receive());
+  EXPECT_LT(deaf.text().size(), body_.size());
+}
+
+TEST_F(HttpServerTest, OutlivesThousandsOfConnections) {
+  for (int i = 0; i < 5000; ++i) {
+    Client client{path_};
+    if (!client.connected()) {
+      turn();
+      continue;
+    }
+    // One in three ends in the middle of its request, one in three without one.
+    if (i % 3 == 0) static_cast<void>(client.send("GET /pa"));
+    if (i % 3 == 1) static_cast<void>(client.send(kGet));
+    if (i % 7 == 0) turn();
+  }
+  turn(50);
+  EXPECT_EQ(turn(), 0U);
+  EXPECT_THAT(ask(kGet), EndsWith("hello\n"));
+}
+
+TEST_F(HttpServerTest, DoesNotSpinWithoutDescriptors) {
+  Client client{path_};
+  ASSERT_TRUE(client.send(kGet));
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 3, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  turn();
+  std::vector<pollfd> polled;
+  server_->add_to(polled);
+  const auto deadline = server_->next_deadline();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(polled.front().fd, -1);
+  ASSERT_TRUE(deadline);
+  EXPECT_GT(*deadline, steady_clock::now());
+  while (steady_clock::now() < *deadline)
+    ::poll(nullptr, 0, 10);
+  turn(5);
+  client.receive();
+  EXPECT_THAT(client.text(), EndsWith("hello\n"));
+}
+
+}  // namespace
+}  // namespace podqos::nri

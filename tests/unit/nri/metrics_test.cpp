@@ -1,0 +1,274 @@
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <prometheus/text_serializer.h>
+
+#include "nri/measures.h"
+#include "nri/metered_handler.h"
+#include "nri/node_metrics.h"
+#include "nri/pages.h"
+#include "tests/unit/nri/recording_handler.h"
+#include "tests/unit/temporary_directory.h"
+
+namespace podqos::nri {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+std::string text_of(const std::vector<prometheus::MetricFamily>& families) {
+  return prometheus::TextSerializer{}.Serialize(families);
+}
+
+/// The value of a sample, as it is written; "" if there is none.
+std::string value_of(std::string_view text, std::string_view sample) {
+  const std::string start = "\n" + std::string{sample} + " ";
+  const std::size_t at = text.find(start);
+  if (at == std::string_view::npos) return "";
+  const std::size_t begin = at + start.size();
+  return std::string{text.substr(begin, text.find('\n', begin) - begin)};
+}
+
+TEST(Measures, AreAllThereFromTheStart) {
+  const std::string text = text_of(Measures{}.collect());
+  for (const std::string_view request : kRequestNames)
+    EXPECT_EQ(value_of(text, "podqos_nri_request_duration_seconds_count{request=\"" +
+                                 std::string{request} + "\"}"),
+              "0");
+  for (const std::string operation : {"create", "update", "destroy"})
+    EXPECT_EQ(value_of(text, "podqos_cgroup_manager_duration_seconds_count{operation_type=\"" +
+                                 operation + "\"}"),
+              "0");
+  for (const std::string code :
+       {"invalid-argument", "not-found", "already-exists", "permission", "refused", "conflict",
+        "too-large", "corrupt", "busy", "timeout", "unsupported", "io"})
+    EXPECT_EQ(value_of(text, "podqos_errors_total{code=\"" + code + "\"}"), "0") << code;
+  EXPECT_THAT(text, Not(HasSubstr("\npodqos_last_reconcile_timestamp_seconds ")));
+}
+
+TEST(Measures, CountRequestsAsAKubeletsOperations) {
+  Measures measures;
+  measures.handled(Request::kCreateContainer, 3ms);
+  measures.handled(Request::kRunPodSandbox, 4ms);
+  measures.handled(Request::kUpdateContainer, 300us);
+  measures.handled(Request::kPostStartContainer, 1s);
+  const std::string text = text_of(measures.collect());
+  const std::string create = R"(podqos_cgroup_manager_duration_seconds)";
+  EXPECT_EQ(value_of(text, create + R"(_count{operation_type="create"})"), "2");
+  EXPECT_EQ(value_of(text, create + R"(_sum{operation_type="create"})"), "0.007");
+  EXPECT_EQ(value_of(text, create + R"(_bucket{operation_type="create",le="0.0025"})"), "0");
+  EXPECT_EQ(value_of(text, create + R"(_bucket{operation_type="create",le="0.005"})"), "2");
+  EXPECT_EQ(value_of(text, create + R"(_bucket{operation_type="create",le="+Inf"})"), "2");
+  EXPECT_EQ(value_of(text, create + R"(_count{operation_type="update"})"), "1");
+  EXPECT_EQ(value_of(text, create + R"(_count{operation_type="destroy"})"), "0");
+  const std::string request = "podqos_nri_request_duration_seconds_count";
+  EXPECT_EQ(value_of(text, request + R"({request="CreateContainer"})"), "1");
+  EXPECT_EQ(value_of(text, request + R"({request="PostStartContainer"})"), "1");
+}
+
+TEST(Measures, CountErrorsByKind) {
+  Measures measures;
+  measures.failed(ErrorCode::kTimeout);
+  measures.failed(ErrorCode::kTimeout);
+  measures.failed(ErrorCode::kIo);
+  const std::string text = text_of(measures.collect());
+  EXPECT_EQ(value_of(text, R"(podqos_errors_total{code="timeout"})"), "2");
+  EXPECT_EQ(value_of(text, R"(podqos_errors_total{code="io"})"), "1");
+  EXPECT_EQ(measures.failures(), 3U);
+}
+
+/// What one call of each function counts.
+TEST(MeteredHandler, PassesEachCallOnAndCountsIt) {
+  Measures measures;
+  test::RecordingHandler inner;
+  inner.answer = fail(ErrorCode::kBusy, "busy");
+  MeteredHandler handler{inner, measures};
+  handler.registered({});
+  EXPECT_EQ(handler.configure({}, {}).error().message, "busy");
+  EXPECT_TRUE(handler.synchronize({}, {}));
+  EXPECT_TRUE(handler.create_container({}, {}));
+  EXPECT_TRUE(handler.update_container({}, {}));
+  EXPECT_TRUE(handler.stop_container({}, {}));
+  EXPECT_FALSE(handler.update_pod_sandbox({}, {}));
+  EXPECT_FALSE(handler.run_pod_sandbox({}, {}));
+  EXPECT_FALSE(handler.stop_pod_sandbox({}, {}));
+  EXPECT_FALSE(handler.remove_pod_sandbox({}, {}));
+  EXPECT_FALSE(handler.post_update_pod_sandbox({}, {}));
+  EXPECT_FALSE(handler.post_create_container({}, {}));
+  EXPECT_FALSE(handler.start_container({}, {}));
+  EXPECT_FALSE(handler.post_start_container({}, {}));
+  EXPECT_FALSE(handler.post_update_container({}, {}));
+  EXPECT_FALSE(handler.remove_container({}, {}));
+  handler.shutdown();
+  EXPECT_EQ(inner.heard.size(), 17U);
+  const std::string text = text_of(measures.collect());
+  for (const std::string_view request : kRequestNames)
+    EXPECT_EQ(value_of(text, "podqos_nri_request_duration_seconds_count{request=\"" +
+                                 std::string{request} + "\"}"),
+              "1")
+        << request;
+  // Those of pods are counted by the plugin, which may not tell of them.
+  EXPECT_EQ(measures.failures(), 1U);
+  EXPECT_THAT(text, HasSubstr("\npodqos_last_reconcile_timestamp_seconds "));
+}
+
+TEST(MeteredHandler, SeesAReconcileThatFailed) {
+  class Failing : public test::RecordingHandler {
+   public:
+    explicit Failing(Measures& measures) : measures_(measures) {}
+    Result<api::SynchronizeResponse> synchronize(api::SynchronizeRequest, Budget) override {
+      measures_.failed(ErrorCode::kTimeout);
+      return api::SynchronizeResponse{};
+    }
+
+   private:
+    Measures& measures_;
+  };
+  Measures measures;
+  Failing inner{measures};
+  EXPECT_TRUE((MeteredHandler{inner, measures}.synchronize({}, {})));
+  EXPECT_THAT(text_of(measures.collect()),
+              Not(HasSubstr("\npodqos_last_reconcile_timestamp_seconds ")));
+}
+
+app::TierFigures burstable() {
+  app::TierFigures tier{.qos_class = core::QosClass::kBurstable,
+                        .cgroup = "/kubepods/burstable",
+                        .wanted_memory_limit = Bytes{1LL << 30},
+                        .reading = {}};
+  tier.reading.values.cpu_weight = CpuWeight{39};
+  tier.reading.values.memory_limit = Bytes{2LL << 30};
+  tier.reading.values.memory_usage = Bytes{1234567890123};
+  tier.reading.values.pids = 17;
+  tier.reading.cpu_usage_ns = 1'500'000'000;
+  tier.reading.oom_kills = 2;
+  tier.reading.cpu_pressure = app::Pressure{.waiting = Micros{2'500'000}, .stalled = {}};
+  tier.reading.memory_pressure =
+      app::Pressure{.waiting = Micros{1'000'000}, .stalled = Micros{250'000}};
+  return tier;
+}
+
+TEST(NodeMetrics, AreInTheBaseUnits) {
+  app::NodeFigures figures;
+  figures.own.burstable = {.pods = 3, .cpu = MilliCpu{1250}, .memory = Bytes{1LL << 30}};
+  figures.adopted.guaranteed = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{4096}};
+  figures.tiers = {burstable()};
+  figures.unreadable = 1;
+  const std::string text = text_of(node_metrics(figures));
+  const auto sample = [&](const std::string& name, const std::string& labels) {
+    return value_of(text, "podqos_" + name + "{" + labels + "}");
+  };
+  const std::string own = R"(qos_class="Burstable",owner="podqos")";
+  EXPECT_EQ(sample("pods", own), "3");
+  EXPECT_EQ(sample("pod_requests_cpu_cores", own), "1.25");
+  EXPECT_EQ(sample("pod_requests_memory_bytes", own), "1073741824");
+  EXPECT_EQ(sample("pods", R"(qos_class="Guaranteed",owner="kubelet")"), "1");
+  EXPECT_EQ(sample("pods", R"(qos_class="BestEffort",owner="podqos")"), "0");
+  const std::string tier = R"(tier="burstable",cgroup="/kubepods/burstable")";
+  EXPECT_EQ(sample("tier_cpu_weight", tier), "39");
+  EXPECT_EQ(sample("tier_cpu_usage_seconds_total", tier), "1.5");
+  EXPECT_EQ(sample("tier_memory_limit_bytes", tier), "2147483648");
+  EXPECT_EQ(sample("tier_memory_limit_wanted_bytes", tier), "1073741824");
+  EXPECT_EQ(sample("tier_memory_usage_bytes", tier), "1234567890123");
+  EXPECT_EQ(sample("tier_oom_kills_total", tier), "2");
+  EXPECT_EQ(sample("tier_threads", tier), "17");
+  EXPECT_EQ(sample("tier_pressure_waiting_seconds_total", tier + R"(,resource="cpu")"), "2.5");
+  EXPECT_EQ(sample("tier_pressure_stalled_seconds_total", tier + R"(,resource="cpu")"), "");
+  EXPECT_EQ(sample("tier_pressure_stalled_seconds_total", tier + R"(,resource="memory")"), "0.25");
+  // The machine has none of these.
+  EXPECT_EQ(sample("tier_cpu_shares", tier), "");
+  EXPECT_EQ(sample("tier_cpu_limit_cores", tier), "");
+  EXPECT_EQ(sample("tier_memory_min_bytes", tier), "");
+  EXPECT_EQ(value_of(text, "podqos_collector_success"), "1");
+  EXPECT_EQ(value_of(text, "podqos_state_unreadable_records"), "1");
+}
+
+TEST(NodeMetrics, SayThatThereAreNone) {
+  const std::string text = text_of(node_metrics(std::nullopt));
+  EXPECT_EQ(value_of(text, "podqos_collector_success"), "0");
+  EXPECT_THAT(text, Not(HasSubstr("podqos_pods")));
+}
+
+class PagesTest : public ::testing::Test {
+ protected:
+  PagesTest() {
+    temporary_.write("podqos.json", R"({"stateDir": ")" + temporary_.path("state") +
+                                        R"(", "log": {"sink": ")" + temporary_.path("log") +
+                                        R"("}})");
+    auto loaded = Configuration::load(temporary_.path("podqos.json"));
+    EXPECT_TRUE(loaded);
+    configuration_.emplace(std::move(*loaded));
+    pages_.emplace(*configuration_, measures_);
+  }
+  TemporaryDirectory temporary_;
+  std::optional<Configuration> configuration_;
+  Measures measures_;
+  std::optional<Pages> pages_;
+  Standing standing_;
+};
+
+TEST_F(PagesTest, ShowHealthWhileTheLoopRuns) {
+  const HttpAnswer answer = pages_->answer("/healthz", standing_);
+  EXPECT_EQ(answer.status, HttpStatus::kOk);
+  EXPECT_EQ(answer.body, "ok\n");
+}
+
+TEST_F(PagesTest, ShowReadinessWithTheReason) {
+  standing_.obstacle = "connect to /x: No such file or directory";
+  HttpAnswer answer = pages_->answer("/readyz", standing_);
+  EXPECT_EQ(answer.status, HttpStatus::kUnavailable);
+  EXPECT_EQ(answer.body, "connect to /x: No such file or directory\n");
+  standing_.synchronized = true;
+  answer = pages_->answer("/readyz", standing_);
+  EXPECT_EQ(answer.status, HttpStatus::kOk);
+  EXPECT_EQ(answer.body, "ok\n");
+}
+
+TEST_F(PagesTest, ShowMetricsOfANodeWithoutState) {
+  standing_.connected = true;
+  standing_.connections = 4;
+  const HttpAnswer answer = pages_->answer("/metrics", standing_);
+  EXPECT_EQ(answer.status, HttpStatus::kOk);
+  EXPECT_EQ(answer.content_type, "text/plain; version=0.0.4; charset=utf-8");
+  EXPECT_THAT(
+      answer.body,
+      AllOf(StartsWith("# HELP podqos_build_info "),
+            HasSubstr("\npodqos_build_info{version=\"" PODQOS_VERSION "\"} 1\n"),
+            HasSubstr("\npodqos_nri_connected 1\n"), HasSubstr("\npodqos_nri_synchronized 0\n"),
+            HasSubstr("\npodqos_nri_connections_total 4\n"),
+            HasSubstr("\npodqos_collector_success 1\n"), Not(HasSubstr("podqos_tier_"))));
+}
+
+TEST_F(PagesTest, SayWhyPodsAreMissing) {
+  temporary_.write("state", "no directory");
+  EXPECT_THAT(pages_->answer("/metrics", standing_).body,
+              HasSubstr("\npodqos_collector_success 0\n"));
+  EXPECT_THAT(temporary_.read("log"), HasSubstr("metrics are without pods and tiers: "));
+}
+
+TEST_F(PagesTest, LookAtTheNodeOnceASecond) {
+  const std::string before = pages_->answer("/metrics", standing_).body;
+  temporary_.write("state", "no directory");
+  EXPECT_EQ(pages_->answer("/metrics", standing_).body, before);
+  std::this_thread::sleep_for(1100ms);
+  EXPECT_THAT(pages_->answer("/metrics", standing_).body,
+              HasSubstr("\npodqos_collector_success 0\n"));
+}
+
+TEST_F(PagesTest, ShowNothingElse) {
+  for (const char* path : {"/", "", "/metrics/", "/Metrics", "/debug/pprof/"})
+    EXPECT_EQ(pages_->answer(path, standing_).status, HttpStatus::kNotFound) << path;
+}
+
+}  // namespace
+}  // namespace podqos::nri
