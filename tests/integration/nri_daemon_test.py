@@ -3,7 +3,6 @@
 The runtime is scripted; what the plugin does to pods is tested elsewhere, and none exists here.
 """
 
-import json
 import os
 import pathlib
 import random
@@ -11,17 +10,16 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import machine as machines  # noqa: E402
+import nri_daemon  # noqa: E402
 import nri_peer  # noqa: E402
+from nri_daemon import PROGRAM  # noqa: E402
 
-BIN = pathlib.Path(os.environ.get("PODQOS_BIN", pathlib.Path(__file__).resolve().parents[2] / "build/release/bin"))
-PROGRAM = BIN / "podqos-nri"
 # CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_NET_ADMIN, CAP_SYS_ADMIN, CAP_SYS_NICE, CAP_SYS_RESOURCE
 KEPT = 1 << 0 | 1 << 1 | 1 << 12 | 1 << 21 | 1 << 23 | 1 << 24
 MB = 1 << 20
@@ -36,72 +34,7 @@ def resources(shares, quota, memory):
     return nri_peer.field(1, wrapped(1, memory)) + nri_peer.field(2, cpu)
 
 
-class DaemonTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="podqos-test-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.socket = self.folder / "nri.sock"
-        self.log = self.folder / "log"
-        self.configure()
-
-    def configure(self, **settings):
-        settings = {
-            "stateDir": str(self.folder / "state"),
-            "cgroupRoot": f"/podqos-test-{os.getpid()}-nri",  # nobody makes it
-            "log": {"sink": str(self.log), "level": "debug"},
-            **settings,
-        }
-        (self.folder / "podqos.json").write_text(json.dumps(settings), encoding="utf-8")
-
-    def start(self, *options, env=None, before=(), **more):
-        process = subprocess.Popen(
-            [*before, PROGRAM, "--config", self.folder / "podqos.json", *options],
-            env=env if env is not None else {},
-            stderr=subprocess.PIPE,
-            text=True,
-            **more,
-        )
-        self.addCleanup(self.end, process)
-        return process
-
-    def end(self, process):
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
-
-    def start_at_socket(self, **more):
-        return self.start("--socket", self.socket, **more)
-
-    def listen(self):
-        runtime = nri_peer.Runtime(self.socket)
-        self.addCleanup(runtime.stop)
-        return runtime
-
-    def connected(self):
-        """A runtime, a plugin, and their connection after the synchronization."""
-        runtime = self.listen()
-        process = self.start_at_socket()
-        return runtime, process, runtime.accept().welcome()
-
-    def stop(self, process):
-        process.terminate()
-        self.assertEqual(process.wait(nri_peer.PATIENCE), 0)
-
-    def wait_for_log(self, text, times=1):
-        deadline = time.monotonic() + nri_peer.PATIENCE
-        while time.monotonic() < deadline:
-            if self.log.exists() and self.log.read_text(encoding="utf-8").count(text) >= times:
-                return
-            time.sleep(0.01)
-        self.fail(f"the log does not say {text!r}:\n{self.log.read_text(encoding='utf-8')}")
-
-    def status(self, process, key):
-        for line in pathlib.Path(f"/proc/{process.pid}/status").read_text(encoding="ascii").splitlines():
-            if line.startswith(key + ":"):
-                return line.split()[1]
-        self.fail(key)
-
+class DaemonTest(nri_daemon.DaemonCase):
     def test_registers_as_it_is_told(self):
         runtime = self.listen()
         process = self.start_at_socket()
@@ -252,7 +185,7 @@ class DaemonTest(unittest.TestCase):
     @unittest.skipUnless(os.geteuid() == 0, "only root makes cgroups")
     def test_resizes_a_pod(self):
         """As the runtimes tell it that know of it (NRI 0.10): containerd 2.2 and CRI-O 1.33."""
-        kernel, root = machines.Machine(), f"/podqos-test-{os.getpid()}-nri/kubepods"
+        kernel, root = machines.Machine(), f"{self.root}/kubepods"
         self.addCleanup(kernel.sweep, os.path.dirname(root))
         self.configure(weightFormula="linear", cgroupDriver="cgroupfs", releaseDelay="0s")
         _, process, connection = self.connected()
@@ -285,7 +218,4 @@ class DaemonTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if not PROGRAM.exists():
-        print(f"skipped: {PROGRAM} is not built")
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    nri_daemon.main()
