@@ -217,6 +217,7 @@ void Plugin::take_stock() {
     stock_ = all;
     return;
   }
+  log().info(cat("knows what the runtime has: ", all.size(), " sandboxes and containers"));
   reconciled();
 }
 

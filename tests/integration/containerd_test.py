@@ -23,6 +23,7 @@ import engine  # noqa: E402
 import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
+import metrics  # noqa: E402
 import units  # noqa: E402
 from harness import MI  # noqa: E402
 
@@ -490,6 +491,66 @@ class PluginGone(ContainerdCase):
         self.assert_nothing_left()
 
 
+class Shown(ContainerdCase):
+    """The plugin's metrics are what containerd was asked for and what the kernel has."""
+
+    def samples(self):
+        """As they are now: what the kernel says is kept for a second."""
+        time.sleep(1.1)
+        return metrics.samples(containerd.METRICS)
+
+    def assert_shown(self, values, **pods):
+        for qos_class in ("Guaranteed", "Burstable", "BestEffort"):
+            for owner in ("podqos", "kubelet"):
+                wanted = pods.get(qos_class, 0) if owner == "podqos" else 0
+                self.assertEqual(values[f'podqos_pods{{qos_class="{qos_class}",owner="{owner}"}}'], wanted)
+
+    def test_shown(self):
+        self.assertEqual(metrics.request(containerd.METRICS, "/readyz").status, 200)
+        self.assert_shown(self.samples())
+        pods = {pod: self.run_pod(pod) for pod in (BURSTABLE, GUARANTEED, BESTEFFORT)}
+        for pod, sandbox in pods.items():
+            for name in pod.sent:
+                self.start(sandbox, pod, name)
+        values = self.samples()
+        self.assert_shown(values, Guaranteed=1, Burstable=1, BestEffort=1)
+        requests = 'podqos_pod_requests_{}{{qos_class="Burstable",owner="podqos"}}'
+        self.assertEqual(values[requests.format("cpu_cores")], 0.15)
+        self.assertEqual(values[requests.format("memory_bytes")], 96 * MI)
+        for tier in ("burstable", "besteffort"):
+            path = self.tier_path(tier)
+            labels = f'{{tier="{tier}",cgroup="{path}"}}'
+            self.assertEqual(values[f"podqos_tier_memory_limit_bytes{labels}"], self.machine.read(path, "memory"))
+            self.assertEqual(values[f"podqos_tier_cpu_weight{labels}"], self.machine.read(path, "weight"))
+            self.assertGreater(values[f"podqos_tier_memory_usage_bytes{labels}"], 0)
+            self.assertGreater(values[f"podqos_tier_cpu_usage_seconds_total{labels}"], 0)
+            self.assertEqual(values[f"podqos_tier_oom_kills_total{labels}"], 0)
+            # Not every kernel has it.
+            pressure = f'podqos_tier_pressure_stalled_seconds_total{labels[:-1]},resource="memory"}}'
+            self.assertEqual(pressure in values, os.path.exists(f"/sys/fs/cgroup{path}/memory.pressure"))
+        for request, times in (("RunPodSandbox", 3), ("CreateContainer", 4), ("StartContainer", 4)):
+            self.assertEqual(values[f'podqos_nri_request_duration_seconds_count{{request="{request}"}}'], times)
+        self.assertEqual(sum(value for name, value in values.items() if name.startswith("podqos_errors")), 0)
+        for sandbox in pods.values():
+            self.remove(sandbox)
+        self.assert_shown(self.samples())
+        self.assert_nothing_left()
+
+    def test_away(self):
+        """containerd ends, and is back."""
+        self.daemon.stop()
+        deadline = time.monotonic() + 10
+        while metrics.request(containerd.METRICS, "/readyz").status == 200 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        away = metrics.request(containerd.METRICS, "/readyz")
+        told = self.plugin.synchronized()
+        self.daemon.start()
+        self.plugin.wait(told + 1)
+        self.assertEqual(away.status, 503)
+        self.assertEqual(metrics.request(containerd.METRICS, "/readyz").status, 200)
+        self.assertEqual(metrics.samples(containerd.METRICS)["podqos_nri_connections_total"], 2)
+
+
 class KilledInCreate(ContainerdCase):
     """The plugin dies while a pod is being made: the wrapper, or the hook that moves, places what is left to place."""
 
@@ -592,7 +653,7 @@ def cells():
                                      KilledShim)),
             ("hooks", "cgroupfs", (AllClasses, Annotated, Restart, Moved, Adopted)),
             ("both", "cgroupfs", (AllClasses,)),
-            ("plugin", "cgroupfs", (AllClasses, Restart, Adopted, PluginGone, Resized)),
+            ("plugin", "cgroupfs", (AllClasses, Restart, Adopted, PluginGone, Resized, Shown)),
             ("plugin", "systemd", (AsAService, Adopted)), ("all", "cgroupfs", (KilledInCreate,)),
             ("all", "systemd", (AllClasses,)), ("hooks-plugin", "cgroupfs", (KilledInCreate,))]
     # A program in Go, which takes thrice the time in this guest.
@@ -625,7 +686,7 @@ def setUpModule():
 
 if __name__ == "__main__":
     del AllClasses, Annotated, Restart, WithoutPodAnnotations, Adopted, Moved, Refused, ChargedShim, KilledShim, \
-        PluginGone, KilledInCreate, Resized, AsAService
+        PluginGone, KilledInCreate, Resized, AsAService, Shown
     if guest.inside():
         del Guests
         globals().update(TESTS)

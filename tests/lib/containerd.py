@@ -25,8 +25,10 @@ from engine import IMAGE, WORK, call
 
 SOCKET = WORK / "containerd.sock"
 NRI_SOCKET = pathlib.Path("/run/nri/nri.sock")  # where each side looks for the other unless it is told otherwise
+METRICS = f"unix:{WORK}/metrics.sock"
 PLUGIN_LOG = WORK / "plugin.log"
 PLUGIN = "/usr/sbin/podqos-nri"
+KNOWN = "knows what the runtime has: "  # what podqos-nri says after a synchronization
 LOG = WORK / "containerd.log"
 CONFIG = WORK / "containerd.toml"
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/containerd/config-v2.toml"
@@ -171,8 +173,8 @@ class Plugin:
 
     def launch(self):
         with PLUGIN_LOG.open("ab") as log:
-            self.process = subprocess.Popen([PLUGIN, "--socket", NRI_SOCKET], stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=log, cwd="/")
+            self.process = subprocess.Popen([PLUGIN, "--socket", NRI_SOCKET, "--metrics", METRICS],
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/")
 
     @property
     def pid(self):
@@ -183,13 +185,13 @@ class Plugin:
 
     def synchronized(self):
         """How often it has been told so far."""
-        return self.said("synchronized with ")
+        return self.said(KNOWN)
 
     def said(self, text):
         """How often podqos's log says so."""
         return engine.LOG.read_text(encoding="utf-8").count(text) if engine.LOG.exists() else 0
 
-    def wait(self, times, text="synchronized with "):
+    def wait(self, times, text=KNOWN):
         """Until the log says so, so many times."""
         deadline = time.monotonic() + PATIENCE
         while self.said(text) < times:
