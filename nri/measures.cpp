@@ -8,8 +8,9 @@ namespace {
 
 /// From 5 ms on the bounds are the kubelet's, which are Prometheus' default, up to what is beyond
 /// every deadline of a runtime; a plugin needs less than the least of them.
-const prometheus::Histogram::BucketBoundaries kSeconds = {
-    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5};
+prometheus::Histogram::BucketBoundaries bounds() {
+  return {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5};
+}
 
 double seconds_of(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double>{time}.count();
@@ -25,7 +26,7 @@ Measures::Measures() {
                            "request: from the whole message to the answer.")
                        .Register(registry_);
   for (std::size_t i = 0; i < requests_.size(); ++i)
-    requests_.at(i) = &requests.Add({{"request", std::string{kRequestNames.at(i)}}}, kSeconds);
+    requests_.at(i) = &requests.Add({{"request", std::string{kRequestNames.at(i)}}}, bounds());
   auto& operations = prometheus::BuildHistogram()
                          .Name("podqos_cgroup_manager_duration_seconds")
                          .Help(
@@ -35,7 +36,7 @@ Measures::Measures() {
                          .Register(registry_);
   for (std::size_t i = 0; i < operations_.size(); ++i)
     operations_.at(i) =
-        &operations.Add({{"operation_type", std::string{kOperationNames.at(i)}}}, kSeconds);
+        &operations.Add({{"operation_type", std::string{kOperationNames.at(i)}}}, bounds());
   auto& errors = prometheus::BuildCounter()
                      .Name("podqos_errors_total")
                      .Help(

@@ -71,12 +71,16 @@ Status Glance::read_pods(const sys::Directory& state) {
     if (names->size() > kMaxPods)
       return fail(ErrorCode::kTooLarge, cat(path_, "/", kPodsName, ": ", names->size(),
                                             " files, at most ", kMaxPods, " are looked at"));
+    reads_ = 0;
     for (const std::string& name : *names)
       if (is_record_name(name)) read_pod(*pods, name, seen);
   } else if (!is_missing(pods.error())) {
     return fail(pods.error());
   }
   known_ = std::move(seen);
+  if (reads_ > kMaxReads)
+    return fail(ErrorCode::kBusy, cat(path_, "/", kPodsName, ": ", reads_ - kMaxReads,
+                                      " records are left to the next look"));
   return {};
 }
 
@@ -92,6 +96,7 @@ void Glance::read_pod(const sys::Directory& pods, const std::string& name,
     seen.insert(known_.extract(before));
     return;
   }
+  if (++reads_ > kMaxReads) return;
   const auto text = pods.read_file(name, codec::kMaxRecordSize);
   if (!text && is_missing(text.error())) return;
   const auto record = text ? codec::parse_pod_record(*text) : fail(text.error());

@@ -37,14 +37,15 @@ struct StateGlance {
 /// by a rename; a record that has not changed since the last look is not read again.
 class Glance {
  public:
-  /// As many pods as are read at most.
+  /// As many pods as are looked at at most, and as many records as one look reads.
   static constexpr std::size_t kMaxPods = 4096;
+  static constexpr std::size_t kMaxReads = 512;
 
   /// @param path  of the state directory.
   explicit Glance(std::string path) : path_(std::move(path)) {}
 
-  /// @return nullopt: there is no state. kTooLarge: more than kMaxPods records; the errors of the
-  /// state directory.
+  /// @return nullopt: there is no state. kTooLarge: more than kMaxPods records; kBusy: more than
+  /// kMaxReads that are new, of which the next look reads more; the errors of the state directory.
   [[nodiscard]] Result<std::optional<StateGlance>> look();
 
  private:
@@ -65,6 +66,7 @@ class Glance {
 
   std::string path_;
   std::map<std::string, Known> known_;  ///< by the file's name
+  std::size_t reads_ = 0;               ///< of this look
 };
 
 }  // namespace podqos::store

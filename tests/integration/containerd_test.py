@@ -376,9 +376,19 @@ class Adopted(ContainerdCase):
             self.assertEqual(machines.container_cgroup_of(pid), f"{path}/{leaf}")
         self.assertEqual([self.machine.snapshot(cgroup) for cgroup in cgroups], before)
         self.assert_known_as(BURSTABLE, "Burstable", "engine")
+        if self.plugin:
+            self.check_metrics(cgroups[1])
         self.remove(sandbox)
         self.assertEqual(engine.records(), [])
         self.assertEqual([self.machine.snapshot(cgroup) for cgroup in cgroups], before)
+
+    def check_metrics(self, tier):
+        """A kubelet's pods and tiers are shown as such."""
+        values = metrics.samples(containerd.METRICS)
+        self.assertEqual(values['podqos_pods{qos_class="Burstable",owner="kubelet"}'], 1)
+        self.assertEqual(values['podqos_pods{qos_class="Burstable",owner="podqos"}'], 0)
+        self.assertEqual(values[f'podqos_tier_cpu_weight{{tier="burstable",cgroup="{tier}"}}'],
+                         self.machine.read(tier, "weight"))
 
     def make_parent(self, path):
         """As a kubelet does it."""

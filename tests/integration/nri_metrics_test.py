@@ -1,10 +1,11 @@
-"""Metrics and health of podqos-nri as a process, under its own sandbox: what is shown follows the runtime, is written as
-Prometheus' own parser reads it, and holds nobody up.
+"""Metrics and health of podqos-nri as a process, under its own sandbox: what is shown follows the runtime, is written
+as Prometheus' own parser reads it, and holds nobody up.
 
 The runtime is scripted; pods and cgroups are real.
 """
 
 import fcntl
+import json
 import os
 import pathlib
 import re
@@ -36,15 +37,15 @@ SCHEMA = {
     "LinuxContainer": {"cgroups_path": (5, "text")},
     "Pod": {"id": (1, "text"), "name": (2, "text"), "uid": (3, "text"), "namespace": (4, "text"),
             "annotations": (6, "map"), "pid": (9, "int")},
-    "Container": {"id": (1, "text"), "pod_sandbox_id": (2, "text"), "name": (3, "text"), "linux": (11, "LinuxContainer"),
-                  "pid": (12, "int")},
+    "Container": {"id": (1, "text"), "pod_sandbox_id": (2, "text"), "name": (3, "text"),
+                  "linux": (11, "LinuxContainer"), "pid": (12, "int")},
     "Request": {"pod": (1, "Pod"), "container": (2, "Container")},
 }
-# Class, CPU and memory requests of each pod's one container, as annotations.
+# Class, and the resources of the pod's one container.
 PODS = {
-    "Guaranteed": {"podqos.io/pod": '{"containers":[{"name":"app","resources":{"limits":{"cpu":"250m","memory":"256Mi"}}}]}'},
-    "Burstable": {"podqos.io/pod": '{"containers":[{"name":"app","resources":{"requests":{"cpu":"100m","memory":"64Mi"}}}]}'},
-    "BestEffort": {"podqos.io/pod": '{"containers":[{"name":"app"}]}'},
+    "Guaranteed": {"limits": {"cpu": "250m", "memory": "256Mi"}},
+    "Burstable": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+    "BestEffort": {},
 }
 
 
@@ -202,7 +203,8 @@ class Addresses(MetricsCase):
         self.stop(process)
 
     def test_refuses_addresses_of_others(self):
-        said = subprocess.run([nri_daemon.PROGRAM, "--metrics", "0.0.0.0:9464"], capture_output=True, text=True, check=False)
+        command = [nri_daemon.PROGRAM, "--metrics", "0.0.0.0:9464"]
+        said = subprocess.run(command, capture_output=True, text=True, check=False)
         self.assertEqual(said.returncode, 2)
         self.assertIn('--metrics: "0.0.0.0:9464" is not an address of this machine alone', said.stderr)
         self.configure(nri={"metrics": "[::]:9464"})
@@ -259,8 +261,9 @@ class Contents(MetricsCase):
 
     def ask(self, connection, method, qos_class, **more):
         name = qos_class.lower()
+        app = {"name": "app", "resources": PODS[qos_class]}
         pod = {"id": f"sandbox-{name}", "name": name, "uid": f"uid-{name}", "namespace": "default",
-               "annotations": PODS[qos_class], **more.get("pod", {})}
+               "annotations": {"podqos.io/pod": json.dumps({"containers": [app]})}, **more.get("pod", {})}
         request = {"pod": pod}
         if "container" in more:
             request["container"] = {"id": f"app-{name}", "pod_sandbox_id": pod["id"], "name": "app",

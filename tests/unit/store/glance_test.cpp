@@ -112,6 +112,21 @@ TEST_F(GlanceTest, ReadsARecordOnce) {
   EXPECT_EQ(look()->pods.size(), 1U);
 }
 
+TEST_F(GlanceTest, ReadsSomeAtATime) {
+  make_state();
+  for (int i = 0; i < 600; ++i) {
+    const core::PodRecord record = record_of("many-" + std::to_string(i));
+    write("pods/" + record.pod.uid + ".json", codec::format_pod_record(record));
+  }
+  const auto first = glance_.look();
+  ASSERT_FALSE(first);
+  EXPECT_EQ(first.error().code, ErrorCode::kBusy);
+  EXPECT_THAT(first.error().message, HasSubstr(": 89 records are left to the next look"));
+  EXPECT_EQ(look()->pods.size(), 601U);
+  write("pods/one-more.json", codec::format_pod_record(record_of("one-more")));
+  EXPECT_EQ(look()->pods.size(), 602U);
+}
+
 TEST_F(GlanceTest, LeavesDamagedFilesWhereTheyAre) {
   make_state();
   write("pods/pod-2.json", "{");
