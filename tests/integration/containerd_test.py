@@ -560,6 +560,20 @@ class Shown(ContainerdCase):
         self.assertEqual(metrics.request(containerd.METRICS, "/readyz").status, 200)
         self.assertEqual(metrics.samples(containerd.METRICS)["podqos_nri_connections_total"], 2)
 
+    def test_service(self):
+        """The installed unit lets it listen in both ways; without either it does not."""
+        self.assertEqual(self.plugin.stop(), 0)
+        self.addCleanup(engine.call, "systemctl", "stop", "podqos-nri")
+        for address in ("unix:/run/podqos-nri/metrics.sock", "127.0.0.1:9464"):
+            engine.write_json(SETTINGS, {"nri": {"metrics": address}})
+            engine.call("systemctl", "restart", "podqos-nri")
+            self.assertEqual(metrics.request(address, "/healthz").text, "ok\n")
+            self.assertIn("podqos_build_info", metrics.request(address, "/metrics").text)
+        engine.write_json(SETTINGS, {})
+        engine.call("systemctl", "restart", "podqos-nri")
+        with self.assertRaises(ConnectionRefusedError):
+            metrics.request("127.0.0.1:9464", "/healthz")
+
 
 class KilledInCreate(ContainerdCase):
     """The plugin dies while a pod is being made: the wrapper, or the hook that moves, places what is left to place."""
