@@ -49,6 +49,16 @@ class Programs(unittest.TestCase):
             self.assertIn(f"[       OK ] {test} ", done.stdout)
 
 
+    def test_tiers_in_figures(self):
+        """Pressure, which podqos-nri shows for each tier, is read where a kernel has it."""
+        done = subprocess.run([harness.BIN / "podqos_app_test", "--gtest_filter=NodeFiguresLive.*"], check=False,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stdout[-4000:])
+        self.assertIn("[       OK ] NodeFiguresLive.ReadsTheTiersOfPodqosAndOfAKubelet ", done.stdout)
+        # There is none in the root.
+        self.assertTrue(any(pathlib.Path("/sys/fs/cgroup").glob("*/memory.pressure")))
+
+
 class EveryController(harness.TestCase):
     """A machine with cgroup v2 and all its controllers; the guest is no such machine if this fails."""
 

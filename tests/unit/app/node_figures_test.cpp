@@ -122,6 +122,13 @@ TEST_F(NodeFiguresLive, ReadsTheTiersOfPodqosAndOfAKubelet) {
   if (layout.memory == core::CgroupVersion::kV2) {
     EXPECT_EQ(reading.memory_min, Bytes{0});
     EXPECT_EQ(reading.oom_kills, 0);
+    const auto readable = [&](const char* file) {
+      return cgroups_->read(own_ + "/kubepods/burstable", core::Controller::kMemory, file)
+          .has_value();
+    };
+    EXPECT_EQ(reading.cpu_pressure.has_value(), readable("cpu.pressure"));
+    EXPECT_EQ(reading.memory_pressure.has_value(), readable("memory.pressure"));
+    EXPECT_EQ(reading.io_pressure.has_value(), readable("io.pressure"));
   }
 }
 
