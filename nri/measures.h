@@ -4,16 +4,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
-#include <prometheus/counter.h>
-#include <prometheus/gauge.h>
-#include <prometheus/histogram.h>
-#include <prometheus/metric_family.h>
-#include <prometheus/registry.h>
-
 #include "common/base/error.h"
+#include "nri/exposition.h"
 
 namespace podqos::nri {
 
@@ -48,8 +44,6 @@ static_assert(kRequestNames[static_cast<std::size_t>(Request::kRemoveContainer)]
 /// rate misses what a counter was born with.
 class Measures {
  public:
-  Measures();
-
   /// A request was handled.
   void handled(Request request, std::chrono::steady_clock::duration time);
   /// Something has failed, whether or not the runtime was told.
@@ -58,9 +52,7 @@ class Measures {
   void reconciled();
 
   [[nodiscard]] std::uint64_t failures() const { return failures_; }
-  [[nodiscard]] std::vector<prometheus::MetricFamily> collect() const {
-    return registry_.Collect();
-  }
+  [[nodiscard]] std::vector<MetricFamily> collect() const;
 
  private:
   /// A kubelet's words for what its cgroup manager does.
@@ -69,15 +61,13 @@ class Measures {
                                                                       "destroy"};
   static constexpr std::size_t kErrorCodes = static_cast<std::size_t>(ErrorCode::kIo) + 1;
 
-  [[nodiscard]] prometheus::Histogram* histogram_of(Request request);
+  [[nodiscard]] static std::optional<Operation> operation_of(Request request);
 
-  // They belong to the registry.
-  prometheus::Registry registry_;
-  std::array<prometheus::Histogram*, kRequestNames.size()> requests_{};
-  std::array<prometheus::Histogram*, kOperationNames.size()> operations_{};
-  std::array<prometheus::Counter*, kErrorCodes> errors_{};
-  prometheus::Family<prometheus::Gauge>* last_reconcile_ = nullptr;
-  std::uint64_t failures_ = 0;
+  std::array<Histogram, kRequestNames.size()> requests_;
+  std::array<Histogram, kOperationNames.size()> operations_;
+  std::array<std::uint64_t, kErrorCodes> errors_{};
+  std::uint64_t failures_ = 0;  ///< all errors
+  std::optional<std::chrono::system_clock::time_point> last_reconcile_;
 };
 
 }  // namespace podqos::nri

@@ -12,11 +12,6 @@ namespace podqos::nri {
 
 namespace {
 
-using prometheus::ClientMetric;
-using prometheus::MetricFamily;
-using prometheus::MetricType;
-using Labels = std::vector<ClientMetric::Label>;
-
 constexpr double kMilli = 1e-3;
 constexpr double kMicro = 1e-6;
 constexpr double kNano = 1e-9;
@@ -32,14 +27,8 @@ class Family {
     family_.help = help;
   }
   void add(Labels labels, std::optional<double> value) {
-    if (!value) return;
-    ClientMetric metric;
-    metric.label = std::move(labels);
-    if (family_.type == MetricType::Counter)
-      metric.counter.value = *value;
-    else
-      metric.gauge.value = *value;
-    family_.metric.push_back(std::move(metric));
+    if (value)
+      family_.samples.push_back({.suffix = "", .labels = std::move(labels), .value = *value});
   }
   [[nodiscard]] MetricFamily take() && { return std::move(family_); }
 
@@ -86,36 +75,36 @@ struct TierMetric {
 };
 using Tier = app::TierFigures;
 constexpr std::array kTierMetrics = {
-    TierMetric{MetricType::Gauge, "podqos_tier_cpu_shares", "CPU shares of the tier (cgroup v1).",
+    TierMetric{MetricType::kGauge, "podqos_tier_cpu_shares", "CPU shares of the tier (cgroup v1).",
                [](const Tier& t) { return scaled(t.reading.values.cpu_shares); }},
-    TierMetric{MetricType::Gauge, "podqos_tier_cpu_weight", "CPU weight of the tier (cgroup v2).",
+    TierMetric{MetricType::kGauge, "podqos_tier_cpu_weight", "CPU weight of the tier (cgroup v2).",
                [](const Tier& t) { return scaled(t.reading.values.cpu_weight); }},
-    TierMetric{MetricType::Gauge, "podqos_tier_cpu_limit_cores",
+    TierMetric{MetricType::kGauge, "podqos_tier_cpu_limit_cores",
                "CPU quota of the tier in CPUs; absent without one.",
                [](const Tier& t) { return cpu_limit(t.reading.values); }},
-    TierMetric{MetricType::Counter, "podqos_tier_cpu_usage_seconds_total",
+    TierMetric{MetricType::kCounter, "podqos_tier_cpu_usage_seconds_total",
                "CPU time that the tier has used, in seconds.",
                [](const Tier& t) { return scaled(t.reading.cpu_usage_ns, kNano); }},
-    TierMetric{MetricType::Gauge, "podqos_tier_memory_limit_bytes",
+    TierMetric{MetricType::kGauge, "podqos_tier_memory_limit_bytes",
                "Memory limit of the tier as the kernel has it; absent without one.",
                [](const Tier& t) { return scaled(t.reading.values.memory_limit); }},
-    TierMetric{MetricType::Gauge, "podqos_tier_memory_limit_wanted_bytes",
+    TierMetric{MetricType::kGauge, "podqos_tier_memory_limit_wanted_bytes",
                "Memory limit that the reservation (qosReserved) asks for: the kernel's is higher "
                "while the tier uses more than that.",
                [](const Tier& t) { return scaled(t.wanted_memory_limit); }},
-    TierMetric{MetricType::Gauge, "podqos_tier_memory_usage_bytes",
+    TierMetric{MetricType::kGauge, "podqos_tier_memory_usage_bytes",
                "Memory charged to the tier, page cache included.",
                [](const Tier& t) { return scaled(t.reading.values.memory_usage); }},
-    TierMetric{MetricType::Gauge, "podqos_tier_memory_min_bytes",
+    TierMetric{MetricType::kGauge, "podqos_tier_memory_min_bytes",
                "Memory of the tier that is never reclaimed (memory.min, cgroup v2).",
                [](const Tier& t) { return scaled(t.reading.memory_min); }},
-    TierMetric{MetricType::Gauge, "podqos_tier_memory_low_bytes",
+    TierMetric{MetricType::kGauge, "podqos_tier_memory_low_bytes",
                "Memory of the tier that is reclaimed last (memory.low, cgroup v2).",
                [](const Tier& t) { return scaled(t.reading.memory_low); }},
-    TierMetric{MetricType::Counter, "podqos_tier_oom_kills_total",
+    TierMetric{MetricType::kCounter, "podqos_tier_oom_kills_total",
                "Processes in the tier that the OOM killer has ended (cgroup v2).",
                [](const Tier& t) { return scaled(t.reading.oom_kills); }},
-    TierMetric{MetricType::Gauge, "podqos_tier_threads", "Processes and threads in the tier.",
+    TierMetric{MetricType::kGauge, "podqos_tier_threads", "Processes and threads in the tier.",
                [](const Tier& t) { return scaled(t.reading.values.pids); }},
 };
 
@@ -129,10 +118,10 @@ void add_tiers(const app::NodeFigures& figures, std::vector<MetricFamily>& out) 
 }
 
 void add_pressure(const app::NodeFigures& figures, std::vector<MetricFamily>& out) {
-  Family waiting{MetricType::Counter, "podqos_tier_pressure_waiting_seconds_total",
+  Family waiting{MetricType::kCounter, "podqos_tier_pressure_waiting_seconds_total",
                  "Time in seconds for which some task of the tier waited for the resource (PSI "
                  "some, cgroup v2)."};
-  Family stalled{MetricType::Counter, "podqos_tier_pressure_stalled_seconds_total",
+  Family stalled{MetricType::kCounter, "podqos_tier_pressure_stalled_seconds_total",
                  "Time in seconds for which all tasks of the tier waited for the resource (PSI "
                  "full, cgroup v2)."};
   for (const app::TierFigures& tier : figures.tiers) {
@@ -152,12 +141,12 @@ void add_pressure(const app::NodeFigures& figures, std::vector<MetricFamily>& ou
 }
 
 void add_pods(const app::NodeFigures& figures, std::vector<MetricFamily>& out) {
-  Family pods{MetricType::Gauge, "podqos_pods",
+  Family pods{MetricType::kGauge, "podqos_pods",
               "Pods that podqos knows, by QoS class and by whose cgroup they live in: podqos', or "
               "a kubelet's that podqos has adopted."};
-  Family cpu{MetricType::Gauge, "podqos_pod_requests_cpu_cores",
+  Family cpu{MetricType::kGauge, "podqos_pod_requests_cpu_cores",
              "CPU that the pods of a QoS class request, in CPUs, as far as the node can grant it."};
-  Family memory{MetricType::Gauge, "podqos_pod_requests_memory_bytes",
+  Family memory{MetricType::kGauge, "podqos_pod_requests_memory_bytes",
                 "Memory that the pods of a QoS class request, as far as the node can grant it."};
   for (const auto& [owner, sums] :
        {std::pair{"podqos", &figures.own}, std::pair{"kubelet", &figures.adopted}}) {
@@ -176,7 +165,7 @@ void add_pods(const app::NodeFigures& figures, std::vector<MetricFamily>& out) {
 }
 
 MetricFamily single(std::string_view name, std::string_view help, double value) {
-  Family family{MetricType::Gauge, name, help};
+  Family family{MetricType::kGauge, name, help};
   family.add({}, value);
   return std::move(family).take();
 }

@@ -3,8 +3,6 @@
 #include <iterator>
 #include <utility>
 
-#include <prometheus/text_serializer.h>
-
 #include "common/app/node_figures.h"
 #include "common/base/text.h"
 #include "nri/node_metrics.h"
@@ -13,40 +11,31 @@ namespace podqos::nri {
 
 namespace {
 
-using prometheus::ClientMetric;
-using prometheus::MetricFamily;
-using prometheus::MetricType;
-
 /// However often somebody asks, the runtime's requests find the loop free.
 constexpr std::chrono::milliseconds kNodeLifetime{1000};
 /// What Prometheus sends for, since its version 1; HTTP has no better name for it.
 constexpr const char* kExposition = "text/plain; version=0.0.4; charset=utf-8";
 
 MetricFamily plain(MetricType type, const char* name, const char* help, double value) {
-  MetricFamily family;
-  family.type = type;
-  family.name = name;
-  family.help = help;
-  ClientMetric metric;
-  metric.counter.value = value;
-  metric.gauge.value = value;
-  family.metric.push_back(std::move(metric));
-  return family;
+  return {.type = type,
+          .name = name,
+          .help = help,
+          .samples = {{.suffix = "", .labels = {}, .value = value}}};
 }
 
 std::vector<MetricFamily> standing_metrics(const Standing& standing) {
   std::vector<MetricFamily> out;
-  out.push_back(plain(MetricType::Gauge, "podqos_build_info",
+  out.push_back(plain(MetricType::kGauge, "podqos_build_info",
                       "1, with the version of podqos-nri as a label.", 1));
-  out.back().metric.front().label = {{.name = "version", .value = PODQOS_VERSION}};
-  out.push_back(plain(MetricType::Gauge, "podqos_nri_connected",
+  out.back().samples.front().labels = {{.name = "version", .value = PODQOS_VERSION}};
+  out.push_back(plain(MetricType::kGauge, "podqos_nri_connected",
                       "Whether podqos-nri has a connection to the runtime.",
                       standing.connected ? 1 : 0));
-  out.push_back(plain(MetricType::Gauge, "podqos_nri_synchronized",
+  out.push_back(plain(MetricType::kGauge, "podqos_nri_synchronized",
                       "Whether the runtime has told podqos-nri of all that there is, and asks it "
                       "about each container.",
                       standing.synchronized ? 1 : 0));
-  out.push_back(plain(MetricType::Counter, "podqos_nri_connections_total",
+  out.push_back(plain(MetricType::kCounter, "podqos_nri_connections_total",
                       "Connections to the runtime since podqos-nri started.",
                       static_cast<double>(standing.connections)));
   return out;
@@ -81,11 +70,8 @@ HttpAnswer Pages::metrics(const Standing& standing) {
   append(families, measures_.collect());
   const auto& of_node = node();
   families.insert(families.end(), of_node.begin(), of_node.end());
-  // This machine may lack what they tell of.
-  std::erase_if(families, [](const MetricFamily& family) { return family.metric.empty(); });
-  return {.status = HttpStatus::kOk,
-          .content_type = kExposition,
-          .body = prometheus::TextSerializer{}.Serialize(families)};
+  return {
+      .status = HttpStatus::kOk, .content_type = kExposition, .body = format_exposition(families)};
 }
 
 const std::vector<MetricFamily>& Pages::node() {

@@ -7,13 +7,12 @@
 #include <string_view>
 #include <vector>
 
-#include <prometheus/metric_family.h>
-
 #include "common/app/log.h"
 #include "common/base/error.h"
 #include "common/core/settings.h"
 #include "common/store/glance.h"
 #include "nri/configuration.h"
+#include "nri/exposition.h"
 #include "nri/http_server.h"
 #include "nri/measures.h"
 #include "nri/service.h"
@@ -31,12 +30,12 @@ class Pages {
 
  private:
   [[nodiscard]] HttpAnswer metrics(const Standing& standing);
-  [[nodiscard]] const std::vector<prometheus::MetricFamily>& node();
+  [[nodiscard]] const std::vector<MetricFamily>& node();
 
   Configuration& configuration_;
   const Measures& measures_;
   store::Glance glance_;
-  std::vector<prometheus::MetricFamily> node_;  ///< as it was last read
+  std::vector<MetricFamily> node_;  ///< as it was last read
   std::optional<Clock::time_point> node_read_;
   std::string complaint_;  ///< the reason that was logged last for having no figures
 };

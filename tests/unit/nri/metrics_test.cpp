@@ -8,7 +8,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <prometheus/text_serializer.h>
 
 #include "nri/measures.h"
 #include "nri/metered_handler.h"
@@ -26,8 +25,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-std::string text_of(const std::vector<prometheus::MetricFamily>& families) {
-  return prometheus::TextSerializer{}.Serialize(families);
+std::string text_of(const std::vector<MetricFamily>& families) {
+  return format_exposition(families);
 }
 
 /// The value of a sample, as it is written; "" if there is none.
