@@ -52,12 +52,12 @@ TEST(FormatExposition, EscapesWhatEndsALineOrALabel) {
   const std::vector<MetricFamily> families = {
       {.type = MetricType::kGauge,
        .name = "n",
-       .help = "a \"b\" \\ c\nd",
-       .samples = {{.suffix = "", .labels = {{.name = "l", .value = "a\"b\\c\nd}"}}, .value = 1}}}};
+       .help = "a \"b\" \\ c\ne",
+       .samples = {{.suffix = "", .labels = {{.name = "l", .value = "a\"b\\c\ne}"}}, .value = 1}}}};
   EXPECT_EQ(format_exposition(families),
-            "# HELP n a \"b\" \\\\ c\\nd\n"
+            "# HELP n a \"b\" \\\\ c\\ne\n"
             "# TYPE n gauge\n"
-            "n{l=\"a\\\"b\\\\c\\nd}\"} 1\n");
+            "n{l=\"a\\\"b\\\\c\\ne}\"} 1\n");
 }
 
 TEST(FormatExposition, LosesNoDigit) {
