@@ -61,6 +61,13 @@ FILES = {  # mode of what must be there
     "/usr/share/doc/podqos/changelog.Debian.gz": "-rw-r--r--",
     "/usr/share/doc/podqos/copyright": "-rw-r--r--",
 }
+PLUGIN_FILES = {
+    "/usr/sbin/podqos-nri": "-rwxr-xr-x",
+    "/lib/systemd/system/podqos-nri.service": "-rw-r--r--",
+    "/usr/share/man/man8/podqos-nri.8.gz": "-rw-r--r--",
+    "/usr/share/doc/podqos-nri/examples/containerd/nri.toml": "-rw-r--r--",
+    "/usr/share/doc/podqos-nri/examples/cri-o/60-podqos-nri.conf": "-rw-r--r--",
+}
 
 
 def _output(*command, **options):
@@ -91,6 +98,19 @@ class Package(unittest.TestCase):
                           env={**os.environ, "PODQOS_BUILT": str(BUILD)})
         return next(pathlib.Path(line) for line in printed.splitlines() if "/podqos_" in line)
 
+    @classmethod
+    def plugin_package(cls):
+        return cls.package.with_name(cls.package.name.replace("podqos_", "podqos-nri_"))
+
+    @staticmethod
+    def contents(package):
+        """{path: mode} of a package whose files are all root's."""
+        lines = [line.split(None, 5) for line in _output("dpkg-deb", "--contents", package).splitlines()]
+        owners = {line[1] for line in lines}
+        if owners != {"root/root"}:
+            raise AssertionError(f"{package}: owners {owners}")
+        return {line[5].removeprefix("."): line[0] for line in lines}
+
     def field(self, name):
         return _output("dpkg-deb", "--field", self.package, name).strip()
 
@@ -107,13 +127,16 @@ class Package(unittest.TestCase):
                          {"libc6", "libdbus-1-3", "libgcc-s1", "libstdc++6"})
 
     def test_contents(self):
-        lines = [line.split(None, 5) for line in _output("dpkg-deb", "--contents", self.package).splitlines()]
-        self.assertEqual({line[1] for line in lines}, {"root/root"})
-        found = {line[5].removeprefix("."): line[0] for line in lines}
+        found = self.contents(self.package)
         self.assertEqual({path: found.get(path) for path in FILES}, FILES)
         self.assertIn(f"{WRAPPER} -> ../libexec/oci/hooks.d/podqos-hook", found)
         self.assertEqual([path for path in found if not re.match(r"/$|/etc/|/usr/", path)], [])
         self.assertEqual([path for path in found if path.startswith("/usr/local/")], [])
+
+    def test_what_is_of_the_plugin_comes_with_the_plugin(self):
+        found = self.contents(self.plugin_package())
+        self.assertEqual({path: found.get(path) for path in PLUGIN_FILES}, PLUGIN_FILES)
+        self.assertEqual([path for path in self.contents(self.package) if "nri" in path], [])
 
     def test_configuration_belongs_to_the_operator(self):
         unpacked = self.place / "control"
