@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -16,6 +17,19 @@ import harness  # noqa: E402
 BUILD = harness.BIN.parent
 VERSION = re.search(r"VERSION ([\d.]+) LANG", (harness.REPOSITORY / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
 NAMED = re.compile(r"/usr/[\w./-]*podqos[\w./-]*")
+# What CRI-O reads of the tables in podqos's examples: the toml tags of its pkg/config and internal/config/nri. CRI-O
+# passes over a key that it does not know, so that one with a slip in it would do nothing, and say nothing.
+CRIO = {
+    "crio": {"runtime", "nri"},
+    "crio.runtime": {"cgroup_manager", "conmon_cgroup", "default_runtime", "hooks_dir", "runtimes"},
+    "crio.runtime.runtimes.podqos": {"runtime_path", "runtime_type", "runtime_root", "monitor_path"},
+    "crio.nri": {"enable_nri", "nri_listen", "nri_plugin_dir", "nri_plugin_config_dir",
+                 "nri_plugin_registration_timeout", "nri_plugin_request_timeout", "nri_disable_connections"},
+}
+CONTAINERD_NRI = {"disable", "disable_connections", "socket_path", "plugin_path", "plugin_config_path",
+                  "plugin_registration_timeout", "plugin_request_timeout"}
+# A line that is a setting once its comment sign is gone.
+COMMENTED = re.compile(r"^# (?=\w+ = )", re.MULTILINE)
 
 
 class Install(unittest.TestCase):
@@ -47,7 +61,7 @@ class Install(unittest.TestCase):
     def test_names_lead_to_files(self):
         share = self.root / "usr/share"
         texts = [*share.glob("podqos/**/*.json"), *share.glob("containers/oci/hooks.d/*.json"),
-                 *share.glob("doc/podqos/examples/**/*"), *self.root.glob("etc/containers/**/*.conf")]
+                 *share.glob("doc/podqos*/examples/**/*"), *self.root.glob("etc/containers/**/*.conf")]
         named = {(file.name, path) for file in texts if file.is_file()
                  for path in NAMED.findall(file.read_text(encoding="utf-8"))}
         self.assertGreaterEqual(len(named), 6)
@@ -62,6 +76,58 @@ class Install(unittest.TestCase):
         self.assertTrue((share / "podqos/podman-hooks.d/50-podqos-precreate.json").is_file())
         drop_in = self.root / "etc/containers/containers.conf.d/50-podqos.conf"
         self.assertIn('"/usr/share/podqos/podman-hooks.d"', drop_in.read_text(encoding="utf-8"))
+
+    def examples(self, package, pattern):
+        """{name: content} of examples in TOML, with what stands in comments to be taken in."""
+        found = {}
+        for file in (self.root / "usr/share/doc" / package / "examples").glob(pattern):
+            found[file.name] = tomllib.loads(COMMENTED.sub("", file.read_text(encoding="utf-8")))
+        return found
+
+    def assert_crio_knows(self, table, content):
+        self.assertEqual(set(content) - CRIO[table], set(), f"keys of [{table}]")
+        for key, value in content.items():
+            below = f"{table}.{key}"
+            if key == "runtimes":
+                for name, runtime in value.items():
+                    self.assert_crio_knows(f"{below}.{name}", runtime)
+            elif isinstance(value, dict):
+                self.assert_crio_knows(below, value)
+
+    def test_crio_reads_its_examples(self):
+        found = {**self.examples("podqos", "cri-o/*"), **self.examples("podqos-nri", "cri-o/*")}
+        self.assertEqual(set(found), {"50-podqos.conf", "60-podqos-nri.conf"})
+        for content in found.values():
+            self.assertEqual(set(content), {"crio"})
+            self.assert_crio_knows("crio", content["crio"])
+        runtime = found["50-podqos.conf"]["crio"]["runtime"]
+        self.assertIn(runtime["cgroup_manager"], ("systemd", "cgroupfs"))
+        self.assertIn(runtime["default_runtime"], runtime["runtimes"])
+        self.assertEqual(runtime["runtimes"]["podqos"]["runtime_type"], "oci")
+        nri = found["60-podqos-nri.conf"]["crio"]["nri"]
+        self.assertEqual(nri, {"enable_nri": True, "nri_listen": "/var/run/nri/nri.sock",
+                               "nri_disable_connections": False})
+
+    def test_containerd_reads_its_example_of_nri(self):
+        content = self.examples("podqos-nri", "containerd/*")["nri.toml"]
+        self.assertEqual(set(content), {"version", "plugins"})
+        self.assertEqual(list(content["plugins"]), ["io.containerd.nri.v1.nri"])
+        nri = content["plugins"]["io.containerd.nri.v1.nri"]
+        self.assertEqual(set(nri) - CONTAINERD_NRI, set())
+        self.assertEqual((nri["disable"], nri["disable_connections"], nri["socket_path"]),
+                         (False, False, "/var/run/nri/nri.sock"))
+
+    def test_hooks_are_such_as_crio_loads(self):
+        """CRI-O does not start beside one with a stage or a version that it does not know."""
+        for file in (self.root / "usr/share/containers/oci/hooks.d").iterdir():
+            hook = json.loads(file.read_text(encoding="utf-8"))
+            self.assertEqual(set(hook), {"version", "hook", "when", "stages"}, file.name)
+            self.assertEqual(hook["version"], "1.0.0")
+            self.assertLessEqual(set(hook["hook"]), {"path", "args", "env", "timeout"})
+            self.assertTrue(os.path.isabs(hook["hook"]["path"]))
+            self.assertLessEqual(set(hook["stages"]), {"prestart", "createRuntime", "createContainer", "startContainer",
+                                                       "poststart", "poststop"})
+            self.assertLessEqual(set(hook["when"]), {"always", "annotations", "commands", "hasBindMounts", "or"})
 
     def test_shipped_configuration_changes_nothing(self):
         shipped = self.root / "etc/podqos/podqos.json"
