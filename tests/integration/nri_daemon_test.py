@@ -209,6 +209,22 @@ class DaemonTest(nri_daemon.DaemonCase):
         self.assertEqual(kernel.leftovers(os.path.dirname(root)), [])
         self.stop(process)
 
+    def test_synchronizes_whatever_the_authors_of_pods_write(self):
+        runtime = self.listen()
+        process = self.start_at_socket()
+        connection = runtime.accept()
+        connection.register()
+        connection.configure()
+        field = nri_peer.field
+        environment = field(8, bytes(1000)) * 1000  # of one container, all of which is in each message
+        for number in range(100):
+            container = field(1, f"c{number}") + field(2, "p") + environment
+            answer = connection.ask("Synchronize", field(2, container) + field(3, int(number < 99)))
+            self.assertEqual(answer, field(2, 1) if number < 99 else b"")
+        self.wait_for_log("synchronized with the runtime")
+        self.assertLess(int(self.status(process, "VmHWM")) * 1024, 25 * MB)
+        self.stop(process)
+
     def test_command_line(self):
         version = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True)
         self.assertRegex(version.stdout, r"^podqos-nri \d+\.\d+\.\d+\n$")
