@@ -79,6 +79,9 @@ std::optional<std::string_view> MessageReader::take_payload(std::string_view& in
   left_ -= static_cast<std::uint32_t>(piece.size());
   // Most messages come in one piece, which need not be copied.
   if (left_ == 0 && payload_.empty()) return piece;
+  // A message that only claims to be large must not take the memory for it.
+  constexpr std::size_t kMostAhead = std::size_t{1} << 20U;
+  if (payload_.empty()) payload_.reserve(std::min(piece.size() + left_, kMostAhead));
   payload_ += piece;
   if (left_ > 0) return std::nullopt;
   return payload_;

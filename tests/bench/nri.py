@@ -10,7 +10,9 @@ import pathlib
 import socket
 import statistics
 import subprocess
+import sys
 import time
+import unittest
 
 import go_nri
 import scenario
@@ -20,7 +22,8 @@ STARTS = 10  # of each plugin
 FEW, MORE, MOST = 5_000, 10_000, 100_000  # requests
 NAMES = ("podqos", "go")
 BOX = {"name": "app", "annotations": {"podqos.io/requests.app": "cpu=100m,memory=64Mi",
-                                      "podqos.io/limits.app": "cpu=200m,memory=128Mi"}}
+                                      "podqos.io/limits.app": "cpu=200m,memory=128Mi"},
+       "linux": {"cgroups_path": "/k8s.io/app"}}
 
 
 class Node:
@@ -185,6 +188,10 @@ def measure_growth(table, node):
 
 
 def measure(table, growth=True):
+    try:
+        go_nri.programs()
+    except unittest.SkipTest as skip:
+        sys.exit(str(skip))
     with Node() as node:
         measure_start(table, node)
         measure_requests(table, node)

@@ -25,6 +25,7 @@ import harness  # noqa: E402
 import machine as machines  # noqa: E402
 from harness import MI  # noqa: E402
 
+GUEST_TIMEOUT = 900  # seconds; 60 where nothing else runs
 PLUGIN = "/usr/sbin/podqos-nri"
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 SETTINGS = pathlib.Path("/etc/podqos/conf.d/90-case.json")
@@ -32,7 +33,7 @@ LOCK = engine.STATE / "lock"
 CONNECTED = 'plugin "10-podqos" connected'
 LARGEST = 4 << 20  # bytes of a message of ttrpc, without its header
 HEADER = 10
-DEADLINE = 2.0  # seconds that NRI waits for an answer
+DEADLINE = 2.0  # seconds that containerd waits for an answer; tests that are not about it wait longer
 # 100m are 102 shares, 50m are 51, both 153. 1000 - 1000 * 64Mi / 2Gi is 969, for the quotient is cut.
 WEB = harness.container("web", requests={"cpu": "100m", "memory": "64Mi"}, limits={"cpu": "200m", "memory": "128Mi"})
 LOG = harness.container("log", requests={"cpu": "50m"}, limits={"cpu": "100m", "memory": "32Mi"})
@@ -79,6 +80,7 @@ class AdaptationCase(unittest.TestCase):
     # The two sides.
 
     def start_runtime(self, **options):
+        options = {"patience": go_nri.PATIENCE, **options}
         self.runtime = go_nri.Runtime(options.pop("socket", self.socket), log=self.folder / "nri.log", **options)
         return self.runtime
 
@@ -251,8 +253,9 @@ class Updates(AdaptationCase):
         answer = self.runtime.call("UpdateContainer", pod, app, resources=grown)
         # NRI's own, which is empty where no plugin has asked for one.
         self.assertEqual(answer["updates"], [{}])
-        self.assertLess(answer["ns"] / 1e9, DEADLINE / 4)
         self.assert_values(path, shares=204, memory=96 * MI)
+        # Nobody waits for the cgroup of a container that lives to become free.
+        self.assertNotIn("Device or resource busy", engine.log_text())
         self.stop(pod, app)
         self.assert_nothing_left()
 
@@ -296,6 +299,8 @@ class ManyPods(AdaptationCase):
     """A node full of pods that podqos is told of when it connects, knows when it comes again, and sees gone at last."""
 
     PODS, EACH = 500, 2
+    TAKEN_IN = 180  # seconds until all are; 20 where nothing else runs
+    settings = {"nodeCpu": "16"}  # enough for all
 
     def spawn(self, number):
         """Processes by the hundred: a shell makes them fastest."""
@@ -324,7 +329,7 @@ class ManyPods(AdaptationCase):
         return pods, containers
 
     def wait_for(self, what, value):
-        deadline = time.monotonic() + go_nri.PATIENCE
+        deadline = time.monotonic() + self.TAKEN_IN
         while what() != value and time.monotonic() < deadline:
             time.sleep(0.05)
         self.assertEqual(what(), value)
@@ -332,20 +337,22 @@ class ManyPods(AdaptationCase):
     def weight(self):
         return self.machine.read("/kubepods/burstable", "weight")
 
+    def counted(self):
+        """Pods and containers that podqos has written down."""
+        return tuple(len(list((engine.STATE / folder).iterdir())) for folder in ("pods", "containers"))
+
     def connect_again(self, turn):
         self.start_plugin("--socket", self.socket)
         self.runtime.wait(CONNECTED, times=turn)
         done = self.runtime.synchronized()[-1]
         self.assertNotIn("error", done)
-        self.assertLess(done["ns"] / 1e9, DEADLINE)
+        return done["ns"] / 1e9
 
     def check_one_more(self, uid):
         """Whatever else there is still to do, a container gets its answer."""
         pod = self.run_pod(uid, WEB)
         web = self.container(pod, "web")
-        answer = self.start(pod, web)
-        self.assertLess(answer["ns"] / 1e9, DEADLINE)
-        self.assert_adjusted(answer, pod, f"web-{uid}")
+        self.assert_adjusted(self.start(pod, web), pod, f"web-{uid}")
         self.assert_values(f"/kubepods/burstable/pod{uid}", shares=102, memory=128 * MI)
         self.stop(pod, web)
 
@@ -354,20 +361,24 @@ class ManyPods(AdaptationCase):
         self.start_runtime()
         self.runtime.tell(pods, containers)
         for turn in (1, 2):
-            self.connect_again(turn)
+            answered = self.connect_again(turn)
+            begin = time.monotonic()
             self.check_one_more(f"late-{turn}")
             # 10m of 1,000 containers are 10,000m, which are 10,240 shares.
             self.wait_for(self.weight, machines.linear_weight(10240))
-            self.assertEqual(len(list((engine.STATE / "pods").iterdir())), self.PODS)
-            self.assertEqual(len(list((engine.STATE / "containers").iterdir())), self.PODS * (1 + self.EACH))
+            self.wait_for(self.counted, (self.PODS, self.PODS * (1 + self.EACH)))
+            if turn == 1:
+                # The answer did not wait for that.
+                self.assertLess(answered, (time.monotonic() - begin) / 4)
             self.plugin.kill()
             self.plugin.wait(go_nri.PATIENCE)
         for each in pods + containers:
             os.kill(each["pid"], signal.SIGKILL)
+        self.wait_for(lambda: any(machines.alive(each["pid"]) for each in pods + containers), False)
         self.runtime.tell([], [])
         self.connect_again(3)
         self.wait_for(engine.records, [])
-        self.assert_nothing_left()
+        self.wait_for(lambda: self.machine.leftovers("/kubepods"), [])
 
 
 class OtherPlugin(AdaptationCase):
@@ -462,7 +473,7 @@ class Failures(AdaptationCase):
         pod, web = self.connect_with(onError="admit")
         with self.hold_lock():
             answer = self.runtime.call("CreateContainer", pod, web)
-        self.assertLess(answer["ns"] / 1e9, DEADLINE / 2)
+        self.assertLess(answer["ns"] / 1e9, DEADLINE)
         self.assert_not_adjusted(answer)
         self.check_after(pod)
 
@@ -521,26 +532,23 @@ class RuntimeGone(AdaptationCase):
         self.assert_nothing_left()
 
 
-class Guest(unittest.TestCase):
-    """The tests above, in a guest."""
-
-    def test_all(self):
-        machine = guest.Guest("v2", root="trixie", timeout=280)
-        machine.require()
+def run_in_guest():
+    """Boots the guest, runs this file there, and returns the exit status for ctest."""
+    try:
         os.environ["PODQOS_GO_NRI"] = str(go_nri.programs())
-        done = machine.run_test(__file__, show=True)
-        self.assertEqual(done.returncode, 0)
+        machine = guest.Guest("v2", root="trixie", timeout=GUEST_TIMEOUT)
+        return machine.run_test(__file__, *sys.argv[1:], show=True).returncode
+    except unittest.SkipTest as skip:
+        print(f"skipped: {skip}")
+        return guest.SKIPPED
 
 
 def setUpModule():
-    if guest.inside():
-        engine.WORK.mkdir()
-        engine.write_json(pathlib.Path("/etc/podqos/conf.d/test.json"), engine.SETTINGS)
+    engine.WORK.mkdir()
+    engine.write_json(pathlib.Path("/etc/podqos/conf.d/test.json"), engine.SETTINGS)
 
 
 if __name__ == "__main__":
-    if guest.inside():
-        del Guest
-    else:
-        del StartModes, Updates, Sizes, ManyPods, OtherPlugin, Failures, RuntimeGone
+    if not guest.inside():
+        sys.exit(run_in_guest())
     harness.main(("runc",))

@@ -53,10 +53,12 @@ class Runtime:
             self.kill()
             raise
 
-    def start(self, socket, runtime="", name="containerd", version="v1.7.24", plugins="/nowhere", configs="/nowhere"):
-        """NRI of one more runtime; the version is what it tells plugins of itself."""
+    def start(self, socket, runtime="", name="containerd", version="v1.7.24", plugins="/nowhere", configs="/nowhere",
+              patience=0):
+        """NRI of one more runtime; the version is what it tells plugins of itself. It waits for an answer as long as
+        containerd does, or that many seconds."""
         self.ask(do="start", runtime=runtime, socket=str(socket), name=name, version=version, plugins=str(plugins),
-                 configs=str(configs))
+                 configs=str(configs), patience=patience)
 
     def send(self, **command):
         """Without waiting for the answer."""

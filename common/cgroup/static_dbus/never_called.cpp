@@ -15,17 +15,6 @@
 #include <netdb.h>
 #include <pwd.h>
 
-// Declared in libsystemd's sd-daemon.h, which is not needed to build podqos.
-extern "C" int sd_listen_fds(int unset_environment);
-extern "C" int sd_is_socket(int fd, int family, int type, int listening);
-
-extern "C" int sd_listen_fds(int /*unset_environment*/) {
-  return 0;
-}
-extern "C" int sd_is_socket(int /*fd*/, int /*family*/, int /*type*/, int /*listening*/) {
-  return 0;
-}
-
 extern "C" int getpwnam_r(const char* /*name*/, passwd* /*entry*/, char* /*buffer*/,
                           size_t /*size*/, passwd** result) {
   *result = nullptr;

@@ -1,7 +1,8 @@
 // A container runtime as a plugin sees it: the runtime's own side of NRI (pkg/adaptation), which does what it is told on
 // standard input, one JSON object a line, and answers each with one line. Messages of NRI are in the JSON of protobuf.
 //
-//	{"do": "start", "name": "containerd", "version": "v1.7.24", "socket": PATH, "plugins": DIR, "configs": DIR}
+//	{"do": "start", "name": "containerd", "version": "v1.7.24", "socket": PATH, "plugins": DIR, "configs": DIR,
+//	 "patience": S}                                          seconds that NRI waits for an answer (0: its own 2)
 //	{"do": "tell", "pods": [POD...], "containers": [CONTAINER...]}    what each Synchronize says from now on
 //	{"do": "call", "method": "CreateContainer", "pod": POD, "container": CONTAINER, "resources": RESOURCES, "size": N}
 //	{"do": "wait", "text": "connected", "times": N, "seconds": S}     until NRI has logged that so often
@@ -39,6 +40,7 @@ type command struct {
 	Socket     string
 	Plugins    string
 	Configs    string
+	Patience   float64
 	Pods       []json.RawMessage
 	Containers []json.RawMessage
 	Method     string
@@ -150,6 +152,9 @@ func (r *runtime) start(c *command) error {
 		adaptation.WithPluginPath(c.Plugins),
 		adaptation.WithPluginConfigPath(c.Configs),
 		adaptation.WithTTRPCOptions([]ttrpc.ClientOpts{ttrpc.WithUnaryClientInterceptor(r.send)}, nil),
+	}
+	if c.Patience > 0 {
+		adaptation.SetPluginRequestTimeout(time.Duration(c.Patience * float64(time.Second)))
 	}
 	nri, err := adaptation.New(c.Name, c.Version, r.synchronize, r.update, options...)
 	if err != nil {

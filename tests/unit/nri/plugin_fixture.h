@@ -19,6 +19,7 @@
 
 #include "common/base/text.h"
 #include "nri/configuration.h"
+#include "nri/measures.h"
 #include "nri/plugin.h"
 #include "tests/unit/cgroup/own_cgroup.h"
 #include "tests/unit/temporary_directory.h"
@@ -53,7 +54,7 @@ class PluginTest : public cgroup::OwnCgroup {
         std::nullopt, {.file = temporary_.path("podqos.json"), .directory = temporary_.path("d")});
     ASSERT_TRUE(loaded) << loaded.error().message;
     configuration_.emplace(std::move(*loaded));
-    plugin_.emplace(*configuration_);
+    plugin_.emplace(*configuration_, measures_);
   }
 
   /// @param more  fields of podqos.json, each with a comma before it
@@ -72,6 +73,7 @@ class PluginTest : public cgroup::OwnCgroup {
   }
 
   [[nodiscard]] Plugin& plugin() { return *plugin_; }
+  [[nodiscard]] Measures& measures() { return measures_; }
   [[nodiscard]] Configuration& configuration() { return *configuration_; }
   [[nodiscard]] const TemporaryDirectory& temporary() const { return temporary_; }
   [[nodiscard]] std::string log() const { return temporary_.read("log"); }
@@ -174,6 +176,7 @@ class PluginTest : public cgroup::OwnCgroup {
  private:
   TemporaryDirectory temporary_;
   std::optional<Configuration> configuration_;
+  Measures measures_;
   std::optional<Plugin> plugin_;
 };
 

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "common/sys/process.h"
+#include "nri/exposition.h"
 #include "tests/unit/nri/plugin_fixture.h"
 
 namespace podqos::nri {
@@ -103,6 +104,18 @@ TEST_F(PluginTest, SynchronizesTheOthersWhenOneIsBroken) {
   EXPECT_THAT(log(), HasSubstr("podqos.io/pod"));
 }
 
+TEST_F(PluginTest, SaysWhenEverythingIsKnown) {
+  const auto shown = [&] { return format_exposition(measures().collect()); };
+  const auto known = HasSubstr("\npodqos_last_reconcile_timestamp_seconds ");
+  api::SynchronizeRequest request;
+  *request.add_pods() = pod("1", start_process(), kSmall);
+  ASSERT_TRUE(plugin().synchronize(request, kNoBudget));
+  EXPECT_THAT(shown(), Not(known));
+  plugin().tend();
+  EXPECT_THAT(shown(), known);
+  EXPECT_THAT(log(), HasSubstr("knows what the runtime has: 1 sandboxes and containers"));
+}
+
 // ---- pods
 
 TEST_F(PluginTest, MakesThePodsCgroupWhenItsSandboxRuns) {
@@ -182,7 +195,7 @@ TEST_F(PluginTest, TendsSandboxesThatEndWithoutAWord) {
 TEST_F(PluginTest, TendsThoseThatAnEarlierOneHasTakenIn) {
   const auto sandbox = pod("1", start_process(), kSmall);
   ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
-  Plugin next{configuration()};
+  Plugin next{configuration(), measures()};
   api::SynchronizeRequest request;
   *request.add_pods() = sandbox;
   ASSERT_TRUE(next.synchronize(request, kNoBudget));
