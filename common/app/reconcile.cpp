@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/app/held_tiers.h"
 #include "common/app/monitor.h"
 #include "common/app/release.h"
 #include "common/base/text.h"
@@ -302,46 +303,6 @@ class Recomputation {
 
 constexpr int kLoweringSteps = 20;
 constexpr std::chrono::milliseconds kLoweringPause{20};
-
-struct HeldTier {
-  std::string path;
-  Bytes excess;
-};
-
-/// Tiers whose limit stands above what the rule wants, since their usage holds it up.
-std::vector<HeldTier> held_tiers(Event& event) {
-  std::vector<HeldTier> held;
-  if (event.tiers().kubepods.empty()) return held;
-  const core::TierValues wanted = event.wanted_tiers();
-  for (const auto qos_class : {core::QosClass::kBurstable, core::QosClass::kBestEffort}) {
-    const auto& limit = qos_class == core::QosClass::kBurstable ? wanted.burstable.memory_limit
-                                                                : wanted.besteffort.memory_limit;
-    const std::string path = core::tier_path(event.tiers().kubepods, qos_class);
-    const auto usage = event.cgroups().memory_usage(path);
-    if (!limit || !usage) continue;
-    const Bytes least = std::max(*limit, event.settings().tier_memory_floor);
-    const Bytes now = core::bounded_tier_limit(*limit, *usage, event.settings().tier_memory_floor);
-    if (now > least) held.push_back({.path = path, .excess = Bytes{now.value() - least.value()}});
-  }
-  return held;
-}
-
-/// Asks the kernel to take back cold memory; without the lock, since it may take long.
-void reclaim(const std::vector<HeldTier>& held) {
-  auto cgroups = cgroup::Cgroupfs::open();
-  if (!cgroups || cgroups->layout().memory != core::CgroupVersion::kV2) return;
-  for (const HeldTier& tier : held) {
-    // Fails with EAGAIN when less could be reclaimed, and before Linux 5.19 there is no such file.
-    const auto asked =
-        cgroups->execute({core::WriteFile{.path = tier.path,
-                                          .controller = core::Controller::kMemory,
-                                          .file = "memory.reclaim",
-                                          .value = std::to_string(tier.excess.value()),
-                                          .reason = "lower the tier's limit",
-                                          .on_refusal = core::OnRefusal::kIgnore}});
-    if (!asked) return;
-  }
-}
 
 }  // namespace
 
