@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <iterator>
+#include <limits>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -44,6 +46,12 @@ std::vector<std::string> with_parents(std::string_view path) {
     path = path.substr(0, path.rfind('/'));
   }
   return out;
+}
+
+/// No limit is the highest of all.
+std::int64_t bound_of(const core::CgroupValues& values) {
+  const std::int64_t limit = values.memory_limit.value_or(Bytes{-1}).value();
+  return limit > 0 ? limit : std::numeric_limits<std::int64_t>::max();
 }
 
 }  // namespace
@@ -256,7 +264,7 @@ Status Event::update_pod(core::PodRecord& record, core::PodRecord before) {
   if (!held) return fail(std::move(held).error());
   const auto copy = cgroups_.attribute(record.cgroup, kRecordAttribute);
   if (!copy || !*copy) return make_pod(record);
-  if (values->memory_limit != held->memory_limit) hold_above_usage(record.cgroup, *values);
+  if (bound_of(*values) < bound_of(*held)) hold_above_usage(record.cgroup, *values);
   const bool same_pages = values->hugepages == held->hugepages;
   auto done = write_pod(record.cgroup, *values,
                         same_pages ? cgroups_.layout_without_hugepages() : cgroups_.layout(),
