@@ -55,7 +55,7 @@ FILES = {  # mode of what must be there
     "/usr/share/man/man8/podqos-hook.8.gz": "-rw-r--r--",
     "/usr/share/man/man8/podqos-runtime.8.gz": "-rw-r--r--",
     "/usr/share/doc/podqos/README.md.gz": "-rw-r--r--",
-    "/usr/share/doc/podqos/docs/configuration.md": "-rw-r--r--",
+    "/usr/share/doc/podqos/docs/configuration.md.gz": "-rw-r--r--",
     "/usr/share/doc/podqos/examples/pod.yaml": "-rw-r--r--",
     "/usr/share/doc/podqos/changelog.gz": "-rw-r--r--",
     "/usr/share/doc/podqos/changelog.Debian.gz": "-rw-r--r--",
