@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <utility>
 
+#include <malloc.h>
+
 #include "common/app/ending.h"
 #include "common/app/place.h"
 #include "common/base/text.h"
@@ -92,30 +94,9 @@ void Plugin::remember(const api::PodSandbox& pod) {
 }
 
 Result<api::SynchronizeResponse> Plugin::synchronize(api::SynchronizeRequest request, Budget) {
-  sandboxes_.clear();
-  std::vector<app::Told> all;
-  // One that cannot be read is there nevertheless.
-  const auto add = [&](Result<core::ContainerFacts> facts, const std::string& id,
-                       std::uint32_t pid) {
-    if (!facts) complain("synchronize", facts.error(), "");
-    core::ContainerFacts nameless;
-    nameless.id = id;
-    all.push_back(
-        {.facts = facts ? std::move(*facts) : std::move(nameless), .process = process_of(pid)});
-  };
-  std::map<std::string_view, const api::PodSandbox*> pods;
-  for (const api::PodSandbox& pod : request.pods()) {
-    remember(pod);
-    pods.emplace(pod.id(), &pod);
-    add(sandbox_facts(pod), pod.id(), pod.pid());
-  }
-  for (const api::Container& container : request.containers()) {
-    const auto pod = pods.find(container.pod_sandbox_id());
-    if (pod == pods.end()) continue;
-    add(container_facts(*pod->second, container), container.id(), container.pid());
-  }
   // Done by tend(), at once, but after the answer: of thousands it takes its time.
-  stock_ = std::move(all);
+  stock_ = std::move(request);
+  sandboxes_.clear();
   late_.clear();
   return api::SynchronizeResponse{};
 }
@@ -209,15 +190,43 @@ Status Plugin::remove_container(const api::EventRequest& event, Budget budget) {
   return settle("remove container", release(event.container().id(), settings(budget)));
 }
 
+std::vector<app::Told> Plugin::told_in(const api::SynchronizeRequest& stock) {
+  std::vector<app::Told> all;
+  // One that cannot be read is there nevertheless.
+  const auto add = [&](Result<core::ContainerFacts> facts, const std::string& id,
+                       std::uint32_t pid) {
+    if (!facts) complain("synchronize", facts.error(), "");
+    core::ContainerFacts nameless;
+    nameless.id = id;
+    all.push_back(
+        {.facts = facts ? std::move(*facts) : std::move(nameless), .process = process_of(pid)});
+  };
+  std::map<std::string_view, const api::PodSandbox*> pods;
+  for (const api::PodSandbox& pod : stock.pods()) {
+    remember(pod);
+    pods.emplace(pod.id(), &pod);
+    add(sandbox_facts(pod), pod.id(), pod.pid());
+  }
+  for (const api::Container& container : stock.containers()) {
+    const auto pod = pods.find(container.pod_sandbox_id());
+    if (pod == pods.end()) continue;
+    add(container_facts(*pod->second, container), container.id(), container.pid());
+  }
+  return all;
+}
+
 void Plugin::take_stock() {
   if (!stock_) return;
-  const std::vector<app::Told> all = *std::exchange(stock_, std::nullopt);
+  std::vector<app::Told> all = told_in(*stock_);
   if (auto done = app::take_stock(settings(std::nullopt), log(), all, own_pid()); !done) {
     complain("synchronize", done.error(), "; trying again");
-    stock_ = all;
     return;
   }
   log().info(cat("knows what the runtime has: ", all.size(), " sandboxes and containers"));
+  // What a full node takes here is more than all that is needed until the next time.
+  stock_.reset();
+  std::vector<app::Told>{}.swap(all);
+  ::malloc_trim(0);
   reconciled();
 }
 

@@ -78,6 +78,7 @@ class Plugin : public Handler {
   /// Releases a container; what does not succeed now is tried again later.
   [[nodiscard]] Status release(const std::string& id, const core::Settings& settings);
 
+  [[nodiscard]] std::vector<app::Told> told_in(const api::SynchronizeRequest& stock);
   // Parts of tend(), each with its own bound.
   void take_stock();
   void release_late();
@@ -88,7 +89,7 @@ class Plugin : public Handler {
   Configuration& configuration_;
   Measures& measures_;
   std::map<std::string, Sandbox, std::less<>> sandboxes_;  ///< that live, by id
-  std::optional<std::vector<app::Told>> stock_;   ///< what the runtime had when it synchronized
+  std::optional<api::SynchronizeRequest> stock_;  ///< what the runtime had when it synchronized
   std::map<std::string, int, std::less<>> late_;  ///< releases to be tried again, tries so far
   bool due_ = true;  ///< something may have been missed, before the start at least
   Clock::time_point next_look_;
