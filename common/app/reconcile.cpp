@@ -219,7 +219,7 @@ class Recomputation {
 
   bool is_there(core::ContainerRecord& container) {
     if (list_ == nullptr || container.state != core::ContainerState::kPending)
-      return runs(container) || confirm_from_cgroup(event_, container);
+      return lives(container) || confirm_from_cgroup(event_, container);
     if (list_->ids.contains(container.id)) {
       if (confirm_from_cgroup(event_, container)) return true;
       container.pid = list_->listener;
@@ -229,12 +229,6 @@ class Recomputation {
     const bool own =
         container.pid == list_->listener && container.start_time == list_->listener_start;
     return (!own && lives(container)) || confirm_from_cgroup(event_, container);
-  }
-
-  /// A process that has left its cgroup for ever is on its way out, for some milliseconds yet.
-  bool runs(const core::ContainerRecord& container) {
-    return lives(container) && (container.state == core::ContainerState::kPending ||
-                                event_.cgroups().exists(container.cgroup));
   }
 
   Status end(core::PodRecord record) {
