@@ -57,8 +57,10 @@ std::unexpected<Error> gone(Pid pid) {
 }
 
 std::optional<StartTime> living_start_time(const std::optional<ProcStat>& stat) {
-  // A zombie holds its pid and its start time but does nothing any more.
-  if (!stat || stat->state == 'Z' || stat->state == 'X' || stat->state == 'x') return std::nullopt;
+  // A zombie holds its pid and its start time but does nothing any more; one that is about to be a
+  // zombie has left its cgroup already.
+  if (!stat || stat->exiting || stat->state == 'Z' || stat->state == 'X' || stat->state == 'x')
+    return std::nullopt;
   return stat->start_time;
 }
 
@@ -73,15 +75,21 @@ std::optional<ProcStat> parse_proc_stat(std::string_view text) {
   const std::string_view state = take_until(rest, ' ');
   if (state.size() != 1) return std::nullopt;
   const std::optional<std::int64_t> parent = parse_int(take_until(rest, ' '));
-  constexpr int kFieldsBetween = 17;  // after field 4 (ppid), before field 22 (starttime)
-  for (int i = 0; i < kFieldsBetween; ++i)
+  constexpr int kFieldsToFlags = 4;       // after field 4 (ppid), before field 9 (flags)
+  constexpr int kFieldsToStartTime = 12;  // before field 22 (starttime)
+  constexpr std::int64_t kExiting = 0x4;
+  for (int i = 0; i < kFieldsToFlags; ++i)
+    take_until(rest, ' ');
+  const std::int64_t flags = parse_int(take_until(rest, ' ')).value_or(0);
+  for (int i = 0; i < kFieldsToStartTime; ++i)
     take_until(rest, ' ');
   const std::optional<std::int64_t> start = parse_int(take_until(rest, ' '));
   if (!parent || !start) return std::nullopt;
   return ProcStat{.name = std::string{text.substr(name_begin + 1, name_end - name_begin - 1)},
                   .state = state.front(),
                   .parent = Pid{static_cast<std::int32_t>(*parent)},
-                  .start_time = StartTime{*start}};
+                  .start_time = StartTime{*start},
+                  .exiting = (flags & kExiting) != 0};
 }
 
 Result<std::optional<ProcStat>> stat_of(Pid pid) {

@@ -17,14 +17,15 @@ struct ProcStat {
   char state = '?';
   Pid parent;
   StartTime start_time;
+  bool exiting = false;  ///< on its way out: PF_EXITING, include/linux/sched.h
   friend bool operator==(const ProcStat&, const ProcStat&) = default;
 };
 /// nullopt for text that is no stat line. The command name may hold spaces, newlines and
 /// parentheses.
 [[nodiscard]] std::optional<ProcStat> parse_proc_stat(std::string_view text);
 
-/// Start time of a living process (field 22 of /proc/PID/stat); nullopt if there is none or it is a
-/// zombie.
+/// Start time of a living process (field 22 of /proc/PID/stat); nullopt if there is none, or if it
+/// is exiting or a zombie.
 [[nodiscard]] Result<std::optional<StartTime>> start_time_of(Pid pid);
 /// nullopt if there is no such process.
 [[nodiscard]] Result<std::optional<ProcStat>> stat_of(Pid pid);

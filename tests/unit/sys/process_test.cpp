@@ -75,6 +75,10 @@ INSTANTIATE_TEST_SUITE_P(
                                ProcStat{"a\nb", 'S', Pid{1}, StartTime{4711}}},
                       StatCase{"Zombie", std::string{"42 (x) Z"} + kFields,
                                ProcStat{"x", 'Z', Pid{1}, StartTime{4711}}},
+                      // 4194560 | 4, PF_EXITING, as it stands in field 9 for some milliseconds.
+                      StatCase{"Exiting",
+                               "42 (x) R 1 42 42 0 -1 4194564 1 2 3 4 5 6 7 8 20 0 1 0 4711 9 9",
+                               ProcStat{"x", 'R', Pid{1}, StartTime{4711}, true}},
                       StatCase{"NameBehindItsEnd", ") S 1 7 (", std::nullopt},
                       StatCase{"Empty", "", std::nullopt},
                       StatCase{"NoName", "42 sleep S 1 2", std::nullopt},
