@@ -33,7 +33,6 @@ void Measures::handled(Request request, std::chrono::steady_clock::duration time
 }
 
 void Measures::failed(ErrorCode code) {
-  ++failures_;
   ++errors_.at(static_cast<std::size_t>(code));
 }
 

@@ -51,7 +51,6 @@ class Measures {
   /// State and cgroups are what the runtime says there is.
   void reconciled();
 
-  [[nodiscard]] std::uint64_t failures() const { return failures_; }
   [[nodiscard]] std::vector<MetricFamily> collect() const;
 
  private:
@@ -66,7 +65,6 @@ class Measures {
   std::array<Histogram, kRequestNames.size()> requests_;
   std::array<Histogram, kOperationNames.size()> operations_;
   std::array<std::uint64_t, kErrorCodes> errors_{};
-  std::uint64_t failures_ = 0;  ///< all errors
   std::optional<std::chrono::system_clock::time_point> last_reconcile_;
 };
 
