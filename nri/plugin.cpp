@@ -79,10 +79,21 @@ Status Plugin::settle(std::string_view what, Status done) {
   return answered ? done : Status{};
 }
 
-Status Plugin::note(Result<core::ContainerFacts> facts, std::uint32_t pid,
-                    const core::Settings& settings, Note note) {
+Status Plugin::start(Result<core::ContainerFacts> facts, std::uint32_t pid,
+                     const core::Settings& settings) {
   if (!facts) return fail(std::move(facts).error());
-  return note(settings, log(), {.facts = std::move(*facts), .process = process_of(pid)});
+  return app::container_started(settings, log(),
+                                {.facts = std::move(*facts), .process = process_of(pid)});
+}
+
+Status Plugin::follow(Result<core::ContainerFacts> facts, std::uint32_t pid,
+                      const core::Settings& settings) {
+  if (!facts) return fail(std::move(facts).error());
+  auto followed = app::resources_changed(settings, log(),
+                                         {.facts = std::move(*facts), .process = process_of(pid)});
+  if (!followed) return fail(std::move(followed).error());
+  if (*followed == app::Followed::kLater) due_ = true;
+  return {};
 }
 
 void Plugin::remember(const api::PodSandbox& pod) {
@@ -124,11 +135,9 @@ Result<api::UpdateContainerResponse> Plugin::update_container(
     const api::UpdateContainerRequest& request, Budget budget) {
   api::Container updated = request.container();
   updated.mutable_linux()->mutable_resources()->MergeFrom(request.linux_resources());
-  auto changed = note(container_facts(request.pod(), updated), updated.pid(), settings(budget),
-                      app::resources_changed);
-  if (!changed) due_ = true;
-  if (auto done = settle("update container", std::move(changed)); !done)
-    return fail(std::move(done).error());
+  auto done = settle("update container", follow(container_facts(request.pod(), updated),
+                                                updated.pid(), settings(budget)));
+  if (!done) return fail(std::move(done).error());
   return api::UpdateContainerResponse{};
 }
 
@@ -143,9 +152,7 @@ Result<api::StopContainerResponse> Plugin::stop_container(const api::StopContain
 Status Plugin::update_pod_sandbox(const api::UpdatePodSandboxRequest& request, Budget budget) {
   api::PodSandbox pod = request.pod();
   pod.mutable_linux()->mutable_pod_resources()->MergeFrom(request.linux_resources());
-  auto changed = note(sandbox_facts(pod), pod.pid(), settings(budget), app::resources_changed);
-  if (!changed) due_ = true;
-  return settle("update pod", std::move(changed));
+  return settle("update pod", follow(sandbox_facts(pod), pod.pid(), settings(budget)));
 }
 
 Status Plugin::run_pod_sandbox(const api::EventRequest& event, Budget budget) {
@@ -155,8 +162,7 @@ Status Plugin::run_pod_sandbox(const api::EventRequest& event, Budget budget) {
   // Its process is where the runtime has put it, which no plugin can change.
   core::Settings settings = this->settings(budget);
   settings.on_misplaced = core::OnMisplaced::kIgnore;
-  return settle("run pod", note(sandbox_facts(event.pod()), event.pod().pid(), settings,
-                                app::container_started));
+  return settle("run pod", start(sandbox_facts(event.pod()), event.pod().pid(), settings));
 }
 
 Status Plugin::release(const std::string& id, const core::Settings& settings) {
@@ -181,9 +187,8 @@ Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget budget)
 
 Status Plugin::start_container(const api::EventRequest& event, Budget budget) {
   if (event.container().pid() == 0) return {};
-  return settle("start container",
-                note(container_facts(event.pod(), event.container()), event.container().pid(),
-                     settings(budget), app::container_started));
+  return settle("start container", start(container_facts(event.pod(), event.container()),
+                                         event.container().pid(), settings(budget)));
 }
 
 Status Plugin::remove_container(const api::EventRequest& event, Budget budget) {

@@ -71,9 +71,10 @@ class Plugin : public Handler {
   /// Logs and counts an error; it is an answer only under onError "reject".
   [[nodiscard]] Status settle(std::string_view what, Status done);
   void complain(std::string_view what, const Error& error, std::string_view then);
-  using Note = Status (*)(const core::Settings&, app::Log&, const app::Told&);
-  [[nodiscard]] Status note(Result<core::ContainerFacts> facts, std::uint32_t pid,
-                            const core::Settings& settings, Note note);
+  [[nodiscard]] Status start(Result<core::ContainerFacts> facts, std::uint32_t pid,
+                             const core::Settings& settings);
+  [[nodiscard]] Status follow(Result<core::ContainerFacts> facts, std::uint32_t pid,
+                              const core::Settings& settings);
   void remember(const api::PodSandbox& pod);
   /// Releases a container; what does not succeed now is tried again later.
   [[nodiscard]] Status release(const std::string& id, const core::Settings& settings);

@@ -22,12 +22,6 @@ namespace podqos::app {
 
 namespace {
 
-template <class Outcome>
-Outcome named(Outcome done, const std::string& id) {
-  if (done) return done;
-  return fail(std::move(done).error().with_context(cat("container ", printable(id))));
-}
-
 /// Where no engine carries the score.
 Status set_oom_score(Event& event, const KnownContainer& found, const core::ContainerFacts& told,
                      Pid pid) {
@@ -95,29 +89,34 @@ core::Settings without_touching(core::Settings settings) {
   return settings;
 }
 
-Status resize(Event& event, core::PodRecord record, const core::Resize& change) {
-  if (record.adopted) return event.finish_recovery();
+Result<Followed> finished(Status done, Followed followed = Followed::kNow) {
+  if (!done) return fail(std::move(done).error());
+  return followed;
+}
+
+Result<Followed> resize(Event& event, core::PodRecord record, const core::Resize& change) {
+  if (record.adopted) return finished(event.finish_recovery());
   const core::PodRecord before = record;
   core::apply_resize(record.pod, change);
-  if (record.pod == before.pod) return event.finish_recovery();
-  if (auto fits = core::check_record_size(record); !fits) return fits;
+  if (record.pod == before.pod) return finished(event.finish_recovery());
+  if (auto fits = core::check_record_size(record); !fits) return fail(std::move(fits).error());
   // Of the containers that are known now; before, it may have been more.
   record.grown_cpu_limit.reset();
   record.grown_memory_limit.reset();
   grant_pod(event, record, before);
   if (auto sound = core::pod_values(record, event.settings()); !sound)
     return fail(std::move(sound).error());
-  if (auto done = event.store().begin(); !done) return done;
+  if (auto done = event.store().begin(); !done) return fail(std::move(done).error());
   count_pod(event, record, before);
-  if (auto done = event.save(record); !done) return done;
-  auto done = event.update_pod(record, before);
+  if (auto done = event.save(record); !done) return fail(std::move(done).error());
+  const auto written = event.update_pod(record, before);
   event.log().info(cat("pod ", record.pod.uid, " resized: cpu ", record.granted.cpu.value(),
                        "m, memory ", record.granted.memory.value(), " requested"));
-  auto finished = event.finish();
-  if (!finished) return finished;
-  if (done) return {};
-  return fail(ErrorCode::kBusy, cat("pod ", record.pod.uid, ": ", done.error().message,
-                                    ": the pod follows once its containers have"));
+  if (written) return finished(event.finish());
+  // The engine changes its container after this: until then cgroup v1 keeps the pod's quota up.
+  event.log().info(
+      cat("pod ", record.pod.uid, " follows once its containers have: ", written.error().message));
+  return finished(event.finish(), Followed::kLater);
 }
 
 /// The record of the pod that a sandbox is told of, or of the pod of a container.
@@ -137,16 +136,16 @@ std::string name_in(const core::PodRecord& record, const core::ContainerFacts& f
   return facts.id;
 }
 
-Status change(const core::Settings& settings, Log& log, const Told& told) {
+Result<Followed> change(const core::Settings& settings, Log& log, const Told& told) {
   auto init = init_of(told.process);
   if (!init) return fail(std::move(init).error());
   auto arrival = announce(settings, log, told.facts, *init ? (*init)->cgroup : "");
   if (!arrival) return fail(std::move(arrival).error());
-  if (!*arrival) return {};
+  if (!*arrival) return Followed::kNow;
   const core::Settings untouched = without_touching(settings);
   auto event = Event::open(untouched, log);
   if (!event) return fail(std::move(event).error());
-  if (auto done = recover(*event); !done) return done;
+  if (auto done = recover(*event); !done) return fail(std::move(done).error());
   auto record = pod_of(*event, **arrival);
   if (!record) return fail(std::move(record).error());
   if (*record) {
@@ -158,9 +157,10 @@ Status change(const core::Settings& settings, Log& log, const Told& told) {
                                     : told.facts.resources};
     return resize(*event, std::move(**record), resized);
   }
-  if (!*init) return event->finish_recovery();
-  if (auto done = count_running(*event, std::move(**arrival), **init); !done) return done;
-  return event->finish();
+  if (!*init) return finished(event->finish_recovery());
+  if (auto done = count_running(*event, std::move(**arrival), **init); !done)
+    return fail(std::move(done).error());
+  return finished(event->finish());
 }
 
 /// One run over all that an engine has.
@@ -173,7 +173,7 @@ class Stock {
     if (auto done = recompute(all); !done) return done;
     for (const Told& told : all) {
       if (told.process.init == Pid{0} || live_.contains(told.facts.id)) continue;
-      if (auto done = named(look_at(told), told.facts.id); !done) log_.error(done.error().message);
+      if (auto done = about(look_at(told), told.facts.id); !done) log_.error(done.error().message);
     }
     return event_ ? event_->finish() : Status{};
   }
@@ -224,11 +224,11 @@ class Stock {
 }  // namespace
 
 Status container_started(const core::Settings& settings, Log& log, const Told& told) {
-  return named(start(settings, log, told), told.facts.id);
+  return about(start(settings, log, told), told.facts.id);
 }
 
-Status resources_changed(const core::Settings& settings, Log& log, const Told& told) {
-  return named(change(settings, log, told), told.facts.id);
+Result<Followed> resources_changed(const core::Settings& settings, Log& log, const Told& told) {
+  return about(change(settings, log, told), told.facts.id);
 }
 
 Status take_stock(const core::Settings& settings, Log& log, const std::vector<Told>& all,
@@ -240,7 +240,7 @@ Status take_stock(const core::Settings& settings, Log& log, const std::vector<To
 Result<Ending> container_ended(const core::Settings& settings, Log& log, const std::string& id,
                                Pid caller) {
   if (!owns_host()) return Ending::kDone;
-  return named(end_container(settings, log, id, "", caller), id);
+  return about(end_container(settings, log, id, "", caller), id);
 }
 
 Status look_after(const core::Settings& settings, Log& log, bool everything) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -29,11 +30,15 @@ struct Told {
 /// @return kRefused where the operator wants misplaced containers refused, whatever onError says.
 [[nodiscard]] Status container_started(const core::Settings& settings, Log& log, const Told& told);
 
+enum class Followed : std::uint8_t {
+  kNow,
+  kLater,  ///< containers still hold a value of the pod up: for a recomputation once they do not
+};
+
 /// The engine has changed resources of a container, or of a pod, of which it tells by the sandbox:
 /// pod and tiers follow (core/resize.h). A container that is not known yet is counted as it is.
-/// @return kBusy where the pod keeps a value for now, since its containers still hold it up: to be
-/// made good by a recomputation once the engine is done.
-[[nodiscard]] Status resources_changed(const core::Settings& settings, Log& log, const Told& told);
+[[nodiscard]] Result<Followed> resources_changed(const core::Settings& settings, Log& log,
+                                                 const Told& told);
 
 /// All that an engine has: what ended unseen is released, what was placed and has started unseen is
 /// confirmed, what came unseen is counted and stays as it is. Failures are logged, each container's

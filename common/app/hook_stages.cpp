@@ -105,18 +105,13 @@ Status start_in_bundle(const core::Settings& settings, Log& log, const codec::Oc
   return finish_confirmed(*event);
 }
 
-Status named(Status done, const std::string& id) {
-  if (done) return done;
-  return fail(std::move(done).error().with_context(cat("container ", printable(id))));
-}
-
 }  // namespace
 
 Status create_runtime(const core::Settings& settings, Log& log, std::string_view text,
                       Pid runtime) {
   auto state = codec::parse_oci_state(text);
   if (!state) return fail(std::move(state).error());
-  return named(start_in_bundle(settings, log, *state, runtime), state->id);
+  return about(start_in_bundle(settings, log, *state, runtime), state->id);
 }
 
 namespace {
@@ -144,7 +139,7 @@ Status end(const core::Settings& settings, Log& log, const std::string& id,
 Status poststop(const core::Settings& settings, Log& log, std::string_view text, Pid caller) {
   auto state = codec::parse_oci_state(text);
   if (!state) return fail(std::move(state).error());
-  return named(end(settings, log, state->id, canonical_bundle(state->bundle), caller), state->id);
+  return about(end(settings, log, state->id, canonical_bundle(state->bundle), caller), state->id);
 }
 
 }  // namespace podqos::app

@@ -2,18 +2,27 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "common/app/event.h"
 #include "common/app/known_container.h"
 #include "common/app/log.h"
 #include "common/app/membership.h"
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/core/container_facts.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
 
 namespace podqos::app {
+
+/// What fails is said of the container.
+template <class Outcome>
+[[nodiscard]] Outcome about(Outcome done, const std::string& id) {
+  if (done) return done;
+  return fail(std::move(done).error().with_context(cat("container ", printable(id))));
+}
 
 /// A container's init, in the cgroup where it really is, and the runtime that has started it.
 struct Init {

@@ -147,6 +147,14 @@ class PluginTest : public cgroup::OwnCgroup {
     return container;
   }
 
+  /// As a runtime bounds it.
+  void set_quota(const api::Container& container, std::string_view microseconds) {
+    const bool newer = is_v2(core::Controller::kCpu);
+    std::ofstream{cat(hierarchy_with("cpu").mount_point, container.linux().cgroups_path(), "/",
+                      newer ? "cpu.max" : "cpu.cfs_quota_us")}
+        << microseconds;
+  }
+
   // What holds.
 
   [[nodiscard]] std::string pod_path(std::string_view tier, std::string_view uid) const {

@@ -314,6 +314,25 @@ TEST_F(PluginTest, ResizesAContainersPod) {
   EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
 }
 
+/// cgroup v1 lets no cgroup have less than one below it, and runtimes change theirs after the
+/// answer.
+TEST_F(PluginTest, LowersAPodOnceItsContainerHasBeen) {
+  reconfigure(R"(, "onError": "reject")");
+  const auto sandbox = pod("1");
+  const auto running = started(sandbox, container(sandbox, "app", kLarge));
+  set_quota(running, "60000");
+  api::UpdateContainerRequest request;
+  *request.mutable_pod() = sandbox;
+  *request.mutable_container() = running;
+  tell(*request.mutable_linux_resources(), kSmall);
+  const auto answer = plugin().update_container(request, kNoBudget);
+  ASSERT_TRUE(answer) << answer.error().message;
+  set_quota(running, "20000");
+  plugin().tend();
+  EXPECT_EQ(quota(pod_path("burstable", "1")), "20000");
+  EXPECT_THAT(log(), Not(HasSubstr("] error: ")));
+}
+
 TEST_F(PluginTest, ReleasesAContainerThatHasStopped) {
   const auto sandbox = pod("1");
   const auto running = started(sandbox, container(sandbox, "app", kSmall));
