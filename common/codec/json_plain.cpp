@@ -1,7 +1,6 @@
 #include "common/codec/json_plain.h"
 
 #include <algorithm>
-#include <string>
 
 #include "common/base/text.h"
 #include "common/codec/json_text.h"
@@ -15,7 +14,7 @@ namespace {
 constexpr std::ptrdiff_t kMaxPlainNumber = 32;
 
 /// Most objects that podqos writes have no more members.
-constexpr std::size_t kUsualChildren = 4;
+constexpr std::size_t kUsualChildren = 8;
 
 constexpr bool is_space(char c) {
   return c == ' ' || c == '\n' || c == '\t' || c == '\r';
@@ -82,7 +81,7 @@ class PlainWalk {
   bool take_literal(std::string_view literal);
   bool take_members(JsonNode& object, std::size_t levels);
   bool take_elements(JsonNode& array, std::size_t levels);
-  bool take_verbatim(std::string& text);
+  bool take_verbatim(std::string_view& text);
   bool take_digits_of(JsonNode& number);
 
   const char* at_;
@@ -206,7 +205,7 @@ bool PlainWalk::take_elements(JsonNode& array, std::size_t levels) {
 }
 
 /// Behind the opening quote: no escape, so that the bytes are the text.
-bool PlainWalk::take_verbatim(std::string& text) {
+bool PlainWalk::take_verbatim(std::string_view& text) {
   const char* const begin = at_;
   while (true) {
     at_ += plain_length(rest());
@@ -216,7 +215,7 @@ bool PlainWalk::take_verbatim(std::string& text) {
     if (length == 0) return false;
     at_ += length;
   }
-  text.assign(begin, at_);
+  text = {begin, static_cast<std::size_t>(at_ - begin)};
   ++at_;
   return true;
 }
@@ -246,11 +245,11 @@ std::optional<std::size_t> end_of_plain_member(std::string_view text, std::size_
   return static_cast<std::size_t>(walk.at() - text.data());
 }
 
-std::optional<JsonNode> plain_tree(std::string_view text, std::size_t levels) {
+std::optional<JsonTree> plain_tree(std::string_view text, std::size_t levels) {
   PlainWalk walk{text.data(), text.data() + text.size()};
-  JsonNode root;
-  if (!walk.take_node(root, levels) || !walk.take_end()) return std::nullopt;
-  return root;
+  JsonTree tree;
+  if (!walk.take_node(tree, levels) || !walk.take_end()) return std::nullopt;
+  return tree;
 }
 
 }  // namespace podqos::codec

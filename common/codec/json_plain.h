@@ -25,6 +25,6 @@ namespace podqos::codec {
 ///
 /// @param levels  how many levels of objects and arrays the text may have
 /// @return nullopt: the text is malformed, too deep, or valid but not that plain.
-[[nodiscard]] std::optional<JsonNode> plain_tree(std::string_view text, std::size_t levels);
+[[nodiscard]] std::optional<JsonTree> plain_tree(std::string_view text, std::size_t levels);
 
 }  // namespace podqos::codec

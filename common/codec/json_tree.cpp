@@ -23,19 +23,21 @@ class TreeBuilder : public nlohmann::json_sax<json> {
     return add(JsonNode::Kind::kBoolean, value ? "true" : "false");
   }
   bool number_integer(number_integer_t value) override {
-    return add(JsonNode::Kind::kNumber, std::to_string(value));
+    return add(JsonNode::Kind::kNumber, keep(std::to_string(value)));
   }
   bool number_unsigned(number_unsigned_t value) override {
-    return add(JsonNode::Kind::kNumber, std::to_string(value));
+    return add(JsonNode::Kind::kNumber, keep(std::to_string(value)));
   }
   bool number_float(number_float_t /*value*/, const string_t& digits) override {
-    return add(JsonNode::Kind::kNumber, digits);
+    return add(JsonNode::Kind::kNumber, keep(digits));
   }
-  bool string(string_t& value) override { return add(JsonNode::Kind::kString, std::move(value)); }
+  bool string(string_t& value) override {
+    return add(JsonNode::Kind::kString, keep(std::move(value)));
+  }
   bool binary(binary_t& /*value*/) override { return false; }
   bool start_object(std::size_t /*elements*/) override { return open(JsonNode::Kind::kObject); }
   bool key(string_t& name) override {
-    key_ = std::move(name);
+    key_ = keep(std::move(name));
     return true;
   }
   bool end_object() override { return close(); }
@@ -48,16 +50,17 @@ class TreeBuilder : public nlohmann::json_sax<json> {
     return false;
   }
 
-  Result<JsonNode> take(bool complete) && {
-    if (complete) return std::move(root_);
+  Result<JsonTree> take(bool complete) && {
+    if (complete) return std::move(tree_);
     return fail(std::move(error_));
   }
 
  private:
-  bool add(JsonNode::Kind kind, std::string text) {
-    place(kind).text = std::move(text);
+  bool add(JsonNode::Kind kind, std::string_view text) {
+    place(kind).text = text;
     return true;
   }
+  std::string_view keep(std::string text) { return tree_.keep(std::move(text)); }
 
   bool open(JsonNode::Kind kind) {
     if (open_.size() == max_depth_) {
@@ -79,16 +82,16 @@ class TreeBuilder : public nlohmann::json_sax<json> {
 
   /// A parent gets no new child while one of its children is open, so the pointers in open_ hold.
   JsonNode& place(JsonNode::Kind kind) {
-    JsonNode& node = open_.empty() ? root_ : open_.back()->children.emplace_back();
+    JsonNode& node = open_.empty() ? tree_ : open_.back()->children.emplace_back();
     node.kind = kind;
     node.key = std::exchange(key_, {});
     return node;
   }
 
   std::size_t max_depth_;
-  JsonNode root_;
+  JsonTree tree_;
   std::vector<JsonNode*> open_;
-  std::string key_;
+  std::string_view key_;
   Error error_;
 };
 
@@ -118,7 +121,7 @@ std::string_view format_kind(JsonNode::Kind kind) {
   return "null";
 }
 
-Result<JsonNode> parse_json_tree(std::string_view text, const JsonBounds& bounds) {
+Result<JsonTree> parse_json_tree(std::string_view text, const JsonBounds& bounds) {
   if (text.size() > bounds.bytes) {
     return fail(ErrorCode::kTooLarge,
                 cat("JSON of ", text.size(), " bytes, at most ", bounds.bytes, " are read"));
@@ -128,7 +131,7 @@ Result<JsonNode> parse_json_tree(std::string_view text, const JsonBounds& bounds
     return fail(ErrorCode::kInvalidArgument,
                 cat("not JSON: the mistake is at byte ", nul + 1, ", a NUL"));
   }
-  if (auto plain = plain_tree(text, bounds.depth)) return *std::move(plain);
+  if (auto plain = plain_tree(text, bounds.depth)) return std::move(*plain);
   TreeBuilder builder{bounds.depth};
   const bool complete =
       json::sax_parse(text.begin(), text.end(), &builder, json::input_format_t::json, true,

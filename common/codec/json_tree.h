@@ -2,28 +2,49 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <forward_list>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/base/error.h"
 
 namespace podqos::codec {
 
-/// JSON as strangers write it, read into a tree that loses nothing: a number keeps its exact text
-/// (but for -0, which is 0) and an object every member in order, equal keys included.
+/// A value of JSON as strangers write it. The tree loses nothing: a number keeps its exact text
+/// (but for -0, which is 0) and an object every member in order, equal keys included. The views
+/// live as long as the tree and the text that it was made of.
 struct JsonNode {
   enum class Kind : std::uint8_t { kNull, kBoolean, kNumber, kString, kArray, kObject };
 
   Kind kind = Kind::kNull;
-  std::string key;   ///< name within the parent object
-  std::string text;  ///< of a string its value, of a number its digits, of a boolean true or false
+  std::string_view key;  ///< name within the parent object
+  std::string_view
+      text;  ///< of a string its value, of a number its digits, of a boolean true or false
   std::vector<JsonNode> children;
 
   [[nodiscard]] bool is_null() const { return kind == Kind::kNull; }
   /// The member `name` of an object; nullptr when absent or null.
   /// @return kInvalidArgument, naming it, if the object has it twice.
   [[nodiscard]] Result<const JsonNode*> member(std::string_view name) const;
+};
+
+/// The whole of a text: its value, and those strings that are written otherwise there.
+class JsonTree : public JsonNode {
+ public:
+  JsonTree() = default;
+  JsonTree(const JsonTree&) = delete;
+  JsonTree& operator=(const JsonTree&) = delete;
+  JsonTree(JsonTree&&) noexcept = default;
+  JsonTree& operator=(JsonTree&&) noexcept = default;
+  ~JsonTree() = default;
+
+  /// @return a view that lives as long as the tree, also after it has been moved.
+  std::string_view keep(std::string text) { return kept_.emplace_front(std::move(text)); }
+
+ private:
+  std::forward_list<std::string> kept_;
 };
 
 /// "null", "boolean", "number", "string", "array" or "object".
@@ -37,8 +58,9 @@ struct JsonBounds {
   JsonComments comments = JsonComments::kRefuse;  ///< kIgnore: // and /* */ are white space
 };
 
+/// @param text  outlives the tree.
 /// @return kTooLarge beyond the bounds, kInvalidArgument, with the byte, for what is no JSON.
-[[nodiscard]] Result<JsonNode> parse_json_tree(std::string_view text,
+[[nodiscard]] Result<JsonTree> parse_json_tree(std::string_view text,
                                                const JsonBounds& bounds = {});
 
 }  // namespace podqos::codec

@@ -225,7 +225,7 @@ void RecordReader::tiers(const JsonNode& object, core::TiersRecord& out) {
 }
 
 /// The tree of a record of a version that this program reads.
-Result<JsonNode> parse_versioned(std::string_view text) {
+Result<JsonTree> parse_versioned(std::string_view text) {
   auto tree = parse_json_tree(text, {.bytes = kMaxRecordSize});
   if (!tree) return fail(ErrorCode::kCorrupt, cat("record: ", tree.error().message));
   RecordReader reader;

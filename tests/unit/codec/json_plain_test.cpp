@@ -110,8 +110,8 @@ bool same(const JsonNode& a, const JsonNode& b) {
          std::ranges::equal(a.children, b.children, same);
 }
 
-/// A comment at the end leaves all of the text to nlohmann's parser.
-Result<JsonNode> parsed_tree(std::string_view text) {
+/// A comment at the end leaves all of the text to nlohmann's parser, whose strings the tree keeps.
+Result<JsonTree> parsed_tree(std::string_view text) {
   return parse_json_tree(cat(text, "//"), {.comments = JsonComments::kIgnore});
 }
 

@@ -1,6 +1,7 @@
 #include "common/codec/json_tree.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -66,6 +67,17 @@ TEST(ParseJsonTree, KeepsEveryMemberInOrder) {
   EXPECT_EQ(tree->children[1].kind, Kind::kObject);
   EXPECT_EQ(tree->children[2].key, "b");
   EXPECT_EQ(tree->children[2].text, "2");
+}
+
+TEST(ParseJsonTree, KeepsItsTextsWhenItIsMoved) {
+  const std::string text = R"({"plain":"of some length, and written as it is","\u0061":"\u0062"})";
+  auto tree = parse_json_tree(text);
+  ASSERT_TRUE(tree);
+  const JsonTree moved = std::move(*tree);
+  ASSERT_EQ(moved.children.size(), 2U);
+  EXPECT_EQ(moved.children[0].text, "of some length, and written as it is");
+  EXPECT_EQ(moved.children[1].key, "a");
+  EXPECT_EQ(moved.children[1].text, "b");
 }
 
 TEST(ParseJsonTree, RefusesWhatIsNoJson) {
