@@ -18,11 +18,13 @@ constexpr std::size_t kQuantityFrame = 8;
 std::size_t size_of(std::string_view text) {
   constexpr std::size_t kEscape = 6;  // \u0000
   std::size_t size = 0;
-  for (const char c : text) {
-    const bool plain = c >= ' ' && c < '\x7f' && c != '"' && c != '\\';
-    size += plain ? 1 : kEscape;
+  while (true) {
+    const std::size_t plain = plain_length(text);
+    size += plain;
+    if (plain == text.size()) return size;
+    size += kEscape;
+    text.remove_prefix(plain + 1);
   }
-  return size;
 }
 
 std::size_t size_of(const ResourceList& list) {
