@@ -1,15 +1,13 @@
 #include "common/store/glance.h"
 
-#include <fcntl.h>
-
 #include <string_view>
 #include <utility>
 
 #include "common/base/text.h"
 #include "common/codec/record_json.h"
 #include "common/core/naming.h"
-#include "common/store/state_directory.h"
 #include "common/store/state_files.h"
+#include "common/store/unlocked_state.h"
 
 namespace podqos::store {
 
@@ -36,23 +34,17 @@ PodGlance glance_at(const core::PodRecord& record) {
 }  // namespace
 
 Result<std::optional<StateGlance>> Glance::look() {
-  const auto directory = open_state_directory(path_);
-  if (!directory) {
+  auto files = UnlockedState::open(path_);
+  if (!files) return fail(std::move(files).error());
+  if (!*files) {
     known_.clear();
-    if (is_missing(directory.error())) return std::nullopt;
-    return fail(directory.error());
+    return std::nullopt;
   }
-  if (auto owner = check_state_directory(*directory); !owner) return fail(std::move(owner).error());
-  StateGlance state;
-  const auto text = directory->read_file(kTiersName, codec::kMaxRecordSize);
-  if (!text && !is_missing(text.error())) return fail(text.error());
-  if (text) {
-    auto tiers = codec::parse_tiers(*text);
-    if (!tiers) return fail(std::move(tiers).error().with_context(cat(path_, "/", kTiersName)));
-    state.tiers = std::move(tiers->record);
-    state.interrupted = tiers->dirty;
-  }
-  if (auto read = read_pods(*directory); !read) return fail(std::move(read).error());
+  StateGlance state{.tiers = (*files)->tiers(),
+                    .interrupted = (*files)->interrupted(),
+                    .pods = {},
+                    .unreadable = 0};
+  if (auto read = read_pods((*files)->directory()); !read) return fail(std::move(read).error());
   for (const auto& [name, known] : known_) {
     if (known.pod)
       state.pods.push_back(*known.pod);
@@ -86,13 +78,11 @@ Status Glance::read_pods(const sys::Directory& state) {
 
 void Glance::read_pod(const sys::Directory& pods, const std::string& name,
                       std::map<std::string, Known>& seen) {
-  struct stat found{};
+  const auto stamp = stamp_of(name, pods.fd());
   // A pod that has just been released is none.
-  if (::fstatat(pods.fd(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) return;
-  const Stamp stamp{
-      .inode = found.st_ino, .seconds = found.st_mtim.tv_sec, .nanoseconds = found.st_mtim.tv_nsec};
+  if (!stamp) return;
   const auto before = known_.find(name);
-  if (before != known_.end() && before->second.stamp == stamp) {
+  if (before != known_.end() && before->second.stamp == *stamp) {
     seen.insert(known_.extract(before));
     return;
   }
@@ -100,7 +90,7 @@ void Glance::read_pod(const sys::Directory& pods, const std::string& name,
   const auto text = pods.read_file(name, codec::kMaxRecordSize);
   if (!text && is_missing(text.error())) return;
   const auto record = text ? codec::parse_pod_record(*text) : fail(text.error());
-  seen.emplace(name, Known{.stamp = stamp,
+  seen.emplace(name, Known{.stamp = *stamp,
                            .pod = record ? std::optional{glance_at(*record)} : std::nullopt});
 }
 

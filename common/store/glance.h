@@ -1,9 +1,6 @@
 #pragma once
 
-#include <sys/stat.h>
-
 #include <cstddef>
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,6 +8,7 @@
 
 #include "common/base/error.h"
 #include "common/core/record.h"
+#include "common/store/stamp.h"
 #include "common/sys/directory.h"
 
 namespace podqos::store {
@@ -32,9 +30,8 @@ struct StateGlance {
   std::size_t unreadable = 0;  ///< records that are damaged or of a newer version
 };
 
-/// Looks at the state again and again without its lock: never waits for an event, changes nothing,
-/// and what it sees may be from the middle of one. Every file is whole, since each is put in place
-/// by a rename; a record that has not changed since the last look is not read again.
+/// Looks at the state again and again without its lock (unlocked_state.h); a record that has not
+/// changed since the last look is not read again.
 class Glance {
  public:
   /// As many pods as are looked at at most, and as many records as one look reads.
@@ -49,13 +46,6 @@ class Glance {
   [[nodiscard]] Result<std::optional<StateGlance>> look();
 
  private:
-  /// Of a record's file: another file has another one.
-  struct Stamp {
-    ino_t inode = 0;
-    std::int64_t seconds = 0;
-    std::int64_t nanoseconds = 0;
-    friend bool operator==(const Stamp&, const Stamp&) = default;
-  };
   struct Known {
     Stamp stamp;
     std::optional<PodGlance> pod;  ///< nullopt: unreadable

@@ -1,0 +1,68 @@
+#include "common/store/unlocked_state.h"
+
+#include "common/base/text.h"
+#include "common/codec/record_json.h"
+#include "common/core/naming.h"
+#include "common/store/state_directory.h"
+#include "common/store/state_files.h"
+
+namespace podqos::store {
+
+namespace {
+
+std::string record_path(std::string_view uid) {
+  return cat(kPodsName, "/", uid, kRecordSuffix);
+}
+
+}  // namespace
+
+Result<std::optional<UnlockedState>> UnlockedState::open(const std::string& path) {
+  auto directory = open_state_directory(path);
+  if (!directory) {
+    if (directory.error().code == ErrorCode::kNotFound) return std::nullopt;
+    return fail(std::move(directory).error());
+  }
+  if (auto owner = check_state_directory(*directory); !owner) return fail(std::move(owner).error());
+  UnlockedState state{std::move(*directory)};
+  // Before it is read: is_current() shall see a change in between.
+  state.stamp_ = stamp_of(state.tiers_path());
+  const auto text = state.directory_.read_file(kTiersName, codec::kMaxRecordSize);
+  if (!text && text.error().code == ErrorCode::kNotFound) return state;
+  if (!text) return fail(text.error());
+  auto tiers = codec::parse_tiers(*text);
+  if (!tiers) return fail(std::move(tiers).error().with_context(state.tiers_path()));
+  state.tiers_ = std::move(tiers->record);
+  state.interrupted_ = tiers->dirty;
+  return state;
+}
+
+std::string UnlockedState::tiers_path() const {
+  return cat(directory_.path(), "/", kTiersName);
+}
+
+bool UnlockedState::is_current() const {
+  return stamp_of(tiers_path()) == stamp_;
+}
+
+std::optional<Stamp> UnlockedState::stamp_of_pod(std::string_view uid) const {
+  if (!core::check_pod_uid(uid)) return std::nullopt;
+  return stamp_of(record_path(uid), directory_.fd());
+}
+
+Result<std::optional<core::PodRecord>> UnlockedState::pod(std::string_view uid) const {
+  if (auto checked = core::check_pod_uid(uid); !checked) return fail(std::move(checked).error());
+  const std::string name = record_path(uid);
+  const auto text = directory_.read_file(name, codec::kMaxRecordSize);
+  if (!text && text.error().code == ErrorCode::kNotFound) return std::nullopt;
+  if (!text) return fail(text.error());
+  auto record = codec::parse_pod_record(*text);
+  if (!record)
+    return fail(std::move(record).error().with_context(cat(directory_.path(), "/", name)));
+  if (record->pod.uid != uid) {
+    return fail(ErrorCode::kCorrupt, cat(directory_.path(), "/", name, " is the record of pod \"",
+                                         printable(record->pod.uid), "\""));
+  }
+  return std::optional{std::move(*record)};
+}
+
+}  // namespace podqos::store
