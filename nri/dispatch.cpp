@@ -81,10 +81,10 @@ Reply call_with(const Call& call, Handler& handler,
 
 }  // namespace
 
-Result<Reply> Dispatch::answer(const Call& call) {
+Result<Reply> Dispatch::answer(Call call) {
   if (call.service != kService) return unimplemented(call);
   if (call.method == "Configure") return configure(call);
-  if (call.method == "Synchronize") return synchronize(call);
+  if (call.method == "Synchronize") return synchronize(std::move(call));
   // To a plugin that it does not count on, a runtime sends nothing else.
   if (progress_ == Progress::kSynchronizing) progress_ = Progress::kSynchronized;
   if (call.method == "StateChange") return state_change(call);
@@ -120,10 +120,10 @@ Reply Dispatch::configure(const Call& call) {
   return response.SerializeAsString();
 }
 
-Result<Reply> Dispatch::synchronize(const Call& call) {
+Result<Reply> Dispatch::synchronize(Call call) {
   const auto start = std::chrono::steady_clock::now();
   progress_ = Progress::kSynchronizing;
-  auto last = node_state_.add(call.payload);
+  auto last = node_state_.add(std::move(call.payload));
   if (!last) {
     if (last.error().code == ErrorCode::kTooLarge) return fail(std::move(last).error());
     return malformed(call);
@@ -134,7 +134,8 @@ Result<Reply> Dispatch::synchronize(const Call& call) {
     response.set_more(true);
     return response.SerializeAsString();
   }
-  auto response = handler_->synchronize(node_state_.take(), call.budget);
+  auto response =
+      handler_->synchronize(std::exchange(node_state_, NodeState{limits_}), call.budget);
   if (response) {
     response->clear_more();
     if (is_in_time(start, call.budget)) progress_ = Progress::kSynchronized;

@@ -30,24 +30,25 @@ enum class Progress : std::uint8_t {
 class Dispatch {
  public:
   Dispatch(EventChoice events, const NodeStateLimits& limits, Handler& handler)
-      : events_{events}, node_state_{limits}, handler_{&handler} {}
+      : events_{events}, limits_{limits}, node_state_{limits}, handler_{&handler} {}
 
   /// The answer. An unknown service or method, and a StateChange about what is newer than this
   /// code, never reach the handler: the former two are answered kUnimplemented, the last with
   /// success.
   /// @return kTooLarge: the node's state exceeds a limit, and the session must end.
-  [[nodiscard]] Result<Reply> answer(const Call& call);
+  [[nodiscard]] Result<Reply> answer(Call call);
 
   [[nodiscard]] Progress progress() const { return progress_; }
 
  private:
   [[nodiscard]] Reply configure(const Call& call);
-  [[nodiscard]] Result<Reply> synchronize(const Call& call);
+  [[nodiscard]] Result<Reply> synchronize(Call call);
   [[nodiscard]] Reply state_change(const Call& call);
   [[nodiscard]] Reply request(const Call& call);
 
   EventChoice events_;
-  NodeState node_state_;
+  NodeStateLimits limits_;
+  NodeState node_state_;  ///< the parts so far
   Progress progress_ = Progress::kRegistering;
   Handler* handler_;  ///< never null
 };

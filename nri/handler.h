@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "nri/api.h"
+#include "nri/node_state.h"
 #include "nri/ttrpc.h"
 
 namespace podqos::nri {
@@ -27,8 +28,7 @@ class Handler {
 
   /// Once, after configure(): all pods and containers that live, in whatever number of parts they
   /// came.
-  virtual Result<api::SynchronizeResponse> synchronize(api::SynchronizeRequest request,
-                                                       Budget budget) = 0;
+  virtual Result<api::SynchronizeResponse> synchronize(NodeState state, Budget budget) = 0;
 
   virtual Result<api::CreateContainerResponse> create_container(
       const api::CreateContainerRequest& request, Budget budget) = 0;

@@ -24,10 +24,8 @@ Status MeteredHandler::configure(const api::ConfigureRequest& request, Budget bu
   return done;
 }
 
-Result<api::SynchronizeResponse> MeteredHandler::synchronize(api::SynchronizeRequest request,
-                                                             Budget budget) {
-  return timed(Request::kSynchronize,
-               [&] { return inner_.synchronize(std::move(request), budget); });
+Result<api::SynchronizeResponse> MeteredHandler::synchronize(NodeState state, Budget budget) {
+  return timed(Request::kSynchronize, [&] { return inner_.synchronize(std::move(state), budget); });
 }
 
 Result<api::CreateContainerResponse> MeteredHandler::create_container(

@@ -14,8 +14,7 @@ class MeteredHandler : public Handler {
   void registered(Status status) override;
   Status configure(const api::ConfigureRequest& request, Budget budget) override;
   /// One without a failure is a reconcile.
-  Result<api::SynchronizeResponse> synchronize(api::SynchronizeRequest request,
-                                               Budget budget) override;
+  Result<api::SynchronizeResponse> synchronize(NodeState state, Budget budget) override;
   Result<api::CreateContainerResponse> create_container(const api::CreateContainerRequest& request,
                                                         Budget budget) override;
   Result<api::UpdateContainerResponse> update_container(const api::UpdateContainerRequest& request,

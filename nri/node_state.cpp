@@ -1,6 +1,7 @@
 #include "nri/node_state.h"
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include <google/protobuf/io/coded_stream.h>
@@ -17,26 +18,37 @@ using google::protobuf::internal::WireFormatLite;
 
 /// Of all annotations these are read.
 constexpr std::string_view kOwnPrefix = "podqos.io/";
+constexpr const char* kUnreadable = "not a SynchronizeRequest";
 
-struct Count {
+/// What a part is made of.
+struct Outline {
   std::size_t pods = 0;
   std::size_t containers = 0;
+  bool more = false;
 };
 
 /// Without making any of them: two bytes are enough for an empty pod, which takes hundreds in
 /// memory.
-Count count_elements(std::string_view payload) {
-  Count count;
+/// @return nullopt: these are no fields.
+std::optional<Outline> outline_of(std::string_view payload) {
+  Outline outline;
   google::protobuf::io::CodedInputStream input{
       reinterpret_cast<const std::uint8_t*>(payload.data()), static_cast<int>(payload.size())};
   for (std::uint32_t tag = input.ReadTag(); tag != 0; tag = input.ReadTag()) {
+    if (tag == WireFormatLite::MakeTag(api::SynchronizeRequest::kMoreFieldNumber,
+                                       WireFormatLite::WIRETYPE_VARINT)) {
+      std::uint64_t more = 0;
+      if (!input.ReadVarint64(&more)) return std::nullopt;
+      outline.more = more != 0;
+      continue;
+    }
     const int field = WireFormatLite::GetTagFieldNumber(tag);
-    if (field == api::SynchronizeRequest::kPodsFieldNumber) ++count.pods;
-    if (field == api::SynchronizeRequest::kContainersFieldNumber) ++count.containers;
-    // What cannot be read, the parser refuses.
-    if (!WireFormatLite::SkipField(&input, tag)) break;
+    if (field == api::SynchronizeRequest::kPodsFieldNumber) ++outline.pods;
+    if (field == api::SynchronizeRequest::kContainersFieldNumber) ++outline.containers;
+    if (!WireFormatLite::SkipField(&input, tag)) return std::nullopt;
   }
-  return count;
+  if (!input.ConsumedEntireMessage()) return std::nullopt;
+  return outline;
 }
 
 Status check_limit(std::string_view what, std::size_t number, std::size_t limit) {
@@ -115,38 +127,47 @@ std::size_t collect(google::protobuf::RepeatedPtrField<Element>& part,
 
 }  // namespace
 
-Status NodeState::check_size(std::string_view payload) const {
-  if (auto ok = check_limit("parts", parts_ + 1, limits_.parts); !ok) return ok;
-  const Count count = count_elements(payload);
-  const auto pods = static_cast<std::size_t>(collected_.pods_size()) + count.pods;
-  if (auto ok = check_limit("pods", pods, limits_.pods); !ok) return ok;
-  const auto containers = static_cast<std::size_t>(collected_.containers_size()) + count.containers;
-  return check_limit("containers", containers, limits_.containers);
-}
-
-Result<bool> NodeState::merge(std::string_view payload) {
-  if (auto ok = check_size(payload); !ok) return fail(std::move(ok).error());
-  api::SynchronizeRequest part;
-  if (!part.ParseFromString({payload.data(), payload.size()}))
-    return fail(ErrorCode::kInvalidArgument, "not a SynchronizeRequest");
-  ++parts_;
-  bytes_ += collect(*part.mutable_pods(), *collected_.mutable_pods());
-  bytes_ += collect(*part.mutable_containers(), *collected_.mutable_containers());
-  if (auto ok = check_limit("bytes", bytes_, limits_.bytes); !ok)
+Result<bool> NodeState::take(std::string payload) {
+  if (auto ok = check_limit("parts", ++parts_, limits_.parts); !ok)
     return fail(std::move(ok).error());
-  return !part.more();
+  const auto outline = outline_of(payload);
+  if (!outline) return fail(ErrorCode::kInvalidArgument, kUnreadable);
+  if (auto ok = check_limit("pods", pods_ += outline->pods, limits_.pods); !ok)
+    return fail(std::move(ok).error());
+  if (auto ok = check_limit("containers", containers_ += outline->containers, limits_.containers);
+      !ok)
+    return fail(std::move(ok).error());
+  unread_bytes_ += payload.size();
+  unread_.push_back(std::move(payload));
+  if (unread_bytes_ > limits_.unread) {
+    if (auto done = read_unread(); !done) return fail(std::move(done).error());
+  }
+  return !outline->more;
 }
 
-Result<bool> NodeState::add(std::string_view payload) {
-  auto last = merge(payload);
-  if (!last) static_cast<void>(take());
+Status NodeState::read_unread() {
+  for (std::string& payload : unread_) {
+    api::SynchronizeRequest part;
+    if (!part.ParseFromString(std::exchange(payload, {})))
+      return fail(ErrorCode::kInvalidArgument, kUnreadable);
+    bytes_ += collect(*part.mutable_pods(), *collected_.mutable_pods());
+    bytes_ += collect(*part.mutable_containers(), *collected_.mutable_containers());
+    if (auto ok = check_limit("bytes", bytes_, limits_.bytes); !ok) return ok;
+  }
+  unread_.clear();
+  unread_bytes_ = 0;
+  return {};
+}
+
+Result<bool> NodeState::add(std::string payload) {
+  auto last = take(std::move(payload));
+  if (!last) *this = NodeState{limits_};
   return last;
 }
 
-api::SynchronizeRequest NodeState::take() {
-  parts_ = 0;
-  bytes_ = 0;
-  return std::exchange(collected_, {});
+Result<api::SynchronizeRequest> NodeState::read() && {
+  if (auto done = read_unread(); !done) return fail(std::move(done).error());
+  return std::move(collected_);
 }
 
 }  // namespace podqos::nri

@@ -104,9 +104,10 @@ void Plugin::remember(const api::PodSandbox& pod) {
   sandboxes_.insert_or_assign(pod.id(), Sandbox{.pid = pid, .start_time = **started});
 }
 
-Result<api::SynchronizeResponse> Plugin::synchronize(api::SynchronizeRequest request, Budget) {
+Result<api::SynchronizeResponse> Plugin::synchronize(NodeState state, Budget) {
   // Done by tend(), at once, but after the answer: of thousands it takes its time.
-  stock_ = std::move(request);
+  stock_ = std::move(state);
+  told_.reset();
   sandboxes_.clear();
   late_.clear();
   return api::SynchronizeResponse{};
@@ -220,17 +221,27 @@ std::vector<app::Told> Plugin::told_in(const api::SynchronizeRequest& stock) {
   return all;
 }
 
+bool Plugin::read_stock() {
+  if (!stock_) return told_.has_value();
+  auto stock = std::move(*std::exchange(stock_, std::nullopt)).read();
+  if (!stock) {
+    complain("synchronize", stock.error(),
+             "; what the runtime has is compared when it tells again");
+    return false;
+  }
+  told_ = told_in(*stock);
+  return true;
+}
+
 void Plugin::take_stock() {
-  if (!stock_) return;
-  std::vector<app::Told> all = told_in(*stock_);
-  if (auto done = app::take_stock(settings(std::nullopt), log(), all, own_pid()); !done) {
+  if (!read_stock()) return;
+  if (auto done = app::take_stock(settings(std::nullopt), log(), *told_, own_pid()); !done) {
     complain("synchronize", done.error(), "; trying again");
     return;
   }
-  log().info(cat("knows what the runtime has: ", all.size(), " sandboxes and containers"));
+  log().info(cat("knows what the runtime has: ", told_->size(), " sandboxes and containers"));
   // What a full node takes here is more than all that is needed until the next time.
-  stock_.reset();
-  std::vector<app::Told>{}.swap(all);
+  told_.reset();
   static_cast<void>(::malloc_trim(0));
   reconciled();
 }

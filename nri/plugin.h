@@ -38,8 +38,7 @@ class Plugin : public Handler {
 
   void registered(Status status) override;
   Status configure(const api::ConfigureRequest& request, Budget budget) override;
-  Result<api::SynchronizeResponse> synchronize(api::SynchronizeRequest request,
-                                               Budget budget) override;
+  Result<api::SynchronizeResponse> synchronize(NodeState state, Budget budget) override;
   Result<api::CreateContainerResponse> create_container(const api::CreateContainerRequest& request,
                                                         Budget budget) override;
   Result<api::UpdateContainerResponse> update_container(const api::UpdateContainerRequest& request,
@@ -79,6 +78,8 @@ class Plugin : public Handler {
   /// Releases a container; what does not succeed now is tried again later.
   [[nodiscard]] Status release(const std::string& id, const core::Settings& settings);
 
+  /// What the runtime had when it synchronized, read once.
+  [[nodiscard]] bool read_stock();
   [[nodiscard]] std::vector<app::Told> told_in(const api::SynchronizeRequest& stock);
   // Parts of tend(), each with its own bound.
   void take_stock();
@@ -90,7 +91,8 @@ class Plugin : public Handler {
   Configuration& configuration_;
   Measures& measures_;
   std::map<std::string, Sandbox, std::less<>> sandboxes_;  ///< that live, by id
-  std::optional<api::SynchronizeRequest> stock_;  ///< what the runtime had when it synchronized
+  std::optional<NodeState> stock_;  ///< what the runtime had when it synchronized, unread
+  std::optional<std::vector<app::Told>> told_;    ///< the same, until it has been taken
   std::map<std::string, int, std::less<>> late_;  ///< releases to be tried again, tries so far
   bool due_ = true;  ///< something may have been missed, before the start at least
   Clock::time_point next_look_;

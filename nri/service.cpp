@@ -19,7 +19,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// Among what is polled; the signals come before, the HTTP server's behind.
+// Among what is polled; the HTTP server's come behind.
+constexpr std::size_t kSignalsAt = 0;
 constexpr std::size_t kLinkAt = 1;
 constexpr std::size_t kHttpAt = 2;
 
@@ -85,7 +86,7 @@ Status Service::loop() {
   while (!stopping_) {
     keep_time();
     if (auto waited = wait(); !waited) return waited;
-    take_signals();
+    if (polled_[kSignalsAt].revents != 0) take_signals();
     // The runtime first: whoever looks on can wait.
     if (link_ && !stopping_) serve_link(polled_[kLinkAt].revents);
     if (!stopping_) serve_http();

@@ -95,9 +95,9 @@ Status Session::take_call(const Message& message) {
   }
   if (auto opened = streams_.open(message.stream); !opened)
     return refuse(StatusCode::kInvalidArgument, std::move(opened).error().message);
-  const auto call = parse_call(*message.payload);
+  auto call = parse_call(*message.payload);
   if (!call) return refuse(StatusCode::kInvalidArgument, call.error().message);
-  auto reply = dispatch_.answer(*call);
+  auto reply = dispatch_.answer(std::move(*call));
   if (!reply) return fail(std::move(reply).error());
   return send(Connection::kPlugin, encode_response(message.stream, std::move(*reply)));
 }

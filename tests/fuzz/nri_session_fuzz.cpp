@@ -37,12 +37,14 @@ class EchoingHandler : public Handler {
   Status configure(const api::ConfigureRequest& request, Budget budget) override {
     return answer(request.config(), budget);
   }
-  Result<api::SynchronizeResponse> synchronize(api::SynchronizeRequest request,
+  Result<api::SynchronizeResponse> synchronize(podqos::nri::NodeState state,
                                                Budget budget) override {
-    require(!request.more());
+    const auto request = std::move(state).read();
+    require(!request || !request->more());
     if (auto done = answer("", budget); !done) return podqos::fail(done.error());
     api::SynchronizeResponse response;
-    for (const api::Container& container : request.containers())
+    if (!request) return response;
+    for (const api::Container& container : request->containers())
       response.add_update()->set_container_id(container.id());
     return response;
   }

@@ -29,7 +29,7 @@ SessionOptions small_limits() {
   SessionOptions options;
   options.index = "10";
   options.name = "podqos";
-  options.node_state = {.parts = 3, .bytes = 200, .pods = 2, .containers = 4};
+  options.node_state = {.parts = 3, .bytes = 200, .pods = 2, .containers = 4, .unread = 200};
   options.unsent_bytes = 100;
   return options;
 }
@@ -180,7 +180,9 @@ TEST(NodeStateTest, KeepsAndCountsOnlyWhatPodqosReads) {
   const auto last = state.add(node(true).SerializeAsString());
   ASSERT_TRUE(last.has_value()) << last.error().message;
   EXPECT_TRUE(*last);
-  EXPECT_EQ(state.take().SerializeAsString(), node(false).SerializeAsString());
+  const auto read = std::move(state).read();
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(read->SerializeAsString(), node(false).SerializeAsString());
 }
 
 TEST_F(BoundsTest, StaysEnded) {
@@ -238,7 +240,67 @@ TEST(NodeStateTest, TakesInMoreThanItsLimitOfWhatNobodyReads) {
   // Three times the limit in all.
   for (int part = 0; part < 64; ++part)
     ASSERT_TRUE(state.add(request.SerializeAsString()).has_value()) << part;
-  EXPECT_EQ(state.take().containers_size(), 192);
+  const auto read = std::move(state).read();
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(read->containers_size(), 192);
+}
+
+/// A pod that is none.
+const std::string kNoPod = "\x0a\x02\xff\xff";
+
+TEST(NodeStateTest, IsReadWhenItIsAskedFor) {
+  NodeState state;
+  const auto last = state.add(kNoPod);
+  ASSERT_TRUE(last.has_value());
+  EXPECT_TRUE(*last);
+  const auto read = std::move(state).read();
+  ASSERT_FALSE(read.has_value());
+  EXPECT_EQ(read.error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(NodeStateTest, IsReadAtOnceWhereItIsMuch) {
+  NodeStateLimits limits;
+  limits.unread = kNoPod.size() - 1;
+  NodeState state{limits};
+  const auto refused = state.add(kNoPod);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  // Nothing is left of it.
+  ASSERT_TRUE(state.add(part(1, 1, false)).has_value());
+  const auto read = std::move(state).read();
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(read->pods_size(), 1);
+}
+
+TEST(NodeStateTest, RefusesWhatIsNoMessage) {
+  for (const std::string& bytes :
+       {std::string("\x0a"), std::string("\x0a\x05p"), std::string("\x18"), std::string("\x18\xff"),
+        std::string("\x0c"), std::string(1, '\0')}) {
+    NodeState state;
+    const auto refused = state.add(bytes);
+    ASSERT_FALSE(refused.has_value()) << bytes.size();
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  }
+}
+
+TEST(NodeStateTest, KeepsTheOrderOfParts) {
+  NodeStateLimits limits;
+  limits.unread = 8;
+  NodeState state{limits};
+  for (const std::string_view id : {"a", "b", "c", "d", "e"}) {
+    api::SynchronizeRequest request;
+    request.add_pods()->set_id(std::string{id});
+    request.set_more(id != "e");
+    const auto last = state.add(request.SerializeAsString());
+    ASSERT_TRUE(last.has_value());
+    EXPECT_EQ(*last, id == "e");
+  }
+  const auto read = std::move(state).read();
+  ASSERT_TRUE(read.has_value());
+  std::string ids;
+  for (const auto& pod : read->pods())
+    ids += pod.id();
+  EXPECT_EQ(ids, "abcde");
 }
 
 /// A message of `size` bytes, header included, to a session without small limits.

@@ -93,7 +93,7 @@ TEST(MeteredHandler, PassesEachCallOnAndCountsIt) {
   MeteredHandler handler{inner, measures};
   handler.registered({});
   EXPECT_EQ(handler.configure({}, {}).error().message, "busy");
-  EXPECT_TRUE(handler.synchronize({}, {}));
+  EXPECT_TRUE(handler.synchronize(NodeState{}, {}));
   EXPECT_TRUE(handler.create_container({}, {}));
   EXPECT_TRUE(handler.update_container({}, {}));
   EXPECT_TRUE(handler.stop_container({}, {}));

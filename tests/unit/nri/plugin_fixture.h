@@ -101,6 +101,11 @@ class PluginTest : public cgroup::OwnCgroup {
     tell(*container.mutable_linux()->mutable_resources(), told);
     return container;
   }
+  [[nodiscard]] static NodeState state_of(const api::SynchronizeRequest& all) {
+    NodeState state;
+    EXPECT_TRUE(state.add(all.SerializeAsString()));
+    return state;
+  }
   [[nodiscard]] static api::EventRequest event(const api::PodSandbox& pod) {
     api::EventRequest event;
     *event.mutable_pod() = pod;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -73,7 +74,7 @@ TEST_F(PluginTest, TakesInWhatLivesAtTheSynchronization) {
   app.set_pid(static_cast<std::uint32_t>(init.value()));
   put(init, below("engine"));
   *request.add_containers() = app;
-  const auto answer = plugin().synchronize(request, kNoBudget);
+  const auto answer = plugin().synchronize(state_of(request), kNoBudget);
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->update_size(), 0);
   EXPECT_FALSE(is_known("1"));
@@ -87,7 +88,7 @@ TEST_F(PluginTest, ReleasesAtTheSynchronizationWhatIsGone) {
   ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", start_process(), kSmall)), kNoBudget));
   EXPECT_TRUE(is_known("1"));
   end_processes();
-  ASSERT_TRUE(plugin().synchronize({}, kNoBudget));
+  ASSERT_TRUE(plugin().synchronize(NodeState{}, kNoBudget));
   plugin().tend();
   EXPECT_FALSE(is_known("1"));
   EXPECT_FALSE(has_cgroup(pod_path("burstable", "1")));
@@ -97,11 +98,24 @@ TEST_F(PluginTest, SynchronizesTheOthersWhenOneIsBroken) {
   api::SynchronizeRequest request;
   *request.add_pods() = broken(pod("1", start_process()));
   *request.add_pods() = pod("2", start_process(), kSmall);
-  ASSERT_TRUE(plugin().synchronize(request, kNoBudget));
+  ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
   plugin().tend();
   EXPECT_FALSE(is_known("1"));
   EXPECT_TRUE(is_known("2"));
   EXPECT_THAT(log(), HasSubstr("podqos.io/pod"));
+}
+
+TEST_F(PluginTest, SaysThatItCannotReadWhatTheRuntimeHas) {
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", start_process(), kSmall)), kNoBudget));
+  NodeState state;
+  ASSERT_TRUE(state.add("\x0a\x02\xff\xff"));
+  ASSERT_TRUE(plugin().synchronize(std::move(state), kNoBudget));
+  end_processes();
+  plugin().tend();
+  EXPECT_THAT(log(), HasSubstr("synchronize: not a SynchronizeRequest"));
+  EXPECT_THAT(log(), Not(HasSubstr("knows what the runtime has")));
+  // What has ended is found nevertheless.
+  EXPECT_FALSE(is_known("1"));
 }
 
 TEST_F(PluginTest, SaysWhenEverythingIsKnown) {
@@ -109,7 +123,7 @@ TEST_F(PluginTest, SaysWhenEverythingIsKnown) {
   const auto known = HasSubstr("\npodqos_last_reconcile_timestamp_seconds ");
   api::SynchronizeRequest request;
   *request.add_pods() = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(plugin().synchronize(request, kNoBudget));
+  ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
   EXPECT_THAT(shown(), Not(known));
   plugin().tend();
   EXPECT_THAT(shown(), known);
@@ -198,7 +212,7 @@ TEST_F(PluginTest, TendsThoseThatAnEarlierOneHasTakenIn) {
   Plugin next{configuration(), measures()};
   api::SynchronizeRequest request;
   *request.add_pods() = sandbox;
-  ASSERT_TRUE(next.synchronize(request, kNoBudget));
+  ASSERT_TRUE(next.synchronize(state_of(request), kNoBudget));
   end_processes();
   next.tend();
   EXPECT_FALSE(is_known("1"));

@@ -26,12 +26,16 @@ class RecordingHandler : public Handler {
   Status configure(const api::ConfigureRequest& request, Budget budget) override {
     return note("configure " + request.runtime_name() + " " + request.runtime_version(), budget);
   }
-  Result<api::SynchronizeResponse> synchronize(api::SynchronizeRequest request,
-                                               Budget budget) override {
-    static_cast<void>(note("synchronize " + std::to_string(request.pods_size()) + " " +
-                               std::to_string(request.containers_size()),
+  Result<api::SynchronizeResponse> synchronize(NodeState node, Budget budget) override {
+    auto request = std::move(node).read();
+    if (!request) {
+      static_cast<void>(note("synchronize: " + request.error().message, budget));
+      return synchronize_answer;
+    }
+    state = std::move(*request);
+    static_cast<void>(note("synchronize " + std::to_string(state.pods_size()) + " " +
+                               std::to_string(state.containers_size()),
                            budget));
-    state = std::move(request);
     return synchronize_answer;
   }
   Result<api::CreateContainerResponse> create_container(const api::CreateContainerRequest& request,
