@@ -119,8 +119,8 @@ Result<api::CreateContainerResponse> Plugin::create_container(
   const auto create = [&]() -> Status {
     auto facts = container_facts(request.pod(), request.container());
     if (!facts) return fail(std::move(facts).error());
-    auto edit =
-        app::adjust(settings(budget), log(), {.facts = std::move(*facts), .creator = own_pid()});
+    auto edit = app::adjust(settings(budget), log(),
+                            {.facts = std::move(*facts), .creator = own_pid()}, foresight_);
     if (!edit) {
       return fail(std::move(edit).error().with_context(
           cat("container ", printable(request.container().id()))));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/app/engine_events.h"
+#include "common/app/foresight.h"
 #include "common/app/log.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
@@ -90,6 +91,7 @@ class Plugin : public Handler {
 
   Configuration& configuration_;
   Measures& measures_;
+  app::Foresight foresight_;
   std::map<std::string, Sandbox, std::less<>> sandboxes_;  ///< that live, by id
   std::optional<NodeState> stock_;  ///< what the runtime had when it synchronized, unread
   std::optional<std::vector<app::Told>> told_;    ///< the same, until it has been taken

@@ -6,12 +6,18 @@
 
 namespace podqos::app {
 
+core::TierSums sums_beside(const core::TiersRecord& tiers,
+                           const std::optional<core::PodRecord>& pod) {
+  core::TiersRecord others;
+  others.sums = tiers.sums;
+  if (pod && !pod->released_at) core::remove_pod(others, *pod);
+  return others.sums;
+}
+
 void grant_pod(Event& event, core::PodRecord& record,
                const std::optional<core::PodRecord>& before) {
-  core::TiersRecord others;
-  others.sums = event.tiers().sums;
-  if (before && !before->released_at) core::remove_pod(others, *before);
-  core::grant_requests(record, others.sums, event.settings(), event.capacity());
+  core::grant_requests(record, sums_beside(event.tiers(), before), event.settings(),
+                       event.capacity());
 }
 
 void count_pod(Event& event, const core::PodRecord& record,

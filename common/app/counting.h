@@ -4,8 +4,14 @@
 
 #include "common/app/event.h"
 #include "common/core/record.h"
+#include "common/core/tier.h"
 
 namespace podqos::app {
+
+/// What the other pods have of the node.
+/// @param pod  as it has been counted so far
+[[nodiscard]] core::TierSums sums_beside(const core::TiersRecord& tiers,
+                                         const std::optional<core::PodRecord>& pod);
 
 /// The pod's requests, bounded by what is free beside the others.
 /// @param before  the pod as it has been counted so far

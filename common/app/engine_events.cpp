@@ -64,7 +64,9 @@ Status start(const core::Settings& settings, Log& log, const Told& told) {
   if (!member) return fail(std::move(member).error());
   Status done;
   if (*member) {
-    done = settle_container(*event, **member, init.cgroup);
+    const bool by_runtime = !(*member)->belongs_to && !(*member)->missing.cpu_shares;
+    if (by_runtime) done = learn_formula(*event, (*member)->record, (*member)->container);
+    if (done) done = settle_container(*event, **member, init.cgroup);
     try_charge_monitor(*event, (*member)->record, init.runtime);
   }
   auto finished = event->finish();

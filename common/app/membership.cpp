@@ -187,23 +187,15 @@ Status write_state(Joining& joining, const std::optional<core::PodRecord>& befor
   return event.save(record);
 }
 
-/// A container that the pod's spec lacks would get no values of its own, without anybody noticing.
-/// What says only how much the pod as a whole may use is no spec.
+/// Without a word nobody would notice.
 void warn_of_stranger(const Joining& joining, const core::PodRecord& record,
                       const core::ContainerRecord& container) {
-  Event& event = *joining.event;
-  const core::Pod& pod = record.pod;
-  if (pod.containers.empty() || joining.claim.source == core::ClassSource::kShortForms) return;
-  const bool known = std::ranges::any_of(
-      std::array{&pod.containers, &pod.init_containers, &pod.ephemeral_containers},
-      [&](const auto* list) {
-        return std::ranges::find(*list, container.name, &core::Container::name) != list->end();
-      });
-  if (known || !record.complete || container.sandbox) return;
-  event.log().warning(cat(name_of(record.pod), ", container ", printable(container.id),
-                          ": the pod's spec has no container \"", printable(container.name),
-                          "\", so it gets no values of its own: set podqos.io/container to one of ",
-                          names_of(pod)));
+  if (container.sandbox || !core::lacks_container(record, joining.claim, container.name)) return;
+  joining.event->log().warning(
+      cat(name_of(record.pod), ", container ", printable(container.id),
+          ": the pod's spec has no container \"", printable(container.name),
+          "\", so it gets no values of its own: set podqos.io/container to one of ",
+          names_of(record.pod)));
 }
 
 /// Removes what dead containers left. One whose process was killed a moment ago is busy until that
@@ -285,12 +277,19 @@ Result<std::optional<Arrival>> arrival_of(core::ContainerFacts facts,
                                           std::optional<std::string> placed_at) {
   auto podqos = codec::parse_podqos_annotations(facts.annotations);
   if (!podqos) return fail(std::move(podqos).error());
+  return arrival_of(std::move(facts), std::move(*podqos), settings, std::move(placed_at));
+}
+
+Result<std::optional<Arrival>> arrival_of(core::ContainerFacts facts,
+                                          core::PodqosAnnotations podqos,
+                                          const core::Settings& settings,
+                                          std::optional<std::string> placed_at) {
   auto engine = codec::parse_engine_annotations(facts.annotations);
   if (!engine) return fail(std::move(engine).error());
-  if (!core::concerns_podqos(*podqos, *engine, settings, placed_at)) return std::nullopt;
+  if (!core::concerns_podqos(podqos, *engine, settings, placed_at)) return std::nullopt;
   Arrival arrival;
   arrival.facts = std::move(facts);
-  arrival.podqos = std::move(*podqos);
+  arrival.podqos = std::move(podqos);
   arrival.engine = std::move(*engine);
   arrival.placed_at = std::move(placed_at);
   return arrival;

@@ -47,6 +47,11 @@ struct Membership {
 [[nodiscard]] Result<std::optional<Arrival>> arrival_of(core::ContainerFacts facts,
                                                         const core::Settings& settings,
                                                         std::optional<std::string> placed_at);
+/// The same with podqos's own annotations read before.
+[[nodiscard]] Result<std::optional<Arrival>> arrival_of(core::ContainerFacts facts,
+                                                        core::PodqosAnnotations podqos,
+                                                        const core::Settings& settings,
+                                                        std::optional<std::string> placed_at);
 
 /// Joins the container to its pod: record, pod cgroup with its values; the tiers' follow with
 /// Event::finish(). If the machine refuses a write, the container is taken out again.

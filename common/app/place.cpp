@@ -9,6 +9,7 @@
 #include "common/app/node.h"
 #include "common/app/release.h"
 #include "common/base/text.h"
+#include "common/codec/annotations.h"
 #include "common/codec/oci_config.h"
 #include "common/core/naming.h"
 #include "common/core/policy.h"
@@ -60,36 +61,41 @@ core::ConfigEdit edit_for(const Membership& member) {
   return edit;
 }
 
-/// nullopt: it is not podqos's.
-Result<std::optional<Joined>> join_pod_of(const core::Settings& settings, Log& log,
-                                          core::ContainerFacts facts, Pid creator,
-                                          std::optional<core::Driver> flags, bool engine_writes) {
+/// What an engine tells of a container that it is about to make; nullopt: it is not podqos's.
+Result<std::optional<Arrival>> arrival_at_engine(const core::Settings& settings,
+                                                 core::ContainerFacts facts,
+                                                 Result<core::PodqosAnnotations> podqos,
+                                                 std::optional<core::Driver> flags) {
+  if (!podqos) return fail(std::move(podqos).error());
   const auto told = core::detect_driver({.flags = flags, .path = facts.cgroups_path});
   const core::Driver driver = told ? *told : machine_driver();
   auto placed_at = placed_at_of(facts.cgroups_path, driver);
-  auto arrival = arrival_of(std::move(facts), settings, std::move(placed_at));
-  if (!arrival) return fail(std::move(arrival).error());
-  if (!*arrival) return std::nullopt;
-  if (!owns_host()) {
-    log.debug(cat("container ", printable((*arrival)->facts.id),
-                  ": not root on the host, nothing to manage"));
-    return std::nullopt;
-  }
+  auto arrival = arrival_of(std::move(facts), std::move(*podqos), settings, std::move(placed_at));
+  if (!arrival || !*arrival) return arrival;
   if (auto fits = core::check_driver(settings.cgroup_driver, driver); !fits)
     return fail(std::move(fits).error());
   (*arrival)->driver = driver;
-  (*arrival)->engine_writes = engine_writes;
+  return arrival;
+}
 
+/// nullopt: it stays as it is.
+Result<std::optional<Joined>> join_pod_of(const core::Settings& settings, Log& log, Arrival arrival,
+                                          Pid creator) {
+  if (!owns_host()) {
+    log.debug(cat("container ", printable(arrival.facts.id),
+                  ": not root on the host, nothing to manage"));
+    return std::nullopt;
+  }
   auto started = sys::start_time_of(creator);
   if (!started) return fail(std::move(started).error());
-  (*arrival)->pid = creator;
-  (*arrival)->start_time = started->value_or(StartTime{0});
+  arrival.pid = creator;
+  arrival.start_time = started->value_or(StartTime{0});
 
   auto event = Event::open(settings, log);
   if (!event) return fail(std::move(event).error());
-  if (auto limits = engine_pod_limits(event->cgroups(), **arrival))
-    (*arrival)->engine.pod_sums = std::move(limits);
-  auto member = join(*event, std::move(**arrival));
+  if (auto limits = engine_pod_limits(event->cgroups(), arrival))
+    arrival.engine.pod_sums = std::move(limits);
+  auto member = join(*event, std::move(arrival));
   if (!member) return fail(std::move(member).error());
   if (!*member) {
     if (auto done = event->finish_recovery(); !done) return fail(std::move(done).error());
@@ -117,8 +123,11 @@ Result<std::optional<Placement>> place(const core::Settings& settings, Log& log,
   core::ContainerFacts facts = config->facts;
   facts.id = request.id;
   facts.bundle = request.bundle;
-  auto joined =
-      join_pod_of(settings, log, std::move(facts), request.creator, request.driver, false);
+  auto podqos = codec::parse_podqos_annotations(facts.annotations);
+  auto arrival = arrival_at_engine(settings, std::move(facts), std::move(podqos), request.driver);
+  if (!arrival) return fail(std::move(arrival).error());
+  if (!*arrival) return std::nullopt;
+  auto joined = join_pod_of(settings, log, std::move(**arrival), request.creator);
   if (!joined) return fail(std::move(joined).error());
   if (!*joined) return std::nullopt;
   auto& [event, member, edit] = **joined;
@@ -135,8 +144,19 @@ Result<std::optional<Placement>> place(const core::Settings& settings, Log& log,
 }
 
 Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings, Log& log,
-                                               const AdjustmentRequest& request) {
-  auto joined = join_pod_of(settings, log, request.facts, request.creator, std::nullopt, true);
+                                               AdjustmentRequest request, Foresight& foresight) {
+  auto podqos = foresight.read(request.facts.annotations);
+  auto arrival =
+      arrival_at_engine(settings, std::move(request.facts), std::move(podqos), std::nullopt);
+  if (!arrival) return fail(std::move(arrival).error());
+  if (!*arrival) return std::nullopt;
+  (*arrival)->engine_writes = true;
+  if (auto member = foresight.look(settings, **arrival)) {
+    log.debug(cat("pod ", member->record.pod.uid, ", container ", printable(member->container.id),
+                  " at ", member->container.cgroup, ": counted once it has started"));
+    return edit_for(*member);
+  }
+  auto joined = join_pod_of(settings, log, std::move(**arrival), request.creator);
   if (!joined) return fail(std::move(joined).error());
   if (!*joined) return std::nullopt;
   if (auto done = (*joined)->event.finish(); !done) return fail(std::move(done).error());

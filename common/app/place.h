@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/app/foresight.h"
 #include "common/app/log.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
@@ -45,10 +46,11 @@ struct Placement {
 
 /// The same job for an engine that asks for the values to change; for an adopted container
 /// cgroups_path is absent.
+/// @param foresight  a container that it foresees is not written down before it has started
 /// @return nullopt for a container that podqos is not asked to manage: nothing has been written.
 [[nodiscard]] Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings,
-                                                             Log& log,
-                                                             const AdjustmentRequest& request);
+                                                             Log& log, AdjustmentRequest request,
+                                                             Foresight& foresight);
 
 /// A look at the bytes of a config.json: can podqos have anything to do with it? False for an
 /// ordinary container, which then costs no parsing. Engines write these names unescaped.

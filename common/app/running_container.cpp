@@ -93,13 +93,17 @@ Status confirm(Event& event, KnownContainer found, const std::string& bundle, co
     return done;
   }
   try_charge_monitor(event, found.record, init.runtime);
+  return learn_formula(event, found.record, container);
+}
+
+Status learn_formula(Event& event, const core::PodRecord& record,
+                     const core::ContainerRecord& container) {
   const auto before = event.tiers().weight_formula;
-  observe_weight(event, found.record, container);
-  if (event.tiers().weight_formula != before) {
-    // Every weight written so far used the other formula.
-    if (auto done = recompute(event); !done) return fail(std::move(done).error());
-    event.begin_recovery();
-  }
+  observe_weight(event, record, container);
+  if (event.tiers().weight_formula == before) return {};
+  // Every weight written so far used the other formula.
+  if (auto done = recompute(event); !done) return fail(std::move(done).error());
+  event.begin_recovery();
   return {};
 }
 

@@ -44,6 +44,10 @@ struct Init {
 /// The runtime has made a container that was placed before: from now on it is live.
 [[nodiscard]] Status confirm(Event& event, KnownContainer found, const std::string& bundle,
                              const Init& init);
+/// Which formula the node's runtime uses, if the weight that it has given the container tells: from
+/// then on all weights follow it. For a container whose shares the runtime itself has converted.
+[[nodiscard]] Status learn_formula(Event& event, const core::PodRecord& record,
+                                   const core::ContainerRecord& container);
 /// For an event that has confirmed containers and does nothing else.
 [[nodiscard]] Status finish_confirmed(Event& event);
 

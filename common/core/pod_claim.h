@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/error.h"
@@ -42,5 +43,10 @@ struct PodClaim {
 /// limits of the pod itself count: each arrival names its own container, and the requests default
 /// to what is known of that.
 [[nodiscard]] bool describes_otherwise(const PodClaim& claim, const Pod& known);
+
+/// Does the pod's spec lack the container, so that it gets no values of its own? What says only how
+/// much the pod as a whole may use is no spec.
+[[nodiscard]] bool lacks_container(const PodRecord& record, const PodClaim& claim,
+                                   std::string_view name);
 
 }  // namespace podqos::core

@@ -11,8 +11,11 @@ class Table:
         mark = "" if met is None else ("met" if met else "**missed**")
         self.rows.append((what, figure, target, mark))
 
-    def ratio(self, what, value, limit):
-        self.add(what, f"{value:.2f}", f"≤ {limit}", value <= limit)
+    def ratio(self, what, value, limit=None):
+        if limit is None:
+            self.add(what, f"{value:.2f}")
+        else:
+            self.add(what, f"{value:.2f}", f"≤ {limit}", value <= limit)
 
     def markdown(self):
         widths = [max(len(row[i]) for row in self.rows) for i in range(4)]

@@ -86,6 +86,61 @@ class Restart(nri_case.Case):
         self.assertNotIn(old.id, self.states("life-1"))
 
 
+class Foreseen(nri_case.Case):
+    """A pod that its annotation tells all of: nothing changes with a container, which is noted once it has started."""
+
+    def setUp(self):
+        super().setUp()
+        self.connect()
+        limits = {"cpu": "200m", "memory": "128Mi"}
+        self.pod = self.enter(Pod("seen-1", annotations=annotations(limits=limits)), f"{self.elsewhere}/sandbox")
+        self.ask("RunPodSandbox", self.pod)
+        self.box = Container(self.pod)
+        self.assertTrue(self.create(self.box))
+        self.assertEqual(self.box.cgroup, f"{self.pod_path('guaranteed', 'seen-1')}/{self.box.id}")
+        self.assert_noted(False)
+
+    def assert_noted(self, noted):
+        self.assertEqual(self.states("seen-1"), {self.pod.id: "live", **({self.box.id: "live"} if noted else {})})
+
+    def end(self):
+        self.die(self.pod)
+        self.ask("StopPodSandbox", self.pod)
+        self.assert_released("seen-1")
+
+    def test_life(self):
+        self.start(self.box)
+        self.assert_noted(True)
+        self.assert_values(self.pod_path("guaranteed", "seen-1"), shares=204, quota=20000, memory=128 * MI)
+        self.die(self.box)
+        self.ask("StopContainer", self.box)
+        self.assert_noted(False)
+        self.end()
+
+    def test_never_started(self):
+        self.ask("StopContainer", self.box)
+        self.ask("RemoveContainer", self.box)
+        self.assert_noted(False)
+        self.end()
+
+    def test_plugin_dies_before_it_starts(self):
+        self.stop_plugin()
+        self.start_plugin()
+        self.synchronize(self.pod, self.box)
+        self.assert_noted(False)
+        self.start(self.box)
+        self.assert_noted(True)
+
+    def test_started_unheard(self):
+        self.stop_plugin()
+        self.enter(self.box, self.box.cgroup)
+        self.box.state = RUNNING
+        self.start_plugin()
+        self.synchronize(self.pod, self.box)
+        self.assert_noted(True)
+        self.assertNotIn("only counted", self.podqos.log_text().split("seen-1-app", 1)[1])
+
+
 class Older(nri_case.Case):
     """A container that was there before podqos stays as it is, and is counted."""
 
@@ -188,6 +243,7 @@ class OtherWaysIn(nri_case.Case):
                 "sandbox-cpu-shares": str(SMALL["shares"]), "sandbox-memory": str(SMALL["memory"])}
         bundle = self.bundle(label=subject.name)
         bundle.annotations.update({f"io.kubernetes.cri.{key}": value for key, value in said.items()})
+        bundle.annotations.update(pod.annotations)
         bundle.config["linux"]["cgroupsPath"] = subject.cgroup
         bundle.resources.update(cpu={"shares": SMALL["shares"]}, memory={"limit": SMALL["memory"]})
         for stage in ("createRuntime", "poststop") if hooked else ():
@@ -219,6 +275,35 @@ class OtherWaysIn(nri_case.Case):
 
     def test_hooks(self):
         self.check_container(self.plain, hooked=True)
+
+    def check_foreseen(self, runtime, hooked):
+        """Who comes first writes it down, and that is not the plugin."""
+        self.connect()
+        pod = self.enter(Pod("both-1", annotations=annotations(limits={"cpu": "200m", "memory": "128Mi"})),
+                         f"{self.elsewhere}/sandbox")
+        self.ask("RunPodSandbox", pod)
+        box = Container(pod, cgroup=f"{self.elsewhere}/app", **SMALL)
+        self.assertTrue(self.create(box))
+        chosen = box.cgroup
+        self.made(runtime, box, hooked)
+        self.assertEqual(box.cgroup, chosen)
+        self.assertEqual(self.states("both-1"), {pod.id: "live", box.id: "live"})
+        self.ask("StartContainer", box)
+        self.assertEqual(self.states("both-1"), {pod.id: "live", box.id: "live"})
+        runtime.start(box.id)
+        runtime.delete(box.id)
+        self.assertEqual(self.states("both-1"), {pod.id: "live"})
+        box.pid = 0
+        self.ask("RemoveContainer", box)
+        self.die(pod)
+        self.ask("StopPodSandbox", pod)
+        self.assert_released("both-1")
+
+    def test_wrapper_of_a_foreseen_container(self):
+        self.check_foreseen(self.wrapper, hooked=False)
+
+    def test_hooks_of_a_foreseen_container(self):
+        self.check_foreseen(self.plain, hooked=True)
 
     def test_sandbox_of_the_wrapper(self):
         self.connect()

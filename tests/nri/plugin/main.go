@@ -1,6 +1,7 @@
 // The least that a plugin written in Go does for the same adjustment as podqos's: it puts a container into the cgroup of
-// its pod, by the container's annotations of podqos.io/requests and limits. What it leaves out: it makes no cgroup, gives
-// neither pods nor tiers values, remembers nothing, checks nothing, and understands no other annotation.
+// its pod, by the pod's annotation podqos.io/pod or the container's of podqos.io/requests and limits. What it leaves out:
+// it makes no cgroup, gives neither pods nor tiers values, remembers nothing, checks nothing, understands no other
+// annotation and no other unit than those below, and knows nothing of init containers.
 //
 //	plugin -socket PATH -index NN -name NAME [-root CGROUP] [-memory BYTES] [-cgroup PATH]
 //
@@ -9,8 +10,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -32,19 +35,20 @@ type resources struct {
 	cpu, memory int64
 }
 
-func quantity(text string, unit int64) int64 {
-	for suffix, factor := range map[string]int64{"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30} {
-		if number, found := strings.CutSuffix(text, suffix); found {
-			value, _ := strconv.ParseInt(number, 10, 64)
-			return value * factor * unit
+var suffixes = []struct {
+	suffix string
+	factor float64
+}{{"Ki", 1 << 10}, {"Mi", 1 << 20}, {"Gi", 1 << 30}, {"m", 1e-3}}
+
+func quantity(text string, unit float64) int64 {
+	for _, each := range suffixes {
+		if number, found := strings.CutSuffix(text, each.suffix); found {
+			text, unit = number, unit*each.factor
+			break
 		}
 	}
-	if number, found := strings.CutSuffix(text, "m"); found {
-		value, _ := strconv.ParseInt(number, 10, 64)
-		return value * unit / 1000
-	}
-	value, _ := strconv.ParseInt(text, 10, 64)
-	return value * unit
+	value, _ := strconv.ParseFloat(text, 64)
+	return int64(math.Ceil(value * unit))
 }
 
 func parse(text string) (found resources) {
@@ -58,6 +62,50 @@ func parse(text string) (found resources) {
 		}
 	}
 	return found
+}
+
+// amounts of the annotation podqos.io/pod.
+type amounts struct {
+	CPU    string `json:"cpu"`
+	Memory string `json:"memory"`
+}
+
+func (a amounts) resources() resources {
+	return resources{cpu: quantity(a.CPU, 1000), memory: quantity(a.Memory, 1)}
+}
+
+type spec struct {
+	Containers []struct {
+		Name      string `json:"name"`
+		Resources struct {
+			Requests amounts `json:"requests"`
+			Limits   amounts `json:"limits"`
+		} `json:"resources"`
+	} `json:"containers"`
+}
+
+// specified are requests and limits of one container of a pod, and the tier of the pod.
+func specified(text, name string) (requests, limits resources, tier string, err error) {
+	var pod spec
+	if err = json.Unmarshal([]byte(text), &pod); err != nil {
+		return
+	}
+	tier = "/besteffort"
+	guaranteed := true
+	for _, container := range pod.Containers {
+		asked, allowed := container.Resources.Requests.resources(), container.Resources.Limits.resources()
+		if asked != (resources{}) || allowed != (resources{}) {
+			tier = "/burstable"
+		}
+		guaranteed = guaranteed && allowed.cpu != 0 && allowed.memory != 0 && (asked == resources{} || asked == allowed)
+		if container.Name == name {
+			requests, limits = asked, allowed
+		}
+	}
+	if guaranteed {
+		tier = ""
+	}
+	return
 }
 
 func (p *plugin) Synchronize(context.Context, []*api.PodSandbox, []*api.Container) ([]*api.ContainerUpdate, error) {
@@ -78,7 +126,13 @@ func (p *plugin) CreateContainer(_ context.Context, pod *api.PodSandbox, contain
 	requests := parse(container.Annotations[prefix+"requests."+container.Name])
 	limits := parse(container.Annotations[prefix+"limits."+container.Name])
 	tier := "/besteffort"
+	text, whole := pod.Annotations[prefix+"pod"]
 	switch {
+	case whole:
+		var err error
+		if requests, limits, tier, err = specified(text, container.Name); err != nil {
+			return nil, nil, err
+		}
 	case limits.cpu != 0 && limits.memory != 0 && (requests == resources{} || requests == limits):
 		tier, requests = "", limits
 	case requests != resources{} || limits != resources{}:

@@ -21,8 +21,11 @@ import (
 //	{"do": "bench", "turns": ["podqos", "go"], "pids": [PID, PID], "first": N, "rounds": N, "of": [POD...],
 //	 "box": CONTAINER}
 //
-// Round i gives the container the id "box-<i>" and one of the pods. A call's time is from NRI's call to its return; its
+// Round i gives the container the id "box-<i>" and one of the pods, to each pod inARow of them. A call's time is from NRI's call to its return; its
 // CPU time is what the plugin's threads have used between those two, as the scheduler counts it.
+// inARow containers come to a pod, as a runtime makes them.
+const inARow = 3
+
 type bench struct {
 	Turns  []string
 	Pids   []int
@@ -74,7 +77,7 @@ func (b *bench) run() (*results, error) {
 	}
 	found := &results{Times: make([][]int64, len(b.Turns)), CPU: make([]int64, len(b.Turns))}
 	for round := b.First; round < b.First+b.Rounds; round++ {
-		pod := pods[round%len(pods)]
+		pod := pods[round/inARow%len(pods)]
 		for turn := range b.Turns {
 			container := proto.Clone(box).(*api.Container)
 			container.Id = "box-" + strconv.Itoa(round)

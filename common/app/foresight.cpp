@@ -1,0 +1,176 @@
+#include "common/app/foresight.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+#include <utility>
+
+#include "common/app/counting.h"
+#include "common/app/node.h"
+#include "common/base/text.h"
+#include "common/cgroup/cgroupfs.h"
+#include "common/codec/annotations.h"
+#include "common/core/driver.h"
+#include "common/core/identity.h"
+#include "common/core/naming.h"
+#include "common/core/pod_claim.h"
+
+namespace podqos::app {
+
+namespace {
+
+constexpr std::chrono::seconds kLook{5};
+// A node starts few pods at a time; what is longer than most would cost more memory than time.
+constexpr std::size_t kRecords = 32;
+constexpr std::size_t kAnnotations = 8;
+constexpr std::size_t kLongest = std::size_t{8} << 10U;
+
+/// Those of podqos itself.
+core::Annotations own(const core::Annotations& annotations) {
+  constexpr std::string_view kPrefix = "podqos.io/";
+  core::Annotations found;
+  for (auto at = annotations.lower_bound(kPrefix);
+       at != annotations.end() && at->first.starts_with(kPrefix); ++at)
+    found.insert(found.end(), *at);
+  return found;
+}
+
+std::size_t size_of(const core::Annotations& annotations) {
+  std::size_t size = 0;
+  for (const auto& [key, value] : annotations)
+    size += key.size() + value.size();
+  return size;
+}
+
+/// Is the sandbox known, and the container not yet? That the sandbox lives, its engine bears
+/// witness: it makes a container in it.
+bool is_expected(const core::PodRecord& record, const core::Identity& identity,
+                 const std::string& id) {
+  const auto is_sandbox = [](const core::ContainerRecord& container) {
+    return container.sandbox && container.state == core::ContainerState::kLive;
+  };
+  return !identity.sandbox_id.empty() && record.sandbox_id == identity.sandbox_id &&
+         !record.released_at && std::ranges::any_of(record.containers, is_sandbox) &&
+         std::ranges::none_of(record.containers,
+                              [&](const auto& container) { return container.id == id; });
+}
+
+/// Have pod and tiers the same values with the pod as it was and as it is?
+bool is_same(const core::PodRecord& before, core::PodRecord& now, const core::Settings& settings) {
+  if (now.granted != before.granted) return false;
+  if (now.pod == before.pod && now.claimed == before.claimed) return true;
+  core::PodRecord as_it_was = before;
+  const auto old_values = core::pod_values(as_it_was, settings);
+  const auto new_values = core::pod_values(now, settings);
+  return old_values && new_values && *old_values == *new_values;
+}
+
+/// The pod's record with the container's claim in it; nullopt where that changes a value of pod or
+/// tiers, or where a person must be told something.
+std::optional<core::PodRecord> joined(const std::optional<core::PodRecord>& before,
+                                      const core::Identity& identity, const core::PodClaim& claim,
+                                      const core::Settings& settings,
+                                      const core::TiersRecord& tiers,
+                                      const core::NodeCapacity& capacity) {
+  auto pod = core::join_pod(before, identity, claim, settings);
+  if (!pod || !pod->warnings.empty()) return std::nullopt;
+  core::PodRecord& record = pod->record;
+  if (record.adopted != identity.placed.has_value()) return std::nullopt;
+  core::grant_requests(record, sums_beside(tiers, before), settings, capacity);
+  if (!record.adopted && !is_same(*before, record, settings)) return std::nullopt;
+  return std::move(record);
+}
+
+/// Where the container is to be; nullopt: its name is taken.
+std::optional<std::string> cgroup_for(const Arrival& arrival, const core::PodRecord& before) {
+  if (before.adopted) return arrival.placed_at;
+  const auto leaf = core::container_leaf(arrival.facts, before.cgroup, before.containers);
+  if (!leaf) return std::nullopt;
+  return cat(before.cgroup, "/", *leaf);
+}
+
+}  // namespace
+
+Foresight::Foresight() : records_{kRecords}, annotations_{kAnnotations} {}
+
+Result<core::PodqosAnnotations> Foresight::read(const core::Annotations& annotations) {
+  core::Annotations key = own(annotations);
+  if (const auto* known = annotations_.find(key)) return *known;
+  auto read = codec::parse_podqos_annotations(annotations);
+  if (read && size_of(key) <= kLongest) annotations_.put(std::move(key), *read);
+  return read;
+}
+
+const std::optional<core::PodRecord>* Foresight::record_of(const std::string& uid) {
+  // Before it is read: a change in between is seen the next time.
+  const auto stamp = state_->stamp_of_pod(uid);
+  if (!stamp) return nullptr;
+  const Known* known = records_.find(uid);
+  if (known != nullptr && known->stamp == *stamp) return &known->record;
+  auto record = state_->pod(uid);
+  if (!record || !*record) return nullptr;
+  records_.put(uid, Known{.stamp = *stamp, .record = std::move(*record)});
+  return &records_.find(uid)->record;
+}
+
+bool Foresight::look_at_machine(const core::Settings& settings) {
+  const auto now = Clock::now();
+  if (machine_ && now < machine_->until) return machine_->owned;
+  machine_.reset();
+  state_.reset();
+  auto cgroups = cgroup::Cgroupfs::open();
+  const auto capacity = node_capacity(settings);
+  if (!cgroups || !capacity) return false;
+  machine_ = Machine{.owned = owns_host(),
+                     .layout = cgroups->layout(),
+                     .capacity = *capacity,
+                     .until = now + kLook};
+  return machine_->owned;
+}
+
+bool Foresight::look_at_state(const core::Settings& settings) {
+  if (!state_ || !state_->is_current()) {
+    state_.reset();
+    auto opened = store::UnlockedState::open(settings.state_dir);
+    if (!opened || !*opened) return false;
+    state_ = std::move(*opened);
+  }
+  return !state_->interrupted();
+}
+
+std::optional<Membership> Foresight::look(const core::Settings& settings, const Arrival& arrival) {
+  if (!look_at_machine(settings) || !look_at_state(settings)) return std::nullopt;
+  const core::TiersRecord& tiers = state_->tiers();
+  const auto identity = core::identify(arrival.facts, arrival.podqos, arrival.engine, settings,
+                                       arrival.placed_at, tiers.kubepods);
+  if (!identity || identity->source != core::IdentitySource::kEngine) return std::nullopt;
+  const auto* const before = record_of(identity->uid);
+  if (before == nullptr || !is_expected(**before, *identity, arrival.facts.id)) return std::nullopt;
+  // All of a node's pods use one driver; a kubelet's are none of podqos's.
+  if (!(*before)->adopted &&
+      (tiers.kubepods.empty() || core::driver_of(tiers.kubepods) != arrival.driver))
+    return std::nullopt;
+  const core::PodClaim claim = core::claim_for(*identity, arrival.facts, arrival.podqos,
+                                               arrival.engine, settings, machine_->capacity.memory);
+  auto record = joined(*before, *identity, claim, settings, tiers, machine_->capacity);
+  if (!record) return std::nullopt;
+  const std::string name = core::container_name_for(*identity, claim, arrival.facts);
+  if (core::lacks_container(*record, claim, name)) return std::nullopt;
+  auto cgroup = cgroup_for(arrival, **before);
+  const auto values = core::container_values(*record, name, settings);
+  if (!cgroup || !values) return std::nullopt;
+
+  Membership member;
+  member.container.id = arrival.facts.id;
+  member.container.name = name;
+  member.container.cgroup = std::move(*cgroup);
+  member.missing = core::missing_values(*values, arrival.facts.resources, machine_->layout);
+  if (!core::engine_sets_oom(arrival.facts) && !record->adopted) {
+    member.oom_score_adj =
+        core::container_oom_score_adj(*record, member.container, machine_->capacity.memory);
+  }
+  member.record = std::move(*record);
+  return member;
+}
+
+}  // namespace podqos::app

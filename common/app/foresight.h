@@ -1,0 +1,61 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "common/app/membership.h"
+#include "common/base/error.h"
+#include "common/base/recent.h"
+#include "common/core/claims.h"
+#include "common/core/container_facts.h"
+#include "common/core/layout.h"
+#include "common/core/policy.h"
+#include "common/core/record.h"
+#include "common/core/settings.h"
+#include "common/store/stamp.h"
+#include "common/store/unlocked_state.h"
+
+namespace podqos::app {
+
+/// For a program that an engine waits for again and again: what a container that is about to be
+/// made is to be asked for, told without the lock and without a write where neither is needed. That
+/// is where its sandbox lives in a pod that is known, and its coming changes no value of pod or
+/// tiers, so that nothing is lost if it is counted only when it has started.
+class Foresight {
+ public:
+  Foresight();
+
+  /// parse_podqos_annotations(), at once for what has come before: containers of a pod, and pods of
+  /// one kind, come with the same.
+  [[nodiscard]] Result<core::PodqosAnnotations> read(const core::Annotations& annotations);
+
+  /// @return what join() would come to; nullopt: only that can tell, or say why not.
+  [[nodiscard]] std::optional<Membership> look(const core::Settings& settings,
+                                               const Arrival& arrival);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  /// What hardly ever changes, and takes long to look at.
+  struct Machine {
+    bool owned = false;
+    core::CgroupLayout layout;
+    core::NodeCapacity capacity;
+    Clock::time_point until;
+  };
+  [[nodiscard]] bool look_at_machine(const core::Settings& settings);
+  [[nodiscard]] bool look_at_state(const core::Settings& settings);
+  /// nullptr: not known, or not to be read. Valid until the next call.
+  [[nodiscard]] const std::optional<core::PodRecord>* record_of(const std::string& uid);
+
+  std::optional<Machine> machine_;
+  std::optional<store::UnlockedState> state_;  ///< as old as machine_
+  struct Known {
+    store::Stamp stamp;
+    std::optional<core::PodRecord> record;
+  };
+  Recent<std::string, Known> records_;  ///< by uid
+  Recent<core::Annotations, core::PodqosAnnotations> annotations_;
+};
+
+}  // namespace podqos::app

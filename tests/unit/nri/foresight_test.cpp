@@ -1,0 +1,208 @@
+#include "common/app/foresight.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/store/store.h"
+#include "nri/plugin.h"
+#include "tests/unit/nri/plugin_fixture.h"
+
+namespace podqos::nri {
+namespace {
+
+using test::PluginTest;
+using test::tell;
+using test::Told;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::TestParamInfo;
+using ::testing::ValuesIn;
+
+constexpr std::optional<std::chrono::nanoseconds> kNoBudget = std::nullopt;
+constexpr Told kSmall{.shares = 102, .quota = 20'000, .memory = 134'217'728};
+constexpr const char* kBurstable =
+    R"({"containers": [{"name": "app", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"},)"
+    R"( "limits": {"cpu": "200m", "memory": "128Mi"}}}, {"name": "log"}]})";
+constexpr const char* kGuaranteed =
+    R"({"containers": [{"name": "app", "resources": {"limits": {"cpu": "1", "memory": "64Mi"}}}]})";
+constexpr const char* kBestEffort = R"({"containers": [{"name": "app"}]})";
+
+/// A pod whose sandbox runs.
+class ForesightTest : public PluginTest {
+ protected:
+  [[nodiscard]] api::PodSandbox running_pod(const std::string& uid, const char* spec) {
+    api::PodSandbox sandbox = pod(uid, start_process());
+    (*sandbox.mutable_annotations())["podqos.io/pod"] = spec;
+    EXPECT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+    return sandbox;
+  }
+  /// Has it been written down?
+  [[nodiscard]] bool is_counted(const std::string& uid, const std::string& id) const {
+    return temporary().read("state/pods/" + uid + ".json").contains("\"id\":\"" + id + "\"");
+  }
+  [[nodiscard]] api::ContainerAdjustment created(const api::PodSandbox& pod,
+                                                 const api::Container& container) {
+    auto adjustment = create(pod, container);
+    EXPECT_TRUE(adjustment) << adjustment.error().message;
+    return adjustment ? *adjustment : api::ContainerAdjustment{};
+  }
+};
+
+struct Foreseen {
+  const char* name;
+  const char* spec;
+  Told told = {};  ///< what the engine says of the container itself
+  std::function<void(api::Container&)> more = {};
+};
+class ForeseenTest : public ForesightTest, public ::testing::WithParamInterface<Foreseen> {};
+
+/// Of a pod whose sandbox nobody has told of, joining decides; of the other, foresight.
+TEST_P(ForeseenTest, IsWhatJoiningWouldComeTo) {
+  const auto sandbox = running_pod("0a", GetParam().spec);
+  auto strange = pod("0b");
+  (*strange.mutable_annotations())["podqos.io/pod"] = GetParam().spec;
+  std::vector<std::string> answers;
+  for (const auto& of : {sandbox, strange}) {
+    auto app = container(of, "app", GetParam().told);
+    if (GetParam().more) GetParam().more(app);
+    std::string answer = created(of, app).SerializeAsString();
+    for (std::size_t at = 0; (at = answer.find(of.uid(), at)) != std::string::npos;)
+      answer.replace(at, of.uid().size(), "##");
+    answers.push_back(std::move(answer));
+  }
+  EXPECT_EQ(answers[0], answers[1]);
+  EXPECT_THAT(answers[0], HasSubstr("pod##/app-of-##"));
+  EXPECT_FALSE(is_counted("0a", "app-of-0a"));
+  EXPECT_TRUE(is_counted("0b", "app-of-0b"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, ForeseenTest,
+    ValuesIn<Foreseen>({
+        {.name = "Burstable", .spec = kBurstable},
+        {.name = "Guaranteed", .spec = kGuaranteed},
+        {.name = "BestEffort", .spec = kBestEffort},
+        {.name = "WithTheEnginesOwnValues", .spec = kBurstable, .told = kSmall},
+        {.name = "WithTheEnginesOwnScore",
+         .spec = kBurstable,
+         .more =
+             [](api::Container& app) {
+               app.mutable_linux()->mutable_oom_score_adj()->set_value(500);
+             }},
+        {.name = "WithAnUnifiedValue",
+         .spec = kBurstable,
+         .more =
+             [](api::Container& app) {
+               (*app.mutable_linux()->mutable_resources()->mutable_unified())["memory.max"] = "1";
+             }},
+    }),
+    [](const TestParamInfo<Foreseen>& row) { return std::string{row.param.name}; });
+
+TEST_F(ForesightTest, LeavesTheCountingToTheStart) {
+  const auto sandbox = running_pod("1", kBurstable);
+  const auto app = started(sandbox, container(sandbox, "app"));
+  EXPECT_TRUE(is_counted("1", app.id()));
+  EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr(cat("\"pid\":", app.pid())));
+  EXPECT_THAT(log(), Not(HasSubstr("warning")));
+}
+
+TEST_F(ForesightTest, NeedsNoLock) {
+  const auto sandbox = running_pod("1", kBurstable);
+  const int file = ::open(temporary().path("state/lock").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(file, 0);
+  ASSERT_EQ(::flock(file, LOCK_EX | LOCK_NB), 0);
+  EXPECT_EQ(created(sandbox, container(sandbox, "app")).linux().cgroups_path(),
+            pod_path("burstable", "1") + "/app-of-1");
+  ::close(file);
+}
+
+TEST_F(ForesightTest, WritesNothing) {
+  const auto sandbox = running_pod("1", kBurstable);
+  const std::string record = temporary().read("state/pods/1.json");
+  const std::string tiers = temporary().read("state/tiers.json");
+  static_cast<void>(created(sandbox, container(sandbox, "app")));
+  EXPECT_EQ(temporary().read("state/pods/1.json"), record);
+  EXPECT_EQ(temporary().read("state/tiers.json"), tiers);
+  EXPECT_FALSE(has_cgroup(pod_path("burstable", "1") + "/app-of-1"));
+}
+
+// ---- what only joining can tell
+
+TEST_F(ForesightTest, LeavesAPodThatGrowsToJoining) {
+  const auto sandbox = pod("1", start_process());
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  static_cast<void>(created(sandbox, container(sandbox, "app", kSmall)));
+  EXPECT_TRUE(is_counted("1", "app-of-1"));
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
+  static_cast<void>(created(sandbox, container(sandbox, "log", kSmall)));
+  EXPECT_TRUE(is_counted("1", "log-of-1"));
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "268435456");
+}
+
+TEST_F(ForesightTest, LeavesAContainerThatTheSpecLacksToJoining) {
+  const auto sandbox = running_pod("1", kBurstable);
+  static_cast<void>(created(sandbox, container(sandbox, "strange")));
+  EXPECT_TRUE(is_counted("1", "strange-of-1"));
+  EXPECT_THAT(log(), HasSubstr("has no container \"strange\""));
+}
+
+TEST_F(ForesightTest, LeavesOneThatIsKnownToJoining) {
+  const auto sandbox = running_pod("1", kBurstable);
+  const auto app = started(sandbox, container(sandbox, "app"));
+  static_cast<void>(created(sandbox, app));
+  EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr("pending"));
+}
+
+TEST_F(ForesightTest, LeavesAnotherSandboxOfThatUidToJoining) {
+  const auto sandbox = running_pod("1", kBurstable);
+  auto other = sandbox;
+  other.set_id("another");
+  static_cast<void>(created(other, container(other, "app")));
+  EXPECT_TRUE(is_counted("1", "app-of-1"));
+}
+
+TEST_F(ForesightTest, LeavesItToJoiningToMakeAnInterruptedEventGood) {
+  const auto sandbox = running_pod("1", kBurstable);
+  {
+    auto store = store::Store::open({.path = temporary().path("state")});
+    ASSERT_TRUE(store);
+    ASSERT_TRUE(store->begin());
+  }
+  static_cast<void>(created(sandbox, container(sandbox, "app")));
+  EXPECT_TRUE(is_counted("1", "app-of-1"));
+  EXPECT_THAT(temporary().read("state/tiers.json"), HasSubstr("\"dirty\":0"));
+}
+
+TEST_F(ForesightTest, SeesWhatOthersHaveChanged) {
+  const auto sandbox = running_pod("1", kBurstable);
+  static_cast<void>(created(sandbox, container(sandbox, "app")));
+  Plugin other{configuration(), measures()};
+  end_processes();
+  ASSERT_TRUE(other.stop_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_FALSE(is_known("1"));
+  // Gone for the other: only an event makes it anew.
+  static_cast<void>(created(sandbox, container(sandbox, "log")));
+  EXPECT_TRUE(is_counted("1", "log-of-1"));
+  EXPECT_TRUE(has_cgroup(pod_path("burstable", "1")));
+}
+
+TEST_F(ForesightTest, SeesThatTheStateIsAnother) {
+  const auto sandbox = running_pod("1", kBurstable);
+  static_cast<void>(created(sandbox, container(sandbox, "app")));
+  std::filesystem::rename(temporary().path("state"), temporary().path("gone"));
+  static_cast<void>(created(sandbox, container(sandbox, "log")));
+  EXPECT_TRUE(is_counted("1", "log-of-1"));
+}
+
+}  // namespace
+}  // namespace podqos::nri
