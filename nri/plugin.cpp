@@ -26,6 +26,8 @@ using std::chrono::seconds;
 constexpr int kReleasesAtOnce = 16;
 /// How often a release is tried again, one try each time that tend() is called.
 constexpr int kLateTries = 30;
+/// As many containers as a node has, and not many more.
+constexpr std::size_t kLateNews = 1024;
 constexpr seconds kLook{5};
 constexpr seconds kRecomputation{300};
 
@@ -82,18 +84,36 @@ Status Plugin::settle(std::string_view what, Status done) {
 Status Plugin::start(Result<core::ContainerFacts> facts, std::uint32_t pid,
                      const core::Settings& settings) {
   if (!facts) return fail(std::move(facts).error());
-  return app::container_started(settings, log(),
-                                {.facts = std::move(*facts), .process = process_of(pid)});
+  return take({.what = What::kStarted, .facts = std::move(*facts), .pid = pid}, settings);
 }
 
 Status Plugin::follow(Result<core::ContainerFacts> facts, std::uint32_t pid,
                       const core::Settings& settings) {
   if (!facts) return fail(std::move(facts).error());
-  auto followed = app::resources_changed(settings, log(),
-                                         {.facts = std::move(*facts), .process = process_of(pid)});
+  return take({.what = What::kChanged, .facts = std::move(*facts), .pid = pid}, settings);
+}
+
+Status Plugin::act_on(const News& news, const core::Settings& settings) {
+  const app::Told told{.facts = news.facts, .process = process_of(news.pid)};
+  if (news.what == What::kStarted) return app::container_started(settings, log(), told);
+  auto followed = app::resources_changed(settings, log(), told);
   if (!followed) return fail(std::move(followed).error());
   if (*followed == app::Followed::kLater) due_ = true;
   return {};
+}
+
+void Plugin::forget_news_of(const std::string& id) {
+  std::erase_if(late_news_, [&](const News& news) { return news.facts.id == id; });
+}
+
+Status Plugin::take(News news, const core::Settings& settings) {
+  auto done = act_on(news, settings);
+  // What comes later says more.
+  forget_news_of(news.facts.id);
+  const bool goes_on = settings.on_error == core::OnError::kAdmit;
+  if (!done && done.error().code == ErrorCode::kTimeout && goes_on && late_news_.size() < kLateNews)
+    late_news_.push_back(std::move(news));
+  return done;
 }
 
 void Plugin::remember(const api::PodSandbox& pod) {
@@ -110,6 +130,7 @@ Result<api::SynchronizeResponse> Plugin::synchronize(NodeState state, Budget) {
   told_.reset();
   sandboxes_.clear();
   late_.clear();
+  late_news_.clear();
   return api::SynchronizeResponse{};
 }
 
@@ -167,6 +188,7 @@ Status Plugin::run_pod_sandbox(const api::EventRequest& event, Budget budget) {
 }
 
 Status Plugin::release(const std::string& id, const core::Settings& settings) {
+  forget_news_of(id);
   auto ended = app::container_ended(settings, log(), id, own_pid());
   if (ended && *ended == app::Ending::kDone) {
     late_.erase(id);
@@ -246,6 +268,21 @@ void Plugin::take_stock() {
   reconciled();
 }
 
+void Plugin::take_late() {
+  // It runs by now, where it is.
+  core::Settings settings = this->settings(std::nullopt);
+  settings.on_misplaced = core::OnMisplaced::kIgnore;
+  while (!late_news_.empty()) {
+    News& news = late_news_.front();
+    auto done = act_on(news, settings);
+    const bool again = !done && done.error().code == ErrorCode::kTimeout;
+    if (again && ++news.tries < kLateTries) return;
+    if (!done && done.error().code != ErrorCode::kNotFound)
+      complain("late news", done.error(), "; left to the runtime's next word");
+    late_news_.pop_front();
+  }
+}
+
 void Plugin::release_late() {
   int left = kReleasesAtOnce;
   for (auto late = late_.begin(); late != late_.end() && left > 0; --left) {
@@ -297,6 +334,7 @@ void Plugin::reconciled() {
 
 void Plugin::tend() {
   take_stock();
+  take_late();
   release_late();
   release_silent();
   look_after();

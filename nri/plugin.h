@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -71,10 +72,23 @@ class Plugin : public Handler {
   /// Logs and counts an error; it is an answer only under onError "reject".
   [[nodiscard]] Status settle(std::string_view what, Status done);
   void complain(std::string_view what, const Error& error, std::string_view then);
+  enum class What : std::uint8_t { kStarted, kChanged };
+  /// What the runtime has told of a pod or container.
+  struct News {
+    What what;
+    core::ContainerFacts facts;
+    std::uint32_t pid;
+    int tries = 0;  ///< so far, after the first
+  };
   [[nodiscard]] Status start(Result<core::ContainerFacts> facts, std::uint32_t pid,
                              const core::Settings& settings);
   [[nodiscard]] Status follow(Result<core::ContainerFacts> facts, std::uint32_t pid,
                               const core::Settings& settings);
+  /// Acts on them. If somebody holds the lock for too long, and the runtime goes on nevertheless,
+  /// they are acted on later.
+  [[nodiscard]] Status take(News news, const core::Settings& settings);
+  [[nodiscard]] Status act_on(const News& news, const core::Settings& settings);
+  void forget_news_of(const std::string& id);
   void remember(const api::PodSandbox& pod);
   /// Releases a container; what does not succeed now is tried again later.
   [[nodiscard]] Status release(const std::string& id, const core::Settings& settings);
@@ -84,6 +98,7 @@ class Plugin : public Handler {
   [[nodiscard]] std::vector<app::Told> told_in(const api::SynchronizeRequest& stock);
   // Parts of tend(), each with its own bound.
   void take_stock();
+  void take_late();
   void release_late();
   void release_silent();
   void look_after();
@@ -96,6 +111,7 @@ class Plugin : public Handler {
   std::optional<NodeState> stock_;  ///< what the runtime had when it synchronized, unread
   std::optional<std::vector<app::Told>> told_;    ///< the same, until it has been taken
   std::map<std::string, int, std::less<>> late_;  ///< releases to be tried again, tries so far
+  std::deque<News> late_news_;                    ///< not acted on yet, oldest first
   bool due_ = true;  ///< something may have been missed, before the start at least
   Clock::time_point next_look_;
   Clock::time_point next_recomputation_;

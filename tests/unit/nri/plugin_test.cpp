@@ -414,13 +414,20 @@ class LockedPluginTest : public PluginTest {
     if (IsSkipped()) return;
     // Makes the state directory.
     ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("other", start_process(), kSmall)), kNoBudget));
+    lock();
+  }
+  void TearDown() override {
+    unlock();
+    PluginTest::TearDown();
+  }
+  void lock() {
     file_ = ::open(temporary().path("state/lock").c_str(), O_RDWR | O_CLOEXEC);
     ASSERT_GE(file_, 0);
     ASSERT_EQ(::flock(file_, LOCK_EX | LOCK_NB), 0);
   }
-  void TearDown() override {
+  void unlock() {
     if (file_ >= 0) ::close(file_);
-    PluginTest::TearDown();
+    file_ = -1;
   }
 
   /// How long it takes, in milliseconds.
@@ -456,6 +463,73 @@ TEST_F(LockedPluginTest, WaitsNoLongerThanItIsToldTo) {
   EXPECT_LT(taken, 400);
   ASSERT_FALSE(*answer);
   EXPECT_EQ(answer->error().code, ErrorCode::kTimeout);
+}
+
+TEST_F(LockedPluginTest, FollowsAnUpdateOnceItCan) {
+  unlock();
+  const auto sandbox = pod("1");
+  const auto running = started(sandbox, container(sandbox, "app", kSmall));
+  lock();
+  api::UpdateContainerRequest request;
+  *request.mutable_pod() = sandbox;
+  *request.mutable_container() = running;
+  tell(*request.mutable_linux_resources(), kLarge);
+  ASSERT_TRUE(plugin().update_container(request, kNoBudget));
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
+  unlock();
+  plugin().tend();
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
+  EXPECT_EQ(quota(pod_path("burstable", "1")), "60000");
+}
+
+TEST_F(LockedPluginTest, CountsAContainerOnceItCan) {
+  const auto sandbox = pod("1");
+  auto app = container(sandbox, "app", kSmall);
+  // It must not inherit the lock.
+  unlock();
+  const Pid init = start_process();
+  lock();
+  put(init, pod_path("burstable", "1") + "/app-of-1");
+  app.set_pid(static_cast<std::uint32_t>(init.value()));
+  ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+  unlock();
+  EXPECT_FALSE(is_known("1"));
+  plugin().tend();
+  EXPECT_TRUE(is_known("1"));
+}
+
+TEST_F(LockedPluginTest, LeavesWhatTheRuntimeHasNotDone) {
+  unlock();
+  const auto sandbox = pod("1");
+  const auto running = started(sandbox, container(sandbox, "app", kSmall));
+  reconfigure(R"(, "lockDeadline": "50ms", "onError": "reject")");
+  lock();
+  api::UpdateContainerRequest request;
+  *request.mutable_pod() = sandbox;
+  *request.mutable_container() = running;
+  tell(*request.mutable_linux_resources(), kLarge);
+  ASSERT_FALSE(plugin().update_container(request, kNoBudget));
+  unlock();
+  plugin().tend();
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
+}
+
+TEST_F(LockedPluginTest, ForgetsTheNewsOfWhatHasEnded) {
+  unlock();
+  const auto sandbox = pod("1");
+  const auto running = started(sandbox, container(sandbox, "app", kSmall));
+  lock();
+  api::UpdateContainerRequest request;
+  *request.mutable_pod() = sandbox;
+  *request.mutable_container() = running;
+  tell(*request.mutable_linux_resources(), kLarge);
+  ASSERT_TRUE(plugin().update_container(request, kNoBudget));
+  end_processes();
+  ASSERT_TRUE(plugin().remove_container(event(sandbox, running), kNoBudget));
+  unlock();
+  plugin().tend();
+  EXPECT_FALSE(is_known("1"));
+  EXPECT_THAT(log(), Not(HasSubstr("late news")));
 }
 
 }  // namespace
