@@ -118,7 +118,7 @@ class Node:
         pods, box = (self.growing, GROWING) if growing else (self.known, BOX)
         pids = [self.plugins[name].pid for name in names]
         found = self.runtime.ask(do="bench", turns=names, pids=pids, first=first, rounds=rounds, of=pods,
-                                 box=box)["bench"]
+                                 box=box, grow=growing)["bench"]
         return {name: ([each / 1e9 for each in times], cpu / 1e9)
                 for name, times, cpu in zip(names, found["times"], found["cpu"], strict=True)}
 
@@ -263,8 +263,7 @@ def measure_requests(table, node):
 
 def measure_growth(table, node):
     before = node.memory("podqos")[0]
-    node.create(MORE, (MOST - MORE) // 2, ["podqos"])
-    node.create(MORE + (MOST - MORE) // 2, (MOST - MORE) // 2, ["podqos"], growing=True)
+    node.create(MORE, MOST - MORE, ["podqos"])
     grown = node.memory("podqos")[0] - before
     table.add(f"growth from {MORE:,} to {MOST:,} requests", f"{grown >> 10} KiB", "none", grown <= 0)
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -21,7 +22,8 @@ import (
 //	{"do": "bench", "turns": ["podqos", "go"], "pids": [PID, PID], "first": N, "rounds": N, "of": [POD...],
 //	 "box": CONTAINER}
 //
-// Round i gives the container the id "box-<i>" and one of the pods, to each pod inARow of them. A call's time is from NRI's call to its return; its
+// Round i gives the container the id "box-<i>" and one of the pods, to each pod inARow of them. With "grow" it gets that
+// for a name, too, so that its pod has no container like it. A call's time is from NRI's call to its return; its
 // CPU time is what the plugin's threads have used between those two, as the scheduler counts it.
 // inARow containers come to a pod, as a runtime makes them.
 const inARow = 3
@@ -33,6 +35,7 @@ type bench struct {
 	Rounds int
 	Of     []json.RawMessage
 	Box    json.RawMessage
+	Grow   bool
 }
 
 type results struct {
@@ -82,6 +85,9 @@ func (b *bench) run() (*results, error) {
 			container := proto.Clone(box).(*api.Container)
 			container.Id = "box-" + strconv.Itoa(round)
 			container.PodSandboxId = pod.Id
+			if b.Grow {
+				rename(container, container.Id)
+			}
 			if err := b.call(found, turn, proto.Clone(pod).(*api.PodSandbox), container); err != nil {
 				return nil, err
 			}
@@ -91,6 +97,18 @@ func (b *bench) run() (*results, error) {
 		slices.Sort(times)
 	}
 	return found, nil
+}
+
+// rename lets a container have another name, and those of its annotations that name it.
+func rename(container *api.Container, name string) {
+	annotations := map[string]string{}
+	for key, value := range container.Annotations {
+		if kind, found := strings.CutSuffix(key, "."+container.Name); found {
+			key = kind + "." + name
+		}
+		annotations[key] = value
+	}
+	container.Name, container.Annotations = name, annotations
 }
 
 func (b *bench) call(found *results, turn int, pod *api.PodSandbox, container *api.Container) error {
