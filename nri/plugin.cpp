@@ -24,6 +24,7 @@ using std::chrono::seconds;
 
 /// So that a request that comes meanwhile does not wait for long.
 constexpr int kReleasesAtOnce = 16;
+constexpr std::size_t kLooksAtOnce = 64;
 /// How often a release is tried again, one try each time that tend() is called.
 constexpr int kLateTries = 30;
 /// As many containers as a node has, and not many more.
@@ -301,8 +302,11 @@ void Plugin::release_late() {
 
 void Plugin::release_silent() {
   int left = kReleasesAtOnce;
-  for (auto sandbox = sandboxes_.begin(); sandbox != sandboxes_.end() && left > 0;) {
+  auto looks = std::min(sandboxes_.size(), kLooksAtOnce);
+  for (auto sandbox = sandboxes_.upper_bound(looked_at_); looks > 0 && left > 0; --looks) {
+    if (sandbox == sandboxes_.end()) sandbox = sandboxes_.begin();
     const auto& [id, process] = *sandbox;
+    looked_at_ = id;
     if (sys::is_alive(process.pid, process.start_time)) {
       ++sandbox;
       continue;

@@ -108,6 +108,7 @@ class Plugin : public Handler {
   Measures& measures_;
   app::Foresight foresight_;
   std::map<std::string, Sandbox, std::less<>> sandboxes_;  ///< that live, by id
+  std::string looked_at_;           ///< the last of them whose process was looked for
   std::optional<NodeState> stock_;  ///< what the runtime had when it synchronized, unread
   std::optional<std::vector<app::Told>> told_;    ///< the same, until it has been taken
   std::map<std::string, int, std::less<>> late_;  ///< releases to be tried again, tries so far

@@ -206,6 +206,26 @@ TEST_F(PluginTest, TendsSandboxesThatEndWithoutAWord) {
   EXPECT_FALSE(is_known("1"));
 }
 
+TEST_F(PluginTest, TendsManySandboxesInTurn) {
+  constexpr int kMany = 150;
+  const Pid lives{::getpid()};
+  api::SynchronizeRequest request;
+  for (int i = 0; i < kMany; ++i)
+    *request.add_pods() = pod(std::to_string(1000 + i), lives);
+  const auto ends = pod("2000", start_process(), kSmall);
+  *request.add_pods() = ends;
+  ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
+  plugin().tend();
+  EXPECT_TRUE(is_known("2000"));
+  end_processes();
+  int rounds = 0;
+  while (is_known("2000") && rounds < 10) {
+    plugin().tend();
+    ++rounds;
+  }
+  EXPECT_LE(rounds, 3);
+}
+
 TEST_F(PluginTest, TendsThoseThatAnEarlierOneHasTakenIn) {
   const auto sandbox = pod("1", start_process(), kSmall);
   ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
