@@ -27,8 +27,8 @@ constexpr int kReleasesAtOnce = 16;
 constexpr std::size_t kLooksAtOnce = 64;
 /// How often a release is tried again, one try each time that tend() is called.
 constexpr int kLateTries = 30;
-/// As many containers as a node has, and not many more.
-constexpr std::size_t kLateNews = 1024;
+/// A runtime gives a creation up long before.
+constexpr seconds kCreation{60};
 constexpr seconds kLook{5};
 constexpr seconds kRecomputation{300};
 
@@ -85,35 +85,32 @@ Status Plugin::settle(std::string_view what, Status done) {
 Status Plugin::start(Result<core::ContainerFacts> facts, std::uint32_t pid,
                      const core::Settings& settings) {
   if (!facts) return fail(std::move(facts).error());
-  return take({.what = What::kStarted, .facts = std::move(*facts), .pid = pid}, settings);
+  return take({.what = News::What::kStarted, .facts = std::move(*facts), .pid = pid}, settings);
 }
 
 Status Plugin::follow(Result<core::ContainerFacts> facts, std::uint32_t pid,
                       const core::Settings& settings) {
   if (!facts) return fail(std::move(facts).error());
-  return take({.what = What::kChanged, .facts = std::move(*facts), .pid = pid}, settings);
+  return take({.what = News::What::kChanged, .facts = std::move(*facts), .pid = pid}, settings);
 }
 
 Status Plugin::act_on(const News& news, const core::Settings& settings) {
   const app::Told told{.facts = news.facts, .process = process_of(news.pid)};
-  if (news.what == What::kStarted) return app::container_started(settings, log(), told);
+  if (news.what == News::What::kStarted) return app::container_started(settings, log(), told);
   auto followed = app::resources_changed(settings, log(), told);
   if (!followed) return fail(std::move(followed).error());
   if (*followed == app::Followed::kLater) due_ = true;
   return {};
 }
 
-void Plugin::forget_news_of(const std::string& id) {
-  std::erase_if(late_news_, [&](const News& news) { return news.facts.id == id; });
-}
-
 Status Plugin::take(News news, const core::Settings& settings) {
-  auto done = act_on(news, settings);
-  // What comes later says more.
-  forget_news_of(news.facts.id);
-  const bool goes_on = settings.on_error == core::OnError::kAdmit;
-  if (!done && done.error().code == ErrorCode::kTimeout && goes_on && late_news_.size() < kLateNews)
-    late_news_.push_back(std::move(news));
+  auto done =
+      late_news_.act_before(news, [&](const News& older) { return act_on(older, settings); });
+  if (done) done = act_on(news, settings);
+  // CRI-O starts a container also where the plugin answers with an error.
+  const bool goes_on =
+      news.what == News::What::kStarted || settings.on_error == core::OnError::kAdmit;
+  if (is_late(done) && goes_on) late_news_.keep(std::move(news));
   return done;
 }
 
@@ -131,7 +128,9 @@ Result<api::SynchronizeResponse> Plugin::synchronize(NodeState state, Budget) {
   told_.reset();
   sandboxes_.clear();
   late_.clear();
-  late_news_.clear();
+  created_.clear();
+  // What has started since is among what is told; of changes nothing is said there.
+  late_news_.forget_starts();
   return api::SynchronizeResponse{};
 }
 
@@ -147,7 +146,11 @@ Result<api::CreateContainerResponse> Plugin::create_container(
       return fail(std::move(edit).error().with_context(
           cat("container ", printable(request.container().id()))));
     }
-    if (*edit && **edit != core::ConfigEdit{}) *response.mutable_adjust() = adjustment_for(**edit);
+    if (!*edit) return {};
+    created_.insert_or_assign(
+        request.container().id(),
+        Creation{.sandbox = request.container().pod_sandbox_id(), .since = Clock::now()});
+    if (**edit != core::ConfigEdit{}) *response.mutable_adjust() = adjustment_for(**edit);
     return {};
   };
   if (auto done = settle("create container", create()); !done) return fail(std::move(done).error());
@@ -188,8 +191,19 @@ Status Plugin::run_pod_sandbox(const api::EventRequest& event, Budget budget) {
   return settle("run pod", start(sandbox_facts(event.pod()), event.pod().pid(), settings));
 }
 
+bool Plugin::is_creating_in(const std::string& sandbox) const {
+  return std::ranges::any_of(created_,
+                             [&](const auto& entry) { return entry.second.sandbox == sandbox; });
+}
+
 Status Plugin::release(const std::string& id, const core::Settings& settings) {
-  forget_news_of(id);
+  late_news_.forget(id);
+  created_.erase(id);
+  // The pod's cgroup is about to be used.
+  if (is_creating_in(id)) {
+    late_.emplace(id, 0);
+    return {};
+  }
   auto ended = app::container_ended(settings, log(), id, own_pid());
   if (ended && *ended == app::Ending::kDone) {
     late_.erase(id);
@@ -210,6 +224,7 @@ Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget budget)
 }
 
 Status Plugin::start_container(const api::EventRequest& event, Budget budget) {
+  created_.erase(event.container().id());
   if (event.container().pid() == 0) return {};
   return settle("start container", start(container_facts(event.pod(), event.container()),
                                          event.container().pid(), settings(budget)));
@@ -258,6 +273,12 @@ bool Plugin::read_stock() {
 
 void Plugin::take_stock() {
   if (!read_stock()) return;
+  // What has come since is there as well.
+  for (const auto& [id, creation] : created_) {
+    app::Told told;
+    told.facts.id = id;
+    told_->push_back(std::move(told));
+  }
   if (auto done = app::take_stock(settings(std::nullopt), log(), *told_, own_pid()); !done) {
     complain("synchronize", done.error(), "; trying again");
     return;
@@ -273,15 +294,8 @@ void Plugin::take_late() {
   // It runs by now, where it is.
   core::Settings settings = this->settings(std::nullopt);
   settings.on_misplaced = core::OnMisplaced::kIgnore;
-  while (!late_news_.empty()) {
-    News& news = late_news_.front();
-    auto done = act_on(news, settings);
-    const bool again = !done && done.error().code == ErrorCode::kTimeout;
-    if (again && ++news.tries < kLateTries) return;
-    if (!done && done.error().code != ErrorCode::kNotFound)
-      complain("late news", done.error(), "; left to the runtime's next word");
-    late_news_.pop_front();
-  }
+  auto done = late_news_.act([&](const News& news) { return act_on(news, settings); });
+  if (!done) complain("late news", done.error(), "; left to the runtime's next word");
 }
 
 void Plugin::release_late() {
@@ -337,6 +351,8 @@ void Plugin::reconciled() {
 }
 
 void Plugin::tend() {
+  const auto now = Clock::now();
+  std::erase_if(created_, [&](const auto& entry) { return now - entry.second.since > kCreation; });
   take_stock();
   take_late();
   release_late();

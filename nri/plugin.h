@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,6 +17,7 @@
 #include "common/core/settings.h"
 #include "nri/configuration.h"
 #include "nri/handler.h"
+#include "nri/late_news.h"
 #include "nri/measures.h"
 
 namespace podqos::nri {
@@ -61,6 +61,11 @@ class Plugin : public Handler {
 
  private:
   using Clock = std::chrono::steady_clock;
+  /// A container that the runtime makes where it was told to.
+  struct Creation {
+    std::string sandbox;
+    Clock::time_point since;
+  };
   struct Sandbox {
     Pid pid;
     StartTime start_time;
@@ -72,24 +77,16 @@ class Plugin : public Handler {
   /// Logs and counts an error; it is an answer only under onError "reject".
   [[nodiscard]] Status settle(std::string_view what, Status done);
   void complain(std::string_view what, const Error& error, std::string_view then);
-  enum class What : std::uint8_t { kStarted, kChanged };
-  /// What the runtime has told of a pod or container.
-  struct News {
-    What what;
-    core::ContainerFacts facts;
-    std::uint32_t pid;
-    int tries = 0;  ///< so far, after the first
-  };
   [[nodiscard]] Status start(Result<core::ContainerFacts> facts, std::uint32_t pid,
                              const core::Settings& settings);
   [[nodiscard]] Status follow(Result<core::ContainerFacts> facts, std::uint32_t pid,
                               const core::Settings& settings);
-  /// Acts on them. If somebody holds the lock for too long, and the runtime goes on nevertheless,
-  /// they are acted on later.
+  /// Acts on them, after older ones of the same pod or container. If somebody holds the lock for
+  /// too long, and the runtime goes on nevertheless, they are acted on later.
   [[nodiscard]] Status take(News news, const core::Settings& settings);
   [[nodiscard]] Status act_on(const News& news, const core::Settings& settings);
-  void forget_news_of(const std::string& id);
   void remember(const api::PodSandbox& pod);
+  [[nodiscard]] bool is_creating_in(const std::string& sandbox) const;
   /// Releases a container; what does not succeed now is tried again later.
   [[nodiscard]] Status release(const std::string& id, const core::Settings& settings);
 
@@ -112,7 +109,8 @@ class Plugin : public Handler {
   std::optional<NodeState> stock_;  ///< what the runtime had when it synchronized, unread
   std::optional<std::vector<app::Told>> told_;    ///< the same, until it has been taken
   std::map<std::string, int, std::less<>> late_;  ///< releases to be tried again, tries so far
-  std::deque<News> late_news_;                    ///< not acted on yet, oldest first
+  std::map<std::string, Creation, std::less<>> created_;  ///< neither started nor ended yet, by id
+  LateNews late_news_;
   bool due_ = true;  ///< something may have been missed, before the start at least
   Clock::time_point next_look_;
   Clock::time_point next_recomputation_;

@@ -41,7 +41,7 @@ Result<std::optional<Init>> init_of(const Process& process) {
 
 Status confirm_told(Event& event, KnownContainer found, const Told& told, const Init& init) {
   if (auto done = set_oom_score(event, found, told.facts, init.pid); !done) return done;
-  return confirm(event, std::move(found), told.facts.bundle, init);
+  return confirm(event, std::move(found), told.facts, init);
 }
 
 Status start(const core::Settings& settings, Log& log, const Told& told) {
@@ -65,8 +65,12 @@ Status start(const core::Settings& settings, Log& log, const Told& told) {
   Status done;
   if (*member) {
     const bool by_runtime = !(*member)->belongs_to && !(*member)->missing.cpu_shares;
-    if (by_runtime) done = learn_formula(*event, (*member)->record, (*member)->container);
-    if (done) done = settle_container(*event, **member, init.cgroup);
+    Status learned;
+    if (by_runtime)
+      learned =
+          learn_formula(*event, (*member)->record, (*member)->container, told.facts.resources);
+    done = settle_container(*event, **member, init.cgroup);
+    if (done) done = std::move(learned);
     try_charge_monitor(*event, (*member)->record, init.runtime);
   }
   auto finished = event->finish();
@@ -126,16 +130,31 @@ Result<std::optional<core::PodRecord>> pod_of(Event& event, const Arrival& arriv
   auto found = find_container(event, arrival.facts.id, arrival.facts.bundle);
   if (!found) return fail(std::move(found).error());
   if (*found) return std::move((*found)->record);
-  // Not every engine has a process for its sandbox.
-  if (!arrival.engine.is_sandbox || !arrival.engine.pod_uid) return std::nullopt;
-  return event.store().pod(*arrival.engine.pod_uid);
+  // Not every engine has a process for its sandbox, and not every container has started.
+  if (!arrival.engine.pod_uid) return std::nullopt;
+  auto record = event.store().pod(*arrival.engine.pod_uid);
+  if (!record) return fail(std::move(record).error());
+  const bool same_sandbox = *record && !(*record)->sandbox_id.empty() &&
+                            arrival.engine.sandbox_id == (*record)->sandbox_id;
+  if (!arrival.engine.is_sandbox && !same_sandbox) return std::nullopt;
+  return std::move(*record);
 }
 
-std::string name_in(const core::PodRecord& record, const core::ContainerFacts& facts) {
+std::string name_in(const core::PodRecord& record, const Arrival& arrival) {
   for (const core::ContainerRecord& container : record.containers) {
-    if (container.id == facts.id) return container.name;
+    if (container.id == arrival.facts.id) return container.name;
   }
-  return facts.id;
+  return arrival.engine.container_name.value_or(arrival.facts.id);
+}
+
+/// One that runs and is not known yet, for whatever reason; not a sandbox.
+Result<bool> count_unknown(Event& event, const Arrival& arrival, const std::optional<Init>& init) {
+  if (!init || arrival.engine.is_sandbox) return false;
+  auto found = find_container(event, arrival.facts.id, arrival.facts.bundle);
+  if (!found) return fail(std::move(found).error());
+  if (*found) return false;
+  if (auto done = count_running(event, arrival, *init); !done) return fail(std::move(done).error());
+  return true;
 }
 
 Result<Followed> change(const core::Settings& settings, Log& log, const Told& told) {
@@ -148,18 +167,22 @@ Result<Followed> change(const core::Settings& settings, Log& log, const Told& to
   auto event = Event::open(untouched, log);
   if (!event) return fail(std::move(event).error());
   if (auto done = recover(*event); !done) return fail(std::move(done).error());
+  const auto counted = count_unknown(*event, **arrival, *init);
+  if (!counted) return fail(counted.error());
   auto record = pod_of(*event, **arrival);
   if (!record) return fail(std::move(record).error());
   if (*record) {
     const bool whole_pod = (*arrival)->engine.is_sandbox;
     core::Resize resized{.whole_pod = whole_pod,
-                         .container = name_in(**record, told.facts),
+                         .container = name_in(**record, **arrival),
                          .now = whole_pod
                                     ? (*arrival)->engine.pod_sums.value_or(core::EngineResources{})
                                     : told.facts.resources};
-    return resize(*event, std::move(**record), resized);
+    auto followed = resize(*event, std::move(**record), resized);
+    if (!followed || !*counted || event->finished()) return followed;
+    return finished(event->finish(), *followed);
   }
-  if (!*init) return finished(event->finish_recovery());
+  if (!*init || *counted) return finished(*counted ? event->finish() : event->finish_recovery());
   if (auto done = count_running(*event, std::move(**arrival), **init); !done)
     return fail(std::move(done).error());
   return finished(event->finish());

@@ -60,6 +60,7 @@ class Event {
   /// Has this event recomputed everything after an interrupted one?
   [[nodiscard]] bool recovered() const { return recovered_; }
   void begin_recovery() { recovered_ = true; }
+  [[nodiscard]] bool finished() const { return finished_; }
   /// For an event that turns out to have nothing to do itself: finishes what recovery began.
   [[nodiscard]] Status finish_recovery() { return recovered_ && !finished_ ? finish() : Status{}; }
 

@@ -46,11 +46,12 @@ std::size_t size_of(const core::Annotations& annotations) {
 /// witness: it makes a container in it.
 bool is_expected(const core::PodRecord& record, const core::Identity& identity,
                  const std::string& id) {
-  const auto is_sandbox = [](const core::ContainerRecord& container) {
-    return container.sandbox && container.state == core::ContainerState::kLive;
+  const auto is_sandbox = [&](const core::ContainerRecord& container) {
+    return container.id == identity.sandbox_id && container.sandbox &&
+           container.state == core::ContainerState::kLive;
   };
-  return !identity.sandbox_id.empty() && record.sandbox_id == identity.sandbox_id &&
-         !record.released_at && std::ranges::any_of(record.containers, is_sandbox) &&
+  return record.sandbox_id == identity.sandbox_id && !record.released_at &&
+         std::ranges::any_of(record.containers, is_sandbox) &&
          std::ranges::none_of(record.containers,
                               [&](const auto& container) { return container.id == id; });
 }
@@ -115,7 +116,9 @@ const std::optional<core::PodRecord>* Foresight::record_of(const std::string& ui
 
 bool Foresight::look_at_machine(const core::Settings& settings) {
   const auto now = Clock::now();
-  if (machine_ && now < machine_->until) return machine_->owned;
+  const bool same_node = machine_ && machine_->pinned_memory == settings.node_memory &&
+                         machine_->pinned_cpu == settings.node_cpu;
+  if (same_node && now < machine_->until) return machine_->owned;
   machine_.reset();
   state_.reset();
   auto cgroups = cgroup::Cgroupfs::open();
@@ -124,16 +127,19 @@ bool Foresight::look_at_machine(const core::Settings& settings) {
   machine_ = Machine{.owned = owns_host(),
                      .layout = cgroups->layout(),
                      .capacity = *capacity,
+                     .pinned_memory = settings.node_memory,
+                     .pinned_cpu = settings.node_cpu,
                      .until = now + kLook};
   return machine_->owned;
 }
 
 bool Foresight::look_at_state(const core::Settings& settings) {
-  if (!state_ || !state_->is_current()) {
+  if (!state_ || state_dir_ != settings.state_dir || !state_->is_current()) {
     state_.reset();
     auto opened = store::UnlockedState::open(settings.state_dir);
     if (!opened || !*opened) return false;
     state_ = std::move(*opened);
+    state_dir_ = settings.state_dir;
   }
   return !state_->interrupted();
 }

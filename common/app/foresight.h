@@ -7,6 +7,7 @@
 #include "common/app/membership.h"
 #include "common/base/error.h"
 #include "common/base/recent.h"
+#include "common/base/units.h"
 #include "common/core/claims.h"
 #include "common/core/container_facts.h"
 #include "common/core/layout.h"
@@ -41,6 +42,9 @@ class Foresight {
     bool owned = false;
     core::CgroupLayout layout;
     core::NodeCapacity capacity;
+    // What of it the settings say.
+    std::optional<Bytes> pinned_memory;
+    std::optional<MilliCpu> pinned_cpu;
     Clock::time_point until;
   };
   [[nodiscard]] bool look_at_machine(const core::Settings& settings);
@@ -50,6 +54,7 @@ class Foresight {
 
   std::optional<Machine> machine_;
   std::optional<store::UnlockedState> state_;  ///< as old as machine_
+  std::string state_dir_;                      ///< where it is
   struct Known {
     store::Stamp stamp;
     std::optional<core::PodRecord> record;

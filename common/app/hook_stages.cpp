@@ -100,8 +100,7 @@ Status start_in_bundle(const core::Settings& settings, Log& log, const codec::Oc
     auto done = register_from_bundle(*event, std::move(**arrival), init, bundle);
     return done ? event->finish_recovery() : done;
   }
-  if (auto done = confirm(*event, std::move(**found), (*arrival)->facts.bundle, init); !done)
-    return done;
+  if (auto done = confirm(*event, std::move(**found), (*arrival)->facts, init); !done) return done;
   return finish_confirmed(*event);
 }
 

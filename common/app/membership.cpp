@@ -108,9 +108,11 @@ Result<Described> describe_container(const Joining& joining,
       .cgroup = arrival.placed_at.value_or(""),
       .sandbox = joining.identity.is_sandbox,
       .moved = false};
-  const bool placed = arrival.placed_at && arrival.placed_at->starts_with(cat(record.cgroup, "/"));
+  const bool in_place = arrival.running && arrival.placed_at &&
+                        arrival.placed_at->starts_with(cat(record.cgroup, "/"));
+  if (in_place) container.cgroup = core::first_below(record.cgroup, container.cgroup);
   Described described{.container = std::move(container)};
-  if (record.adopted || (placed && arrival.running)) return described;
+  if (record.adopted || in_place) return described;
   if (arrival.running) look_at_origin(*joining.event, arrival, described);
   core::ContainerFacts facts = arrival.facts;
   // The scope that the engine named exists, elsewhere, and keeps its name.

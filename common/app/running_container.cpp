@@ -19,13 +19,15 @@ namespace {
 
 /// Which formula the node's runtime uses, if the weight that it gave the container tells.
 void observe_weight(Event& event, const core::PodRecord& record,
-                    const core::ContainerRecord& container) {
+                    const core::ContainerRecord& container, const core::EngineResources& told) {
   const bool wanted = event.settings().weight_formula == core::WeightFormulaSetting::kAuto &&
                       !event.tiers().weight_formula &&
                       event.cgroups().layout_without_hugepages().cpu == core::CgroupVersion::kV2;
   if (!wanted) return;
   const auto values = core::container_values(record, container.name, event.settings());
-  if (!values || !values->cpu_shares) return;
+  if (!values || !values->cpu_shares || told.unified.contains("cpu.weight")) return;
+  // Annotations may ask for other shares than the engine has set.
+  if (told.cpu_shares && *told.cpu_shares != values->cpu_shares->value()) return;
   const auto text = event.cgroups().read(container.cgroup, core::Controller::kCpu, "cpu.weight");
   const std::int64_t weight = text ? parse_int(*text).value_or(0) : 0;
   const auto linear =
@@ -61,7 +63,9 @@ Result<std::optional<KnownContainer>> look_for(Event& event, const core::Contain
   return find_container(event, facts.id, facts.bundle);
 }
 
-Status confirm(Event& event, KnownContainer found, const std::string& bundle, const Init& init) {
+Status confirm(Event& event, KnownContainer found, const core::ContainerFacts& told,
+               const Init& init) {
+  const std::string& bundle = told.bundle;
   core::ContainerRecord& container = found.container();
   auto started = sys::start_time_of(init.pid);
   if (!started) return fail(std::move(started).error());
@@ -93,13 +97,13 @@ Status confirm(Event& event, KnownContainer found, const std::string& bundle, co
     return done;
   }
   try_charge_monitor(event, found.record, init.runtime);
-  return learn_formula(event, found.record, container);
+  return learn_formula(event, found.record, container, told.resources);
 }
 
 Status learn_formula(Event& event, const core::PodRecord& record,
-                     const core::ContainerRecord& container) {
+                     const core::ContainerRecord& container, const core::EngineResources& told) {
   const auto before = event.tiers().weight_formula;
-  observe_weight(event, record, container);
+  observe_weight(event, record, container, told);
   if (event.tiers().weight_formula == before) return {};
   // Every weight written so far used the other formula.
   if (auto done = recompute(event); !done) return fail(std::move(done).error());

@@ -42,12 +42,15 @@ struct Init {
                                                              const core::ContainerFacts& facts);
 
 /// The runtime has made a container that was placed before: from now on it is live.
-[[nodiscard]] Status confirm(Event& event, KnownContainer found, const std::string& bundle,
+/// @param told  its bundle, and its resources as far as they are known
+[[nodiscard]] Status confirm(Event& event, KnownContainer found, const core::ContainerFacts& told,
                              const Init& init);
 /// Which formula the node's runtime uses, if the weight that it has given the container tells: from
 /// then on all weights follow it. For a container whose shares the runtime itself has converted.
+/// @param told  what the engine says of it; other shares than those of the record tell nothing
 [[nodiscard]] Status learn_formula(Event& event, const core::PodRecord& record,
-                                   const core::ContainerRecord& container);
+                                   const core::ContainerRecord& container,
+                                   const core::EngineResources& told);
 /// For an event that has confirmed containers and does nothing else.
 [[nodiscard]] Status finish_confirmed(Event& event);
 

@@ -469,18 +469,26 @@ class Failures(AdaptationCase):
         self.assert_nothing_left()
         self.assertEqual(len(self.runtime.synchronized()), 1)
 
+    def unknown(self, pod):
+        """Another pod of which nothing was told yet, and a container of it: to make them takes the lock."""
+        other = {**pod, "id": "sandbox-hard-2", "uid": "hard-2", "pid": 0}
+        return other, self.container(other, "web")
+
     def test_slow_and_admitted(self):
         pod, web = self.connect_with(onError="admit")
         with self.hold_lock():
-            answer = self.runtime.call("CreateContainer", pod, web)
+            answer = self.runtime.call("CreateContainer", *self.unknown(pod))
+            known = self.runtime.call("CreateContainer", pod, web)
         self.assertLess(answer["ns"] / 1e9, DEADLINE)
         self.assert_not_adjusted(answer)
+        self.assert_adjusted(known, pod, "web-hard-1")
+        self.runtime.call("RemoveContainer", pod, web)
         self.check_after(pod)
 
     def test_slow_and_refused(self):
-        pod, web = self.connect_with(onError="reject")
+        pod, _ = self.connect_with(onError="reject")
         with self.hold_lock(), self.assertRaisesRegex(go_nri.Refused, "another process still holds it after 500 ms"):
-            self.runtime.call("CreateContainer", pod, web)
+            self.runtime.call("CreateContainer", *self.unknown(pod))
         self.check_after(pod)
 
     def test_failing_and_admitted(self):

@@ -141,6 +141,42 @@ class Foreseen(nri_case.Case):
         self.assertNotIn("only counted", self.podqos.log_text().split("seen-1-app", 1)[1])
 
 
+class Formula(nri_case.Case):
+    """On cgroup v2 the weight of a container tells how its runtime converts shares; all weights follow it then."""
+
+    settings = {"weightFormula": "auto"}
+
+    def setUp(self):
+        super().setUp()
+        if self.machine.version("cpu") == 1:
+            self.skipTest("cgroup v1 has no weights")
+        self.connect()
+        limits = {"cpu": "200m", "memory": "128Mi"}
+        self.pod = self.enter(Pod("formula-1", annotations=annotations(limits=limits)), f"{self.elsewhere}/sandbox")
+        self.ask("RunPodSandbox", self.pod)
+
+    def start_with(self, shares, weight):
+        """A container for which the engine has set the shares, and the runtime the weight."""
+        box = Container(self.pod, shares=shares)
+        self.assertTrue(self.create(box))
+        self.enter(box, box.cgroup)
+        mount = self.machine.hierarchy("cpu").mount
+        pathlib.Path(mount + box.cgroup, "cpu.weight").write_text(str(weight), encoding="ascii")
+        self.ask("StartContainer", box)
+
+    def weight(self):
+        return self.machine.read(self.pod_path("guaranteed", "formula-1"), "weight")
+
+    def test_linear(self):
+        self.assertEqual(self.weight(), machines.logarithmic_weight(204))
+        self.start_with(shares=204, weight=machines.linear_weight(204))
+        self.assertEqual(self.weight(), machines.linear_weight(204))
+
+    def test_other_shares_than_the_annotation_has(self):
+        self.start_with(shares=102, weight=machines.linear_weight(204))
+        self.assertEqual(self.weight(), machines.logarithmic_weight(204))
+
+
 class Older(nri_case.Case):
     """A container that was there before podqos stays as it is, and is counted."""
 

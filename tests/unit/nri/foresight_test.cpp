@@ -204,5 +204,89 @@ TEST_F(ForesightTest, SeesThatTheStateIsAnother) {
   EXPECT_TRUE(is_counted("1", "log-of-1"));
 }
 
+// ---- what must not be otherwise than with joining
+
+/// crun puts the process below the cgroup that it bounds.
+TEST_F(ForesightTest, KnowsTheContainersOwnCgroup) {
+  const auto sandbox = running_pod("1", kBurstable);
+  auto app = container(sandbox, "app");
+  const std::string path = created(sandbox, app).linux().cgroups_path();
+  const Pid init = start_process();
+  put(init, path + "/container");
+  app.set_pid(static_cast<std::uint32_t>(init.value()));
+  app.mutable_linux()->set_cgroups_path(path);
+  ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+  EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr(cat("\"cgroup\":\"", path, "\"")));
+}
+
+TEST_F(ForesightTest, KeepsAPodInWhichAContainerIsMade) {
+  const auto sandbox = running_pod("1", kBurstable);
+  // Its first look is at everything, and finds nobody alive.
+  plugin().tend();
+  const auto app = container(sandbox, "app");
+  static_cast<void>(created(sandbox, app));
+  end_processes();
+  ASSERT_TRUE(plugin().stop_pod_sandbox(event(sandbox), kNoBudget));
+  plugin().tend();
+  EXPECT_TRUE(is_known("1"));
+  ASSERT_TRUE(plugin().remove_container(event(sandbox, app), kNoBudget));
+  plugin().tend();
+  EXPECT_FALSE(is_known("1"));
+}
+
+constexpr const char* kBounded =
+    R"({"containers": [{"name": "app", "resources": {"requests": {"cpu": "100m", "memory": "512Mi"},)"
+    R"( "limits": {"cpu": "200m", "memory": "512Mi"}}}, {"name": "log", "resources": {"requests": )"
+    R"({"cpu": "100m", "memory": "16Mi"}, "limits": {"cpu": "200m", "memory": "16Mi"}}}]})";
+
+/// The node's memory decides about scores from the moment on at which the operator changes it.
+TEST_F(ForesightTest, TakesTheNodeAsTheSettingsHaveIt) {
+  const auto sandbox = running_pod("1", kBounded);
+  const auto before = created(sandbox, container(sandbox, "app"));
+  EXPECT_EQ(before.linux().oom_score_adj().value(), 750);
+  std::string settings = temporary().read("podqos.json");
+  const std::string_view old = R"("nodeMemory": "2Gi")";
+  settings.replace(settings.find(old), old.size(), R"("nodeMemory": "4Gi")");
+  temporary().write("podqos.json", settings);
+  ASSERT_TRUE(configuration().reload());
+  const auto after = created(sandbox, container(sandbox, "app"));
+  EXPECT_EQ(after.linux().oom_score_adj().value(), 875);
+}
+
+/// A runtime may update what it has made and not started: the pod follows, as one that has joined.
+class UpdatedBeforeStartTest : public ForesightTest, public ::testing::WithParamInterface<bool> {};
+
+TEST_P(UpdatedBeforeStartTest, FollowsTheUpdate) {
+  constexpr const char* kOne =
+      R"({"containers": [{"name": "app", "resources": {"requests": {"cpu": "100m", "memory": )"
+      R"("64Mi"}, "limits": {"cpu": "200m", "memory": "128Mi"}}}]})";
+  const bool foreseen = GetParam();
+  auto sandbox = foreseen ? running_pod("1", kOne) : pod("1");
+  (*sandbox.mutable_annotations())["podqos.io/pod"] = kOne;
+  auto app = container(sandbox, "app");
+  const std::string path = created(sandbox, app).linux().cgroups_path();
+  ASSERT_EQ(is_counted("1", app.id()), !foreseen);
+  app.mutable_linux()->set_cgroups_path(path);
+  tell(*app.mutable_linux()->mutable_resources(), kSmall);
+  constexpr Told kMore{.shares = 307, .quota = 60'000, .memory = 201'326'592};
+  api::UpdateContainerRequest request;
+  *request.mutable_pod() = sandbox;
+  *request.mutable_container() = app;
+  tell(*request.mutable_linux_resources(), kMore);
+  ASSERT_TRUE(plugin().update_container(request, kNoBudget));
+  tell(*app.mutable_linux()->mutable_resources(), kMore);
+  const Pid init = start_process();
+  put(init, path);
+  app.set_pid(static_cast<std::uint32_t>(init.value()));
+  ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
+  EXPECT_EQ(quota(pod_path("burstable", "1")), "60000");
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, UpdatedBeforeStartTest, ::testing::Bool(),
+                         [](const TestParamInfo<bool>& row) {
+                           return std::string{row.param ? "Foreseen" : "Joined"};
+                         });
+
 }  // namespace
 }  // namespace podqos::nri

@@ -552,5 +552,80 @@ TEST_F(LockedPluginTest, ForgetsTheNewsOfWhatHasEnded) {
   EXPECT_THAT(log(), Not(HasSubstr("late news")));
 }
 
+/// An update says nothing of the start that came before it.
+TEST_F(LockedPluginTest, KeepsTheStartThatAnUpdateFollows) {
+  unlock();
+  const auto sandbox = pod("1");
+  auto app = container(sandbox, "app", kSmall);
+  const auto adjustment = create(sandbox, app);
+  ASSERT_TRUE(adjustment);
+  const std::string path = adjustment->linux().cgroups_path();
+  const Pid init = start_process();
+  put(init, path);
+  app.set_pid(static_cast<std::uint32_t>(init.value()));
+  app.mutable_linux()->set_cgroups_path(path);
+  lock();
+  ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+  api::UpdateContainerRequest request;
+  *request.mutable_pod() = sandbox;
+  *request.mutable_container() = app;
+  tell(*request.mutable_linux_resources(), kLarge);
+  ASSERT_TRUE(plugin().update_container(request, kNoBudget));
+  unlock();
+  plugin().tend();
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
+  EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr(cat("\"pid\":", init.value())));
+  EXPECT_THAT(temporary().read("state/pods/1.json"), Not(HasSubstr("pending")));
+}
+
+/// A start says nothing of the update that came before it to one that is known.
+TEST_F(LockedPluginTest, KeepsTheUpdateThatAStartFollows) {
+  unlock();
+  const auto sandbox = pod("1");
+  auto app = container(sandbox, "app", kSmall);
+  const auto adjustment = create(sandbox, app);
+  ASSERT_TRUE(adjustment);
+  const std::string path = adjustment->linux().cgroups_path();
+  const Pid init = start_process();
+  app.mutable_linux()->set_cgroups_path(path);
+  lock();
+  api::UpdateContainerRequest request;
+  *request.mutable_pod() = sandbox;
+  *request.mutable_container() = app;
+  tell(*request.mutable_linux_resources(), kLarge);
+  ASSERT_TRUE(plugin().update_container(request, kNoBudget));
+  unlock();
+  put(init, path);
+  app.set_pid(static_cast<std::uint32_t>(init.value()));
+  tell(*app.mutable_linux()->mutable_resources(), kLarge);
+  ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+  plugin().tend();
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
+}
+
+/// CRI-O starts a container also where the plugin answers its start with an error
+/// (server/container_start.go: "NRI start failed for container", a warning).
+TEST_F(LockedPluginTest, CountsWhatStartsInSpiteOfARefusal) {
+  unlock();
+  auto sandbox = pod("1", start_process());
+  (*sandbox.mutable_annotations())["podqos.io/pod"] = R"({"containers": [{"name": "app"}]})";
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  const Pid init = start_process();
+  reconfigure(R"(, "lockDeadline": "50ms", "onError": "reject")");
+  lock();
+  auto app = container(sandbox, "app");
+  const auto adjustment = create(sandbox, app);
+  // Nothing to count later: it is not made.
+  if (!adjustment) return;
+  const std::string path = adjustment->linux().cgroups_path();
+  put(init, path);
+  app.set_pid(static_cast<std::uint32_t>(init.value()));
+  app.mutable_linux()->set_cgroups_path(path);
+  EXPECT_FALSE(plugin().start_container(event(sandbox, app), kNoBudget));
+  unlock();
+  plugin().tend();
+  EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr("app-of-1"));
+}
+
 }  // namespace
 }  // namespace podqos::nri
