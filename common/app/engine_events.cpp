@@ -64,11 +64,14 @@ Status start(const core::Settings& settings, Log& log, const Told& told) {
   if (!member) return fail(std::move(member).error());
   Status done;
   if (*member) {
-    const bool by_runtime = !(*member)->belongs_to && !(*member)->missing.cpu_shares;
     Status learned;
-    if (by_runtime)
-      learned =
-          learn_formula(*event, (*member)->record, (*member)->container, told.facts.resources);
+    if (!(*member)->belongs_to) {
+      // Whoever has put it there has asked the runtime for its values.
+      (*member)->missing = {};
+      if (told.facts.resources.cpu_shares)
+        learned =
+            learn_formula(*event, (*member)->record, (*member)->container, told.facts.resources);
+    }
     done = settle_container(*event, **member, init.cgroup);
     if (done) done = std::move(learned);
     try_charge_monitor(*event, (*member)->record, init.runtime);

@@ -116,6 +116,15 @@ TEST_F(ForesightTest, LeavesTheCountingToTheStart) {
   EXPECT_THAT(log(), Not(HasSubstr("warning")));
 }
 
+/// The runtime was asked for its values before. To tell systemd of a scope's limit once more would
+/// take memory.oom.group from a container of runc's.
+TEST_F(ForesightTest, WritesNoValuesOfAContainerInItsPlace) {
+  const auto sandbox = running_pod("1", kBurstable);
+  const auto app = started(sandbox, container(sandbox, "app"));
+  EXPECT_NE(memory(app.linux().cgroups_path()), "134217728");
+  EXPECT_NE(quota(app.linux().cgroups_path()), "20000");
+}
+
 TEST_F(ForesightTest, NeedsNoLock) {
   const auto sandbox = running_pod("1", kBurstable);
   const int file = ::open(temporary().path("state/lock").c_str(), O_RDWR | O_CLOEXEC);
