@@ -27,8 +27,8 @@ constexpr int kReleasesAtOnce = 16;
 constexpr std::size_t kLooksAtOnce = 64;
 /// How often a release is tried again, one try each time that tend() is called.
 constexpr int kLateTries = 30;
-/// A runtime gives a creation up long before.
-constexpr seconds kCreation{60};
+/// A runtime gives a creation up before, and a release is tried again for longer.
+constexpr seconds kCreation{30};
 constexpr seconds kLook{5};
 constexpr seconds kRecomputation{300};
 
