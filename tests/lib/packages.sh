@@ -16,7 +16,7 @@ packages_containers=(runc crun busybox-static python3 procps util-linux)
 packages_packaging=(debhelper dpkg-dev fakeroot lintian pandoc)
 # To test them.
 packages_testing=(
-  libgtest-dev libgmock-dev libbenchmark-dev golang-go golang-github-opencontainers-specs-dev
+  libgtest-dev libgmock-dev golang-go golang-github-opencontainers-specs-dev
   clang-19 libclang-rt-19-dev clang-tidy-19 clang-format-19 shellcheck codespell
   strace valgrind attr libcap2-bin man-db pandoc git
   python3-prometheus-client
