@@ -110,7 +110,6 @@ Result<Described> describe_container(const Joining& joining,
       .moved = false};
   const bool in_place = arrival.running && arrival.placed_at &&
                         arrival.placed_at->starts_with(cat(record.cgroup, "/"));
-  if (in_place) container.cgroup = core::first_below(record.cgroup, container.cgroup);
   Described described{.container = std::move(container)};
   if (record.adopted || in_place) return described;
   if (arrival.running) look_at_origin(*joining.event, arrival, described);

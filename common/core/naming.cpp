@@ -310,8 +310,4 @@ std::optional<SystemdCgroupsPath> parse_systemd_cgroups_path(std::string_view te
       .slice = std::move(parts[0]), .prefix = std::move(parts[1]), .name = std::move(parts[2])};
 }
 
-std::string first_below(std::string_view parent, std::string_view path) {
-  return std::string{path.substr(0, path.find('/', parent.size() + 1))};
-}
-
 }  // namespace podqos::core

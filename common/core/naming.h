@@ -70,8 +70,4 @@ struct SystemdCgroupsPath {
 /// nullopt unless the text has exactly two colons and no '/'.
 [[nodiscard]] std::optional<SystemdCgroupsPath> parse_systemd_cgroups_path(std::string_view text);
 
-/// The cgroup right below `parent` on the way to `path`, which lies beneath it: of a container its
-/// own, for runtimes may put the process below the cgroup that they bound.
-[[nodiscard]] std::string first_below(std::string_view parent, std::string_view path);
-
 }  // namespace podqos::core

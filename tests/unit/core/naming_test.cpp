@@ -254,11 +254,5 @@ TEST(ParseSystemdCgroupsPath, NeedsExactlyThreeFields) {
   }
 }
 
-TEST(FirstBelow, IsTheFirstOneBelow) {
-  EXPECT_EQ(first_below("/a/pod1", "/a/pod1/c"), "/a/pod1/c");
-  EXPECT_EQ(first_below("/a/pod1", "/a/pod1/x.scope/container"), "/a/pod1/x.scope");
-  EXPECT_EQ(first_below("/a/pod1", "/a/pod1/b/c/d"), "/a/pod1/b");
-}
-
 }  // namespace
 }  // namespace podqos::core

@@ -215,19 +215,6 @@ TEST_F(ForesightTest, SeesThatTheStateIsAnother) {
 
 // ---- what must not be otherwise than with joining
 
-/// crun puts the process below the cgroup that it bounds.
-TEST_F(ForesightTest, KnowsTheContainersOwnCgroup) {
-  const auto sandbox = running_pod("1", kBurstable);
-  auto app = container(sandbox, "app");
-  const std::string path = created(sandbox, app).linux().cgroups_path();
-  const Pid init = start_process();
-  put(init, path + "/container");
-  app.set_pid(static_cast<std::uint32_t>(init.value()));
-  app.mutable_linux()->set_cgroups_path(path);
-  ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
-  EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr(cat("\"cgroup\":\"", path, "\"")));
-}
-
 TEST_F(ForesightTest, KeepsAPodInWhichAContainerIsMade) {
   const auto sandbox = running_pod("1", kBurstable);
   // Its first look is at everything, and finds nobody alive.
