@@ -273,6 +273,7 @@ bool Plugin::read_stock() {
 
 void Plugin::take_stock() {
   if (!read_stock()) return;
+  const std::size_t listed = told_->size();
   // What has come since is there as well.
   for (const auto& [id, creation] : created_) {
     app::Told told;
@@ -281,9 +282,10 @@ void Plugin::take_stock() {
   }
   if (auto done = app::take_stock(settings(std::nullopt), log(), *told_, own_pid()); !done) {
     complain("synchronize", done.error(), "; trying again");
+    told_->resize(listed);
     return;
   }
-  log().info(cat("knows what the runtime has: ", told_->size(), " sandboxes and containers"));
+  log().info(cat("knows what the runtime has: ", listed, " sandboxes and containers"));
   // What a full node takes here is more than all that is needed until the next time.
   told_.reset();
   static_cast<void>(::malloc_trim(0));

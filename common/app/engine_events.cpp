@@ -185,10 +185,12 @@ Result<Followed> change(const core::Settings& settings, Log& log, const Told& to
     if (!followed || !*counted || event->finished()) return followed;
     return finished(event->finish(), *followed);
   }
-  if (!*init || *counted) return finished(*counted ? event->finish() : event->finish_recovery());
-  if (auto done = count_running(*event, std::move(**arrival), **init); !done)
-    return fail(std::move(done).error());
-  return finished(event->finish());
+  // A sandbox of which nothing was known.
+  if (*init && !*counted) {
+    if (auto done = count_running(*event, std::move(**arrival), **init); !done)
+      return fail(std::move(done).error());
+  }
+  return finished(*init ? event->finish() : event->finish_recovery());
 }
 
 /// One run over all that an engine has.

@@ -47,6 +47,10 @@ class Foresight {
     std::optional<MilliCpu> pinned_cpu;
     Clock::time_point until;
   };
+  struct Known {
+    store::Stamp stamp;
+    std::optional<core::PodRecord> record;
+  };
   [[nodiscard]] bool look_at_machine(const core::Settings& settings);
   [[nodiscard]] bool look_at_state(const core::Settings& settings);
   /// nullptr: not known, or not to be read. Valid until the next call.
@@ -55,11 +59,7 @@ class Foresight {
   std::optional<Machine> machine_;
   std::optional<store::UnlockedState> state_;  ///< as old as machine_
   std::string state_dir_;                      ///< where it is
-  struct Known {
-    store::Stamp stamp;
-    std::optional<core::PodRecord> record;
-  };
-  Recent<std::string, Known> records_;  ///< by uid
+  Recent<std::string, Known> records_;         ///< by uid
   Recent<core::Annotations, core::PodqosAnnotations> annotations_;
 };
 

@@ -19,9 +19,8 @@ struct JsonNode {
   enum class Kind : std::uint8_t { kNull, kBoolean, kNumber, kString, kArray, kObject };
 
   Kind kind = Kind::kNull;
-  std::string_view key;  ///< name within the parent object
-  std::string_view
-      text;  ///< of a string its value, of a number its digits, of a boolean true or false
+  std::string_view key;   ///< name within the parent object
+  std::string_view text;  ///< a string's value, a number's digits, a boolean's true or false
   std::vector<JsonNode> children;
 
   [[nodiscard]] bool is_null() const { return kind == Kind::kNull; }

@@ -20,6 +20,8 @@
 namespace podqos::nri {
 namespace {
 
+using test::kNoBudget;
+using test::kSmall;
 using test::PluginTest;
 using test::tell;
 using test::Told;
@@ -28,8 +30,6 @@ using ::testing::Not;
 using ::testing::TestParamInfo;
 using ::testing::ValuesIn;
 
-constexpr std::optional<std::chrono::nanoseconds> kNoBudget = std::nullopt;
-constexpr Told kSmall{.shares = 102, .quota = 20'000, .memory = 134'217'728};
 constexpr const char* kBurstable =
     R"({"containers": [{"name": "app", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"},)"
     R"( "limits": {"cpu": "200m", "memory": "128Mi"}}}, {"name": "log"}]})";
@@ -265,11 +265,7 @@ TEST_P(UpdatedBeforeStartTest, FollowsTheUpdate) {
   app.mutable_linux()->set_cgroups_path(path);
   tell(*app.mutable_linux()->mutable_resources(), kSmall);
   constexpr Told kMore{.shares = 307, .quota = 60'000, .memory = 201'326'592};
-  api::UpdateContainerRequest request;
-  *request.mutable_pod() = sandbox;
-  *request.mutable_container() = app;
-  tell(*request.mutable_linux_resources(), kMore);
-  ASSERT_TRUE(plugin().update_container(request, kNoBudget));
+  ASSERT_TRUE(update(sandbox, app, kMore));
   tell(*app.mutable_linux()->mutable_resources(), kMore);
   const Pid init = start_process();
   put(init, path);

@@ -33,6 +33,11 @@ struct Told {
   std::int64_t memory = 0;
 };
 
+inline constexpr std::optional<std::chrono::nanoseconds> kNoBudget = std::nullopt;
+// 100m of at most 200m, 128 MiB; a quota of 100 ms, and shares of 1024 for a CPU.
+inline constexpr Told kSmall{.shares = 102, .quota = 20'000, .memory = 134'217'728};
+inline constexpr Told kLarge{.shares = 307, .quota = 60'000, .memory = 201'326'592};
+
 inline void tell(api::LinuxResources& resources, const Told& told) {
   if (told.shares != 0) resources.mutable_cpu()->mutable_shares()->set_value(told.shares);
   if (told.quota != 0) {
@@ -129,6 +134,15 @@ class PluginTest : public cgroup::OwnCgroup {
     auto answer = plugin().create_container(request, std::nullopt);
     if (!answer) return fail(answer.error());
     return answer->adjust();
+  }
+  [[nodiscard]] Result<api::UpdateContainerResponse> update(const api::PodSandbox& pod,
+                                                            const api::Container& container,
+                                                            const Told& told) {
+    api::UpdateContainerRequest request;
+    *request.mutable_pod() = pod;
+    *request.mutable_container() = container;
+    tell(*request.mutable_linux_resources(), told);
+    return plugin().update_container(request, kNoBudget);
   }
   /// As a runtime places it.
   void put(Pid process, const std::string& path) {

@@ -1,11 +1,7 @@
 #include "nri/plugin.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -19,17 +15,15 @@
 namespace podqos::nri {
 namespace {
 
+using test::kLarge;
+using test::kNoBudget;
+using test::kSmall;
 using test::PluginTest;
 using test::tell;
-using test::Told;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-constexpr std::optional<std::chrono::nanoseconds> kNoBudget = std::nullopt;
-// 100m of at most 200m, 128 MiB; a quota of 100 ms, and shares of 1024 for a CPU.
-constexpr Told kSmall{.shares = 102, .quota = 20'000, .memory = 134'217'728};
-constexpr Told kLarge{.shares = 307, .quota = 60'000, .memory = 201'326'592};
 constexpr const char* kBroken = "podqos.io/pod";
 
 api::PodSandbox broken(api::PodSandbox pod) {
@@ -336,11 +330,7 @@ TEST_F(PluginTest, MovesAContainerThatItDidNotPlace) {
 TEST_F(PluginTest, ResizesAContainersPod) {
   const auto sandbox = pod("1");
   const auto running = started(sandbox, container(sandbox, "app", kSmall));
-  api::UpdateContainerRequest request;
-  *request.mutable_pod() = sandbox;
-  *request.mutable_container() = running;
-  tell(*request.mutable_linux_resources(), kLarge);
-  const auto answer = plugin().update_container(request, kNoBudget);
+  const auto answer = update(sandbox, running, kLarge);
   ASSERT_TRUE(answer) << answer.error().message;
   // The runtime itself changes the container.
   EXPECT_EQ(answer->update_size(), 0);
@@ -355,11 +345,7 @@ TEST_F(PluginTest, LowersAPodOnceItsContainerHasBeen) {
   const auto sandbox = pod("1");
   const auto running = started(sandbox, container(sandbox, "app", kLarge));
   set_quota(running, "60000");
-  api::UpdateContainerRequest request;
-  *request.mutable_pod() = sandbox;
-  *request.mutable_container() = running;
-  tell(*request.mutable_linux_resources(), kSmall);
-  const auto answer = plugin().update_container(request, kNoBudget);
+  const auto answer = update(sandbox, running, kSmall);
   ASSERT_TRUE(answer) << answer.error().message;
   set_quota(running, "20000");
   plugin().tend();
@@ -424,207 +410,6 @@ TEST_F(PluginTest, RejectsWhatItCannotPlaceIfItShall) {
   *update.mutable_container() = container(sandbox, "app");
   update.mutable_container()->set_pid(sandbox.pid());
   EXPECT_FALSE(plugin().update_container(update, kNoBudget));
-}
-
-/// Somebody else holds the lock, for longer than anybody waits.
-class LockedPluginTest : public PluginTest {
- protected:
-  void SetUp() override {
-    PluginTest::SetUp();
-    if (IsSkipped()) return;
-    // Makes the state directory.
-    ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("other", start_process(), kSmall)), kNoBudget));
-    lock();
-  }
-  void TearDown() override {
-    unlock();
-    PluginTest::TearDown();
-  }
-  void lock() {
-    file_ = ::open(temporary().path("state/lock").c_str(), O_RDWR | O_CLOEXEC);
-    ASSERT_GE(file_, 0);
-    ASSERT_EQ(::flock(file_, LOCK_EX | LOCK_NB), 0);
-  }
-  void unlock() {
-    if (file_ >= 0) ::close(file_);
-    file_ = -1;
-  }
-
-  /// How long it takes, in milliseconds.
-  template <class Call>
-  [[nodiscard]] static std::int64_t time(Call call) {
-    const auto begun = std::chrono::steady_clock::now();
-    call();
-    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() -
-                                                                 begun)
-        .count();
-  }
-
- private:
-  int file_ = -1;
-};
-
-TEST_F(LockedPluginTest, AnswersLongBeforeTheRuntimeGivesUp) {
-  const auto sandbox = pod("1");
-  std::optional<Result<api::ContainerAdjustment>> answer;
-  const auto taken = time([&] { answer = create(sandbox, container(sandbox, "app", kSmall)); });
-  EXPECT_GE(taken, 400);
-  EXPECT_LT(taken, 1'500);
-  ASSERT_TRUE(*answer);
-  EXPECT_EQ((*answer)->ByteSizeLong(), 0U);
-  EXPECT_THAT(log(), HasSubstr(temporary().path("state/lock")));
-}
-
-TEST_F(LockedPluginTest, WaitsNoLongerThanItIsToldTo) {
-  reconfigure(R"(, "lockDeadline": "50ms", "onError": "reject")");
-  const auto sandbox = pod("1");
-  std::optional<Result<api::ContainerAdjustment>> answer;
-  const auto taken = time([&] { answer = create(sandbox, container(sandbox, "app", kSmall)); });
-  EXPECT_LT(taken, 400);
-  ASSERT_FALSE(*answer);
-  EXPECT_EQ(answer->error().code, ErrorCode::kTimeout);
-}
-
-TEST_F(LockedPluginTest, FollowsAnUpdateOnceItCan) {
-  unlock();
-  const auto sandbox = pod("1");
-  const auto running = started(sandbox, container(sandbox, "app", kSmall));
-  lock();
-  api::UpdateContainerRequest request;
-  *request.mutable_pod() = sandbox;
-  *request.mutable_container() = running;
-  tell(*request.mutable_linux_resources(), kLarge);
-  ASSERT_TRUE(plugin().update_container(request, kNoBudget));
-  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
-  unlock();
-  plugin().tend();
-  EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
-  EXPECT_EQ(quota(pod_path("burstable", "1")), "60000");
-}
-
-TEST_F(LockedPluginTest, CountsAContainerOnceItCan) {
-  const auto sandbox = pod("1");
-  auto app = container(sandbox, "app", kSmall);
-  // It must not inherit the lock.
-  unlock();
-  const Pid init = start_process();
-  lock();
-  put(init, pod_path("burstable", "1") + "/app-of-1");
-  app.set_pid(static_cast<std::uint32_t>(init.value()));
-  ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
-  unlock();
-  EXPECT_FALSE(is_known("1"));
-  plugin().tend();
-  EXPECT_TRUE(is_known("1"));
-}
-
-TEST_F(LockedPluginTest, LeavesWhatTheRuntimeHasNotDone) {
-  unlock();
-  const auto sandbox = pod("1");
-  const auto running = started(sandbox, container(sandbox, "app", kSmall));
-  reconfigure(R"(, "lockDeadline": "50ms", "onError": "reject")");
-  lock();
-  api::UpdateContainerRequest request;
-  *request.mutable_pod() = sandbox;
-  *request.mutable_container() = running;
-  tell(*request.mutable_linux_resources(), kLarge);
-  ASSERT_FALSE(plugin().update_container(request, kNoBudget));
-  unlock();
-  plugin().tend();
-  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
-}
-
-TEST_F(LockedPluginTest, ForgetsTheNewsOfWhatHasEnded) {
-  unlock();
-  const auto sandbox = pod("1");
-  const auto running = started(sandbox, container(sandbox, "app", kSmall));
-  lock();
-  api::UpdateContainerRequest request;
-  *request.mutable_pod() = sandbox;
-  *request.mutable_container() = running;
-  tell(*request.mutable_linux_resources(), kLarge);
-  ASSERT_TRUE(plugin().update_container(request, kNoBudget));
-  end_processes();
-  ASSERT_TRUE(plugin().remove_container(event(sandbox, running), kNoBudget));
-  unlock();
-  plugin().tend();
-  EXPECT_FALSE(is_known("1"));
-  EXPECT_THAT(log(), Not(HasSubstr("late news")));
-}
-
-/// An update says nothing of the start that came before it.
-TEST_F(LockedPluginTest, KeepsTheStartThatAnUpdateFollows) {
-  unlock();
-  const auto sandbox = pod("1");
-  auto app = container(sandbox, "app", kSmall);
-  const auto adjustment = create(sandbox, app);
-  ASSERT_TRUE(adjustment);
-  const std::string path = adjustment->linux().cgroups_path();
-  const Pid init = start_process();
-  put(init, path);
-  app.set_pid(static_cast<std::uint32_t>(init.value()));
-  app.mutable_linux()->set_cgroups_path(path);
-  lock();
-  ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
-  api::UpdateContainerRequest request;
-  *request.mutable_pod() = sandbox;
-  *request.mutable_container() = app;
-  tell(*request.mutable_linux_resources(), kLarge);
-  ASSERT_TRUE(plugin().update_container(request, kNoBudget));
-  unlock();
-  plugin().tend();
-  EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
-  EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr(cat("\"pid\":", init.value())));
-  EXPECT_THAT(temporary().read("state/pods/1.json"), Not(HasSubstr("pending")));
-}
-
-/// A start says nothing of the update that came before it to one that is known.
-TEST_F(LockedPluginTest, KeepsTheUpdateThatAStartFollows) {
-  unlock();
-  const auto sandbox = pod("1");
-  auto app = container(sandbox, "app", kSmall);
-  const auto adjustment = create(sandbox, app);
-  ASSERT_TRUE(adjustment);
-  const std::string path = adjustment->linux().cgroups_path();
-  const Pid init = start_process();
-  app.mutable_linux()->set_cgroups_path(path);
-  lock();
-  api::UpdateContainerRequest request;
-  *request.mutable_pod() = sandbox;
-  *request.mutable_container() = app;
-  tell(*request.mutable_linux_resources(), kLarge);
-  ASSERT_TRUE(plugin().update_container(request, kNoBudget));
-  unlock();
-  put(init, path);
-  app.set_pid(static_cast<std::uint32_t>(init.value()));
-  tell(*app.mutable_linux()->mutable_resources(), kLarge);
-  ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
-  plugin().tend();
-  EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
-}
-
-/// CRI-O starts a container also where the plugin answers its start with an error
-/// (server/container_start.go: "NRI start failed for container", a warning).
-TEST_F(LockedPluginTest, CountsWhatStartsInSpiteOfARefusal) {
-  unlock();
-  auto sandbox = pod("1", start_process());
-  (*sandbox.mutable_annotations())["podqos.io/pod"] = R"({"containers": [{"name": "app"}]})";
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
-  const Pid init = start_process();
-  reconfigure(R"(, "lockDeadline": "50ms", "onError": "reject")");
-  lock();
-  auto app = container(sandbox, "app");
-  const auto adjustment = create(sandbox, app);
-  // Nothing to count later: it is not made.
-  if (!adjustment) return;
-  const std::string path = adjustment->linux().cgroups_path();
-  put(init, path);
-  app.set_pid(static_cast<std::uint32_t>(init.value()));
-  app.mutable_linux()->set_cgroups_path(path);
-  EXPECT_FALSE(plugin().start_container(event(sandbox, app), kNoBudget));
-  unlock();
-  plugin().tend();
-  EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr("app-of-1"));
 }
 
 }  // namespace

@@ -1,0 +1,210 @@
+#include "nri/late_news.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/nri/plugin_fixture.h"
+
+namespace podqos::nri {
+namespace {
+
+using test::kLarge;
+using test::kNoBudget;
+using test::kSmall;
+using test::PluginTest;
+using test::tell;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// Somebody else holds the lock, for longer than anybody waits.
+class LockedPluginTest : public PluginTest {
+ protected:
+  void SetUp() override {
+    PluginTest::SetUp();
+    if (IsSkipped()) return;
+    // Makes the state directory.
+    ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("other", start_process(), kSmall)), kNoBudget));
+    lock();
+  }
+  void TearDown() override {
+    unlock();
+    PluginTest::TearDown();
+  }
+  void lock() {
+    file_ = ::open(temporary().path("state/lock").c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_GE(file_, 0);
+    ASSERT_EQ(::flock(file_, LOCK_EX | LOCK_NB), 0);
+  }
+  void unlock() {
+    if (file_ >= 0) ::close(file_);
+    file_ = -1;
+  }
+
+  /// How long it takes, in milliseconds.
+  template <class Call>
+  [[nodiscard]] static std::int64_t time(Call call) {
+    const auto begun = std::chrono::steady_clock::now();
+    call();
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() -
+                                                                 begun)
+        .count();
+  }
+
+ private:
+  int file_ = -1;
+};
+
+TEST_F(LockedPluginTest, AnswersLongBeforeTheRuntimeGivesUp) {
+  const auto sandbox = pod("1");
+  std::optional<Result<api::ContainerAdjustment>> answer;
+  const auto taken = time([&] { answer = create(sandbox, container(sandbox, "app", kSmall)); });
+  EXPECT_GE(taken, 400);
+  EXPECT_LT(taken, 1'500);
+  ASSERT_TRUE(*answer);
+  EXPECT_EQ((*answer)->ByteSizeLong(), 0U);
+  EXPECT_THAT(log(), HasSubstr(temporary().path("state/lock")));
+}
+
+TEST_F(LockedPluginTest, WaitsNoLongerThanItIsToldTo) {
+  reconfigure(R"(, "lockDeadline": "50ms", "onError": "reject")");
+  const auto sandbox = pod("1");
+  std::optional<Result<api::ContainerAdjustment>> answer;
+  const auto taken = time([&] { answer = create(sandbox, container(sandbox, "app", kSmall)); });
+  EXPECT_LT(taken, 400);
+  ASSERT_FALSE(*answer);
+  EXPECT_EQ(answer->error().code, ErrorCode::kTimeout);
+}
+
+TEST_F(LockedPluginTest, FollowsAnUpdateOnceItCan) {
+  unlock();
+  const auto sandbox = pod("1");
+  const auto running = started(sandbox, container(sandbox, "app", kSmall));
+  lock();
+  ASSERT_TRUE(update(sandbox, running, kLarge));
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
+  unlock();
+  plugin().tend();
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
+  EXPECT_EQ(quota(pod_path("burstable", "1")), "60000");
+}
+
+TEST_F(LockedPluginTest, CountsAContainerOnceItCan) {
+  const auto sandbox = pod("1");
+  auto app = container(sandbox, "app", kSmall);
+  // It must not inherit the lock.
+  unlock();
+  const Pid init = start_process();
+  lock();
+  put(init, pod_path("burstable", "1") + "/app-of-1");
+  app.set_pid(static_cast<std::uint32_t>(init.value()));
+  ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+  unlock();
+  EXPECT_FALSE(is_known("1"));
+  plugin().tend();
+  EXPECT_TRUE(is_known("1"));
+}
+
+TEST_F(LockedPluginTest, LeavesWhatTheRuntimeHasNotDone) {
+  unlock();
+  const auto sandbox = pod("1");
+  const auto running = started(sandbox, container(sandbox, "app", kSmall));
+  reconfigure(R"(, "lockDeadline": "50ms", "onError": "reject")");
+  lock();
+  ASSERT_FALSE(update(sandbox, running, kLarge));
+  unlock();
+  plugin().tend();
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
+}
+
+TEST_F(LockedPluginTest, ForgetsTheNewsOfWhatHasEnded) {
+  unlock();
+  const auto sandbox = pod("1");
+  const auto running = started(sandbox, container(sandbox, "app", kSmall));
+  lock();
+  ASSERT_TRUE(update(sandbox, running, kLarge));
+  end_processes();
+  ASSERT_TRUE(plugin().remove_container(event(sandbox, running), kNoBudget));
+  unlock();
+  plugin().tend();
+  EXPECT_FALSE(is_known("1"));
+  EXPECT_THAT(log(), Not(HasSubstr("late news")));
+}
+
+/// An update says nothing of the start that came before it.
+TEST_F(LockedPluginTest, KeepsTheStartThatAnUpdateFollows) {
+  unlock();
+  const auto sandbox = pod("1");
+  auto app = container(sandbox, "app", kSmall);
+  const auto adjustment = create(sandbox, app);
+  ASSERT_TRUE(adjustment);
+  const std::string path = adjustment->linux().cgroups_path();
+  const Pid init = start_process();
+  put(init, path);
+  app.set_pid(static_cast<std::uint32_t>(init.value()));
+  app.mutable_linux()->set_cgroups_path(path);
+  lock();
+  ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+  ASSERT_TRUE(update(sandbox, app, kLarge));
+  unlock();
+  plugin().tend();
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
+  EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr(cat("\"pid\":", init.value())));
+  EXPECT_THAT(temporary().read("state/pods/1.json"), Not(HasSubstr("pending")));
+}
+
+/// A start says nothing of the update that came before it to one that is known.
+TEST_F(LockedPluginTest, KeepsTheUpdateThatAStartFollows) {
+  unlock();
+  const auto sandbox = pod("1");
+  auto app = container(sandbox, "app", kSmall);
+  const auto adjustment = create(sandbox, app);
+  ASSERT_TRUE(adjustment);
+  const std::string path = adjustment->linux().cgroups_path();
+  const Pid init = start_process();
+  app.mutable_linux()->set_cgroups_path(path);
+  lock();
+  ASSERT_TRUE(update(sandbox, app, kLarge));
+  unlock();
+  put(init, path);
+  app.set_pid(static_cast<std::uint32_t>(init.value()));
+  tell(*app.mutable_linux()->mutable_resources(), kLarge);
+  ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+  plugin().tend();
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
+}
+
+/// CRI-O starts a container also where the plugin answers its start with an error
+/// (server/container_start.go: "NRI start failed for container", a warning).
+TEST_F(LockedPluginTest, CountsWhatStartsInSpiteOfARefusal) {
+  unlock();
+  auto sandbox = pod("1", start_process());
+  (*sandbox.mutable_annotations())["podqos.io/pod"] = R"({"containers": [{"name": "app"}]})";
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  const Pid init = start_process();
+  reconfigure(R"(, "lockDeadline": "50ms", "onError": "reject")");
+  lock();
+  auto app = container(sandbox, "app");
+  const auto adjustment = create(sandbox, app);
+  // Nothing to count later: it is not made.
+  if (!adjustment) return;
+  const std::string path = adjustment->linux().cgroups_path();
+  put(init, path);
+  app.set_pid(static_cast<std::uint32_t>(init.value()));
+  app.mutable_linux()->set_cgroups_path(path);
+  EXPECT_FALSE(plugin().start_container(event(sandbox, app), kNoBudget));
+  unlock();
+  plugin().tend();
+  EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr("app-of-1"));
+}
+
+}  // namespace
+}  // namespace podqos::nri
