@@ -1,16 +1,34 @@
 #include "common/app/ending.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/app/event.h"
 #include "common/app/known_container.h"
 #include "common/app/reconcile.h"
 #include "common/app/release.h"
+#include "common/sys/process.h"
 
 namespace podqos::app {
 
+namespace {
+
+/// What there is of a container, told by its cgroup: a runtime removes that first, but does not
+/// wait for long until the kernel lets it.
+Ending remains(Event& event, const core::ContainerRecord& container) {
+  if (!event.cgroups().exists(container.cgroup)) return Ending::kDone;
+  if (lives(container))
+    return sys::is_ending(container.pid) ? Ending::kEnding : Ending::kStillAlive;
+  // What outlives the init of its container would not let anybody wait in vain.
+  const auto left = event.cgroups().processes(container.cgroup);
+  const bool ending = left && !left->empty() && std::ranges::all_of(*left, sys::is_ending);
+  return ending ? Ending::kEnding : Ending::kDone;
+}
+
+}  // namespace
+
 Result<Ending> end_container(const core::Settings& settings, Log& log, const std::string& id,
-                             const std::string& bundle, Pid caller) {
+                             const std::string& bundle, Pid caller, OnEnding on_ending) {
   auto event = Event::open_existing(settings, log);
   if (!event) return fail(std::move(event).error());
   if (!*event) return Ending::kDone;
@@ -24,12 +42,11 @@ Result<Ending> end_container(const core::Settings& settings, Log& log, const std
   const core::ContainerRecord container = (*found)->container();
   const bool own_failure =
       container.state == core::ContainerState::kPending && container.pid == caller;
-  // A runtime removes the container's cgroup before this hook; its init may still be on its way
-  // out.
-  const bool living = lives(container) && (*event)->cgroups().exists(container.cgroup);
-  if (living && !own_failure) {
+  const Ending found_so = own_failure ? Ending::kDone : remains(**event, container);
+  if (found_so == Ending::kStillAlive ||
+      (found_so == Ending::kEnding && on_ending == OnEnding::kLeave)) {
     if (auto done = (*event)->finish_recovery(); !done) return fail(std::move(done).error());
-    return Ending::kStillAlive;
+    return found_so;
   }
   auto done = drop_container(**event, std::move((*found)->record), container.id, container.bundle);
   if (done) {

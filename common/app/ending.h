@@ -12,7 +12,14 @@ namespace podqos::app {
 
 enum class Ending : std::uint8_t {
   kDone,        ///< taken out of its pod, or not known
+  kEnding,      ///< its processes have been killed and are not gone yet
   kStillAlive,  ///< its process lives: that of a later container of this id, or for a moment yet
+};
+
+/// What to do about a container whose processes are on their way out.
+enum class OnEnding : std::uint8_t {
+  kLeave,  ///< nothing: kEnding
+  kDrop,   ///< take it out; if it was the last one, its pod ends once its cgroup is empty
 };
 
 /// Takes a container out of its pod and releases the pod with its last container: one try, under
@@ -22,6 +29,6 @@ enum class Ending : std::uint8_t {
 /// failed ends although its creator lives.
 [[nodiscard]] Result<Ending> end_container(const core::Settings& settings, Log& log,
                                            const std::string& id, const std::string& bundle,
-                                           Pid caller);
+                                           Pid caller, OnEnding on_ending);
 
 }  // namespace podqos::app

@@ -270,7 +270,7 @@ Status take_stock(const core::Settings& settings, Log& log, const std::vector<To
 Result<Ending> container_ended(const core::Settings& settings, Log& log, const std::string& id,
                                Pid caller) {
   if (!owns_host()) return Ending::kDone;
-  return about(end_container(settings, log, id, "", caller), id);
+  return about(end_container(settings, log, id, "", caller, OnEnding::kLeave), id);
 }
 
 Status look_after(const core::Settings& settings, Log& log, bool everything) {

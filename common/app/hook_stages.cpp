@@ -115,17 +115,22 @@ Status create_runtime(const core::Settings& settings, Log& log, std::string_view
 
 namespace {
 
-constexpr int kPoststopTries = 20;
+// A runtime that has waited for its processes, or not at all, calls right after killing them.
+constexpr int kTriesWhileAlive = 20;
+constexpr int kTriesWhileEnding = 500;
 constexpr timespec kPoststopPause{.tv_sec = 0, .tv_nsec = 10'000'000};
 
 Status end(const core::Settings& settings, Log& log, const std::string& id,
            const std::string& bundle, Pid caller) {
   if (!owns_host()) return {};
-  for (int tries = 0; tries < kPoststopTries; ++tries) {
-    auto outcome = end_container(settings, log, id, bundle, caller);
+  int alive = 0;
+  for (int tries = 1;; ++tries) {
+    const auto on_ending = tries < kTriesWhileEnding ? OnEnding::kLeave : OnEnding::kDrop;
+    auto outcome = end_container(settings, log, id, bundle, caller, on_ending);
     if (!outcome) return fail(std::move(outcome).error());
     if (*outcome == Ending::kDone) return {};
-    // A process that was killed a moment ago; the lock is free. A signal only shortens it.
+    if (*outcome == Ending::kStillAlive && ++alive == kTriesWhileAlive) break;
+    // The lock is free. A signal only shortens it.
     static_cast<void>(::clock_nanosleep(CLOCK_MONOTONIC, 0, &kPoststopPause, nullptr));
   }
   log.info(cat("container ", printable(id),

@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdint>
 #include <utility>
 
 #include "common/base/text.h"
@@ -78,6 +81,7 @@ std::optional<ProcStat> parse_proc_stat(std::string_view text) {
   constexpr int kFieldsToFlags = 4;       // after field 4 (ppid), before field 9 (flags)
   constexpr int kFieldsToStartTime = 12;  // before field 22 (starttime)
   constexpr std::int64_t kExiting = 0x4;
+  constexpr std::int64_t kSignaled = 0x400;
   for (int i = 0; i < kFieldsToFlags; ++i)
     take_until(rest, ' ');
   const std::int64_t flags = parse_int(take_until(rest, ' ')).value_or(0);
@@ -89,7 +93,8 @@ std::optional<ProcStat> parse_proc_stat(std::string_view text) {
                   .state = state.front(),
                   .parent = Pid{static_cast<std::int32_t>(*parent)},
                   .start_time = StartTime{*start},
-                  .exiting = (flags & kExiting) != 0};
+                  .exiting = (flags & kExiting) != 0,
+                  .killed = (flags & kSignaled) != 0};
 }
 
 Result<std::optional<ProcStat>> stat_of(Pid pid) {
@@ -113,17 +118,44 @@ bool is_alive(Pid pid, StartTime start_time) {
 
 namespace {
 
-/// The pids that a process has, from that in the namespace of /proc to that in its own; empty if
-/// /proc does not say. Unlike /proc/PID/ns/pid it can be read without power over the process.
-std::string_view pids_in(std::string_view status) {
-  constexpr std::string_view kLabel = "\nNSpid:\t";
-  const std::size_t at = status.find(kLabel);
+/// Empty if /proc does not say.
+std::string_view field_of(std::string_view status, std::string_view name) {
+  const std::string label = cat("\n", name, ":\t");
+  const std::size_t at = status.find(label);
   if (at == std::string_view::npos) return {};
-  status.remove_prefix(at + kLabel.size());
+  status.remove_prefix(at + label.size());
   return take_until(status, '\n');
 }
 
+/// The pids that a process has, from that in the namespace of /proc to that in its own. Unlike
+/// /proc/PID/ns/pid it can be read without power over the process.
+std::string_view pids_in(std::string_view status) {
+  return field_of(status, "NSpid");
+}
+
+/// @param set  16 hexadecimal digits, signal 1 in the lowest bit
+bool holds_kill(std::string_view set) {
+  constexpr std::uint64_t kKill = 1U << (SIGKILL - 1U);
+  constexpr int kHexadecimal = 16;
+  std::uint64_t signals = 0;
+  std::from_chars(set.data(), set.data() + set.size(), signals, kHexadecimal);
+  return (signals & kKill) != 0;
+}
+
 }  // namespace
+
+bool has_pending_kill(std::string_view status) {
+  return holds_kill(field_of(status, "SigPnd")) || holds_kill(field_of(status, "ShdPnd"));
+}
+
+bool is_ending(Pid pid) {
+  const Result<std::optional<ProcStat>> stat = stat_of(pid);
+  if (!stat) return false;
+  if (!living_start_time(*stat) || (*stat)->killed) return true;
+  const Result<std::string> status =
+      read_at(AT_FDCWD, cat("/proc/", pid.value(), "/status"), kMaxStatus);
+  return status && has_pending_kill(*status);
+}
 
 bool shares_pid_namespace(Pid pid) {
   const Result<std::string> own = read_at(AT_FDCWD, "/proc/self/status", kMaxStatus);

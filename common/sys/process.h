@@ -18,6 +18,7 @@ struct ProcStat {
   Pid parent;
   StartTime start_time;
   bool exiting = false;  ///< on its way out: PF_EXITING, include/linux/sched.h
+  bool killed = false;   ///< a signal ends it: PF_SIGNALED
   friend bool operator==(const ProcStat&, const ProcStat&) = default;
 };
 /// nullopt for text that is no stat line. The command name may hold spaces, newlines and
@@ -31,6 +32,12 @@ struct ProcStat {
 [[nodiscard]] Result<std::optional<ProcStat>> stat_of(Pid pid);
 /// Is the process alive that had this pid and start time?
 [[nodiscard]] bool is_alive(Pid pid, StartTime start_time);
+
+/// Is the process gone or on its way out? That includes one whose last system call delays a SIGKILL
+/// that nobody can take back.
+[[nodiscard]] bool is_ending(Pid pid);
+/// The text of /proc/PID/status; "pending" is a signal that the process has not got yet.
+[[nodiscard]] bool has_pending_kill(std::string_view status);
 
 /// Is a process that this one can see in this one's pid namespace, not in one below it? Also true
 /// where /proc does not tell, as of a process that is gone.

@@ -1,5 +1,6 @@
 """podqos as OCI hooks and as precreate, without the wrapper."""
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -270,6 +271,19 @@ class Poststop(HookCase):
         self.assert_values(self.tier_path("burstable"), shares=256)
         self.plain.delete(name)
         self.podqos.ctl("reconcile", kind=self.kind)
+        self.assert_nothing_left()
+
+
+    def test_waits_for_a_process_that_is_slow_to_end(self):
+        """Its runtime has killed it and waits no longer; what is left of it still counts for its pod."""
+        name, pid, bundle = self.launch_hooked(stages=("createRuntime",))
+        with concurrent.futures.ThreadPoolExecutor() as others:
+            with machines.held_at_exit(pid):
+                done = others.submit(self.podqos.hook, "poststop", self.poststop_state(name, bundle), kind=self.kind)
+                self.assertRaises(concurrent.futures.TimeoutError, done.result, timeout=1)
+            self.assertEqual(done.result().stderr, "")
+        self.assertEqual(self.podqos.records(), [])
+        self.plain.delete(name)
         self.assert_nothing_left()
 
 

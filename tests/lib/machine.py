@@ -3,6 +3,7 @@
 Nothing here shares code with the product: a test that read the kernel through podqos could not find podqos wrong.
 """
 
+import contextlib
 import ctypes
 import dataclasses
 import functools
@@ -301,6 +302,25 @@ def alive(pid):
     except (FileNotFoundError, ProcessLookupError):
         return False
     return stat.rsplit(")", 1)[1].split()[0] != "Z"
+
+
+@contextlib.contextmanager
+def held_at_exit(pid):
+    """Kills a process, which is held on its way out until the block ends, as a kernel that is slow to end it does."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    ptrace_seize, ptrace_cont, trace_exit, wait_for_all = 0x4206, 7, 0x40, 0x40000000
+    if libc.ptrace(ptrace_seize, pid, None, trace_exit) != 0:
+        raise OSError(ctypes.get_errno(), f"cannot trace process {pid}")
+    os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, wait_for_all)
+    if not os.WIFSTOPPED(status):
+        raise RuntimeError(f"process {pid} ended with status {status:#x}")
+    try:
+        yield
+    finally:
+        libc.ptrace(ptrace_cont, pid, None, None)
+        os.waitpid(pid, wait_for_all)
 
 
 def cover_unified():

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,25 +66,27 @@ TEST_P(ParseProcStat, FindsStateAndStartTime) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, ParseProcStat,
-    ::testing::Values(StatCase{"Plain", std::string{"42 (sleep) S"} + kFields,
-                               ProcStat{"sleep", 'S', Pid{1}, StartTime{4711}}},
-                      StatCase{"NameWithSpaces", std::string{"42 (tmux: server) R"} + kFields,
-                               ProcStat{"tmux: server", 'R', Pid{1}, StartTime{4711}}},
-                      StatCase{"NameWithParentheses", std::string{"42 (a) Z 1 2) (b) D"} + kFields,
-                               ProcStat{"a) Z 1 2) (b", 'D', Pid{1}, StartTime{4711}}},
-                      StatCase{"NameWithNewline", std::string{"42 (a\nb) S"} + kFields,
-                               ProcStat{"a\nb", 'S', Pid{1}, StartTime{4711}}},
-                      StatCase{"Zombie", std::string{"42 (x) Z"} + kFields,
-                               ProcStat{"x", 'Z', Pid{1}, StartTime{4711}}},
-                      // 4194560 | 4, PF_EXITING, as it stands in field 9 for some milliseconds.
-                      StatCase{"Exiting",
-                               "42 (x) R 1 42 42 0 -1 4194564 1 2 3 4 5 6 7 8 20 0 1 0 4711 9 9",
-                               ProcStat{"x", 'R', Pid{1}, StartTime{4711}, true}},
-                      StatCase{"NameBehindItsEnd", ") S 1 7 (", std::nullopt},
-                      StatCase{"Empty", "", std::nullopt},
-                      StatCase{"NoName", "42 sleep S 1 2", std::nullopt},
-                      StatCase{"TooShort", "42 (sleep) S 1 2 3", std::nullopt},
-                      StatCase{"LongState", std::string{"42 (sleep) SS"} + kFields, std::nullopt}),
+    ::testing::Values(
+        StatCase{"Plain", std::string{"42 (sleep) S"} + kFields,
+                 ProcStat{"sleep", 'S', Pid{1}, StartTime{4711}}},
+        StatCase{"NameWithSpaces", std::string{"42 (tmux: server) R"} + kFields,
+                 ProcStat{"tmux: server", 'R', Pid{1}, StartTime{4711}}},
+        StatCase{"NameWithParentheses", std::string{"42 (a) Z 1 2) (b) D"} + kFields,
+                 ProcStat{"a) Z 1 2) (b", 'D', Pid{1}, StartTime{4711}}},
+        StatCase{"NameWithNewline", std::string{"42 (a\nb) S"} + kFields,
+                 ProcStat{"a\nb", 'S', Pid{1}, StartTime{4711}}},
+        StatCase{"Zombie", std::string{"42 (x) Z"} + kFields,
+                 ProcStat{"x", 'Z', Pid{1}, StartTime{4711}}},
+        // 4194560 | 4, PF_EXITING, as it stands in field 9 for some milliseconds.
+        StatCase{"Exiting", "42 (x) R 1 42 42 0 -1 4194564 1 2 3 4 5 6 7 8 20 0 1 0 4711 9 9",
+                 ProcStat{"x", 'R', Pid{1}, StartTime{4711}, true}},
+        // 4194560 | 0x400, PF_SIGNALED, until it exits.
+        StatCase{"Killed", "42 (x) t 1 42 42 0 -1 4195584 1 2 3 4 5 6 7 8 20 0 1 0 4711 9 9",
+                 ProcStat{"x", 't', Pid{1}, StartTime{4711}, false, true}},
+        StatCase{"NameBehindItsEnd", ") S 1 7 (", std::nullopt},
+        StatCase{"Empty", "", std::nullopt}, StatCase{"NoName", "42 sleep S 1 2", std::nullopt},
+        StatCase{"TooShort", "42 (sleep) S 1 2 3", std::nullopt},
+        StatCase{"LongState", std::string{"42 (sleep) SS"} + kFields, std::nullopt}),
     [](const auto& c) { return c.param.name; });
 
 TEST(StartTimeOf, IsThatOfALivingProcess) {
@@ -122,6 +125,62 @@ TEST(IsAlive, AnotherStartTimeIsAnotherProcess) {
   ASSERT_TRUE(start && start->has_value());
   EXPECT_FALSE(is_alive(Pid{::getpid()}, StartTime{(*start)->value() + 1}));
 }
+
+TEST(IsEnding, ALivingProcessIsNot) {
+  const WaitingChild child;
+  EXPECT_FALSE(is_ending(child.pid()));
+  EXPECT_FALSE(is_ending(Pid{::getpid()}));
+}
+
+TEST(IsEnding, AZombieIsAndSoIsOneThatHasGone) {
+  WaitingChild child;
+  const Pid pid = child.pid();
+  child.end();
+  EXPECT_TRUE(is_ending(pid));
+  child.reap();
+  EXPECT_TRUE(is_ending(pid));
+}
+
+TEST(IsEnding, OneThatASignalEndsIs) {
+  const WaitingChild child;
+  // Held where it has its signal and is not marked as exiting yet.
+  ASSERT_EQ(::ptrace(PTRACE_SEIZE, child.pid().value(), nullptr, PTRACE_O_TRACEEXIT), 0);
+  ::kill(static_cast<pid_t>(child.pid().value()), SIGKILL);
+  int status = 0;
+  ::waitpid(static_cast<pid_t>(child.pid().value()), &status, __WALL);
+  ASSERT_TRUE(WIFSTOPPED(status)) << status;
+  EXPECT_NE(start_time_of(child.pid()).value(), std::nullopt);
+  EXPECT_TRUE(is_ending(child.pid()));
+  ::ptrace(PTRACE_CONT, child.pid().value(), nullptr, nullptr);
+}
+
+struct PendingCase {
+  const char* name;
+  std::string_view status;
+  bool want;
+};
+
+class HasPendingKill : public ::testing::TestWithParam<PendingCase> {};
+
+TEST_P(HasPendingKill, FindsSignal9) {
+  EXPECT_EQ(has_pending_kill(GetParam().status), GetParam().want);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, HasPendingKill,
+    ::testing::Values(
+        PendingCase{"None", "Name:\tx\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000000000\n",
+                    false},
+        PendingCase{"Other", "Name:\tx\nSigPnd:\t0000000000004000\nShdPnd:\t0000000000000201\n",
+                    false},
+        PendingCase{"Own", "Name:\tx\nSigPnd:\t0000000000000100\nShdPnd:\t0000000000000000\n",
+                    true},
+        PendingCase{"Shared", "Name:\tx\nSigPnd:\t0000000000000000\nShdPnd:\t8000000000004100\n",
+                    true},
+        PendingCase{"OnlyIgnored", "Name:\tx\nSigPnd:\t0\nShdPnd:\t0\nSigIgn:\t0000000000000100\n",
+                    false},
+        PendingCase{"Empty", "", false}),
+    [](const auto& c) { return c.param.name; });
 
 TEST(SharesPidNamespace, AProcessBesideThisOneDoes) {
   EXPECT_TRUE(shares_pid_namespace(Pid{::getpid()}));
