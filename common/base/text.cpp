@@ -33,6 +33,31 @@ constexpr std::uint64_t other_bytes(std::uint64_t word) {
 
 }  // namespace
 
+namespace text_internal {
+
+Digits::Digits(std::int64_t number) {
+  size_ = static_cast<std::size_t>(
+      std::to_chars(text_.data(), text_.data() + text_.size(), number).ptr - text_.data());
+}
+
+Digits::Digits(std::uint64_t number) {
+  size_ = static_cast<std::size_t>(
+      std::to_chars(text_.data(), text_.data() + text_.size(), number).ptr - text_.data());
+}
+
+std::string join(std::initializer_list<std::string_view> pieces) {
+  std::size_t size = 0;
+  for (const std::string_view piece : pieces)
+    size += piece.size();
+  std::string out;
+  out.reserve(size);
+  for (const std::string_view piece : pieces)
+    out += piece;
+  return out;
+}
+
+}  // namespace text_internal
+
 std::size_t plain_length(std::string_view text) {
   std::size_t at = 0;
   // The first byte in memory must be the lowest of the word, for a borrow goes upwards.

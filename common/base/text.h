@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,20 +12,36 @@
 namespace podqos {
 
 namespace text_internal {
+
+/// An integer's digits, for as long as it lives.
+class Digits {
+ public:
+  explicit Digits(std::signed_integral auto number) : Digits(std::int64_t{number}) {}
+  explicit Digits(std::unsigned_integral auto number) : Digits(std::uint64_t{number}) {}
+  explicit Digits(std::int64_t number);
+  explicit Digits(std::uint64_t number);
+  explicit(false) operator std::string_view() const { return {text_.data(), size_}; }
+
+ private:
+  std::array<char, 20> text_{};  // of 2^64 - 1, or of -2^63 with its sign
+  std::size_t size_ = 0;
+};
+
 inline std::string_view piece(std::string_view text) {
   return text;
 }
-inline std::string piece(std::integral auto number) {
-  return std::to_string(number);
+inline Digits piece(std::integral auto number) {
+  return Digits{number};
 }
+
+[[nodiscard]] std::string join(std::initializer_list<std::string_view> pieces);
+
 }  // namespace text_internal
 
 /// Joins strings and integers into one string: cat("pod ", uid, ": ", 3).
 template <class... Parts>
 [[nodiscard]] std::string cat(const Parts&... parts) {
-  std::string out;
-  (out.append(text_internal::piece(parts)), ...);
-  return out;
+  return text_internal::join({std::string_view{text_internal::piece(parts)}...});
 }
 
 /// Parses a whole decimal integer, optional '-' in front; nullopt for anything else, overflow
