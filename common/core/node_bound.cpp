@@ -11,16 +11,26 @@ bool is_bound_by_us(const PodRecord& record) {
   return !record.adopted && record.qos_class != QosClass::kBestEffort;
 }
 
+bool exceeds_cpu(const PodRecord& record, const ResourceList& requests) {
+  const auto cpu = find(requests, kCpu);
+  return cpu && cpu->milli_value() > record.claimed.cpu.value();
+}
+
+bool exceeds_memory(const PodRecord& record, const ResourceList& requests) {
+  const auto memory = find(requests, kMemory);
+  return memory && memory->value() > record.claimed.memory.value();
+}
+
 }  // namespace
 
 bool exceeds_node_cpu(const PodRecord& record) {
-  const auto cpu = find(pod_requests(record.pod), kCpu);
-  return is_bound_by_us(record) && cpu && cpu->milli_value() > record.claimed.cpu.value();
+  return is_bound_by_us(record) && exceeds_cpu(record, pod_requests(record.pod));
 }
 
-bool exceeds_node_memory(const PodRecord& record) {
-  const auto memory = find(pod_requests(record.pod), kMemory);
-  return is_bound_by_us(record) && memory && memory->value() > record.claimed.memory.value();
+bool exceeds_node(const PodRecord& record) {
+  if (!is_bound_by_us(record)) return false;
+  const ResourceList requests = pod_requests(record.pod);
+  return exceeds_cpu(record, requests) || exceeds_memory(record, requests);
 }
 
 }  // namespace podqos::core

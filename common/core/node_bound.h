@@ -9,6 +9,6 @@ namespace podqos::core {
 /// known for it. Never of BestEffort pods, whose requests do not count, nor of adopted ones, whose
 /// kubelet decides.
 [[nodiscard]] bool exceeds_node_cpu(const PodRecord& record);
-[[nodiscard]] bool exceeds_node_memory(const PodRecord& record);
+[[nodiscard]] bool exceeds_node(const PodRecord& record);  ///< with CPU or memory
 
 }  // namespace podqos::core

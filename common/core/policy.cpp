@@ -265,8 +265,7 @@ int container_oom_score_adj(const PodRecord& record, const ContainerRecord& cont
   if (container.sandbox) return kSandboxOomScoreAdj;
   const Container* known = find_container(record.pod, container.name);
   const Container& facts = known != nullptr ? *known : Container{};
-  if (!exceeds_node_cpu(record) && !exceeds_node_memory(record))
-    return oom_score_adj(record.pod, record.qos_class, facts, node_memory);
+  if (!exceeds_node(record)) return oom_score_adj(record.pod, record.qos_class, facts, node_memory);
   Pod uncritical = record.pod;
   uncritical.is_static = false;
   uncritical.priority.reset();

@@ -26,13 +26,15 @@ struct Tally {
   std::string missing;  ///< why it cannot be Guaranteed: the first limit that is not there
 };
 
-void count(Tally& tally, const Resources& resources, std::string_view owner) {
+/// @param owner  says whose they are; asked only where a limit is missing
+template <class Owner>
+void count(Tally& tally, const Resources& resources, Owner owner) {
   for (std::size_t i = 0; i < kQosResources.size(); ++i) {
     const Quantity limit = positive(resources.limits, kQosResources[i]);
     tally.requests[i] = tally.requests[i] + positive(resources.requests, kQosResources[i]);
     tally.limits[i] = tally.limits[i] + limit;
     if (limit.is_zero() && tally.missing.empty()) {
-      tally.missing = cat(owner, " has no ", kQosResources[i], " limit");
+      tally.missing = cat(owner(), " has no ", kQosResources[i], " limit");
     }
   }
 }
@@ -40,10 +42,11 @@ void count(Tally& tally, const Resources& resources, std::string_view owner) {
 Tally tally_containers(const Pod& pod) {
   Tally tally;
   for (const Container& container : pod.containers) {
-    count(tally, container.resources, cat("container \"", container.name, "\""));
+    count(tally, container.resources, [&] { return cat("container \"", container.name, "\""); });
   }
   for (const Container& container : pod.init_containers) {
-    count(tally, container.resources, cat("init container \"", container.name, "\""));
+    count(tally, container.resources,
+          [&] { return cat("init container \"", container.name, "\""); });
   }
   return tally;
 }
@@ -74,7 +77,7 @@ QosVerdict classify(const Pod& pod) {
   }
   if (!pod.resources) return judge(tally_containers(pod), "the containers");
   Tally tally;
-  count(tally, *pod.resources, "spec.resources");
+  count(tally, *pod.resources, [] { return "spec.resources"; });
   return judge(tally, "spec.resources");
 }
 

@@ -16,7 +16,7 @@ constexpr std::size_t kRecordRoom = std::size_t{64} << 10U;
 /// Containers that a pod can have which no podqos.io/pod describes.
 constexpr std::size_t kMaxPartialContainers = 256;
 
-/// Bytes that the record takes as JSON, or a little more.
+/// Bytes that the record takes as JSON, or more: up to 40 for each quantity.
 [[nodiscard]] std::size_t record_size(const PodRecord& record);
 
 /// May one more container join?
