@@ -7,6 +7,7 @@
 #include "common/app/known_container.h"
 #include "common/app/reconcile.h"
 #include "common/app/release.h"
+#include "common/store/unlocked_state.h"
 #include "common/sys/process.h"
 
 namespace podqos::app {
@@ -29,6 +30,8 @@ Ending remains(Event& event, const core::ContainerRecord& container) {
 
 Result<Ending> end_container(const core::Settings& settings, Log& log, const std::string& id,
                              const std::string& bundle, Pid caller, OnEnding on_ending) {
+  // Most containers of a node may be none of podqos's: nobody is to wait for them.
+  if (!store::may_concern(settings.state_dir, id)) return Ending::kDone;
   auto event = Event::open_existing(settings, log);
   if (!event) return fail(std::move(event).error());
   if (!*event) return Ending::kDone;

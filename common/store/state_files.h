@@ -8,5 +8,6 @@ namespace podqos::store {
 constexpr std::string_view kTiersName = "tiers.json";
 constexpr std::string_view kPodsName = "pods";  ///< <uid>.json each
 constexpr std::string_view kRecordSuffix = ".json";
+constexpr std::string_view kContainersName = "containers";  ///< files named by index_name()
 
 }  // namespace podqos::store

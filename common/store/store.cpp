@@ -21,7 +21,6 @@ namespace podqos::store {
 namespace {
 
 constexpr const char* kLockName = "lock";
-constexpr std::string_view kContainersName = "containers";
 constexpr std::string_view kTiersPrefix = "{\"dirty\":";
 static_assert(kTiersPrefix.size() == codec::kDirtyOffset);
 

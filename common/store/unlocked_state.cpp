@@ -1,8 +1,11 @@
 #include "common/store/unlocked_state.h"
 
+#include <cerrno>
+
 #include "common/base/text.h"
 #include "common/codec/record_json.h"
 #include "common/core/naming.h"
+#include "common/store/index_name.h"
 #include "common/store/state_directory.h"
 #include "common/store/state_files.h"
 
@@ -63,6 +66,14 @@ Result<std::optional<core::PodRecord>> UnlockedState::pod(std::string_view uid) 
                                          printable(record->pod.uid), "\""));
   }
   return std::optional{std::move(*record)};
+}
+
+bool may_concern(const std::string& state_dir, std::string_view id) {
+  const std::string index = cat(state_dir, "/", kContainersName);
+  if (stamp_of(cat(index, "/", index_name(id)))) return true;
+  if (errno != ENOENT || !stamp_of(index)) return true;
+  const auto state = UnlockedState::open(state_dir);
+  return !state || !*state || (*state)->interrupted();
 }
 
 }  // namespace podqos::store

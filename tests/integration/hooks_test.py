@@ -1,6 +1,7 @@
 """podqos as OCI hooks and as precreate, without the wrapper."""
 
 import concurrent.futures
+import fcntl
 import json
 import os
 import pathlib
@@ -244,6 +245,16 @@ class Poststop(HookCase):
         state = {"ociVersion": "1.0.2", "id": "nobody-knows-me", "status": "stopped", "pid": 0, "bundle": "/nowhere"}
         done = self.podqos.hook("poststop", state, kind=self.kind)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        self.assert_nothing_left()
+
+    def test_of_an_unknown_container_waits_for_nobody(self):
+        name, _, _ = self.launch_hooked()
+        state = {"ociVersion": "1.0.2", "id": "nobody-knows-me", "status": "stopped", "pid": 0, "bundle": "/nowhere"}
+        with open(self.podqos.state / "lock", "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            done = self.podqos.hook("poststop", state, kind=self.kind)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        self.plain.delete(name)
         self.assert_nothing_left()
 
     def test_lost_and_found_by_the_next_event(self):

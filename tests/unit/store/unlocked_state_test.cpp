@@ -99,5 +99,21 @@ TEST_F(UnlockedStateTest, RefusesARecordOfAnotherPod) {
   EXPECT_FALSE(state->pod("../tiers"));
 }
 
+TEST_F(UnlockedStateTest, TellsWhichContainersMayConcernIt) {
+  EXPECT_TRUE(may_concern(path("."), "c-1")) << "where there is no state nobody knows";
+  make_state();
+  Store event = opened();
+  ASSERT_TRUE(event.put_container({.id = "c-1", .bundle = "/b", .uid = "pod-1"}));
+  ASSERT_TRUE(event.checkpoint());
+  EXPECT_TRUE(may_concern(path("."), "c-1"));
+  EXPECT_TRUE(may_concern(path("."), "c-2")) << "the event may have been interrupted";
+  ASSERT_TRUE(event.commit());
+  EXPECT_TRUE(may_concern(path("."), "c-1"));
+  EXPECT_FALSE(may_concern(path("."), "c-2"));
+  EXPECT_FALSE(may_concern(path("."), ""));
+  std::filesystem::remove_all(path("containers"));
+  EXPECT_TRUE(may_concern(path("."), "c-2")) << "an index that is lost tells of none";
+}
+
 }  // namespace
 }  // namespace podqos::store
