@@ -20,7 +20,7 @@ class Digits {
   explicit Digits(std::unsigned_integral auto number) : Digits(std::uint64_t{number}) {}
   explicit Digits(std::int64_t number);
   explicit Digits(std::uint64_t number);
-  explicit(false) operator std::string_view() const { return {text_.data(), size_}; }
+  [[nodiscard]] explicit operator std::string_view() const { return {text_.data(), size_}; }
 
  private:
   std::array<char, 20> text_{};  // of 2^64 - 1, or of -2^63 with its sign
