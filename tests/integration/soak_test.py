@@ -594,4 +594,6 @@ if __name__ == "__main__":
         sys.exit(harness.SKIPPED)
     if os.geteuid() == 0:
         harness.cover_unified()  # for crun; runc gets along without it
+    if not guest.inside():
+        machines.reap_orphans()
     harness.main()
