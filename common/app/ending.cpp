@@ -20,9 +20,9 @@ Ending remains(Event& event, const core::ContainerRecord& container) {
   if (!event.cgroups().exists(container.cgroup)) return Ending::kDone;
   if (lives(container))
     return sys::is_ending(container.pid) ? Ending::kEnding : Ending::kStillAlive;
-  // What outlives the init of its container would not let anybody wait in vain.
-  const auto left = event.cgroups().processes(container.cgroup);
-  const bool ending = left && !left->empty() && std::ranges::all_of(*left, sys::is_ending);
+  // Processes that outlive the init and that nobody has killed may stay: they are not waited for.
+  const auto others = event.cgroups().processes(container.cgroup);
+  const bool ending = others && !others->empty() && std::ranges::all_of(*others, sys::is_ending);
   return ending ? Ending::kEnding : Ending::kDone;
 }
 
@@ -31,7 +31,7 @@ Ending remains(Event& event, const core::ContainerRecord& container) {
 Result<Ending> end_container(const core::Settings& settings, Log& log, const std::string& id,
                              const std::string& bundle, Pid caller, OnEnding on_ending) {
   // Most containers of a node may be none of podqos's: nobody is to wait for them.
-  if (!store::may_concern(settings.state_dir, id)) return Ending::kDone;
+  if (!store::may_involve(settings.state_dir, id)) return Ending::kDone;
   auto event = Event::open_existing(settings, log);
   if (!event) return fail(std::move(event).error());
   if (!*event) return Ending::kDone;
@@ -45,11 +45,10 @@ Result<Ending> end_container(const core::Settings& settings, Log& log, const std
   const core::ContainerRecord container = (*found)->container();
   const bool own_failure =
       container.state == core::ContainerState::kPending && container.pid == caller;
-  const Ending found_so = own_failure ? Ending::kDone : remains(**event, container);
-  if (found_so == Ending::kStillAlive ||
-      (found_so == Ending::kEnding && on_ending == OnEnding::kLeave)) {
+  const Ending left = own_failure ? Ending::kDone : remains(**event, container);
+  if (left == Ending::kStillAlive || (left == Ending::kEnding && on_ending == OnEnding::kLeave)) {
     if (auto done = (*event)->finish_recovery(); !done) return fail(std::move(done).error());
-    return found_so;
+    return left;
   }
   auto done = drop_container(**event, std::move((*found)->record), container.id, container.bundle);
   if (done) {

@@ -13,7 +13,7 @@ constexpr std::size_t kRecordFrame = 2048;
 constexpr std::size_t kResourcesFrame = 40;
 constexpr std::size_t kPodContainerFrame = 40;
 constexpr std::size_t kContainerFrame = 256;
-// To measure a quantity would take as long as to write it.
+// 41 digits and signs at most, quotes and separators; to measure one takes as long as to write it.
 constexpr std::size_t kQuantity = 48;
 
 std::size_t size_of(std::string_view text) {

@@ -68,7 +68,7 @@ Result<std::optional<core::PodRecord>> UnlockedState::pod(std::string_view uid) 
   return std::optional{std::move(*record)};
 }
 
-bool may_concern(const std::string& state_dir, std::string_view id) {
+bool may_involve(const std::string& state_dir, std::string_view id) {
   const std::string index = cat(state_dir, "/", kContainersName);
   if (stamp_of(cat(index, "/", index_name(id)))) return true;
   if (errno != ENOENT || !stamp_of(index)) return true;

@@ -46,9 +46,9 @@ class UnlockedState {
   bool interrupted_ = false;
 };
 
-/// May an event of this container change the state in this directory? Not where no event has been
-/// interrupted and the index has no entry for it, which stands there before the record does, and
-/// longer. True where there is any doubt.
-[[nodiscard]] bool may_concern(const std::string& state_dir, std::string_view id);
+/// May the end of this container change the state in this directory? Not where no event has been
+/// interrupted and the index has no entry for the id, which stands there before the record does,
+/// and longer. True where there is any doubt.
+[[nodiscard]] bool may_involve(const std::string& state_dir, std::string_view id);
 
 }  // namespace podqos::store

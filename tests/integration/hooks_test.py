@@ -284,7 +284,6 @@ class Poststop(HookCase):
         self.podqos.ctl("reconcile", kind=self.kind)
         self.assert_nothing_left()
 
-
     def test_waits_for_a_process_that_is_slow_to_end(self):
         """Its runtime has killed it and waits no longer; what is left of it still counts for its pod."""
         name, pid, bundle = self.launch_hooked(stages=("createRuntime",))

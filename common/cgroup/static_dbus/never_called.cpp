@@ -1,4 +1,4 @@
-// Functions that libdbus names and podqos never needs, for the static program only.
+// Functions that libdbus names and podqos never needs, for static programs only.
 //
 // libdbus-1.a holds a server too, which asks systemd for sockets and the user database for names. A
 // static program must not carry glibc's: it would load libraries of the machine it runs on,

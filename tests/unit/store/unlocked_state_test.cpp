@@ -99,20 +99,20 @@ TEST_F(UnlockedStateTest, RefusesARecordOfAnotherPod) {
   EXPECT_FALSE(state->pod("../tiers"));
 }
 
-TEST_F(UnlockedStateTest, TellsWhichContainersMayConcernIt) {
-  EXPECT_TRUE(may_concern(path("."), "c-1")) << "where there is no state nobody knows";
+TEST_F(UnlockedStateTest, TellsWhichContainersItMayInvolve) {
+  EXPECT_TRUE(may_involve(path("."), "c-1")) << "where there is no state nobody knows";
   make_state();
   Store event = opened();
   ASSERT_TRUE(event.put_container({.id = "c-1", .bundle = "/b", .uid = "pod-1"}));
   ASSERT_TRUE(event.checkpoint());
-  EXPECT_TRUE(may_concern(path("."), "c-1"));
-  EXPECT_TRUE(may_concern(path("."), "c-2")) << "the event may have been interrupted";
+  EXPECT_TRUE(may_involve(path("."), "c-1"));
+  EXPECT_TRUE(may_involve(path("."), "c-2")) << "the event may have been interrupted";
   ASSERT_TRUE(event.commit());
-  EXPECT_TRUE(may_concern(path("."), "c-1"));
-  EXPECT_FALSE(may_concern(path("."), "c-2"));
-  EXPECT_FALSE(may_concern(path("."), ""));
+  EXPECT_TRUE(may_involve(path("."), "c-1"));
+  EXPECT_FALSE(may_involve(path("."), "c-2"));
+  EXPECT_FALSE(may_involve(path("."), ""));
   std::filesystem::remove_all(path("containers"));
-  EXPECT_TRUE(may_concern(path("."), "c-2")) << "an index that is lost tells of none";
+  EXPECT_TRUE(may_involve(path("."), "c-2")) << "an index that is lost tells of none";
 }
 
 }  // namespace
