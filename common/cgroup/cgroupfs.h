@@ -82,6 +82,9 @@ class Cgroupfs {
   /// Every pid in `path` itself and below (from all hierarchies; sorted, unique). Empty if the
   /// cgroup is not there; kTooLarge with more than 16 levels below it.
   [[nodiscard]] Result<std::vector<Pid>> processes(std::string_view path);
+  /// Which of these files a cgroup has, and so those in it; none on v1. A file that cannot be
+  /// looked for counts as absent.
+  [[nodiscard]] core::MemoryFiles memory_files(std::string_view path);
   /// memory.current / memory.usage_in_bytes.
   [[nodiscard]] Result<Bytes> memory_usage(std::string_view path);
   /// Memory of tmpfs and shared memory still charged here and below: "shmem" of memory.stat (v1:
@@ -127,8 +130,13 @@ class Cgroupfs {
   [[nodiscard]] Status start(const core::StartUnit& step, Report& report);
   /// Keeps the SetUnit steps of a plan that was carried out, as far as they say something new.
   void note_units(const core::Plan& plan, const Report& report);
-  /// Tells all that were kept: one round trip, and one more for the scopes among them.
+  /// Tells all that were kept: one round trip, and one more for the scopes among them; a third
+  /// where such a scope's processes are to end together.
   [[nodiscard]] Status tell(Report& report);
+  /// Those of the scopes in which memory.oom.group is set.
+  [[nodiscard]] std::vector<std::string> ending_together(const std::vector<core::SetUnit>& scopes);
+  /// Sets it again in scopes that systemd was told of.
+  [[nodiscard]] Status keep_together(const std::vector<std::string>& scopes, Report& report);
   [[nodiscard]] Status stop(const core::StopUnit& step);
   [[nodiscard]] Status check_scope(const std::string& path, const std::string& unit);
   /// Is the unit of this name this cgroup? A slice always; a scope of the name may lie elsewhere.

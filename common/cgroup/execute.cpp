@@ -18,6 +18,8 @@ namespace podqos::cgroup {
 
 namespace {
 
+constexpr const char* kOomGroup = "memory.oom.group";
+
 core::OnRefusal on_refusal_of(const core::Step& step) {
   if (const auto* write = std::get_if<core::WriteFile>(&step)) return write->on_refusal;
   if (const auto* remove = std::get_if<core::RemoveCgroup>(&step)) return remove->on_refusal;
@@ -200,10 +202,41 @@ Status Cgroupfs::tell(Report& report) {
   }
   for (std::size_t i = 0; i < slices.size(); ++i)
     take(slices[i], answers.set[i]);
+  const std::vector<std::string> together = ending_together(own);
   const UnitAnswers last = systemd_.set_and_find(changes_for(own), {});
   for (std::size_t i = 0; i < own.size(); ++i)
     take(own[i], last.set[i]);
+  Status kept = keep_together(together, report);
+  return first ? kept : first;
+}
+
+Status Cgroupfs::keep_together(const std::vector<std::string>& scopes, Report& report) {
+  if (scopes.empty()) return {};
+  // systemd writes its own OOMPolicy= over it, after it has answered and before it reads on.
+  const std::string& any = scopes.front();
+  const auto passed = systemd_.holds({.unit = std::string{core::scope_of(any)}, .cgroup = any});
+  Status first = passed ? Status{} : fail(passed.error());
+  for (const std::string& path : scopes) {
+    auto done = write({.path = path,
+                       .controller = core::Controller::kMemory,
+                       .file = kOomGroup,
+                       .value = "1",
+                       .reason = "container",
+                       .on_refusal = core::OnRefusal::kFail},
+                      report);
+    if (!done && first) first = std::move(done);
+  }
   return first;
+}
+
+std::vector<std::string> Cgroupfs::ending_together(const std::vector<core::SetUnit>& scopes) {
+  std::vector<std::string> paths;
+  if (layout_.memory != core::CgroupVersion::kV2) return paths;
+  for (const core::SetUnit& scope : scopes) {
+    const auto group = read(scope.path, core::Controller::kMemory, kOomGroup);
+    if (group && *group == "1") paths.push_back(scope.path);
+  }
+  return paths;
 }
 
 Status Cgroupfs::run(const core::Step& step, const core::Plan& plan, Report& report) {

@@ -94,7 +94,7 @@ Status Cgroupfs::start(const core::StartUnit& step, Report& report) {
   std::vector<core::UnitProperty> all = step.once;
   all.insert(all.end(), step.properties.begin(), step.properties.end());
   for (int tries = 1;; ++tries) {
-    auto done = systemd_.start_transient(unit, all);
+    auto done = systemd_.start_transient(unit, all, step.once_if_known);
     if (done) {
       report.written.push_back(cat(step.path, " is unit ", unit));
       return {};

@@ -1,3 +1,6 @@
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <functional>
@@ -167,6 +170,18 @@ Result<std::vector<Pid>> Cgroupfs::processes(std::string_view path) {
   const auto repeated = std::ranges::unique(all);
   all.erase(repeated.begin(), repeated.end());
   return all;
+}
+
+core::MemoryFiles Cgroupfs::memory_files(std::string_view path) {
+  OpenHierarchy* hierarchy = hierarchy_of(core::Controller::kMemory);
+  if (hierarchy == nullptr || hierarchy->description().version == core::CgroupVersion::kV1)
+    return {};
+  const Result<DirectoryRef> cgroup = hierarchy->directory(path);
+  if (!cgroup) return {};
+  const auto has = [fd = (*cgroup)->fd()](const char* file) {
+    return ::faccessat(fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  };
+  return {.swap_max = has("memory.swap.max"), .oom_group = has("memory.oom.group")};
 }
 
 Result<Bytes> Cgroupfs::memory_usage(std::string_view path) {

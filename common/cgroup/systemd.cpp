@@ -46,6 +46,8 @@ constexpr std::array kMeanings{
     Meaning{DBUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, ErrorCode::kPermission, kMayNot},
     Meaning{DBUS_ERROR_NO_REPLY, ErrorCode::kTimeout, kHangs},
     Meaning{DBUS_ERROR_TIMEOUT, ErrorCode::kTimeout, kHangs},
+    // What systemd calls a property that it does not know.
+    Meaning{DBUS_ERROR_PROPERTY_READ_ONLY, ErrorCode::kUnsupported, ""},
     // From a bus whose systemd is not there, which it cannot start either.
     Meaning{DBUS_ERROR_SERVICE_UNKNOWN, ErrorCode::kNotFound, kUseCgroupfs},
     Meaning{DBUS_ERROR_NAME_HAS_NO_OWNER, ErrorCode::kNotFound, kUseCgroupfs},
@@ -282,7 +284,14 @@ Systemd::Systemd(Systemd&&) noexcept = default;
 Systemd& Systemd::operator=(Systemd&&) noexcept = default;
 
 Status Systemd::start_transient(const std::string& unit,
-                                const std::vector<core::UnitProperty>& properties) {
+                                const std::vector<core::UnitProperty>& properties,
+                                const std::vector<core::UnitProperty>& if_known) {
+  if (!if_known.empty()) {
+    std::vector<core::UnitProperty> all = properties;
+    all.insert(all.end(), if_known.begin(), if_known.end());
+    auto done = start_transient(unit, all);
+    if (done || done.error().code != ErrorCode::kUnsupported) return done;
+  }
   return status_of(connection_->call({.what = cat("StartTransientUnit ", printable(unit)),
                                       .message = start_transient_call(unit, properties)}));
 }

@@ -86,8 +86,10 @@ class Systemd {
 
   /// StartTransientUnit in mode "replace" (a slice or a scope). kAlreadyExists where the unit is
   /// loaded already.
+  /// @param if_known  further properties, left out where systemd does not know one of them.
   [[nodiscard]] Status start_transient(const std::string& unit,
-                                       const std::vector<core::UnitProperty>& properties);
+                                       const std::vector<core::UnitProperty>& properties,
+                                       const std::vector<core::UnitProperty>& if_known = {});
   /// StartUnit in mode "replace"; takes back a stop that is under way.
   [[nodiscard]] Status start(const std::string& unit);
   /// SetUnitProperties, until the next boot (runtime). systemd loads a slice that is not loaded.

@@ -23,4 +23,12 @@ struct CgroupLayout {
   friend bool operator==(const CgroupLayout&, const CgroupLayout&) = default;
 };
 
+/// The files of cgroup v2 that not every kernel gives a cgroup with the memory controller. The root
+/// of the hierarchy has neither.
+struct MemoryFiles {
+  bool swap_max = false;   ///< memory.swap.max: a kernel without swap accounting has none
+  bool oom_group = false;  ///< memory.oom.group: since Linux 4.19
+  friend bool operator==(const MemoryFiles&, const MemoryFiles&) = default;
+};
+
 }  // namespace podqos::core

@@ -41,7 +41,8 @@ std::string text_of(const std::vector<UnitProperty>& properties) {
 }
 
 std::string line(const StartUnit& step) {
-  return cat("start  ", unit_of(step.path), text_of(step.once), text_of(step.properties));
+  return cat("start  ", unit_of(step.path), text_of(step.once), text_of(step.once_if_known),
+             text_of(step.properties));
 }
 
 std::string line(const SetUnit& step) {

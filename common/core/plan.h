@@ -79,6 +79,8 @@ struct StartUnit {
   std::vector<UnitProperty> properties;
   /// What only a new unit is told: description, parent, the processes of a scope.
   std::vector<UnitProperty> once = {};
+  /// The same, but left out for a systemd that does not know them.
+  std::vector<UnitProperty> once_if_known = {};
   friend bool operator==(const StartUnit&, const StartUnit&) = default;
 };
 /// Tell systemd the properties of a loaded unit, so that it keeps what was written: after all other

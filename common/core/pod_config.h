@@ -14,6 +14,9 @@
 
 namespace podqos::core {
 
+/// Files of cgroup v2 and what stands in them: OCI's linux.resources.unified.
+using UnifiedValues = std::map<std::string, std::string, std::less<>>;
+
 /// What a cgroup that bounds a pod (or a tier) should hold. Absent means "podqos does not set it".
 struct CgroupValues {
   std::optional<CpuShares> cpu_shares = std::nullopt;
@@ -24,8 +27,8 @@ struct CgroupValues {
   std::optional<Bytes> memory_limit = std::nullopt;
   HugePageLimits hugepages = {};  ///< only the sizes the pod names
   std::optional<std::int64_t> pids_limit = std::nullopt;
-  /// MemoryQoS: memory.min, memory.low.
-  std::map<std::string, std::string, std::less<>> unified = {};
+  /// Of a pod or tier MemoryQoS: memory.min, memory.low. Of a container see memory_qos.h.
+  UnifiedValues unified = {};
   friend bool operator==(const CgroupValues&, const CgroupValues&) = default;
 };
 

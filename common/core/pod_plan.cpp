@@ -210,6 +210,20 @@ Plan plan_move(const ContainerRecord& container, const Origin& origin, const Cgr
   return plan;
 }
 
+namespace {
+
+/// Does the kernel's OOM killer take all processes of the container? What podqos fills in the
+/// engine has left unset.
+bool ends_together(const Origin& origin, const CgroupValues& values) {
+  constexpr std::string_view kFile = "memory.oom.group";
+  const auto filled_in = values.unified.find(kFile);
+  if (filled_in != values.unified.end()) return filled_in->second == "1";
+  const auto carried = std::ranges::find(origin.limits, kFile, &CarriedLimit::file);
+  return carried != origin.limits.end() && carried->value == "1";
+}
+
+}  // namespace
+
 Plan plan_moved_scope(const ContainerRecord& container, const Origin& origin,
                       const CgroupValues& values, const CgroupLayout& layout,
                       WeightFormula formula) {
@@ -221,6 +235,9 @@ Plan plan_moved_scope(const ContainerRecord& container, const Origin& origin,
   start.properties = carried_properties(origin.limits);
   for (UnitProperty& property : unit_properties(values, layout, formula))
     start.properties.push_back(std::move(property));
+  // Where nobody has told it, systemd writes 0 to memory.oom.group.
+  if (ends_together(origin, values))
+    start.once_if_known = {{.name = "OOMPolicy", .value = std::string{"kill"}}};
   plan.emplace_back(std::move(start));
   append(plan, all_limits(cgroup, origin, values, layout, formula));
   return plan;

@@ -158,6 +158,29 @@ TEST(PlanMovedScope, TellsSystemdOfAllThatItWouldWriteOver) {
           "/memory.max = 4096  # container\n");
 }
 
+// systemd.scope(5): without OOMPolicy=kill systemd writes 0 to memory.oom.group.
+TEST(PlanMovedScope, KeepsProcessesThatEndTogether) {
+  const std::string scope = "/k.slice/k-pod1.slice/podqos-c.scope";
+  const auto plan = [&](const Origin& origin, const CgroupValues& values) {
+    return render(
+        plan_moved_scope(at(scope.c_str(), true), origin, values, kV2, WeightFormula::kLog));
+  };
+  const auto carried = [](const char* value) {
+    return Origin{
+        .cgroup = "/old.scope",
+        .limits = {
+            {.controller = Controller::kMemory, .file = "memory.oom.group", .value = value}}};
+  };
+  CgroupValues values;
+  values.unified = {{"memory.oom.group", "1"}};
+  constexpr const char* kPolicy = " OOMPolicy=\"kill\"";
+  EXPECT_THAT(plan(carried("1"), {}), testing::HasSubstr(kPolicy));
+  EXPECT_THAT(plan(carried("0"), values), testing::HasSubstr(kPolicy));
+  EXPECT_THAT(plan(carried("0"), {}), testing::Not(testing::HasSubstr(kPolicy)));
+  EXPECT_THAT(plan({.cgroup = "/old.scope", .limits = {}}, {}),
+              testing::Not(testing::HasSubstr(kPolicy)));
+}
+
 TEST(PlanMovedScope, IsNothingWithoutSystemd) {
   EXPECT_THAT(plan_moved_scope(at("/k/pod1/c", true), {.cgroup = "/old", .limits = {}}, {}, kV2,
                                WeightFormula::kLog),
