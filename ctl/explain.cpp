@@ -38,7 +38,9 @@ Result<Bytes> node_memory(const Options& options, const core::Settings& settings
     return Bytes{quantity->value()};
   }
   if (settings.node_memory) return *settings.node_memory;
-  return sys::installed_memory();
+  auto installed = sys::installed_memory();
+  if (!installed) return fail(std::move(installed).error());
+  return installed->memory;
 }
 
 Result<ExplainParams> params_of(const Options& options, const core::Settings& settings) {

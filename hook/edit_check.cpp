@@ -24,12 +24,14 @@ enum class Node : std::uint8_t {
   kMemory,
   kPids,
   kProcess,
-  kHooks,  // objects
+  kHooks,
+  kUnified,  // objects
   kHugepages,
   kCreateRuntime,
   kPoststop,  // lists
   kCgroupsPath,
-  kInteger  // scalars
+  kInteger,
+  kQuotedInteger  // scalars
 };
 
 struct Member {
@@ -38,7 +40,7 @@ struct Member {
   Node node;
 };
 
-constexpr std::array<Member, 16> kMembers = {{
+constexpr std::array<Member, 19> kMembers = {{
     {Node::kRoot, "linux", Node::kLinux},
     {Node::kRoot, "process", Node::kProcess},
     {Node::kRoot, "hooks", Node::kHooks},
@@ -48,6 +50,9 @@ constexpr std::array<Member, 16> kMembers = {{
     {Node::kResources, "memory", Node::kMemory},
     {Node::kResources, "pids", Node::kPids},
     {Node::kResources, "hugepageLimits", Node::kHugepages},
+    {Node::kResources, "unified", Node::kUnified},
+    {Node::kUnified, "memory.swap.max", Node::kQuotedInteger},
+    {Node::kUnified, "memory.oom.group", Node::kQuotedInteger},
     {Node::kCpu, "shares", Node::kInteger},
     {Node::kCpu, "quota", Node::kInteger},
     {Node::kCpu, "period", Node::kInteger},
@@ -261,6 +266,11 @@ class Inserted {
     switch (node) {
       case Node::kOther: cursor_.fail(); return;
       case Node::kInteger: integer(); return;
+      case Node::kQuotedInteger:
+        cursor_.expect('"');
+        integer();
+        cursor_.expect('"');
+        return;
       case Node::kCgroupsPath:
         // Byte for byte: an escape could spell a path that the caller has not checked.
         if (!cursor_.take_text(codec::quote_json(cgroups_path_))) cursor_.fail();
@@ -275,7 +285,8 @@ class Inserted {
       case Node::kMemory:
       case Node::kPids:
       case Node::kProcess:
-      case Node::kHooks: object(node); return;
+      case Node::kHooks:
+      case Node::kUnified: object(node); return;
     }
   }
 

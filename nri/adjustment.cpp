@@ -29,6 +29,8 @@ api::ContainerAdjustment adjustment_for(const core::ConfigEdit& edit) {
     added->set_page_size(size);
     added->set_limit(static_cast<std::uint64_t>(limit.value()));
   }
+  for (const auto& [file, value] : edit.unified)
+    (*resources()->mutable_unified())[file] = value;
   return adjustment;
 }
 

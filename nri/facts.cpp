@@ -86,6 +86,7 @@ core::EngineResources engine_resources(const api::LinuxResources& resources) {
   const api::LinuxMemory& memory = resources.memory();
   found.memory_limit = value_of(memory.has_limit(), memory.limit());
   found.memory_reservation = value_of(memory.has_reservation(), memory.reservation());
+  found.memory_swap = value_of(memory.has_swap(), memory.swap());
   if (resources.has_pids() && resources.pids().limit() != 0)
     found.pids_limit = resources.pids().limit();
   constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();

@@ -10,6 +10,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/codec/annotations.h"
+#include "common/core/container_values.h"
 #include "common/core/driver.h"
 #include "common/core/identity.h"
 #include "common/core/naming.h"
@@ -117,7 +118,8 @@ const std::optional<core::PodRecord>* Foresight::record_of(const std::string& ui
 bool Foresight::look_at_machine(const core::Settings& settings) {
   const auto now = Clock::now();
   const bool same_node = machine_ && machine_->pinned_memory == settings.node_memory &&
-                         machine_->pinned_cpu == settings.node_cpu;
+                         machine_->pinned_cpu == settings.node_cpu &&
+                         machine_->swap_behavior == settings.swap_behavior;
   if (same_node && now < machine_->until) return machine_->owned;
   machine_.reset();
   state_.reset();
@@ -129,8 +131,20 @@ bool Foresight::look_at_machine(const core::Settings& settings) {
                      .capacity = *capacity,
                      .pinned_memory = settings.node_memory,
                      .pinned_cpu = settings.node_cpu,
-                     .until = now + kLook};
+                     .swap_behavior = settings.swap_behavior,
+                     .until = now + kLook,
+                     .memory_files = {}};
   return machine_->owned;
+}
+
+core::MemoryFiles Foresight::memory_files(const std::string& pod_cgroup) {
+  if (machine_->layout.memory != core::CgroupVersion::kV2) return {};
+  if (!machine_->memory_files) {
+    auto cgroups = cgroup::Cgroupfs::open();
+    if (!cgroups) return {};
+    machine_->memory_files = cgroups->memory_files(pod_cgroup);
+  }
+  return *machine_->memory_files;
 }
 
 bool Foresight::look_at_state(const core::Settings& settings) {
@@ -163,8 +177,10 @@ std::optional<Membership> Foresight::look(const core::Settings& settings, const 
   const std::string name = core::container_name_for(*identity, claim, arrival.facts);
   if (core::lacks_container(*record, claim, name)) return std::nullopt;
   auto cgroup = cgroup_for(arrival, **before);
-  const auto values = core::container_values(*record, name, settings);
+  auto values = core::container_values(*record, name, settings);
   if (!cgroup || !values) return std::nullopt;
+  values->unified = core::container_unified(*record, name, settings, machine_->capacity,
+                                            memory_files((*before)->cgroup));
 
   Membership member;
   member.container.id = arrival.facts.id;

@@ -45,7 +45,9 @@ class Foresight {
     // What of it the settings say.
     std::optional<Bytes> pinned_memory;
     std::optional<MilliCpu> pinned_cpu;
+    std::optional<core::SwapBehavior> swap_behavior;
     Clock::time_point until;
+    std::optional<core::MemoryFiles> memory_files;  ///< once a pod's cgroup was looked at
   };
   struct Known {
     store::Stamp stamp;
@@ -53,6 +55,7 @@ class Foresight {
   };
   [[nodiscard]] bool look_at_machine(const core::Settings& settings);
   [[nodiscard]] bool look_at_state(const core::Settings& settings);
+  [[nodiscard]] core::MemoryFiles memory_files(const std::string& pod_cgroup);
   /// nullptr: not known, or not to be read. Valid until the next call.
   [[nodiscard]] const std::optional<core::PodRecord>* record_of(const std::string& uid);
 

@@ -1,7 +1,6 @@
 #include "common/app/membership.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <span>
 #include <thread>
@@ -15,7 +14,7 @@
 #include "common/app/settle.h"
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
-#include "common/core/policy.h"
+#include "common/core/container_values.h"
 
 namespace podqos::app {
 
@@ -236,11 +235,8 @@ Result<Membership> make_member(Joining& joining, const std::optional<core::PodRe
   Membership member;
   auto values = core::container_values(record, container.name, event.settings());
   if (!values) return fail(std::move(values).error());
-  member.missing =
-      core::missing_values(*values, arrival.facts.resources, event.layout_for(*values));
-  if (!core::engine_sets_oom(arrival.facts) && !record.adopted) {
+  if (!core::engine_sets_oom(arrival.facts) && !record.adopted)
     member.oom_score_adj = oom_score_for(event, arrival, record, container);
-  }
   // Before anything is written: the values must be sound.
   if (auto sound = core::pod_values(record, event.settings()); !sound)
     return fail(std::move(sound).error());
@@ -263,6 +259,12 @@ Result<Membership> make_member(Joining& joining, const std::optional<core::PodRe
                        ", container ", printable(container.name), " (", printable(container.id),
                        ") at ", container.cgroup, ", cpu ", record.granted.cpu.value(),
                        "m, memory ", record.granted.memory.value(), " requested"));
+  // Only now it is certain that there is a cgroup to look at.
+  values->unified =
+      core::container_unified(record, container.name, event.settings(), event.capacity(),
+                              event.cgroups().memory_files(record.cgroup));
+  member.missing =
+      core::missing_values(*values, arrival.facts.resources, event.layout_for(*values));
   member.belongs_to = std::move(described.belongs_to);
   member.origin = std::move(described.origin);
   member.stays = std::move(described.stays);

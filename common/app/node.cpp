@@ -36,13 +36,14 @@ core::Driver machine_driver() {
 
 Result<core::NodeCapacity> node_capacity(const core::Settings& settings) {
   core::NodeCapacity capacity;
-  if (settings.node_memory) {
-    capacity.memory = *settings.node_memory;
-  } else {
-    auto memory = sys::installed_memory();
-    if (!memory) return fail(std::move(memory).error());
-    capacity.memory = *memory;
+  const bool counts_swap = settings.swap_behavior == core::SwapBehavior::kLimitedSwap;
+  if (!settings.node_memory || counts_swap) {
+    auto installed = sys::installed_memory();
+    if (!installed) return fail(std::move(installed).error());
+    capacity.memory = installed->memory;
+    if (counts_swap) capacity.swap = installed->swap;
   }
+  if (settings.node_memory) capacity.memory = *settings.node_memory;
   if (settings.node_cpu) {
     capacity.cpu = *settings.node_cpu;
   } else {

@@ -11,8 +11,8 @@
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
 #include "common/codec/oci_config.h"
+#include "common/core/container_values.h"
 #include "common/core/naming.h"
-#include "common/core/policy.h"
 #include "common/sys/process.h"
 
 namespace podqos::app {

@@ -9,8 +9,8 @@
 #include "common/app/node.h"
 #include "common/app/reconcile.h"
 #include "common/base/text.h"
+#include "common/core/container_values.h"
 #include "common/core/driver.h"
-#include "common/core/policy.h"
 #include "common/sys/process.h"
 
 namespace podqos::app {

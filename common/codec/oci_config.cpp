@@ -28,12 +28,13 @@ struct ResourceField {
   ConfigNode node;
   std::optional<std::int64_t> core::EngineResources::* field;
 };
-constexpr std::array<ResourceField, 6> kResourceFields{{
+constexpr std::array<ResourceField, 7> kResourceFields{{
     {kCpuShares, &core::EngineResources::cpu_shares},
     {kCpuQuota, &core::EngineResources::cpu_quota},
     {kCpuPeriod, &core::EngineResources::cpu_period},
     {kMemoryLimit, &core::EngineResources::memory_limit},
     {kMemoryReservation, &core::EngineResources::memory_reservation},
+    {kMemorySwap, &core::EngineResources::memory_swap},
     {kPidsLimit, &core::EngineResources::pids_limit},
 }};
 

@@ -117,6 +117,10 @@ void plan_edit(SplicePlanner& planner, const OciConfig& config, const core::Conf
     planner.append(kHugepageLimits,
                    cat("{\"pageSize\":", quote_json(size), ",\"limit\":", limit.value(), "}"));
   }
+  for (const auto& [file, value] : edit.unified) {
+    if (config.facts.resources.unified.contains(file)) continue;
+    planner.append(kUnified, cat(quote_json(file), ":", quote_json(value)));
+  }
 }
 
 }  // namespace

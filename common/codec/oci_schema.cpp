@@ -36,6 +36,7 @@ constexpr std::array<NodeSpec, kConfigNodes> kSchema{{
     {kMemory, kResources, "memory", NodeType::kObject},
     {kMemoryLimit, kMemory, "limit", NodeType::kSigned},
     {kMemoryReservation, kMemory, "reservation", NodeType::kSigned},
+    {kMemorySwap, kMemory, "swap", NodeType::kSigned},
     {kPids, kResources, "pids", NodeType::kObject},
     {kPidsLimit, kPids, "limit", NodeType::kSigned},
     {kHugepageLimits, kResources, "hugepageLimits", NodeType::kArray},

@@ -37,6 +37,7 @@ enum class ConfigNode : std::uint8_t {
   kMemory,
   kMemoryLimit,
   kMemoryReservation,
+  kMemorySwap,
   kPids,
   kPidsLimit,
   kHugepageLimits,

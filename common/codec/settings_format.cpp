@@ -78,6 +78,10 @@ std::string format_settings(const core::Settings& settings) {
   out["cpuCFSQuotaPeriod"] = format_duration(settings.cpu_cfs_quota_period.value());
   out["weightFormula"] = word_for(kFormulaWords, settings.weight_formula);
   out["podPidsLimit"] = or_null(settings.pod_pids_limit, [](std::int64_t limit) { return limit; });
+  out["memorySwap"]["swapBehavior"] =
+      or_null(settings.swap_behavior,
+              [](core::SwapBehavior behavior) { return word_for(kSwapWords, behavior); });
+  out["singleProcessOOMKill"] = settings.single_process_oom_kill;
   out["releaseDelay"] = format_duration(settings.release_delay_seconds * kMicrosPerSecond);
   out["tierMemoryFloor"] = format_memory(settings.tier_memory_floor);
   out["runtimes"] = settings.runtimes;

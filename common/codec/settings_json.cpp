@@ -183,6 +183,11 @@ Status read_pids(const JsonNode& node, std::optional<std::int64_t>& out) {
   return {};
 }
 
+Status read_swap(const JsonNode& node, Settings& settings) {
+  settings.swap_behavior.reset();
+  return node.is_null() ? Status{} : read_word(node, kSwapWords, settings.swap_behavior.emplace());
+}
+
 Status read_runtimes(const JsonNode& node, std::vector<std::string>& out) {
   if (node.kind != Kind::kArray) return unexpected_kind("a list of absolute paths", node);
   if (node.children.empty() || node.children.size() > kMaxRuntimes) {
@@ -250,6 +255,7 @@ constexpr std::array<Field, 1> kQosReservedFields{{
     {"memory",
      [](const Node& n, Settings& s) { return read_percent(n, s.reserve_memory_percent); }},
 }};
+constexpr std::array<Field, 1> kSwapFields{{{"swapBehavior", read_swap}}};
 constexpr std::array<Field, 1> kNriFields{{{"metrics", read_metrics}}};
 constexpr std::array<Field, 2> kLogFields{{
     {"sink", [](const Node& n, Settings& s) { return read_sink(n, s.log_sink); }},
@@ -263,7 +269,7 @@ Status read_period(const Node& node, Settings& settings) {
   return {};
 }
 
-constexpr std::array<Field, 24> kFields{{
+constexpr std::array<Field, 26> kFields{{
     {"enabled", [](const Node& n, Settings& s) { return read_flag(n, s.enabled); }},
     {"scope", [](const Node& n, Settings& s) { return read_word(n, kScopeWords, s.scope); }},
     {"trustAnnotations",
@@ -284,6 +290,9 @@ constexpr std::array<Field, 24> kFields{{
     {"weightFormula",
      [](const Node& n, Settings& s) { return read_word(n, kFormulaWords, s.weight_formula); }},
     {"podPidsLimit", [](const Node& n, Settings& s) { return read_pids(n, s.pod_pids_limit); }},
+    {"memorySwap", nullptr, kSwapFields},
+    {"singleProcessOOMKill",
+     [](const Node& n, Settings& s) { return read_flag(n, s.single_process_oom_kill); }},
     {"releaseDelay",
      [](const Node& n, Settings& s) {
        return read_duration(n, kReleaseRange, s.release_delay_seconds);

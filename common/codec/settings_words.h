@@ -29,6 +29,8 @@ constexpr std::array<Word<core::WeightFormulaSetting>, 3> kFormulaWords{
     {{"auto", core::WeightFormulaSetting::kAuto},
      {"linear", core::WeightFormulaSetting::kLinear},
      {"log", core::WeightFormulaSetting::kLog}}};
+constexpr std::array<Word<core::SwapBehavior>, 2> kSwapWords{
+    {{"NoSwap", core::SwapBehavior::kNoSwap}, {"LimitedSwap", core::SwapBehavior::kLimitedSwap}}};
 constexpr std::array<Word<core::LogLevel>, 4> kLevelWords{{{"debug", core::LogLevel::kDebug},
                                                            {"info", core::LogLevel::kInfo},
                                                            {"warning", core::LogLevel::kWarning},

@@ -20,9 +20,10 @@ struct EngineResources {
   std::optional<std::int64_t> cpu_period;
   std::optional<std::int64_t> memory_limit;
   std::optional<std::int64_t> memory_reservation;
+  std::optional<std::int64_t> memory_swap;  ///< memory and swap together
   std::optional<std::int64_t> pids_limit;
   HugePageLimits hugepages;  ///< by label as in config.json ("2MB")
-  std::map<std::string, std::string, std::less<>> unified;
+  UnifiedValues unified;
   friend bool operator==(const EngineResources&, const EngineResources&) = default;
 };
 
@@ -48,6 +49,7 @@ struct ConfigEdit {
   std::optional<Bytes> memory_limit = {};
   std::optional<std::int64_t> pids_limit = {};
   HugePageLimits hugepages = {};  ///< page sizes to append to hugepageLimits
+  UnifiedValues unified = {};     ///< members to append to unified
   std::optional<int> oom_score_adj = {};
   friend bool operator==(const ConfigEdit&, const ConfigEdit&) = default;
 };

@@ -8,8 +8,6 @@ namespace {
 
 constexpr std::int64_t kSystemCriticalPriority = 2'000'000'000;
 
-using UnifiedValues = std::map<std::string, std::string, std::less<>>;
-
 Quantity memory_of(const ResourceList& list) {
   return find(list, kMemory).value_or(Quantity{});
 }
@@ -82,6 +80,7 @@ UnifiedValues container_unified_values(const Pod& pod, QosClass qos_class,
     values["memory.swap.max"] =
         swaps ? std::to_string(swap_share(memory_of(resources.requests), params)) : "0";
   }
+  if (params.group_oom_kill) values["memory.oom.group"] = "1";
   return values;
 }
 

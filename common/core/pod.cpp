@@ -1,5 +1,7 @@
 #include "common/core/pod.h"
 
+#include <algorithm>
+
 namespace podqos::core {
 
 std::optional<Quantity> find(const ResourceList& list, std::string_view name) {
@@ -23,6 +25,14 @@ std::optional<QosClass> parse_qos_class(std::string_view text) {
     if (text == format_qos_class(qos_class)) return qos_class;
   }
   return std::nullopt;
+}
+
+const Container* find_container(const Pod& pod, std::string_view name) {
+  for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
+    const auto found = std::ranges::find(*list, name, &Container::name);
+    if (found != list->end()) return &*found;
+  }
+  return nullptr;
 }
 
 }  // namespace podqos::core

@@ -67,4 +67,7 @@ struct Pod {
   friend bool operator==(const Pod&, const Pod&) = default;
 };
 
+/// The container of any kind that has this name; nullptr when the pod has none.
+[[nodiscard]] const Container* find_container(const Pod& pod, std::string_view name);
+
 }  // namespace podqos::core

@@ -12,14 +12,6 @@ namespace podqos::core {
 
 namespace {
 
-const Container* find_container(const Pod& pod, std::string_view name) {
-  for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
-    const auto found = std::ranges::find(*list, name, &Container::name);
-    if (found != list->end()) return &*found;
-  }
-  return nullptr;
-}
-
 /// The first amount of `list` that is above what the engine lets this container use, as a sentence;
 /// "" if none is.
 std::string exceeds_engine(std::string_view kind, const ResourceList& list,

@@ -5,7 +5,6 @@
 
 #include "common/base/text.h"
 #include "common/core/aggregation.h"
-#include "common/core/container_config.h"
 #include "common/core/driver.h"
 #include "common/core/node_bound.h"
 #include "common/core/oom.h"
@@ -17,14 +16,6 @@
 namespace podqos::core {
 
 namespace {
-
-const Container* find_container(const Pod& pod, std::string_view name) {
-  for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
-    const auto found = std::ranges::find(*list, name, &Container::name);
-    if (found != list->end()) return &*found;
-  }
-  return nullptr;
-}
 
 /// Guaranteed is the strongest: 0, 1, 2.
 int rank(QosClass qos_class) {
@@ -247,19 +238,6 @@ Result<CgroupValues> pod_values(PodRecord& record, const Settings& settings) {
   return values;
 }
 
-Result<CgroupValues> container_values(const PodRecord& record, const std::string& name,
-                                      const Settings& settings) {
-  const Container* container = find_container(record.pod, name);
-  // What was inferred came from the engine's own values: there is nothing to fill in.
-  const bool inferred = !record.complete && record.class_source == ClassSource::kInference;
-  if (container == nullptr || inferred) return CgroupValues{};
-  auto values = container_cgroup_values(
-      record.pod, *container,
-      {.enforce_cpu_limits = settings.cpu_cfs_quota, .cpu_period = settings.cpu_cfs_quota_period});
-  if (values) values->pids_limit = settings.pod_pids_limit;
-  return values;
-}
-
 int container_oom_score_adj(const PodRecord& record, const ContainerRecord& container,
                             Bytes node_memory) {
   if (container.sandbox) return kSandboxOomScoreAdj;
@@ -270,70 +248,6 @@ int container_oom_score_adj(const PodRecord& record, const ContainerRecord& cont
   uncritical.is_static = false;
   uncritical.priority.reset();
   return oom_score_adj(uncritical, QosClass::kBurstable, facts, node_memory);
-}
-
-namespace {
-
-/// The quota for the period that the engine has set; with the wanted period otherwise.
-void add_missing_quota(CgroupValues& missing, const CgroupValues& wanted,
-                       const EngineResources& engine) {
-  missing.cpu_quota = wanted.cpu_quota;
-  if (!engine.cpu_period) {
-    missing.cpu_period = wanted.cpu_period;
-    return;
-  }
-  const std::int64_t period = wanted.cpu_period.value_or(kDefaultPeriod).value();
-  const std::int64_t scaled = mul_div(wanted.cpu_quota->value(), *engine.cpu_period, period);
-  missing.cpu_quota = Micros{std::max(scaled, kMinQuota.value())};
-}
-
-void add_missing_hugepages(CgroupValues& missing, const CgroupValues& wanted,
-                           const EngineResources& engine, const CgroupLayout& layout) {
-  // A runtime looks for hugetlb only in hierarchies of the version that it uses for the rest.
-  if (!layout.hugetlb || layout.hugetlb != layout.memory) return;
-  for (const auto& [label, limit] : wanted.hugepages) {
-    // A size that the host lacks has no file, and the runtime would refuse the container for it.
-    const bool on_host =
-        std::ranges::find(layout.hugepage_labels, label) != layout.hugepage_labels.end();
-    const bool set =
-        engine.hugepages.contains(label) || engine.unified.contains(cat("hugetlb.", label, ".max"));
-    if (limit.value() > 0 && on_host && !set) missing.hugepages.emplace(label, limit);
-  }
-}
-
-}  // namespace
-
-CgroupValues missing_values(const CgroupValues& wanted, const EngineResources& engine,
-                            const CgroupLayout& layout) {
-  CgroupValues missing;
-  const auto& unified = engine.unified;
-  if (layout.cpu) {
-    if (!engine.cpu_shares && !unified.contains("cpu.weight"))
-      missing.cpu_shares = wanted.cpu_shares;
-    if (!engine.cpu_quota && !unified.contains("cpu.max") && wanted.cpu_quota &&
-        wanted.cpu_quota->value() > 0)
-      add_missing_quota(missing, wanted, engine);
-  }
-  if (layout.memory && !engine.memory_limit && !unified.contains("memory.max") &&
-      wanted.memory_limit && wanted.memory_limit->value() > 0) {
-    missing.memory_limit = wanted.memory_limit;
-  }
-  if (layout.pids && !engine.pids_limit && !unified.contains("pids.max"))
-    missing.pids_limit = wanted.pids_limit;
-  add_missing_hugepages(missing, wanted, engine, layout);
-  return missing;
-}
-
-ConfigEdit config_edit(const std::string& cgroup, const CgroupValues& missing,
-                       std::optional<int> oom_score_adj) {
-  return ConfigEdit{.cgroups_path = cgroup,
-                    .cpu_shares = missing.cpu_shares,
-                    .cpu_quota = missing.cpu_quota,
-                    .cpu_period = missing.cpu_period,
-                    .memory_limit = missing.memory_limit,
-                    .pids_limit = missing.pids_limit,
-                    .hugepages = missing.hugepages,
-                    .oom_score_adj = oom_score_adj};
 }
 
 namespace {

@@ -8,7 +8,6 @@
 #include "common/base/error.h"
 #include "common/core/container_facts.h"
 #include "common/core/identity.h"
-#include "common/core/layout.h"
 #include "common/core/pod_claim.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
@@ -19,6 +18,7 @@ namespace podqos::core {
 struct NodeCapacity {
   Bytes memory;
   MilliCpu cpu;
+  Bytes swap{0};  ///< of the machine; 0 where no setting asks for it
 };
 
 /// The record of a pod after a container has come to it, and what a person should know about it.
@@ -57,23 +57,10 @@ void remove_pod(TiersRecord& tiers, const PodRecord& record);
 /// than those of the whole node (node_bound.h).
 [[nodiscard]] Result<CgroupValues> pod_values(PodRecord& record, const Settings& settings);
 
-/// Values for one container, from its pod's record; unknown containers get none.
-[[nodiscard]] Result<CgroupValues> container_values(const PodRecord& record,
-                                                    const std::string& name,
-                                                    const Settings& settings);
 /// Kubernetes' score; of a pod that exceeds the node (node_bound.h) that of a Burstable pod without
 /// priority, whichever its class: who claims what no node like this can give is not protected.
 [[nodiscard]] int container_oom_score_adj(const PodRecord& record, const ContainerRecord& container,
                                           Bytes node_memory);
-
-/// The container-level values that the engine left unset, restricted to controllers that the layout
-/// has.
-[[nodiscard]] CgroupValues missing_values(const CgroupValues& wanted, const EngineResources& engine,
-                                          const CgroupLayout& layout);
-
-/// What to change in the container's config.json so that it lands in `cgroup` with its values.
-[[nodiscard]] ConfigEdit config_edit(const std::string& cgroup, const CgroupValues& missing,
-                                     std::optional<int> oom_score_adj);
 
 /// Directory name of the container in `pod_cgroup`: the engine's own leaf where that holds the id,
 /// else the id; in a slice the engine's own scope "prefix-name.scope", else "podqos-ID-HASH.scope".

@@ -30,6 +30,11 @@ enum class DriverSetting : std::uint8_t {
 enum class OnMisplaced : std::uint8_t { kRewrite, kMove, kFail, kIgnore };
 enum class OnError : std::uint8_t { kAdmit, kReject };
 enum class WeightFormulaSetting : std::uint8_t { kAuto, kLinear, kLog };
+/// What a container may swap, as the kubelet's memorySwap.swapBehavior; cgroup v2 only.
+enum class SwapBehavior : std::uint8_t {
+  kNoSwap,
+  kLimitedSwap,  ///< Burstable: the memory request's part of the node's swap
+};
 enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
 
 struct Reserved {
@@ -57,6 +62,9 @@ struct Settings {
   Micros cpu_cfs_quota_period = kDefaultPeriod;  ///< [1 ms, 1 s]
   WeightFormulaSetting weight_formula = WeightFormulaSetting::kAuto;
   std::optional<std::int64_t> pod_pids_limit;
+  std::optional<SwapBehavior> swap_behavior = SwapBehavior::kNoSwap;  ///< nullopt: the engine's
+  /// On cgroup v2: does the kernel's OOM killer take one process of a container, not all of them?
+  bool single_process_oom_kill = false;
   std::int64_t release_delay_seconds = 30;
   Bytes tier_memory_floor{64LL << 20U};
   std::vector<std::string> runtimes = {"/usr/bin/runc", "/usr/sbin/runc", "/usr/bin/crun",

@@ -229,10 +229,13 @@ Result<int> oom_score_adj_of(Pid pid) {
   return static_cast<int>(*score);
 }
 
-Result<Bytes> installed_memory() {
+Result<InstalledMemory> installed_memory() {
   struct sysinfo machine{};
   if (::sysinfo(&machine) != 0) return fail_errno(errno, "sysinfo");
-  return Bytes{mul_div(static_cast<std::int64_t>(machine.totalram), machine.mem_unit, 1)};
+  const auto bytes = [&](auto units) {
+    return Bytes{mul_div(static_cast<std::int64_t>(units), machine.mem_unit, 1)};
+  };
+  return InstalledMemory{.memory = bytes(machine.totalram), .swap = bytes(machine.totalswap)};
 }
 
 std::optional<std::int64_t> count_cpu_list(std::string_view text) {

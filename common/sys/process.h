@@ -61,8 +61,12 @@ struct ProcCgroup {
 [[nodiscard]] Status set_oom_score_adj(Pid pid, std::optional<StartTime> start_time, int score);
 [[nodiscard]] Result<int> oom_score_adj_of(Pid pid);
 
-/// Installed memory as /proc/meminfo's MemTotal, by sysinfo(2).
-[[nodiscard]] Result<Bytes> installed_memory();
+/// /proc/meminfo's MemTotal and SwapTotal, by sysinfo(2).
+struct InstalledMemory {
+  Bytes memory;
+  Bytes swap;
+};
+[[nodiscard]] Result<InstalledMemory> installed_memory();
 /// Number of CPUs in a list like "0-3,8"; nullopt for malformed text.
 [[nodiscard]] std::optional<std::int64_t> count_cpu_list(std::string_view text);
 /// Online CPUs × 1000, from /sys/devices/system/cpu/online.

@@ -76,7 +76,7 @@ class Annotated(ContainerdCase):
         sandbox = self.run_pod(ANNOTATED)
         for name, resources in BURSTABLE.sent.items():
             container = self.start(sandbox, ANNOTATED, name)
-            self.assert_container(container, {**resources, "unified": {}})
+            self.assert_container(container, resources)
         self.assert_values(self.pod_path(ANNOTATED), shares=153, quota=30000, memory=160 * MI)
         self.assert_tiers(burstable_memory=96 * MI, burstable_shares=153)
         self.remove(sandbox)

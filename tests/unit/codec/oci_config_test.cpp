@@ -56,6 +56,7 @@ TEST(OciConfig, ReadsAConfigOfContainerd) {
   resources.cpu_quota = 50'000;
   resources.cpu_period = 100'000;
   resources.memory_limit = 268'435'456;
+  resources.memory_swap = 268'435'456;
   resources.unified = {{"memory.oom.group", "1"}};
   EXPECT_EQ(config->facts.resources, resources);
   EXPECT_EQ(config->facts.oom_score_adj, 984);
@@ -72,7 +73,7 @@ TEST(OciConfig, ReadsAConfigOfContainerd) {
 
 TEST(OciConfig, ReadsAllResources) {
   const auto config = OciConfig::parse(R"({"linux":{"resources":{
-      "cpu":{"shares":2,"quota":-1,"period":0},"memory":{"limit":-1,"reservation":9223372036854775808},
+      "cpu":{"shares":2,"quota":-1,"period":0},"memory":{"limit":-1,"reservation":9223372036854775808,"swap":-1},
       "pids":{"limit":100},"hugepageLimits":[{"pageSize":"2MB","limit":18446744073709551615},{"limit":5,"pageSize":"1GB"},{}],
       "unified":{"memory.high":"1","cpu.weight":"2"}}}})");
   ASSERT_TRUE(config) << config.error().message;
@@ -81,6 +82,7 @@ TEST(OciConfig, ReadsAllResources) {
   resources.cpu_quota = -1;
   resources.memory_limit = -1;
   resources.memory_reservation = kInt64Max;
+  resources.memory_swap = -1;
   resources.pids_limit = 100;
   resources.hugepages = {{"2MB", Bytes{kInt64Max}}, {"1GB", Bytes{5}}};
   resources.unified = {{"memory.high", "1"}, {"cpu.weight", "2"}};

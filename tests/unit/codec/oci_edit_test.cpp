@@ -95,6 +95,16 @@ INSTANTIATE_TEST_SUITE_P(
             {.hugepages = {{"1GB", Bytes{8}}, {"2MB", Bytes{9}}}},
             R"({"linux":{"resources":{"hugepageLimits":[{"pageSize":"2MB","limit":1},{"pageSize":"1GB","limit":8}]}}})"},
         EditCase{
+            "AppendsUnifiedValues",
+            R"({"linux":{"resources":{"unified":{"memory.oom.group":"0"}}}})",
+            {.unified = {{"memory.oom.group", "1"}, {"memory.swap.max", "0"}}},
+            R"({"linux":{"resources":{"unified":{"memory.oom.group":"0","memory.swap.max":"0"}}}})"},
+        EditCase{
+            "MakesTheUnifiedValues",
+            R"({"linux":{"resources":{"unified":null}}})",
+            {.unified = {{"memory.oom.group", "1"}, {"memory.swap.max", "0"}}},
+            R"({"linux":{"resources":{"unified":{"memory.oom.group":"1","memory.swap.max":"0"}}}})"},
+        EditCase{
             "MakesTheHugePageList",
             R"({"linux":{"resources":{}}})",
             {.hugepages = {{"1GB", Bytes{8}}, {"2MB", Bytes{9}}}},

@@ -24,7 +24,7 @@ constexpr std::string_view kEverything = R"({
   "nodeMemory": "32Gi", "nodeCpu": 4, /* pinned */
   "reserved": {"system": {"cpu": "500m", "memory": "1Gi"}, "kube": {"cpu": "0.25", "memory": 1048576}},
   "qosReserved": {"memory": "50%"}, "cpuCFSQuota": false, "cpuCFSQuotaPeriod": "5ms", "weightFormula": "log",
-  "podPidsLimit": 1024, "releaseDelay": "2m", "tierMemoryFloor": "32Mi", "runtimes": ["/opt/runc"],
+  "podPidsLimit": 1024, "memorySwap": {"swapBehavior": "LimitedSwap"}, "singleProcessOOMKill": true, "releaseDelay": "2m", "tierMemoryFloor": "32Mi", "runtimes": ["/opt/runc"],
   "chargeMonitor": true, "stateDir": "/run/other", "lockDeadline": "250ms",
   "nri": {"metrics": "unix:/run/other/metrics.sock"}, "log": {"sink": "/var/log/podqos.log", "level": "debug"}
 })";
@@ -48,6 +48,8 @@ Settings everything() {
   out.cpu_cfs_quota_period = Micros{5'000};
   out.weight_formula = core::WeightFormulaSetting::kLog;
   out.pod_pids_limit = 1024;
+  out.swap_behavior = core::SwapBehavior::kLimitedSwap;
+  out.single_process_oom_kill = true;
   out.release_delay_seconds = 120;
   out.tier_memory_floor = Bytes{33'554'432};
   out.runtimes = {"/opt/runc"};
@@ -194,6 +196,8 @@ const std::vector<FieldCase> kFields = {
     {"cpuCFSQuotaPeriod", R"("10ms")"},
     {"weightFormula", R"("log")"},
     {"podPidsLimit", "1", {"null"}},
+    {"memorySwap.swapBehavior", R"("NoSwap")", {"null"}},
+    {"singleProcessOOMKill", "false", {"true"}},
     {"releaseDelay", R"("1s")"},
     {"tierMemoryFloor", R"("1Mi")"},
     {"runtimes", R"(["/a"])"},
@@ -272,8 +276,9 @@ TEST(MergeSettings, NamesAllFieldsOfTheObjectWhenNoneIsNear) {
       {"foo",
        "unknown field foo; known are: enabled, scope, trustAnnotations, allowQosOverride, "
        "cgroupRoot, cgroupDriver, placement, onError, nodeMemory, nodeCpu, reserved, qosReserved, "
-       "cpuCFSQuota, cpuCFSQuotaPeriod, weightFormula, podPidsLimit, releaseDelay, "
-       "tierMemoryFloor, runtimes, chargeMonitor, stateDir, lockDeadline, nri, log"},
+       "cpuCFSQuota, cpuCFSQuotaPeriod, weightFormula, podPidsLimit, memorySwap, "
+       "singleProcessOOMKill, releaseDelay, tierMemoryFloor, runtimes, chargeMonitor, stateDir, "
+       "lockDeadline, nri, log"},
       {"reserved.kube.disk", "unknown field reserved.kube.disk; known are: cpu, memory"},
   };
   for (const auto& [path, message] : cases)
@@ -320,6 +325,10 @@ TEST(MergeSettings, KnowsEveryWord) {
       {"weightFormula", "linear",
        [](const Settings& s) { return s.weight_formula == Formula::kLinear; }},
       {"weightFormula", "log", [](const Settings& s) { return s.weight_formula == Formula::kLog; }},
+      {"memorySwap.swapBehavior", "NoSwap",
+       [](const Settings& s) { return s.swap_behavior == core::SwapBehavior::kNoSwap; }},
+      {"memorySwap.swapBehavior", "LimitedSwap",
+       [](const Settings& s) { return s.swap_behavior == core::SwapBehavior::kLimitedSwap; }},
       {"log.level", "debug", [](const Settings& s) { return s.log_level == Level::kDebug; }},
       {"log.level", "info", [](const Settings& s) { return s.log_level == Level::kInfo; }},
       {"log.level", "warning", [](const Settings& s) { return s.log_level == Level::kWarning; }},
@@ -400,6 +409,10 @@ TEST(FormatSettings, PrintsEveryFieldInTheUnitsOfPeople) {
   "cpuCFSQuotaPeriod": "100ms",
   "weightFormula": "auto",
   "podPidsLimit": null,
+  "memorySwap": {
+    "swapBehavior": "NoSwap"
+  },
+  "singleProcessOOMKill": false,
   "releaseDelay": "30s",
   "tierMemoryFloor": "64Mi",
   "runtimes": [

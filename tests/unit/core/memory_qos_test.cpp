@@ -8,7 +8,7 @@ namespace podqos::core {
 namespace {
 
 using namespace pod_text;
-using Unified = std::map<std::string, std::string, std::less<>>;
+using Unified = UnifiedValues;
 
 constexpr ContainerMemoryQosParams kTiered{
     .enforce_memory_qos = true,
@@ -33,6 +33,13 @@ Unified unified(const Container& container, QosClass qos_class,
 
 TEST(ContainerUnifiedValues, NothingIsWrittenUnlessSwitchedOn) {
   EXPECT_EQ(unified(container("a", memory("1Gi")), QosClass::kBurstable, {}), Unified{});
+}
+
+// pkg/kubelet/kuberuntime/kuberuntime_container_linux.go generateLinuxContainerResources: what a
+// kubelet sets without any feature gate.
+TEST(ContainerUnifiedValues, AContainerEndsAsAWhole) {
+  EXPECT_EQ(unified(container("a", memory("1Gi")), QosClass::kBurstable, {.group_oom_kill = true}),
+            (Unified{{"memory.oom.group", "1"}}));
 }
 
 TEST(ContainerUnifiedValues, TheClassDecidesBetweenMinAndLow) {

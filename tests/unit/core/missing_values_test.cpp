@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/core/policy.h"
+#include "common/core/container_values.h"
 #include "tests/unit/core/facts.h"
 
 namespace podqos::core {
@@ -109,6 +109,39 @@ INSTANTIATE_TEST_SUITE_P(
     }),
     [](const TestParamInfo<Missing>& row) { return std::string{row.param.name}; });
 
+CgroupValues wanted_unified() {
+  CgroupValues values;
+  values.unified = {{"memory.oom.group", "1"}, {"memory.swap.max", "0"}};
+  return values;
+}
+
+TEST(MissingValues, AreThoseOfV2FilesThatTheEngineHasNotSet) {
+  EXPECT_EQ(missing_values(wanted_unified(), {}, layout_of(kV2)), wanted_unified());
+  EXPECT_EQ(missing_values(wanted_unified(), unified("memory.oom.group"), layout_of(kV2)).unified,
+            (UnifiedValues{{"memory.swap.max", "0"}}));
+  EXPECT_EQ(missing_values(wanted_unified(), unified("memory.swap.max"), layout_of(kV2)).unified,
+            (UnifiedValues{{"memory.oom.group", "1"}}));
+}
+
+// OCI runtime-spec config-linux.md: memory and swap together, which a runtime turns into
+// memory.swap.max.
+TEST(MissingValues, LeaveTheEnginesSwapAlone) {
+  for (const std::int64_t swap : {-1LL, 134'217'728LL}) {
+    EngineResources set;
+    set.memory_swap = swap;
+    EXPECT_EQ(missing_values(wanted_unified(), set, layout_of(kV2)).unified,
+              (UnifiedValues{{"memory.oom.group", "1"}}));
+  }
+}
+
+// runc and crun refuse `unified` on a host whose /sys/fs/cgroup is no cgroup2.
+TEST(MissingValues, AreNoV2FilesForARuntimeThatUsesV1) {
+  EXPECT_EQ(missing_values(wanted_unified(), {}, layout_of(kV1)), CgroupValues{});
+  CgroupLayout hybrid = layout_of(kV2);
+  hybrid.cpu = kV1;
+  EXPECT_EQ(missing_values(wanted_unified(), {}, hybrid), CgroupValues{});
+}
+
 TEST(MissingValues, AreOnlyThoseThatLimit) {
   const CgroupValues unlimited{.cpu_quota = Micros{-1},
                                .cpu_period = Micros{100'000},
@@ -160,7 +193,9 @@ INSTANTIATE_TEST_SUITE_P(
     [](const TestParamInfo<Lacking>& row) { return std::string{row.param.name}; });
 
 TEST(ConfigEditFor, HoldsPathValuesAndScore) {
-  EXPECT_EQ(config_edit("/kubepods/pod42/c1", wanted(), -997),
+  CgroupValues missing = wanted();
+  missing.unified = wanted_unified().unified;
+  EXPECT_EQ(config_edit("/kubepods/pod42/c1", missing, -997),
             (ConfigEdit{.cgroups_path = "/kubepods/pod42/c1",
                         .cpu_shares = CpuShares{512},
                         .cpu_quota = Micros{50'000},
@@ -168,6 +203,7 @@ TEST(ConfigEditFor, HoldsPathValuesAndScore) {
                         .memory_limit = Bytes{4096},
                         .pids_limit = 77,
                         .hugepages = {{"2MB", Bytes{4'194'304}}},
+                        .unified = wanted_unified().unified,
                         .oom_score_adj = -997}));
 }
 

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/container_values.h"
 #include "common/core/policy.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/pod_text.h"
@@ -218,6 +219,59 @@ TEST(ContainerValues, FindInitAndEphemeralContainers) {
   record.pod.ephemeral_containers = {container("e", {}, {}, ContainerKind::kEphemeral)};
   EXPECT_EQ(container_values_of(record, "i").cpu_shares, CpuShares{1024});
   EXPECT_EQ(container_values_of(record, "e").cpu_shares, CpuShares{2});
+}
+
+constexpr MemoryFiles kBothFiles{.swap_max = true, .oom_group = true};
+constexpr NodeCapacity kSwappingNode{
+    .memory = Bytes{8192 * kMi}, .cpu = MilliCpu{1000}, .swap = Bytes{4096 * kMi}};
+
+PodRecord burstable_record() {
+  return record_of({container("a", list({{"memory", "1Gi"}}), list({{"memory", "2Gi"}}))}, true);
+}
+
+// KubeletConfiguration: memorySwap.swapBehavior NoSwap and singleProcessOOMKill false are the
+// defaults on cgroup v2.
+TEST(ContainerUnified, IsWhatAKubeletAsksForByDefault) {
+  EXPECT_EQ(container_unified(burstable_record(), "a", {}, kSwappingNode, kBothFiles),
+            (UnifiedValues{{"memory.oom.group", "1"}, {"memory.swap.max", "0"}}));
+}
+
+TEST(ContainerUnified, IsOnlyWhatTheMachineHasFilesFor) {
+  EXPECT_EQ(container_unified(burstable_record(), "a", {}, kSwappingNode, {.swap_max = true}),
+            (UnifiedValues{{"memory.swap.max", "0"}}));
+  EXPECT_EQ(container_unified(burstable_record(), "a", {}, kSwappingNode, {.oom_group = true}),
+            (UnifiedValues{{"memory.oom.group", "1"}}));
+  EXPECT_EQ(container_unified(burstable_record(), "a", {}, kSwappingNode, {}), UnifiedValues{});
+}
+
+TEST(ContainerUnified, FollowsTheSettings) {
+  Settings settings;
+  settings.swap_behavior = SwapBehavior::kLimitedSwap;
+  // KEP-2400: 1Gi of 8Gi, so an eighth of the 4Gi.
+  EXPECT_EQ(container_unified(burstable_record(), "a", settings, kSwappingNode, kBothFiles),
+            (UnifiedValues{{"memory.oom.group", "1"}, {"memory.swap.max", "536870912"}}));
+  settings.swap_behavior.reset();
+  EXPECT_EQ(container_unified(burstable_record(), "a", settings, kSwappingNode, kBothFiles),
+            (UnifiedValues{{"memory.oom.group", "1"}}));
+  settings.single_process_oom_kill = true;
+  EXPECT_EQ(container_unified(burstable_record(), "a", settings, kSwappingNode, kBothFiles),
+            UnifiedValues{});
+}
+
+TEST(ContainerUnified, IsNothingForContainersThatNobodyHasDescribed) {
+  EXPECT_EQ(container_unified(burstable_record(), "other", {}, kSwappingNode, kBothFiles),
+            UnifiedValues{});
+  PodRecord inferred = burstable_record();
+  inferred.complete = false;
+  inferred.class_source = ClassSource::kInference;
+  EXPECT_EQ(container_unified(inferred, "a", {}, kSwappingNode, kBothFiles), UnifiedValues{});
+}
+
+// Its kubelet may have been told singleProcessOOMKill: true.
+TEST(ContainerUnified, IsNothingInAKubeletsPod) {
+  PodRecord adopted = burstable_record();
+  adopted.adopted = true;
+  EXPECT_EQ(container_unified(adopted, "a", {}, kSwappingNode, kBothFiles), UnifiedValues{});
 }
 
 TEST(ContainerOomScoreAdj, FollowsTheClass) {

@@ -36,6 +36,7 @@ TEST(Adjustment, EveryValue) {
                                                        .memory_limit = Bytes{1 << 27},
                                                        .pids_limit = 64,
                                                        .hugepages = {{"2MB", Bytes{4 << 20}}},
+                                                       .unified = {{"memory.swap.max", "0"}},
                                                        .oom_score_adj = 938});
   const api::LinuxResources& resources = all.linux().resources();
   EXPECT_EQ(resources.cpu().shares().value(), 102U);
@@ -44,6 +45,8 @@ TEST(Adjustment, EveryValue) {
   ASSERT_EQ(resources.hugepage_limits_size(), 1);
   EXPECT_EQ(resources.hugepage_limits(0).page_size(), "2MB");
   EXPECT_EQ(resources.hugepage_limits(0).limit(), 4U << 20U);
+  ASSERT_EQ(resources.unified_size(), 1);
+  EXPECT_EQ(resources.unified().at("memory.swap.max"), "0");
   EXPECT_EQ(all.linux().oom_score_adj().value(), 938);
 }
 

@@ -273,7 +273,7 @@ TEST(SetOomScoreAdj, RefusesScoresOutOfRange) {
 TEST(InstalledMemory, IsAtLeastWhatATestNeeds) {
   const auto memory = installed_memory();
   ASSERT_TRUE(memory);
-  EXPECT_GT(memory->value(), 64 * 1024 * 1024);
+  EXPECT_GT(memory->memory.value(), 64 * 1024 * 1024);
 }
 
 struct CpuListCase {

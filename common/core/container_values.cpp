@@ -1,0 +1,124 @@
+#include "common/core/container_values.h"
+
+#include <algorithm>
+
+#include "common/base/text.h"
+#include "common/core/container_config.h"
+#include "common/core/memory_qos.h"
+
+namespace podqos::core {
+
+namespace {
+
+/// nullptr: nobody has said what the container asks for.
+const Container* described_container(const PodRecord& record, const std::string& name) {
+  // What was inferred came from the engine's own values: there is nothing to fill in.
+  const bool inferred = !record.complete && record.class_source == ClassSource::kInference;
+  return inferred ? nullptr : find_container(record.pod, name);
+}
+
+}  // namespace
+
+Result<CgroupValues> container_values(const PodRecord& record, const std::string& name,
+                                      const Settings& settings) {
+  const Container* container = described_container(record, name);
+  if (container == nullptr) return CgroupValues{};
+  auto values = container_cgroup_values(
+      record.pod, *container,
+      {.enforce_cpu_limits = settings.cpu_cfs_quota, .cpu_period = settings.cpu_cfs_quota_period});
+  if (values) values->pids_limit = settings.pod_pids_limit;
+  return values;
+}
+
+UnifiedValues container_unified(const PodRecord& record, const std::string& name,
+                                const Settings& settings, const NodeCapacity& capacity,
+                                const MemoryFiles& files) {
+  const Container* container = described_container(record, name);
+  if (container == nullptr || record.adopted) return {};
+  ContainerMemoryQosParams params;
+  params.limited_swap = settings.swap_behavior == SwapBehavior::kLimitedSwap;
+  params.swap_controller_available = settings.swap_behavior.has_value() && files.swap_max;
+  params.group_oom_kill = !settings.single_process_oom_kill && files.oom_group;
+  params.node_memory = capacity.memory;
+  params.swap_capacity = capacity.swap;
+  return container_unified_values(record.pod, record.qos_class, *container, params);
+}
+
+namespace {
+
+/// The quota for the period that the engine has set; with the wanted period otherwise.
+void add_missing_quota(CgroupValues& missing, const CgroupValues& wanted,
+                       const EngineResources& engine) {
+  missing.cpu_quota = wanted.cpu_quota;
+  if (!engine.cpu_period) {
+    missing.cpu_period = wanted.cpu_period;
+    return;
+  }
+  const std::int64_t period = wanted.cpu_period.value_or(kDefaultPeriod).value();
+  const std::int64_t scaled = mul_div(wanted.cpu_quota->value(), *engine.cpu_period, period);
+  missing.cpu_quota = Micros{std::max(scaled, kMinQuota.value())};
+}
+
+void add_missing_hugepages(CgroupValues& missing, const CgroupValues& wanted,
+                           const EngineResources& engine, const CgroupLayout& layout) {
+  // A runtime looks for hugetlb only in hierarchies of the version that it uses for the rest.
+  if (!layout.hugetlb || layout.hugetlb != layout.memory) return;
+  for (const auto& [label, limit] : wanted.hugepages) {
+    // A size that the host lacks has no file, and the runtime would refuse the container for it.
+    const bool on_host =
+        std::ranges::find(layout.hugepage_labels, label) != layout.hugepage_labels.end();
+    const bool set =
+        engine.hugepages.contains(label) || engine.unified.contains(cat("hugetlb.", label, ".max"));
+    if (limit.value() > 0 && on_host && !set) missing.hugepages.emplace(label, limit);
+  }
+}
+
+void add_missing_unified(CgroupValues& missing, const CgroupValues& wanted,
+                         const EngineResources& engine, const CgroupLayout& layout) {
+  // Runtimes refuse a container with such values where they use cgroup v1, on hybrid hosts too.
+  if (layout.memory != CgroupVersion::kV2 || layout.cpu == CgroupVersion::kV1) return;
+  for (const auto& [file, value] : wanted.unified) {
+    const bool set =
+        engine.unified.contains(file) || (file == "memory.swap.max" && engine.memory_swap);
+    if (!set) missing.unified.emplace(file, value);
+  }
+}
+
+}  // namespace
+
+CgroupValues missing_values(const CgroupValues& wanted, const EngineResources& engine,
+                            const CgroupLayout& layout) {
+  CgroupValues missing;
+  const auto& unified = engine.unified;
+  if (layout.cpu) {
+    if (!engine.cpu_shares && !unified.contains("cpu.weight"))
+      missing.cpu_shares = wanted.cpu_shares;
+    if (!engine.cpu_quota && !unified.contains("cpu.max") && wanted.cpu_quota &&
+        wanted.cpu_quota->value() > 0)
+      add_missing_quota(missing, wanted, engine);
+  }
+  if (layout.memory && !engine.memory_limit && !unified.contains("memory.max") &&
+      wanted.memory_limit && wanted.memory_limit->value() > 0) {
+    missing.memory_limit = wanted.memory_limit;
+  }
+  if (layout.pids && !engine.pids_limit && !unified.contains("pids.max"))
+    missing.pids_limit = wanted.pids_limit;
+  add_missing_hugepages(missing, wanted, engine, layout);
+  add_missing_unified(missing, wanted, engine, layout);
+  return missing;
+}
+
+ConfigEdit config_edit(const std::string& cgroup, const CgroupValues& missing,
+                       std::optional<int> oom_score_adj) {
+  return ConfigEdit{.cgroups_path = cgroup,
+                    .cpu_shares = missing.cpu_shares,
+                    .cpu_quota = missing.cpu_quota,
+                    .cpu_period = missing.cpu_period,
+                    .memory_limit = missing.memory_limit,
+                    .pids_limit = missing.pids_limit,
+                    .hugepages = missing.hugepages,
+                    .unified = missing.unified,
+                    .oom_score_adj = oom_score_adj};
+}
+
+}  // namespace podqos::core
