@@ -273,14 +273,16 @@ static void write_profile(const char *path, const unsigned *counts, size_t size)
 
 static pid_t start_traced(const struct program *program) {
   const int input = filled_pipe(program->input);
+  const int output = open("/dev/null", O_WRONLY | O_CLOEXEC);
   const pid_t pid = fork();
   if (pid == 0) {
-    if (chdir(program->cwd) != 0 || dup2(input, STDIN_FILENO) < 0) _exit(1);
+    if (chdir(program->cwd) != 0 || dup2(input, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0) _exit(1);
     if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0) _exit(1);
     execve(program->argv[0], program->argv, environ);
     _exit(127);
   }
   close(input);
+  close(output);
   return pid;
 }
 

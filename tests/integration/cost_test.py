@@ -1,6 +1,7 @@
 """What one event costs, in numbers that do not depend on how busy the machine is; tests/bench measures times."""
 
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
@@ -18,10 +19,14 @@ import syscalls  # noqa: E402
 MEGABYTE = 1_000_000
 
 
+def is_built_with(setting):
+    cache = scenario.BIN.parent / "CMakeCache.txt"
+    return cache.exists() and setting in cache.read_text(encoding="utf-8").splitlines()
+
+
 def is_release():
     """Sizes are promised for optimised programs without sanitizers."""
-    cache = scenario.BIN.parent / "CMakeCache.txt"
-    return cache.exists() and "CMAKE_BUILD_TYPE:STRING=Release" in cache.read_text(encoding="utf-8")
+    return is_built_with("CMAKE_BUILD_TYPE:STRING=Release")
 
 
 @unittest.skipUnless(shutil.which("strace") and shutil.which("gcc"), "needs strace and gcc")
@@ -61,6 +66,17 @@ class Event(unittest.TestCase):
     def test_stripped_hook_is_small(self):
         with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
             self.assertLessEqual(many.stripped_size(pathlib.Path(directory)), 3 * MEGABYTE)
+
+
+@unittest.skipUnless(is_release() and is_built_with("PODQOS_STATIC:BOOL=ON"),
+                     "only a static release build is laid out by hook/order.ld")
+class Layout(unittest.TestCase):
+    """What tests/bench/order has found to be called still has its names in the program."""
+
+    def test_what_is_called_lies_side_by_side(self):
+        shown = scenario.run(["readelf", "--section-headers", "--wide", harness.HOOK])
+        sizes = {name: int(size, 16) for name, size in re.findall(r"\] (\.text\S*) +PROGBITS +\S+ \S+ (\S+)", shown)}
+        self.assertGreater(sizes[".text.ordered"], sizes[".text"] / 4, "run tests/bench/order")
 
 
 @unittest.skipUnless(shutil.which("gcc"), "needs gcc")
