@@ -1,6 +1,8 @@
 #include "common/app/ending.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <ranges>
 #include <utility>
 
 #include "common/app/event.h"
@@ -22,7 +24,10 @@ Ending remains(Event& event, const core::ContainerRecord& container) {
     return sys::is_ending(container.pid) ? Ending::kEnding : Ending::kStillAlive;
   // Processes that outlive the init and that nobody has killed may stay: they are not waited for.
   const auto others = event.cgroups().processes(container.cgroup);
-  const bool ending = others && !others->empty() && std::ranges::all_of(*others, sys::is_ending);
+  // How many there are, the author of the pod decides, and others wait for the lock.
+  constexpr std::ptrdiff_t kLookedAt = 64;
+  const bool ending = others && !others->empty() &&
+                      std::ranges::all_of(*others | std::views::take(kLookedAt), sys::is_ending);
   return ending ? Ending::kEnding : Ending::kDone;
 }
 

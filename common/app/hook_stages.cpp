@@ -1,5 +1,7 @@
 #include "common/app/hook_stages.h"
 
+#include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <string>
 #include <utility>
@@ -23,6 +25,8 @@
 namespace podqos::app {
 
 namespace {
+
+using std::chrono::milliseconds;
 
 Status rewrite_bundle(Bundle& bundle, std::string_view text, const codec::OciConfig& config,
                       const Membership& member) {
@@ -116,22 +120,31 @@ Status create_runtime(const core::Settings& settings, Log& log, std::string_view
 namespace {
 
 // A runtime that has waited for its processes, or not at all, calls right after killing them.
-constexpr int kTriesWhileAlive = 20;
-constexpr int kTriesWhileEnding = 500;
-constexpr timespec kPoststopPause{.tv_sec = 0, .tv_nsec = 10'000'000};
+constexpr milliseconds kWhileAlive{200};
+// The longest is far below the 30 s after which runtimes kill the hook.
+constexpr milliseconds kWhileEnding{5000};
+// Each try takes the lock, which others want as well.
+constexpr milliseconds kFirstPause{10};
+constexpr milliseconds kLongestPause{160};
+
+/// The lock is free meanwhile. A signal only shortens it.
+void pause_for(milliseconds pause) {
+  const timespec time{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds{pause}.count()};
+  static_cast<void>(::clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr));
+}
 
 Status end(const core::Settings& settings, Log& log, const std::string& id,
            const std::string& bundle, Pid caller) {
   if (!owns_host()) return {};
-  int alive = 0;
-  for (int tries = 1;; ++tries) {
-    const auto on_ending = tries < kTriesWhileEnding ? OnEnding::kLeave : OnEnding::kDrop;
+  const auto begin = std::chrono::steady_clock::now();
+  for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    const auto on_ending = waited < kWhileEnding ? OnEnding::kLeave : OnEnding::kDrop;
     auto outcome = end_container(settings, log, id, bundle, caller, on_ending);
     if (!outcome) return fail(std::move(outcome).error());
     if (*outcome == Ending::kDone) return {};
-    if (*outcome == Ending::kStillAlive && ++alive == kTriesWhileAlive) break;
-    // The lock is free. A signal only shortens it.
-    static_cast<void>(::clock_nanosleep(CLOCK_MONOTONIC, 0, &kPoststopPause, nullptr));
+    if (*outcome == Ending::kStillAlive && waited >= kWhileAlive) break;
+    pause_for(pause);
   }
   log.info(cat("container ", printable(id),
                ": a poststop for an earlier container of this id, nothing is released"));

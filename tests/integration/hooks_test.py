@@ -297,6 +297,19 @@ class Poststop(HookCase):
         self.assert_nothing_left()
 
 
+    def test_ends_a_container_whose_process_never_ends(self):
+        """A runtime waits for its hook, and kills it at last: before that the container is taken out of its pod."""
+        name, pid, bundle = self.launch_hooked(stages=("createRuntime",))
+        with machines.held_at_exit(pid):
+            done = self.podqos.hook("poststop", self.poststop_state(name, bundle), kind=self.kind)
+            self.assertEqual(done.stderr, "")
+            counted = [pod["containers"] for pod in self.podqos.ctl_json("status", kind=self.kind)["pods"]]
+            self.assertEqual(counted, [[]])
+        self.plain.delete(name)
+        self.podqos.ctl("reconcile", kind=self.kind)
+        self.assert_nothing_left()
+
+
 @harness.for_each_runtime
 class Precreate(HookCase):
     """precreate edits the config on its way from stdin to stdout, before a runtime acts: Podman's way."""
