@@ -30,7 +30,13 @@ Result<std::optional<UnlockedState>> UnlockedState::open(const std::string& path
   // Before it is read: is_current() shall see a change in between.
   state.stamp_ = stamp_of(state.tiers_path());
   const auto text = state.directory_.read_file(kTiersName, codec::kMaxRecordSize);
-  if (!text && text.error().code == ErrorCode::kNotFound) return state;
+  if (!text && text.error().code == ErrorCode::kNotFound) {
+    // Pods without tiers: those were lost, and the next event computes them anew.
+    const auto pods = state.directory_.open_directory(kPodsName);
+    const auto records = pods ? pods->entries() : fail(pods.error());
+    state.interrupted_ = records && !records->empty();
+    return state;
+  }
   if (!text) return fail(text.error());
   auto tiers = codec::parse_tiers(*text);
   if (!tiers) return fail(std::move(tiers).error().with_context(state.tiers_path()));

@@ -111,6 +111,8 @@ TEST_F(UnlockedStateTest, TellsWhichContainersItMayInvolve) {
   EXPECT_TRUE(may_involve(path("."), "c-1"));
   EXPECT_FALSE(may_involve(path("."), "c-2"));
   EXPECT_FALSE(may_involve(path("."), ""));
+  ASSERT_TRUE(std::filesystem::remove(path("tiers.json")));
+  EXPECT_TRUE(may_involve(path("."), "c-2")) << "pods whose tiers are lost";
   std::filesystem::remove_all(path("containers"));
   EXPECT_TRUE(may_involve(path("."), "c-2")) << "an index that is lost tells of none";
 }
