@@ -139,12 +139,13 @@ bool Foresight::look_at_machine(const core::Settings& settings) {
 
 core::MemoryFiles Foresight::memory_files(const std::string& pod_cgroup) {
   if (machine_->layout.memory != core::CgroupVersion::kV2) return {};
-  if (!machine_->memory_files) {
-    auto cgroups = cgroup::Cgroupfs::open();
-    if (!cgroups) return {};
-    machine_->memory_files = cgroups->memory_files(pod_cgroup);
-  }
-  return *machine_->memory_files;
+  if (machine_->memory_files) return *machine_->memory_files;
+  auto cgroups = cgroup::Cgroupfs::open();
+  if (!cgroups) return {};
+  const core::MemoryFiles found = cgroups->memory_files(pod_cgroup);
+  // Otherwise it may be the one cgroup that has none.
+  if (found != core::MemoryFiles{}) machine_->memory_files = found;
+  return found;
 }
 
 bool Foresight::look_at_state(const core::Settings& settings) {
@@ -179,7 +180,7 @@ std::optional<Membership> Foresight::look(const core::Settings& settings, const 
   auto cgroup = cgroup_for(arrival, **before);
   auto values = core::container_values(*record, name, settings);
   if (!cgroup || !values) return std::nullopt;
-  values->unified = core::container_unified(*record, name, settings, machine_->capacity,
+  values->unified = core::container_unified(*record, claim, name, settings, machine_->capacity,
                                             memory_files((*before)->cgroup));
 
   Membership member;

@@ -261,8 +261,8 @@ Result<Membership> make_member(Joining& joining, const std::optional<core::PodRe
                        "m, memory ", record.granted.memory.value(), " requested"));
   // Only now it is certain that there is a cgroup to look at.
   values->unified =
-      core::container_unified(record, container.name, event.settings(), event.capacity(),
-                              event.cgroups().memory_files(record.cgroup));
+      core::container_unified(record, joining.claim, container.name, event.settings(),
+                              event.capacity(), event.cgroups().memory_files(record.cgroup));
   member.missing =
       core::missing_values(*values, arrival.facts.resources, event.layout_for(*values));
   member.belongs_to = std::move(described.belongs_to);

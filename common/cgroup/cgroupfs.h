@@ -82,8 +82,8 @@ class Cgroupfs {
   /// Every pid in `path` itself and below (from all hierarchies; sorted, unique). Empty if the
   /// cgroup is not there; kTooLarge with more than 16 levels below it.
   [[nodiscard]] Result<std::vector<Pid>> processes(std::string_view path);
-  /// Which of these files a cgroup has, and so those in it; none on v1. A file that cannot be
-  /// looked for counts as absent.
+  /// Which of these files a cgroup has, and so those in it; none where runtimes use v1, on hybrid
+  /// hosts too. A file that cannot be looked for counts as absent.
   [[nodiscard]] core::MemoryFiles memory_files(std::string_view path);
   /// memory.current / memory.usage_in_bytes.
   [[nodiscard]] Result<Bytes> memory_usage(std::string_view path);

@@ -224,7 +224,9 @@ Status Cgroupfs::keep_together(const std::vector<std::string>& scopes, Report& r
                        .reason = "container",
                        .on_refusal = core::OnRefusal::kFail},
                       report);
-    if (!done && first) first = std::move(done);
+    // It may have ended.
+    const bool gone = !done && done.error().code == ErrorCode::kNotFound;
+    if (!done && !gone && first) first = std::move(done);
   }
   return first;
 }

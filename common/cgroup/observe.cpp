@@ -174,7 +174,10 @@ Result<std::vector<Pid>> Cgroupfs::processes(std::string_view path) {
 
 core::MemoryFiles Cgroupfs::memory_files(std::string_view path) {
   OpenHierarchy* hierarchy = hierarchy_of(core::Controller::kMemory);
-  if (hierarchy == nullptr || hierarchy->description().version == core::CgroupVersion::kV1)
+  // By this mount runtimes tell whether they may use such files: not on a hybrid host, even one
+  // whose v2 side has the controller.
+  if (hierarchy == nullptr || hierarchy->description().mount_point != CgroupfsOptions{}.unified ||
+      hierarchy->description().version == core::CgroupVersion::kV1)
     return {};
   const Result<DirectoryRef> cgroup = hierarchy->directory(path);
   if (!cgroup) return {};

@@ -185,7 +185,11 @@ Status read_pids(const JsonNode& node, std::optional<std::int64_t>& out) {
 
 Status read_swap(const JsonNode& node, Settings& settings) {
   settings.swap_behavior.reset();
-  return node.is_null() ? Status{} : read_word(node, kSwapWords, settings.swap_behavior.emplace());
+  if (node.is_null()) return {};
+  auto& behavior = settings.swap_behavior.emplace(core::SwapBehavior::kNoSwap);
+  // As in a kubelet's configuration.
+  if (node.kind == Kind::kString && node.text.empty()) return {};
+  return read_word(node, kSwapWords, behavior);
 }
 
 Status read_runtimes(const JsonNode& node, std::vector<std::string>& out) {

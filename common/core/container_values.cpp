@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/text.h"
+#include "common/core/aggregation.h"
 #include "common/core/container_config.h"
 #include "common/core/memory_qos.h"
 
@@ -30,17 +31,30 @@ Result<CgroupValues> container_values(const PodRecord& record, const std::string
   return values;
 }
 
-UnifiedValues container_unified(const PodRecord& record, const std::string& name,
-                                const Settings& settings, const NodeCapacity& capacity,
-                                const MemoryFiles& files) {
+namespace {
+
+/// Nobody has scheduled the pod: together with others it may ask for more than there is.
+Bytes granted_part(Bytes swap, const PodRecord& record) {
+  const ResourceList requests = pod_requests(record.pod);
+  const std::int64_t requested = find(requests, kMemory).value_or(Quantity{}).value();
+  const std::int64_t granted = record.granted.memory.value();
+  return requested <= granted ? swap : Bytes{mul_div(swap.value(), granted, requested)};
+}
+
+}  // namespace
+
+UnifiedValues container_unified(const PodRecord& record, const PodClaim& claim,
+                                const std::string& name, const Settings& settings,
+                                const NodeCapacity& capacity, const MemoryFiles& files) {
   const Container* container = described_container(record, name);
-  if (container == nullptr || record.adopted) return {};
+  const bool described = record.complete || claim.source != ClassSource::kInference;
+  if (container == nullptr || !described || record.adopted) return {};
   ContainerMemoryQosParams params;
   params.limited_swap = settings.swap_behavior == SwapBehavior::kLimitedSwap;
   params.swap_controller_available = settings.swap_behavior.has_value() && files.swap_max;
   params.group_oom_kill = !settings.single_process_oom_kill && files.oom_group;
   params.node_memory = capacity.memory;
-  params.swap_capacity = capacity.swap;
+  params.swap_capacity = granted_part(capacity.swap, record);
   return container_unified_values(record.pod, record.qos_class, *container, params);
 }
 

@@ -196,7 +196,7 @@ const std::vector<FieldCase> kFields = {
     {"cpuCFSQuotaPeriod", R"("10ms")"},
     {"weightFormula", R"("log")"},
     {"podPidsLimit", "1", {"null"}},
-    {"memorySwap.swapBehavior", R"("NoSwap")", {"null"}},
+    {"memorySwap.swapBehavior", R"("NoSwap")", {"null", R"("")"}},
     {"singleProcessOOMKill", "false", {"true"}},
     {"releaseDelay", R"("1s")"},
     {"tierMemoryFloor", R"("1Mi")"},
@@ -344,6 +344,13 @@ TEST(MergeSettings, KnowsEveryWord) {
       EXPECT_TRUE(read(*merged)) << path << " " << word;
     }
   }
+}
+
+// KubeletConfiguration: "" stands for NoSwap.
+TEST(MergeSettings, TakesAKubeletsEmptySwapBehavior) {
+  const auto merged = merge_settings(everything(), at_path("memorySwap.swapBehavior", R"("")"));
+  ASSERT_TRUE(merged) << merged.error().message;
+  EXPECT_EQ(merged->swap_behavior, core::SwapBehavior::kNoSwap);
 }
 
 TEST(MergeSettings, BoundsPathsAndLists) {

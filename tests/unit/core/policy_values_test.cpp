@@ -225,6 +225,17 @@ constexpr MemoryFiles kBothFiles{.swap_max = true, .oom_group = true};
 constexpr NodeCapacity kSwappingNode{
     .memory = Bytes{8192 * kMi}, .cpu = MilliCpu{1000}, .swap = Bytes{4096 * kMi}};
 
+PodClaim short_forms() {
+  PodClaim claim;
+  claim.source = ClassSource::kShortForms;
+  return claim;
+}
+
+UnifiedValues unified_of(const PodRecord& record, const Settings& settings = {},
+                         const MemoryFiles& files = kBothFiles, const std::string& name = "a") {
+  return container_unified(record, short_forms(), name, settings, kSwappingNode, files);
+}
+
 PodRecord burstable_record() {
   return record_of({container("a", list({{"memory", "1Gi"}}), list({{"memory", "2Gi"}}))}, true);
 }
@@ -232,46 +243,66 @@ PodRecord burstable_record() {
 // KubeletConfiguration: memorySwap.swapBehavior NoSwap and singleProcessOOMKill false are the
 // defaults on cgroup v2.
 TEST(ContainerUnified, IsWhatAKubeletAsksForByDefault) {
-  EXPECT_EQ(container_unified(burstable_record(), "a", {}, kSwappingNode, kBothFiles),
+  EXPECT_EQ(unified_of(burstable_record()),
             (UnifiedValues{{"memory.oom.group", "1"}, {"memory.swap.max", "0"}}));
 }
 
 TEST(ContainerUnified, IsOnlyWhatTheMachineHasFilesFor) {
-  EXPECT_EQ(container_unified(burstable_record(), "a", {}, kSwappingNode, {.swap_max = true}),
+  EXPECT_EQ(unified_of(burstable_record(), {}, {.swap_max = true}),
             (UnifiedValues{{"memory.swap.max", "0"}}));
-  EXPECT_EQ(container_unified(burstable_record(), "a", {}, kSwappingNode, {.oom_group = true}),
+  EXPECT_EQ(unified_of(burstable_record(), {}, {.oom_group = true}),
             (UnifiedValues{{"memory.oom.group", "1"}}));
-  EXPECT_EQ(container_unified(burstable_record(), "a", {}, kSwappingNode, {}), UnifiedValues{});
+  EXPECT_EQ(unified_of(burstable_record(), {}, {}), UnifiedValues{});
 }
 
 TEST(ContainerUnified, FollowsTheSettings) {
   Settings settings;
   settings.swap_behavior = SwapBehavior::kLimitedSwap;
   // KEP-2400: 1Gi of 8Gi, so an eighth of the 4Gi.
-  EXPECT_EQ(container_unified(burstable_record(), "a", settings, kSwappingNode, kBothFiles),
+  EXPECT_EQ(unified_of(burstable_record(), settings),
             (UnifiedValues{{"memory.oom.group", "1"}, {"memory.swap.max", "536870912"}}));
   settings.swap_behavior.reset();
-  EXPECT_EQ(container_unified(burstable_record(), "a", settings, kSwappingNode, kBothFiles),
-            (UnifiedValues{{"memory.oom.group", "1"}}));
+  EXPECT_EQ(unified_of(burstable_record(), settings), (UnifiedValues{{"memory.oom.group", "1"}}));
   settings.single_process_oom_kill = true;
-  EXPECT_EQ(container_unified(burstable_record(), "a", settings, kSwappingNode, kBothFiles),
-            UnifiedValues{});
+  EXPECT_EQ(unified_of(burstable_record(), settings), UnifiedValues{});
 }
 
 TEST(ContainerUnified, IsNothingForContainersThatNobodyHasDescribed) {
-  EXPECT_EQ(container_unified(burstable_record(), "other", {}, kSwappingNode, kBothFiles),
-            UnifiedValues{});
+  EXPECT_EQ(unified_of(burstable_record(), {}, kBothFiles, "other"), UnifiedValues{});
   PodRecord inferred = burstable_record();
   inferred.complete = false;
   inferred.class_source = ClassSource::kInference;
-  EXPECT_EQ(container_unified(inferred, "a", {}, kSwappingNode, kBothFiles), UnifiedValues{});
+  EXPECT_EQ(unified_of(inferred), UnifiedValues{});
+}
+
+// In whichever order they come.
+TEST(ContainerUnified, IsNothingForAContainerBesideOneThatIsDescribed) {
+  PodRecord partial = burstable_record();
+  partial.complete = false;
+  const PodClaim inferred;
+  EXPECT_EQ(container_unified(partial, inferred, "a", {}, kSwappingNode, kBothFiles),
+            UnifiedValues{});
+  EXPECT_EQ(container_unified(burstable_record(), inferred, "a", {}, kSwappingNode, kBothFiles),
+            unified_of(burstable_record()))
+      << "podqos.io/pod describes all of them";
+}
+
+TEST(ContainerUnified, SharesSwapAsFarAsTheRequestWasGranted) {
+  Settings settings;
+  settings.swap_behavior = SwapBehavior::kLimitedSwap;
+  settings.single_process_oom_kill = true;
+  PodRecord record = burstable_record();
+  record.granted.memory = Bytes{256 * kMi};
+  EXPECT_EQ(unified_of(record, settings), (UnifiedValues{{"memory.swap.max", "134217728"}}));
+  record.granted.memory = Bytes{0};
+  EXPECT_EQ(unified_of(record, settings), (UnifiedValues{{"memory.swap.max", "0"}}));
 }
 
 // Its kubelet may have been told singleProcessOOMKill: true.
 TEST(ContainerUnified, IsNothingInAKubeletsPod) {
   PodRecord adopted = burstable_record();
   adopted.adopted = true;
-  EXPECT_EQ(container_unified(adopted, "a", {}, kSwappingNode, kBothFiles), UnifiedValues{});
+  EXPECT_EQ(unified_of(adopted), UnifiedValues{});
 }
 
 TEST(ContainerOomScoreAdj, FollowsTheClass) {

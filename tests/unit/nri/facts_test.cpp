@@ -98,6 +98,7 @@ TEST(ContainerFacts, PathScoreAndResources) {
   resources.mutable_cpu()->mutable_quota()->set_value(-1);
   resources.mutable_cpu()->mutable_period();  // 0 is "unset"
   resources.mutable_memory()->mutable_limit()->set_value(1 << 20);
+  resources.mutable_memory()->mutable_swap()->set_value(2 << 20);
   resources.mutable_pids()->set_limit(7);
   api::HugepageLimit& pages = *resources.add_hugepage_limits();
   pages.set_page_size("2MB");
@@ -108,6 +109,7 @@ TEST(ContainerFacts, PathScoreAndResources) {
   EXPECT_EQ(facts->cgroups_path, "system.slice:cri-containerd:c1");
   EXPECT_EQ(facts->oom_score_adj, 0);
   EXPECT_EQ(facts->resources.cpu_shares, 512);
+  EXPECT_EQ(facts->resources.memory_swap, 2 << 20);
   EXPECT_EQ(facts->resources.cpu_quota, -1);
   EXPECT_EQ(facts->resources.cpu_period, std::nullopt);
   EXPECT_EQ(facts->resources.memory_limit, 1 << 20);
