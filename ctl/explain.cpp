@@ -43,6 +43,21 @@ Result<Bytes> node_memory(const Options& options, const core::Settings& settings
   return installed->memory;
 }
 
+/// What a container gets on cgroup v2; of a node that swaps.
+Result<core::ContainerMemoryQosParams> container_params(const core::Settings& settings,
+                                                        Bytes node_memory) {
+  core::ContainerMemoryQosParams params;
+  params.limited_swap = settings.swap_behavior == core::SwapBehavior::kLimitedSwap;
+  params.swap_controller_available = settings.swap_behavior.has_value();
+  params.group_oom_kill = !settings.single_process_oom_kill;
+  params.node_memory = node_memory;
+  if (!params.limited_swap) return params;
+  const auto installed = sys::installed_memory();
+  if (!installed) return fail(installed.error());
+  params.swap_capacity = installed->swap;
+  return params;
+}
+
 Result<ExplainParams> params_of(const Options& options, const core::Settings& settings) {
   ExplainParams params;
   params.cgroup_root = settings.cgroup_root;
@@ -56,6 +71,9 @@ Result<ExplainParams> params_of(const Options& options, const core::Settings& se
   auto memory = node_memory(options, settings);
   if (!memory) return fail(std::move(memory).error());
   params.node_memory = *memory;
+  auto container = container_params(settings, *memory);
+  if (!container) return fail(std::move(container).error());
+  params.container = *container;
   return params;
 }
 

@@ -160,6 +160,31 @@ void add_oom(Rows& rows, const Explanation& e, const ExplainParams& params) {
   }
 }
 
+std::string unified_rule(std::string_view file, const ExplainParams& params) {
+  if (file == "memory.oom.group")
+    return "the OOM killer takes all its processes; singleProcessOOMKill is off";
+  if (!params.container.limited_swap) return "NoSwap";
+  return cat("LimitedSwap: memory request / ", params.container.node_memory.value(), " of ",
+             params.container.swap_capacity.value(), ", if Burstable and not the limit");
+}
+
+/// What podqos fills in where the engine has set nothing.
+void add_unified(Rows& rows, const Explanation& e, const core::Container& container,
+                 const ExplainParams& params) {
+  for (const auto& [file, value] :
+       core::container_unified_values(e.pod, e.qos_class, container, params.container)) {
+    add(rows, cat(file, " ", container.name), value, unified_rule(file, params),
+        "pkg/kubelet/kuberuntime/kuberuntime_container_linux.go");
+  }
+}
+
+void add_unified(Rows& rows, const Explanation& e, const ExplainParams& params) {
+  for (const auto* list : {&e.pod.containers, &e.pod.init_containers}) {
+    for (const core::Container& container : *list)
+      add_unified(rows, e, container, params);
+  }
+}
+
 }  // namespace
 
 core::CgroupLayout layout_of(core::CgroupVersion version,
@@ -214,6 +239,7 @@ std::string explain_text(const Explanation& e, const ExplainParams& params, cons
   add_cpu(rows, e, params);
   add_memory(rows, e);
   add_oom(rows, e, params);
+  if (!target.is_v1()) add_unified(rows, e, params);
   // Long names would push all columns apart.
   const std::string_view unknown = "unknown, the manifest has no metadata.uid yet";
   return cat(format_table(rows, mode), "\ncgroup  ", e.cgroupfs.value_or(std::string{unknown}),

@@ -300,6 +300,23 @@ class Explain(unittest.TestCase):
             self.assertRegex(done.stdout, rf"oom_score_adj {name} +{score} +"
                                           rf"= 1000 - 1000 \* \({1 << 30} \+ {share}\) / {8 << 30}")
 
+    def test_says_what_a_container_gets_on_v2(self):
+        spec = {"containers": [{"name": "a", "resources": {"requests": {"memory": "1Gi"}}}]}
+        manifest = json.dumps({**POD, "spec": spec})
+        done = ctl("explain", "-f", "-", "--cgroup-version", "2", stdin=manifest)
+        self.assertRegex(done.stdout, r"memory\.oom\.group a +1 +=")
+        self.assertRegex(done.stdout, r"memory\.swap\.max a +0 += NoSwap")
+        done = ctl("explain", "-f", "-", "--cgroup-version", "1", stdin=manifest)
+        self.assertNotRegex(done.stdout, r"oom\.group|swap\.max")
+
+    def test_follows_the_settings_for_containers(self):
+        with tempfile.TemporaryDirectory() as directory:
+            file = pathlib.Path(directory) / "podqos.json"
+            file.write_text('{"memorySwap": {"swapBehavior": null}, "singleProcessOOMKill": true}')
+            file.chmod(0o644)
+            done = ctl("explain", "-f", "-", "--cgroup-version", "2", "--config", str(file), stdin=json.dumps(POD))
+        self.assertNotRegex(done.stdout, r"oom\.group|swap\.max")
+
     def test_no_colour_on_a_dumb_terminal(self):
         for term, coloured in (("dumb", False), ("xterm", True)):
             shown, terminal = os.openpty()
