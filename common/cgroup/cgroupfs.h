@@ -130,8 +130,7 @@ class Cgroupfs {
   [[nodiscard]] Status start(const core::StartUnit& step, Report& report);
   /// Keeps the SetUnit steps of a plan that was carried out, as far as they say something new.
   void note_units(const core::Plan& plan, const Report& report);
-  /// Tells all that were kept: one round trip, and one more for the scopes among them; a third
-  /// where such a scope's processes are to end together.
+  /// Tells all that were kept: one round trip, and one more for the scopes among them.
   [[nodiscard]] Status tell(Report& report);
   /// Those of the scopes in which memory.oom.group is set.
   [[nodiscard]] std::vector<std::string> ending_together(const std::vector<core::SetUnit>& scopes);

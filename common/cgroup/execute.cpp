@@ -203,7 +203,10 @@ Status Cgroupfs::tell(Report& report) {
   for (std::size_t i = 0; i < slices.size(); ++i)
     take(slices[i], answers.set[i]);
   const std::vector<std::string> together = ending_together(own);
-  const UnitAnswers last = systemd_.set_and_find(changes_for(own), {});
+  // systemd writes its own OOMPolicy= over memory.oom.group after it has answered, and before it
+  // reads on: with the answer to another call behind it, it has done so.
+  const UnitAnswers last = systemd_.set_and_find(
+      changes_for(own), together.empty() ? std::vector<UnitPlace>{} : places_of(own));
   for (std::size_t i = 0; i < own.size(); ++i)
     take(own[i], last.set[i]);
   Status kept = keep_together(together, report);
@@ -211,11 +214,7 @@ Status Cgroupfs::tell(Report& report) {
 }
 
 Status Cgroupfs::keep_together(const std::vector<std::string>& scopes, Report& report) {
-  if (scopes.empty()) return {};
-  // systemd writes its own OOMPolicy= over it, after it has answered and before it reads on.
-  const std::string& any = scopes.front();
-  const auto passed = systemd_.holds({.unit = std::string{core::scope_of(any)}, .cgroup = any});
-  Status first = passed ? Status{} : fail(passed.error());
+  Status first;
   for (const std::string& path : scopes) {
     auto done = write({.path = path,
                        .controller = core::Controller::kMemory,

@@ -53,6 +53,14 @@ class RoundTrips(unittest.TestCase):
         self.assert_trips(program, expected)
         self.assertLessEqual(len(expected), MOST)
 
+    @staticmethod
+    def find(container):
+        return f"GetUnitByControlGroup /{container.directory.relative_to('/sys/fs/cgroup')}"
+
+    def tell(self, container):
+        """Behind it comes a call whose answer says that systemd has written its own memory.oom.group."""
+        return [f"SetUnitProperties {container.directory.name}", self.find(container)]
+
     def end(self, container, expected):
         container.end()
         self.assert_trips(container.hook("poststop"), expected)
@@ -102,8 +110,7 @@ class RoundTrips(unittest.TestCase):
         self.node.container("app", uid, **self.known).live()
         second = self.node.container("side", uid, **self.known)
         second.begin()
-        self.assert_few_trips(second.hook("createRuntime"), [
-            [f"GetUnitByControlGroup /{second.directory.relative_to('/sys/fs/cgroup')}"], [f"SetUnitProperties {second.directory.name}"]])
+        self.assert_few_trips(second.hook("createRuntime"), [[self.find(second)], self.tell(second)])
 
     def test_container_that_only_the_hook_sees_and_that_lets_the_pod_grow(self):
         """Pod and tiers are told while the scope is looked for."""
@@ -112,9 +119,7 @@ class RoundTrips(unittest.TestCase):
         second = self.node.container("side", uid)
         second.begin()
         self.assert_few_trips(second.hook("createRuntime"), [
-            [f"SetUnitProperties {slice_of(uid)}", *TIERS,
-             f"GetUnitByControlGroup /{second.directory.relative_to('/sys/fs/cgroup')}"],
-            [f"SetUnitProperties {second.directory.name}"]])
+            [f"SetUnitProperties {slice_of(uid)}", *TIERS, self.find(second)], self.tell(second)])
 
 
 if __name__ == "__main__":
