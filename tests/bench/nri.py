@@ -4,7 +4,8 @@ Both are served by one runtime that embeds NRI (tests/nri/runtime), each at a so
 the pods have the annotation of `podqosctl annotate`, from which their values are known before they have a container; the
 others grow with each container that comes, which podqos has to write down and to write to the cgroups before it answers.
 Beyond the Go plugin podqos-nri keeps the state that it shares with its other ways in, the pods' cgroups, and the values
-of pods and tiers. One process stands for all that runs on the node: podqos counts it as often as it is told of it.
+of pods and tiers. Neither asks for what only cgroup v2 has. One process stands for all that runs on the node: podqos
+counts it as often as it is told of it.
 """
 
 import json
@@ -45,6 +46,7 @@ class Node:
 
     def __init__(self):
         self.ground = scenario.Scenario("nri", placement={"onMisplaced": "ignore"}, nodeMemory="1Ti", nodeCpu="10000",
+                                        memorySwap={"swapBehavior": None}, singleProcessOOMKill=True,
                                         log={"sink": "none", "level": "error"})
         self.tmp, self.plugins = self.ground.tmp, {}
         self.runtime = go_nri.Runtime(self.socket("podqos"), log=self.tmp / "nri.log", runtime="podqos")

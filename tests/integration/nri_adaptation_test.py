@@ -39,7 +39,8 @@ WEB = harness.container("web", requests={"cpu": "100m", "memory": "64Mi"}, limit
 LOG = harness.container("log", requests={"cpu": "50m"}, limits={"cpu": "100m", "memory": "32Mi"})
 # As protobuf's JSON has 64 bits.
 WEB_RESOURCES = {"cpu": {"shares": {"value": "102"}, "quota": {"value": "20000"}, "period": {"value": "100000"}},
-                 "memory": {"limit": {"value": str(128 * MI)}}}
+                 "memory": {"limit": {"value": str(128 * MI)}},
+                 "unified": {"memory.oom.group": "1", "memory.swap.max": "0"}}
 
 
 class AdaptationCase(unittest.TestCase):
