@@ -4,6 +4,7 @@
 #include "common/app/configuration.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
+#include "common/core/container_values.h"
 #include "common/core/quantity.h"
 #include "common/sys/process.h"
 #include "ctl/command.h"
@@ -43,19 +44,16 @@ Result<Bytes> node_memory(const Options& options, const core::Settings& settings
   return installed->memory;
 }
 
-/// What a container gets on cgroup v2; of a node that swaps.
+/// On cgroup v2; what the node may swap is this machine's.
 Result<core::ContainerMemoryQosParams> container_params(const core::Settings& settings,
                                                         Bytes node_memory) {
-  core::ContainerMemoryQosParams params;
-  params.limited_swap = settings.swap_behavior == core::SwapBehavior::kLimitedSwap;
-  params.swap_controller_available = settings.swap_behavior.has_value();
-  params.group_oom_kill = !settings.single_process_oom_kill;
-  params.node_memory = node_memory;
-  if (!params.limited_swap) return params;
-  const auto installed = sys::installed_memory();
-  if (!installed) return fail(installed.error());
-  params.swap_capacity = installed->swap;
-  return params;
+  core::NodeCapacity capacity{.memory = node_memory, .cpu = {}};
+  if (settings.swap_behavior == core::SwapBehavior::kLimitedSwap) {
+    const auto installed = sys::installed_memory();
+    if (!installed) return fail(installed.error());
+    capacity.swap = installed->swap;
+  }
+  return core::container_memory_params(settings, capacity, {.swap_max = true, .oom_group = true});
 }
 
 Result<ExplainParams> params_of(const Options& options, const core::Settings& settings) {

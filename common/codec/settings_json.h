@@ -18,8 +18,9 @@ constexpr std::size_t kMaxSettingsSize = std::size_t{1} << 20U;
 /// Field names as in the manual: enabled, scope, trustAnnotations, allowQosOverride, cgroupRoot,
 /// cgroupDriver, placement.onMisplaced, onError, nodeMemory, nodeCpu,
 /// reserved.{system,kube}.{cpu,memory}, qosReserved.memory ("50%"), cpuCFSQuota, cpuCFSQuotaPeriod
-/// ("100ms"), weightFormula, podPidsLimit, releaseDelay ("30s"), tierMemoryFloor ("64Mi"),
-/// runtimes, stateDir, lockDeadline ("5s"), nri.metrics ("127.0.0.1:9464"), log.{sink,level}.
+/// ("100ms"), weightFormula, podPidsLimit, memorySwap.swapBehavior ("NoSwap"),
+/// singleProcessOOMKill, releaseDelay ("30s"), tierMemoryFloor ("64Mi"), runtimes, stateDir,
+/// lockDeadline ("5s"), nri.metrics ("127.0.0.1:9464"), log.{sink,level}.
 [[nodiscard]] Result<core::Settings> merge_settings(core::Settings base, std::string_view text);
 
 /// The settings as one JSON object in the same form, every field present; indented for people.

@@ -5,7 +5,6 @@
 #include "common/base/text.h"
 #include "common/core/aggregation.h"
 #include "common/core/container_config.h"
-#include "common/core/memory_qos.h"
 
 namespace podqos::core {
 
@@ -49,13 +48,21 @@ UnifiedValues container_unified(const PodRecord& record, const PodClaim& claim,
   const Container* container = described_container(record, name);
   const bool described = record.complete || claim.source != ClassSource::kInference;
   if (container == nullptr || !described || record.adopted) return {};
+  auto params = container_memory_params(settings, capacity, files);
+  if (params.limited_swap) params.swap_capacity = granted_part(capacity.swap, record);
+  return container_unified_values(record.pod, record.qos_class, *container, params);
+}
+
+ContainerMemoryQosParams container_memory_params(const Settings& settings,
+                                                 const NodeCapacity& capacity,
+                                                 const MemoryFiles& files) {
   ContainerMemoryQosParams params;
   params.limited_swap = settings.swap_behavior == SwapBehavior::kLimitedSwap;
   params.swap_controller_available = settings.swap_behavior.has_value() && files.swap_max;
   params.group_oom_kill = !settings.single_process_oom_kill && files.oom_group;
   params.node_memory = capacity.memory;
-  params.swap_capacity = granted_part(capacity.swap, record);
-  return container_unified_values(record.pod, record.qos_class, *container, params);
+  params.swap_capacity = capacity.swap;
+  return params;
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include "common/base/error.h"
 #include "common/core/container_facts.h"
 #include "common/core/layout.h"
+#include "common/core/memory_qos.h"
 #include "common/core/policy.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
@@ -26,6 +27,11 @@ namespace podqos::core {
                                               const std::string& name, const Settings& settings,
                                               const NodeCapacity& capacity,
                                               const MemoryFiles& files);
+
+/// What of these values the settings ask for, on a node of this capacity that has these files.
+[[nodiscard]] ContainerMemoryQosParams container_memory_params(const Settings& settings,
+                                                               const NodeCapacity& capacity,
+                                                               const MemoryFiles& files);
 
 /// The container-level values that the engine left unset, restricted to controllers that the layout
 /// has.
