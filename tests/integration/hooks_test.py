@@ -296,7 +296,6 @@ class Poststop(HookCase):
         self.plain.delete(name)
         self.assert_nothing_left()
 
-
     def test_ends_a_container_whose_process_never_ends(self):
         """A runtime waits for its hook, and kills it at last: before that the container is taken out of its pod."""
         name, pid, bundle = self.launch_hooked(stages=("createRuntime",))

@@ -174,10 +174,9 @@ class ContainerdCase(unittest.TestCase):
         shares = resources["cpu_shares"]
         self.assertIn(self.machine.read(leaf, "weight"), (machines.linear_weight(shares),
                                                           machines.logarithmic_weight(shares)))
-        # crun writes such values where the process is, podqos to the container's own cgroup.
-        for file, value in (("memory.oom.group", "1"), ("memory.swap.max", "0")):
-            found = {path: self.machine.file(path, "memory", file) for path in (machines.cgroup_of(pid), leaf)}
-            self.assertIn(value, found.values(), f"{file}: {found}")
+        own = machines.cgroup_of(pid)
+        found = {file: self.machine.file(own, "memory", file) for file in ("memory.swap.max", "memory.oom.group")}
+        self.assertEqual(found, {"memory.swap.max": "0", "memory.oom.group": "1"}, own)
 
     def assert_below(self, path, pid, identifier):
         leaf = machines.container_cgroup_of(pid)

@@ -200,10 +200,8 @@ class NodeCase(harness.TestCase):
         """What a kubelet sets on v2 without being asked: no swap, and the container ends as a whole."""
         if not self.is_v2:
             return
-        scope = cgroup.removesuffix("/container")
-        for file, value in (("memory.swap.max", "0"), ("memory.oom.group", "1")):
-            found = {path: self.machine.file(path, "memory", file) for path in (cgroup, scope)}
-            self.assertIn(value, found.values(), f"{file}: {found}")
+        found = {file: self.machine.file(cgroup, "memory", file) for file in ("memory.swap.max", "memory.oom.group")}
+        self.assertEqual(found, {"memory.swap.max": "0", "memory.oom.group": "1"}, cgroup)
 
     def check_pod(self, expected):
         quota = expected.quota[self.driver] if expected.quota else None
