@@ -249,12 +249,17 @@ static void stay_on_one_cpu(void) {
   sched_setaffinity(0, sizeof cpus, &cpus);
 }
 
-/* Instruction counts by address, relative to the program's lowest mapping. */
+/* Instruction counts by address, relative to the program's lowest mapping: the first of a file, for the kernel may put
+ * its own pages (vdso) below. */
 static unsigned *open_profile(pid_t pid, unsigned long long *base, size_t size) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/maps", pid);
   FILE *maps = fopen(path, "r");
-  if (maps == NULL || fscanf(maps, "%llx", base) != 1) die(path);
+  if (maps == NULL) die(path);
+  unsigned long inode = 0;
+  while (inode == 0 && fscanf(maps, "%llx-%*x %*s %*s %*s %lu%*[^\n]", base, &inode) == 2) {
+  }
+  if (inode == 0) die(path);
   fclose(maps);
   unsigned *counts =
       mmap(NULL, size * sizeof *counts, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
