@@ -51,54 +51,80 @@ std::optional<std::string> find_runtime(const core::Settings& settings) {
 }
 
 /// The child: parses what strangers wrote, in a sandbox that the runtime must not inherit.
-[[noreturn]] void parse_in_sandbox(int answer, const core::Settings& settings, app::Log& log,
-                                   const app::PlacementRequest& request) {
+[[noreturn]] void parse_in_sandbox(sys::UniqueFd answer, const core::Settings& settings,
+                                   app::Log& log, const app::PlacementRequest& request) {
   auto entered = enter_sandbox(settings);
   const Handover handover =
       entered ? app::place(settings, log, request) : Handover{fail(std::move(entered).error())};
-  const bool told = write_all(answer, format_handover(handover));
+  const bool told = write_all(answer.get(), format_handover(handover));
+  // Taking a process apart takes the kernel as long as the parent needs to edit config.json: it
+  // need not wait for it.
+  answer = sys::UniqueFd{};
   ::_exit(told ? 0 : 1);
 }
 
-/// Reads the child's answer to its end, and reaps the child.
-Result<std::string> read_answer(int answer, pid_t child) {
-  auto bytes = sys::read_all(answer, kMaxHandover, "answer of the parsing process");
-  if (!bytes) ::kill(child, SIGKILL);
-  int status = 0;
-  pid_t reaped = 0;
-  do {
-    reaped = ::waitpid(child, &status, 0);
-  } while (reaped < 0 && errno == EINTR);
-  if (!bytes) return bytes;
-  // With SIGCHLD ignored by the engine the kernel reaps; a complete answer is proof enough then.
-  if (reaped == child && WIFSIGNALED(status)) {
+/// The process that parses, from its fork until it is reaped.
+class Parser {
+ public:
+  Parser() = default;
+  Parser(const Parser&) = delete;
+  Parser& operator=(const Parser&) = delete;
+  Parser(Parser&&) = delete;
+  Parser& operator=(Parser&&) = delete;
+  ~Parser() { reap(); }
+
+  Status start(const core::Settings& settings, app::Log& log,
+               const app::PlacementRequest& request) {
+    std::array<int, 2> ends{-1, -1};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+      const int err = errno;
+      return fail_errno(err, "pipe to the parsing process");
+    }
+    answer_ = sys::UniqueFd{ends[0]};
+    sys::UniqueFd tell{ends[1]};
+    const pid_t child = ::fork();
+    if (child < 0) {
+      const int err = errno;
+      return fail_errno(err, "fork the parsing process");
+    }
+    if (child == 0) parse_in_sandbox(std::move(tell), settings, log, request);
+    child_ = child;
+    return {};
+  }
+
+  /// Reads the answer to its end. A whole one is proof enough, however the process ends.
+  Result<Handover> answer() {
+    auto bytes = sys::read_all(answer_.get(), kMaxHandover, "answer of the parsing process");
+    if (!bytes) {
+      ::kill(*child_, SIGKILL);
+      return fail(std::move(bytes).error());
+    }
+    auto handover = parse_handover(*bytes);
+    if (handover) return handover;
+    const int status = reap();
+    if (!WIFSIGNALED(status)) return handover;
     return fail(ErrorCode::kCorrupt,
                 cat("the parsing process was killed by signal ", WTERMSIG(status),
                     WTERMSIG(status) == SIGSYS ? " (a syscall outside its sandbox)" : ""));
   }
-  return bytes;
-}
 
-Result<Handover> ask_child(const core::Settings& settings, app::Log& log,
-                           const app::PlacementRequest& request) {
-  std::array<int, 2> ends{-1, -1};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    const int err = errno;
-    return fail_errno(err, "pipe to the parsing process");
+ private:
+  /// How the process ended; 0 where the kernel has reaped it, as it does if the engine ignores
+  /// SIGCHLD.
+  int reap() {
+    int status = 0;
+    if (!child_) return status;
+    pid_t reaped = 0;
+    do {
+      reaped = ::waitpid(*child_, &status, 0);
+    } while (reaped < 0 && errno == EINTR);
+    child_.reset();
+    return reaped < 0 ? 0 : status;
   }
-  const sys::UniqueFd answer{ends[0]};
-  sys::UniqueFd tell{ends[1]};
-  const pid_t child = ::fork();
-  if (child < 0) {
-    const int err = errno;
-    return fail_errno(err, "fork the parsing process");
-  }
-  if (child == 0) parse_in_sandbox(tell.get(), settings, log, request);
-  tell = sys::UniqueFd{};
-  auto bytes = read_answer(answer.get(), child);
-  if (!bytes) return fail(std::move(bytes).error());
-  return parse_handover(*bytes);
-}
+
+  sys::UniqueFd answer_;
+  std::optional<pid_t> child_;
+};
 
 Status write_edited(app::Bundle& bundle, const RuntimeCall& call, std::string_view config,
                     const app::Placement& placement, const core::Settings& settings,
@@ -141,7 +167,10 @@ Status place_container(const RuntimeCall& call, const core::Settings& settings, 
       .driver = call.systemd ? core::Driver::kSystemd : core::Driver::kCgroupfs,
       .hooks = {.path = own_path(), .args = {}}};
   if (call.podqos_config) request.hooks.args = {"--config", *call.podqos_config};
-  auto handover = ask_child(settings, log, request);
+  // Reaped when config.json has been written, and before the runtime is executed.
+  Parser parser;
+  if (auto started = parser.start(settings, log, request); !started) return started;
+  auto handover = parser.answer();
   if (!handover) return fail(std::move(handover).error());
   if (!*handover) return fail(std::move(*handover).error());
   if (!**handover) return {};
