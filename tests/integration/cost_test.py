@@ -79,6 +79,16 @@ class Layout(unittest.TestCase):
         self.assertGreater(sizes[".text.ordered"], sizes[".text"] / 4, "run tests/bench/order")
 
 
+@unittest.skipUnless(is_built_with("PODQOS_OWN_START:BOOL=ON"), "hook/start.cpp is for glibc 2.36 on x86_64 only")
+class Start(unittest.TestCase):
+    """In a virtual machine each question to the processor takes longer than a syscall."""
+
+    def test_asks_the_processor_nothing(self):
+        code = scenario.run(["objdump", "--disassemble", "--no-show-raw-insn", harness.HOOK])
+        self.assertGreater(code.count("\tsyscall"), 0)
+        self.assertEqual(code.count("\tcpuid"), 0)
+
+
 @unittest.skipUnless(shutil.which("gcc"), "needs gcc")
 class ManyPods(unittest.TestCase):
     """An event costs the same, however many pods there are, and none gets lost when many come at once."""
