@@ -68,7 +68,7 @@ Event::Event(const core::Settings& settings, Log& log, store::Store store, cgrou
                .count()) {}
 
 Result<Event> Event::with_store(const core::Settings& settings, Log& log, store::Store store) {
-  auto cgroups = cgroup::Cgroupfs::open();
+  auto cgroups = cgroup::Cgroupfs::open({.memory = &store.directory()});
   if (!cgroups) return fail(std::move(cgroups).error());
   auto capacity = node_capacity(settings);
   if (!capacity) return fail(std::move(capacity).error());

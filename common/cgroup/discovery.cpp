@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +14,7 @@
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/core/hugepages.h"
+#include "common/sys/atomic_file.h"
 
 namespace podqos::cgroup {
 
@@ -20,21 +22,32 @@ namespace {
 
 constexpr std::size_t kMaxMountinfo = 64U << 20U;  // some 400,000 mounts
 
-bool is_cgroup2(const struct statfs& file_system) {
-  return file_system.f_type == CGROUP2_SUPER_MAGIC;
+constexpr std::string_view kMemoryName = "mountinfo";
+constexpr std::size_t kMaxMemory = std::size_t{64} << 10U;
+
+bool is_cgroup2_at(const std::string& path) {
+  struct statfs file_system{};
+  return ::statfs(path.c_str(), &file_system) == 0 && file_system.f_type == CGROUP2_SUPER_MAGIC;
 }
 
-Result<std::vector<Hierarchy>> mounted_hierarchies(const CgroupfsOptions& options) {
-  struct statfs file_system{};
-  if (::statfs(options.unified.c_str(), &file_system) == 0 && is_cgroup2(file_system)) {
-    return std::vector<Hierarchy>{
-        {.version = core::CgroupVersion::kV2, .controllers = {}, .mount_point = options.unified}};
+Result<std::string> read_mountinfo(const std::string& path) {
+  const sys::UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (const int err = errno; !file.valid()) return fail_errno(err, cat("open ", path));
+  return sys::read_all(file.get(), kMaxMountinfo, path);
+}
+
+bool is_relevant(const Hierarchy& hierarchy) {
+  return hierarchy.version == core::CgroupVersion::kV2 || has_used_controller(hierarchy);
+}
+
+std::vector<OpenHierarchy> usable_of(std::vector<Hierarchy> mounted, sys::Resolve resolve) {
+  std::vector<OpenHierarchy> hierarchies;
+  for (Hierarchy& description : mounted) {
+    const bool relevant = is_relevant(description);
+    OpenHierarchy hierarchy{std::move(description), resolve};
+    if (!relevant || hierarchy.is_usable()) hierarchies.push_back(std::move(hierarchy));
   }
-  const sys::UniqueFd file{::open(options.mountinfo.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (const int err = errno; !file.valid()) return fail_errno(err, cat("open ", options.mountinfo));
-  const Result<std::string> text = sys::read_all(file.get(), kMaxMountinfo, options.mountinfo);
-  if (!text) return fail(text.error());
-  return parse_mountinfo(*text);
+  return hierarchies;
 }
 
 std::optional<core::CgroupVersion> version_with(const std::vector<OpenHierarchy>& hierarchies,
@@ -43,6 +56,32 @@ std::optional<core::CgroupVersion> version_with(const std::vector<OpenHierarchy>
     if (hierarchy.has(controller_name(controller))) return hierarchy.description().version;
   }
   return std::nullopt;
+}
+
+/// Is each controller that podqos uses in one of them? A hierarchy that is mounted now can then
+/// have none of these: a controller is in one hierarchy only.
+bool is_complete(const std::vector<OpenHierarchy>& hierarchies) {
+  const core::CgroupLayout layout = layout_of(hierarchies);
+  return layout.cpu && layout.memory && layout.hugetlb && layout.pids && layout.cpuset;
+}
+
+/// What an earlier event has found, if it is all still there and nothing else can be.
+std::optional<std::vector<OpenHierarchy>> remembered(const sys::Directory& memory,
+                                                     sys::Resolve resolve) {
+  const auto text = memory.read_file(kMemoryName, kMaxMemory);
+  if (!text) return std::nullopt;
+  std::vector<OpenHierarchy> hierarchies = usable_of(parse_mountinfo(*text), resolve);
+  const bool same = std::ranges::all_of(hierarchies, [](OpenHierarchy& hierarchy) {
+    return !is_relevant(hierarchy.description()) || hierarchy.is_described();
+  });
+  if (!same || !is_complete(hierarchies)) return std::nullopt;
+  return hierarchies;
+}
+
+/// Where that fails, the next event reads mountinfo as this one did.
+void remember(const sys::Directory& memory, std::string_view lines) {
+  static_cast<void>(sys::replace_file(memory, kMemoryName, lines,
+                                      {.uid = ::geteuid(), .gid = ::getegid(), .mode = 0600}));
 }
 
 /// The page size behind "hugepages-2048kB".
@@ -70,15 +109,20 @@ bool has_used_controller(const Hierarchy& hierarchy) {
 }
 
 Result<std::vector<OpenHierarchy>> find_hierarchies(const CgroupfsOptions& options) {
-  Result<std::vector<Hierarchy>> mounted = mounted_hierarchies(options);
-  if (!mounted) return fail(std::move(mounted).error());
-  std::vector<OpenHierarchy> hierarchies;
-  for (Hierarchy& description : *mounted) {
-    const bool relevant =
-        description.version == core::CgroupVersion::kV2 || has_used_controller(description);
-    OpenHierarchy hierarchy{std::move(description), options.resolve};
-    if (!relevant || hierarchy.is_usable()) hierarchies.push_back(std::move(hierarchy));
+  if (is_cgroup2_at(options.unified)) {
+    return usable_of(
+        {{.version = core::CgroupVersion::kV2, .controllers = {}, .mount_point = options.unified}},
+        options.resolve);
   }
+  if (options.memory != nullptr) {
+    if (auto known = remembered(*options.memory, options.resolve)) return std::move(*known);
+  }
+  const Result<std::string> text = read_mountinfo(options.mountinfo);
+  if (!text) return fail(text.error());
+  std::vector<Hierarchy> mounted = parse_mountinfo(*text);
+  const std::string lines = options.memory != nullptr ? lines_about(mounted, *text) : std::string{};
+  std::vector<OpenHierarchy> hierarchies = usable_of(std::move(mounted), options.resolve);
+  if (options.memory != nullptr && is_complete(hierarchies)) remember(*options.memory, lines);
   return hierarchies;
 }
 

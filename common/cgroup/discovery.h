@@ -23,6 +23,9 @@ struct CgroupfsOptions {
   std::string hugepages = "/sys/kernel/mm/hugepages";
   sys::Resolve resolve = sys::Resolve::kOpenat2;
   Access access = Access::kWrite;
+  /// Where what was found in mountinfo is kept for the next event: on a host with many containers
+  /// it is long. The caller holds the lock of what lies there. nullptr: it is read each time.
+  const sys::Directory* memory = nullptr;
 };
 
 /// The mounted hierarchies, in the order of the mounts. Of those that carry a controller that

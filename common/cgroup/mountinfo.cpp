@@ -1,5 +1,7 @@
 #include "common/cgroup/mountinfo.h"
 
+#include <sys/sysmacros.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -20,6 +22,7 @@ constexpr std::array<std::string_view, 14> kV1Controllers = {
 struct Mount {
   std::int64_t id = 0;
   std::int64_t parent = 0;
+  dev_t device = 0;
   std::string_view root;
   std::string_view point;
   std::string_view type;
@@ -33,12 +36,21 @@ std::string_view take_until(std::string_view& rest, char separator) {
   return taken;
 }
 
+/// "0:26"; 0, which no mounted file system has, for anything else.
+dev_t parse_device(std::string_view text) {
+  const std::optional<std::int64_t> major_number = parse_int(take_until(text, ':'));
+  const std::optional<std::int64_t> minor_number = parse_int(text);
+  if (!major_number || !minor_number) return 0;
+  return ::gnu_dev_makedev(static_cast<unsigned>(*major_number),
+                           static_cast<unsigned>(*minor_number));
+}
+
 /// The first fields of a line; what stands behind them is left in `line`.
 std::optional<Mount> take_place(std::string_view& line) {
   Mount mount;
   const std::string_view id = take_until(line, ' ');
   const std::string_view parent = take_until(line, ' ');
-  take_until(line, ' ');  // major:minor
+  mount.device = parse_device(take_until(line, ' '));
   mount.root = take_until(line, ' ');
   mount.point = take_until(line, ' ');
   if (!mount.root.starts_with('/') || !mount.point.starts_with('/')) return std::nullopt;
@@ -181,8 +193,10 @@ std::vector<Hierarchy> parse_mountinfo(std::string_view text) {
   std::vector<Hierarchy> hierarchies;
   for (const Mount& mount : candidates) {
     if (is_covered(mounts, mount)) continue;
-    Hierarchy found{
-        .version = core::CgroupVersion::kV2, .controllers = {}, .mount_point = decode(mount.point)};
+    Hierarchy found{.version = core::CgroupVersion::kV2,
+                    .controllers = {},
+                    .mount_point = decode(mount.point),
+                    .device = mount.device};
     if (mount.type == "cgroup") {
       found.version = core::CgroupVersion::kV1;
       found.controllers = v1_controllers(mount.options);
@@ -194,6 +208,20 @@ std::vector<Hierarchy> parse_mountinfo(std::string_view text) {
     if (!known) hierarchies.push_back(std::move(found));
   }
   return hierarchies;
+}
+
+std::string lines_about(const std::vector<Hierarchy>& hierarchies, std::string_view text) {
+  std::string lines;
+  for_each_line(text, [&](std::string_view line) {
+    std::string_view rest = line;
+    const std::optional<Mount> mount = take_place(rest);
+    if (!mount) return;
+    const bool wanted = std::ranges::any_of(hierarchies, [&](const Hierarchy& hierarchy) {
+      return hierarchy.device == mount->device && hierarchy.mount_point == decode(mount->point);
+    });
+    if (wanted) lines += cat(line, "\n");
+  });
+  return lines;
 }
 
 }  // namespace podqos::cgroup

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +18,7 @@ struct Hierarchy {
   std::vector<std::string> controllers;
   std::string mount_point;
   bool writable = true;  ///< false: mounted read-only; filled when it is opened
+  dev_t device = 0;      ///< number of its file system
   friend bool operator==(const Hierarchy&, const Hierarchy&) = default;
 };
 
@@ -25,5 +28,10 @@ struct Hierarchy {
 /// @note proc_pid_mountinfo(5); v1 controllers are the super options, cgroup_show_options() in the
 /// kernel.
 [[nodiscard]] std::vector<Hierarchy> parse_mountinfo(std::string_view text);
+
+/// The lines of the text that are about these hierarchies: from them alone parse_mountinfo finds
+/// the same.
+[[nodiscard]] std::string lines_about(const std::vector<Hierarchy>& hierarchies,
+                                      std::string_view text);
 
 }  // namespace podqos::cgroup

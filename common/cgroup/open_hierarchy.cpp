@@ -1,6 +1,7 @@
 #include "common/cgroup/open_hierarchy.h"
 
 #include <linux/magic.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 
@@ -51,6 +52,16 @@ OpenHierarchy::OpenHierarchy(Hierarchy description, sys::Resolve resolve)
 bool OpenHierarchy::is_usable() {
   if (!root_) root_ = open_root();
   return *root_ != nullptr;
+}
+
+bool OpenHierarchy::is_described() {
+  // The first that kernfs makes in a hierarchy (kernfs_create_root() in the kernel); below it, or
+  // in a cgroup namespace of its own, stands another.
+  constexpr ino_t kTopmost = 1;
+  if (!is_usable()) return false;
+  struct stat file{};
+  if (::fstat((*root_)->fd(), &file) != 0) return false;
+  return file.st_ino == kTopmost && file.st_dev == description_.device;
 }
 
 DirectoryRef OpenHierarchy::open_root() {

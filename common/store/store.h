@@ -81,6 +81,8 @@ class Store {
   /// Every index entry there is; for reconcile.
   [[nodiscard]] Result<std::vector<core::IndexEntry>> all_containers();
 
+  /// The state directory, for what is kept there beside the records. Valid as long as this object.
+  [[nodiscard]] const sys::Directory& directory() const { return directory_; }
   /// Incidents met on the way (files set aside), each a sentence for the log.
   [[nodiscard]] const std::vector<std::string>& incidents() const { return incidents_; }
 

@@ -41,6 +41,16 @@ class Files(unittest.TestCase):
     def test_create_runtime(self):
         self.assert_opens_once(events.CreateRuntime)
 
+    def test_create_runtime_reads_no_list_of_mounts(self):
+        """Which grows with the containers of a host; where cgroup v1 is in use, a file tells what the first event found."""
+        with events.CreateRuntime() as event:
+            controllers = ("cpu", "memory", "hugetlb", "pids", "cpuset")
+            lacking = [name for name in controllers if event.scenario.machine.version(name) is None]
+            if lacking:
+                self.skipTest(f"this machine lacks {', '.join(lacking)}: a hierarchy with it may come any time")
+            opened = syscalls.opened(syscalls.trace(event.program, event.scenario.tmp / "strace"))
+        self.assertNotIn("/proc/self/mountinfo", opened)
+
     def test_poststop(self):
         self.assert_opens_once(events.Poststop)
 

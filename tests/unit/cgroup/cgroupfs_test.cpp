@@ -1,6 +1,7 @@
 #include "common/cgroup/cgroupfs.h"
 
 #include <sys/mount.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 
 #include "tests/unit/cgroup/own_cgroup.h"
@@ -109,6 +110,97 @@ TEST_F(OpenElsewhere, AnUnreadableMountinfoIsNamed) {
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().to_string(),
             cat("open ", place_.path("mountinfo"), ": No such file or directory"));
+}
+
+/// With the real hierarchies of a host of cgroup v1 or hybrid, and a mountinfo of the test's own.
+class RememberedMounts : public OpenElsewhere {
+ protected:
+  void SetUp() override {
+    if (std::filesystem::exists("/sys/fs/cgroup/cgroup.controllers") || ::geteuid() != 0)
+      GTEST_SKIP()
+          << "needs root on a host of cgroup v1 or hybrid: elsewhere mountinfo is not read";
+    std::ifstream live{"/proc/self/mountinfo"};
+    text_ = {std::istreambuf_iterator<char>{live}, {}};
+    place_.write("mountinfo", text_);
+    std::filesystem::create_directory(place_.path("state"));
+    auto memory = sys::Directory::open(place_.path("state"));
+    ASSERT_TRUE(memory);
+    memory_ = std::move(*memory);
+    options_.memory = &*memory_;
+    const core::CgroupLayout layout = layout_of(*find_hierarchies(options_));
+    if (!layout.cpu || !layout.memory || !layout.hugetlb || !layout.pids || !layout.cpuset)
+      GTEST_SKIP() << "this host lacks a controller that podqos uses: mountinfo is read each time";
+  }
+  [[nodiscard]] std::string kept() { return place_.read("state/mountinfo"); }
+  void forget(const char* name) { std::filesystem::remove(place_.path(name)); }
+
+  std::string text_;
+  std::optional<sys::Directory> memory_;
+};
+
+TEST_F(RememberedMounts, AreFoundWithoutMountinfo) {
+  const auto before = Cgroupfs::open(options_)->hierarchies();
+  forget("mountinfo");
+  auto opened = Cgroupfs::open(options_);
+  ASSERT_TRUE(opened);
+  EXPECT_EQ(opened->hierarchies(), before);
+}
+
+TEST_F(RememberedMounts, AreTheLinesAboutHierarchies) {
+  EXPECT_EQ(kept(), lines_about(parse_mountinfo(text_), text_));
+}
+
+TEST_F(RememberedMounts, AreLookedForAnewWhereOneIsAnother) {
+  const std::string good = kept();
+  // The first relevant one gets a device number that no file system has.
+  std::string wrong;
+  for (const Hierarchy& hierarchy : parse_mountinfo(good)) {
+    const std::string number = cat("0:", ::gnu_dev_minor(hierarchy.device));
+    if (!has_used_controller(hierarchy) || !wrong.empty()) continue;
+    wrong = good;
+    wrong.replace(wrong.find(cat(" ", number, " ")) + 1, number.size(), "0:1048575");
+  }
+  ASSERT_FALSE(wrong.empty());
+  place_.write("state/mountinfo", wrong);
+  ASSERT_TRUE(Cgroupfs::open(options_));
+  EXPECT_EQ(kept(), good);
+
+  place_.write("state/mountinfo", wrong);
+  forget("mountinfo");
+  EXPECT_FALSE(Cgroupfs::open(options_));
+}
+
+TEST_F(RememberedMounts, AreLookedForAnewWhereOneIsMissing) {
+  const std::string good = kept();
+  for (std::size_t begin = 0; begin < good.size(); begin = good.find('\n', begin) + 1) {
+    const std::string line = good.substr(begin, good.find('\n', begin) + 1 - begin);
+    const auto about = parse_mountinfo(line);
+    if (about.size() != 1 || !has_used_controller(about.front())) continue;
+    place_.write("state/mountinfo", std::string{good}.erase(begin, line.size()));
+    ASSERT_TRUE(Cgroupfs::open(options_));
+    EXPECT_EQ(kept(), good) << line;
+  }
+}
+
+TEST_F(RememberedMounts, AreLookedForAnewWhereTheFileIsDamaged) {
+  const std::string good = kept();
+  for (const std::string& damaged : {std::string{}, std::string{"\0\1\2", 3},
+                                     good.substr(0, good.size() / 2), std::string(70'000, 'x')}) {
+    place_.write("state/mountinfo", damaged);
+    ASSERT_TRUE(Cgroupfs::open(options_));
+    EXPECT_EQ(kept(), good);
+  }
+}
+
+TEST_F(RememberedMounts, AreNotKeptOnAHostOfV2) {
+  const auto mounted = parse_mountinfo(text_);
+  const auto unified = std::ranges::find(mounted, core::CgroupVersion::kV2, &Hierarchy::version);
+  if (unified == mounted.end()) GTEST_SKIP() << "no cgroup2 file system is mounted here";
+  forget("state/mountinfo");
+  options_.unified = unified->mount_point;
+  options_.access = Access::kRead;
+  EXPECT_TRUE(find_hierarchies(options_));
+  EXPECT_FALSE(place_.has("state/mountinfo"));
 }
 
 TEST(HugepageLabels, AreSortedBySize) {

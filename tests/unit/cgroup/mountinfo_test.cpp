@@ -1,5 +1,7 @@
 #include "common/cgroup/mountinfo.h"
 
+#include <sys/sysmacros.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +37,32 @@ TEST_P(ParseMountinfo, FindsTheHierarchies) {
     EXPECT_EQ(found[i].controllers, GetParam().want[i].controllers) << i;
     EXPECT_EQ(found[i].mount_point, GetParam().want[i].mount_point) << i;
   }
+}
+
+TEST_P(ParseMountinfo, FindsTheSameInTheLinesAboutThem) {
+  const std::vector<Hierarchy> found = parse_mountinfo(GetParam().text);
+  const std::string lines = lines_about(found, GetParam().text);
+  EXPECT_EQ(parse_mountinfo(lines), found);
+  EXPECT_EQ(lines.empty(), found.empty());
+}
+
+TEST(LinesAbout, LeavesOutAllElse) {
+  const std::string_view memory =
+      "34 31 0:31 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n";
+  const std::string text =
+      cat(kSystem, memory, "90 27 0:50 / /var/lib/containers/overlay/1 rw - overlay overlay rw\n");
+  EXPECT_EQ(lines_about(parse_mountinfo(text), text), memory);
+}
+
+TEST(ParseMountinfoDevice, IsTheFileSystems) {
+  const auto device_in = [](std::string_view field) {
+    const auto found = parse_mountinfo(cat("40 1 ", field, " / /a rw - cgroup none rw,cpu\n"));
+    return found.size() == 1 ? found.front().device : ~dev_t{0};
+  };
+  EXPECT_EQ(device_in("0:29"), makedev(0, 29));
+  EXPECT_EQ(device_in("259:1048575"), makedev(259, 1'048'575));
+  for (const std::string_view none : {"0", "x:29", "0:x", ":", "0:29:1"})
+    EXPECT_EQ(device_in(none), 0U) << none;
 }
 
 INSTANTIATE_TEST_SUITE_P(
