@@ -8,7 +8,8 @@
 // it asks nothing and takes the ways that every x86_64 processor has (SSE2), which glibc chooses
 // where it knows of no feature.
 //
-// Nor is GLIBC_TUNABLES read: no part of the environment is parsed before main().
+// Nor is GLIBC_TUNABLES read: nothing here is to be tuned, and its parser has let attackers in
+// before (CVE-2023-4911).
 //
 // The names below are glibc's, hidden inside libc.a. They hold for the version that
 // cmake/start.cmake looks for; with any other the hook starts as every program does.
@@ -21,8 +22,8 @@
 #include <elf.h>
 #include <link.h>
 
-// NOLINTBEGIN(readability-identifier-naming,readability-function-size,modernize-avoid-c-arrays,concurrency-mt-unsafe):
-// names and types are glibc's and the linker's, and there is one thread.
+// NOLINTBEGIN(readability-*,modernize-avoid-c-arrays): the names and types are glibc's and the
+// linker's.
 extern "C" {
 using Initializer = void (*)(int, char**, char**);
 using Finalizer = void (*)();
@@ -121,6 +122,6 @@ __attribute__((no_stack_protector)) int __libc_start_main(int (*main)(int, char*
   _init();
   for (const Initializer next : std::span{__init_array_start, __init_array_end})
     next(argc, argv, __environ);
-  std::exit(main(argc, argv, __environ));
+  std::exit(main(argc, argv, __environ));  // NOLINT(concurrency-mt-unsafe): there is one thread
 }
-// NOLINTEND(readability-identifier-naming,readability-function-size,modernize-avoid-c-arrays,concurrency-mt-unsafe)
+// NOLINTEND(readability-*,modernize-avoid-c-arrays)
