@@ -87,7 +87,11 @@ class Parser {
       const int err = errno;
       return fail_errno(err, "fork the parsing process");
     }
-    if (child == 0) parse_in_sandbox(std::move(tell), settings, log, request);
+    if (child == 0) {
+      // Or a long answer to a parent that was killed would wait for a reader for ever.
+      answer_ = sys::UniqueFd{};
+      parse_in_sandbox(std::move(tell), settings, log, request);
+    }
     child_ = child;
     return {};
   }
