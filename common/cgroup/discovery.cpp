@@ -20,7 +20,7 @@ namespace podqos::cgroup {
 
 namespace {
 
-constexpr std::size_t kMaxMountinfo = 64U << 20U;  // some 400,000 mounts
+constexpr std::size_t kMaxList = 64U << 20U;  // some 400,000 mounts
 
 constexpr std::string_view kMemoryName = "mountinfo";
 constexpr std::size_t kMaxMemory = std::size_t{64} << 10U;
@@ -30,10 +30,10 @@ bool is_cgroup2_at(const std::string& path) {
   return ::statfs(path.c_str(), &file_system) == 0 && file_system.f_type == CGROUP2_SUPER_MAGIC;
 }
 
-Result<std::string> read_mountinfo(const std::string& path) {
+Result<std::string> read_list(const std::string& path) {
   const sys::UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (const int err = errno; !file.valid()) return fail_errno(err, cat("open ", path));
-  return sys::read_all(file.get(), kMaxMountinfo, path);
+  return sys::read_all(file.get(), kMaxList, path);
 }
 
 bool is_relevant(const Hierarchy& hierarchy) {
@@ -58,30 +58,70 @@ std::optional<core::CgroupVersion> version_with(const std::vector<OpenHierarchy>
   return std::nullopt;
 }
 
-/// Is each controller that podqos uses in one of them? A hierarchy that is mounted now can then
-/// have none of these: a controller is in one hierarchy only.
-bool is_complete(const std::vector<OpenHierarchy>& hierarchies) {
-  const core::CgroupLayout layout = layout_of(hierarchies);
-  return layout.cpu && layout.memory && layout.hugetlb && layout.pids && layout.cpuset;
-}
-
-/// What an earlier event has found, if it is all still there and nothing else can be.
-std::optional<std::vector<OpenHierarchy>> remembered(const sys::Directory& memory,
-                                                     sys::Resolve resolve) {
-  const auto text = memory.read_file(kMemoryName, kMaxMemory);
-  if (!text) return std::nullopt;
-  std::vector<OpenHierarchy> hierarchies = usable_of(parse_mountinfo(*text), resolve);
-  const bool same = std::ranges::all_of(hierarchies, [](OpenHierarchy& hierarchy) {
+bool are_described(std::vector<OpenHierarchy>& hierarchies) {
+  return std::ranges::all_of(hierarchies, [](OpenHierarchy& hierarchy) {
     return !is_relevant(hierarchy.description()) || hierarchy.is_described();
   });
-  if (!same || !is_complete(hierarchies)) return std::nullopt;
+}
+
+/// The hierarchies that there are, mounted or not.
+struct Living {
+  /// "4:memory\n" for each. A number is not used again for long: the same text, the same
+  /// hierarchies.
+  std::string names;
+  std::ptrdiff_t known = 0;  ///< those among them that parse_mountinfo takes
+};
+
+/// @note cgroups(7), "/proc/[pid]/cgroup"
+std::optional<Living> living_hierarchies(const std::string& path) {
+  const auto text = read_list(path);
+  if (!text) return std::nullopt;
+  Living living;
+  for (std::string_view rest = *text; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    const std::size_t colon = line.find(':');
+    const std::string_view name = line.substr(0, line.find(':', colon + 1));
+    const std::string_view controllers = name.substr(std::min(colon + 1, name.size()));
+    living.names += cat(name, "\n");
+    // That of v2 has none here.
+    if (controllers.empty() || has_known_controller(controllers)) ++living.known;
+  }
+  return living;
+}
+
+/// What an earlier event has found: none has come or gone since, and each is where it was.
+std::optional<std::vector<OpenHierarchy>> remembered(const CgroupfsOptions& options,
+                                                     const Living& living) {
+  const auto text = options.memory->read_file(kMemoryName, kMaxMemory);
+  const std::string head = cat(living.names, "\n");
+  if (!text || !text->starts_with(head)) return std::nullopt;
+  std::vector<Hierarchy> mounted = parse_mountinfo(std::string_view{*text}.substr(head.size()));
+  if (std::ssize(mounted) != living.known) return std::nullopt;
+  std::vector<OpenHierarchy> hierarchies = usable_of(std::move(mounted), options.resolve);
+  if (std::ssize(hierarchies) != living.known || !are_described(hierarchies)) return std::nullopt;
   return hierarchies;
 }
 
 /// Where that fails, the next event reads mountinfo as this one did.
-void remember(const sys::Directory& memory, std::string_view lines) {
-  static_cast<void>(sys::replace_file(memory, kMemoryName, lines,
-                                      {.uid = ::geteuid(), .gid = ::getegid(), .mode = 0600}));
+void remember(const sys::Directory& memory, std::string_view text) {
+  const sys::FileOwner owner{.uid = ::geteuid(), .gid = ::getegid(), .mode = 0600};
+  static_cast<void>(sys::replace_file(memory, kMemoryName, text, owner).has_value());
+}
+
+/// As mountinfo has them now.
+Result<std::vector<OpenHierarchy>> mounted_hierarchies(const CgroupfsOptions& options,
+                                                       const std::optional<Living>& living) {
+  const Result<std::string> text = read_list(options.mountinfo);
+  if (!text) return fail(text.error());
+  std::vector<Hierarchy> mounted = parse_mountinfo(*text);
+  const bool is_whole = living && std::ssize(mounted) == living->known;
+  const std::string lines = is_whole ? lines_about(mounted, *text) : std::string{};
+  std::vector<OpenHierarchy> hierarchies = usable_of(std::move(mounted), options.resolve);
+  // What the next event could not believe is not worth a write.
+  if (is_whole && are_described(hierarchies))
+    remember(*options.memory, cat(living->names, "\n", lines));
+  return hierarchies;
 }
 
 /// The page size behind "hugepages-2048kB".
@@ -114,16 +154,12 @@ Result<std::vector<OpenHierarchy>> find_hierarchies(const CgroupfsOptions& optio
         {{.version = core::CgroupVersion::kV2, .controllers = {}, .mount_point = options.unified}},
         options.resolve);
   }
-  if (options.memory != nullptr) {
-    if (auto known = remembered(*options.memory, options.resolve)) return std::move(*known);
+  const auto living =
+      options.memory != nullptr ? living_hierarchies(options.own_cgroups) : std::nullopt;
+  if (living) {
+    if (auto known = remembered(options, *living)) return std::move(*known);
   }
-  const Result<std::string> text = read_mountinfo(options.mountinfo);
-  if (!text) return fail(text.error());
-  std::vector<Hierarchy> mounted = parse_mountinfo(*text);
-  const std::string lines = options.memory != nullptr ? lines_about(mounted, *text) : std::string{};
-  std::vector<OpenHierarchy> hierarchies = usable_of(std::move(mounted), options.resolve);
-  if (options.memory != nullptr && is_complete(hierarchies)) remember(*options.memory, lines);
-  return hierarchies;
+  return mounted_hierarchies(options, living);
 }
 
 core::CgroupLayout layout_of(const std::vector<OpenHierarchy>& hierarchies) {

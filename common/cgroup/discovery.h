@@ -18,6 +18,7 @@ enum class Access : std::uint8_t { kWrite, kRead };
 /// Where to look, and how to open; tests name other places.
 struct CgroupfsOptions {
   std::string mountinfo = "/proc/self/mountinfo";
+  std::string own_cgroups = "/proc/self/cgroup";  ///< one line for each hierarchy there is
   std::string unified =
       "/sys/fs/cgroup";  ///< if a cgroup2 file system is mounted here, mountinfo need not be read
   std::string hugepages = "/sys/kernel/mm/hugepages";

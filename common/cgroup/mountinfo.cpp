@@ -210,6 +210,10 @@ std::vector<Hierarchy> parse_mountinfo(std::string_view text) {
   return hierarchies;
 }
 
+bool has_known_controller(std::string_view controllers) {
+  return !v1_controllers(controllers).empty();
+}
+
 std::string lines_about(const std::vector<Hierarchy>& hierarchies, std::string_view text) {
   std::string lines;
   for_each_line(text, [&](std::string_view line) {

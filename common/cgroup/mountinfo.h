@@ -29,6 +29,10 @@ struct Hierarchy {
 /// kernel.
 [[nodiscard]] std::vector<Hierarchy> parse_mountinfo(std::string_view text);
 
+/// Does parse_mountinfo take a v1 hierarchy with these, "cpu,cpuacct"? Not one that the kernel has
+/// got since ("misc").
+[[nodiscard]] bool has_known_controller(std::string_view controllers);
+
 /// The lines of the text that are about these hierarchies: from them alone parse_mountinfo finds
 /// the same.
 [[nodiscard]] std::string lines_about(const std::vector<Hierarchy>& hierarchies,

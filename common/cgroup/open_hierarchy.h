@@ -25,8 +25,7 @@ class OpenHierarchy {
   /// Opens the root. false: it cannot be opened, or another file system is visible at the mount
   /// point.
   [[nodiscard]] bool is_usable();
-  /// Opens the root. Is it the topmost cgroup of the file system that the description names? Then
-  /// it is the hierarchy that was found there, whenever that was.
+  /// Opens the root. Is it the topmost cgroup of the file system that the description names?
   [[nodiscard]] bool is_described();
   [[nodiscard]] bool is_writable() { return is_usable() && description_.writable; }
   [[nodiscard]] const Hierarchy& description() const { return description_; }

@@ -11,6 +11,7 @@ namespace podqos::cgroup {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 constexpr int kCannotMount = 2;
@@ -127,14 +128,25 @@ class RememberedMounts : public OpenElsewhere {
     ASSERT_TRUE(memory);
     memory_ = std::move(*memory);
     options_.memory = &*memory_;
-    const core::CgroupLayout layout = layout_of(*find_hierarchies(options_));
-    if (!layout.cpu || !layout.memory || !layout.hugetlb || !layout.pids || !layout.cpuset)
-      GTEST_SKIP() << "this host lacks a controller that podqos uses: mountinfo is read each time";
+    ASSERT_TRUE(find_hierarchies(options_));
+    const auto mounted = parse_mountinfo(text_);
+    std::ifstream own{"/proc/self/cgroup"};
+    own_ = {std::istreambuf_iterator<char>{own}, {}};
+    const bool all_mounted = std::ranges::count(own_, '\n') == std::ssize(mounted);
+    const bool all_whole = std::ranges::all_of(mounted, [](const Hierarchy& hierarchy) {
+      struct stat root{};
+      return ::stat(hierarchy.mount_point.c_str(), &root) == 0 && root.st_ino == 1;
+    });
+    if (!all_mounted || !all_whole)
+      GTEST_SKIP()
+          << "not all hierarchies are mounted here as a whole: mountinfo is read each time";
+    ASSERT_TRUE(place_.has("state/mountinfo"));
   }
   [[nodiscard]] std::string kept() { return place_.read("state/mountinfo"); }
   void forget(const char* name) { std::filesystem::remove(place_.path(name)); }
 
   std::string text_;
+  std::string own_;
   std::optional<sys::Directory> memory_;
 };
 
@@ -147,7 +159,39 @@ TEST_F(RememberedMounts, AreFoundWithoutMountinfo) {
 }
 
 TEST_F(RememberedMounts, AreTheLinesAboutHierarchies) {
-  EXPECT_EQ(kept(), lines_about(parse_mountinfo(text_), text_));
+  const std::string lines = lines_about(parse_mountinfo(text_), text_);
+  EXPECT_THAT(kept(), EndsWith(cat("\n\n", lines)));
+}
+
+/// One has come, gone, or been made anew since.
+TEST_F(RememberedMounts, AreLookedForAnewWhereTheHierarchiesAreOthers) {
+  const std::string good = kept();
+  options_.own_cgroups = place_.path("cgroup");
+  forget("mountinfo");
+  place_.write("cgroup", own_);
+  EXPECT_TRUE(Cgroupfs::open(options_));
+  const std::size_t second = own_.find('\n') + 1;
+  for (const std::string& other :
+       {cat("99:name=new:/\n", own_), own_.substr(second), cat("9", own_), std::string{}}) {
+    place_.write("cgroup", other);
+    EXPECT_FALSE(Cgroupfs::open(options_)) << other;
+  }
+  // Where a process is says nothing of what there is.
+  place_.write("cgroup", cat(own_.substr(0, second - 1), "/elsewhere\n", own_.substr(second)));
+  EXPECT_TRUE(Cgroupfs::open(options_));
+  EXPECT_EQ(kept(), good);
+}
+
+TEST_F(RememberedMounts, AreNotKeptWhereOneIsNotMounted) {
+  options_.own_cgroups = place_.path("cgroup");
+  forget("state/mountinfo");
+  place_.write("cgroup", cat("99:name=nowhere:/\n", own_));
+  ASSERT_TRUE(find_hierarchies(options_));
+  EXPECT_FALSE(place_.has("state/mountinfo"));
+  // One that podqos does not know is left alone wherever it is.
+  place_.write("cgroup", cat("99:frob:/\n", own_));
+  ASSERT_TRUE(find_hierarchies(options_));
+  EXPECT_TRUE(place_.has("state/mountinfo"));
 }
 
 TEST_F(RememberedMounts, AreLookedForAnewWhereOneIsAnother) {
