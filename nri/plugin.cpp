@@ -204,6 +204,10 @@ Status Plugin::release(const std::string& id, const core::Settings& settings) {
     late_.emplace(id, 0);
     return {};
   }
+  if (foresight_.is_foreign(settings, id)) {
+    late_.erase(id);
+    return {};
+  }
   auto ended = app::container_ended(settings, log(), id, own_pid());
   if (ended && *ended == app::Ending::kDone) {
     late_.erase(id);

@@ -115,26 +115,31 @@ const std::optional<core::PodRecord>* Foresight::record_of(const std::string& ui
   return &records_.find(uid)->record;
 }
 
+bool Foresight::owns_host() {
+  if (!owns_host_) owns_host_ = app::owns_host();
+  return *owns_host_;
+}
+
 bool Foresight::look_at_machine(const core::Settings& settings) {
+  if (!owns_host()) return false;
   const auto now = Clock::now();
   const bool same_node = machine_ && machine_->pinned_memory == settings.node_memory &&
                          machine_->pinned_cpu == settings.node_cpu &&
                          machine_->swap_behavior == settings.swap_behavior;
-  if (same_node && now < machine_->until) return machine_->owned;
+  if (same_node && now < machine_->until) return true;
   machine_.reset();
   state_.reset();
   auto cgroups = cgroup::Cgroupfs::open();
   const auto capacity = node_capacity(settings);
   if (!cgroups || !capacity) return false;
-  machine_ = Machine{.owned = owns_host(),
-                     .layout = cgroups->layout(),
+  machine_ = Machine{.layout = cgroups->layout(),
                      .capacity = *capacity,
                      .pinned_memory = settings.node_memory,
                      .pinned_cpu = settings.node_cpu,
                      .swap_behavior = settings.swap_behavior,
                      .until = now + kLook,
                      .memory_files = {}};
-  return machine_->owned;
+  return true;
 }
 
 core::MemoryFiles Foresight::memory_files(const std::string& pod_cgroup) {
@@ -194,6 +199,10 @@ std::optional<Membership> Foresight::look(const core::Settings& settings, const 
   }
   member.record = std::move(*record);
   return member;
+}
+
+bool Foresight::is_foreign(const core::Settings& settings, const std::string& id) {
+  return !owns_host() || (look_at_state(settings) && !state_->may_involve(id));
 }
 
 }  // namespace podqos::app

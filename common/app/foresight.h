@@ -35,11 +35,14 @@ class Foresight {
   [[nodiscard]] std::optional<Membership> look(const core::Settings& settings,
                                                const Arrival& arrival);
 
+  /// Does the end of this container change nothing? Most containers of a node may be none of
+  /// podqos's. false: only container_ended() can tell.
+  [[nodiscard]] bool is_foreign(const core::Settings& settings, const std::string& id);
+
  private:
   using Clock = std::chrono::steady_clock;
   /// What hardly ever changes, and takes long to look at.
   struct Machine {
-    bool owned = false;
     core::CgroupLayout layout;
     core::NodeCapacity capacity;
     // What of it the settings say.
@@ -59,6 +62,9 @@ class Foresight {
   /// nullptr: not known, or not to be read. Valid until the next call.
   [[nodiscard]] const std::optional<core::PodRecord>* record_of(const std::string& uid);
 
+  [[nodiscard]] bool owns_host();
+
+  std::optional<bool> owns_host_;  ///< which a process does or does not
   std::optional<Machine> machine_;
   std::optional<store::UnlockedState> state_;  ///< as old as machine_
   std::string state_dir_;                      ///< where it is

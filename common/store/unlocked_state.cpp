@@ -17,6 +17,12 @@ std::string record_path(std::string_view uid) {
   return cat(kPodsName, "/", uid, kRecordSuffix);
 }
 
+/// True as well where there is no index, or none to be seen.
+bool may_be_indexed(const std::string& index, std::string_view id, int directory = AT_FDCWD) {
+  if (stamp_of(cat(index, "/", index_name(id)), directory)) return true;
+  return errno != ENOENT || !stamp_of(index, directory);
+}
+
 }  // namespace
 
 Result<std::optional<UnlockedState>> UnlockedState::open(const std::string& path) {
@@ -74,10 +80,14 @@ Result<std::optional<core::PodRecord>> UnlockedState::pod(std::string_view uid) 
   return std::optional{std::move(*record)};
 }
 
+bool UnlockedState::may_involve(std::string_view id) const {
+  // The mark comes before the entry, so it is looked for behind it.
+  return may_be_indexed(std::string{kContainersName}, id, directory_.fd()) || interrupted_ ||
+         !is_current();
+}
+
 bool may_involve(const std::string& state_dir, std::string_view id) {
-  const std::string index = cat(state_dir, "/", kContainersName);
-  if (stamp_of(cat(index, "/", index_name(id)))) return true;
-  if (errno != ENOENT || !stamp_of(index)) return true;
+  if (may_be_indexed(cat(state_dir, "/", kContainersName), id)) return true;
   const auto state = UnlockedState::open(state_dir);
   return !state || !*state || (*state)->interrupted();
 }

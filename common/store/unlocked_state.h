@@ -21,7 +21,9 @@ class UnlockedState {
   /// change it, kCorrupt and kUnsupported for a tiers.json that is damaged or of a newer version.
   [[nodiscard]] static Result<std::optional<UnlockedState>> open(const std::string& path);
 
-  /// Are these still the tiers that the path leads to? Pods are read anew each time.
+  /// Are these still the tiers that the path leads to? Pods are read anew each time. Before
+  /// Linux 6.13 a mark that is set within the tick in which the file was put in place goes unseen;
+  /// an event that leaves one because it was killed is made good by the next that takes the lock.
   [[nodiscard]] bool is_current() const;
 
   [[nodiscard]] const core::TiersRecord& tiers() const { return tiers_; }
@@ -34,6 +36,8 @@ class UnlockedState {
   [[nodiscard]] Result<std::optional<core::PodRecord>> pod(std::string_view uid) const;
   /// Which file the pod's record is; nullopt: there is none.
   [[nodiscard]] std::optional<Stamp> stamp_of_pod(std::string_view uid) const;
+  /// May the end of this container change it? See below; what was read at open() is not read anew.
+  [[nodiscard]] bool may_involve(std::string_view id) const;
 
  private:
   explicit UnlockedState(sys::Directory directory) : directory_(std::move(directory)) {}

@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -203,6 +205,56 @@ TEST_F(ForesightTest, SeesWhatOthersHaveChanged) {
   static_cast<void>(created(sandbox, container(sandbox, "log")));
   EXPECT_TRUE(is_counted("1", "log-of-1"));
   EXPECT_TRUE(has_cgroup(pod_path("burstable", "1")));
+}
+
+TEST_F(ForesightTest, KnowsWhoseEndChangesNothing) {
+  app::Foresight foresight;
+  core::Settings settings = configuration().settings();
+  EXPECT_FALSE(foresight.is_foreign(settings, "stranger"))
+      << "where there is no state nobody knows";
+  const auto sandbox = running_pod("1", kBurstable);
+  const auto app = started(sandbox, container(sandbox, "app"));
+  EXPECT_TRUE(foresight.is_foreign(settings, "stranger"));
+  EXPECT_FALSE(foresight.is_foreign(settings, app.id()));
+  EXPECT_FALSE(foresight.is_foreign(settings, sandbox.id()));
+  {
+    auto store = store::Store::open({.path = settings.state_dir});
+    ASSERT_TRUE(store);
+    ASSERT_TRUE(store->checkpoint());
+  }
+  EXPECT_FALSE(foresight.is_foreign(settings, "stranger")) << "an event was interrupted";
+  settings.state_dir = temporary().path("elsewhere");
+  EXPECT_FALSE(foresight.is_foreign(settings, "stranger"));
+}
+
+/// What it has read of the state it does not read anew.
+TEST_F(ForesightTest, TellsOfAnEndAtOnce) {
+  app::Foresight foresight;
+  const core::Settings& settings = configuration().settings();
+  static_cast<void>(running_pod("1", kBurstable));
+  ASSERT_TRUE(foresight.is_foreign(settings, "stranger"));
+  struct stat before{};
+  ASSERT_EQ(::stat(temporary().path("state/tiers.json").c_str(), &before), 0);
+  // In place, so that only its content is another.
+  std::string text = temporary().read("state/tiers.json");
+  const std::string marked = text.replace(text.find("\"dirty\":0"), 9, "\"dirty\":1");
+  temporary().write("state/tiers.json", marked);
+  const std::array<timespec, 2> times{before.st_atim, before.st_mtim};
+  ASSERT_EQ(::utimensat(AT_FDCWD, temporary().path("state/tiers.json").c_str(), times.data(), 0),
+            0);
+  EXPECT_TRUE(foresight.is_foreign(settings, "another"));
+}
+
+TEST_F(ForesightTest, SeesTheEndOfWhatOthersHaveCounted) {
+  const auto sandbox = running_pod("1", kBurstable);
+  Plugin other{configuration(), measures()};
+  // It looks at all that there is now.
+  ASSERT_TRUE(other.remove_container(event(sandbox, container(sandbox, "stranger")), kNoBudget));
+  const auto app = started(sandbox, container(sandbox, "app"));
+  ASSERT_TRUE(is_counted("1", app.id()));
+  end_processes();
+  ASSERT_TRUE(other.remove_container(event(sandbox, app), kNoBudget));
+  EXPECT_FALSE(is_counted("1", app.id()));
 }
 
 TEST_F(ForesightTest, SeesThatTheStateIsAnother) {

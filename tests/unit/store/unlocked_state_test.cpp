@@ -117,5 +117,27 @@ TEST_F(UnlockedStateTest, TellsWhichContainersItMayInvolve) {
   EXPECT_TRUE(may_involve(path("."), "c-2")) << "an index that is lost tells of none";
 }
 
+TEST_F(UnlockedStateTest, TellsItOfWhatItHasRead) {
+  make_state();
+  Store event = opened();
+  ASSERT_TRUE(event.put_container({.id = "c-1", .bundle = "/b", .uid = "pod-1"}));
+  ASSERT_TRUE(event.commit());
+  const auto state = UnlockedState::open(path("."));
+  ASSERT_TRUE(state && *state);
+  EXPECT_TRUE((*state)->may_involve("c-1"));
+  EXPECT_FALSE((*state)->may_involve("c-2"));
+  ASSERT_TRUE(event.checkpoint());
+  EXPECT_TRUE((*state)->may_involve("c-2")) << "an event has begun since";
+  const auto marked = UnlockedState::open(path("."));
+  ASSERT_TRUE(marked && *marked);
+  EXPECT_TRUE((*marked)->may_involve("c-2")) << "and has not ended";
+  ASSERT_TRUE(event.commit());
+  const auto ended = UnlockedState::open(path("."));
+  ASSERT_TRUE(ended && *ended);
+  EXPECT_FALSE((*ended)->may_involve("c-2"));
+  std::filesystem::rename(path("containers"), path("gone"));
+  EXPECT_TRUE((*ended)->may_involve("c-2")) << "an index that is lost tells of none";
+}
+
 }  // namespace
 }  // namespace podqos::store
