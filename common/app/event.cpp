@@ -1,10 +1,6 @@
 #include "common/app/event.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <iterator>
@@ -22,30 +18,13 @@ namespace podqos::app {
 
 namespace {
 
-/// Files by which a node shows that a kubelet runs pods on it.
-constexpr std::array<const char*, 2> kKubeletFiles = {"/var/lib/kubelet/config.yaml",
-                                                      "/etc/kubernetes/kubelet.conf"};
-
-bool kubelet_is_configured() {
-  for (const char* file : kKubeletFiles) {
-    if (::faccessat(AT_FDCWD, file, F_OK, 0) == 0) return true;
-  }
-  return false;
-}
+/// systemd does what it was asked in its own time, mostly within milliseconds.
+constexpr int kSystemdTries = 10;
+constexpr std::chrono::milliseconds kSystemdPause{20};
 
 store::StoreOptions store_options(const core::Settings& settings) {
   return {.path = settings.state_dir,
           .lock_patience = std::chrono::milliseconds{settings.lock_deadline_ms}};
-}
-
-/// "/a/b/c" → {"/a/b/c", "/a/b", "/a"}: a cgroup and its parents up to the hierarchy's root.
-std::vector<std::string> with_parents(std::string_view path) {
-  std::vector<std::string> out;
-  while (path.size() > 1) {
-    out.emplace_back(path);
-    path = path.substr(0, path.rfind('/'));
-  }
-  return out;
 }
 
 /// No limit is the highest of all.
@@ -112,35 +91,26 @@ Status Event::run(const core::Plan& plan) {
 }
 
 Status Event::run_beside_systemd(const core::Plan& plan) {
-  constexpr int kTries = 10;
-  constexpr std::chrono::milliseconds kPause{20};
   for (int tries = 1;; ++tries) {
     auto done = run(plan);
-    if (done || done.error().code != ErrorCode::kNotFound || tries == kTries) return done;
-    std::this_thread::sleep_for(kPause);
+    if (done || done.error().code != ErrorCode::kNotFound || tries == kSystemdTries) return done;
+    std::this_thread::sleep_for(kSystemdPause);
   }
 }
 
-bool Event::holds_only(const std::string& kubepods, const std::string& container) {
-  if (!container.starts_with(cat(kubepods, "/"))) return false;
-  std::string path = kubepods;
-  while (path != container) {
-    const std::size_t end = container.find('/', path.size() + 1);
-    const std::string next = container.substr(0, end);
-    const auto children = cgroups_.children(path);
-    if (!children || children->size() != 1 || cat(path, "/", children->front()) != next)
-      return false;
-    path = next;
-  }
-  return true;
+bool Event::is_held_by_systemd(const std::string& cgroup) {
+  if (core::driver_of(cgroup) != core::Driver::kSystemd || !cgroups_.exists(cgroup)) return false;
+  const auto populated = cgroups_.populated(cgroup);
+  return populated && !*populated;
 }
 
-Result<bool> Event::is_available(const std::string& kubepods,
-                                 const std::optional<std::string>& just_made) {
-  if (!cgroups_.exists(kubepods)) return true;
-  auto mark = cgroups_.attribute(kubepods, kMadeAttribute);
-  if (!mark) return fail(std::move(mark).error());
-  return mark->has_value() || (just_made && holds_only(kubepods, *just_made));
+Status Event::remove_beside_systemd(const std::string& cgroup,
+                                    const std::function<Status()>& remove) {
+  for (int tries = 1;; ++tries) {
+    if (auto done = remove(); !done) return done;
+    if (tries == kSystemdTries || !settings_->may_wait || !is_held_by_systemd(cgroup)) return {};
+    std::this_thread::sleep_for(kSystemdPause);
+  }
 }
 
 bool Event::has_lost_state(const std::string& kubepods) {
@@ -153,58 +123,6 @@ bool Event::has_lost_record(const core::PodRecord& record) {
   if (record.adopted || recovered_) return false;
   const auto copy = cgroups_.attribute(record.cgroup, kRecordAttribute);
   return copy && copy->has_value();
-}
-
-Result<std::string> Event::choose_root(core::Driver driver,
-                                       const std::optional<std::string>& just_made) {
-  const std::string& in_use = tiers().kubepods;
-  if (!in_use.empty()) {
-    if (core::driver_of(in_use) == driver) return in_use;
-    return fail(ErrorCode::kConflict,
-                cat("its runtime uses the ", core::format_driver(driver),
-                    " driver, but the node's pods lie in ", in_use,
-                    ": let all engines use one driver, and set cgroupDriver to it"));
-  }
-  std::string root = core::root_path(settings_->cgroup_root, driver);
-  auto available = is_available(root, just_made);
-  if (!available) return fail(std::move(available).error());
-  const bool kubelet = settings_->cgroup_root == "/" && kubelet_is_configured();
-  if (*available && !kubelet) return root;
-
-  std::string fallback = core::fallback_root_path(settings_->cgroup_root, driver);
-  available = is_available(fallback, just_made);
-  if (!available) return fail(std::move(available).error());
-  if (*available) return fallback;
-  return fail(ErrorCode::kConflict,
-              cat("cgroups ", root, " and ", fallback,
-                  " exist and podqos made neither: set cgroupRoot to a cgroup of podqos's own, or "
-                  "remove ",
-                  fallback, " if nothing uses it"));
-}
-
-Status Event::use_root(const std::string& kubepods) {
-  // Without a pod the tiers may be gone, although something that is not podqos's holds the root.
-  if (!tiers().kubepods.empty() && has_pods()) return {};
-  std::vector<std::string> made;
-  for (std::string& path : with_parents(kubepods)) {
-    if (path == kubepods || !cgroups_.exists(path)) made.push_back(std::move(path));
-  }
-  // The intent is on disk before the directory is: whoever dies in between leaves no unmarked root
-  // that would look like a kubelet's.
-  tiers().kubepods = kubepods;
-  if (auto done = store_.checkpoint(); !done) return done;
-  if (auto done = run(core::plan_tree(kubepods)); !done) return done;
-  tree_ = Tree::kJustMade;
-  return mark_made(made);
-}
-
-Status Event::mark_made(const std::vector<std::string>& paths) {
-  for (const std::string& path : paths) {
-    auto marked = cgroups_.set_attribute(path, kMadeAttribute, "1");
-    // A kernel without these attributes leaves the state directory as the only witness.
-    if (!marked && marked.error().code != ErrorCode::kUnsupported) return marked;
-  }
-  return {};
 }
 
 Status Event::write_pod(const std::string& cgroup, const core::CgroupValues& values,
@@ -325,20 +243,6 @@ Status Event::save(const core::PodRecord& record) {
   saved_uid_ = record.pod.uid;
   saved_text_ = codec::format_pod_record(record);
   return store_.put_pod(record.pod.uid, saved_text_);
-}
-
-Status Event::teardown() {
-  const std::string kubepods = tiers().kubepods;
-  if (auto done = run(core::plan_teardown(kubepods)); !done) return done;
-  if (cgroups_.exists(kubepods)) return {};
-  for (const std::string& path : with_parents(kubepods)) {
-    if (path == kubepods) continue;
-    auto mark = cgroups_.attribute(path, kMadeAttribute);
-    if (!mark || !mark->has_value()) break;
-    if (auto done = run(core::plan_removal(path)); !done) return done;
-  }
-  tiers().kubepods.clear();
-  return {};
 }
 
 bool Event::has_pods() {

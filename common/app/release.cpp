@@ -1,9 +1,7 @@
 #include "common/app/release.h"
 
 #include <algorithm>
-#include <chrono>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -73,15 +71,6 @@ Status remove_or_linger(Event& event, const core::PodRecord& record) {
   if (!event.cgroups().exists(record.cgroup)) return erase(event, record);
   linger(event, record.pod.uid);
   return event.store().put_pod(record);
-}
-
-/// Does systemd hold an empty cgroup of the pod's? It lets go of a scope whose last process has
-/// gone, and makes and removes its directories, in its own time: a later event may be far.
-bool is_held_by_systemd(Event& event, const std::string& cgroup) {
-  if (core::driver_of(cgroup) != core::Driver::kSystemd || !event.cgroups().exists(cgroup))
-    return false;
-  const auto populated = event.cgroups().populated(cgroup);
-  return populated && !*populated;
 }
 
 void forget_pending(core::TiersRecord& tiers, const core::PendingEntry& which) {
@@ -221,15 +210,10 @@ Status end_pod(Event& event, core::PodRecord record) {
     linger(event, record.pod.uid);
     return event.save(record);
   }
-  constexpr int kTries = 10;
-  constexpr std::chrono::milliseconds kPause{20};
-  for (int tries = 1;; ++tries) {
+  return event.remove_beside_systemd(record.cgroup, [&]() -> Status {
     if (auto done = remove_empty_children(event, record.cgroup); !done) return done;
-    if (auto done = remove_or_linger(event, record); !done) return done;
-    if (tries == kTries || !event.settings().may_wait || !is_held_by_systemd(event, record.cgroup))
-      return {};
-    std::this_thread::sleep_for(kPause);
-  }
+    return remove_or_linger(event, record);
+  });
 }
 
 namespace {

@@ -359,6 +359,24 @@ class Drivers(FaultCase):
     def test_systemd_first(self):
         self.mismatch("systemd", "cgroupfs")
 
+    def test_root_that_outlives_its_pods(self):
+        """Whoever held it, systemd for a moment or somebody else, no pod keeps the node at its driver any more."""
+        self.use("cgroupfs")
+        self.start_pods()
+        root = pathlib.Path(CGROUPS + self.kubepods())
+        held = root / "held"
+        held.mkdir()
+        for box in (self.app, self.other):
+            self.end(box)
+        self.assertEqual([entry.name for entry in root.iterdir() if entry.is_dir()], ["held"])
+        self.use("systemd")
+        box = self.container(BESTEFFORT, "app")
+        self.assert_complaints(box, f"its runtime uses the systemd driver, but /{root.name}, ",
+                               "is held by /kubepods/held, which podqos did not make: remove that")
+        held.rmdir()
+        self.end_all(self.start(box))
+        self.assertFalse(root.exists())
+
     def test_setting(self):
         self.configure(cgroupDriver="cgroupfs")
         box = self.container(BESTEFFORT, "app")
