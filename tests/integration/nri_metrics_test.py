@@ -4,6 +4,7 @@ as Prometheus' own parser reads it, and holds nobody up.
 The runtime is scripted; pods and cgroups are real.
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -140,7 +141,10 @@ class Addresses(MetricsCase):
 
     def listening(self, process):
         """Local addresses that the process listens at, from the kernel."""
-        inodes = {os.readlink(link) for link in pathlib.Path(f"/proc/{process.pid}/fd").iterdir()}
+        inodes = set()
+        for link in pathlib.Path(f"/proc/{process.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # closed since; who listens keeps its own
+                inodes.add(os.readlink(link))
         found = []
         for table, state, inode in (("tcp", 3, 9), ("tcp6", 3, 9), ("unix", 3, 6)):
             for line in pathlib.Path(f"/proc/net/{table}").read_text(encoding="ascii").splitlines()[1:]:
