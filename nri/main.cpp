@@ -105,7 +105,7 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
        .notify = *notify,
        .log = configuration.log(),
        .reload = [&] { reload(configuration); },
-       .tend = [&] { plugin.tend(); },
+       .tend = [&] { return plugin.tend(); },
        .http = http ? &*http : nullptr,
        .page = [&](std::string_view path,
                    const nri::Standing& standing) { return pages.answer(path, standing); }}};

@@ -25,6 +25,8 @@ using std::chrono::seconds;
 /// So that a request that comes meanwhile does not wait for long.
 constexpr int kReleasesAtOnce = 16;
 constexpr std::size_t kLooksAtOnce = 64;
+/// Far below the 2 s that a runtime waits, and the least that others wait for the lock.
+constexpr milliseconds kStockAtOnce{100};
 /// How often a release is tried again, one try each time that tend() is called.
 constexpr int kLateTries = 30;
 /// A runtime gives a creation up before, and a release is tried again for longer.
@@ -125,7 +127,7 @@ void Plugin::remember(const api::PodSandbox& pod) {
 Result<api::SynchronizeResponse> Plugin::synchronize(NodeState state, Budget) {
   // Done by tend(), at once, but after the answer: of thousands it takes its time.
   stock_ = std::move(state);
-  told_.reset();
+  taking_.reset();
   sandboxes_.clear();
   late_.clear();
   created_.clear();
@@ -199,6 +201,7 @@ bool Plugin::is_creating_in(const std::string& sandbox) const {
 Status Plugin::release(const std::string& id, const core::Settings& settings) {
   late_news_.forget(id);
   created_.erase(id);
+  if (taking_) taking_->forget(id);
   // The pod's cgroup is about to be used.
   if (is_creating_in(id)) {
     late_.emplace(id, 0);
@@ -264,36 +267,34 @@ std::vector<app::Told> Plugin::told_in(const api::SynchronizeRequest& stock) {
 }
 
 bool Plugin::read_stock() {
-  if (!stock_) return told_.has_value();
+  if (!stock_) return taking_.has_value();
   auto stock = std::move(*std::exchange(stock_, std::nullopt)).read();
   if (!stock) {
     complain("synchronize", stock.error(),
              "; what the runtime has is compared when it tells again");
     return false;
   }
-  told_ = told_in(*stock);
+  taking_.emplace(told_in(*stock));
   return true;
 }
 
-void Plugin::take_stock() {
-  if (!read_stock()) return;
-  const std::size_t listed = told_->size();
-  // What has come since is there as well.
-  for (const auto& [id, creation] : created_) {
-    app::Told told;
-    told.facts.id = id;
-    told_->push_back(std::move(told));
+bool Plugin::take_stock() {
+  if (!read_stock()) return false;
+  app::Ids since;
+  for (const auto& [id, creation] : created_)
+    since.insert(id);
+  auto taken = taking_->go_on(settings(std::nullopt), log(), own_pid(), since, kStockAtOnce);
+  if (!taken) {
+    complain("synchronize", taken.error(), "; trying again");
+    return false;
   }
-  if (auto done = app::take_stock(settings(std::nullopt), log(), *told_, own_pid()); !done) {
-    complain("synchronize", done.error(), "; trying again");
-    told_->resize(listed);
-    return;
-  }
-  log().info(cat("knows what the runtime has: ", listed, " sandboxes and containers"));
+  if (!*taken) return true;
+  log().info(cat("knows what the runtime has: ", taking_->size(), " sandboxes and containers"));
   // What a full node takes here is more than all that is needed until the next time.
-  told_.reset();
+  taking_.reset();
   static_cast<void>(::malloc_trim(0));
   reconciled();
+  return false;
 }
 
 void Plugin::take_late() {
@@ -356,14 +357,15 @@ void Plugin::reconciled() {
   measures_.reconciled();
 }
 
-void Plugin::tend() {
+bool Plugin::tend() {
   const auto now = Clock::now();
   std::erase_if(created_, [&](const auto& entry) { return now - entry.second.since > kCreation; });
-  take_stock();
+  if (take_stock()) return true;
   take_late();
   release_late();
   release_silent();
   look_after();
+  return false;
 }
 
 // Before them podqos has done all that there is to do.

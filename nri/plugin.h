@@ -36,7 +36,8 @@ class Plugin : public Handler {
   /// runtime has with what is known; tries again what has failed; releases sandboxes that have
   /// ended without a word: containerd forgets to tell of pods that it had before it was started
   /// anew (containerd#8426).
-  void tend();
+  /// @return whether it wants to go on once the runtime has been served
+  [[nodiscard]] bool tend();
 
   void registered(Status status) override;
   Status configure(const api::ConfigureRequest& request, Budget budget) override;
@@ -94,7 +95,8 @@ class Plugin : public Handler {
   [[nodiscard]] bool read_stock();
   [[nodiscard]] std::vector<app::Told> told_in(const api::SynchronizeRequest& stock);
   // Parts of tend(), each with its own bound.
-  void take_stock();
+  /// @return whether more of it is to be taken, at once
+  [[nodiscard]] bool take_stock();
   void take_late();
   void release_late();
   void release_silent();
@@ -105,9 +107,9 @@ class Plugin : public Handler {
   Measures& measures_;
   app::Foresight foresight_;
   std::map<std::string, Sandbox, std::less<>> sandboxes_;  ///< that live, by id
-  std::string looked_at_;           ///< the last of them whose process was looked for
-  std::optional<NodeState> stock_;  ///< what the runtime had when it synchronized, unread
-  std::optional<std::vector<app::Told>> told_;    ///< the same, until it has been taken
+  std::string looked_at_;                   ///< the last of them whose process was looked for
+  std::optional<NodeState> stock_;          ///< what the runtime had when it synchronized, unread
+  std::optional<app::StockTaking> taking_;  ///< the same, until it has been taken
   std::map<std::string, int, std::less<>> late_;  ///< releases to be tried again, tries so far
   std::map<std::string, Creation, std::less<>> created_;  ///< neither started nor ended yet, by id
   LateNews late_news_;

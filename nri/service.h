@@ -61,7 +61,8 @@ struct ServicePorts {
   app::Log& log;
   std::function<void()> reload;  ///< at SIGHUP
   /// From time to time, while the runtime counts on the plugin; it may not have been synchronized.
-  std::function<void()> tend;
+  /// Again after the next requests, if it returns true.
+  std::function<bool()> tend;
   HttpServer* http = nullptr;  ///< nullptr: nobody may ask
   /// What it shows at a path.
   std::function<HttpAnswer(std::string_view path, const Standing&)> page = {};

@@ -1,5 +1,8 @@
 #include "common/app/engine_events.h"
 
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <optional>
 #include <utility>
 
@@ -193,63 +196,25 @@ Result<Followed> change(const core::Settings& settings, Log& log, const Told& to
   return finished(*init ? event->finish() : event->finish_recovery());
 }
 
-/// One run over all that an engine has.
-class Stock {
- public:
-  Stock(const core::Settings& settings, Log& log, Pid listener)
-      : settings_(without_touching(settings)), log_(log), listener_(listener) {}
-
-  Status take(const std::vector<Told>& all) {
-    if (auto done = recompute(all); !done) return done;
-    for (const Told& told : all) {
-      if (told.process.init == Pid{0} || live_.contains(told.facts.id)) continue;
-      if (auto done = about(look_at(told), told.facts.id); !done) log_.error(done.error().message);
-    }
-    return event_ ? event_->finish() : Status{};
+/// One of a stock. `event` is opened where nothing of podqos was there and this is the first.
+Status look_at(std::optional<Event>& event, const core::Settings& settings, Log& log,
+               const Told& told) {
+  auto init = init_of(told.process);
+  if (!init) return fail(std::move(init).error());
+  if (!*init) return {};
+  auto arrival = announce(settings, log, told.facts, (*init)->cgroup);
+  if (!arrival) return fail(std::move(arrival).error());
+  if (!*arrival) return {};
+  if (!event) {
+    auto opened = Event::open(settings, log);
+    if (!opened) return fail(std::move(opened).error());
+    event = std::move(*opened);
   }
-
- private:
-  Status recompute(const std::vector<Told>& all) {
-    auto existing = Event::open_existing(settings_, log_);
-    if (!existing) return fail(std::move(existing).error());
-    event_ = std::move(*existing);
-    if (!event_) return {};
-    auto started = sys::start_time_of(listener_);
-    if (!started) return fail(std::move(started).error());
-    EngineList list{
-        .ids = {}, .listener = listener_, .listener_start = started->value_or(StartTime{0})};
-    for (const Told& told : all)
-      list.ids.insert(told.facts.id);
-    auto live = recompute_beside(*event_, list);
-    if (!live) return fail(std::move(live).error());
-    live_ = std::move(*live);
-    return {};
-  }
-
-  Status look_at(const Told& told) {
-    auto init = init_of(told.process);
-    if (!init) return fail(std::move(init).error());
-    if (!*init) return {};
-    auto arrival = announce(settings_, log_, told.facts, (*init)->cgroup);
-    if (!arrival) return fail(std::move(arrival).error());
-    if (!*arrival) return {};
-    if (!event_) {
-      auto opened = Event::open(settings_, log_);
-      if (!opened) return fail(std::move(opened).error());
-      event_ = std::move(*opened);
-    }
-    auto found = find_container(*event_, told.facts.id, told.facts.bundle);
-    if (!found) return fail(std::move(found).error());
-    if (*found) return confirm_told(*event_, std::move(**found), told, **init);
-    return count_running(*event_, std::move(**arrival), **init);
-  }
-
-  core::Settings settings_;
-  Log& log_;
-  Pid listener_;
-  std::optional<Event> event_;
-  Ids live_;
-};
+  auto found = find_container(*event, told.facts.id, told.facts.bundle);
+  if (!found) return fail(std::move(found).error());
+  if (*found) return confirm_told(*event, std::move(**found), told, **init);
+  return count_running(*event, std::move(**arrival), **init);
+}
 
 }  // namespace
 
@@ -261,10 +226,59 @@ Result<Followed> resources_changed(const core::Settings& settings, Log& log, con
   return about(change(settings, log, told), told.facts.id);
 }
 
-Status take_stock(const core::Settings& settings, Log& log, const std::vector<Told>& all,
-                  Pid listener) {
-  if (!owns_host()) return {};
-  return Stock{settings, log, listener}.take(all);
+StockTaking::StockTaking(std::vector<Told> all) : all_{std::move(all)} {}
+
+void StockTaking::forget(std::string_view id) {
+  const auto gone =
+      std::ranges::find_if(all_, [&](const Told& told) { return told.facts.id == id; });
+  if (gone == all_.end()) return;
+  if (gone - all_.begin() < static_cast<std::ptrdiff_t>(next_)) --next_;
+  all_.erase(gone);
+}
+
+Status StockTaking::compare(Event& event, Pid listener, const Ids& since) {
+  auto started = sys::start_time_of(listener);
+  if (!started) return fail(std::move(started).error());
+  EngineList list{
+      .ids = since, .listener = listener, .listener_start = started->value_or(StartTime{0})};
+  for (const Told& told : all_)
+    list.ids.insert(told.facts.id);
+  auto live = recompute_beside(event, list);
+  if (!live) return fail(std::move(live).error());
+  live_ = std::move(*live);
+  return {};
+}
+
+Result<bool> StockTaking::go_on(const core::Settings& settings, Log& log, Pid listener,
+                                const Ids& since, std::chrono::milliseconds at_most) {
+  if (!owns_host()) return true;
+  const auto end = std::chrono::steady_clock::now() + at_most;
+  const core::Settings untouched = without_touching(settings);
+  auto event = Event::open_existing(untouched, log);
+  if (!event) return fail(std::move(event).error());
+  if (!std::exchange(compared_, true) && *event) {
+    if (auto done = compare(**event, listener, since); !done) {
+      compared_ = false;
+      return fail(std::move(done).error());
+    }
+  } else if (*event) {
+    if (auto done = recover(**event); !done) return fail(std::move(done).error());
+  }
+  while (next_ < all_.size()) {
+    const Told& told = all_[next_++];
+    if (told.process.init == Pid{0} || live_.contains(told.facts.id)) continue;
+    if (auto done = about(look_at(*event, untouched, log, told), told.facts.id); !done)
+      log.error(done.error().message);
+    if (std::chrono::steady_clock::now() >= end) break;
+  }
+  if (*event) {
+    if (auto done = (*event)->finish(); !done) {
+      next_ = 0;
+      compared_ = false;
+      return fail(std::move(done).error());
+    }
+  }
+  return next_ == all_.size();
 }
 
 Result<Ending> container_ended(const core::Settings& settings, Log& log, const std::string& id,

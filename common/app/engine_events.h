@@ -1,11 +1,16 @@
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/app/ending.h"
+#include "common/app/event.h"
 #include "common/app/log.h"
+#include "common/app/reconcile.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/core/container_facts.h"
@@ -42,10 +47,31 @@ enum class Followed : std::uint8_t {
 
 /// All that an engine has: what ended unseen is released, what was placed and has started unseen is
 /// confirmed, what came unseen is counted and stays as it is. Failures are logged, each container's
-/// for itself.
-/// @param listener  the process that places containers for this engine
-[[nodiscard]] Status take_stock(const core::Settings& settings, Log& log,
-                                const std::vector<Told>& all, Pid listener);
+/// for itself. A full node is taken in piece by piece: neither its engine nor whoever else wants
+/// the lock waits for the whole.
+class StockTaking {
+ public:
+  explicit StockTaking(std::vector<Told> all);
+
+  [[nodiscard]] std::size_t size() const { return all_.size(); }
+  /// The engine has said since that it has ended.
+  void forget(std::string_view id);
+  /// One piece; an error is that of all, and the next one begins anew.
+  /// @param listener  the process that places containers for this engine
+  /// @param since     ids of what the engine has besides
+  /// @param at_most   how long; one container at least is looked at
+  /// @return whether all has been taken
+  [[nodiscard]] Result<bool> go_on(const core::Settings& settings, Log& log, Pid listener,
+                                   const Ids& since, std::chrono::milliseconds at_most);
+
+ private:
+  [[nodiscard]] Status compare(Event& event, Pid listener, const Ids& since);
+
+  std::vector<Told> all_;
+  std::size_t next_ = 0;
+  bool compared_ = false;  ///< what has ended is released
+  Ids live_;               ///< known already
+};
 
 /// A container has ended; one try.
 [[nodiscard]] Result<Ending> container_ended(const core::Settings& settings, Log& log,

@@ -86,6 +86,29 @@ class Restart(nri_case.Case):
         self.assertNotIn(old.id, self.states("life-1"))
 
 
+class FullNode(nri_case.Case):
+    """Taking in all that runs on a node may take longer than a runtime waits for an answer."""
+
+    PODS = 1000
+
+    def test_is_served_meanwhile(self):
+        holder = self.enter(Pod("holder"), f"{self.elsewhere}/holder")
+        pods = [Pod(f"full-{number}", sums=SMALL) for number in range(self.PODS)]
+        for pod in pods:
+            pod.pid, pod.cgroup = holder.pid, holder.cgroup
+        self.connect(*pods, wait=False)
+        box = Container(Pod("new"), **SMALL)
+        self.assertTrue(self.create(box), "the plugin chooses no cgroup")
+        self.assertEqual(self.stocks(), 0, "nothing of the node is left to be taken in")
+        # Of one that is yet to come the runtime says that it has gone.
+        self.ask("RemovePodSandbox", pods[-1])
+        self.assert_soon(lambda: self.stocks() == 1, "all that the runtime has is known")
+        known = {pod["uid"] for pod in self.podqos.ctl_json("status")["pods"]}
+        self.assertEqual(known, {pod.uid for pod in pods[:-1]} | {"new"})
+        self.start(box)
+        self.assertEqual(self.states("new").get(box.id), "live")
+
+
 class Foreseen(nri_case.Case):
     """A pod that its annotation tells all of: nothing changes with a container, which is noted once it has started."""
 

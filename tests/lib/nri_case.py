@@ -97,8 +97,13 @@ class Case(harness.TestCase):
             self.runtime.stop()
         self.runtime = nri_peer.Runtime(self.tmp / "nri.sock")
 
-    def synchronize(self, *subjects):
-        """What the runtime lists to a plugin that has come: pods, and containers."""
+    def stocks(self):
+        """How often the plugin has taken in all that the runtime has."""
+        return self.podqos.log_text().count(": knows what the runtime has: ")
+
+    def synchronize(self, *subjects, wait=True):
+        """What the runtime lists to a plugin that has come: pods, and containers; it has taken in all of them then."""
+        before = self.stocks()
         self.connection = self.runtime.accept()
         self.connection.register()
         self.connection.configure()
@@ -106,11 +111,13 @@ class Case(harness.TestCase):
         self.connection.ask("Synchronize", listed)
         # Compared with the records once the runtime has its answer, and before the next event, be it an empty one.
         self.connection.ask("PostStartContainer")
+        if wait:
+            self.assert_soon(lambda: self.stocks() > before, "all that the runtime has is known")
 
-    def connect(self, *subjects):
+    def connect(self, *subjects, wait=True):
         self.start_runtime()
         self.start_plugin()
-        self.synchronize(*subjects)
+        self.synchronize(*subjects, wait=wait)
 
     def ask(self, what, subject, change=None, budget=None):
         """Tells of an event; returns how many seconds the answer took."""

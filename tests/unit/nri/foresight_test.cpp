@@ -270,15 +270,15 @@ TEST_F(ForesightTest, SeesThatTheStateIsAnother) {
 TEST_F(ForesightTest, KeepsAPodInWhichAContainerIsMade) {
   const auto sandbox = running_pod("1", kBurstable);
   // Its first look is at everything, and finds nobody alive.
-  plugin().tend();
+  tend();
   const auto app = container(sandbox, "app");
   static_cast<void>(created(sandbox, app));
   end_processes();
   ASSERT_TRUE(plugin().stop_pod_sandbox(event(sandbox), kNoBudget));
-  plugin().tend();
+  tend();
   EXPECT_TRUE(is_known("1"));
   ASSERT_TRUE(plugin().remove_container(event(sandbox, app), kNoBudget));
-  plugin().tend();
+  tend();
   EXPECT_FALSE(is_known("1"));
 }
 

@@ -92,7 +92,7 @@ TEST_F(LockedPluginTest, FollowsAnUpdateOnceItCan) {
   ASSERT_TRUE(update(sandbox, running, kLarge));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
   unlock();
-  plugin().tend();
+  tend();
   EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
   EXPECT_EQ(quota(pod_path("burstable", "1")), "60000");
 }
@@ -109,7 +109,7 @@ TEST_F(LockedPluginTest, CountsAContainerOnceItCan) {
   ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
   unlock();
   EXPECT_FALSE(is_known("1"));
-  plugin().tend();
+  tend();
   EXPECT_TRUE(is_known("1"));
 }
 
@@ -121,7 +121,7 @@ TEST_F(LockedPluginTest, LeavesWhatTheRuntimeHasNotDone) {
   lock();
   ASSERT_FALSE(update(sandbox, running, kLarge));
   unlock();
-  plugin().tend();
+  tend();
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
 }
 
@@ -134,7 +134,7 @@ TEST_F(LockedPluginTest, ForgetsTheNewsOfWhatHasEnded) {
   end_processes();
   ASSERT_TRUE(plugin().remove_container(event(sandbox, running), kNoBudget));
   unlock();
-  plugin().tend();
+  tend();
   EXPECT_FALSE(is_known("1"));
   EXPECT_THAT(log(), Not(HasSubstr("late news")));
 }
@@ -155,7 +155,7 @@ TEST_F(LockedPluginTest, KeepsTheStartThatAnUpdateFollows) {
   ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
   ASSERT_TRUE(update(sandbox, app, kLarge));
   unlock();
-  plugin().tend();
+  tend();
   EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
   EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr(cat("\"pid\":", init.value())));
   EXPECT_THAT(temporary().read("state/pods/1.json"), Not(HasSubstr("pending")));
@@ -178,7 +178,7 @@ TEST_F(LockedPluginTest, KeepsTheUpdateThatAStartFollows) {
   app.set_pid(static_cast<std::uint32_t>(init.value()));
   tell(*app.mutable_linux()->mutable_resources(), kLarge);
   ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
-  plugin().tend();
+  tend();
   EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
 }
 
@@ -201,7 +201,7 @@ TEST_F(LockedPluginTest, CountsWhatStartsInSpiteOfARefusal) {
   app.mutable_linux()->set_cgroups_path(path);
   EXPECT_FALSE(plugin().start_container(event(sandbox, app), kNoBudget));
   unlock();
-  plugin().tend();
+  tend();
   EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr("app-of-1"));
 }
 

@@ -144,6 +144,12 @@ class PluginTest : public cgroup::OwnCgroup {
     tell(*request.mutable_linux_resources(), told);
     return plugin().update_container(request, kNoBudget);
   }
+  /// All that there is to do between two requests.
+  static void tend(Plugin& plugin) {
+    while (plugin.tend()) {
+    }
+  }
+  void tend() { tend(plugin()); }
   /// As a runtime places it.
   void put(Pid process, const std::string& path) {
     for (const cgroup::Hierarchy& hierarchy : cgroupfs().hierarchies()) {

@@ -72,7 +72,7 @@ TEST_F(PluginTest, TakesInWhatLivesAtTheSynchronization) {
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->update_size(), 0);
   EXPECT_FALSE(is_known("1"));
-  plugin().tend();
+  tend();
   EXPECT_TRUE(is_known("1"));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
   EXPECT_THAT(log(), HasSubstr("app-of-1"));
@@ -83,7 +83,7 @@ TEST_F(PluginTest, ReleasesAtTheSynchronizationWhatIsGone) {
   EXPECT_TRUE(is_known("1"));
   end_processes();
   ASSERT_TRUE(plugin().synchronize(NodeState{}, kNoBudget));
-  plugin().tend();
+  tend();
   EXPECT_FALSE(is_known("1"));
   EXPECT_FALSE(has_cgroup(pod_path("burstable", "1")));
 }
@@ -93,7 +93,7 @@ TEST_F(PluginTest, SynchronizesTheOthersWhenOneIsBroken) {
   *request.add_pods() = broken(pod("1", start_process()));
   *request.add_pods() = pod("2", start_process(), kSmall);
   ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
-  plugin().tend();
+  tend();
   EXPECT_FALSE(is_known("1"));
   EXPECT_TRUE(is_known("2"));
   EXPECT_THAT(log(), HasSubstr("podqos.io/pod"));
@@ -105,7 +105,7 @@ TEST_F(PluginTest, SaysThatItCannotReadWhatTheRuntimeHas) {
   ASSERT_TRUE(state.add("\x0a\x02\xff\xff"));
   ASSERT_TRUE(plugin().synchronize(std::move(state), kNoBudget));
   end_processes();
-  plugin().tend();
+  tend();
   EXPECT_THAT(log(), HasSubstr("synchronize: not a SynchronizeRequest"));
   EXPECT_THAT(log(), Not(HasSubstr("knows what the runtime has")));
   // What has ended is found nevertheless.
@@ -119,7 +119,7 @@ TEST_F(PluginTest, SaysWhenEverythingIsKnown) {
   *request.add_pods() = pod("1", start_process(), kSmall);
   ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
   EXPECT_THAT(shown(), Not(known));
-  plugin().tend();
+  tend();
   EXPECT_THAT(shown(), known);
   EXPECT_THAT(log(), HasSubstr("knows what the runtime has: 1 sandboxes and containers"));
 }
@@ -193,10 +193,10 @@ TEST_F(PluginTest, ReleasesAPodThatNobodyHasStopped) {
 
 TEST_F(PluginTest, TendsSandboxesThatEndWithoutAWord) {
   ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", start_process(), kSmall)), kNoBudget));
-  plugin().tend();
+  tend();
   EXPECT_TRUE(is_known("1"));
   end_processes();
-  plugin().tend();
+  tend();
   EXPECT_FALSE(is_known("1"));
 }
 
@@ -209,12 +209,12 @@ TEST_F(PluginTest, TendsManySandboxesInTurn) {
   const auto ends = pod("2000", start_process(), kSmall);
   *request.add_pods() = ends;
   ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
-  plugin().tend();
+  tend();
   EXPECT_TRUE(is_known("2000"));
   end_processes();
   int rounds = 0;
   while (is_known("2000") && rounds < 10) {
-    plugin().tend();
+    tend();
     ++rounds;
   }
   EXPECT_LE(rounds, 3);
@@ -228,7 +228,7 @@ TEST_F(PluginTest, TendsThoseThatAnEarlierOneHasTakenIn) {
   *request.add_pods() = sandbox;
   ASSERT_TRUE(next.synchronize(state_of(request), kNoBudget));
   end_processes();
-  next.tend();
+  tend(next);
   EXPECT_FALSE(is_known("1"));
 }
 
@@ -348,7 +348,7 @@ TEST_F(PluginTest, LowersAPodOnceItsContainerHasBeen) {
   const auto answer = update(sandbox, running, kSmall);
   ASSERT_TRUE(answer) << answer.error().message;
   set_quota(running, "20000");
-  plugin().tend();
+  tend();
   EXPECT_EQ(quota(pod_path("burstable", "1")), "20000");
   EXPECT_THAT(log(), Not(HasSubstr("] error: ")));
 }

@@ -60,7 +60,7 @@ class ServiceTest : public ::testing::Test {
            .notify = notify_,
            .log = log,
            .reload = [this] { ++reloads_; },
-           .tend = [this] { ++tendings_; },
+           .tend = [this] { return ++tendings_ < wanted_tendings_; },
            .http = http ? &*http : nullptr,
            .page =
                [](std::string_view path, const Standing& standing) {
@@ -103,6 +103,7 @@ class ServiceTest : public ::testing::Test {
   std::optional<Listener> listener_;  ///< for whoever asks for pages
   int reloads_ = 0;
   int tendings_ = 0;
+  int wanted_tendings_ = 0;  ///< so many at once, with requests between them
   Status result_;
   Standing standing_;
 

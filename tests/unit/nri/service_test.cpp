@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <limits>
 #include <optional>
 #include <string>
 #include <thread>
@@ -222,6 +223,21 @@ TEST_F(ServiceTest, LooksForWhatTheRuntimeDoesNotTell) {
   }
   EXPECT_TRUE(stop());
   EXPECT_GE(tendings_, 2);
+}
+
+TEST_F(ServiceTest, ServesTheRuntimeBetweenPiecesOfLongWork) {
+  options_.patience.tending = test::kTestPatience;
+  wanted_tendings_ = std::numeric_limits<int>::max();
+  RuntimePeer runtime{options_.socket};
+  start();
+  {
+    auto connection = runtime.accept();
+    ASSERT_TRUE(connection && connection->welcomes());
+    EXPECT_TRUE(connection->ask("StartContainer", ""));
+    EXPECT_TRUE(connection->ask("StartContainer", ""));
+  }
+  EXPECT_TRUE(stop());
+  EXPECT_GE(tendings_, 3);
 }
 
 TEST_F(ServiceTest, LooksForNothingBeforeARuntimeHasSynchronizedIt) {

@@ -1,0 +1,122 @@
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/app/engine_events.h"
+#include "common/store/store.h"
+#include "nri/facts.h"
+#include "tests/unit/nri/plugin_fixture.h"
+
+namespace podqos::nri {
+namespace {
+
+using std::chrono::milliseconds;
+using test::kSmall;
+using test::PluginTest;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// What a runtime has, taken in as if each pod took longer than all may take at a time.
+class StockTakingTest : public PluginTest {
+ protected:
+  static constexpr milliseconds kOneOnly{0};
+
+  [[nodiscard]] app::Told told(const std::string& uid) {
+    const Pid init = start_process();
+    auto facts = sandbox_facts(pod(uid, init, kSmall));
+    EXPECT_TRUE(facts);
+    return {.facts = std::move(*facts), .process = {.init = init, .runtime = init}};
+  }
+  [[nodiscard]] Result<bool> go_on(app::StockTaking& taking, milliseconds at_most = kOneOnly) {
+    return taking.go_on(settings(), configuration().log(), Pid{::getpid()}, {}, at_most);
+  }
+  [[nodiscard]] core::Settings settings() {
+    core::Settings settings = configuration().settings();
+    settings.lock_deadline_ms = 10;
+    return settings;
+  }
+  [[nodiscard]] Result<store::Store> lock() {
+    return store::Store::open(
+        {.path = settings().state_dir, .lock_patience = milliseconds{settings().lock_deadline_ms}});
+  }
+  /// Pods, and the tiers with their sums, are what they are to be so far.
+  void expect_known(const std::vector<std::string>& uids) {
+    for (const std::string& uid : uids) {
+      EXPECT_TRUE(is_known(uid)) << uid;
+      EXPECT_EQ(memory(pod_path("burstable", uid)), "134217728") << uid;
+    }
+    auto store = lock();
+    ASSERT_TRUE(store) << store.error().message;
+    EXPECT_FALSE(store->dirty());
+    EXPECT_EQ(store->tiers().sums.burstable.pods, uids.size());
+  }
+};
+
+TEST_F(StockTakingTest, LetsOthersInBetweenTwoPieces) {
+  app::StockTaking taking{{told("1"), told("2"), told("3")}};
+  std::vector<std::string> known;
+  for (const char* uid : {"1", "2", "3"}) {
+    const auto done = go_on(taking);
+    ASSERT_TRUE(done) << done.error().message;
+    known.emplace_back(uid);
+    EXPECT_EQ(*done, known.size() == taking.size());
+    expect_known(known);
+  }
+  EXPECT_EQ(taking.size(), 3U);
+}
+
+TEST_F(StockTakingTest, TakesAllAtOnceWhereThereIsTime) {
+  app::StockTaking taking{{told("1"), told("2"), told("3")}};
+  const auto done = go_on(taking, milliseconds{60'000});
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_TRUE(*done);
+  expect_known({"1", "2", "3"});
+}
+
+TEST_F(StockTakingTest, PassesOverWhatHasEndedMeanwhile) {
+  app::StockTaking taking{{told("1"), told("2"), told("3")}};
+  ASSERT_TRUE(go_on(taking));
+  // One before, one behind what comes next.
+  taking.forget("sandbox-1");
+  taking.forget("sandbox-2");
+  taking.forget("sandbox-of-somebody");
+  const auto done = go_on(taking);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_TRUE(*done);
+  expect_known({"1", "3"});
+}
+
+TEST_F(StockTakingTest, ReleasesFirstWhatIsGone) {
+  app::StockTaking before{{told("1")}};
+  ASSERT_TRUE(go_on(before));
+  end_processes();
+  app::StockTaking taking{{told("2"), told("3")}};
+  ASSERT_TRUE(go_on(taking));
+  EXPECT_FALSE(is_known("1"));
+  expect_known({"2"});
+}
+
+TEST_F(StockTakingTest, GoesOnAfterALockThatWasNotToBeHad) {
+  app::StockTaking taking{{told("1"), told("2")}};
+  ASSERT_TRUE(go_on(taking));
+  {
+    const auto held = lock();
+    ASSERT_TRUE(held);
+    const auto refused = go_on(taking);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kTimeout);
+  }
+  const auto done = go_on(taking);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_TRUE(*done);
+  expect_known({"1", "2"});
+}
+
+}  // namespace
+}  // namespace podqos::nri
