@@ -22,6 +22,7 @@ import nri_peer
 import scenario
 
 PODS, EACH = 500, 2
+RECORDED = PODS * EACH + PODS // 2  # containers, and the sandboxes of pods that are known before they have one
 STARTS = 10  # of each plugin
 FEW, MORE, MOST = 5_000, 10_000, 100_000  # requests
 NAMES = ("podqos", "go")
@@ -110,7 +111,7 @@ class Node:
         """Until podqos has taken in all that it was told of."""
         records = self.ground.state / "containers"
         deadline = time.monotonic() + scenario.TIMEOUT
-        while not records.exists() or len(list(records.iterdir())) < PODS * EACH:
+        while not records.exists() or len(list(records.iterdir())) < RECORDED:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"podqos knows {len(list(records.iterdir()))} containers")
             time.sleep(0.05)
