@@ -105,10 +105,12 @@ bool Event::is_held_by_systemd(const std::string& cgroup) {
 }
 
 Status Event::remove_beside_systemd(const std::string& cgroup,
-                                    const std::function<Status()>& remove) {
+                                    const std::function<Result<bool>()>& remove) {
   for (int tries = 1;; ++tries) {
-    if (auto done = remove(); !done) return done;
-    if (tries == kSystemdTries || !settings_->may_wait || !is_held_by_systemd(cgroup)) return {};
+    const auto again = remove();
+    if (!again) return fail(again.error());
+    if (!*again || tries == kSystemdTries || !settings_->may_wait || !is_held_by_systemd(cgroup))
+      return {};
     std::this_thread::sleep_for(kSystemdPause);
   }
 }

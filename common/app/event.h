@@ -93,11 +93,12 @@ class Event {
   /// The same for a plan that makes a scope: systemd, which works in its own time, may take the
   /// controllers away once more before it knows of the scope.
   [[nodiscard]] Status run_beside_systemd(const core::Plan& plan);
-  /// Calls `remove`, which removes `cgroup` where nothing lives in it, again for 200 ms while
-  /// systemd holds it empty: it lets go of a scope whose last process has gone, and makes and
-  /// removes its directories, in its own time, and the next event may be far.
+  /// Calls `remove`, which removes `cgroup` where nothing lives in it and says whether another try
+  /// may do more, again for 200 ms while systemd holds it empty: it lets go of a scope whose last
+  /// process has gone, and makes and removes its directories, in its own time, and the next event
+  /// may be far.
   [[nodiscard]] Status remove_beside_systemd(const std::string& cgroup,
-                                             const std::function<Status()>& remove);
+                                             const std::function<Result<bool>()>& remove);
   /// What run() has changed since this was asked last: "PATH/FILE = VALUE".
   [[nodiscard]] std::vector<std::string> take_written() { return std::exchange(written_, {}); }
 
@@ -118,6 +119,8 @@ class Event {
   [[nodiscard]] bool is_held_by_systemd(const std::string& cgroup);
   /// A node without pods may change its driver: removes what is left of the root for the other one.
   [[nodiscard]] Status leave_root(core::Driver driver);
+  /// The first cgroup below the root that is not one of the tiers; nullopt: there is none.
+  [[nodiscard]] std::optional<std::string> holder_of(const std::string& kubepods);
   [[nodiscard]] Status settle_tiers();
   [[nodiscard]] Status teardown();
 

@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -73,13 +75,30 @@ Status Event::leave_root(core::Driver driver) {
   // It may have been held when the last pod ended, by systemd for a moment or by somebody else.
   if (auto done = store_.begin(); !done) return done;
   if (auto done = teardown(); !done) return done;
+  // Nothing else depends on it: what comes next may end without a change of its own.
+  if (auto done = store_.commit(); !done) return done;
   if (tiers().kubepods.empty()) return {};
-  auto children = cgroups_.children(in_use);
-  if (!children) return fail(std::move(children).error());
-  const std::string holder =
-      children->empty() ? "processes" : cat(in_use, "/", printable(children->front()));
-  return fail(ErrorCode::kConflict, cat(reason, in_use, ", where the node's pods were, is held by ",
-                                        holder, ", which podqos did not make: remove that"));
+  const auto holder = holder_of(in_use);
+  const std::string remedy =
+      holder ? cat("end what runs in ", printable(*holder), " and remove it")
+             : cat("end the processes in it, or try again if systemd has not let go of it yet");
+  return fail(ErrorCode::kConflict,
+              cat(reason, in_use, ", where the node's pods were, is still there: ", remedy));
+}
+
+std::optional<std::string> Event::holder_of(const std::string& kubepods) {
+  std::vector<std::string> tiers{kubepods};
+  for (const auto qos_class : {core::QosClass::kBurstable, core::QosClass::kBestEffort})
+    tiers.push_back(core::tier_path(kubepods, qos_class));
+  for (const std::string& tier : tiers) {
+    const auto children = cgroups_.children(tier);
+    if (!children) continue;
+    for (const std::string& child : *children) {
+      std::string path = cat(tier, "/", child);
+      if (std::ranges::find(tiers, path) == tiers.end()) return path;
+    }
+  }
+  return std::nullopt;
 }
 
 Result<std::string> Event::choose_root(core::Driver driver,
@@ -133,8 +152,10 @@ Status Event::mark_made(const std::vector<std::string>& paths) {
 
 Status Event::teardown() {
   const std::string kubepods = tiers().kubepods;
-  auto removed =
-      remove_beside_systemd(kubepods, [&] { return run(core::plan_teardown(kubepods)); });
+  auto removed = remove_beside_systemd(kubepods, [&]() -> Result<bool> {
+    if (auto done = run(core::plan_teardown(kubepods)); !done) return fail(std::move(done).error());
+    return !holder_of(kubepods);
+  });
   if (!removed || cgroups_.exists(kubepods)) return removed;
   for (const std::string& path : with_parents(kubepods)) {
     if (path == kubepods) continue;

@@ -210,9 +210,11 @@ Status end_pod(Event& event, core::PodRecord record) {
     linger(event, record.pod.uid);
     return event.save(record);
   }
-  return event.remove_beside_systemd(record.cgroup, [&]() -> Status {
-    if (auto done = remove_empty_children(event, record.cgroup); !done) return done;
-    return remove_or_linger(event, record);
+  return event.remove_beside_systemd(record.cgroup, [&]() -> Result<bool> {
+    auto done = remove_empty_children(event, record.cgroup);
+    if (done) done = remove_or_linger(event, record);
+    if (!done) return fail(std::move(done).error());
+    return true;
   });
 }
 

@@ -359,23 +359,30 @@ class Drivers(FaultCase):
     def test_systemd_first(self):
         self.mismatch("systemd", "cgroupfs")
 
-    def test_root_that_outlives_its_pods(self):
-        """Whoever held it, systemd for a moment or somebody else, no pod keeps the node at its driver any more."""
-        self.use("cgroupfs")
+    def outlived(self, first, second, held_in):
+        """Whoever holds the root, no pod keeps the node at its driver any more."""
+        self.use(first)
         self.start_pods()
-        root = pathlib.Path(CGROUPS + self.kubepods())
-        held = root / "held"
+        root = self.kubepods()
+        held = pathlib.Path(CGROUPS + (root if held_in is None else self.tier_path(held_in)), "held")
         held.mkdir()
         for box in (self.app, self.other):
             self.end(box)
-        self.assertEqual([entry.name for entry in root.iterdir() if entry.is_dir()], ["held"])
-        self.use("systemd")
+        self.assertTrue(held.exists())
+        self.use(second)
         box = self.container(BESTEFFORT, "app")
-        self.assert_complaints(box, f"its runtime uses the systemd driver, but /{root.name}, ",
-                               "is held by /kubepods/held, which podqos did not make: remove that")
+        self.assert_complaints(box, f"its runtime uses the {second} driver, but {root}, where the node's pods were, "
+                               "is still there: ", f"end what runs in /{held.relative_to(CGROUPS)} and remove it")
+        self.assertNotIn("interrupted", self.podqos.log_text())
         held.rmdir()
         self.end_all(self.start(box))
-        self.assertFalse(root.exists())
+        self.assertFalse(pathlib.Path(CGROUPS + root).exists())
+
+    def test_held_root_of_cgroupfs(self):
+        self.outlived("cgroupfs", "systemd", None)
+
+    def test_held_tier_of_systemd(self):
+        self.outlived("systemd", "cgroupfs", "burstable")
 
     def test_setting(self):
         self.configure(cgroupDriver="cgroupfs")
