@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <utility>
 
-#include <malloc.h>
-
 #include "common/app/ending.h"
 #include "common/app/place.h"
 #include "common/base/text.h"
@@ -25,8 +23,6 @@ using std::chrono::seconds;
 /// So that a request that comes meanwhile does not wait for long.
 constexpr int kReleasesAtOnce = 16;
 constexpr std::size_t kLooksAtOnce = 64;
-/// Far below the 2 s that a runtime waits, and the least that others wait for the lock.
-constexpr milliseconds kStockAtOnce{100};
 /// How often a release is tried again, one try each time that tend() is called.
 constexpr int kLateTries = 30;
 /// A runtime gives a creation up before, and a release is tried again for longer.
@@ -34,19 +30,16 @@ constexpr seconds kCreation{30};
 constexpr seconds kLook{5};
 constexpr seconds kRecomputation{300};
 
-/// A container that is about to be made counts as long as somebody can still hear what becomes of
-/// it.
-Pid own_pid() {
+}  // namespace
+
+Pid Plugin::own_pid() {
   return Pid{::getpid()};
 }
 
-/// Its init, whose parent is what watches over it: the shim, or conmon.
-app::Process process_of(std::uint32_t pid) {
+app::Process Plugin::process_of(std::uint32_t pid) {
   const Pid init{static_cast<pid_t>(pid)};
   return {.init = init, .runtime = init};
 }
-
-}  // namespace
 
 core::Settings Plugin::settings(Budget budget) const {
   // A runtime waits 2 s for an answer, and goes on without the plugin then.
@@ -65,6 +58,9 @@ void Plugin::registered(Status status) {
 }
 
 Status Plugin::configure(const api::ConfigureRequest& request, Budget) {
+  // What an earlier connection has told is no longer sure.
+  stock_.reset();
+  taking_.reset();
   log().info(cat("configured by ", printable(request.runtime_name()), " ",
                  printable(request.runtime_version())));
   return configuration_.lay_over(request.config());
@@ -139,6 +135,7 @@ Result<api::SynchronizeResponse> Plugin::synchronize(NodeState state, Budget) {
 Result<api::CreateContainerResponse> Plugin::create_container(
     const api::CreateContainerRequest& request, Budget budget) {
   api::CreateContainerResponse response;
+  catch_up(request.pod().id(), budget);
   const auto create = [&]() -> Status {
     auto facts = container_facts(request.pod(), request.container());
     if (!facts) return fail(std::move(facts).error());
@@ -161,6 +158,7 @@ Result<api::CreateContainerResponse> Plugin::create_container(
 
 Result<api::UpdateContainerResponse> Plugin::update_container(
     const api::UpdateContainerRequest& request, Budget budget) {
+  catch_up(request.pod().id(), budget);
   api::Container updated = request.container();
   updated.mutable_linux()->mutable_resources()->MergeFrom(request.linux_resources());
   auto done = settle("update container", follow(container_facts(request.pod(), updated),
@@ -178,6 +176,7 @@ Result<api::StopContainerResponse> Plugin::stop_container(const api::StopContain
 }
 
 Status Plugin::update_pod_sandbox(const api::UpdatePodSandboxRequest& request, Budget budget) {
+  catch_up(request.pod().id(), budget);
   api::PodSandbox pod = request.pod();
   pod.mutable_linux()->mutable_pod_resources()->MergeFrom(request.linux_resources());
   return settle("update pod", follow(sandbox_facts(pod), pod.pid(), settings(budget)));
@@ -201,7 +200,6 @@ bool Plugin::is_creating_in(const std::string& sandbox) const {
 Status Plugin::release(const std::string& id, const core::Settings& settings) {
   late_news_.forget(id);
   created_.erase(id);
-  if (taking_) taking_->forget(id);
   // The pod's cgroup is about to be used.
   if (is_creating_in(id)) {
     late_.emplace(id, 0);
@@ -227,74 +225,21 @@ Status Plugin::stop_pod_sandbox(const api::EventRequest& event, Budget budget) {
 
 Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget budget) {
   sandboxes_.erase(event.pod().id());
+  if (taking_) taking_->forget(event.pod().id());
   return settle("remove pod", release(event.pod().id(), settings(budget)));
 }
 
 Status Plugin::start_container(const api::EventRequest& event, Budget budget) {
   created_.erase(event.container().id());
   if (event.container().pid() == 0) return {};
+  catch_up(event.pod().id(), budget);
   return settle("start container", start(container_facts(event.pod(), event.container()),
                                          event.container().pid(), settings(budget)));
 }
 
 Status Plugin::remove_container(const api::EventRequest& event, Budget budget) {
+  if (taking_) taking_->forget(event.container().id());
   return settle("remove container", release(event.container().id(), settings(budget)));
-}
-
-std::vector<app::Told> Plugin::told_in(const api::SynchronizeRequest& stock) {
-  std::vector<app::Told> all;
-  // One that cannot be read is there nevertheless.
-  const auto add = [&](Result<core::ContainerFacts> facts, const std::string& id,
-                       std::uint32_t pid) {
-    if (!facts) complain("synchronize", facts.error(), "");
-    core::ContainerFacts nameless;
-    nameless.id = id;
-    all.push_back(
-        {.facts = facts ? std::move(*facts) : std::move(nameless), .process = process_of(pid)});
-  };
-  std::map<std::string_view, const api::PodSandbox*> pods;
-  for (const api::PodSandbox& pod : stock.pods()) {
-    remember(pod);
-    pods.emplace(pod.id(), &pod);
-    add(sandbox_facts(pod), pod.id(), pod.pid());
-  }
-  for (const api::Container& container : stock.containers()) {
-    const auto pod = pods.find(container.pod_sandbox_id());
-    if (pod == pods.end()) continue;
-    add(container_facts(*pod->second, container), container.id(), container.pid());
-  }
-  return all;
-}
-
-bool Plugin::read_stock() {
-  if (!stock_) return taking_.has_value();
-  auto stock = std::move(*std::exchange(stock_, std::nullopt)).read();
-  if (!stock) {
-    complain("synchronize", stock.error(),
-             "; what the runtime has is compared when it tells again");
-    return false;
-  }
-  taking_.emplace(told_in(*stock));
-  return true;
-}
-
-bool Plugin::take_stock() {
-  if (!read_stock()) return false;
-  app::Ids since;
-  for (const auto& [id, creation] : created_)
-    since.insert(id);
-  auto taken = taking_->go_on(settings(std::nullopt), log(), own_pid(), since, kStockAtOnce);
-  if (!taken) {
-    complain("synchronize", taken.error(), "; trying again");
-    return false;
-  }
-  if (!*taken) return true;
-  log().info(cat("knows what the runtime has: ", taking_->size(), " sandboxes and containers"));
-  // What a full node takes here is more than all that is needed until the next time.
-  taking_.reset();
-  static_cast<void>(::malloc_trim(0));
-  reconciled();
-  return false;
 }
 
 void Plugin::take_late() {
@@ -348,11 +293,12 @@ void Plugin::look_after() {
     complain("look at what is left", done.error(), "; trying again");
     return;
   }
-  if (everything) reconciled();
+  if (!everything) return;
+  due_ = false;
+  reconciled();
 }
 
 void Plugin::reconciled() {
-  due_ = false;
   next_recomputation_ = Clock::now() + kRecomputation;
   measures_.reconciled();
 }

@@ -72,6 +72,11 @@ class Plugin : public Handler {
     StartTime start_time;
   };
 
+  /// A container that is about to be made counts as long as somebody can still hear what becomes of
+  /// it.
+  [[nodiscard]] static Pid own_pid();
+  /// A container's init, whose parent is what watches over it: the shim, or conmon.
+  [[nodiscard]] static app::Process process_of(std::uint32_t pid);
   /// Those in force, with a deadline for the lock that leaves time to answer.
   [[nodiscard]] core::Settings settings(Budget budget) const;
   [[nodiscard]] app::Log& log() { return configuration_.log(); }
@@ -93,10 +98,15 @@ class Plugin : public Handler {
 
   /// What the runtime had when it synchronized, read once.
   [[nodiscard]] bool read_stock();
+  /// Takes of it what the next news are about.
+  void catch_up(const std::string& sandbox, Budget budget);
+  /// Ids of containers that the runtime has not listed.
+  [[nodiscard]] app::Ids come_since() const;
   [[nodiscard]] std::vector<app::Told> told_in(const api::SynchronizeRequest& stock);
   // Parts of tend(), each with its own bound.
   /// @return whether more of it is to be taken, at once
   [[nodiscard]] bool take_stock();
+  [[nodiscard]] bool note_taken(const Result<bool>& taken);
   void take_late();
   void release_late();
   void release_silent();

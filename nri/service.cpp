@@ -142,9 +142,10 @@ void Service::keep_time() {
     next_watchdog_ = now + *ports_.notify.watchdog_interval();
   }
   if (counts_on_plugin() && now >= next_tending_) {
-    // Between two pieces of long work the runtime is served.
-    const bool more = ports_.tend();
-    next_tending_ = more ? Clock::now() : Clock::now() + options_.patience.tending;
+    // Between two pieces of long work the runtime is served, and whoever waits for the lock gets
+    // it.
+    const auto pause = ports_.tend() ? options_.patience.piece : options_.patience.tending;
+    next_tending_ = Clock::now() + pause;
   }
   if (link_ && patience_ends_ && now >= *patience_ends_) {
     end_link({ErrorCode::kTimeout, progress_ == Progress::kRegistering

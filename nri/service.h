@@ -35,6 +35,8 @@ struct Patience {
   std::chrono::milliseconds synchronize{10'000};
   /// Between two looks at what the runtime does not tell of.
   std::chrono::milliseconds tending{2000};
+  /// Between two pieces of it; those who wait for the lock look for it every 5 ms at least.
+  std::chrono::milliseconds piece{10};
 };
 
 struct ServiceOptions {

@@ -212,8 +212,11 @@ Status look_at(std::optional<Event>& event, const core::Settings& settings, Log&
   }
   auto found = find_container(*event, told.facts.id, told.facts.bundle);
   if (!found) return fail(std::move(found).error());
-  if (*found) return confirm_told(*event, std::move(**found), told, **init);
-  return count_running(*event, std::move(**arrival), **init);
+  auto done = *found ? confirm_told(*event, std::move(**found), told, **init)
+                     : count_running(*event, std::move(**arrival), **init);
+  // The sums may know what the record does not.
+  if (!done) event->store().keep_mark();
+  return done;
 }
 
 }  // namespace
@@ -249,36 +252,63 @@ Status StockTaking::compare(Event& event, Pid listener, const Ids& since) {
   return {};
 }
 
-Result<bool> StockTaking::go_on(const core::Settings& settings, Log& log, Pid listener,
-                                const Ids& since, std::chrono::milliseconds at_most) {
+Status StockTaking::prepare(Event& event, Pid listener, const Ids& since) {
+  if (!compared_) {
+    if (auto done = compare(event, listener, since); !done) return done;
+    compared_ = true;
+    return {};
+  }
+  if (!kept_mark_) return recover(event);
+  // What a piece could not bring to an end would make each of the next recompute everything: that
+  // is for the event after the last.
+  event.begin_recovery();
+  event.store().keep_mark();
+  return {};
+}
+
+Result<bool> StockTaking::take(const core::Settings& settings, Log& log, Pid listener,
+                               const Ids& since, std::size_t end,
+                               std::optional<std::chrono::milliseconds> at_most) {
   if (!owns_host()) return true;
-  const auto end = std::chrono::steady_clock::now() + at_most;
   const core::Settings untouched = without_touching(settings);
   auto event = Event::open_existing(untouched, log);
   if (!event) return fail(std::move(event).error());
-  if (!std::exchange(compared_, true) && *event) {
-    if (auto done = compare(**event, listener, since); !done) {
-      compared_ = false;
-      return fail(std::move(done).error());
-    }
-  } else if (*event) {
-    if (auto done = recover(**event); !done) return fail(std::move(done).error());
+  if (*event) {
+    if (auto done = prepare(**event, listener, since); !done) return fail(std::move(done).error());
   }
-  while (next_ < all_.size()) {
+  compared_ = true;  // without a state there is nothing to compare with
+  const auto begin = Clock::now();
+  while (next_ < end) {
     const Told& told = all_[next_++];
     if (told.process.init == Pid{0} || live_.contains(told.facts.id)) continue;
     if (auto done = about(look_at(*event, untouched, log, told), told.facts.id); !done)
       log.error(done.error().message);
-    if (std::chrono::steady_clock::now() >= end) break;
+    if (at_most && Clock::now() - begin >= *at_most) break;
   }
   if (*event) {
-    if (auto done = (*event)->finish(); !done) {
-      next_ = 0;
-      compared_ = false;
-      return fail(std::move(done).error());
-    }
+    if (auto done = (*event)->finish(); !done) return fail(std::move(done).error());
+    kept_mark_ = (*event)->store().dirty();
   }
   return next_ == all_.size();
+}
+
+Result<bool> StockTaking::go_on(const core::Settings& settings, Log& log, Pid listener,
+                                const Ids& since, std::chrono::milliseconds at_most) {
+  return take(settings, log, listener, since, all_.size(), at_most);
+}
+
+bool StockTaking::awaits(std::string_view sandbox) const {
+  return std::any_of(all_.begin() + static_cast<std::ptrdiff_t>(next_), all_.end(),
+                     [&](const Told& told) { return told.sandbox == sandbox; });
+}
+
+Result<bool> StockTaking::take_pod(const core::Settings& settings, Log& log, Pid listener,
+                                   const Ids& since, std::string_view sandbox) {
+  const auto rest =
+      std::stable_partition(all_.begin() + static_cast<std::ptrdiff_t>(next_), all_.end(),
+                            [&](const Told& told) { return told.sandbox == sandbox; });
+  const auto end = static_cast<std::size_t>(rest - all_.begin());
+  return take(settings, log, listener, since, end, std::nullopt);
 }
 
 Result<Ending> container_ended(const core::Settings& settings, Log& log, const std::string& id,

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,7 @@ struct Process {
 struct Told {
   core::ContainerFacts facts;
   Process process;
+  std::string sandbox = {};  ///< id of its pod's sandbox, or its own; for StockTaking
 };
 
 /// The same as the stage createRuntime: confirms a container that was placed, or registers one that
@@ -47,30 +49,45 @@ enum class Followed : std::uint8_t {
 
 /// All that an engine has: what ended unseen is released, what was placed and has started unseen is
 /// confirmed, what came unseen is counted and stays as it is. Failures are logged, each container's
-/// for itself. A full node is taken in piece by piece: neither its engine nor whoever else wants
-/// the lock waits for the whole.
+/// for itself. The first piece compares all records with the list; what is new on a full node is
+/// taken in piece by piece after that, so that neither its engine nor whoever else wants the lock
+/// waits for the whole.
 class StockTaking {
  public:
+  /// A pod's sandbox stands before its containers: it knows what the whole pod may use.
   explicit StockTaking(std::vector<Told> all);
 
   [[nodiscard]] std::size_t size() const { return all_.size(); }
-  /// The engine has said since that it has ended.
+  /// The engine has said since that it has removed it.
   void forget(std::string_view id);
-  /// One piece; an error is that of all, and the next one begins anew.
+  /// Is anything of this sandbox's pod to come?
+  [[nodiscard]] bool awaits(std::string_view sandbox) const;
+  /// One piece. An error leaves what is to come for the next call.
   /// @param listener  the process that places containers for this engine
   /// @param since     ids of what the engine has besides
-  /// @param at_most   how long; one container at least is looked at
+  /// @param at_most   how long, the wait for the lock and the comparison not counted; one container
+  ///                  at least is looked at
   /// @return whether all has been taken
   [[nodiscard]] Result<bool> go_on(const core::Settings& settings, Log& log, Pid listener,
                                    const Ids& since, std::chrono::milliseconds at_most);
+  /// The same for all of one sandbox's pod, before the engine's news of it are acted on.
+  [[nodiscard]] Result<bool> take_pod(const core::Settings& settings, Log& log, Pid listener,
+                                      const Ids& since, std::string_view sandbox);
 
  private:
+  using Clock = std::chrono::steady_clock;
+  /// As far as the one before `end`, or until the time.
+  [[nodiscard]] Result<bool> take(const core::Settings& settings, Log& log, Pid listener,
+                                  const Ids& since, std::size_t end,
+                                  std::optional<std::chrono::milliseconds> at_most);
   [[nodiscard]] Status compare(Event& event, Pid listener, const Ids& since);
+  [[nodiscard]] Status prepare(Event& event, Pid listener, const Ids& since);
 
   std::vector<Told> all_;
   std::size_t next_ = 0;
-  bool compared_ = false;  ///< what has ended is released
-  Ids live_;               ///< known already
+  bool compared_ = false;   ///< what has ended is released
+  bool kept_mark_ = false;  ///< a piece has left something to the next recomputation
+  Ids live_;                ///< known already
 };
 
 /// A container has ended; one try.

@@ -119,6 +119,11 @@ class Case(harness.TestCase):
         self.start_plugin()
         self.synchronize(*subjects, wait=wait)
 
+    def come_back(self, *subjects, wait=True):
+        """The runtime has crashed, and lists what there is."""
+        self.start_runtime()
+        self.synchronize(*subjects, wait=wait)
+
     def ask(self, what, subject, change=None, budget=None):
         """Tells of an event; returns how many seconds the answer took."""
         begin = time.monotonic()

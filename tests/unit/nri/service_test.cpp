@@ -227,6 +227,7 @@ TEST_F(ServiceTest, LooksForWhatTheRuntimeDoesNotTell) {
 
 TEST_F(ServiceTest, ServesTheRuntimeBetweenPiecesOfLongWork) {
   options_.patience.tending = test::kTestPatience;
+  options_.patience.piece = 0ms;
   wanted_tendings_ = std::numeric_limits<int>::max();
   RuntimePeer runtime{options_.socket};
   start();

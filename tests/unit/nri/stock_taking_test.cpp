@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,6 +101,40 @@ TEST_F(StockTakingTest, ReleasesFirstWhatIsGone) {
   ASSERT_TRUE(go_on(taking));
   EXPECT_FALSE(is_known("1"));
   expect_known({"2"});
+}
+
+TEST_F(StockTakingTest, LeavesWhatFailsToTheEventAfterIt) {
+  app::StockTaking taking{{told("1"), told("2"), told("3"), told("4")}};
+  ASSERT_TRUE(go_on(taking));
+  const std::filesystem::path in_the_way = temporary().path("state/pods/2.json");
+  std::filesystem::create_directory(in_the_way);
+  while (true) {
+    const auto done = go_on(taking);
+    ASSERT_TRUE(done) << done.error().message;
+    if (*done) break;
+  }
+  std::filesystem::remove(in_the_way);
+  EXPECT_THAT(log(), HasSubstr("sandbox-2"));
+  EXPECT_THAT(log(), Not(HasSubstr("interrupted")));
+  EXPECT_TRUE(is_known("4"));
+  auto store = lock();
+  ASSERT_TRUE(store) << store.error().message;
+  EXPECT_TRUE(store->dirty());
+}
+
+TEST_F(StockTakingTest, TakesOnePodBeforeTheOthers) {
+  auto box = told("3");
+  box.sandbox = "sandbox-3";
+  app::StockTaking taking{{told("1"), told("2"), std::move(box), told("4")}};
+  ASSERT_TRUE(go_on(taking));
+  EXPECT_TRUE(taking.awaits("sandbox-3"));
+  const auto done =
+      taking.take_pod(settings(), configuration().log(), Pid{::getpid()}, {}, "sandbox-3");
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_FALSE(*done);
+  EXPECT_FALSE(taking.awaits("sandbox-3"));
+  expect_known({"1", "3"});
+  EXPECT_FALSE(is_known("2"));
 }
 
 TEST_F(StockTakingTest, GoesOnAfterALockThatWasNotToBeHad) {
