@@ -1,0 +1,116 @@
+"""A machine that lacks controllers: what is left of a pod's values is written, and nothing else is touched.
+
+On cgroup v1 a hierarchy is unmounted in a mount namespace of the test's own, so that podqos and the runtime lack it and
+nobody else does. What keeps a controller away from a pod on cgroup v2, systemd_faults_test.py has.
+"""
+
+import ctypes
+import os
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import harness  # noqa: E402
+import machine as machines  # noqa: E402
+from harness import MI, container, pod  # noqa: E402
+
+POD = pod("lacking-1", container("app", limits={"cpu": "100m", "memory": "64Mi"}))
+CLONE_NEWNS, MNT_DETACH, PRIVATE = 0x20000, 2, 0x44000  # sched.h, sys/mount.h: MS_REC | MS_PRIVATE
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def call(function, *arguments):
+    if function(*arguments) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{function.__name__}: {os.strerror(code)}")
+
+
+class Lacking(harness.TestCase):
+    """Guaranteed: 102 shares, 10 ms of each 100, 64 MiB."""
+
+    settings = {"podPidsLimit": 64}
+
+    def setUp(self):
+        super().setUp()
+        before = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+        here = os.getcwd()
+        self.addCleanup(os.close, before)
+        self.addCleanup(os.chdir, here)
+        self.addCleanup(call, LIBC.setns, before, CLONE_NEWNS)
+        call(LIBC.unshare, CLONE_NEWNS)
+        call(LIBC.mount, b"none", b"/", None, PRIVATE, None)
+
+    def lose(self, *controllers):
+        for controller in controllers:
+            hierarchy = self.machine.hierarchy(controller)
+            if hierarchy is None or hierarchy.version != 1 or set(hierarchy.controllers) - set(controllers):
+                self.skipTest(f"{controller} has no hierarchy of its own on this machine")
+            try:
+                call(LIBC.umount2, hierarchy.mount.encode(), MNT_DETACH)
+            except OSError as error:
+                # In a container its mounts may be locked, user_namespaces(7).
+                self.skipTest(f"{hierarchy.mount} cannot be unmounted here: {error}")
+        # What is left over is looked for everywhere.
+        self.addCleanup(setattr, self, "machine", self.machine)
+        self.machine = machines.Machine()
+
+    def try_run(self, policy):
+        """(id, what the wrapper printed and returned, pid of the container or None)."""
+        self.podqos.settings["onError"] = policy
+        self.podqos.config(self.kind)
+        name, pid_file = self.container_id("app"), self.tmp / "pid"
+        done = self.wrapper.run(name, self.bundle(POD, "app"), "-d", "--pid-file", pid_file, check=False)
+        return name, done, int(pid_file.read_text(encoding="ascii")) if done.returncode == 0 else None
+
+    def lacks(self, controller):
+        self.lose(controller)
+        values = {"cpu": {"shares": 102, "quota": 10000}, "memory": {"memory": 64 * MI}, "pids": {"pids": 64}}
+        for policy in ("admit", "reject"):
+            with self.subTest(onError=policy):
+                name, done, pid = self.try_run(policy)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                path = f"{self.pod_path('guaranteed', 'lacking-1')}/{name}"
+                places = {controllers: where for controllers, where in machines.cgroups_of(pid).items()
+                          if self.machine.hierarchy(controllers.split(",")[0]) is not None}
+                self.assertEqual(set(places.values()), {path}, places)
+                for other in set(values) - {controller}:
+                    self.assert_values(os.path.dirname(path), **values[other])
+                self.assert_oom(pid)
+                shown = self.podqos.ctl_json("status")["pods"]
+                self.assertEqual([each["qosClass"] for each in shown], ["Guaranteed"])
+                self.wrapper.delete(name)
+                self.assertEqual(self.podqos.records(), [])
+
+    def assert_oom(self, pid):
+        self.assertEqual(machines.oom_score_adj(pid), max(-997, machines.lowest_oom_score()))
+
+    def test_no_pids(self):
+        self.lacks("pids")
+
+    def test_no_memory(self):
+        self.lacks("memory")
+
+    def test_no_cpu(self):
+        self.lacks("cpu")
+
+    def test_neither_cpu_nor_memory(self):
+        """Nothing is left to do: the container is its engine's, or is refused."""
+        self.lose("cpu", "memory")
+        words = ("container podqos-test-", "neither the cpu nor the memory controller is mounted", "/proc/self/mountinfo")
+        for policy, status in (("admit", 0), ("reject", 1)):
+            with self.subTest(onError=policy):
+                name, done, pid = self.try_run(policy)
+                self.assertEqual(done.returncode, status, done.stderr)
+                for word in words:
+                    self.assertIn(word, done.stderr)
+                self.assertEqual(self.podqos.records(), [])
+                if policy == "admit":
+                    self.assertNotIn("kubepods", machines.cgroup_of(pid))
+                    self.wrapper.delete(name)
+                else:
+                    self.assertIsNone(self.wrapper.state(name))
+
+
+if __name__ == "__main__":
+    harness.main(kinds=("runc",))
