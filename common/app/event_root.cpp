@@ -154,7 +154,8 @@ Status Event::teardown() {
   const std::string kubepods = tiers().kubepods;
   auto removed = remove_beside_systemd(kubepods, [&]() -> Result<bool> {
     if (auto done = run(core::plan_teardown(kubepods)); !done) return fail(std::move(done).error());
-    return !holder_of(kubepods);
+    // Somebody else's cgroup is not waited for.
+    return is_held_by_systemd(kubepods) && !holder_of(kubepods);
   });
   if (!removed || cgroups_.exists(kubepods)) return removed;
   for (const std::string& path : with_parents(kubepods)) {
