@@ -16,7 +16,7 @@ import machine as machines  # noqa: E402
 from harness import MI, container, pod  # noqa: E402
 
 POD = pod("lacking-1", container("app", limits={"cpu": "100m", "memory": "64Mi"}))
-CLONE_NEWNS, MNT_DETACH, PRIVATE = 0x20000, 2, 0x44000  # sched.h, sys/mount.h: MS_REC | MS_PRIVATE
+CLONE_NEWNS, MNT_DETACH = 0x20000, 2  # sched.h, sys/mount.h
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -38,8 +38,7 @@ class Lacking(harness.TestCase):
         self.addCleanup(os.close, before)
         self.addCleanup(os.chdir, here)
         self.addCleanup(call, LIBC.setns, before, CLONE_NEWNS)
-        call(LIBC.unshare, CLONE_NEWNS)
-        call(LIBC.mount, b"none", b"/", None, PRIVATE, None)
+        machines.private_mounts()
 
     def lose(self, *controllers):
         for controller in controllers:

@@ -345,6 +345,14 @@ def held_at_exit(pid):
         os.waitpid(pid, wait_for_all)
 
 
+def private_mounts():
+    """Puts this process into a mount namespace of its own: nobody else sees what it changes."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    clone_newns, ms_rec, ms_private = 0x20000, 0x4000, 0x40000
+    if libc.unshare(clone_newns) != 0 or libc.mount(b"none", b"/", None, ms_rec | ms_private, None) != 0:
+        raise OSError(ctypes.get_errno(), "no private mount namespace")
+
+
 def cover_unified():
     """Puts this process into a private mount namespace with a tmpfs over the v2 side of a hybrid machine.
 
@@ -354,9 +362,7 @@ def cover_unified():
     mount = Machine().unified_with_controllers
     if mount is None:
         return
+    private_mounts()
     libc = ctypes.CDLL(None, use_errno=True)
-    clone_newns, ms_rec, ms_private = 0x20000, 0x4000, 0x40000
-    if libc.unshare(clone_newns) != 0 or libc.mount(b"none", b"/", None, ms_rec | ms_private, None) != 0:
-        raise OSError(ctypes.get_errno(), "no private mount namespace")
     if libc.mount(b"tmpfs", mount.encode(), b"tmpfs", 0, b"mode=755") != 0:
         raise OSError(ctypes.get_errno(), f"cannot cover {mount}")
