@@ -1,5 +1,7 @@
 #include "common/app/release.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "common/app/monitor.h"
 #include "common/base/text.h"
 #include "common/core/driver.h"
+#include "common/core/memory_charge.h"
 #include "common/core/pod_plan.h"
 #include "common/sys/process.h"
 
@@ -16,6 +19,7 @@ namespace podqos::app {
 namespace {
 
 constexpr int kTendedPerEvent = 4;
+constexpr std::int64_t kMilliPerCpu = 1000;
 
 UnixSeconds next_look(const Event& event) {
   // Even without a delay a cgroup that could not be removed is not tried in a loop.
@@ -46,8 +50,13 @@ Status erase(Event& event, const core::PodRecord& record) {
 
 bool holds_tmpfs_memory(Event& event, const core::PodRecord& record) {
   if (event.settings().release_delay_seconds == 0) return false;
-  const auto charge = event.cgroups().shmem_charge(record.cgroup);
-  return charge && charge->value() > 0;
+  const auto charge = event.cgroups().memory_charge(record.cgroup);
+  if (!charge) return false;
+  const Bytes page_size{::sysconf(_SC_PAGESIZE)};
+  // What is more than one processor leaves uncounted is rare: only then they are counted.
+  if (!core::may_hold_shmem(*charge, 1, page_size)) return false;
+  const auto cpu = sys::online_cpu();
+  return cpu && core::may_hold_shmem(*charge, cpu->value() / kMilliPerCpu, page_size);
 }
 
 Status remove_cgroups(Event& event, const core::PodRecord& record) {

@@ -19,6 +19,7 @@
 #include "common/cgroup/systemd.h"
 #include "common/core/driver.h"
 #include "common/core/layout.h"
+#include "common/core/memory_charge.h"
 #include "common/core/plan.h"
 
 namespace podqos::cgroup {
@@ -87,9 +88,8 @@ class Cgroupfs {
   [[nodiscard]] core::MemoryFiles memory_files(std::string_view path);
   /// memory.current / memory.usage_in_bytes.
   [[nodiscard]] Result<Bytes> memory_usage(std::string_view path);
-  /// Memory of tmpfs and shared memory still charged here and below: "shmem" of memory.stat (v1:
-  /// total_shmem; 0 where the kernel does not count it).
-  [[nodiscard]] Result<Bytes> shmem_charge(std::string_view path);
+  /// From memory.stat, of which a kernel may lack lines (0), and memory_usage().
+  [[nodiscard]] Result<core::MemoryCharge> memory_charge(std::string_view path);
 
   /// The "trusted.podqos*" attribute of a cgroup, in the hierarchy that carries memory (else cpu):
   /// the mark of ownership and the copy of a pod's record, that survive the loss of the state
@@ -118,6 +118,7 @@ class Cgroupfs {
   static constexpr std::size_t kControllers = 5;
 
   [[nodiscard]] OpenHierarchy* hierarchy_of(core::Controller controller);
+  [[nodiscard]] Result<Bytes> memory_amount(std::string_view path, const std::string& file);
   [[nodiscard]] OpenHierarchy& primary() { return hierarchies_[primary_]; }
   [[nodiscard]] Status check_writable();
   [[nodiscard]] Status carry_out(const core::Plan& plan, Report& report);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <functional>
+#include <initializer_list>
 #include <utility>
 
 #include "common/base/text.h"
@@ -187,22 +188,48 @@ core::MemoryFiles Cgroupfs::memory_files(std::string_view path) {
   return {.swap_max = has("memory.swap.max"), .oom_group = has("memory.oom.group")};
 }
 
-Result<Bytes> Cgroupfs::memory_usage(std::string_view path) {
-  const bool is_v2 = layout_.memory == core::CgroupVersion::kV2;
-  const std::string file = is_v2 ? "memory.current" : "memory.usage_in_bytes";
+Result<Bytes> Cgroupfs::memory_amount(std::string_view path, const std::string& file) {
   const Result<std::string> text = read(path, core::Controller::kMemory, file);
   if (!text) return fail(text.error());
-  const std::optional<std::int64_t> usage = parse_int(*text);
-  if (!usage)
+  const std::optional<std::int64_t> amount = parse_int(*text);
+  if (!amount)
     return fail(ErrorCode::kIo, cat(path, "/", file, ": unexpected \"", printable(*text), "\""));
-  return Bytes{*usage};
+  return Bytes{*amount};
 }
 
-Result<Bytes> Cgroupfs::shmem_charge(std::string_view path) {
-  const Result<std::string> text = read(path, core::Controller::kMemory, "memory.stat");
-  if (!text) return fail(text.error());
+Result<Bytes> Cgroupfs::memory_usage(std::string_view path) {
   const bool is_v2 = layout_.memory == core::CgroupVersion::kV2;
-  return Bytes{find_key(*text, is_v2 ? "shmem" : "total_shmem").value_or(0)};
+  return memory_amount(path, is_v2 ? "memory.current" : "memory.usage_in_bytes");
+}
+
+Result<core::MemoryCharge> Cgroupfs::memory_charge(std::string_view path) {
+  const Result<std::string> stat = read(path, core::Controller::kMemory, "memory.stat");
+  if (!stat) return fail(stat.error());
+  const auto usage = memory_usage(path);
+  if (!usage) return fail(usage.error());
+  const auto sum = [&](std::initializer_list<std::string_view> keys) {
+    std::int64_t total = 0;
+    for (const std::string_view key : keys)
+      total = saturating_add(total, find_key(*stat, key).value_or(0));
+    return total;
+  };
+  core::MemoryCharge charge{.usage = *usage, .counted = {}, .shmem = {}};
+  std::int64_t counted = 0;
+  if (layout_.memory == core::CgroupVersion::kV2) {
+    counted = sum({"anon", "file", "sock", "swapcached"});
+    // Linux 5.18 began to add up what is the kernel's own.
+    const std::int64_t parts = sum({"kernel_stack", "pagetables", "percpu", "slab"});
+    counted = saturating_add(counted, find_key(*stat, "kernel").value_or(parts));
+    charge.shmem = Bytes{sum({"shmem"})};
+  } else {
+    counted = sum({"total_rss", "total_cache", "total_swapcached"});
+    // A kernel that does not count its own memory lacks the file.
+    if (const auto kernel = memory_amount(path, "memory.kmem.usage_in_bytes"))
+      counted = saturating_add(counted, kernel->value());
+    charge.shmem = Bytes{sum({"total_shmem"})};
+  }
+  charge.counted = Bytes{counted};
+  return charge;
 }
 
 Result<std::vector<std::uint32_t>> Cgroupfs::device_rules(std::string_view path) {

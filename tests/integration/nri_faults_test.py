@@ -127,15 +127,48 @@ class Idle(FaultCase):
 
     settings = {"releaseDelay": "1s"}
 
-    def test_memory_that_outlives_the_pod(self):
-        volume = self.tmp / "volume"
-        self.mount(volume, "mode=700")
-        box = self.live()
-        subprocess.run(["dd", "if=/dev/zero", f"of={volume}/file", "bs=1M", "count=8", "status=none"], check=True,
-                       timeout=60, preexec_fn=lambda: self.machine.enter(os.getpid(), box.cgroup))
+    def setUp(self):
+        super().setUp()
+        self.volume = self.tmp / "volume"
+        self.mount(self.volume, "mode=700")
+
+    def write_and_end(self, box):
+        """A process of the container writes 8 MiB into the volume, then the container ends."""
+        subprocess.run(["dd", "if=/dev/zero", f"of={self.volume}/{box.id}", "bs=1M", "count=8", "status=none"],
+                       check=True, timeout=60, preexec_fn=lambda: self.machine.enter(os.getpid(), box.cgroup))
         self.end(box)
+
+    @contextlib.contextmanager
+    def watched(self, cgroup):
+        """Somebody reads memory.stat all the time, as monitoring does: who asks beside it may get old numbers."""
+        file = self.machine.file(cgroup, "memory", "memory.stat")
+        watcher = subprocess.Popen(["sh", "-c", 'while cat "$1"; do :; done', "sh", file],  # pylint: disable=R1732
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            yield
+        finally:
+            watcher.kill()
+            watcher.wait()
+
+    def test_memory_that_outlives_the_pod(self):
+        self.write_and_end(self.live())
         self.assertIsNotNone(self.known("fault-1"), "nothing is charged to the pod")
         self.assert_released("fault-1")
+
+    def test_memory_that_is_counted_late(self):
+        self.connect()
+        pods = [f"fault-{number}" for number in range(20)]
+        for uid in pods:
+            box = self.launch(Container(Pod(uid), **SMALL))
+            with self.watched(os.path.dirname(box.cgroup)):
+                self.write_and_end(box)
+                self.assertIsNotNone(self.known(uid), "nothing is charged to the pod")
+
+        def reconciled():
+            self.podqos.ctl("reconcile")
+            return not any(self.known(uid) for uid in pods)
+
+        self.assert_soon(reconciled, f"{len(pods)} pods are released")
 
     def test_another_process_with_the_number_of_the_sandbox(self):
         if not os.access(LAST_PID, os.W_OK):

@@ -1,3 +1,12 @@
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
 #include "common/sys/process.h"
 #include "tests/unit/cgroup/own_cgroup.h"
 
@@ -113,10 +122,56 @@ TEST_F(Observe, AProcessThatIsGoneHasNoCgroup) {
 
 TEST_F(Observe, ANewCgroupHasNoSharedMemory) {
   static_cast<void>(execute({EnsureCgroup{base()}}));
-  EXPECT_EQ(cgroupfs().shmem_charge(base()), Bytes{0});
-  const auto usage = cgroupfs().memory_usage(base());
-  ASSERT_TRUE(usage) << usage.error().to_string();
-  EXPECT_GE(usage->value(), 0);
+  const auto charge = cgroupfs().memory_charge(base());
+  ASSERT_TRUE(charge) << charge.error().to_string();
+  EXPECT_EQ(charge->shmem, Bytes{0});
+  EXPECT_EQ(charge->counted, Bytes{0});
+}
+
+constexpr std::size_t kPrivate = 16UL << 20U;
+constexpr std::size_t kShared = 24UL << 20U;
+
+bool fill(std::size_t size, int kind) {
+  void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  std::memset(memory, 1, size);
+  return true;
+}
+
+/// Stops, writes to memory when it is continued, and stops again.
+void write_to_memory() {
+  ::raise(SIGSTOP);
+  if (!fill(kPrivate, MAP_PRIVATE) || !fill(kShared, MAP_SHARED)) ::_exit(1);
+  ::raise(SIGSTOP);
+}
+
+bool await_stop(Pid process) {
+  int status = 0;
+  return ::waitpid(static_cast<pid_t>(process.value()), &status, WUNTRACED) > 0 &&
+         WIFSTOPPED(status);
+}
+
+TEST_F(Observe, CountsAllThatIsChargedByKind) {
+  const Pid writer = start_process(write_to_memory);
+  ASSERT_TRUE(await_stop(writer));
+  static_cast<void>(execute({EnsureCgroup{below("a")}, MoveProcess{below("a"), writer}}));
+  ::kill(static_cast<pid_t>(writer.value()), SIGCONT);
+  ASSERT_TRUE(await_stop(writer));
+  auto charge = cgroupfs().memory_charge(base());
+  // The kernel's own figures may be two seconds late.
+  for (int tries = 0; tries < 100 && charge && charge->shmem < Bytes{kShared}; ++tries) {
+    ::usleep(50'000);
+    charge = cgroupfs().memory_charge(base());
+  }
+  end_processes();
+  ASSERT_TRUE(charge) << charge.error().to_string();
+  EXPECT_EQ(charge->shmem, Bytes{kShared});
+  EXPECT_GE(charge->counted, Bytes{kPrivate + kShared});
+  const Bytes page_size{::sysconf(_SC_PAGESIZE)};
+  const std::int64_t processors = ::sysconf(_SC_NPROCESSORS_ONLN);
+  core::MemoryCharge without_shmem = *charge;
+  without_shmem.shmem = Bytes{0};
+  EXPECT_FALSE(core::may_hold_shmem(without_shmem, processors, page_size));
 }
 
 TEST_F(Observe, AttributesStayWithTheCgroup) {

@@ -51,9 +51,9 @@ class OwnCgroup : public ::testing::Test {
   [[nodiscard]] const std::string& base() const { return base_; }
   [[nodiscard]] std::string below(std::string_view path) const { return cat(base_, "/", path); }
 
-  /// A process that waits until the test ends.
-  [[nodiscard]] Pid start_process() {
-    processes_.push_back(start_child([] { ::pause(); }));
+  /// A process that does its work, waits if there is none, and lives no longer than the test.
+  [[nodiscard]] Pid start_process(void (*work)() = [] { ::pause(); }) {
+    processes_.push_back(start_child(work));
     return Pid{processes_.back()};
   }
   void end_processes() {
