@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -46,20 +47,35 @@ short Link::events() const {
 Status Link::serve(short ready) {
   // What the runtime sent before it went is still there to be read.
   constexpr int kReadable = POLLIN | POLLHUP | POLLERR;
-  if ((ready & kReadable) != 0) {
-    if (auto received = receive(); !received) return received;
-  }
-  return send_output();
+  if ((ready & kReadable) == 0) return send_output();
+  // What is taken from the socket makes room there, which wakes the runtime: Go's poller waits for
+  // that as well. Behind the answer, which wakes it anyway, it costs neither side anything.
+  // net/unix/af_unix.c: unix_write_space; Go's runtime/netpoll_epoll.go: netpollopen.
+  std::array<char, kPiece> piece;
+  const ssize_t size = ::recv(socket_.get(), piece.data(), piece.size(), MSG_PEEK);
+  const int err = errno;
+  if (size == 0 || (size < 0 && is_gone(err))) return ended();
+  if (size < 0 && is_later(err)) return send_output();
+  if (size < 0) return fail_errno(err, "read from the runtime");
+  const auto length = static_cast<std::size_t>(size);
+  if (auto fed = session_.feed({piece.data(), length}); !fed) return fed;
+  if (auto sent = send_output(); !sent) return sent;
+  return take({piece.data(), length});
 }
 
-Status Link::receive() {
-  std::array<char, kPiece> piece;
-  const ssize_t size = ::read(socket_.get(), piece.data(), piece.size());
-  const int err = errno;
-  if (size > 0) return session_.feed({piece.data(), static_cast<std::size_t>(size)});
-  if (size == 0 || is_gone(err)) return ended();
-  if (is_later(err)) return {};
-  return fail_errno(err, "read from the runtime");
+Status Link::take(std::span<char> seen) {
+  while (!seen.empty()) {
+    const ssize_t size = ::read(socket_.get(), seen.data(), seen.size());
+    const int err = errno;
+    if (size > 0) {
+      seen = seen.subspan(static_cast<std::size_t>(size));
+    } else if (size == 0 || is_gone(err)) {
+      return ended();
+    } else if (err != EINTR) {
+      return fail_errno(err, "take what was read from the runtime");
+    }
+  }
+  return {};
 }
 
 Status Link::send_output() {

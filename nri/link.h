@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "common/base/error.h"
 #include "common/sys/fd.h"
 #include "nri/session.h"
@@ -28,8 +30,9 @@ class Link {
   [[nodiscard]] Progress progress() const { return session_.progress(); }
 
  private:
-  [[nodiscard]] Status receive();
   [[nodiscard]] Status send_output();
+  /// Takes from the socket what has been looked at; it may be overwritten.
+  [[nodiscard]] Status take(std::span<char> seen);
 
   sys::UniqueFd socket_;
   Session session_;

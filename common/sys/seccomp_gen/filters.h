@@ -162,6 +162,8 @@ constexpr std::array kToolRules{
 /// podqos-nri, on top of the hook's: one thread in one poll loop. Signals, systemd's socket and the
 /// one that metrics are asked for at are open before; connections come and go.
 constexpr std::array kPluginRules{
+    // What a runtime has sent is looked at before it is taken.
+    Rule{"recvfrom", Condition{3, kInt, MSG_PEEK}},
     // Who listens there?
     Rule{"getsockopt", Condition{1, kInt, SOL_SOCKET}},
     // Whoever asks for metrics; the end of an answer.
