@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include <google/protobuf/arena.h>
 
 #include "common/base/text.h"
 
@@ -74,7 +77,13 @@ Reply reply_of(const Result<Response>& response) {
 template <class Request, class Answer>
 Reply call_with(const Call& call, Handler& handler,
                 Answer (Handler::*function)(const Request&, Budget)) {
-  Request request;
+  // A request is many small pieces, which all go at once; those of most fit in here.
+  alignas(std::max_align_t) std::array<char, 4096> first;
+  google::protobuf::ArenaOptions options;
+  options.initial_block = first.data();
+  options.initial_block_size = first.size();
+  google::protobuf::Arena arena{options};
+  auto& request = *google::protobuf::Arena::CreateMessage<Request>(&arena);
   if (!request.ParseFromString(call.payload)) return malformed(call);
   return reply_of((handler.*function)(request, call.budget));
 }

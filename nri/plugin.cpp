@@ -1,7 +1,5 @@
 #include "nri/plugin.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -32,25 +30,18 @@ constexpr seconds kRecomputation{300};
 
 }  // namespace
 
-Pid Plugin::own_pid() {
-  return Pid{::getpid()};
-}
-
 app::Process Plugin::process_of(std::uint32_t pid) {
   const Pid init{static_cast<pid_t>(pid)};
   return {.init = init, .runtime = init};
 }
 
-core::Settings Plugin::settings(Budget budget) const {
+const core::Settings& Plugin::settings(Budget budget) {
   // A runtime waits 2 s for an answer, and goes on without the plugin then.
   constexpr milliseconds kLongestWait{500};
   constexpr int kShareOfBudget = 4;
   milliseconds wait = kLongestWait;
   if (budget) wait = std::min(wait, std::chrono::floor<milliseconds>(*budget / kShareOfBudget));
-  core::Settings settings = configuration_.settings();
-  settings.lock_deadline_ms = std::clamp<std::int64_t>(wait.count(), 0, settings.lock_deadline_ms);
-  settings.may_wait = false;
-  return settings;
+  return configuration_.hurried(wait);
 }
 
 void Plugin::registered(Status status) {
@@ -140,7 +131,7 @@ Result<api::CreateContainerResponse> Plugin::create_container(
     auto facts = container_facts(request.pod(), request.container());
     if (!facts) return fail(std::move(facts).error());
     auto edit = app::adjust(settings(budget), log(),
-                            {.facts = std::move(*facts), .creator = own_pid()}, foresight_);
+                            {.facts = std::move(*facts), .creator = own_pid_}, foresight_);
     if (!edit) {
       return fail(std::move(edit).error().with_context(
           cat("container ", printable(request.container().id()))));
@@ -209,7 +200,7 @@ Status Plugin::release(const std::string& id, const core::Settings& settings) {
     late_.erase(id);
     return {};
   }
-  auto ended = app::container_ended(settings, log(), id, own_pid());
+  auto ended = app::container_ended(settings, log(), id, own_pid_);
   if (ended && *ended == app::Ending::kDone) {
     late_.erase(id);
     return {};

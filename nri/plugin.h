@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -72,13 +74,11 @@ class Plugin : public Handler {
     StartTime start_time;
   };
 
-  /// A container that is about to be made counts as long as somebody can still hear what becomes of
-  /// it.
-  [[nodiscard]] static Pid own_pid();
   /// A container's init, whose parent is what watches over it: the shim, or conmon.
   [[nodiscard]] static app::Process process_of(std::uint32_t pid);
-  /// Those in force, with a deadline for the lock that leaves time to answer.
-  [[nodiscard]] core::Settings settings(Budget budget) const;
+  /// Those in force, with a deadline for the lock that leaves time to answer. Valid until the next
+  /// call.
+  [[nodiscard]] const core::Settings& settings(Budget budget);
   [[nodiscard]] app::Log& log() { return configuration_.log(); }
   /// Logs and counts an error; it is an answer only under onError "reject".
   [[nodiscard]] Status settle(std::string_view what, Status done);
@@ -115,6 +115,9 @@ class Plugin : public Handler {
 
   Configuration& configuration_;
   Measures& measures_;
+  /// A container that is about to be made counts as long as somebody can still hear what becomes of
+  /// it.
+  Pid own_pid_{::getpid()};
   app::Foresight foresight_;
   std::map<std::string, Sandbox, std::less<>> sandboxes_;  ///< that live, by id
   std::string looked_at_;                   ///< the last of them whose process was looked for

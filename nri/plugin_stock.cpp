@@ -37,7 +37,6 @@ std::vector<app::Told> Plugin::told_in(const api::SynchronizeRequest& stock) {
   };
   std::map<std::string_view, const api::PodSandbox*> pods;
   for (const api::PodSandbox& pod : stock.pods()) {
-    remember(pod);
     pods.emplace(pod.id(), &pod);
     add(sandbox_facts(pod), pod.id(), pod.id(), pod.pid());
   }
@@ -58,6 +57,9 @@ bool Plugin::read_stock() {
              "; what the runtime has is compared when it tells again");
     return false;
   }
+  // What stays comes first: between what goes it would keep pages from the rest of the machine.
+  for (const api::PodSandbox& pod : stock->pods())
+    remember(pod);
   taking_.emplace(told_in(*stock));
   // Whatever is left undone from here on is to be done afterwards.
   due_ = false;
@@ -74,7 +76,7 @@ app::Ids Plugin::come_since() const {
 bool Plugin::take_stock() {
   if (!read_stock()) return false;
   return note_taken(
-      taking_->go_on(settings(std::nullopt), log(), own_pid(), come_since(), kStockAtOnce));
+      taking_->go_on(settings(std::nullopt), log(), own_pid_, come_since(), kStockAtOnce));
 }
 
 bool Plugin::note_taken(const Result<bool>& taken) {
@@ -95,7 +97,7 @@ bool Plugin::note_taken(const Result<bool>& taken) {
 void Plugin::catch_up(const std::string& sandbox, Budget budget) {
   if (!read_stock() || !taking_->awaits(sandbox)) return;
   static_cast<void>(
-      note_taken(taking_->take_pod(settings(budget), log(), own_pid(), come_since(), sandbox)));
+      note_taken(taking_->take_pod(settings(budget), log(), own_pid_, come_since(), sandbox)));
 }
 
 }  // namespace podqos::nri
