@@ -8,24 +8,13 @@
 
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
+#include "common/core/naming.h"
 
 namespace podqos::nri {
 
 namespace {
 
 constexpr std::string_view kOurs = "podqos.io/";
-
-// Under these names parse_engine_annotations() reads what an engine says.
-constexpr const char* kType = "io.kubernetes.cri.container-type";
-constexpr const char* kSandboxId = "io.kubernetes.cri.sandbox-id";
-constexpr const char* kUid = "io.kubernetes.cri.sandbox-uid";
-constexpr const char* kPodName = "io.kubernetes.cri.sandbox-name";
-constexpr const char* kNamespace = "io.kubernetes.cri.sandbox-namespace";
-constexpr const char* kContainerName = "io.kubernetes.cri.container-name";
-constexpr const char* kShares = "io.kubernetes.cri.sandbox-cpu-shares";
-constexpr const char* kQuota = "io.kubernetes.cri.sandbox-cpu-quota";
-constexpr const char* kPeriod = "io.kubernetes.cri.sandbox-cpu-period";
-constexpr const char* kMemory = "io.kubernetes.cri.sandbox-memory";
 
 template <class Map>
 Status add_ours(const Map& annotations, core::Annotations& out) {
@@ -44,15 +33,27 @@ Status add_ours(const Map& annotations, core::Annotations& out) {
   return {};
 }
 
-void set(core::Annotations& out, const char* key, const std::string& value) {
-  if (!value.empty()) out.insert_or_assign(key, value);
+/// What names a cgroup, or becomes a part of such a name.
+Status set(std::optional<std::string>& out, std::string_view what, const std::string& value,
+           Status (*check)(std::string_view)) {
+  if (value.empty()) return {};
+  if (auto checked = check(value); !checked)
+    return fail(std::move(checked).error().with_context(cat("the runtime's ", what)));
+  out = value;
+  return {};
 }
 
-void add_pod(const api::PodSandbox& pod, core::Annotations& out) {
-  set(out, kSandboxId, pod.id());
-  set(out, kUid, pod.uid());
-  set(out, kPodName, pod.name());
-  set(out, kNamespace, pod.namespace_());
+Result<core::EngineAnnotations> engine_of(const api::PodSandbox& pod) {
+  core::EngineAnnotations engine;
+  auto done = set(engine.pod_uid, "pod uid", pod.uid(), core::check_pod_uid);
+  if (done) done = set(engine.sandbox_id, "sandbox id", pod.id(), core::check_cgroup_component);
+  if (done) done = set(engine.pod_name, "pod name", pod.name(), core::check_cgroup_component);
+  if (done) {
+    done =
+        set(engine.pod_namespace, "pod namespace", pod.namespace_(), core::check_cgroup_component);
+  }
+  if (!done) return fail(std::move(done).error());
+  return engine;
 }
 
 /// Unset where the wrapper is absent or holds 0.
@@ -65,14 +66,16 @@ std::optional<std::int64_t> value_of(bool present, const Wrapper& wrapper) {
   return static_cast<std::int64_t>(wrapper.value());
 }
 
-void add_sums(const core::EngineResources& sums, core::Annotations& out) {
-  const auto add = [&](const char* key, const std::optional<std::int64_t>& value) {
-    if (value) out.insert_or_assign(key, std::to_string(*value));
-  };
-  add(kShares, sums.cpu_shares);
-  add(kQuota, sums.cpu_quota);
-  add(kPeriod, sums.cpu_period);
-  add(kMemory, sums.memory_limit);
+/// Of the whole pod; nullopt where none is told.
+std::optional<core::EngineResources> sums_of(const api::PodSandbox& pod) {
+  const core::EngineResources told = engine_resources(pod.linux().pod_resources());
+  core::EngineResources sums;
+  sums.cpu_shares = told.cpu_shares;
+  sums.cpu_quota = told.cpu_quota;
+  sums.cpu_period = told.cpu_period;
+  sums.memory_limit = told.memory_limit;
+  if (sums == core::EngineResources{}) return std::nullopt;
+  return sums;
 }
 
 }  // namespace
@@ -103,15 +106,19 @@ Result<core::ContainerFacts> container_facts(const api::PodSandbox& pod,
                                              const api::Container& container) {
   core::ContainerFacts facts;
   facts.id = container.id();
+  const auto context = [&] { return cat("container ", printable(facts.id)); };
   for (const auto* annotations : {&pod.annotations(), &container.annotations()}) {
     if (auto added = add_ours(*annotations, facts.annotations); !added)
-      return fail(std::move(added).error().with_context(cat("container ", printable(facts.id))));
+      return fail(std::move(added).error().with_context(context()));
   }
-  add_pod(pod, facts.annotations);
+  auto engine = engine_of(pod);
+  if (!engine) return fail(std::move(engine).error().with_context(context()));
+  auto named =
+      set(engine->container_name, "container name", container.name(), core::check_cgroup_component);
+  if (!named) return fail(std::move(named).error().with_context(context()));
   // Otherwise the sandbox, which is known, has brought them.
-  if (pod.pid() == 0) add_sums(engine_resources(pod.linux().pod_resources()), facts.annotations);
-  set(facts.annotations, kType, "container");
-  set(facts.annotations, kContainerName, container.name());
+  if (pod.pid() == 0) engine->pod_sums = sums_of(pod);
+  facts.engine = std::move(*engine);
   const api::LinuxContainer& on_linux = container.linux();
   if (!on_linux.cgroups_path().empty()) facts.cgroups_path = on_linux.cgroups_path();
   if (on_linux.has_oom_score_adj()) facts.oom_score_adj = on_linux.oom_score_adj().value();
@@ -122,11 +129,14 @@ Result<core::ContainerFacts> container_facts(const api::PodSandbox& pod,
 Result<core::ContainerFacts> sandbox_facts(const api::PodSandbox& pod) {
   core::ContainerFacts facts;
   facts.id = pod.id();
+  const auto context = [&] { return cat("pod ", printable(pod.uid())); };
   if (auto added = add_ours(pod.annotations(), facts.annotations); !added)
-    return fail(std::move(added).error().with_context(cat("pod ", printable(pod.uid()))));
-  add_pod(pod, facts.annotations);
-  set(facts.annotations, kType, "sandbox");
-  add_sums(engine_resources(pod.linux().pod_resources()), facts.annotations);
+    return fail(std::move(added).error().with_context(context()));
+  auto engine = engine_of(pod);
+  if (!engine) return fail(std::move(engine).error().with_context(context()));
+  engine->is_sandbox = true;
+  engine->pod_sums = sums_of(pod);
+  facts.engine = std::move(*engine);
   if (!pod.linux().cgroups_path().empty()) facts.cgroups_path = pod.linux().cgroups_path();
   // The engine's own, whatever it is: the sandbox's process keeps its score.
   facts.oom_score_adj = -998;

@@ -15,26 +15,45 @@
 #include "common/core/identity.h"
 #include "common/core/naming.h"
 #include "common/core/pod_claim.h"
+#include "common/core/record_size.h"
 
 namespace podqos::app {
 
 namespace {
 
 constexpr std::chrono::seconds kLook{5};
-// A node starts few pods at a time; what is longer than most would cost more memory than time.
-constexpr std::size_t kRecords = 32;
+// Of the pods of a large node; what is longer than most would cost more memory than time.
+constexpr std::size_t kRecords = 256;
 constexpr std::size_t kAnnotations = 8;
 constexpr std::size_t kLongest = std::size_t{8} << 10U;
 
-/// Those of podqos itself.
-core::Annotations own(const core::Annotations& annotations) {
-  constexpr std::string_view kPrefix = "podqos.io/";
-  core::Annotations found;
+constexpr std::string_view kPrefix = "podqos.io/";
+constexpr std::string_view kUid = "podqos.io/pod-uid";
+
+/// What podqos's own annotations say but for the uid: of all pods of one kind the same.
+core::Annotations kind_of(const core::Annotations& annotations) {
+  core::Annotations kind;
   for (auto at = annotations.lower_bound(kPrefix);
-       at != annotations.end() && at->first.starts_with(kPrefix); ++at)
-    found.insert(found.end(), *at);
-  return found;
+       at != annotations.end() && at->first.starts_with(kPrefix); ++at) {
+    if (at->first != kUid) kind.insert(kind.end(), *at);
+  }
+  return kind;
 }
+
+/// Stands for kind_of(annotations), without a copy.
+struct KindOf {
+  const core::Annotations& annotations;
+  friend bool operator==(const core::Annotations& kind, const KindOf& wanted) {
+    auto known = kind.begin();
+    for (auto at = wanted.annotations.lower_bound(kPrefix);
+         at != wanted.annotations.end() && at->first.starts_with(kPrefix); ++at) {
+      if (at->first == kUid) continue;
+      if (known == kind.end() || *known != *at) return false;
+      ++known;
+    }
+    return known == kind.end();
+  }
+};
 
 std::size_t size_of(const core::Annotations& annotations) {
   std::size_t size = 0;
@@ -67,6 +86,17 @@ bool is_same(const core::PodRecord& before, core::PodRecord& now, const core::Se
   return old_values && new_values && *old_values == *new_values;
 }
 
+/// Does the container's claim leave the pod's record as it is?
+bool stays_the_same(const std::optional<core::PodRecord>& before, const core::Identity& identity,
+                    const core::PodClaim& claim, const core::Settings& settings,
+                    const core::TiersRecord& tiers, const core::NodeCapacity& capacity) {
+  if (before->adopted != identity.placed.has_value()) return false;
+  if (!core::adds_nothing(*before, identity, claim, settings)) return false;
+  const core::Grants now = core::grants_for(before->pod, before->qos_class,
+                                            sums_beside(tiers, before), settings, capacity);
+  return now == core::Grants{.claimed = before->claimed, .granted = before->granted};
+}
+
 /// The pod's record with the container's claim in it; nullopt where that changes a value of pod or
 /// tiers, or where a person must be told something.
 std::optional<core::PodRecord> joined(const std::optional<core::PodRecord>& before,
@@ -96,23 +126,34 @@ std::optional<std::string> cgroup_for(const Arrival& arrival, const core::PodRec
 Foresight::Foresight() : records_{kRecords}, annotations_{kAnnotations} {}
 
 Result<core::PodqosAnnotations> Foresight::read(const core::Annotations& annotations) {
-  core::Annotations key = own(annotations);
-  if (const auto* known = annotations_.find(key)) return *known;
+  const auto uid = annotations.find(kUid);
+  const bool named = uid != annotations.end();
+  if (const auto* known = annotations_.find(KindOf{annotations});
+      known != nullptr && (!named || core::check_pod_uid(uid->second))) {
+    core::PodqosAnnotations read = *known;
+    if (named) read.pod_uid = uid->second;
+    return read;
+  }
   auto read = codec::parse_podqos_annotations(annotations);
-  if (read && size_of(key) <= kLongest) annotations_.put(std::move(key), *read);
+  core::Annotations kind = kind_of(annotations);
+  if (!read || size_of(kind) > kLongest) return read;
+  core::PodqosAnnotations without_uid = *read;
+  without_uid.pod_uid.reset();
+  annotations_.put(std::move(kind), std::move(without_uid));
   return read;
 }
 
-const std::optional<core::PodRecord>* Foresight::record_of(const std::string& uid) {
+const Foresight::Known* Foresight::known(const std::string& uid) {
   // Before it is read: a change in between is seen the next time.
   const auto stamp = state_->stamp_of_pod(uid);
   if (!stamp) return nullptr;
   const Known* known = records_.find(uid);
-  if (known != nullptr && known->stamp == *stamp) return &known->record;
+  if (known != nullptr && known->stamp == *stamp) return known;
   auto record = state_->pod(uid);
   if (!record || !*record) return nullptr;
-  records_.put(uid, Known{.stamp = *stamp, .record = std::move(*record)});
-  return &records_.find(uid)->record;
+  const bool has_room = core::check_record_size(**record).has_value();
+  records_.put(uid, Known{.stamp = *stamp, .record = std::move(*record), .has_room = has_room});
+  return records_.find(uid);
 }
 
 bool Foresight::owns_host() {
@@ -164,41 +205,50 @@ bool Foresight::look_at_state(const core::Settings& settings) {
   return !state_->interrupted();
 }
 
-std::optional<Membership> Foresight::look(const core::Settings& settings, const Arrival& arrival) {
+std::optional<Foreseen> Foresight::look(const core::Settings& settings, const Arrival& arrival) {
   if (!look_at_machine(settings) || !look_at_state(settings)) return std::nullopt;
   const core::TiersRecord& tiers = state_->tiers();
   const auto identity = core::identify(arrival.facts, arrival.podqos, arrival.engine, settings,
                                        arrival.placed_at, tiers.kubepods);
   if (!identity || identity->source != core::IdentitySource::kEngine) return std::nullopt;
-  const auto* const before = record_of(identity->uid);
-  if (before == nullptr || !is_expected(**before, *identity, arrival.facts.id)) return std::nullopt;
+  const Known* const pod = known(identity->uid);
+  if (pod == nullptr || !pod->has_room) return std::nullopt;
+  const std::optional<core::PodRecord>& before = pod->record;
+  if (!is_expected(*before, *identity, arrival.facts.id)) return std::nullopt;
   // All of a node's pods use one driver; a kubelet's are none of podqos's.
-  if (!(*before)->adopted &&
+  if (!before->adopted &&
       (tiers.kubepods.empty() || core::driver_of(tiers.kubepods) != arrival.driver))
     return std::nullopt;
-  const core::PodClaim claim = core::claim_for(*identity, arrival.facts, arrival.podqos,
-                                               arrival.engine, settings, machine_->capacity.memory);
-  auto record = joined(*before, *identity, claim, settings, tiers, machine_->capacity);
-  if (!record) return std::nullopt;
-  const std::string name = core::container_name_for(*identity, claim, arrival.facts);
-  if (core::lacks_container(*record, claim, name)) return std::nullopt;
-  auto cgroup = cgroup_for(arrival, **before);
-  auto values = core::container_values(*record, name, settings);
-  if (!cgroup || !values) return std::nullopt;
-  values->unified = core::container_unified(*record, claim, name, settings, machine_->capacity,
-                                            memory_files((*before)->cgroup));
-
-  Membership member;
-  member.container.id = arrival.facts.id;
-  member.container.name = name;
-  member.container.cgroup = std::move(*cgroup);
-  member.missing = core::missing_values(*values, arrival.facts.resources, machine_->layout);
-  if (!core::engine_sets_oom(arrival.facts) && !record->adopted) {
-    member.oom_score_adj =
-        core::container_oom_score_adj(*record, member.container, machine_->capacity.memory);
+  core::PodClaim claim =
+      core::claim_sharing_spec(*identity, arrival.facts, arrival.podqos, arrival.engine, settings,
+                               machine_->capacity.memory);
+  std::optional<core::PodRecord> changed;
+  if (!stays_the_same(before, *identity, claim, settings, tiers, machine_->capacity)) {
+    core::own_spec(claim);
+    changed = joined(before, *identity, claim, settings, tiers, machine_->capacity);
+    if (!changed) return std::nullopt;
   }
-  member.record = std::move(*record);
-  return member;
+  const core::PodRecord& record = changed ? *changed : *before;
+  const std::string name = core::container_name_for(*identity, claim, arrival.facts);
+  if (core::lacks_container(record, claim, name)) return std::nullopt;
+  auto cgroup = cgroup_for(arrival, *before);
+  auto values = core::container_values(record, name, settings);
+  if (!cgroup || !values) return std::nullopt;
+  values->unified = core::container_unified(record, claim, name, settings, machine_->capacity,
+                                            memory_files(before->cgroup));
+
+  Foreseen seat;
+  seat.pod_uid = record.pod.uid;
+  seat.adopted = record.adopted;
+  seat.container.id = arrival.facts.id;
+  seat.container.name = name;
+  seat.container.cgroup = std::move(*cgroup);
+  seat.missing = core::missing_values(*values, arrival.facts.resources, machine_->layout);
+  if (!core::engine_sets_oom(arrival.facts) && !record.adopted) {
+    seat.oom_score_adj =
+        core::container_oom_score_adj(record, seat.container, machine_->capacity.memory);
+  }
+  return seat;
 }
 
 bool Foresight::is_foreign(const core::Settings& settings, const std::string& id) {

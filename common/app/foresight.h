@@ -19,6 +19,12 @@
 
 namespace podqos::app {
 
+/// A container that is about to be made, in a pod whose record need not change for it now.
+struct Foreseen : Seat {
+  std::string pod_uid;
+  bool adopted = false;
+};
+
 /// For a program that an engine waits for again and again: what a container that is about to be
 /// made is to be asked for, told without the lock and without a write where neither is needed. That
 /// is where its sandbox lives in a pod that is known, and its coming changes no value of pod or
@@ -27,13 +33,13 @@ class Foresight {
  public:
   Foresight();
 
-  /// parse_podqos_annotations(), at once for what has come before: containers of a pod, and pods of
-  /// one kind, come with the same.
+  /// parse_podqos_annotations(), at once for what has come before: containers of a pod come with
+  /// the same, and pods of one kind with the same but for the uid.
   [[nodiscard]] Result<core::PodqosAnnotations> read(const core::Annotations& annotations);
 
   /// @return what join() would come to; nullopt: only that can tell, or say why not.
-  [[nodiscard]] std::optional<Membership> look(const core::Settings& settings,
-                                               const Arrival& arrival);
+  [[nodiscard]] std::optional<Foreseen> look(const core::Settings& settings,
+                                             const Arrival& arrival);
 
   /// Does the end of this container change nothing? Most containers of a node may be none of
   /// podqos's. false: only container_ended() can tell.
@@ -55,21 +61,22 @@ class Foresight {
   struct Known {
     store::Stamp stamp;
     std::optional<core::PodRecord> record;
+    bool has_room = false;  ///< for one more container
   };
   [[nodiscard]] bool look_at_machine(const core::Settings& settings);
   [[nodiscard]] bool look_at_state(const core::Settings& settings);
   [[nodiscard]] core::MemoryFiles memory_files(const std::string& pod_cgroup);
   /// nullptr: not known, or not to be read. Valid until the next call.
-  [[nodiscard]] const std::optional<core::PodRecord>* record_of(const std::string& uid);
+  [[nodiscard]] const Known* known(const std::string& uid);
 
   [[nodiscard]] bool owns_host();
 
   std::optional<bool> owns_host_;  ///< which a process does or does not
   std::optional<Machine> machine_;
-  std::optional<store::UnlockedState> state_;  ///< as old as machine_
-  std::string state_dir_;                      ///< where it is
-  Recent<std::string, Known> records_;         ///< by uid
-  Recent<core::Annotations, core::PodqosAnnotations> annotations_;
+  std::optional<store::UnlockedState> state_;                       ///< as old as machine_
+  std::string state_dir_;                                           ///< where it is
+  RecentByName<Known> records_;                                     ///< by uid
+  Recent<core::Annotations, core::PodqosAnnotations> annotations_;  ///< by kind, without a uid
 };
 
 }  // namespace podqos::app

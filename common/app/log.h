@@ -26,6 +26,8 @@ class Log {
   Log& operator=(Log&&) noexcept;
   ~Log();
 
+  /// Is a debug line worth putting together?
+  [[nodiscard]] bool shows_debug() const { return threshold_ == core::LogLevel::kDebug; }
   void debug(std::string_view line) { write(core::LogLevel::kDebug, line); }
   void info(std::string_view line) { write(core::LogLevel::kInfo, line); }
   void warning(std::string_view line) { write(core::LogLevel::kWarning, line); }

@@ -240,7 +240,6 @@ Result<Membership> make_member(Joining& joining, const std::optional<core::PodRe
   // Before anything is written: the values must be sound.
   if (auto sound = core::pod_values(record, event.settings()); !sound)
     return fail(std::move(sound).error());
-
   warn_of_stranger(joining, record, container);
   const bool first = record.containers.empty();
   record.containers.push_back(container);
@@ -283,19 +282,20 @@ Result<std::optional<Arrival>> arrival_of(core::ContainerFacts facts,
   return arrival_of(std::move(facts), std::move(*podqos), settings, std::move(placed_at));
 }
 
-Result<std::optional<Arrival>> arrival_of(core::ContainerFacts facts,
-                                          core::PodqosAnnotations podqos,
+Result<std::optional<Arrival>> arrival_of(core::ContainerFacts&& facts,
+                                          core::PodqosAnnotations&& podqos,
                                           const core::Settings& settings,
                                           std::optional<std::string> placed_at) {
-  auto engine = codec::parse_engine_annotations(facts.annotations);
+  auto engine = facts.engine ? Result<core::EngineAnnotations>{*std::exchange(facts.engine, {})}
+                             : codec::parse_engine_annotations(facts.annotations);
   if (!engine) return fail(std::move(engine).error());
   if (!core::concerns_podqos(podqos, *engine, settings, placed_at)) return std::nullopt;
-  Arrival arrival;
-  arrival.facts = std::move(facts);
-  arrival.podqos = std::move(podqos);
-  arrival.engine = std::move(*engine);
-  arrival.placed_at = std::move(placed_at);
-  return arrival;
+  Result<std::optional<Arrival>> found{std::in_place, std::in_place};
+  (*found)->facts = std::move(facts);
+  (*found)->podqos = std::move(podqos);
+  (*found)->engine = std::move(*engine);
+  (*found)->placed_at = std::move(placed_at);
+  return found;
 }
 
 namespace {

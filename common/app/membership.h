@@ -30,16 +30,20 @@ struct Arrival {
   StartTime start_time;
 };
 
+/// A container's place in its pod, and what it is to have there.
+struct Seat {
+  core::ContainerRecord container;   ///< its cgroup is where it should be (adopted: where it is)
+  core::CgroupValues missing;        ///< container-level values that the engine left unset
+  std::optional<int> oom_score_adj;  ///< unset where the engine's own counts
+};
+
 /// The container in its pod: what joining it has decided and made.
-struct Membership {
+struct Membership : Seat {
   core::PodRecord record;
-  core::ContainerRecord container;  ///< its cgroup is where it should be (adopted: where it is)
-  core::CgroupValues missing;       ///< container-level values that the engine left unset
   /// Where the container should be, if it runs elsewhere (container.cgroup is where it will stay).
   std::optional<std::string> belongs_to;
   std::optional<core::Origin> origin;  ///< what it is moved from: container.moved says so
   std::string stays;                   ///< why it is not moved, although it should be
-  std::optional<int> oom_score_adj;    ///< unset where the engine's own counts
 };
 
 /// Parses the annotations and looks whether the container concerns podqos at all; nullopt: it does
@@ -48,8 +52,8 @@ struct Membership {
                                                         const core::Settings& settings,
                                                         std::optional<std::string> placed_at);
 /// The same with podqos's own annotations read before.
-[[nodiscard]] Result<std::optional<Arrival>> arrival_of(core::ContainerFacts facts,
-                                                        core::PodqosAnnotations podqos,
+[[nodiscard]] Result<std::optional<Arrival>> arrival_of(core::ContainerFacts&& facts,
+                                                        core::PodqosAnnotations&& podqos,
                                                         const core::Settings& settings,
                                                         std::optional<std::string> placed_at);
 

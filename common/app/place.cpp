@@ -52,19 +52,19 @@ struct Joined {
   core::ConfigEdit edit;
 };
 
-core::ConfigEdit edit_for(const Membership& member) {
+core::ConfigEdit edit_for(const Seat& seat, bool adopted) {
   core::ConfigEdit edit =
-      core::config_edit(core::oci_cgroups_path(member.container.cgroup, member.container.id),
-                        member.missing, member.oom_score_adj);
+      core::config_edit(core::oci_cgroups_path(seat.container.cgroup, seat.container.id),
+                        seat.missing, seat.oom_score_adj);
   // An adopted container stays in the engine's own place, in the engine's own words.
-  if (member.record.adopted) edit.cgroups_path.reset();
+  if (adopted) edit.cgroups_path.reset();
   return edit;
 }
 
 /// What an engine tells of a container that it is about to make; nullopt: it is not podqos's.
 Result<std::optional<Arrival>> arrival_at_engine(const core::Settings& settings,
-                                                 core::ContainerFacts facts,
-                                                 Result<core::PodqosAnnotations> podqos,
+                                                 core::ContainerFacts&& facts,
+                                                 Result<core::PodqosAnnotations>&& podqos,
                                                  std::optional<core::Driver> flags) {
   if (!podqos) return fail(std::move(podqos).error());
   const auto told = core::detect_driver({.flags = flags, .path = facts.cgroups_path});
@@ -101,7 +101,7 @@ Result<std::optional<Joined>> join_pod_of(const core::Settings& settings, Log& l
     if (auto done = event->finish_recovery(); !done) return fail(std::move(done).error());
     return std::nullopt;
   }
-  core::ConfigEdit edit = edit_for(**member);
+  core::ConfigEdit edit = edit_for(**member, (*member)->record.adopted);
   return Joined{.event = std::move(*event), .member = std::move(**member), .edit = std::move(edit)};
 }
 
@@ -151,10 +151,12 @@ Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings, L
   if (!arrival) return fail(std::move(arrival).error());
   if (!*arrival) return std::nullopt;
   (*arrival)->engine_writes = true;
-  if (auto member = foresight.look(settings, **arrival)) {
-    log.debug(cat("pod ", member->record.pod.uid, ", container ", printable(member->container.id),
-                  " at ", member->container.cgroup, ": counted once it has started"));
-    return edit_for(*member);
+  if (const auto seat = foresight.look(settings, **arrival)) {
+    if (log.shows_debug()) {
+      log.debug(cat("pod ", seat->pod_uid, ", container ", printable(seat->container.id), " at ",
+                    seat->container.cgroup, ": counted once it has started"));
+    }
+    return edit_for(*seat, seat->adopted);
   }
   auto joined = join_pod_of(settings, log, std::move(**arrival), request.creator);
   if (!joined) return fail(std::move(joined).error());

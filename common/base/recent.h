@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <list>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 namespace podqos {
 
-/// The values that were asked for last, each under its key; few enough to be looked through.
+/// The values that were asked for last, each under its key; few enough to be looked through. Of
+/// more, RecentByName.
 template <class Key, class Value>
 class Recent {
  public:
@@ -33,6 +38,48 @@ class Recent {
 
  private:
   std::list<std::pair<Key, Value>> kept_;  ///< the one asked for last first
+  std::size_t most_;
+};
+
+/// The same for names, of which there may be many.
+template <class Value>
+class RecentByName {
+ public:
+  /// @param most  how many are kept
+  explicit RecentByName(std::size_t most) : most_(most) {}
+  // The index points into what is kept, which goes along.
+  RecentByName(const RecentByName&) = delete;
+  RecentByName& operator=(const RecentByName&) = delete;
+  RecentByName(RecentByName&&) noexcept = default;
+  RecentByName& operator=(RecentByName&&) noexcept = default;
+  ~RecentByName() = default;
+
+  /// nullptr: not among them. Valid until the next put().
+  [[nodiscard]] const Value* find(std::string_view name) {
+    const auto found = index_.find(name);
+    if (found == index_.end()) return nullptr;
+    kept_.splice(kept_.begin(), kept_, found->second);
+    return &found->second->second;
+  }
+
+  /// Takes the place of what was there under this name.
+  void put(std::string name, Value value) {
+    if (const auto found = index_.find(name); found != index_.end()) drop(found->second);
+    kept_.emplace_front(std::move(name), std::move(value));
+    index_.emplace(kept_.front().first, kept_.begin());
+    if (kept_.size() > most_) drop(std::prev(kept_.end()));
+  }
+
+ private:
+  using Kept = std::list<std::pair<std::string, Value>>;
+
+  void drop(typename Kept::iterator entry) {
+    index_.erase(entry->first);
+    kept_.erase(entry);
+  }
+
+  Kept kept_;  ///< the one asked for last first
+  std::unordered_map<std::string_view, typename Kept::iterator> index_;
   std::size_t most_;
 };
 

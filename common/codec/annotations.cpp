@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -96,7 +97,7 @@ Status read_pod(PodqosAnnotations& out, std::string_view value) {
   core::Pod defaulted = core::with_api_defaults(*std::move(pod));
   const std::vector<std::string> violations = core::validate_manifest(defaulted);
   if (!violations.empty()) return fail(ErrorCode::kInvalidArgument, violations.front());
-  out.pod = std::move(defaulted);
+  out.pod = std::make_shared<const core::Pod>(std::move(defaulted));
   return {};
 }
 

@@ -27,12 +27,29 @@ struct EngineResources {
   friend bool operator==(const EngineResources&, const EngineResources&) = default;
 };
 
+/// Identity and sums that the engine itself put into the annotations, or told as they
+/// are (NRI).
+struct EngineAnnotations {
+  std::optional<std::string>
+      pod_uid;  ///< CRI sandbox-uid; CRI-O label io.kubernetes.pod.uid (also in its Labels)
+  std::optional<std::string> sandbox_id;  ///< CRI sandbox-id, CRI-O's and Podman's SandboxID
+  std::optional<std::string> pod_name;
+  std::optional<std::string> pod_namespace;
+  std::optional<std::string> container_name;
+  bool is_sandbox = false;  ///< container-type "sandbox"
+  /// Pod sums on the sandbox (containerd sandbox-cpu-shares/-quota/-period/-memory; CRI-O
+  /// PodLinuxResources), or the limits of the cgroup that Podman has made for the pod.
+  std::optional<EngineResources> pod_sums;
+  friend bool operator==(const EngineAnnotations&, const EngineAnnotations&) = default;
+};
+
 /// What an engine says about one container: the facts of its config.json (or of the hook's state,
 /// where that is all there is) that a decision may rest on.
 struct ContainerFacts {
   std::string id;
   std::string bundle;                       ///< canonical directory; "" when unknown
   Annotations annotations;                  ///< those whose key podqos knows (is_known_annotation)
+  std::optional<EngineAnnotations> engine;  ///< told as they are: none is among the annotations
   std::optional<std::string> cgroups_path;  ///< linux.cgroupsPath
   EngineResources resources;
   std::optional<std::int64_t> oom_score_adj;  ///< process.oomScoreAdj

@@ -124,7 +124,9 @@ void claim_short_forms(PodClaim& claim, const std::string& name, const Identity&
 }
 
 bool claim_pod_annotation(PodClaim& claim, const std::string& name, const Identity& identity,
-                          const ContainerFacts& facts, const Pod& pod, bool checked) {
+                          const ContainerFacts& facts, const PodqosAnnotations& podqos,
+                          bool checked) {
+  const Pod& pod = *podqos.pod;
   const bool named = !identity.container_name.empty() && identity.source == IdentitySource::kEngine;
   const std::string reason =
       checked && !identity.is_sandbox ? contradiction(pod, name, named, facts.resources) : "";
@@ -132,7 +134,9 @@ bool claim_pod_annotation(PodClaim& claim, const std::string& name, const Identi
     claim.warnings.push_back(cat("annotation podqos.io/pod refused: ", reason));
     return false;
   }
-  claim.pod = pod;
+  claim.shared = podqos.pod;
+  claim.pod.name = pod.name;
+  claim.pod.pod_namespace = pod.pod_namespace;
   claim.source = ClassSource::kPodAnnotation;
   claim.complete = true;
   claim.known = true;
@@ -145,7 +149,7 @@ bool claim_annotated(PodClaim& claim, const std::string& name, const Identity& i
   if (settings.trust_annotations == TrustAnnotations::kNone) return false;
   claim.declared_class = podqos.qos_class;
   const bool checked = settings.trust_annotations == TrustAnnotations::kEngineChecked;
-  if (podqos.pod) return claim_pod_annotation(claim, name, identity, facts, *podqos.pod, checked);
+  if (podqos.pod) return claim_pod_annotation(claim, name, identity, facts, podqos, checked);
   if (!podqos.pod_level && podqos.containers.empty()) return false;
   const auto own = podqos.containers.find(name);
   std::string excess;
@@ -177,6 +181,7 @@ std::string name_in(const Pod* spec, const Identity& identity, const ContainerFa
 /// Where the engine bounds its pod as a whole (podman pod create --memory), no claim goes beyond:
 /// its containers leave the cgroup that has the limit.
 void bound_by_engine(PodClaim& claim, const EngineResources& engine) {
+  own_spec(claim);
   const ResourceList bounds = infer_resources(engine, std::nullopt, false, Bytes{0}).limits;
   for (const auto& [name, bound] : bounds) {
     const auto own = find(pod_limits(claim.pod), name);
@@ -191,15 +196,32 @@ void bound_by_engine(PodClaim& claim, const EngineResources& engine) {
   }
 }
 
+bool is_same_identity(const Pod& a, const Pod& b) {
+  return a.uid == b.uid && a.name == b.name && a.pod_namespace == b.pod_namespace;
+}
+
+/// All that operator== compares but for the identity.
+bool is_same_spec(const Pod& a, const Pod& b) {
+  // Who gives a pod another field shall think of this.
+  const auto& [uid, name, pod_namespace, containers, init_containers, ephemeral_containers,
+               resources, overhead, priority, priority_class_name, status_qos_class, is_static] = b;
+  return a.containers == containers && a.init_containers == init_containers &&
+         a.ephemeral_containers == ephemeral_containers && a.resources == resources &&
+         a.overhead == overhead && a.priority == priority &&
+         a.priority_class_name == priority_class_name && a.status_qos_class == status_qos_class &&
+         a.is_static == is_static;
+}
+
 }  // namespace
 
 std::string container_name_for(const Identity& identity, const PodClaim& claim,
                                const ContainerFacts& facts) {
-  return name_in(claim.complete ? &claim.pod : nullptr, identity, facts);
+  return name_in(claim.complete ? &spec_of(claim) : nullptr, identity, facts);
 }
 
 bool describes_otherwise(const PodClaim& claim, const Pod& known) {
-  if (claim.source != ClassSource::kShortForms) return known != claim.pod;
+  if (claim.source != ClassSource::kShortForms)
+    return !is_same_identity(known, claim.pod) || !is_same_spec(known, spec_of(claim));
   return known.resources.value_or(Resources{}).limits !=
          claim.pod.resources.value_or(Resources{}).limits;
 }
@@ -210,13 +232,34 @@ bool lacks_container(const PodRecord& record, const PodClaim& claim, std::string
   return is_spec && find_container(record.pod, name) == nullptr;
 }
 
+const Pod& spec_of(const PodClaim& claim) {
+  return claim.shared ? *claim.shared : claim.pod;
+}
+
+void own_spec(PodClaim& claim) {
+  if (!claim.shared) return;
+  Pod identity = std::exchange(claim.pod, *claim.shared);
+  claim.shared.reset();
+  claim.pod.uid = std::move(identity.uid);
+  claim.pod.name = std::move(identity.name);
+  claim.pod.pod_namespace = std::move(identity.pod_namespace);
+}
+
 PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
                    const PodqosAnnotations& podqos, const EngineAnnotations& engine,
                    const Settings& settings, Bytes node_memory) {
+  PodClaim claim = claim_sharing_spec(identity, facts, podqos, engine, settings, node_memory);
+  own_spec(claim);
+  return claim;
+}
+
+PodClaim claim_sharing_spec(const Identity& identity, const ContainerFacts& facts,
+                            const PodqosAnnotations& podqos, const EngineAnnotations& engine,
+                            const Settings& settings, Bytes node_memory) {
   PodClaim claim;
   if (identity.placed) claim.engine_class = identity.placed->qos_class;
   // Before anything is claimed.
-  const std::string name = name_in(podqos.pod ? &*podqos.pod : nullptr, identity, facts);
+  const std::string name = name_in(podqos.pod.get(), identity, facts);
   if (!claim_annotated(claim, name, identity, facts, podqos, settings)) {
     if (!identity.is_sandbox) {
       claim_inferred(claim, identity, name, facts, node_memory);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,9 @@ namespace podqos::core {
 /// What one container's arrival says about its pod.
 struct PodClaim {
   Pod pod;  ///< the whole spec, or the containers known from this arrival; API defaults applied
+  /// As annotated, where claim_sharing_spec() has spared the copy: then `pod` is the identity
+  /// alone.
+  std::shared_ptr<const Pod> shared;
   bool complete = false;  ///< the pod's values are final: a whole spec, or pod-level resources
   ClassSource source = ClassSource::kInference;
   std::optional<QosClass> declared_class;  ///< podqos.io/qos-class
@@ -32,6 +36,17 @@ struct PodClaim {
 [[nodiscard]] PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
                                  const PodqosAnnotations& podqos, const EngineAnnotations& engine,
                                  const Settings& settings, Bytes node_memory);
+
+/// The same, but for the copy of what podqos.io/pod says; of use to container_name_for(),
+/// describes_otherwise(), lacks_container() and adds_nothing().
+[[nodiscard]] PodClaim claim_sharing_spec(const Identity& identity, const ContainerFacts& facts,
+                                          const PodqosAnnotations& podqos,
+                                          const EngineAnnotations& engine, const Settings& settings,
+                                          Bytes node_memory);
+/// Makes it what claim_for() returns.
+void own_spec(PodClaim& claim);
+/// The containers and resources that the claim is about, whoever holds them; not the identity.
+[[nodiscard]] const Pod& spec_of(const PodClaim& claim);
 
 /// The name of this container within its pod: as named by engine or annotation; else the only
 /// container of a complete pod; else, in an engine's own pod, the only one that has the limits that

@@ -33,7 +33,7 @@ QosClass claimed_class(const PodClaim& claim, const Settings& settings,
     }
     return *claim.engine_class;
   }
-  const QosClass computed = classify(claim.pod).qos_class;
+  const QosClass computed = classify(spec_of(claim)).qos_class;
   if (claim.declared_class) {
     if (rank(*claim.declared_class) >= rank(computed) || settings.allow_qos_override)
       return *claim.declared_class;
@@ -138,34 +138,56 @@ Result<JoinedPod> join_pod(const std::optional<PodRecord>& existing, const Ident
   return joined;
 }
 
+bool adds_nothing(const PodRecord& record, const Identity& identity, const PodClaim& claim,
+                  const Settings& settings) {
+  if (!record.complete || record.released_at || record.containers.empty()) return false;
+  if (!claim.known || !claim.complete || claim.declared_class || !claim.warnings.empty())
+    return false;
+  if (!identity.sandbox_id.empty() && identity.sandbox_id != record.sandbox_id) return false;
+  if (describes_otherwise(claim, record.pod) || !check_owner(record, identity)) return false;
+  std::vector<std::string> warnings;
+  const QosClass arrived = claimed_class(claim, settings, warnings);
+  const bool fits = claim.engine_class || rank(arrived) >= rank(record.qos_class);
+  return fits && warnings.empty();
+}
+
 Bytes allocatable_memory(const Settings& settings, const NodeCapacity& capacity) {
   return allocatable(capacity.memory, settings.system_reserved.memory,
                      settings.kube_reserved.memory);
 }
 
-void grant_requests(PodRecord& record, const TierSums& others, const Settings& settings,
-                    const NodeCapacity& capacity) {
-  const ResourceList requests = pod_requests(record.pod);
+Grants grants_for(const Pod& pod, QosClass qos_class, const TierSums& others,
+                  const Settings& settings, const NodeCapacity& capacity) {
+  const ResourceList requests = pod_requests(pod);
   const auto cpu = find(requests, kCpu);
   const auto memory = find(requests, kMemory);
   const std::int64_t cpu_capacity = saturating_sub(
       capacity.cpu.value(),
       saturating_add(settings.system_reserved.cpu.value(), settings.kube_reserved.cpu.value()));
   const std::int64_t memory_capacity = allocatable_memory(settings, capacity).value();
-  record.claimed =
+  Grants grants;
+  grants.claimed =
       TierSum{.pods = 1,
               .cpu = MilliCpu{grant(cpu ? cpu->milli_value() : 0, cpu_capacity, 0)},
               .memory = Bytes{grant(memory ? memory->value() : 0, memory_capacity, 0)}};
-  record.granted = TierSum{.pods = 1, .cpu = {}, .memory = {}};
+  grants.granted = TierSum{.pods = 1, .cpu = {}, .memory = {}};
   // A kubelet counts no requests of BestEffort pods (they can only come from overhead).
-  if (record.qos_class == QosClass::kBestEffort) return;
+  if (qos_class == QosClass::kBestEffort) return grants;
   const std::int64_t cpu_others =
       saturating_add(others.guaranteed.cpu.value(), others.burstable.cpu.value());
   const std::int64_t memory_others =
       saturating_add(others.guaranteed.memory.value(), others.burstable.memory.value());
-  record.granted.cpu = MilliCpu{grant(record.claimed.cpu.value(), cpu_capacity, cpu_others)};
-  record.granted.memory =
-      Bytes{grant(record.claimed.memory.value(), memory_capacity, memory_others)};
+  grants.granted.cpu = MilliCpu{grant(grants.claimed.cpu.value(), cpu_capacity, cpu_others)};
+  grants.granted.memory =
+      Bytes{grant(grants.claimed.memory.value(), memory_capacity, memory_others)};
+  return grants;
+}
+
+void grant_requests(PodRecord& record, const TierSums& others, const Settings& settings,
+                    const NodeCapacity& capacity) {
+  const Grants grants = grants_for(record.pod, record.qos_class, others, settings, capacity);
+  record.claimed = grants.claimed;
+  record.granted = grants.granted;
 }
 
 void add_pod(TiersRecord& tiers, const PodRecord& record) {
@@ -241,8 +263,9 @@ Result<CgroupValues> pod_values(PodRecord& record, const Settings& settings) {
 int container_oom_score_adj(const PodRecord& record, const ContainerRecord& container,
                             Bytes node_memory) {
   if (container.sandbox) return kSandboxOomScoreAdj;
+  static const Container unknown;
   const Container* known = find_container(record.pod, container.name);
-  const Container& facts = known != nullptr ? *known : Container{};
+  const Container& facts = known != nullptr ? *known : unknown;
   if (!exceeds_node(record)) return oom_score_adj(record.pod, record.qos_class, facts, node_memory);
   Pod uncritical = record.pod;
   uncritical.is_static = false;
@@ -275,9 +298,10 @@ Result<std::string> container_leaf(const ContainerFacts& facts, const std::strin
   const bool systemd = driver_of(pod_cgroup) == Driver::kSystemd;
   constexpr std::string_view kScope = ".scope";
   std::string leaf = wanted_leaf(facts, systemd);
+  const std::string monitor = monitor_path(pod_cgroup);
   const auto taken = [&](const std::string& name) {
     const std::string path = cat(pod_cgroup, "/", name);
-    if (path == monitor_path(pod_cgroup)) return true;
+    if (path == monitor) return true;
     return std::ranges::any_of(known, [&](const ContainerRecord& other) {
       return other.cgroup == path && (other.id != facts.id || other.bundle != facts.bundle);
     });

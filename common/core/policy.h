@@ -39,9 +39,22 @@ struct JoinedPod {
                                          const Identity& identity, const PodClaim& claim,
                                          const Settings& settings);
 
-/// Sets `claimed` and `granted` of a record: claimed requests count only up to what the node has
-/// for pods (capacity without reserves), granted ones up to what it can still give beside `others`
-/// (the sums without this pod).
+/// Would join_pod() return the record of a whole pod, in which there is room for one more container
+/// (record_size.h), as it is and without a warning? Said without a copy of it. false: only
+/// join_pod() can tell.
+[[nodiscard]] bool adds_nothing(const PodRecord& record, const Identity& identity,
+                                const PodClaim& claim, const Settings& settings);
+
+/// What of a pod's requests counts.
+struct Grants {
+  TierSum claimed;  ///< only up to what the node has for pods (capacity without reserves)
+  TierSum granted;  ///< up to what it can still give beside others
+  friend bool operator==(const Grants&, const Grants&) = default;
+};
+/// @param others  the sums without this pod
+[[nodiscard]] Grants grants_for(const Pod& pod, QosClass qos_class, const TierSums& others,
+                                const Settings& settings, const NodeCapacity& capacity);
+/// Sets `claimed` and `granted` of a record to them.
 void grant_requests(PodRecord& record, const TierSums& others, const Settings& settings,
                     const NodeCapacity& capacity);
 

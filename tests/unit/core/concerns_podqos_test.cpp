@@ -1,3 +1,4 @@
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -91,7 +92,12 @@ INSTANTIATE_TEST_SUITE_P(
          true,
          podqos_with([](auto& a) { a.qos_class = QosClass::kBestEffort; }),
          {}},
-        {"ASpec", true, true, true, podqos_with([](auto& a) { a.pod = Pod{}; }), {}},
+        {"ASpec",
+         true,
+         true,
+         true,
+         podqos_with([](auto& a) { a.pod = std::make_shared<const Pod>(); }),
+         {}},
         {"PodLevelResources",
          true,
          true,

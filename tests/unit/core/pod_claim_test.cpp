@@ -1,5 +1,6 @@
 #include "common/core/pod_claim.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -47,7 +48,7 @@ Pod pod_named_app(ResourceList requests, ResourceList limits = {}) {
 
 Arriving with_spec(Pod pod) {
   Arriving a;
-  a.podqos.pod = std::move(pod);
+  a.podqos.pod = std::make_shared<const Pod>(std::move(pod));
   return a;
 }
 
@@ -297,7 +298,7 @@ TEST(ClaimForTrust, ChecksCpuRequestsAlone) {
   Arriving a = with_spec(pod_named_app(list({{"cpu", "2"}})));
   a.facts.resources = engine({.quota = 100'000, .period = 100'000});
   EXPECT_EQ(claim_of(a).source, ClassSource::kInference);
-  a.podqos.pod = pod_named_app(list({{"cpu", "1"}}));
+  a.podqos.pod = with_spec(pod_named_app(list({{"cpu", "1"}}))).podqos.pod;
   EXPECT_EQ(claim_of(a).source, ClassSource::kPodAnnotation);
 }
 
@@ -311,11 +312,13 @@ TEST(ClaimForTrust, ChecksTheOnlyContainerOfAPodWithoutAName) {
 }
 
 TEST(ClaimForTrust, ChecksWhatIsClaimedForTheWholePodOfOneContainer) {
-  Arriving a = with_spec(pod_named_app({}));
-  a.podqos.pod->resources = Resources{.requests = list({{"memory", "100Gi"}}), .limits = {}};
+  Pod pod = pod_named_app({});
+  pod.resources = Resources{.requests = list({{"memory", "100Gi"}}), .limits = {}};
+  Arriving a = with_spec(pod);
   a.facts.resources.memory_limit = 4096;
   EXPECT_EQ(claim_of(a).source, ClassSource::kInference);
-  a.podqos.pod->containers.push_back(container("other", {}));
+  pod.containers.push_back(container("other", {}));
+  a.podqos.pod = with_spec(pod).podqos.pod;
   EXPECT_EQ(claim_of(a).source, ClassSource::kPodAnnotation);
 }
 

@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Pair;
 
 api::PodSandbox pod() {
@@ -42,14 +43,9 @@ TEST(ContainerFacts, IdentityIsTheRuntimes) {
   ASSERT_TRUE(facts) << facts.error().message;
   EXPECT_EQ(facts->id, "c1");
   EXPECT_EQ(facts->bundle, "");
-  EXPECT_THAT(facts->annotations, ElementsAre(Pair("io.kubernetes.cri.container-name", "app"),
-                                              Pair("io.kubernetes.cri.container-type", "container"),
-                                              Pair("io.kubernetes.cri.sandbox-id", "sandbox1"),
-                                              Pair("io.kubernetes.cri.sandbox-name", "front"),
-                                              Pair("io.kubernetes.cri.sandbox-namespace", "web"),
-                                              Pair("io.kubernetes.cri.sandbox-uid", "42")));
-  const auto engine = codec::parse_engine_annotations(facts->annotations);
-  ASSERT_TRUE(engine) << engine.error().message;
+  EXPECT_THAT(facts->annotations, IsEmpty());
+  const auto& engine = facts->engine;
+  ASSERT_TRUE(engine);
   EXPECT_EQ(engine->pod_uid, "42");
   EXPECT_EQ(engine->sandbox_id, "sandbox1");
   EXPECT_EQ(engine->pod_name, "front");
@@ -70,6 +66,29 @@ TEST(ContainerFacts, AnnotationsOfThePodCountUnlessTheContainerHasItsOwn) {
   EXPECT_EQ(facts->annotations.at("podqos.io/requests"), "cpu=1");
   EXPECT_EQ(facts->annotations.at("podqos.io/limits"), "cpu=3");
   EXPECT_FALSE(facts->annotations.contains("unknown.io/x"));
+}
+
+TEST(ContainerFacts, WhatCannotNameACgroupIsRefused) {
+  api::PodSandbox sandbox = pod();
+  sandbox.set_uid("../42");
+  const auto bad_uid = container_facts(sandbox, container());
+  ASSERT_FALSE(bad_uid);
+  EXPECT_THAT(bad_uid.error().message, HasSubstr("container c1: the runtime's pod uid: "));
+  EXPECT_THAT(sandbox_facts(sandbox).error().message, HasSubstr("the runtime's pod uid: "));
+
+  api::Container app = container();
+  app.set_name("a/b");
+  const auto bad_name = container_facts(pod(), app);
+  ASSERT_FALSE(bad_name);
+  EXPECT_THAT(bad_name.error().message, HasSubstr("container c1: the runtime's container name: "));
+  for (const auto set :
+       {&api::PodSandbox::set_id<const char*>, &api::PodSandbox::set_name<const char*>,
+        &api::PodSandbox::set_namespace_<const char*>}) {
+    api::PodSandbox bad = pod();
+    (bad.*set)("..");
+    EXPECT_FALSE(container_facts(bad, container()));
+    EXPECT_FALSE(sandbox_facts(bad));
+  }
 }
 
 TEST(ContainerFacts, TooMuchIsRefused) {
@@ -139,8 +158,8 @@ TEST(SandboxFacts, HaveThePodsOwnResources) {
   ASSERT_TRUE(facts) << facts.error().message;
   EXPECT_EQ(facts->id, "sandbox1");
   EXPECT_EQ(facts->cgroups_path, "/k8s/sandbox1");
-  const auto engine = codec::parse_engine_annotations(facts->annotations);
-  ASSERT_TRUE(engine) << engine.error().message;
+  const auto& engine = facts->engine;
+  ASSERT_TRUE(engine);
   EXPECT_TRUE(engine->is_sandbox);
   ASSERT_TRUE(engine->pod_sums);
   EXPECT_EQ(engine->pod_sums->cpu_shares, 256);

@@ -227,6 +227,38 @@ TEST_F(ForesightTest, KnowsWhoseEndChangesNothing) {
   EXPECT_FALSE(foresight.is_foreign(settings, "stranger"));
 }
 
+/// Pods of one kind differ in nothing but the uid.
+TEST_F(ForesightTest, ReadsAnnotationsOfEachPodAsItsOwn) {
+  app::Foresight foresight;
+  core::Annotations first{{"podqos.io/pod", kBurstable}, {"podqos.io/pod-uid", "1"}, {"x", "y"}};
+  for (int round = 0; round < 2; ++round) {
+    for (const char* uid : {"1", "2", ""}) {
+      core::Annotations annotations = first;
+      annotations["podqos.io/pod-uid"] = uid;
+      if (*uid == '\0') annotations.erase("podqos.io/pod-uid");
+      const auto read = foresight.read(annotations);
+      ASSERT_TRUE(read) << read.error().message;
+      EXPECT_EQ(read->pod_uid, *uid == '\0' ? std::nullopt : std::optional<std::string>{uid});
+      ASSERT_TRUE(read->pod);
+      EXPECT_EQ(read->pod->containers.size(), 2U);
+    }
+  }
+  core::Annotations bad = first;
+  bad["podqos.io/pod-uid"] = "../1";
+  const auto refused = foresight.read(bad);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("podqos.io/pod-uid"));
+  core::Annotations more = first;
+  more["podqos.io/qos-class"] = "BestEffort";
+  const auto another = foresight.read(more);
+  ASSERT_TRUE(another);
+  EXPECT_EQ(another->qos_class, core::QosClass::kBestEffort);
+  more["podqos.io/pod"] = kGuaranteed;
+  EXPECT_EQ(foresight.read(more)->pod->containers.size(), 1U);
+  first.erase("podqos.io/pod");
+  EXPECT_EQ(foresight.read(first)->pod, nullptr);
+}
+
 /// What it has read of the state it does not read anew.
 TEST_F(ForesightTest, TellsOfAnEndAtOnce) {
   app::Foresight foresight;
