@@ -22,8 +22,10 @@ namespace podqos::app {
 namespace {
 
 constexpr std::chrono::seconds kLook{5};
-// Of the pods of a large node; what is longer than most would cost more memory than time.
+// Of the pods of a large node; of what is longer than most, which would cost more memory than time,
+// few.
 constexpr std::size_t kRecords = 256;
+constexpr std::size_t kLongRecords = 4;
 constexpr std::size_t kAnnotations = 8;
 constexpr std::size_t kLongest = std::size_t{8} << 10U;
 
@@ -123,7 +125,8 @@ std::optional<std::string> cgroup_for(const Arrival& arrival, const core::PodRec
 
 }  // namespace
 
-Foresight::Foresight() : records_{kRecords}, annotations_{kAnnotations} {}
+Foresight::Foresight()
+    : records_{kRecords}, long_records_{kLongRecords}, annotations_{kAnnotations} {}
 
 Result<core::PodqosAnnotations> Foresight::read(const core::Annotations& annotations) {
   const auto uid = annotations.find(kUid);
@@ -147,13 +150,16 @@ const Foresight::Known* Foresight::known(const std::string& uid) {
   // Before it is read: a change in between is seen the next time.
   const auto stamp = state_->stamp_of_pod(uid);
   if (!stamp) return nullptr;
-  const Known* known = records_.find(uid);
-  if (known != nullptr && known->stamp == *stamp) return known;
+  for (auto* records : {&records_, &long_records_}) {
+    const Known* known = records->find(uid);
+    if (known != nullptr && known->stamp == *stamp) return known;
+  }
   auto record = state_->pod(uid);
   if (!record || !*record) return nullptr;
   const bool has_room = core::check_record_size(**record).has_value();
-  records_.put(uid, Known{.stamp = *stamp, .record = std::move(*record), .has_room = has_room});
-  return records_.find(uid);
+  auto& records = core::record_size(**record) <= kLongest ? records_ : long_records_;
+  records.put(uid, Known{.stamp = *stamp, .record = std::move(*record), .has_room = has_room});
+  return records.find(uid);
 }
 
 bool Foresight::owns_host() {

@@ -76,6 +76,7 @@ class Foresight {
   std::optional<store::UnlockedState> state_;                       ///< as old as machine_
   std::string state_dir_;                                           ///< where it is
   RecentByName<Known> records_;                                     ///< by uid
+  RecentByName<Known> long_records_;                                ///< the same
   Recent<core::Annotations, core::PodqosAnnotations> annotations_;  ///< by kind, without a uid
 };
 
