@@ -25,14 +25,14 @@ constexpr std::chrono::milliseconds kStockAtOnce{100};
 
 std::vector<app::Told> Plugin::told_in(const api::SynchronizeRequest& stock) {
   std::vector<app::Told> all;
-  // One that cannot be read is there nevertheless.
+  // One that cannot be read is there nevertheless, and is not taken for another's.
   const auto add = [&](Result<core::ContainerFacts> facts, const std::string& id,
                        const std::string& sandbox, std::uint32_t pid) {
     if (!facts) complain("synchronize", facts.error(), "");
     core::ContainerFacts nameless;
     nameless.id = id;
     all.push_back({.facts = facts ? std::move(*facts) : std::move(nameless),
-                   .process = process_of(pid),
+                   .process = facts ? process_of(pid) : app::Process{},
                    .sandbox = sandbox});
   };
   std::map<std::string_view, const api::PodSandbox*> pods;

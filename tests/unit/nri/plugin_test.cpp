@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <filesystem>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -97,6 +99,27 @@ TEST_F(PluginTest, SynchronizesTheOthersWhenOneIsBroken) {
   EXPECT_FALSE(is_known("1"));
   EXPECT_TRUE(is_known("2"));
   EXPECT_THAT(log(), HasSubstr("podqos.io/pod"));
+}
+
+/// Without what it says it would be a pod of its own.
+TEST_F(PluginTest, TakesNothingInOfWhichItCannotReadTheIdentity) {
+  reconfigure(R"(, "scope": "all")");
+  api::SynchronizeRequest request;
+  auto odd = pod("1", start_process(), kSmall);
+  odd.set_name("a/b");
+  *request.add_pods() = odd;
+  auto app = container(odd, "app", kSmall);
+  const Pid init = start_process();
+  app.set_pid(static_cast<std::uint32_t>(init.value()));
+  put(init, below("engine"));
+  *request.add_containers() = app;
+  *request.add_pods() = pod("2", start_process(), kSmall);
+  ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
+  tend();
+  EXPECT_TRUE(is_known("2"));
+  const std::filesystem::directory_iterator records{temporary().path("state/pods")};
+  EXPECT_EQ(std::distance(begin(records), end(records)), 1);
+  EXPECT_THAT(log(), HasSubstr("the runtime's pod name"));
 }
 
 TEST_F(PluginTest, SaysThatItCannotReadWhatTheRuntimeHas) {
