@@ -21,20 +21,18 @@ namespace {
 constexpr int kTendedPerEvent = 4;
 constexpr std::int64_t kMilliPerCpu = 1000;
 
-UnixSeconds next_look(const Event& event) {
-  // Even without a delay a cgroup that could not be removed is not tried in a loop.
-  const std::int64_t delay = std::max<std::int64_t>(event.settings().release_delay_seconds, 1);
-  return UnixSeconds{event.now().value() + delay};
-}
-
 void forget_lingering(core::TiersRecord& tiers, std::string_view uid) {
   std::erase_if(tiers.lingering,
                 [&](const core::LingeringEntry& entry) { return entry.uid == uid; });
 }
 
-void linger(Event& event, const std::string& uid) {
+/// Until releaseDelay has passed, or `most` seconds.
+void linger(Event& event, const std::string& uid, std::int64_t most = kInt64Max) {
+  // Even without a delay a cgroup that could not be removed is not tried in a loop.
+  const std::int64_t delay = std::max<std::int64_t>(event.settings().release_delay_seconds, 1);
   forget_lingering(event.tiers(), uid);
-  event.tiers().lingering.push_back({.uid = uid, .until = next_look(event)});
+  event.tiers().lingering.push_back(
+      {.uid = uid, .until = UnixSeconds{event.now().value() + std::min(delay, most)}});
 }
 
 Status erase(Event& event, const core::PodRecord& record) {
@@ -48,15 +46,16 @@ Status erase(Event& event, const core::PodRecord& record) {
   return {};
 }
 
-bool holds_tmpfs_memory(Event& event, const core::PodRecord& record) {
-  if (event.settings().release_delay_seconds == 0) return false;
+core::ShmemCharge tmpfs_memory(Event& event, const core::PodRecord& record) {
+  using core::ShmemCharge;
   const auto charge = event.cgroups().memory_charge(record.cgroup);
-  if (!charge) return false;
+  if (!charge) return ShmemCharge::kNone;
   const Bytes page_size{::sysconf(_SC_PAGESIZE)};
   // What is more than one processor leaves uncounted is rare: only then they are counted.
-  if (!core::may_hold_shmem(*charge, 1, page_size)) return false;
+  const ShmemCharge held = core::shmem_charge(*charge, 1, page_size);
+  if (held != ShmemCharge::kUncertain) return held;
   const auto cpu = sys::online_cpu();
-  return cpu && core::may_hold_shmem(*charge, cpu->value() / kMilliPerCpu, page_size);
+  return cpu ? core::shmem_charge(*charge, cpu->value() / kMilliPerCpu, page_size) : held;
 }
 
 Status remove_cgroups(Event& event, const core::PodRecord& record) {
@@ -215,9 +214,11 @@ Status end_pod(Event& event, core::PodRecord record) {
   if (auto done = event.store().begin(); !done) return done;
   if (record.adopted) return erase(event, record);
   const std::int64_t kept = event.now().value() - record.released_at->value();
-  if (kept < event.settings().release_delay_seconds && holds_tmpfs_memory(event, record)) {
-    linger(event, record.pod.uid);
-    return event.save(record);
+  if (kept < event.settings().release_delay_seconds) {
+    const core::ShmemCharge held = tmpfs_memory(event, record);
+    if (held == core::ShmemCharge::kUncertain) linger(event, record.pod.uid, core::kStatDelay);
+    if (held == core::ShmemCharge::kSome) linger(event, record.pod.uid);
+    if (held != core::ShmemCharge::kNone) return event.save(record);
   }
   return event.remove_beside_systemd(record.cgroup, [&]() -> Result<bool> {
     auto done = remove_empty_children(event, record.cgroup);

@@ -13,12 +13,21 @@ struct MemoryCharge {
   Bytes shmem;    ///< tmpfs and shared memory, as memory.stat has them
 };
 
-/// May tmpfs or shared memory be charged? memory.stat can be two seconds behind, by more than it
+enum class ShmemCharge : std::uint8_t {
+  kNone,
+  kUncertain,  ///< memory.stat is late: it tells within kStatDelay
+  kSome,
+};
+/// Seconds after which memory.stat has all that had happened. The kernel adds up every two.
+constexpr std::int64_t kStatDelay = 3;
+
+/// Is tmpfs or shared memory charged? memory.stat can be two seconds behind, by more than it
 /// admits: who reads it while another reader has the kernel add up may get the numbers from before.
-/// So more memory of no kind than the kernel leaves uncounted in quiet times means yes.
+/// Then it has more, or less, than there is by more than the kernel leaves uncounted in quiet
+/// times.
 /// @param processors that are online, at least 1
 /// @note mm/memcontrol.c: MEMCG_CHARGE_BATCH, memcg_vmstats_needs_flush, FLUSH_TIME.
-[[nodiscard]] bool may_hold_shmem(const MemoryCharge& charge, std::int64_t processors,
-                                  Bytes page_size);
+[[nodiscard]] ShmemCharge shmem_charge(const MemoryCharge& charge, std::int64_t processors,
+                                       Bytes page_size);
 
 }  // namespace podqos::core

@@ -159,7 +159,8 @@ TEST_F(Observe, CountsAllThatIsChargedByKind) {
   ASSERT_TRUE(await_stop(writer));
   auto charge = cgroupfs().memory_charge(base());
   // The kernel's own figures may be two seconds late.
-  for (int tries = 0; tries < 100 && charge && charge->shmem < Bytes{kShared}; ++tries) {
+  for (int tries = 0; tries < 100 && charge && charge->counted < Bytes{kPrivate + kShared};
+       ++tries) {
     ::usleep(50'000);
     charge = cgroupfs().memory_charge(base());
   }
@@ -171,7 +172,7 @@ TEST_F(Observe, CountsAllThatIsChargedByKind) {
   const std::int64_t processors = ::sysconf(_SC_NPROCESSORS_ONLN);
   core::MemoryCharge without_shmem = *charge;
   without_shmem.shmem = Bytes{0};
-  EXPECT_FALSE(core::may_hold_shmem(without_shmem, processors, page_size));
+  EXPECT_EQ(core::shmem_charge(without_shmem, processors, page_size), core::ShmemCharge::kNone);
 }
 
 TEST_F(Observe, AttributesStayWithTheCgroup) {
