@@ -8,6 +8,7 @@
 
 #include "common/codec/annotations.h"
 #include "common/codec/record_json.h"
+#include "common/core/container_values.h"
 #include "common/core/driver.h"
 #include "common/core/identity.h"
 #include "common/core/naming.h"
@@ -34,8 +35,9 @@ std::optional<core::PodRecord> joined(const core::ContainerFacts& facts,
                                       const std::optional<core::PodRecord>& existing,
                                       const core::Settings& settings) {
   const auto podqos = codec::parse_podqos_annotations(facts.annotations);
-  const auto engine = codec::parse_engine_annotations(facts.annotations);
-  if (!podqos || !engine || !core::concerns_podqos(*podqos, *engine, settings, facts.cgroups_path))
+  const auto& engine = facts.engine;
+  require(engine.has_value());
+  if (!podqos || !core::concerns_podqos(*podqos, *engine, settings, facts.cgroups_path))
     return std::nullopt;
   const auto identity =
       core::identify(facts, *podqos, *engine, settings, facts.cgroups_path, "/kubepods");
@@ -43,6 +45,9 @@ std::optional<core::PodRecord> joined(const core::ContainerFacts& facts,
   require(core::check_pod_uid(identity->uid).has_value());
   const auto claim = core::claim_for(*identity, facts, *podqos, *engine, settings, kNode.memory);
   auto pod = core::join_pod(existing, *identity, claim, settings);
+  const bool nothing = existing && core::adds_nothing(*existing, *identity, claim, settings);
+  // A record without room is refused, whatever comes.
+  require(!nothing || !pod || (pod->record == *existing && pod->warnings.empty()));
   if (!pod) return std::nullopt;
   core::PodRecord& record = pod->record;
   record.adopted = identity->placed.has_value();
@@ -65,11 +70,11 @@ void check_answer(const core::ContainerFacts& facts, core::PodRecord record,
   require(codec::parse_pod_record(codec::format_pod_record(record)).value() == record);
   static_cast<void>(core::pod_values(record, settings).has_value());
   const auto leaf = core::container_leaf(facts, record.cgroup, {});
-  const auto values = core::container_values(record, record.containers.front().name, settings);
+  const auto values = core::container_values(record, record.containers.back().name, settings);
   if (!leaf || !values) return;
   require(!leaf->contains('/') && *leaf != "." && *leaf != ".." && !leaf->empty());
   const std::string cgroup = record.cgroup + "/" + *leaf;
-  const int score = core::container_oom_score_adj(record, record.containers.front(), kNode.memory);
+  const int score = core::container_oom_score_adj(record, record.containers.back(), kNode.memory);
   require(score >= -1000 && score <= 1000);
   const core::CgroupLayout layout{.cpu = core::CgroupVersion::kV2,
                                   .memory = core::CgroupVersion::kV2,
@@ -106,7 +111,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   }
   const auto facts = podqos::nri::container_facts(request.pod(), request.container());
   if (!facts) return 0;
-  if (pod) pod->containers.clear();
+  // With its sandbox the pod lives; without one, which nobody has told of, it is a new pod.
+  if (pod && (bytes[0] & 8U) != 0) pod->containers.clear();
   if (const auto record = joined(*facts, pod, settings)) check_answer(*facts, *record, settings);
   return 0;
 }
