@@ -27,8 +27,7 @@ struct EngineResources {
   friend bool operator==(const EngineResources&, const EngineResources&) = default;
 };
 
-/// Identity and sums that the engine itself put into the annotations, or told as they
-/// are (NRI).
+/// Identity and sums that the engine itself put into the annotations, or told as they are (NRI).
 struct EngineAnnotations {
   std::optional<std::string>
       pod_uid;  ///< CRI sandbox-uid; CRI-O label io.kubernetes.pod.uid (also in its Labels)
