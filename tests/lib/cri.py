@@ -21,7 +21,7 @@ SERVICE = "/runtime.v1.RuntimeService"
 TIMEOUT = 60  # seconds for one call; most take one or two
 NODE = 2  # NamespaceMode: the machine's own
 RUNNING, EXITED = 1, 2  # ContainerState
-OK, UNAVAILABLE = 0, 14  # statuses of gRPC
+OK, UNIMPLEMENTED, UNAVAILABLE = 0, 12, 14  # statuses of gRPC
 
 ID = {"container_id": (1, "text")}
 SANDBOX_ID = {"pod_sandbox_id": (1, "text")}
@@ -31,21 +31,24 @@ SCHEMA = {
     "LinuxSandboxSecurityContext": {"namespace_options": (1, "NamespaceOption")},
     "LinuxContainerResources": {
         "cpu_period": (1, "int"), "cpu_quota": (2, "int"), "cpu_shares": (3, "int"),
-        "memory_limit_in_bytes": (4, "int"), "oom_score_adj": (5, "int"), "unified": (9, "map")},
+        "memory_limit_in_bytes": (4, "int"), "oom_score_adj": (5, "int"), "hugepage_limits": (8, "*HugepageLimit"),
+        "unified": (9, "map")},
+    "HugepageLimit": {"page_size": (1, "text"), "limit": (2, "int")},
     "LinuxPodSandboxConfig": {
         "cgroup_parent": (1, "text"), "security_context": (2, "LinuxSandboxSecurityContext"),
-        "resources": (5, "LinuxContainerResources")},
+        "overhead": (4, "LinuxContainerResources"), "resources": (5, "LinuxContainerResources")},
     "PodSandboxConfig": {
-        "metadata": (1, "PodSandboxMetadata"), "log_directory": (3, "text"), "annotations": (7, "map"),
-        "linux": (8, "LinuxPodSandboxConfig")},
+        "metadata": (1, "PodSandboxMetadata"), "log_directory": (3, "text"), "labels": (6, "map"),
+        "annotations": (7, "map"), "linux": (8, "LinuxPodSandboxConfig")},
     "ContainerMetadata": {"name": (1, "text"), "attempt": (2, "int")},
-    "ImageSpec": {"image": (1, "text")},
+    "ImageSpec": {"image": (1, "text"), "user_specified_image": (18, "text")},
     "LinuxContainerSecurityContext": {"namespace_options": (3, "NamespaceOption")},
     "LinuxContainerConfig": {
         "resources": (1, "LinuxContainerResources"), "security_context": (2, "LinuxContainerSecurityContext")},
     "ContainerConfig": {
         "metadata": (1, "ContainerMetadata"), "image": (2, "ImageSpec"), "command": (3, "*text"),
-        "annotations": (10, "map"), "log_path": (11, "text"), "linux": (15, "LinuxContainerConfig")},
+        "labels": (9, "map"), "annotations": (10, "map"), "log_path": (11, "text"),
+        "linux": (15, "LinuxContainerConfig")},
     "Container": {"id": (1, "text"), "state": (6, "int")},
     "ContainerStatus": {"id": (1, "text"), "state": (3, "int"), "exit_code": (7, "int")},
     "PodSandbox": {"id": (1, "text")},
@@ -76,6 +79,9 @@ SCHEMA = {
     "ContainerStatusResponse": {"status": (1, "ContainerStatus"), "info": (2, "map")},
     "UpdateContainerResourcesRequest": {**ID, "linux": (2, "LinuxContainerResources")},
     "UpdateContainerResourcesResponse": {},
+    "UpdatePodSandboxResourcesRequest": {
+        **SANDBOX_ID, "overhead": (2, "LinuxContainerResources"), "resources": (3, "LinuxContainerResources")},
+    "UpdatePodSandboxResourcesResponse": {},
     "ExecSyncRequest": {**ID, "cmd": (2, "*text"), "timeout": (3, "int")},
     "ExecSyncResponse": {"stdout": (1, "bytes"), "stderr": (2, "bytes"), "exit_code": (3, "int")},
 }
@@ -99,12 +105,12 @@ def sandbox(name, uid, parent="", annotations=None, log_directory="/run/podqos-t
 
 
 def container(name, image, command=("sleep", "1000000"), annotations=None, **resources):
-    """A container; resources are fields of LinuxContainerResources."""
+    """A container; resources are fields of LinuxContainerResources. CRI-O asks for the name that the user gave."""
     linux = {"security_context": {"namespace_options": {"network": NODE}}}
     if resources:
         linux["resources"] = resources
-    return {"metadata": {"name": name, "attempt": 0}, "image": {"image": image}, "command": list(command),
-            "annotations": annotations or {}, "log_path": f"{name}.log", "linux": linux}
+    return {"metadata": {"name": name, "attempt": 0}, "image": {"image": image, "user_specified_image": image},
+            "command": list(command), "annotations": annotations or {}, "log_path": f"{name}.log", "linux": linux}
 
 
 class Client:
