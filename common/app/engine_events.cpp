@@ -36,7 +36,10 @@ Status set_oom_score(Event& event, const KnownContainer& found, const core::Cont
 
 /// nullopt: the process has gone.
 Result<std::optional<Init>> init_of(const Process& process) {
-  auto actual = real_cgroup(process.init);
+  auto thread = sys::living_thread_of(process.init);
+  if (!thread) return fail(std::move(thread).error());
+  if (!*thread) return std::nullopt;
+  auto actual = real_cgroup(**thread);
   if (!actual && actual.error().code == ErrorCode::kNotFound) return std::nullopt;
   if (!actual) return fail(std::move(actual).error());
   return Init{.pid = process.init, .runtime = process.runtime, .cgroup = std::move(*actual)};

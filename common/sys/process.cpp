@@ -59,12 +59,42 @@ std::unexpected<Error> gone(Pid pid) {
   return fail(ErrorCode::kNotFound, cat("process ", pid.value(), " is gone"));
 }
 
-std::optional<StartTime> living_start_time(const std::optional<ProcStat>& stat) {
-  // A zombie holds its pid and its start time but does nothing any more; one that is about to be a
-  // zombie has left its cgroup already.
-  if (!stat || stat->exiting || stat->state == 'Z' || stat->state == 'X' || stat->state == 'x')
-    return std::nullopt;
-  return stat->start_time;
+/// A zombie holds its pid and its start time but does nothing any more; one that is about to be a
+/// zombie has left its cgroup already.
+bool has_ended(const ProcStat& thread) {
+  return thread.exiting || thread.state == 'Z' || thread.state == 'X' || thread.state == 'x';
+}
+
+/// nullopt: gone.
+std::optional<ProcStat> stat_at(int directory, const std::string& path) {
+  const Result<std::string> text = read_at(directory, path, kMaxStat);
+  return text ? parse_proc_stat(*text) : std::nullopt;
+}
+
+/// A thread of the process that has not ended, given that its first one has: the others run on
+/// where that called pthread_exit, and the process lives with the last of them.
+std::optional<Pid> thread_beside_first(Pid pid, StartTime start_time) {
+  const Result<Directory> process = Directory::open(cat("/proc/", pid.value()));
+  if (!process) return std::nullopt;
+  // Everything read through the descriptor is this process's, or fails.
+  const std::optional<ProcStat> first = stat_at(process->fd(), "stat");
+  if (!first || first->start_time != start_time) return std::nullopt;
+  const Result<Directory> threads = process->open_directory("task");
+  if (!threads) return std::nullopt;
+  const Result<std::vector<std::string>> names = threads->entries();
+  if (!names) return std::nullopt;
+  for (const std::string& name : *names) {
+    const std::optional<ProcStat> thread = stat_at(threads->fd(), cat(name, "/stat"));
+    if (!thread || has_ended(*thread) || thread->killed) continue;
+    if (const auto id = parse_int(name)) return Pid{static_cast<std::int32_t>(*id)};
+  }
+  return std::nullopt;
+}
+
+/// @param stat  of the process's first thread
+std::optional<Pid> living_thread(Pid pid, const std::optional<ProcStat>& stat) {
+  if (!stat) return std::nullopt;
+  return has_ended(*stat) ? thread_beside_first(pid, stat->start_time) : pid;
 }
 
 }  // namespace
@@ -105,10 +135,17 @@ Result<std::optional<ProcStat>> stat_of(Pid pid) {
   return fail(text.error());
 }
 
+Result<std::optional<Pid>> living_thread_of(Pid pid) {
+  auto stat = stat_of(pid);
+  if (!stat) return fail(std::move(stat).error());
+  return living_thread(pid, *stat);
+}
+
 Result<std::optional<StartTime>> start_time_of(Pid pid) {
   auto stat = stat_of(pid);
   if (!stat) return fail(std::move(stat).error());
-  return living_start_time(*stat);
+  if (!living_thread(pid, *stat)) return std::nullopt;
+  return (*stat)->start_time;
 }
 
 bool is_alive(Pid pid, StartTime start_time) {
@@ -151,9 +188,10 @@ bool has_pending_kill(std::string_view status) {
 bool is_ending(Pid pid) {
   const Result<std::optional<ProcStat>> stat = stat_of(pid);
   if (!stat) return false;
-  if (!living_start_time(*stat) || (*stat)->killed) return true;
+  const std::optional<Pid> thread = living_thread(pid, *stat);
+  if (!thread || (*stat)->killed) return true;
   const Result<std::string> status =
-      read_at(AT_FDCWD, cat("/proc/", pid.value(), "/status"), kMaxStatus);
+      read_at(AT_FDCWD, cat("/proc/", thread->value(), "/status"), kMaxStatus);
   return status && has_pending_kill(*status);
 }
 
@@ -201,8 +239,8 @@ Status set_oom_score_adj(Pid pid, std::optional<StartTime> start_time, int score
     return fail_errno(err, cat("open ", path));
   }
   if (start_time) {
-    const Result<std::string> stat = read_at(process.get(), "stat", kMaxStat);
-    if (!stat || living_start_time(parse_proc_stat(*stat)) != start_time) return gone(pid);
+    const std::optional<ProcStat> stat = stat_at(process.get(), "stat");
+    if (!stat || stat->start_time != *start_time || !living_thread(pid, stat)) return gone(pid);
   }
 
   const std::string what = cat(path, ": write \"", score, "\" to oom_score_adj");

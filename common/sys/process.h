@@ -25,11 +25,16 @@ struct ProcStat {
 /// parentheses.
 [[nodiscard]] std::optional<ProcStat> parse_proc_stat(std::string_view text);
 
-/// Start time of a living process (field 22 of /proc/PID/stat); nullopt if there is none, or if it
-/// is exiting or a zombie.
+/// Start time of a living process (field 22 of /proc/PID/stat); nullopt if there is none, or if all
+/// of its threads are exiting or zombies.
 [[nodiscard]] Result<std::optional<StartTime>> start_time_of(Pid pid);
-/// nullopt if there is no such process.
+/// Of the process's first thread, which may have ended while others run; nullopt if there is no
+/// such process.
 [[nodiscard]] Result<std::optional<ProcStat>> stat_of(Pid pid);
+/// A thread by which the process lives: its first, or another where that has ended; nullopt if none
+/// does. Where the first has ended, /proc/PID/cgroup says "/" for cgroup v1, and for v2 where the
+/// process was then.
+[[nodiscard]] Result<std::optional<Pid>> living_thread_of(Pid pid);
 /// Is the process alive that had this pid and start time?
 [[nodiscard]] bool is_alive(Pid pid, StartTime start_time);
 

@@ -4,11 +4,13 @@
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -23,10 +25,10 @@ namespace {
 class WaitingChild {
  public:
   WaitingChild()
-      : pid_(start_child([] {
+      : WaitingChild([] {
           ::prctl(PR_SET_NAME, "a) Z 1 (b c");
           ::pause();
-        })) {}
+        }) {}
   WaitingChild(const WaitingChild&) = delete;
   WaitingChild& operator=(const WaitingChild&) = delete;
   ~WaitingChild() { reap(); }
@@ -45,8 +47,24 @@ class WaitingChild {
     pid_ = 0;
   }
 
+ protected:
+  explicit WaitingChild(void (*body)()) : pid_(start_child(body)) {}
+
  private:
   pid_t pid_;
+};
+
+/// A child whose first thread has ended while another waits.
+class HeadlessChild : public WaitingChild {
+ public:
+  HeadlessChild()
+      : WaitingChild([] {
+          std::thread{[] { ::pause(); }}.detach();
+          ::syscall(SYS_exit, 0);
+        }) {
+    while (stat_of(pid()).value()->state != 'Z')
+      std::this_thread::yield();
+  }
 };
 
 struct StatCase {
@@ -120,6 +138,35 @@ TEST(StartTimeOf, ProcessesThatCannotBeHaveNone) {
   }
 }
 
+TEST(StartTimeOf, IsThatOfAProcessWhoseFirstThreadHasEnded) {
+  const HeadlessChild child;
+  const auto start = start_time_of(child.pid());
+  ASSERT_TRUE(start);
+  ASSERT_TRUE(start->has_value());
+  EXPECT_EQ(**start, stat_of(child.pid()).value()->start_time);
+  EXPECT_TRUE(is_alive(child.pid(), **start));
+  EXPECT_FALSE(is_alive(child.pid(), StartTime{(*start)->value() + 1}));
+  child.end();
+  EXPECT_EQ(start_time_of(child.pid()).value(), std::nullopt);
+  EXPECT_FALSE(is_alive(child.pid(), **start));
+}
+
+TEST(LivingThreadOf, IsTheFirstAsLongAsThatLives) {
+  WaitingChild child;
+  const Pid pid = child.pid();
+  EXPECT_EQ(living_thread_of(pid).value(), pid);
+  child.reap();
+  EXPECT_EQ(living_thread_of(pid).value(), std::nullopt);
+}
+
+TEST(LivingThreadOf, IsAnotherWhereTheFirstHasEnded) {
+  const HeadlessChild child;
+  const auto thread = living_thread_of(child.pid());
+  ASSERT_TRUE(thread && thread->has_value());
+  EXPECT_NE(**thread, child.pid());
+  EXPECT_EQ(cgroups_of(**thread).value(), cgroups_of(Pid{::getpid()}).value());
+}
+
 TEST(IsAlive, AnotherStartTimeIsAnotherProcess) {
   const auto start = start_time_of(Pid{::getpid()});
   ASSERT_TRUE(start && start->has_value());
@@ -139,6 +186,13 @@ TEST(IsEnding, AZombieIsAndSoIsOneThatHasGone) {
   EXPECT_TRUE(is_ending(pid));
   child.reap();
   EXPECT_TRUE(is_ending(pid));
+}
+
+TEST(IsEnding, OneWhoseFirstThreadHasEndedIsNot) {
+  const HeadlessChild child;
+  EXPECT_FALSE(is_ending(child.pid()));
+  child.end();
+  EXPECT_TRUE(is_ending(child.pid()));
 }
 
 TEST(IsEnding, OneThatASignalEndsIs) {
@@ -250,6 +304,15 @@ TEST(SetOomScoreAdj, LeavesAProcessThatReusesThePidAlone) {
   ASSERT_FALSE(set);
   EXPECT_EQ(set.error().code, ErrorCode::kNotFound);
   EXPECT_EQ(oom_score_adj_of(child.pid()), before);
+}
+
+TEST(SetOomScoreAdj, ReachesAProcessWhoseFirstThreadHasEnded) {
+  const HeadlessChild child;
+  const auto start = start_time_of(child.pid());
+  ASSERT_TRUE(start && start->has_value());
+  const Status set = set_oom_score_adj(child.pid(), **start, 987);
+  ASSERT_TRUE(set) << set.error().to_string();
+  EXPECT_EQ(oom_score_adj_of(child.pid()), 987);
 }
 
 TEST(SetOomScoreAdj, AZombieIsGone) {
