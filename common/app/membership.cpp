@@ -13,7 +13,6 @@
 #include "common/app/release.h"
 #include "common/app/settle.h"
 #include "common/base/text.h"
-#include "common/codec/annotations.h"
 #include "common/core/container_values.h"
 
 namespace podqos::app {
@@ -271,34 +270,6 @@ Result<Membership> make_member(Joining& joining, const std::optional<core::PodRe
   member.container = std::move(container);
   return member;
 }
-
-}  // namespace
-
-Result<std::optional<Arrival>> arrival_of(core::ContainerFacts facts,
-                                          const core::Settings& settings,
-                                          std::optional<std::string> placed_at) {
-  auto podqos = codec::parse_podqos_annotations(facts.annotations);
-  if (!podqos) return fail(std::move(podqos).error());
-  return arrival_of(std::move(facts), std::move(*podqos), settings, std::move(placed_at));
-}
-
-Result<std::optional<Arrival>> arrival_of(core::ContainerFacts&& facts,
-                                          core::PodqosAnnotations&& podqos,
-                                          const core::Settings& settings,
-                                          std::optional<std::string> placed_at) {
-  auto engine = facts.engine ? Result<core::EngineAnnotations>{*std::exchange(facts.engine, {})}
-                             : codec::parse_engine_annotations(facts.annotations);
-  if (!engine) return fail(std::move(engine).error());
-  if (!core::concerns_podqos(podqos, *engine, settings, placed_at)) return std::nullopt;
-  Result<std::optional<Arrival>> found{std::in_place, std::in_place};
-  (*found)->facts = std::move(facts);
-  (*found)->podqos = std::move(podqos);
-  (*found)->engine = std::move(*engine);
-  (*found)->placed_at = std::move(placed_at);
-  return found;
-}
-
-namespace {
 
 Result<Joining> begin_join(Event& event, Arrival& arrival) {
   auto root = event.choose_root(arrival.driver, arrival.running ? arrival.placed_at : std::nullopt);

@@ -36,13 +36,25 @@ constexpr std::size_t kMaxAnnotationSize = std::size_t{256} << 10U;
 /// negative quantity.
 [[nodiscard]] Result<core::ResourceList> parse_short_form(std::string_view text);
 
+/// What an engine alone decides of a container, and no author of its pod.
+struct EngineEvidence {
+  std::string_view id = {};      ///< of the container; "" when unknown
+  std::string_view cgroup = {};  ///< where the engine puts it, as a path; "" when unknown
+};
+
 /// Reads what the engine itself says. Engines copy annotations of pod authors beside their own, so
-/// that io.container.manager, which an engine always overwrites, decides whose keys count: "libpod"
-/// only its sandbox id, "cri-o" CRI-O's own, its labels and plain io.kubernetes.pod.* keys,
-/// anything else containerd's CRI keys or, where none is, CRI-O's own.
+/// that keys of two engines may meet. Whose count is decided by what an author cannot write:
+///
+/// - a cgroup libpod-ID is Podman's: only its sandbox id counts;
+/// - io.kubernetes.cri-o.ContainerID = ID, or a HostnamePath below a directory ID, is CRI-O's,
+///   which draws the id when the annotations are there: on containers its SandboxID, Labels,
+///   SandboxName and Name, which it writes behind what it copies; on the sandbox the plain
+///   io.kubernetes.pod.* keys, which are its labels and the last that it writes;
+/// - else containerd's CRI keys, which it writes behind what it copies;
+/// - else io.container.manager says whose they are; plain keys count for nothing without it.
 ///
 /// @return kInvalidArgument, naming the annotation, for a uid, id or number that is malformed.
 [[nodiscard]] Result<core::EngineAnnotations> parse_engine_annotations(
-    const core::Annotations& annotations);
+    const core::Annotations& annotations, const EngineEvidence& evidence = {});
 
 }  // namespace podqos::codec

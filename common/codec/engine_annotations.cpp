@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <ranges>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
@@ -34,6 +37,10 @@ constexpr std::string_view kCriCpuShares = "io.kubernetes.cri.sandbox-cpu-shares
 constexpr std::string_view kCriMemory = "io.kubernetes.cri.sandbox-memory";
 constexpr std::string_view kCrioContainerType = "io.kubernetes.cri-o.ContainerType";
 constexpr std::string_view kCrioSandboxId = "io.kubernetes.cri-o.SandboxID";
+constexpr std::string_view kCrioSandboxName = "io.kubernetes.cri-o.SandboxName";
+constexpr std::string_view kCrioContainerId = "io.kubernetes.cri-o.ContainerID";
+constexpr std::string_view kCrioName = "io.kubernetes.cri-o.Name";
+constexpr std::string_view kCrioHostnamePath = "io.kubernetes.cri-o.HostnamePath";
 constexpr std::string_view kCrioLabels = "io.kubernetes.cri-o.Labels";
 constexpr std::string_view kCrioKubeName = "io.kubernetes.cri-o.KubeName";
 constexpr std::string_view kCrioNamespace = "io.kubernetes.cri-o.Namespace";
@@ -44,25 +51,60 @@ constexpr std::string_view kPodName = "io.kubernetes.pod.name";
 constexpr std::string_view kPodNamespace = "io.kubernetes.pod.namespace";
 constexpr std::string_view kContainerName = "io.kubernetes.container.name";
 
-constexpr std::array<std::string_view, 22> kKeys{
-    kManager,        kCriContainerType,    kCriSandboxId,     kCriSandboxUid,
-    kCriSandboxName, kCriSandboxNamespace, kCriContainerName, kCriCpuPeriod,
-    kCriCpuQuota,    kCriCpuShares,        kCriMemory,        kCrioContainerType,
-    kCrioSandboxId,  kCrioLabels,          kCrioKubeName,     kCrioNamespace,
-    kCrioResources,  kCrioResourcesNow,    kPodUid,           kPodName,
-    kPodNamespace,   kContainerName};
+constexpr std::array<std::string_view, 26> kKeys{
+    kManager,          kCriContainerType,    kCriSandboxId,     kCriSandboxUid,
+    kCriSandboxName,   kCriSandboxNamespace, kCriContainerName, kCriCpuPeriod,
+    kCriCpuQuota,      kCriCpuShares,        kCriMemory,        kCrioContainerType,
+    kCrioSandboxId,    kCrioSandboxName,     kCrioContainerId,  kCrioName,
+    kCrioHostnamePath, kCrioLabels,          kCrioKubeName,     kCrioNamespace,
+    kCrioResources,    kCrioResourcesNow,    kPodUid,           kPodName,
+    kPodNamespace,     kContainerName};
 
-enum class Manager : std::uint8_t { kPodman, kCrio, kOther };
+enum class Manager : std::uint8_t { kPodman, kCrio, kContainerd, kOther };
 
 const std::string* find(const Annotations& annotations, std::string_view key) {
   const auto found = annotations.find(key);
   return found == annotations.end() ? nullptr : &found->second;
 }
 
-Manager manager_of(const Annotations& annotations) {
-  const std::string* const manager = find(annotations, kManager);
-  if (manager != nullptr && *manager == "libpod") return Manager::kPodman;
-  if (manager != nullptr && *manager == "cri-o") return Manager::kCrio;
+bool equals(const Annotations& annotations, std::string_view key, std::string_view value) {
+  const std::string* const found = find(annotations, key);
+  return found != nullptr && *found == value;
+}
+
+/// Podman names the cgroups of its containers so.
+bool is_podmans(const EngineEvidence& evidence) {
+  std::string_view leaf = evidence.cgroup;
+  leaf.remove_prefix(leaf.rfind('/') + 1);
+  if (leaf.ends_with(".scope")) leaf.remove_suffix(std::string_view{".scope"}.size());
+  return !evidence.id.empty() &&
+         (leaf == cat("libpod-", evidence.id) || leaf == cat("libpod-payload-", evidence.id));
+}
+
+/// CRI-O writes its sandbox's HostnamePath, a file in a directory named after the sandbox, behind
+/// all that it copies.
+bool is_crios_sandbox(const Annotations& annotations, const EngineEvidence& evidence) {
+  const std::string* const path = find(annotations, kCrioHostnamePath);
+  return path != nullptr && !evidence.id.empty() &&
+         path->find(cat("/", evidence.id, "/")) != std::string::npos;
+}
+
+/// The id is drawn after the pod's author has written, so that only CRI-O can have put it there.
+bool is_crios(const Annotations& annotations, const EngineEvidence& evidence) {
+  return (!evidence.id.empty() && equals(annotations, kCrioContainerId, evidence.id)) ||
+         is_crios_sandbox(annotations, evidence);
+}
+
+/// What tells an engine for certain goes first; containerd, which names no manager, writes its keys
+/// behind all that it copies.
+Manager manager_of(const Annotations& annotations, const EngineEvidence& evidence) {
+  if (is_podmans(evidence)) return Manager::kPodman;
+  if (is_crios(annotations, evidence)) return Manager::kCrio;
+  for (const std::string_view key : {kCriContainerType, kCriSandboxId, kCriSandboxUid}) {
+    if (find(annotations, key) != nullptr) return Manager::kContainerd;
+  }
+  if (equals(annotations, kManager, "libpod")) return Manager::kPodman;
+  if (equals(annotations, kManager, "cri-o")) return Manager::kCrio;
   return Manager::kOther;
 }
 
@@ -202,17 +244,40 @@ Status read_sandbox_id(const Annotations& annotations, EngineAnnotations& out) {
   return read_text(annotations, kCrioSandboxId, core::check_cgroup_component, out.sandbox_id);
 }
 
-Status read_crio(const Annotations& annotations, EngineAnnotations& out) {
-  if (Status status = read_type(annotations, kCrioContainerType, out); !status) return status;
-  if (Status status = read_sandbox_id(annotations, out); !status) return status;
-  // Only the sandbox's are CRI-O's own; on others a pod author could have put them. Where both
-  // names are there, CRI-O has copied the other one from the pod: one without its prefix is the
-  // author's.
-  if (out.is_sandbox) {
-    const bool prefixed = find(annotations, kCrioResources) != nullptr;
-    const std::string_view sums = prefixed ? kCrioResources : kCrioResourcesNow;
-    if (Status status = read_crio_sums(annotations, sums, out); !status) return status;
+/// The parts of a name that CRI-O makes of metadata, "k8s_A_B_C"; empty if it has another number of
+/// them, as one of metadata with "_" in it has.
+std::vector<std::string_view> parts_of_name(const Annotations& annotations, std::string_view key,
+                                            std::size_t count) {
+  const std::string* const name = find(annotations, key);
+  if (name == nullptr) return {};
+  std::vector<std::string_view> parts;
+  for (const auto part : std::views::split(std::string_view{*name}, '_'))
+    parts.emplace_back(part.begin(), part.end());
+  if (parts.size() != count || parts.front() != "k8s") parts.clear();
+  return parts;
+}
+
+/// The pod of a container to which the client has given no labels of a kubelet:
+/// k8s_NAME_NAMESPACE_UID_ATTEMPT is its sandbox, k8s_CONTAINER_NAME_NAMESPACE_UID_ATTEMPT itself.
+Status read_crio_names(const Annotations& annotations, EngineAnnotations& out) {
+  Annotations named;
+  if (const auto pod = parts_of_name(annotations, kCrioSandboxName, 5); !pod.empty()) {
+    named.emplace(kPodName, pod[1]);
+    named.emplace(kPodNamespace, pod[2]);
+    named.emplace(kPodUid, pod[3]);
   }
+  if (const auto own = parts_of_name(annotations, kCrioName, 6); !own.empty())
+    named.emplace(kContainerName, own[1]);
+  return read_plain(named, out);
+}
+
+/// What a sandbox says of its pod, unless a stronger source has done so.
+Status read_crio_pod(const Annotations& annotations, EngineAnnotations& out) {
+  // Where both names are there, CRI-O has copied the other one from the pod: one without its prefix
+  // is the author's.
+  const bool prefixed = find(annotations, kCrioResources) != nullptr;
+  const std::string_view sums = prefixed ? kCrioResources : kCrioResourcesNow;
+  if (Status status = read_crio_sums(annotations, sums, out); !status) return status;
   return read_texts(
       annotations,
       {{kCrioKubeName, core::check_cgroup_component, &EngineAnnotations::pod_name},
@@ -220,23 +285,48 @@ Status read_crio(const Annotations& annotations, EngineAnnotations& out) {
       out);
 }
 
-/// containerd names no manager. Where its keys are present, others are at most a pod author's.
-/// Plain keys and labels are always: only CRI-O, which names itself, writes them.
-Status read_other(const Annotations& annotations, EngineAnnotations& out) {
-  if (find(annotations, kCriContainerType) != nullptr ||
-      find(annotations, kCriSandboxId) != nullptr || find(annotations, kCriSandboxUid) != nullptr) {
-    return read_cri(annotations, out);
-  }
-  return read_crio(annotations, out);
+/// CRI-O copies annotations and labels of the pod over its own keys, and the labels, in which it
+/// completes uid, name and namespace, last: those alone are certain.
+Status read_crio_sandbox(const Annotations& annotations, EngineAnnotations& out) {
+  if (Status status = read_plain(annotations, out); !status) return status;
+  if (Status status = read_labels(annotations, out); !status) return status;
+  if (Status status = read_sandbox_id(annotations, out); !status) return status;
+  return read_crio_pod(annotations, out);
 }
 
-Status read_all(const Annotations& annotations, EngineAnnotations& out) {
-  switch (manager_of(annotations)) {
+/// CRI-O copies the pod's annotations first: what it writes to containers itself is certain, and
+/// nothing else.
+Status read_crio_container(const Annotations& annotations, EngineAnnotations& out) {
+  if (Status status = read_sandbox_id(annotations, out); !status) return status;
+  if (Status status = read_labels(annotations, out); !status) return status;
+  return read_crio_names(annotations, out);
+}
+
+Status read_crio(const Annotations& annotations, const EngineEvidence& evidence,
+                 EngineAnnotations& out) {
+  out.is_sandbox = is_crios_sandbox(annotations, evidence);
+  if (!out.is_sandbox) {
+    if (Status status = read_type(annotations, kCrioContainerType, out); !status) return status;
+  }
+  if (!out.is_sandbox) return read_crio_container(annotations, out);
+  if (!evidence.id.empty()) out.sandbox_id = evidence.id;
+  return read_crio_sandbox(annotations, out);
+}
+
+/// No engine that is known: at most a sandbox and the links to it, as CRI-O writes them. Plain keys
+/// and labels are always an author's: only CRI-O, which names itself, writes them.
+Status read_other(const Annotations& annotations, EngineAnnotations& out) {
+  if (Status status = read_type(annotations, kCrioContainerType, out); !status) return status;
+  if (Status status = read_sandbox_id(annotations, out); !status) return status;
+  return out.is_sandbox ? read_crio_pod(annotations, out) : Status{};
+}
+
+Status read_all(const Annotations& annotations, const EngineEvidence& evidence,
+                EngineAnnotations& out) {
+  switch (manager_of(annotations, evidence)) {
     case Manager::kPodman: return read_sandbox_id(annotations, out);
-    case Manager::kCrio:
-      if (Status status = read_labels(annotations, out); !status) return status;
-      if (Status status = read_crio(annotations, out); !status) return status;
-      return read_plain(annotations, out);
+    case Manager::kCrio: return read_crio(annotations, evidence, out);
+    case Manager::kContainerd: return read_cri(annotations, out);
     case Manager::kOther: return read_other(annotations, out);
   }
   return {};
@@ -248,9 +338,11 @@ bool is_engine_annotation(std::string_view key) {
   return std::ranges::find(kKeys, key) != kKeys.end();
 }
 
-Result<EngineAnnotations> parse_engine_annotations(const Annotations& annotations) {
+Result<EngineAnnotations> parse_engine_annotations(const Annotations& annotations,
+                                                   const EngineEvidence& evidence) {
   EngineAnnotations out;
-  if (Status status = read_all(annotations, out); !status) return fail(std::move(status).error());
+  if (Status status = read_all(annotations, evidence, out); !status)
+    return fail(std::move(status).error());
   return out;
 }
 

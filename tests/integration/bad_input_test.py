@@ -150,6 +150,38 @@ class Annotations(BadInput):
 
 
 @harness.for_each_runtime
+class AnotherEnginesKeys(harness.TestCase):
+    """containerd with `pod_annotations = ["*"]`: an author writes CRI-O's keys, or Podman's, and joins no other pod."""
+
+    def containerds(self, uid, **planted):
+        """containerd 1.7 and 2.1 write their own keys behind those that they copy: DefaultCRIAnnotations."""
+        bundle = self.bundle(pod(uid, container("app", requests={"cpu": "100m"})), "app", label=uid)
+        bundle.annotations.pop("podqos.io/pod-uid")
+        bundle.annotations.update({"io.kubernetes.cri.container-type": "container",
+                                   "io.kubernetes.cri.container-name": "app",
+                                   "io.kubernetes.cri.sandbox-id": f"sandbox-of-{uid}",
+                                   "io.kubernetes.cri.sandbox-name": f"pod-{uid}",
+                                   "io.kubernetes.cri.sandbox-namespace": "default",
+                                   "io.kubernetes.cri.sandbox-uid": uid, **planted})
+        return bundle.save()
+
+    def test_each_joins_its_own_pod(self):
+        self.wrapper.launch(self.container_id("victim"), self.containerds("victim-1"))
+        for manager in ("cri-o", "libpod"):
+            with self.subTest(manager=manager):
+                uid = f"author-{manager.replace('-', '')}"
+                pid = self.wrapper.launch(self.container_id("author"), self.containerds(uid, **{
+                    "io.container.manager": manager,
+                    "io.kubernetes.cri-o.ContainerID": "sandbox-of-victim-1",
+                    "io.kubernetes.cri-o.ContainerType": "container",
+                    "io.kubernetes.cri-o.Labels": json.dumps({"io.kubernetes.pod.uid": "victim-1"}),
+                    "io.kubernetes.cri-o.SandboxID": "sandbox-of-victim-1",
+                    "io.kubernetes.cri-o.SandboxName": "k8s_victim_default_victim-1_0",
+                    "io.kubernetes.pod.uid": "victim-1"}))
+                self.assert_placed(pid, self.pod_path("burstable", uid))
+
+
+@harness.for_each_runtime
 class ConfigJson(BadInput):
     """A config.json that is no config is the runtime's to refuse; podqos writes nothing."""
 
@@ -294,6 +326,7 @@ class Configuration(harness.TestCase):
         done = subprocess.run(command, capture_output=True, check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("none.json", done.stderr.decode())
+
 
 
 if __name__ == "__main__":

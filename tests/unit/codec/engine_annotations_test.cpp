@@ -86,7 +86,8 @@ TEST(ParseEngineAnnotations, ReadsCrioContainer) {
       {{"io.container.manager", "cri-o"},
        {"io.kubernetes.cri-o.ContainerType", "container"},
        {"io.kubernetes.cri-o.Labels",
-        R"({"io.kubernetes.container.name":"app","io.kubernetes.pod.name":"web"})"},
+        cat(R"({"io.kubernetes.container.name":"app","io.kubernetes.pod.name":"web",)",
+            R"("io.kubernetes.pod.uid":")", kUid, R"("})")},
        {"io.kubernetes.pod.uid", kUid}});
   ASSERT_TRUE(parsed) << parsed.error().message;
   EXPECT_EQ(parsed->container_name, "app");
@@ -101,7 +102,8 @@ TEST(ParseEngineAnnotations, ReadsPodmansSandboxIdOnly) {
                                                 {"io.kubernetes.cri-o.ContainerType", "sandbox"},
                                                 {"io.kubernetes.cri.container-type", "sandbox"},
                                                 {"io.kubernetes.cri.sandbox-uid", kUid},
-                                                {"io.kubernetes.pod.uid", kUid}});
+                                                {"io.kubernetes.pod.uid", kUid}},
+                                               {.id = "c1", .cgroup = "/machine/libpod-c1"});
   ASSERT_TRUE(parsed) << parsed.error().message;
   EXPECT_EQ(parsed->sandbox_id, "5a");
   EXPECT_EQ(parsed->pod_uid, std::nullopt);
@@ -111,11 +113,13 @@ TEST(ParseEngineAnnotations, ReadsPodmansSandboxIdOnly) {
 TEST(ParseEngineAnnotations, BelievesTheEngineBeforeThePodAuthor) {
   const auto crio = parse_engine_annotations(
       {{"io.container.manager", "cri-o"},
+       {"io.kubernetes.cri-o.ContainerID", "c1"},
        {"io.kubernetes.cri.container-type", "sandbox"},
        {"io.kubernetes.cri.sandbox-uid", "victim"},
        {"io.kubernetes.pod.uid", "victim"},
        {"io.kubernetes.cri-o.PodLinuxResources", R"({"cpu_shares":9})"},
-       {"io.kubernetes.cri-o.Labels", R"({"io.kubernetes.pod.uid":"own"})"}});
+       {"io.kubernetes.cri-o.Labels", R"({"io.kubernetes.pod.uid":"own"})"}},
+      {.id = "c1"});
   ASSERT_TRUE(crio) << crio.error().message;
   EXPECT_EQ(crio->pod_uid, "own");
   EXPECT_FALSE(crio->is_sandbox);
@@ -149,8 +153,10 @@ TEST(ParseEngineAnnotations, NamesWhatItRefuses) {
   };
   for (const auto& [key, value, message] : cases) {
     Annotations annotations{{key, value}};
-    if (!key.starts_with("io.kubernetes.cri."))
+    if (!key.starts_with("io.kubernetes.cri.")) {
       annotations.emplace("io.container.manager", "cri-o");
+      annotations.emplace("io.kubernetes.cri-o.ContainerType", "sandbox");
+    }
     const auto parsed = parse_engine_annotations(annotations);
     ASSERT_FALSE(parsed) << key << "=" << value;
     EXPECT_THAT(parsed.error().message, HasSubstr(message)) << key;
@@ -177,6 +183,10 @@ TEST(IsEngineAnnotation, TakesWhatTellsAPod) {
                                      "io.kubernetes.cri.sandbox-memory",
                                      "io.kubernetes.cri-o.ContainerType",
                                      "io.kubernetes.cri-o.SandboxID",
+                                     "io.kubernetes.cri-o.SandboxName",
+                                     "io.kubernetes.cri-o.ContainerID",
+                                     "io.kubernetes.cri-o.Name",
+                                     "io.kubernetes.cri-o.HostnamePath",
                                      "io.kubernetes.cri-o.Labels",
                                      "io.kubernetes.cri-o.KubeName",
                                      "io.kubernetes.cri-o.Namespace",
@@ -196,8 +206,7 @@ TEST(IsEngineAnnotation, LeavesTheRest) {
   for (const std::string_view key :
        {"", "io.kubernetes.cri.image-name", "io.kubernetes.cri.sandbox-log-directory",
         "io.kubernetes.cri.podsandbox.image-name", "io.kubernetes.cri-o.Annotations",
-        "io.kubernetes.cri-o.Metadata", "io.kubernetes.cri-o.SandboxName",
-        "io.kubernetes.cri-o.ContainerID", "io.kubernetes.cri-o.CgroupParent",
+        "io.kubernetes.cri-o.Metadata", "io.kubernetes.cri-o.CgroupParent",
         "io.kubernetes.cri-o.RuntimeHandler", "io.kubernetes.cri-o.PodLinuxOverhead",
         "io.kubernetes.cri-o.sandboxid", "io.kubernetes.cri.sandbox-uid.x",
         "io.podman.annotations.x", "podqos.io/pod"}) {
@@ -230,13 +239,16 @@ const std::vector<TextCase> kTexts = {
     {"io.kubernetes.container.name", &EngineAnnotations::container_name, kLongestName},
 };
 
-/// The annotation with what its engine always writes beside it.
+/// The annotation with what its engine always writes beside it, on a sandbox where CRI-O writes it
+/// there.
 Annotations of_its_engine(const std::string& key, const std::string& value) {
   Annotations out{{key, value}};
-  if (key.starts_with("io.kubernetes.cri."))
+  if (key.starts_with("io.kubernetes.cri.")) {
     out.emplace("io.kubernetes.cri.container-type", "container");
-  else
+  } else {
     out.emplace("io.container.manager", "cri-o");
+    out.emplace("io.kubernetes.cri-o.ContainerType", "sandbox");
+  }
   return out;
 }
 
@@ -421,17 +433,19 @@ TEST(ParseEngineAnnotations, TakesAnUnknownManagerForNone) {
   }
 }
 
-TEST(ParseEngineAnnotations, TakesCriosBeforePlainOnes) {
+TEST(ParseEngineAnnotations, TakesTheLastThatCrioWritesToASandbox) {
+  // server/sandbox_run_linux.go of CRI-O 1.36: its own keys, the pod's annotations, the labels.
   const auto parsed = parse_engine_annotations({{"io.container.manager", "cri-o"},
-                                                {"io.kubernetes.cri-o.KubeName", "own"},
-                                                {"io.kubernetes.cri-o.Namespace", "own"},
-                                                {"io.kubernetes.pod.name", "other"},
-                                                {"io.kubernetes.pod.namespace", "other"},
-                                                {"io.kubernetes.container.name", "app"}});
+                                                {"io.kubernetes.cri-o.ContainerType", "sandbox"},
+                                                {"io.kubernetes.cri-o.KubeName", "other"},
+                                                {"io.kubernetes.cri-o.Namespace", "other"},
+                                                {"io.kubernetes.pod.name", "own"},
+                                                {"io.kubernetes.pod.namespace", "own"},
+                                                {"io.kubernetes.container.name", "POD"}});
   ASSERT_TRUE(parsed) << parsed.error().message;
   EXPECT_EQ(parsed->pod_name, "own");
   EXPECT_EQ(parsed->pod_namespace, "own");
-  EXPECT_EQ(parsed->container_name, "app");
+  EXPECT_EQ(parsed->container_name, "POD");
 }
 
 TEST(ParseEngineAnnotations, BelievesPlainKeysOfCrioOnly) {
