@@ -63,6 +63,17 @@ Result<std::optional<KnownContainer>> find_container(Event& event, const std::st
   return std::nullopt;
 }
 
+Result<std::string> uid_by_sandbox(Event& event, const core::Identity& identity,
+                                   const std::string& id) {
+  for (const std::string& known : {id, identity.sandbox_id}) {
+    auto found = find_container(event, known, "");
+    if (!found) return fail(std::move(found).error());
+    if (!*found || (*found)->record.sandbox_id != identity.sandbox_id) continue;
+    if (known == id || (*found)->container().sandbox) return (*found)->record.pod.uid;
+  }
+  return identity.uid;
+}
+
 Result<std::string> real_cgroup(Pid pid) {
   auto entries = sys::cgroups_of(pid);
   if (!entries) return fail(std::move(entries).error());

@@ -7,6 +7,7 @@
 #include "common/app/event.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
+#include "common/core/identity.h"
 #include "common/core/record.h"
 
 namespace podqos::app {
@@ -24,6 +25,11 @@ struct KnownContainer {
 [[nodiscard]] Result<std::optional<KnownContainer>> find_container(Event& event,
                                                                    const std::string& id,
                                                                    const std::string& bundle);
+
+/// The uid of the pod whose sandbox is the container's, whichever way in has told of it first: not
+/// each of an engine's names the uid. Of a pod that is not known, the uid that `identity` has.
+[[nodiscard]] Result<std::string> uid_by_sandbox(Event& event, const core::Identity& identity,
+                                                 const std::string& id);
 
 /// The real cgroup of a process in memory's hierarchy, else in the first.
 [[nodiscard]] Result<std::string> real_cgroup(Pid pid);

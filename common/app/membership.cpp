@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/app/counting.h"
+#include "common/app/known_container.h"
 #include "common/app/node.h"
 #include "common/app/reconcile.h"
 #include "common/app/release.h"
@@ -277,6 +278,11 @@ Result<Joining> begin_join(Event& event, Arrival& arrival) {
   auto identity = core::identify(arrival.facts, arrival.podqos, arrival.engine, event.settings(),
                                  arrival.placed_at, *root);
   if (!identity) return fail(std::move(identity).error());
+  if (identity->source == core::IdentitySource::kSandbox) {
+    auto uid = uid_by_sandbox(event, *identity, arrival.facts.id);
+    if (!uid) return fail(std::move(uid).error());
+    identity->uid = std::move(*uid);
+  }
   Joining joining{.event = &event,
                   .arrival = &arrival,
                   .identity = std::move(*identity),

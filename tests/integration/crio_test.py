@@ -1,0 +1,127 @@
+"""CRI-O's pods, as CRI-O 1.36 describes them: container.go and sandbox_run_linux.go under internal/factory and server."""
+
+import json
+import os
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import harness  # noqa: E402
+import machine as machines  # noqa: E402
+
+UID = "0c5d3c4e-6a51-4ad2-8f41-0a5a3a4b7d11"
+
+
+class CrioCase(harness.TestCase):
+    """`self.metadata` is what the client has named; `self.parent` is the pod's cgroup parent, if there is one."""
+
+    parent = None
+
+    def setUp(self):
+        super().setUp()
+        self.metadata = ("web", "default", UID)
+        self.pod_annotations = {"podqos.io/requests": "cpu=150m,memory=1Gi"}
+        self.sandbox = self.container_id("sandbox")
+
+    def sandbox_bundle(self):
+        """server/sandbox_run_linux.go, runPodSandbox: populateSandboxLabels completes the client's labels."""
+        name, namespace, uid = self.metadata
+        labels = {"io.kubernetes.container.name": "POD", "io.kubernetes.pod.name": name,
+                  "io.kubernetes.pod.namespace": namespace, "io.kubernetes.pod.uid": uid}
+        bundle = self.bundle(label="sandbox")
+        bundle.annotations.update({
+            "io.container.manager": "cri-o",
+            "io.kubernetes.cri-o.Annotations": json.dumps(self.pod_annotations),
+            "io.kubernetes.cri-o.CgroupParent": self.parent or "",
+            "io.kubernetes.cri-o.ContainerID": self.sandbox,
+            "io.kubernetes.cri-o.ContainerType": "sandbox",
+            "io.kubernetes.cri-o.KubeName": name,
+            "io.kubernetes.cri-o.Labels": json.dumps(labels),
+            "io.kubernetes.cri-o.Namespace": namespace,
+            "io.kubernetes.cri-o.PodLinuxResources": "null",
+            "io.kubernetes.cri-o.SandboxID": self.sandbox,
+            "io.kubernetes.cri-o.SandboxName": self.sandbox_name(),
+        })
+        bundle.annotations.update(self.pod_annotations)
+        bundle.annotations.update(labels)
+        storage = "/run/containers/storage/overlay-containers"
+        bundle.annotations["io.kubernetes.cri-o.HostnamePath"] = f"{storage}/{self.sandbox}/userdata/hostname"
+        bundle.config["process"]["oomScoreAdj"] = max(-998, machines.lowest_oom_score())
+        bundle.resources.setdefault("cpu", {})["shares"] = 2
+        bundle.config["linux"]["cgroupsPath"] = self.cgroups_path(self.sandbox, sandbox=True)
+        return bundle.save()
+
+    def app_bundle(self, identifier, container="app"):
+        """internal/factory/container/container.go, SpecAddAnnotations, for a client that sends no labels."""
+        bundle = self.bundle(label=container)
+        bundle.annotations.update(self.pod_annotations)
+        bundle.annotations.update({
+            "io.container.manager": "cri-o",
+            "io.kubernetes.cri-o.ContainerID": identifier,
+            "io.kubernetes.cri-o.ContainerType": "container",
+            "io.kubernetes.cri-o.Labels": "null",
+            "io.kubernetes.cri-o.Name": f"k8s_{container}_{'_'.join(self.metadata)}_0",
+            "io.kubernetes.cri-o.SandboxID": self.sandbox,
+            "io.kubernetes.cri-o.SandboxName": self.sandbox_name(),
+        })
+        bundle.config["linux"]["cgroupsPath"] = self.cgroups_path(identifier)
+        return bundle.save()
+
+    def sandbox_name(self):
+        return f"k8s_{'_'.join(self.metadata)}_0"
+
+    def cgroups_path(self, identifier, sandbox=False):
+        """internal/config/cgmgr/cgroupfs_linux.go: only containers have a parent where the client names none."""
+        if self.parent is None and sandbox:
+            return f"crio-{identifier}"
+        return f"{self.parent or '/crio'}/crio-{identifier}"
+
+    def launch_pod(self, *containers):
+        """The pids of the sandbox and of the containers."""
+        pids = [self.wrapper.launch(self.sandbox, self.sandbox_bundle())]
+        for name in containers:
+            identifier = self.container_id(name)
+            pids.append(self.wrapper.launch(identifier, self.app_bundle(identifier, name)))
+        return pids
+
+    def pods(self):
+        return [name for name in self.podqos.records() if name.startswith("pods/")]
+
+
+@harness.for_each_runtime
+class WithoutLabels(CrioCase):
+    """Sandbox and containers are one pod, whose requests count once."""
+
+    def setUp(self):
+        super().setUp()
+        self.parent = self.elsewhere
+
+    def assert_one_pod(self, pids):
+        self.assertEqual(self.pods(), [f"pods/{UID}.json"])
+        for pid in pids:
+            self.assert_placed(pid, self.pod_path("burstable", UID))
+        # 150m are 153 shares; 100 % of 32Gi are reserved, of which the pod has requested one.
+        self.assert_values(self.tier_path("burstable"), shares=153)
+        self.assert_values(self.tier_path("besteffort"), memory=31 * harness.GI)
+
+    def test_the_names_that_crio_makes_tell_the_pod(self):
+        self.assert_one_pod(self.launch_pod("app", "log"))
+
+    def test_the_sandbox_leads_to_the_pod_where_its_name_does_not(self):
+        self.metadata = ("web_front", "default", UID)
+        self.assert_one_pod(self.launch_pod("app", "log"))
+
+    def test_an_annotation_of_the_author_tells_nothing(self):
+        self.pod_annotations.update({
+            "io.kubernetes.cri.container-type": "container",
+            "io.kubernetes.cri.sandbox-id": "another",
+            "io.kubernetes.cri.sandbox-uid": "another",
+            "io.kubernetes.pod.uid": "another",
+            "io.kubernetes.cri-o.SandboxID": "another",
+        })
+        self.assert_one_pod(self.launch_pod("app"))
+
+
+if __name__ == "__main__":
+    harness.main()
