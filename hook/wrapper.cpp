@@ -25,6 +25,7 @@
 #include "common/core/settings.h"
 #include "common/sys/directory.h"
 #include "common/sys/fd.h"
+#include "hook/edit_check.h"
 #include "hook/handover.h"
 #include "hook/output.h"
 #include "hook/privileges.h"
@@ -50,12 +51,19 @@ std::optional<std::string> find_runtime(const core::Settings& settings) {
   return std::nullopt;
 }
 
+/// What the child finds out of a container.
+using Job = Handover (*)(const core::Settings&, app::Log&, const app::PlacementRequest&);
+
+Handover make_startable(const core::Settings&, app::Log&, const app::PlacementRequest& request) {
+  return app::make_startable(request);
+}
+
 /// The child: parses what strangers wrote, in a sandbox that the runtime must not inherit.
-[[noreturn]] void parse_in_sandbox(sys::UniqueFd answer, const core::Settings& settings,
+[[noreturn]] void parse_in_sandbox(sys::UniqueFd answer, Job job, const core::Settings& settings,
                                    app::Log& log, const app::PlacementRequest& request) {
   auto entered = enter_sandbox(settings);
   const Handover handover =
-      entered ? app::place(settings, log, request) : Handover{fail(std::move(entered).error())};
+      entered ? job(settings, log, request) : Handover{fail(std::move(entered).error())};
   const bool told = write_all(answer.get(), format_handover(handover));
   // Taking a process apart takes the kernel as long as the parent needs to edit config.json: it
   // need not wait for it.
@@ -73,7 +81,7 @@ class Parser {
   Parser& operator=(Parser&&) = delete;
   ~Parser() { reap(); }
 
-  Status start(const core::Settings& settings, app::Log& log,
+  Status start(Job job, const core::Settings& settings, app::Log& log,
                const app::PlacementRequest& request) {
     std::array<int, 2> ends{-1, -1};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
@@ -90,7 +98,7 @@ class Parser {
     if (child == 0) {
       // Or a long answer to a parent that was killed would wait for a reader for ever.
       answer_ = sys::UniqueFd{};
-      parse_in_sandbox(std::move(tell), settings, log, request);
+      parse_in_sandbox(std::move(tell), job, settings, log, request);
     }
     child_ = child;
     return {};
@@ -130,16 +138,6 @@ class Parser {
   std::optional<pid_t> child_;
 };
 
-Status write_edited(app::Bundle& bundle, const RuntimeCall& call, std::string_view config,
-                    const app::Placement& placement, const core::Settings& settings,
-                    const codec::HookRegistration& hooks) {
-  if (placement.splices.empty()) return {};
-  if (auto sound = check_placement(placement, config, settings, hooks); !sound) return sound;
-  auto edited = codec::apply_splices(config, placement.splices);
-  if (!edited) return fail(std::move(edited).error());
-  return bundle.write_config(*edited, call.config_name);
-}
-
 /// Looks at a config.json that cannot be edited (it is a symlink, say) as the runtime will read it:
 /// an ordinary container must start all the same.
 bool glance_concerns(const std::string& path, const core::Settings& settings) {
@@ -149,36 +147,91 @@ bool glance_concerns(const std::string& path, const core::Settings& settings) {
   return !text || app::may_concern(*text, settings);
 }
 
-Status place_container(const RuntimeCall& call, const core::Settings& settings, app::Log& log) {
+/// A container at the door, whose config.json may concern podqos.
+struct Opened {
+  app::Bundle bundle;
+  std::string config;
+};
+
+/// nullopt: the runtime goes on as if podqos were not there.
+Result<std::optional<Opened>> open_container(const RuntimeCall& call,
+                                             const core::Settings& settings) {
   auto bundle = app::Bundle::open(call.bundle);
   // A bundle that cannot be read is the runtime's to complain about: it knows the words that its
   // engine expects.
-  if (!bundle) return {};
+  if (!bundle) return std::nullopt;
   auto config = bundle->read_config(call.config_name);
   const bool is_absolute = call.config_name.starts_with('/');
   const std::string path =
       is_absolute ? call.config_name : cat(bundle->canonical(), "/", call.config_name);
   if (!config && (config.error().code == ErrorCode::kNotFound || !glance_concerns(path, settings)))
-    return {};
+    return std::nullopt;
   if (!config) return fail(std::move(config).error());
-  if (!app::may_concern(*config, settings)) return {};
+  if (!app::may_concern(*config, settings)) return std::nullopt;
+  return Opened{.bundle = std::move(*bundle), .config = std::move(*config)};
+}
 
+app::PlacementRequest request_for(const RuntimeCall& call, const Opened& opened) {
   app::PlacementRequest request{
       .id = call.id,
-      .bundle = bundle->canonical(),
-      .config = *config,
+      .bundle = opened.bundle.canonical(),
+      .config = opened.config,
       .creator = Pid{::getpid()},
       .driver = call.systemd ? core::Driver::kSystemd : core::Driver::kCgroupfs,
       .hooks = {.path = own_path(), .args = {}}};
   if (call.podqos_config) request.hooks.args = {"--config", *call.podqos_config};
+  return request;
+}
+
+Status write_edited(Opened& opened, const RuntimeCall& call, const app::Placement& placement) {
+  auto edited = codec::apply_splices(opened.config, placement.splices);
+  if (!edited) return fail(std::move(edited).error());
+  return opened.bundle.write_config(*edited, call.config_name);
+}
+
+Status place_container(const RuntimeCall& call, const core::Settings& settings, app::Log& log) {
+  auto opened = open_container(call, settings);
+  if (!opened) return fail(std::move(opened).error());
+  if (!*opened) return {};
+  const app::PlacementRequest request = request_for(call, **opened);
   // Reaped when config.json has been written, and before the runtime is executed.
   Parser parser;
-  if (auto started = parser.start(settings, log, request); !started) return started;
+  if (auto started = parser.start(app::place, settings, log, request); !started) return started;
+  auto handover = parser.answer();
+  if (!handover) return fail(std::move(handover).error());
+  if (!*handover) return fail(std::move(*handover).error());
+  if (!**handover || (**handover)->splices.empty()) return {};
+  if (auto sound = check_placement(***handover, (*opened)->config, settings, request.hooks); !sound)
+    return sound;
+  return write_edited(**opened, call, ***handover);
+}
+
+/// A container that podqos has failed to place, and that starts all the same, gets a cgroupsPath
+/// that its runtime takes.
+Status let_start(const RuntimeCall& call, const core::Settings& settings, app::Log& log) {
+  if (!call.systemd) return {};
+  auto opened = open_container(call, settings);
+  if (!opened) return fail(std::move(opened).error());
+  if (!*opened) return {};
+  const app::PlacementRequest request = request_for(call, **opened);
+  Parser parser;
+  if (auto started = parser.start(make_startable, settings, log, request); !started) return started;
   auto handover = parser.answer();
   if (!handover) return fail(std::move(handover).error());
   if (!*handover) return fail(std::move(*handover).error());
   if (!**handover) return {};
-  return write_edited(*bundle, call, *config, ***handover, settings, request.hooks);
+  const std::string path = app::unmanaged_cgroups_path(call.id);
+  if (auto sound = check_splices((**handover)->splices, (*opened)->config, path, request.hooks);
+      !sound)
+    return sound;
+  if (auto written = write_edited(**opened, call, ***handover); !written) return written;
+  const std::string line = cat(
+      "container ", printable(call.id), ": starts without podqos at cgroupsPath ", printable(path),
+      ", because the runtime takes only slice:prefix:name with "
+      "--systemd-cgroup; give the pod a cgroup parent, or mend what failed");
+  log.warning(line);
+  print_error(kProgram, line);
+  return {};
 }
 
 /// Engines look for the reason of a failed create in the runtime's own log.
@@ -246,10 +299,13 @@ int run_wrapper(std::span<const char* const> args) {
                               "): name its absolute path in \"runtimes\" of the configuration"));
     return 1;
   }
-  // A broken configuration manages nothing: where state and cgroups lie is not known.
-  if (loaded && call.verb == Verb::kPlaces) {
-    const auto placed = place_container(call, settings, log);
-    if (!placed && !admits(call, settings, log, placed.error())) return 1;
+  if (call.verb == Verb::kPlaces) {
+    // A broken configuration manages nothing: where state and cgroups lie is not known.
+    const auto placed = loaded ? place_container(call, settings, log) : fail(loaded.error());
+    if (!placed) {
+      if (loaded && !admits(call, settings, log, placed.error())) return 1;
+      if (auto done = let_start(call, settings, log); !done) log.error(done.error().message);
+    }
   }
   return become(*runtime, call);
 }

@@ -143,6 +143,24 @@ Result<std::optional<Placement>> place(const core::Settings& settings, Log& log,
                    .splices = std::move(*splices)};
 }
 
+std::string unmanaged_cgroups_path(std::string_view id) {
+  return cat("system.slice:podqos:", id);
+}
+
+Result<std::optional<Placement>> make_startable(const PlacementRequest& request) {
+  if (request.driver != core::Driver::kSystemd) return std::nullopt;
+  auto config = codec::OciConfig::parse(request.config);
+  if (!config) return fail(std::move(config).error());
+  const auto& path = config->facts.cgroups_path;
+  if (!path || path->empty() || core::parse_systemd_cgroups_path(*path)) return std::nullopt;
+  Placement placement{.cgroups_path = unmanaged_cgroups_path(request.id), .splices = {}};
+  const core::ConfigEdit edit{.cgroups_path = placement.cgroups_path};
+  auto splices = codec::plan_splices(request.config, *config, edit, std::nullopt);
+  if (!splices) return fail(std::move(splices).error());
+  placement.splices = std::move(*splices);
+  return placement;
+}
+
 Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings, Log& log,
                                                AdjustmentRequest request, Foresight& foresight) {
   auto podqos = foresight.read(request.facts.annotations);

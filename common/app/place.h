@@ -52,6 +52,17 @@ struct Placement {
                                                              Log& log, AdjustmentRequest request,
                                                              Foresight& foresight);
 
+/// Where a container starts that stays unmanaged because podqos has failed, and that its runtime
+/// would refuse as the engine has described it: in a scope of its own, as by runc's default.
+[[nodiscard]] std::string unmanaged_cgroups_path(std::string_view id);
+
+/// The edit of config.json by which the runtime takes such a container: runc with --systemd-cgroup
+/// refuses a cgroupsPath that is not "slice:prefix:name" (libcontainer/specconv,
+/// CreateCgroupConfig, runc 1.1 to 1.3), and engines name another one for pods without a cgroup
+/// parent. Nothing but cgroupsPath is changed.
+/// @return nullopt where the runtime takes it as it is.
+[[nodiscard]] Result<std::optional<Placement>> make_startable(const PlacementRequest& request);
+
 /// A look at the bytes of a config.json: can podqos have anything to do with it? False for an
 /// ordinary container, which then costs no parsing. Engines write these names unescaped.
 [[nodiscard]] bool may_concern(std::string_view config, const core::Settings& settings);

@@ -329,5 +329,94 @@ class Configuration(harness.TestCase):
 
 
 
+# As runc checks a cgroupsPath under --systemd-cgroup: libcontainer/specconv/spec_linux.go, CreateCgroupConfig.
+RUNC_WITH_SYSTEMD = """#!/usr/bin/python3
+import json, pathlib, sys
+bundle = sys.argv[sys.argv.index("--bundle") + 1]
+path = json.loads(pathlib.Path(bundle, "config.json").read_text())["linux"].get("cgroupsPath", "")
+if "--systemd-cgroup" in sys.argv and path and len(path.split(":")) != 3:
+    sys.exit(f"expected cgroupsPath to be of format \\"slice:prefix:name\\" for systemd cgroups, got {path!r} instead")
+"""
+
+
+class PathThatTheRuntimeRefuses(harness.TestCase):
+    """`admit` means that the container starts: also where its runtime takes no path but podqos's."""
+
+    def setUp(self):
+        super().setUp()
+        self.fake = self.tmp / "runc"
+        self.fake.write_text(RUNC_WITH_SYSTEMD, encoding="utf-8")
+        self.fake.chmod(0o755)
+        self.podqos.settings["runtimes"] = [str(self.fake)]
+        self.podqos.config()
+
+    def containerds(self, annotations, path="/k8s.io/c1"):
+        """A pod without cgroup parent, as containerd 1.7 describes it, for a handler with SystemdCgroup = true."""
+        bundle = self.bundle()
+        bundle.annotations.update({"io.kubernetes.cri.container-type": "container",
+                                   "io.kubernetes.cri.sandbox-id": "s1",
+                                   "io.kubernetes.cri.sandbox-uid": "admit-1", **annotations})
+        bundle.config["linux"]["cgroupsPath"] = path
+        return bundle.save()
+
+    def create(self, bundle, *flags):
+        return self.wrapper.call(*flags, "create", "--bundle", bundle.path, "c1", check=False)
+
+    def config_but_for_the_path(self, bundle):
+        config = bundle.reload().config
+        return config["linux"].pop("cgroupsPath"), config
+
+    def test_starts_where_an_annotation_is_misspelt(self):
+        bundle = self.containerds({"podqos.io/request": "cpu=1"})
+        _, before = self.config_but_for_the_path(bundle)
+        done = self.create(bundle, "--systemd-cgroup")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("podqos.io/request", done.stderr)
+        path, after = self.config_but_for_the_path(bundle)
+        self.assertEqual(path, "system.slice:podqos:c1")
+        self.assertEqual(after, before)
+        for where in (done.stderr, self.podqos.log_text()):
+            self.assertIn(path, where)
+        self.assertEqual(self.podqos.records(), [])
+
+    def test_starts_where_the_configuration_is_broken(self):
+        bundle = self.containerds({})
+        config = self.podqos.config()
+        config.write_text(config.read_text(encoding="utf-8").replace('"stateDir"', '"stateDri"'), encoding="utf-8")
+        done = self.wrapper.call(argv=[*self.podqos_runtime(config), "--systemd-cgroup", "create", "--bundle",
+                                       bundle.path, "c1"], check=False)
+        # Whichever runtime a broken configuration leaves: none may see a path that it refuses.
+        self.assertEqual(self.config_but_for_the_path(bundle)[0], "system.slice:podqos:c1", done.stderr)
+
+    @staticmethod
+    def podqos_runtime(config):
+        return [str(harness.RUNTIME), "--config", str(config)]
+
+    def test_keeps_a_path_that_the_runtime_takes(self):
+        for flags, path in ((["--systemd-cgroup"], "system.slice:cri-containerd:c1"), ([], "/k8s.io/c1")):
+            with self.subTest(path=path):
+                bundle = self.containerds({"podqos.io/request": "cpu=1"}, path)
+                content = bundle.read()
+                self.assertEqual(self.create(bundle, *flags).returncode, 0)
+                self.assertEqual(bundle.read(), content)
+
+    def test_does_not_touch_what_it_is_not_asked_to_manage(self):
+        ordinary = self.bundle()
+        ordinary.config["linux"]["cgroupsPath"] = "/k8s.io/c1"
+        ignored = self.containerds({"podqos.io/ignore": "true"})
+        for bundle in (ordinary.save(), ignored):
+            content = bundle.read()
+            self.assertNotEqual(self.create(bundle, "--systemd-cgroup").returncode, 0)
+            self.assertEqual(bundle.read(), content)
+
+    def test_reject_refuses(self):
+        self.podqos.settings["onError"] = "reject"
+        bundle = self.containerds({"podqos.io/request": "cpu=1"})
+        self.podqos.config()
+        content = bundle.read()
+        self.assertEqual(self.create(bundle, "--systemd-cgroup").returncode, 1)
+        self.assertEqual(bundle.read(), content)
+
+
 if __name__ == "__main__":
     harness.main()
