@@ -10,10 +10,12 @@ It configures the whole machine, as engine.py says. Pods use the machine's own n
 is needed; the image is podqos's own of busybox, and the pods' own container is made of it too.
 """
 
+import functools
 import itertools
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -31,9 +33,10 @@ PLUGIN = "/usr/sbin/podqos-nri"
 KNOWN = "knows what the runtime has: "  # what podqos-nri says after a synchronization
 LOG = WORK / "containerd.log"
 CONFIG = WORK / "containerd.toml"
-EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/containerd/config-v2.toml"
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples/containerd"
+PREINSTALLED = pathlib.Path("/opt/nri/plugins")  # containerd starts what is in there
 HOOKED_SPEC = WORK / "hooked.json"
-PATIENCE = 30  # seconds until containerd answers; it takes three
+PATIENCE = 180  # seconds until containerd answers; it takes three where nothing else runs
 HOOK = "/usr/libexec/oci/hooks.d/podqos-hook"
 WRAPPER = "/usr/bin/podqos-runtime"
 RUNTIMES, DRIVERS = ("runc", "crun"), ("cgroupfs", "systemd")
@@ -54,6 +57,18 @@ UNUSED = ("io.containerd.internal.v1.opt", "io.containerd.internal.v1.tracing", 
           "io.containerd.snapshotter.v1.zfs", "io.containerd.tracing.processor.v1.otlp")
 
 
+@functools.cache
+def config_version():
+    """That of the configuration which the installed containerd writes: 2 for 1.x, 3 for 2.x."""
+    said = call("containerd", "--version", cwd="/").stdout
+    return 2 if re.search(r" v?(\d+)\.", said)[1] == "1" else 3
+
+
+def cri_table():
+    """The name of the table for pods in that configuration."""
+    return {2: 'plugins."io.containerd.grpc.v1.cri"', 3: 'plugins."io.containerd.cri.v1.runtime"'}[config_version()]
+
+
 def handler(way, kind, driver):
     """The name of a handler, as a RuntimeClass would give it."""
     return "podqos" if way == "example" else f"{way}-{kind}-{driver}"
@@ -62,7 +77,7 @@ def handler(way, kind, driver):
 def _handler_text(way, kind, driver):
     """A handler in containerd's configuration. The wrapper finds its runtime in podqos's own (choose_runtime)."""
     parts = WAYS[way]
-    table = f'plugins."io.containerd.grpc.v1.cri".containerd.runtimes.{handler(way, kind, driver)}'
+    table = f"{cri_table()}.containerd.runtimes.{handler(way, kind, driver)}"
     lines = [f"[{table}]", 'runtime_type = "io.containerd.runc.v2"']
     if "annotations" in parts:
         lines += ['pod_annotations = ["podqos.io/*"]', 'container_annotations = ["podqos.io/*"]']
@@ -73,11 +88,33 @@ def _handler_text(way, kind, driver):
     return "\n".join(lines)
 
 
+def example():
+    """The shipped example for such a configuration."""
+    return (EXAMPLES / f"config-v{config_version()}.toml").read_text(encoding="utf-8")
+
+
+def _image_and_nri_text():
+    """2.x has the image of a pod's own container elsewhere, and NRI switched on without a word."""
+    if config_version() == 3:
+        return f"""
+[plugins."io.containerd.cri.v1.images".pinned_images]
+sandbox = "{IMAGE}"
+"""
+    return f"""
+[{cri_table()}]
+sandbox_image = "{IMAGE}"
+[plugins."io.containerd.nri.v1.nri"]
+disable = false
+socket_path = "{NRI_SOCKET}"
+plugin_path = "{PREINSTALLED}"
+plugin_config_path = "{WORK}/nri/conf.d"
+"""
+
+
 def _config_text():
     handlers = [_handler_text(*each) for each in itertools.product(WAYS, RUNTIMES, DRIVERS)]
-    handlers += EXAMPLE.read_text(encoding="utf-8").split("version = 2\n")  # which stands at the top of ours
     return "\n".join([f"""\
-version = 2
+version = {config_version()}
 root = "{WORK}/containerd/root"
 state = "{WORK}/containerd/state"
 disabled_plugins = {json.dumps(UNUSED)}
@@ -85,18 +122,11 @@ disabled_plugins = {json.dumps(UNUSED)}
 address = "{SOCKET}"
 [ttrpc]
 address = "{SOCKET}.ttrpc"
-[plugins."io.containerd.grpc.v1.cri"]
-sandbox_image = "{IMAGE}"
-[plugins."io.containerd.grpc.v1.cri".containerd]
+[{cri_table()}.containerd]
 default_runtime_name = "{handler("plain", "runc", "cgroupfs")}"
-[plugins."io.containerd.grpc.v1.cri".cni]
+[{cri_table()}.cni]
 conf_dir = "{WORK}/no-networks"
-[plugins."io.containerd.nri.v1.nri"]
-disable = false
-socket_path = "{NRI_SOCKET}"
-plugin_path = "{WORK}/nri/plugins"
-plugin_config_path = "{WORK}/nri/conf.d"
-""", *handlers, ""])
+""", _image_and_nri_text(), *handlers, example(), ""])
 
 
 def _write_hooked_spec():
@@ -122,22 +152,26 @@ def log_text():
 class Containerd:
     """The daemon. Its shims and their containers outlive it, as they do where systemd starts it (KillMode=process)."""
 
-    def __init__(self):
+    def __init__(self, *arguments):
+        self.command = ["containerd", *map(str, arguments or ("--config", CONFIG))]
         self.cri = cri.Client(SOCKET)
         self.process = None
 
     def start(self):
         """Until it answers."""
         with LOG.open("ab") as log:
-            self.process = subprocess.Popen(["containerd", "--config", str(CONFIG)], stdin=subprocess.DEVNULL,
-                                            stdout=log, stderr=log, cwd="/")
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/")
         try:
             self.cri.wait(PATIENCE)
         except cri.Failed as refused:
             raise AssertionError(f"containerd does not answer: {refused}\n{log_text()}") from refused
 
-    def load_image(self):
-        call("ctr", "--address", SOCKET, "--namespace", "k8s.io", "image", "import", WORK / "image.tar")
+    def load_image(self, *names):
+        """The image, by further names too."""
+        ctr = ("ctr", "--address", SOCKET, "--namespace", "k8s.io", "image")
+        call(*ctr, "import", WORK / "image.tar")
+        for name in names:
+            call(*ctr, "tag", IMAGE, name)
 
     def stop(self, number=signal.SIGTERM):
         os.kill(self.process.pid, number)
