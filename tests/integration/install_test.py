@@ -61,7 +61,7 @@ class Install(unittest.TestCase):
     def test_names_lead_to_files(self):
         share = self.root / "usr/share"
         texts = [*share.glob("podqos/**/*.json"), *share.glob("containers/oci/hooks.d/*.json"),
-                 *share.glob("doc/podqos*/examples/**/*"), *self.root.glob("etc/containers/**/*.conf")]
+                 *share.glob("doc/podqos*/examples/**/*"), *share.glob("podqos/containers.conf.d/*")]
         named = {(file.name, path) for file in texts if file.is_file()
                  for path in NAMED.findall(file.read_text(encoding="utf-8"))}
         self.assertGreaterEqual(len(named), 6)
@@ -74,8 +74,8 @@ class Install(unittest.TestCase):
         self.assertEqual(stages, {"50-podqos-createruntime.json": ["createRuntime"],
                                   "50-podqos-poststop.json": ["poststop"]})
         self.assertTrue((share / "podqos/podman-hooks.d/50-podqos-precreate.json").is_file())
-        drop_in = self.root / "etc/containers/containers.conf.d/50-podqos.conf"
-        self.assertIn('"/usr/share/podqos/podman-hooks.d"', drop_in.read_text(encoding="utf-8"))
+        drop_in = tomllib.loads((share / "podqos/containers.conf.d/zz-podqos.conf").read_text(encoding="utf-8"))
+        self.assertEqual(drop_in["engine"]["hooks_dir"], ["/usr/share/podqos/podman-hooks.d", {"append": True}])
 
     def examples(self, package, pattern):
         """{name: content} of examples in TOML, with what stands in comments to be taken in."""

@@ -1,0 +1,143 @@
+"""What the package does to Podman's hooks: an operator's own run before, during and after, the same as without podqos.
+
+For Debian 12, 13 and testing one guest is booted with its Podman: 4.3, 5.4 and 5.8. There this file runs again with the
+real dpkg. Podman before 4.8 cannot add to a list of directories: there the package leaves Podman alone, and the shipped
+example registers it by hand.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import sys
+import unittest
+import unittest.mock
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import engine  # noqa: E402
+import guest  # noqa: E402
+import harness  # noqa: E402
+import podman  # noqa: E402
+from engine import WORK, call  # noqa: E402
+
+OWN = WORK / "own-hooks"
+COMMON = pathlib.Path("/usr/share/containers/oci/hooks.d")  # Podman's own default
+CONFIGURATION = pathlib.Path("/etc/containers/containers.conf.d")
+DROP_IN = CONFIGURATION / "zz-podqos.conf"
+EXAMPLE = harness.REPOSITORY / "examples/podman/50-podqos.conf"
+RECORDER = f"#!/bin/sh\necho $1 >>{WORK}/ran\ncat\n"
+# Where an operator may have named a directory, and what runs then: nowhere, or before podqos's file.
+PLACES = {"": {"common"}, "10-own.conf": {"own"}}
+
+
+def write_hook(directory, name):
+    program = WORK / "recorder"
+    program.write_text(RECORDER, encoding="ascii")
+    program.chmod(0o755)
+    engine.write_json(directory / f"40-{name}.json", {
+        "version": "1.0.0", "hook": {"path": str(program), "args": ["recorder", name]}, "when": {"always": True},
+        "stages": ["precreate"]})
+
+
+class Hooks(unittest.TestCase):
+    """In the guest."""
+
+    @classmethod
+    def setUpClass(cls):
+        podman.configure()
+        write_hook(OWN, "own")
+        write_hook(COMMON, "common")
+        version = re.search(r"(\d+)\.(\d+)", call("podman", "--version").stdout)
+        cls.appends = tuple(map(int, version.groups())) >= (4, 8)
+
+    def ran(self):
+        """(the operator's hooks that ran with a container of a pod, whether podqos placed it)."""
+        told = WORK / "ran"
+        told.unlink(missing_ok=True)
+        where = call("podman", "run", "--rm", "--cgroupns", "host", "--annotation", "podqos.io/pod-uid=web-1",
+                     engine.IMAGE, "cat", "/proc/self/cgroup").stdout
+        names = set(told.read_text(encoding="utf-8").split()) if told.exists() else set()
+        return names, "kubepods" in where
+
+    def check(self, place, placed, names=None):
+        """With the operator's directory named there."""
+        own = CONFIGURATION / place
+        if place:
+            own.parent.mkdir(exist_ok=True)
+            own.write_text(f'[engine]\nhooks_dir = ["{OWN}"]\n', encoding="utf-8")
+        try:
+            self.assertEqual(self.ran(), (names or PLACES[place], placed), place)
+        finally:
+            if place:
+                own.unlink()
+
+    def test_before_during_and_after(self):
+        for place in PLACES:
+            self.check(place, False)
+        call("dpkg", "--force-unsafe-io", "--no-triggers", "--install", os.environ["PODQOS_PACKAGE"])
+        self.assertEqual(DROP_IN.is_symlink(), self.appends)
+        for place in PLACES:
+            self.check(place, self.appends)
+        if self.appends:
+            # An array that is set after one with "append" is appended: what runs beside it is Podman's own directory.
+            self.check("zzz-own.conf", True, {"own", "common"})
+        else:
+            self.check_example()
+        call("dpkg", "--remove", "podqos")
+        self.assertFalse(CONFIGURATION.exists() and list(CONFIGURATION.iterdir()))
+        for place in PLACES:
+            self.check(place, False)
+        call("dpkg", "--purge", "podqos")
+        self.check("10-own.conf", False)
+
+    def test_podman_comes_later(self):
+        """dpkg tells of it, by a trigger."""
+        call("dpkg", "--force-unsafe-io", "--no-triggers", "--install", os.environ["PODQOS_PACKAGE"])
+        DROP_IN.unlink(missing_ok=True)
+        call("/var/lib/dpkg/info/podqos.postinst", "triggered", "/usr/bin/podman")
+        self.assertEqual(DROP_IN.is_symlink(), self.appends)
+        DROP_IN.unlink(missing_ok=True)
+        DROP_IN.touch()  # an operator's word against it
+        call("/var/lib/dpkg/info/podqos.postinst", "triggered", "/usr/bin/podman")
+        self.assertFalse(DROP_IN.is_symlink())
+        call("dpkg", "--purge", "podqos")
+        self.assertTrue(DROP_IN.exists())
+        DROP_IN.unlink()
+
+    def check_example(self):
+        """By hand, as the example's head says."""
+        CONFIGURATION.mkdir(exist_ok=True)
+        shutil.copy(EXAMPLE, CONFIGURATION)
+        self.check("", True)
+        (CONFIGURATION / EXAMPLE.name).unlink()
+
+
+class Guests(unittest.TestCase):
+    """Here."""
+
+    def check(self, root):
+        machine = guest.Guest("systemd", root=root)
+        machine.require()
+        package = guest.packages() / "podqos.deb"
+        with unittest.mock.patch.dict(os.environ, PODQOS_PACKAGE=str(package)):
+            done = machine.run_test(__file__, installed=False)
+        print(done.stdout, flush=True)
+        self.assertEqual(done.returncode, 0, f"in the guest with {root}'s Podman")
+
+    def test_debian_12(self):
+        self.check("bookworm")
+
+    def test_debian_13(self):
+        self.check("trixie")
+
+    def test_debian_testing(self):
+        self.check("testing")
+
+
+if __name__ == "__main__":
+    if guest.inside():
+        del Guests
+    else:
+        del Hooks
+    harness.main(("runc",))
