@@ -24,6 +24,16 @@ int show(const Globals& globals) {
   return finish(print(text) && (text.ends_with('\n') || print("\n")));
 }
 
+int show_runtimes(const Globals& globals) {
+  if (auto status = narrow({}); !status) return complain(status.error());
+  const auto runtimes = app::salvage_runtimes(globals.config);
+  if (!runtimes) return complain(runtimes.error());
+  std::string text;
+  for (const std::string& path : *runtimes)
+    text += cat(text.empty() ? "[" : ", ", json_quote(path));
+  return finish(print(cat(text, "]\n")));
+}
+
 /// Checks one file by itself, or everything that counts when no file is named.
 int check_one(const std::optional<std::string>& file) {
   const auto settings = app::load_settings(file);
@@ -55,9 +65,15 @@ Command add_config(CLI::App& app, const Globals& globals) {
       "Say of each file whether it is a valid configuration; without a file, of all that "
       "are in force");
   check_command->add_option("FILE", options->files, "Configuration files, each taken by itself");
+  CLI::App* runtimes_command = sub->add_subcommand(
+      "runtimes",
+      "Print the candidates of podqos-runtime as JSON, even if something else in the "
+      "configuration is wrong");
   show_command->fallthrough();
+  runtimes_command->fallthrough();
   check_command->fallthrough();
-  return {.app = sub, .run = [options, &globals, show_command] {
+  return {.app = sub, .run = [options, &globals, show_command, runtimes_command] {
+            if (runtimes_command->parsed()) return show_runtimes(globals);
             return show_command->parsed() ? show(globals) : check(*options, globals);
           }};
 }

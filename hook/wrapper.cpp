@@ -38,17 +38,26 @@ namespace {
 constexpr const char* kProgram = "podqos-runtime";
 
 /// The first candidate that is an executable file and not this program under another name.
-std::optional<std::string> find_runtime(const core::Settings& settings) {
+/// @return kNotFound where none is; the reason where it cannot be decided which is the first.
+Result<std::string> find_runtime(const std::vector<std::string>& candidates) {
   struct stat self{};
   const bool self_known = ::stat("/proc/self/exe", &self) == 0;
-  for (const std::string& candidate : settings.runtimes) {
+  std::string tried;
+  for (const std::string& candidate : candidates) {
+    tried += cat(tried.empty() ? "" : ", ", candidate);
     struct stat file{};
-    if (::stat(candidate.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) continue;
-    if ((file.st_mode & 0111U) == 0) continue;
+    if (::stat(candidate.c_str(), &file) != 0) {
+      const int err = errno;
+      if (err == ENOENT || err == ENOTDIR) continue;
+      return fail_errno(err, cat("stat the container runtime ", candidate));
+    }
+    if (!S_ISREG(file.st_mode) || (file.st_mode & 0111U) == 0) continue;
     if (self_known && file.st_dev == self.st_dev && file.st_ino == self.st_ino) continue;
     return candidate;
   }
-  return std::nullopt;
+  return fail(ErrorCode::kNotFound,
+              cat("no container runtime found (tried ", tried,
+                  "): name its absolute path in \"runtimes\" of the configuration"));
 }
 
 /// What the child finds out of a container.
@@ -259,6 +268,23 @@ bool admits(const RuntimeCall& call, const core::Settings& settings, app::Log& l
   return !reject;
 }
 
+/// Without the runtime that the engine was to run, no other is run in its place: containers would
+/// lose the isolation that it gives, or could not be found by it.
+int refuse_call(const RuntimeCall& call, app::Log& log, const Error& error) {
+  log.error(error.message);
+  print_error(kProgram, error.message);
+  tell_engine(call, cat(kProgram, ": ", error.message));
+  return 1;
+}
+
+Error without_runtime(Error error) {
+  error.message =
+      cat("the configuration does not tell which container runtime to run, and no other is run in "
+          "its place: ",
+          error.message, "; correct it, podqosctl config check tells whether it is right");
+  return error;
+}
+
 /// Becomes the runtime. Nothing that the engine set up has been changed: mask, dispositions, umask,
 /// working directory and descriptors are as they came.
 int become(const std::string& runtime, const RuntimeCall& call) {
@@ -280,23 +306,21 @@ int become(const std::string& runtime, const RuntimeCall& call) {
 int run_wrapper(std::span<const char* const> args) {
   const RuntimeCall call = parse_runtime_argv(args);
   auto loaded = app::load_settings(call.podqos_config);
-  const core::Settings settings = loaded ? std::move(*loaded) : core::Settings{};
+  core::Settings settings = loaded ? std::move(*loaded) : core::Settings{};
   app::Log log{kProgram, settings};
-  if (!loaded) loaded.error().message += "; podqosctl config check tells whether it is right again";
+  if (!loaded) {
+    loaded.error().message += "; podqosctl config check tells whether it is right again";
+    auto runtimes = app::salvage_runtimes(call.podqos_config);
+    if (!runtimes) return refuse_call(call, log, without_runtime(runtimes.error()));
+    settings.runtimes = std::move(*runtimes);
+  }
+  const auto runtime = find_runtime(settings.runtimes);
+  if (!runtime) return refuse_call(call, log, runtime.error());
+
   if (!loaded && call.verb != Verb::kPlaces) {
     // Engines parse what the runtime's other verbs print, standard error included.
     log.error(loaded.error().message);
   } else if (!loaded && !admits(call, settings, log, loaded.error())) {
-    return 1;
-  }
-
-  const auto runtime = find_runtime(settings);
-  if (!runtime) {
-    std::string tried;
-    for (const std::string& candidate : settings.runtimes)
-      tried += cat(tried.empty() ? "" : ", ", candidate);
-    print_error(kProgram, cat("no container runtime found (tried ", tried,
-                              "): name its absolute path in \"runtimes\" of the configuration"));
     return 1;
   }
   if (call.verb == Verb::kPlaces) {

@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "common/base/text.h"
+#include "common/codec/runtimes_json.h"
 #include "common/codec/settings_json.h"
 #include "common/sys/directory.h"
 #include "common/sys/fd.h"
@@ -44,21 +46,18 @@ Result<std::string> read_trusted(int directory, const char* name, const std::str
   return sys::read_all(fd.get(), codec::kMaxSettingsSize, path, sys::FileEnd::kShortRead);
 }
 
-Result<core::Settings> merge(core::Settings base, std::string_view text, const std::string& path) {
-  auto merged = codec::merge_settings(std::move(base), text);
-  if (!merged) return fail(std::move(merged).error().with_context(path));
-  return merged;
-}
+/// Takes the text of one file, in the order in which the files count.
+using TakeFile = std::function<Status(std::string_view text, const std::string& path)>;
 
-Result<core::Settings> merge_directory(core::Settings settings, const std::string& path) {
+Status read_directory(const std::string& path, const TakeFile& take) {
   auto directory = sys::Directory::open(path);
   if (!directory) {
-    if (directory.error().code == ErrorCode::kNotFound) return settings;
+    if (directory.error().code == ErrorCode::kNotFound) return {};
     return fail(std::move(directory).error());
   }
   struct stat found = {};
   if (::fstat(directory->fd(), &found) != 0) return fail_errno(errno, cat("stat ", path));
-  if (auto owner = check_owner(found, path); !owner) return fail(std::move(owner).error());
+  if (auto owner = check_owner(found, path); !owner) return owner;
   auto names = directory->entries();
   if (!names) return fail(std::move(names).error());
   std::erase_if(*names, [](const std::string& name) {
@@ -69,29 +68,52 @@ Result<core::Settings> merge_directory(core::Settings settings, const std::strin
     const std::string shown = cat(path, "/", name);
     auto text = read_trusted(directory->fd(), name.c_str(), shown);
     if (!text) return fail(std::move(text).error());
-    auto merged = merge(std::move(settings), *text, shown);
-    if (!merged) return merged;
-    settings = std::move(*merged);
+    if (auto taken = take(*text, shown); !taken)
+      return fail(std::move(taken).error().with_context(shown));
   }
-  return settings;
+  return {};
+}
+
+Status read_files(const std::optional<std::string>& file, const ConfigurationPaths& paths,
+                  const TakeFile& take) {
+  const std::string& main_file = file ? *file : paths.file;
+  auto text = read_trusted(AT_FDCWD, main_file.c_str(), main_file);
+  if (text) {
+    if (auto taken = take(*text, main_file); !taken)
+      return fail(std::move(taken).error().with_context(main_file));
+  } else if (file || text.error().code != ErrorCode::kNotFound) {
+    return fail(std::move(text).error());
+  }
+  return file ? Status{} : read_directory(paths.directory, take);
 }
 
 }  // namespace
 
 Result<core::Settings> load_settings(const std::optional<std::string>& file,
                                      const ConfigurationPaths& paths) {
-  const std::string& main_file = file ? *file : paths.file;
   core::Settings settings;
-  auto text = read_trusted(AT_FDCWD, main_file.c_str(), main_file);
-  if (text) {
-    auto merged = merge(std::move(settings), *text, main_file);
-    if (!merged) return merged;
+  const auto merge = [&](std::string_view text, const std::string& /*path*/) -> Status {
+    auto merged = codec::merge_settings(std::move(settings), text);
+    if (!merged) return fail(std::move(merged).error());
     settings = std::move(*merged);
-  } else if (file || text.error().code != ErrorCode::kNotFound) {
-    return fail(std::move(text).error());
-  }
-  if (file) return settings;
-  return merge_directory(std::move(settings), paths.directory);
+    return {};
+  };
+  if (auto done = read_files(file, paths, merge); !done) return fail(std::move(done).error());
+  return settings;
+}
+
+Result<std::vector<std::string>> salvage_runtimes(const std::optional<std::string>& file,
+                                                  const ConfigurationPaths& paths) {
+  Result<std::vector<std::string>> runtimes = core::Settings{}.runtimes;
+  const auto salvage = [&](std::string_view text, const std::string& path) -> Status {
+    auto salvaged = codec::salvage_runtimes(text);
+    // A later file may still name them.
+    if (!salvaged) runtimes = fail(std::move(salvaged).error().with_context(path));
+    if (salvaged && *salvaged) runtimes = **std::move(salvaged);
+    return {};
+  };
+  if (auto done = read_files(file, paths, salvage); !done) return fail(std::move(done).error());
+  return runtimes;
 }
 
 }  // namespace podqos::app

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/core/settings.h"
@@ -24,5 +25,12 @@ struct ConfigurationPaths {
 ///         configuration decides what runs as root.
 [[nodiscard]] Result<core::Settings> load_settings(const std::optional<std::string>& file,
                                                    const ConfigurationPaths& paths = {});
+
+/// The field `runtimes` of a configuration that load_settings refuses: another runtime than the
+/// configured one must not be run because of a mistake elsewhere. Same order of files.
+/// @return an error where a file cannot be read or believed, and where it cannot be decided what
+///         the field was meant to be (codec::salvage_runtimes) and no later file names it.
+[[nodiscard]] Result<std::vector<std::string>> salvage_runtimes(
+    const std::optional<std::string>& file, const ConfigurationPaths& paths = {});
 
 }  // namespace podqos::app

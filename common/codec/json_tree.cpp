@@ -1,5 +1,7 @@
 #include "common/codec/json_tree.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -43,16 +45,20 @@ class TreeBuilder : public nlohmann::json_sax<json> {
   bool end_object() override { return close(); }
   bool start_array(std::size_t /*elements*/) override { return open(JsonNode::Kind::kArray); }
   bool end_array() override { return close(); }
-  bool parse_error(std::size_t position, const std::string& /*token*/,
+  bool parse_error(std::size_t position, const std::string& token,
                    const json::exception& /*cause*/) override {
+    sound_bytes_ = position - std::min(position, token.size());
     error_ = Error{.code = ErrorCode::kInvalidArgument,
                    .message = cat("not JSON: the mistake is at byte ", position)};
     return false;
   }
 
-  Result<JsonTree> take(bool complete) && {
-    if (complete) return std::move(tree_);
-    return fail(std::move(error_));
+  JsonPrefix take(bool complete, std::string_view text) && {
+    if (complete) return {.tree = std::move(tree_), .error = {}, .rest = {}};
+    if (open_.size() > 1) tree_.children.pop_back();
+    return {.tree = std::move(tree_),
+            .error = std::move(error_),
+            .rest = text.substr(std::min(sound_bytes_, text.size()))};
   }
 
  private:
@@ -93,7 +99,12 @@ class TreeBuilder : public nlohmann::json_sax<json> {
   std::vector<JsonNode*> open_;
   std::string_view key_;
   Error error_;
+  std::size_t sound_bytes_ = 0;  ///< in front of the word that is wrong
 };
+
+JsonPrefix refused(ErrorCode code, std::string message, std::string_view text) {
+  return {.tree = {}, .error = Error{.code = code, .message = std::move(message)}, .rest = text};
+}
 
 }  // namespace
 
@@ -121,22 +132,30 @@ std::string_view format_kind(JsonNode::Kind kind) {
   return "null";
 }
 
-Result<JsonTree> parse_json_tree(std::string_view text, const JsonBounds& bounds) {
+JsonPrefix parse_json_prefix(std::string_view text, const JsonBounds& bounds) {
   if (text.size() > bounds.bytes) {
-    return fail(ErrorCode::kTooLarge,
-                cat("JSON of ", text.size(), " bytes, at most ", bounds.bytes, " are read"));
+    return refused(ErrorCode::kTooLarge,
+                   cat("JSON of ", text.size(), " bytes, at most ", bounds.bytes, " are read"),
+                   text);
   }
   // nlohmann's lexer takes a NUL for the end of the text, and passes over what follows.
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
-    return fail(ErrorCode::kInvalidArgument,
-                cat("not JSON: the mistake is at byte ", nul + 1, ", a NUL"));
+    return refused(ErrorCode::kInvalidArgument,
+                   cat("not JSON: the mistake is at byte ", nul + 1, ", a NUL"), text);
   }
-  if (auto plain = plain_tree(text, bounds.depth)) return std::move(*plain);
+  if (auto plain = plain_tree(text, bounds.depth))
+    return {.tree = std::move(*plain), .error = {}, .rest = {}};
   TreeBuilder builder{bounds.depth};
   const bool complete =
       json::sax_parse(text.begin(), text.end(), &builder, json::input_format_t::json, true,
                       bounds.comments == JsonComments::kIgnore);
-  return std::move(builder).take(complete);
+  return std::move(builder).take(complete, text);
+}
+
+Result<JsonTree> parse_json_tree(std::string_view text, const JsonBounds& bounds) {
+  JsonPrefix prefix = parse_json_prefix(text, bounds);
+  if (prefix.error) return fail(std::move(*prefix.error));
+  return std::move(prefix.tree);
 }
 
 }  // namespace podqos::codec

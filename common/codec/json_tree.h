@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <forward_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -61,5 +62,15 @@ struct JsonBounds {
 /// @return kTooLarge beyond the bounds, kInvalidArgument, with the byte, for what is no JSON.
 [[nodiscard]] Result<JsonTree> parse_json_tree(std::string_view text,
                                                const JsonBounds& bounds = {});
+
+/// What a text holds in front of the first mistake.
+struct JsonPrefix {
+  JsonTree tree;  ///< with those members of an object, or elements, that were read to their end
+  std::optional<Error> error;  ///< that of parse_json_tree; nullopt: the text is JSON
+  std::string_view rest;       ///< of the text, with the word at which it was found to be wrong
+};
+
+/// As parse_json_tree, but keeps what was read when the text is no JSON.
+[[nodiscard]] JsonPrefix parse_json_prefix(std::string_view text, const JsonBounds& bounds = {});
 
 }  // namespace podqos::codec

@@ -10,6 +10,7 @@
 #include "common/base/text.h"
 #include "common/codec/json_text.h"
 #include "common/codec/json_tree.h"
+#include "common/codec/runtimes_json.h"
 #include "common/codec/settings_words.h"
 #include "common/core/naming.h"
 #include "common/core/quantity.h"
@@ -21,8 +22,6 @@ namespace {
 using core::Settings;
 using Kind = JsonNode::Kind;
 
-constexpr std::size_t kMaxPathSize = 4096;
-constexpr std::size_t kMaxRuntimes = 64;
 constexpr std::int64_t kMicrosPerMilli = 1'000;
 constexpr std::int64_t kMicrosPerSecond = 1'000'000;
 
@@ -129,14 +128,9 @@ Status read_duration(const JsonNode& node, const DurationRange& range, std::int6
 }
 
 Status read_path(const JsonNode& node, std::string& out) {
-  if (node.kind != Kind::kString) return unexpected_kind("an absolute path", node);
-  const std::string_view path = node.text;
-  const bool control = std::ranges::any_of(path, is_control);
-  const bool upwards = cat(path, "/").contains("/../");
-  if (!path.starts_with('/') || control || upwards || path.size() > kMaxPathSize) {
-    return refuse(cat("\"", printable(path), "\" is no absolute path without \"..\""));
-  }
-  out = path;
+  auto path = read_absolute_path(node);
+  if (!path) return fail(std::move(path).error());
+  out = std::move(*path);
   return {};
 }
 
@@ -192,17 +186,10 @@ Status read_swap(const JsonNode& node, Settings& settings) {
   return read_word(node, kSwapWords, behavior);
 }
 
-Status read_runtimes(const JsonNode& node, std::vector<std::string>& out) {
-  if (node.kind != Kind::kArray) return unexpected_kind("a list of absolute paths", node);
-  if (node.children.empty() || node.children.size() > kMaxRuntimes) {
-    return refuse(cat(node.children.size(), " paths, 1 to ", kMaxRuntimes, " are allowed"));
-  }
-  std::vector<std::string> paths(node.children.size());
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    Status status = read_path(node.children[i], paths[i]);
-    if (!status) return fail(std::move(status).error().with_context(cat("[", i, "]")));
-  }
-  out = std::move(paths);
+Status read_runtimes_into(const JsonNode& node, std::vector<std::string>& out) {
+  auto paths = read_runtimes(node);
+  if (!paths) return fail(std::move(paths).error());
+  out = std::move(*paths);
   return {};
 }
 
@@ -303,7 +290,7 @@ constexpr std::array<Field, 26> kFields{{
      }},
     {"tierMemoryFloor",
      [](const Node& n, Settings& s) { return read_memory(n, s.tier_memory_floor); }},
-    {"runtimes", [](const Node& n, Settings& s) { return read_runtimes(n, s.runtimes); }},
+    {"runtimes", [](const Node& n, Settings& s) { return read_runtimes_into(n, s.runtimes); }},
     {"chargeMonitor", [](const Node& n, Settings& s) { return read_flag(n, s.charge_monitor); }},
     {"stateDir", [](const Node& n, Settings& s) { return read_path(n, s.state_dir); }},
     {"lockDeadline",

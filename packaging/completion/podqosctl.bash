@@ -6,9 +6,9 @@ _podqosctl_words() {
     annotate) echo "-f --filename -o --output --container --bundle --config --help" ;;
     status | tree) echo "-o --output --color --config --help" ;;
     reconcile) echo "-o --output --config --help" ;;
-    config) echo "show check --config --help" ;;
+    config) echo "show check runtimes --config --help" ;;
     config-show) echo "-o --output --config --help" ;;
-    config-check) echo "--config --help" ;;
+    config-check | config-runtimes) echo "--config --help" ;;
     version) echo "--help" ;;
     *) echo "explain annotate status tree reconcile config version --config --version --help" ;;
   esac

@@ -9,6 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
+import oci  # noqa: E402
 from harness import GI, MI, container, pod  # noqa: E402
 
 POLICIES = ("admit", "reject")
@@ -55,17 +56,28 @@ BAD_STATES = [
     ("bytes that are no UTF-8", b'{"id": "\xff\xfe", "pid": 1, "bundle": "/tmp"}'),
 ]
 
-# Configuration files; each with a word that the error must contain.
+# Configuration files, NAMED being the field that names the runtime; each with a word that the error must contain.
+NAMED = '"runtimes": ["%s"]'
 BAD_CONFIGURATIONS = [
+    ("cut short behind it", f'{{{NAMED}, "enabled": true', ""),
+    ("cut short within another field", f'{{{NAMED}, "log": {{"level": "de', ""),
+    ("unknown field", f'{{"onErorr": "reject", {NAMED}}}', "onError"),
+    ("wrong type", f'{{"enabled": "yes", {NAMED}}}', "enabled"),
+    ("wrong word", f'{{"onError": "explode", {NAMED}}}', "explode"),
+    ("quantity out of range", f'{{"qosReserved": {{"memory": "150%%"}}, {NAMED}}}', "150%"),
+    ("relative state directory", f'{{{NAMED}, "stateDir": "run"}}', "stateDir"),
+]
+# What cannot be decided is never guessed.
+UNDECIDABLE_CONFIGURATIONS = [
     ("empty", "", ""),
     ("no JSON", "enabled: true", ""),
-    ("cut short", '{"enabled": true', ""),
+    ("cut short before it", '{"enabled": true', ""),
+    ("cut short within it", f'{{{NAMED[:-1]}', ""),
     ("an array", "[]", ""),
-    ("unknown field", '{"onErorr": "reject"}', "onError"),
-    ("wrong type", '{"enabled": "yes"}', "enabled"),
-    ("wrong word", '{"onError": "explode"}', "explode"),
-    ("quantity out of range", '{"qosReserved": {"memory": "150%"}}', "150%"),
-    ("relative state directory", '{"stateDir": "run"}', "stateDir"),
+    ("misspelt", '{"runtime": ["%s"]}', "runtimes"),
+    ("repeated", f'{{{NAMED}, {NAMED}}}', "runtimes"),
+    ("no list", '{"runtimes": "%s"}', "runtimes"),
+    ("in another object", f'{{"nri": {{{NAMED}}}}}', "runtimes"),
 ]
 
 
@@ -294,32 +306,114 @@ class HookState(BadInput):
         self.assert_values(self.tier_path("burstable"), shares=102)
 
 
-@harness.runc_only
+@harness.for_each_runtime
 class Configuration(harness.TestCase):
-    """A broken configuration file means built-in admit: an error, and every container runs unchanged."""
+    """A broken configuration means built-in admit: every container runs unchanged, under the runtime that it names."""
+
+    def setUp(self):
+        super().setUp()
+        self.file = self.tmp / "broken.json"
+        self.path = oci.runtime_path(self.kind)
+        self.command = [str(harness.RUNTIME), "--config", str(self.file), "--root", str(self.wrapper.root)]
+
+    def write(self, text):
+        self.file.write_text(text.replace("%s", self.path).replace("%%", "%"), encoding="utf-8")
+
+    def plain_bundle(self):
+        bundle = self.bundle()
+        bundle.annotations.update({"podqos.io/pod-uid": "config-1", "podqos.io/requests": "cpu=1"})
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/config"
+        return bundle.save()
+
+    def check_refused(self, *words, limit=()):
+        """Nothing is run for any verb: the error names the file, and what lives goes on living, what is written stays."""
+        bundle, name = self.plain_bundle(), self.container_id("refused")
+        before, log = bundle.read(), self.tmp / "runtime.log"
+        living = self.container_id("living")
+        pid = self.plain.launch(living, bundle)
+        calls = (["create", "--bundle", bundle.path, name], ["run", "--bundle", bundle.path, name], ["state", living],
+                 ["kill", living, "KILL"], ["delete", "--force", living], ["list"], ["--version"])
+        for call in calls:
+            log.unlink(missing_ok=True)
+            argv = [*limit, *self.command, "--log", str(log), *call]
+            done = self.wrapper.call(argv=argv, check=False)
+            self.assertEqual((done.returncode, done.stdout), (1, ""), call)
+            for text in (done.stderr, log.read_text(encoding="utf-8") if not limit else str(self.file)):
+                self.assertIn(str(self.file), text)
+            for word in words:
+                self.assertIn(word, done.stderr)
+        self.assertIsNone(self.plain.state(name))
+        self.assertEqual(self.plain.pid(living), pid)
+        self.assertEqual(bundle.read(), before)
+        self.plain.delete(living)
 
     def test_each(self):
         system = [path for path in ("/kubepods", "/podqos") if self.machine.exists(path)]
         for label, text, word in BAD_CONFIGURATIONS:
             with self.subTest(configuration=label):
-                file = self.tmp / "broken.json"
-                file.write_text(text, encoding="utf-8")
-                bundle = self.bundle()
-                bundle.annotations.update({"podqos.io/pod-uid": "config-1", "podqos.io/requests": "cpu=1"})
-                bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/config"
-                before, name = bundle.save().read(), self.container_id("config")
-                command = [str(harness.RUNTIME), "--config", str(file), "--root", str(self.wrapper.root), "create"]
-                done = self.wrapper.call(argv=[*command, "--bundle", bundle.path, name])
+                self.write(text)
+                bundle, name = self.plain_bundle(), self.container_id("config")
+                before = bundle.read()
+                done = self.wrapper.call(argv=[*self.command, "create", "--bundle", bundle.path, name])
                 self.assertIn(word, done.stderr)
-                self.assertIn(str(file), done.stderr)
+                self.assertIn(str(self.file), done.stderr)
                 self.assertEqual(bundle.read(), before)
                 self.assertEqual(machines.cgroup_of(self.plain.pid(name)), f"{self.elsewhere}/config")
-                self.plain.delete(name)
-                command = [harness.CTL, "--config", file, "config", "check"]
-                check = subprocess.run(command, capture_output=True, check=False)
-                self.assertNotEqual(check.returncode, 0)
-                self.assertIn(word, check.stderr.decode() + check.stdout.decode())
+                # Of the other runtime's containers a runtime knows nothing.
+                self.wrapper.call(argv=[*self.command, "delete", "--force", name])
+                self.assertIsNone(self.plain.state(name))
+                self.check_told(word)
+                self.assertEqual(self.runtimes(), [self.path])
         self.assertEqual([path for path in ("/kubepods", "/podqos") if self.machine.exists(path)], system)
+
+    def runtimes(self):
+        """What `config runtimes` prints; None where it fails."""
+        command = [harness.CTL, "--config", self.file, "config", "runtimes"]
+        done = subprocess.run(command, capture_output=True, check=False)
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def check_told(self, word):
+        command = [harness.CTL, "--config", self.file, "config", "check"]
+        check = subprocess.run(command, capture_output=True, check=False)
+        self.assertNotEqual(check.returncode, 0)
+        self.assertIn(word, check.stderr.decode() + check.stdout.decode())
+
+    def test_no_other_runtime_is_run(self):
+        for label, text, word in UNDECIDABLE_CONFIGURATIONS:
+            with self.subTest(configuration=label):
+                self.write(text)
+                self.check_refused(word)
+                self.check_told(word)
+                self.assertIsNone(self.runtimes())
+
+    def test_file_that_may_not_be_believed(self):
+        self.write(f"{{{NAMED}}}")
+        self.file.chmod(0o666)
+        self.check_refused("chmod go-w")
+
+    def test_file_that_is_missing(self):
+        self.check_refused("No such file")
+
+    def test_no_descriptor_is_left(self):
+        self.write(f"{{{NAMED}}}")
+        self.check_refused("Too many open files", limit=("prlimit", "--nofile=3:3"))
+
+    def test_file_that_cannot_be_read(self):
+        self.write(f"{{{NAMED}}}")
+        inject = ("strace", "-qq", "-o", "/dev/null", "-P", str(self.file), "-e", "inject=read:error=EIO")
+        self.check_refused("Input/output error", limit=inject)
+
+    def test_first_runtime_that_cannot_be_looked_at(self):
+        """EACCES, EIO …: whether it is there is not known, so the second is not run in its place."""
+        loop = self.tmp / "loop"
+        loop.symlink_to(loop)
+        self.file.write_text(json.dumps({"runtimes": [str(loop), self.path]}), encoding="utf-8")
+        bundle, name = self.plain_bundle(), self.container_id("loop")
+        argv = [*self.command, "create", "--bundle", bundle.path, name]
+        done = self.wrapper.call(argv=argv, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(str(loop), done.stderr)
+        self.assertIsNone(self.plain.state(name))
 
     def test_missing_file_that_was_named(self):
         command = [harness.CTL, "--config", self.tmp / "none.json", "config", "check"]

@@ -137,7 +137,7 @@ class BrokenConfiguration(harness.TestCase):
 
     def test_other_verbs_stay_quiet(self):
         broken = self.tmp / "broken.json"
-        broken.write_text('{"scope": ', encoding="utf-8")
+        broken.write_text('{"scope": "everything"}', encoding="utf-8")
         runtime = oci.Runtime(self.kind, self.tmp / "runtime", [str(harness.RUNTIME), "--config", str(broken)])
         for verb in (["list", "--format", "json"], ["--version"], ["state", "none"]):
             through, plain = runtime.call(*verb, check=False), self.plain.call(*verb, check=False)

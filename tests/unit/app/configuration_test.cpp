@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +15,7 @@
 namespace podqos::app {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class LoadSettings : public ::testing::Test {
@@ -140,6 +142,65 @@ TEST_F(LoadSettings, RefusesWhatIsNoRegularFile) {
   const auto directory = load();
   ASSERT_FALSE(directory);
   EXPECT_EQ(directory.error().code, ErrorCode::kConflict);
+}
+
+class SalvageRuntimes : public LoadSettings {
+ protected:
+  [[nodiscard]] Result<std::vector<std::string>> salvage() const {
+    return salvage_runtimes(std::nullopt, paths_);
+  }
+};
+
+TEST_F(SalvageRuntimes, GivesTheDefaultsWhereNoFileNamesThem) {
+  const std::vector<std::string> defaults = {"/usr/bin/runc", "/usr/sbin/runc", "/usr/bin/crun",
+                                             "/usr/libexec/crio/crun"};
+  auto runtimes = salvage();
+  ASSERT_TRUE(runtimes) << runtimes.error().message;
+  EXPECT_EQ(*runtimes, defaults);
+  write("podqos.json", R"({"onErorr": "reject"})");
+  runtimes = salvage();
+  ASSERT_TRUE(runtimes) << runtimes.error().message;
+  EXPECT_EQ(*runtimes, defaults);
+}
+
+TEST_F(SalvageRuntimes, LetsTheLastFileThatNamesThemCount) {
+  write("podqos.json", R"({"runtimes": ["/main"], "onErorr": "reject"})");
+  write("conf.d/20-b.json", R"({"runtimes": ["/second"]})");
+  write("conf.d/10-a.json", R"({"runtimes": ["/first"]})");
+  write("conf.d/30-c.json", R"({"enabled": "perhaps"})");
+  const auto runtimes = salvage();
+  ASSERT_TRUE(runtimes) << runtimes.error().message;
+  EXPECT_THAT(*runtimes, ElementsAre("/second"));
+}
+
+TEST_F(SalvageRuntimes, LeavesADoubtToALaterFile) {
+  write("podqos.json", R"({"runtime": ["/main"]})");
+  auto runtimes = salvage();
+  ASSERT_FALSE(runtimes);
+  EXPECT_THAT(runtimes.error().message, HasSubstr("podqos.json: field runtime"));
+  write("conf.d/10-a.json", R"({"runtimes": ["/first"]})");
+  runtimes = salvage();
+  ASSERT_TRUE(runtimes) << runtimes.error().message;
+  EXPECT_THAT(*runtimes, ElementsAre("/first"));
+  write("conf.d/20-b.json", R"({"runtimes": )");
+  runtimes = salvage();
+  ASSERT_FALSE(runtimes);
+  EXPECT_THAT(runtimes.error().message, HasSubstr("20-b.json: not JSON"));
+}
+
+TEST_F(SalvageRuntimes, RefusesAFileThatCannotBeBelieved) {
+  write("podqos.json", R"({"runtimes": ["/main"]})");
+  write("conf.d/10-a.json", R"({"runtimes": ["/first"]})");
+  ASSERT_EQ(::chmod(paths_.file.c_str(), 0666), 0);
+  const auto runtimes = salvage();
+  ASSERT_FALSE(runtimes);
+  EXPECT_EQ(runtimes.error().code, ErrorCode::kPermission);
+}
+
+TEST_F(SalvageRuntimes, RefusesANamedFileThatIsMissing) {
+  const auto runtimes = salvage_runtimes(root_ + "/absent.json", paths_);
+  ASSERT_FALSE(runtimes);
+  EXPECT_EQ(runtimes.error().code, ErrorCode::kNotFound);
 }
 
 }  // namespace

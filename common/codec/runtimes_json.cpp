@@ -1,0 +1,100 @@
+#include "common/codec/runtimes_json.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/codec/json_text.h"
+#include "common/codec/settings_json.h"
+
+namespace podqos::codec {
+
+namespace {
+
+using Kind = JsonNode::Kind;
+
+constexpr std::size_t kMaxPathSize = 4096;
+constexpr std::size_t kMaxRuntimes = 64;
+constexpr std::string_view kRuntimes = "runtimes";
+
+std::unexpected<Error> refuse(std::string why) {
+  return fail(ErrorCode::kInvalidArgument, std::move(why));
+}
+
+std::unexpected<Error> unexpected_kind(std::string_view expected, const JsonNode& node) {
+  return refuse(cat("expected ", expected, ", found ", format_kind(node.kind)));
+}
+
+/// Can the member of an unknown name, or of an object where it does not belong, be a misspelt
+/// `runtimes`? No other field is a list, and few are paths.
+bool may_be_runtimes(const JsonNode& member) {
+  if (member.kind == Kind::kArray) return true;
+  const std::string nearest =
+      nearest_name(member.key, {kRuntimes, "cgroupRoot", "stateDir", "sink", "log.sink"});
+  const bool is_path = member.kind == Kind::kString && member.text.starts_with('/');
+  return nearest == kRuntimes || (is_path && nearest.empty());
+}
+
+/// The first such member, at any depth.
+const JsonNode* find_doubtful(const JsonNode& object) {
+  for (const JsonNode& member : object.children) {
+    if (may_be_runtimes(member)) return &member;
+    if (member.kind != Kind::kObject) continue;
+    if (const JsonNode* below = find_doubtful(member)) return below;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Result<std::string> read_absolute_path(const JsonNode& node) {
+  if (node.kind != Kind::kString) return unexpected_kind("an absolute path", node);
+  const std::string_view path = node.text;
+  const bool control = std::ranges::any_of(path, is_control);
+  const bool upwards = cat(path, "/").contains("/../");
+  if (!path.starts_with('/') || control || upwards || path.size() > kMaxPathSize) {
+    return refuse(cat("\"", printable(path), "\" is no absolute path without \"..\""));
+  }
+  return std::string{path};
+}
+
+Result<std::vector<std::string>> read_runtimes(const JsonNode& node) {
+  if (node.kind != Kind::kArray) return unexpected_kind("a list of absolute paths", node);
+  if (node.children.empty() || node.children.size() > kMaxRuntimes) {
+    return refuse(cat(node.children.size(), " paths, 1 to ", kMaxRuntimes, " are allowed"));
+  }
+  std::vector<std::string> paths;
+  for (const JsonNode& child : node.children) {
+    auto path = read_absolute_path(child);
+    if (!path) return fail(std::move(path).error().with_context(cat("[", paths.size(), "]")));
+    paths.push_back(std::move(*path));
+  }
+  return paths;
+}
+
+Result<std::optional<std::vector<std::string>>> salvage_runtimes(std::string_view text) {
+  const JsonPrefix prefix =
+      parse_json_prefix(text, {.bytes = kMaxSettingsSize, .comments = JsonComments::kIgnore});
+  const std::vector<JsonNode>& members = prefix.tree.children;
+  if (!prefix.error && prefix.tree.kind != Kind::kObject)
+    return unexpected_kind("one object of settings", prefix.tree);
+  const auto found = prefix.tree.kind == Kind::kObject
+                         ? std::ranges::find(members, kRuntimes, &JsonNode::key)
+                         : members.end();
+  // Behind the mistake the field may be there once more.
+  if (prefix.error && (found == members.end() || prefix.rest.contains(kRuntimes)))
+    return fail(*prefix.error);
+  if (found == members.end()) {
+    const JsonNode* doubtful = find_doubtful(prefix.tree);
+    if (doubtful == nullptr) return std::nullopt;
+    return refuse(cat("field ", printable(doubtful->key), " may be meant as ", kRuntimes));
+  }
+  if (std::ranges::count(members, kRuntimes, &JsonNode::key) > 1)
+    return refuse(cat(kRuntimes, ": field is repeated"));
+  auto paths = read_runtimes(*found);
+  if (!paths) return fail(std::move(paths).error().with_context(kRuntimes));
+  return std::move(*paths);
+}
+
+}  // namespace podqos::codec

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/codec/json_tree.h"
+
+namespace podqos::codec {
+
+/// A path of the configuration: absolute, without "..", control characters, or more than 4096
+/// bytes.
+[[nodiscard]] Result<std::string> read_absolute_path(const JsonNode& node);
+
+/// The value of the field `runtimes`: 1 to 64 absolute paths.
+[[nodiscard]] Result<std::vector<std::string>> read_runtimes(const JsonNode& node);
+
+/// What a configuration file says about `runtimes`, whatever else is wrong in it: an unknown field,
+/// a value out of range, malformed JSON behind it.
+/// @return nullopt: the file certainly leaves the field out. An error where this cannot be decided:
+///         the field is malformed or repeated, an unknown field may stand for it, or the text is no
+///         JSON before the field has been read to its end.
+[[nodiscard]] Result<std::optional<std::vector<std::string>>> salvage_runtimes(
+    std::string_view text);
+
+}  // namespace podqos::codec
