@@ -1,7 +1,9 @@
 """podqosctl on living pods: status, tree, reconcile."""
 
 import json
+import os
 import pathlib
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -48,6 +50,22 @@ class Views(harness.TestCase):
             with self.subTest(view=view):
                 self.assertNotIn("\x1b", self.podqos.ctl(view).stdout)
 
+    def test_on_a_terminal(self):
+        """The C library asks the terminal behind the allow-list, each release in its own way."""
+        environment = {**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, "TERM": "xterm"}
+        for view in ("status", "tree"):
+            with self.subTest(view=view):
+                shown, terminal = os.openpty()
+                command = [harness.CTL, "--config", str(self.podqos.config(self.kind)), view]
+                done = subprocess.run(command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment,
+                                      check=False, timeout=harness.CALL_TIMEOUT)
+                os.close(terminal)
+                text = os.read(shown, 1 << 16).decode()
+                os.close(shown)
+                self.assertEqual(done.returncode, 0, text)
+                self.assertIn("live-b", text)
+                self.assertIn("\x1b[", text)
+
     def test_json_names_the_pods_and_their_values(self):
         for view in ("status", "tree"):
             with self.subTest(view=view):
@@ -56,6 +74,16 @@ class Views(harness.TestCase):
                 self.assertTrue(find(value, "Guaranteed"), value)
                 self.assertIn(str(2 * GI), json.dumps(value))
                 self.assertIn(str(64 * MI), json.dumps(value))
+
+    def test_where_nothing_can_be_written(self):
+        script = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"'
+        for view in ("status", "tree"):
+            with self.subTest(view=view):
+                command = ["unshare", "--mount", "sh", "-c", script, "sh", str(self.podqos.state), str(harness.CTL),
+                           "--config", str(self.podqos.config(self.kind)), view]
+                done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=harness.CALL_TIMEOUT)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertEqual(done.stdout, self.podqos.ctl(view).stdout)
 
     def test_looking_changes_nothing(self):
         before = self.podqos.state_bytes()

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <asm/ioctls.h>
+#include <asm/termbits.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/prctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -17,7 +19,8 @@
 /// The allow-lists of podqos's programs, as data. Both are in force from the moment a program
 /// starts to read what others wrote; what start-up needs (execve, arch_prctl, rseq …) is over by
 /// then. A missing entry kills the process, so the lists hold what glibc may do on rare paths too
-/// (memory exhausted, a clock without vDSO).
+/// (memory exhausted, a clock without vDSO), and what any release of it does: a dynamically linked
+/// program meets the glibc of the machine that it is installed on, not that of the build.
 namespace podqos::seccomp_gen {
 
 /// Allows a call only if (argument & mask) == value. Masks are 32 bit wide where the kernel takes
@@ -84,6 +87,8 @@ constexpr std::array kHookRules{
     Rule{"madvise", {}},
     Rule{"sched_getaffinity", {}},
     Rule{"getrandom", {}},
+    // malloc names its mappings where glibc.mem.decorate_maps asks for it (glibc 2.39).
+    Rule{"prctl", Condition{0, kInt, PR_SET_VMA}},
     // Waiting for the lock, deadlines, log times. The clock calls are real where the vDSO cannot
     // answer.
     Rule{"clock_gettime", {}},
@@ -114,6 +119,9 @@ constexpr std::array kHookRules{
     Rule{"sendto", {}},
     Rule{"mkdir", {}},
     Rule{"ioctl", Condition{1, kInt, TCGETS}},
+#ifdef TCGETS2
+    Rule{"ioctl", Condition{1, kInt, TCGETS2}},  // isatty(3) of glibc 2.42 and later
+#endif
     Rule{"writev", {}},
     // systemd over libdbus: authentication by read and sendto, messages by recvmsg and sendmsg with
     // the flags that libdbus gives them, poll with the time that is left; a timer bounds its

@@ -333,6 +333,52 @@ TEST_F(InstallFilter, LetsTheHookLookAtProcesses) {
   EXPECT_EQ(status, 0);
 }
 
+/// What releases of glibc other than this machine's do in functions that podqos calls, by number: a
+/// dynamically linked program, or one that was linked against another release, does the same.
+constexpr auto kOtherReleases = std::to_array<Call>({
+    // isatty(3), and stdio before it buffers a terminal: TCGETS, and from 2.42 on TCGETS2.
+    {"ioctl TCGETS", [] { raw(SYS_ioctl, 1, 0x5401, nullptr); }},
+    {"ioctl TCGETS2", [] { raw(SYS_ioctl, 1, 0x802C542A, nullptr); }},
+    // malloc from 2.39 on with glibc.mem.decorate_maps: PR_SET_VMA, PR_SET_VMA_ANON_NAME.
+    {"prctl PR_SET_VMA", [] { raw(SYS_prctl, 0x53564d41, 0, 0, 0, nullptr); }},
+    // fstat(3) is newfstatat from 2.33 to 2.38, fstat before and after.
+    {"fstat", [] { raw(SYS_fstat, 0, nullptr); }},
+    {"newfstatat", [] { raw(SYS_newfstatat, 0, "", nullptr, AT_EMPTY_PATH); }},
+    // access(3) and faccessat(3): faccessat2 from 2.33 on.
+    {"faccessat", [] { raw(SYS_faccessat, AT_FDCWD, "/", F_OK); }},
+    {"faccessat2", [] { raw(SYS_faccessat2, AT_FDCWD, "/", F_OK, 0); }},
+    // realpath(3).
+    {"readlink", [] { raw(SYS_readlink, "/nowhere", nullptr, 0); }},
+    // malloc's trimming and growth; the count of CPUs before a new arena.
+    {"madvise", [] { raw(SYS_madvise, nullptr, 0, MADV_DONTNEED); }},
+    {"mremap", [] { raw(SYS_mremap, nullptr, 0, 0, 0); }},
+    {"sched_getaffinity", [] { raw(SYS_sched_getaffinity, 0, 0, nullptr); }},
+    // qsort(3) before 2.37 asks how much memory there is.
+    {"sysinfo", [] { raw(SYS_sysinfo, nullptr); }},
+    {"getrandom", [] { raw(SYS_getrandom, nullptr, 0, 1); }},
+    // Clocks without the vDSO; nanosleep(3) and usleep(3).
+    {"clock_gettime", [] { raw(SYS_clock_gettime, CLOCK_REALTIME, nullptr); }},
+    {"gettimeofday", [] { raw(SYS_gettimeofday, nullptr, nullptr); }},
+    {"clock_nanosleep", [] { raw(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, nullptr, nullptr); }},
+    {"futex", [] { raw(SYS_futex, nullptr, -1, 0, nullptr, nullptr, 0); }},
+    // Messages of the library before abort(3).
+    {"writev", [] { raw(SYS_writev, -1, nullptr, 0); }},
+    {"gettid", [] { raw(SYS_gettid); }},
+    {"rt_sigprocmask", [] { raw(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, nullptr, 8); }},
+});
+
+TEST_F(InstallFilter, AllowsWhatOtherReleasesOfTheCLibraryDo) {
+  for (const Filter filter : {Filter::kHook, Filter::kTool, Filter::kPlugin}) {
+    for (const Call& call : kOtherReleases) {
+      const int status = run_in_child([&] {
+        install(filter);
+        call.make();
+      });
+      EXPECT_EQ(status, 0) << call.name << " under filter " << static_cast<int>(filter);
+    }
+  }
+}
+
 TEST_F(InstallFilter, LetsMemoryGrowAndRunOut) {
   const int status = run_in_child([] {
     const rlimit limit{.rlim_cur = 256U << 20U, .rlim_max = 256U << 20U};
