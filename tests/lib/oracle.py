@@ -26,15 +26,15 @@ def quantity(text):
     """A Kubernetes quantity as an exact number; the API rounds up to thousandths."""
     digits = text.rstrip("kKMGimu")
     exact = fractions.Fraction(digits) * SUFFIXES[text[len(digits):]]
-    return fractions.Fraction(_ceil(exact * 1000), 1000)
+    return fractions.Fraction(ceil(exact * 1000), 1000)
 
 
-def _ceil(number):
+def ceil(number):
     return -(-number.numerator // number.denominator) if isinstance(number, fractions.Fraction) else number
 
 
 def milli(number):
-    return _ceil(number * 1000)
+    return ceil(number * 1000)
 
 
 def shares_for(milli_cpu):
@@ -91,10 +91,10 @@ class Pod:
             return None
         limits, requests = _quantities(resources, "limits"), _quantities(resources, "requests")
         if limits:
-            requests = {**limits, **self._aggregate("requests"), **requests}
+            requests = {**limits, **self.aggregate("requests"), **requests}
         return requests, limits
 
-    def _aggregate(self, field):
+    def aggregate(self, field):
         """The containers' sum, or what their start needs if that is more."""
         total, sidecars, start = {}, {}, {}
         for container in self.containers:
@@ -109,13 +109,13 @@ class Pod:
         return _max(total, start)
 
     def requests(self):
-        found = self._aggregate("requests")
+        found = self.aggregate("requests")
         if self.level:
             found.update(self.level[0])
         return _add(found, self.overhead)
 
     def limits(self):
-        found = self._aggregate("limits")
+        found = self.aggregate("limits")
         if self.level:
             found.update(self.level[1])
         return {name: value + self.overhead.get(name, 0) if value else value for name, value in found.items()}
@@ -161,7 +161,7 @@ class Pod:
         if self.qos_class == "guaranteed" or self._declared("cpu"):
             found["quota"] = quota_for(milli(limits["cpu"]))
         if self.qos_class == "guaranteed" or self._declared("memory"):
-            found["memory"] = _ceil(limits["memory"])
+            found["memory"] = ceil(limits["memory"])
         return found
 
     def claims(self):
@@ -169,7 +169,7 @@ class Pod:
         if self.qos_class == "besteffort":
             return 0, 0
         requests = self.requests()
-        return milli(requests.get("cpu", 0)), _ceil(requests.get("memory", 0))
+        return milli(requests.get("cpu", 0)), ceil(requests.get("memory", 0))
 
 
 class Truth:
