@@ -305,6 +305,7 @@ class Kubelet:
             except cri.Failed:
                 if time.monotonic() > deadline:
                     raise
+            time.sleep(0.5)
 
     # What others need to know.
 
