@@ -84,6 +84,13 @@ std::string json_tier(const app::TierEntry& tier, core::WeightFormula formula) {
       json_reading(tier.reading, app::shares_of(tier.reading, tier.rule.cpu_shares, formula)), "}");
 }
 
+std::string json_top(const app::TierEntry& top, core::WeightFormula formula) {
+  return cat(R"({"cgroup":)", json_quote(top.path), R"(,"pods":)", top.sum.pods, R"(,"rule":)",
+             json_rule(top.rule), ",",
+             json_reading(top.reading, app::shares_of(top.reading, top.rule.cpu_shares, formula)),
+             "}");
+}
+
 }  // namespace
 
 Result<std::optional<app::Inventory>> look(const Globals& globals) {
@@ -106,6 +113,9 @@ std::string format_inventory(const std::optional<app::Inventory>& inventory) {
   for (const std::string& warning : all.warnings)
     warnings += cat(warnings.empty() ? "" : ",", json_quote(warning));
   return cat(R"({"kubepods":)", all.kubepods.empty() ? "null" : json_quote(all.kubepods),
+             R"(,"adopted":{"pods":)", all.adopted.pods, R"(,"requests":{"cpuMilli":)",
+             all.adopted.cpu.value(), R"(,"memoryBytes":)", all.adopted.memory.value(),
+             R"(}},"top":)", all.top ? json_top(*all.top, all.formula) : "null",
              R"(,"weightFormula":)",
              all.formula == core::WeightFormula::kLog ? R"("log")" : R"("linear")", R"(,"tiers":[)",
              tiers, R"(],"pods":[)", pods, R"(],"warnings":[)", warnings, "]}\n");

@@ -36,6 +36,10 @@ std::string shown(const core::ResourceList& list) {
   return out.empty() ? "-" : out;
 }
 
+std::string shown(const core::TierSum& sum) {
+  return cat("cpu ", format_cpu(sum.cpu), ", memory ", format_bytes(sum.memory));
+}
+
 std::string shown(const std::optional<Bytes>& bytes) {
   return bytes && bytes->value() >= 0 ? format_bytes(*bytes) : "-";
 }
@@ -78,21 +82,27 @@ std::string cpu_pair(const app::TierEntry& tier, core::WeightFormula formula) {
 std::string tiers_table(const app::Inventory& inventory, ColourMode mode) {
   std::vector<Row> rows = {heading({"TIER", "PODS", "REQUESTS", "SHARES rule / kernel",
                                     "MEMORY LIMIT rule / kernel", "MEMORY NOW"})};
-  for (const app::TierEntry& tier : inventory.tiers) {
+  const auto add = [&](std::string name, const app::TierEntry& tier) {
     rows.push_back(
-        {cell(std::string{core::format_qos_class(tier.qos_class)}, Colour::kBold),
-         cell(cat(tier.sum.pods)),
-         cell(cat("cpu ", format_cpu(tier.sum.cpu), ", memory ", format_bytes(tier.sum.memory))),
+        {cell(std::move(name), Colour::kBold), cell(cat(tier.sum.pods)), cell(shown(tier.sum)),
          cell(cpu_pair(tier, inventory.formula)),
          cell(cat(shown(tier.rule.memory_limit), " / ", shown(tier.reading.memory_limit))),
          cell(shown(tier.reading.memory_usage))});
-  }
+  };
+  if (inventory.top) add(inventory.top->path, *inventory.top);
+  for (const app::TierEntry& tier : inventory.tiers)
+    add(std::string{core::format_qos_class(tier.qos_class)}, tier);
   return format_table(rows, mode);
 }
 
 std::string status_text(const app::Inventory& inventory, ColourMode mode) {
   std::string out = inventory.pods.empty() ? std::string{"no pods\n"} : pods_table(inventory, mode);
   if (!inventory.tiers.empty()) out += cat("\n", tiers_table(inventory, mode));
+  if (inventory.adopted.pods > 0) {
+    out += cat("adopted: ", inventory.adopted.pods, inventory.adopted.pods == 1 ? " pod" : " pods",
+               " of a kubelet, ", shown(inventory.adopted),
+               " requested: the rule for podqos's own tiers leaves that out\n");
+  }
   for (const std::string& warning : inventory.warnings)
     out += cat(paint(cell("warning: ", Colour::kRed), mode), warning, "\n");
   return out;

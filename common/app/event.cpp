@@ -117,8 +117,7 @@ Status Event::remove_beside_systemd(const std::string& cgroup,
 
 bool Event::has_lost_state(const std::string& kubepods) {
   if (!tiers().kubepods.empty() || recovered_) return false;
-  const auto mark = cgroups_.attribute(kubepods, kMadeAttribute);
-  return mark && mark->has_value();
+  return is_marked(kubepods).value_or(false);
 }
 
 bool Event::has_lost_record(const core::PodRecord& record) {
@@ -231,14 +230,19 @@ Status Event::apply_tiers(core::Make make) {
       if (!tier->memory_limit) tier->memory_limit = Bytes{-1};
     }
     if (tree_ != Tree::kJustMade) {
-      if (auto done = run(core::plan_tree(kubepods)); !done) return done;
+      if (auto done = run(core::plan_tree(kubepods, tiers().top)); !done) return done;
     }
   } else {
     // Constant since the tier was made.
     values.besteffort.cpu_shares.reset();
   }
-  return run(
-      core::plan_tiers(kubepods, values, cgroups_.layout_without_hugepages(), formula(), make));
+  const core::CgroupLayout& layout = cgroups_.layout_without_hugepages();
+  core::Plan plan = core::plan_top(core::directories_above(kubepods, tiers().top),
+                                   core::cpu_shares_for(core::sum_of_own(tiers().sums).cpu), layout,
+                                   formula(), make);
+  std::ranges::move(core::plan_tiers(kubepods, values, layout, formula(), make),
+                    std::back_inserter(plan));
+  return run(plan);
 }
 
 Status Event::save(const core::PodRecord& record) {
@@ -257,6 +261,7 @@ Status Event::settle_tiers() {
   if (tiers().kubepods.empty()) return {};
   if (auto done = store_.begin(); !done) return done;
   if (!has_pods()) return teardown();
+  if (tiers().yielded) return {};
   auto done = apply_tiers(tree_ == Tree::kAsItWas ? core::Make::kNo : core::Make::kYes);
   const bool vanished = !done && done.error().code == ErrorCode::kNotFound;
   if (!vanished) return done;

@@ -19,8 +19,10 @@
 
 namespace podqos::app {
 
-/// The attribute that marks a cgroup directory at or above the root as made by podqos.
+/// The attribute that marks a cgroup directory at or above the root as made by podqos, and its
+/// value.
 constexpr const char* kMadeAttribute = "trusted.podqos.made";
+constexpr const char* kMade = "1";
 /// The attribute of a pod's cgroup that holds a copy of its record.
 constexpr const char* kRecordAttribute = "trusted.podqos.record";
 
@@ -44,10 +46,12 @@ class Event {
   /// Where the controllers are; hugetlb only if the values name a size.
   [[nodiscard]] const core::CgroupLayout& layout_for(const core::CgroupValues& values);
 
-  /// The root that podqos's own pods go below: the one in use, else <cgroupRoot>/kubepods if that
-  /// is free (absent, marked as podqos's, or just made by the runtime for nothing but the container
-  /// at `just_made`), else <cgroupRoot>/podqos/kubepods. Makes nothing.
-  /// @return kConflict where neither can be podqos's, or the one in use is the other driver's.
+  /// The root that podqos's own pods go below: the one in use as long as pods use it, else
+  /// <cgroupRoot>/kubepods. Makes nothing.
+  /// @param just_made  cgroup of a container that its runtime has just started: a root that holds
+  ///                   nothing else was made by that runtime.
+  /// @return kConflict where that root is not podqos's (it exists without podqos's mark, or is
+  ///         "/kubepods" and the machine has a kubelet), or the one in use is the other driver's.
   [[nodiscard]] Result<std::string> choose_root(core::Driver driver,
                                                 const std::optional<std::string>& just_made);
   /// Signs that the state directory has been lost, or one record of it, while the cgroups live on:
@@ -57,6 +61,18 @@ class Event {
   /// Makes and marks the root and the tiers, unless pods use them already. Before the new pod is
   /// counted.
   [[nodiscard]] Status use_root(const std::string& kubepods);
+
+  /// Does the cgroup bear podqos's mark?
+  [[nodiscard]] Result<bool> is_marked(const std::string& cgroup);
+  /// A root that only the marks on the cgroups tell of is podqos's.
+  void learn_root(std::string kubepods);
+  /// The root in use is a kubelet's from now on (`reason`: how it shows).
+  void yield_root(std::string_view reason);
+  /// A pod that lies where podqos has not placed it: below the root that is a kubelet's by its name
+  /// it shows that the kubelet is there.
+  void note_adopted(const std::string& pod_cgroup);
+  /// Has the cgroup the values that the kernel gives a new one?
+  [[nodiscard]] bool is_untouched(const std::string& cgroup);
 
   /// Has this event recomputed everything after an interrupted one?
   [[nodiscard]] bool recovered() const { return recovered_; }
@@ -108,6 +124,8 @@ class Event {
   static Result<Event> with_store(const core::Settings& settings, Log& log, store::Store store);
   [[nodiscard]] Result<bool> is_available(const std::string& kubepods,
                                           const std::optional<std::string>& just_made);
+  [[nodiscard]] Status check_free(const std::string& root,
+                                  const std::optional<std::string>& just_made);
   [[nodiscard]] Status mark_made(const std::vector<std::string>& paths);
   [[nodiscard]] bool holds_only(const std::string& kubepods, const std::string& container);
   [[nodiscard]] Status write_pod(const std::string& cgroup, const core::CgroupValues& values,
@@ -123,6 +141,8 @@ class Event {
   [[nodiscard]] std::optional<std::string> holder_of(const std::string& kubepods);
   [[nodiscard]] Status settle_tiers();
   [[nodiscard]] Status teardown();
+  [[nodiscard]] Status remove_unused(const std::string& cgroup);
+  void forget_root();
 
   /// Root and tiers in this event: what it has just made need not be made again.
   enum class Tree : std::uint8_t { kAsItWas, kToMake, kJustMade };

@@ -1,32 +1,30 @@
 // The cgroup below which the node's pods lie: which one it is, made and removed.
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "common/app/cgroup_reading.h"
 #include "common/app/event.h"
+#include "common/app/kubelet.h"
 #include "common/base/text.h"
 
 namespace podqos::app {
 
 namespace {
 
-/// Files by which a node shows that a kubelet runs pods on it.
-constexpr std::array<const char*, 2> kKubeletFiles = {"/var/lib/kubelet/config.yaml",
-                                                      "/etc/kubernetes/kubelet.conf"};
+/// The value of a mark that no longer counts.
+constexpr const char* kNoLongerMade = "0";
 
-bool kubelet_is_configured() {
-  for (const char* file : kKubeletFiles) {
-    if (::faccessat(AT_FDCWD, file, F_OK, 0) == 0) return true;
-  }
-  return false;
+/// What the kernel gives a new cgroup; Documentation/admin-guide/cgroup-v2.rst, cpu.weight.
+constexpr CpuShares kKernelsShares{1024};
+constexpr CpuWeight kKernelsWeight{100};
+
+bool is_at_or_below(std::string_view path, std::string_view top) {
+  return !top.empty() && (path == top || path.starts_with(cat(top, "/")));
 }
 
 /// "/a/b/c" → {"/a/b/c", "/a/b", "/a"}: a cgroup and its parents up to the hierarchy's root.
@@ -41,10 +39,18 @@ std::vector<std::string> with_parents(std::string_view path) {
 
 }  // namespace
 
+bool Event::is_untouched(const std::string& cgroup) {
+  const CgroupReading reading = read_cgroup(cgroups_, cgroup);
+  return !reading.cpu_quota && !reading.memory_limit &&
+         reading.cpu_shares.value_or(kKernelsShares) == kKernelsShares &&
+         reading.cpu_weight.value_or(kKernelsWeight) == kKernelsWeight;
+}
+
 bool Event::holds_only(const std::string& kubepods, const std::string& container) {
   if (!container.starts_with(cat(kubepods, "/"))) return false;
   std::string path = kubepods;
   while (path != container) {
+    if (!is_untouched(path)) return false;
     const std::size_t end = container.find('/', path.size() + 1);
     const std::string next = container.substr(0, end);
     const auto children = cgroups_.children(path);
@@ -55,12 +61,18 @@ bool Event::holds_only(const std::string& kubepods, const std::string& container
   return true;
 }
 
+Result<bool> Event::is_marked(const std::string& cgroup) {
+  auto mark = cgroups_.attribute(cgroup, kMadeAttribute);
+  if (!mark) return fail(std::move(mark).error());
+  return *mark == kMade;
+}
+
 Result<bool> Event::is_available(const std::string& kubepods,
                                  const std::optional<std::string>& just_made) {
   if (!cgroups_.exists(kubepods)) return true;
-  auto mark = cgroups_.attribute(kubepods, kMadeAttribute);
-  if (!mark) return fail(std::move(mark).error());
-  return mark->has_value() || (just_made && holds_only(kubepods, *just_made));
+  auto marked = is_marked(kubepods);
+  if (!marked) return fail(std::move(marked).error());
+  return *marked || (just_made && holds_only(kubepods, *just_made));
 }
 
 Status Event::leave_root(core::Driver driver) {
@@ -101,70 +113,139 @@ std::optional<std::string> Event::holder_of(const std::string& kubepods) {
   return std::nullopt;
 }
 
-Result<std::string> Event::choose_root(core::Driver driver,
-                                       const std::optional<std::string>& just_made) {
-  const std::string& in_use = tiers().kubepods;
-  if (!in_use.empty()) {
-    if (core::driver_of(in_use) == driver) return in_use;
-    if (auto left = leave_root(driver); !left) return fail(std::move(left).error());
-  }
-  std::string root = core::root_path(settings_->cgroup_root, driver);
+Status Event::check_free(const std::string& root, const std::optional<std::string>& just_made) {
   auto available = is_available(root, just_made);
   if (!available) return fail(std::move(available).error());
-  const bool kubelet = settings_->cgroup_root == "/" && kubelet_is_configured();
-  if (*available && !kubelet) return root;
-
-  std::string fallback = core::fallback_root_path(settings_->cgroup_root, driver);
-  available = is_available(fallback, just_made);
-  if (!available) return fail(std::move(available).error());
-  if (*available) return fallback;
+  if (!*available) {
+    return fail(
+        ErrorCode::kConflict,
+        cat("cgroup ", root,
+            " exists and podqos did not make it: set cgroupRoot to a cgroup of podqos's own "
+            "(the default is /podqos), or remove ",
+            root, " if nothing uses it"));
+  }
+  if (!core::is_kubelets_root(root)) return {};
+  const auto kubelet = find_kubelet();
+  if (!kubelet) return {};
   return fail(ErrorCode::kConflict,
-              cat("cgroups ", root, " and ", fallback,
-                  " exist and podqos made neither: set cgroupRoot to a cgroup of podqos's own, or "
-                  "remove ",
-                  fallback, " if nothing uses it"));
+              cat("cgroup ", root, " is a kubelet's, and ", printable(*kubelet),
+                  " shows that this machine has one: remove cgroupRoot \"/\" from podqos's "
+                  "configuration, so that its own pods lie below /podqos"));
+}
+
+Result<std::string> Event::choose_root(core::Driver driver,
+                                       const std::optional<std::string>& just_made) {
+  std::string root = core::root_path(settings_->cgroup_root, driver);
+  const std::string& in_use = tiers().kubepods;
+  if (!in_use.empty()) {
+    if (core::driver_of(in_use) != driver) {
+      if (auto left = leave_root(driver); !left) return fail(std::move(left).error());
+    } else if (tiers().yielded && has_pods()) {
+      return fail(ErrorCode::kConflict,
+                  cat("a kubelet has taken cgroup ", in_use,
+                      " over, where podqos's pods are: end them; those that start then lie below "
+                      "cgroupRoot, which must not be \"/\" on this machine"));
+    } else if (has_pods() || (in_use == root && !tiers().yielded)) {
+      return in_use;
+    }
+  }
+  if (auto free = check_free(root, just_made); !free) return fail(std::move(free).error());
+  return root;
 }
 
 Status Event::use_root(const std::string& kubepods) {
   // Without a pod the tiers may be gone, although something that is not podqos's holds the root.
   if (!tiers().kubepods.empty() && has_pods()) return {};
+  // Of an event that was interrupted here, its directories may be there without their marks.
+  const std::string known = tiers().kubepods == kubepods ? tiers().top : "";
   std::vector<std::string> made;
   for (std::string& path : with_parents(kubepods)) {
-    if (path == kubepods || !cgroups_.exists(path)) made.push_back(std::move(path));
+    if (path == kubepods || is_at_or_below(path, known) || !cgroups_.exists(path))
+      made.push_back(std::move(path));
   }
   // The intent is on disk before the directory is: whoever dies in between leaves no unmarked root
   // that would look like a kubelet's.
   tiers().kubepods = kubepods;
+  tiers().top = made.back() == kubepods ? "" : made.back();
+  tiers().yielded = false;
   if (auto done = store_.checkpoint(); !done) return done;
-  if (auto done = run(core::plan_tree(kubepods)); !done) return done;
+  if (auto done = run(core::plan_tree(kubepods, tiers().top)); !done) return done;
   tree_ = Tree::kJustMade;
   return mark_made(made);
 }
 
 Status Event::mark_made(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
-    auto marked = cgroups_.set_attribute(path, kMadeAttribute, "1");
+    auto marked = cgroups_.set_attribute(path, kMadeAttribute, kMade);
     // A kernel without these attributes leaves the state directory as the only witness.
     if (!marked && marked.error().code != ErrorCode::kUnsupported) return marked;
   }
   return {};
 }
 
+void Event::forget_root() {
+  tiers().kubepods.clear();
+  tiers().top.clear();
+  tiers().yielded = false;
+}
+
+void Event::learn_root(std::string kubepods) {
+  tiers().kubepods = std::move(kubepods);
+  for (const std::string& path : with_parents(tiers().kubepods)) {
+    if (path == tiers().kubepods) continue;
+    if (!is_marked(path).value_or(false)) break;
+    tiers().top = path;
+  }
+}
+
+void Event::yield_root(std::string_view reason) {
+  if (tiers().yielded) return;
+  tiers().yielded = true;
+  // A kernel without these attributes has nothing to take back.
+  static_cast<void>(
+      cgroups_.set_attribute(tiers().kubepods, kMadeAttribute, kNoLongerMade).has_value());
+  log_->warning(cat("cgroup ", tiers().kubepods, " is a kubelet's now (", reason,
+                    "): podqos leaves it alone, and the kubelet will remove podqos's pods there; "
+                    "remove cgroupRoot \"/\" from the configuration"));
+}
+
+void Event::note_adopted(const std::string& pod_cgroup) {
+  const std::string& in_use = tiers().kubepods;
+  if (core::is_kubelets_root(in_use) && pod_cgroup.starts_with(cat(in_use, "/")))
+    yield_root(cat("its pod is ", pod_cgroup));
+}
+
+Status Event::remove_unused(const std::string& cgroup) {
+  // What lies in it podqos has not made, or it is still in use.
+  const auto children = cgroups_.children(cgroup);
+  if (!children) return fail(children.error());
+  return children->empty() ? run(core::plan_removal(cgroup)) : Status{};
+}
+
 Status Event::teardown() {
   const std::string kubepods = tiers().kubepods;
+  if (core::is_kubelets_root(kubepods)) {
+    if (const auto kubelet = find_kubelet()) yield_root(*kubelet);
+    if (tiers().yielded) {
+      forget_root();
+      return {};
+    }
+  }
   auto removed = remove_beside_systemd(kubepods, [&]() -> Result<bool> {
-    if (auto done = run(core::plan_teardown(kubepods)); !done) return fail(std::move(done).error());
+    for (const std::string& cgroup : core::tiers_and_root(kubepods)) {
+      if (auto done = remove_unused(cgroup); !done) return fail(std::move(done).error());
+    }
     // Somebody else's cgroup is not waited for.
     return is_held_by_systemd(kubepods) && !holder_of(kubepods);
   });
   if (!removed || cgroups_.exists(kubepods)) return removed;
+  const std::string top = tiers().top;
+  forget_root();
   for (const std::string& path : with_parents(kubepods)) {
     if (path == kubepods) continue;
-    auto mark = cgroups_.attribute(path, kMadeAttribute);
-    if (!mark || !mark->has_value()) break;
-    if (auto done = run(core::plan_removal(path)); !done) return done;
+    if (!is_at_or_below(path, top)) break;
+    if (auto done = remove_unused(path); !done) return done;
   }
-  tiers().kubepods.clear();
   return {};
 }
 

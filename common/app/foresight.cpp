@@ -94,8 +94,8 @@ bool stays_the_same(const std::optional<core::PodRecord>& before, const core::Id
                     const core::TiersRecord& tiers, const core::NodeCapacity& capacity) {
   if (before->adopted != identity.placed.has_value()) return false;
   if (!core::adds_nothing(*before, identity, claim, settings)) return false;
-  const core::Grants now = core::grants_for(before->pod, before->qos_class,
-                                            sums_beside(tiers, before), settings, capacity);
+  const core::Grants now =
+      core::grants_for(*before, sums_beside(tiers, before), settings, capacity);
   return now == core::Grants{.claimed = before->claimed, .granted = before->granted};
 }
 

@@ -10,7 +10,7 @@ namespace podqos::app {
 
 std::vector<HeldTier> held_tiers(Event& event) {
   std::vector<HeldTier> held;
-  if (event.tiers().kubepods.empty()) return held;
+  if (event.tiers().kubepods.empty() || event.tiers().yielded) return held;
   const core::TierValues wanted = event.wanted_tiers();
   for (const auto qos_class : {core::QosClass::kBurstable, core::QosClass::kBestEffort}) {
     const auto& limit = qos_class == core::QosClass::kBurstable ? wanted.burstable.memory_limit

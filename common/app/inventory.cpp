@@ -80,6 +80,7 @@ class Builder {
   Builder(const core::Settings& settings, cgroup::Cgroupfs& cgroups, Records records)
       : settings_(settings), cgroups_(cgroups), records_(std::move(records)) {
     inventory_.kubepods = records_.tiers.kubepods;
+    inventory_.adopted = records_.tiers.sums.adopted;
     inventory_.warnings = std::move(records_.warnings);
     inventory_.layout = cgroups_.layout();
     inventory_.formula = core::weight_formula(settings_, records_.tiers.weight_formula);
@@ -144,10 +145,26 @@ class Builder {
         core::tier_values(records_.tiers.sums,
                           {.reserve_percent = settings_.reserve_memory_percent,
                            .allocatable_memory = core::allocatable_memory(settings_, *capacity)});
+    add_top();
     add_tier(core::QosClass::kGuaranteed, {});
     add_tier(core::QosClass::kBurstable, rule.burstable);
     add_tier(core::QosClass::kBestEffort, rule.besteffort);
     return {};
+  }
+
+  void add_top() {
+    const core::TierSums& sums = records_.tiers.sums;
+    const std::string& path = records_.tiers.top;
+    if (path.empty()) return;
+    inventory_.top =
+        TierEntry{.qos_class = core::QosClass::kGuaranteed,
+                  .path = path,
+                  .sum = core::sum_of_own(sums),
+                  .rule = {.cpu_shares = core::cpu_shares_for(core::sum_of_own(sums).cpu)},
+                  .reading = read_cgroup(cgroups_, path)};
+    for (const std::string& difference :
+         differences(inventory_.top->reading, inventory_.top->rule, inventory_.formula, page_size_))
+      inventory_.warnings.push_back(cat("cgroup ", path, ": ", difference));
   }
 
   void add_tier(core::QosClass qos_class, core::CgroupValues rule) {
@@ -157,7 +174,9 @@ class Builder {
                    .sum = records_.tiers.sums.of(qos_class),
                    .rule = std::move(rule),
                    .reading = read_cgroup(cgroups_, path)};
-    if (!tier.reading.exists) {
+    if (records_.tiers.yielded) {
+      // A kubelet sees to them.
+    } else if (!tier.reading.exists) {
       inventory_.warnings.push_back(cat("tier ", path, " is gone: run podqosctl reconcile"));
     } else if (qos_class != core::QosClass::kGuaranteed) {
       check_tier(tier);
@@ -199,13 +218,18 @@ class Builder {
   }
 
   void find_foreign_roots() {
-    for (const std::string& root : core::possible_roots(settings_.cgroup_root)) {
+    if (records_.tiers.yielded) {
+      inventory_.warnings.push_back(cat("a kubelet has taken cgroup ", inventory_.kubepods,
+                                        " over: remove cgroupRoot \"/\" from the configuration"));
+    }
+    for (const auto driver : {core::Driver::kCgroupfs, core::Driver::kSystemd}) {
+      const std::string root = core::root_path(settings_.cgroup_root, driver);
       if (root == inventory_.kubepods || !cgroups_.exists(root)) continue;
       const auto mark = cgroups_.attribute(root, kMadeAttribute);
-      if (mark && !*mark)
-        inventory_.warnings.push_back(
-            cat("cgroup ", root,
-                " belongs to somebody else, a kubelet perhaps: podqos makes no pod in it"));
+      if (mark && *mark != kMade)
+        inventory_.warnings.push_back(cat("cgroup ", root,
+                                          " exists and podqos did not make it, so podqos makes no "
+                                          "pod in it: set cgroupRoot to a cgroup of podqos's own"));
     }
   }
 

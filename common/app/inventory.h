@@ -42,7 +42,11 @@ struct TierEntry {
 struct Inventory {
   std::string kubepods;          ///< root in use; "" before the first pod
   std::vector<TierEntry> tiers;  ///< Guaranteed, Burstable, BestEffort; empty without a root
-  std::vector<PodEntry> pods;    ///< by class, then namespace, name and uid
+  /// The directory above the root that podqos has made, with the sum of all its own pods; of its
+  /// values only the shares follow a rule.
+  std::optional<TierEntry> top;
+  core::TierSum adopted;       ///< what pods of a kubelet request: not free for podqos's own
+  std::vector<PodEntry> pods;  ///< by class, then namespace, name and uid
   std::vector<std::string> warnings;
   core::CgroupLayout layout;
   core::WeightFormula formula = core::WeightFormula::kLinear;

@@ -74,6 +74,40 @@ Result<std::string> uid_by_sandbox(Event& event, const core::Identity& identity,
   return identity.uid;
 }
 
+namespace {
+
+/// The container of the pod that arrives again: known in the same bundle, or the only one of its id
+/// where an engine that names no bundle has told of one of the two.
+core::ContainerRecord* find_again(core::PodRecord& record, const core::ContainerFacts& facts) {
+  core::ContainerRecord* found = nullptr;
+  for (core::ContainerRecord& container : record.containers) {
+    if (container.id != facts.id) continue;
+    if (container.bundle == facts.bundle) return &container;
+    if (found != nullptr) return nullptr;
+    found = &container;
+  }
+  if (found == nullptr || (!found->bundle.empty() && !facts.bundle.empty())) return nullptr;
+  return found;
+}
+
+}  // namespace
+
+std::optional<core::IndexEntry> recognise(Event& event, core::PodRecord& record,
+                                          core::ContainerFacts& facts) {
+  core::ContainerRecord* const known = find_again(record, facts);
+  if (known == nullptr || known->bundle == facts.bundle) return std::nullopt;
+  if (facts.bundle.empty()) {
+    facts.bundle = known->bundle;
+    return std::nullopt;
+  }
+  std::erase_if(event.tiers().pending, [&](const core::PendingEntry& entry) {
+    return entry.uid == record.pod.uid && entry.id == known->id && entry.bundle == known->bundle;
+  });
+  core::IndexEntry outdated{.id = known->id, .bundle = known->bundle, .uid = record.pod.uid};
+  known->bundle = facts.bundle;
+  return outdated;
+}
+
 Result<std::string> real_cgroup(Pid pid) {
   auto entries = sys::cgroups_of(pid);
   if (!entries) return fail(std::move(entries).error());

@@ -7,6 +7,7 @@
 #include "common/app/event.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
+#include "common/core/container_facts.h"
 #include "common/core/identity.h"
 #include "common/core/record.h"
 
@@ -30,6 +31,12 @@ struct KnownContainer {
 /// each of an engine's names the uid. Of a pod that is not known, the uid that `identity` has.
 [[nodiscard]] Result<std::string> uid_by_sandbox(Event& event, const core::Identity& identity,
                                                  const std::string& id);
+
+/// Lets a container that is known under its id, and is told of with its bundle or the other way
+/// round, have one name in both.
+/// @return its entry so far, if that is to go.
+[[nodiscard]] std::optional<core::IndexEntry> recognise(Event& event, core::PodRecord& record,
+                                                        core::ContainerFacts& facts);
 
 /// The real cgroup of a process in memory's hierarchy, else in the first.
 [[nodiscard]] Result<std::string> real_cgroup(Pid pid);

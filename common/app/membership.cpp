@@ -10,6 +10,7 @@
 #include "common/app/counting.h"
 #include "common/app/known_container.h"
 #include "common/app/node.h"
+#include "common/app/own_cgroup.h"
 #include "common/app/reconcile.h"
 #include "common/app/release.h"
 #include "common/app/settle.h"
@@ -52,7 +53,7 @@ struct Joining {
   Arrival* arrival;
   core::Identity identity;
   core::PodClaim claim;
-  std::string root;
+  Result<std::string> root;  ///< of podqos's own pods
 };
 
 Result<core::PodRecord> decide_record(Joining& joining,
@@ -66,10 +67,13 @@ Result<core::PodRecord> decide_record(Joining& joining,
     event.log().warning(
         cat(name_of(record.pod), ", container ", printable(arrival.facts.id), ": ", warning));
   }
-  if (record.cgroup.empty()) {
-    record.adopted = joining.identity.placed.has_value();
-    record.cgroup = record.adopted ? joining.identity.placed->pod_path
-                                   : core::pod_path(joining.root, record.qos_class, record.pod.uid);
+  const auto& placed = joining.identity.placed;
+  const bool fresh = record.cgroup.empty();
+  if (fresh) record.adopted = placed.has_value();
+  if (!record.adopted && !joining.root) return fail(joining.root.error());
+  if (fresh) {
+    record.cgroup =
+        placed ? placed->pod_path : core::pod_path(*joining.root, record.qos_class, record.pod.uid);
   }
   return std::move(record);
 }
@@ -173,8 +177,10 @@ Status write_state(Joining& joining, const std::optional<core::PodRecord>& befor
                    core::PodRecord& record, const core::ContainerRecord& container) {
   Event& event = *joining.event;
   if (auto done = event.store().begin(); !done) return done;
-  if (!record.adopted) {
-    if (auto done = event.use_root(joining.root); !done) return done;
+  if (record.adopted) {
+    event.note_adopted(record.cgroup);
+  } else if (auto done = event.use_root(*joining.root); !done) {
+    return done;
   }
   count_pod(event, record, before);
   note_pending(event.tiers(), record, container);
@@ -274,9 +280,10 @@ Result<Membership> make_member(Joining& joining, const std::optional<core::PodRe
 
 Result<Joining> begin_join(Event& event, Arrival& arrival) {
   auto root = event.choose_root(arrival.driver, arrival.running ? arrival.placed_at : std::nullopt);
-  if (!root) return fail(std::move(root).error());
+  const auto own_root = own_root_for(event, arrival, root);
+  if (!own_root) return fail(own_root.error());
   auto identity = core::identify(arrival.facts, arrival.podqos, arrival.engine, event.settings(),
-                                 arrival.placed_at, *root);
+                                 arrival.placed_at, *own_root);
   if (!identity) return fail(std::move(identity).error());
   if (identity->source == core::IdentitySource::kSandbox) {
     auto uid = uid_by_sandbox(event, *identity, arrival.facts.id);
@@ -287,7 +294,7 @@ Result<Joining> begin_join(Event& event, Arrival& arrival) {
                   .arrival = &arrival,
                   .identity = std::move(*identity),
                   .claim = {},
-                  .root = std::move(*root)};
+                  .root = std::move(root)};
   joining.claim = core::claim_for(joining.identity, arrival.facts, arrival.podqos, arrival.engine,
                                   event.settings(), event.capacity().memory);
   return joining;
@@ -299,39 +306,6 @@ Result<std::optional<Membership>> join_after_loss(Event& event, Arrival arrival)
   event.begin_recovery();
   if (auto done = recompute(event); !done) return fail(std::move(done).error());
   return join(event, std::move(arrival));
-}
-
-/// The container of the pod that arrives again: known in the same bundle, or the only one of its id
-/// where an engine that names no bundle has told of one of the two.
-core::ContainerRecord* find_again(core::PodRecord& record, const core::ContainerFacts& facts) {
-  core::ContainerRecord* found = nullptr;
-  for (core::ContainerRecord& container : record.containers) {
-    if (is_same(container, facts)) return &container;
-    if (container.id != facts.id) continue;
-    if (found != nullptr) return nullptr;
-    found = &container;
-  }
-  if (found == nullptr || (!found->bundle.empty() && !facts.bundle.empty())) return nullptr;
-  return found;
-}
-
-/// Lets a container that is known under its id, and is told of with its bundle or the other way
-/// round, have one name in both.
-/// @return its entry so far, if that is to go.
-std::optional<core::IndexEntry> recognise(Event& event, core::PodRecord& record,
-                                          core::ContainerFacts& facts) {
-  core::ContainerRecord* const known = find_again(record, facts);
-  if (known == nullptr || known->bundle == facts.bundle) return std::nullopt;
-  if (facts.bundle.empty()) {
-    facts.bundle = known->bundle;
-    return std::nullopt;
-  }
-  std::erase_if(event.tiers().pending, [&](const core::PendingEntry& entry) {
-    return entry.uid == record.pod.uid && entry.id == known->id && entry.bundle == known->bundle;
-  });
-  core::IndexEntry outdated{.id = known->id, .bundle = known->bundle, .uid = record.pod.uid};
-  known->bundle = facts.bundle;
-  return outdated;
 }
 
 Result<std::optional<Membership>> join_pod_of(Joining& joining) {
@@ -348,6 +322,8 @@ Result<std::optional<Membership>> join_pod_of(Joining& joining) {
   auto record = decide_record(joining, existing);
   if (!record) return fail(std::move(record).error());
   if (!*before && event.has_lost_record(*record)) return join_after_loss(event, arrival);
+  if (auto own = check_own_cgroup(event, arrival, *before, *record); !own)
+    return fail(std::move(own).error());
   auto described = describe_container(joining, *before, *record);
   if (!described) return fail(std::move(described).error());
   auto member = make_member(joining, *before, std::move(*record), std::move(*described));
@@ -367,7 +343,7 @@ Result<std::optional<Membership>> join(Event& event, Arrival arrival) {
   tend_lingering(event);
   auto joining = begin_join(event, arrival);
   if (!joining) return fail(std::move(joining).error());
-  if (event.has_lost_state(joining->root)) return join_after_loss(event, arrival);
+  if (joining->root && event.has_lost_state(*joining->root)) return join_after_loss(event, arrival);
   auto member = join_pod_of(*joining);
   if (!member)
     return fail(std::move(member).error().with_context(cat("pod ", joining->identity.uid)));

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/app/held_tiers.h"
+#include "common/app/kubelet.h"
 #include "common/app/monitor.h"
 #include "common/app/release.h"
 #include "common/base/text.h"
@@ -65,11 +66,17 @@ class Recomputation {
     for (const std::string& root : core::possible_roots(event_.settings().cgroup_root)) {
       if (!tiers.kubepods.empty()) break;
       if (!event_.cgroups().exists(root)) continue;
-      auto mark = event_.cgroups().attribute(root, kMadeAttribute);
-      if (!mark) return fail(std::move(mark).error());
-      if (*mark) tiers.kubepods = root;
+      auto marked = event_.is_marked(root);
+      if (!marked) return fail(std::move(marked).error());
+      const bool theirs = core::is_kubelets_root(root) && find_kubelet();
+      if (*marked && !theirs) event_.learn_root(root);
     }
-    if (!tiers.kubepods.empty()) event_.remake_tree();
+    if (tiers.kubepods.empty()) return {};
+    if (tiers.top.empty()) event_.learn_root(tiers.kubepods);
+    const auto kubelet =
+        core::is_kubelets_root(tiers.kubepods) ? find_kubelet() : std::optional<std::string>{};
+    if (kubelet) event_.yield_root(*kubelet);
+    event_.remake_tree();
     return {};
   }
 
@@ -118,11 +125,13 @@ class Recomputation {
     if (known != records_.end() && known->second.cgroup == cgroup) return {};
     auto populated = holds_container(event_, cgroup);
     if (!populated) return fail(std::move(populated).error());
+    const auto copy = event_.cgroups().attribute(cgroup, kRecordAttribute);
     if (!*populated) {
+      // What podqos has not made it does not remove.
+      if (!copy || !*copy) return {};
       report_.changes.push_back(cat("removed cgroup ", cgroup, " of a pod that has ended"));
       return remove_tree(cgroup);
     }
-    const auto copy = event_.cgroups().attribute(cgroup, kRecordAttribute);
     auto record = copy && *copy ? codec::parse_pod_record(**copy)
                                 : fail(ErrorCode::kNotFound, "no copy of its record");
     if (known != records_.end() || !record || record->pod.uid != uid || record->cgroup != cgroup) {
@@ -142,6 +151,7 @@ class Recomputation {
   void stop_stray_units() {
     const std::string& kubepods = event_.tiers().kubepods;
     if (kubepods.empty() || core::driver_of(kubepods) == core::Driver::kCgroupfs) return;
+    if (event_.tiers().yielded) return;
     std::string pattern{core::unit_of(kubepods)};
     pattern.replace(pattern.rfind('.'), std::string::npos, "-*.slice");
     auto units = event_.cgroups().learn_units(pattern);
@@ -170,7 +180,6 @@ class Recomputation {
   Status judge() {
     core::TiersRecord& tiers = event_.tiers();
     tiers.sums = {};
-    tiers.adopted = 0;
     tiers.pending.clear();
     std::erase_if(tiers.lingering,
                   [&](const core::LingeringEntry& entry) { return !records_.contains(entry.uid); });

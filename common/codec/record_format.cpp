@@ -190,10 +190,13 @@ std::string format_tiers(const core::TiersRecord& record) {
     writer.number("dirty", 0);
     put_version(writer);
     append_sums(writer.member("sums"), record.sums);
-    writer.number("adopted", record.adopted);
+    writer.number("adopted", record.sums.adopted.pods);
+    append_sum(writer.member("adoptedRequests"), record.sums.adopted);
     writer.list("pending", record.pending, append_pending);
     writer.list("lingering", record.lingering, append_lingering);
     writer.text("kubepods", record.kubepods);
+    if (!record.top.empty()) writer.text("top", record.top);
+    if (record.yielded) writer.flag("yielded", true);
     if (record.weight_formula)
       writer.text("weightFormula", word_for(kWeightFormulaWords, *record.weight_formula));
   }

@@ -216,10 +216,14 @@ void RecordReader::pod_record(const JsonNode& object, core::PodRecord& out) {
 
 void RecordReader::tiers(const JsonNode& object, core::TiersRecord& out) {
   part(object, "sums", out.sums, &RecordReader::sums);
-  number(object, "adopted", out.adopted);
+  number(object, "adopted", out.sums.adopted.pods);
+  if (find(object, "adoptedRequests") != nullptr)
+    part(object, "adoptedRequests", out.sums.adopted, &RecordReader::sum);
   list(object, "pending", out.pending, &RecordReader::pending);
   list(object, "lingering", out.lingering, &RecordReader::lingering);
   text(object, "kubepods", out.kubepods);
+  if (find(object, "top") != nullptr) text(object, "top", out.top);
+  if (find(object, "yielded") != nullptr) flag(object, "yielded", out.yielded);
   if (find(object, "weightFormula") != nullptr)
     word(object, "weightFormula", kWeightFormulaWords, out.weight_formula.emplace());
 }

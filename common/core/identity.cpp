@@ -48,10 +48,6 @@ Status check_agreement(std::string_view what, std::string_view theirs,
 
 }  // namespace
 
-namespace {
-
-/// The pod cgroup of an absolute path, "//" taken for "/" as the kernel does. What a relative path
-/// leads to is the runtime's choice.
 std::optional<PodCgroup> placed_in(const std::optional<std::string>& path) {
   if (!path || !path->starts_with('/')) return std::nullopt;
   std::string plain;
@@ -60,8 +56,6 @@ std::optional<PodCgroup> placed_in(const std::optional<std::string>& path) {
   }
   return find_pod_cgroup(plain);
 }
-
-}  // namespace
 
 bool concerns_podqos(const PodqosAnnotations& podqos, const EngineAnnotations& engine,
                      const Settings& settings, const std::optional<std::string>& placed_at) {

@@ -24,6 +24,10 @@ struct Identity {
   std::optional<PodCgroup> placed;  ///< the pod cgroup it lies in already
 };
 
+/// The pod cgroup that a path lies in, "//" taken for "/" as the kernel does. nullopt for a
+/// relative path too: what that leads to is the runtime's choice.
+[[nodiscard]] std::optional<PodCgroup> placed_in(const std::optional<std::string>& path);
+
 /// Can this container be podqos's business at all? A cheap look before anything is locked or read:
 /// false means that it stays to the byte as it is.
 /// @param placed_at  where the engine puts the container: cgroupsPath, or its real cgroup.

@@ -5,13 +5,14 @@
 
 #include "common/base/text.h"
 #include "common/core/lowering.h"
+#include "common/core/settings.h"
 
 namespace podqos::core {
 
 namespace {
 
 constexpr std::string_view kRootName = "/kubepods";
-constexpr std::string_view kFallbackParent = "/podqos";
+constexpr std::string_view kHostsRoot = "/";
 constexpr std::string_view kSlice = ".slice";
 
 std::string_view without_slash(std::string_view cgroup_root) {
@@ -127,15 +128,19 @@ std::string root_path(std::string_view cgroup_root, Driver driver) {
   return driver == Driver::kSystemd ? as_slice(path) : path;
 }
 
-std::string fallback_root_path(std::string_view cgroup_root, Driver driver) {
-  const std::string path = cat(without_slash(cgroup_root), kFallbackParent, kRootName);
-  return driver == Driver::kSystemd ? as_slice(path) : path;
+bool is_kubelets_root(std::string_view kubepods) {
+  return kubepods == root_path(kHostsRoot, Driver::kCgroupfs) ||
+         kubepods == root_path(kHostsRoot, Driver::kSystemd);
 }
 
 std::vector<std::string> possible_roots(std::string_view cgroup_root) {
-  return {
-      root_path(cgroup_root, Driver::kCgroupfs), fallback_root_path(cgroup_root, Driver::kCgroupfs),
-      root_path(cgroup_root, Driver::kSystemd), fallback_root_path(cgroup_root, Driver::kSystemd)};
+  std::vector<std::string> roots{root_path(cgroup_root, Driver::kCgroupfs),
+                                 root_path(cgroup_root, Driver::kSystemd)};
+  if (cgroup_root == kDefaultCgroupRoot) {
+    roots.push_back(root_path(kHostsRoot, Driver::kCgroupfs));
+    roots.push_back(root_path(kHostsRoot, Driver::kSystemd));
+  }
+  return roots;
 }
 
 std::string tier_path(std::string_view kubepods, QosClass qos_class) {
@@ -151,13 +156,40 @@ std::string pod_path(std::string_view kubepods, QosClass qos_class, std::string_
   return child_of(tier_path(kubepods, qos_class), cat("pod", uid));
 }
 
-Plan plan_tree(std::string_view kubepods) {
+std::vector<std::string> directories_above(std::string_view kubepods, std::string_view top) {
+  std::vector<std::string> directories;
+  if (top.empty() || !kubepods.starts_with(cat(top, "/"))) return directories;
+  for (std::size_t end = top.size(); end < kubepods.size(); end = kubepods.find('/', end + 1))
+    directories.emplace_back(kubepods.substr(0, end));
+  return directories;
+}
+
+Plan plan_tree(std::string_view kubepods, std::string_view top) {
   Plan plan;
-  // With the cgroupfs driver the tiers bring their parent with them.
-  if (driver_of(kubepods) == Driver::kSystemd)
+  // With the cgroupfs driver the tiers bring their parents with them.
+  if (driver_of(kubepods) == Driver::kSystemd) {
+    for (const std::string& directory : directories_above(kubepods, top))
+      make(plan, directory, "tree", {});
     make(plan, std::string{kubepods}, "root of the pods", {});
+  }
   make(plan, tier_path(kubepods, QosClass::kBurstable), "burstable tier", {});
   make(plan, tier_path(kubepods, QosClass::kBestEffort), "besteffort tier", {});
+  return plan;
+}
+
+Plan plan_top(const std::vector<std::string>& directories, CpuShares shares,
+              const CgroupLayout& layout, WeightFormula formula, Make make_it) {
+  const CgroupValues values{.cpu_shares = shares};
+  CgroupLayout without_hugetlb = layout;
+  without_hugetlb.hugetlb.reset();
+  Plan plan;
+  for (const std::string& directory : directories) {
+    append(plan, write(directory, values, without_hugetlb, formula, "all pods of podqos"));
+    if (driver_of(directory) == Driver::kCgroupfs) continue;
+    SetUnit tell = tell_unit(directory, values, without_hugetlb, formula);
+    tell.always = make_it == Make::kYes;
+    plan.emplace_back(std::move(tell));
+  }
   return plan;
 }
 
@@ -265,13 +297,9 @@ Plan plan_removal(const std::string& cgroup) {
   return {RemoveCgroup{cgroup}, StopUnit{cgroup}};
 }
 
-Plan plan_teardown(std::string_view kubepods) {
-  Plan plan;
-  for (const auto qos_class :
-       {QosClass::kBurstable, QosClass::kBestEffort, QosClass::kGuaranteed}) {
-    append(plan, plan_removal(tier_path(kubepods, qos_class)));
-  }
-  return plan;
+std::vector<std::string> tiers_and_root(std::string_view kubepods) {
+  return {tier_path(kubepods, QosClass::kBurstable), tier_path(kubepods, QosClass::kBestEffort),
+          std::string{kubepods}};
 }
 
 }  // namespace podqos::core

@@ -14,13 +14,14 @@
 
 namespace podqos::core {
 
-/// "<cgroup_root>/kubepods", or "<cgroup_root>/podqos/kubepods" where a kubelet owns the former;
-/// with systemd the slices of these names ("/kubepods.slice",
-/// "/podqos.slice/podqos-kubepods.slice").
+/// "<cgroup_root>/kubepods"; with systemd the slices of these names ("/podqos.slice/
+/// podqos-kubepods.slice").
 /// @param cgroup_root  as the configuration allows it.
 [[nodiscard]] std::string root_path(std::string_view cgroup_root, Driver driver);
-[[nodiscard]] std::string fallback_root_path(std::string_view cgroup_root, Driver driver);
-/// All that podqos may ever use: both of both drivers.
+/// Is it the root that a kubelet makes for its own pods, unless told otherwise?
+[[nodiscard]] bool is_kubelets_root(std::string_view kubepods);
+/// Where podqos's own pods may lie, for both drivers: below `cgroup_root`; where that is the
+/// default, also below "/", which was the default before: pods that an upgrade found there stay.
 [[nodiscard]] std::vector<std::string> possible_roots(std::string_view cgroup_root);
 
 /// Directory of a tier below `kubepods`; Guaranteed pods lie in `kubepods` itself. Which driver it
@@ -30,7 +31,11 @@ namespace podqos::core {
                                    std::string_view uid);
 
 /// Makes root and tiers.
-[[nodiscard]] Plan plan_tree(std::string_view kubepods);
+/// @param top  the outermost directory above `kubepods` that podqos makes too; "" for none
+[[nodiscard]] Plan plan_tree(std::string_view kubepods, std::string_view top = {});
+/// The directories from `top` down to above `kubepods`; none if `top` is "".
+[[nodiscard]] std::vector<std::string> directories_above(std::string_view kubepods,
+                                                         std::string_view top);
 
 enum class Make : std::uint8_t { kNo, kYes };
 
@@ -39,6 +44,12 @@ enum class Make : std::uint8_t { kNo, kYes };
 [[nodiscard]] Plan plan_tiers(std::string_view kubepods, const TierValues& values,
                               const CgroupLayout& layout, WeightFormula formula,
                               Make make = Make::kNo);
+
+/// Writes the shares of the directories above `kubepods` that podqos has made.
+/// @param make  as above
+[[nodiscard]] Plan plan_top(const std::vector<std::string>& directories, CpuShares shares,
+                            const CgroupLayout& layout, WeightFormula formula,
+                            Make make = Make::kNo);
 
 /// Writes one pod's values; makes the cgroup first if asked to.
 [[nodiscard]] Plan plan_pod(const std::string& cgroup, const CgroupValues& values,
@@ -73,7 +84,7 @@ struct Origin {
 /// Removes one cgroup that nothing lives in, whoever made it; its unit only once it is gone.
 [[nodiscard]] Plan plan_removal(const std::string& cgroup);
 
-/// Removes tiers and root, once the last pod has gone.
-[[nodiscard]] Plan plan_teardown(std::string_view kubepods);
+/// The tiers and, last, the root: in this order they are removed.
+[[nodiscard]] std::vector<std::string> tiers_and_root(std::string_view kubepods);
 
 }  // namespace podqos::core

@@ -156,9 +156,18 @@ Bytes allocatable_memory(const Settings& settings, const NodeCapacity& capacity)
                      settings.kube_reserved.memory);
 }
 
-Grants grants_for(const Pod& pod, QosClass qos_class, const TierSums& others,
-                  const Settings& settings, const NodeCapacity& capacity) {
-  const ResourceList requests = pod_requests(pod);
+namespace {
+
+/// What is not free: it is granted to other pods, or a kubelet has given it to its own.
+std::int64_t taken(std::int64_t guaranteed, std::int64_t burstable, std::int64_t adopted) {
+  return saturating_add(saturating_add(guaranteed, burstable), adopted);
+}
+
+}  // namespace
+
+Grants grants_for(const PodRecord& record, const TierSums& others, const Settings& settings,
+                  const NodeCapacity& capacity) {
+  const ResourceList requests = pod_requests(record.pod);
   const auto cpu = find(requests, kCpu);
   const auto memory = find(requests, kMemory);
   const std::int64_t cpu_capacity = saturating_sub(
@@ -172,11 +181,17 @@ Grants grants_for(const Pod& pod, QosClass qos_class, const TierSums& others,
               .memory = Bytes{grant(memory ? memory->value() : 0, memory_capacity, 0)}};
   grants.granted = TierSum{.pods = 1, .cpu = {}, .memory = {}};
   // A kubelet counts no requests of BestEffort pods (they can only come from overhead).
-  if (qos_class == QosClass::kBestEffort) return grants;
-  const std::int64_t cpu_others =
-      saturating_add(others.guaranteed.cpu.value(), others.burstable.cpu.value());
+  if (record.qos_class == QosClass::kBestEffort) return grants;
+  // What an adopted pod requests its kubelet has granted.
+  if (record.adopted) {
+    grants.granted = grants.claimed;
+    return grants;
+  }
+  const std::int64_t cpu_others = taken(others.guaranteed.cpu.value(), others.burstable.cpu.value(),
+                                        others.adopted.cpu.value());
   const std::int64_t memory_others =
-      saturating_add(others.guaranteed.memory.value(), others.burstable.memory.value());
+      taken(others.guaranteed.memory.value(), others.burstable.memory.value(),
+            others.adopted.memory.value());
   grants.granted.cpu = MilliCpu{grant(grants.claimed.cpu.value(), cpu_capacity, cpu_others)};
   grants.granted.memory =
       Bytes{grant(grants.claimed.memory.value(), memory_capacity, memory_others)};
@@ -185,28 +200,28 @@ Grants grants_for(const Pod& pod, QosClass qos_class, const TierSums& others,
 
 void grant_requests(PodRecord& record, const TierSums& others, const Settings& settings,
                     const NodeCapacity& capacity) {
-  const Grants grants = grants_for(record.pod, record.qos_class, others, settings, capacity);
+  const Grants grants = grants_for(record, others, settings, capacity);
   record.claimed = grants.claimed;
   record.granted = grants.granted;
 }
 
+namespace {
+
+TierSum& sum_of(TiersRecord& tiers, const PodRecord& record) {
+  return record.adopted ? tiers.sums.adopted : tiers.sums.of(record.qos_class);
+}
+
+}  // namespace
+
 void add_pod(TiersRecord& tiers, const PodRecord& record) {
-  if (record.adopted) {
-    ++tiers.adopted;
-    return;
-  }
-  TierSum& sum = tiers.sums.of(record.qos_class);
+  TierSum& sum = sum_of(tiers, record);
   ++sum.pods;
   sum.cpu = MilliCpu{saturating_add(sum.cpu.value(), record.granted.cpu.value())};
   sum.memory = Bytes{saturating_add(sum.memory.value(), record.granted.memory.value())};
 }
 
 void remove_pod(TiersRecord& tiers, const PodRecord& record) {
-  if (record.adopted) {
-    tiers.adopted = std::max<std::int64_t>(0, tiers.adopted - 1);
-    return;
-  }
-  TierSum& sum = tiers.sums.of(record.qos_class);
+  TierSum& sum = sum_of(tiers, record);
   sum.pods = std::max<std::int64_t>(0, sum.pods - 1);
   sum.cpu = MilliCpu{
       std::max<std::int64_t>(0, saturating_sub(sum.cpu.value(), record.granted.cpu.value()))};

@@ -51,8 +51,9 @@ struct Grants {
   TierSum granted;  ///< up to what it can still give beside others
   friend bool operator==(const Grants&, const Grants&) = default;
 };
+/// Of an adopted pod all that it claims counts: its kubelet has admitted it.
 /// @param others  the sums without this pod
-[[nodiscard]] Grants grants_for(const Pod& pod, QosClass qos_class, const TierSums& others,
+[[nodiscard]] Grants grants_for(const PodRecord& record, const TierSums& others,
                                 const Settings& settings, const NodeCapacity& capacity);
 /// Sets `claimed` and `granted` of a record to them.
 void grant_requests(PodRecord& record, const TierSums& others, const Settings& settings,
@@ -61,7 +62,7 @@ void grant_requests(PodRecord& record, const TierSums& others, const Settings& s
 /// allocatable memory: capacity - system - kube.
 [[nodiscard]] Bytes allocatable_memory(const Settings& settings, const NodeCapacity& capacity);
 
-/// sums + record.granted, and the way back. Adopted pods do not count: their kubelet counts them.
+/// sums + record.granted, and the way back. Adopted pods have a sum of their own.
 void add_pod(TiersRecord& tiers, const PodRecord& record);
 void remove_pod(TiersRecord& tiers, const PodRecord& record);
 

@@ -97,11 +97,16 @@ struct LingeringEntry {
 
 /// tiers.json: the sums, and what the next event has to look after.
 struct TiersRecord {
-  TierSums sums;             ///< granted sums of the pods that podqos owns
-  std::int64_t adopted = 0;  ///< number of adopted pods
+  TierSums sums;  ///< what podqos's own pods were granted, and what adopted ones request
   std::vector<PendingEntry> pending;
   std::vector<LingeringEntry> lingering;
-  std::string kubepods;  ///< root cgroup in use, e.g. "/kubepods"; "" before the first pod
+  std::string kubepods;  ///< root cgroup in use, "/podqos/kubepods"; "" before the first pod
+  /// The outermost directory above `kubepods` that podqos has made ("/podqos"), and with it those
+  /// in between; "" if it has made none, or in records of earlier releases.
+  std::string top = {};
+  /// A kubelet has come to `kubepods` after podqos: podqos removes nothing there and leaves the
+  /// tiers alone.
+  bool yielded = false;
   /// Shares→weight formula of the node's runtime, seen in a container that it made.
   std::optional<WeightFormula> weight_formula;
   friend bool operator==(const TiersRecord&, const TiersRecord&) = default;

@@ -43,13 +43,17 @@ struct Reserved {
   friend bool operator==(const Reserved&, const Reserved&) = default;
 };
 
+/// cgroupRoot by default. "/" is left to kubelets: one that comes later than podqos removes from
+/// its kubepods what it does not know.
+constexpr const char* kDefaultCgroupRoot = "/podqos";
+
 /// The configuration, with its defaults: /etc/podqos/podqos.json and conf.d on top.
 struct Settings {
   bool enabled = true;
   Scope scope = Scope::kPods;
   TrustAnnotations trust_annotations = TrustAnnotations::kEngineChecked;
   bool allow_qos_override = false;
-  std::string cgroup_root = "/";  ///< absolute; kubepods lies below it
+  std::string cgroup_root = kDefaultCgroupRoot;  ///< absolute; kubepods lies below it
   DriverSetting cgroup_driver = DriverSetting::kAuto;
   OnMisplaced on_misplaced = OnMisplaced::kRewrite;
   OnError on_error = OnError::kAdmit;

@@ -42,10 +42,21 @@ TierValues tier_values(const TierSums& sums, const TierParams& params) {
   // Two divisions, each truncated on its own, as upstream: the sum of both reserves may be one byte
   // short.
   const std::int64_t percent = std::clamp<std::int64_t>(*params.reserve_percent, 0, kPercent);
-  const Bytes burstable = after_reserve(params.allocatable_memory, sums.guaranteed.memory, percent);
+  const Bytes free = after_reserve(params.allocatable_memory, sums.adopted.memory, kPercent);
+  const Bytes burstable = after_reserve(free, sums.guaranteed.memory, percent);
   values.burstable.memory_limit = burstable;
   values.besteffort.memory_limit = after_reserve(burstable, sums.burstable.memory, percent);
   return values;
+}
+
+TierSum sum_of_own(const TierSums& sums) {
+  TierSum all;
+  for (const TierSum* sum : {&sums.guaranteed, &sums.burstable, &sums.besteffort}) {
+    all.pods += sum->pods;
+    all.cpu = MilliCpu{saturating_add(all.cpu.value(), sum->cpu.value())};
+    all.memory = Bytes{saturating_add(all.memory.value(), sum->memory.value())};
+  }
+  return all;
 }
 
 TierMemoryQos tier_memory_qos(const TierSums& sums, MemoryReservationPolicy policy) {

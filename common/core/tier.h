@@ -19,6 +19,7 @@ struct TierSums {
   TierSum guaranteed;
   TierSum burstable;
   TierSum besteffort;
+  TierSum adopted = {};  ///< pods of a kubelet, of all classes: what they request is not free
 
   [[nodiscard]] TierSum& of(QosClass qos_class);
   [[nodiscard]] const TierSum& of(QosClass qos_class) const;
@@ -33,7 +34,7 @@ struct TierParams {
 
 /// Values of the tiers by the rule: burstable shares from the sum of requests (no pods → 2),
 /// besteffort 2; memory: burstable = A - trunc(G*N/100), besteffort = burstable - trunc(B*N/100),
-/// never below 0.
+/// never below 0. A is what adopted pods leave of `allocatable_memory`.
 /// @note pkg/kubelet/cm/qos_container_manager_linux.go setCPUCgroupConfig, setMemoryReserve.
 struct TierValues {
   CgroupValues burstable;
@@ -41,6 +42,11 @@ struct TierValues {
   friend bool operator==(const TierValues&, const TierValues&) = default;
 };
 [[nodiscard]] TierValues tier_values(const TierSums& sums, const TierParams& params);
+
+/// Of all pods of podqos's own. The shares for this CPU, at least 2, are those of a directory that
+/// holds nothing else, beside a kubelet's kubepods: so its BestEffort pods cannot claim more than
+/// the node's other pods.
+[[nodiscard]] TierSum sum_of_own(const TierSums& sums);
 
 /// MemoryQoS values of the root and the burstable tier.
 struct TierMemoryQos {

@@ -105,7 +105,7 @@ class Node:
         self.state, self.config, self.log = self.tmp / "state", self.tmp / "podqos.json", self.tmp / "log"
         self.config.write_text(json.dumps({
             "stateDir": str(self.state), "runtimes": ["/bin/true"], "releaseDelay": "0s",
-            "qosReserved": {"memory": "100%"}, "weightFormula": "linear",
+            "qosReserved": {"memory": "100%"}, "weightFormula": "linear", "cgroupRoot": "/",
             "log": {"sink": str(self.log), "level": "debug"}, **settings}), encoding="utf-8")
 
     def elsewhere(self, identifier):

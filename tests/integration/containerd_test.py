@@ -160,6 +160,8 @@ class WithoutPodAnnotations(ContainerdCase):
 class Adopted(ContainerdCase):
     """A kubelet's pod: it has made the cgroup, whose values stay its own, and the pod stays where it wants it."""
 
+    top = "/kubepods"
+
     def test_adopted(self):
         path = self.pod_path(BURSTABLE)
         self.make_parent(path)

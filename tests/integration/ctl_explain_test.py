@@ -237,7 +237,7 @@ class Explain(unittest.TestCase):
     def test_text(self):
         done = ctl("explain", "-f", "-", "--node-memory", "8Gi", "--cgroup-version", "1", stdin=json.dumps(POD))
         for part in ("Guaranteed", "102", "floor(100m * 1024 / 1000)", "MilliCPUToShares", "-997",
-                     "write  /kubepods/podu-1/cpu.shares = 102", "mkdir  /kubepods/podu-1"):
+                     "write  /podqos/kubepods/podu-1/cpu.shares = 102", "mkdir  /podqos/kubepods/podu-1"):
             self.assertIn(part, done.stdout)
         self.assertNotIn("\x1b", done.stdout)
 
@@ -253,7 +253,7 @@ class Explain(unittest.TestCase):
         done = ctl("explain", "-f", "-", "--node-memory", "8Gi", "--cgroup-version", "2", "--driver", "systemd",
                    stdin=json.dumps(POD))
         self.assertIn("property  MemoryMax = 1073741824", done.stdout)
-        self.assertIn("kubepods-podu_1.slice", done.stdout)
+        self.assertIn("podqos-kubepods-podu_1.slice", done.stdout)
 
     def test_refusals_and_usage(self):
         pod = json.loads(json.dumps(POD))

@@ -72,7 +72,7 @@ class AdaptationCase(unittest.TestCase):
             nri = self.folder / "nri.log"
             print(f"--- {self.id()}: podqos\n{engine.log_text()}\n--- NRI\n{nri.read_text()[-3000:]}", flush=True)
             shutil.rmtree(engine.STATE)
-        for top in ("/kubepods", "/k8s.io"):
+        for top in ("/podqos", "/k8s.io"):
             for directory in self.machine.leftovers(top):
                 os.rmdir(directory)
         shutil.rmtree(self.folder)
@@ -159,7 +159,7 @@ class AdaptationCase(unittest.TestCase):
     def assert_adjusted(self, answer, pod, identifier):
         """The cgroup below the pod's, and the resources of "web"."""
         self.assertEqual(answer["adjust"]["linux"],
-                         {"cgroups_path": f"/kubepods/burstable/pod{pod['uid']}/{identifier}",
+                         {"cgroups_path": f"/podqos/kubepods/burstable/pod{pod['uid']}/{identifier}",
                           "resources": WEB_RESOURCES})
 
     def assert_not_adjusted(self, answer):
@@ -167,7 +167,7 @@ class AdaptationCase(unittest.TestCase):
 
     def assert_nothing_left(self):
         self.assertEqual(engine.records(), [])
-        self.assertEqual(self.machine.leftovers("/kubepods"), [])
+        self.assertEqual(self.machine.leftovers("/podqos"), [])
 
     def live_and_end(self, uid="shop-1", **pod_values):
         """A pod from its beginning to its end, with every value on the way; returns nothing left."""
@@ -175,11 +175,11 @@ class AdaptationCase(unittest.TestCase):
         web, log = self.container(pod, "web"), self.container(pod, "log")
         self.assert_adjusted(self.start(pod, web), pod, f"web-{uid}")
         self.start(pod, log)
-        path = f"/kubepods/burstable/pod{uid}"
+        path = f"/podqos/kubepods/burstable/pod{uid}"
         self.assertEqual(machines.cgroup_of(web["pid"]), f"{path}/web-{uid}")
         self.assert_values(path, shares=153, quota=30000, period=100000, memory=160 * MI, **pod_values)
-        self.assert_values("/kubepods/burstable", shares=153, memory=engine.NODE_MEMORY)
-        self.assert_values("/kubepods/besteffort", shares=2, memory=engine.NODE_MEMORY - 96 * MI)
+        self.assert_values("/podqos/kubepods/burstable", shares=153, memory=engine.NODE_MEMORY)
+        self.assert_values("/podqos/kubepods/besteffort", shares=2, memory=engine.NODE_MEMORY - 96 * MI)
         # No field of this version of NRI carries it.
         self.assertEqual(machines.oom_score_adj(web["pid"]), 969)
         self.stop(pod, web, log)
@@ -248,7 +248,7 @@ class Updates(AdaptationCase):
         app["linux"]["resources"] = pod["linux"]["pod_resources"]
         app["linux"]["oom_score_adj"] = {"value": "969"}
         self.start(pod, app)
-        path = "/kubepods/burstable/podgrow-1"
+        path = "/podqos/kubepods/burstable/podgrow-1"
         self.assert_values(path, shares=102, memory=64 * MI)
         grown = {"cpu": {"shares": {"value": "204"}}, "memory": {"limit": {"value": str(96 * MI)}}}
         answer = self.runtime.call("UpdateContainer", pod, app, resources=grown)
@@ -336,7 +336,7 @@ class ManyPods(AdaptationCase):
         self.assertEqual(what(), value)
 
     def weight(self):
-        return self.machine.read("/kubepods/burstable", "weight")
+        return self.machine.read("/podqos/kubepods/burstable", "weight")
 
     def counted(self):
         """Pods and containers that podqos has written down."""
@@ -354,7 +354,7 @@ class ManyPods(AdaptationCase):
         pod = self.run_pod(uid, WEB)
         web = self.container(pod, "web")
         self.assert_adjusted(self.start(pod, web), pod, f"web-{uid}")
-        self.assert_values(f"/kubepods/burstable/pod{uid}", shares=102, memory=128 * MI)
+        self.assert_values(f"/podqos/kubepods/burstable/pod{uid}", shares=102, memory=128 * MI)
         self.stop(pod, web)
 
     def test_synchronize(self):
@@ -379,7 +379,7 @@ class ManyPods(AdaptationCase):
         self.runtime.tell([], [])
         self.connect_again(3)
         self.wait_for(engine.records, [])
-        self.wait_for(lambda: self.machine.leftovers("/kubepods"), [])
+        self.wait_for(lambda: self.machine.leftovers("/podqos"), [])
 
 
 class OtherPlugin(AdaptationCase):
@@ -400,14 +400,14 @@ class OtherPlugin(AdaptationCase):
         with self.assertRaisesRegex(go_nri.Refused, f'plugins "{first}" and "{second}" both tried to set {what}'):
             self.runtime.call("CreateContainer", pod, web)
         # Where the other came first, NRI does not even say what podqos has answered; it has answered.
-        self.assertIn("podshared-1", {path.name for path in (CGROUPS / "kubepods/burstable").iterdir()})
+        self.assertIn("podshared-1", {path.name for path in (CGROUPS / "podqos/kubepods/burstable").iterdir()})
         self.runtime.call("StopContainer", pod, web)
         self.runtime.call("RemoveContainer", pod, web)
         other.stop()
         self.runtime.wait('connection to plugin "' + index + '-other" closed')
         web = self.container(pod, "web")
         self.assert_adjusted(self.start(pod, web), pod, "web-shared-1")
-        self.assert_values("/kubepods/burstable/podshared-1", shares=102, quota=20000, memory=128 * MI)
+        self.assert_values("/podqos/kubepods/burstable/podshared-1", shares=102, quota=20000, memory=128 * MI)
         self.stop(pod, web)
         self.assert_nothing_left()
 
@@ -427,9 +427,9 @@ class OtherPlugin(AdaptationCase):
         pod = self.run_pod("shared-2", WEB)
         web = self.container(pod, "web")
         adjust = self.start(pod, web)["adjust"]["linux"]
-        self.assertEqual(adjust["cgroups_path"], "/kubepods/burstable/podshared-2/web-shared-2")
+        self.assertEqual(adjust["cgroups_path"], "/podqos/kubepods/burstable/podshared-2/web-shared-2")
         self.assertEqual(adjust["resources"], {**WEB_RESOURCES, "memory": {"limit": {"value": str(64 * MI)}}})
-        self.assert_values("/kubepods/burstable/podshared-2", shares=102, quota=20000, memory=128 * MI)
+        self.assert_values("/podqos/kubepods/burstable/podshared-2", shares=102, quota=20000, memory=128 * MI)
         self.stop(pod, web)
         self.assert_nothing_left()
 
@@ -440,7 +440,7 @@ class OtherPlugin(AdaptationCase):
         pod = self.run_pod("plain-1", harness.container("app"))
         app = self.container(pod, "app")
         adjust = self.start(pod, app)["adjust"]["linux"]
-        self.assertEqual(adjust["cgroups_path"], "/kubepods/besteffort/podplain-1/app-plain-1")
+        self.assertEqual(adjust["cgroups_path"], "/podqos/kubepods/besteffort/podplain-1/app-plain-1")
         self.assertEqual(adjust["resources"]["memory"], {"limit": {"value": str(64 * MI)}})
         self.stop(pod, app)
         self.assert_nothing_left()
@@ -465,7 +465,7 @@ class Failures(AdaptationCase):
         """As if nothing had been; the container that was never made is no part of the pod."""
         web = self.container(pod, "web", "second")
         self.assert_adjusted(self.start(pod, web), pod, "second")
-        self.assert_values("/kubepods/burstable/podhard-1", shares=102, quota=20000, memory=128 * MI)
+        self.assert_values("/podqos/kubepods/burstable/podhard-1", shares=102, quota=20000, memory=128 * MI)
         self.stop(pod, web)
         self.assert_nothing_left()
         self.assertEqual(len(self.runtime.synchronized()), 1)

@@ -309,10 +309,10 @@ class Installed(unittest.TestCase):
     def launch(self, name, uid=None, runtime=None):
         return (runtime or self.wrapper).launch(name, self.bundle(name, uid))
 
-    def pod(self, uid, root=""):
+    def pod(self, uid, root="/podqos"):
         return f"{root}/kubepods/burstable/pod{uid}"
 
-    def assert_managed(self, pid, uid, root=""):
+    def assert_managed(self, pid, uid, root="/podqos"):
         self.assertTrue(machines.alive(pid))
         self.assertEqual(os.path.dirname(machines.cgroup_of(pid)), self.pod(uid, root))
         self.assertEqual(self.machine.read(self.pod(uid, root), "memory"), 2 * 64 * MI)
@@ -331,12 +331,12 @@ class Installed(unittest.TestCase):
     def assert_nothing_left(self):
         self.assertEqual(self.left(), [])
         self.assertFalse(HOOK.parent.exists(), "an empty directory of hooks")
-        self.assertEqual(self.machine.directories("/kubepods"), [])
+        self.assertEqual(self.machine.directories("/podqos"), [])
 
     def assert_gone(self):
         """Nothing of the removed package that could be called, no state; its configuration may be there."""
         self.assertEqual([path for path in self.left() if not path.startswith("/etc/")], [])
-        self.assertEqual(self.machine.directories("/kubepods"), [])
+        self.assertEqual(self.machine.directories("/podqos"), [])
 
 
 class Removal(Installed):
@@ -355,7 +355,7 @@ class Removal(Installed):
         self.wrapper.exec("app", "true")
 
         stranger = self.wrapper.launch("stranger", self.bundle("stranger", **{"podqos.io/pod-uid": "late"}))
-        self.assertNotIn("/kubepods", machines.cgroup_of(stranger))
+        self.assertNotIn("kubepods", machines.cgroup_of(stranger))
         self.wrapper.delete("stranger")
         self.assert_foreign_ran("stranger")
 
@@ -411,7 +411,7 @@ class Life(Installed):
         for name in ("app", "log"):
             self.wrapper.delete(name)
             self.assert_foreign_ran(name)
-        self.assertEqual(self.machine.directories("/kubepods"), [])
+        self.assertEqual(self.machine.directories("/podqos"), [])
 
     def test_purge_under_a_configuration_of_its_own(self):
         settings = {"cgroupRoot": "/podqos-test-own", "stateDir": "/run/podqos-own", "podPidsLimit": 55}
@@ -511,7 +511,7 @@ class Life(Installed):
         # A real boot ends what lives in memory.
         self.assert_managed(pid, "boot")
         self.plain.delete("app")
-        for path in (self.pod("boot"), "/kubepods/burstable", "/kubepods/besteffort", "/kubepods"):
+        for path in (self.pod("boot"), *(f"/podqos/kubepods{tier}" for tier in ("/burstable", "/besteffort", "")), "/podqos"):
             for directory in self.machine.directories(path):
                 directory.rmdir()
         shutil.rmtree(STATE)

@@ -7,7 +7,6 @@ import json
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -379,16 +378,6 @@ class BehindOurBack(StateCase):
             mend()
             self.check(*self.running)
 
-    def test_directory_appears(self):
-        """Where a pod is going to be, somebody has made a cgroup already."""
-        self.truth.observe([("fourth", "app", FOURTH["spec"], False)])
-        path = self.truth.path("fourth")
-        for top in self.machine.directories(self.truth.kubepods):
-            os.mkdir(f"{top}/podfourth")
-        self.spoil(path)
-        self.create(self.container(FOURTH, "app"))
-        self.check(*self.running)
-
     def test_pod_made_anew(self):
         """Somebody removes a pod's cgroup and makes another of its name: it gets all values, huge pages' too."""
         path = self.truth.path("first")
@@ -400,12 +389,6 @@ class BehindOurBack(StateCase):
         other = self.create(self.container(FIRST, "b"))
         self.check_values(*self.alive, other)
         self.assertEqual(self.machine.read(path, "hugetlb.2MB"), 0)
-
-    def test_pod_that_nobody_made(self):
-        for top in self.machine.directories(self.truth.kubepods):
-            os.mkdir(f"{top}/podstray")
-        self.reconcile()
-        self.check(*self.alive)
 
 
 class FullDisk(StateCase):
@@ -471,57 +454,6 @@ class FullDisk(StateCase):
         self.make_room()
         self.reconcile()
         self.check(*self.alive, made)
-
-
-class Foreign(player.Case):
-    """A kubepods that somebody else made, who kills what he does not know in there."""
-
-    def setUp(self):
-        super().setUp()
-        self.theirs = f"{self.root}/kubepods"
-        self.truth = oracle.Truth(f"{self.root}/podqos/kubepods", 32 * GI)
-        for hierarchy in self.machine.hierarchies:
-            for name in ("burstable", "besteffort", "burstable/podtheirs"):
-                os.makedirs(f"{hierarchy.mount}{self.theirs}/{name}")
-        self.stop = threading.Event()
-        self.killed = []
-        self.sweeper = threading.Thread(target=self.sweep)
-        self.sweeper.start()
-        self.addCleanup(self.end_sweeper)
-
-    def sweep(self):
-        while not self.stop.wait(0.005):
-            for pid in self.machine.processes(self.theirs):
-                self.killed.append(pid)
-                os.kill(pid, signal.SIGKILL)
-
-    def end_sweeper(self):
-        self.stop.set()
-        self.sweeper.join()
-
-    def tearDown(self):
-        for made in list(self.running):
-            self.delete(made)
-        self.check()
-        self.assertFalse(self.machine.exists(f"{self.root}/podqos"))
-        self.assertTrue(self.machine.exists(f"{self.theirs}/burstable/podtheirs"))
-        self.machine.sweep(self.theirs)
-        super().tearDown()
-
-    def test_ours_is_elsewhere(self):
-        before = oracle.read_all(self.machine, [self.theirs, f"{self.theirs}/burstable"])
-        living = [self.create(self.container(m, m["spec"]["containers"][0]["name"])) for m in (FIRST, SECOND, THIRD)]
-        time.sleep(0.3)
-        self.reconcile()
-        self.check(*living)
-        self.assertEqual(self.killed, [])
-        self.assertEqual(oracle.read_all(self.machine, before), before)
-
-    def test_state_lost(self):
-        living = [self.create(self.container(m, "app")) for m in (SECOND, THIRD)]
-        shutil.rmtree(self.podqos.state)
-        self.reconcile()
-        self.check(*living)
 
 
 class EqualIds(player.Case):

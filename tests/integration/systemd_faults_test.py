@@ -202,14 +202,25 @@ class Foreign(FaultCase):
         units.call("set-property", "--runtime", "kubepods.slice", "CPUWeight=50", "TasksMax=77")
         before = self.machine.snapshot("/kubepods.slice")
         box = self.container(BURSTABLE, "app")
-        box.cgroup = self.expected_cgroup(box).replace("kubepods", "podqos-kubepods")
-        pid_file = self.tmp / "pid"
-        self.runtime.run(box.name, box.bundle, "-d", "--pid-file", pid_file)
-        self.check_place(int(pid_file.read_text(encoding="utf-8")), f"/podqos.slice{box.cgroup}")
+        self.assert_complaints(box, "cgroup /kubepods.slice exists and podqos did not make it", "set cgroupRoot")
+        self.reconcile()
         self.assertEqual(self.machine.snapshot("/kubepods.slice"), before)
-        self.end(box)
+        self.assertEqual(self.podqos.records(), [])
+
+    def test_default_root(self):
+        """Beside it the tree of podqos's own, whose slice has the weight of what is requested."""
+        self.cgroup_root = "/podqos"
+        self.configure(cgroupRoot=self.cgroup_root)
+        self.start_pods()
+        self.check_all(BURSTABLE, GUARANTEED)
+        # 350m and 500m are 870 shares: 1 + (870 - 2) * 9999 / 262142.
+        self.assertEqual(self.machine.read("/podqos.slice", "weight"), 34)
+        units.call("daemon-reload")
+        self.assertEqual(units.show(["podqos.slice"], {"CPUWeight": ""}), [{"CPUWeight": "34"}])
+        self.end(self.app)
+        self.assertEqual(self.machine.read("/podqos.slice", "weight"), 20)
+        self.end(self.other)
         units.wait_for_none("podqos", node_case.PATIENCE)
-        self.assertEqual(self.machine.snapshot("/kubepods.slice"), before)
         self.assertEqual(self.podqos.records(), [])
 
 

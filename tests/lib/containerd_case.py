@@ -101,6 +101,7 @@ class ContainerdCase(unittest.TestCase):
     settings = {}  # laid over the configuration of podqos
     daemon = None  # one for all tests
     plugin_type = containerd.Plugin
+    top = "/podqos/kubepods"  # of podqos's own pods; of a kubelet's where the test plays one
 
     def setUp(self):
         engine.choose_runtime(self.kind)
@@ -119,12 +120,13 @@ class ContainerdCase(unittest.TestCase):
         if engine.records() or self.cri.pods():
             print(f"--- {self.id()}: podqos\n{engine.log_text()}\n--- containerd\n{containerd.log_text()}", flush=True)
             self.daemon.remove_all()
-        units.clear("kubepods")
+        for prefix in ("kubepods", "podqos-kubepods", "podqos.slice"):
+            units.clear(prefix)
 
     # Names, as KUBELET.md has them.
 
     def tier_path(self, tier):
-        top = "/kubepods" if self.driver == "cgroupfs" else "/kubepods.slice"
+        top = self.top if self.driver == "cgroupfs" else machines.slice_of(self.top)
         return top if tier == "guaranteed" else machines.child_cgroup(top, tier)
 
     def pod_path(self, pod):

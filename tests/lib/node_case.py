@@ -89,7 +89,8 @@ class NodeCase(harness.TestCase):
 
     driver = "cgroupfs"
     hooked = False  # the hooks stand in config.json and the runtime is called plainly; else the wrapper
-    settings = {"cgroupRoot": "/", "nodeMemory": "1Gi", "podPidsLimit": 64}
+    cgroup_root = "/"
+    settings = {"cgroupRoot": cgroup_root, "nodeMemory": "1Gi", "podPidsLimit": 64}
 
     def setUp(self):
         if oci.runtime_path(self.kind) is None:
@@ -110,23 +111,20 @@ class NodeCase(harness.TestCase):
         try:
             super()._clean_up()
         finally:
-            units.clear("kubepods")
+            for prefix in ("kubepods", "podqos-kubepods", "podqos.slice"):
+                units.clear(prefix)
 
     # Names, as KUBELET.md has them.
 
     def kubepods(self):
-        return "/kubepods.slice" if self.on_systemd else "/kubepods"
+        path = f"{self.cgroup_root.rstrip('/')}/kubepods"
+        return machines.slice_of(path) if self.on_systemd else path
 
     def tier_path(self, tier):
-        below = f"kubepods-{tier}.slice" if self.on_systemd else tier
-        return self.kubepods() if tier == "guaranteed" else f"{self.kubepods()}/{below}"
+        return self.kubepods() if tier == "guaranteed" else machines.child_cgroup(self.kubepods(), tier)
 
     def pod_cgroup(self, expected):
-        tier, uid = expected.tier, expected.uid
-        if not self.on_systemd:
-            return f"{self.tier_path(tier)}/pod{uid}"
-        stem = "kubepods" if tier == "guaranteed" else f"kubepods-{tier}"
-        return f"{self.tier_path(tier)}/{stem}-pod{uid.replace('-', '_')}.slice"
+        return machines.child_cgroup(self.tier_path(expected.tier), f"pod{expected.uid}")
 
     def leaf(self, name):
         """Podman's name of a container's cgroup, which podqos keeps."""

@@ -77,13 +77,12 @@ class Podman:
         """The cgroup of a pod, in the words of the cgroup manager; tier as in harness.TestCase.pod_path."""
         if self.manager == "cgroupfs":
             return f"{self.tier_path(tier)}/pod{uid}"
-        unit = "kubepods" if tier == "guaranteed" else f"kubepods-{tier}"
-        return f"{self.tier_path(tier)}/{unit}-pod{uid.replace('-', '_')}.slice"
+        return machines.child_cgroup(self.tier_path(tier), f"pod{uid}")
 
     def tier_path(self, tier):
-        if tier == "guaranteed":
-            return "/kubepods" if self.manager == "cgroupfs" else "/kubepods.slice"
-        return f"/kubepods/{tier}" if self.manager == "cgroupfs" else f"/kubepods.slice/kubepods-{tier}.slice"
+        top = "/podqos/kubepods"
+        top = top if self.manager == "cgroupfs" else machines.slice_of(top)
+        return top if tier == "guaranteed" else machines.child_cgroup(top, tier)
 
     def leaf(self, container):
         """The last part of a container's cgroup."""

@@ -82,7 +82,7 @@ TEST_F(LoadSettings, ANamedFileStandsAlone) {
   write("own.json", R"({"podPidsLimit": 3})");
   const auto settings = load_settings(root_ + "/own.json", paths_);
   ASSERT_TRUE(settings) << settings.error().message;
-  EXPECT_EQ(settings->cgroup_root, "/");
+  EXPECT_EQ(settings->cgroup_root, "/podqos");
   EXPECT_TRUE(settings->enabled);
   EXPECT_EQ(settings->pod_pids_limit, 3);
 }

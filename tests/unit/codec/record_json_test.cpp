@@ -187,7 +187,9 @@ class Random {
   core::TiersRecord tiers() {
     core::TiersRecord out;
     out.sums = {.guaranteed = sum(), .burstable = sum(), .besteffort = sum()};
-    out.adopted = number();
+    out.sums.adopted = {.pods = number(), .cpu = MilliCpu{number()}, .memory = Bytes{number()}};
+    if (flag()) out.top = text();
+    out.yielded = flag();
     for (unsigned i = below(4); i > 0; --i) {
       out.pending.push_back({.uid = text(),
                              .id = text(),

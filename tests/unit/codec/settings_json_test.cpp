@@ -391,7 +391,7 @@ TEST(FormatSettings, PrintsEveryFieldInTheUnitsOfPeople) {
   "scope": "pods",
   "trustAnnotations": "engine-checked",
   "allowQosOverride": false,
-  "cgroupRoot": "/",
+  "cgroupRoot": "/podqos",
   "cgroupDriver": "auto",
   "placement": {
     "onMisplaced": "rewrite"

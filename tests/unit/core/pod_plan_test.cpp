@@ -1,6 +1,7 @@
 #include "common/core/pod_plan.h"
 
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -27,25 +28,40 @@ struct RootCase {
   const char* name;
   const char* cgroup_root;
   const char* root;
-  const char* fallback;
 };
 class RootPath : public TestWithParam<RootCase> {};
 
 TEST_P(RootPath, LiesBelowTheConfiguredRoot) {
   EXPECT_EQ(root_path(GetParam().cgroup_root, Driver::kCgroupfs), GetParam().root);
-  EXPECT_EQ(fallback_root_path(GetParam().cgroup_root, Driver::kCgroupfs), GetParam().fallback);
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, RootPath,
                          ValuesIn<RootCase>({
-                             {"TheHostsRoot", "/", "/kubepods", "/podqos/kubepods"},
-                             {"AnotherRoot", "/a/b", "/a/b/kubepods", "/a/b/podqos/kubepods"},
-                             {"ASlashAtTheEnd", "/a/", "/a/kubepods", "/a/podqos/kubepods"},
-                             {"ManySlashes", "//", "/kubepods", "/podqos/kubepods"},
+                             {"TheHostsRoot", "/", "/kubepods"},
+                             {"AnotherRoot", "/a/b", "/a/b/kubepods"},
+                             {"ASlashAtTheEnd", "/a/", "/a/kubepods"},
+                             {"ManySlashes", "//", "/kubepods"},
                          }),
                          [](const TestParamInfo<RootCase>& row) {
                            return std::string{row.param.name};
                          });
+
+TEST(KubeletsRoot, IsTheOneBelowTheHostsRoot) {
+  EXPECT_TRUE(is_kubelets_root("/kubepods"));
+  EXPECT_TRUE(is_kubelets_root("/kubepods.slice"));
+  EXPECT_FALSE(is_kubelets_root("/podqos/kubepods"));
+  EXPECT_FALSE(is_kubelets_root("/podqos.slice/podqos-kubepods.slice"));
+  EXPECT_FALSE(is_kubelets_root("/kubepods2"));
+  EXPECT_FALSE(is_kubelets_root(""));
+}
+
+TEST(PossibleRoots, KnowTheFormerDefault) {
+  EXPECT_EQ(possible_roots("/podqos"),
+            (std::vector<std::string>{"/podqos/kubepods", "/podqos.slice/podqos-kubepods.slice",
+                                      "/kubepods", "/kubepods.slice"}));
+  EXPECT_EQ(possible_roots("/a"),
+            (std::vector<std::string>{"/a/kubepods", "/a.slice/a-kubepods.slice"}));
+}
 
 TEST(PodPath, PutsGuaranteedPodsIntoTheRootItself) {
   EXPECT_EQ(tier_path("/kubepods", QosClass::kGuaranteed), "/kubepods");
@@ -60,11 +76,23 @@ TEST(PlanTree, MakesBothTiers) {
             "mkdir  /kubepods/besteffort\n");
 }
 
-TEST(PlanTeardown, RemovesTheRootLast) {
-  EXPECT_EQ(render(plan_teardown("/kubepods")),
-            "rmdir  /kubepods/burstable\n"
-            "rmdir  /kubepods/besteffort\n"
-            "rmdir  /kubepods\n");
+TEST(TiersAndRoot, NameTheRootLast) {
+  EXPECT_EQ(tiers_and_root("/kubepods"),
+            (std::vector<std::string>{"/kubepods/burstable", "/kubepods/besteffort", "/kubepods"}));
+}
+
+TEST(DirectoriesAbove, AreThoseThatPodqosHasMade) {
+  EXPECT_EQ(directories_above("/a/b/kubepods", "/a"), (std::vector<std::string>{"/a", "/a/b"}));
+  EXPECT_EQ(directories_above("/a/b/kubepods", "/a/b"), (std::vector<std::string>{"/a/b"}));
+  EXPECT_TRUE(directories_above("/a/b/kubepods", "").empty());
+  EXPECT_TRUE(directories_above("/ab/kubepods", "/a").empty());
+}
+
+TEST(PlanTop, WritesTheSharesOfAllRequests) {
+  EXPECT_EQ(render(plan_top({"/podqos"}, CpuShares{153}, layout_of(kV1), WeightFormula::kLog)),
+            "write  /podqos/cpu.shares = 153  # all pods of podqos\n");
+  EXPECT_EQ(render(plan_top({"/podqos"}, CpuShares{1024}, layout_of(kV2), WeightFormula::kLinear)),
+            "write  /podqos/cpu.weight = 39  # all pods of podqos\n");
 }
 
 TEST(PlanTiers, WritesSharesOnV1) {

@@ -25,6 +25,11 @@ PodRecord claiming(const char* cpu, const char* memory, QosClass qos_class = kBu
   return record;
 }
 
+PodRecord adopted(PodRecord record) {
+  record.adopted = true;
+  return record;
+}
+
 constexpr NodeCapacity kNode{.memory = Bytes{8'000}, .cpu = MilliCpu{4'000}};
 
 struct Granting {
@@ -89,6 +94,36 @@ INSTANTIATE_TEST_SUITE_P(
          {MilliCpu{9000}, Bytes{9000}},
          sum(1, 0, 0),
          sum(1, 0, 0)},
+        {"WhatAKubeletsPodsLeave",
+         claiming("4", "8k"),
+         {.guaranteed = sum(1, 500, 1000),
+          .burstable = {},
+          .besteffort = {},
+          .adopted = sum(3, 1000, 2000)},
+         {},
+         sum(1, 4000, 8000),
+         sum(1, 2500, 5000)},
+        {"NothingWhereAKubeletsPodsHaveMore",
+         claiming("1", "1k"),
+         {.guaranteed = {},
+          .burstable = {},
+          .besteffort = {},
+          .adopted = sum(3, kInt64Max, kInt64Max)},
+         {},
+         sum(1, 1000, 1000),
+         sum(1, 0, 0)},
+        {"AllThatAnAdoptedPodClaims",
+         adopted(claiming("1", "1k")),
+         others(sum(1, 4000, 8000), {}, {}),
+         {},
+         sum(1, 1000, 1000),
+         sum(1, 1000, 1000)},
+        {"NothingToAnAdoptedBestEffortPod",
+         adopted(claiming("1", "1k", kBestEffort)),
+         {},
+         {},
+         sum(1, 1000, 1000),
+         sum(1, 0, 0)},
         {"NothingToBestEffort",
          claiming("1", "1k", kBestEffort),
          {},
@@ -136,17 +171,19 @@ TEST(AddPod, CountsInItsTierAndGoesAgain) {
   EXPECT_EQ(tiers.sums, others({}, sum(2, 10, 20), {}));
 }
 
-TEST(AddPod, OnlyCountsHeadsOfAdoptedPods) {
+TEST(AddPod, CountsAdoptedPodsByThemselves) {
   PodRecord record = claiming("1", "1k");
   record.adopted = true;
   record.granted = sum(1, 1000, 900);
   TiersRecord tiers;
   add_pod(tiers, record);
+  EXPECT_EQ(
+      tiers.sums,
+      (TierSums{
+          .guaranteed = {}, .burstable = {}, .besteffort = {}, .adopted = sum(1, 1000, 900)}));
+  remove_pod(tiers, record);
+  remove_pod(tiers, record);
   EXPECT_EQ(tiers.sums, TierSums{});
-  EXPECT_EQ(tiers.adopted, 1);
-  remove_pod(tiers, record);
-  remove_pod(tiers, record);
-  EXPECT_EQ(tiers.adopted, 0);
 }
 
 TEST(RemovePod, NeverGoesBelowZero) {

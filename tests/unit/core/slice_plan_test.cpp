@@ -24,7 +24,7 @@ std::string new_slice(const std::string& unit, const std::string& what, const st
 
 TEST(SliceNames, NestAsSystemdNestsThem) {
   EXPECT_EQ(root_path("/", Driver::kSystemd), "/kubepods.slice");
-  EXPECT_EQ(fallback_root_path("/", Driver::kSystemd), "/podqos.slice/podqos-kubepods.slice");
+  EXPECT_EQ(root_path("/podqos", Driver::kSystemd), "/podqos.slice/podqos-kubepods.slice");
   EXPECT_EQ(root_path("/a-b/c", Driver::kSystemd), "/a_b.slice/a_b-c.slice/a_b-c-kubepods.slice");
   EXPECT_EQ(tier_path("/kubepods.slice", QosClass::kBurstable),
             "/kubepods.slice/kubepods-burstable.slice");
@@ -45,14 +45,23 @@ TEST(SlicePlanTree, StartsEachUnitBeforeItsDirectory) {
                 "\nmkdir  /kubepods.slice/kubepods-besteffort.slice\n");
 }
 
-TEST(SlicePlanTeardown, StopsEachUnitOnceItsDirectoryHasGone) {
-  EXPECT_EQ(render(plan_teardown("/kubepods.slice")),
+TEST(SlicePlanTree, StartsWhatItMakesAboveTheRoot) {
+  const std::string plan =
+      render(plan_tree("/podqos.slice/podqos-kubepods.slice", "/podqos.slice"));
+  EXPECT_THAT(plan, ::testing::StartsWith(new_slice("podqos.slice", "tree", "-.slice") +
+                                          "\nmkdir  /podqos.slice\n"));
+}
+
+TEST(SlicePlanTop, TellsSystemd) {
+  EXPECT_EQ(render(plan_top({"/podqos.slice"}, CpuShares{1024}, kV2, WeightFormula::kLinear)),
+            "write  /podqos.slice/cpu.weight = 39  # all pods of podqos\n"
+            "set    podqos.slice CPUWeight=39\n");
+}
+
+TEST(SlicePlanRemoval, StopsTheUnitOnceItsDirectoryHasGone) {
+  EXPECT_EQ(render(plan_removal("/kubepods.slice/kubepods-burstable.slice")),
             "rmdir  /kubepods.slice/kubepods-burstable.slice\n"
-            "stop   kubepods-burstable.slice\n"
-            "rmdir  /kubepods.slice/kubepods-besteffort.slice\n"
-            "stop   kubepods-besteffort.slice\n"
-            "rmdir  /kubepods.slice\n"
-            "stop   kubepods.slice\n");
+            "stop   kubepods-burstable.slice\n");
 }
 
 TEST(SlicePlanTiers, TellsSystemdWhatItWrites) {

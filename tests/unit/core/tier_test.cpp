@@ -36,6 +36,27 @@ TEST(TierValues, SetsSharesOnlyWithoutReservation) {
   EXPECT_EQ(values.besteffort, CgroupValues{.cpu_shares = CpuShares{2}});
 }
 
+TEST(TierValues, LeaveOutWhatAKubeletsPodsRequest) {
+  TierSums all = sums(kGi, 2 * kGi);
+  all.adopted = {.pods = 2, .cpu = MilliCpu{100}, .memory = Bytes{3 * kGi}};
+  TierValues values =
+      tier_values(all, {.reserve_percent = 100, .allocatable_memory = Bytes{8 * kGi}});
+  EXPECT_EQ(values.burstable.memory_limit, Bytes{4 * kGi});
+  EXPECT_EQ(values.besteffort.memory_limit, Bytes{2 * kGi});
+  all.adopted.memory = Bytes{9 * kGi};
+  values = tier_values(all, {.reserve_percent = 50, .allocatable_memory = Bytes{8 * kGi}});
+  EXPECT_EQ(values.burstable.memory_limit, Bytes{0});
+  EXPECT_EQ(values.besteffort.memory_limit, Bytes{0});
+}
+
+TEST(SumOfOwn, LeavesAdoptedPodsOut) {
+  const TierSums all{.guaranteed = {.pods = 1, .cpu = MilliCpu{500}, .memory = Bytes{1}},
+                     .burstable = {.pods = 2, .cpu = MilliCpu{250}, .memory = Bytes{2}},
+                     .besteffort = {.pods = 3, .cpu = {}, .memory = {}},
+                     .adopted = {.pods = 4, .cpu = MilliCpu{9000}, .memory = Bytes{4}}};
+  EXPECT_EQ(sum_of_own(all), (TierSum{.pods = 6, .cpu = MilliCpu{750}, .memory = Bytes{3}}));
+}
+
 TEST(TierValues, GivesAnEmptyBurstableTierTheMinimum) {
   EXPECT_EQ(tier_values({}, {}).burstable.cpu_shares, CpuShares{2});
 }

@@ -27,9 +27,9 @@ class ConfigurationTest : public ::testing::Test {
 TEST_F(ConfigurationTest, IsReadAgain) {
   auto configuration = load();
   const core::Settings& settings = configuration.settings();
-  EXPECT_EQ(settings.cgroup_root, "/");
+  EXPECT_EQ(settings.cgroup_root, "/podqos");
   temporary_.write("podqos.json", R"({"cgroupRoot": "/a"})");
-  EXPECT_EQ(settings.cgroup_root, "/");
+  EXPECT_EQ(settings.cgroup_root, "/podqos");
   EXPECT_TRUE(configuration.reload());
   EXPECT_EQ(settings.cgroup_root, "/a");
 }
@@ -51,7 +51,7 @@ TEST_F(ConfigurationTest, KeepsTheStateDirectory) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
             "stateDir: /run/podqos cannot become /run/other while podqos-nri runs: restart it");
-  EXPECT_EQ(configuration.settings().cgroup_root, "/");
+  EXPECT_EQ(configuration.settings().cgroup_root, "/podqos");
 }
 
 TEST_F(ConfigurationTest, KeepsTheAddressOfTheMetrics) {

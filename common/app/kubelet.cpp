@@ -1,0 +1,70 @@
+#include "common/app/kubelet.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+#include "common/base/text.h"
+#include "common/sys/directory.h"
+
+namespace podqos::app {
+
+namespace {
+
+constexpr std::array kFiles = {
+    "/var/lib/kubelet/config.yaml",         // kubeadm
+    "/etc/kubernetes/kubelet.conf",         // kubeadm
+    "/var/lib/kubelet/kubeconfig",          // Amazon EKS, Azure, GKE
+    "/var/lib/kubelet/cpu_manager_state",   // every kubelet with this root directory, k3s's too
+    "/etc/kubernetes/kubelet/config.json",  // Amazon EKS, Amazon Linux 2023
+    "/etc/kubernetes/kubelet/kubelet-config.json",  // Amazon EKS, Amazon Linux 2
+    "/var/lib/rancher/k3s/agent/kubelet.kubeconfig",
+    "/var/lib/rancher/rke2/agent/kubelet.kubeconfig",
+    "/var/lib/k0s/kubelet-config.yaml",
+    "/var/lib/k0s/kubelet.conf",
+    "/var/lib/k0s/kubelet/cpu_manager_state",
+    "/var/snap/microk8s/current/args/kubelet",
+    "/home/kubernetes/kubelet-config.yaml",  // GKE
+};
+
+/// As the kernel shows them, at most 15 bytes long.
+constexpr std::array<std::string_view, 9> kProcesses = {"kubelet",   "k3s",       "k3s-server",
+                                                        "k3s-agent", "rke2",      "k0s",
+                                                        "kubelite",  "hyperkube", "microshift"};
+
+bool is_pid(std::string_view name) {
+  return !name.empty() && std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::optional<std::string> find_process(const std::string& root) {
+  constexpr std::size_t kLongest = 64;
+  const auto proc = sys::Directory::open(cat(root, "/proc"));
+  if (!proc) return std::nullopt;
+  const auto entries = proc->entries();
+  if (!entries) return std::nullopt;
+  for (const std::string& entry : *entries) {
+    if (!is_pid(entry)) continue;
+    auto name = proc->read_file(cat(entry, "/comm"), kLongest);
+    if (!name) continue;
+    if (name->ends_with('\n')) name->pop_back();
+    if (std::ranges::find(kProcesses, *name) != kProcesses.end())
+      return cat("process ", entry, " (", *name, ")");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> find_kubelet(const std::string& root) {
+  for (const char* file : kFiles) {
+    std::string path = cat(root, file);
+    if (::faccessat(AT_FDCWD, path.c_str(), F_OK, 0) == 0) return path;
+  }
+  return find_process(root);
+}
+
+}  // namespace podqos::app
