@@ -18,7 +18,7 @@ import time
 import wire
 
 SERVICE = "/runtime.v1.RuntimeService"
-TIMEOUT = 120  # seconds for one call; most take one or two
+TIMEOUT = 300  # seconds for one call; most take one or two where nothing else runs
 NODE = 2  # NamespaceMode: the machine's own
 RUNNING, EXITED = 1, 2  # ContainerState
 OK, UNIMPLEMENTED, UNAVAILABLE = 0, 12, 14  # statuses of gRPC
