@@ -71,7 +71,7 @@ Status start(const core::Settings& settings, Log& log, const Told& told) {
   Status done;
   if (*member) {
     Status learned;
-    if (!(*member)->belongs_to) {
+    if (!(*member)->belongs_to && !(*member)->left_with_engine) {
       // Whoever has put it there has asked the runtime for its values.
       (*member)->missing = {};
       if (told.facts.resources.cpu_shares)

@@ -10,6 +10,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/codec/annotations.h"
+#include "common/core/cgroup_parent.h"
 #include "common/core/container_values.h"
 #include "common/core/driver.h"
 #include "common/core/identity.h"
@@ -212,6 +213,7 @@ bool Foresight::look_at_state(const core::Settings& settings) {
 }
 
 std::optional<Foreseen> Foresight::look(const core::Settings& settings, const Arrival& arrival) {
+  if (core::stays_without_parent(arrival.facts, arrival.driver, settings)) return std::nullopt;
   if (!look_at_machine(settings) || !look_at_state(settings)) return std::nullopt;
   const core::TiersRecord& tiers = state_->tiers();
   const auto identity = core::identify(arrival.facts, arrival.podqos, arrival.engine, settings,

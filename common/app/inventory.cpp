@@ -12,6 +12,7 @@
 #include "common/app/event.h"
 #include "common/app/node.h"
 #include "common/base/text.h"
+#include "common/core/cgroup_parent.h"
 #include "common/core/driver.h"
 #include "common/core/lowering.h"
 #include "common/core/naming.h"
@@ -131,11 +132,25 @@ class Builder {
            differences(entry.reading, entry.rule, inventory_.formula, page_size_))
         inventory_.warnings.push_back(cat(name, ": ", difference));
     }
+    check_parent(entry);
     for (const ContainerEntry& container : entry.containers) {
       if (!container.alive)
         inventory_.warnings.push_back(cat(name, ": container ", printable(container.record.id),
                                           " is recorded but does not run"));
     }
+  }
+
+  void check_parent(const PodEntry& entry) {
+    const auto outside = [&](const ContainerEntry& container) {
+      return !entry.record.adopted &&
+             core::is_place_without_parent(container.record.cgroup, container.record.id);
+    };
+    const auto found = std::ranges::find_if(entry.containers, outside);
+    if (found == entry.containers.end()) return;
+    const core::ContainerRecord& container = found->record;
+    inventory_.warnings.push_back(
+        cat(called(entry.record.pod), ": ",
+            core::words_on_parent(container.id, container.cgroup, entry.record.cgroup)));
   }
 
   Status add_tiers() {

@@ -15,6 +15,7 @@
 #include "common/app/release.h"
 #include "common/app/settle.h"
 #include "common/base/text.h"
+#include "common/core/cgroup_parent.h"
 #include "common/core/container_values.h"
 
 namespace podqos::app {
@@ -84,6 +85,7 @@ struct Described {
   std::optional<std::string> belongs_to = std::nullopt;
   std::optional<core::Origin> origin = std::nullopt;
   std::string stays = {};
+  bool left_with_engine = false;
 };
 
 /// Whether, and from where, a container that runs elsewhere can be moved to its pod.
@@ -95,6 +97,20 @@ void look_at_origin(Event& event, const Arrival& arrival, Described& described) 
   } else {
     described.stays = std::move(origin).error().message;
   }
+}
+
+/// A container of a pod without a cgroup parent.
+void leave_with_engine(Event& event, const core::PodRecord& record, Described& described) {
+  described.left_with_engine = true;
+  core::ContainerRecord& container = described.container;
+  // Until it runs: what its runtime makes of a relative path, or of none, is the runtime's choice.
+  if (!container.cgroup.starts_with('/')) container.cgroup = cat("/crio-", container.id);
+  const bool told = std::ranges::any_of(record.containers, [&](const core::ContainerRecord& known) {
+    return !known.sandbox && core::lies_outside(known.cgroup, record.cgroup);
+  });
+  if (container.sandbox || told) return;
+  event.log().warning(cat(name_of(record.pod), ": ",
+                          core::words_on_parent(container.id, container.cgroup, record.cgroup)));
 }
 
 Result<Described> describe_container(const Joining& joining,
@@ -115,6 +131,10 @@ Result<Described> describe_container(const Joining& joining,
                         arrival.placed_at->starts_with(cat(record.cgroup, "/"));
   Described described{.container = std::move(container)};
   if (record.adopted || in_place) return described;
+  if (core::stays_without_parent(arrival.facts, arrival.driver, joining.event->settings())) {
+    leave_with_engine(*joining.event, record, described);
+    return described;
+  }
   if (arrival.running) look_at_origin(*joining.event, arrival, described);
   core::ContainerFacts facts = arrival.facts;
   // The scope that the engine named exists, elsewhere, and keeps its name.
@@ -273,6 +293,7 @@ Result<Membership> make_member(Joining& joining, const std::optional<core::PodRe
   member.belongs_to = std::move(described.belongs_to);
   member.origin = std::move(described.origin);
   member.stays = std::move(described.stays);
+  member.left_with_engine = described.left_with_engine;
   member.record = std::move(record);
   member.container = std::move(container);
   return member;

@@ -35,6 +35,7 @@ struct Seat {
   core::ContainerRecord container;   ///< its cgroup is where it should be (adopted: where it is)
   core::CgroupValues missing;        ///< container-level values that the engine left unset
   std::optional<int> oom_score_adj;  ///< unset where the engine's own counts
+  bool left_with_engine = false;     ///< it stays where the engine puts it
 };
 
 /// The container in its pod: what joining it has decided and made.

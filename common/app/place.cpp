@@ -52,12 +52,12 @@ struct Joined {
   core::ConfigEdit edit;
 };
 
-core::ConfigEdit edit_for(const Seat& seat, bool adopted) {
+/// @param keeps_place  it stays in the engine's own place, in the engine's own words
+core::ConfigEdit edit_for(const Seat& seat, bool keeps_place) {
   core::ConfigEdit edit =
       core::config_edit(core::oci_cgroups_path(seat.container.cgroup, seat.container.id),
                         seat.missing, seat.oom_score_adj);
-  // An adopted container stays in the engine's own place, in the engine's own words.
-  if (adopted) edit.cgroups_path.reset();
+  if (keeps_place) edit.cgroups_path.reset();
   return edit;
 }
 
@@ -101,7 +101,8 @@ Result<std::optional<Joined>> join_pod_of(const core::Settings& settings, Log& l
     if (auto done = event->finish_recovery(); !done) return fail(std::move(done).error());
     return std::nullopt;
   }
-  core::ConfigEdit edit = edit_for(**member, (*member)->record.adopted);
+  core::ConfigEdit edit =
+      edit_for(**member, (*member)->record.adopted || (*member)->left_with_engine);
   return Joined{.event = std::move(*event), .member = std::move(**member), .edit = std::move(edit)};
 }
 

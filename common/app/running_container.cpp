@@ -9,6 +9,7 @@
 #include "common/app/node.h"
 #include "common/app/reconcile.h"
 #include "common/base/text.h"
+#include "common/core/cgroup_parent.h"
 #include "common/core/container_values.h"
 #include "common/core/driver.h"
 #include "common/sys/process.h"
@@ -77,12 +78,13 @@ Status confirm(Event& event, KnownContainer found, const core::ContainerFacts& t
   container.start_time = started->value_or(StartTime{0});
   const bool elsewhere =
       init.cgroup != container.cgroup && !init.cgroup.starts_with(cat(container.cgroup, "/"));
-  if (elsewhere) {
+  const bool bounded = !core::lies_outside(container.cgroup, found.record.cgroup);
+  if (elsewhere && bounded) {
     event.log().warning(cat("pod ", found.record.pod.uid, ", container ", printable(container.id),
                             ": the runtime put it into cgroup ", init.cgroup, ", not into ",
                             container.cgroup, ": the pod's limits do not bound it"));
-    container.cgroup = init.cgroup;
   }
+  if (elsewhere) container.cgroup = init.cgroup;
   if (container.bundle != bundle && !bundle.empty()) {
     const core::IndexEntry old{
         .id = container.id, .bundle = container.bundle, .uid = found.record.pod.uid};

@@ -169,13 +169,15 @@ Result<core::Origin> origin_of(cgroup::Cgroupfs& cgroups, const Arrival& arrival
 
 Status settle_container(Event& event, const Membership& member, const std::string& actual) {
   const core::ContainerRecord& container = member.container;
-  if (member.belongs_to && event.settings().on_misplaced == core::OnMisplaced::kIgnore) {
+  const bool untouched = event.settings().on_misplaced == core::OnMisplaced::kIgnore;
+  if (member.left_with_engine && untouched) return {};
+  if (member.belongs_to && untouched) {
     event.log().info(cat("pod ", member.record.pod.uid, ", container ", printable(container.id),
                          " runs in cgroup ", actual, ", not in ", *member.belongs_to,
                          ": only counted"));
     return {};
   }
-  if (member.belongs_to && !container.moved) {
+  if ((member.belongs_to || member.left_with_engine) && !container.moved) {
     if (auto own = check_own(member, actual); !own) return own;
   }
   if (container.moved) {

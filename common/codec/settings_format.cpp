@@ -67,6 +67,9 @@ std::string format_settings(const core::Settings& settings) {
   out["cgroupRoot"] = settings.cgroup_root;
   out["cgroupDriver"] = word_for(kDriverWords, settings.cgroup_driver);
   out["placement"]["onMisplaced"] = word_for(kMisplacedWords, settings.on_misplaced);
+  out["placement"]["withoutParent"] =
+      or_null(settings.without_parent,
+              [](core::WithoutParent where) { return word_for(kWithoutParentWords, where); });
   out["onError"] = word_for(kErrorWords, settings.on_error);
   out["nodeMemory"] = or_null(settings.node_memory, format_memory);
   out["nodeCpu"] = or_null(settings.node_cpu, format_cpu);

@@ -186,6 +186,13 @@ Status read_swap(const JsonNode& node, Settings& settings) {
   return read_word(node, kSwapWords, behavior);
 }
 
+Status read_without_parent(const JsonNode& node, Settings& settings) {
+  settings.without_parent.reset();
+  if (node.is_null()) return {};
+  auto& where = settings.without_parent.emplace(core::WithoutParent::kStay);
+  return read_word(node, kWithoutParentWords, where);
+}
+
 Status read_runtimes_into(const JsonNode& node, std::vector<std::string>& out) {
   auto paths = read_runtimes(node);
   if (!paths) return fail(std::move(paths).error());
@@ -226,9 +233,10 @@ constexpr DurationRange kDeadlineRange{10 * kMicrosPerMilli, 60 * kMicrosPerSeco
 constexpr DurationRange kReleaseRange{0, 3600 * kMicrosPerSecond, kMicrosPerSecond,
                                       "0s and 1h, in whole seconds"};
 
-constexpr std::array<Field, 1> kPlacementFields{{
+constexpr std::array<Field, 2> kPlacementFields{{
     {"onMisplaced",
      [](const Node& n, Settings& s) { return read_word(n, kMisplacedWords, s.on_misplaced); }},
+    {"withoutParent", read_without_parent},
 }};
 constexpr std::array<Field, 2> kSystemFields{{
     {"cpu", [](const Node& n, Settings& s) { return read_cpu(n, s.system_reserved.cpu); }},

@@ -16,7 +16,7 @@ constexpr std::size_t kMaxSettingsSize = std::size_t{1} << 20U;
 /// ("reserved.system.memory").
 ///
 /// Field names as in the manual: enabled, scope, trustAnnotations, allowQosOverride, cgroupRoot,
-/// cgroupDriver, placement.onMisplaced, onError, nodeMemory, nodeCpu,
+/// cgroupDriver, placement.{onMisplaced,withoutParent}, onError, nodeMemory, nodeCpu,
 /// reserved.{system,kube}.{cpu,memory}, qosReserved.memory ("50%"), cpuCFSQuota, cpuCFSQuotaPeriod
 /// ("100ms"), weightFormula, podPidsLimit, memorySwap.swapBehavior ("NoSwap"),
 /// singleProcessOOMKill, releaseDelay ("30s"), tierMemoryFloor ("64Mi"), runtimes, stateDir,

@@ -23,6 +23,8 @@ constexpr std::array<Word<core::OnMisplaced>, 4> kMisplacedWords{
      {"move", core::OnMisplaced::kMove},
      {"fail", core::OnMisplaced::kFail},
      {"ignore", core::OnMisplaced::kIgnore}}};
+constexpr std::array<Word<core::WithoutParent>, 2> kWithoutParentWords{
+    {{"stay", core::WithoutParent::kStay}, {"place", core::WithoutParent::kPlace}}};
 constexpr std::array<Word<core::OnError>, 2> kErrorWords{
     {{"admit", core::OnError::kAdmit}, {"reject", core::OnError::kReject}}};
 constexpr std::array<Word<core::WeightFormulaSetting>, 3> kFormulaWords{

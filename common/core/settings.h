@@ -28,6 +28,11 @@ enum class DriverSetting : std::uint8_t {
 };
 /// What createRuntime does with a container that runs outside its pod's cgroup.
 enum class OnMisplaced : std::uint8_t { kRewrite, kMove, kFail, kIgnore };
+/// Where the containers of a pod go whose engine names no cgroup parent.
+enum class WithoutParent : std::uint8_t {
+  kStay,   ///< where the engine puts them, bounded by their own values alone
+  kPlace,  ///< into the pod's cgroup, as all others
+};
 enum class OnError : std::uint8_t { kAdmit, kReject };
 enum class WeightFormulaSetting : std::uint8_t { kAuto, kLinear, kLog };
 /// What a container may swap, as the kubelet's memorySwap.swapBehavior; cgroup v2 only.
@@ -56,6 +61,7 @@ struct Settings {
   std::string cgroup_root = kDefaultCgroupRoot;  ///< absolute; kubepods lies below it
   DriverSetting cgroup_driver = DriverSetting::kAuto;
   OnMisplaced on_misplaced = OnMisplaced::kRewrite;
+  std::optional<WithoutParent> without_parent;  ///< nullopt: under CRI-O they stay
   OnError on_error = OnError::kAdmit;
   std::optional<Bytes> node_memory;  ///< pinned capacity; else the machine's
   std::optional<MilliCpu> node_cpu;  ///< pinned capacity; else the machine's

@@ -1,5 +1,6 @@
 """CRI-O's pods, as CRI-O 1.36 describes them: container.go and sandbox_run_linux.go under internal/factory and server."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -13,7 +14,25 @@ import machine as machines  # noqa: E402
 UID = "0c5d3c4e-6a51-4ad2-8f41-0a5a3a4b7d11"
 
 
-class CrioCase(harness.TestCase):
+class EngineCase(harness.TestCase):
+    """Containers where engines put those of a pod without a cgroup parent; nothing of it is left."""
+
+    def setUp(self):
+        machine = machines.Machine()
+        for parent in ("/crio", "/k8s.io"):
+            if not machine.exists(parent):
+                # Runs last: when the containers have gone.
+                self.addCleanup(self.remove_empty, machine, parent)
+        super().setUp()
+
+    @staticmethod
+    def remove_empty(machine, path):
+        for directory in machine.directories(path):
+            with contextlib.suppress(OSError):
+                os.rmdir(directory)
+
+
+class CrioCase(EngineCase):
     """`self.metadata` is what the client has named; `self.parent` is the pod's cgroup parent, if there is one."""
 
     parent = None
@@ -121,6 +140,109 @@ class WithoutLabels(CrioCase):
             "io.kubernetes.cri-o.SandboxID": "another",
         })
         self.assert_one_pod(self.launch_pod("app"))
+
+
+class Parentless(CrioCase):
+    """The client names no cgroup parent: CRI-O puts the containers into /crio, and looks for them there."""
+
+    def setUp(self):
+        super().setUp()
+        self.pod_annotations["podqos.io/limits"] = "memory=2Gi"
+
+    def parent_of_the_pod(self):
+        return self.pod_path("burstable", UID)
+
+
+@harness.for_each_runtime
+class StaysAtCrio(Parentless):
+    """By default such a pod stays there, is counted, and has the values of its containers."""
+
+    def assert_stays(self, pid, identifier):
+        self.assertEqual(machines.cgroup_of(pid), f"/crio/crio-{identifier}")
+
+    def test_the_wrapper_leaves_the_path(self):
+        name = self.container_id("app")
+        pid = self.wrapper.launch(name, self.app_bundle(name))
+        self.assert_stays(pid, name)
+        self.assertEqual(self.pods(), [f"pods/{UID}.json"])
+        self.assert_values(self.tier_path("burstable"), shares=153)
+        self.assert_values(self.tier_path("besteffort"), memory=31 * harness.GI)
+        self.assert_told(name)
+        self.assertEqual(self.podqos.log_text().count("no cgroup parent"), 1)
+        self.assertNotIn("the runtime put it into", self.podqos.log_text())
+
+    def assert_told(self, name):
+        """What to do is in the log, and in what status says."""
+        warnings = self.podqos.ctl_json("status")["warnings"]
+        for text in (self.podqos.log_text(), "\n".join(warnings)):
+            self.assertIn(f"the cgroup parent {self.parent_of_the_pod()}", text)
+        self.assertTrue(any(name in warning and "/crio/crio-" in warning for warning in warnings), warnings)
+
+    def test_values_of_its_own(self):
+        """From the pod's spec, since no engine without a kubelet sends them."""
+        self.pod_annotations = {"podqos.io/requests.app": "cpu=150m,memory=1Gi", "podqos.io/limits.app": "memory=2Gi"}
+        name = self.container_id("app")
+        self.assert_stays(self.wrapper.launch(name, self.app_bundle(name)), name)
+        self.assert_values(f"/crio/crio-{name}", memory=2 * harness.GI)
+        self.assert_container_share(f"/crio/crio-{name}", 153)
+
+    def test_the_hooks_leave_it_there(self):
+        """Whatever onMisplaced says: it is not misplaced."""
+        for policy in ("rewrite", "move", "fail"):
+            with self.subTest(onMisplaced=policy):
+                self.podqos.settings["placement"] = {"onMisplaced": policy}
+                name = self.container_id("app")
+                bundle = self.app_bundle(name)
+                for stage in ("createRuntime", "poststop"):
+                    bundle.add_hook(stage, harness.HOOK, [*self.podqos.hook_command(self.kind), stage])
+                self.podqos.config(self.kind)
+                path = bundle.save().config["linux"]["cgroupsPath"]
+                pid = self.plain.launch(name, bundle)
+                self.assert_stays(pid, name)
+                self.assertEqual(bundle.reload().config["linux"]["cgroupsPath"], path)
+                self.assertEqual(self.pods(), [f"pods/{UID}.json"])
+                self.plain.delete(name)
+
+    def test_a_cgroup_parent_is_the_remedy(self):
+        self.parent = self.parent_of_the_pod()
+        name = self.container_id("app")
+        self.assert_placed(self.wrapper.launch(name, self.app_bundle(name)), self.parent)
+        self.assertEqual(self.podqos.ctl_json("status")["warnings"], [])
+
+
+@harness.for_each_runtime
+class PlacedFromCrio(Parentless):
+    """withoutParent "place": as all other pods."""
+
+    settings = {"placement": {"withoutParent": "place"}}
+
+    def test_sandbox_and_containers_are_placed(self):
+        for pid in self.launch_pod("app"):
+            self.assert_placed(pid, self.parent_of_the_pod())
+
+
+@harness.for_each_runtime
+class StaysAtContainerd(EngineCase):
+    """withoutParent "stay" elsewhere; by default a pod without cgroup parent is placed there."""
+
+    def launch_at(self, path):
+        name = self.container_id("app")
+        bundle = self.bundle()
+        bundle.annotations.update({"io.kubernetes.cri.container-type": "container",
+                                   "io.kubernetes.cri.sandbox-id": "s1", "io.kubernetes.cri.sandbox-uid": UID,
+                                   "podqos.io/requests": "cpu=150m"})
+        bundle.config["linux"]["cgroupsPath"] = path.format(name)
+        return name, self.wrapper.launch(name, bundle.save())
+
+    def test_places_by_default(self):
+        _, pid = self.launch_at("/k8s.io/{}")
+        self.assert_placed(pid, self.pod_path("burstable", UID))
+
+    def test_leaves_it_where_that_is_wanted(self):
+        self.podqos.settings["placement"] = {"withoutParent": "stay"}
+        self.podqos.config(self.kind)
+        name, pid = self.launch_at("/k8s.io/{}")
+        self.assertEqual(machines.cgroup_of(pid), f"/k8s.io/{name}")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ using testing::StartsWith;
 constexpr std::string_view kEverything = R"({
   // for people
   "enabled": false, "scope": "annotated", "trustAnnotations": "none", "allowQosOverride": true,
-  "cgroupRoot": "/a/b", "cgroupDriver": "cgroupfs", "placement": {"onMisplaced": "move"}, "onError": "reject",
+  "cgroupRoot": "/a/b", "cgroupDriver": "cgroupfs", "placement": {"onMisplaced": "move", "withoutParent": "place"}, "onError": "reject",
   "nodeMemory": "32Gi", "nodeCpu": 4, /* pinned */
   "reserved": {"system": {"cpu": "500m", "memory": "1Gi"}, "kube": {"cpu": "0.25", "memory": 1048576}},
   "qosReserved": {"memory": "50%"}, "cpuCFSQuota": false, "cpuCFSQuotaPeriod": "5ms", "weightFormula": "log",
@@ -38,6 +38,7 @@ Settings everything() {
   out.cgroup_root = "/a/b";
   out.cgroup_driver = core::DriverSetting::kCgroupfs;
   out.on_misplaced = core::OnMisplaced::kMove;
+  out.without_parent = core::WithoutParent::kPlace;
   out.on_error = core::OnError::kReject;
   out.node_memory = Bytes{34'359'738'368};
   out.node_cpu = MilliCpu{4000};
@@ -184,6 +185,7 @@ const std::vector<FieldCase> kFields = {
     {"cgroupRoot", R"("/a")"},
     {"cgroupDriver", R"("cgroupfs")"},
     {"placement.onMisplaced", R"("fail")"},
+    {"placement.withoutParent", R"("stay")", {"null"}},
     {"onError", R"("reject")"},
     {"nodeMemory", R"("1Gi")", {"null"}},
     {"nodeCpu", "2", {"null"}},
@@ -318,6 +320,10 @@ TEST(MergeSettings, KnowsEveryWord) {
        [](const Settings& s) { return s.on_misplaced == OnMisplaced::kFail; }},
       {"placement.onMisplaced", "ignore",
        [](const Settings& s) { return s.on_misplaced == OnMisplaced::kIgnore; }},
+      {"placement.withoutParent", "stay",
+       [](const Settings& s) { return s.without_parent == core::WithoutParent::kStay; }},
+      {"placement.withoutParent", "place",
+       [](const Settings& s) { return s.without_parent == core::WithoutParent::kPlace; }},
       {"onError", "admit", [](const Settings& s) { return s.on_error == core::OnError::kAdmit; }},
       {"onError", "reject", [](const Settings& s) { return s.on_error == core::OnError::kReject; }},
       {"weightFormula", "auto",
@@ -394,7 +400,8 @@ TEST(FormatSettings, PrintsEveryFieldInTheUnitsOfPeople) {
   "cgroupRoot": "/podqos",
   "cgroupDriver": "auto",
   "placement": {
-    "onMisplaced": "rewrite"
+    "onMisplaced": "rewrite",
+    "withoutParent": null
   },
   "onError": "admit",
   "nodeMemory": null,

@@ -1,0 +1,56 @@
+#include "common/core/cgroup_parent.h"
+
+#include <string_view>
+
+#include "common/base/text.h"
+
+namespace podqos::core {
+
+namespace {
+
+bool is_parentless_at_crio(const ContainerFacts& facts) {
+  if (facts.cgroups_path && !facts.cgroups_path->empty()) {
+    const std::string& path = *facts.cgroups_path;
+    return path == cat("/crio/crio-", facts.id) || path == cat("system.slice:crio:", facts.id) ||
+           path == cat("crio-", facts.id);
+  }
+  const auto manager = facts.annotations.find("io.container.manager");
+  return manager != facts.annotations.end() && manager->second == "cri-o";
+}
+
+bool is_parentless_at_containerd(const ContainerFacts& facts, Driver driver) {
+  return driver == Driver::kCgroupfs && facts.cgroups_path == cat("/k8s.io/", facts.id);
+}
+
+}  // namespace
+
+bool stays_without_parent(const ContainerFacts& facts, Driver driver, const Settings& settings) {
+  if (settings.without_parent == WithoutParent::kPlace) return false;
+  if (is_parentless_at_crio(facts)) return true;
+  return settings.without_parent == WithoutParent::kStay &&
+         is_parentless_at_containerd(facts, driver);
+}
+
+bool is_place_without_parent(std::string_view cgroup, std::string_view id) {
+  return cgroup == cat("/crio/crio-", id) || cgroup == cat("/system.slice/crio-", id, ".scope") ||
+         cgroup == cat("/k8s.io/", id);
+}
+
+std::string cgroup_parent_for(const std::string& pod_cgroup) {
+  if (driver_of(pod_cgroup) == Driver::kCgroupfs) return pod_cgroup;
+  return pod_cgroup.substr(pod_cgroup.rfind('/') + 1);
+}
+
+std::string words_on_parent(std::string_view id, std::string_view cgroup,
+                            const std::string& pod_cgroup) {
+  return cat("container ", printable(id), " stays at ", printable(cgroup),
+             ", because its engine names no cgroup parent for the pod: the pod's limits do not "
+             "bound it; give the pod the cgroup parent ",
+             cgroup_parent_for(pod_cgroup), ", or set placement.withoutParent");
+}
+
+bool lies_outside(const std::string& cgroup, const std::string& pod_cgroup) {
+  return !cgroup.starts_with(cat(pod_cgroup, "/"));
+}
+
+}  // namespace podqos::core
