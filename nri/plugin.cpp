@@ -23,8 +23,9 @@ constexpr int kReleasesAtOnce = 16;
 constexpr std::size_t kLooksAtOnce = 64;
 /// How often a release is tried again, one try each time that tend() is called.
 constexpr int kLateTries = 30;
-/// A runtime gives a creation up before, and a release is tried again for longer.
-constexpr seconds kCreation{30};
+/// For what a runtime does not say that it has given it up. What it starts later nevertheless is
+/// taken in then.
+constexpr seconds kCreation{120};
 constexpr seconds kLook{5};
 constexpr seconds kRecomputation{300};
 
@@ -139,7 +140,7 @@ Result<api::CreateContainerResponse> Plugin::create_container(
     if (!*edit) return {};
     created_.insert_or_assign(
         request.container().id(),
-        Creation{.sandbox = request.container().pod_sandbox_id(), .since = Clock::now()});
+        Creation{.sandbox = request.container().pod_sandbox_id(), .since = now_()});
     if (**edit != core::ConfigEdit{}) *response.mutable_adjust() = adjustment_for(**edit);
     return {};
   };
@@ -183,16 +184,19 @@ Status Plugin::run_pod_sandbox(const api::EventRequest& event, Budget budget) {
   return settle("run pod", start(sandbox_facts(event.pod()), event.pod().pid(), settings));
 }
 
-bool Plugin::is_creating_in(const std::string& sandbox) const {
-  return std::ranges::any_of(created_,
-                             [&](const auto& entry) { return entry.second.sandbox == sandbox; });
+std::vector<std::string> Plugin::created_in(std::string_view sandbox) const {
+  std::vector<std::string> ids;
+  for (const auto& [id, creation] : created_) {
+    if (creation.sandbox == sandbox) ids.push_back(id);
+  }
+  return ids;
 }
 
 Status Plugin::release(const std::string& id, const core::Settings& settings) {
   late_news_.forget(id);
   created_.erase(id);
   // The pod's cgroup is about to be used.
-  if (is_creating_in(id)) {
+  if (!created_in(id).empty()) {
     late_.emplace(id, 0);
     return {};
   }
@@ -215,15 +219,29 @@ Status Plugin::stop_pod_sandbox(const api::EventRequest& event, Budget budget) {
 }
 
 Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget budget) {
-  sandboxes_.erase(event.pod().id());
-  if (taking_) taking_->forget(event.pod().id());
-  return settle("remove pod", release(event.pod().id(), settings(budget)));
+  const std::string& id = event.pod().id();
+  sandboxes_.erase(id);
+  if (taking_) taking_->forget(id);
+  // What was to be made in it never will be.
+  std::vector<std::string> ended = created_in(id);
+  ended.push_back(id);
+  Status done;
+  for (const std::string& each : ended) {
+    // The runtime waits: it is not kept for one deadline after the other.
+    if (done) {
+      done = release(each, settings(budget));
+    } else {
+      created_.erase(each);
+      late_.emplace(each, 0);
+    }
+  }
+  return settle("remove pod", std::move(done));
 }
 
 Status Plugin::start_container(const api::EventRequest& event, Budget budget) {
+  if (event.container().pid() != 0) catch_up(event.pod().id(), budget);
   created_.erase(event.container().id());
   if (event.container().pid() == 0) return {};
-  catch_up(event.pod().id(), budget);
   return settle("start container", start(container_facts(event.pod(), event.container()),
                                          event.container().pid(), settings(budget)));
 }
@@ -243,8 +261,13 @@ void Plugin::take_late() {
 
 void Plugin::release_late() {
   int left = kReleasesAtOnce;
-  for (auto late = late_.begin(); late != late_.end() && left > 0; --left) {
+  for (auto late = late_.begin(); late != late_.end() && left > 0;) {
     const std::string id = late->first;
+    if (!created_in(id).empty()) {
+      ++late;
+      continue;
+    }
+    --left;
     const int tries = ++late->second;
     ++late;
     auto done = release(id, settings(std::nullopt));
@@ -276,11 +299,12 @@ void Plugin::release_silent() {
 }
 
 void Plugin::look_after() {
-  const auto now = Clock::now();
+  const auto now = now_();
   const bool everything = due_ || now >= next_recomputation_;
   if (!everything && now < next_look_) return;
   next_look_ = now + kLook;
-  if (auto done = app::look_after(settings(std::nullopt), log(), everything); !done) {
+  if (auto done = app::look_after(settings(std::nullopt), log(), own_pid_, creating(), everything);
+      !done) {
     complain("look at what is left", done.error(), "; trying again");
     return;
   }
@@ -290,12 +314,12 @@ void Plugin::look_after() {
 }
 
 void Plugin::reconciled() {
-  next_recomputation_ = Clock::now() + kRecomputation;
+  next_recomputation_ = now_() + kRecomputation;
   measures_.reconciled();
 }
 
 bool Plugin::tend() {
-  const auto now = Clock::now();
+  const auto now = now_();
   std::erase_if(created_, [&](const auto& entry) { return now - entry.second.since > kCreation; });
   if (take_stock()) return true;
   take_late();

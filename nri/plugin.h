@@ -4,10 +4,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/app/engine_events.h"
@@ -31,8 +33,11 @@ class Plugin : public Handler {
  public:
   /// Both must outlive the plugin; the settings may change between two calls.
   /// @param measures  told of each error.
-  Plugin(Configuration& configuration, Measures& measures)
-      : configuration_(configuration), measures_(measures) {}
+  /// @param now       what the time is.
+  Plugin(
+      Configuration& configuration, Measures& measures,
+      std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now)
+      : configuration_(configuration), measures_(measures), now_(std::move(now)) {}
 
   /// All that takes long, and all that nobody tells of; between two requests. Compares what the
   /// runtime has with what is known; tries again what has failed; releases sandboxes that have
@@ -92,7 +97,8 @@ class Plugin : public Handler {
   [[nodiscard]] Status take(News news, const core::Settings& settings);
   [[nodiscard]] Status act_on(const News& news, const core::Settings& settings);
   void remember(const api::PodSandbox& pod);
-  [[nodiscard]] bool is_creating_in(const std::string& sandbox) const;
+  /// Ids of containers that the runtime makes in it.
+  [[nodiscard]] std::vector<std::string> created_in(std::string_view sandbox) const;
   /// Releases a container; what does not succeed now is tried again later.
   [[nodiscard]] Status release(const std::string& id, const core::Settings& settings);
 
@@ -100,8 +106,8 @@ class Plugin : public Handler {
   [[nodiscard]] bool read_stock();
   /// Takes of it what the next news are about.
   void catch_up(const std::string& sandbox, Budget budget);
-  /// Ids of containers that the runtime has not listed.
-  [[nodiscard]] app::Ids come_since() const;
+  /// Ids of containers that the runtime makes.
+  [[nodiscard]] app::Ids creating() const;
   [[nodiscard]] std::vector<app::Told> told_in(const api::SynchronizeRequest& stock);
   // Parts of tend(), each with its own bound.
   /// @return whether more of it is to be taken, at once
@@ -115,6 +121,7 @@ class Plugin : public Handler {
 
   Configuration& configuration_;
   Measures& measures_;
+  std::function<Clock::time_point()> now_;
   /// A container that is about to be made counts as long as somebody can still hear what becomes of
   /// it.
   Pid own_pid_{::getpid()};

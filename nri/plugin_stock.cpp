@@ -60,23 +60,28 @@ bool Plugin::read_stock() {
   // What stays comes first: between what goes it would keep pages from the rest of the machine.
   for (const api::PodSandbox& pod : stock->pods())
     remember(pod);
+  for (const api::Container& container : stock->containers()) {
+    if (container.pid() == 0 && container.state() == api::CONTAINER_CREATED)
+      created_.try_emplace(container.id(),
+                           Creation{.sandbox = container.pod_sandbox_id(), .since = now_()});
+  }
   taking_.emplace(told_in(*stock));
   // Whatever is left undone from here on is to be done afterwards.
   due_ = false;
   return true;
 }
 
-app::Ids Plugin::come_since() const {
-  app::Ids since;
+app::Ids Plugin::creating() const {
+  app::Ids ids;
   for (const auto& [id, creation] : created_)
-    since.insert(id);
-  return since;
+    ids.insert(id);
+  return ids;
 }
 
 bool Plugin::take_stock() {
   if (!read_stock()) return false;
   return note_taken(
-      taking_->go_on(settings(std::nullopt), log(), own_pid_, come_since(), kStockAtOnce));
+      taking_->go_on(settings(std::nullopt), log(), own_pid_, creating(), kStockAtOnce));
 }
 
 bool Plugin::note_taken(const Result<bool>& taken) {
@@ -97,7 +102,7 @@ bool Plugin::note_taken(const Result<bool>& taken) {
 void Plugin::catch_up(const std::string& sandbox, Budget budget) {
   if (!read_stock() || !taking_->awaits(sandbox)) return;
   static_cast<void>(
-      note_taken(taking_->take_pod(settings(budget), log(), own_pid_, come_since(), sandbox)));
+      note_taken(taking_->take_pod(settings(budget), log(), own_pid_, creating(), sandbox)));
 }
 
 }  // namespace podqos::nri

@@ -222,6 +222,13 @@ Status look_at(std::optional<Event>& event, const core::Settings& settings, Log&
   return done;
 }
 
+Result<EngineList> list_of(Pid listener, const Ids& ids) {
+  auto started = sys::start_time_of(listener);
+  if (!started) return fail(std::move(started).error());
+  return EngineList{
+      .ids = ids, .listener = listener, .listener_start = started->value_or(StartTime{0})};
+}
+
 }  // namespace
 
 Status container_started(const core::Settings& settings, Log& log, const Told& told) {
@@ -243,13 +250,11 @@ void StockTaking::forget(std::string_view id) {
 }
 
 Status StockTaking::compare(Event& event, Pid listener, const Ids& since) {
-  auto started = sys::start_time_of(listener);
-  if (!started) return fail(std::move(started).error());
-  EngineList list{
-      .ids = since, .listener = listener, .listener_start = started->value_or(StartTime{0})};
+  auto list = list_of(listener, since);
+  if (!list) return fail(std::move(list).error());
   for (const Told& told : all_)
-    list.ids.insert(told.facts.id);
-  auto live = recompute_beside(event, list);
+    list->ids.insert(told.facts.id);
+  auto live = recompute_beside(event, *list);
   if (!live) return fail(std::move(live).error());
   live_ = std::move(*live);
   return {};
@@ -320,17 +325,19 @@ Result<Ending> container_ended(const core::Settings& settings, Log& log, const s
   return about(end_container(settings, log, id, "", caller, OnEnding::kLeave), id);
 }
 
-Status look_after(const core::Settings& settings, Log& log, bool everything) {
+Status look_after(const core::Settings& settings, Log& log, Pid listener, const Ids& creating,
+                  bool everything) {
   if (!owns_host()) return {};
+  auto list = list_of(listener, creating);
+  if (!list) return fail(std::move(list).error());
   auto event = Event::open_existing(settings, log);
   if (!event) return fail(std::move(event).error());
   if (!*event) return {};
   if (everything) {
-    (*event)->begin_recovery();
-    if (auto report = recompute(**event); !report) return fail(std::move(report).error());
+    if (auto live = recompute_beside(**event, *list); !live) return fail(std::move(live).error());
   } else {
     if (auto done = recover(**event); !done) return done;
-    expire_pending(**event, "");
+    expire_pending(**event, "", &*list);
     tend_lingering(**event);
   }
   return (*event)->finish();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/app/ending.h"
+#include "common/app/engine_list.h"
 #include "common/app/event.h"
 #include "common/app/log.h"
 #include "common/app/reconcile.h"
@@ -95,6 +96,10 @@ class StockTaking {
                                              const std::string& id, Pid caller);
 
 /// Releases what waits for its time; with `everything`, brings state and cgroups to the truth.
-[[nodiscard]] Status look_after(const core::Settings& settings, Log& log, bool everything);
+/// @param listener  the process that places containers for an engine
+/// @param creating  ids of those that the engine is making: what the listener has placed besides,
+/// and what has not started, is released
+[[nodiscard]] Status look_after(const core::Settings& settings, Log& log, Pid listener,
+                                const Ids& creating, bool everything);
 
 }  // namespace podqos::app

@@ -235,8 +235,7 @@ class Recomputation {
       container.start_time = list_->listener_start;
       return true;
     }
-    const bool own =
-        container.pid == list_->listener && container.start_time == list_->listener_start;
+    const bool own = list_->is_listener(container.pid, container.start_time);
     return (!own && lives(container)) || confirm_from_cgroup(event_, container);
   }
 

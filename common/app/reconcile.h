@@ -1,11 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "common/app/engine_list.h"
 #include "common/app/event.h"
 #include "common/app/log.h"
 #include "common/base/error.h"
@@ -33,15 +32,6 @@ struct ReconcileReport {
 /// The same under the lock of an event that found the mark of an interrupted one; without the
 /// steps.
 [[nodiscard]] Result<ReconcileReport> recompute(Event& event);
-
-using Ids = std::set<std::string, std::less<>>;
-
-/// All that an engine has, by its own word.
-struct EngineList {
-  Ids ids;       ///< of sandboxes and containers, those included that have not started yet
-  Pid listener;  ///< who places containers for it, and has heard this
-  StartTime listener_start;
-};
 
 /// Recomputes, knowing what an engine has: a container that was placed for it and has not been
 /// confirmed yet is kept while it is in the list, whoever has placed it, and dropped if the

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -256,10 +258,19 @@ void tend_lingering(Event& event) {
   }
 }
 
-void expire_pending(Event& event, std::string_view except_id) {
+void expire_pending(Event& event, std::string_view except_id, const EngineList* list) {
+  // One process may create many at once: each is looked for once.
+  std::map<Pid, std::optional<StartTime>> creators;
+  const auto is_created = [&](const core::PendingEntry& entry) {
+    if (list != nullptr && list->is_listener(entry.pid, entry.start_time))
+      return list->ids.contains(entry.id);
+    const auto [creator, is_new] = creators.try_emplace(entry.pid);
+    if (is_new) creator->second = sys::start_time_of(entry.pid).value_or(std::nullopt);
+    return creator->second == entry.start_time;
+  };
   const std::vector<core::PendingEntry> pending = event.tiers().pending;
   for (const core::PendingEntry& entry : pending) {
-    if (entry.id == except_id || sys::is_alive(entry.pid, entry.start_time)) continue;
+    if (entry.id == except_id || is_created(entry)) continue;
     if (auto done = expire(event, entry); !done) {
       event.store().keep_mark();
       event.log().error(cat("pod ", entry.uid, ", container ", printable(entry.id),

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/app/engine_list.h"
 #include "common/app/event.h"
 #include "common/base/error.h"
 #include "common/core/record.h"
@@ -35,7 +36,9 @@ void tend_lingering(Event& event);
 /// Containers that were placed, but whose creating process has gone without a confirmation: those
 /// that live nevertheless are confirmed, the others dropped. What fails with one pod is logged, and
 /// left to the next event.
-void expire_pending(Event& event, std::string_view except_id);
+/// @param list  of the process that calls, if it places containers for an engine: of its own it
+/// creates only those
+void expire_pending(Event& event, std::string_view except_id, const EngineList* list = nullptr);
 
 /// Turns a pending container whose cgroup is populated into a live one.
 /// @return false if there is no process in it.

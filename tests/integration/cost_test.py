@@ -57,6 +57,16 @@ class Files(unittest.TestCase):
     def test_precreate(self):
         self.assert_opens_once(events.Precreate)
 
+    def test_precreate_beside_others_of_one_creator(self):
+        """Who creates many containers at once is looked for once."""
+        with events.Precreate() as event:
+            own = event.second.identifier.encode()
+            for number in range(3):
+                given = event.program.given.replace(own, own[:-1] + str(number).encode())
+                scenario.run(event.program.argv, input=given, cwd=event.program.cwd)
+            calls = syscalls.trace(event.program, event.scenario.tmp / "strace")
+        self.assertEqual(syscalls.repeated(syscalls.opened(calls)), {})
+
 
 @unittest.skipUnless(shutil.which("gcc"), "needs gcc")
 class Event(unittest.TestCase):

@@ -186,6 +186,24 @@ class Foreseen(nri_case.Case):
         self.assertNotIn("only counted", self.podqos.log_text().split("seen-1-app", 1)[1])
 
 
+class NeverStarted(nri_case.Case):
+    """Containers that are placed and never start leave nothing behind once their sandboxes are removed."""
+
+    PODS = 20
+
+    def test_sandboxes_are_removed(self):
+        self.connect()
+        pods = [Pod(f"idle-{number}") for number in range(self.PODS)]
+        for pod in pods:
+            self.assertTrue(self.create(Container(pod, **SMALL)))
+        self.assertEqual(self.known("idle-0")["containers"][0]["state"], "pending")
+        self.assert_values(self.tier_path("burstable"), shares=2048)  # of 100m each
+        for pod in pods:
+            self.ask("StopPodSandbox", pod)
+            self.ask("RemovePodSandbox", pod)
+        self.assert_nothing_left()
+
+
 class Formula(nri_case.Case):
     """On cgroup v2 the weight of a container tells how its runtime converts shares; all weights follow it then."""
 

@@ -59,7 +59,8 @@ class PluginTest : public cgroup::OwnCgroup {
         std::nullopt, {.file = temporary_.path("podqos.json"), .directory = temporary_.path("d")});
     ASSERT_TRUE(loaded) << loaded.error().message;
     configuration_.emplace(std::move(*loaded));
-    plugin_.emplace(*configuration_, measures_);
+    plugin_.emplace(*configuration_, measures_,
+                    [this] { return std::chrono::steady_clock::now() + passed_; });
   }
 
   /// @param more  fields of podqos.json, each with a comma before it
@@ -144,6 +145,8 @@ class PluginTest : public cgroup::OwnCgroup {
     tell(*request.mutable_linux_resources(), told);
     return plugin().update_container(request, kNoBudget);
   }
+  /// Lets so much time pass for the plugin.
+  void pass(std::chrono::seconds time) { passed_ += time; }
   /// All that there is to do between two requests.
   static void tend(Plugin& plugin) {
     while (plugin.tend()) {
@@ -210,6 +213,7 @@ class PluginTest : public cgroup::OwnCgroup {
   TemporaryDirectory temporary_;
   std::optional<Configuration> configuration_;
   Measures measures_;
+  std::chrono::seconds passed_{0};
   std::optional<Plugin> plugin_;
 };
 

@@ -1,0 +1,146 @@
+// What becomes of a container that the plugin has placed and that never starts.
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "nri/plugin.h"
+#include "tests/unit/nri/plugin_fixture.h"
+
+namespace podqos::nri {
+namespace {
+
+using std::chrono::seconds;
+using test::kNoBudget;
+using test::kSmall;
+using test::PluginTest;
+using ::testing::HasSubstr;
+
+class CreationTest : public PluginTest {
+ protected:
+  /// A container whose pod comes with it; how it was placed.
+  api::Container created(const api::PodSandbox& sandbox, const std::string& name = "app") {
+    api::Container made = container(sandbox, name, kSmall);
+    const auto adjustment = create(sandbox, made);
+    EXPECT_TRUE(adjustment);
+    if (adjustment) made.mutable_linux()->set_cgroups_path(adjustment->linux().cgroups_path());
+    EXPECT_TRUE(is_known(sandbox.uid()));
+    return made;
+  }
+  void expect_nothing_left(const std::string& uid) {
+    EXPECT_FALSE(is_known(uid));
+    EXPECT_FALSE(has_cgroup(base() + "/kubepods"));
+    EXPECT_THAT(temporary().read("state/tiers.json"), HasSubstr("\"pending\":[]"));
+  }
+  /// The runtime starts the container where it was placed.
+  void start(const api::PodSandbox& sandbox, api::Container& made) {
+    const Pid init = start_process();
+    put(init, made.linux().cgroups_path());
+    made.set_pid(static_cast<std::uint32_t>(init.value()));
+    const auto done = plugin().start_container(event(sandbox, made), kNoBudget);
+    EXPECT_TRUE(done) << done.error().message;
+  }
+};
+
+// Longer than a runtime takes to create a container: containerd only notes it down.
+constexpr seconds kLong{600};
+
+TEST_F(CreationTest, EndsWithItsSandbox) {
+  const auto sandbox = pod("1");
+  static_cast<void>(created(sandbox));
+  static_cast<void>(created(sandbox, "log"));
+  ASSERT_TRUE(plugin().remove_pod_sandbox(event(sandbox), kNoBudget));
+  expect_nothing_left("1");
+}
+
+TEST_F(CreationTest, LeavesThoseInOtherSandboxesAlone) {
+  const auto first = pod("1");
+  const auto second = pod("2");
+  static_cast<void>(created(first));
+  static_cast<void>(created(second));
+  ASSERT_TRUE(plugin().remove_pod_sandbox(event(first), kNoBudget));
+  EXPECT_FALSE(is_known("1"));
+  EXPECT_TRUE(is_known("2"));
+  EXPECT_EQ(memory(pod_path("burstable", "2")), "134217728");
+}
+
+TEST_F(CreationTest, IsGivenUpAfterATime) {
+  static_cast<void>(created(pod("1")));
+  tend();
+  pass(seconds{20});
+  tend();
+  EXPECT_TRUE(is_known("1"));
+  pass(kLong);
+  tend();
+  expect_nothing_left("1");
+}
+
+TEST_F(CreationTest, IsTakenInWhereItStartsAfterThatTime) {
+  const auto sandbox = pod("1");
+  auto app = created(sandbox);
+  pass(kLong);
+  tend();
+  expect_nothing_left("1");
+  start(sandbox, app);
+  EXPECT_TRUE(is_known("1"));
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
+  EXPECT_EQ(quota(pod_path("burstable", "1")), "20000");
+  end_processes();
+  api::StopContainerRequest stopped;
+  *stopped.mutable_container() = app;
+  ASSERT_TRUE(plugin().stop_container(stopped, kNoBudget));
+  expect_nothing_left("1");
+}
+
+TEST_F(CreationTest, IsKeptWhereItsProcessIsThereAlready) {
+  // As CRI-O has it, which starts the container later.
+  const auto app = created(pod("1"));
+  put(start_process(), app.linux().cgroups_path());
+  pass(kLong);
+  tend();
+  EXPECT_TRUE(is_known("1"));
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
+}
+
+TEST_F(CreationTest, IsGoneWhereTheRuntimeListsItNoMore) {
+  static_cast<void>(created(pod("1")));
+  ASSERT_TRUE(plugin().synchronize(NodeState{}, kNoBudget));
+  tend();
+  expect_nothing_left("1");
+}
+
+TEST_F(CreationTest, IsKeptWhereTheRuntimeListsItAndEndsWithItsSandbox) {
+  const auto sandbox = pod("1");
+  auto app = created(sandbox);
+  app.set_state(api::CONTAINER_CREATED);
+  api::SynchronizeRequest request;
+  *request.add_pods() = sandbox;
+  *request.add_containers() = app;
+  ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
+  tend();
+  pass(seconds{20});
+  tend();
+  EXPECT_TRUE(is_known("1"));
+  ASSERT_TRUE(plugin().remove_pod_sandbox(event(sandbox), kNoBudget));
+  expect_nothing_left("1");
+}
+
+TEST_F(CreationTest, OfAPluginBeforeIsGivenUpAfterATimeToo) {
+  const auto sandbox = pod("1");
+  auto app = created(sandbox);
+  app.set_state(api::CONTAINER_CREATED);
+  api::SynchronizeRequest request;
+  *request.add_pods() = sandbox;
+  *request.add_containers() = app;
+  ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
+  tend();
+  pass(kLong);
+  tend();
+  expect_nothing_left("1");
+}
+
+}  // namespace
+}  // namespace podqos::nri
