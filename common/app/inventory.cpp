@@ -11,6 +11,7 @@
 
 #include "common/app/event.h"
 #include "common/app/node.h"
+#include "common/app/stray.h"
 #include "common/base/text.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/driver.h"
@@ -134,9 +135,12 @@ class Builder {
     }
     check_parent(entry);
     for (const ContainerEntry& container : entry.containers) {
-      if (!container.alive)
+      if (!container.alive) {
         inventory_.warnings.push_back(cat(name, ": container ", printable(container.record.id),
                                           " is recorded but does not run"));
+      } else if (const auto stray = describe_stray(record, container.record)) {
+        inventory_.warnings.push_back(cat(name, ": ", *stray));
+      }
     }
   }
 

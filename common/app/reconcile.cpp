@@ -11,6 +11,7 @@
 #include "common/app/kubelet.h"
 #include "common/app/monitor.h"
 #include "common/app/release.h"
+#include "common/app/stray.h"
 #include "common/base/text.h"
 #include "common/codec/record_json.h"
 #include "common/core/driver.h"
@@ -213,6 +214,8 @@ class Recomputation {
     }
     record.released_at.reset();
     for (const core::ContainerRecord& container : record.containers) {
+      if (const auto stray = describe_stray(record, container))
+        report_.warnings.push_back(cat("pod ", record.pod.uid, ": ", *stray));
       if (container.state != core::ContainerState::kPending) continue;
       event_.tiers().pending.push_back({.uid = record.pod.uid,
                                         .id = container.id,

@@ -9,6 +9,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import harness  # noqa: E402
+import machine as machines  # noqa: E402
 from harness import GI, MI, container, pod  # noqa: E402
 
 BURSTABLE = pod(
@@ -135,6 +136,40 @@ class Reconcile(harness.TestCase):
         self.podqos.ctl("reconcile", kind=self.kind)
         self.assert_values(path, shares=256)
         self.assert_values(self.tier_path("burstable"), shares=256)
+
+    def test_container_moved_out_of_its_pod(self):
+        """It is told of and stays where it is; elsewhere in its pod it is bound as before."""
+        name, pid = self.launch(BURSTABLE, "app")
+        home, neighbour = machines.cgroup_of(pid), f"{self.pod_path('burstable', 'live-b')}/other"
+        self.machine.enter(pid, neighbour)
+        self.assert_no_stray(name)
+        self.machine.enter(pid, self.elsewhere)
+        said = f"({name}) runs in cgroup {self.elsewhere}, not in {home}"
+        for _ in range(2):
+            self.assertIn(said, self.podqos.ctl("status", kind=self.kind).stdout)
+            done = self.podqos.ctl("reconcile", kind=self.kind)
+            self.assertIn(said, done.stdout + done.stderr)
+            self.assertEqual(machines.cgroup_of(pid), self.elsewhere)
+        self.assert_values(self.tier_path("burstable"), shares=256)
+        self.machine.enter(pid, home)
+        self.assert_no_stray(name)
+        self.machine.remove(neighbour)
+
+    def test_container_that_runs_elsewhere_by_its_engine(self):
+        name, bundle = self.container_id("app"), self.bundle(BURSTABLE, "app")
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/{name}"
+        command = self.podqos.hook_command(self.kind)
+        for stage in ("createRuntime", "poststop"):
+            bundle.add_hook(stage, harness.HOOK, [*command, stage])
+        pid = self.plain.launch(name, bundle.save())
+        self.assertTrue(machines.cgroup_of(pid).startswith(self.elsewhere))
+        self.assert_no_stray(name)
+        self.plain.delete(name)
+
+    def assert_no_stray(self, name):
+        for command in ("status", "reconcile"):
+            done = self.podqos.ctl(command, kind=self.kind)
+            self.assertNotIn(f"({name}) runs in", done.stdout + done.stderr)
 
     def test_state_lost(self):
         name, pid = self.launch(BURSTABLE, "app")

@@ -1,0 +1,58 @@
+#include "common/app/stray.h"
+
+#include <algorithm>
+
+#include "common/base/text.h"
+
+namespace podqos::app {
+
+namespace {
+
+bool is_within(const std::string& path, const std::string& cgroup) {
+  return !cgroup.empty() && (path == cgroup || path.starts_with(cat(cgroup, "/")));
+}
+
+/// Does it belong to a hierarchy that bounds CPU or memory? That of cgroup v2 does where v1 has
+/// neither.
+bool bounds_pods(const sys::ProcCgroup& cgroup, bool is_unified) {
+  if (cgroup.controllers.empty()) return is_unified;
+  return std::ranges::any_of(cgroup.controllers, [](const std::string& controller) {
+    return controller == "cpu" || controller == "memory";
+  });
+}
+
+}  // namespace
+
+std::optional<std::string> stray_cgroup(const std::vector<sys::ProcCgroup>& cgroups,
+                                        const std::string& pod_cgroup,
+                                        const std::string& recorded) {
+  const bool is_unified =
+      std::ranges::none_of(cgroups, [](const auto& each) { return bounds_pods(each, false); });
+  const bool in_pod = is_within(recorded, pod_cgroup);
+  for (const sys::ProcCgroup& cgroup : cgroups) {
+    // "/../x": seen from within a cgroup namespace, which says nothing of the whole.
+    if (!bounds_pods(cgroup, is_unified) || cgroup.path.starts_with("/..")) continue;
+    if (is_within(cgroup.path, recorded) || (in_pod && is_within(cgroup.path, pod_cgroup)))
+      continue;
+    return cgroup.path;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> describe_stray(const core::PodRecord& record,
+                                          const core::ContainerRecord& container) {
+  if (container.state != core::ContainerState::kLive) return std::nullopt;
+  const auto thread = sys::living_thread_of(container.pid);
+  if (!thread || !*thread) return std::nullopt;
+  const auto cgroups = sys::cgroups_of(**thread);
+  if (!cgroups) return std::nullopt;
+  const auto actual = stray_cgroup(*cgroups, record.cgroup, container.cgroup);
+  if (!actual) return std::nullopt;
+  return cat("container ", printable(container.name), " (", printable(container.id),
+             ") runs in cgroup ", printable(*actual), ", not in ", container.cgroup,
+             ", where it was started: something else has moved it, so that the limits there do not "
+             "bound it any more; restart it, or write the pids of its processes to cgroup.procs of "
+             "that cgroup");
+}
+
+}  // namespace podqos::app
