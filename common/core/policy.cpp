@@ -1,6 +1,7 @@
 #include "common/core/policy.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "common/base/text.h"
@@ -12,6 +13,7 @@
 #include "common/core/pod_plan.h"
 #include "common/core/qos.h"
 #include "common/core/record_size.h"
+#include "common/core/resize.h"
 
 namespace podqos::core {
 
@@ -66,6 +68,25 @@ void merge_containers(Pod& known, const Pod& arrived) {
   }
 }
 
+/// What an engine says of the whole pod it has said when the sandbox came. The containers that live
+/// may have more by now: one that replaces another comes with what that was resized to.
+void raise_to_living(PodRecord& record, const PodClaim& claim) {
+  // Podman's limit of a pod is one that it enforces.
+  if (!record.pod.resources || claim.source != ClassSource::kInference ||
+      record.founded_by == IdentitySource::kSandbox)
+    return;
+  Pod living;
+  std::ranges::copy_if(record.pod.containers, std::back_inserter(living.containers),
+                       [&](const Container& described) {
+                         const auto is_it = [&](const ContainerRecord& container) {
+                           return !container.sandbox && container.name == described.name;
+                         };
+                         return find_container(claim.pod, described.name) != nullptr ||
+                                std::ranges::any_of(record.containers, is_it);
+                       });
+  raise_to_containers(*record.pod.resources, living);
+}
+
 void merge_claim(JoinedPod& joined, const Identity& identity, const PodClaim& claim,
                  const Settings& settings) {
   PodRecord& record = joined.record;
@@ -88,6 +109,7 @@ void merge_claim(JoinedPod& joined, const Identity& identity, const PodClaim& cl
     record.grown_memory_limit.reset();
   } else if (!record.complete) {
     merge_containers(record.pod, claim.pod);
+    raise_to_living(record, claim);
   }
   if (claim.declared_class && *claim.declared_class != record.qos_class && !claim.engine_class) {
     joined.warnings.push_back(

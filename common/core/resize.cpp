@@ -61,6 +61,11 @@ void raise(ResourceList& pod_level, const ResourceList& sums) {
 
 }  // namespace
 
+void raise_to_containers(Resources& whole, const Pod& pod) {
+  raise(whole.requests, pod_requests(pod, PodLevel::kSkip, Overhead::kSkip));
+  raise(whole.limits, pod_limits(pod, PodLevel::kSkip, Overhead::kSkip));
+}
+
 void apply_resize(Pod& pod, const Resize& resize) {
   if (resize.whole_pod) {
     if (!pod.resources) pod.resources.emplace();
@@ -75,9 +80,7 @@ void apply_resize(Pod& pod, const Resize& resize) {
     known = &pod.containers.back().resources;
   }
   follow(*known, resize.now);
-  if (!pod.resources) return;
-  raise(pod.resources->requests, pod_requests(pod, PodLevel::kSkip, Overhead::kSkip));
-  raise(pod.resources->limits, pod_limits(pod, PodLevel::kSkip, Overhead::kSkip));
+  if (pod.resources) raise_to_containers(*pod.resources, pod);
 }
 
 }  // namespace podqos::core

@@ -21,4 +21,7 @@ struct Resize {
 /// @note KEP-1287, in-place update of pod resources: the class stays what it is.
 void apply_resize(Pod& pod, const Resize& resize);
 
+/// Lets `whole` have no less of what it bounds than the pod's containers have together.
+void raise_to_containers(Resources& whole, const Pod& pod);
+
 }  // namespace podqos::core

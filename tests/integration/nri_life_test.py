@@ -329,6 +329,82 @@ class Update(nri_case.Case):
         self.assertEqual(self.known("size-1")["qosClass"], "Guaranteed")
 
 
+class Replaced(nri_case.Case):
+    """A container that comes after one that was resized has the values of that, and so has the pod's sum."""
+
+    MAIN, GROWN, HELPER = ({"shares": 102, "quota": quota, "memory": memory * MI}
+                           for quota, memory in ((20000, 100), (30000, 128), (10000, 32)))
+    SUMS = {"shares": 204, "quota": 30000, "memory": 132 * MI}
+
+    def setUp(self):
+        super().setUp()
+        self.connect()
+
+    def check(self, pod, tier="burstable", updated=True):
+        main = self.launch(Container(pod, "main", **self.MAIN))
+        self.launch(Container(pod, "helper", **self.HELPER))
+        path = self.pod_path(tier, pod.uid)
+        self.assert_values(path, quota=30000, memory=132 * MI)
+        if updated:
+            self.ask("UpdateContainer", main, self.GROWN)
+            self.assert_values(path, quota=40000, memory=160 * MI)
+        self.die(main)
+        main.state = nri_case.STOPPED
+        self.ask("StopContainer", main)
+        main_again = Container(pod, "main", **self.GROWN)
+        main_again.id += "-again"
+        main_again.cgroup += "-again"
+        self.assertTrue(self.create(main_again))
+        self.assert_values(path, quota=40000, memory=160 * MI)
+        self.ask("RemoveContainer", main)
+        self.start(main_again)
+        self.assert_values(path, quota=40000, memory=160 * MI)
+        self.podqos.ctl("reconcile")
+        self.assert_values(path, quota=40000, memory=160 * MI)
+
+    def sandbox(self, pod):
+        self.enter(pod, f"{self.elsewhere}/sandbox")
+        self.ask("RunPodSandbox", pod)
+        return pod
+
+    def test_of_a_pod_without_sums(self):
+        self.check(Pod("again-1"))
+
+    def test_of_a_pod_without_sums_unheard(self):
+        self.check(Pod("again-2"), updated=False)
+
+    def test_of_a_sandbox(self):
+        self.check(self.sandbox(Pod("again-3")))
+
+    def test_of_a_pod_with_the_engines_sums(self):
+        self.check(self.sandbox(Pod("again-4", sums=self.SUMS)))
+
+    def test_of_a_pod_with_the_engines_sums_unheard(self):
+        self.check(self.sandbox(Pod("again-5", sums=self.SUMS)), updated=False)
+
+    def described(self):
+        limits = ({"cpu": "200m", "memory": "100Mi"}, {"cpu": "100m", "memory": "32Mi"})
+        containers = [harness.container(name, limits=each) for name, each in zip(("main", "helper"), limits)]
+        return {"podqos.io/pod": json.dumps({"containers": containers})}
+
+    def test_of_an_annotated_pod(self):
+        self.check(self.sandbox(Pod("again-6", annotations=self.described())), "guaranteed")
+
+    def test_init_containers_that_have_ended_count_no_more(self):
+        """They are in the engine's sums already, as far as they are more than what runs after them."""
+        pod = self.sandbox(Pod("again-7", sums=self.SUMS))
+        path = self.pod_path("burstable", pod.uid)
+        for name, resources in (("first", self.MAIN), ("second", self.GROWN)):
+            box = self.launch(Container(pod, name, **resources))
+            self.assert_values(path, quota=30000, memory=132 * MI)
+            self.die(box)
+            box.state = nri_case.STOPPED
+            self.ask("StopContainer", box)
+        self.launch(Container(pod, "main", **self.MAIN))
+        self.launch(Container(pod, "helper", **self.HELPER))
+        self.assert_values(path, quota=30000, memory=132 * MI)
+
+
 class OtherWaysIn(nri_case.Case):
     """The wrapper and the hooks see what the plugin sees: each container is one, in the cgroup that came first."""
 

@@ -376,6 +376,20 @@ TEST_F(PluginTest, LowersAPodOnceItsContainerHasBeen) {
   EXPECT_THAT(log(), Not(HasSubstr("] error: ")));
 }
 
+TEST_F(PluginTest, LetsThePodGrowWithAContainerThatReplacesASmallerOne) {
+  const auto sandbox = pod("1", Pid{::getpid()}, kSmall);
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  static_cast<void>(started(sandbox, container(sandbox, "app", kSmall)));
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
+  end_processes();
+  // Its engine resized it while it did not run: of that nothing is told.
+  auto again = container(sandbox, "app", kLarge);
+  again.set_id("app-again");
+  ASSERT_TRUE(create(sandbox, again));
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
+  EXPECT_EQ(quota(pod_path("burstable", "1")), "60000");
+}
+
 TEST_F(PluginTest, ReleasesAContainerThatHasStopped) {
   const auto sandbox = pod("1");
   const auto running = started(sandbox, container(sandbox, "app", kSmall));
