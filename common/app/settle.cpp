@@ -130,10 +130,14 @@ void report_place(Event& event, const Membership& member, const std::string& act
   const std::string stays =
       member.stays.empty() ? ""
                            : cat(" (onMisplaced \"move\" leaves it there: ", member.stays, ")");
+  const std::string where =
+      member.container.moved
+          ? cat(" and was moved to ", *member.belongs_to,
+                ", which its runtime does not know: a later update of its resources changes the "
+                "old cgroup and reports success, but does not bound the container")
+          : cat(", not in ", *member.belongs_to);
   event.log().warning(cat("pod ", member.record.pod.uid, ", container ",
-                          printable(member.container.id), " runs in cgroup ", actual,
-                          member.container.moved ? " and was moved to " : ", not in ",
-                          *member.belongs_to, stays,
+                          printable(member.container.id), " runs in cgroup ", actual, where, stays,
                           ": register podqos-runtime, or Podman's precreate hook, so that it is "
                           "placed before it starts"));
 }

@@ -121,6 +121,16 @@ class Move(HookCase):
         self.plain.delete(name)
         self.assert_nothing_left()
 
+    def test_says_what_later_updates_come_to(self):
+        """The runtime changes the cgroup that it knows, or fails: either way the container keeps what it has."""
+        name, pid, _ = self.launch_hooked()
+        self.assertIn(f"was moved to {machines.cgroup_of(pid)}, which its runtime does not know: a later update of its "
+                      "resources changes the old cgroup", self.podqos.log_text())
+        self.plain.update(name, {"memory": {"limit": 96 * MI}}, check=False)
+        self.assert_values(machines.cgroup_of(pid), memory=2 * GI)
+        self.plain.delete(name)
+        self.assert_nothing_left()
+
     def test_takes_its_limits_along(self):
         """The engine has bounded less than the pod's manifest, and otherwise: that holds in the new cgroup too."""
         def bound(bundle):
