@@ -324,7 +324,7 @@ class HostsRoot(OwnershipCase):
         program.chmod(0o755)
         process = subprocess.Popen([program, "1000"])
         try:
-            self.check_refused(rf"process {process.pid} \\(kubelet\\)")
+            self.check_refused(rf"process {process.pid} \(kubelet\)")
         finally:
             process.kill()
             process.wait()
