@@ -2,14 +2,15 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 #include <string>
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/sys/wake_up.h"
 
 namespace podqos::sys {
 
@@ -17,41 +18,79 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// An event holds the lock for about a millisecond. The first naps are short so that a lone waiter
-// is served at once; they grow so that dozens of waiters do not take the CPU from the one that
-// holds it.
-constexpr std::chrono::nanoseconds kFirstNap = std::chrono::microseconds{200};
-constexpr std::chrono::nanoseconds kLongestNap = std::chrono::milliseconds{5};
+/// So long may it go from one to the next without coming to a waiter: runtimes end a hook after 30
+/// s.
+constexpr std::chrono::seconds kLongestQueue{20};
 
-void nap(std::chrono::nanoseconds length) {
-  const timespec time{.tv_sec = 0, .tv_nsec = length.count()};
-  // Woken early by a signal: the caller looks at the lock and at the clock again anyway.
-  static_cast<void>(::clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr));
+/// When the lock was taken last: whoever takes it says so in the times of its file. Newer holders
+/// are seen as such once the kernel's clock for files has moved on, some milliseconds.
+bool is_same(const timespec& a, const timespec& b) {
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+timespec last_taken(int fd) {
+  struct stat status{};
+  return ::fstat(fd, &status) == 0 ? status.st_mtim : timespec{};
+}
+
+/// Waits in the kernel's queue, which serves first who came first.
+/// @return errno; EINTR: the time is over.
+int wait_for_lock(int fd, steady_clock::duration time) {
+  if (time <= steady_clock::duration::zero()) return EINTR;
+  const WakeUp wake_up{std::chrono::ceil<std::chrono::microseconds>(time)};
+  const auto end = steady_clock::now() + time;
+  while (true) {
+    if (::flock(fd, LOCK_EX) == 0) return 0;
+    // Other signals interrupt it as well.
+    if (const int err = errno; err != EINTR || steady_clock::now() >= end) return err;
+  }
+}
+
+/// The same, for longer where the lock moves on from one holder to the next.
+/// @return errno; ETIMEDOUT: one process holds it; EBUSY: others were faster, time and again.
+int wait_while_it_moves(int fd, std::chrono::milliseconds patience,
+                        steady_clock::time_point deadline) {
+  const auto longest = std::max<steady_clock::duration>(patience, kLongestQueue);
+  const auto last = std::min(steady_clock::now() + longest, deadline);
+  while (true) {
+    const auto now = steady_clock::now();
+    const timespec before = last_taken(fd);
+    const int err = wait_for_lock(fd, std::min<steady_clock::duration>(patience, last - now));
+    if (err != EINTR) return err;
+    if (is_same(before, last_taken(fd))) return ETIMEDOUT;
+    if (steady_clock::now() >= last) return EBUSY;
+  }
 }
 
 }  // namespace
 
 Result<FileLock> FileLock::acquire(const Directory& directory, const char* name,
-                                   std::chrono::milliseconds patience) {
+                                   std::chrono::milliseconds patience,
+                                   std::chrono::steady_clock::time_point deadline) {
   constexpr int kFlags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
   const auto path = [&] { return cat(directory.path(), "/", name); };
   UniqueFd fd{::openat(directory.fd(), name, kFlags, 0600)};
   if (const int err = errno; !fd.valid()) return fail_errno(err, cat("open lock ", path()));
 
-  const auto deadline = steady_clock::now() + patience;
-  auto length = kFirstNap;
-  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    const int err = errno;
-    if (err != EWOULDBLOCK && err != EINTR) return fail_errno(err, cat("lock ", path()));
-    const auto left = deadline - steady_clock::now();
-    if (left <= steady_clock::duration::zero()) {
-      return fail(ErrorCode::kTimeout,
-                  cat("lock ", path(), ": another process still holds it after ", patience.count(),
-                      " ms; should it hang, fuser -v ", path(), " tells which"));
-    }
-    nap(std::min<std::chrono::nanoseconds>(length, left));
-    length = std::min(length * 2, kLongestNap);
+  patience =
+      std::clamp(std::chrono::floor<std::chrono::milliseconds>(deadline - steady_clock::now()),
+                 std::chrono::milliseconds{0}, patience);
+  int err = ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+  if (err == EWOULDBLOCK || err == EINTR) err = wait_while_it_moves(fd.get(), patience, deadline);
+  if (err == ETIMEDOUT) {
+    return fail(ErrorCode::kTimeout,
+                cat("lock ", path(), ": another process still holds it after ", patience.count(),
+                    " ms; should it hang, fuser -v ", path(), " tells which"));
   }
+  if (err == EBUSY) {
+    return fail(ErrorCode::kTimeout,
+                cat("lock ", path(),
+                    ": others hold it in turn, and it was not free in time; raise "
+                    "lockDeadline, or let fewer containers start at once"));
+  }
+  if (err != 0) return fail_errno(err, cat("lock ", path()));
+  // For those who wait. Without it they wait no longer than their patience.
+  static_cast<void>(::futimens(fd.get(), nullptr));
   return FileLock{std::move(fd)};
 }
 

@@ -12,9 +12,16 @@ namespace podqos::sys {
 /// stays, so that no two processes can lock different files of one name.
 class FileLock {
  public:
-  /// @return kTimeout when the deadline passes, with the path and how long was waited.
+  /// Waiters are served in the order in which they came, but for one that finds it free. For
+  /// programs of one thread: see WakeUp.
+  /// @param patience  how long one and the same holder is waited for; up to 20 s where the lock
+  ///                  goes from one to the next meanwhile
+  /// @param deadline  of the wait, whoever holds it
+  /// @return kTimeout when the time is over, with the path and how long was waited.
   static Result<FileLock> acquire(const Directory& directory, const char* name,
-                                  std::chrono::milliseconds patience);
+                                  std::chrono::milliseconds patience,
+                                  std::chrono::steady_clock::time_point deadline =
+                                      std::chrono::steady_clock::time_point::max());
 
  private:
   explicit FileLock(UniqueFd fd) : fd_(std::move(fd)) {}

@@ -1,11 +1,13 @@
 #include "common/sys/file_lock.h"
 
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -59,23 +61,119 @@ TEST_F(FileLockAcquire, TimesOutWithThePathAndTheWait) {
                 temporary_.path() + "/lock tells which");
 }
 
-TEST_F(FileLockAcquire, IsFreeAgainWhenItsHolderWasKilled) {
+/// Is this process in the kernel's queue for a lock? From /proc/locks, where those who wait have an
+/// arrow.
+bool waits_for_lock(pid_t pid) {
+  std::ifstream locks{"/proc/locks"};
+  const std::string wanted = " " + std::to_string(pid) + " ";
+  for (std::string line; std::getline(locks, line);) {
+    if (line.contains("->") && line.contains(wanted)) return true;
+  }
+  return false;
+}
+
+void wait_until_it_waits(pid_t pid) {
+  while (!waits_for_lock(pid))
+    ::usleep(1000);
+}
+
+/// Until it is killed; a child, since what this process holds its children would hold as well.
+pid_t start_holder(const Directory& directory) {
   std::array<int, 2> ready{};
-  ASSERT_EQ(::pipe(ready.data()), 0);
+  EXPECT_EQ(::pipe(ready.data()), 0);
   const pid_t holder = start_child([&] {
-    const auto held = FileLock::acquire(*directory_, "lock", milliseconds{0});
+    const auto held = FileLock::acquire(directory, "lock", milliseconds{0});
     EXPECT_TRUE(held);
     EXPECT_EQ(::write(ready[1], "x", 1), 1);
     ::pause();
   });
   char byte = 0;
-  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
-  EXPECT_FALSE(FileLock::acquire(*directory_, "lock", milliseconds{1}));
-  ::kill(holder, SIGKILL);
-  EXPECT_TRUE(WIFSIGNALED(wait_for(holder)));
-  EXPECT_TRUE(FileLock::acquire(*directory_, "lock", milliseconds{1000}));
+  EXPECT_EQ(::read(ready[0], &byte, 1), 1);
   ::close(ready[0]);
   ::close(ready[1]);
+  return holder;
+}
+
+void end_holder(pid_t holder) {
+  ::kill(holder, SIGKILL);
+  EXPECT_TRUE(WIFSIGNALED(wait_for(holder)));
+}
+
+TEST_F(FileLockAcquire, IsFreeAgainWhenItsHolderWasKilled) {
+  const pid_t holder = start_holder(*directory_);
+  EXPECT_FALSE(FileLock::acquire(*directory_, "lock", milliseconds{1}));
+  end_holder(holder);
+  EXPECT_TRUE(FileLock::acquire(*directory_, "lock", milliseconds{1000}));
+}
+
+TEST_F(FileLockAcquire, ServesWaitersInTheirOrder) {
+  constexpr int kWaiters = 16;
+  temporary_.write("order", "");
+  const pid_t holder = start_holder(*directory_);
+  std::vector<pid_t> waiters;
+  std::string expected;
+  for (int i = 0; i < kWaiters; ++i) {
+    const std::string name(1, static_cast<char>('a' + i));
+    expected += name;
+    waiters.push_back(start_child([&] {
+      const auto own = FileLock::acquire(*directory_, "lock", std::chrono::seconds{60});
+      ASSERT_TRUE(own) << own.error().message;
+      temporary_.write("order", temporary_.read("order") + name);
+    }));
+    wait_until_it_waits(waiters.back());
+  }
+  end_holder(holder);
+  for (const pid_t waiter : waiters)
+    EXPECT_EQ(wait_for(waiter), 0);
+  EXPECT_EQ(temporary_.read("order"), expected);
+}
+
+TEST_F(FileLockAcquire, WaitsLongerWhereTheLockMovesOn) {
+  constexpr int kHolders = 5;
+  const pid_t first = start_holder(*directory_);
+  std::vector<pid_t> holders;
+  for (int i = 0; i < kHolders; ++i) {
+    holders.push_back(start_child([&] {
+      const auto own = FileLock::acquire(*directory_, "lock", std::chrono::seconds{60});
+      ASSERT_TRUE(own) << own.error().message;
+      ::usleep(300'000);
+    }));
+    wait_until_it_waits(holders.back());
+  }
+  holders.push_back(start_child([&] {
+    const auto own = FileLock::acquire(*directory_, "lock", milliseconds{1000});
+    ASSERT_TRUE(own) << own.error().message;
+  }));
+  wait_until_it_waits(holders.back());
+  end_holder(first);
+  for (const pid_t holder : holders)
+    EXPECT_EQ(wait_for(holder), 0);
+}
+
+TEST_F(FileLockAcquire, KeepsToTheDeadlineWhoeverHoldsIt) {
+  const auto held = FileLock::acquire(*directory_, "lock", milliseconds{0});
+  ASSERT_TRUE(held);
+  const auto deadline = steady_clock::now() + milliseconds{20};
+  const auto refused = FileLock::acquire(*directory_, "lock", std::chrono::minutes{10}, deadline);
+  EXPECT_GE(steady_clock::now(), deadline);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kTimeout);
+}
+
+TEST_F(FileLockAcquire, LeavesSignalsAndTimersAsTheyWere) {
+  const auto held = FileLock::acquire(*directory_, "lock", milliseconds{0});
+  ASSERT_TRUE(held);
+  EXPECT_FALSE(FileLock::acquire(*directory_, "lock", milliseconds{5}));
+  itimerval timer{};
+  ASSERT_EQ(::getitimer(ITIMER_REAL, &timer), 0);
+  EXPECT_EQ(timer.it_value.tv_sec, 0);
+  EXPECT_EQ(timer.it_value.tv_usec, 0);
+  struct sigaction action{};
+  ASSERT_EQ(::sigaction(SIGALRM, nullptr, &action), 0);
+  EXPECT_EQ(action.sa_handler, SIG_DFL);
+  sigset_t pending{};
+  ASSERT_EQ(::sigpending(&pending), 0);
+  EXPECT_EQ(::sigismember(&pending, SIGALRM), 0);
 }
 
 TEST_F(FileLockAcquire, RefusesASymlink) {
