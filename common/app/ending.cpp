@@ -33,19 +33,20 @@ Ending remains(Event& event, const core::ContainerRecord& container) {
 
 }  // namespace
 
-Result<Ending> end_container(const core::Settings& settings, Log& log, const std::string& id,
-                             const std::string& bundle, Pid caller, OnEnding on_ending) {
+Result<Ended> end_container(const core::Settings& settings, Log& log, const std::string& id,
+                            const std::string& bundle, Pid caller, OnEnding on_ending,
+                            const Patience& patience) {
   // Most containers of a node may be none of podqos's: nobody is to wait for them.
-  if (!store::may_involve(settings.state_dir, id)) return Ending::kDone;
-  auto event = Event::open_existing(settings, log);
+  if (!store::may_involve(settings.state_dir, id)) return Ended{};
+  auto event = Event::open_existing(settings, log, patience);
   if (!event) return fail(std::move(event).error());
-  if (!*event) return Ending::kDone;
+  if (!*event) return Ended{};
   if (auto done = recover(**event); !done) return fail(std::move(done).error());
   auto found = find_container(**event, id, bundle);
   if (!found) return fail(std::move(found).error());
   if (!*found) {
     if (auto done = (*event)->finish_recovery(); !done) return fail(std::move(done).error());
-    return Ending::kDone;
+    return Ended{};
   }
   const core::ContainerRecord container = (*found)->container();
   const bool own_failure =
@@ -53,7 +54,7 @@ Result<Ending> end_container(const core::Settings& settings, Log& log, const std
   const Ending left = own_failure ? Ending::kDone : remains(**event, container);
   if (left == Ending::kStillAlive || (left == Ending::kEnding && on_ending == OnEnding::kLeave)) {
     if (auto done = (*event)->finish_recovery(); !done) return fail(std::move(done).error());
-    return left;
+    return Ended{.ending = left};
   }
   auto done = drop_container(**event, std::move((*found)->record), container.id, container.bundle);
   if (done) {
@@ -62,7 +63,7 @@ Result<Ending> end_container(const core::Settings& settings, Log& log, const std
     done = (*event)->finish();
   }
   if (!done) return fail(std::move(done).error());
-  return Ending::kDone;
+  return Ended{.unfinished = (*event)->unfinished()};
 }
 
 }  // namespace podqos::app

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "common/app/log.h"
+#include "common/app/patience.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/core/settings.h"
@@ -22,13 +24,19 @@ enum class OnEnding : std::uint8_t {
   kDrop,   ///< take it out; if it was the last one, its pod ends once its cgroup is empty
 };
 
+struct Ended {
+  Ending ending = Ending::kDone;
+  std::optional<Error> unfinished = std::nullopt;  ///< for follow_up()
+};
+
 /// Takes a container out of its pod and releases the pod with its last container: one try, under
 /// the lock.
 /// @param bundle  canonical; "" when the engine names none
 /// @param caller  the process that placed it, if it was to be created by that: a creation that
 /// failed ends although its creator lives.
-[[nodiscard]] Result<Ending> end_container(const core::Settings& settings, Log& log,
-                                           const std::string& id, const std::string& bundle,
-                                           Pid caller, OnEnding on_ending);
+[[nodiscard]] Result<Ended> end_container(const core::Settings& settings, Log& log,
+                                          const std::string& id, const std::string& bundle,
+                                          Pid caller, OnEnding on_ending,
+                                          const Patience& patience = {});
 
 }  // namespace podqos::app

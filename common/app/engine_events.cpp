@@ -50,7 +50,7 @@ Status confirm_told(Event& event, KnownContainer found, const Told& told, const 
   return confirm(event, std::move(found), told.facts, init);
 }
 
-Status start(const core::Settings& settings, Log& log, const Told& told) {
+Status start(const core::Settings& settings, Log& log, const Told& told, const Patience& patience) {
   auto actual = real_cgroup(told.process.init);
   if (!actual) return fail(std::move(actual).error());
   const Init init{
@@ -58,7 +58,7 @@ Status start(const core::Settings& settings, Log& log, const Told& told) {
   auto arrival = announce(settings, log, told.facts, init.cgroup);
   if (!arrival) return fail(std::move(arrival).error());
   if (!*arrival) return {};
-  auto event = Event::open(settings, log);
+  auto event = Event::open(settings, log, patience);
   if (!event) return fail(std::move(event).error());
   auto found = look_for(*event, told.facts);
   if (!found) return fail(std::move(found).error());
@@ -166,14 +166,15 @@ Result<bool> count_unknown(Event& event, const Arrival& arrival, const std::opti
   return true;
 }
 
-Result<Followed> change(const core::Settings& settings, Log& log, const Told& told) {
+Result<Followed> change(const core::Settings& settings, Log& log, const Told& told,
+                        const Patience& patience) {
   auto init = init_of(told.process);
   if (!init) return fail(std::move(init).error());
   auto arrival = announce(settings, log, told.facts, *init ? (*init)->cgroup : "");
   if (!arrival) return fail(std::move(arrival).error());
   if (!*arrival) return Followed::kNow;
   const core::Settings untouched = without_touching(settings);
-  auto event = Event::open(untouched, log);
+  auto event = Event::open(untouched, log, patience);
   if (!event) return fail(std::move(event).error());
   if (auto done = recover(*event); !done) return fail(std::move(done).error());
   const auto counted = count_unknown(*event, **arrival, *init);
@@ -201,7 +202,7 @@ Result<Followed> change(const core::Settings& settings, Log& log, const Told& to
 
 /// One of a stock. `event` is opened where nothing of podqos was there and this is the first.
 Status look_at(std::optional<Event>& event, const core::Settings& settings, Log& log,
-               const Told& told) {
+               const Told& told, const Patience& patience) {
   auto init = init_of(told.process);
   if (!init) return fail(std::move(init).error());
   if (!*init) return {};
@@ -209,7 +210,7 @@ Status look_at(std::optional<Event>& event, const core::Settings& settings, Log&
   if (!arrival) return fail(std::move(arrival).error());
   if (!*arrival) return {};
   if (!event) {
-    auto opened = Event::open(settings, log);
+    auto opened = Event::open(settings, log, patience);
     if (!opened) return fail(std::move(opened).error());
     event = std::move(*opened);
   }
@@ -217,8 +218,9 @@ Status look_at(std::optional<Event>& event, const core::Settings& settings, Log&
   if (!found) return fail(std::move(found).error());
   auto done = *found ? confirm_told(*event, std::move(**found), told, **init)
                      : count_running(*event, std::move(**arrival), **init);
-  // The sums may know what the record does not.
-  if (!done) event->store().keep_mark();
+  // The sums may know what the record does not, but for a claim that is refused before anything is
+  // written.
+  if (!done && done.error().code != ErrorCode::kInvalidArgument) event->store().keep_mark();
   return done;
 }
 
@@ -231,12 +233,14 @@ Result<EngineList> list_of(Pid listener, const Ids& ids) {
 
 }  // namespace
 
-Status container_started(const core::Settings& settings, Log& log, const Told& told) {
-  return about(start(settings, log, told), told.facts.id);
+Status container_started(const core::Settings& settings, Log& log, const Told& told,
+                         const Patience& patience) {
+  return about(start(settings, log, told, patience), told.facts.id);
 }
 
-Result<Followed> resources_changed(const core::Settings& settings, Log& log, const Told& told) {
-  return about(change(settings, log, told), told.facts.id);
+Result<Followed> resources_changed(const core::Settings& settings, Log& log, const Told& told,
+                                   const Patience& patience) {
+  return about(change(settings, log, told, patience), told.facts.id);
 }
 
 StockTaking::StockTaking(std::vector<Told> all) : all_{std::move(all)} {}
@@ -275,23 +279,23 @@ Status StockTaking::prepare(Event& event, Pid listener, const Ids& since) {
 }
 
 Result<bool> StockTaking::take(const core::Settings& settings, Log& log, Pid listener,
-                               const Ids& since, std::size_t end,
-                               std::optional<std::chrono::milliseconds> at_most) {
+                               const Ids& since, const Piece& piece) {
   if (!owns_host()) return true;
   const core::Settings untouched = without_touching(settings);
-  auto event = Event::open_existing(untouched, log);
+  auto event = Event::open_existing(untouched, log, piece.patience);
   if (!event) return fail(std::move(event).error());
   if (*event) {
     if (auto done = prepare(**event, listener, since); !done) return fail(std::move(done).error());
   }
   compared_ = true;  // without a state there is nothing to compare with
   const auto begin = Clock::now();
-  while (next_ < end) {
+  while (next_ < piece.end) {
     const Told& told = all_[next_++];
     if (told.process.init == Pid{0} || live_.contains(told.facts.id)) continue;
-    if (auto done = about(look_at(*event, untouched, log, told), told.facts.id); !done)
+    if (auto done = about(look_at(*event, untouched, log, told, piece.patience), told.facts.id);
+        !done)
       log.error(done.error().message);
-    if (at_most && Clock::now() - begin >= *at_most) break;
+    if (piece.at_most && Clock::now() - begin >= *piece.at_most) break;
   }
   if (*event) {
     if (auto done = (*event)->finish(); !done) return fail(std::move(done).error());
@@ -301,8 +305,10 @@ Result<bool> StockTaking::take(const core::Settings& settings, Log& log, Pid lis
 }
 
 Result<bool> StockTaking::go_on(const core::Settings& settings, Log& log, Pid listener,
-                                const Ids& since, std::chrono::milliseconds at_most) {
-  return take(settings, log, listener, since, all_.size(), at_most);
+                                const Ids& since, std::chrono::milliseconds at_most,
+                                const Patience& patience) {
+  return take(settings, log, listener, since,
+              {.end = all_.size(), .at_most = at_most, .patience = patience});
 }
 
 bool StockTaking::awaits(std::string_view sandbox) const {
@@ -311,18 +317,22 @@ bool StockTaking::awaits(std::string_view sandbox) const {
 }
 
 Result<bool> StockTaking::take_pod(const core::Settings& settings, Log& log, Pid listener,
-                                   const Ids& since, std::string_view sandbox) {
+                                   const Ids& since, std::string_view sandbox,
+                                   const Patience& patience) {
   const auto rest =
       std::stable_partition(all_.begin() + static_cast<std::ptrdiff_t>(next_), all_.end(),
                             [&](const Told& told) { return told.sandbox == sandbox; });
   const auto end = static_cast<std::size_t>(rest - all_.begin());
-  return take(settings, log, listener, since, end, std::nullopt);
+  return take(settings, log, listener, since,
+              {.end = end, .at_most = std::nullopt, .patience = patience});
 }
 
 Result<Ending> container_ended(const core::Settings& settings, Log& log, const std::string& id,
-                               Pid caller) {
+                               Pid caller, const Patience& patience) {
   if (!owns_host()) return Ending::kDone;
-  return about(end_container(settings, log, id, "", caller, OnEnding::kLeave), id);
+  auto ended = about(end_container(settings, log, id, "", caller, OnEnding::kLeave, patience), id);
+  if (!ended) return fail(std::move(ended).error());
+  return ended->ending;
 }
 
 Status look_after(const core::Settings& settings, Log& log, Pid listener, const Ids& creating,

@@ -12,6 +12,7 @@
 #include "common/app/engine_list.h"
 #include "common/app/event.h"
 #include "common/app/log.h"
+#include "common/app/patience.h"
 #include "common/app/reconcile.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
@@ -36,7 +37,8 @@ struct Told {
 /// The same as the stage createRuntime: confirms a container that was placed, or registers one that
 /// was not, before it runs.
 /// @return kRefused where the operator wants misplaced containers refused, whatever onError says.
-[[nodiscard]] Status container_started(const core::Settings& settings, Log& log, const Told& told);
+[[nodiscard]] Status container_started(const core::Settings& settings, Log& log, const Told& told,
+                                       const Patience& patience = {});
 
 enum class Followed : std::uint8_t {
   kNow,
@@ -46,7 +48,7 @@ enum class Followed : std::uint8_t {
 /// The engine has changed resources of a container, or of a pod, of which it tells by the sandbox:
 /// pod and tiers follow (core/resize.h). A container that is not known yet is counted as it is.
 [[nodiscard]] Result<Followed> resources_changed(const core::Settings& settings, Log& log,
-                                                 const Told& told);
+                                                 const Told& told, const Patience& patience = {});
 
 /// All that an engine has: what ended unseen is released, what was placed and has started unseen is
 /// confirmed, what came unseen is counted and stays as it is. Failures are logged, each container's
@@ -70,17 +72,23 @@ class StockTaking {
   ///                  at least is looked at
   /// @return whether all has been taken
   [[nodiscard]] Result<bool> go_on(const core::Settings& settings, Log& log, Pid listener,
-                                   const Ids& since, std::chrono::milliseconds at_most);
+                                   const Ids& since, std::chrono::milliseconds at_most,
+                                   const Patience& patience = {});
   /// The same for all of one sandbox's pod, before the engine's news of it are acted on.
   [[nodiscard]] Result<bool> take_pod(const core::Settings& settings, Log& log, Pid listener,
-                                      const Ids& since, std::string_view sandbox);
+                                      const Ids& since, std::string_view sandbox,
+                                      const Patience& patience = {});
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// As far as the one before `end`, or until the time.
+  /// What one call of the above is about.
+  struct Piece {
+    std::size_t end;  ///< as far as the one before
+    std::optional<std::chrono::milliseconds> at_most;
+    Patience patience;
+  };
   [[nodiscard]] Result<bool> take(const core::Settings& settings, Log& log, Pid listener,
-                                  const Ids& since, std::size_t end,
-                                  std::optional<std::chrono::milliseconds> at_most);
+                                  const Ids& since, const Piece& piece);
   [[nodiscard]] Status compare(Event& event, Pid listener, const Ids& since);
   [[nodiscard]] Status prepare(Event& event, Pid listener, const Ids& since);
 
@@ -93,7 +101,8 @@ class StockTaking {
 
 /// A container has ended; one try.
 [[nodiscard]] Result<Ending> container_ended(const core::Settings& settings, Log& log,
-                                             const std::string& id, Pid caller);
+                                             const std::string& id, Pid caller,
+                                             const Patience& patience = {});
 
 /// Releases what waits for its time; with `everything`, brings state and cgroups to the truth.
 /// @param listener  the process that places containers for an engine

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,12 +18,15 @@ namespace podqos::app {
 namespace {
 
 /// systemd does what it was asked in its own time, mostly within milliseconds.
-constexpr int kSystemdTries = 10;
-constexpr std::chrono::milliseconds kSystemdPause{20};
+constexpr std::chrono::milliseconds kSystemdPause{10};
 
-store::StoreOptions store_options(const core::Settings& settings) {
+store::StoreOptions store_options(const core::Settings& settings, const Patience& patience) {
+  const std::chrono::milliseconds configured{settings.lock_deadline_ms};
   return {.path = settings.state_dir,
-          .lock_patience = std::chrono::milliseconds{settings.lock_deadline_ms}};
+          .lock_patience = std::min(configured, patience.lock),
+          .deadline = patience.lock < configured
+                          ? std::min(patience.deadline, Patience::Clock::now() + patience.lock)
+                          : patience.deadline};
 }
 
 /// No limit is the highest of all.
@@ -46,27 +48,31 @@ Event::Event(const core::Settings& settings, Log& log, store::Store store, cgrou
                std::chrono::system_clock::now().time_since_epoch())
                .count()) {}
 
-Result<Event> Event::with_store(const core::Settings& settings, Log& log, store::Store store) {
-  auto cgroups = cgroup::Cgroupfs::open({.memory = &store.directory()});
+Result<Event> Event::with_store(const core::Settings& settings, Log& log, store::Store store,
+                                const Patience& patience) {
+  auto cgroups = cgroup::Cgroupfs::open({.memory = &store.directory(),
+                                         .systemd_answer = patience.systemd,
+                                         .systemd_end = patience.deadline});
   if (!cgroups) return fail(std::move(cgroups).error());
   auto capacity = node_capacity(settings);
   if (!capacity) return fail(std::move(capacity).error());
   return Event{settings, log, std::move(store), std::move(*cgroups), *capacity};
 }
 
-Result<Event> Event::open(const core::Settings& settings, Log& log) {
-  auto store = store::Store::open(store_options(settings));
+Result<Event> Event::open(const core::Settings& settings, Log& log, const Patience& patience) {
+  auto store = store::Store::open(store_options(settings, patience));
   if (!store) return fail(std::move(store).error());
-  return with_store(settings, log, std::move(*store));
+  return with_store(settings, log, std::move(*store), patience);
 }
 
-Result<std::optional<Event>> Event::open_existing(const core::Settings& settings, Log& log) {
-  auto store = store::Store::open_existing(store_options(settings));
+Result<std::optional<Event>> Event::open_existing(const core::Settings& settings, Log& log,
+                                                  const Patience& patience) {
+  auto store = store::Store::open_existing(store_options(settings, patience));
   if (!store) {
     if (store.error().code == ErrorCode::kNotFound) return std::nullopt;
     return fail(std::move(store).error());
   }
-  auto event = with_store(settings, log, std::move(*store));
+  auto event = with_store(settings, log, std::move(*store), patience);
   if (!event) return fail(std::move(event).error());
   return std::optional<Event>{std::move(*event)};
 }
@@ -91,10 +97,10 @@ Status Event::run(const core::Plan& plan) {
 }
 
 Status Event::run_beside_systemd(const core::Plan& plan) {
-  for (int tries = 1;; ++tries) {
+  while (true) {
     auto done = run(plan);
-    if (done || done.error().code != ErrorCode::kNotFound || tries == kSystemdTries) return done;
-    std::this_thread::sleep_for(kSystemdPause);
+    if (done || done.error().code != ErrorCode::kNotFound || !cgroups_.waits().wait(kSystemdPause))
+      return done;
   }
 }
 
@@ -106,12 +112,13 @@ bool Event::is_held_by_systemd(const std::string& cgroup) {
 
 Status Event::remove_beside_systemd(const std::string& cgroup,
                                     const std::function<Result<bool>()>& remove) {
-  for (int tries = 1;; ++tries) {
+  while (true) {
     const auto again = remove();
     if (!again) return fail(again.error());
-    if (!*again || tries == kSystemdTries || !settings_->may_wait || !is_held_by_systemd(cgroup))
-      return {};
-    std::this_thread::sleep_for(kSystemdPause);
+    if (!*again || !is_held_by_systemd(cgroup)) return {};
+    if (cgroups_.waits().wait(kSystemdPause)) continue;
+    leave_unfinished({ErrorCode::kBusy, cat(cgroup, ": systemd has not let go of it yet")});
+    return {};
   }
 }
 
@@ -130,19 +137,26 @@ Status Event::write_pod(const std::string& cgroup, const core::CgroupValues& val
                         const core::CgroupLayout& layout, core::Make make) {
   // cgroup v1 counts the quota of a child that has just been removed until its last reference has
   // gone: a few milliseconds, on a busy machine some hundred.
-  constexpr std::chrono::milliseconds kFirstPause{10};
-  constexpr std::chrono::milliseconds kLongestPause{640};
-  constexpr std::chrono::milliseconds kShortPause{40};
-  const auto longest_pause = settings_->may_wait ? kLongestPause : kShortPause;
-  auto pause = kFirstPause;
+  constexpr std::chrono::milliseconds kPause{10};
   while (true) {
     auto done = run(core::plan_pod(cgroup, values, layout, formula(), make));
     const bool may_pass = !done && done.error().code == ErrorCode::kInvalidArgument &&
+                          layout.cpu == core::CgroupVersion::kV1 &&
                           core::driver_of(cgroup) == core::Driver::kCgroupfs;
-    if (!may_pass || pause > longest_pause) return done;
-    std::this_thread::sleep_for(pause);
-    pause *= 2;
+    if (!may_pass) return done;
+    if (cgroups_.waits().wait(kPause)) continue;
+    return fail(ErrorCode::kBusy, std::move(done).error().message);
   }
+}
+
+void Event::mark_unwritten(const std::string& cgroup) {
+  // Where the kernel has no such attributes each event writes all values anyway.
+  static_cast<void>(cgroups_.set_attribute(cgroup, kRecordAttribute, kUnwrittenRecord).has_value());
+}
+
+bool Event::is_unwritten(const std::string& cgroup) {
+  const auto copy = cgroups_.attribute(cgroup, kRecordAttribute);
+  return copy && *copy == kUnwrittenRecord;
 }
 
 void Event::hold_above_usage(const std::string& cgroup, core::CgroupValues& values) {
@@ -182,7 +196,7 @@ Status Event::update_pod(core::PodRecord& record, core::PodRecord before) {
   auto held = core::pod_values(before, *settings_);
   if (!held) return fail(std::move(held).error());
   const auto copy = cgroups_.attribute(record.cgroup, kRecordAttribute);
-  if (!copy || !*copy) return make_pod(record);
+  if (!copy || !*copy || *copy == kUnwrittenRecord) return make_pod(record);
   if (bound_of(*values) < bound_of(*held)) hold_above_usage(record.cgroup, *values);
   const bool same_pages = values->hugepages == held->hugepages;
   auto done = write_pod(record.cgroup, *values,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/app/log.h"
+#include "common/app/patience.h"
 #include "common/base/error.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/core/pod_plan.h"
@@ -25,15 +26,19 @@ constexpr const char* kMadeAttribute = "trusted.podqos.made";
 constexpr const char* kMade = "1";
 /// The attribute of a pod's cgroup that holds a copy of its record.
 constexpr const char* kRecordAttribute = "trusted.podqos.record";
+/// Stands in it instead while it is uncertain which values the cgroup holds.
+constexpr const char* kUnwrittenRecord = "unwritten";
 
 /// One event: everything that is read and written about pods while the lock is held. The object
 /// holds the lock.
 class Event {
  public:
   /// Takes the lock, making the state directory if it is missing.
-  static Result<Event> open(const core::Settings& settings, Log& log);
+  static Result<Event> open(const core::Settings& settings, Log& log,
+                            const Patience& patience = {});
   /// The same without making anything; nullopt where there is no state.
-  static Result<std::optional<Event>> open_existing(const core::Settings& settings, Log& log);
+  static Result<std::optional<Event>> open_existing(const core::Settings& settings, Log& log,
+                                                    const Patience& patience = {});
 
   [[nodiscard]] const core::Settings& settings() const { return *settings_; }
   [[nodiscard]] Log& log() const { return *log_; }
@@ -90,6 +95,14 @@ class Event {
   /// only if they differ from those of the pod as it was `before`) and the record's copy. A cgroup
   /// without a copy is somebody's new one: it is made as by make_pod().
   [[nodiscard]] Status update_pod(core::PodRecord& record, core::PodRecord before);
+  /// For a pod whose values were refused: the next event of it writes all of them.
+  void mark_unwritten(const std::string& cgroup);
+  [[nodiscard]] bool is_unwritten(const std::string& cgroup);
+  /// Something that the kernel or systemd may allow in a moment: whoever has held the lock for this
+  /// event comes back to it, see follow_up().
+  void leave_unfinished(Error reason) { unfinished_ = std::move(reason); }
+  [[nodiscard]] const std::optional<Error>& unfinished() const { return unfinished_; }
+
   /// Writes the tiers' values as the sums want them, as far as usage allows now.
   [[nodiscard]] Status apply_tiers(core::Make make);
   /// What the rule wants for the tiers, without regard to usage.
@@ -110,9 +123,9 @@ class Event {
   /// controllers away once more before it knows of the scope.
   [[nodiscard]] Status run_beside_systemd(const core::Plan& plan);
   /// Calls `remove`, which removes `cgroup` where nothing lives in it and says whether another try
-  /// may do more, again for 200 ms while systemd holds it empty: it lets go of a scope whose last
-  /// process has gone, and makes and removes its directories, in its own time, and the next event
-  /// may be far.
+  /// may do more, again for a moment while systemd holds it empty, and leaves it unfinished then:
+  /// it lets go of a scope whose last process has gone, and makes and removes its directories, in
+  /// its own time, and the next event may be far.
   [[nodiscard]] Status remove_beside_systemd(const std::string& cgroup,
                                              const std::function<Result<bool>()>& remove);
   /// What run() has changed since this was asked last: "PATH/FILE = VALUE".
@@ -121,7 +134,8 @@ class Event {
  private:
   Event(const core::Settings& settings, Log& log, store::Store store, cgroup::Cgroupfs cgroups,
         core::NodeCapacity capacity);
-  static Result<Event> with_store(const core::Settings& settings, Log& log, store::Store store);
+  static Result<Event> with_store(const core::Settings& settings, Log& log, store::Store store,
+                                  const Patience& patience);
   [[nodiscard]] Result<bool> is_available(const std::string& kubepods,
                                           const std::optional<std::string>& just_made);
   [[nodiscard]] Status check_free(const std::string& root,
@@ -156,6 +170,7 @@ class Event {
   std::string saved_uid_;  ///< the record that was written last, and its text for the copy
   std::string saved_text_;
   std::vector<std::string> written_;
+  std::optional<Error> unfinished_;
   Tree tree_ = Tree::kAsItWas;
   cgroup::Tell tell_ = cgroup::Tell::kNow;
   bool recovered_ = false;

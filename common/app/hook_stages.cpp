@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "common/app/bundle.h"
 #include "common/app/ending.h"
 #include "common/app/event.h"
+#include "common/app/follow_up.h"
 #include "common/app/known_container.h"
 #include "common/app/membership.h"
 #include "common/app/node.h"
@@ -78,6 +80,17 @@ Status register_from_bundle(Event& event, Arrival announced, const Init& init,
   return done ? finished : done;
 }
 
+Status start_under_lock(Event& event, Arrival arrival, const Init& init, Result<Bundle>& bundle) {
+  auto found = look_for(event, arrival.facts);
+  if (!found) return fail(std::move(found).error());
+  if (!*found) {
+    auto done = register_from_bundle(event, std::move(arrival), init, bundle);
+    return done ? event.finish_recovery() : done;
+  }
+  if (auto done = confirm(event, std::move(**found), arrival.facts, init); !done) return done;
+  return finish_confirmed(event);
+}
+
 Status start_in_bundle(const core::Settings& settings, Log& log, const codec::OciState& state,
                        Pid runtime) {
   if (!state.pid) {
@@ -96,16 +109,15 @@ Status start_in_bundle(const core::Settings& settings, Log& log, const codec::Oc
   // Runtimes run the hook in the bundle; some do not name it.
   auto bundle = Bundle::open(state.bundle.empty() ? "." : state.bundle);
   (*arrival)->facts.bundle = bundle ? bundle->canonical() : state.bundle;
-  auto event = Event::open(settings, log);
-  if (!event) return fail(std::move(event).error());
-  auto found = look_for(*event, (*arrival)->facts);
-  if (!found) return fail(std::move(found).error());
-  if (!*found) {
-    auto done = register_from_bundle(*event, std::move(**arrival), init, bundle);
-    return done ? event->finish_recovery() : done;
+  std::optional<Error> unfinished;
+  {
+    auto event = Event::open(settings, log);
+    if (!event) return fail(std::move(event).error());
+    if (auto done = start_under_lock(*event, std::move(**arrival), init, bundle); !done)
+      return done;
+    unfinished = event->unfinished();
   }
-  if (auto done = confirm(*event, std::move(**found), (*arrival)->facts, init); !done) return done;
-  return finish_confirmed(*event);
+  return follow_up(settings, log, std::move(unfinished));
 }
 
 }  // namespace
@@ -142,8 +154,9 @@ Status end(const core::Settings& settings, Log& log, const std::string& id,
     const auto on_ending = waited < kWhileEnding ? OnEnding::kLeave : OnEnding::kDrop;
     auto outcome = end_container(settings, log, id, bundle, caller, on_ending);
     if (!outcome) return fail(std::move(outcome).error());
-    if (*outcome == Ending::kDone) return {};
-    if (*outcome == Ending::kStillAlive && waited >= kWhileAlive) break;
+    if (outcome->ending == Ending::kDone)
+      return follow_up(settings, log, std::move(outcome->unfinished));
+    if (outcome->ending == Ending::kStillAlive && waited >= kWhileAlive) break;
     pause_for(pause);
   }
   log.info(cat("container ", printable(id),

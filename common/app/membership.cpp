@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <span>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -227,13 +226,11 @@ void warn_of_stranger(const Joining& joining, const core::PodRecord& record,
 /// Removes what dead containers left. One whose process was killed a moment ago is busy until that
 /// has ended.
 Status clear_children(Event& event, const std::string& cgroup) {
-  constexpr std::chrono::milliseconds kFirstPause{10};
-  constexpr std::chrono::milliseconds kLongestPause{320};
-  for (auto pause = kFirstPause;; pause *= 2) {
+  constexpr std::chrono::milliseconds kPause{10};
+  while (true) {
     if (auto done = remove_empty_children(event, cgroup); !done) return done;
     const auto left = event.cgroups().children(cgroup);
-    if (!left || left->empty() || pause > kLongestPause || !event.settings().may_wait) return {};
-    std::this_thread::sleep_for(pause);
+    if (!left || left->empty() || !event.cgroups().waits().wait(kPause)) return {};
   }
 }
 
@@ -248,7 +245,11 @@ Status make_cgroups(Event& event, const std::optional<core::PodRecord>& before,
     // What dead containers left keeps its old limits, and the kernel holds the pod's against them.
     if (auto done = clear_children(event, record.cgroup); !done) return done;
   }
-  return first || !before ? event.make_pod(record) : event.update_pod(record, *before);
+  auto done = first || !before ? event.make_pod(record) : event.update_pod(record, *before);
+  if (done || done.error().code != ErrorCode::kBusy) return done;
+  event.log().info(cat(name_of(record.pod), ": tried again in a moment: ", done.error().message));
+  leave_unwritten(event, record, done.error());
+  return {};
 }
 
 Result<Membership> make_member(Joining& joining, const std::optional<core::PodRecord>& before,
@@ -272,12 +273,7 @@ Result<Membership> make_member(Joining& joining, const std::optional<core::PodRe
   if (auto done = write_state(joining, before, record, container); !done)
     return fail(std::move(done).error());
   if (auto done = make_cgroups(event, before, record, first); !done) {
-    // Taken out again: a container that runs without podqos must not count for its pod. Which
-    // limits of huge pages its cgroup holds by now is uncertain: the next event writes everything.
-    event.store().keep_mark();
-    auto dropped = drop_container(event, std::move(record), container.id, container.bundle);
-    if (dropped) dropped = event.finish();
-    if (!dropped) event.log().error(dropped.error().message);
+    take_out(event, record, container, done.error());
     return fail(std::move(done).error());
   }
   event.log().info(cat(name_of(record.pod), ": ", core::format_qos_class(record.qos_class),

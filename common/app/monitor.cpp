@@ -4,7 +4,6 @@
 #include <array>
 #include <chrono>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "common/base/text.h"
@@ -50,9 +49,8 @@ Status charge_monitor(Event& event, const core::PodRecord& record, Pid runtime) 
 
 Status free_monitor(Event& event, const std::string& pod_cgroup) {
   // What the monitor starts meanwhile, the clean-up of its engine for one, starts in there too.
-  constexpr int kRounds = 20;
   constexpr std::chrono::milliseconds kPause{5};
-  for (int round = 0; round < kRounds; ++round) {
+  do {
     const auto pids = event.cgroups().processes(core::monitor_path(pod_cgroup));
     if (!pids) return fail(pids.error());
     if (pids->empty()) return {};
@@ -60,8 +58,7 @@ Status free_monitor(Event& event, const std::string& pod_cgroup) {
       auto done = event.run({core::MoveProcess{.path = "/", .pid = pid}});
       if (!done && done.error().code != ErrorCode::kNotFound) return done;
     }
-    std::this_thread::sleep_for(kPause);
-  }
+  } while (event.cgroups().waits().wait(kPause));
   return {};
 }
 

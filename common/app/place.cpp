@@ -5,6 +5,7 @@
 
 #include "common/app/cgroup_reading.h"
 #include "common/app/event.h"
+#include "common/app/follow_up.h"
 #include "common/app/membership.h"
 #include "common/app/node.h"
 #include "common/app/release.h"
@@ -80,7 +81,7 @@ Result<std::optional<Arrival>> arrival_at_engine(const core::Settings& settings,
 
 /// nullopt: it stays as it is.
 Result<std::optional<Joined>> join_pod_of(const core::Settings& settings, Log& log, Arrival arrival,
-                                          Pid creator) {
+                                          Pid creator, const Patience& patience) {
   if (!owns_host()) {
     log.debug(cat("container ", printable(arrival.facts.id),
                   ": not root on the host, nothing to manage"));
@@ -91,7 +92,7 @@ Result<std::optional<Joined>> join_pod_of(const core::Settings& settings, Log& l
   arrival.pid = creator;
   arrival.start_time = started->value_or(StartTime{0});
 
-  auto event = Event::open(settings, log);
+  auto event = Event::open(settings, log, patience);
   if (!event) return fail(std::move(event).error());
   if (auto limits = engine_pod_limits(event->cgroups(), arrival))
     arrival.engine.pod_sums = std::move(limits);
@@ -128,7 +129,7 @@ Result<std::optional<Placement>> place(const core::Settings& settings, Log& log,
   auto arrival = arrival_at_engine(settings, std::move(facts), std::move(podqos), request.driver);
   if (!arrival) return fail(std::move(arrival).error());
   if (!*arrival) return std::nullopt;
-  auto joined = join_pod_of(settings, log, std::move(**arrival), request.creator);
+  auto joined = join_pod_of(settings, log, std::move(**arrival), request.creator, {});
   if (!joined) return fail(std::move(joined).error());
   if (!*joined) return std::nullopt;
   auto& [event, member, edit] = **joined;
@@ -140,8 +141,15 @@ Result<std::optional<Placement>> place(const core::Settings& settings, Log& log,
     return fail(std::move(splices).error());
   }
   if (auto done = event.finish(); !done) return fail(std::move(done).error());
-  return Placement{.cgroups_path = core::oci_cgroups_path(member.container.cgroup, request.id),
-                   .splices = std::move(*splices)};
+  Placement placement{.cgroups_path = core::oci_cgroups_path(member.container.cgroup, request.id),
+                      .splices = std::move(*splices)};
+  auto unfinished = event.unfinished();
+  joined->reset();  // and with it the lock
+  if (auto done = follow_up(settings, log, std::move(unfinished)); !done) {
+    if (settings.on_error == core::OnError::kReject) return fail(std::move(done).error());
+    log.error(done.error().message);
+  }
+  return placement;
 }
 
 std::string unmanaged_cgroups_path(std::string_view id) {
@@ -177,7 +185,7 @@ Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings, L
     }
     return edit_for(*seat, seat->adopted);
   }
-  auto joined = join_pod_of(settings, log, std::move(**arrival), request.creator);
+  auto joined = join_pod_of(settings, log, std::move(**arrival), request.creator, request.patience);
   if (!joined) return fail(std::move(joined).error());
   if (!*joined) return std::nullopt;
   if (auto done = (*joined)->event.finish(); !done) return fail(std::move(done).error());

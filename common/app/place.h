@@ -7,6 +7,7 @@
 
 #include "common/app/foresight.h"
 #include "common/app/log.h"
+#include "common/app/patience.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/codec/oci_edit.h"
@@ -30,6 +31,7 @@ struct PlacementRequest {
 struct AdjustmentRequest {
   core::ContainerFacts facts;
   Pid creator;
+  Patience patience = {};
 };
 
 /// How config.json must change so that the runtime puts the container where it belongs.

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
 
+#include "common/app/follow_up.h"
 #include "common/app/held_tiers.h"
 #include "common/app/kubelet.h"
 #include "common/app/monitor.h"
@@ -264,14 +266,17 @@ class Recomputation {
   }
 
   /// What the kernel refuses for one pod, or a record that has grown too large, is that pod's
-  /// alone; the mark stays, so that the next event tries again.
+  /// alone.
   Status apply() {
     for (auto& [uid, record] : records_) {
       auto done = store_record(uid, record);
       if (!done && done.error().code != ErrorCode::kTooLarge) return done;
-      if (done && !record.adopted) done = event_.make_pod(record);
+      if (done && !record.adopted) {
+        done = event_.make_pod(record);
+        if (!done) leave_unwritten(event_, record, done.error());
+        if (!done && done.error().code == ErrorCode::kBusy) done = {};
+      }
       if (!done) {
-        event_.store().keep_mark();
         report_.failed.push_back(cat("pod ", uid, ": ", done.error().message));
       }
       for (const std::string& line : event_.take_written())
@@ -340,6 +345,7 @@ Status recover(Event& event) {
 Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log) {
   ReconcileReport report;
   std::vector<HeldTier> held;
+  std::optional<Error> unfinished;
   {
     auto event = Event::open(settings, log);
     if (!event) return fail(std::move(event).error());
@@ -354,7 +360,10 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log) {
     for (const std::string& incident : event->store().incidents())
       report.warnings.push_back(incident);
     held = held_tiers(*event);
+    unfinished = event->unfinished();
   }
+  if (auto done = follow_up(settings, log, std::move(unfinished)); !done)
+    report.failed.push_back(done.error().message);
   for (int step = 0; step < kLoweringSteps && !held.empty(); ++step) {
     reclaim(held);
     std::this_thread::sleep_for(kLoweringPause);

@@ -222,15 +222,50 @@ Status end_pod(Event& event, core::PodRecord record) {
     if (held == core::ShmemCharge::kSome) linger(event, record.pod.uid);
     if (held != core::ShmemCharge::kNone) return event.save(record);
   }
-  return event.remove_beside_systemd(record.cgroup, [&]() -> Result<bool> {
+  auto removed = event.remove_beside_systemd(record.cgroup, [&]() -> Result<bool> {
     auto done = remove_empty_children(event, record.cgroup);
     if (done) done = remove_or_linger(event, record);
     if (!done) return fail(std::move(done).error());
     return true;
   });
+  if (removed && event.unfinished()) linger(event, record.pod.uid, 0);
+  return removed;
+}
+
+void leave_unwritten(Event& event, const core::PodRecord& record, const Error& reason) {
+  event.mark_unwritten(record.cgroup);
+  if (reason.code == ErrorCode::kBusy) {
+    linger(event, record.pod.uid, 0);
+    event.leave_unfinished(reason);
+  } else {
+    linger(event, record.pod.uid);
+  }
+}
+
+void take_out(Event& event, const core::PodRecord& record, const core::ContainerRecord& container,
+              const Error& reason) {
+  auto dropped = drop_container(event, record, container.id, container.bundle);
+  if (dropped) {
+    const auto left = event.store().pod(record.pod.uid);
+    // Some values may be written, others not.
+    if (left && *left && !(*left)->released_at) leave_unwritten(event, **left, reason);
+    dropped = event.finish();
+  }
+  if (!dropped) event.log().error(dropped.error().message);
 }
 
 namespace {
+
+Status write_again(Event& event, core::PodRecord record) {
+  if (auto done = event.store().begin(); !done) return done;
+  if (auto done = event.make_pod(record); !done) {
+    leave_unwritten(event, record, done.error());
+    event.log().error(cat("pod ", record.pod.uid, ": ", done.error().message));
+    return {};
+  }
+  forget_lingering(event.tiers(), record.pod.uid);
+  return event.save(record);
+}
 
 Status tend(Event& event, const std::string& uid) {
   auto record = event.store().pod(uid);
@@ -239,8 +274,10 @@ Status tend(Event& event, const std::string& uid) {
     forget_lingering(event.tiers(), uid);
     return {};
   }
-  return (*record)->released_at ? end_pod(event, std::move(**record))
-                                : settle_pod(event, std::move(**record));
+  if ((*record)->released_at) return end_pod(event, std::move(**record));
+  if (std::ranges::any_of((*record)->containers, lives) && event.is_unwritten((*record)->cgroup))
+    return write_again(event, std::move(**record));
+  return settle_pod(event, std::move(**record));
 }
 
 }  // namespace

@@ -27,8 +27,19 @@ namespace podqos::app {
 /// killed, or containers that nobody has deleted yet, have left. A populated one refuses to go.
 [[nodiscard]] Status remove_empty_children(Event& event, const std::string& cgroup);
 
-/// Removes what has waited for its time: cgroups of released pods. A few a call, so that an event's
-/// cost stays bounded. What fails with one pod is logged, and left to the next event.
+/// For a living pod whose values the kernel has refused: its cgroup's values count as unknown, and
+/// tend_lingering() writes them again, at the next event where the refusal may pass (kBusy), else
+/// after releaseDelay.
+void leave_unwritten(Event& event, const core::PodRecord& record, const Error& reason);
+
+/// Takes out a container that joined in this event and cannot have its place, so that it does not
+/// count for its pod, and finishes the event.
+void take_out(Event& event, const core::PodRecord& record, const core::ContainerRecord& container,
+              const Error& reason);
+
+/// Does what has waited for its time: removes cgroups of released pods, writes values that were
+/// refused. A few a call, so that an event's cost stays bounded. What fails with one pod is logged,
+/// and left to the next event.
 void tend_lingering(Event& event);
 /// What happens to the cgroup and the record of a pod that has left the sums (released_at is set).
 [[nodiscard]] Status end_pod(Event& event, core::PodRecord record);

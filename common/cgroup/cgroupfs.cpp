@@ -23,6 +23,10 @@ Result<Cgroupfs> Cgroupfs::open(const CgroupfsOptions& options) {
   }
   cgroupfs.hugetlb_ = std::exchange(cgroupfs.layout_.hugetlb, std::nullopt);
   cgroupfs.hugepages_ = options.hugepages;
+  SystemdOptions systemd;
+  systemd.deadline = options.systemd_answer;
+  systemd.end = options.systemd_end;
+  cgroupfs.systemd_ = Systemd{std::move(systemd)};
   cgroupfs.hierarchies_ = std::move(*found);
   for (std::size_t index = 0; index < cgroupfs.hierarchies_.size(); ++index) {
     const OpenHierarchy& hierarchy = cgroupfs.hierarchies_[index];

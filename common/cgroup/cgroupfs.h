@@ -17,6 +17,7 @@
 #include "common/cgroup/mountinfo.h"
 #include "common/cgroup/open_hierarchy.h"
 #include "common/cgroup/systemd.h"
+#include "common/cgroup/wait_budget.h"
 #include "common/core/driver.h"
 #include "common/core/layout.h"
 #include "common/core/memory_charge.h"
@@ -67,6 +68,9 @@ class Cgroupfs {
   /// systemd is told about units together. A cgroup that the plan moves a process into is made as a
   /// leaf: on v2 its children get no controllers.
   [[nodiscard]] Result<Report> execute(const core::Plan& plan, Tell when = Tell::kNow);
+
+  /// What all that waits has of this event's time.
+  [[nodiscard]] WaitBudget& waits() { return waits_; }
 
   /// In any hierarchy.
   [[nodiscard]] bool exists(std::string_view path);
@@ -149,6 +153,7 @@ class Cgroupfs {
   std::vector<OpenHierarchy> hierarchies_;
   std::array<std::optional<std::size_t>, kControllers> by_controller_;
   Systemd systemd_;
+  WaitBudget waits_;
   std::vector<core::SetUnit> to_tell_;
   std::set<std::string, std::less<>> active_units_;  ///< learnt
   std::size_t primary_ = 0;  ///< the hierarchy that carries memory, else cpu

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,6 +28,9 @@ struct CgroupfsOptions {
   /// Where what was found in mountinfo is kept for the next event: on a host with many containers
   /// it is long. The caller holds the lock of what lies there. nullptr: it is read each time.
   const sys::Directory* memory = nullptr;
+  /// How long systemd may take for an answer, and for all of them.
+  std::chrono::milliseconds systemd_answer{2000};
+  std::chrono::steady_clock::time_point systemd_end = std::chrono::steady_clock::time_point::max();
 };
 
 /// The mounted hierarchies, in the order of the mounts. Of those that carry a controller that

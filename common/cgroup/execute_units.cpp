@@ -5,7 +5,6 @@
 #include <chrono>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "common/base/text.h"
@@ -31,7 +30,6 @@ constexpr const char* kUnitFiles = "/run/systemd/system";
 
 /// A unit that is loaded when it is started and gone when it is told something is one that systemd
 /// is just forgetting.
-constexpr int kStartTries = 50;
 constexpr std::chrono::milliseconds kStartPause{10};
 
 /// Removes the drop-ins of a unit that is no more.
@@ -93,7 +91,7 @@ Status Cgroupfs::start(const core::StartUnit& step, Report& report) {
     return step.properties.empty() ? Status{} : systemd_.set_properties(unit, step.properties);
   std::vector<core::UnitProperty> all = step.once;
   all.insert(all.end(), step.properties.begin(), step.properties.end());
-  for (int tries = 1;; ++tries) {
+  while (true) {
     auto done = systemd_.start_transient(unit, all, step.once_if_known);
     if (done) {
       report.written.push_back(cat(step.path, " is unit ", unit));
@@ -105,8 +103,7 @@ Status Cgroupfs::start(const core::StartUnit& step, Report& report) {
     done = systemd_.start(unit);
     if (done && !step.properties.empty()) done = systemd_.set_properties(unit, step.properties);
     if (done) return {};
-    if (done.error().code != ErrorCode::kNotFound || tries == kStartTries) return done;
-    std::this_thread::sleep_for(kStartPause);
+    if (done.error().code != ErrorCode::kNotFound || !waits_.wait(kStartPause)) return done;
   }
 }
 

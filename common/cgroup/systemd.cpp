@@ -177,7 +177,11 @@ Status Systemd::Connection::start_clock(std::string_view what) {
     return fail(ErrorCode::kTimeout, cat(what, ": not asked, an earlier call has waited ",
                                          options_.deadline.count(), " ms in vain", kHangs));
   }
-  deadline_ = now + options_.deadline;
+  if (now >= options_.end) {
+    return fail(ErrorCode::kTimeout,
+                cat(what, ": not asked, the time for an answer to the runtime is over"));
+  }
+  deadline_ = std::min(now + options_.deadline, options_.end);
   return {};
 }
 

@@ -56,6 +56,8 @@ struct SystemdOptions {
   /// For each call. After one that systemd has let pass no other is made: the lock of the state is
   /// held meanwhile, and those who wait for it have 5 s.
   std::chrono::milliseconds deadline{2000};
+  /// For all calls together.
+  std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max();
   /// How long a call is repeated where systemd goes away in the middle of it: it leaves all its
   /// clients, and its socket for a moment, when it executes itself anew.
   std::chrono::milliseconds restart{1000};

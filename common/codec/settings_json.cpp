@@ -12,6 +12,7 @@
 #include "common/codec/json_tree.h"
 #include "common/codec/runtimes_json.h"
 #include "common/codec/settings_words.h"
+#include "common/core/kernel_bounds.h"
 #include "common/core/naming.h"
 #include "common/core/quantity.h"
 
@@ -172,7 +173,10 @@ Status read_pids(const JsonNode& node, std::optional<std::int64_t>& out) {
   out.reset();
   if (node.is_null()) return {};
   const auto limit = node.kind == Kind::kNumber ? parse_int(node.text) : std::nullopt;
-  if (!limit || *limit < 1) return refuse("expected a whole number above 0, or null for no limit");
+  if (!limit || *limit < 1 || *limit > core::kMaxPids) {
+    return refuse(
+        cat("expected a whole number from 1 to ", core::kMaxPids, ", or null for no limit"));
+  }
   out = limit;
   return {};
 }

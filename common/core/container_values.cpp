@@ -5,6 +5,7 @@
 #include "common/base/text.h"
 #include "common/core/aggregation.h"
 #include "common/core/container_config.h"
+#include "common/core/kernel_bounds.h"
 
 namespace podqos::core {
 
@@ -26,7 +27,11 @@ Result<CgroupValues> container_values(const PodRecord& record, const std::string
   auto values = container_cgroup_values(
       record.pod, *container,
       {.enforce_cpu_limits = settings.cpu_cfs_quota, .cpu_period = settings.cpu_cfs_quota_period});
-  if (values) values->pids_limit = settings.pod_pids_limit;
+  if (!values) return values;
+  values->pids_limit = settings.pod_pids_limit;
+  if (record.adopted) return values;
+  if (auto taken = check_kernel_bounds(*values); !taken)
+    return fail(std::move(taken).error().with_context(cat("container ", printable(name))));
   return values;
 }
 
@@ -77,7 +82,7 @@ void add_missing_quota(CgroupValues& missing, const CgroupValues& wanted,
   }
   const std::int64_t period = wanted.cpu_period.value_or(kDefaultPeriod).value();
   const std::int64_t scaled = mul_div(wanted.cpu_quota->value(), *engine.cpu_period, period);
-  missing.cpu_quota = Micros{std::max(scaled, kMinQuota.value())};
+  missing.cpu_quota = std::clamp(Micros{scaled}, kMinQuota, kMaxQuota);
 }
 
 void add_missing_hugepages(CgroupValues& missing, const CgroupValues& wanted,

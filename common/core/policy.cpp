@@ -7,6 +7,7 @@
 #include "common/base/text.h"
 #include "common/core/aggregation.h"
 #include "common/core/driver.h"
+#include "common/core/kernel_bounds.h"
 #include "common/core/node_bound.h"
 #include "common/core/oom.h"
 #include "common/core/ownership.h"
@@ -294,6 +295,8 @@ Result<CgroupValues> pod_values(PodRecord& record, const Settings& settings) {
   auto values = pod_cgroup_values(record.pod, record.qos_class, params);
   if (values && exceeds_node_cpu(record)) values->cpu_shares = cpu_shares_for(record.claimed.cpu);
   if (values && !record.complete) apply_partial_limits(*values, record, settings);
+  if (!values || record.adopted) return values;
+  if (auto taken = check_kernel_bounds(*values); !taken) return fail(std::move(taken).error());
   return values;
 }
 

@@ -19,7 +19,9 @@ namespace podqos::store {
 
 struct StoreOptions {
   std::string path = "/run/podqos";
-  std::chrono::milliseconds lock_patience{5000};
+  std::chrono::milliseconds lock_patience{5000};  ///< see sys::FileLock
+  std::chrono::steady_clock::time_point deadline =
+      std::chrono::steady_clock::time_point::max();  ///< of the wait for the lock, in any case
 };
 
 /// The file-locked shared state: <path>/{lock, tiers.json, pods/<uid>.json, containers/<hash>}. An

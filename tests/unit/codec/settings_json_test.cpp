@@ -152,6 +152,7 @@ TEST(MergeSettings, NamesWhatItRefuses) {
       {R"({"releaseDelay":"9223372036854775807h"})", "is no duration"},
       {R"({"podPidsLimit":0})", "podPidsLimit"},
       {R"({"podPidsLimit":1.5})", "podPidsLimit"},
+      {R"({"podPidsLimit":4194305})", "podPidsLimit"},
       {R"({"log":{"sink":"stderr"}})", "log.sink"},
       {R"({"log":{"level":"trace"}})", "log.level"},
   };
