@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -29,6 +30,14 @@ store::StoreOptions store_options(const core::Settings& settings, const Patience
                           : patience.deadline};
 }
 
+/// Since the machine was booted: a step of the wall clock neither ends a delay nor makes it longer.
+std::int64_t seconds_since_boot() {
+  timespec time{};
+  // It fails for a clock that does not exist, and this one does.
+  static_cast<void>(::clock_gettime(CLOCK_BOOTTIME, &time));
+  return time.tv_sec;
+}
+
 /// No limit is the highest of all.
 std::int64_t bound_of(const core::CgroupValues& values) {
   const std::int64_t limit = values.memory_limit.value_or(Bytes{-1}).value();
@@ -44,9 +53,7 @@ Event::Event(const core::Settings& settings, Log& log, store::Store store, cgrou
       store_(std::move(store)),
       cgroups_(std::move(cgroups)),
       capacity_(capacity),
-      now_(std::chrono::duration_cast<std::chrono::seconds>(
-               std::chrono::system_clock::now().time_since_epoch())
-               .count()) {}
+      now_(seconds_since_boot()) {}
 
 Result<Event> Event::with_store(const core::Settings& settings, Log& log, store::Store store,
                                 const Patience& patience) {

@@ -19,11 +19,17 @@
 #include "common/core/naming.h"
 #include "common/core/pod_plan.h"
 #include "common/core/policy.h"
+#include "common/store/state_directory.h"
+#include "common/store/state_files.h"
 #include "common/store/store.h"
+#include "common/store/unlocked_state.h"
 #include "common/sys/process.h"
 
 namespace podqos::app {
 namespace {
+
+constexpr const char* kInterrupted =
+    "the last event was interrupted and the sums may be wrong: run podqosctl reconcile";
 
 /// The state as one consistent copy.
 struct Records {
@@ -32,7 +38,44 @@ struct Records {
   std::vector<std::string> warnings;
 };
 
+Result<std::vector<std::string>> uids_in(const sys::Directory& state) {
+  constexpr std::string_view kSuffix = store::kRecordSuffix;
+  const auto pods = state.open_directory(store::kPodsName);
+  if (!pods && pods.error().code == ErrorCode::kNotFound) return std::vector<std::string>{};
+  auto uids = pods ? pods->entries() : fail(pods.error());
+  if (!uids) return uids;
+  std::erase_if(*uids, [&](std::string& name) {
+    if (!name.ends_with(kSuffix)) return true;
+    name.resize(name.size() - kSuffix.size());
+    return !core::check_pod_uid(name);
+  });
+  std::ranges::sort(*uids);
+  return uids;
+}
+
+/// Where nothing can be written, no lock can be taken, and no event is under way.
+Result<std::optional<Records>> read_without_lock(const core::Settings& settings) {
+  const auto opened = store::UnlockedState::open(settings.state_dir);
+  if (!opened) return fail(opened.error());
+  if (!*opened) return std::nullopt;
+  const store::UnlockedState& state = **opened;
+  const auto uids = uids_in(state.directory());
+  if (!uids) return fail(uids.error());
+  Records records{.tiers = state.tiers(), .pods = {}, .warnings = {}};
+  for (const std::string& uid : *uids) {
+    auto pod = state.pod(uid);
+    if (!pod) {
+      records.warnings.push_back(pod.error().message);
+    } else if (*pod) {
+      records.pods.push_back(std::move(**pod));
+    }
+  }
+  if (state.interrupted()) records.warnings.emplace_back(kInterrupted);
+  return records;
+}
+
 Result<std::optional<Records>> read_records(const core::Settings& settings) {
+  if (store::is_read_only(settings.state_dir)) return read_without_lock(settings);
   auto store = store::Store::open_existing(
       {.path = settings.state_dir,
        .lock_patience = std::chrono::milliseconds{settings.lock_deadline_ms}});
@@ -53,9 +96,7 @@ Result<std::optional<Records>> read_records(const core::Settings& settings) {
     if (record) records.pods.push_back(std::move(*record));
   }
   records.tiers = store->tiers();
-  if (store->dirty())
-    records.warnings.emplace_back(
-        "the last event was interrupted and the sums may be wrong: run podqosctl reconcile");
+  if (store->dirty()) records.warnings.emplace_back(kInterrupted);
   for (const std::string& incident : store->incidents())
     records.warnings.push_back(incident);
   return records;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,6 +27,15 @@ constexpr std::int64_t kMilliPerCpu = 1000;
 void forget_lingering(core::TiersRecord& tiers, std::string_view uid) {
   std::erase_if(tiers.lingering,
                 [&](const core::LingeringEntry& entry) { return entry.uid == uid; });
+}
+
+/// What has passed since a moment of a record; below 0: it is still to come. What podqos wrote
+/// before it counted from the boot is understood by the wall clock, which was past this long before
+/// any podqos was run; no machine has been up for as long.
+std::int64_t seconds_since(UnixSeconds moment, const Event& event) {
+  constexpr UnixSeconds kWallClock{1'000'000'000};
+  const std::int64_t now = moment < kWallClock ? event.now().value() : std::time(nullptr);
+  return now - moment.value();
 }
 
 /// Until releaseDelay has passed, or `most` seconds.
@@ -215,7 +225,7 @@ Status remove_empty_children(Event& event, const std::string& cgroup) {
 Status end_pod(Event& event, core::PodRecord record) {
   if (auto done = event.store().begin(); !done) return done;
   if (record.adopted) return erase(event, record);
-  const std::int64_t kept = event.now().value() - record.released_at->value();
+  const std::int64_t kept = seconds_since(*record.released_at, event);
   if (kept < event.settings().release_delay_seconds) {
     const core::ShmemCharge held = tmpfs_memory(event, record);
     if (held == core::ShmemCharge::kUncertain) linger(event, record.pod.uid, core::kStatDelay);
@@ -285,7 +295,8 @@ Status tend(Event& event, const std::string& uid) {
 void tend_lingering(Event& event) {
   std::vector<std::string> due;
   for (const core::LingeringEntry& entry : event.tiers().lingering) {
-    if (entry.until <= event.now() && due.size() < kTendedPerEvent) due.push_back(entry.uid);
+    if (seconds_since(entry.until, event) >= 0 && due.size() < kTendedPerEvent)
+      due.push_back(entry.uid);
   }
   for (const std::string& uid : due) {
     if (auto done = tend(event, uid); !done) {

@@ -1,6 +1,9 @@
 #include "common/store/state_directory.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -26,7 +29,34 @@ Result<sys::Directory> with_subject(Result<sys::Directory> directory) {
   return directory;
 }
 
+/// Every directory above, by "..": where a path leads is what counts, not how it is written.
+Status check_parents(const sys::Directory& directory, struct stat child, uid_t caller) {
+  std::string above;
+  while (true) {
+    above += above.empty() ? ".." : "/..";
+    struct stat parent{};
+    if (::fstatat(directory.fd(), above.c_str(), &parent, 0) != 0)
+      return fail_errno(errno, cat(directory.path(), "/", above));
+    if (parent.st_dev == child.st_dev && parent.st_ino == child.st_ino) return {};
+    const bool shared = (parent.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+    const bool sticky = (parent.st_mode & S_ISVTX) != 0;
+    if ((parent.st_uid != 0 && parent.st_uid != caller) || (shared && !sticky)) {
+      return fail(
+          ErrorCode::kConflict,
+          cat("state directory ", directory.path(), ": ", directory.path(), "/", above,
+              shared ? " is writable by others" : cat(" belongs to user ", parent.st_uid),
+              ", who could put another in its place: name a directory of root's in stateDir"));
+    }
+    child = parent;
+  }
+}
+
 }  // namespace
+
+bool is_read_only(const std::string& path) {
+  struct statfs found{};
+  return ::statfs(path.c_str(), &found) == 0 && (found.f_flags & ST_RDONLY) != 0;
+}
 
 Result<sys::Directory> open_state_directory(const std::string& path) {
   return with_subject(sys::Directory::open(without_trailing_slashes(path)));
@@ -65,6 +95,8 @@ Result<uid_t> check_state_directory(const sys::Directory& directory) {
                 cat("state directory ", path,
                     " is writable by others; chmod it to 0700 after a look at its files"));
   }
+  if (auto checked = check_parents(directory, opened, caller); !checked)
+    return fail(std::move(checked).error());
   return caller;
 }
 

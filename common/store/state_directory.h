@@ -15,8 +15,12 @@ namespace podqos::store {
 /// The same, made if it is missing; its parent must exist.
 [[nodiscard]] Result<sys::Directory> make_state_directory(const std::string& path);
 
-/// Refuses a directory in which somebody else could change the state: a symlink, another owner, or
-/// one that others can write to (kConflict).
+/// Can nothing in it be changed, because its file system is mounted read-only?
+[[nodiscard]] bool is_read_only(const std::string& path);
+
+/// Refuses a directory in which another user could change the state, or put another in its place: a
+/// symlink, another owner, or one that others can write to; and a parent that belongs to another
+/// user than root and the caller, or that others can write to without the sticky bit (kConflict).
 /// @return the owner, who is the caller.
 [[nodiscard]] Result<uid_t> check_state_directory(const sys::Directory& directory);
 

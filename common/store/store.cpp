@@ -123,6 +123,12 @@ Status Store::commit() {
 
 Status Store::write_tiers(bool marked) {
   std::string text = codec::format_tiers(tiers_);
+  // What could not be read back must not be written.
+  if (text.size() > codec::kMaxRecordSize) {
+    return fail(ErrorCode::kTooLarge,
+                cat(directory_.path(), "/", kTiersName, " would have ", text.size(),
+                    " bytes, the limit is ", codec::kMaxRecordSize));
+  }
   if (marked) text.at(codec::kDirtyOffset) = '1';
   if (auto written = write(directory_, kTiersName, text); !written) return written;
   tiers_fd_ = {};  // it is the old file's

@@ -67,6 +67,24 @@ TEST_F(StoreEvent, CheckpointsItsSumsUnderTheMark) {
   EXPECT_FALSE(opened().dirty());
 }
 
+TEST_F(StoreEvent, WritesNoSumsThatCouldNotBeReadBack) {
+  make_state();
+  const std::string before = read("tiers.json");
+  {
+    Store store = opened();
+    for (int i = 0; i < 30'000; ++i)
+      store.tiers().lingering.push_back({.uid = std::string(200, 'u'), .until = UnixSeconds{i}});
+    const auto refused = store.commit();
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kTooLarge);
+    EXPECT_THAT(refused.error().message, StartsWith(path("tiers.json")));
+  }
+  EXPECT_EQ(read("tiers.json"), before);
+  Store store = opened();
+  EXPECT_THAT(store.incidents(), IsEmpty());
+  EXPECT_EQ(store.tiers().sums.burstable.pods, 1);
+}
+
 TEST_F(StoreEvent, LeavesTheMarkWhenToldTo) {
   {
     Store store = opened();

@@ -68,6 +68,39 @@ TEST_F(StoreOpen, TimesOutWhileAnotherHoldsTheLock) {
   EXPECT_THAT(refused.error().message, StartsWith("lock " + path("lock") + ": "));
 }
 
+TEST_F(StoreOpen, RefusesAParentOfAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to give a directory away";
+  ASSERT_EQ(::mkdir(temporary_.path("theirs").c_str(), 0755), 0);
+  ASSERT_EQ(::mkdir(temporary_.path("theirs/between").c_str(), 0755), 0);
+  ASSERT_EQ(::chown(temporary_.path("theirs").c_str(), 12345, 0), 0);
+  options_.path = temporary_.path("theirs/between/state");
+  const auto refused = open();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
+  EXPECT_THAT(refused.error().message, HasSubstr("../.. belongs to user 12345"));
+  EXPECT_FALSE(temporary_.has("theirs/between/state/lock"));
+}
+
+TEST_F(StoreOpen, RefusesAParentThatOthersCanWriteTo) {
+  ASSERT_EQ(::mkdir(temporary_.path("shared").c_str(), 0700), 0);
+  options_.path = temporary_.path("shared/state");
+  for (const mode_t mode : {mode_t{0777}, mode_t{0770}, mode_t{0702}}) {
+    ASSERT_EQ(::chmod(temporary_.path("shared").c_str(), mode), 0);
+    const auto refused = open();
+    ASSERT_FALSE(refused) << mode;
+    EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
+    EXPECT_THAT(refused.error().message, HasSubstr("/.. is writable by others"));
+    EXPECT_THAT(refused.error().message, HasSubstr("stateDir"));
+  }
+}
+
+TEST_F(StoreOpen, TakesAStickyParent) {
+  ASSERT_EQ(::mkdir(temporary_.path("tmp").c_str(), 0700), 0);
+  ASSERT_EQ(::chmod(temporary_.path("tmp").c_str(), 01777), 0);
+  options_.path = temporary_.path("tmp/state");
+  EXPECT_TRUE(open());
+}
+
 TEST_F(StoreOpen, RefusesASymlinkedDirectory) {
   ASSERT_EQ(::mkdir(temporary_.path("real").c_str(), 0700), 0);
   ASSERT_EQ(::symlink("real", options_.path.c_str()), 0);
