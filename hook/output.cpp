@@ -29,10 +29,16 @@ void print_error(std::string_view program, std::string_view line) {
 }
 
 std::string own_path() {
+  constexpr std::string_view kDeleted = " (deleted)";
   std::array<char, PATH_MAX> buffer{};
   const ssize_t size = ::readlinkat(AT_FDCWD, "/proc/self/exe", buffer.data(), buffer.size());
   if (size <= 0 || static_cast<std::size_t>(size) == buffer.size()) return {};
-  return {buffer.data(), static_cast<std::size_t>(size)};
+  std::string path{buffer.data(), static_cast<std::size_t>(size)};
+  // The kernel's note (d_path) that an upgrade has put another file in this one's place, unless the
+  // file bears that name.
+  if (path.ends_with(kDeleted) && ::faccessat(AT_FDCWD, path.c_str(), F_OK, 0) != 0)
+    path.resize(path.size() - kDeleted.size());
+  return path;
 }
 
 }  // namespace podqos::hook

@@ -9,9 +9,9 @@ namespace {
 
 /// Options in front of the verb that take a value in the next argument. A container named "create",
 /// or a log file of that name, must not be taken for the verb.
-constexpr std::array<std::string_view, 11> kGlobalValues = {
-    "root",           "r",           "log",   "l", "log-format", "log-level", "criu", "rootless",
-    "cgroup-manager", "systemd-log", "config"};
+constexpr std::array<std::string_view, 10> kGlobalValues = {
+    "root",           "r",     "log", "l", "log-format", "log-level", "criu", "rootless",
+    "cgroup-manager", "config"};
 
 /// Options behind the verb that take a value.
 constexpr std::array<std::string_view, 18> kVerbValues = {"bundle",
@@ -32,6 +32,42 @@ constexpr std::array<std::string_view, 18> kVerbValues = {"bundle",
                                                           "lsm-profile",
                                                           "lsm-mount-context",
                                                           "status-fd"};
+
+/// crun's long options in front of the verb. Its argp(3) takes any unambiguous beginning of one.
+constexpr std::array<std::string_view, 12> kCrunGlobals = {
+    "debug", "cgroup-manager", "systemd-cgroup", "log",   "log-format",   "log-level",
+    "root",  "rootless",       "version",        "usage", "program-name", "help"};
+
+/// Those of create, run and restore. Of two that begin alike the one without a meaning for podqos
+/// stands first: crun takes the beginning only where the other does not belong to the verb.
+constexpr std::array<std::string_view, 24> kCrunVerbOptions = {"bundle",
+                                                               "console-socket",
+                                                               "config",
+                                                               "detach",
+                                                               "keep",
+                                                               "no-new-keyring",
+                                                               "no-pivot",
+                                                               "no-subreaper",
+                                                               "pid-file",
+                                                               "preserve-fds",
+                                                               "image-path",
+                                                               "work-path",
+                                                               "file-locks",
+                                                               "ext-unix-sk",
+                                                               "shell-job",
+                                                               "tcp-established",
+                                                               "lsm-profile",
+                                                               "parent-path",
+                                                               "manage-cgroups-mode",
+                                                               "lsm-mount-context",
+                                                               "pre-dump",
+                                                               "program-name",
+                                                               "help",
+                                                               "usage"};
+
+/// The call asks for text, and makes nothing.
+constexpr std::array<std::string_view, 7> kQuestions = {"help",    "h", "?", "usage",
+                                                        "version", "v", "V"};
 
 /// What Go's flag parser takes for false.
 constexpr std::array<std::string_view, 6> kFalse = {"0", "f", "F", "false", "FALSE", "False"};
@@ -66,6 +102,22 @@ std::optional<Option> parse_option(std::string_view word) {
   if (equals != std::string_view::npos)
     return Option{word.substr(0, equals), word.substr(equals + 1)};
   return Option{word, std::nullopt};
+}
+
+/// The option that an abbreviation stands for: one of `crun`, or the name as it is.
+template <std::size_t N, std::size_t M>
+std::string_view expand(std::string_view name, const std::array<std::string_view, N>& crun,
+                        const std::array<std::string_view, M>& values) {
+  if (name.empty() || contains(crun, name)) return name;
+  std::string_view found;
+  bool one_kind = true;
+  for (const std::string_view candidate : crun) {
+    if (!candidate.starts_with(name)) continue;
+    if (!found.empty())
+      one_kind = one_kind && contains(values, candidate) && contains(values, found);
+    if (found.empty()) found = candidate;
+  }
+  return found.empty() || !one_kind ? name : found;
 }
 
 class Parser {
@@ -112,8 +164,11 @@ class Parser {
   std::string_view skip_globals() {
     for (; !done(); ++at_) {
       if (word() == "--") continue;
-      const auto option = parse_option(word());
+      auto option = parse_option(word());
       if (!option) return args_[at_++];
+      if (word().starts_with("--"))
+        option->name = expand(option->name, kCrunGlobals, kGlobalValues);
+      if (contains(kQuestions, option->name)) return {};
       read_global(*option);
     }
     return {};
@@ -141,12 +196,14 @@ class Parser {
         only_words = true;
         continue;
       }
-      const auto option = only_words ? std::nullopt : parse_option(word());
+      auto option = only_words ? std::nullopt : parse_option(word());
       if (!option) {
         call_.id = word();
         continue;
       }
-      if (option->name == "help" || option->name == "h" || option->name == "?") {
+      if (word().starts_with("--"))
+        option->name = expand(option->name, kCrunVerbOptions, kVerbValues);
+      if (contains(kQuestions, option->name)) {
         call_.id.clear();
         return;
       }

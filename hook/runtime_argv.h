@@ -29,7 +29,7 @@ struct RuntimeCall {
 };
 
 /// Understands the argv of runc, crun and youki as engines and people write it: "--x v", "--x=v",
-/// "-x v", short flags.
+/// "-x v", short flags, crun's abbreviations.
 /// @param args  argv without argv[0].
 /// @note runc main.go, crun src/crun.c, youki crates/liboci-cli.
 [[nodiscard]] RuntimeCall parse_runtime_argv(std::span<const char* const> args);

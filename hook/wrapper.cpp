@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <optional>
 #include <string>
@@ -99,7 +101,9 @@ class Parser {
     }
     answer_ = sys::UniqueFd{ends[0]};
     sys::UniqueFd tell{ends[1]};
-    const pid_t child = ::fork();
+    // As fork(2), but without a signal at its end: where the engine has blocked SIGCHLD, it would
+    // be pending in the runtime. This program has one thread, and no fork handlers.
+    const long child = ::syscall(SYS_clone, 0UL, 0UL, 0UL, 0UL, 0UL);
     if (child < 0) {
       const int err = errno;
       return fail_errno(err, "fork the parsing process");
@@ -109,17 +113,17 @@ class Parser {
       answer_ = sys::UniqueFd{};
       parse_in_sandbox(std::move(tell), job, settings, log, request);
     }
-    child_ = child;
+    child_ = static_cast<pid_t>(child);
+    // It may wait for the lock, and then for the kernel and for systemd.
+    patience_ = std::chrono::milliseconds{settings.lock_deadline_ms} + kWork;
     return {};
   }
 
   /// Reads the answer to its end. A whole one is proof enough, however the process ends.
+  /// @return kTimeout: it has not come.
   Result<Handover> answer() {
-    auto bytes = sys::read_all(answer_.get(), kMaxHandover, "answer of the parsing process");
-    if (!bytes) {
-      ::kill(*child_, SIGKILL);
-      return fail(std::move(bytes).error());
-    }
+    auto bytes = read_answer();
+    if (!bytes) return fail(std::move(bytes).error());
     auto handover = parse_handover(*bytes);
     if (handover) return handover;
     const int status = reap();
@@ -130,21 +134,61 @@ class Parser {
   }
 
  private:
-  /// How the process ended; 0 where the kernel has reaped it, as it does if the engine ignores
-  /// SIGCHLD.
+  static constexpr std::chrono::milliseconds kWork{15'000};
+  static constexpr std::chrono::milliseconds kEnd{5'000};
+  static constexpr std::chrono::milliseconds kTick{20};
+
+  Result<std::string> read_answer() {
+    std::string bytes;
+    std::array<char, 4096> piece;  // NOLINT(*-member-init): read(2) fills it
+    // Ticks, and no clock, which goes on while both processes are stopped or frozen.
+    std::chrono::milliseconds waited{0};
+    while (bytes.size() <= kMaxHandover) {
+      pollfd polled{.fd = answer_.get(), .events = POLLIN, .revents = 0};
+      const int found = ::poll(&polled, 1, static_cast<int>(kTick.count()));
+      if (found < 0 && errno != EINTR) return fail_errno(errno, "wait for the parsing process");
+      if (found < 0) continue;
+      if (found == 0) {
+        waited += kTick;
+        if (waited < patience_) continue;
+        late_ = true;
+        return fail(ErrorCode::kTimeout,
+                    cat("the parsing process (pid ", *child_, ") gave no answer within ",
+                        patience_.count(), " ms and was killed: was it stopped?"));
+      }
+      const ssize_t size = ::read(answer_.get(), piece.data(), piece.size());
+      if (size == 0) return bytes;
+      if (size < 0 && errno != EINTR) return fail_errno(errno, "answer of the parsing process");
+      if (size > 0) bytes.append(piece.data(), static_cast<std::size_t>(size));
+    }
+    return fail(ErrorCode::kTooLarge,
+                cat("answer of the parsing process: more than ", kMaxHandover, " bytes"));
+  }
+
+  /// How the process ended, which nothing is expected of any more: one that was stopped on its way
+  /// out would never end by itself.
   int reap() {
     int status = 0;
     if (!child_) return status;
+    ::kill(*child_, SIGKILL);
+    // Of one that hangs in the kernel the end is not waited for: the runtime's parent reaps it.
+    const int options = late_ ? __WALL | WNOHANG : __WALL;
     pid_t reaped = 0;
-    do {
-      reaped = ::waitpid(*child_, &status, 0);
-    } while (reaped < 0 && errno == EINTR);
+    for (auto left = kEnd; left > kEnd.zero(); left -= kTick) {
+      do {
+        reaped = ::waitpid(*child_, &status, options);
+      } while (reaped < 0 && errno == EINTR);
+      if (reaped != 0) break;
+      ::poll(nullptr, 0, static_cast<int>(kTick.count()));
+    }
     child_.reset();
-    return reaped < 0 ? 0 : status;
+    return reaped <= 0 ? 0 : status;
   }
 
   sys::UniqueFd answer_;
   std::optional<pid_t> child_;
+  std::chrono::milliseconds patience_{};
+  bool late_ = false;
 };
 
 /// Looks at a config.json that cannot be edited (it is a symlink, say) as the runtime will read it:

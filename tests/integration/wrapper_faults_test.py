@@ -1,0 +1,132 @@
+"""What happens to podqos-runtime while it works: it is replaced, its parsing process is stopped, signals wait."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import harness  # noqa: E402
+import machine as machines  # noqa: E402
+import patience  # noqa: E402
+from harness import container, pod  # noqa: E402
+
+MANIFEST = pod("faults-1", container("app", limits={"cpu": "100m", "memory": "64Mi"}))
+PATIENCE = 120
+
+
+def children(pid):
+    """Of the first thread."""
+    try:
+        return [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+    except FileNotFoundError:
+        return []
+
+
+def executable(pid):
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return ""
+
+
+@harness.for_each_runtime
+class Upgrade(harness.TestCase):
+    """A program that is replaced while it runs registers the path at which its successor is."""
+
+    def test_replaced_during_create(self):
+        installed = self.tmp / "installed"
+        installed.mkdir()
+        program = installed / "podqos-hook"
+        shutil.copy2(harness.HOOK, program)
+        (installed / "podqos-runtime").symlink_to("podqos-hook")
+        bundle, name = self.bundle(MANIFEST, "app"), self.container_id("app")
+        self.wrapper.bundles[name] = bundle
+        # Before it asks for its own path there is time enough to replace it.
+        slow = ["strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trace=readlinkat,readlink", "-e",
+                "inject=readlinkat,readlink:delay_enter=3000000:when=1"]
+        command = [*slow, str(installed / "podqos-runtime"), *self.podqos.prefix(self.kind)[1:], "--root",
+                   str(self.wrapper.root), "create", "--bundle", str(bundle.path), name]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as tracer:
+            patience.wait_for(lambda: [p for p in children(tracer.pid) if executable(p) == str(program)], PATIENCE,
+                              "the wrapper's start")
+            shutil.copy2(harness.HOOK, installed / "new")
+            os.replace(installed / "new", program)
+            tracer.wait(PATIENCE)
+        self.assertIsNotNone(self.plain.state(name))
+        hooks = json.loads(bundle.read())["hooks"]
+        self.assertEqual([hook["path"] for stage in hooks.values() for hook in stage], [str(program)] * 2)
+
+
+@harness.for_each_runtime
+class StoppedParser(harness.TestCase):
+    """Whoever stops the parsing process holds no container up for ever."""
+
+    settings = {"lockDeadline": "50ms"}
+
+    def start(self):
+        """A create whose parsing process is stopped; returns the wrapper's process, the bundle and the id."""
+        bundle, name = self.bundle(MANIFEST, "app"), self.container_id("app")
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/app"
+        bundle.save()
+        self.wrapper.bundles[name] = bundle
+        # The lock is held, so that the process is there when it is to be stopped.
+        self.podqos.state.mkdir(mode=0o700, exist_ok=True)
+        command = ["strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trace=flock", "-e",
+                   "inject=flock:delay_enter=2000000:when=1", *self.wrapper.command("create"), "--bundle",
+                   str(bundle.path), name]
+        with (self.tmp / "error").open("wb") as error:
+            tracer = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=error)
+        self.addCleanup(tracer.wait)
+        [wrapper] = patience.wait_for(lambda: [p for p in children(tracer.pid) if children(p)], PATIENCE, "the parser")
+        [parser] = children(wrapper)
+        os.kill(parser, signal.SIGSTOP)
+        return tracer, bundle, name
+
+    def test_admitted(self):
+        tracer, bundle, name = self.start()
+        before = bundle.read()
+        self.assertEqual(tracer.wait(PATIENCE), 0)
+        self.assertIn("gave no answer", (self.tmp / "error").read_text(encoding="utf-8"))
+        self.assertEqual(bundle.read(), before)
+        self.assertEqual(machines.cgroup_of(self.plain.pid(name)), f"{self.elsewhere}/app")
+
+    def test_rejected(self):
+        self.podqos.settings["onError"] = "reject"
+        self.podqos.config(self.kind)
+        tracer, bundle, name = self.start()
+        before = bundle.read()
+        self.assertEqual(tracer.wait(PATIENCE), 1)
+        self.assertEqual(bundle.read(), before)
+        self.assertIsNone(self.plain.state(name))
+
+
+@harness.runc_only
+class Signals(harness.TestCase):
+    """The runtime has the signals that the engine's process had, and none of the wrapper's own."""
+
+    def test_no_signal_is_pending(self):
+        bundle, name = self.bundle(MANIFEST, "app"), self.container_id("app")
+        runtime = self.tmp / "runtime-that-looks"
+        runtime.write_text("#!/bin/sh\nexec grep -E '^(SigPnd|ShdPnd|SigBlk)' /proc/self/status\n", encoding="ascii")
+        runtime.chmod(0o755)
+        self.podqos.settings["runtimes"] = [str(runtime)]
+        self.podqos.config(self.kind)
+        command = [*self.wrapper.command("create"), "--bundle", str(bundle.path), name]
+        block = lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # noqa: E731
+        done = subprocess.run(command, capture_output=True, check=True, text=True, preexec_fn=block, timeout=PATIENCE)
+        self.assertIn(b"cgroupsPath", bundle.read())
+        self.assertIn("SigBlk:\t0000000000010000", done.stdout)
+        self.assertIn("SigPnd:\t0000000000000000", done.stdout)
+        self.assertIn("ShdPnd:\t0000000000000000", done.stdout)
+        self.podqos.settings.pop("runtimes")
+        self.podqos.ctl("reconcile")
+
+
+if __name__ == "__main__":
+    harness.main()
