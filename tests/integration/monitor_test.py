@@ -4,12 +4,12 @@ import os
 import pathlib
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
+import patience  # noqa: E402
 from harness import container, pod  # noqa: E402
 
 POD = pod("monitored", container("app", requests={"cpu": "250m"}), container("side"))
@@ -32,10 +32,7 @@ class MonitorCase(harness.TestCase):
                                    stderr=subprocess.DEVNULL, start_new_session=True)
         self.addCleanup(self.end, process)
         status = pathlib.Path(f"{program}.status")
-        deadline = time.monotonic() + PATIENCE
-        while not (status.exists() and status.read_text(encoding="utf-8")):
-            self.assertLess(time.monotonic(), deadline, "the runtime has not come back")
-            time.sleep(0.02)
+        patience.wait_for(lambda: status.exists() and status.read_text(encoding="utf-8"), PATIENCE, "the runtime's end")
         self.assertEqual(status.read_text(encoding="utf-8").strip(), "0")
         self.wrapper.start(ctr)
         return process, ctr, self.wrapper.pid(ctr)
@@ -71,10 +68,7 @@ class Charged(MonitorCase):
     def test_reconcile_does_not_take_it_for_a_container(self):
         process, ctr, pid = self.start_monitor("app", "conmon")
         self.plain.kill(ctr)
-        deadline = time.monotonic() + PATIENCE
-        while machines.alive(pid):
-            self.assertLess(time.monotonic(), deadline, "the container outlives SIGKILL")
-            time.sleep(0.01)
+        patience.wait_for(lambda: not machines.alive(pid), PATIENCE, "the container's end after SIGKILL")
         self.podqos.ctl("reconcile")
         self.assertIsNone(process.poll())
         self.assert_nothing_left()

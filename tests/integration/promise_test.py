@@ -17,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
+import patience  # noqa: E402
 from harness import MI, container, pod  # noqa: E402
 
 MEMORY = 640 * MI  # of the guest; its kernel keeps some for itself
@@ -32,11 +33,7 @@ def take(mebibytes):
 
 
 def wait_until(condition, what):
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not after {PATIENCE} s: {what}")
-        time.sleep(0.05)
+    patience.wait_for(condition, PATIENCE, what)
 
 
 class Promise(harness.TestCase):

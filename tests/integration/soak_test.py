@@ -12,7 +12,6 @@ import random
 import shutil
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
@@ -21,6 +20,7 @@ import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import oci  # noqa: E402
 import oracle  # noqa: E402
+import patience  # noqa: E402
 import units  # noqa: E402
 from harness import GI, container, pod  # noqa: E402
 
@@ -184,11 +184,9 @@ class Soak(harness.TestCase):
         return living
 
     def check(self):
-        wrong = self.differences()
-        deadline = time.monotonic() + PATIENCE
-        while wrong and ON_SYSTEMD and time.monotonic() < deadline:
-            time.sleep(0.1)
-            wrong = self.differences()
+        for _ in patience.turns(PATIENCE if ON_SYSTEMD else 0):
+            if not (wrong := self.differences()):
+                return
         if wrong:
             inside = self.machine.processes(self.truth.kubepods)
             wrong += [f"process {pid} in {machines.cgroups_of(pid)}: {oracle.describe(pid)}" for pid in sorted(inside)]
@@ -218,9 +216,9 @@ class Soak(harness.TestCase):
     def assert_no_unit_left(self):
         """The slice above kubepods is the administrator's: podqos leaves it."""
         units.call("stop", os.path.basename(machines.slice_of(self.root)))
-        deadline = time.monotonic() + PATIENCE
-        while (left := units.loaded(f"{self.units}*") + units.kept(self.units)) and time.monotonic() < deadline:
-            time.sleep(0.1)
+        for _ in patience.turns(PATIENCE):
+            if not (left := units.loaded(f"{self.units}*") + units.kept(self.units)):
+                break
         self.assertEqual(left + units.cgroups(self.units), [])
 
     def _clean_up(self):
@@ -403,11 +401,12 @@ class Soak(harness.TestCase):
     def kill(self, instance):
         pid = next((p for i, p in self.living() if i is instance), None)
         instance.runtime.call("kill", instance.id, "KILL")
-        deadline = time.monotonic() + 10
         # Newer kernels let a zombie out of its cgroup only once it has left its processor for good.
-        while oracle.lives(pid) or pid in self.machine.processes(self.truth.kubepods):
-            self.assertLess(time.monotonic(), deadline, f"process {pid} does not end")
-            time.sleep(0.002)
+        for _ in patience.turns(PATIENCE, length=0.002):
+            if not oracle.lives(pid) and pid not in self.machine.processes(self.truth.kubepods):
+                break
+        else:
+            self.fail(f"process {pid} does not end")
         self.observe()
 
     def event_kill(self):

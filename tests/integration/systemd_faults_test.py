@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -20,6 +19,7 @@ import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import node_case  # noqa: E402
+import patience  # noqa: E402
 import units  # noqa: E402
 from node_case import BESTEFFORT, BURSTABLE, GUARANTEED  # noqa: E402
 
@@ -90,9 +90,9 @@ class FaultCase(node_case.NodeCase):
 
     def wait_for(self, look, wanted):
         """systemd does what it was asked in its own time."""
-        deadline = time.monotonic() + node_case.PATIENCE
-        while (found := look()) != wanted and time.monotonic() < deadline:
-            time.sleep(0.05)
+        for _ in patience.turns(node_case.PATIENCE):
+            if (found := look()) == wanted:
+                return
         self.assertEqual(found, wanted)
 
     def end_all(self, *boxes):

@@ -34,6 +34,7 @@ import unittest
 
 import machine as machines
 import oci
+import patience
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("PODQOS_BIN", REPOSITORY / "build/release/bin"))
@@ -136,10 +137,12 @@ class Podqos:
 
 def _call(command, check, stdin=None, cwd=None):
     given = stdin.encode() if isinstance(stdin, str) else stdin
-    source = {"stdin": subprocess.DEVNULL} if given is None else {"input": given}
-    done = subprocess.run(command, capture_output=True, check=False, cwd=cwd, timeout=CALL_TIMEOUT, **source)
-    result = subprocess.CompletedProcess(
-        command, done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        done = patience.run(command, CALL_TIMEOUT, given, stdout=out, stderr=err, cwd=cwd)
+        out.seek(0)
+        err.seek(0)
+        result = subprocess.CompletedProcess(
+            command, done.returncode, out.read().decode("utf-8", "replace"), err.read().decode("utf-8", "replace"))
     if check and result.returncode != 0:
         raise oci.Failed(f"{' '.join(command)}: exit {result.returncode}\n{result.stderr}{result.stdout}")
     return result

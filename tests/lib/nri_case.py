@@ -11,6 +11,7 @@ import time
 
 import harness
 import nri_peer
+import patience
 from nri_peer import field
 
 PROGRAM = harness.BIN / "podqos-nri"
@@ -189,11 +190,7 @@ class Case(harness.TestCase):
             subject.process.wait(0.3)
 
     def assert_soon(self, condition, what):
-        deadline = time.monotonic() + SOON
-        while not condition():
-            if time.monotonic() > deadline:
-                self.fail(f"{what}: not in {SOON} s")
-            time.sleep(0.05)
+        patience.wait_for(condition, SOON, what)
 
     def assert_released(self, uid):
         self.assert_soon(lambda: self.known(uid) is None, f"pod {uid} is released")

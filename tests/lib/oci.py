@@ -10,8 +10,10 @@ import subprocess
 import tempfile
 import time
 
+import patience
+
 PATHS = {"runc": ("/usr/sbin/runc", "/usr/bin/runc"), "crun": ("/usr/bin/crun",)}
-COMMAND_TIMEOUT = 60  # seconds; a runtime that takes longer hangs
+COMMAND_TIMEOUT = 60  # seconds of patience; a runtime that takes longer hangs
 
 
 def runtime_path(kind):
@@ -127,9 +129,8 @@ class Runtime:
         """Runs a verb, or `argv` as it is; text stdout and stderr. check: raise Failed on a non-zero status."""
         command = list(map(str, argv)) if argv else self.command(*args)
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-            given = {"input": stdin.encode()} if stdin is not None else {"stdin": subprocess.DEVNULL}
-            given |= {"stdout": out, "stderr": err, "cwd": cwd, "timeout": COMMAND_TIMEOUT}
-            done = subprocess.run(command, check=False, **given)
+            given = None if stdin is None else stdin.encode()
+            done = patience.run(command, COMMAND_TIMEOUT, given, stdout=out, stderr=err, cwd=cwd)
             out.seek(0)
             err.seek(0)
             result = subprocess.CompletedProcess(command, done.returncode, out.read(), err.read())

@@ -11,6 +11,7 @@ import time
 
 import guest
 import machine as machines
+import patience
 
 BOOTED = pathlib.Path("/run/systemd/system")
 KEPT = tuple(pathlib.Path("/run/systemd", name) for name in ("system.control", "transient"))
@@ -60,13 +61,12 @@ def left(prefix):
     return cgroups(prefix) + loaded(f"{prefix}*") + kept(prefix)
 
 
-def wait_for_none(prefix, patience):
+def wait_for_none(prefix, seconds):
     """systemd forgets a unit in its own time."""
-    deadline = time.monotonic() + patience
-    while found := left(prefix):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"left behind: {', '.join(found)}")
-        time.sleep(0.05)
+    for _ in patience.turns(seconds):
+        if not (found := left(prefix)):
+            return
+    raise AssertionError(f"left behind: {', '.join(found)}")
 
 
 def clear(prefix):

@@ -1,0 +1,47 @@
+"""Waiting that a busy machine does not end too soon.
+
+A deadline of the wall clock says nothing about what waits: beside twenty other processes that compute, all takes twenty
+times as long. So a turn of waiting counts as long as it was meant to be, not as long as it took, and in each turn this
+machine has to get a process started and ended as well, which takes the longer, the busier it is.
+"""
+
+import subprocess
+import time
+
+TURN = 0.05  # seconds
+
+
+def turns(seconds, pause=time.sleep, length=TURN):
+    """Yields once at the beginning and after each turn, until turns of so many seconds are over."""
+    yield
+    for _ in range(round(seconds / length)):
+        pause(length)
+        subprocess.run(["/bin/true"], check=True, stdin=subprocess.DEVNULL)
+        yield
+
+
+def wait_for(condition, seconds, what):
+    """Returns what `condition` gives as soon as it is true."""
+    for _ in turns(seconds):
+        if found := condition():
+            return found
+    raise AssertionError(f"{what}: not in {seconds} s")
+
+
+def run(command, seconds, stdin=None, **given):
+    """subprocess.run with a patience of so many seconds, and `stdin` as bytes; its output goes to where `given` says."""
+    source = subprocess.DEVNULL if stdin is None else subprocess.PIPE
+    with subprocess.Popen(command, stdin=source, **given) as process:
+        pending = [stdin]
+
+        def attend(length):
+            try:
+                process.communicate(pending.pop() if pending else None, timeout=length)
+            except subprocess.TimeoutExpired:
+                pass
+
+        for _ in turns(seconds, attend, length=1):
+            if process.returncode is not None:
+                return subprocess.CompletedProcess(command, process.returncode)
+        process.kill()
+        raise subprocess.TimeoutExpired(command, seconds)
