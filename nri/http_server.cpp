@@ -58,7 +58,11 @@ bool is_later(int err) {
 }  // namespace
 
 void HttpServer::add_to(std::vector<pollfd>& polled) const {
-  const bool listens = connections_.size() < kMaxConnections && !deaf_until_;
+  const bool all_answer = std::ranges::all_of(connections_, [](const Connection& connection) {
+    return connection.answered && !connection.output.empty();
+  });
+  const bool has_room = connections_.size() < kMaxConnections || !all_answer;
+  const bool listens = has_room && !deaf_until_;
   // poll(2) passes over a negative descriptor.
   polled.push_back({.fd = listens ? listener_ : -1, .events = POLLIN, .revents = 0});
   for (const Connection& connection : connections_) {
@@ -75,14 +79,15 @@ std::optional<HttpServer::Clock::time_point> HttpServer::next_deadline() const {
   return earliest;
 }
 
-void HttpServer::serve(std::span<const pollfd> polled, const Pages& pages) {
-  const auto now = Clock::now();
+void HttpServer::serve(std::span<const pollfd> polled, const Pages& pages, Clock::time_point now) {
   bool asked = false;
   // New ones come behind those that were polled.
   for (std::size_t i = 0; i < connections_.size() && i + 1 < polled.size(); ++i) {
     Connection& connection = connections_[i];
     if (now >= connection.deadline) connection.over = true;
-    if (connection.over || polled[i + 1].revents == 0) continue;
+    const bool ready = polled[i + 1].revents != 0;
+    connection.idle = !connection.answered && (!ready || !asked);
+    if (connection.over || !ready) continue;
     if (connection.answered) {
       send(connection);
     } else if (!asked) {
@@ -92,23 +97,34 @@ void HttpServer::serve(std::span<const pollfd> polled, const Pages& pages) {
   }
   std::erase_if(connections_, [](const Connection& connection) { return connection.over; });
   if (deaf_until_ && now >= *deaf_until_) deaf_until_.reset();
-  if (!polled.empty() && polled.front().revents != 0) accept();
+  if (!polled.empty() && polled.front().revents != 0) accept(now);
 }
 
-void HttpServer::accept() {
-  while (connections_.size() < kMaxConnections) {
+/// The oldest that may give way to a new one.
+std::vector<HttpServer::Connection>::iterator HttpServer::find_silent() {
+  return std::ranges::find_if(connections_, &Connection::gives_way);
+}
+
+/// At most kMaxConnections a turn: what one of these has sent is looked at before it gives way.
+void HttpServer::accept(Clock::time_point now) {
+  for (std::size_t accepted = 0; accepted < kMaxConnections;) {
+    const bool full = connections_.size() == kMaxConnections;
+    const auto silent = find_silent();
+    if (full && silent == connections_.end()) return;
     const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     const int err = errno;
     if (socket < 0) {
       if (err == ECONNABORTED || err == EINTR) continue;
       // Whatever else is wrong would be reported again at once, and for as long as it lasts.
-      if (err != EAGAIN) deaf_until_ = Clock::now() + kDeafness;
+      if (err != EAGAIN) deaf_until_ = now + kDeafness;
       return;
     }
+    if (full) connections_.erase(silent);
     connections_.push_back({.socket = sys::UniqueFd{socket},
-                            .deadline = Clock::now() + patience_,
+                            .deadline = now + patience_,
                             .request = {},
                             .output = {}});
+    ++accepted;
   }
 }
 

@@ -24,8 +24,9 @@ struct HttpAnswer {
 
 /// Answers GET and HEAD on a listening socket, in the loop of somebody else: it waits for nothing,
 /// and asks for at most one answer a turn. A connection lasts for one request and, whatever its
-/// other end does, no longer than the time it is given; beyond kMaxConnections they wait in the
-/// kernel.
+/// other end does, no longer than the time it is given. Of kMaxConnections the oldest that has not
+/// sent its request, or has its whole answer, gives way to a new one, so that connections that stay
+/// silent delay no request; while all are being answered, new ones wait in the kernel.
 class HttpServer {
  public:
   using Clock = std::chrono::steady_clock;
@@ -44,7 +45,7 @@ class HttpServer {
   [[nodiscard]] std::optional<Clock::time_point> next_deadline() const;
   /// Does what can be done.
   /// @param polled  what add_to() has appended, after poll(2).
-  void serve(std::span<const pollfd> polled, const Pages& pages);
+  void serve(std::span<const pollfd> polled, const Pages& pages, Clock::time_point now);
 
  private:
   static constexpr std::chrono::milliseconds kPatience{2000};
@@ -56,9 +57,13 @@ class HttpServer {
     std::string output;  ///< what is still to be sent
     bool answered = false;
     bool over = false;
+    bool idle = false;  ///< all that it has sent was read, and is no whole request
+
+    [[nodiscard]] bool gives_way() const { return answered ? output.empty() : idle; }
   };
 
-  void accept();
+  [[nodiscard]] std::vector<Connection>::iterator find_silent();
+  void accept(Clock::time_point now);
   static void receive(Connection& connection, const Pages& pages);
   static void send(Connection& connection);
   static void wait_for_the_end(Connection& connection);

@@ -8,8 +8,6 @@
 #include <utility>
 #include <variant>
 
-#include <google/protobuf/stubs/logging.h>
-
 #include "common/base/text.h"
 #include "nri/configuration.h"
 #include "nri/connect.h"
@@ -22,6 +20,7 @@
 #include "nri/pages.h"
 #include "nri/plugin.h"
 #include "nri/privileges.h"
+#include "nri/protobuf_log.h"
 #include "nri/service.h"
 #include "nri/signals.h"
 #include "nri/single_instance.h"
@@ -124,17 +123,17 @@ int start(int argc, char** argv) {
     podqos::app::Log log{"podqos-nri", {}};
     return complain(log, configuration.error());
   }
-  if (auto ran = run(options, *configuration); !ran)
-    return complain(configuration->log(), ran.error());
-  return kDone;
+  nri::set_protobuf_log([&](std::string_view line) { configuration->log().warning(line); });
+  const auto ran = run(options, *configuration);
+  nri::set_protobuf_log({});
+  return ran ? kDone : complain(configuration->log(), ran.error());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   ::umask(S_IRWXG | S_IRWXO);
-  // It would write a line to stderr for each text of a stranger that is no UTF-8.
-  google::protobuf::SetLogHandler(nullptr);
+  podqos::nri::set_protobuf_log({});
   try {
     return start(argc, argv);
   } catch (const std::exception& exception) {

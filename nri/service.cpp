@@ -205,8 +205,9 @@ void Service::serve_link(short ready) {
 
 void Service::serve_http() {
   if (ports_.http == nullptr) return;
-  ports_.http->serve(std::span{polled_}.subspan(kHttpAt),
-                     [this](std::string_view path) { return ports_.page(path, standing_); });
+  ports_.http->serve(
+      std::span{polled_}.subspan(kHttpAt),
+      [this](std::string_view path) { return ports_.page(path, standing_); }, Clock::now());
 }
 
 void Service::note_progress() {

@@ -30,7 +30,7 @@ struct SessionOptions {
 /// socket: bytes in, calls of a Handler, bytes out. Holds at most one message of each direction's
 /// connection, the parts of a Synchronize (NodeStateLimits), and what waits to be sent.
 /// @note protobuf writes a line to stderr for each text that is no UTF-8, unless the program has
-/// given it another google::protobuf::SetLogHandler().
+/// called set_protobuf_log().
 class Session {
  public:
   /// @param handler  outlives the session.

@@ -4,8 +4,6 @@
 #include <string_view>
 #include <utility>
 
-#include <google/protobuf/stubs/logging.h>
-
 #include "common/codec/annotations.h"
 #include "common/codec/record_json.h"
 #include "common/core/container_values.h"
@@ -17,6 +15,7 @@
 #include "common/core/policy.h"
 #include "nri/adjustment.h"
 #include "nri/facts.h"
+#include "nri/protobuf_log.h"
 #include "tests/fuzz/require.h"
 
 namespace {
@@ -96,7 +95,7 @@ void check_answer(const core::ContainerFacts& facts, core::PodRecord record,
 /// The first byte chooses the settings, the rest is a CreateContainerRequest: first its sandbox
 /// comes, then the container.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  static const google::protobuf::LogSilencer kSilence;
+  podqos::nri::set_protobuf_log({});
   if (size < 2) return 0;
   core::Settings settings;
   settings.scope = (bytes[0] & 1U) != 0 ? core::Scope::kAll : core::Scope::kPods;

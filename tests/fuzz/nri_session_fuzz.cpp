@@ -6,8 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <google/protobuf/stubs/logging.h>
-
+#include "nri/protobuf_log.h"
 #include "nri/session.h"
 #include "tests/fuzz/require.h"
 
@@ -202,7 +201,7 @@ std::string calls_from(std::string_view text) {
 /// The first byte is the size of the pieces, which must not matter; above 127 the rest is a list of
 /// calls, else it is what goes over the wire.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  static const google::protobuf::LogSilencer kSilence;
+  podqos::nri::set_protobuf_log({});
   if (size < 2) return 0;
   const std::string_view text = podqos::fuzz::text_of(bytes + 1, size - 1);
   const std::string wire = bytes[0] > 127 ? calls_from(text) : std::string{text};

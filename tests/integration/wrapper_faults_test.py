@@ -1,5 +1,6 @@
 """What happens to podqos-runtime while it works: it is replaced, its parsing process is stopped, signals wait."""
 
+import fcntl
 import json
 import os
 import pathlib
@@ -47,7 +48,7 @@ class Upgrade(harness.TestCase):
         bundle, name = self.bundle(MANIFEST, "app"), self.container_id("app")
         self.wrapper.bundles[name] = bundle
         # Before it asks for its own path there is time enough to replace it.
-        slow = ["strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trace=readlinkat,readlink", "-e",
+        slow = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=readlinkat,readlink", "-e",
                 "inject=readlinkat,readlink:delay_enter=3000000:when=1"]
         command = [*slow, str(installed / "podqos-runtime"), *self.podqos.prefix(self.kind)[1:], "--root",
                    str(self.wrapper.root), "create", "--bundle", str(bundle.path), name]
@@ -67,31 +68,28 @@ class Upgrade(harness.TestCase):
 class StoppedParser(harness.TestCase):
     """Whoever stops the parsing process holds no container up for ever."""
 
-    settings = {"lockDeadline": "50ms"}
+    settings = {"lockDeadline": "5s"}
 
     def start(self):
-        """A create whose parsing process is stopped; returns the wrapper's process, the bundle and the id."""
+        """A create whose parsing process is stopped while it waits for the lock; its process, the bundle and the id."""
         bundle, name = self.bundle(MANIFEST, "app"), self.container_id("app")
         bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/app"
         bundle.save()
         self.wrapper.bundles[name] = bundle
-        # The lock is held, so that the process is there when it is to be stopped.
         self.podqos.state.mkdir(mode=0o700, exist_ok=True)
-        command = ["strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trace=flock", "-e",
-                   "inject=flock:delay_enter=2000000:when=1", *self.wrapper.command("create"), "--bundle",
-                   str(bundle.path), name]
-        with (self.tmp / "error").open("wb") as error:
-            tracer = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=error)
-        self.addCleanup(tracer.wait)
-        [wrapper] = patience.wait_for(lambda: [p for p in children(tracer.pid) if children(p)], PATIENCE, "the parser")
-        [parser] = children(wrapper)
-        os.kill(parser, signal.SIGSTOP)
-        return tracer, bundle, name
+        command = [*self.wrapper.command("create"), "--bundle", str(bundle.path), name]
+        with (self.podqos.state / "lock").open("w") as lock, (self.tmp / "error").open("wb") as error:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=error)
+            self.addCleanup(process.kill)
+            [parser] = patience.wait_for(lambda: children(process.pid), PATIENCE, "the parsing process")
+            os.kill(parser, signal.SIGSTOP)
+        return process, bundle, name
 
     def test_admitted(self):
-        tracer, bundle, name = self.start()
+        process, bundle, name = self.start()
         before = bundle.read()
-        self.assertEqual(tracer.wait(PATIENCE), 0)
+        self.assertEqual(process.wait(PATIENCE), 0)
         self.assertIn("gave no answer", (self.tmp / "error").read_text(encoding="utf-8"))
         self.assertEqual(bundle.read(), before)
         self.assertEqual(machines.cgroup_of(self.plain.pid(name)), f"{self.elsewhere}/app")
@@ -99,9 +97,9 @@ class StoppedParser(harness.TestCase):
     def test_rejected(self):
         self.podqos.settings["onError"] = "reject"
         self.podqos.config(self.kind)
-        tracer, bundle, name = self.start()
+        process, bundle, name = self.start()
         before = bundle.read()
-        self.assertEqual(tracer.wait(PATIENCE), 1)
+        self.assertEqual(process.wait(PATIENCE), 1)
         self.assertEqual(bundle.read(), before)
         self.assertIsNone(self.plain.state(name))
 

@@ -52,7 +52,8 @@ class ServiceTest : public ::testing::Test {
       // Signals that are sent to this thread are taken by this thread only.
       auto signals = Signals::open();
       std::optional<HttpServer> http;
-      if (listener_) http.emplace(listener_->fd());
+      // Far longer than any test: whoever waits for a connection to run out of time never ends.
+      if (listener_) http.emplace(listener_->fd(), std::chrono::hours{1});
       Service service{
           options_,
           {.handler = handler_,

@@ -1,0 +1,77 @@
+#include "nri/protobuf_log.h"
+
+#include <bit>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#if __has_include(<google/protobuf/stubs/logging.h>)
+#include <google/protobuf/stubs/logging.h>
+#else
+#include <absl/base/log_severity.h>
+#include <absl/log/globals.h>
+#include <absl/log/log_entry.h>
+#include <absl/log/log_sink.h>
+#include <absl/log/log_sink_registry.h>
+#endif
+
+#include "common/base/text.h"
+
+namespace podqos::nri {
+
+namespace {
+
+struct Complaints {
+  std::function<void(std::string_view)> take;
+  std::size_t count = 0;
+
+  void add(std::string_view message) {
+    constexpr std::size_t kMost = 200;
+    ++count;
+    if (take && std::has_single_bit(count))
+      take(cat("libprotobuf: ", printable(message, kMost), " (complaint ", count, ")"));
+  }
+};
+
+/// The library hands a handler nothing of its owner's.
+Complaints& complaints() {
+  static Complaints all;
+  return all;
+}
+
+#if __has_include(<google/protobuf/stubs/logging.h>)
+
+void install() {
+  google::protobuf::SetLogHandler([](google::protobuf::LogLevel /*level*/, const char* /*file*/,
+                                     int /*line*/,
+                                     const std::string& message) { complaints().add(message); });
+}
+
+#else
+
+/// protobuf from 22 on logs through Abseil.
+class Sink : public absl::LogSink {
+ public:
+  void Send(const absl::LogEntry& entry) override { complaints().add(entry.text_message()); }
+};
+
+void install() {
+  static Sink sink;
+  static const bool once = [] {
+    absl::SetStderrThreshold(absl::LogSeverityAtLeast::kInfinity);
+    absl::AddLogSink(&sink);
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+#endif
+
+}  // namespace
+
+void set_protobuf_log(std::function<void(std::string_view)> take) {
+  complaints() = {.take = std::move(take)};
+  install();
+}
+
+}  // namespace podqos::nri
