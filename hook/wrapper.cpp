@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -114,8 +115,8 @@ class Parser {
       parse_in_sandbox(std::move(tell), job, settings, log, request);
     }
     child_ = static_cast<pid_t>(child);
-    // It may wait for the lock, and then for the kernel and for systemd.
-    patience_ = std::chrono::milliseconds{settings.lock_deadline_ms} + kWork;
+    // It may wait for the lock, among others (sys::FileLock), and then for the kernel and systemd.
+    patience_ = std::max(std::chrono::milliseconds{settings.lock_deadline_ms}, kQueue) + kWork;
     return {};
   }
 
@@ -134,6 +135,7 @@ class Parser {
   }
 
  private:
+  static constexpr std::chrono::milliseconds kQueue{20'000};
   static constexpr std::chrono::milliseconds kWork{15'000};
   static constexpr std::chrono::milliseconds kEnd{5'000};
   static constexpr std::chrono::milliseconds kTick{20};
