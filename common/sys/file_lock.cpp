@@ -73,7 +73,7 @@ Result<FileLock> FileLock::acquire(const Directory& directory, const char* name,
   if (const int err = errno; !fd.valid()) return fail_errno(err, cat("open lock ", path()));
 
   patience =
-      std::clamp(std::chrono::floor<std::chrono::milliseconds>(deadline - steady_clock::now()),
+      std::clamp(std::chrono::ceil<std::chrono::milliseconds>(deadline - steady_clock::now()),
                  std::chrono::milliseconds{0}, patience);
   int err = ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
   if (err == EWOULDBLOCK || err == EINTR) err = wait_while_it_moves(fd.get(), patience, deadline);
