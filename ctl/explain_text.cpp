@@ -160,6 +160,66 @@ void add_oom(Rows& rows, const Explanation& e, const ExplainParams& params) {
   }
 }
 
+constexpr std::string_view kContainerConfig = "kuberuntime_container_linux.go";
+
+std::string limit_rule(const core::Container& container, std::string_view name,
+                       std::string_view limit) {
+  const auto own = core::find(container.resources.limits, name);
+  if (own && !own->is_zero()) return std::string{limit};
+  return cat(limit, " of spec.resources: the container has none");
+}
+
+/// The container's own cpu.shares and quota.
+void add_container_cpu(Rows& rows, const Explanation& e, const core::Container& container,
+                       const ExplainParams& params) {
+  const core::CgroupValues& values = e.containers.at(container.name);
+  const std::string& name = container.name;
+  const auto request = core::find(container.resources.requests, core::kCpu);
+  add(rows, cat("cpu.shares ", name), cat(values.cpu_shares.value_or(core::kMinShares).value()),
+      request ? cat("floor(", request->milli_value(),
+                    "m * 1024 / 1000) within [2, 262144], cpu request")
+              : "those of its cpu limit, as it has no request; the least without both",
+      kContainerConfig);
+  const std::int64_t quota = values.cpu_quota.value_or(Micros{0}).value();
+  const std::int64_t period = params.config.cpu_period.value();
+  std::string rule =
+      params.config.enforce_cpu_limits ? "it has no cpu limit" : "cpuCFSQuota is off";
+  if (quota > 0) {
+    rule = limit_rule(container, core::kCpu,
+                      cat("floor(limit * ", period, " / 1000), at least 1000; cpu limit"));
+  }
+  add(rows, cat("cpu quota ", name), quota > 0 ? cat(quota, "us per ", period, "us") : "none", rule,
+      kContainerConfig);
+}
+
+/// What podqos fills in where the engine has set nothing; "none" is what the kernel has then.
+void add_container(Rows& rows, const Explanation& e, const core::Container& container,
+                   const ExplainParams& params) {
+  add_container_cpu(rows, e, container, params);
+  const core::CgroupValues& values = e.containers.at(container.name);
+  const Bytes memory = values.memory_limit.value_or(Bytes{0});
+  const std::string limit = cat(memory.value(), " (", format_bytes(memory), ")");
+  add(rows, cat("memory limit ", container.name), memory.value() > 0 ? limit : "none",
+      memory.value() > 0 ? limit_rule(container, core::kMemory, "its memory limit")
+                         : "it has no memory limit",
+      kContainerConfig);
+  for (const auto& [label, pages] : values.hugepages) {
+    add(rows, cat("hugetlb ", label, " ", container.name), format_bytes(pages),
+        "its limit, else that of spec.resources", kContainerConfig);
+  }
+  if (values.pids_limit) {
+    add(rows, cat("pids.max ", container.name), cat(*values.pids_limit),
+        "podPidsLimit of the configuration", "pkg/kubelet/cm/pod_container_manager_linux.go");
+  }
+}
+
+void add_containers(Rows& rows, const Explanation& e, const ExplainParams& params) {
+  for (const auto* list : {&e.pod.containers, &e.pod.init_containers}) {
+    for (const core::Container& container : *list)
+      add_container(rows, e, container, params);
+  }
+}
+
 std::string unified_rule(std::string_view file, const ExplainParams& params) {
   if (file == "memory.oom.group")
     return "the OOM killer takes all its processes; singleProcessOOMKill is off";
@@ -238,6 +298,7 @@ std::string explain_text(const Explanation& e, const ExplainParams& params, cons
       cat(kResources, " PodLimits"));
   add_cpu(rows, e, params);
   add_memory(rows, e);
+  add_containers(rows, e, params);
   add_oom(rows, e, params);
   if (!target.is_v1()) add_unified(rows, e, params);
   // Long names would push all columns apart.

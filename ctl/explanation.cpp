@@ -4,6 +4,7 @@
 
 #include "common/base/text.h"
 #include "common/core/aggregation.h"
+#include "common/core/container_config.h"
 #include "common/core/naming.h"
 #include "common/core/oom.h"
 #include "common/core/qos.h"
@@ -21,6 +22,20 @@ Status add_names(Explanation& explanation, const ExplainParams& params) {
   if (!systemd) return fail(std::move(systemd).error());
   explanation.cgroupfs = std::move(*cgroupfs);
   explanation.systemd = std::move(*systemd);
+  return {};
+}
+
+Status add_container(Explanation& explanation, const core::Container& container,
+                     const ExplainParams& params) {
+  explanation.oom_score_adj[container.name] =
+      core::oom_score_adj(explanation.pod, explanation.qos_class, container, *params.node_memory);
+  auto values =
+      core::container_cgroup_values(explanation.pod, container,
+                                    {.enforce_cpu_limits = params.config.enforce_cpu_limits,
+                                     .cpu_period = params.config.cpu_period});
+  if (!values) return fail(std::move(values).error());
+  values->pids_limit = params.config.pod_pids_limit;
+  explanation.containers[container.name] = std::move(*values);
   return {};
 }
 
@@ -42,9 +57,10 @@ Result<Explanation> explain(core::Pod pod, const ExplainParams& params) {
   result.values = std::move(*values);
   if (auto status = add_names(result, params); !status) return fail(std::move(status).error());
   for (const auto* list : {&result.pod.containers, &result.pod.init_containers}) {
-    for (const core::Container& container : *list)
-      result.oom_score_adj[container.name] =
-          core::oom_score_adj(result.pod, result.qos_class, container, *params.node_memory);
+    for (const core::Container& container : *list) {
+      if (auto done = add_container(result, container, params); !done)
+        return fail(std::move(done).error());
+    }
   }
   result.files = core::v2_files(result.values, params.hugepage_labels, params.formula);
   result.systemd_writes =

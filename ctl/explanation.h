@@ -36,6 +36,7 @@ struct Explanation {
   std::optional<std::string> systemd;
   std::map<std::string, int, std::less<>>
       oom_score_adj;  ///< by container, init containers included
+  std::map<std::string, core::CgroupValues, std::less<>> containers;  ///< the same; each its own
   std::map<std::string, std::string, std::less<>> files;  ///< cgroup v2, cgroupfs driver
   core::SystemdWrites systemd_writes;
 };

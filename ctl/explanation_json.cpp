@@ -27,6 +27,8 @@ std::string json_value(const std::string& value) {
   return json_quote(value);
 }
 
+std::string json_value(const core::CgroupValues& container);
+
 template <class Map>
 std::string json_map(const Map& values) {
   std::string out = "{";
@@ -53,6 +55,21 @@ std::string json_tier(const core::CgroupValues& values) {
              json_of(values.memory_limit), "}");
 }
 
+/// 0 stands for "none", as upstream.
+template <class Tag>
+std::string json_limit(const std::optional<Unit<Tag>>& limit) {
+  return limit && limit->value() > 0 ? std::to_string(limit->value()) : "null";
+}
+
+std::string json_value(const core::CgroupValues& container) {
+  const bool limited = container.cpu_quota.value_or(Micros{0}).value() > 0;
+  return cat(R"({"cpuShares":)", json_of(container.cpu_shares), R"(,"cpuQuotaUs":)",
+             json_limit(container.cpu_quota), R"(,"cpuPeriodUs":)",
+             limited ? json_of(container.cpu_period) : "null", R"(,"memoryLimitBytes":)",
+             json_limit(container.memory_limit), R"(,"pidsLimit":)", json_of(container.pids_limit),
+             R"(,"hugetlb":)", json_map(container.hugepages), "}");
+}
+
 }  // namespace
 
 std::string format_explanation(const Explanation& e) {
@@ -64,8 +81,9 @@ std::string format_explanation(const Explanation& e) {
              R"(,"hugetlb":)", json_map(e.values.hugepages), R"(,"unified":)",
              e.values.unified.empty() ? "null" : json_map(e.values.unified), R"(,"podRequests":)",
              json_sums(e.requests), R"(,"podLimits":)", json_sums(e.limits), R"(,"oomScoreAdj":)",
-             json_map(e.oom_score_adj), R"(,"cgroupfs":)", json_of(e.cgroupfs), R"(,"systemd":)",
-             json_of(e.systemd), R"(,"writes":{"cgroupfs":)", json_map(e.files), R"(,"systemd":)",
+             json_map(e.oom_score_adj), R"(,"containers":)", json_map(e.containers),
+             R"(,"cgroupfs":)", json_of(e.cgroupfs), R"(,"systemd":)", json_of(e.systemd),
+             R"(,"writes":{"cgroupfs":)", json_map(e.files), R"(,"systemd":)",
              json_map(e.systemd_writes.properties), "}");
 }
 

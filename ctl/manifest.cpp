@@ -1,6 +1,7 @@
 #include "ctl/manifest.h"
 
 #include <array>
+#include <utility>
 
 #include "common/base/text.h"
 #include "common/codec/pod_json.h"
@@ -118,7 +119,9 @@ Result<core::Pod> admitted_pod(std::string_view json) {
   return defaulted;
 }
 
-Result<core::Pod> pod_of(const Document& document) {
+namespace {
+
+Result<core::Pod> pod_in(const Document& document) {
   if (!document.pod_path) return fail(ErrorCode::kInvalidArgument, "has no pod");
   if (document.pod_path->empty()) return admitted_pod(document.json);
   const auto holder = json_at(document.json, *document.pod_path);
@@ -128,6 +131,14 @@ Result<core::Pod> pod_of(const Document& document) {
   if (!spec) return fail(ErrorCode::kInvalidArgument, "its pod template has no spec");
   return admitted_pod(cat(R"({"apiVersion":"v1","kind":"Pod","metadata":)", metadata.value_or("{}"),
                           R"(,"spec":)", *spec, "}"));
+}
+
+}  // namespace
+
+Result<core::Pod> pod_of(const Document& document) {
+  auto pod = pod_in(document);
+  if (!pod) return pod;
+  return core::with_priority_of_class(std::move(*pod));
 }
 
 std::string title_of(const Document& document) {

@@ -33,7 +33,8 @@ struct Manifest {
 /// The documents that have a pod, items of lists among them, in order.
 [[nodiscard]] std::vector<const Document*> documents_with_pods(const Manifest& manifest);
 
-/// The pod of a document that has one, API defaults applied.
+/// The pod of a document that has one, API defaults applied, and the priority of its class filled
+/// in.
 /// @return kInvalidArgument for what is no pod, and with the API server's own sentences for one
 /// that
 ///         it would refuse.

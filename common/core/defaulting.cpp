@@ -67,4 +67,13 @@ Pod with_api_defaults(Pod pod) {
   return pod;
 }
 
+Pod with_priority_of_class(Pod pod) {
+  constexpr std::int64_t kSystemCritical = 2'000'000'000;
+  constexpr std::int64_t kNodeCritical = kSystemCritical + 1000;
+  if (pod.priority) return pod;
+  if (pod.priority_class_name == "system-cluster-critical") pod.priority = kSystemCritical;
+  if (pod.priority_class_name == "system-node-critical") pod.priority = kNodeCritical;
+  return pod;
+}
+
 }  // namespace podqos::core

@@ -10,4 +10,9 @@ namespace podqos::core {
 /// @note pkg/apis/core/v1/defaults.go SetDefaults_Pod.
 [[nodiscard]] Pod with_api_defaults(Pod pod);
 
+/// Fills in the priority that the classes which every cluster has stand for, where the pod names
+/// none; of other classes only the cluster knows it.
+/// @note plugin/pkg/admission/priority; pkg/apis/scheduling/types.go SystemCriticalPriority.
+[[nodiscard]] Pod with_priority_of_class(Pod pod);
+
 }  // namespace podqos::core

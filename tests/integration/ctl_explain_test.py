@@ -70,6 +70,26 @@ class Pods(unittest.TestCase):
                 self.assertEqual(got["podRequests"], sums(want["podRequests"]))
                 self.assertEqual(got["podLimits"], sums(want["podLimits"]))
 
+    def test_each_containers_own_values(self):
+        """0 stands for "none" in the vectors. Whether pages are limited to nothing or not at all, they do not tell."""
+        vectors = [row for row in rows("containers", 200) if row["valid"]]
+        asked = [{"id": row["id"], "pod": row["pod"], "nodeMemoryBytes": row["nodeMemoryBytes"],
+                  "params": {"enforceCPULimits": row["params"]["cpuCFSQuota"], "podPidsLimit": 77}} for row in vectors]
+        self.assertGreater(len(asked), 100)
+        for row, got in zip(vectors, batch(asked)):
+            with self.subTest(row["id"]):
+                self.assertNotIn("error", got)
+                want = row["expectContainersDefaulted"]
+                self.assertEqual(set(got["containers"]), set(want))
+                for name, values in got["containers"].items():
+                    self.assertEqual(values["cpuShares"], want[name]["cpuShares"])
+                    self.assertEqual(values["cpuQuotaUs"], want[name]["cpuQuotaUs"] or None)
+                    self.assertEqual(values["cpuPeriodUs"], want[name]["cpuPeriodUs"] if values["cpuQuotaUs"] else None)
+                    self.assertEqual(values["memoryLimitBytes"], want[name]["memoryLimitBytes"] or None)
+                    self.assertEqual(values["pidsLimit"], 77)
+                    self.assertEqual({size: values["hugetlb"].get(size, 0) for size in ("2MB", "1GB")},
+                                     want[name]["hugepages"])
+
     def test_writes_on_cgroup_v2(self):
         pods = {row["id"]: row for row in rows("pods", 437)}
         vectors = rows("cgroup2_writes", 200)
@@ -254,6 +274,41 @@ class Explain(unittest.TestCase):
                    stdin=json.dumps(POD))
         self.assertIn("property  MemoryMax = 1073741824", done.stdout)
         self.assertIn("podqos-kubepods-podu_1.slice", done.stdout)
+
+    def test_limits_of_each_container(self):
+        """What a container has none of is said, too."""
+        pod = {**POD, "spec": {"containers": [
+            {"name": "main"},
+            {"name": "helper", "resources": {"limits": {"cpu": "50m", "memory": "32Mi", "hugepages-2Mi": "4Mi"}}}]}}
+        with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
+            file = pathlib.Path(directory) / "podqos.json"
+            file.write_text('{"podPidsLimit": 77}')
+            file.chmod(0o644)
+            text = ctl("explain", "-f", "-", "--config", str(file), stdin=json.dumps(pod)).stdout
+        for row in (r"cpu\.shares main +2 ", r"cpu quota main +none +=", r"memory limit main +none +=",
+                    r"pids\.max main +77 ", r"cpu\.shares helper +51 ", r"cpu quota helper +5000us per 100000us ",
+                    r"memory limit helper +33554432 \(32Mi\)", r"hugetlb 2MB helper +4Mi ", r"pids\.max helper +77 "):
+            self.assertRegex(text, rf"(?m)^{row}")
+
+    def test_limit_of_the_pod_for_a_container_without(self):
+        """Pod-level resources are the one way in which a container gets a limit that it does not have."""
+        pod = {**POD, "spec": {"resources": {"limits": {"cpu": "1", "memory": "1Gi"}},
+                               "containers": [{"name": "main"}]}}
+        text = ctl("explain", "-f", "-", stdin=json.dumps(pod)).stdout
+        self.assertRegex(text, r"cpu quota main +100000us per 100000us +=.*of spec\.resources: the container has none")
+        self.assertRegex(text, r"memory limit main +1073741824 \(1Gi\) +=.*of spec\.resources: the container has none")
+
+    def test_priority_of_a_class_that_every_cluster_has(self):
+        """Admission fills it in, so that a manifest need not name it."""
+        def score(name):
+            spec = {**POD["spec"], "priorityClassName": name,
+                    "containers": [{"name": "a", "resources": {"requests": {"memory": "48Mi"}}}]}
+            done = ctl("explain", "-f", "-", "-o", "json", "--node-memory", "8Gi",
+                       stdin=json.dumps({**POD, "spec": spec}))
+            return json.loads(done.stdout)["oomScoreAdj"]["a"]
+        # pkg/kubelet/qos/policy.go has -997 for node-critical pods alone; 48Mi of 8Gi are 5 thousandths.
+        self.assertEqual([score(name) for name in ("system-node-critical", "system-cluster-critical", "high")],
+                         [-997, 995, 995])
 
     def test_refusals_and_usage(self):
         pod = json.loads(json.dumps(POD))

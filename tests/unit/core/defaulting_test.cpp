@@ -1,5 +1,9 @@
 #include "common/core/defaulting.h"
 
+#include <cstdint>
+#include <optional>
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include "tests/unit/core/pod_text.h"
@@ -77,6 +81,21 @@ TEST(WithApiDefaults, IsIdempotent) {
   pod.resources = Resources{.requests = {}, .limits = list({{"memory", "1Gi"}})};
   const auto once = with_api_defaults(pod);
   EXPECT_EQ(with_api_defaults(once), once);
+}
+
+// pkg/apis/scheduling: SystemCriticalPriority is 2 * HighestUserDefinablePriority.
+TEST(WithPriorityOfClass, FillsInWhatEveryClusterHas) {
+  const auto priority_of = [](const char* name, std::optional<std::int64_t> priority = {}) {
+    Pod pod;
+    pod.priority_class_name = name;
+    pod.priority = priority;
+    return with_priority_of_class(std::move(pod)).priority;
+  };
+  EXPECT_EQ(priority_of("system-node-critical"), 2'000'001'000);
+  EXPECT_EQ(priority_of("system-cluster-critical"), 2'000'000'000);
+  EXPECT_EQ(priority_of("high"), std::nullopt);
+  EXPECT_EQ(priority_of(""), std::nullopt);
+  EXPECT_EQ(priority_of("system-node-critical", 7), 7);
 }
 
 }  // namespace
