@@ -6,7 +6,7 @@
 
 #include "common/app/configuration.h"
 #include "common/base/text.h"
-#include "common/core/aggregation.h"
+#include "common/core/whole_pod.h"
 #include "ctl/json_text.h"
 
 namespace podqos::ctl {
@@ -69,8 +69,8 @@ std::string json_pod(const app::PodEntry& entry, core::WeightFormula formula) {
       json_quote(format_source(record.class_source)), R"(,"complete":)",
       record.complete ? "true" : "false", R"(,"adopted":)", record.adopted ? "true" : "false",
       R"(,"cgroup":)", json_quote(record.cgroup), R"(,"requests":)",
-      json_list(core::pod_requests(record.pod)), R"(,"limits":)",
-      json_list(core::pod_limits(record.pod)), R"(,"rule":)", json_rule(entry.rule), ",",
+      json_list(core::requests_of(record)), R"(,"limits":)", json_list(limits_shown(entry)),
+      R"(,"rule":)", json_rule(entry.rule), ",",
       json_reading(entry.reading, app::shares_of(entry.reading, entry.rule.cpu_shares, formula)),
       R"(,"containers":[)", containers, "]}");
 }
@@ -119,6 +119,20 @@ std::string format_inventory(const std::optional<app::Inventory>& inventory) {
              R"(,"weightFormula":)",
              all.formula == core::WeightFormula::kLog ? R"("log")" : R"("linear")", R"(,"tiers":[)",
              tiers, R"(],"pods":[)", pods, R"(],"warnings":[)", warnings, "]}\n");
+}
+
+core::ResourceList limits_shown(const app::PodEntry& pod) {
+  if (!pod.record.adopted) return core::limits_of(pod.record);
+  core::ResourceList limits;
+  const app::CgroupReading& reading = pod.reading;
+  if (reading.cpu_quota) {
+    const Micros period = reading.cpu_period.value_or(core::kDefaultPeriod);
+    if (const auto cpu = core::milli_cpu_for_quota(*reading.cpu_quota, period))
+      limits.emplace(core::kCpu, core::Quantity::from_milli(cpu->value()));
+  }
+  if (reading.memory_limit)
+    limits.emplace(core::kMemory, core::Quantity::from_units(reading.memory_limit->value()));
+  return limits;
 }
 
 std::string pod_title(const core::Pod& pod) {

@@ -16,6 +16,10 @@ namespace podqos::ctl {
 /// without state the same members, empty.
 [[nodiscard]] std::string format_inventory(const std::optional<app::Inventory>& inventory);
 
+/// The pod's limits as podqos knows them; of an adopted pod, about whose limits its kubelet
+/// decides, those that its cgroup has.
+[[nodiscard]] core::ResourceList limits_shown(const app::PodEntry& pod);
+
 /// "default/web", or the uid of a pod that has no name.
 [[nodiscard]] std::string pod_title(const core::Pod& pod);
 /// "engine", "podqos.io/pod", …: where a pod's class comes from.

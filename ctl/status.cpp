@@ -5,7 +5,7 @@
 
 #include "common/app/inventory.h"
 #include "common/base/text.h"
-#include "common/core/aggregation.h"
+#include "common/core/whole_pod.h"
 #include "ctl/command.h"
 #include "ctl/inventory_view.h"
 #include "ctl/table.h"
@@ -66,7 +66,7 @@ std::string pods_table(const app::Inventory& inventory, ColourMode mode) {
          cell(cat(core::format_qos_class(record.qos_class), record.complete ? "" : " (partial)",
                   record.adopted ? " (adopted)" : "")),
          cell(std::string{format_source(record.class_source)}), cell(containers_of(pod)),
-         cell(shown(core::pod_requests(record.pod))), cell(shown(core::pod_limits(record.pod))),
+         cell(shown(core::requests_of(record))), cell(shown(limits_shown(pod))),
          cell(shown(pod.reading.memory_usage))});
   }
   return format_table(rows, mode);

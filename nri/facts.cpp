@@ -67,8 +67,8 @@ std::optional<std::int64_t> value_of(bool present, const Wrapper& wrapper) {
 }
 
 /// Of the whole pod; nullopt where none is told.
-std::optional<core::EngineResources> sums_of(const api::PodSandbox& pod) {
-  const core::EngineResources told = engine_resources(pod.linux().pod_resources());
+std::optional<core::EngineResources> sums_of(const api::LinuxResources& resources) {
+  const core::EngineResources told = engine_resources(resources);
   core::EngineResources sums;
   sums.cpu_shares = told.cpu_shares;
   sums.cpu_quota = told.cpu_quota;
@@ -76,6 +76,11 @@ std::optional<core::EngineResources> sums_of(const api::PodSandbox& pod) {
   sums.memory_limit = told.memory_limit;
   if (sums == core::EngineResources{}) return std::nullopt;
   return sums;
+}
+
+void add_whole_pod(core::EngineAnnotations& engine, const api::PodSandbox& pod) {
+  engine.pod_sums = sums_of(pod.linux().pod_resources());
+  engine.pod_overhead = sums_of(pod.linux().pod_overhead());
 }
 
 }  // namespace
@@ -117,7 +122,7 @@ Result<core::ContainerFacts> container_facts(const api::PodSandbox& pod,
       set(engine->container_name, "container name", container.name(), core::check_cgroup_component);
   if (!named) return fail(std::move(named).error().with_context(context()));
   // Otherwise the sandbox, which is known, has brought them.
-  if (pod.pid() == 0) engine->pod_sums = sums_of(pod);
+  if (pod.pid() == 0) add_whole_pod(*engine, pod);
   facts.engine = std::move(*engine);
   const api::LinuxContainer& on_linux = container.linux();
   if (!on_linux.cgroups_path().empty()) facts.cgroups_path = on_linux.cgroups_path();
@@ -135,7 +140,7 @@ Result<core::ContainerFacts> sandbox_facts(const api::PodSandbox& pod) {
   auto engine = engine_of(pod);
   if (!engine) return fail(std::move(engine).error().with_context(context()));
   engine->is_sandbox = true;
-  engine->pod_sums = sums_of(pod);
+  add_whole_pod(*engine, pod);
   facts.engine = std::move(*engine);
   if (!pod.linux().cgroups_path().empty()) facts.cgroups_path = pod.linux().cgroups_path();
   // The engine's own, whatever it is: the sandbox's process keeps its score.

@@ -29,4 +29,17 @@ void count_pod(Event& event, const core::PodRecord& record,
                 [&](const core::LingeringEntry& entry) { return entry.uid == record.pod.uid; });
 }
 
+void note_pending(core::TiersRecord& tiers, const core::PodRecord& record,
+                  const core::ContainerRecord& container) {
+  std::erase_if(tiers.pending, [&](const core::PendingEntry& entry) {
+    return entry.id == container.id && entry.bundle == container.bundle;
+  });
+  if (container.state != core::ContainerState::kPending) return;
+  tiers.pending.push_back({.uid = record.pod.uid,
+                           .id = container.id,
+                           .bundle = container.bundle,
+                           .pid = container.pid,
+                           .start_time = container.start_time});
+}
+
 }  // namespace podqos::app

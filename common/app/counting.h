@@ -21,4 +21,8 @@ void grant_pod(Event& event, core::PodRecord& record, const std::optional<core::
 void count_pod(Event& event, const core::PodRecord& record,
                const std::optional<core::PodRecord>& before);
 
+/// Remembers a container that is yet to be confirmed, and forgets one that is.
+void note_pending(core::TiersRecord& tiers, const core::PodRecord& record,
+                  const core::ContainerRecord& container);
+
 }  // namespace podqos::app

@@ -110,20 +110,24 @@ Result<Followed> finished(Status done, Followed followed = Followed::kNow) {
 }
 
 Result<Followed> resize(Event& event, core::PodRecord record, const core::Resize& change) {
-  if (record.adopted) return finished(event.finish_recovery());
   const core::PodRecord before = record;
-  core::apply_resize(record.pod, change);
-  if (record.pod == before.pod) return finished(event.finish_recovery());
+  core::apply_resize(record, change);
+  if (record.pod == before.pod && record.sums == before.sums)
+    return finished(event.finish_recovery());
   if (auto fits = core::check_record_size(record); !fits) return fail(std::move(fits).error());
   // Of the containers that are known now; before, it may have been more.
   record.grown_cpu_limit.reset();
   record.grown_memory_limit.reset();
   grant_pod(event, record, before);
-  if (auto sound = core::pod_values(record, event.settings()); !sound)
-    return fail(std::move(sound).error());
+  if (!record.adopted) {
+    if (auto sound = core::pod_values(record, event.settings()); !sound)
+      return fail(std::move(sound).error());
+  }
   if (auto done = event.store().begin(); !done) return fail(std::move(done).error());
   count_pod(event, record, before);
   if (auto done = event.save(record); !done) return fail(std::move(done).error());
+  // Its kubelet changes the pod's cgroup by itself.
+  if (record.adopted) return finished(event.finish());
   const auto written = event.update_pod(record, before);
   event.log().info(cat("pod ", record.pod.uid, " resized: cpu ", record.granted.cpu.value(),
                        "m, memory ", record.granted.memory.value(), " requested"));

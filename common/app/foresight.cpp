@@ -82,7 +82,8 @@ bool is_expected(const core::PodRecord& record, const core::Identity& identity,
 /// Have pod and tiers the same values with the pod as it was and as it is?
 bool is_same(const core::PodRecord& before, core::PodRecord& now, const core::Settings& settings) {
   if (now.granted != before.granted) return false;
-  if (now.pod == before.pod && now.claimed == before.claimed) return true;
+  if (now.pod == before.pod && now.sums == before.sums && now.claimed == before.claimed)
+    return true;
   core::PodRecord as_it_was = before;
   const auto old_values = core::pod_values(as_it_was, settings);
   const auto new_values = core::pod_values(now, settings);

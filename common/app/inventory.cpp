@@ -149,18 +149,24 @@ class Builder {
  private:
   Status add_pod(const core::PodRecord& record) {
     PodEntry entry{.record = record, .rule = {}, .reading = {}, .containers = {}};
-    // The rule for a partial pod remembers how far its limits have grown: ask it with a copy.
-    core::PodRecord scratch = record;
-    auto rule = core::pod_values(scratch, settings_);
-    if (!rule) return fail(std::move(rule).error().with_context(called(record.pod)));
-    const bool unit = core::driver_of(record.cgroup) == core::Driver::kSystemd;
-    entry.rule = unit ? core::rounded_by_systemd(std::move(*rule)) : std::move(*rule);
+    if (!record.adopted) {
+      auto rule = rule_for(record);
+      if (!rule) return fail(std::move(rule).error().with_context(called(record.pod)));
+      entry.rule = std::move(*rule);
+    }
     entry.reading = read_cgroup(cgroups_, record.cgroup);
     for (const core::ContainerRecord& container : record.containers)
       entry.containers.push_back(container_entry(cgroups_, container));
     check_pod(entry);
     inventory_.pods.push_back(std::move(entry));
     return {};
+  }
+
+  /// The rule for a partial pod remembers how far its limits have grown: it is asked with a copy.
+  Result<core::CgroupValues> rule_for(core::PodRecord record) {
+    auto rule = core::pod_values(record, settings_);
+    const bool unit = core::driver_of(record.cgroup) == core::Driver::kSystemd;
+    return rule && unit ? core::rounded_by_systemd(std::move(*rule)) : std::move(rule);
   }
 
   void check_pod(const PodEntry& entry) {
@@ -277,6 +283,13 @@ class Builder {
     }
   }
 
+  /// It is a kubelet's, whose pods podqos counts.
+  [[nodiscard]] bool holds_adopted(const std::string& root) const {
+    return std::ranges::any_of(inventory_.pods, [&](const PodEntry& entry) {
+      return entry.record.adopted && entry.record.cgroup.starts_with(cat(root, "/"));
+    });
+  }
+
   void find_foreign_roots() {
     if (records_.tiers.yielded) {
       inventory_.warnings.push_back(cat("a kubelet has taken cgroup ", inventory_.kubepods,
@@ -284,7 +297,7 @@ class Builder {
     }
     for (const auto driver : {core::Driver::kCgroupfs, core::Driver::kSystemd}) {
       const std::string root = core::root_path(settings_.cgroup_root, driver);
-      if (root == inventory_.kubepods || !cgroups_.exists(root)) continue;
+      if (root == inventory_.kubepods || !cgroups_.exists(root) || holds_adopted(root)) continue;
       const auto mark = cgroups_.attribute(root, kMadeAttribute);
       if (mark && *mark != kMade)
         inventory_.warnings.push_back(cat("cgroup ", root,

@@ -24,7 +24,7 @@ struct ContainerEntry {
 
 struct PodEntry {
   core::PodRecord record;
-  core::CgroupValues rule;
+  core::CgroupValues rule;  ///< none for an adopted pod, whose values are its kubelet's
   CgroupReading reading;
   std::vector<ContainerEntry> containers;
 };

@@ -30,6 +30,9 @@ bool is_same(const core::ContainerRecord& container, const core::ContainerFacts&
 core::PodRecord without_dead(core::PodRecord record, const core::ContainerFacts& facts) {
   std::erase_if(record.containers,
                 [&](const core::ContainerRecord& container) { return is_same(container, facts); });
+  for (const core::ContainerRecord& container : record.containers) {
+    if (!lives(container)) forget_ended(record, container);
+  }
   if (std::ranges::none_of(record.containers, lives)) record.containers.clear();
   return record;
 }
@@ -163,19 +166,6 @@ Result<Described> describe_container(const Joining& joining,
   return described;
 }
 
-void note_pending(core::TiersRecord& tiers, const core::PodRecord& record,
-                  const core::ContainerRecord& container) {
-  std::erase_if(tiers.pending, [&](const core::PendingEntry& entry) {
-    return entry.id == container.id && entry.bundle == container.bundle;
-  });
-  if (container.state != core::ContainerState::kPending) return;
-  tiers.pending.push_back({.uid = record.pod.uid,
-                           .id = container.id,
-                           .bundle = container.bundle,
-                           .pid = container.pid,
-                           .start_time = container.start_time});
-}
-
 int oom_score_for(Event& event, const Arrival& arrival, const core::PodRecord& record,
                   const core::ContainerRecord& container) {
   const int wanted = core::container_oom_score_adj(record, container, event.capacity().memory);
@@ -215,7 +205,9 @@ Status write_state(Joining& joining, const std::optional<core::PodRecord>& befor
 /// Without a word nobody would notice.
 void warn_of_stranger(const Joining& joining, const core::PodRecord& record,
                       const core::ContainerRecord& container) {
-  if (container.sandbox || !core::lacks_container(record, joining.claim, container.name)) return;
+  // Neither gets any in the first place.
+  if (container.sandbox || record.adopted) return;
+  if (!core::lacks_container(record, joining.claim, container.name)) return;
   joining.event->log().warning(
       cat(name_of(record.pod), ", container ", printable(container.id),
           ": the pod's spec has no container \"", printable(container.name),
@@ -265,7 +257,7 @@ Result<Membership> make_member(Joining& joining, const std::optional<core::PodRe
   if (!core::engine_sets_oom(arrival.facts) && !record.adopted)
     member.oom_score_adj = oom_score_for(event, arrival, record, container);
   // Before anything is written: the values must be sound.
-  if (auto sound = core::pod_values(record, event.settings()); !sound)
+  if (auto sound = core::pod_values(record, event.settings()); !sound && !record.adopted)
     return fail(std::move(sound).error());
   warn_of_stranger(joining, record, container);
   const bool first = record.containers.empty();

@@ -95,7 +95,7 @@ Result<std::optional<Joined>> join_pod_of(const core::Settings& settings, Log& l
   auto event = Event::open(settings, log, patience);
   if (!event) return fail(std::move(event).error());
   if (auto limits = engine_pod_limits(event->cgroups(), arrival))
-    arrival.engine.pod_sums = std::move(limits);
+    arrival.engine.pod_bound = std::move(limits);
   auto member = join(*event, std::move(arrival));
   if (!member) return fail(std::move(member).error());
   if (!*member) {

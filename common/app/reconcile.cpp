@@ -200,12 +200,14 @@ class Recomputation {
 
   /// Takes dead containers out of a record and counts the others; false: nothing of the pod lives.
   bool refresh(core::PodRecord& record) {
-    std::erase_if(record.containers, [&](core::ContainerRecord& container) {
-      if (is_there(container)) return false;
+    const auto ended = std::ranges::stable_partition(
+        record.containers, [&](core::ContainerRecord& container) { return is_there(container); });
+    for (const core::ContainerRecord& container : ended) {
       report_.changes.push_back(
           cat("pod ", record.pod.uid, ": container ", printable(container.id), " has ended"));
-      return true;
-    });
+      forget_ended(record, container);
+    }
+    record.containers.erase(ended.begin(), ended.end());
     if (record.containers.empty()) {
       const auto populated = holds_container(event_, record.cgroup);
       if (record.adopted || !populated || !*populated) return false;

@@ -15,6 +15,7 @@
 #include "common/core/driver.h"
 #include "common/core/memory_charge.h"
 #include "common/core/pod_plan.h"
+#include "common/core/whole_pod.h"
 #include "common/sys/process.h"
 
 namespace podqos::app {
@@ -99,6 +100,18 @@ void forget_pending(core::TiersRecord& tiers, const core::PendingEntry& which) {
   });
 }
 
+/// An adopted pod is in no tier of podqos's.
+void log_release(Event& event, const core::PodRecord& record) {
+  const std::string_view qos_class = core::format_qos_class(record.qos_class);
+  if (record.adopted) {
+    event.log().info(cat("pod ", record.pod.uid, ", a kubelet's, has ended: ", qos_class));
+    return;
+  }
+  event.log().info(cat("pod ", record.pod.uid, " released: ", qos_class, ", cpu ",
+                       record.granted.cpu.value(), "m, memory ", record.granted.memory.value(),
+                       " returned to the tiers"));
+}
+
 Status expire(Event& event, const core::PendingEntry& entry) {
   forget_pending(event.tiers(), entry);
   auto record = event.store().pod(entry.uid);
@@ -144,6 +157,15 @@ bool confirm_from_cgroup(Event& event, core::ContainerRecord& container) {
   return true;
 }
 
+void forget_ended(core::PodRecord& record, const core::ContainerRecord& ended) {
+  const bool replaced =
+      std::ranges::any_of(record.containers, [&](const core::ContainerRecord& other) {
+        return other.name == ended.name && (other.id != ended.id || other.bundle != ended.bundle) &&
+               lives(other);
+      });
+  if (!replaced) core::forget_container(record, ended.name);
+}
+
 Status settle_pod(Event& event, core::PodRecord record) {
   // Before the first rmdir: a process that dies in between must leave the mark.
   if (auto done = event.store().begin(); !done) return done;
@@ -159,10 +181,7 @@ Status settle_pod(Event& event, core::PodRecord record) {
   if (!record.released_at) {
     core::remove_pod(event.tiers(), record);
     record.released_at = event.now();
-    event.log().info(cat("pod ", record.pod.uid,
-                         " released: ", core::format_qos_class(record.qos_class), ", cpu ",
-                         record.granted.cpu.value(), "m, memory ", record.granted.memory.value(),
-                         " returned to the tiers"));
+    log_release(event, record);
   }
   return end_pod(event, std::move(record));
 }
@@ -183,6 +202,7 @@ Status drop_container(Event& event, core::PodRecord record, std::string_view id,
     if (auto done = event.run(core::plan_removal(found->cgroup)); !done) return done;
   }
   const core::IndexEntry entry{.id = found->id, .bundle = found->bundle, .uid = record.pod.uid};
+  forget_ended(record, *found);
   record.containers.erase(found);
   if (auto done = settle_pod(event, std::move(record)); !done) return done;
   // Last, so that a process that dies before leaves the way to the record.

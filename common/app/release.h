@@ -13,6 +13,10 @@ namespace podqos::app {
 /// Does the container live: its init, or while it is pending the process that creates it?
 [[nodiscard]] bool lives(const core::ContainerRecord& container);
 
+/// Lets a container that has ended count no longer for a kubelet's pod (core::forget_container),
+/// unless another one of its name lives.
+void forget_ended(core::PodRecord& record, const core::ContainerRecord& ended);
+
 /// Takes one container out of its pod's record, and releases the pod if nothing of it lives.
 [[nodiscard]] Status drop_container(Event& event, core::PodRecord record, std::string_view id,
                                     std::string_view bundle);

@@ -46,19 +46,21 @@ constexpr std::string_view kCrioKubeName = "io.kubernetes.cri-o.KubeName";
 constexpr std::string_view kCrioNamespace = "io.kubernetes.cri-o.Namespace";
 constexpr std::string_view kCrioResources = "io.kubernetes.cri-o.PodLinuxResources";
 constexpr std::string_view kCrioResourcesNow = "pod-linux-resources.crio.io";
+constexpr std::string_view kCrioOverhead = "io.kubernetes.cri-o.PodLinuxOverhead";
+constexpr std::string_view kCrioOverheadNow = "pod-linux-overhead.crio.io";
 constexpr std::string_view kPodUid = "io.kubernetes.pod.uid";
 constexpr std::string_view kPodName = "io.kubernetes.pod.name";
 constexpr std::string_view kPodNamespace = "io.kubernetes.pod.namespace";
 constexpr std::string_view kContainerName = "io.kubernetes.container.name";
 
-constexpr std::array<std::string_view, 26> kKeys{
+constexpr std::array<std::string_view, 28> kKeys{
     kManager,          kCriContainerType,    kCriSandboxId,     kCriSandboxUid,
     kCriSandboxName,   kCriSandboxNamespace, kCriContainerName, kCriCpuPeriod,
     kCriCpuQuota,      kCriCpuShares,        kCriMemory,        kCrioContainerType,
     kCrioSandboxId,    kCrioSandboxName,     kCrioContainerId,  kCrioName,
     kCrioHostnamePath, kCrioLabels,          kCrioKubeName,     kCrioNamespace,
     kCrioResources,    kCrioResourcesNow,    kPodUid,           kPodName,
-    kPodNamespace,     kContainerName};
+    kPodNamespace,     kContainerName,       kCrioOverhead,     kCrioOverheadNow};
 
 enum class Manager : std::uint8_t { kPodman, kCrio, kContainerd, kOther };
 
@@ -201,9 +203,9 @@ Status read_cri_sums(const Annotations& annotations, EngineAnnotations& out) {
   return {};
 }
 
-/// CRI-O's pod sums: the CRI message LinuxContainerResources in JSON.
-Status read_crio_sums(const Annotations& annotations, std::string_view key,
-                      EngineAnnotations& out) {
+/// The CRI message LinuxContainerResources in JSON.
+Status read_cri_message(const Annotations& annotations, std::string_view key,
+                        std::optional<EngineResources>& out) {
   constexpr std::array<NumberField, 4> kFields{
       {{"cpu_period", &EngineResources::cpu_period},
        {"cpu_quota", &EngineResources::cpu_quota},
@@ -223,8 +225,19 @@ Status read_crio_sums(const Annotations& annotations, std::string_view key,
     if (!number) return no_number(cat(key, ".", row.key), (*member)->text);
     if (*number != 0) sums.*row.field = number;
   }
-  if (sums != EngineResources{}) out.pod_sums = std::move(sums);
+  if (sums != EngineResources{}) out = std::move(sums);
   return {};
+}
+
+/// Only the sandbox's are CRI-O's own; on others a pod author could have put them. Where both names
+/// are there, CRI-O has copied the other one from the pod: one without its prefix is the author's.
+Status read_crio_sums(const Annotations& annotations, EngineAnnotations& out) {
+  const bool prefixed =
+      find(annotations, kCrioResources) != nullptr || find(annotations, kCrioOverhead) != nullptr;
+  const std::string_view sums = prefixed ? kCrioResources : kCrioResourcesNow;
+  if (auto read = read_cri_message(annotations, sums, out.pod_sums); !read) return read;
+  const std::string_view overhead = prefixed ? kCrioOverhead : kCrioOverheadNow;
+  return read_cri_message(annotations, overhead, out.pod_overhead);
 }
 
 Status read_cri(const Annotations& annotations, EngineAnnotations& out) {
@@ -273,11 +286,7 @@ Status read_crio_names(const Annotations& annotations, EngineAnnotations& out) {
 
 /// What a sandbox says of its pod, unless a stronger source has done so.
 Status read_crio_pod(const Annotations& annotations, EngineAnnotations& out) {
-  // Where both names are there, CRI-O has copied the other one from the pod: one without its prefix
-  // is the author's.
-  const bool prefixed = find(annotations, kCrioResources) != nullptr;
-  const std::string_view sums = prefixed ? kCrioResources : kCrioResourcesNow;
-  if (Status status = read_crio_sums(annotations, sums, out); !status) return status;
+  if (Status status = read_crio_sums(annotations, out); !status) return status;
   return read_texts(
       annotations,
       {{kCrioKubeName, core::check_cgroup_component, &EngineAnnotations::pod_name},

@@ -70,6 +70,12 @@ void append_resources(std::string& out, const core::Resources& resources) {
   append_quantities(writer.member("limits"), resources.limits);
 }
 
+void append_engine_sums(std::string& out, const core::EngineSums& sums) {
+  ObjectWriter writer{out};
+  append_resources(writer.member("resources"), sums.resources);
+  writer.flag("enforced", sums.enforced);
+}
+
 void append_pod_container(std::string& out, const core::Container& container) {
   ObjectWriter writer{out};
   writer.text("name", container.name);
@@ -157,6 +163,7 @@ std::string format_pod_record(const core::PodRecord& record) {
     put_version(writer);
     append_pod(writer.member("pod"), record.pod);
     writer.flag("complete", record.complete);
+    if (record.sums) append_engine_sums(writer.member("engineSums"), *record.sums);
     writer.text("class", word_for(kClassWords, record.qos_class));
     writer.text("classSource", word_for(kSourceWords, record.class_source));
     if (record.founded_by) writer.text("foundedBy", word_for(kIdentityWords, *record.founded_by));

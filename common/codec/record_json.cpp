@@ -69,6 +69,7 @@ class RecordReader {
 
   void quantities(const JsonNode& object, core::ResourceList& out);
   void resources(const JsonNode& object, core::Resources& out);
+  void engine_sums(const JsonNode& object, core::EngineSums& out);
   void pod_container(const JsonNode& object, core::Container& out);
   void pod(const JsonNode& object, core::Pod& out);
   void sum(const JsonNode& object, core::TierSum& out);
@@ -126,6 +127,11 @@ void RecordReader::quantities(const JsonNode& object, core::ResourceList& out) {
 void RecordReader::resources(const JsonNode& object, core::Resources& out) {
   part(object, "requests", out.requests, &RecordReader::quantities);
   part(object, "limits", out.limits, &RecordReader::quantities);
+}
+
+void RecordReader::engine_sums(const JsonNode& object, core::EngineSums& out) {
+  part(object, "resources", out.resources, &RecordReader::resources);
+  flag(object, "enforced", out.enforced);
 }
 
 void RecordReader::pod_container(const JsonNode& object, core::Container& out) {
@@ -199,6 +205,8 @@ void RecordReader::lingering(const JsonNode& object, core::LingeringEntry& out) 
 void RecordReader::pod_record(const JsonNode& object, core::PodRecord& out) {
   part(object, "pod", out.pod, &RecordReader::pod);
   flag(object, "complete", out.complete);
+  if (find(object, "engineSums") != nullptr)
+    part(object, "engineSums", out.sums.emplace(), &RecordReader::engine_sums);
   word(object, "class", kClassWords, out.qos_class);
   word(object, "classSource", kSourceWords, out.class_source);
   if (find(object, "foundedBy") != nullptr)
@@ -212,6 +220,12 @@ void RecordReader::pod_record(const JsonNode& object, core::PodRecord& out) {
   optional_unit(object, "grownMemoryLimitBytes", out.grown_memory_limit);
   list(object, "containers", out.containers, &RecordReader::container);
   optional_unit(object, "releasedAt", out.released_at);
+  // Earlier releases took what the engine says for the pod's own, which only a whole pod can have.
+  if (out.complete || !out.pod.resources) return;
+  if (!out.sums)
+    out.sums = {.resources = *out.pod.resources,
+                .enforced = out.founded_by == core::IdentitySource::kSandbox};
+  out.pod.resources.reset();
 }
 
 void RecordReader::tiers(const JsonNode& object, core::TiersRecord& out) {

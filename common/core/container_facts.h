@@ -37,8 +37,10 @@ struct EngineAnnotations {
   std::optional<std::string> container_name;
   bool is_sandbox = false;  ///< container-type "sandbox"
   /// Pod sums on the sandbox (containerd sandbox-cpu-shares/-quota/-period/-memory; CRI-O
-  /// PodLinuxResources), or the limits of the cgroup that Podman has made for the pod.
+  /// PodLinuxResources).
   std::optional<EngineResources> pod_sums;
+  std::optional<EngineResources> pod_overhead;  ///< as pod_sums; CRI-O PodLinuxOverhead, NRI
+  std::optional<EngineResources> pod_bound;     ///< of the cgroup that Podman has made for the pod
   friend bool operator==(const EngineAnnotations&, const EngineAnnotations&) = default;
 };
 

@@ -11,8 +11,9 @@ namespace podqos::core {
 
 namespace {
 
-/// nullptr: nobody has said what the container asks for.
+/// nullptr: nothing has said what the container asks for, or its values are its kubelet's.
 const Container* described_container(const PodRecord& record, const std::string& name) {
+  if (record.adopted) return nullptr;
   // What was inferred came from the engine's own values: there is nothing to fill in.
   const bool inferred = !record.complete && record.class_source == ClassSource::kInference;
   return inferred ? nullptr : find_container(record.pod, name);
@@ -52,7 +53,7 @@ UnifiedValues container_unified(const PodRecord& record, const PodClaim& claim,
                                 const NodeCapacity& capacity, const MemoryFiles& files) {
   const Container* container = described_container(record, name);
   const bool described = record.complete || claim.source != ClassSource::kInference;
-  if (container == nullptr || !described || record.adopted) return {};
+  if (container == nullptr || !described) return {};
   auto params = container_memory_params(settings, capacity, files);
   if (params.limited_swap) params.swap_capacity = granted_part(capacity.swap, record);
   return container_unified_values(record.pod, record.qos_class, *container, params);

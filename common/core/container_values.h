@@ -13,7 +13,8 @@
 
 namespace podqos::core {
 
-/// Values for one container, from its pod's record; unknown containers get none. Without `unified`.
+/// Values for one container, from its pod's record; unknown containers get none, and none in an
+/// adopted pod, whatever annotations or settings say: they are its kubelet's. Without `unified`.
 [[nodiscard]] Result<CgroupValues> container_values(const PodRecord& record,
                                                     const std::string& name,
                                                     const Settings& settings);

@@ -1,6 +1,6 @@
 #include "common/core/node_bound.h"
 
-#include "common/core/aggregation.h"
+#include "common/core/whole_pod.h"
 
 namespace podqos::core {
 
@@ -24,12 +24,12 @@ bool exceeds_memory(const PodRecord& record, const ResourceList& requests) {
 }  // namespace
 
 bool exceeds_node_cpu(const PodRecord& record) {
-  return is_bound_by_us(record) && exceeds_cpu(record, pod_requests(record.pod));
+  return is_bound_by_us(record) && exceeds_cpu(record, requests_of(record));
 }
 
 bool exceeds_node(const PodRecord& record) {
   if (!is_bound_by_us(record)) return false;
-  const ResourceList requests = pod_requests(record.pod);
+  const ResourceList requests = requests_of(record);
   return exceeds_cpu(record, requests) || exceeds_memory(record, requests);
 }
 

@@ -181,33 +181,51 @@ std::string name_in(const Pod* spec, const Identity& identity, const ContainerFa
 /// Where the engine bounds its pod as a whole (podman pod create --memory), no claim goes beyond:
 /// its containers leave the cgroup that has the limit.
 void bound_by_engine(PodClaim& claim, const EngineResources& engine) {
-  own_spec(claim);
   const ResourceList bounds = infer_resources(engine, std::nullopt, false, Bytes{0}).limits;
   for (const auto& [name, bound] : bounds) {
-    const auto own = find(pod_limits(claim.pod), name);
+    const Pod& pod = spec_of(claim);
+    const auto own = find(pod_limits(pod), name);
     // Of a pod that is not whole, containers without a limit may follow.
-    if (claim.complete && limit_declared(claim.pod, name) && own && *own <= bound) continue;
+    if (claim.complete && limit_declared(pod, name) && own && *own <= bound) continue;
     if (claim.source != ClassSource::kInference) {
       claim.warnings.push_back(cat("the annotated pod may use more ", name,
                                    " than the engine's pod: the engine's limit counts"));
     }
-    if (!claim.pod.resources) claim.pod.resources.emplace();
-    claim.pod.resources->limits.insert_or_assign(name, bound);
+    if (!claim.sums) claim.sums = EngineSums{.resources = {}, .enforced = true};
+    claim.sums->resources.limits.insert_or_assign(name, bound);
   }
+}
+
+/// A pod may request more than the sum of the limits, which not each of its containers must have.
+void claim_sums(PodClaim& claim, EngineResources told) {
+  EngineSums sums;
+  sums.resources.limits = infer_resources(told, std::nullopt, false, Bytes{0}).limits;
+  told.cpu_quota.reset();
+  told.memory_limit.reset();
+  sums.resources.requests = infer_resources(told, std::nullopt, false, Bytes{0}).requests;
+  if (sums.resources != Resources{}) claim.sums = std::move(sums);
+}
+
+/// What podqos.io/pod says of it counts.
+void claim_overhead(PodClaim& claim, const EngineResources& told) {
+  if (!spec_of(claim).overhead.empty()) return;
+  own_spec(claim);
+  claim.pod.overhead = overhead_of(told);
 }
 
 bool is_same_identity(const Pod& a, const Pod& b) {
   return a.uid == b.uid && a.name == b.name && a.pod_namespace == b.pod_namespace;
 }
 
-/// All that operator== compares but for the identity.
+/// All that operator== compares but for the identity, and an overhead that only the engine tells
+/// of.
 bool is_same_spec(const Pod& a, const Pod& b) {
   // Who gives a pod another field shall think of this.
   const auto& [uid, name, pod_namespace, containers, init_containers, ephemeral_containers,
                resources, overhead, priority, priority_class_name, status_qos_class, is_static] = b;
   return a.containers == containers && a.init_containers == init_containers &&
          a.ephemeral_containers == ephemeral_containers && a.resources == resources &&
-         a.overhead == overhead && a.priority == priority &&
+         (overhead.empty() || a.overhead == overhead) && a.priority == priority &&
          a.priority_class_name == priority_class_name && a.status_qos_class == status_qos_class &&
          a.is_static == is_static;
 }
@@ -261,15 +279,16 @@ PodClaim claim_sharing_spec(const Identity& identity, const ContainerFacts& fact
   // Before anything is claimed.
   const std::string name = name_in(podqos.pod.get(), identity, facts);
   if (!claim_annotated(claim, name, identity, facts, podqos, settings)) {
+    if (engine.pod_sums) claim_sums(claim, *engine.pod_sums);
     if (!identity.is_sandbox) {
       claim_inferred(claim, identity, name, facts, node_memory);
-    } else if (engine.pod_sums) {
-      claim.pod.resources = infer_resources(*engine.pod_sums, std::nullopt, false, node_memory);
+    } else if (claim.sums) {
       claim.source = ClassSource::kCriSums;
-      claim.known = !claim.pod.resources->limits.empty() || !claim.pod.resources->requests.empty();
+      claim.known = true;
     }
   }
-  if (engine.pod_sums && !identity.is_sandbox) bound_by_engine(claim, *engine.pod_sums);
+  if (engine.pod_bound && !identity.is_sandbox) bound_by_engine(claim, *engine.pod_bound);
+  if (engine.pod_overhead) claim_overhead(claim, *engine.pod_overhead);
   claim.pod.uid = identity.uid;
   if (!identity.pod_name.empty()) claim.pod.name = identity.pod_name;
   if (!identity.pod_namespace.empty()) claim.pod.pod_namespace = identity.pod_namespace;

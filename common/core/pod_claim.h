@@ -8,6 +8,7 @@
 
 #include "common/base/error.h"
 #include "common/core/claims.h"
+#include "common/core/engine_sums.h"
 #include "common/core/identity.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
@@ -21,6 +22,7 @@ struct PodClaim {
   /// alone.
   std::shared_ptr<const Pod> shared;
   bool complete = false;  ///< the pod's values are final: a whole spec, or pod-level resources
+  std::optional<EngineSums> sums;  ///< what the engine says of the whole pod
   ClassSource source = ClassSource::kInference;
   std::optional<QosClass> declared_class;  ///< podqos.io/qos-class
   std::optional<QosClass> engine_class;    ///< from a kubelet's cgroup
@@ -31,8 +33,7 @@ struct PodClaim {
 /// Collects the claim from the strongest source there is: podqos.io/pod, podqos.io/requests and
 /// limits, the engine's pod sums, else inference from linux.resources. Annotations that promise
 /// more than the engine grants the container are refused with a warning (trustAnnotations:
-/// engine-checked). The engine's pod sums with a container that is no sandbox are limits of the
-/// whole pod: they bound every claim.
+/// engine-checked). What the engine bounds its pod by bounds every claim.
 [[nodiscard]] PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
                                  const PodqosAnnotations& podqos, const EngineAnnotations& engine,
                                  const Settings& settings, Bytes node_memory);

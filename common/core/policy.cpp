@@ -15,6 +15,7 @@
 #include "common/core/qos.h"
 #include "common/core/record_size.h"
 #include "common/core/resize.h"
+#include "common/core/whole_pod.h"
 
 namespace podqos::core {
 
@@ -36,7 +37,8 @@ QosClass claimed_class(const PodClaim& claim, const Settings& settings,
     }
     return *claim.engine_class;
   }
-  const QosClass computed = classify(spec_of(claim)).qos_class;
+  const Pod& spec = spec_of(claim);
+  const QosClass computed = classify(claim.sums ? with_sums(spec, *claim.sums) : spec).qos_class;
   if (claim.declared_class) {
     if (rank(*claim.declared_class) >= rank(computed) || settings.allow_qos_override)
       return *claim.declared_class;
@@ -72,10 +74,7 @@ void merge_containers(Pod& known, const Pod& arrived) {
 /// What an engine says of the whole pod it has said when the sandbox came. The containers that live
 /// may have more by now: one that replaces another comes with what that was resized to.
 void raise_to_living(PodRecord& record, const PodClaim& claim) {
-  // Podman's limit of a pod is one that it enforces.
-  if (!record.pod.resources || claim.source != ClassSource::kInference ||
-      record.founded_by == IdentitySource::kSandbox)
-    return;
+  if (!record.sums || record.sums->enforced || claim.source != ClassSource::kInference) return;
   Pod living;
   std::ranges::copy_if(record.pod.containers, std::back_inserter(living.containers),
                        [&](const Container& described) {
@@ -85,7 +84,7 @@ void raise_to_living(PodRecord& record, const PodClaim& claim) {
                          return find_container(claim.pod, described.name) != nullptr ||
                                 std::ranges::any_of(record.containers, is_it);
                        });
-  raise_to_containers(*record.pod.resources, living);
+  raise_to_containers(record.sums->resources, living);
 }
 
 void merge_claim(JoinedPod& joined, const Identity& identity, const PodClaim& claim,
@@ -101,15 +100,18 @@ void merge_claim(JoinedPod& joined, const Identity& identity, const PodClaim& cl
         "until the pod has ended");
   }
   if (!record.complete && claim.complete) {
-    std::string known_namespace = std::move(record.pod.pod_namespace);
-    record.pod = claim.pod;
-    // What says more about the pod's containers may say nothing of its namespace.
-    if (record.pod.pod_namespace.empty()) record.pod.pod_namespace = std::move(known_namespace);
+    Pod known = std::exchange(record.pod, claim.pod);
+    // What says more about the pod's containers may say nothing of its namespace and overhead.
+    if (record.pod.pod_namespace.empty()) record.pod.pod_namespace = std::move(known.pod_namespace);
+    if (record.pod.overhead.empty()) record.pod.overhead = std::move(known.overhead);
     record.complete = true;
+    record.sums = claim.sums;
     record.grown_cpu_limit.reset();
     record.grown_memory_limit.reset();
   } else if (!record.complete) {
     merge_containers(record.pod, claim.pod);
+    if (record.pod.overhead.empty()) record.pod.overhead = claim.pod.overhead;
+    if (!record.sums) record.sums = claim.sums;
     raise_to_living(record, claim);
   }
   if (claim.declared_class && *claim.declared_class != record.qos_class && !claim.engine_class) {
@@ -130,6 +132,7 @@ PodRecord new_record(const Identity& identity, const PodClaim& claim, const Sett
   PodRecord record;
   record.pod = claim.pod;
   record.complete = claim.complete;
+  record.sums = claim.sums;
   record.founded_by = identity.source;
   record.sandbox_id = identity.sandbox_id;
   record.qos_class = claimed_class(claim, settings, warnings);
@@ -190,7 +193,7 @@ std::int64_t taken(std::int64_t guaranteed, std::int64_t burstable, std::int64_t
 
 Grants grants_for(const PodRecord& record, const TierSums& others, const Settings& settings,
                   const NodeCapacity& capacity) {
-  const ResourceList requests = pod_requests(record.pod);
+  const ResourceList requests = requests_of(record);
   const auto cpu = find(requests, kCpu);
   const auto memory = find(requests, kMemory);
   const std::int64_t cpu_capacity = saturating_sub(
@@ -259,21 +262,22 @@ constexpr std::int64_t kUnlimited = kInt64Max;
 
 /// The limit of one resource that a partial pod has grown to; kUnlimited as soon as one container
 /// has none.
-std::int64_t grown_limit(const PodRecord& record, std::string_view resource, std::int64_t before,
+std::int64_t grown_limit(const Pod& whole, std::string_view resource, std::int64_t before,
                          std::int64_t now) {
-  const bool declared = limit_declared(record.pod, resource) && now > 0;
+  const bool declared = limit_declared(whole, resource) && now > 0;
   return declared ? std::max(before, now) : kUnlimited;
 }
 
 /// Limits of a pod whose containers are not all known: the highest so far, or explicitly none.
-void apply_partial_limits(CgroupValues& values, PodRecord& record, const Settings& settings) {
-  const ResourceList limits = pod_limits(record.pod);
+void apply_partial_limits(CgroupValues& values, PodRecord& record, const Pod& whole,
+                          const Settings& settings) {
+  const ResourceList limits = pod_limits(whole);
   const auto cpu = find(limits, kCpu);
   const auto memory = find(limits, kMemory);
-  const MilliCpu cpu_limit{grown_limit(record, kCpu,
+  const MilliCpu cpu_limit{grown_limit(whole, kCpu,
                                        record.grown_cpu_limit.value_or(MilliCpu{0}).value(),
                                        cpu ? cpu->milli_value() : 0)};
-  const Bytes memory_limit{grown_limit(record, kMemory,
+  const Bytes memory_limit{grown_limit(whole, kMemory,
                                        record.grown_memory_limit.value_or(Bytes{0}).value(),
                                        memory ? memory->value() : 0)};
   record.grown_cpu_limit = cpu_limit;
@@ -292,9 +296,12 @@ Result<CgroupValues> pod_values(PodRecord& record, const Settings& settings) {
                                .enforce_memory_qos = false,
                                .reservation_policy = MemoryReservationPolicy::kNone,
                                .pod_pids_limit = settings.pod_pids_limit};
-  auto values = pod_cgroup_values(record.pod, record.qos_class, params);
+  std::optional<Pod> with;
+  if (record.sums) with = whole_pod(record);
+  const Pod& whole = with ? *with : record.pod;
+  auto values = pod_cgroup_values(whole, record.qos_class, params);
   if (values && exceeds_node_cpu(record)) values->cpu_shares = cpu_shares_for(record.claimed.cpu);
-  if (values && !record.complete) apply_partial_limits(*values, record, settings);
+  if (values && !record.complete) apply_partial_limits(*values, record, whole, settings);
   if (!values || record.adopted) return values;
   if (auto taken = check_kernel_bounds(*values); !taken) return fail(std::move(taken).error());
   return values;

@@ -7,6 +7,7 @@
 
 #include "common/base/units.h"
 #include "common/core/cpu.h"
+#include "common/core/engine_sums.h"
 #include "common/core/pod.h"
 #include "common/core/tier.h"
 
@@ -52,7 +53,8 @@ enum class ClassSource : std::uint8_t {
 /// All that podqos knows about one pod.
 struct PodRecord {
   Pod pod;  ///< identity and resources: the whole spec, or the containers known so far
-  bool complete = false;  ///< the whole container set is known
+  bool complete = false;                          ///< the whole container set is known
+  std::optional<EngineSums> sums = std::nullopt;  ///< what the engine says of the whole pod
   QosClass qos_class = QosClass::kBestEffort;
   ClassSource class_source = ClassSource::kInference;
   /// Who named the uid for the first of the containers that live; nullopt in records of earlier

@@ -55,6 +55,7 @@ std::size_t size_of(const Pod& pod) {
 std::size_t record_size(const PodRecord& record) {
   std::size_t size =
       kRecordFrame + size_of(record.pod) + size_of(record.sandbox_id) + size_of(record.cgroup);
+  if (record.sums) size += size_of(record.sums->resources);
   for (const ContainerRecord& container : record.containers) {
     size += kContainerFrame + size_of(container.id) + size_of(container.bundle) +
             size_of(container.name) + size_of(container.cgroup);

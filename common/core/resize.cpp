@@ -48,6 +48,9 @@ void follow(Resources& known, const EngineResources& now) {
     set_or_erase(known.limits, kCpu, find(told.limits, kCpu));
   if (now.memory_limit) set_or_erase(known.limits, kMemory, find(told.limits, kMemory));
   if (now.memory_reservation) set_or_erase(known.requests, kMemory, find(told.requests, kMemory));
+}
+
+void cap_requests(Resources& known) {
   for (auto& [name, request] : known.requests) {
     if (const auto limit = find(known.limits, name)) request = std::min(request, *limit);
   }
@@ -61,16 +64,33 @@ void raise(ResourceList& pod_level, const ResourceList& sums) {
 
 }  // namespace
 
+namespace {
+
+/// The pod's own values where it has some, else the engine's sums, of which a request may exceed
+/// the limit: not each container must have one.
+void resize_whole(PodRecord& record, const EngineResources& now) {
+  if (record.pod.resources) {
+    follow(*record.pod.resources, now);
+    cap_requests(*record.pod.resources);
+    if (*record.pod.resources == Resources{}) record.pod.resources.reset();
+    return;
+  }
+  if (!record.sums) record.sums.emplace();
+  follow(record.sums->resources, now);
+  if (record.sums->resources == Resources{}) record.sums.reset();
+}
+
+}  // namespace
+
 void raise_to_containers(Resources& whole, const Pod& pod) {
   raise(whole.requests, pod_requests(pod, PodLevel::kSkip, Overhead::kSkip));
   raise(whole.limits, pod_limits(pod, PodLevel::kSkip, Overhead::kSkip));
 }
 
-void apply_resize(Pod& pod, const Resize& resize) {
+void apply_resize(PodRecord& record, const Resize& resize) {
+  Pod& pod = record.pod;
   if (resize.whole_pod) {
-    if (!pod.resources) pod.resources.emplace();
-    follow(*pod.resources, resize.now);
-    if (*pod.resources == Resources{}) pod.resources.reset();
+    resize_whole(record, resize.now);
     return;
   }
   Resources* known = find_resources(pod, resize.container);
@@ -80,7 +100,9 @@ void apply_resize(Pod& pod, const Resize& resize) {
     known = &pod.containers.back().resources;
   }
   follow(*known, resize.now);
+  cap_requests(*known);
   if (pod.resources) raise_to_containers(*pod.resources, pod);
+  if (record.sums) raise_to_containers(record.sums->resources, pod);
 }
 
 }  // namespace podqos::core

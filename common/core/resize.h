@@ -3,7 +3,7 @@
 #include <string>
 
 #include "common/core/container_facts.h"
-#include "common/core/pod.h"
+#include "common/core/record.h"
 
 namespace podqos::core {
 
@@ -16,10 +16,10 @@ struct Resize {
 
 /// Lets what the engine says now count instead of what was known of the pod. A value that an engine
 /// would make of the known one changes nothing: its units are coarser. A pod that has values of its
-/// own gets no less than its containers have; they follow downwards when the engine tells of the
-/// pod.
+/// own, or the engine's sums, gets no less than its containers have; they follow downwards when the
+/// engine tells of the pod.
 /// @note KEP-1287, in-place update of pod resources: the class stays what it is.
-void apply_resize(Pod& pod, const Resize& resize);
+void apply_resize(PodRecord& record, const Resize& resize);
 
 /// Lets `whole` have no less of what it bounds than the pod's containers have together.
 void raise_to_containers(Resources& whole, const Pod& pod);

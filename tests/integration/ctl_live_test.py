@@ -95,6 +95,42 @@ class Views(harness.TestCase):
 
 
 @harness.runc_only
+class OfAKubelet(harness.TestCase):
+    """A kubelet's pod, in a kubepods of its own: the wrapper changes none of its values, status shows those that hold."""
+
+    def setUp(self):
+        super().setUp()
+        self.kubelet = subprocess.Popen(["sleep", "1000"])  # pylint: disable=consider-using-with
+        self.addCleanup(self.end)
+        self.machine.enter(self.kubelet.pid, f"{self.root}/kubepods/besteffort")
+
+    def end(self):
+        self.wrapper.delete_all()
+        self.kubelet.kill()
+        self.kubelet.wait()
+        self.machine.sweep(self.root)
+
+    def test_no_value_changes(self):
+        bundle = self.bundle(label="web")
+        said = {"container-type": "container", "sandbox-id": "box", "sandbox-uid": "k-1", "container-name": "web"}
+        bundle.annotations.update({f"io.kubernetes.cri.{key}": value for key, value in said.items()})
+        bundle.annotations["podqos.io/limits"] = "cpu=50m,memory=32Mi"
+        bundle.config["linux"]["cgroupsPath"] = f"{self.root}/kubepods/burstable/podk-1/web"
+        bundle.resources.update(cpu={"shares": 51})
+        before = json.loads(bundle.save().read())
+        self.wrapper.launch(self.container_id("web"), bundle)
+        after = json.loads(bundle.read())
+        self.assertEqual({**after, "hooks": None}, {**before, "hooks": None})
+        self.assertNotEqual(after["hooks"], before.get("hooks"))
+        status = self.podqos.ctl_json("status")
+        shown = status["pods"][0]
+        self.assertTrue(shown["adopted"])
+        self.assertEqual(shown["limits"], {"cpuMilli": None, "memoryBytes": None})
+        self.assertEqual(set(shown["rule"].values()), {None})
+        self.assertEqual(status["warnings"], [])
+
+
+@harness.runc_only
 class NothingThere(harness.TestCase):
     """Without any pod every command answers, and looking makes nothing."""
 

@@ -66,8 +66,14 @@ TEST(ParseEngineAnnotations, ReadsCrioSandbox) {
        {"io.kubernetes.cri-o.KubeName", "web"},
        {"io.kubernetes.cri-o.Namespace", "default"},
        {"io.kubernetes.cri-o.PodLinuxResources",
-        R"({"cpu_period":100000,"cpu_quota":20000,"cpu_shares":204,"memory_limit_in_bytes":1073741824,"unified":{}})"}});
+        R"({"cpu_period":100000,"cpu_quota":20000,"cpu_shares":204,"memory_limit_in_bytes":1073741824,"unified":{}})"},
+       {"io.kubernetes.cri-o.PodLinuxOverhead",
+        R"({"cpu_shares":20,"memory_limit_in_bytes":4096})"}});
   ASSERT_TRUE(parsed) << parsed.error().message;
+  EngineResources overhead;
+  overhead.cpu_shares = 20;
+  overhead.memory_limit = 4096;
+  EXPECT_EQ(parsed->pod_overhead, overhead);
   EXPECT_TRUE(parsed->is_sandbox);
   EXPECT_EQ(parsed->sandbox_id, "5a");
   EXPECT_EQ(parsed->pod_uid, kUid);
@@ -192,6 +198,8 @@ TEST(IsEngineAnnotation, TakesWhatTellsAPod) {
                                      "io.kubernetes.cri-o.Namespace",
                                      "io.kubernetes.cri-o.PodLinuxResources",
                                      "pod-linux-resources.crio.io",
+                                     "io.kubernetes.cri-o.PodLinuxOverhead",
+                                     "pod-linux-overhead.crio.io",
                                      "io.kubernetes.pod.uid",
                                      "io.kubernetes.pod.name",
                                      "io.kubernetes.pod.namespace",
@@ -207,9 +215,8 @@ TEST(IsEngineAnnotation, LeavesTheRest) {
        {"", "io.kubernetes.cri.image-name", "io.kubernetes.cri.sandbox-log-directory",
         "io.kubernetes.cri.podsandbox.image-name", "io.kubernetes.cri-o.Annotations",
         "io.kubernetes.cri-o.Metadata", "io.kubernetes.cri-o.CgroupParent",
-        "io.kubernetes.cri-o.RuntimeHandler", "io.kubernetes.cri-o.PodLinuxOverhead",
-        "io.kubernetes.cri-o.sandboxid", "io.kubernetes.cri.sandbox-uid.x",
-        "io.podman.annotations.x", "podqos.io/pod"}) {
+        "io.kubernetes.cri-o.RuntimeHandler", "io.kubernetes.cri-o.sandboxid",
+        "io.kubernetes.cri.sandbox-uid.x", "io.podman.annotations.x", "podqos.io/pod"}) {
     EXPECT_FALSE(is_engine_annotation(key)) << key;
   }
 }
@@ -399,12 +406,14 @@ TEST(ParseEngineAnnotations, RefusesCriosJsonThatIsNone) {
 TEST(ParseEngineAnnotations, TakesCriosOwnNameOfItsSumsBeforeWhatAnAuthorCanWrite) {
   // A CRI-O that writes the prefixed name copies the other one from the pod's annotations.
   Annotations annotations = of_crio("pod-linux-resources.crio.io", R"({"cpu_shares":300})");
+  annotations.emplace("pod-linux-overhead.crio.io", R"({"cpu_shares":300})");
   annotations.emplace("io.kubernetes.cri-o.PodLinuxResources", R"({"cpu_shares":200})");
   const auto parsed = parse_engine_annotations(annotations);
   ASSERT_TRUE(parsed) << parsed.error().message;
   EngineResources want;
   want.cpu_shares = 200;
   EXPECT_EQ(parsed->pod_sums, want);
+  EXPECT_EQ(parsed->pod_overhead, std::nullopt);
 }
 
 TEST(ParseEngineAnnotations, DoesNotFillInCriosEmptySumsWithAnAuthors) {

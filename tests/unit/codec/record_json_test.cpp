@@ -62,6 +62,33 @@ TEST(FormatPodRecord, RemembersWhoFoundedThePod) {
   EXPECT_EQ(*parse_pod_record(format_pod_record(record)), record);
 }
 
+TEST(FormatPodRecord, KeepsWhatTheEngineSaysOfThePod) {
+  core::PodRecord record = example_record();
+  record.sums = {
+      .resources = {.requests = {}, .limits = {{"memory", core::Quantity::from_units(4096)}}},
+      .enforced = true};
+  EXPECT_EQ(*parse_pod_record(format_pod_record(record)), record);
+}
+
+/// Earlier releases kept it as the resources of the pod itself.
+TEST(ParsePodRecord, ReadsAnEarlierReleasesSums) {
+  core::PodRecord record = example_record();
+  const core::Resources sums{.requests = {},
+                             .limits = {{"memory", core::Quantity::from_units(4096)}}};
+  record.pod.resources = sums;
+  record.class_source = core::ClassSource::kCriSums;
+  record.founded_by = core::IdentitySource::kEngine;
+  auto read = parse_pod_record(format_pod_record(record));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->pod.resources, std::nullopt);
+  EXPECT_EQ(read->sums, (core::EngineSums{.resources = sums, .enforced = false}));
+  // podman pod create --memory
+  record.founded_by = core::IdentitySource::kSandbox;
+  EXPECT_TRUE(parse_pod_record(format_pod_record(record))->sums->enforced);
+  record.complete = true;
+  EXPECT_EQ(parse_pod_record(format_pod_record(record))->pod.resources, sums);
+}
+
 TEST(FormatTiers, HasTheMarkAtItsFixedPlace) {
   std::string text = format_tiers({});
   EXPECT_THAT(text, StartsWith("{\"dirty\":0,\"version\":1,"));
@@ -169,6 +196,8 @@ class Random {
     core::PodRecord out;
     out.pod = pod();
     out.complete = flag();
+    if (!out.complete) out.pod.resources.reset();
+    if (flag()) out.sums = {.resources = resources(), .enforced = flag()};
     out.qos_class = qos_class();
     out.class_source = static_cast<core::ClassSource>(below(6));
     if (flag()) out.founded_by = static_cast<core::IdentitySource>(below(5));

@@ -190,8 +190,40 @@ TEST(ClaimForSandbox, TakesTheEnginesPodSums) {
   EXPECT_FALSE(claim.complete);
   EXPECT_EQ(claim.source, ClassSource::kCriSums);
   EXPECT_THAT(claim.pod.containers, IsEmpty());
-  EXPECT_EQ(claim.pod.resources,
-            (Resources{.requests = list({{"cpu", "1"}}), .limits = list({{"memory", "4096"}})}));
+  EXPECT_EQ(claim.sums, (EngineSums{.resources = {.requests = list({{"cpu", "1"}}),
+                                                  .limits = list({{"memory", "4096"}})}}));
+  EXPECT_EQ(claim.pod.resources, std::nullopt);
+}
+
+/// Not each container must have a limit.
+TEST(ClaimForSandbox, LetsAPodRequestMoreThanItsSumOfLimits) {
+  Arriving a;
+  a.identity.is_sandbox = true;
+  a.engine.pod_sums = engine({.shares = 1024, .quota = 5'000, .period = 100'000});
+  EXPECT_EQ(claim_of(a).sums, (EngineSums{.resources = {.requests = list({{"cpu", "1"}}),
+                                                        .limits = list({{"cpu", "50m"}})}}));
+}
+
+// calculateLinuxResources of 330m, and of 5m, whose quota is raised to the least.
+TEST(ClaimForSandbox, TakesTheOverheadThatTheEngineTells) {
+  Arriving a;
+  a.identity.is_sandbox = true;
+  a.engine.pod_overhead =
+      engine({.shares = 337, .quota = 33'000, .period = 100'000, .memory = 4096});
+  EXPECT_EQ(claim_of(a).pod.overhead, list({{"cpu", "330m"}, {"memory", "4096"}}));
+  a.engine.pod_overhead = engine({.shares = 5, .quota = 1'000, .period = 100'000});
+  EXPECT_EQ(claim_of(a).pod.overhead, list({{"cpu", "5m"}}));
+}
+
+TEST(ClaimForSandbox, TakesTheOverheadOfTheSpecBeforeTheEngines) {
+  Pod pod = pod_named_app(list({{"cpu", "1"}}));
+  Arriving a = with_spec(pod);
+  a.identity.is_sandbox = true;
+  a.engine.pod_overhead = engine({.shares = 1024});
+  EXPECT_EQ(claim_of(a).pod.overhead, list({{"cpu", "1"}}));
+  pod.overhead = list({{"cpu", "2"}});
+  a.podqos.pod = std::make_shared<const Pod>(pod);
+  EXPECT_EQ(claim_of(a).pod.overhead, list({{"cpu", "2"}}));
 }
 
 TEST(ClaimForSandbox, LearnsNothingFromSumsOfABestEffortPod) {
@@ -358,16 +390,20 @@ TEST(ClaimForTrust, KeepsADeclaredClassOfARefusedSpec) {
 /// What podman pod create --cpus 0.5 --memory 100m sets.
 Arriving in_bounded_pod(Arriving a) {
   a.identity = facts::identity(IdentitySource::kSandbox);
-  a.engine.pod_sums = engine({.quota = 50'000, .period = 100'000, .memory = 100 << 20});
+  a.engine.pod_bound = engine({.quota = 50'000, .period = 100'000, .memory = 100 << 20});
   return a;
+}
+
+/// They bound the pod, whatever its containers have.
+EngineSums bound_by(ResourceList limits) {
+  return {.resources = {.requests = {}, .limits = std::move(limits)}, .enforced = true};
 }
 
 TEST(ClaimForBoundedPod, KeepsTheEnginesLimitsOfTheWholePod) {
   Arriving a = in_bounded_pod({});
   a.facts.resources = engine({.memory = 64 << 20});
   const PodClaim claim = claim_of(a);
-  EXPECT_EQ(claim.pod.resources,
-            (Resources{.requests = {}, .limits = list({{"cpu", "500m"}, {"memory", "100Mi"}})}));
+  EXPECT_EQ(claim.sums, bound_by(list({{"cpu", "500m"}, {"memory", "100Mi"}})));
   EXPECT_FALSE(claim.complete);
   EXPECT_THAT(claim.warnings, IsEmpty());
 }
@@ -377,15 +413,13 @@ TEST(ClaimForBoundedPod, LetsAnAnnotationOnlyLowerThem) {
       in_bounded_pod(with_spec(pod_named_app({}, list({{"cpu", "400m"}, {"memory", "200Mi"}}))));
   const PodClaim claim = claim_of(a);
   EXPECT_EQ(claim.source, ClassSource::kPodAnnotation);
-  EXPECT_EQ(claim.pod.resources,
-            (Resources{.requests = {}, .limits = list({{"memory", "100Mi"}})}));
+  EXPECT_EQ(claim.sums, bound_by(list({{"memory", "100Mi"}})));
   EXPECT_THAT(claim.warnings, ElementsAre(HasSubstr("more memory than the engine's pod")));
 }
 
 TEST(ClaimForBoundedPod, BoundsAnAnnotationWithoutLimits) {
   const PodClaim claim = claim_of(in_bounded_pod(with_spec(pod_named_app({}))));
-  EXPECT_EQ(claim.pod.resources,
-            (Resources{.requests = {}, .limits = list({{"cpu", "500m"}, {"memory", "100Mi"}})}));
+  EXPECT_EQ(claim.sums, bound_by(list({{"cpu", "500m"}, {"memory", "100Mi"}})));
 }
 
 struct Naming {

@@ -30,18 +30,32 @@ Pod web_and_log() {
                         container("log", list({{"cpu", "10m"}}))});
 }
 
+PodRecord record_of(Pod pod) {
+  PodRecord record;
+  record.pod = std::move(pod);
+  return record;
+}
+
+/// Of a pod of which the engine says nothing as a whole.
+void resize(Pod& pod, const Resize& change) {
+  PodRecord record = record_of(std::move(pod));
+  apply_resize(record, change);
+  EXPECT_FALSE(record.sums);
+  pod = std::move(record.pod);
+}
+
 Resize of_web(EngineResources now) {
   return {.whole_pod = false, .container = "web", .now = std::move(now)};
 }
 
 TEST(ApplyResize, KeepsWhatTheEngineWouldMakeTheSameOf) {
   Pod pod = web_and_log();
-  apply_resize(pod, of_web(usual()));
+  resize(pod, of_web(usual()));
   EXPECT_EQ(pod, web_and_log());
   // 10 shares are those of 10m, and would be read as 9.77m.
   EngineResources log;
   log.cpu_shares = 10;
-  apply_resize(pod, {.whole_pod = false, .container = "log", .now = log});
+  resize(pod, {.whole_pod = false, .container = "log", .now = log});
   EXPECT_EQ(pod, web_and_log());
 }
 
@@ -51,7 +65,7 @@ TEST(ApplyResize, FollowsOneContainer) {
   now.cpu_shares = 512;
   now.cpu_quota = 100'000;
   now.memory_limit = 256 * kMi;
-  apply_resize(pod, of_web(now));
+  resize(pod, of_web(now));
   EXPECT_EQ(pod.containers[0].resources.requests, list({{"cpu", "500m"}, {"memory", "64Mi"}}));
   EXPECT_EQ(pod.containers[0].resources.limits, list({{"cpu", "1"}, {"memory", "256Mi"}}));
   EXPECT_EQ(pod.containers[1], web_and_log().containers[1]);
@@ -62,7 +76,7 @@ TEST(ApplyResize, NoRequestExceedsItsLimit) {
   Pod pod = web_and_log();
   EngineResources now = usual();
   now.memory_limit = 32 * kMi;
-  apply_resize(pod, of_web(now));
+  resize(pod, of_web(now));
   EXPECT_EQ(pod.containers[0].resources.requests, list({{"cpu", "250m"}, {"memory", "32Mi"}}));
 }
 
@@ -72,39 +86,49 @@ TEST(ApplyResize, LimitsAndRequestsMayGo) {
   now.cpu_shares = 2;
   now.cpu_quota = -1;
   now.memory_limit = -1;
-  apply_resize(pod, of_web(now));
+  resize(pod, of_web(now));
   EXPECT_EQ(pod.containers[0].resources.requests, list({{"memory", "64Mi"}}));
   EXPECT_TRUE(pod.containers[0].resources.limits.empty());
 }
 
 TEST(ApplyResize, WhatTheEngineDoesNotSayStays) {
   Pod pod = web_and_log();
-  apply_resize(pod, of_web({}));
+  resize(pod, of_web({}));
   EXPECT_EQ(pod, web_and_log());
 }
 
 TEST(ApplyResize, AContainerThatThePodLacksIsAdded) {
   Pod pod = web_and_log();
-  apply_resize(pod, {.whole_pod = false, .container = "new", .now = usual()});
+  resize(pod, {.whole_pod = false, .container = "new", .now = usual()});
   ASSERT_EQ(pod.containers.size(), 3U);
   EXPECT_EQ(pod.containers[2].name, "new");
   EXPECT_EQ(pod.containers[2].resources.requests, list({{"cpu", "250m"}}));
 }
 
+/// What an engine says of the pod as a whole is no spec.resources.
 TEST(ApplyResize, ThePodItself) {
+  PodRecord record = record_of(web_and_log());
+  apply_resize(record, {.whole_pod = true, .container = "", .now = usual()});
+  ASSERT_TRUE(record.sums);
+  EXPECT_EQ(record.sums->resources,
+            (Resources{.requests = list({{"cpu", "250m"}}),
+                       .limits = list({{"cpu", "500m"}, {"memory", "128Mi"}})}));
+  EXPECT_EQ(record.pod, web_and_log());
+  apply_resize(record, {.whole_pod = true, .container = "", .now = {}});
+  EXPECT_EQ(record.sums->resources.limits, list({{"cpu", "500m"}, {"memory", "128Mi"}}));
+}
+
+TEST(ApplyResize, APodWithValuesOfItsOwn) {
   Pod pod = web_and_log();
-  apply_resize(pod, {.whole_pod = true, .container = "", .now = usual()});
-  ASSERT_TRUE(pod.resources);
-  EXPECT_EQ(pod.resources->requests, list({{"cpu", "250m"}}));
-  EXPECT_EQ(pod.resources->limits, list({{"cpu", "500m"}, {"memory", "128Mi"}}));
-  EXPECT_EQ(pod.containers, web_and_log().containers);
-  apply_resize(pod, {.whole_pod = true, .container = "", .now = {}});
-  EXPECT_EQ(pod.resources->limits, list({{"cpu", "500m"}, {"memory", "128Mi"}}));
+  pod.resources = Resources{.requests = {}, .limits = list({{"cpu", "1"}})};
+  resize(pod, {.whole_pod = true, .container = "", .now = usual()});
+  EXPECT_EQ(pod.resources, (Resources{.requests = list({{"cpu", "250m"}}),
+                                      .limits = list({{"cpu", "500m"}, {"memory", "128Mi"}})}));
 }
 
 TEST(ApplyResize, APodOfWhichNothingIsSaidGetsNoValues) {
   Pod pod = web_and_log();
-  apply_resize(pod, {.whole_pod = true, .container = "", .now = {}});
+  resize(pod, {.whole_pod = true, .container = "", .now = {}});
   EXPECT_EQ(pod, web_and_log());
 }
 
@@ -115,9 +139,22 @@ TEST(ApplyResize, ThePodsOwnValuesAreRaisedToItsContainers) {
   EngineResources now = usual();
   now.cpu_shares = 512;
   now.cpu_quota = 100'000;
-  apply_resize(pod, of_web(now));
+  resize(pod, of_web(now));
   EXPECT_EQ(pod.resources->requests, list({{"cpu", "510m"}}));
   EXPECT_EQ(pod.resources->limits, list({{"cpu", "1"}, {"memory", "512Mi"}}));
+}
+
+TEST(ApplyResize, TheEnginesSumsAreRaisedToTheContainers) {
+  PodRecord record = record_of(web_and_log());
+  record.sums = EngineSums{.resources = {.requests = list({{"cpu", "300m"}}),
+                                         .limits = list({{"cpu", "600m"}, {"memory", "512Mi"}})}};
+  EngineResources now = usual();
+  now.cpu_shares = 512;
+  now.cpu_quota = 100'000;
+  apply_resize(record, of_web(now));
+  EXPECT_EQ(record.sums->resources,
+            (Resources{.requests = list({{"cpu", "510m"}}),
+                       .limits = list({{"cpu", "1"}, {"memory", "512Mi"}})}));
 }
 
 }  // namespace

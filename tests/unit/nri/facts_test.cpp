@@ -154,6 +154,9 @@ TEST(SandboxFacts, HaveThePodsOwnResources) {
   sums.mutable_cpu()->mutable_quota()->set_value(50000);
   sums.mutable_cpu()->mutable_period()->set_value(100000);
   sums.mutable_memory()->mutable_limit()->set_value(1 << 30);
+  api::LinuxResources& overhead = *sandbox.mutable_linux()->mutable_pod_overhead();
+  overhead.mutable_cpu()->mutable_shares()->set_value(20);
+  overhead.mutable_memory()->mutable_limit()->set_value(4096);
   const auto facts = sandbox_facts(sandbox);
   ASSERT_TRUE(facts) << facts.error().message;
   EXPECT_EQ(facts->id, "sandbox1");
@@ -166,6 +169,9 @@ TEST(SandboxFacts, HaveThePodsOwnResources) {
   EXPECT_EQ(engine->pod_sums->cpu_quota, 50000);
   EXPECT_EQ(engine->pod_sums->cpu_period, 100000);
   EXPECT_EQ(engine->pod_sums->memory_limit, 1 << 30);
+  ASSERT_TRUE(engine->pod_overhead);
+  EXPECT_EQ(engine->pod_overhead->cpu_shares, 20);
+  EXPECT_EQ(engine->pod_overhead->memory_limit, 4096);
 }
 
 }  // namespace

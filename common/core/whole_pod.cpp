@@ -1,0 +1,58 @@
+#include "common/core/whole_pod.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+
+#include "common/core/aggregation.h"
+
+namespace podqos::core {
+
+namespace {
+
+/// The name of what stands for all containers that have ended; no engine names one so.
+constexpr std::string_view kEnded;
+
+void raise_to(ResourceList& most, const ResourceList& candidate) {
+  for (const auto& [name, quantity] : candidate) {
+    const auto [entry, inserted] = most.try_emplace(name, quantity);
+    if (!inserted) entry->second = std::max(entry->second, quantity);
+  }
+}
+
+/// An init container that needed as much as the pod does now.
+void remember_sum(Pod& pod) {
+  auto ended = std::ranges::find(pod.init_containers, kEnded, &Container::name);
+  if (ended == pod.init_containers.end()) {
+    pod.init_containers.push_back(
+        {.name = std::string{kEnded}, .kind = ContainerKind::kInit, .resources = {}});
+    ended = std::prev(pod.init_containers.end());
+  }
+  raise_to(ended->resources.requests, pod_requests(pod, PodLevel::kSkip, Overhead::kSkip));
+  raise_to(ended->resources.limits, pod_limits(pod, PodLevel::kSkip, Overhead::kSkip));
+}
+
+}  // namespace
+
+Pod whole_pod(const PodRecord& record) {
+  return record.sums ? with_sums(record.pod, *record.sums) : record.pod;
+}
+
+ResourceList requests_of(const PodRecord& record) {
+  return record.sums ? pod_requests(whole_pod(record)) : pod_requests(record.pod);
+}
+
+ResourceList limits_of(const PodRecord& record) {
+  return record.sums ? pod_limits(whole_pod(record)) : pod_limits(record.pod);
+}
+
+void forget_container(PodRecord& record, std::string_view name) {
+  if (!record.adopted || record.complete) return;
+  auto& containers = record.pod.containers;
+  const auto ended = std::ranges::find(containers, name, &Container::name);
+  if (ended == containers.end()) return;
+  remember_sum(record.pod);
+  containers.erase(ended);
+}
+
+}  // namespace podqos::core

@@ -1,0 +1,233 @@
+// What an engine says of a pod as a whole, from the sandbox's arrival to the values of its
+// containers.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "common/core/container_values.h"
+#include "common/core/pod_claim.h"
+#include "common/core/policy.h"
+#include "common/core/whole_pod.h"
+#include "tests/unit/core/facts.h"
+#include "tests/unit/core/pod_text.h"
+
+namespace podqos::core {
+namespace {
+
+using facts::engine;
+using facts::kubelet_pod;
+using pod_text::container;
+using pod_text::list;
+
+constexpr std::int64_t kMi = 1'048'576;
+constexpr NodeCapacity kNode{.memory = Bytes{8192 * kMi}, .cpu = MilliCpu{4000}, .swap = Bytes{0}};
+/// What a kubelet sends for 50m and 32Mi, and for a pod of which only one container has these
+/// limits.
+constexpr facts::EngineValues kHelper{
+    .shares = 51, .quota = 5'000, .period = 100'000, .memory = 32 * kMi};
+constexpr facts::EngineValues kNothing{.shares = 2};
+
+/// One pod of an engine that names its uid, as its containers come.
+class EngineSums : public ::testing::Test {
+ protected:
+  void sandbox(const facts::EngineValues& sums) {
+    arrive({.name = "", .is_sandbox = true, .sums = engine(sums), .told = {}});
+  }
+  void app(const std::string& name, const facts::EngineValues& told,
+           const std::optional<facts::EngineValues>& sums = std::nullopt) {
+    arrive({.name = name,
+            .is_sandbox = false,
+            .sums = sums ? std::optional{engine(*sums)} : std::nullopt,
+            .told = engine(told)});
+  }
+  CgroupValues values_of(const std::string& name) {
+    const auto values = container_values(record_, name, settings_);
+    EXPECT_TRUE(values);
+    return values.value_or(CgroupValues{});
+  }
+  CgroupValues pod() {
+    PodRecord record = record_;
+    const auto values = pod_values(record, settings_);
+    EXPECT_TRUE(values);
+    record_ = record;
+    return values.value_or(CgroupValues{});
+  }
+  void expect_no_limit(const std::string& name) {
+    const CgroupValues values = values_of(name);
+    EXPECT_LE(values.cpu_quota.value_or(Micros{0}), Micros{0}) << name;
+    EXPECT_LE(values.memory_limit.value_or(Bytes{0}), Bytes{0}) << name;
+  }
+
+  PodRecord record_;
+  Settings settings_;
+  PodqosAnnotations podqos_;
+  std::optional<PodCgroup> placed_;
+  std::optional<EngineResources> overhead_;
+
+ private:
+  struct Arriving {
+    std::string name;
+    bool is_sandbox = false;
+    std::optional<EngineResources> sums;
+    EngineResources told;
+  };
+  void arrive(const Arriving& a) {
+    Identity identity = facts::identity(IdentitySource::kEngine, a.name);
+    identity.sandbox_id = "box";
+    identity.is_sandbox = a.is_sandbox;
+    identity.placed = placed_;
+    ContainerFacts facts = facts::container_facts(a.is_sandbox ? "box" : a.name);
+    facts.resources = a.told;
+    EngineAnnotations said;
+    said.is_sandbox = a.is_sandbox;
+    said.pod_sums = a.sums;
+    if (a.is_sandbox) said.pod_overhead = overhead_;
+    const PodClaim claim = claim_for(identity, facts, podqos_, said, settings_, kNode.memory);
+    const auto known = record_.containers.empty() ? std::nullopt : std::optional{record_};
+    auto joined = join_pod(known, identity, claim, settings_);
+    ASSERT_TRUE(joined) << joined.error().message;
+    record_ = std::move(joined->record);
+    record_.adopted = placed_.has_value();
+    ContainerRecord arrived;
+    arrived.id = facts.id;
+    arrived.name = container_name_for(identity, claim, facts);
+    arrived.sandbox = a.is_sandbox;
+    record_.containers.push_back(std::move(arrived));
+    grant_requests(record_, {}, settings_, kNode);
+  }
+};
+
+TEST_F(EngineSums, LimitNoContainer) {
+  sandbox(kHelper);
+  app("helper", kHelper);
+  app("main", kNothing);
+  expect_no_limit("main");
+}
+
+/// As CRI-O runs it without an infra container: each container brings them.
+TEST_F(EngineSums, LimitNoContainerOfAPodWithoutASandbox) {
+  podqos_.qos_class = QosClass::kBurstable;
+  app("helper", kHelper, kHelper);
+  app("main", kNothing, kHelper);
+  expect_no_limit("main");
+}
+
+TEST_F(EngineSums, BoundThePodWhileEachContainerHasALimit) {
+  sandbox({.shares = 102, .quota = 10'000, .period = 100'000, .memory = 64 * kMi});
+  EXPECT_EQ(pod().memory_limit, Bytes{64 * kMi});
+  app("helper", kHelper);
+  EXPECT_EQ(pod().memory_limit, Bytes{64 * kMi});
+  EXPECT_EQ(pod().cpu_quota, Micros{10'000});
+  EXPECT_EQ(record_.granted.cpu, MilliCpu{100});
+}
+
+/// A sum is over those that have one: what bounds a container without a limit is no sum.
+TEST_F(EngineSums, DoNotBoundAPodOfWhichAContainerHasNoLimit) {
+  sandbox(kHelper);
+  EXPECT_EQ(pod().memory_limit, Bytes{32 * kMi});
+  app("main", kNothing);
+  EXPECT_EQ(pod().memory_limit, Bytes{-1});
+  EXPECT_EQ(pod().cpu_quota, Micros{-1});
+  app("helper", kHelper);
+  EXPECT_EQ(pod().memory_limit, Bytes{-1});
+  EXPECT_EQ(record_.granted.cpu, MilliCpu{50});
+}
+
+TEST_F(EngineSums, GiveTheClass) {
+  sandbox(kHelper);
+  EXPECT_EQ(record_.qos_class, QosClass::kBurstable);
+  EXPECT_EQ(record_.class_source, ClassSource::kCriSums);
+}
+
+/// podqos.io/pod of a kubelet's pod, and settings that say more.
+class KubeletsPod : public EngineSums {
+ protected:
+  void SetUp() override {
+    placed_ = kubelet_pod(QosClass::kBurstable);
+    settings_.pod_pids_limit = 77;
+  }
+  void end(const std::string& name) {
+    std::erase_if(record_.containers, [&](const ContainerRecord& c) { return c.name == name; });
+    forget_container(record_, name);
+  }
+  [[nodiscard]] MilliCpu requested() const { return record_.claimed.cpu; }
+};
+
+TEST_F(KubeletsPod, GetsNoValuesFromSums) {
+  sandbox(kHelper);
+  app("helper", kHelper);
+  app("main", kNothing);
+  EXPECT_EQ(values_of("main"), CgroupValues{});
+  EXPECT_EQ(values_of("helper"), CgroupValues{});
+}
+
+TEST_F(KubeletsPod, GetsNoValuesFromAnAnnotation) {
+  const ResourceList limits = list({{"cpu", "1"}, {"memory", "64Mi"}, {"hugepages-2Mi", "2Mi"}});
+  podqos_.pod = std::make_shared<const Pod>(pod_text::pod({container("main", limits, limits)}));
+  app("main", kNothing);
+  EXPECT_EQ(values_of("main"), CgroupValues{});
+}
+
+TEST_F(KubeletsPod, GetsNoValuesFromShortForms) {
+  podqos_.containers["main"] = {.requests = list({{"cpu", "1"}}), .limits = list({{"cpu", "2"}})};
+  podqos_.pod_level = Resources{.requests = {}, .limits = list({{"memory", "64Mi"}})};
+  app("main", kNothing);
+  EXPECT_EQ(values_of("main"), CgroupValues{});
+}
+
+TEST_F(KubeletsPod, RequestsItsOverheadToo) {
+  overhead_ = engine({.shares = 20, .quota = 2'000, .period = 100'000});
+  sandbox({.shares = 337});
+  EXPECT_EQ(requested(), MilliCpu{350});
+  app("main", {.shares = 337});
+  EXPECT_EQ(requested(), MilliCpu{350});
+  podqos_.pod =
+      std::make_shared<const Pod>(pod_text::pod({container("main", list({{"cpu", "330m"}}))}));
+  app("main", {.shares = 337});
+  EXPECT_EQ(requested(), MilliCpu{350}) << "the spec does not say it";
+}
+
+// Kubernetes: max(init containers one by one, all others together), a sidecar beside both.
+TEST_F(KubeletsPod, RequestsWhatRunsAtOnce) {
+  app("sidecar", {.shares = 102});
+  app("init", {.shares = 307});
+  EXPECT_EQ(requested(), MilliCpu{400});
+  end("init");
+  app("main", {.shares = 153});
+  EXPECT_EQ(requested(), MilliCpu{400});
+  app("second", {.shares = 256});
+  EXPECT_EQ(requested(), MilliCpu{500});
+}
+
+TEST_F(KubeletsPod, CountsARestartedContainerOnce) {
+  app("main", {.shares = 102});
+  end("main");
+  app("main", {.shares = 102});
+  EXPECT_EQ(requested(), MilliCpu{100});
+}
+
+TEST_F(KubeletsPod, KeepsTheSpecThatItsAnnotationGives) {
+  podqos_.pod = std::make_shared<const Pod>(pod_text::pod(
+      {container("main", list({{"cpu", "100m"}})), container("log", list({{"cpu", "50m"}}))}));
+  app("main", {.shares = 102});
+  app("log", {.shares = 51});
+  const Pod known = record_.pod;
+  end("log");
+  EXPECT_EQ(record_.pod, known);
+}
+
+TEST_F(EngineSums, KeepCountingWhatHasEnded) {
+  app("main", {.shares = 102});
+  app("log", {.shares = 51});
+  const Pod known = record_.pod;
+  forget_container(record_, "log");
+  EXPECT_EQ(record_.pod, known);
+}
+
+}  // namespace
+}  // namespace podqos::core

@@ -1,0 +1,241 @@
+#include <sys/wait.h>
+
+#include <array>
+#include <csignal>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/sys/process.h"
+#include "nri/plugin.h"
+#include "tests/unit/nri/plugin_fixture.h"
+
+namespace podqos::nri {
+namespace {
+
+using test::kLarge;
+using test::kNoBudget;
+using test::kSmall;
+using test::PluginTest;
+using test::tell;
+using test::Told;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::TestParamInfo;
+using ::testing::ValuesIn;
+
+/// All that podqos sets in a cgroup, by either version's name.
+constexpr std::array kFiles = {"cpu.max",
+                               "cpu.weight",
+                               "memory.max",
+                               "memory.swap.max",
+                               "memory.oom.group",
+                               "pids.max",
+                               "cpu.shares",
+                               "cpu.cfs_quota_us",
+                               "memory.limit_in_bytes",
+                               "memory.memsw.limit_in_bytes",
+                               "hugetlb.2MB.max",
+                               "hugetlb.2MB.limit_in_bytes"};
+
+/// A kubelet's pod "1", in a cgroup that is not podqos's.
+class KubeletPodTest : public PluginTest {
+ protected:
+  [[nodiscard]] std::string parent() const { return below("kubelet/kubepods/burstable/pod1"); }
+  /// With the sandbox's process in its place.
+  [[nodiscard]] api::PodSandbox kubelet_pod(const Told& sums) {
+    const Pid init = start_process();
+    put(init, parent() + "/sandbox-1");
+    auto sandbox = pod("1", init, sums);
+    sandbox.mutable_linux()->set_cgroups_path(parent() + "/sandbox-1");
+    return sandbox;
+  }
+  [[nodiscard]] api::Container kubelets(const api::PodSandbox& pod, const std::string& name,
+                                        const Told& told = {}) {
+    auto created = container(pod, name, told);
+    created.mutable_linux()->set_cgroups_path(cat(parent(), "/", name));
+    return created;
+  }
+  /// As it is once the runtime has started it.
+  [[nodiscard]] api::Container running(const api::PodSandbox& pod, api::Container container) {
+    const Pid init = start_process();
+    put(init, container.linux().cgroups_path());
+    container.set_pid(static_cast<std::uint32_t>(init.value()));
+    EXPECT_TRUE(plugin().start_container(event(pod, container), kNoBudget));
+    return container;
+  }
+  void stop(const api::PodSandbox& pod, const api::Container& container) {
+    api::StopContainerRequest request;
+    *request.mutable_pod() = pod;
+    *request.mutable_container() = container;
+    ASSERT_TRUE(plugin().stop_container(request, kNoBudget));
+  }
+  /// File → content of the pod's tree, and each process's score.
+  [[nodiscard]] std::map<std::string, std::string> tree(const std::vector<api::Container>& inits) {
+    std::map<std::string, std::string> found;
+    std::vector<std::string> cgroups{parent()};
+    for (const api::Container& container : inits)
+      cgroups.push_back(container.linux().cgroups_path());
+    for (const cgroup::Hierarchy& hierarchy : cgroupfs().hierarchies()) {
+      for (const std::string& path : cgroups) {
+        for (const char* name : kFiles) {
+          const std::string file = cat(hierarchy.mount_point, path, "/", name);
+          found[file] = content(file);
+        }
+      }
+    }
+    for (const api::Container& container : inits) {
+      const auto score = sys::oom_score_adj_of(Pid{static_cast<pid_t>(container.pid())});
+      found[container.id()] = score ? cat(*score) : "gone";
+    }
+    return found;
+  }
+  [[nodiscard]] std::string record() const { return temporary().read("state/pods/1.json"); }
+};
+
+struct Annotated {
+  const char* name;
+  const char* key;
+  const char* value;
+};
+class KubeletPodAnnotated : public KubeletPodTest, public ::testing::WithParamInterface<Annotated> {
+ protected:
+  [[nodiscard]] api::PodSandbox annotated() {
+    api::PodSandbox sandbox = kubelet_pod(kSmall);
+    (*sandbox.mutable_annotations())[GetParam().key] = GetParam().value;
+    return sandbox;
+  }
+};
+
+/// What a kubelet sets is the kubelet's, whatever the pod's author, the sandbox's sums or the
+/// settings say.
+TEST_P(KubeletPodAnnotated, GetsNoAdjustment) {
+  reconfigure(R"(, "podPidsLimit": 77, "memorySwap": {"swapBehavior": "LimitedSwap"})");
+  const api::PodSandbox sandbox = annotated();
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  for (const auto& [name, told] : {std::pair{"app", kSmall}, std::pair{"main", Told{}}}) {
+    const auto adjustment = create(sandbox, kubelets(sandbox, name, told));
+    ASSERT_TRUE(adjustment) << adjustment.error().message;
+    EXPECT_EQ(adjustment->ByteSizeLong(), 0U) << name;
+  }
+  EXPECT_FALSE(has_cgroup(base() + "/kubepods"));
+}
+
+/// The first that the plugin hears of the pod.
+TEST_P(KubeletPodAnnotated, GetsNoAdjustmentBeforeItsSandboxIsKnown) {
+  const api::PodSandbox sandbox = annotated();
+  const auto adjustment = create(sandbox, kubelets(sandbox, "main"));
+  ASSERT_TRUE(adjustment) << adjustment.error().message;
+  EXPECT_EQ(adjustment->ByteSizeLong(), 0U);
+}
+
+TEST_P(KubeletPodAnnotated, KeepsEachFileAndScore) {
+  reconfigure(R"(, "podPidsLimit": 77, "placement": {"onMisplaced": "move"})");
+  const api::PodSandbox sandbox = annotated();
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  const auto helper = running(sandbox, kubelets(sandbox, "app", kSmall));
+  const auto first = tree({helper});
+  const auto main = running(sandbox, kubelets(sandbox, "main"));
+  const auto before = tree({helper, main});
+  for (const auto& [file, content] : first)
+    EXPECT_EQ(before.at(file), content) << file;
+  ASSERT_TRUE(update(sandbox, main, kLarge));
+  EXPECT_EQ(tree({helper, main}), before);
+  stop(sandbox, main);
+  tend();
+  EXPECT_EQ(tree({helper, main}), before);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, KubeletPodAnnotated,
+    ValuesIn<Annotated>({
+        {"Nothing", "other", ""},
+        {"Spec", "podqos.io/pod",
+         R"({"containers": [{"name": "app", "resources": {"limits": {"cpu": "200m", "memory": "128Mi"}}},
+                            {"name": "main"}]})"},
+        {"SpecThatLacksThem", "podqos.io/pod", R"({"containers": [{"name": "other"}]})"},
+        {"Limits", "podqos.io/limits", "cpu=200m,memory=128Mi,hugepages-2Mi=2Mi"},
+        {"LimitsOfOne", "podqos.io/limits.main", "cpu=200m,memory=128Mi"},
+        {"Requests", "podqos.io/requests", "cpu=1"},
+        {"Class", "podqos.io/qos-class", "BestEffort"},
+        {"Uid", "podqos.io/pod-uid", "1"},
+        {"Container", "podqos.io/container", "app"},
+    }),
+    [](const TestParamInfo<Annotated>& row) { return std::string{row.param.name}; });
+
+TEST_F(KubeletPodTest, EndsWithoutReturningAnything) {
+  const auto sandbox = kubelet_pod(kSmall);
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  EXPECT_TRUE(is_known("1"));
+  end_processes();
+  ASSERT_TRUE(plugin().stop_pod_sandbox(event(sandbox), kNoBudget));
+  tend();
+  EXPECT_FALSE(is_known("1"));
+  EXPECT_THAT(log(), HasSubstr("pod 1, a kubelet's, has ended"));
+  EXPECT_THAT(log(), Not(HasSubstr("returned to the tiers")));
+}
+
+TEST_F(KubeletPodTest, RequestsItsOverhead) {
+  auto sandbox = kubelet_pod({.shares = 337});
+  tell(*sandbox.mutable_linux()->mutable_pod_overhead(), {.shares = 20, .quota = 2'000});
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":350,)"));
+}
+
+/// An init container that has ended, beside a sidecar that runs on.
+TEST_F(KubeletPodTest, RequestsTheMostThatRanAtOnce) {
+  const auto sandbox = kubelet_pod({});
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  static_cast<void>(running(sandbox, kubelets(sandbox, "sidecar", {.shares = 102})));
+  const auto init = running(sandbox, kubelets(sandbox, "init", {.shares = 307}));
+  EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":400,)"));
+  ::kill(static_cast<pid_t>(init.pid()), SIGKILL);
+  ::waitpid(static_cast<pid_t>(init.pid()), nullptr, 0);
+  stop(sandbox, init);
+  static_cast<void>(running(sandbox, kubelets(sandbox, "main", {.shares = 153})));
+  EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":400,)"));
+}
+
+/// The same where the plugin hears nothing of the end.
+TEST_F(KubeletPodTest, RequestsTheMostThatRanAtOnceWithoutAWord) {
+  const auto sandbox = kubelet_pod({});
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  const auto init = running(sandbox, kubelets(sandbox, "init", {.shares = 307}));
+  ::kill(static_cast<pid_t>(init.pid()), SIGKILL);
+  ::waitpid(static_cast<pid_t>(init.pid()), nullptr, 0);
+  static_cast<void>(running(sandbox, kubelets(sandbox, "main", {.shares = 153})));
+  EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":300,)"));
+}
+
+TEST_F(KubeletPodTest, FollowsAResizeInItsRequestAlone) {
+  const auto sandbox = kubelet_pod({});
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  const auto app = running(sandbox, kubelets(sandbox, "app", {.shares = 102}));
+  const auto before = tree({app});
+  ASSERT_TRUE(update(sandbox, app, kLarge));
+  EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":300,)"));
+  EXPECT_EQ(tree({app}), before);
+}
+
+TEST_F(PluginTest, GivesNoContainerALimitOfItsSiblings) {
+  const auto sandbox = pod("1", start_process(), kSmall);
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
+  for (const auto& [name, told] : {std::pair{"helper", kSmall}, std::pair{"main", Told{}}}) {
+    const auto adjustment = create(sandbox, container(sandbox, name, told));
+    ASSERT_TRUE(adjustment) << adjustment.error().message;
+    EXPECT_FALSE(adjustment->linux().resources().has_memory()) << name;
+    EXPECT_FALSE(adjustment->linux().resources().cpu().has_quota()) << name;
+  }
+  // "main" has no limit, so that the pod has none.
+  EXPECT_THAT(memory(pod_path("burstable", "1")), AnyOf("max", "9223372036854771712"));
+}
+
+}  // namespace
+}  // namespace podqos::nri
