@@ -24,14 +24,7 @@ Configuration::Configuration(std::optional<std::string> file, app::Configuration
     : file_(std::move(file)),
       paths_(std::move(paths)),
       settings_(std::move(settings)),
-      hurried_(settings_),
       log_(kProgram, settings_) {}
-
-const core::Settings& Configuration::hurried(std::chrono::milliseconds wait) {
-  hurried_.lock_deadline_ms = std::clamp<std::int64_t>(wait.count(), 0, settings_.lock_deadline_ms);
-  hurried_.may_wait = false;
-  return hurried_;
-}
 
 Result<Configuration> Configuration::load(std::optional<std::string> file,
                                           app::ConfigurationPaths paths) {
@@ -66,7 +59,6 @@ Status Configuration::replace(std::string_view text) {
   }
   const auto metrics = std::exchange(settings->metrics, settings_.metrics);
   settings_ = std::move(*settings);
-  hurried_ = settings_;
   log_ = app::Log{kProgram, settings_};
   if (metrics != settings_.metrics) {
     log_.warning(cat("nri.metrics: stays ", shown(settings_.metrics), "; ", shown(metrics),

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,9 +20,6 @@ class Configuration {
                                     app::ConfigurationPaths paths = {});
 
   [[nodiscard]] const core::Settings& settings() const { return settings_; }
-  /// The same for who is waited for: nothing but the lock is, for `wait` or its own deadline, the
-  /// shorter of both. Valid until the next call of this or a function that changes settings.
-  [[nodiscard]] const core::Settings& hurried(std::chrono::milliseconds wait);
   [[nodiscard]] app::Log& log() { return log_; }
 
   /// Reads the files again, and opens the log anew. After an error everything is as it was.
@@ -47,7 +43,6 @@ class Configuration {
   app::ConfigurationPaths paths_;
   std::string text_;  ///< of the runtime
   core::Settings settings_;
-  core::Settings hurried_;  ///< a copy costs more than most requests
   app::Log log_;
 };
 

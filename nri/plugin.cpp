@@ -28,6 +28,8 @@ constexpr int kLateTries = 30;
 constexpr seconds kCreation{120};
 constexpr seconds kLook{5};
 constexpr seconds kRecomputation{300};
+/// For what nobody waits for: a request that comes meanwhile has time left.
+constexpr app::Patience kHousekeeping{.lock = milliseconds{100}, .systemd = milliseconds{500}};
 
 }  // namespace
 
@@ -36,13 +38,12 @@ app::Process Plugin::process_of(std::uint32_t pid) {
   return {.init = init, .runtime = init};
 }
 
-const core::Settings& Plugin::settings(Budget budget) {
-  // A runtime waits 2 s for an answer, and goes on without the plugin then.
-  constexpr milliseconds kLongestWait{500};
-  constexpr int kShareOfBudget = 4;
-  milliseconds wait = kLongestWait;
-  if (budget) wait = std::min(wait, std::chrono::floor<milliseconds>(*budget / kShareOfBudget));
-  return configuration_.hurried(wait);
+app::Patience Plugin::patience(Budget budget) {
+  // What a runtime waits for an answer before it goes on without the plugin; half of it is for the
+  // work itself and the way.
+  constexpr std::chrono::nanoseconds kRequestTimeout = seconds{2};
+  const auto whole = std::min(budget.value_or(kRequestTimeout), kRequestTimeout);
+  return {.deadline = Clock::now() + whole / 2};
 }
 
 void Plugin::registered(Status status) {
@@ -73,30 +74,34 @@ Status Plugin::settle(std::string_view what, Status done) {
 }
 
 Status Plugin::start(Result<core::ContainerFacts> facts, std::uint32_t pid,
-                     const core::Settings& settings) {
+                     const core::Settings& settings, const app::Patience& patience) {
   if (!facts) return fail(std::move(facts).error());
-  return take({.what = News::What::kStarted, .facts = std::move(*facts), .pid = pid}, settings);
+  return take({.what = News::What::kStarted, .facts = std::move(*facts), .pid = pid}, settings,
+              patience);
 }
 
 Status Plugin::follow(Result<core::ContainerFacts> facts, std::uint32_t pid,
-                      const core::Settings& settings) {
+                      const app::Patience& patience) {
   if (!facts) return fail(std::move(facts).error());
-  return take({.what = News::What::kChanged, .facts = std::move(*facts), .pid = pid}, settings);
+  return take({.what = News::What::kChanged, .facts = std::move(*facts), .pid = pid},
+              configuration_.settings(), patience);
 }
 
-Status Plugin::act_on(const News& news, const core::Settings& settings) {
+Status Plugin::act_on(const News& news, const core::Settings& settings,
+                      const app::Patience& patience) {
   const app::Told told{.facts = news.facts, .process = process_of(news.pid)};
-  if (news.what == News::What::kStarted) return app::container_started(settings, log(), told);
-  auto followed = app::resources_changed(settings, log(), told);
+  if (news.what == News::What::kStarted)
+    return app::container_started(settings, log(), told, patience);
+  auto followed = app::resources_changed(settings, log(), told, patience);
   if (!followed) return fail(std::move(followed).error());
   if (*followed == app::Followed::kLater) due_ = true;
   return {};
 }
 
-Status Plugin::take(News news, const core::Settings& settings) {
-  auto done =
-      late_news_.act_before(news, [&](const News& older) { return act_on(older, settings); });
-  if (done) done = act_on(news, settings);
+Status Plugin::take(News news, const core::Settings& settings, const app::Patience& patience) {
+  auto done = late_news_.act_before(
+      news, [&](const News& older) { return act_on(older, settings, patience); });
+  if (done) done = act_on(news, settings, patience);
   // CRI-O starts a container also where the plugin answers with an error.
   const bool goes_on =
       news.what == News::What::kStarted || settings.on_error == core::OnError::kAdmit;
@@ -127,12 +132,14 @@ Result<api::SynchronizeResponse> Plugin::synchronize(NodeState state, Budget) {
 Result<api::CreateContainerResponse> Plugin::create_container(
     const api::CreateContainerRequest& request, Budget budget) {
   api::CreateContainerResponse response;
-  catch_up(request.pod().id(), budget);
+  const app::Patience patience = this->patience(budget);
+  catch_up(request.pod().id(), patience);
   const auto create = [&]() -> Status {
     auto facts = container_facts(request.pod(), request.container());
     if (!facts) return fail(std::move(facts).error());
-    auto edit = app::adjust(settings(budget), log(),
-                            {.facts = std::move(*facts), .creator = own_pid_}, foresight_);
+    auto edit = app::adjust(configuration_.settings(), log(),
+                            {.facts = std::move(*facts), .creator = own_pid_, .patience = patience},
+                            foresight_);
     if (!edit) {
       return fail(std::move(edit).error().with_context(
           cat("container ", printable(request.container().id()))));
@@ -150,28 +157,30 @@ Result<api::CreateContainerResponse> Plugin::create_container(
 
 Result<api::UpdateContainerResponse> Plugin::update_container(
     const api::UpdateContainerRequest& request, Budget budget) {
-  catch_up(request.pod().id(), budget);
+  const app::Patience patience = this->patience(budget);
+  catch_up(request.pod().id(), patience);
   api::Container updated = request.container();
   updated.mutable_linux()->mutable_resources()->MergeFrom(request.linux_resources());
-  auto done = settle("update container", follow(container_facts(request.pod(), updated),
-                                                updated.pid(), settings(budget)));
+  auto done = settle("update container",
+                     follow(container_facts(request.pod(), updated), updated.pid(), patience));
   if (!done) return fail(std::move(done).error());
   return api::UpdateContainerResponse{};
 }
 
 Result<api::StopContainerResponse> Plugin::stop_container(const api::StopContainerRequest& request,
                                                           Budget budget) {
-  if (auto done = settle("stop container", release(request.container().id(), settings(budget)));
+  if (auto done = settle("stop container", release(request.container().id(), patience(budget)));
       !done)
     return fail(std::move(done).error());
   return api::StopContainerResponse{};
 }
 
 Status Plugin::update_pod_sandbox(const api::UpdatePodSandboxRequest& request, Budget budget) {
-  catch_up(request.pod().id(), budget);
+  const app::Patience patience = this->patience(budget);
+  catch_up(request.pod().id(), patience);
   api::PodSandbox pod = request.pod();
   pod.mutable_linux()->mutable_pod_resources()->MergeFrom(request.linux_resources());
-  return settle("update pod", follow(sandbox_facts(pod), pod.pid(), settings(budget)));
+  return settle("update pod", follow(sandbox_facts(pod), pod.pid(), patience));
 }
 
 Status Plugin::run_pod_sandbox(const api::EventRequest& event, Budget budget) {
@@ -179,9 +188,10 @@ Status Plugin::run_pod_sandbox(const api::EventRequest& event, Budget budget) {
   if (event.pod().pid() == 0) return {};
   remember(event.pod());
   // Its process is where the runtime has put it, which no plugin can change.
-  core::Settings settings = this->settings(budget);
+  core::Settings settings = configuration_.settings();
   settings.on_misplaced = core::OnMisplaced::kIgnore;
-  return settle("run pod", start(sandbox_facts(event.pod()), event.pod().pid(), settings));
+  return settle("run pod",
+                start(sandbox_facts(event.pod()), event.pod().pid(), settings, patience(budget)));
 }
 
 std::vector<std::string> Plugin::created_in(std::string_view sandbox) const {
@@ -192,7 +202,7 @@ std::vector<std::string> Plugin::created_in(std::string_view sandbox) const {
   return ids;
 }
 
-Status Plugin::release(const std::string& id, const core::Settings& settings) {
+Status Plugin::release(const std::string& id, const app::Patience& patience) {
   late_news_.forget(id);
   created_.erase(id);
   // The pod's cgroup is about to be used.
@@ -200,11 +210,11 @@ Status Plugin::release(const std::string& id, const core::Settings& settings) {
     late_.emplace(id, 0);
     return {};
   }
-  if (foresight_.is_foreign(settings, id)) {
+  if (foresight_.is_foreign(configuration_.settings(), id)) {
     late_.erase(id);
     return {};
   }
-  auto ended = app::container_ended(settings, log(), id, own_pid_);
+  auto ended = app::container_ended(configuration_.settings(), log(), id, own_pid_, patience);
   if (ended && *ended == app::Ending::kDone) {
     late_.erase(id);
     return {};
@@ -215,7 +225,7 @@ Status Plugin::release(const std::string& id, const core::Settings& settings) {
 }
 
 Status Plugin::stop_pod_sandbox(const api::EventRequest& event, Budget budget) {
-  return settle("stop pod", release(event.pod().id(), settings(budget)));
+  return settle("stop pod", release(event.pod().id(), patience(budget)));
 }
 
 Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget budget) {
@@ -229,7 +239,7 @@ Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget budget)
   for (const std::string& each : ended) {
     // The runtime waits: it is not kept for one deadline after the other.
     if (done) {
-      done = release(each, settings(budget));
+      done = release(each, patience(budget));
     } else {
       created_.erase(each);
       late_.emplace(each, 0);
@@ -239,38 +249,47 @@ Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget budget)
 }
 
 Status Plugin::start_container(const api::EventRequest& event, Budget budget) {
-  if (event.container().pid() != 0) catch_up(event.pod().id(), budget);
+  if (event.container().pid() != 0) catch_up(event.pod().id(), patience(budget));
   created_.erase(event.container().id());
   if (event.container().pid() == 0) return {};
-  return settle("start container", start(container_facts(event.pod(), event.container()),
-                                         event.container().pid(), settings(budget)));
+  return settle("start container",
+                start(container_facts(event.pod(), event.container()), event.container().pid(),
+                      configuration_.settings(), patience(budget)));
 }
 
 Status Plugin::remove_container(const api::EventRequest& event, Budget budget) {
   if (taking_) taking_->forget(event.container().id());
-  return settle("remove container", release(event.container().id(), settings(budget)));
+  return settle("remove container", release(event.container().id(), patience(budget)));
 }
 
-void Plugin::take_late() {
+bool Plugin::take_late() {
   // It runs by now, where it is.
-  core::Settings settings = this->settings(std::nullopt);
+  core::Settings settings = configuration_.settings();
   settings.on_misplaced = core::OnMisplaced::kIgnore;
-  auto done = late_news_.act([&](const News& news) { return act_on(news, settings); });
+  bool late = false;
+  auto done = late_news_.act([&](const News& news) {
+    auto acted = act_on(news, settings, kHousekeeping);
+    late = is_late(acted);
+    return acted;
+  });
   if (!done) complain("late news", done.error(), "; left to the runtime's next word");
+  return !late;
 }
 
-void Plugin::release_late() {
+bool Plugin::release_late() {
   int left = kReleasesAtOnce;
-  for (auto late = late_.begin(); late != late_.end() && left > 0;) {
-    const std::string id = late->first;
+  bool late = false;
+  for (auto next = late_.begin(); next != late_.end() && left > 0 && !late;) {
+    const std::string id = next->first;
     if (!created_in(id).empty()) {
-      ++late;
+      ++next;
       continue;
     }
     --left;
-    const int tries = ++late->second;
-    ++late;
-    auto done = release(id, settings(std::nullopt));
+    const int tries = ++next->second;
+    ++next;
+    auto done = release(id, kHousekeeping);
+    late = is_late(done);
     const auto still = late_.find(id);
     if (still == late_.end() || tries < kLateTries) continue;
     late_.erase(still);
@@ -278,12 +297,14 @@ void Plugin::release_late() {
     complain("release", done.error(), "; left to the next look at everything");
     due_ = true;
   }
+  return !late;
 }
 
-void Plugin::release_silent() {
+bool Plugin::release_silent() {
   int left = kReleasesAtOnce;
+  bool late = false;
   auto looks = std::min(sandboxes_.size(), kLooksAtOnce);
-  for (auto sandbox = sandboxes_.upper_bound(looked_at_); looks > 0 && left > 0; --looks) {
+  for (auto sandbox = sandboxes_.upper_bound(looked_at_); looks > 0 && left > 0 && !late; --looks) {
     if (sandbox == sandboxes_.end()) sandbox = sandboxes_.begin();
     const auto& [id, process] = *sandbox;
     looked_at_ = id;
@@ -292,10 +313,12 @@ void Plugin::release_silent() {
       continue;
     }
     --left;
-    if (auto done = release(id, settings(std::nullopt)); !done)
-      complain("sandbox has ended", done.error(), "; trying again");
+    auto done = release(id, kHousekeeping);
+    late = is_late(done);
+    if (!done) complain("sandbox has ended", done.error(), "; trying again");
     sandbox = sandboxes_.erase(sandbox);
   }
+  return !late;
 }
 
 void Plugin::look_after() {
@@ -303,7 +326,8 @@ void Plugin::look_after() {
   const bool everything = due_ || now >= next_recomputation_;
   if (!everything && now < next_look_) return;
   next_look_ = now + kLook;
-  if (auto done = app::look_after(settings(std::nullopt), log(), own_pid_, creating(), everything);
+  if (auto done = app::look_after(configuration_.settings(), log(), own_pid_, creating(),
+                                  everything, kHousekeeping);
       !done) {
     complain("look at what is left", done.error(), "; trying again");
     return;
@@ -322,10 +346,8 @@ bool Plugin::tend() {
   const auto now = now_();
   std::erase_if(created_, [&](const auto& entry) { return now - entry.second.since > kCreation; });
   if (take_stock()) return true;
-  take_late();
-  release_late();
-  release_silent();
-  look_after();
+  // After the first that has waited in vain, for the lock or for systemd, the others would as well.
+  if (take_late() && release_late() && release_silent()) look_after();
   return false;
 }
 

@@ -81,31 +81,32 @@ class Plugin : public Handler {
 
   /// A container's init, whose parent is what watches over it: the shim, or conmon.
   [[nodiscard]] static app::Process process_of(std::uint32_t pid);
-  /// Those in force, with a deadline for the lock that leaves time to answer. Valid until the next
-  /// call.
-  [[nodiscard]] const core::Settings& settings(Budget budget);
+  /// For one request: its deadline, which leaves time to answer.
+  [[nodiscard]] static app::Patience patience(Budget budget);
   [[nodiscard]] app::Log& log() { return configuration_.log(); }
   /// Logs and counts an error; it is an answer only under onError "reject".
   [[nodiscard]] Status settle(std::string_view what, Status done);
   void complain(std::string_view what, const Error& error, std::string_view then);
   [[nodiscard]] Status start(Result<core::ContainerFacts> facts, std::uint32_t pid,
-                             const core::Settings& settings);
+                             const core::Settings& settings, const app::Patience& patience);
   [[nodiscard]] Status follow(Result<core::ContainerFacts> facts, std::uint32_t pid,
-                              const core::Settings& settings);
+                              const app::Patience& patience);
   /// Acts on them, after older ones of the same pod or container. If somebody holds the lock for
   /// too long, and the runtime goes on nevertheless, they are acted on later.
-  [[nodiscard]] Status take(News news, const core::Settings& settings);
-  [[nodiscard]] Status act_on(const News& news, const core::Settings& settings);
+  [[nodiscard]] Status take(News news, const core::Settings& settings,
+                            const app::Patience& patience);
+  [[nodiscard]] Status act_on(const News& news, const core::Settings& settings,
+                              const app::Patience& patience);
   void remember(const api::PodSandbox& pod);
   /// Ids of containers that the runtime makes in it.
   [[nodiscard]] std::vector<std::string> created_in(std::string_view sandbox) const;
   /// Releases a container; what does not succeed now is tried again later.
-  [[nodiscard]] Status release(const std::string& id, const core::Settings& settings);
+  [[nodiscard]] Status release(const std::string& id, const app::Patience& patience);
 
   /// What the runtime had when it synchronized, read once.
   [[nodiscard]] bool read_stock();
   /// Takes of it what the next news are about.
-  void catch_up(const std::string& sandbox, Budget budget);
+  void catch_up(const std::string& sandbox, const app::Patience& patience);
   /// Ids of containers that the runtime makes.
   [[nodiscard]] app::Ids creating() const;
   [[nodiscard]] std::vector<app::Told> told_in(const api::SynchronizeRequest& stock);
@@ -113,9 +114,10 @@ class Plugin : public Handler {
   /// @return whether more of it is to be taken, at once
   [[nodiscard]] bool take_stock();
   [[nodiscard]] bool note_taken(const Result<bool>& taken);
-  void take_late();
-  void release_late();
-  void release_silent();
+  // false: it has waited in vain.
+  [[nodiscard]] bool take_late();
+  [[nodiscard]] bool release_late();
+  [[nodiscard]] bool release_silent();
   void look_after();
   void reconciled();
 

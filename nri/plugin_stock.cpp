@@ -20,6 +20,8 @@ namespace {
 
 /// Far below the 2 s that a runtime waits, and the least that others wait for the lock.
 constexpr std::chrono::milliseconds kStockAtOnce{100};
+constexpr app::Patience kStockPatience{.lock = kStockAtOnce,
+                                       .systemd = std::chrono::milliseconds{500}};
 
 }  // namespace
 
@@ -80,8 +82,8 @@ app::Ids Plugin::creating() const {
 
 bool Plugin::take_stock() {
   if (!read_stock()) return false;
-  return note_taken(
-      taking_->go_on(settings(std::nullopt), log(), own_pid_, creating(), kStockAtOnce));
+  return note_taken(taking_->go_on(configuration_.settings(), log(), own_pid_, creating(),
+                                   kStockAtOnce, kStockPatience));
 }
 
 bool Plugin::note_taken(const Result<bool>& taken) {
@@ -99,10 +101,10 @@ bool Plugin::note_taken(const Result<bool>& taken) {
   return false;
 }
 
-void Plugin::catch_up(const std::string& sandbox, Budget budget) {
+void Plugin::catch_up(const std::string& sandbox, const app::Patience& patience) {
   if (!read_stock() || !taking_->awaits(sandbox)) return;
-  static_cast<void>(
-      note_taken(taking_->take_pod(settings(budget), log(), own_pid_, creating(), sandbox)));
+  static_cast<void>(note_taken(taking_->take_pod(configuration_.settings(), log(), own_pid_,
+                                                 creating(), sandbox, patience)));
 }
 
 }  // namespace podqos::nri

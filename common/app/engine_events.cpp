@@ -340,11 +340,11 @@ Result<Ending> container_ended(const core::Settings& settings, Log& log, const s
 }
 
 Status look_after(const core::Settings& settings, Log& log, Pid listener, const Ids& creating,
-                  bool everything) {
+                  bool everything, const Patience& patience) {
   if (!owns_host()) return {};
   auto list = list_of(listener, creating);
   if (!list) return fail(std::move(list).error());
-  auto event = Event::open_existing(settings, log);
+  auto event = Event::open_existing(settings, log, patience);
   if (!event) return fail(std::move(event).error());
   if (!*event) return {};
   if (everything) {

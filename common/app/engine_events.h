@@ -109,6 +109,7 @@ class StockTaking {
 /// @param creating  ids of those that the engine is making: what the listener has placed besides,
 /// and what has not started, is released
 [[nodiscard]] Status look_after(const core::Settings& settings, Log& log, Pid listener,
-                                const Ids& creating, bool everything);
+                                const Ids& creating, bool everything,
+                                const Patience& patience = {});
 
 }  // namespace podqos::app

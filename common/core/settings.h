@@ -82,9 +82,6 @@ struct Settings {
   bool charge_monitor = false;  ///< conmon or the shim goes into the pod's cgroup
   std::string state_dir = "/run/podqos";
   std::int64_t lock_deadline_ms = 5000;
-  /// Not configured: may an event wait some hundred milliseconds for the kernel or systemd to let
-  /// go of what has ended? A program that a runtime waits for comes back to it later instead.
-  bool may_wait = true;
   std::optional<MetricsAddress> metrics;  ///< of podqos-nri; nullopt: shown nowhere
   std::string log_sink = "syslog";        ///< "syslog", "none" or the absolute path of a file
   LogLevel log_level = LogLevel::kInfo;
