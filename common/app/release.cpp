@@ -227,12 +227,14 @@ void lift_quota(Event& event, const std::string& cgroup, core::Plan& plan) {
 
 }  // namespace
 
-Status remove_empty_children(Event& event, const std::string& cgroup) {
+Status remove_empty_children(Event& event, const std::string& cgroup,
+                             std::span<const core::ContainerRecord> except) {
   auto children = event.cgroups().children(cgroup);
   if (!children) return fail(std::move(children).error());
   core::Plan plan;
   for (const std::string& child : *children) {
     std::string path = cat(cgroup, "/", child);
+    if (std::ranges::find(except, path, &core::ContainerRecord::cgroup) != except.end()) continue;
     if (path == core::monitor_path(cgroup)) {
       if (auto done = free_monitor(event, cgroup); !done) return done;
     }
@@ -288,6 +290,9 @@ namespace {
 
 Status write_again(Event& event, core::PodRecord record) {
   if (auto done = event.store().begin(); !done) return done;
+  // What a container that has ended left may hold the pod's old limits against the new ones.
+  if (auto done = remove_empty_children(event, record.cgroup, record.containers); !done)
+    return done;
   if (auto done = event.make_pod(record); !done) {
     leave_unwritten(event, record, done.error());
     event.log().error(cat("pod ", record.pod.uid, ": ", done.error().message));

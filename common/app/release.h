@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -29,7 +30,9 @@ void forget_ended(core::PodRecord& record, const core::ContainerRecord& ended);
 
 /// Removes the cgroups directly below `cgroup` in which nothing lives: what runtimes that were
 /// killed, or containers that nobody has deleted yet, have left. A populated one refuses to go.
-[[nodiscard]] Status remove_empty_children(Event& event, const std::string& cgroup);
+/// @param except  containers whose cgroups stay: a runtime may be about to use an empty one
+[[nodiscard]] Status remove_empty_children(Event& event, const std::string& cgroup,
+                                           std::span<const core::ContainerRecord> except = {});
 
 /// For a living pod whose values the kernel has refused: its cgroup's values count as unknown, and
 /// tend_lingering() writes them again, at the next event where the refusal may pass (kBusy), else
