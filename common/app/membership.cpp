@@ -30,8 +30,11 @@ bool is_same(const core::ContainerRecord& container, const core::ContainerFacts&
 core::PodRecord without_dead(core::PodRecord record, const core::ContainerFacts& facts) {
   std::erase_if(record.containers,
                 [&](const core::ContainerRecord& container) { return is_same(container, facts); });
-  for (const core::ContainerRecord& container : record.containers) {
-    if (!lives(container)) forget_ended(record, container);
+  // Containers of podqos's own pods are not forgotten, so that each is looked for once.
+  if (record.adopted) {
+    for (const core::ContainerRecord& container : record.containers) {
+      if (!lives(container)) forget_ended(record, container);
+    }
   }
   if (std::ranges::none_of(record.containers, lives)) record.containers.clear();
   return record;

@@ -19,10 +19,11 @@ bool has_copy(Event& event, const std::string& pod_cgroup) {
 Result<bool> is_foreign(Event& event, const Arrival& arrival, const std::string& own_root) {
   const auto placed = core::placed_in(arrival.placed_at);
   if (!placed || !placed->pod_path.starts_with(cat(own_root, "/"))) return false;
+  // Before the record, which is read once more when the container joins its pod.
+  if (has_copy(event, placed->pod_path)) return false;
   auto record = event.store().pod(placed->uid);
   if (!record) return fail(std::move(record).error());
   if (*record && (*record)->cgroup == placed->pod_path) return (*record)->adopted;
-  if (has_copy(event, placed->pod_path)) return false;
   if (arrival.engine.pod_uid && core::is_kubelets_root(own_root)) return true;
   return event.cgroups().exists(placed->pod_path) && !event.is_untouched(placed->pod_path);
 }
