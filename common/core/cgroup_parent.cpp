@@ -15,7 +15,9 @@ bool is_parentless_at_crio(const ContainerFacts& facts) {
            path == cat("crio-", facts.id);
   }
   const auto manager = facts.annotations.find("io.container.manager");
-  return manager != facts.annotations.end() && manager->second == "cri-o";
+  // containerd writes its own keys last; beside them this one is a pod author's.
+  return manager != facts.annotations.end() && manager->second == "cri-o" &&
+         !facts.annotations.contains("io.kubernetes.cri.container-type");
 }
 
 bool is_parentless_at_containerd(const ContainerFacts& facts, Driver driver) {
