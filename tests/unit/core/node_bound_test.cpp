@@ -81,7 +81,8 @@ INSTANTIATE_TEST_SUITE_P(
         {"OneByteMore", "1", "10737418241", QosClass::kGuaranteed, kNone, 1024, 3},
         {"OneMilliCpuMore", "4001m", "5Gi", QosClass::kGuaranteed, kNone, 4096, 500},
         {"APebibyte", "1", "1Pi", QosClass::kBurstable, kNone, 1024, 3},
-        {"ExaCpus", "1E", "1Gi", QosClass::kBurstable, kNone, 4096, 900},
+        // The most for which the kernel takes a quota.
+        {"MostCpusOfAQuota", "175921860", "1Gi", QosClass::kBurstable, kNone, 4096, 900},
     }),
     [](const TestParamInfo<Claim>& row) { return std::string{row.param.name}; });
 
