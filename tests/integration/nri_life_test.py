@@ -123,7 +123,7 @@ class FullNode(nri_case.Case):
         """The last of all has a new container; what the whole pod may use its sandbox has told."""
         last = self.pods[-1]
         self.connect(*self.pods, wait=False)
-        box = Container(last, shares=2)
+        box = Container(last, shares=2, quota=20000, memory=128 * MI)
         self.assertTrue(self.create(box), "the plugin chooses no cgroup")
         self.assertEqual(box.cgroup, f"{self.pod_path('burstable', last.uid)}/{box.id}")
         self.assert_taken(0)

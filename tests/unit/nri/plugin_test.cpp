@@ -172,7 +172,7 @@ TEST_F(PluginTest, MakesAPodWithoutProcessForItsFirstContainer) {
   EXPECT_FALSE(is_known("1"));
   api::CreateContainerRequest request;
   *request.mutable_pod() = sandbox;
-  *request.mutable_container() = container(sandbox, "app", {});
+  *request.mutable_container() = container(sandbox, "app", kSmall);
   ASSERT_TRUE(plugin().create_container(request, kNoBudget));
   EXPECT_TRUE(is_known("1"));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
