@@ -349,13 +349,32 @@ int become(const std::string& runtime, const RuntimeCall& call) {
 
 }  // namespace
 
+namespace {
+
+/// Places the container that the call makes, or sees to it that it starts all the same.
+/// @param broken  why the configuration cannot be used, if it cannot: nothing is managed then, for
+/// where state and cgroups lie is not known
+/// @return false: the container is refused
+bool place_or_admit(const RuntimeCall& call, const core::Settings& settings, app::Log& log,
+                    const std::optional<Error>& broken) {
+  const Status placed = broken ? fail(*broken) : place_container(call, settings, log);
+  if (placed) return true;
+  if (!admits(call, settings, log, placed.error())) return false;
+  if (auto done = let_start(call, settings, log); !done) log.error(done.error().message);
+  return true;
+}
+
+}  // namespace
+
 int run_wrapper(std::span<const char* const> args) {
   const RuntimeCall call = parse_runtime_argv(args);
   auto loaded = app::load_settings(call.podqos_config);
   core::Settings settings = loaded ? std::move(*loaded) : core::Settings{};
   app::Log log{kProgram, settings};
+  std::optional<Error> broken;
   if (!loaded) {
-    loaded.error().message += "; podqosctl config check tells whether it is right again";
+    broken = std::move(loaded).error();
+    broken->message += "; podqosctl config check tells whether it is right again";
     auto runtimes = app::salvage_runtimes(call.podqos_config);
     if (!runtimes) return refuse_call(call, log, without_runtime(runtimes.error()));
     settings.runtimes = std::move(*runtimes);
@@ -363,19 +382,11 @@ int run_wrapper(std::span<const char* const> args) {
   const auto runtime = find_runtime(settings.runtimes);
   if (!runtime) return refuse_call(call, log, runtime.error());
 
-  if (!loaded && call.verb != Verb::kPlaces) {
-    // Engines parse what the runtime's other verbs print, standard error included.
-    log.error(loaded.error().message);
-  } else if (!loaded && !admits(call, settings, log, loaded.error())) {
-    return 1;
-  }
   if (call.verb == Verb::kPlaces) {
-    // A broken configuration manages nothing: where state and cgroups lie is not known.
-    const auto placed = loaded ? place_container(call, settings, log) : fail(loaded.error());
-    if (!placed) {
-      if (loaded && !admits(call, settings, log, placed.error())) return 1;
-      if (auto done = let_start(call, settings, log); !done) log.error(done.error().message);
-    }
+    if (!place_or_admit(call, settings, log, broken)) return 1;
+  } else if (broken) {
+    // Engines parse what the runtime's other verbs print, standard error included.
+    log.error(broken->message);
   }
   return become(*runtime, call);
 }

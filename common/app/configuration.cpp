@@ -107,9 +107,12 @@ Result<std::vector<std::string>> salvage_runtimes(const std::optional<std::strin
   Result<std::vector<std::string>> runtimes = core::Settings{}.runtimes;
   const auto salvage = [&](std::string_view text, const std::string& path) -> Status {
     auto salvaged = codec::salvage_runtimes(text);
-    // A later file may still name them.
-    if (!salvaged) runtimes = fail(std::move(salvaged).error().with_context(path));
-    if (salvaged && *salvaged) runtimes = **std::move(salvaged);
+    if (!salvaged) {
+      // A later file may still name them.
+      runtimes = fail(std::move(salvaged).error().with_context(path));
+    } else if (*salvaged) {
+      runtimes = std::move(**salvaged);
+    }
     return {};
   };
   if (auto done = read_files(file, paths, salvage); !done) return fail(std::move(done).error());

@@ -33,16 +33,15 @@ Ending remains(Event& event, const core::ContainerRecord& container) {
 
 }  // namespace
 
-Result<Ended> end_container(const core::Settings& settings, Log& log, const std::string& id,
-                            const std::string& bundle, Pid caller, OnEnding on_ending,
-                            const Patience& patience) {
+Result<Ended> end_container(const core::Settings& settings, Log& log, const EndedContainer& ended,
+                            OnEnding on_ending, const Patience& patience) {
   // Most containers of a node may be none of podqos's: nobody is to wait for them.
-  if (!store::may_involve(settings.state_dir, id)) return Ended{};
+  if (!store::may_involve(settings.state_dir, ended.id)) return Ended{};
   auto event = Event::open_existing(settings, log, patience);
   if (!event) return fail(std::move(event).error());
   if (!*event) return Ended{};
   if (auto done = recover(**event); !done) return fail(std::move(done).error());
-  auto found = find_container(**event, id, bundle);
+  auto found = find_container(**event, ended.id, ended.bundle);
   if (!found) return fail(std::move(found).error());
   if (!*found) {
     if (auto done = (*event)->finish_recovery(); !done) return fail(std::move(done).error());
@@ -50,7 +49,7 @@ Result<Ended> end_container(const core::Settings& settings, Log& log, const std:
   }
   const core::ContainerRecord container = (*found)->container();
   const bool own_failure =
-      container.state == core::ContainerState::kPending && container.pid == caller;
+      container.state == core::ContainerState::kPending && container.pid == ended.caller;
   const Ending left = own_failure ? Ending::kDone : remains(**event, container);
   if (left == Ending::kStillAlive || (left == Ending::kEnding && on_ending == OnEnding::kLeave)) {
     if (auto done = (*event)->finish_recovery(); !done) return fail(std::move(done).error());
@@ -58,7 +57,7 @@ Result<Ended> end_container(const core::Settings& settings, Log& log, const std:
   }
   auto done = drop_container(**event, std::move((*found)->record), container.id, container.bundle);
   if (done) {
-    expire_pending(**event, id);
+    expire_pending(**event, ended.id);
     tend_lingering(**event);
     done = (*event)->finish();
   }

@@ -29,14 +29,19 @@ struct Ended {
   std::optional<Error> unfinished = std::nullopt;  ///< for follow_up()
 };
 
+/// The container that has ended, as an engine names it.
+struct EndedContainer {
+  std::string id;
+  std::string bundle;  ///< canonical; "" when the engine names none
+  /// The process that placed it, if it was to be created by that: a creation that failed ends
+  /// although its creator lives.
+  Pid caller;
+};
+
 /// Takes a container out of its pod and releases the pod with its last container: one try, under
 /// the lock.
-/// @param bundle  canonical; "" when the engine names none
-/// @param caller  the process that placed it, if it was to be created by that: a creation that
-/// failed ends although its creator lives.
 [[nodiscard]] Result<Ended> end_container(const core::Settings& settings, Log& log,
-                                          const std::string& id, const std::string& bundle,
-                                          Pid caller, OnEnding on_ending,
+                                          const EndedContainer& ended, OnEnding on_ending,
                                           const Patience& patience = {});
 
 }  // namespace podqos::app

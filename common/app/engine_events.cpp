@@ -334,7 +334,9 @@ Result<bool> StockTaking::take_pod(const core::Settings& settings, Log& log, Pid
 Result<Ending> container_ended(const core::Settings& settings, Log& log, const std::string& id,
                                Pid caller, const Patience& patience) {
   if (!owns_host()) return Ending::kDone;
-  auto ended = about(end_container(settings, log, id, "", caller, OnEnding::kLeave, patience), id);
+  auto ended = about(end_container(settings, log, {.id = id, .bundle = "", .caller = caller},
+                                   OnEnding::kLeave, patience),
+                     id);
   if (!ended) return fail(std::move(ended).error());
   return ended->ending;
 }

@@ -152,7 +152,8 @@ Status end(const core::Settings& settings, Log& log, const std::string& id,
   for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     const auto waited = std::chrono::steady_clock::now() - begin;
     const auto on_ending = waited < kWhileEnding ? OnEnding::kLeave : OnEnding::kDrop;
-    auto outcome = end_container(settings, log, id, bundle, caller, on_ending);
+    auto outcome =
+        end_container(settings, log, {.id = id, .bundle = bundle, .caller = caller}, on_ending);
     if (!outcome) return fail(std::move(outcome).error());
     if (outcome->ending == Ending::kDone)
       return follow_up(settings, log, std::move(outcome->unfinished));
