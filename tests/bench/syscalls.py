@@ -7,6 +7,8 @@ import subprocess
 
 TIMEOUT = 120  # seconds
 LINE = re.compile(r"^(\d+) +(\w+)\((.*)\) += (-?\w+)(?: .*)?$")
+UNFINISHED = re.compile(r"^(\d+) +(.*) <unfinished \.\.\.>$")
+RESUMED = re.compile(r"^(\d+) +<\.\.\. \w+ resumed>(.*)$")
 AT_FDCWD = -100
 OPENS = ("openat", "openat2")
 
@@ -22,13 +24,25 @@ def trace(program, file):
     if done.returncode != 0:
         raise RuntimeError(f"strace {program.argv}: exit {done.returncode}: {done.stderr.decode()}")
     calls = []
-    for line in pathlib.Path(file).read_text(encoding="ascii").splitlines():
+    for line in whole_lines(pathlib.Path(file).read_text(encoding="ascii")):
         match = LINE.match(line)
         if match and match[2] != "execve":
             calls.append(Call(match[2], split(match[3]), match[4], match[1]))
         elif "exit_group" in line:
             calls.append(Call("exit_group", ["0"], "?", line.split()[0]))
     return calls
+
+
+def whole_lines(text):
+    """A line for each call: strace splits one in two where another process's call comes in between."""
+    begun = {}
+    for line in text.splitlines():
+        if match := UNFINISHED.match(line):
+            begun[match[1]] = match[2]
+        elif match := RESUMED.match(line):
+            yield f"{match[1]} {begun.pop(match[1])}{match[2]}"
+        else:
+            yield line
 
 
 def split(text):
