@@ -202,7 +202,7 @@ bool glance_concerns(const std::string& path, const core::Settings& settings) {
   return !text || app::may_concern(*text, settings);
 }
 
-/// A container at the door, whose config.json may concern podqos.
+/// A container about to be created, whose config.json may concern podqos.
 struct Opened {
   app::Bundle bundle;
   std::string config;

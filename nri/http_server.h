@@ -57,7 +57,7 @@ class HttpServer {
     std::string output;  ///< what is still to be sent
     bool answered = false;
     bool over = false;
-    bool idle = false;  ///< all that it has sent was read, and is no whole request
+    bool idle = false;  ///< all that it has sent was read, and is not a whole request
 
     [[nodiscard]] bool gives_way() const { return answered ? output.empty() : idle; }
   };

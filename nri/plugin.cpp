@@ -28,7 +28,7 @@ constexpr int kLateTries = 30;
 constexpr seconds kCreation{120};
 constexpr seconds kLook{5};
 constexpr seconds kRecomputation{300};
-/// For what nobody waits for: a request that comes meanwhile has time left.
+/// For housekeeping: a request that comes meanwhile has time left.
 constexpr app::Patience kHousekeeping{.lock = milliseconds{100}, .systemd = milliseconds{500}};
 
 }  // namespace

@@ -98,8 +98,8 @@ class Event {
   /// For a pod whose values were refused: the next event of it writes all of them.
   void mark_unwritten(const std::string& cgroup);
   [[nodiscard]] bool is_unwritten(const std::string& cgroup);
-  /// Something that the kernel or systemd may allow in a moment: whoever has held the lock for this
-  /// event comes back to it, see follow_up().
+  /// Something that the kernel or systemd may allow in a moment: an event that has held the lock
+  /// for this event comes back to it, see follow_up().
   void leave_unfinished(Error reason) { unfinished_ = std::move(reason); }
   [[nodiscard]] const std::optional<Error>& unfinished() const { return unfinished_; }
 

@@ -70,7 +70,7 @@ struct JsonPrefix {
   std::string_view rest;       ///< of the text, with the word at which it was found to be wrong
 };
 
-/// As parse_json_tree, but keeps what was read when the text is no JSON.
+/// As parse_json_tree, but keeps what was read when the text is not JSON.
 [[nodiscard]] JsonPrefix parse_json_prefix(std::string_view text, const JsonBounds& bounds = {});
 
 }  // namespace podqos::codec

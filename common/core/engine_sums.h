@@ -5,8 +5,8 @@
 
 namespace podqos::core {
 
-/// What an engine says of a pod as a whole. It is no spec.resources: it gives the pod's request and
-/// class and may bound the pod's cgroup, but is never a value of one of its containers.
+/// What an engine says of a pod as a whole. It differs from spec.resources: it gives the pod's
+/// request and class and may bound the pod's cgroup, but is never a value of one of its containers.
 struct EngineSums {
   Resources resources;
   /// The engine bounds its pod by the limits itself (podman pod create --memory): they hold

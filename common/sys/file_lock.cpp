@@ -22,7 +22,7 @@ using std::chrono::steady_clock;
 /// s.
 constexpr std::chrono::seconds kLongestQueue{20};
 
-/// When the lock was taken last: whoever takes it says so in the times of its file. Newer holders
+/// When the lock was taken last: each holder says so in the times of its file. Newer holders
 /// are seen as such once the kernel's clock for files has moved on, some milliseconds.
 bool is_same(const timespec& a, const timespec& b) {
   return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;

@@ -16,7 +16,7 @@ class FileLock {
   /// programs of one thread: see WakeUp.
   /// @param patience  how long one and the same holder is waited for; up to 20 s where the lock
   ///                  goes from one to the next meanwhile
-  /// @param deadline  of the wait, whoever holds it
+  /// @param deadline  of the wait, independent of the holder
   /// @return kTimeout when the time is over, with the path and how long was waited.
   static Result<FileLock> acquire(const Directory& directory, const char* name,
                                   std::chrono::milliseconds patience,
