@@ -22,7 +22,7 @@ packages_testing=(
   python3-prometheus-client
 )
 # To test them in a guest: its kernel, what boots in it, and what makes it a root of a newer release.
-packages_testing+=(user-mode-linux systemd dbus mmdebstrap debian-archive-keyring)
+packages_testing+=(user-mode-linux patchelf systemd dbus mmdebstrap debian-archive-keyring)
 # For what that kernel lacks: an emulated machine, and the service that shows it our files (qemu-system-common).
 packages_testing+=(qemu-system-x86)
 
