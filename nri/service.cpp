@@ -212,7 +212,8 @@ void Service::serve_http() {
 
 void Service::note_progress() {
   const Progress progress = link_->progress();
-  if (progress == progress_) return;
+  // A full node comes in pieces: each of them is progress.
+  if (progress == progress_ && progress != Progress::kSynchronizing) return;
   progress_ = progress;
   switch (progress) {
     case Progress::kRegistering: return;

@@ -42,6 +42,7 @@ using ::testing::Le;
 constexpr int kResponse = 2;
 constexpr std::int32_t kOldestEvents = 0x7ff;
 constexpr std::int32_t kAllEvents = 0x1fff;
+constexpr const char* kMorePieces = "\x18\x01";  ///< SynchronizeRequest with `more` set
 
 TEST_F(ServiceTest, ServesARuntimeUntilItIsToldToStop) {
   RuntimePeer runtime{options_.socket};
@@ -251,6 +252,23 @@ TEST_F(ServiceTest, LooksForNothingBeforeARuntimeHasSynchronizedIt) {
   std::this_thread::sleep_for(100ms);
   EXPECT_TRUE(stop());
   EXPECT_EQ(tendings_, 0);
+}
+
+/// A busy runtime of a full node: each piece comes in time, all of them together do not.
+TEST_F(ServiceTest, WaitsWhilePiecesOfASynchronizationCome) {
+  options_.patience.synchronize = 400ms;
+  RuntimePeer runtime{options_.socket};
+  start();
+  auto connection = runtime.accept();
+  ASSERT_TRUE(connection && connection->accepts_registration());
+  EXPECT_EQ(connection->configure(), kAllEvents);
+  for (int piece = 0; piece < 6; ++piece) {
+    std::this_thread::sleep_for(100ms);
+    ASSERT_TRUE(connection->ask("Synchronize", kMorePieces)) << piece;
+  }
+  EXPECT_TRUE(connection->synchronize());
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(logged("in time"), 0);
 }
 
 TEST_F(ServiceTest, LeavesARuntimeThatSaysNothing) {
