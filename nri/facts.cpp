@@ -45,6 +45,7 @@ Status set(std::optional<std::string>& out, std::string_view what, const std::st
 
 Result<core::EngineAnnotations> engine_of(const api::PodSandbox& pod) {
   core::EngineAnnotations engine;
+  engine.cri = true;
   auto done = set(engine.pod_uid, "pod uid", pod.uid(), core::check_pod_uid);
   if (done) done = set(engine.sandbox_id, "sandbox id", pod.id(), core::check_cgroup_component);
   if (done) done = set(engine.pod_name, "pod name", pod.name(), core::check_cgroup_component);

@@ -112,7 +112,8 @@ Result<Followed> finished(Status done, Followed followed = Followed::kNow) {
 Result<Followed> resize(Event& event, core::PodRecord record, const core::Resize& change) {
   const core::PodRecord before = record;
   core::apply_resize(record, change);
-  if (record.pod == before.pod && record.sums == before.sums)
+  if (record.pod == before.pod && record.sums == before.sums &&
+      record.containers == before.containers)
     return finished(event.finish_recovery());
   if (auto fits = core::check_record_size(record); !fits) return fail(std::move(fits).error());
   // Of the containers that are known now; before, it may have been more.

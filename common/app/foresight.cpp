@@ -17,6 +17,7 @@
 #include "common/core/naming.h"
 #include "common/core/pod_claim.h"
 #include "common/core/record_size.h"
+#include "common/core/reservation.h"
 
 namespace podqos::app {
 
@@ -79,9 +80,15 @@ bool is_expected(const core::PodRecord& record, const core::Identity& identity,
                               [&](const auto& container) { return container.id == id; });
 }
 
+/// Do the tiers get the same values? Memory counts in them only where it is reserved.
+bool is_same_grant(const core::TierSum& before, const core::TierSum& now,
+                   const core::Settings& settings) {
+  return now.cpu == before.cpu && (!settings.reserve_memory_percent || now.memory == before.memory);
+}
+
 /// Have pod and tiers the same values with the pod as it was and as it is?
 bool is_same(const core::PodRecord& before, core::PodRecord& now, const core::Settings& settings) {
-  if (now.granted != before.granted) return false;
+  if (!is_same_grant(before.granted, now.granted, settings)) return false;
   if (now.pod == before.pod && now.sums == before.sums && now.claimed == before.claimed)
     return true;
   core::PodRecord as_it_was = before;
@@ -90,30 +97,39 @@ bool is_same(const core::PodRecord& before, core::PodRecord& now, const core::Se
   return old_values && new_values && *old_values == *new_values;
 }
 
+/// What the pod's grants depend on besides its record.
+struct Surroundings {
+  const core::Settings& settings;
+  const core::NodeCapacity& capacity;
+  core::TierSums others;
+  std::optional<Bytes> backed;  ///< of the container that comes
+};
+
 /// Does the container's claim leave the pod's record as it is?
-bool stays_the_same(const std::optional<core::PodRecord>& before, const core::Identity& identity,
-                    const core::PodClaim& claim, const core::Settings& settings,
-                    const core::TiersRecord& tiers, const core::NodeCapacity& capacity) {
-  if (before->adopted != identity.placed.has_value()) return false;
-  if (!core::adds_nothing(*before, identity, claim, settings)) return false;
+bool stays_the_same(const core::PodRecord& before, const core::Identity& identity,
+                    const core::PodClaim& claim, const Surroundings& around) {
+  if (before.adopted != identity.placed.has_value()) return false;
+  if (!core::adds_nothing(before, identity, claim, around.settings)) return false;
   const core::Grants now =
-      core::grants_for(*before, sums_beside(tiers, before), settings, capacity);
-  return now == core::Grants{.claimed = before->claimed, .granted = before->granted};
+      core::grants_for(before, around.others, around.settings, around.capacity, around.backed);
+  return now.claimed == before.claimed &&
+         is_same_grant(before.granted, now.granted, around.settings);
 }
 
 /// The pod's record with the container's claim in it; nullopt where that changes a value of pod or
 /// tiers, or where a person must be told something.
 std::optional<core::PodRecord> joined(const std::optional<core::PodRecord>& before,
                                       const core::Identity& identity, const core::PodClaim& claim,
-                                      const core::Settings& settings,
-                                      const core::TiersRecord& tiers,
-                                      const core::NodeCapacity& capacity) {
-  auto pod = core::join_pod(before, identity, claim, settings);
+                                      const Surroundings& around) {
+  auto pod = core::join_pod(before, identity, claim, around.settings);
   if (!pod || !pod->warnings.empty()) return std::nullopt;
   core::PodRecord& record = pod->record;
   if (record.adopted != identity.placed.has_value()) return std::nullopt;
-  core::grant_requests(record, sums_beside(tiers, before), settings, capacity);
-  if (!record.adopted && !is_same(*before, record, settings)) return std::nullopt;
+  const core::Grants grants =
+      core::grants_for(record, around.others, around.settings, around.capacity, around.backed);
+  record.claimed = grants.claimed;
+  record.granted = grants.granted;
+  if (!record.adopted && !is_same(*before, record, around.settings)) return std::nullopt;
   return std::move(record);
 }
 
@@ -231,10 +247,14 @@ std::optional<Foreseen> Foresight::look(const core::Settings& settings, const Ar
   core::PodClaim claim =
       core::claim_sharing_spec(*identity, arrival.facts, arrival.podqos, arrival.engine, settings,
                                machine_->capacity.memory);
+  const Surroundings around{.settings = settings,
+                            .capacity = machine_->capacity,
+                            .others = sums_beside(tiers, before),
+                            .backed = core::backing_of(arrival.facts, arrival.engine)};
   std::optional<core::PodRecord> changed;
-  if (!stays_the_same(before, *identity, claim, settings, tiers, machine_->capacity)) {
+  if (!stays_the_same(*before, *identity, claim, around)) {
     core::own_spec(claim);
-    changed = joined(before, *identity, claim, settings, tiers, machine_->capacity);
+    changed = joined(before, *identity, claim, around);
     if (!changed) return std::nullopt;
   }
   const core::PodRecord& record = changed ? *changed : *before;

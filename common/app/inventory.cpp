@@ -19,6 +19,7 @@
 #include "common/core/naming.h"
 #include "common/core/pod_plan.h"
 #include "common/core/policy.h"
+#include "common/core/reservation.h"
 #include "common/store/state_directory.h"
 #include "common/store/state_files.h"
 #include "common/store/store.h"
@@ -181,6 +182,8 @@ class Builder {
         inventory_.warnings.push_back(cat(name, ": ", difference));
     }
     check_parent(entry);
+    if (const auto words = core::words_on_uncounted(record, settings_))
+      inventory_.warnings.push_back(cat(name, ": ", *words));
     for (const ContainerEntry& container : entry.containers) {
       if (!container.alive) {
         inventory_.warnings.push_back(cat(name, ": container ", printable(container.record.id),

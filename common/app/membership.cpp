@@ -16,6 +16,7 @@
 #include "common/base/text.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/container_values.h"
+#include "common/core/reservation.h"
 
 namespace podqos::app {
 
@@ -131,7 +132,8 @@ Result<Described> describe_container(const Joining& joining,
       .start_time = arrival.start_time,
       .cgroup = arrival.placed_at.value_or(""),
       .sandbox = joining.identity.is_sandbox,
-      .moved = false};
+      .moved = false,
+      .backed_memory = core::backing_of(arrival.facts, arrival.engine)};
   const bool in_place = arrival.running && arrival.placed_at &&
                         arrival.placed_at->starts_with(cat(record.cgroup, "/"));
   Described described{.container = std::move(container)};
@@ -252,6 +254,8 @@ Result<Membership> make_member(Joining& joining, const std::optional<core::PodRe
   Event& event = *joining.event;
   core::ContainerRecord& container = described.container;
   const Arrival& arrival = *joining.arrival;
+  const bool first = record.containers.empty();
+  record.containers.push_back(container);
   // Before the values: they are bound by what the node has.
   grant_pod(event, record, before);
   Membership member;
@@ -263,8 +267,6 @@ Result<Membership> make_member(Joining& joining, const std::optional<core::PodRe
   if (auto sound = core::pod_values(record, event.settings()); !sound && !record.adopted)
     return fail(std::move(sound).error());
   warn_of_stranger(joining, record, container);
-  const bool first = record.containers.empty();
-  record.containers.push_back(container);
   if (auto done = write_state(joining, before, record, container); !done)
     return fail(std::move(done).error());
   if (auto done = make_cgroups(event, before, record, first); !done) {

@@ -255,12 +255,11 @@ class Recomputation {
     return end_pod(event_, std::move(record));
   }
 
-  /// What has become free goes to the pods that claimed more than could be granted.
+  /// What has become free goes to the pods that claimed more than could be granted; what a pod may
+  /// claim no longer, or an ended container has backed, is taken back.
   void regrant() {
     for (auto& [uid, record] : records_) {
-      if (record.adopted || (record.granted.cpu >= record.claimed.cpu &&
-                             record.granted.memory >= record.claimed.memory))
-        continue;
+      if (record.adopted) continue;
       core::remove_pod(event_.tiers(), record);
       core::grant_requests(record, event_.tiers().sums, event_.settings(), event_.capacity());
       core::add_pod(event_.tiers(), record);

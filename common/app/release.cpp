@@ -15,6 +15,8 @@
 #include "common/core/driver.h"
 #include "common/core/memory_charge.h"
 #include "common/core/pod_plan.h"
+#include "common/core/policy.h"
+#include "common/core/reservation.h"
 #include "common/core/whole_pod.h"
 #include "common/sys/process.h"
 
@@ -166,10 +168,24 @@ void forget_ended(core::PodRecord& record, const core::ContainerRecord& ended) {
   if (!replaced) core::forget_container(record, ended.name);
 }
 
+namespace {
+
+/// A container of the pod has ended: what backed the pod's claims has become less.
+void count_anew(Event& event, core::PodRecord& record) {
+  core::remove_pod(event.tiers(), record);
+  core::grant_requests(record, event.tiers().sums, event.settings(), event.capacity());
+  core::add_pod(event.tiers(), record);
+}
+
+}  // namespace
+
 Status settle_pod(Event& event, core::PodRecord record) {
   // Before the first rmdir: a process that dies in between must leave the mark.
   if (auto done = event.store().begin(); !done) return done;
-  if (std::ranges::any_of(record.containers, lives)) return event.save(record);
+  if (std::ranges::any_of(record.containers, lives)) {
+    if (core::backed_memory(record)) count_anew(event, record);
+    return event.save(record);
+  }
   if (!record.adopted) {
     const auto populated = holds_container(event, record.cgroup);
     if (populated && *populated) {

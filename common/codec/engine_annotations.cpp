@@ -332,7 +332,9 @@ Status read_other(const Annotations& annotations, EngineAnnotations& out) {
 
 Status read_all(const Annotations& annotations, const EngineEvidence& evidence,
                 EngineAnnotations& out) {
-  switch (manager_of(annotations, evidence)) {
+  const Manager manager = manager_of(annotations, evidence);
+  out.cri = manager == Manager::kCrio || manager == Manager::kContainerd;
+  switch (manager) {
     case Manager::kPodman: return read_sandbox_id(annotations, out);
     case Manager::kCrio: return read_crio(annotations, evidence, out);
     case Manager::kContainerd: return read_cri(annotations, out);

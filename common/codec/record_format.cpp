@@ -118,6 +118,7 @@ void append_container(std::string& out, const core::ContainerRecord& container) 
   writer.text("cgroup", container.cgroup);
   writer.flag("sandbox", container.sandbox);
   writer.flag("moved", container.moved);
+  writer.unit("backedMemoryBytes", container.backed_memory);
 }
 
 void append_index_entry(std::string& out, const core::IndexEntry& entry) {

@@ -181,6 +181,7 @@ void RecordReader::container(const JsonNode& object, core::ContainerRecord& out)
   text(object, "cgroup", out.cgroup);
   flag(object, "sandbox", out.sandbox);
   flag(object, "moved", out.moved);
+  optional_unit(object, "backedMemoryBytes", out.backed_memory);
 }
 
 void RecordReader::index_entry(const JsonNode& object, core::IndexEntry& out) {

@@ -77,6 +77,7 @@ std::string format_settings(const core::Settings& settings) {
   out["reserved"]["kube"] = reserved_json(settings.kube_reserved);
   out["qosReserved"]["memory"] = or_null(settings.reserve_memory_percent,
                                          [](std::int64_t percent) { return cat(percent, "%"); });
+  out["maxPodClaim"] = cat(settings.max_pod_claim_percent, "%");
   out["cpuCFSQuota"] = settings.cpu_cfs_quota;
   out["cpuCFSQuotaPeriod"] = format_duration(settings.cpu_cfs_quota_period.value());
   out["weightFormula"] = word_for(kFormulaWords, settings.weight_formula);

@@ -265,6 +265,14 @@ constexpr std::array<Field, 2> kLogFields{{
     {"level", [](const Node& n, Settings& s) { return read_word(n, kLevelWords, s.log_level); }},
 }};
 
+Status read_max_pod_claim(const Node& node, Settings& settings) {
+  std::optional<std::int64_t> percent;
+  if (Status status = read_percent(node, percent); !status) return status;
+  if (percent.value_or(0) < 1) return refuse("expected a percentage from \"1%\" to \"100%\"");
+  settings.max_pod_claim_percent = *percent;
+  return {};
+}
+
 Status read_period(const Node& node, Settings& settings) {
   std::int64_t micros = 0;
   if (Status status = read_duration(node, kPeriodRange, micros); !status) return status;
@@ -272,7 +280,7 @@ Status read_period(const Node& node, Settings& settings) {
   return {};
 }
 
-constexpr std::array<Field, 26> kFields{{
+constexpr std::array<Field, 27> kFields{{
     {"enabled", [](const Node& n, Settings& s) { return read_flag(n, s.enabled); }},
     {"scope", [](const Node& n, Settings& s) { return read_word(n, kScopeWords, s.scope); }},
     {"trustAnnotations",
@@ -288,6 +296,7 @@ constexpr std::array<Field, 26> kFields{{
     {"nodeCpu", [](const Node& n, Settings& s) { return read_capacity(n, read_cpu, s.node_cpu); }},
     {"reserved", nullptr, kReservedFields},
     {"qosReserved", nullptr, kQosReservedFields},
+    {"maxPodClaim", read_max_pod_claim},
     {"cpuCFSQuota", [](const Node& n, Settings& s) { return read_flag(n, s.cpu_cfs_quota); }},
     {"cpuCFSQuotaPeriod", read_period},
     {"weightFormula",

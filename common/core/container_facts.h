@@ -36,6 +36,8 @@ struct EngineAnnotations {
   std::optional<std::string> pod_namespace;
   std::optional<std::string> container_name;
   bool is_sandbox = false;  ///< container-type "sandbox"
+  /// The engine serves CRI: annotations are those of the pod's author, not of the node's operator.
+  bool cri = false;
   /// Pod sums on the sandbox (containerd sandbox-cpu-shares/-quota/-period/-memory; CRI-O
   /// PodLinuxResources).
   std::optional<EngineResources> pod_sums;

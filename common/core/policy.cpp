@@ -14,6 +14,7 @@
 #include "common/core/pod_plan.h"
 #include "common/core/qos.h"
 #include "common/core/record_size.h"
+#include "common/core/reservation.h"
 #include "common/core/resize.h"
 #include "common/core/whole_pod.h"
 
@@ -192,7 +193,7 @@ std::int64_t taken(std::int64_t guaranteed, std::int64_t burstable, std::int64_t
 }  // namespace
 
 Grants grants_for(const PodRecord& record, const TierSums& others, const Settings& settings,
-                  const NodeCapacity& capacity) {
+                  const NodeCapacity& capacity, const std::optional<Bytes>& arriving) {
   const ResourceList requests = requests_of(record);
   const auto cpu = find(requests, kCpu);
   const auto memory = find(requests, kMemory);
@@ -200,11 +201,14 @@ Grants grants_for(const PodRecord& record, const TierSums& others, const Setting
       capacity.cpu.value(),
       saturating_add(settings.system_reserved.cpu.value(), settings.kube_reserved.cpu.value()));
   const std::int64_t memory_capacity = allocatable_memory(settings, capacity).value();
+  const auto may_claim = [&](std::int64_t of_node) {
+    return record.adopted ? of_node : claimable(of_node, settings);
+  };
   Grants grants;
   grants.claimed =
       TierSum{.pods = 1,
-              .cpu = MilliCpu{grant(cpu ? cpu->milli_value() : 0, cpu_capacity, 0)},
-              .memory = Bytes{grant(memory ? memory->value() : 0, memory_capacity, 0)}};
+              .cpu = MilliCpu{grant(cpu ? cpu->milli_value() : 0, may_claim(cpu_capacity), 0)},
+              .memory = Bytes{grant(memory ? memory->value() : 0, may_claim(memory_capacity), 0)}};
   grants.granted = TierSum{.pods = 1, .cpu = {}, .memory = {}};
   // A kubelet counts no requests of BestEffort pods (they can only come from overhead).
   if (record.qos_class == QosClass::kBestEffort) return grants;
@@ -219,8 +223,9 @@ Grants grants_for(const PodRecord& record, const TierSums& others, const Setting
       taken(others.guaranteed.memory.value(), others.burstable.memory.value(),
             others.adopted.memory.value());
   grants.granted.cpu = MilliCpu{grant(grants.claimed.cpu.value(), cpu_capacity, cpu_others)};
-  grants.granted.memory =
-      Bytes{grant(grants.claimed.memory.value(), memory_capacity, memory_others)};
+  const Bytes backed =
+      std::min(grants.claimed.memory, backed_memory(record, arriving).value_or(Bytes{kInt64Max}));
+  grants.granted.memory = Bytes{grant(backed.value(), memory_capacity, memory_others)};
   return grants;
 }
 

@@ -47,14 +47,19 @@ struct JoinedPod {
 
 /// What of a pod's requests counts.
 struct Grants {
-  TierSum claimed;  ///< only up to what the node has for pods (capacity without reserves)
-  TierSum granted;  ///< up to what it can still give beside others
+  /// Up to maxPodClaim of what the node has for pods (capacity without reserves).
+  TierSum claimed;
+  /// Up to what the node can still give beside others; of memory, up to what backs the claim
+  /// (reservation.h).
+  TierSum granted;
   friend bool operator==(const Grants&, const Grants&) = default;
 };
 /// Of an adopted pod all that it claims counts: its kubelet has admitted it.
 /// @param others  the sums without this pod
+/// @param arriving  backed_memory of a container that is yet to be recorded
 [[nodiscard]] Grants grants_for(const PodRecord& record, const TierSums& others,
-                                const Settings& settings, const NodeCapacity& capacity);
+                                const Settings& settings, const NodeCapacity& capacity,
+                                const std::optional<Bytes>& arriving = std::nullopt);
 /// Sets `claimed` and `granted` of a record to them.
 void grant_requests(PodRecord& record, const TierSums& others, const Settings& settings,
                     const NodeCapacity& capacity);

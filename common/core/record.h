@@ -28,6 +28,9 @@ struct ContainerRecord {
   std::string cgroup;  ///< where the container really is, absolute below the hierarchy
   bool sandbox = false;
   bool moved = false;  ///< podqos moved it itself, and so must remove its cgroup
+  /// Under a CRI engine: the memory limit that the engine enforces, 0 if it enforces none. nullopt:
+  /// who made the container is the node's operator, whose claims need no limit to back them.
+  std::optional<Bytes> backed_memory = std::nullopt;
   friend bool operator==(const ContainerRecord&, const ContainerRecord&) = default;
 };
 
@@ -64,7 +67,7 @@ struct PodRecord {
   std::string
       sandbox_id;      ///< the engine's sandbox that owns the pod; "" when the engine names none
   std::string cgroup;  ///< the pod's cgroup
-  TierSum claimed;     ///< requests, as far as the node has them (pods is 1)
+  TierSum claimed;     ///< requests, as far as one pod may claim them (pods is 1)
   TierSum granted;     ///< what of it counts towards the tiers
   std::optional<MilliCpu> grown_cpu_limit;  ///< partial pods: the highest limit so far
   std::optional<Bytes> grown_memory_limit;

@@ -80,6 +80,14 @@ void resize_whole(PodRecord& record, const EngineResources& now) {
   if (record.sums->resources == Resources{}) record.sums.reset();
 }
 
+void follow_backing(PodRecord& record, const Resize& resize) {
+  if (!resize.now.memory_limit) return;
+  for (ContainerRecord& container : record.containers) {
+    if (container.name != resize.container || !container.backed_memory) continue;
+    container.backed_memory = Bytes{std::max<std::int64_t>(*resize.now.memory_limit, 0)};
+  }
+}
+
 }  // namespace
 
 void raise_to_containers(Resources& whole, const Pod& pod) {
@@ -93,6 +101,7 @@ void apply_resize(PodRecord& record, const Resize& resize) {
     resize_whole(record, resize.now);
     return;
   }
+  follow_backing(record, resize);
   Resources* known = find_resources(pod, resize.container);
   if (known == nullptr) {
     pod.containers.push_back(

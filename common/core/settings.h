@@ -68,6 +68,7 @@ struct Settings {
   Reserved system_reserved;
   Reserved kube_reserved;
   std::optional<std::int64_t> reserve_memory_percent;  ///< qosReserved.memory, 0..100
+  std::int64_t max_pod_claim_percent = 100;  ///< maxPodClaim, of what is allocatable; 1..100
   bool cpu_cfs_quota = true;
   Micros cpu_cfs_quota_period = kDefaultPeriod;  ///< [1 ms, 1 s]
   WeightFormulaSetting weight_formula = WeightFormulaSetting::kAuto;

@@ -33,15 +33,20 @@ class EngineCase(harness.TestCase):
 
 
 class CrioCase(EngineCase):
-    """`self.metadata` is what the client has named; `self.parent` is the pod's cgroup parent, if there is one."""
+    """`self.metadata` is what the client has named; `self.parent` is the pod's cgroup parent, if there is one.
+
+    `self.enforced` is the memory limit that the client has given each container.
+    """
 
     parent = None
+    enforced = harness.GI
 
     def setUp(self):
         super().setUp()
         self.metadata = ("web", "default", UID)
         self.pod_annotations = {"podqos.io/requests": "cpu=150m,memory=1Gi"}
         self.sandbox = self.container_id("sandbox")
+        self.identifiers = {}  # of what launch_pod has launched, by name
 
     def sandbox_bundle(self):
         """server/sandbox_run_linux.go, runPodSandbox: populateSandboxLabels completes the client's labels."""
@@ -84,6 +89,8 @@ class CrioCase(EngineCase):
             "io.kubernetes.cri-o.SandboxID": self.sandbox,
             "io.kubernetes.cri-o.SandboxName": self.sandbox_name(),
         })
+        if self.enforced is not None:
+            bundle.resources.setdefault("memory", {})["limit"] = self.enforced
         bundle.config["linux"]["cgroupsPath"] = self.cgroups_path(identifier)
         return bundle.save()
 
@@ -100,7 +107,7 @@ class CrioCase(EngineCase):
         """The pids of the sandbox and of the containers."""
         pids = [self.wrapper.launch(self.sandbox, self.sandbox_bundle())]
         for name in containers:
-            identifier = self.container_id(name)
+            identifier = self.identifiers[name] = self.container_id(name)
             pids.append(self.wrapper.launch(identifier, self.app_bundle(identifier, name)))
         return pids
 
@@ -142,6 +149,47 @@ class WithoutLabels(CrioCase):
         self.assert_one_pod(self.launch_pod("app"))
 
 
+@harness.for_each_runtime
+class Claims(CrioCase):
+    """A pod's author writes its annotations: memory is kept for it as far as the engine's limits back the claim."""
+
+    def setUp(self):
+        super().setUp()
+        self.parent = self.elsewhere
+        self.pod_annotations = {"podqos.io/requests": "cpu=16,memory=32Gi"}
+
+    def warnings(self):
+        return [warning for warning in self.podqos.ctl_json("status")["warnings"] if "kept from lower tiers" in warning]
+
+    def test_what_no_limit_backs_takes_nothing_from_others(self):
+        self.enforced = None
+        self.launch_pod("app", "log")
+        for tier in ("burstable", "besteffort"):
+            self.assert_values(self.tier_path(tier), memory=32 * harness.GI)
+        self.assertEqual(len(self.warnings()), 1)
+
+    def test_what_limits_back_counts_while_their_containers_live(self):
+        self.launch_pod("app", "log")
+        self.assert_values(self.tier_path("besteffort"), memory=30 * harness.GI)
+        self.wrapper.delete(self.identifiers["log"])
+        self.assert_values(self.tier_path("besteffort"), memory=31 * harness.GI)
+        self.assertEqual(len(self.warnings()), 1)
+
+    def test_reconcile_counts_the_same(self):
+        self.launch_pod("app", "log")
+        self.podqos.ctl("reconcile")
+        self.assert_values(self.tier_path("besteffort"), memory=30 * harness.GI)
+
+    def test_one_pod_gets_its_share_at_most(self):
+        self.enforced = 32 * harness.GI
+        self.podqos.settings["maxPodClaim"] = "25%"
+        self.podqos.config(self.kind)
+        self.launch_pod("app")
+        self.assert_values(self.tier_path("besteffort"), memory=24 * harness.GI)
+        self.assertTrue(any("maxPodClaim is 25%" in warning
+                            for warning in self.podqos.ctl_json("status")["warnings"]))
+
+
 class Parentless(CrioCase):
     """The client names no cgroup parent: CRI-O puts the containers into /crio, and looks for them there."""
 
@@ -180,6 +228,7 @@ class StaysAtCrio(Parentless):
 
     def test_values_of_its_own(self):
         """From the pod's spec, since no engine without a kubelet sends them."""
+        self.enforced = None
         self.pod_annotations = {"podqos.io/requests.app": "cpu=150m,memory=1Gi", "podqos.io/limits.app": "memory=2Gi"}
         name = self.container_id("app")
         self.assert_stays(self.wrapper.launch(name, self.app_bundle(name)), name)

@@ -62,6 +62,13 @@ TEST(FormatPodRecord, RemembersWhoFoundedThePod) {
   EXPECT_EQ(*parse_pod_record(format_pod_record(record)), record);
 }
 
+TEST(FormatPodRecord, KeepsWhatBacksTheClaims) {
+  core::PodRecord record = example_record();
+  record.containers.front().backed_memory = Bytes{0};
+  EXPECT_THAT(format_pod_record(record), HasSubstr(R"("moved":false,"backedMemoryBytes":0})"));
+  EXPECT_EQ(*parse_pod_record(format_pod_record(record)), record);
+}
+
 TEST(FormatPodRecord, KeepsWhatTheEngineSaysOfThePod) {
   core::PodRecord record = example_record();
   record.sums = {
@@ -190,6 +197,7 @@ class Random {
     out.cgroup = text();
     out.sandbox = flag();
     out.moved = flag();
+    if (flag()) out.backed_memory = Bytes{number()};
     return out;
   }
   core::PodRecord pod_record() {

@@ -23,7 +23,7 @@ constexpr std::string_view kEverything = R"({
   "cgroupRoot": "/a/b", "cgroupDriver": "cgroupfs", "placement": {"onMisplaced": "move", "withoutParent": "place"}, "onError": "reject",
   "nodeMemory": "32Gi", "nodeCpu": 4, /* pinned */
   "reserved": {"system": {"cpu": "500m", "memory": "1Gi"}, "kube": {"cpu": "0.25", "memory": 1048576}},
-  "qosReserved": {"memory": "50%"}, "cpuCFSQuota": false, "cpuCFSQuotaPeriod": "5ms", "weightFormula": "log",
+  "qosReserved": {"memory": "50%"}, "maxPodClaim": "40%", "cpuCFSQuota": false, "cpuCFSQuotaPeriod": "5ms", "weightFormula": "log",
   "podPidsLimit": 1024, "memorySwap": {"swapBehavior": "LimitedSwap"}, "singleProcessOOMKill": true, "releaseDelay": "2m", "tierMemoryFloor": "32Mi", "runtimes": ["/opt/runc"],
   "chargeMonitor": true, "stateDir": "/run/other", "lockDeadline": "250ms",
   "nri": {"metrics": "unix:/run/other/metrics.sock"}, "log": {"sink": "/var/log/podqos.log", "level": "debug"}
@@ -45,6 +45,7 @@ Settings everything() {
   out.system_reserved = {.cpu = MilliCpu{500}, .memory = Bytes{1'073'741'824}};
   out.kube_reserved = {.cpu = MilliCpu{250}, .memory = Bytes{1'048'576}};
   out.reserve_memory_percent = 50;
+  out.max_pod_claim_percent = 40;
   out.cpu_cfs_quota = false;
   out.cpu_cfs_quota_period = Micros{5'000};
   out.weight_formula = core::WeightFormulaSetting::kLog;
@@ -95,8 +96,9 @@ TEST(MergeSettings, TakesTheEndsOfRanges) {
         R"({"cpuCFSQuotaPeriod":"1500us"})", R"({"lockDeadline":"10ms"})",
         R"({"lockDeadline":"60s"})", R"({"lockDeadline":"1m"})", R"({"releaseDelay":"0s"})",
         R"({"releaseDelay":"1h"})", R"({"qosReserved":{"memory":"0%"}})",
-        R"({"qosReserved":{"memory":"100%"}})", R"({"cgroupRoot":"/"})",
-        R"({"log":{"sink":"none"}})", R"({"cgroupDriver":"auto"})", R"({"tierMemoryFloor":0})"}) {
+        R"({"qosReserved":{"memory":"100%"}})", R"({"maxPodClaim":"1%"})",
+        R"({"maxPodClaim":"100%"})", R"({"cgroupRoot":"/"})", R"({"log":{"sink":"none"}})",
+        R"({"cgroupDriver":"auto"})", R"({"tierMemoryFloor":0})"}) {
     EXPECT_TRUE(merge_settings({}, text)) << text;
   }
 }
@@ -136,6 +138,9 @@ TEST(MergeSettings, NamesWhatItRefuses) {
       {R"({"tierMemoryFloor":null})", "tierMemoryFloor: expected a quantity"},
       {R"({"reserved":{"kube":{"memory":-5}}})", "reserved.kube.memory: -5 is negative"},
       {R"({"qosReserved":{"memory":50}})", "qosReserved.memory: expected a percentage"},
+      {R"({"maxPodClaim":"0%"})", "maxPodClaim: expected a percentage from \"1%\" to \"100%\""},
+      {R"({"maxPodClaim":null})", "maxPodClaim: expected a percentage from \"1%\" to \"100%\""},
+      {R"({"maxPodClaim":"101%"})", "maxPodClaim: \"101%\" is not within 0% and 100%"},
       {R"({"qosReserved":{"memory":"101%"}})",
        "qosReserved.memory: \"101%\" is not within 0% and 100%"},
       {R"({"qosReserved":{"memory":"-1%"}})", "qosReserved.memory"},
@@ -195,6 +200,7 @@ const std::vector<FieldCase> kFields = {
     {"reserved.kube.cpu", R"("100m")"},
     {"reserved.kube.memory", R"("1Gi")"},
     {"qosReserved.memory", R"("50%")", {"null"}},
+    {"maxPodClaim", R"("50%")"},
     {"cpuCFSQuota", "false", {"true"}},
     {"cpuCFSQuotaPeriod", R"("10ms")"},
     {"weightFormula", R"("log")"},
@@ -279,7 +285,7 @@ TEST(MergeSettings, NamesAllFieldsOfTheObjectWhenNoneIsNear) {
       {"foo",
        "unknown field foo; known are: enabled, scope, trustAnnotations, allowQosOverride, "
        "cgroupRoot, cgroupDriver, placement, onError, nodeMemory, nodeCpu, reserved, qosReserved, "
-       "cpuCFSQuota, cpuCFSQuotaPeriod, weightFormula, podPidsLimit, memorySwap, "
+       "maxPodClaim, cpuCFSQuota, cpuCFSQuotaPeriod, weightFormula, podPidsLimit, memorySwap, "
        "singleProcessOOMKill, releaseDelay, tierMemoryFloor, runtimes, chargeMonitor, stateDir, "
        "lockDeadline, nri, log"},
       {"reserved.kube.disk", "unknown field reserved.kube.disk; known are: cpu, memory"},
@@ -420,6 +426,7 @@ TEST(FormatSettings, PrintsEveryFieldInTheUnitsOfPeople) {
   "qosReserved": {
     "memory": null
   },
+  "maxPodClaim": "100%",
   "cpuCFSQuota": true,
   "cpuCFSQuotaPeriod": "100ms",
   "weightFormula": "auto",

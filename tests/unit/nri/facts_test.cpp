@@ -52,6 +52,7 @@ TEST(ContainerFacts, IdentityIsTheRuntimes) {
   EXPECT_EQ(engine->pod_namespace, "web");
   EXPECT_EQ(engine->container_name, "app");
   EXPECT_FALSE(engine->is_sandbox);
+  EXPECT_TRUE(engine->cri);
 }
 
 TEST(ContainerFacts, AnnotationsOfThePodCountUnlessTheContainerHasItsOwn) {

@@ -1,0 +1,58 @@
+#include "common/core/reservation.h"
+
+#include <algorithm>
+
+#include "common/base/text.h"
+#include "common/core/whole_pod.h"
+
+namespace podqos::core {
+
+namespace {
+
+constexpr std::int64_t kPercent = 100;
+
+std::string words_on_claim(std::string_view name, std::int64_t requested, std::int64_t claimed,
+                           std::string_view unit, const Settings& settings) {
+  return cat("requests ", name, " ", requested, unit, ", of which ", claimed, unit,
+             " counts: maxPodClaim is ", settings.max_pod_claim_percent, "% of the node");
+}
+
+}  // namespace
+
+std::optional<Bytes> backed_memory(const PodRecord& record, const std::optional<Bytes>& arriving) {
+  if (record.adopted) return std::nullopt;
+  std::optional<Bytes> sum = arriving;
+  for (const ContainerRecord& container : record.containers) {
+    if (!container.backed_memory) continue;
+    sum = Bytes{saturating_add(sum.value_or(Bytes{0}).value(), container.backed_memory->value())};
+  }
+  return sum;
+}
+
+std::optional<Bytes> backing_of(const ContainerFacts& facts, const EngineAnnotations& engine) {
+  if (!engine.cri) return std::nullopt;
+  return Bytes{std::max<std::int64_t>(facts.resources.memory_limit.value_or(0), 0)};
+}
+
+std::int64_t claimable(std::int64_t capacity, const Settings& settings) {
+  return mul_div(capacity, settings.max_pod_claim_percent, kPercent);
+}
+
+std::optional<std::string> words_on_uncounted(const PodRecord& record, const Settings& settings) {
+  if (record.adopted || record.qos_class == QosClass::kBestEffort) return std::nullopt;
+  const ResourceList requests = requests_of(record);
+  const auto cpu = find(requests, kCpu);
+  const auto memory = find(requests, kMemory);
+  if (cpu && cpu->milli_value() > record.claimed.cpu.value())
+    return words_on_claim("cpu", cpu->milli_value(), record.claimed.cpu.value(), "m", settings);
+  if (memory && memory->value() > record.claimed.memory.value())
+    return words_on_claim("memory", memory->value(), record.claimed.memory.value(), "", settings);
+  const auto backed = backed_memory(record);
+  if (!settings.reserve_memory_percent || !backed || *backed >= record.claimed.memory)
+    return std::nullopt;
+  return cat("requests memory ", record.claimed.memory.value(), ", of which ", backed->value(),
+             " is kept from lower tiers, for that much its engine enforces as memory limits: give "
+             "its containers limits that are as high");
+}
+
+}  // namespace podqos::core

@@ -1,0 +1,176 @@
+#include "common/core/reservation.h"
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/core/policy.h"
+#include "common/core/resize.h"
+#include "tests/unit/core/pod_text.h"
+
+namespace podqos::core {
+namespace {
+
+using pod_text::container;
+using pod_text::list;
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kGi = std::int64_t{1} << 30U;
+constexpr NodeCapacity kNode{.memory = Bytes{32 * kGi}, .cpu = MilliCpu{16'000}};
+
+/// A Burstable pod that claims `cpu` and `memory` by annotations.
+PodRecord claiming(const char* cpu, const char* memory) {
+  PodRecord record;
+  record.pod = pod_text::pod({container("a", list({{"cpu", cpu}, {"memory", memory}}))});
+  record.complete = true;
+  record.qos_class = QosClass::kBurstable;
+  return record;
+}
+
+void add_container(PodRecord& record, const char* id, std::optional<Bytes> backed) {
+  ContainerRecord container;
+  container.id = id;
+  container.name = id;
+  container.backed_memory = backed;
+  record.containers.push_back(std::move(container));
+}
+
+Bytes granted_memory(PodRecord record, const Settings& settings = {}) {
+  grant_requests(record, {}, settings, kNode);
+  return record.granted.memory;
+}
+
+ContainerFacts with_limit(std::optional<std::int64_t> limit) {
+  ContainerFacts facts;
+  facts.resources.memory_limit = limit;
+  return facts;
+}
+
+TEST(BackingOf, IsTheLimitOfACriEngine) {
+  EngineAnnotations engine;
+  engine.cri = true;
+  EXPECT_EQ(backing_of(with_limit(5 * kGi), engine), Bytes{5 * kGi});
+  EXPECT_EQ(backing_of(with_limit(std::nullopt), engine), Bytes{0});
+  EXPECT_EQ(backing_of(with_limit(-1), engine), Bytes{0});
+}
+
+TEST(BackingOf, IsNotNeededByWhatTheOperatorMakes) {
+  EXPECT_EQ(backing_of(with_limit(5 * kGi), {}), std::nullopt);
+}
+
+TEST(GrantRequests, KeepsNoMemoryForAClaimThatNoLimitBacks) {
+  PodRecord record = claiming("16", "32Gi");
+  add_container(record, "sandbox", Bytes{0});
+  add_container(record, "a", Bytes{0});
+  EXPECT_EQ(granted_memory(record), Bytes{0});
+}
+
+TEST(GrantRequests, KeepsWhatTheLimitsOfAllContainersBack) {
+  PodRecord record = claiming("1", "8Gi");
+  add_container(record, "a", Bytes{2 * kGi});
+  add_container(record, "b", Bytes{3 * kGi});
+  EXPECT_EQ(granted_memory(record), Bytes{5 * kGi});
+}
+
+TEST(GrantRequests, KeepsNoMoreThanIsRequested) {
+  PodRecord record = claiming("1", "1Gi");
+  add_container(record, "a", Bytes{2 * kGi});
+  EXPECT_EQ(granted_memory(record), Bytes{kGi});
+}
+
+TEST(GrantRequests, KeepsAllThatAnOperatorsPodRequests) {
+  PodRecord record = claiming("1", "8Gi");
+  add_container(record, "a", std::nullopt);
+  EXPECT_EQ(granted_memory(record), Bytes{8 * kGi});
+}
+
+TEST(GrantRequests, KeepsAllThatAKubeletsPodRequests) {
+  PodRecord record = claiming("1", "8Gi");
+  record.adopted = true;
+  add_container(record, "a", Bytes{0});
+  EXPECT_EQ(granted_memory(record), Bytes{8 * kGi});
+}
+
+TEST(GrantRequests, CountsAContainerThatIsYetToBeRecorded) {
+  PodRecord record = claiming("1", "8Gi");
+  add_container(record, "sandbox", Bytes{0});
+  EXPECT_EQ(grants_for(record, {}, {}, kNode, Bytes{3 * kGi}).granted.memory, Bytes{3 * kGi});
+}
+
+TEST(GrantRequests, CountsOnePodUpToMaxPodClaim) {
+  Settings settings;
+  settings.max_pod_claim_percent = 25;
+  PodRecord record = claiming("16", "32Gi");
+  grant_requests(record, {}, settings, kNode);
+  const TierSum quarter{.pods = 1, .cpu = MilliCpu{4'000}, .memory = Bytes{8 * kGi}};
+  EXPECT_EQ(record.claimed, quarter);
+  EXPECT_EQ(record.granted, quarter);
+}
+
+TEST(GrantRequests, LeavesAKubeletsPodsBeyondMaxPodClaim) {
+  Settings settings;
+  settings.max_pod_claim_percent = 25;
+  PodRecord record = claiming("16", "32Gi");
+  record.adopted = true;
+  EXPECT_EQ(granted_memory(record, settings), Bytes{32 * kGi});
+}
+
+TEST(ApplyResize, ChangesWhatBacksTheClaim) {
+  PodRecord record = claiming("1", "8Gi");
+  add_container(record, "a", Bytes{2 * kGi});
+  EngineResources now;
+  now.memory_limit = 4 * kGi;
+  apply_resize(record, {.whole_pod = false, .container = "a", .now = now});
+  EXPECT_EQ(record.containers.front().backed_memory, Bytes{4 * kGi});
+  now.memory_limit = -1;
+  apply_resize(record, {.whole_pod = false, .container = "a", .now = now});
+  EXPECT_EQ(record.containers.front().backed_memory, Bytes{0});
+  now.memory_limit.reset();
+  now.cpu_shares = 512;
+  record.containers.front().backed_memory = Bytes{kGi};
+  apply_resize(record, {.whole_pod = false, .container = "a", .now = now});
+  EXPECT_EQ(record.containers.front().backed_memory, Bytes{kGi});
+}
+
+class WordsOnUncounted : public ::testing::Test {
+ protected:
+  std::optional<std::string> words() {
+    grant_requests(record_, {}, settings_, kNode);
+    return words_on_uncounted(record_, settings_);
+  }
+  PodRecord record_ = claiming("1", "8Gi");
+  Settings settings_;
+};
+
+TEST_F(WordsOnUncounted, NamesTheLimitsThatAreMissing) {
+  settings_.reserve_memory_percent = 100;
+  add_container(record_, "a", Bytes{kGi});
+  EXPECT_EQ(words(),
+            "requests memory 8589934592, of which 1073741824 is kept from lower tiers, for that "
+            "much its engine enforces as memory limits: give its containers limits that are as "
+            "high");
+}
+
+TEST_F(WordsOnUncounted, AreNotSaidWhereNothingIsReserved) {
+  add_container(record_, "a", Bytes{kGi});
+  EXPECT_EQ(words(), std::nullopt);
+}
+
+TEST_F(WordsOnUncounted, AreNotSaidOfAnOperatorsPod) {
+  settings_.reserve_memory_percent = 100;
+  add_container(record_, "a", std::nullopt);
+  EXPECT_EQ(words(), std::nullopt);
+}
+
+TEST_F(WordsOnUncounted, NameMaxPodClaim) {
+  settings_.max_pod_claim_percent = 10;
+  const auto said = words();
+  ASSERT_TRUE(said);
+  EXPECT_THAT(*said, HasSubstr("of which 3435973836 counts: maxPodClaim is 10% of the node"));
+}
+
+}  // namespace
+}  // namespace podqos::core
