@@ -39,7 +39,8 @@ def read(top, names):
                 found[f"{where}, {file}"] = _text(folder, file)
         found[f"{where}, processes"] = str(_processes(folder))
     if top.endswith(".slice"):
-        found.update({named(key): named(value) for key, value in _units(top).items()})
+        # Lists of units have no order.
+        found.update({named(key): " ".join(sorted(named(value).split())) for key, value in _units(top).items()})
     return found
 
 
@@ -67,8 +68,8 @@ def _units(top):
         properties = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
         if properties["Id"].endswith(".scope") and not properties["ControlGroup"].startswith(f"{top}/"):
             continue
-        found.update({f"{properties['Id']}, {name}": " ".join(sorted(value.split()))  # lists of units have no order
-                      for name, value in properties.items() if not VOLATILE.fullmatch(name)})
+        found.update({f"{properties['Id']}, {name}": value for name, value in properties.items()
+                      if not VOLATILE.fullmatch(name)})
     return found
 
 

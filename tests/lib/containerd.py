@@ -271,6 +271,26 @@ class Service(Plugin):
         return int(self.show("Result") != "success")
 
 
+class Preinstalled(Plugin):
+    """The same, started by containerd, in whose directory of plugins it is while the object is not stopped."""
+
+    LINK = PREINSTALLED / "10-podqos"
+    daemon = None  # the Containerd that starts it
+
+    def launch(self):
+        self.LINK.parent.mkdir(parents=True, exist_ok=True)
+        self.LINK.symlink_to(PLUGIN)
+        self.daemon.restart()
+
+    def has_ended(self):
+        return self.daemon.process.poll() is not None
+
+    def stop(self, number=signal.SIGTERM):
+        self.LINK.unlink(missing_ok=True)
+        self.daemon.restart(number)
+        return 0
+
+
 def bundle(identifier):
     """Where containerd's shim keeps the bundle of a container."""
     return pathlib.Path(WORK, "containerd/state/io.containerd.runtime.v2.task/k8s.io", identifier)

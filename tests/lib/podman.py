@@ -13,6 +13,7 @@ import pathlib
 import re
 
 import engine
+import machine as machines
 from engine import IMAGE, WORK, call
 
 NO_HOOKS = WORK / "no-hooks"  # for --hooks-dir: then only the wrapper is left
