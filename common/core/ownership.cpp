@@ -39,6 +39,11 @@ bool may_join(const PodRecord& record, const Identity& identity) {
   return false;
 }
 
+/// A kubelet's container, in its own place, that has the uid of a pod which podqos has made.
+bool lies_elsewhere(const PodRecord& record, const Identity& identity) {
+  return identity.placed && !record.adopted && identity.placed->pod_path != record.cgroup;
+}
+
 std::string sandbox_text(std::string_view id) {
   return id.empty() ? "no sandbox" : cat("sandbox \"", printable(id), "\"");
 }
@@ -61,6 +66,12 @@ std::string_view claims(const Identity& identity) {
 
 Status check_owner(const PodRecord& record, const Identity& identity) {
   if (record.containers.empty()) return {};
+  if (lies_elsewhere(record, identity)) {
+    return fail(ErrorCode::kConflict,
+                cat("the container lies in the cgroup of a kubelet's pod, ",
+                    printable(identity.placed->pod_path), ", and pod \"", printable(identity.uid),
+                    "\" at ", record.cgroup, " is podqos's own: ", remedy(record, identity)));
+  }
   if (!may_join(record, identity)) {
     return fail(ErrorCode::kConflict,
                 cat(claims(identity), " \"", printable(identity.uid), "\" names a pod of ",

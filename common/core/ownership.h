@@ -15,6 +15,7 @@ namespace podqos::core {
 /// that lacks it is unknown: it is held to the sandbox alone.
 /// A newer sandbox of an engine's pod joins while containers of the older one still end.
 /// Namespaces that both are known must be one.
+/// A container in the cgroup of a kubelet's pod joins none that podqos has made elsewhere.
 /// @return kConflict that names the uid, both sandboxes or namespaces, and the remedy.
 [[nodiscard]] Status check_owner(const PodRecord& record, const Identity& identity);
 

@@ -389,6 +389,20 @@ TEST(JoinPod, JoinsTheCgroupThatTheContainerLiesIn) {
   EXPECT_TRUE(join_pod(record, there, whole(some("a")), {}));
 }
 
+/// One of the two has the uid by mistake or by intent: the kubelet's container stays where it is.
+TEST(JoinPod, RefusesAKubeletsContainerInAPodOfPodqosItself) {
+  PodRecord record = living(whole(some("a")));
+  record.founded_by = IdentitySource::kEngine;
+  Identity kubelets = of_engine("s1");
+  kubelets.placed = facts::kubelet_pod(kBurstable);
+  const auto joined = join_pod(record, kubelets, whole(some("a")), {});
+  ASSERT_FALSE(joined);
+  EXPECT_EQ(joined.error().code, ErrorCode::kConflict);
+  EXPECT_THAT(joined.error().message, HasSubstr("lies in the cgroup of a kubelet's pod"));
+  record.adopted = true;
+  EXPECT_TRUE(join_pod(record, kubelets, whole(some("a")), {}));
+}
+
 TEST(JoinPod, NamesTheFounderAnewOnceThePodHasEnded) {
   PodRecord ended = living(whole(some("a")));
   ended.containers.clear();
