@@ -147,7 +147,7 @@ void add_pods(const app::NodeFigures& figures, std::vector<MetricFamily>& out) {
   Family cpu{MetricType::kGauge, "podqos_pod_requests_cpu_cores",
              "CPU that the pods of a QoS class request, in CPUs, as far as the node can grant it."};
   Family memory{MetricType::kGauge, "podqos_pod_requests_memory_bytes",
-                "Memory that the pods of a QoS class request, as far as the node can grant it."};
+                "Memory that the pods of a QoS class request, as far as it is reserved for them."};
   for (const auto& [owner, sums] :
        {std::pair{"podqos", &figures.own}, std::pair{"kubelet", &figures.adopted}}) {
     for (const core::QosClass qos_class : kClasses) {

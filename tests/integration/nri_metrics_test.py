@@ -35,7 +35,10 @@ except ImportError:
 MANUAL = pathlib.Path(__file__).resolve().parents[2] / "packaging/man/podqos-nri.8.md"
 GI, MI = 1 << 30, 1 << 20
 SCHEMA = {
-    "LinuxContainer": {"cgroups_path": (5, "text")},
+    "OptionalInt64": {"value": (1, "int")},
+    "LinuxMemory": {"limit": (1, "OptionalInt64")},
+    "LinuxResources": {"memory": (1, "LinuxMemory")},
+    "LinuxContainer": {"resources": (3, "LinuxResources"), "cgroups_path": (5, "text")},
     "Pod": {"id": (1, "text"), "name": (2, "text"), "uid": (3, "text"), "namespace": (4, "text"),
             "annotations": (6, "map"), "pid": (9, "int")},
     "Container": {"id": (1, "text"), "pod_sandbox_id": (2, "text"), "name": (3, "text"),
@@ -48,6 +51,8 @@ PODS = {
     "Burstable": {"requests": {"cpu": "100m", "memory": "64Mi"}},
     "BestEffort": {},
 }
+# The memory limits that the runtime enforces: so much of a request is reserved.
+ENFORCED = {"Guaranteed": 256 * MI, "Burstable": 128 * MI}
 
 
 def count(name, **labels):
@@ -270,8 +275,10 @@ class Contents(MetricsCase):
                "annotations": {"podqos.io/pod": json.dumps({"containers": [app]})}, **more.get("pod", {})}
         request = {"pod": pod}
         if "container" in more:
-            request["container"] = {"id": f"app-{name}", "pod_sandbox_id": pod["id"], "name": "app",
-                                    "linux": {"cgroups_path": "/default/app"}, **more["container"]}
+            memory = {"limit": {"value": ENFORCED[qos_class]}} if qos_class in ENFORCED else {}
+            request["container"] = {
+                "id": f"app-{name}", "pod_sandbox_id": pod["id"], "name": "app",
+                "linux": {"cgroups_path": "/default/app", "resources": {"memory": memory}}, **more["container"]}
         return connection.ask(method, wire.encode(SCHEMA, "Request", request))
 
     def start_pod(self, connection, qos_class):
