@@ -80,15 +80,9 @@ bool is_expected(const core::PodRecord& record, const core::Identity& identity,
                               [&](const auto& container) { return container.id == id; });
 }
 
-/// Do the tiers get the same values? Memory counts in them only where it is reserved.
-bool is_same_grant(const core::TierSum& before, const core::TierSum& now,
-                   const core::Settings& settings) {
-  return now.cpu == before.cpu && (!settings.reserve_memory_percent || now.memory == before.memory);
-}
-
 /// Have pod and tiers the same values with the pod as it was and as it is?
 bool is_same(const core::PodRecord& before, core::PodRecord& now, const core::Settings& settings) {
-  if (!is_same_grant(before.granted, now.granted, settings)) return false;
+  if (now.granted != before.granted) return false;
   if (now.pod == before.pod && now.sums == before.sums && now.claimed == before.claimed)
     return true;
   core::PodRecord as_it_was = before;
@@ -112,8 +106,7 @@ bool stays_the_same(const core::PodRecord& before, const core::Identity& identit
   if (!core::adds_nothing(before, identity, claim, around.settings)) return false;
   const core::Grants now =
       core::grants_for(before, around.others, around.settings, around.capacity, around.backed);
-  return now.claimed == before.claimed &&
-         is_same_grant(before.granted, now.granted, around.settings);
+  return now == core::Grants{.claimed = before.claimed, .granted = before.granted};
 }
 
 /// The pod's record with the container's claim in it; nullopt where that changes a value of pod or
@@ -273,6 +266,9 @@ std::optional<Foreseen> Foresight::look(const core::Settings& settings, const Ar
   seat.container.name = name;
   seat.container.cgroup = std::move(*cgroup);
   seat.missing = core::missing_values(*values, arrival.facts.resources, machine_->layout);
+  // Told again once it has started, podqos's own limit would pass for the engine's.
+  const bool counts_limits = settings.reserve_memory_percent && around.backed && !record.adopted;
+  if (counts_limits && seat.missing.memory_limit) return std::nullopt;
   if (!core::engine_sets_oom(arrival.facts) && !record.adopted) {
     seat.oom_score_adj =
         core::container_oom_score_adj(record, seat.container, machine_->capacity.memory);

@@ -119,6 +119,16 @@ void leave_with_engine(Event& event, const core::PodRecord& record, Described& d
                           core::words_on_parent(container.id, container.cgroup, record.cgroup)));
 }
 
+/// What was told of the container when it was made: since then podqos may have filled in its limit.
+std::optional<Bytes> backing_told(const std::optional<core::PodRecord>& before,
+                                  const core::ContainerFacts& facts) {
+  if (!before) return std::nullopt;
+  for (const core::ContainerRecord& container : before->containers) {
+    if (is_same(container, facts)) return container.backed_memory;
+  }
+  return std::nullopt;
+}
+
 Result<Described> describe_container(const Joining& joining,
                                      const std::optional<core::PodRecord>& before,
                                      const core::PodRecord& record) {
@@ -134,6 +144,7 @@ Result<Described> describe_container(const Joining& joining,
       .sandbox = joining.identity.is_sandbox,
       .moved = false,
       .backed_memory = core::backing_of(arrival.facts, arrival.engine)};
+  if (const auto told = backing_told(before, arrival.facts)) container.backed_memory = told;
   const bool in_place = arrival.running && arrival.placed_at &&
                         arrival.placed_at->starts_with(cat(record.cgroup, "/"));
   Described described{.container = std::move(container)};

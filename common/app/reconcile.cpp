@@ -258,6 +258,15 @@ class Recomputation {
   /// What has become free goes to the pods that claimed more than could be granted; what a pod may
   /// claim no longer, or an ended container has backed, is taken back.
   void regrant() {
+    // First what is taken back, so that the others find it free.
+    for (auto& [uid, record] : records_) {
+      if (record.adopted) continue;
+      const core::Grants most = core::grants_for(record, {}, event_.settings(), event_.capacity());
+      core::remove_pod(event_.tiers(), record);
+      record.granted.cpu = std::min(record.granted.cpu, most.granted.cpu);
+      record.granted.memory = std::min(record.granted.memory, most.granted.memory);
+      core::add_pod(event_.tiers(), record);
+    }
     for (auto& [uid, record] : records_) {
       if (record.adopted) continue;
       core::remove_pod(event_.tiers(), record);

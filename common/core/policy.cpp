@@ -151,8 +151,9 @@ Result<JoinedPod> join_pod(const std::optional<PodRecord>& existing, const Ident
       return fail(std::move(owner).error());
   }
   // A pod none of whose containers lives is a new pod under an old uid; its cgroup may still hold
-  // tmpfs memory.
-  const bool fresh = !existing || (existing->containers.empty() && claim.known);
+  // tmpfs memory. What a kubelet has placed is none of podqos's own, whatever is known of it.
+  const bool kubelets = existing && identity.placed && !existing->adopted;
+  const bool fresh = !existing || (existing->containers.empty() && (claim.known || kubelets));
   if (!fresh) {
     joined.record = *existing;
     joined.record.released_at.reset();
@@ -223,9 +224,11 @@ Grants grants_for(const PodRecord& record, const TierSums& others, const Setting
       taken(others.guaranteed.memory.value(), others.burstable.memory.value(),
             others.adopted.memory.value());
   grants.granted.cpu = MilliCpu{grant(grants.claimed.cpu.value(), cpu_capacity, cpu_others)};
-  const Bytes backed =
-      std::min(grants.claimed.memory, backed_memory(record, arriving).value_or(Bytes{kInt64Max}));
-  grants.granted.memory = Bytes{grant(backed.value(), memory_capacity, memory_others)};
+  // Without a reservation nothing is kept from others.
+  std::optional<Bytes> backed;
+  if (settings.reserve_memory_percent) backed = backed_memory(record, arriving);
+  const Bytes counted = std::min(grants.claimed.memory, backed.value_or(Bytes{kInt64Max}));
+  grants.granted.memory = Bytes{grant(counted.value(), memory_capacity, memory_others)};
   return grants;
 }
 

@@ -49,8 +49,8 @@ struct JoinedPod {
 struct Grants {
   /// Up to maxPodClaim of what the node has for pods (capacity without reserves).
   TierSum claimed;
-  /// Up to what the node can still give beside others; of memory, up to what backs the claim
-  /// (reservation.h).
+  /// Up to what the node can still give beside others; with a reservation, of memory up to what
+  /// backs the claim (reservation.h).
   TierSum granted;
   friend bool operator==(const Grants&, const Grants&) = default;
 };

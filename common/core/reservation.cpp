@@ -13,8 +13,12 @@ constexpr std::int64_t kPercent = 100;
 
 std::string words_on_claim(std::string_view name, std::int64_t requested, std::int64_t claimed,
                            std::string_view unit, const Settings& settings) {
-  return cat("requests ", name, " ", requested, unit, ", of which ", claimed, unit,
-             " counts: maxPodClaim is ", settings.max_pod_claim_percent, "% of the node");
+  const std::string counts =
+      cat("requests ", name, " ", requested, unit, ", of which ", claimed, unit, " counts: ");
+  if (settings.max_pod_claim_percent == kPercent)
+    return cat(counts, "the node has no more for pods; lower the request");
+  return cat(counts, "maxPodClaim is ", settings.max_pod_claim_percent,
+             "% of what is allocatable; lower the request, or raise maxPodClaim");
 }
 
 }  // namespace
@@ -22,8 +26,12 @@ std::string words_on_claim(std::string_view name, std::int64_t requested, std::i
 std::optional<Bytes> backed_memory(const PodRecord& record, const std::optional<Bytes>& arriving) {
   if (record.adopted) return std::nullopt;
   std::optional<Bytes> sum = arriving;
+  // Processes of a container have outlived it.
+  if (record.containers.empty() && record.founded_by == IdentitySource::kEngine && !sum)
+    sum = Bytes{0};
   for (const ContainerRecord& container : record.containers) {
-    if (!container.backed_memory) continue;
+    if (!container.backed_memory && container.sandbox) continue;
+    if (!container.backed_memory) return std::nullopt;
     sum = Bytes{saturating_add(sum.value_or(Bytes{0}).value(), container.backed_memory->value())};
   }
   return sum;
@@ -39,7 +47,8 @@ std::int64_t claimable(std::int64_t capacity, const Settings& settings) {
 }
 
 std::optional<std::string> words_on_uncounted(const PodRecord& record, const Settings& settings) {
-  if (record.adopted || record.qos_class == QosClass::kBestEffort) return std::nullopt;
+  if (record.adopted || record.released_at || record.qos_class == QosClass::kBestEffort)
+    return std::nullopt;
   const ResourceList requests = requests_of(record);
   const auto cpu = find(requests, kCpu);
   const auto memory = find(requests, kMemory);

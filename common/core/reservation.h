@@ -12,8 +12,9 @@ namespace podqos::core {
 
 /// The memory limits that a CRI engine enforces on the pod's containers, together: more of the
 /// pod's memory request is not kept from the lower tiers, for under such an engine annotations are
-/// written by the pod's author. nullopt: the node's operator has made the pod (Podman, Docker, a
-/// plain runtime), or its kubelet has (adopted), and all that it requests counts.
+/// written by the pod's author. nullopt: the node's operator has made a container of the pod
+/// (Podman, Docker, a plain runtime), or its kubelet has (adopted), and all that it requests
+/// counts.
 /// @param arriving  of a container that is yet to be recorded
 [[nodiscard]] std::optional<Bytes> backed_memory(
     const PodRecord& record, const std::optional<Bytes>& arriving = std::nullopt);

@@ -80,8 +80,13 @@ void resize_whole(PodRecord& record, const EngineResources& now) {
   if (record.sums->resources == Resources{}) record.sums.reset();
 }
 
+/// An engine tells all values of a container, also those that podqos has filled in: only another
+/// limit than the known one is the engine's.
 void follow_backing(PodRecord& record, const Resize& resize) {
   if (!resize.now.memory_limit) return;
+  const Resources* known = find_resources(record.pod, resize.container);
+  const auto limit = known == nullptr ? std::nullopt : find(known->limits, kMemory);
+  if (limit && limit->value() == *resize.now.memory_limit) return;
   for (ContainerRecord& container : record.containers) {
     if (container.name != resize.container || !container.backed_memory) continue;
     container.backed_memory = Bytes{std::max<std::int64_t>(*resize.now.memory_limit, 0)};

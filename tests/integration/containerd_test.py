@@ -483,9 +483,9 @@ def cells():
                                      KilledShim)),
             ("hooks", "cgroupfs", (AllClasses, Annotated, Restart, Moved, Adopted)),
             ("both", "cgroupfs", (AllClasses,)),
-            ("plugin", "cgroupfs", (AllClasses, Preinstalled, Restart, Adopted, PluginGone, Resized, Shown)),
+            ("plugin", "cgroupfs", (AllClasses, Annotated, Preinstalled, Restart, Adopted, PluginGone, Resized, Shown)),
             ("plugin", "systemd", (AsAService, Adopted)), ("all", "cgroupfs", (KilledInCreate,)),
-            ("all", "systemd", (AllClasses,)), ("hooks-plugin", "cgroupfs", (KilledInCreate,))]
+            ("all", "systemd", (AllClasses, Annotated)), ("hooks-plugin", "cgroupfs", (KilledInCreate,))]
     # A program in Go, which takes thrice the time in this guest.
     runc = [("wrapper", "cgroupfs", (AllClasses, Restart)), ("hooks", "cgroupfs", (AllClasses,)),
             ("plugin", "cgroupfs", (AllClasses,)), ("plugin", "systemd", (AsAService,)),

@@ -175,12 +175,13 @@ class Pod:
 class Truth:
     """The pods that live, beneath one kubepods, on a node with `memory` bytes and everything reserved for requests.
 
-    If that is a slice, so are tiers and pods.
+    If that is a slice, so are tiers and pods. Nothing is reserved for the pods in `unbacked`.
     """
 
-    def __init__(self, kubepods, memory):
+    def __init__(self, kubepods, memory, unbacked=()):
         self.kubepods = kubepods
         self.memory = memory
+        self.unbacked = unbacked
         self.pods = {}  # uid -> Pod
         self._born = {}  # uid -> what its first container said; what became known since
 
@@ -225,9 +226,9 @@ class Truth:
         if not self.pods:
             return {}
         cpu, memory = 0, {"guaranteed": 0, "burstable": 0, "besteffort": 0}
-        for pod in self.pods.values():
+        for uid, pod in self.pods.items():
             milli_cpu, size = pod.claims()
-            memory[pod.qos_class] += size
+            memory[pod.qos_class] += 0 if uid in self.unbacked else size
             cpu += milli_cpu if pod.qos_class == "burstable" else 0
         burstable = self.memory - memory["guaranteed"]
         found = {self.path(uid): pod.values() for uid, pod in self.pods.items()}

@@ -26,15 +26,15 @@ memory_directory() {
 }
 
 find_kernel() {
-  local newer
+  local newer said
   kernel=$(command -v linux.uml) || cannot "user-mode-linux is not installed"
   modules=/usr/lib/uml/modules
   [[ -d $modules ]] || cannot "the kernel's modules are missing ($modules)"
   if [[ ${cgroup:-v2} != v2 || ${PODQOS_GUEST_KERNEL:-} == installed ]]; then return; fi
-  if newer=$("$here/mkuml" 2>&1); then
+  said=/dev/null
+  if [[ ${PODQOS_GUEST_VERBOSE:-} == 1 ]]; then said=/dev/stderr; fi
+  if newer=$("$here/mkuml" 2>"$said"); then
     kernel=$newer/linux.uml modules=$newer/modules how=(seccomp=auto)
-  elif [[ ${PODQOS_GUEST_VERBOSE:-} == 1 ]]; then
-    echo "$newer" >&2
   fi
 }
 

@@ -403,6 +403,18 @@ TEST(JoinPod, RefusesAKubeletsContainerInAPodOfPodqosItself) {
   EXPECT_TRUE(join_pod(record, kubelets, whole(some("a")), {}));
 }
 
+/// Its cgroup lingers, and a kubelet brings a pod of the same uid, whose sandbox says nothing.
+TEST(JoinPod, BeginsAnewWhereAKubeletBringsThePodOfAnEndedOne) {
+  PodRecord ended = living(whole(some("a")));
+  ended.containers.clear();
+  Identity kubelets = of_engine("s1");
+  kubelets.placed = facts::kubelet_pod(kBurstable);
+  const auto joined = join_pod(ended, kubelets, PodClaim{}, {});
+  ASSERT_TRUE(joined);
+  EXPECT_EQ(joined->record.cgroup, "");
+  EXPECT_THAT(joined->record.pod.containers, IsEmpty());
+}
+
 TEST(JoinPod, NamesTheFounderAnewOnceThePodHasEnded) {
   PodRecord ended = living(whole(some("a")));
   ended.containers.clear();

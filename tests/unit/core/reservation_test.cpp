@@ -21,6 +21,12 @@ using ::testing::HasSubstr;
 constexpr std::int64_t kGi = std::int64_t{1} << 30U;
 constexpr NodeCapacity kNode{.memory = Bytes{32 * kGi}, .cpu = MilliCpu{16'000}};
 
+Settings reserving() {
+  Settings settings;
+  settings.reserve_memory_percent = 100;
+  return settings;
+}
+
 /// A Burstable pod that claims `cpu` and `memory` by annotations.
 PodRecord claiming(const char* cpu, const char* memory) {
   PodRecord record;
@@ -38,7 +44,7 @@ void add_container(PodRecord& record, const char* id, std::optional<Bytes> backe
   record.containers.push_back(std::move(container));
 }
 
-Bytes granted_memory(PodRecord record, const Settings& settings = {}) {
+Bytes granted_memory(PodRecord record, const Settings& settings = reserving()) {
   grant_requests(record, {}, settings, kNode);
   return record.granted.memory;
 }
@@ -97,7 +103,37 @@ TEST(GrantRequests, KeepsAllThatAKubeletsPodRequests) {
 TEST(GrantRequests, CountsAContainerThatIsYetToBeRecorded) {
   PodRecord record = claiming("1", "8Gi");
   add_container(record, "sandbox", Bytes{0});
-  EXPECT_EQ(grants_for(record, {}, {}, kNode, Bytes{3 * kGi}).granted.memory, Bytes{3 * kGi});
+  EXPECT_EQ(grants_for(record, {}, reserving(), kNode, Bytes{3 * kGi}).granted.memory,
+            Bytes{3 * kGi});
+}
+
+/// LimitedSwap goes by it, too.
+TEST(GrantRequests, CountsTheWholeRequestWhereNothingIsReserved) {
+  PodRecord record = claiming("1", "8Gi");
+  add_container(record, "a", Bytes{0});
+  EXPECT_EQ(granted_memory(record, {}), Bytes{8 * kGi});
+}
+
+TEST(GrantRequests, KeepsNothingForACriPodWithoutContainers) {
+  PodRecord record = claiming("1", "8Gi");
+  record.founded_by = IdentitySource::kEngine;
+  EXPECT_EQ(granted_memory(record), Bytes{0});
+}
+
+TEST(GrantRequests, KeepsAllWhereAContainerIsOfAnEarlierRelease) {
+  PodRecord record = claiming("1", "8Gi");
+  record.founded_by = IdentitySource::kEngine;
+  add_container(record, "old", std::nullopt);
+  add_container(record, "new", Bytes{kGi});
+  EXPECT_EQ(granted_memory(record), Bytes{8 * kGi});
+}
+
+TEST(GrantRequests, PassesOverASandboxThatTellsNothing) {
+  PodRecord record = claiming("1", "8Gi");
+  add_container(record, "sandbox", std::nullopt);
+  record.containers.back().sandbox = true;
+  add_container(record, "a", Bytes{kGi});
+  EXPECT_EQ(granted_memory(record), Bytes{kGi});
 }
 
 TEST(GrantRequests, CountsOnePodUpToMaxPodClaim) {
@@ -111,7 +147,7 @@ TEST(GrantRequests, CountsOnePodUpToMaxPodClaim) {
 }
 
 TEST(GrantRequests, LeavesAKubeletsPodsBeyondMaxPodClaim) {
-  Settings settings;
+  Settings settings = reserving();
   settings.max_pod_claim_percent = 25;
   PodRecord record = claiming("16", "32Gi");
   record.adopted = true;
@@ -133,6 +169,18 @@ TEST(ApplyResize, ChangesWhatBacksTheClaim) {
   record.containers.front().backed_memory = Bytes{kGi};
   apply_resize(record, {.whole_pod = false, .container = "a", .now = now});
   EXPECT_EQ(record.containers.front().backed_memory, Bytes{kGi});
+}
+
+/// An engine tells all values, also those that podqos has filled in.
+TEST(ApplyResize, TakesNoLimitThatIsKnownForTheEngines) {
+  PodRecord record = claiming("1", "8Gi");
+  record.pod.containers.front().resources.limits = list({{"memory", "8Gi"}});
+  add_container(record, "a", Bytes{0});
+  EngineResources now;
+  now.cpu_shares = 512;
+  now.memory_limit = 8 * kGi;
+  apply_resize(record, {.whole_pod = false, .container = "a", .now = now});
+  EXPECT_EQ(record.containers.front().backed_memory, Bytes{0});
 }
 
 class WordsOnUncounted : public ::testing::Test {
@@ -165,11 +213,25 @@ TEST_F(WordsOnUncounted, AreNotSaidOfAnOperatorsPod) {
   EXPECT_EQ(words(), std::nullopt);
 }
 
+TEST_F(WordsOnUncounted, NameTheNodeWhereNoBoundIsSet) {
+  record_ = claiming("32", "1Gi");
+  const auto said = words();
+  ASSERT_TRUE(said);
+  EXPECT_THAT(*said,
+              HasSubstr("requests cpu 32000m, of which 16000m counts: the node has no more"));
+}
+
+TEST_F(WordsOnUncounted, AreNotSaidOfAReleasedPod) {
+  record_ = claiming("32", "1Gi");
+  record_.released_at = UnixSeconds{1};
+  EXPECT_EQ(words(), std::nullopt);
+}
+
 TEST_F(WordsOnUncounted, NameMaxPodClaim) {
   settings_.max_pod_claim_percent = 10;
   const auto said = words();
   ASSERT_TRUE(said);
-  EXPECT_THAT(*said, HasSubstr("of which 3435973836 counts: maxPodClaim is 10% of the node"));
+  EXPECT_THAT(*said, HasSubstr("of which 3435973836 counts: maxPodClaim is 10% of what is "));
 }
 
 }  // namespace
