@@ -36,8 +36,12 @@ EAGER = {"nodeMemory": "8Gi", "podPidsLimit": 100, "allowQosOverride": True, "tr
 # How podqos takes part: the way of containerd's handler, whether podqos-nri is connected, and whether pods are told.
 WAYS = {"none": ("plain", False, False), "wrapper": ("wrapper", False, False), "plugin": ("plain", True, False),
         "both": ("wrapper", True, True)}
-# (release of Debian, cgroup driver, runtime): one guest each.
-GUESTS = (("trixie", "cgroupfs", "crun"), ("trixie", "systemd", "crun"), ("testing", "cgroupfs", "runc"))
+# (release of Debian, cgroup driver, runtime): one guest each, and what is run there.
+GUESTS = {
+    ("trixie", "cgroupfs", "crun"): ("Untouched", "Beside"),
+    ("trixie", "systemd", "crun"): ("Untouched.test_with_both", "Untouched.test_with_late_plugin", "Beside"),
+    ("testing", "cgroupfs", "runc"): ("Untouched.test_with_plugin", "Beside"),
+}
 
 
 def spec(*containers, **fields):
@@ -375,7 +379,10 @@ class Guests(unittest.TestCase):
 
     @staticmethod
     def run_in(root, driver, kind):
-        names = [name for name in TESTS if name.endswith(f"_{driver}_{kind}")]
+        names = []
+        for chosen in GUESTS[root, driver, kind]:
+            cls, *method = chosen.split(".")
+            names.append(".".join([f"{cls}_{driver}_{kind}", *method]))
         return guest.Guest("systemd", root=root, timeout=1800).run_test(__file__, *names)
 
 
