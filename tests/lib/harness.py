@@ -170,6 +170,7 @@ class TestCase(unittest.TestCase):
         """A clean-up, not tearDown: it must run also when the setUp of a test class fails half-way."""
         self.plain.bundles.update(self.wrapper.bundles)
         self.plain.delete_all()
+        self._wait_for_memory()
         left = self.machine.leftovers(self.root)
         records = self.podqos.records()
         self.machine.sweep(self.root)
@@ -181,6 +182,15 @@ class TestCase(unittest.TestCase):
             return
         self.assertEqual(left, [], f"cgroups left beneath {self.root}\n{log}")
         self.assertEqual(records, [], f"records left in the state directory\n{log}")
+
+    def _wait_for_memory(self):
+        """The cgroup of a pod that has ended stays for three seconds where the kernel has not added up its memory yet:
+        the next event, or reconcile, removes it then."""
+        for _ in patience.turns(6):
+            pods = (self.podqos.state / name for name in self.podqos.records() if name.startswith("pods/"))
+            if not any(b'"releasedAt"' in pod.read_bytes() for pod in pods):
+                return
+            self.podqos.ctl("reconcile", check=False)
 
     def _outcome_failed(self):
         outcome = getattr(self, "_outcome", None)
