@@ -159,7 +159,7 @@ class Unplaced(BesideAPod):
             made = self.container(GUARANTEED, "app")
             self.start(made)
             return made, self.hook("createRuntime", made, ("all", which, turn))
-        self.sweep(strike, self.by_reconcile, self.by_poststop)
+        self.sweep(strike, self.by_reconcile, self.by_poststop, first="effects")
 
 
 for _name in [n for n in vars(BesideAPod) if n.startswith("test_")]:
@@ -188,7 +188,7 @@ class Alone(KillCase):
         def strike(which, turn):
             made = self.container(GUARANTEED, "app")
             return made, self.place(made, ("all", which, turn))
-        self.sweep(strike, self.by_reconcile, self.by_the_next_event)
+        self.sweep(strike, self.by_reconcile, self.by_the_next_event, first="effects")
 
     def test_poststop(self):
         def strike(which, turn):
@@ -201,18 +201,18 @@ class Alone(KillCase):
 class Reconcile(KillCase):
     """podqosctl reconcile itself, killed while it restores a state that was lost."""
 
-    def test_at_every_call(self):
+    def test_at_every_change(self):
         first, second = self.create(self.container(BURSTABLE, "a")), self.create(self.container(GUARANTEED, "app"))
         command = [str(harness.CTL), "--config", self.config, "reconcile"]
         for turn in itertools.count(1):
             shutil.rmtree(self.podqos.state)
             with self.subTest(call=turn):
-                killed = self.run_podqos(command, b"", ("all", "every", turn))
+                killed = self.run_podqos(command, b"", ("all", "effects", turn))
                 self.reconcile()
                 self.check(first, second)
             if not killed or self._outcome_failed():
                 break
-        self.assertGreater(turn, FEWEST["every"])
+        self.assertGreater(turn, FEWEST["effects"])
         self.delete(first)
         self.delete(second)
         self.check()
