@@ -46,7 +46,7 @@ def guests(file, tests):
     class Guests(unittest.TestCase):
         @classmethod
         def setUpClass(cls):
-            machine = guest.Guest("systemd", root="trixie", timeout=900)
+            machine = guest.Guest("systemd", root="trixie", timeout=2400)
             machine.require()
             pool = concurrent.futures.ThreadPoolExecutor()
             cls.addClassCleanup(pool.shutdown)
