@@ -277,10 +277,18 @@ class Preinstalled(Plugin):
     LINK = PREINSTALLED / "10-podqos"
     daemon = None  # the Containerd that starts it
 
-    def launch(self):
+    def start(self):
+        """NRI up to 0.6.1, that of containerd 1.7, never synchronizes a plugin that it has started."""
+        text = KNOWN if config_version() == 3 else "configured by containerd"
+        before = self.said(text)
         self.LINK.parent.mkdir(parents=True, exist_ok=True)
         self.LINK.symlink_to(PLUGIN)
-        self.daemon.restart()
+        try:
+            self.daemon.restart()
+            self.wait(before + 1, text)
+        except BaseException:
+            self.stop()
+            raise
 
     def has_ended(self):
         return self.daemon.process.poll() is not None
