@@ -20,7 +20,7 @@ import matrix  # noqa: E402
 
 PROGRAM = pathlib.Path(matrix.__file__)
 AT_ONCE = 2
-GUEST_TIMEOUT = 360  # seconds; a guest takes one to two minutes
+GUEST_TIMEOUT = 1500  # seconds; a guest takes one to two minutes
 # Flavour of the guest, driver; the slowest first.
 GUESTS = (("systemd", "systemd"), ("systemd", "cgroupfs"), ("hybrid", "cgroupfs"), ("v1", "cgroupfs"),
           ("v2", "cgroupfs"))

@@ -28,7 +28,7 @@ from harness import MI  # noqa: E402
 GUEST_TIMEOUT = 900  # seconds; 60 where nothing else runs
 PLUGIN = "/usr/sbin/podqos-nri"
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
-SETTINGS = pathlib.Path("/etc/podqos/conf.d/90-case.json")
+SETTINGS = pathlib.Path("/etc/podqos/conf.d/zz-case.json")
 LOCK = engine.STATE / "lock"
 CONNECTED = 'plugin "10-podqos" connected'
 LARGEST = 4 << 20  # bytes of a message of ttrpc, without its header
@@ -477,7 +477,8 @@ class Failures(AdaptationCase):
         return other, self.container(other, "web")
 
     def test_slow_and_admitted(self):
-        pod, web = self.connect_with(onError="admit")
+        # Where memory is reserved, a container whose limit podqos fills in waits for the lock, too.
+        pod, web = self.connect_with(onError="admit", qosReserved={"memory": None})
         with self.hold_lock():
             answer = self.runtime.call("CreateContainer", *self.unknown(pod))
             known = self.runtime.call("CreateContainer", pod, web)
