@@ -126,6 +126,14 @@ std::optional<core::PodRecord> joined(const std::optional<core::PodRecord>& befo
   return std::move(record);
 }
 
+/// Does podqos fill in a limit that, told again once the container has started, would pass for its
+/// engine's and back the claim that it comes from? Registered under the lock, it does not.
+bool would_back_itself(const core::PodRecord& record, const core::CgroupValues& missing,
+                       const Surroundings& around) {
+  return around.settings.reserve_memory_percent && around.backed && !record.adopted &&
+         missing.memory_limit.has_value();
+}
+
 /// Where the container is to be; nullopt: its name is taken.
 std::optional<std::string> cgroup_for(const Arrival& arrival, const core::PodRecord& before) {
   if (before.adopted) return arrival.placed_at;
@@ -223,8 +231,9 @@ bool Foresight::look_at_state(const core::Settings& settings) {
 }
 
 std::optional<Foreseen> Foresight::look(const core::Settings& settings, const Arrival& arrival) {
-  if (core::stays_without_parent(arrival.facts, arrival.driver, settings)) return std::nullopt;
-  if (!look_at_machine(settings) || !look_at_state(settings)) return std::nullopt;
+  if (core::stays_without_parent(arrival.facts, arrival.driver, settings) ||
+      !look_at_machine(settings) || !look_at_state(settings))
+    return std::nullopt;
   const core::TiersRecord& tiers = state_->tiers();
   const auto identity = core::identify(arrival.facts, arrival.podqos, arrival.engine, settings,
                                        arrival.placed_at, tiers.kubepods);
@@ -266,9 +275,7 @@ std::optional<Foreseen> Foresight::look(const core::Settings& settings, const Ar
   seat.container.name = name;
   seat.container.cgroup = std::move(*cgroup);
   seat.missing = core::missing_values(*values, arrival.facts.resources, machine_->layout);
-  // Told again once it has started, podqos's own limit would pass for the engine's.
-  const bool counts_limits = settings.reserve_memory_percent && around.backed && !record.adopted;
-  if (counts_limits && seat.missing.memory_limit) return std::nullopt;
+  if (would_back_itself(record, seat.missing, around)) return std::nullopt;
   if (!core::engine_sets_oom(arrival.facts) && !record.adopted) {
     seat.oom_score_adj =
         core::container_oom_score_adj(record, seat.container, machine_->capacity.memory);
