@@ -9,7 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import nri_case  # noqa: E402
-from harness import MI  # noqa: E402
+from harness import GI, MI  # noqa: E402
 from nri_case import CREATED, RUNNING, Container, Pod  # noqa: E402
 
 SMALL = {"shares": 102, "quota": 20000, "memory": 128 * MI}
@@ -131,8 +131,26 @@ class FullNode(nri_case.Case):
         self.assertEqual(self.known_pods(), {pod.uid for pod in self.pods})
 
 
+class Unbacked(nri_case.Case):
+    """Where memory is reserved: the limit that podqos fills in does not back the claim that it comes from."""
+
+    def test_its_own_limit_keeps_nothing_from_others(self):
+        self.connect()
+        pod = self.enter(Pod("greedy-1", annotations=annotations(limits={"cpu": "200m", "memory": "16Gi"})),
+                         f"{self.elsewhere}/sandbox")
+        self.ask("RunPodSandbox", pod)
+        box = Container(pod)
+        self.assertTrue(self.create(box))
+        self.start(box)
+        self.assert_values(self.pod_path("guaranteed", "greedy-1"), memory=16 * GI)
+        for tier in ("burstable", "besteffort"):
+            self.assert_values(self.tier_path(tier), memory=32 * GI)
+
+
 class Foreseen(nri_case.Case):
     """A pod that its annotation tells all of: nothing changes with a container, which is noted once it has started."""
+
+    settings = {"qosReserved": {"memory": None}}
 
     def setUp(self):
         super().setUp()
