@@ -1,6 +1,8 @@
 #!/bin/bash
 # clang-tidy finds nothing in the product's sources, and every NOLINT says why.
-# usage: tidy.sh [file pattern]
+# usage: tidy.sh [--all | file pattern]
+# Without an argument: in what the last twenty commits or the working tree have changed, and in all where there is no such
+# history. All of it takes thirteen minutes.
 set -euo pipefail
 # shellcheck source=tests/lint/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -13,6 +15,20 @@ if grep -rnE 'NOLINT' --include='*.cpp' --include='*.h' common hook ctl nri test
   echo "a NOLINT names its checks and its reason: // NOLINT(check): reason" >&2
   exit 1
 fi
+
+# The pattern of the sources to read; a header is read with the source of its name.
+choose() {
+  local base changed
+  if [[ ${1:---all} != --all ]]; then
+    echo "$1"
+  elif [[ $# == 0 ]] && base=$(git rev-parse --verify --quiet HEAD~20); then
+    changed=$(git diff --name-only --diff-filter=d "$base" -- common hook ctl nri |
+      sed -nE 's/\.(cpp|h)$/.cpp/p' | LC_ALL=C sort -u | paste -sd'|')
+    echo "$PWD/(${changed//./\\.})\$"
+  else
+    echo "$PWD/(common|hook|ctl|nri)/.*\.cpp\$"
+  fi
+}
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -27,7 +43,7 @@ cmake --build --preset tidy --target podqos_seccomp_header podqos_nri_messages >
 }
 # The analyzer's deep mode takes three quarters of the time.
 shallow=(-extra-arg=-Xclang -extra-arg=-analyzer-config -extra-arg=-Xclang -extra-arg=mode=shallow)
-if ! run-clang-tidy-19 -quiet -j 2 "${shallow[@]}" -p build/tidy "${1:-$PWD/(common|hook|ctl|nri)/.*\.cpp$}" >"$log" 2>&1; then
+if ! run-clang-tidy-19 -quiet -j 2 "${shallow[@]}" -p build/tidy "$(choose "$@")" >"$log" 2>&1; then
   grep -vE '^(clang-tidy-19|[0-9]+ warnings? generated|Suppressed|Use -header-filter)' "$log"
   exit 1
 fi
