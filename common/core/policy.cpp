@@ -151,7 +151,7 @@ Result<JoinedPod> join_pod(const std::optional<PodRecord>& existing, const Ident
       return fail(std::move(owner).error());
   }
   // A pod none of whose containers lives is a new pod under an old uid; its cgroup may still hold
-  // tmpfs memory. What a kubelet has placed is none of podqos's own, whatever is known of it.
+  // tmpfs memory. A pod that a kubelet has placed replaces one of podqos's own.
   const bool kubelets = existing && identity.placed && !existing->adopted;
   const bool fresh = !existing || (existing->containers.empty() && (claim.known || kubelets));
   if (!fresh) {
