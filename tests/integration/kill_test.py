@@ -1,7 +1,7 @@
 """SIGKILL of podqos at every system call: what comes next reaches the exact truth.
 
-The first recovery of a sweep is tried for every system call; further ones, and all of sweeps that go the way of another,
-for those before which something outside the process may have changed since the last.
+The first recovery of each sweep is tried for every system call; further ones for those before which something outside
+the process may have changed since the last.
 """
 
 import itertools
@@ -29,9 +29,9 @@ FEWEST = {"every": 60, "effects": 8}  # a sweep of fewer system calls did not do
 class KillCase(player.Case):
     """Goes through the system calls of one program."""
 
-    def sweep(self, strike, *recoveries, first="every"):
+    def sweep(self, strike, *recoveries):
         """strike(which, N) -> (what is to be recovered, was it killed?) for N = 1, 2, ... until nothing is killed."""
-        for recover, which in zip(recoveries, itertools.chain([first], itertools.repeat("effects"))):
+        for recover, which in zip(recoveries, itertools.chain(["every"], itertools.repeat("effects"))):
             for turn in itertools.count(1):
                 with self.subTest(recovery=recover.__name__, which=which, call=turn):
                     made, killed = strike(which, turn)
@@ -130,23 +130,23 @@ class BesideAPod(KillCase):
                    self.by_another_attempt)
 
     def test_wrapper_with_the_same_pod(self):
-        self.sweep(self.placing(BURSTABLE, "b", "all"), self.by_reconcile, first="effects")
+        self.sweep(self.placing(BURSTABLE, "b", "all"), self.by_reconcile)
 
     def test_one_process_of_the_wrapper(self):
-        self.sweep(self.placing(GUARANTEED, "app", "one"), self.by_reconcile, self.by_the_next_event, first="effects")
+        self.sweep(self.placing(GUARANTEED, "app", "one"), self.by_reconcile, self.by_the_next_event)
 
     def test_create_hook_with_a_new_pod(self):
         self.sweep(self.confirming(GUARANTEED, "app"), self.by_reconcile, self.by_poststop, self.by_living_on)
 
     def test_create_hook_with_the_same_pod(self):
-        self.sweep(self.confirming(BURSTABLE, "b"), self.by_reconcile, first="effects")
+        self.sweep(self.confirming(BURSTABLE, "b"), self.by_reconcile)
 
     def test_poststop_of_another_pod(self):
         self.sweep(self.releasing(GUARANTEED, "app"), self.by_reconcile, self.by_poststop,
                    self.by_the_next_event_or_reconcile)
 
     def test_poststop_of_the_same_pod(self):
-        self.sweep(self.releasing(BURSTABLE, "b"), self.by_reconcile, first="effects")
+        self.sweep(self.releasing(BURSTABLE, "b"), self.by_reconcile)
 
 
 class Unplaced(BesideAPod):
@@ -159,7 +159,7 @@ class Unplaced(BesideAPod):
             made = self.container(GUARANTEED, "app")
             self.start(made)
             return made, self.hook("createRuntime", made, ("all", which, turn))
-        self.sweep(strike, self.by_reconcile, self.by_poststop, first="effects")
+        self.sweep(strike, self.by_reconcile, self.by_poststop)
 
 
 for _name in [n for n in vars(BesideAPod) if n.startswith("test_")]:
@@ -188,7 +188,7 @@ class Alone(KillCase):
         def strike(which, turn):
             made = self.container(GUARANTEED, "app")
             return made, self.place(made, ("all", which, turn))
-        self.sweep(strike, self.by_reconcile, self.by_the_next_event, first="effects")
+        self.sweep(strike, self.by_reconcile, self.by_the_next_event)
 
     def test_poststop(self):
         def strike(which, turn):
@@ -201,18 +201,18 @@ class Alone(KillCase):
 class Reconcile(KillCase):
     """podqosctl reconcile itself, killed while it restores a state that was lost."""
 
-    def test_at_every_change(self):
+    def test_at_every_call(self):
         first, second = self.create(self.container(BURSTABLE, "a")), self.create(self.container(GUARANTEED, "app"))
         command = [str(harness.CTL), "--config", self.config, "reconcile"]
         for turn in itertools.count(1):
             shutil.rmtree(self.podqos.state)
             with self.subTest(call=turn):
-                killed = self.run_podqos(command, b"", ("all", "effects", turn))
+                killed = self.run_podqos(command, b"", ("all", "every", turn))
                 self.reconcile()
                 self.check(first, second)
             if not killed or self._outcome_failed():
                 break
-        self.assertGreater(turn, FEWEST["effects"])
+        self.assertGreater(turn, FEWEST["every"])
         self.delete(first)
         self.delete(second)
         self.check()
