@@ -63,19 +63,26 @@ std::string some_processes(const sys::Directory& cgroup) {
 }
 
 Status enable(const sys::Directory& cgroup, const std::string& controllers) {
-  const OrErrno<void> written = write_value(cgroup, kSubtreeControl, controllers);
+  OrErrno<void> written = write_value(cgroup, kSubtreeControl, controllers);
   if (written) return {};
-  Error error = Error::from_errno(
-      written.error(), cat(cgroup.path(), ": write \"", controllers, "\" to ", kSubtreeControl));
+  std::string pids;
   // "Not supported" where systemd has enabled the controllers that count threads: the kernel took
   // the cgroup for the root of threads then.
   if (written.error() == EBUSY || written.error() == EOPNOTSUPP) {
-    if (const std::string pids = some_processes(cgroup); !pids.empty()) {
-      error.message +=
-          cat(" (process ", pids,
-              " lives in it, and a cgroup with controllers for its children may hold none: "
-              "move it to a leaf cgroup)");
-    }
+    pids = some_processes(cgroup);
+    // What was in the way has ended.
+    if (pids.empty()) written = write_value(cgroup, kSubtreeControl, controllers);
+    if (written) return {};
+  }
+  Error error = Error::from_errno(
+      written.error(), cat(cgroup.path(), ": write \"", controllers, "\" to ", kSubtreeControl));
+  if (!pids.empty()) {
+    // It does not pass by itself, as what is busy does.
+    error.code = ErrorCode::kConflict;
+    error.message +=
+        cat(" (process ", pids,
+            " lives in it, and a cgroup with controllers for its children may hold none: "
+            "move it to a leaf cgroup)");
   }
   return fail(std::move(error));
 }
