@@ -107,10 +107,6 @@ void add_memory(Rows& rows, const Explanation& e) {
         "pkg/kubelet/cm/pod_container_manager_linux.go");
 }
 
-std::int64_t memory_of(const core::ResourceList& list) {
-  return core::find(list, core::kMemory).value_or(core::Quantity{}).value();
-}
-
 /// The numbers behind a Burstable container's score, for people; core::oom_score_adj decides.
 struct OomClaim {
   std::int64_t request = 0;
@@ -119,18 +115,20 @@ struct OomClaim {
 };
 
 OomClaim oom_claim(const core::Pod& pod, const core::Container& container) {
-  OomClaim claim{.request = memory_of(container.resources.requests)};
+  OomClaim claim{.request = memory_of(container.resources.requests).value()};
   const auto containers =
       static_cast<std::int64_t>(pod.containers.size() + pod.init_containers.size());
-  const std::int64_t whole = pod.resources ? memory_of(pod.resources->requests) : 0;
+  const std::int64_t whole = pod.resources ? memory_of(pod.resources->requests).value() : 0;
   if (whole != 0 && containers != 0)
-    claim.share = saturating_sub(whole, memory_of(core::pod_requests(pod, core::PodLevel::kSkip,
-                                                                     core::Overhead::kSkip))) /
-                  containers;
+    claim.share =
+        saturating_sub(
+            whole, memory_of(core::pod_requests(pod, core::PodLevel::kSkip, core::Overhead::kSkip))
+                       .value()) /
+        containers;
   if (container.kind != core::ContainerKind::kSidecar || pod.containers.empty()) return claim;
   std::int64_t least = kInt64Max;
   for (const core::Container& app : pod.containers)
-    least = std::min(least, memory_of(app.resources.requests));
+    least = std::min(least, memory_of(app.resources.requests).value());
   claim.of_least = least > claim.request;
   claim.request = std::max(least, claim.request);
   return claim;

@@ -84,14 +84,14 @@ Handover make_startable(const core::Settings&, app::Log&, const app::PlacementRe
 }
 
 /// The process that parses, from its fork until it is reaped.
-class Parser {
+class ParserProcess {
  public:
-  Parser() = default;
-  Parser(const Parser&) = delete;
-  Parser& operator=(const Parser&) = delete;
-  Parser(Parser&&) = delete;
-  Parser& operator=(Parser&&) = delete;
-  ~Parser() { reap(); }
+  ParserProcess() = default;
+  ParserProcess(const ParserProcess&) = delete;
+  ParserProcess& operator=(const ParserProcess&) = delete;
+  ParserProcess(ParserProcess&&) = delete;
+  ParserProcess& operator=(ParserProcess&&) = delete;
+  ~ParserProcess() { reap(); }
 
   Status start(Job job, const core::Settings& settings, app::Log& log,
                const app::PlacementRequest& request) {
@@ -250,7 +250,7 @@ Status place_container(const RuntimeCall& call, const core::Settings& settings, 
   if (!*opened) return {};
   const app::PlacementRequest request = request_for(call, **opened);
   // Reaped when config.json has been written, and before the runtime is executed.
-  Parser parser;
+  ParserProcess parser;
   if (auto started = parser.start(app::place, settings, log, request); !started) return started;
   auto handover = parser.answer();
   if (!handover) return fail(std::move(handover).error());
@@ -269,7 +269,7 @@ Status let_start(const RuntimeCall& call, const core::Settings& settings, app::L
   if (!opened) return fail(std::move(opened).error());
   if (!*opened) return {};
   const app::PlacementRequest request = request_for(call, **opened);
-  Parser parser;
+  ParserProcess parser;
   if (auto started = parser.start(make_startable, settings, log, request); !started) return started;
   auto handover = parser.answer();
   if (!handover) return fail(std::move(handover).error());

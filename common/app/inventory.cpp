@@ -33,7 +33,7 @@ constexpr const char* kInterrupted =
     "the last event was interrupted and the sums may be wrong: run podqosctl reconcile";
 
 /// The state as one consistent copy.
-struct Records {
+struct StateCopy {
   core::TiersRecord tiers;
   std::vector<core::PodRecord> pods;
   std::vector<std::string> warnings;
@@ -55,14 +55,14 @@ Result<std::vector<std::string>> uids_in(const sys::Directory& state) {
 }
 
 /// Where nothing can be written, no lock can be taken, and no event is under way.
-Result<std::optional<Records>> read_without_lock(const core::Settings& settings) {
+Result<std::optional<StateCopy>> read_without_lock(const core::Settings& settings) {
   const auto opened = store::UnlockedState::open(settings.state_dir);
   if (!opened) return fail(opened.error());
   if (!*opened) return std::nullopt;
   const store::UnlockedState& state = **opened;
   const auto uids = uids_in(state.directory());
   if (!uids) return fail(uids.error());
-  Records records{.tiers = state.tiers(), .pods = {}, .warnings = {}};
+  StateCopy records{.tiers = state.tiers(), .pods = {}, .warnings = {}};
   for (const std::string& uid : *uids) {
     auto pod = state.pod(uid);
     if (!pod) {
@@ -75,7 +75,7 @@ Result<std::optional<Records>> read_without_lock(const core::Settings& settings)
   return records;
 }
 
-Result<std::optional<Records>> read_records(const core::Settings& settings) {
+Result<std::optional<StateCopy>> read_records(const core::Settings& settings) {
   if (store::is_read_only(settings.state_dir)) return read_without_lock(settings);
   auto store = store::Store::open_existing(
       {.path = settings.state_dir,
@@ -84,7 +84,7 @@ Result<std::optional<Records>> read_records(const core::Settings& settings) {
     if (store.error().code == ErrorCode::kNotFound) return std::nullopt;
     return fail(std::move(store).error());
   }
-  Records records;
+  StateCopy records;
   auto uids = store->pod_uids();
   if (!uids) return fail(std::move(uids).error());
   for (const std::string& uid : *uids) {
@@ -119,9 +119,9 @@ std::string called(const core::Pod& pod) {
                                 pod.name, " (", pod.uid, ")");
 }
 
-class Builder {
+class InventoryBuilder {
  public:
-  Builder(const core::Settings& settings, cgroup::Cgroupfs& cgroups, Records records)
+  InventoryBuilder(const core::Settings& settings, cgroup::Cgroupfs& cgroups, StateCopy records)
       : settings_(settings), cgroups_(cgroups), records_(std::move(records)) {
     inventory_.kubepods = records_.tiers.kubepods;
     inventory_.adopted = records_.tiers.sums.adopted;
@@ -311,7 +311,7 @@ class Builder {
 
   const core::Settings& settings_;
   cgroup::Cgroupfs& cgroups_;
-  Records records_;
+  StateCopy records_;
   Inventory inventory_;
   Bytes page_size_{::sysconf(_SC_PAGESIZE)};
 };
@@ -321,11 +321,11 @@ class Builder {
 Result<std::optional<Inventory>> take_inventory(const core::Settings& settings) {
   auto read = read_records(settings);
   if (!read) return fail(std::move(read).error());
-  std::optional<Records>& records = *read;
+  std::optional<StateCopy>& records = *read;
   if (!records) return std::nullopt;
   auto cgroups = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead});
   if (!cgroups) return fail(std::move(cgroups).error());
-  Builder builder{settings, *cgroups, std::move(*records)};
+  InventoryBuilder builder{settings, *cgroups, std::move(*records)};
   if (auto status = builder.build(); !status) return fail(std::move(status).error());
   return builder.take();
 }

@@ -30,9 +30,9 @@ std::optional<std::string> root_of(const std::string& pod_cgroup) {
   return pod->qos_class == core::QosClass::kGuaranteed ? above : cgroup::parent_of(above);
 }
 
-class Builder {
+class FiguresBuilder {
  public:
-  Builder(const core::Settings& settings, const store::StateGlance& state)
+  FiguresBuilder(const core::Settings& settings, const store::StateGlance& state)
       : settings_(settings), state_(state) {}
 
   Result<NodeFigures> build() {
@@ -89,7 +89,7 @@ class Builder {
 }  // namespace
 
 Result<NodeFigures> node_figures(const core::Settings& settings, const store::StateGlance& state) {
-  return Builder{settings, state}.build();
+  return FiguresBuilder{settings, state}.build();
 }
 
 }  // namespace podqos::app

@@ -30,6 +30,8 @@ using StartTime =
     Unit<struct StartTimeTag>;  ///< field 22 of /proc/PID/stat, clock ticks since boot
 using UnixSeconds = Unit<struct UnixSecondsTag>;
 
+constexpr std::int64_t kPercent = 100;  ///< the whole of what a percentage is of
+
 constexpr std::int64_t kInt64Max = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kInt64Min = std::numeric_limits<std::int64_t>::min();
 

@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kSystemd = "org.freedesktop.systemd1";
 constexpr const char* kManagerPath = "/org/freedesktop/systemd1";
 constexpr const char* kManagerInterface = "org.freedesktop.systemd1.Manager";
-constexpr std::string_view kMode = "replace";
+constexpr std::string_view kJobMode = "replace";
 
 constexpr std::size_t kLongestUnit = 255;  // systemd: UNIT_NAME_MAX with its NUL
 constexpr std::size_t kLongestPropertyName = 64;
@@ -227,7 +227,7 @@ Result<Message> start_transient_call(const std::string& unit,
   if (auto good = check(unit, wanted); !good) return fail(good.error());
   return make_call("StartTransientUnit", [&](Writer& out) {
     out.text(unit);
-    out.text(std::string{kMode});
+    out.text(std::string{kJobMode});
     write_properties(out, wanted);
     // Units to be made along with it: none.
     out.container(DBUS_TYPE_ARRAY, "(sa(sv))", [](Writer&) {});
@@ -248,7 +248,7 @@ Result<Message> job_call(const char* method, const std::string& unit) {
   if (auto good = check_unit(unit); !good) return fail(good.error());
   return make_call(method, [&](Writer& out) {
     out.text(unit);
-    out.text(std::string{kMode});
+    out.text(std::string{kJobMode});
   });
 }
 

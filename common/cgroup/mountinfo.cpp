@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/cgroup/flat_keyed.h"
 
 namespace podqos::cgroup {
 
@@ -28,13 +29,6 @@ struct Mount {
   std::string_view type;
   std::string_view options;  ///< of the superblock
 };
-
-std::string_view take_until(std::string_view& rest, char separator) {
-  const std::size_t at = rest.find(separator);
-  const std::string_view taken = rest.substr(0, at);
-  rest.remove_prefix(at == std::string_view::npos ? rest.size() : at + 1);
-  return taken;
-}
 
 /// "0:26"; 0, which no mounted file system has, for anything else.
 dev_t parse_device(std::string_view text) {

@@ -132,6 +132,14 @@ std::string_view format_kind(JsonNode::Kind kind) {
   return "null";
 }
 
+std::unexpected<Error> refuse_value(std::string why) {
+  return fail(ErrorCode::kInvalidArgument, std::move(why));
+}
+
+std::unexpected<Error> unexpected_kind(std::string_view expected, const JsonNode& node) {
+  return refuse_value(cat("expected ", expected, ", found ", format_kind(node.kind)));
+}
+
 JsonPrefix parse_json_prefix(std::string_view text, const JsonBounds& bounds) {
   if (text.size() > bounds.bytes) {
     return refused(ErrorCode::kTooLarge,

@@ -50,6 +50,12 @@ class JsonTree : public JsonNode {
 /// "null", "boolean", "number", "string", "array" or "object".
 [[nodiscard]] std::string_view format_kind(JsonNode::Kind kind);
 
+/// kInvalidArgument with `why`.
+[[nodiscard]] std::unexpected<Error> refuse_value(std::string why);
+/// kInvalidArgument: "expected <expected>, found <kind of the node>".
+[[nodiscard]] std::unexpected<Error> unexpected_kind(std::string_view expected,
+                                                     const JsonNode& node);
+
 enum class JsonComments : std::uint8_t { kRefuse, kIgnore };
 
 struct JsonBounds {

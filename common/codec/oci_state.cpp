@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMaxIdSize = 1024;
 constexpr std::size_t kMaxBundleSize = 4096;
 
-enum class Field : std::uint8_t { kId, kPid, kBundle, kAnnotations, kOther };
+enum class StateField : std::uint8_t { kId, kPid, kBundle, kAnnotations, kOther };
 constexpr std::array<std::string_view, 4> kFieldNames{"id", "pid", "bundle", "annotations"};
 
 bool is_printable(std::string_view text) {
@@ -41,7 +41,9 @@ class StateReader {
   Result<OciState> take() &&;
 
  private:
-  [[nodiscard]] bool in_annotations() const { return depth_ == 2 && field_ == Field::kAnnotations; }
+  [[nodiscard]] bool in_annotations() const {
+    return depth_ == 2 && field_ == StateField::kAnnotations;
+  }
   Status take_text(std::string text);
   Status take_pid(std::int64_t value);
   Status take_annotation(JsonScalar& value);
@@ -56,7 +58,7 @@ class StateReader {
   const JsonCursor& cursor_;
   OciState state_;
   std::size_t depth_ = 0;
-  Field field_ = Field::kOther;
+  StateField field_ = StateField::kOther;
   std::bitset<kFieldNames.size()> seen_;
   std::string annotation_;  // key of the annotation whose value comes next, "" for one to pass over
 };
@@ -72,8 +74,8 @@ Status StateReader::key(std::string& name) {
   if (depth_ != 1) return {};
   const auto index =
       static_cast<std::size_t>(std::ranges::find(kFieldNames, name) - kFieldNames.begin());
-  field_ = static_cast<Field>(index);
-  if (field_ == Field::kOther) return {};
+  field_ = static_cast<StateField>(index);
+  if (field_ == StateField::kOther) return {};
   if (seen_.test(index)) return refuse(name, "member is repeated");
   seen_.set(index);
   return {};
@@ -81,8 +83,8 @@ Status StateReader::key(std::string& name) {
 
 Status StateReader::begin(JsonKind kind) {
   if (depth_ == 0 && kind != JsonKind::kObject) return refuse("state", "expected an object");
-  const bool own = depth_ == 1 && field_ != Field::kOther;
-  const bool fits = field_ == Field::kAnnotations && kind == JsonKind::kObject;
+  const bool own = depth_ == 1 && field_ != StateField::kOther;
+  const bool fits = field_ == StateField::kAnnotations && kind == JsonKind::kObject;
   if (own && !fits) return refuse(field_name(), cat("found ", format_json_kind(kind)));
   if (in_annotations() && !annotation_.empty()) return refuse(annotation_, "expected a string");
   ++depth_;
@@ -92,9 +94,10 @@ Status StateReader::begin(JsonKind kind) {
 Status StateReader::scalar(JsonScalar& value) {
   if (depth_ == 0) return refuse("state", "expected an object");
   if (in_annotations()) return take_annotation(value);
-  if (depth_ != 1 || field_ == Field::kOther || value.kind == JsonKind::kNull) return {};
-  if (field_ == Field::kPid && value.kind == JsonKind::kInteger) return take_pid(value.integer);
-  const bool text = field_ == Field::kId || field_ == Field::kBundle;
+  if (depth_ != 1 || field_ == StateField::kOther || value.kind == JsonKind::kNull) return {};
+  if (field_ == StateField::kPid && value.kind == JsonKind::kInteger)
+    return take_pid(value.integer);
+  const bool text = field_ == StateField::kId || field_ == StateField::kBundle;
   if (text && value.kind == JsonKind::kString) return take_text(std::move(*value.text));
   return refuse(field_name(), cat("found ", format_json_kind(value.kind)));
 }
@@ -107,7 +110,7 @@ Status StateReader::take_pid(std::int64_t value) {
 }
 
 Status StateReader::take_text(std::string text) {
-  if (field_ == Field::kId) {
+  if (field_ == StateField::kId) {
     if (text.size() > kMaxIdSize) return refuse("id", cat("longer than ", kMaxIdSize, " bytes"));
     if (!is_printable(text))
       return refuse("id", cat("\"", printable(text), "\" holds unprintable bytes"));

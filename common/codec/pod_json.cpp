@@ -65,7 +65,7 @@ Status read_text(const Place& at, std::string_view field, std::string& text) {
   return {};
 }
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_space(std::string_view text) {
   constexpr std::string_view kSpace = " \t\n\v\f\r";
   const auto first = text.find_first_not_of(kSpace);
   if (first == std::string_view::npos) return {};
@@ -77,7 +77,7 @@ Result<core::Quantity> read_quantity(const Place& at) {
   if (at.node->kind != Kind::kNumber && at.node->kind != Kind::kString) {
     return at.refuse(cat("expected a quantity, found ", format_kind(at.node->kind)));
   }
-  auto quantity = core::Quantity::parse(trimmed(at.node->text));
+  auto quantity = core::Quantity::parse(without_space(at.node->text));
   if (!quantity) return at.refuse(quantity.error().message);
   return quantity;
 }

@@ -18,14 +18,6 @@ constexpr std::size_t kMaxPathSize = 4096;
 constexpr std::size_t kMaxRuntimes = 64;
 constexpr std::string_view kRuntimes = "runtimes";
 
-std::unexpected<Error> refuse(std::string why) {
-  return fail(ErrorCode::kInvalidArgument, std::move(why));
-}
-
-std::unexpected<Error> unexpected_kind(std::string_view expected, const JsonNode& node) {
-  return refuse(cat("expected ", expected, ", found ", format_kind(node.kind)));
-}
-
 /// Can the member of an unknown name, or of an object where it does not belong, be a misspelt
 /// `runtimes`? No other field is a list, and few are paths.
 bool may_be_runtimes(const JsonNode& member) {
@@ -54,7 +46,7 @@ Result<std::string> read_absolute_path(const JsonNode& node) {
   const bool control = std::ranges::any_of(path, is_control);
   const bool upwards = cat(path, "/").contains("/../");
   if (!path.starts_with('/') || control || upwards || path.size() > kMaxPathSize) {
-    return refuse(cat("\"", printable(path), "\" is no absolute path without \"..\""));
+    return refuse_value(cat("\"", printable(path), "\" is no absolute path without \"..\""));
   }
   return std::string{path};
 }
@@ -62,7 +54,7 @@ Result<std::string> read_absolute_path(const JsonNode& node) {
 Result<std::vector<std::string>> read_runtimes(const JsonNode& node) {
   if (node.kind != Kind::kArray) return unexpected_kind("a list of absolute paths", node);
   if (node.children.empty() || node.children.size() > kMaxRuntimes) {
-    return refuse(cat(node.children.size(), " paths, 1 to ", kMaxRuntimes, " are allowed"));
+    return refuse_value(cat(node.children.size(), " paths, 1 to ", kMaxRuntimes, " are allowed"));
   }
   std::vector<std::string> paths;
   for (const JsonNode& child : node.children) {
@@ -88,10 +80,10 @@ Result<std::optional<std::vector<std::string>>> salvage_runtimes(std::string_vie
   if (found == members.end()) {
     const JsonNode* doubtful = find_doubtful(prefix.tree);
     if (doubtful == nullptr) return std::nullopt;
-    return refuse(cat("field ", printable(doubtful->key), " may be meant as ", kRuntimes));
+    return refuse_value(cat("field ", printable(doubtful->key), " may be meant as ", kRuntimes));
   }
   if (std::ranges::count(members, kRuntimes, &JsonNode::key) > 1)
-    return refuse(cat(kRuntimes, ": field is repeated"));
+    return refuse_value(cat(kRuntimes, ": field is repeated"));
   auto paths = read_runtimes(*found);
   if (!paths) return fail(std::move(paths).error().with_context(kRuntimes));
   return std::move(*paths);

@@ -26,14 +26,6 @@ using Kind = JsonNode::Kind;
 constexpr std::int64_t kMicrosPerMilli = 1'000;
 constexpr std::int64_t kMicrosPerSecond = 1'000'000;
 
-std::unexpected<Error> refuse(std::string why) {
-  return fail(ErrorCode::kInvalidArgument, std::move(why));
-}
-
-std::unexpected<Error> unexpected_kind(std::string_view expected, const JsonNode& node) {
-  return refuse(cat("expected ", expected, ", found ", format_kind(node.kind)));
-}
-
 Status read_flag(const JsonNode& node, bool& out) {
   if (node.kind != Kind::kBoolean) return unexpected_kind("true or false", node);
   out = node.text == "true";
@@ -51,7 +43,7 @@ Status read_word(const JsonNode& node, const Table& table, T& out) {
     expected += cat(expected.empty() ? "" : ", ", word.text);
   }
   if (node.kind != Kind::kString) return unexpected_kind(cat("one of ", expected), node);
-  return refuse(cat("\"", printable(node.text), "\" is none of ", expected));
+  return refuse_value(cat("\"", printable(node.text), "\" is none of ", expected));
 }
 
 Result<core::Quantity> read_quantity(const JsonNode& node, std::string_view example) {
@@ -59,7 +51,7 @@ Result<core::Quantity> read_quantity(const JsonNode& node, std::string_view exam
     return unexpected_kind(cat("a quantity like \"", example, "\""), node);
   }
   auto quantity = core::Quantity::parse(node.text);
-  if (quantity && quantity->sign() < 0) return refuse(cat(node.text, " is negative"));
+  if (quantity && quantity->sign() < 0) return refuse_value(cat(node.text, " is negative"));
   return quantity;
 }
 
@@ -85,7 +77,7 @@ Status read_capacity(const JsonNode& node, Status (*read)(const JsonNode&, T&),
   if (node.is_null()) return {};
   T value;
   if (Status status = read(node, value); !status) return status;
-  if (value.value() == 0) return refuse("must be above 0; null takes the machine's own");
+  if (value.value() == 0) return refuse_value("must be above 0; null takes the machine's own");
   out = value;
   return {};
 }
@@ -103,7 +95,7 @@ Result<std::int64_t> parse_duration(std::string_view text) {
   const auto number = parse_int(text.substr(0, digits));
   std::int64_t micros = 0;
   if (unit == kUnits.end() || !number || __builtin_mul_overflow(*number, unit->value, &micros)) {
-    return refuse(cat("\"", printable(text), "\" is no duration like 100ms, 30s, 2m or 1h"));
+    return refuse_value(cat("\"", printable(text), "\" is no duration like 100ms, 30s, 2m or 1h"));
   }
   return micros;
 }
@@ -122,7 +114,7 @@ Status read_duration(const JsonNode& node, const DurationRange& range, std::int6
   const auto micros = parse_duration(node.text);
   if (!micros) return fail(micros.error());
   if (*micros < range.min || *micros > range.max || *micros % range.step != 0) {
-    return refuse(cat("\"", printable(node.text), "\" is not within ", range.words));
+    return refuse_value(cat("\"", printable(node.text), "\" is not within ", range.words));
   }
   out = *micros / range.step;
   return {};
@@ -163,7 +155,7 @@ Status read_percent(const JsonNode& node, std::optional<std::int64_t>& out) {
   const auto percent =
       text.ends_with('%') ? parse_int(text.substr(0, text.size() - 1)) : std::nullopt;
   if (!percent || *percent < 0 || *percent > 100) {
-    return refuse(cat("\"", printable(text), "\" is not within 0% and 100%"));
+    return refuse_value(cat("\"", printable(text), "\" is not within 0% and 100%"));
   }
   out = percent;
   return {};
@@ -174,7 +166,7 @@ Status read_pids(const JsonNode& node, std::optional<std::int64_t>& out) {
   if (node.is_null()) return {};
   const auto limit = node.kind == Kind::kNumber ? parse_int(node.text) : std::nullopt;
   if (!limit || *limit < 1 || *limit > core::kMaxPids) {
-    return refuse(
+    return refuse_value(
         cat("expected a whole number from 1 to ", core::kMaxPids, ", or null for no limit"));
   }
   out = limit;
@@ -210,7 +202,7 @@ Status read_sink(const JsonNode& node, std::string& out) {
     return {};
   }
   if (Status status = read_path(node, out); status) return {};
-  return refuse(R"(expected "syslog", "none" or the absolute path of a file)");
+  return refuse_value(R"(expected "syslog", "none" or the absolute path of a file)");
 }
 
 Status read_metrics(const JsonNode& node, Settings& settings) {
@@ -268,7 +260,7 @@ constexpr std::array<Field, 2> kLogFields{{
 Status read_max_pod_claim(const Node& node, Settings& settings) {
   std::optional<std::int64_t> percent;
   if (Status status = read_percent(node, percent); !status) return status;
-  if (percent.value_or(0) < 1) return refuse("expected a percentage from \"1%\" to \"100%\"");
+  if (percent.value_or(0) < 1) return refuse_value("expected a percentage from \"1%\" to \"100%\"");
   settings.max_pod_claim_percent = *percent;
   return {};
 }
@@ -344,7 +336,7 @@ std::unexpected<Error> unknown_field(std::string_view path, std::span<const Fiel
   const std::string flat = nearest_name(name, {nested.begin(), nested.end()});
   if (nearest_name(name, known).empty() && !flat.empty())
     hint = cat("; did you mean ", path, flat, "?");
-  return refuse(cat("unknown field ", path, printable(name), hint));
+  return refuse_value(cat("unknown field ", path, printable(name), hint));
 }
 
 /// @param path  "" or the object's own path with a dot behind it.
@@ -355,7 +347,7 @@ Status read_fields(const JsonNode& object, const std::string& path, std::span<co
     if (field == fields.end()) return unknown_field(path, fields, member.key);
     const std::string own_path = cat(path, field->name);
     if (std::ranges::count(object.children, member.key, &JsonNode::key) > 1) {
-      return refuse(cat(own_path, ": field is repeated"));
+      return refuse_value(cat(own_path, ": field is repeated"));
     }
     Status status;
     if (field->read != nullptr) {

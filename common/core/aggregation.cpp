@@ -16,13 +16,6 @@ void add(ResourceList& sum, const ResourceList& addend) {
   }
 }
 
-void raise_to(ResourceList& most, const ResourceList& candidate) {
-  for (const auto& [name, quantity] : candidate) {
-    const auto [entry, inserted] = most.try_emplace(name, quantity);
-    if (!inserted) entry->second = std::max(entry->second, quantity);
-  }
-}
-
 /// Tells `seen` what the pod needs at each point of its start: for an init container that includes
 /// the sidecars already running, for a sidecar the sidecars up to itself.
 /// @return the sum of all sidecars.
@@ -62,6 +55,13 @@ void overwrite_supported(ResourceList& sum, const ResourceList& pod_level) {
 }
 
 }  // namespace
+
+void raise_to(ResourceList& most, const ResourceList& candidate) {
+  for (const auto& [name, quantity] : candidate) {
+    const auto [entry, inserted] = most.try_emplace(name, quantity);
+    if (!inserted) entry->second = std::max(entry->second, quantity);
+  }
+}
 
 ResourceList pod_requests(const Pod& pod, PodLevel pod_level, Overhead overhead) {
   ResourceList requests = aggregate(pod, &Resources::requests);

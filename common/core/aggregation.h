@@ -22,6 +22,9 @@ enum class Overhead : std::uint8_t { kInclude, kSkip };
 [[nodiscard]] ResourceList pod_limits(const Pod& pod, PodLevel pod_level = PodLevel::kInclude,
                                       Overhead overhead = Overhead::kInclude);
 
+/// Makes each quantity of `most` at least that of `candidate`.
+void raise_to(ResourceList& most, const ResourceList& candidate);
+
 /// Is the limit of `resource` declared for the whole pod (every container's, by the callback rule
 /// of ResourceConfigForPod; a non-zero pod-level limit declares it)?
 /// @note pkg/kubelet/cm/helpers_linux.go.

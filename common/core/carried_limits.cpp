@@ -181,7 +181,7 @@ std::string own_cgroup_in(std::string_view actual, const std::optional<std::stri
   const auto unit = parse_systemd_cgroups_path(*cgroups_path);
   const std::string scope = unit ? scope_path(*unit).value_or("") : *cgroups_path;
   const std::string_view above = std::string_view{scope}.substr(0, scope.find_last_not_of('/') + 1);
-  const std::string name = cat("/", above.substr(above.rfind('/') + 1));
+  const std::string name = cat("/", leaf_of(above));
   if (name.size() == 1) return std::string{actual};
   for (std::size_t at = actual.find(name); at != std::string_view::npos;
        at = actual.find(name, at + 1)) {

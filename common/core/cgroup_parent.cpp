@@ -40,7 +40,7 @@ bool is_place_without_parent(std::string_view cgroup, std::string_view id) {
 
 std::string cgroup_parent_for(const std::string& pod_cgroup) {
   if (driver_of(pod_cgroup) == Driver::kCgroupfs) return pod_cgroup;
-  return pod_cgroup.substr(pod_cgroup.rfind('/') + 1);
+  return std::string{leaf_of(pod_cgroup)};
 }
 
 std::string words_on_parent(std::string_view id, std::string_view cgroup,

@@ -8,12 +8,7 @@ namespace podqos::core {
 
 namespace {
 
-constexpr std::string_view kSlice = ".slice";
 constexpr std::string_view kScope = ".scope";
-
-std::string_view leaf_of(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
 
 /// A slice lies where its name says. What only looks like one is somebody's directory, and the unit
 /// of its name is elsewhere.

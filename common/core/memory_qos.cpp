@@ -6,12 +6,6 @@ namespace podqos::core {
 
 namespace {
 
-constexpr std::int64_t kSystemCriticalPriority = 2'000'000'000;
-
-Quantity memory_of(const ResourceList& list) {
-  return find(list, kMemory).value_or(Quantity{});
-}
-
 /// A double as Go converts it to int64 within range; beyond, held at the end instead of undefined.
 std::int64_t truncate(double number) {
   constexpr double kEnd = 0x1p63;

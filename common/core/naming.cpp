@@ -8,7 +8,6 @@ namespace podqos::core {
 
 namespace {
 
-constexpr std::string_view kSliceSuffix = ".slice";
 constexpr std::string_view kRootSlice = "-.slice";
 constexpr std::string_view kKubepods = "kubepods";
 constexpr std::string_view kBurstable = "burstable";
@@ -76,7 +75,7 @@ std::string slice_of(const CgroupName& name) {
     if (&component != &name.front()) joined += '-';
     joined += replaced(component, '-', '_');
   }
-  return joined.append(kSliceSuffix);
+  return joined.append(kSlice);
 }
 
 /// One non-empty component of a path and where it ends in it.
@@ -104,8 +103,8 @@ struct KubepodsRoot {
 
 std::optional<KubepodsRoot> as_kubepods(std::string_view component) {
   if (component == kKubepods) return KubepodsRoot{};
-  if (!component.ends_with(kSliceSuffix)) return std::nullopt;
-  const std::string_view stem = without_suffix(component, kSliceSuffix);
+  if (!component.ends_with(kSlice)) return std::nullopt;
+  const std::string_view stem = without_suffix(component, kSlice);
   const bool is_last_part = stem == kKubepods || (stem.ends_with(kKubepods) &&
                                                   stem[stem.size() - kKubepods.size() - 1] == '-');
   if (!is_last_part) return std::nullopt;
@@ -116,8 +115,8 @@ std::optional<KubepodsRoot> as_kubepods(std::string_view component) {
 /// is no child.
 std::optional<std::string_view> child_of(const KubepodsRoot& root, std::string_view component) {
   if (!root.systemd) return component;
-  if (!component.ends_with(kSliceSuffix) || !component.starts_with(root.stem)) return std::nullopt;
-  component.remove_suffix(kSliceSuffix.size());
+  if (!component.ends_with(kSlice) || !component.starts_with(root.stem)) return std::nullopt;
+  component.remove_suffix(kSlice.size());
   component.remove_prefix(root.stem.size());
   if (!component.starts_with('-')) return std::nullopt;
   return component.substr(1);
@@ -147,7 +146,7 @@ std::optional<PodCgroup> pod_below(std::string_view path, const std::vector<Comp
   auto child = child_of(*root, components[pod_at].text);
   if (child == kBurstable || child == kBestEffort) {
     qos_class = class_of_tier(*child);
-    root->stem = without_suffix(components[pod_at].text, kSliceSuffix);
+    root->stem = without_suffix(components[pod_at].text, kSlice);
     if (++pod_at >= components.size()) return std::nullopt;
     child = child_of(*root, components[pod_at].text);
   }
@@ -201,6 +200,10 @@ Result<std::string> systemd_parent(const CgroupName& name) {
   return std::string{base_of(std::string_view{*path}.substr(0, path->rfind('/')))};
 }
 
+std::string_view leaf_of(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
 CgroupName parse_cgroupfs(std::string_view path) {
   if (path.starts_with('/')) path.remove_prefix(1);
   if (path.empty()) return {};
@@ -208,7 +211,7 @@ CgroupName parse_cgroupfs(std::string_view path) {
 }
 
 CgroupName parse_systemd(std::string_view path) {
-  CgroupName name = split(without_suffix(base_of(path), kSliceSuffix), '-');
+  CgroupName name = split(without_suffix(base_of(path), kSlice), '-');
   for (std::string& component : name)
     std::ranges::replace(component, '_', '-');
   return name;
@@ -218,15 +221,15 @@ Result<std::string> expand_slice(std::string_view slice) {
   const auto invalid = [slice] {
     return fail(ErrorCode::kInvalidArgument, cat("invalid slice name: ", printable(slice)));
   };
-  if (slice.size() <= kSliceSuffix.size() || !slice.ends_with(kSliceSuffix)) return invalid();
+  if (slice.size() <= kSlice.size() || !slice.ends_with(kSlice)) return invalid();
   if (slice.find('/') != std::string_view::npos) return invalid();
   if (slice == kRootSlice) return "/";
   std::string path;
   std::string prefix;
-  for (const std::string& component : split(without_suffix(slice, kSliceSuffix), '-')) {
+  for (const std::string& component : split(without_suffix(slice, kSlice), '-')) {
     if (component.empty()) return invalid();
     prefix += component;
-    path.append("/").append(prefix).append(kSliceSuffix);
+    path.append("/").append(prefix).append(kSlice);
     prefix += '-';
   }
   return path;

@@ -24,6 +24,10 @@ using CgroupName = std::vector<std::string>;
 [[nodiscard]] Result<std::string> systemd_unit(const CgroupName& name);
 [[nodiscard]] Result<std::string> systemd_parent(const CgroupName& name);
 
+/// "c" for "/a/b/c".
+[[nodiscard]] std::string_view leaf_of(std::string_view path);
+constexpr std::string_view kSlice = ".slice";  ///< what the name of such a unit ends with
+
 [[nodiscard]] CgroupName parse_cgroupfs(std::string_view path);
 [[nodiscard]] CgroupName parse_systemd(std::string_view path);
 

@@ -8,7 +8,6 @@ namespace podqos::core {
 
 namespace {
 
-constexpr std::int64_t kSystemCriticalPriority = 2'000'000'000;
 constexpr std::string_view kNodeCriticalClass = "system-node-critical";
 constexpr std::int64_t kMaxScore = 1000;
 /// What a Guaranteed container leaves free at the lower end.
@@ -19,25 +18,22 @@ bool is_node_critical(const Pod& pod) {
   return critical && pod.priority_class_name == kNodeCriticalClass;
 }
 
-std::int64_t memory_of(const ResourceList& list) {
-  return find(list, kMemory).value_or(Quantity{}).value();
-}
-
 /// What each container gets of the pod-level request that no container asked for; may be negative.
 std::int64_t share_of_pod_request(const Pod& pod) {
   if (!pod.resources) return 0;
-  const std::int64_t pod_request = memory_of(pod.resources->requests);
+  const std::int64_t pod_request = memory_of(pod.resources->requests).value();
   const auto containers =
       static_cast<std::int64_t>(pod.containers.size() + pod.init_containers.size());
   if (pod_request == 0 || containers == 0) return 0;
-  const std::int64_t claimed = memory_of(pod_requests(pod, PodLevel::kSkip, Overhead::kSkip));
+  const std::int64_t claimed =
+      memory_of(pod_requests(pod, PodLevel::kSkip, Overhead::kSkip)).value();
   return saturating_sub(pod_request, claimed) / containers;
 }
 
 std::int64_t least_app_request(const Pod& pod) {
   std::int64_t least = kInt64Max;
   for (const Container& container : pod.containers) {
-    least = std::min(least, memory_of(container.resources.requests));
+    least = std::min(least, memory_of(container.resources.requests).value());
   }
   return least;
 }
@@ -62,7 +58,8 @@ int oom_score_adj(const Pod& pod, QosClass qos_class, const Container& container
   }
   if (node_memory.value() <= 0) return kBestEffortOomScoreAdj - 1;
   const std::int64_t share = share_of_pod_request(pod);
-  std::int64_t score = score_for(memory_of(container.resources.requests), share, node_memory);
+  std::int64_t score =
+      score_for(memory_of(container.resources.requests).value(), share, node_memory);
   if (container.kind == ContainerKind::kSidecar && !pod.containers.empty()) {
     // A sidecar must not be killed before the containers that depend on it.
     score = std::min(score, score_for(least_app_request(pod), share, node_memory));

@@ -10,6 +10,10 @@ std::optional<Quantity> find(const ResourceList& list, std::string_view name) {
   return found->second;
 }
 
+Quantity memory_of(const ResourceList& list) {
+  return find(list, kMemory).value_or(Quantity{});
+}
+
 std::string_view format_qos_class(QosClass qos_class) {
   switch (qos_class) {
     case QosClass::kGuaranteed: return "Guaranteed";

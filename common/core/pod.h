@@ -20,6 +20,12 @@ constexpr std::string_view kHugePagesPrefix = "hugepages-";
 
 /// `list[name]`, nullopt when absent.
 [[nodiscard]] std::optional<Quantity> find(const ResourceList& list, std::string_view name);
+/// `list["memory"]`, 0 when absent.
+[[nodiscard]] Quantity memory_of(const ResourceList& list);
+
+/// From this priority on a pod is critical to its node or cluster.
+/// @note pkg/apis/scheduling/types.go SystemCriticalPriority.
+constexpr std::int64_t kSystemCriticalPriority = 2'000'000'000;
 
 struct Resources {
   ResourceList requests;

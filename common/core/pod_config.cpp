@@ -13,11 +13,6 @@ MilliCpu milli_cpu_of(const ResourceList& list) {
   return MilliCpu{cpu ? cpu->milli_value() : 0};
 }
 
-Bytes memory_of(const ResourceList& list) {
-  const auto memory = find(list, kMemory);
-  return Bytes{memory ? memory->value() : 0};
-}
-
 void set_quota(CgroupValues& values, MilliCpu limit, const PodConfigParams& params) {
   values.cpu_quota =
       params.enforce_cpu_limits ? cpu_quota_for(limit, params.cpu_period) : kUnlimitedQuota;
@@ -49,16 +44,16 @@ Result<CgroupValues> pod_cgroup_values(const Pod& pod, QosClass qos_class,
     case QosClass::kGuaranteed:
       values.cpu_shares = cpu_shares_for(milli_cpu_of(requests));
       set_quota(values, milli_cpu_of(limits), params);
-      values.memory_limit = memory_of(limits);
+      values.memory_limit = Bytes{memory_of(limits).value()};
       break;
     case QosClass::kBurstable:
       values.cpu_shares = cpu_shares_for(milli_cpu_of(requests));
       if (limit_declared(pod, kCpu)) set_quota(values, milli_cpu_of(limits), params);
-      if (limit_declared(pod, kMemory)) values.memory_limit = memory_of(limits);
+      if (limit_declared(pod, kMemory)) values.memory_limit = Bytes{memory_of(limits).value()};
       break;
     case QosClass::kBestEffort: values.cpu_shares = kMinShares; break;
   }
-  set_memory_qos(values, qos_class, memory_of(requests), params);
+  set_memory_qos(values, qos_class, Bytes{memory_of(requests).value()}, params);
   if (params.pod_pids_limit && *params.pod_pids_limit >= 0)
     values.pids_limit = params.pod_pids_limit;
   return values;

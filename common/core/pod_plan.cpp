@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::string_view kRootName = "/kubepods";
 constexpr std::string_view kHostsRoot = "/";
-constexpr std::string_view kSlice = ".slice";
 
 std::string_view without_slash(std::string_view cgroup_root) {
   while (cgroup_root.ends_with('/'))
@@ -24,10 +23,6 @@ std::string_view without_slash(std::string_view cgroup_root) {
 void append(Plan& plan, Plan more) {
   for (Step& step : more)
     plan.push_back(std::move(step));
-}
-
-std::string_view leaf_of(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
 }
 
 /// The slice of a cgroupfs path; components hold neither '_' nor dots alone, as the configuration

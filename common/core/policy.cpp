@@ -333,7 +333,7 @@ namespace {
 /// The engine's own name where it tells which container it is.
 std::string wanted_leaf(const ContainerFacts& facts, bool systemd) {
   const std::string_view path = facts.cgroups_path ? *facts.cgroups_path : std::string_view{};
-  std::string_view leaf = path.substr(path.rfind('/') + 1);
+  std::string_view leaf = leaf_of(path);
   if (systemd) {
     const auto unit = parse_systemd_cgroups_path(path);
     if (unit && unit->name.find(facts.id) != std::string::npos && !unit->name.ends_with(".slice"))

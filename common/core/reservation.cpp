@@ -9,8 +9,6 @@ namespace podqos::core {
 
 namespace {
 
-constexpr std::int64_t kPercent = 100;
-
 std::string words_on_claim(std::string_view name, std::int64_t requested, std::int64_t claimed,
                            std::string_view unit, const Settings& settings) {
   const std::string counts =

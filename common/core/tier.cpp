@@ -6,8 +6,6 @@ namespace podqos::core {
 
 namespace {
 
-constexpr std::int64_t kPercent = 100;
-
 /// What the reservation leaves of `available`: never below 0, where upstream goes negative.
 Bytes after_reserve(Bytes available, Bytes requested, std::int64_t percent) {
   const std::int64_t reserved = mul_div(requested.value(), percent, kPercent);

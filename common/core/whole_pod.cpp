@@ -13,13 +13,6 @@ namespace {
 /// The name of what stands for all containers that have ended; no engine names one so.
 constexpr std::string_view kEnded;
 
-void raise_to(ResourceList& most, const ResourceList& candidate) {
-  for (const auto& [name, quantity] : candidate) {
-    const auto [entry, inserted] = most.try_emplace(name, quantity);
-    if (!inserted) entry->second = std::max(entry->second, quantity);
-  }
-}
-
 /// An init container that needed as much as the pod does now.
 void remember_sum(Pod& pod) {
   auto ended = std::ranges::find(pod.init_containers, kEnded, &Container::name);

@@ -11,12 +11,12 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/store/state_files.h"
 
 namespace podqos::store {
 
 namespace {
 
-constexpr mode_t kDirectoryMode = 0700;
 
 std::string without_trailing_slashes(std::string path) {
   while (path.size() > 1 && path.back() == '/')

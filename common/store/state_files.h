@@ -1,8 +1,12 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <string_view>
 
 namespace podqos::store {
+
+constexpr mode_t kDirectoryMode = 0700;  ///< of the state's directory and those in it
 
 // In the directory of the state.
 constexpr std::string_view kTiersName = "tiers.json";

@@ -24,7 +24,6 @@ constexpr const char* kLockName = "lock";
 constexpr std::string_view kTiersPrefix = "{\"dirty\":";
 static_assert(kTiersPrefix.size() == codec::kDirtyOffset);
 
-constexpr mode_t kDirectoryMode = 0700;
 constexpr mode_t kFileMode = 0600;
 constexpr int kMaxSetAside = 1000;
 
