@@ -1,3 +1,11 @@
+# podqos_unite(TARGET): with PODQOS_UNITY the compiler reads the sources of the target ten at a time, and the headers once
+# for these ten, which are most of what it reads.
+function(podqos_unite target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${PODQOS_UNITY} UNITY_BUILD_BATCH_SIZE 10)
+  # A class of one source may use the unnamed namespace of that source, which GCC takes for a header now.
+  target_compile_options(${target} PRIVATE $<$<AND:$<BOOL:${PODQOS_UNITY}>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>)
+endfunction()
+
 # A layer of common/ is one static library of all its sources, named podqos_<layer>.
 #
 # podqos_layer(<layer> [DEPENDS <layer>...] [LIBS <target>...])
@@ -7,6 +15,7 @@ function(podqos_layer layer)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LIBS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${layer}/*.cpp")
   add_library(podqos_${layer} STATIC ${sources})
+  podqos_unite(podqos_${layer})
   target_link_libraries(podqos_${layer} PUBLIC podqos_options)
   foreach(dependency IN LISTS ARG_DEPENDS)
     target_link_libraries(podqos_${layer} PUBLIC podqos_${dependency})
