@@ -1,4 +1,4 @@
-"""The table in Markdown that the benches print; the README carries parts of it."""
+"""The table in Markdown that the benches print; docs/performance.md carries parts of it."""
 
 
 class Table:

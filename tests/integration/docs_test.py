@@ -1,6 +1,7 @@
 """What README.md and docs show of podqos is what podqos does now. The tutorial has a test of its own."""
 
 import pathlib
+import re
 import sys
 import unittest
 
@@ -10,7 +11,31 @@ import guest  # noqa: E402
 import harness  # noqa: E402
 import tree_picture  # noqa: E402
 
+README = harness.REPOSITORY / "README.md"
 PICTURE = harness.REPOSITORY / "docs/tree.svg"
+SOURCE = re.compile(r" +\[[^]]*\]$")  # at the end of a line of explain: where the rule stands
+
+
+class Explain(unittest.TestCase):
+    """README's sixty seconds."""
+
+    def setUp(self):
+        text = README.read_text(encoding="utf-8")
+        self.commands = re.findall(r"^    podqosctl (explain .*)$", text, re.MULTILINE)
+        self.shown = re.findall(r"^    (.* {2,}= .*)$", text, re.MULTILINE)
+
+    def test_prints_what_is_shown(self):
+        self.assertEqual((len(self.commands), len(self.shown)), (1, 4))
+        words = [str(README.parent / word) if word.startswith("examples/") else word for word in self.commands[0].split()]
+        # README leaves out sources, and what comes behind an ellipsis; columns are as wide as their widest cell.
+        printed = [re.sub(" {2,}", "  ", SOURCE.sub("", line)) for line in self.explain(words)]
+        for line in self.shown:
+            begin, ellipsis, _ = re.sub(" {2,}", "  ", line).partition("…")
+            found = [p for p in printed if (p.startswith(begin) if ellipsis else p == begin)]
+            self.assertEqual(len(found), 1, f"{line}\nis not in\n" + "\n".join(printed))
+
+    def explain(self, words):
+        return harness._call([str(harness.CTL), *words], check=True).stdout.splitlines()
 
 
 class Picture(unittest.TestCase):

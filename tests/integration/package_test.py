@@ -134,6 +134,14 @@ class Package(unittest.TestCase):
         self.assertEqual([path for path in found if not re.match(r"/$|/etc/|/usr/", path)], [])
         self.assertEqual([path for path in found if path.startswith("/usr/local/")], [])
 
+    def test_documents(self):
+        """Every page and picture; those of more than 4 KiB are packed."""
+        where = "/usr/share/doc/podqos/docs/"
+        found = {path.removeprefix(where).removesuffix(".gz") for path in self.contents(self.package)
+                 if path.startswith(where) and not path.endswith("/")}
+        docs = harness.REPOSITORY / "docs"
+        self.assertEqual(found, {str(file.relative_to(docs)) for file in docs.rglob("*") if file.is_file()})
+
     def test_what_is_of_the_plugin_comes_with_the_plugin(self):
         found = self.contents(self.plugin_package())
         self.assertEqual({path: found.get(path) for path in PLUGIN_FILES}, PLUGIN_FILES)

@@ -214,7 +214,7 @@ class PlainPlay(PodmanCase):
         self.assert_nothing_left()
 
     def assert_what_podman_passes_on(self, web):
-        """README's table of engines says so. podqos adds nothing to resources that it has inferred."""
+        """docs/engines/podman.md says so. podqos adds nothing to resources that it has inferred."""
         config = self.podman.config(web)
         resources = config["linux"]["resources"]
         self.assertEqual(resources["cpu"], {"quota": 20000, "period": 100000})
