@@ -21,6 +21,8 @@ packages_testing=(
   strace valgrind attr libcap2-bin man-db pandoc git
   python3-prometheus-client
 )
+# To make the documents a site, as a lint does.
+packages_testing+=(mkdocs)
 # To test them in a guest: its kernel, what boots in it, and what makes it a root of a newer release.
 packages_testing+=(user-mode-linux patchelf systemd dbus mmdebstrap debian-archive-keyring)
 # For what that kernel lacks: an emulated machine, and the service that shows it our files (qemu-system-common).
