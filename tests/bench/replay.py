@@ -23,6 +23,7 @@ ARGUMENTS = {
     "faccessat2": "isii", "access": "si", "renameat": "isis", "renameat2": "isisi", "rename": "ss",
     "unlinkat": "isi", "unlink": "s", "mkdirat": "isi", "mkdir": "si", "rmdir": "s", "fchmod": "ii", "fchown": "iii",
     "fsetxattr": "issii", "fgetxattr": "isbi", "fremovexattr": "is", "uname": "b", "sched_yield": "",
+    "utimensat": "iiii",
 }
 MAKERS = ("brk", "mprotect", "mmap", "munmap", "capget", "capset", "seccomp", "exit_group")
 CODE = re.compile(r"\{\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+)U?\}")
