@@ -2,8 +2,7 @@
  *
  *   driver time N PROGRAMS RESTORE   N rounds of all programs in turn; prints "NAME<TAB>NS<TAB>MAXRSS_KB" for each run
  *   driver once J PROGRAMS           every program once, J at a time; prints the total time in nanoseconds
- *   driver steps PROGRAMS [PROFILE]  the first program, one machine instruction after the other; prints their number,
- *                                    and writes "ADDRESS COUNT" lines (relative to the program's load address)
+ *   driver steps PROGRAMS            the first program, one machine instruction after the other; prints their number
  *
  * PROGRAMS has one line each: NAME, file for standard input, working directory, argv; separated by tabs. Standard input
  * is a pipe that holds the file's bytes, standard output a pipe. RESTORE is what puts the state back after each timed
@@ -21,11 +20,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <time.h>
@@ -249,33 +246,6 @@ static void stay_on_one_cpu(void) {
   sched_setaffinity(0, sizeof cpus, &cpus);
 }
 
-/* Instruction counts by address, relative to the program's lowest mapping: the first of a file, for the kernel may put
- * its own pages (vdso) below. */
-static unsigned *open_profile(pid_t pid, unsigned long long *base, size_t size) {
-  char path[64];
-  snprintf(path, sizeof path, "/proc/%d/maps", pid);
-  FILE *maps = fopen(path, "r");
-  if (maps == NULL) die(path);
-  unsigned long inode = 0;
-  while (inode == 0 && fscanf(maps, "%llx-%*x %*s %*s %*s %lu%*[^\n]", base, &inode) == 2) {
-  }
-  if (inode == 0) die(path);
-  fclose(maps);
-  unsigned *counts =
-      mmap(NULL, size * sizeof *counts, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (counts == MAP_FAILED) die("mmap");
-  return counts;
-}
-
-static void write_profile(const char *path, const unsigned *counts, size_t size) {
-  FILE *file = fopen(path, "w");
-  if (file == NULL) die(path);
-  for (size_t i = 0; i < size; ++i) {
-    if (counts[i] > 0) fprintf(file, "%zx %u\n", i, counts[i]);
-  }
-  fclose(file);
-}
-
 static pid_t start_traced(const struct program *program) {
   const int input = filled_pipe(program->input);
   const int output = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -291,31 +261,21 @@ static pid_t start_traced(const struct program *program) {
   return pid;
 }
 
-static int count_steps(const char *programs_file, const char *profile) {
-  enum { PROFILE_SIZE = 1 << 26 };
+static int count_steps(const char *programs_file) {
   const struct programs programs = read_programs(programs_file);
   settle();
   stay_on_one_cpu();
   const pid_t pid = start_traced(&programs.list[0]);
   int status;
   if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status)) die("trace");
-  unsigned long long base = 0;
-  unsigned *counts = profile != NULL ? open_profile(pid, &base, PROFILE_SIZE) : NULL;
   long long steps = 0;
   while (WIFSTOPPED(status)) {
-    if (counts != NULL) {
-      struct user_regs_struct registers;
-      if (ptrace(PTRACE_GETREGS, pid, NULL, &registers) != 0) die("registers");
-      const unsigned long long at = registers.rip - base;
-      if (at < PROFILE_SIZE) ++counts[at];
-    }
     const int sig = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
     if (ptrace(PTRACE_SINGLESTEP, pid, NULL, (void *)(long)sig) != 0) die("step");
     if (waitpid(pid, &status, 0) != pid) die("wait");
     ++steps;
   }
   check_status(programs.list[0].name, status);
-  if (counts != NULL) write_profile(profile, counts, PROFILE_SIZE);
   printf("%lld\n", steps);
   return 0;
 }
@@ -323,7 +283,7 @@ static int count_steps(const char *programs_file, const char *profile) {
 int main(int argc, char **argv) {
   if (argc == 5 && strcmp(argv[1], "time") == 0) return run_rounds((size_t)atol(argv[2]), argv[3], argv[4]);
   if (argc == 4 && strcmp(argv[1], "once") == 0) return run_once((size_t)atol(argv[2]), argv[3]);
-  if (argc >= 3 && strcmp(argv[1], "steps") == 0) return count_steps(argv[2], argc > 3 ? argv[3] : NULL);
+  if (argc == 3 && strcmp(argv[1], "steps") == 0) return count_steps(argv[2]);
   fprintf(stderr, "usage: see the head of driver.c\n");
   return 2;
 }

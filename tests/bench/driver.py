@@ -38,12 +38,9 @@ class Driver:
         """Seconds that all programs take together."""
         return int(scenario.run([self.program, "once", at_a_time, self._write(programs)], timeout=600)) / 1e9
 
-    def steps(self, program, *profile):
-        """Machine instructions that a program executes outside of the kernel. Puts nothing back.
-
-        A file for the profile gets a line for each address: it, and how often it was executed.
-        """
-        return int(scenario.run([self.program, "steps", self._write({"one": program}), *profile], timeout=600))
+    def steps(self, program):
+        """Machine instructions that a program executes outside of the kernel. Puts nothing back."""
+        return int(scenario.run([self.program, "steps", self._write({"one": program})], timeout=600))
 
     def restore(self):
         """What follows each timed run."""

@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import re
 import shutil
 import sys
 import tempfile
@@ -86,27 +85,6 @@ class Event(unittest.TestCase):
     def test_stripped_hook_is_small(self):
         with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
             self.assertLessEqual(many.stripped_size(pathlib.Path(directory)), 3 * MEGABYTE)
-
-
-@unittest.skipUnless(is_release() and is_built_with("PODQOS_STATIC:BOOL=ON"),
-                     "only a static release build is laid out by hook/order.ld")
-class Layout(unittest.TestCase):
-    """What tests/bench/order has found to be called still has its names in the program."""
-
-    def test_what_is_called_lies_side_by_side(self):
-        shown = scenario.run(["readelf", "--section-headers", "--wide", harness.HOOK])
-        sizes = {name: int(size, 16) for name, size in re.findall(r"\] (\.text\S*) +PROGBITS +\S+ \S+ (\S+)", shown)}
-        self.assertGreater(sizes[".text.ordered"], sizes[".text"] / 4, "run tests/bench/order")
-
-
-@unittest.skipUnless(is_built_with("PODQOS_OWN_START:BOOL=ON"), "hook/start.cpp is for glibc 2.36 on x86_64 only")
-class Start(unittest.TestCase):
-    """In a virtual machine each question to the processor takes longer than a syscall."""
-
-    def test_asks_the_processor_nothing(self):
-        code = scenario.run(["objdump", "--disassemble", "--no-show-raw-insn", harness.HOOK])
-        self.assertGreater(code.count("\tsyscall"), 0)
-        self.assertEqual(code.count("\tcpuid"), 0)
 
 
 @unittest.skipUnless(shutil.which("gcc"), "needs gcc")
