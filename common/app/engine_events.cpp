@@ -293,14 +293,15 @@ Result<bool> StockTaking::take(const core::Settings& settings, Log& log, Pid lis
     if (auto done = prepare(**event, listener, since); !done) return fail(std::move(done).error());
   }
   compared_ = true;  // without a state there is nothing to compare with
-  const auto begin = Clock::now();
+  const sys::Clock& clock = *piece.patience.clock;
+  const auto begin = clock.now();
   while (next_ < piece.end) {
     const Told& told = all_[next_++];
     if (told.process.init == Pid{0} || live_.contains(told.facts.id)) continue;
     if (auto done = about(look_at(*event, untouched, log, told, piece.patience), told.facts.id);
         !done)
       log.error(done.error().message);
-    if (piece.at_most && Clock::now() - begin >= *piece.at_most) break;
+    if (piece.at_most && clock.now() - begin >= *piece.at_most) break;
   }
   if (*event) {
     if (auto done = (*event)->finish(); !done) return fail(std::move(done).error());

@@ -80,7 +80,6 @@ class StockTaking {
                                       const Patience& patience = {});
 
  private:
-  using Clock = std::chrono::steady_clock;
   /// What one call of the above is about.
   struct Piece {
     std::size_t end;  ///< as far as the one before

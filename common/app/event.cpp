@@ -26,8 +26,9 @@ store::StoreOptions store_options(const core::Settings& settings, const Patience
   return {.path = settings.state_dir,
           .lock_patience = std::min(configured, patience.lock),
           .deadline = patience.lock < configured
-                          ? std::min(patience.deadline, Patience::Clock::now() + patience.lock)
-                          : patience.deadline};
+                          ? std::min(patience.deadline, patience.clock->now() + patience.lock)
+                          : patience.deadline,
+          .clock = patience.clock};
 }
 
 /// Since the machine was booted: a step of the wall clock neither ends a delay nor makes it longer.
@@ -59,7 +60,8 @@ Result<Event> Event::with_store(const core::Settings& settings, Log& log, store:
                                 const Patience& patience) {
   auto cgroups = cgroup::Cgroupfs::open({.memory = &store.directory(),
                                          .systemd_answer = patience.systemd,
-                                         .systemd_end = patience.deadline});
+                                         .systemd_end = patience.deadline,
+                                         .clock = patience.clock});
   if (!cgroups) return fail(std::move(cgroups).error());
   auto capacity = node_capacity(settings);
   if (!capacity) return fail(std::move(capacity).error());

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "common/sys/clock.h"
+
 namespace podqos::app {
 
 /// How long one call may wait for others, within what the operator has set: who is waited for
@@ -11,7 +13,8 @@ struct Patience {
   Clock::time_point deadline = Clock::time_point::max();  ///< of all that is waited for
   /// For the lock; lockDeadline where that is shorter.
   std::chrono::milliseconds lock = std::chrono::milliseconds::max();
-  std::chrono::milliseconds systemd{2000};  ///< for each answer of systemd
+  std::chrono::milliseconds systemd{2000};       ///< for each answer of systemd
+  const sys::Clock* clock = &sys::kSteadyClock;  ///< never null
 };
 
 }  // namespace podqos::app

@@ -11,8 +11,6 @@ namespace podqos::cgroup {
 
 namespace {
 
-using std::chrono::steady_clock;
-
 // 10,000 units are listed in 3 MB. A message that claims to be larger ends the connection.
 constexpr long kLargestMessage = 16L * 1024 * 1024;
 
@@ -45,16 +43,6 @@ std::unexpected<BusFailure> no_reply() {
   return std::unexpected(BusFailure{.name = DBUS_ERROR_NO_REPLY, .text = "no answer in time"});
 }
 
-steady_clock::duration left_until(BusClient::Deadline deadline) {
-  return std::max(deadline - steady_clock::now(), steady_clock::duration::zero());
-}
-
-/// For libdbus, which takes 0 for "look once" and INT_MAX for "for ever".
-int milliseconds_until(BusClient::Deadline deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(left_until(deadline)).count();
-  return static_cast<int>(std::min<long>(left, INT_MAX - 1));
-}
-
 }  // namespace
 
 void BusClient::CloseConnection::operator()(DBusConnection* connection) const {
@@ -66,9 +54,10 @@ void BusClient::UnrefPendingCall::operator()(DBusPendingCall* call) const {
   dbus_pending_call_unref(call);
 }
 
-BusResult<BusClient> BusClient::open(const std::string& address, Deadline deadline) {
-  const auto patience = std::chrono::floor<std::chrono::microseconds>(left_until(deadline));
-  if (patience == patience.zero()) return no_reply();
+BusResult<BusClient> BusClient::open(const std::string& address, Deadline deadline,
+                                     const sys::Clock& clock) {
+  const auto time = clock.time_until(deadline);
+  if (time == time.zero()) return no_reply();
   // libdbus writes with MSG_NOSIGNAL, and would ignore SIGPIPE for the whole process all the same.
   dbus_connection_set_change_sigpipe(0);
   ErrorSlot error;
@@ -76,14 +65,14 @@ BusResult<BusClient> BusClient::open(const std::string& address, Deadline deadli
   {
     // libdbus connects without a deadline, and a socket whose queue is full lets it wait for ever:
     // that of a PID 1 that is frozen, once 4096 clients have tried.
-    const sys::WakeUp wake_up{patience};
+    const sys::WakeUp wake_up{std::chrono::ceil<std::chrono::microseconds>(time)};
     connection = dbus_connection_open_private(address.c_str(), error.get());
   }
   if (connection == nullptr) {
-    if (left_until(deadline) == steady_clock::duration::zero()) return no_reply();
+    if (clock.now() >= deadline) return no_reply();
     return error.failure();
   }
-  BusClient opened{connection};
+  BusClient opened{connection, clock};
   dbus_connection_set_exit_on_disconnect(connection, 0);
   dbus_connection_set_max_message_size(connection, kLargestMessage);
   // No reply brings descriptors.
@@ -100,7 +89,7 @@ std::vector<BusResult<Message>> BusClient::call(std::span<DBusMessage* const> re
                                                 Deadline deadline) {
   std::vector<BusResult<PendingCall>> sent;
   for (DBusMessage* request : requests)
-    sent.push_back(milliseconds_until(deadline) == 0 ? no_reply() : send(request));
+    sent.push_back(clock_->now() >= deadline ? no_reply() : send(request));
   std::vector<BusResult<Message>> replies;
   for (const auto& pending : sent) {
     if (pending) {
@@ -139,6 +128,12 @@ BusResult<Message> BusClient::answer_to(DBusPendingCall* pending, Deadline deadl
   ErrorSlot error;
   if (dbus_set_error_from_message(error.get(), reply.get()) == 0) return reply;
   return error.failure();
+}
+
+/// For libdbus, which takes 0 for "look once" and INT_MAX for "for ever".
+int BusClient::milliseconds_until(Deadline deadline) const {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(clock_->time_until(deadline));
+  return static_cast<int>(std::min<long>(left.count(), INT_MAX - 1));
 }
 
 std::string_view BusClient::moment() const {

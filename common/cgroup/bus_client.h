@@ -11,6 +11,7 @@
 #include <dbus/dbus.h>
 
 #include "common/cgroup/bus_message.h"
+#include "common/sys/clock.h"
 
 namespace podqos::cgroup {
 
@@ -31,11 +32,13 @@ using BusResult = std::expected<T, BusFailure>;
 /// does.
 class BusClient {
  public:
-  using Deadline = std::chrono::steady_clock::time_point;
+  using Deadline = sys::Clock::TimePoint;
 
   /// Connects; who we are is told to the other side at the first call.
   /// @param address  "unix:path=…"
-  [[nodiscard]] static BusResult<BusClient> open(const std::string& address, Deadline deadline);
+  /// @param clock    of all deadlines; outlives the object
+  [[nodiscard]] static BusResult<BusClient> open(const std::string& address, Deadline deadline,
+                                                 const sys::Clock& clock);
 
   /// Puts a message that wants no answer in front of the next call.
   [[nodiscard]] BusResult<void> announce(DBusMessage* message);
@@ -57,15 +60,18 @@ class BusClient {
   };
   using PendingCall = std::unique_ptr<DBusPendingCall, UnrefPendingCall>;
 
-  explicit BusClient(DBusConnection* connection) : connection_(connection) {}
+  BusClient(DBusConnection* connection, const sys::Clock& clock)
+      : connection_(connection), clock_(&clock) {}
 
   [[nodiscard]] BusResult<PendingCall> send(DBusMessage* request);
   [[nodiscard]] BusResult<Message> answer_to(DBusPendingCall* pending, Deadline deadline);
 
   /// When the connection has ended, for the error.
   [[nodiscard]] std::string_view moment() const;
+  [[nodiscard]] int milliseconds_until(Deadline deadline) const;
 
   std::unique_ptr<DBusConnection, CloseConnection> connection_;
+  const sys::Clock* clock_;  ///< never null
 };
 
 }  // namespace podqos::cgroup

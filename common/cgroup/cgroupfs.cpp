@@ -26,6 +26,7 @@ Result<Cgroupfs> Cgroupfs::open(const CgroupfsOptions& options) {
   SystemdOptions systemd;
   systemd.deadline = options.systemd_answer;
   systemd.end = options.systemd_end;
+  systemd.clock = options.clock;
   cgroupfs.systemd_ = Systemd{std::move(systemd)};
   cgroupfs.hierarchies_ = std::move(*found);
   for (std::size_t index = 0; index < cgroupfs.hierarchies_.size(); ++index) {

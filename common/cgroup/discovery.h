@@ -8,6 +8,7 @@
 #include "common/base/error.h"
 #include "common/cgroup/open_hierarchy.h"
 #include "common/core/layout.h"
+#include "common/sys/clock.h"
 #include "common/sys/directory.h"
 
 namespace podqos::cgroup {
@@ -31,6 +32,7 @@ struct CgroupfsOptions {
   /// How long systemd may take for an answer, and for all of them.
   std::chrono::milliseconds systemd_answer{2000};
   std::chrono::steady_clock::time_point systemd_end = std::chrono::steady_clock::time_point::max();
+  const sys::Clock* clock = &sys::kSteadyClock;  ///< of those waits; never null
 };
 
 /// The mounted hierarchies, in the order of the mounts. Of those that carry a controller that

@@ -9,7 +9,6 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "common/base/text.h"
@@ -68,11 +67,12 @@ bool is_absent(const BusFailure& failure) {
 
 /// Was systemd there, and is no more, so that no answer can come? The bus says so in words of its
 /// own.
-bool has_left(const BusResult<Message>& reply, BusClient::Deadline deadline) {
+/// @param in_time  the deadline of the call has not passed
+bool has_left(const BusResult<Message>& reply, bool in_time) {
   if (reply) return false;
   const std::string& name = reply.error().name;
   // Before the deadline it is the bus that awaits no reply any longer.
-  if (name == DBUS_ERROR_NO_REPLY) return std::chrono::steady_clock::now() < deadline;
+  if (name == DBUS_ERROR_NO_REPLY) return in_time;
   return name == DBUS_ERROR_DISCONNECTED || name == DBUS_ERROR_SERVICE_UNKNOWN ||
          name == DBUS_ERROR_NAME_HAS_NO_OWNER;
 }
@@ -125,7 +125,9 @@ class Systemd::Connection {
   Replies exchange(std::span<DBusMessage* const> requests);
   /// kTimeout once a call was let pass.
   Status start_clock(std::string_view what);
+  [[nodiscard]] bool in_time() const { return clock().now() < *deadline_; }
   [[nodiscard]] Error error_for(std::string_view what, const BusFailure& failure) const;
+  [[nodiscard]] const sys::Clock& clock() const { return *options_.clock; }
 
   SystemdOptions options_;
   std::optional<BusClient::Deadline> deadline_;  // of the call that was made last
@@ -156,7 +158,7 @@ std::vector<Result<Message>> Systemd::Connection::call(std::vector<Request> requ
   }
   Replies replies = ask(messages);
   // A wait may end a little early.
-  hangs_ = !messages.empty() && std::chrono::steady_clock::now() + kRestartPause >= *deadline_;
+  hangs_ = !messages.empty() && clock().now() + kRestartPause >= *deadline_;
   auto reply = replies.begin();
   for (std::size_t i = 0; i < requests.size(); ++i) {
     if (!answers[i]) continue;
@@ -172,7 +174,7 @@ std::vector<Result<Message>> Systemd::Connection::call(std::vector<Request> requ
 }
 
 Status Systemd::Connection::start_clock(std::string_view what) {
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = clock().now();
   if (hangs_) {
     return fail(ErrorCode::kTimeout, cat(what, ": not asked, an earlier call has waited ",
                                          options_.deadline.count(), " ms in vain", kHangs));
@@ -190,13 +192,13 @@ Systemd::Connection::Replies Systemd::Connection::ask(std::span<DBusMessage* con
   Replies replies = attempt(requests);
   // systemd leaves all its clients, and its socket for a moment, when it executes itself anew.
   // Whether it has heard a call is unknown, and each may be made twice.
-  const auto give_up = std::min(std::chrono::steady_clock::now() + options_.restart, *deadline_);
-  while (std::chrono::steady_clock::now() < give_up) {
+  const auto give_up = std::min(clock().now() + options_.restart, *deadline_);
+  while (clock().now() < give_up) {
     std::vector<BusResult<Message>*> unanswered;
     std::vector<Message> copies;  // a message that was sent has the number of its connection
     std::vector<DBusMessage*> again;
     for (std::size_t i = 0; i < requests.size(); ++i) {
-      if (!has_left(replies[i], *deadline_)) continue;
+      if (!has_left(replies[i], in_time())) continue;
       Message copy{dbus_message_copy(requests[i])};
       if (!copy) return replies;
       unanswered.push_back(&replies[i]);
@@ -204,12 +206,12 @@ Systemd::Connection::Replies Systemd::Connection::ask(std::span<DBusMessage* con
       copies.push_back(std::move(copy));
     }
     if (unanswered.empty()) return replies;
-    std::this_thread::sleep_for(kRestartPause);
+    static_cast<void>(clock().poll({}, clock().now() + kRestartPause));
     Replies answers = attempt(again);
     for (std::size_t i = 0; i < answers.size(); ++i) {
       // Not back yet: what the call met first tells more.
       const bool absent = !answers[i] && answers[i].error().name == DBUS_ERROR_NO_SERVER;
-      if (!absent && !has_left(answers[i], *deadline_)) *unanswered[i] = std::move(answers[i]);
+      if (!absent && !has_left(answers[i], in_time())) *unanswered[i] = std::move(answers[i]);
     }
   }
   return replies;
@@ -227,7 +229,7 @@ Systemd::Connection::Replies Systemd::Connection::attempt(std::span<DBusMessage*
   Replies replies = exchange(requests);
   // Of systemd the bus knows later than its socket does.
   const bool left =
-      std::ranges::any_of(replies, [&](const auto& reply) { return has_left(reply, *deadline_); });
+      std::ranges::any_of(replies, [&](const auto& reply) { return has_left(reply, in_time()); });
   if (left || !client_->is_connected()) client_.reset();
   return replies;
 }
@@ -236,7 +238,7 @@ BusResult<void> Systemd::Connection::connect() {
   std::string tried;
   for (const SystemdAddress& place : options_.addresses) {
     address_ = place.address;
-    auto client = BusClient::open(place.address, *deadline_);
+    auto client = BusClient::open(place.address, *deadline_, clock());
     if (client) {
       client_ = std::move(*client);
       auto greeted = greet(place.peer);

@@ -8,6 +8,7 @@
 
 #include "common/base/error.h"
 #include "common/core/unit.h"
+#include "common/sys/clock.h"
 
 namespace podqos::cgroup {
 
@@ -61,6 +62,7 @@ struct SystemdOptions {
   /// How long a call is repeated where systemd goes away in the middle of it: it leaves all its
   /// clients, and its socket for a moment, when it executes itself anew.
   std::chrono::milliseconds restart{1000};
+  const sys::Clock* clock = &sys::kSteadyClock;  ///< by which all these end; never null
 };
 
 /// systemd's manager on D-Bus, as far as slices and scopes need it. Connects at the first call;

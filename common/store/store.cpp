@@ -61,7 +61,8 @@ Result<Store> Store::open_existing(const StoreOptions& options) {
 Result<Store> Store::lock_directory(sys::Directory directory, const StoreOptions& options) {
   const auto owner = check_state_directory(directory);
   if (!owner) return fail(owner.error());
-  auto lock = sys::FileLock::acquire(directory, kLockName, options.lock_patience, options.deadline);
+  auto lock = sys::FileLock::acquire(directory, kLockName, options.lock_patience, options.deadline,
+                                     *options.clock);
   if (!lock) return fail(std::move(lock).error());
   Store store{std::move(directory),
               std::move(*lock),

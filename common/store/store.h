@@ -11,6 +11,7 @@
 #include "common/core/record.h"
 #include "common/store/index_name.h"  // IWYU pragma: export
 #include "common/sys/atomic_file.h"
+#include "common/sys/clock.h"
 #include "common/sys/directory.h"
 #include "common/sys/fd.h"
 #include "common/sys/file_lock.h"
@@ -22,6 +23,7 @@ struct StoreOptions {
   std::chrono::milliseconds lock_patience{5000};  ///< see sys::FileLock
   std::chrono::steady_clock::time_point deadline =
       std::chrono::steady_clock::time_point::max();  ///< of the wait for the lock, in any case
+  const sys::Clock* clock = &sys::kSteadyClock;      ///< never null
 };
 
 /// The file-locked shared state: <path>/{lock, tiers.json, pods/<uid>.json, containers/<hash>}. An

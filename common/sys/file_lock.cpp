@@ -16,8 +16,6 @@ namespace podqos::sys {
 
 namespace {
 
-using std::chrono::steady_clock;
-
 /// So long may it go from one to the next without coming to a waiter: runtimes end a hook after 30
 /// s.
 constexpr std::chrono::seconds kLongestQueue{20};
@@ -35,48 +33,49 @@ timespec last_taken(int fd) {
 
 /// Waits in the kernel's queue, which serves first who came first.
 /// @return errno; EINTR: the time is over.
-int wait_for_lock(int fd, steady_clock::duration time) {
-  if (time <= steady_clock::duration::zero()) return EINTR;
-  const WakeUp wake_up{std::chrono::ceil<std::chrono::microseconds>(time)};
-  const auto end = steady_clock::now() + time;
+int wait_for_lock(int fd, Clock::TimePoint end, const Clock& clock) {
   while (true) {
+    const auto time = clock.time_until(end);
+    if (time == time.zero()) return EINTR;
+    const WakeUp wake_up{std::chrono::ceil<std::chrono::microseconds>(time)};
     if (::flock(fd, LOCK_EX) == 0) return 0;
     // Other signals interrupt it as well.
-    if (const int err = errno; err != EINTR || steady_clock::now() >= end) return err;
+    if (const int err = errno; err != EINTR) return err;
   }
 }
 
 /// The same, for longer where the lock moves on from one holder to the next.
 /// @return errno; ETIMEDOUT: one process holds it; EBUSY: others were faster, time and again.
-int wait_while_it_moves(int fd, std::chrono::milliseconds patience,
-                        steady_clock::time_point deadline) {
-  const auto longest = std::max<steady_clock::duration>(patience, kLongestQueue);
-  const auto last = std::min(steady_clock::now() + longest, deadline);
+int wait_while_it_moves(int fd, std::chrono::milliseconds patience, Clock::TimePoint deadline,
+                        const Clock& clock) {
+  const auto longest = std::max<Clock::TimePoint::duration>(patience, kLongestQueue);
+  const auto last = std::min(clock.now() + longest, deadline);
   while (true) {
-    const auto now = steady_clock::now();
+    const auto now = clock.now();
     const timespec before = last_taken(fd);
-    const int err = wait_for_lock(fd, std::min<steady_clock::duration>(patience, last - now));
+    const auto time = std::min<Clock::TimePoint::duration>(patience, last - now);
+    const int err = wait_for_lock(fd, now + time, clock);
     if (err != EINTR) return err;
     if (is_same(before, last_taken(fd))) return ETIMEDOUT;
-    if (steady_clock::now() >= last) return EBUSY;
+    if (clock.now() >= last) return EBUSY;
   }
 }
 
 }  // namespace
 
 Result<FileLock> FileLock::acquire(const Directory& directory, const char* name,
-                                   std::chrono::milliseconds patience,
-                                   std::chrono::steady_clock::time_point deadline) {
+                                   std::chrono::milliseconds patience, Clock::TimePoint deadline,
+                                   const Clock& clock) {
   constexpr int kFlags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
   const auto path = [&] { return cat(directory.path(), "/", name); };
   UniqueFd fd{::openat(directory.fd(), name, kFlags, 0600)};
   if (const int err = errno; !fd.valid()) return fail_errno(err, cat("open lock ", path()));
 
-  patience =
-      std::clamp(std::chrono::ceil<std::chrono::milliseconds>(deadline - steady_clock::now()),
-                 std::chrono::milliseconds{0}, patience);
+  patience = std::clamp(std::chrono::ceil<std::chrono::milliseconds>(deadline - clock.now()),
+                        std::chrono::milliseconds{0}, patience);
   int err = ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
-  if (err == EWOULDBLOCK || err == EINTR) err = wait_while_it_moves(fd.get(), patience, deadline);
+  if (err == EWOULDBLOCK || err == EINTR)
+    err = wait_while_it_moves(fd.get(), patience, deadline, clock);
   if (err == ETIMEDOUT) {
     return fail(ErrorCode::kTimeout,
                 cat("lock ", path(), ": another process still holds it after ", patience.count(),

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "common/base/error.h"
+#include "common/sys/clock.h"
 #include "common/sys/directory.h"
 #include "common/sys/fd.h"
 
@@ -17,11 +18,12 @@ class FileLock {
   /// @param patience  how long one and the same holder is waited for; up to 20 s where the lock
   ///                  goes from one to the next meanwhile
   /// @param deadline  of the wait, independent of the holder
+  /// @param clock     by which both end
   /// @return kTimeout when the time is over, with the path and how long was waited.
   static Result<FileLock> acquire(const Directory& directory, const char* name,
                                   std::chrono::milliseconds patience,
-                                  std::chrono::steady_clock::time_point deadline =
-                                      std::chrono::steady_clock::time_point::max());
+                                  Clock::TimePoint deadline = Clock::TimePoint::max(),
+                                  const Clock& clock = kSteadyClock);
 
  private:
   explicit FileLock(UniqueFd fd) : fd_(std::move(fd)) {}

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 
@@ -39,6 +40,30 @@ template <class Body>
 [[nodiscard]] int run_in_child(Body body) {
   return wait_for(start_child(body));
 }
+
+/// What one process waits for in another one: a word, once.
+class Pipe {
+ public:
+  Pipe() {
+    if (::pipe(ends_.data()) != 0) std::abort();
+  }
+  ~Pipe() {
+    ::close(ends_[0]);
+    ::close(ends_[1]);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  void tell() const {
+    if (::write(ends_[1], "x", 1) != 1) std::abort();
+  }
+  void await() const {
+    char byte = 0;
+    if (::read(ends_[0], &byte, 1) != 1) std::abort();
+  }
+
+ private:
+  std::array<int, 2> ends_{};
+};
 
 /// In a child only: mounts a small tmpfs that nobody else sees and that goes with the process.
 [[nodiscard]] inline bool mount_private_tmpfs(const char* path, const char* options) {

@@ -162,7 +162,7 @@ TEST_F(Observe, CountsAllThatIsChargedByKind) {
     return charge->shmem < Bytes{kShared} || charge->counted < Bytes{kPrivate + kShared};
   };
   // The kernel's own figures may be two seconds late, one kind without the other.
-  for (int tries = 0; tries < 100 && charge && is_late(); ++tries) {
+  while (charge && is_late()) {
     ::usleep(50'000);
     charge = cgroupfs().memory_charge(base());
   }

@@ -1,13 +1,12 @@
 #include "common/sys/file_lock.h"
 
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <csignal>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,12 +16,13 @@
 
 #include "tests/unit/child_process.h"
 #include "tests/unit/temporary_directory.h"
+#include "tests/unit/test_clock.h"
+#include "tests/unit/waits_for_lock.h"
 
 namespace podqos::sys {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::steady_clock;
 using ::testing::HasSubstr;
 
 class FileLockAcquire : public ::testing::Test {
@@ -50,9 +50,11 @@ TEST_F(FileLockAcquire, MakesAFileThatStays) {
 TEST_F(FileLockAcquire, TimesOutWithThePathAndTheWait) {
   const auto held = FileLock::acquire(*directory_, "lock", milliseconds{0});
   ASSERT_TRUE(held);
-  const auto start = steady_clock::now();
-  const auto refused = FileLock::acquire(*directory_, "lock", milliseconds{30});
-  EXPECT_GE(steady_clock::now() - start, milliseconds{30});
+  const LeapingClock clock;
+  const auto start = clock.now();
+  const auto refused =
+      FileLock::acquire(*directory_, "lock", milliseconds{30}, Clock::TimePoint::max(), clock);
+  EXPECT_EQ(clock.now() - start, milliseconds{30});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kTimeout);
   EXPECT_EQ(refused.error().message,
@@ -61,36 +63,16 @@ TEST_F(FileLockAcquire, TimesOutWithThePathAndTheWait) {
                 temporary_.path() + "/lock tells which");
 }
 
-/// Is this process in the kernel's queue for a lock? From /proc/locks, where those who wait have an
-/// arrow.
-bool waits_for_lock(pid_t pid) {
-  std::ifstream locks{"/proc/locks"};
-  const std::string wanted = " " + std::to_string(pid) + " ";
-  for (std::string line; std::getline(locks, line);) {
-    if (line.contains("->") && line.contains(wanted)) return true;
-  }
-  return false;
-}
-
-void wait_until_it_waits(pid_t pid) {
-  while (!waits_for_lock(pid))
-    ::usleep(1000);
-}
-
 /// Until it is killed; a child, since what this process holds its children would hold as well.
 pid_t start_holder(const Directory& directory) {
-  std::array<int, 2> ready{};
-  EXPECT_EQ(::pipe(ready.data()), 0);
+  const Pipe ready;
   const pid_t holder = start_child([&] {
     const auto held = FileLock::acquire(directory, "lock", milliseconds{0});
     EXPECT_TRUE(held);
-    EXPECT_EQ(::write(ready[1], "x", 1), 1);
+    ready.tell();
     ::pause();
   });
-  char byte = 0;
-  EXPECT_EQ(::read(ready[0], &byte, 1), 1);
-  ::close(ready[0]);
-  ::close(ready[1]);
+  ready.await();
   return holder;
 }
 
@@ -128,20 +110,36 @@ TEST_F(FileLockAcquire, ServesWaitersInTheirOrder) {
   EXPECT_EQ(temporary_.read("order"), expected);
 }
 
+/// Until the kernel's clock for files has moved on, so that who comes next is seen to be another.
+void wait_for_file_time(const std::string& path) {
+  struct stat before{};
+  struct stat now{};
+  ASSERT_EQ(::stat(path.c_str(), &before), 0);
+  const UniqueFd other{::memfd_create("other", MFD_CLOEXEC)};
+  do {
+    ASSERT_EQ(::futimens(other.get(), nullptr), 0);
+    ASSERT_EQ(::fstat(other.get(), &now), 0);
+  } while (now.st_mtim.tv_sec == before.st_mtim.tv_sec &&
+           now.st_mtim.tv_nsec == before.st_mtim.tv_nsec);
+}
+
 TEST_F(FileLockAcquire, WaitsLongerWhereTheLockMovesOn) {
   constexpr int kHolders = 5;
+  const SharedClock clock;
   const pid_t first = start_holder(*directory_);
   std::vector<pid_t> holders;
   for (int i = 0; i < kHolders; ++i) {
     holders.push_back(start_child([&] {
       const auto own = FileLock::acquire(*directory_, "lock", std::chrono::seconds{60});
       ASSERT_TRUE(own) << own.error().message;
-      ::usleep(300'000);
+      wait_for_file_time(temporary_.path("lock"));
+      clock.pass(milliseconds{300});
     }));
     wait_until_it_waits(holders.back());
   }
   holders.push_back(start_child([&] {
-    const auto own = FileLock::acquire(*directory_, "lock", milliseconds{1000});
+    const auto own =
+        FileLock::acquire(*directory_, "lock", milliseconds{1000}, Clock::TimePoint::max(), clock);
     ASSERT_TRUE(own) << own.error().message;
   }));
   wait_until_it_waits(holders.back());
@@ -153,9 +151,11 @@ TEST_F(FileLockAcquire, WaitsLongerWhereTheLockMovesOn) {
 TEST_F(FileLockAcquire, KeepsToTheDeadlineWhoeverHoldsIt) {
   const auto held = FileLock::acquire(*directory_, "lock", milliseconds{0});
   ASSERT_TRUE(held);
-  const auto deadline = steady_clock::now() + milliseconds{20};
-  const auto refused = FileLock::acquire(*directory_, "lock", std::chrono::minutes{10}, deadline);
-  EXPECT_GE(steady_clock::now(), deadline);
+  const LeapingClock clock;
+  const auto deadline = clock.now() + milliseconds{20};
+  const auto refused =
+      FileLock::acquire(*directory_, "lock", std::chrono::minutes{10}, deadline, clock);
+  EXPECT_EQ(clock.now(), deadline);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kTimeout);
 }

@@ -1,0 +1,29 @@
+#include "common/sys/clock.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace podqos::sys {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+Clock::TimePoint SteadyClock::now() const {
+  return std::chrono::steady_clock::now();
+}
+
+int SteadyClock::poll(std::span<pollfd> polled, std::optional<TimePoint> deadline) const {
+  int time = -1;
+  if (deadline) {
+    // Rounded up, so that the deadline has passed when it returns.
+    const auto left = std::chrono::ceil<milliseconds>(time_until(*deadline)).count();
+    time = static_cast<int>(std::min<milliseconds::rep>(left, std::numeric_limits<int>::max()));
+  }
+  return ::poll(polled.data(), polled.size(), time);
+}
+
+nanoseconds SteadyClock::time_until(TimePoint deadline) const {
+  return std::max<nanoseconds>(deadline - now(), nanoseconds::zero());
+}
+
+}  // namespace podqos::sys
