@@ -8,8 +8,6 @@ namespace podqos::nri {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::size_t kMost = 256;
 constexpr std::size_t kLongest = std::size_t{64} << 10U;
 /// How often one is tried again.
@@ -56,8 +54,8 @@ void LateNews::forget_starts() {
 }
 
 Status LateNews::act(const Act& act) {
-  const auto end = Clock::now() + kAtOnce;
-  while (!news_.empty() && Clock::now() < end) {
+  const auto end = clock_.now() + kAtOnce;
+  while (!news_.empty() && clock_.now() < end) {
     News& news = news_.front();
     auto done = act(news);
     if (is_late(done) && ++news.tries < kTries) return {};

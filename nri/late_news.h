@@ -7,6 +7,7 @@
 
 #include "common/base/error.h"
 #include "common/core/container_facts.h"
+#include "common/sys/clock.h"
 
 namespace podqos::nri {
 
@@ -26,6 +27,9 @@ class LateNews {
  public:
   using Act = std::function<Status(const News&)>;
 
+  /// @param clock  outlives the object
+  explicit LateNews(const sys::Clock& clock) : clock_(clock) {}
+
   /// Before later news of the same pod or container are acted on: acts on what is left of it, but
   /// for news of the same kind, of which the later say all.
   /// @return kTimeout: the lock is still held. Other errors are past remedy.
@@ -41,6 +45,7 @@ class LateNews {
   [[nodiscard]] Status act(const Act& act);
 
  private:
+  const sys::Clock& clock_;
   std::deque<News> news_;  ///< oldest first
 };
 

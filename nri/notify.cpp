@@ -16,7 +16,7 @@ namespace podqos::nri {
 
 namespace {
 
-/// Flags of a message that systemd waits for: it is given a second to take it.
+/// Flags of a message that systemd waits for: it is given a while to take it.
 constexpr int kNeeded = 0;
 
 const char* variable(const char* name) {
@@ -53,16 +53,18 @@ NotifyEnvironment notify_environment() {
           .watchdog_pid = variable("WATCHDOG_PID")};
 }
 
-Result<Notify> Notify::open(const NotifyEnvironment& environment) {
+Result<Notify> Notify::open(const NotifyEnvironment& environment,
+                            std::chrono::microseconds patience) {
   Notify out;
   if (environment.socket == nullptr || *environment.socket == '\0') return out;
   auto address = sys::UnixAddress::make(environment.socket);
   if (!address) return fail(std::move(address).error().with_context("NOTIFY_SOCKET"));
   out.address_ = *address;
   out.socket_ = sys::UniqueFd{::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
-  constexpr timeval kPatience{.tv_sec = 1, .tv_usec = 0};
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(patience);
+  const timeval time{.tv_sec = seconds.count(), .tv_usec = (patience - seconds).count()};
   if (!out.socket_.valid() ||
-      ::setsockopt(out.socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience) != 0)
+      ::setsockopt(out.socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time) != 0)
     return fail_errno(errno, "make a socket for NOTIFY_SOCKET");
   auto interval = interval_of(environment);
   if (!interval) return fail(std::move(interval).error());

@@ -51,9 +51,10 @@ HttpAnswer text(HttpStatus status, std::string body) {
 
 }  // namespace
 
-Pages::Pages(Configuration& configuration, const Measures& measures)
+Pages::Pages(Configuration& configuration, const Measures& measures, const sys::Clock& clock)
     : configuration_(configuration),
       measures_(measures),
+      clock_(clock),
       glance_(configuration.settings().state_dir) {}
 
 HttpAnswer Pages::answer(std::string_view path, const Standing& standing) {
@@ -75,7 +76,7 @@ HttpAnswer Pages::metrics(const Standing& standing) {
 }
 
 const std::vector<MetricFamily>& Pages::node() {
-  const auto now = Clock::now();
+  const auto now = clock_.now();
   if (node_read_ && now - *node_read_ < kNodeLifetime) return node_;
   const auto read = [&]() -> Result<app::NodeFigures> {
     auto state = glance_.look();
@@ -90,7 +91,7 @@ const std::vector<MetricFamily>& Pages::node() {
     configuration_.log().warning(cat("metrics are without pods and tiers: ", reason));
   complaint_ = reason;
   node_ = node_metrics(figures ? std::optional{std::move(*figures)} : std::nullopt);
-  node_read_ = Clock::now();
+  node_read_ = clock_.now();
   return node_;
 }
 

@@ -11,6 +11,7 @@
 #include "common/base/error.h"
 #include "common/core/settings.h"
 #include "common/store/glance.h"
+#include "common/sys/clock.h"
 #include "nri/configuration.h"
 #include "nri/exposition.h"
 #include "nri/http_server.h"
@@ -22,9 +23,9 @@ namespace podqos::nri {
 /// What podqos-nri shows: /metrics, /healthz and /readyz.
 class Pages {
  public:
-  using Clock = std::chrono::steady_clock;
-  /// Both outlive the object.
-  Pages(Configuration& configuration, const Measures& measures);
+  /// All outlive the object.
+  Pages(Configuration& configuration, const Measures& measures,
+        const sys::Clock& clock = sys::kSteadyClock);
 
   [[nodiscard]] HttpAnswer answer(std::string_view path, const Standing& standing);
 
@@ -34,9 +35,10 @@ class Pages {
 
   Configuration& configuration_;
   const Measures& measures_;
+  const sys::Clock& clock_;
   store::Glance glance_;
   std::vector<MetricFamily> node_;  ///< as it was last read
-  std::optional<Clock::time_point> node_read_;
+  std::optional<sys::Clock::TimePoint> node_read_;
   std::string complaint_;  ///< the reason that was logged last for having no figures
 };
 

@@ -29,7 +29,7 @@ constexpr seconds kCreation{120};
 constexpr seconds kLook{5};
 constexpr seconds kRecomputation{300};
 /// For housekeeping: a request that comes meanwhile has time left.
-constexpr app::Patience kHousekeeping{.lock = milliseconds{100}, .systemd = milliseconds{500}};
+constexpr milliseconds kHousekeepingLock{100};
 
 }  // namespace
 
@@ -38,12 +38,16 @@ app::Process Plugin::process_of(std::uint32_t pid) {
   return {.init = init, .runtime = init};
 }
 
-app::Patience Plugin::patience(Budget budget) {
+app::Patience Plugin::patience(Budget budget) const {
   // What a runtime waits for an answer before it goes on without the plugin; half of it is for the
   // work itself and the way.
   constexpr std::chrono::nanoseconds kRequestTimeout = seconds{2};
   const auto whole = std::min(budget.value_or(kRequestTimeout), kRequestTimeout);
-  return {.deadline = Clock::now() + whole / 2};
+  return {.deadline = clock_.now() + whole / 2, .clock = &clock_};
+}
+
+app::Patience Plugin::housekeeping(milliseconds lock) const {
+  return {.lock = lock, .systemd = milliseconds{500}, .clock = &clock_};
 }
 
 void Plugin::registered(Status status) {
@@ -147,7 +151,7 @@ Result<api::CreateContainerResponse> Plugin::create_container(
     if (!*edit) return {};
     created_.insert_or_assign(
         request.container().id(),
-        Creation{.sandbox = request.container().pod_sandbox_id(), .since = now_()});
+        Creation{.sandbox = request.container().pod_sandbox_id(), .since = clock_.now()});
     if (**edit != core::ConfigEdit{}) *response.mutable_adjust() = adjustment_for(**edit);
     return {};
   };
@@ -268,7 +272,7 @@ bool Plugin::take_late() {
   settings.on_misplaced = core::OnMisplaced::kIgnore;
   bool late = false;
   auto done = late_news_.act([&](const News& news) {
-    auto acted = act_on(news, settings, kHousekeeping);
+    auto acted = act_on(news, settings, housekeeping(kHousekeepingLock));
     late = is_late(acted);
     return acted;
   });
@@ -288,7 +292,7 @@ bool Plugin::release_late() {
     --left;
     const int tries = ++next->second;
     ++next;
-    auto done = release(id, kHousekeeping);
+    auto done = release(id, housekeeping(kHousekeepingLock));
     late = is_late(done);
     const auto still = late_.find(id);
     if (still == late_.end() || tries < kLateTries) continue;
@@ -313,7 +317,7 @@ bool Plugin::release_silent() {
       continue;
     }
     --left;
-    auto done = release(id, kHousekeeping);
+    auto done = release(id, housekeeping(kHousekeepingLock));
     late = is_late(done);
     if (!done) complain("sandbox has ended", done.error(), "; trying again");
     sandbox = sandboxes_.erase(sandbox);
@@ -322,12 +326,12 @@ bool Plugin::release_silent() {
 }
 
 void Plugin::look_after() {
-  const auto now = now_();
+  const auto now = clock_.now();
   const bool everything = due_ || now >= next_recomputation_;
   if (!everything && now < next_look_) return;
   next_look_ = now + kLook;
   if (auto done = app::look_after(configuration_.settings(), log(), own_pid_, creating(),
-                                  everything, kHousekeeping);
+                                  everything, housekeeping(kHousekeepingLock));
       !done) {
     complain("look at what is left", done.error(), "; trying again");
     return;
@@ -338,12 +342,12 @@ void Plugin::look_after() {
 }
 
 void Plugin::reconciled() {
-  next_recomputation_ = now_() + kRecomputation;
+  next_recomputation_ = clock_.now() + kRecomputation;
   measures_.reconciled();
 }
 
 bool Plugin::tend() {
-  const auto now = now_();
+  const auto now = clock_.now();
   std::erase_if(created_, [&](const auto& entry) { return now - entry.second.since > kCreation; });
   if (take_stock()) return true;
   // After the first that has waited in vain, for the lock or for systemd, the others would as well.

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,6 +18,7 @@
 #include "common/base/units.h"
 #include "common/core/container_facts.h"
 #include "common/core/settings.h"
+#include "common/sys/clock.h"
 #include "nri/configuration.h"
 #include "nri/handler.h"
 #include "nri/late_news.h"
@@ -31,13 +31,11 @@ namespace podqos::nri {
 /// under onError "admit", stays without effect on it.
 class Plugin : public Handler {
  public:
-  /// Both must outlive the plugin; the settings may change between two calls.
+  /// All must outlive the plugin; the settings may change between two calls.
   /// @param measures  told of each error.
-  /// @param now       what the time is.
-  Plugin(
-      Configuration& configuration, Measures& measures,
-      std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now)
-      : configuration_(configuration), measures_(measures), now_(std::move(now)) {}
+  Plugin(Configuration& configuration, Measures& measures,
+         const sys::Clock& clock = sys::kSteadyClock)
+      : configuration_(configuration), measures_(measures), clock_(clock) {}
 
   /// All that takes long, and all that nobody tells of; between two requests. Compares what the
   /// runtime has with what is known; tries again what has failed; releases sandboxes that have
@@ -68,11 +66,11 @@ class Plugin : public Handler {
   void shutdown() override;
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using TimePoint = sys::Clock::TimePoint;
   /// A container that the runtime makes where it was told to.
   struct Creation {
     std::string sandbox;
-    Clock::time_point since;
+    TimePoint since;
   };
   struct Sandbox {
     Pid pid;
@@ -82,7 +80,9 @@ class Plugin : public Handler {
   /// A container's init, whose parent is what watches over it: the shim, or conmon.
   [[nodiscard]] static app::Process process_of(std::uint32_t pid);
   /// For one request: its deadline, which leaves time to answer.
-  [[nodiscard]] static app::Patience patience(Budget budget);
+  [[nodiscard]] app::Patience patience(Budget budget) const;
+  /// For what no request waits for.
+  [[nodiscard]] app::Patience housekeeping(std::chrono::milliseconds lock) const;
   [[nodiscard]] app::Log& log() { return configuration_.log(); }
   /// Logs and counts an error; it is an answer only under onError "reject".
   [[nodiscard]] Status settle(std::string_view what, Status done);
@@ -123,7 +123,7 @@ class Plugin : public Handler {
 
   Configuration& configuration_;
   Measures& measures_;
-  std::function<Clock::time_point()> now_;
+  const sys::Clock& clock_;
   /// A container that is about to be made counts as long as somebody can still hear what becomes of
   /// it.
   Pid own_pid_{::getpid()};
@@ -134,10 +134,10 @@ class Plugin : public Handler {
   std::optional<app::StockTaking> taking_;  ///< the same, until it has been taken
   std::map<std::string, int, std::less<>> late_;  ///< releases to be tried again, tries so far
   std::map<std::string, Creation, std::less<>> created_;  ///< neither started nor ended yet, by id
-  LateNews late_news_;
+  LateNews late_news_{clock_};
   bool due_ = true;  ///< something may have been missed, before the start at least
-  Clock::time_point next_look_;
-  Clock::time_point next_recomputation_;
+  TimePoint next_look_;
+  TimePoint next_recomputation_;
 };
 
 }  // namespace podqos::nri

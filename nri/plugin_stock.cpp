@@ -20,8 +20,6 @@ namespace {
 
 /// Far below the 2 s that a runtime waits, and the least that others wait for the lock.
 constexpr std::chrono::milliseconds kStockAtOnce{100};
-constexpr app::Patience kStockPatience{.lock = kStockAtOnce,
-                                       .systemd = std::chrono::milliseconds{500}};
 
 }  // namespace
 
@@ -65,7 +63,7 @@ bool Plugin::read_stock() {
   for (const api::Container& container : stock->containers()) {
     if (container.pid() == 0 && container.state() == api::CONTAINER_CREATED)
       created_.try_emplace(container.id(),
-                           Creation{.sandbox = container.pod_sandbox_id(), .since = now_()});
+                           Creation{.sandbox = container.pod_sandbox_id(), .since = clock_.now()});
   }
   taking_.emplace(told_in(*stock));
   // Whatever is left undone from here on is to be done afterwards.
@@ -83,7 +81,7 @@ app::Ids Plugin::creating() const {
 bool Plugin::take_stock() {
   if (!read_stock()) return false;
   return note_taken(taking_->go_on(configuration_.settings(), log(), own_pid_, creating(),
-                                   kStockAtOnce, kStockPatience));
+                                   kStockAtOnce, housekeeping(kStockAtOnce)));
 }
 
 bool Plugin::note_taken(const Result<bool>& taken) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
 #include <span>
 #include <utility>
 
@@ -16,24 +15,13 @@ namespace podqos::nri {
 
 namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::steady_clock;
-
 // Among what is polled; the HTTP server's come behind.
 constexpr std::size_t kSignalsAt = 0;
 constexpr std::size_t kLinkAt = 1;
 constexpr std::size_t kHttpAt = 2;
 
-/// For poll(2): rounded up, so that the deadline has passed when it returns; -1: no deadline.
-int poll_time(std::optional<steady_clock::time_point> deadline) {
-  if (!deadline) return -1;
-  const auto left = std::chrono::ceil<milliseconds>(*deadline - steady_clock::now());
-  return static_cast<int>(
-      std::clamp<milliseconds::rep>(left.count(), 0, std::numeric_limits<int>::max()));
-}
-
-void keep_earlier(std::optional<steady_clock::time_point>& earliest,
-                  std::optional<steady_clock::time_point> other) {
+void keep_earlier(std::optional<sys::Clock::TimePoint>& earliest,
+                  std::optional<sys::Clock::TimePoint> other) {
   if (other && (!earliest || *other < *earliest)) earliest = other;
 }
 
@@ -65,7 +53,7 @@ Service::Service(ServiceOptions options, ServicePorts ports)
     : options_{std::move(options)},
       ports_{std::move(ports)},
       retry_{options_.patience.first_retry},
-      next_attempt_{Clock::now()} {
+      next_attempt_{ports_.clock.now()} {
   stand(false, cat("waiting for a runtime at ", options_.socket));
 }
 
@@ -81,7 +69,7 @@ Status Service::run_launched(sys::UniqueFd socket) {
 }
 
 Status Service::loop() {
-  if (ports_.notify.watchdog_interval()) next_watchdog_ = Clock::now();
+  if (ports_.notify.watchdog_interval()) next_watchdog_ = ports_.clock.now();
   ports_.notify.ready(link_ ? "connected" : cat("waiting for a runtime at ", options_.socket));
   while (!stopping_) {
     keep_time();
@@ -104,7 +92,7 @@ Status Service::wait() {
                    .events = link_ ? link_->events() : short{0},
                    .revents = 0}});
   if (ports_.http != nullptr) ports_.http->add_to(polled_);
-  if (::poll(polled_.data(), polled_.size(), poll_time(next_deadline())) < 0 && errno != EINTR)
+  if (ports_.clock.poll(polled_, next_deadline()) < 0 && errno != EINTR)
     return fail_errno(errno, "poll");
   return {};
 }
@@ -121,7 +109,7 @@ void Service::take_signals() {
   }
 }
 
-std::optional<Service::Clock::time_point> Service::next_deadline() const {
+std::optional<Service::TimePoint> Service::next_deadline() const {
   auto earliest = next_watchdog_;
   keep_earlier(earliest, link_ ? patience_ends_ : next_attempt_);
   if (counts_on_plugin()) keep_earlier(earliest, next_tending_);
@@ -136,7 +124,7 @@ bool Service::counts_on_plugin() const {
 }
 
 void Service::keep_time() {
-  const auto now = Clock::now();
+  const auto now = ports_.clock.now();
   if (next_watchdog_ && now >= *next_watchdog_) {
     ports_.notify.watchdog();
     next_watchdog_ = now + *ports_.notify.watchdog_interval();
@@ -145,7 +133,7 @@ void Service::keep_time() {
     // Between two pieces of long work the runtime is served, and whoever waits for the lock gets
     // it.
     const auto pause = ports_.tend() ? options_.patience.piece : options_.patience.tending;
-    next_tending_ = Clock::now() + pause;
+    next_tending_ = ports_.clock.now() + pause;
   }
   if (link_ && patience_ends_ && now >= *patience_ends_) {
     end_link({ErrorCode::kTimeout, progress_ == Progress::kRegistering
@@ -192,7 +180,7 @@ Status Service::make_link(sys::UniqueFd socket) {
   ports_.log.info(cat("connected to ", peer_));
   ports_.notify.status(cat("connected to ", peer_));
   // The runtime that started a plugin synchronizes it from NRI 0.7 on only, and calls it anyway.
-  if (origin_ == Origin::kByPath) patience_ends_ = Clock::now() + options_.patience.configure;
+  if (origin_ == Origin::kByPath) patience_ends_ = ports_.clock.now() + options_.patience.configure;
   return {};
 }
 
@@ -207,7 +195,7 @@ void Service::serve_http() {
   if (ports_.http == nullptr) return;
   ports_.http->serve(
       std::span{polled_}.subspan(kHttpAt),
-      [this](std::string_view path) { return ports_.page(path, standing_); }, Clock::now());
+      [this](std::string_view path) { return ports_.page(path, standing_); }, ports_.clock.now());
 }
 
 void Service::note_progress() {
@@ -223,14 +211,16 @@ void Service::note_progress() {
       return;
     case Progress::kConfigured:
     case Progress::kSynchronizing:
-      if (origin_ == Origin::kByPath) patience_ends_ = Clock::now() + options_.patience.synchronize;
+      if (origin_ == Origin::kByPath)
+        patience_ends_ = ports_.clock.now() + options_.patience.synchronize;
       // From 0.7 on the one that has started the plugin synchronizes it now.
-      if (origin_ == Origin::kLaunched) next_tending_ = Clock::now() + options_.patience.tending;
+      if (origin_ == Origin::kLaunched)
+        next_tending_ = ports_.clock.now() + options_.patience.tending;
       return;
     case Progress::kSynchronized:
       patience_ends_.reset();
       stand(true, "");
-      next_tending_ = Clock::now();
+      next_tending_ = ports_.clock.now();
       ports_.log.info(cat("synchronized with ", peer_));
       ports_.notify.status(cat("synchronized with ", peer_));
       return;
@@ -253,7 +243,7 @@ void Service::end_link(const Error& reason) {
     line += ", at Configure; asking for another set of events";
   } else if (standing_.synchronized) {
     events = EventChoice::kByRuntime;
-    if (Clock::now() - standing_.since >= options_.patience.longest_retry)
+    if (ports_.clock.now() - standing_.since >= options_.patience.longest_retry)
       retry_ = options_.patience.first_retry;
   }
   ports_.log.warning(cat(line, "; next attempt in ", retry_.count(), " ms"));
@@ -263,7 +253,7 @@ void Service::end_link(const Error& reason) {
 }
 
 void Service::retry_later() {
-  next_attempt_ = Clock::now() + retry_;
+  next_attempt_ = ports_.clock.now() + retry_;
   retry_ = std::min(retry_ * 2, options_.patience.longest_retry);
 }
 
@@ -271,7 +261,7 @@ void Service::stand(bool connected, std::string obstacle) {
   standing_.connected = connected;
   standing_.synchronized = connected && obstacle.empty();
   standing_.obstacle = std::move(obstacle);
-  standing_.since = Clock::now();
+  standing_.since = ports_.clock.now();
 }
 
 }  // namespace podqos::nri

@@ -13,6 +13,7 @@
 
 #include "common/app/log.h"
 #include "common/base/error.h"
+#include "common/sys/clock.h"
 #include "common/sys/fd.h"
 #include "nri/connect.h"
 #include "nri/handler.h"
@@ -48,10 +49,10 @@ struct ServiceOptions {
 /// How the plugin stands with the runtime.
 struct Standing {
   bool connected = false;
-  bool synchronized = false;                    ///< the runtime counts on this plugin
-  std::chrono::steady_clock::time_point since;  ///< when it became so
-  std::uint64_t connections = 0;                ///< that were made so far
-  std::string obstacle;                         ///< why it is not synchronized, for people
+  bool synchronized = false;      ///< the runtime counts on this plugin
+  sys::Clock::TimePoint since;    ///< when it became so
+  std::uint64_t connections = 0;  ///< that were made so far
+  std::string obstacle;           ///< why it is not synchronized, for people
   friend bool operator==(const Standing&, const Standing&) = default;
 };
 
@@ -68,6 +69,7 @@ struct ServicePorts {
   HttpServer* http = nullptr;  ///< nullptr: nobody may ask
   /// What it shows at a path.
   std::function<HttpAnswer(std::string_view path, const Standing&)> page = {};
+  const sys::Clock& clock = sys::kSteadyClock;
 };
 
 /// The plugin's one loop: keeps one connection to the runtime, makes it anew when it has ended, and
@@ -86,7 +88,7 @@ class Service {
   [[nodiscard]] const Standing& standing() const { return standing_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using TimePoint = sys::Clock::TimePoint;
   enum class Origin : std::uint8_t { kByPath, kLaunched };
 
   [[nodiscard]] Status loop();
@@ -95,7 +97,7 @@ class Service {
   /// Does the runtime tell the plugin of what happens, as far as can be seen?
   [[nodiscard]] bool counts_on_plugin() const;
   void keep_time();
-  [[nodiscard]] std::optional<Clock::time_point> next_deadline() const;
+  [[nodiscard]] std::optional<TimePoint> next_deadline() const;
 
   void try_to_connect();
   [[nodiscard]] Status make_link(sys::UniqueFd socket);
@@ -116,10 +118,10 @@ class Service {
   Standing standing_;
   std::string complaint_;  ///< the reason that was logged last for having no connection
   std::chrono::milliseconds retry_;
-  Clock::time_point next_attempt_;
-  std::optional<Clock::time_point> patience_ends_;  ///< when the link has lasted too long as it is
-  std::optional<Clock::time_point> next_watchdog_;
-  Clock::time_point next_tending_;
+  TimePoint next_attempt_;
+  std::optional<TimePoint> patience_ends_;  ///< when the link has lasted too long as it is
+  std::optional<TimePoint> next_watchdog_;
+  TimePoint next_tending_;
   std::vector<pollfd> polled_;  ///< signals, the link, and what the HTTP server waits for
   bool stopping_ = false;
 };

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/base/error.h"
+#include "common/sys/clock.h"
 #include "common/sys/file_lock.h"
 
 namespace podqos::nri {
@@ -19,7 +20,8 @@ class SingleInstance {
   /// Locks `nri.lock` in the state directory, which is made if it is missing.
   /// @return kConflict: another plugin runs, and did so all the time; the error names its process.
   static Result<SingleInstance> acquire(const std::string& state_directory,
-                                        std::chrono::milliseconds patience = kPatience);
+                                        std::chrono::milliseconds patience = kPatience,
+                                        const sys::Clock& clock = sys::kSteadyClock);
 
  private:
   explicit SingleInstance(sys::FileLock lock) : lock_(std::move(lock)) {}

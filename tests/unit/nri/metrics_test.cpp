@@ -2,7 +2,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "nri/pages.h"
 #include "tests/unit/nri/recording_handler.h"
 #include "tests/unit/temporary_directory.h"
+#include "tests/unit/test_clock.h"
 
 namespace podqos::nri {
 namespace {
@@ -188,11 +188,12 @@ class PagesTest : public ::testing::Test {
     auto loaded = Configuration::load(temporary_.path("podqos.json"));
     EXPECT_TRUE(loaded);
     configuration_.emplace(std::move(*loaded));
-    pages_.emplace(*configuration_, measures_);
+    pages_.emplace(*configuration_, measures_, clock_);
   }
   TemporaryDirectory temporary_;
   std::optional<Configuration> configuration_;
   Measures measures_;
+  LeapingClock clock_;
   std::optional<Pages> pages_;
   Standing standing_;
 };
@@ -240,7 +241,9 @@ TEST_F(PagesTest, LookAtTheNodeOnceASecond) {
   const std::string before = pages_->answer("/metrics", standing_).body;
   temporary_.write("state", "no directory");
   EXPECT_EQ(pages_->answer("/metrics", standing_).body, before);
-  std::this_thread::sleep_for(1100ms);
+  clock_.pass(999ms);
+  EXPECT_EQ(pages_->answer("/metrics", standing_).body, before);
+  clock_.pass(1ms);
   EXPECT_THAT(pages_->answer("/metrics", standing_).body,
               HasSubstr("\npodqos_collector_success 0\n"));
 }

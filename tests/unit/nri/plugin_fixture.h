@@ -23,6 +23,7 @@
 #include "nri/plugin.h"
 #include "tests/unit/cgroup/own_cgroup.h"
 #include "tests/unit/temporary_directory.h"
+#include "tests/unit/test_clock.h"
 
 namespace podqos::nri::test {
 
@@ -59,8 +60,7 @@ class PluginTest : public cgroup::OwnCgroup {
         std::nullopt, {.file = temporary_.path("podqos.json"), .directory = temporary_.path("d")});
     ASSERT_TRUE(loaded) << loaded.error().message;
     configuration_.emplace(std::move(*loaded));
-    plugin_.emplace(*configuration_, measures_,
-                    [this] { return std::chrono::steady_clock::now() + passed_; });
+    plugin_.emplace(*configuration_, measures_, clock_);
   }
 
   /// @param more  fields of podqos.json, each with a comma before it
@@ -146,7 +146,8 @@ class PluginTest : public cgroup::OwnCgroup {
     return plugin().update_container(request, kNoBudget);
   }
   /// Lets so much time pass for the plugin.
-  void pass(std::chrono::seconds time) { passed_ += time; }
+  void pass(std::chrono::seconds time) { clock_.pass(time); }
+  [[nodiscard]] const LeapingClock& clock() const { return clock_; }
   /// All that there is to do between two requests.
   static void tend(Plugin& plugin) {
     while (plugin.tend()) {
@@ -213,7 +214,7 @@ class PluginTest : public cgroup::OwnCgroup {
   TemporaryDirectory temporary_;
   std::optional<Configuration> configuration_;
   Measures measures_;
-  std::chrono::seconds passed_{0};
+  LeapingClock clock_;
   std::optional<Plugin> plugin_;
 };
 

@@ -1,12 +1,10 @@
 #pragma once
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -24,9 +22,6 @@
 
 /// A runtime that does what a test tells it, over real sockets.
 namespace podqos::nri::test {
-
-/// Long enough for a machine that has much else to do; only a test that fails waits for it.
-constexpr std::chrono::milliseconds kTestPatience{20'000};
 
 /// The runtime's end of one connection.
 class PeerConnection {
@@ -46,8 +41,7 @@ class PeerConnection {
     return true;
   }
 
-  /// Reads until there is one more message; nullopt: the plugin has closed the connection, or says
-  /// nothing.
+  /// Reads until there is one more message; nullopt: the plugin has closed the connection.
   std::optional<Heard> next() {
     while (true) {
       const auto heard = hear(received_);
@@ -92,8 +86,6 @@ class PeerConnection {
 
  private:
   bool receive() {
-    pollfd polled{.fd = fd_.get(), .events = POLLIN, .revents = 0};
-    if (::poll(&polled, 1, static_cast<int>(kTestPatience.count())) != 1) return false;
     std::array<char, 65536> piece{};
     const ssize_t size = ::read(fd_.get(), piece.data(), piece.size());
     // What it has not read itself when it closes is a reset.
@@ -121,9 +113,8 @@ class RuntimePeer {
     EXPECT_EQ(::listen(fd_.get(), 8), 0);
   }
 
-  std::optional<PeerConnection> accept(std::chrono::milliseconds patience = kTestPatience) {
-    pollfd polled{.fd = fd_.get(), .events = POLLIN, .revents = 0};
-    if (::poll(&polled, 1, static_cast<int>(patience.count())) != 1) return std::nullopt;
+  /// Waits for the plugin to connect.
+  std::optional<PeerConnection> accept() {
     return PeerConnection{sys::UniqueFd{::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC)}};
   }
 

@@ -20,6 +20,7 @@
 #include "nri/signals.h"
 #include "tests/unit/nri/recording_handler.h"
 #include "tests/unit/nri/runtime_peer.h"
+#include "tests/unit/nri/service_clock.h"
 #include "tests/unit/temporary_directory.h"
 
 namespace podqos::nri::test {
@@ -33,8 +34,8 @@ class ServiceTest : public ::testing::Test {
     options_.socket = temporary_.path("nri.sock");
     options_.patience = {.first_retry = std::chrono::milliseconds{10},
                          .longest_retry = std::chrono::milliseconds{40},
-                         .configure = kTestPatience,
-                         .synchronize = kTestPatience};
+                         .configure = kLong,
+                         .synchronize = kLong};
   }
   ~ServiceTest() override {
     if (thread_.joinable()) static_cast<void>(stop());
@@ -52,8 +53,7 @@ class ServiceTest : public ::testing::Test {
       // Signals that are sent to this thread are taken by this thread only.
       auto signals = Signals::open();
       std::optional<HttpServer> http;
-      // Far longer than any test: whoever waits for a connection to run out of time never ends.
-      if (listener_) http.emplace(listener_->fd(), std::chrono::hours{1});
+      if (listener_) http.emplace(listener_->fd(), kLong);
       Service service{
           options_,
           {.handler = handler_,
@@ -66,10 +66,12 @@ class ServiceTest : public ::testing::Test {
            .page =
                [](std::string_view path, const Standing& standing) {
                  return HttpAnswer{.body = std::string{path} + ": " + standing.obstacle};
-               }}};
+               },
+           .clock = clock_}};
       started.set_value();
       result_ = launched.valid() ? service.run_launched(std::move(launched)) : service.run();
       standing_ = service.standing();
+      clock_.end();
     }};
     ready.get();
   }
@@ -91,13 +93,11 @@ class ServiceTest : public ::testing::Test {
     return lines;
   }
 
-  void wait_for_log(std::string_view text) const {
-    const auto deadline = std::chrono::steady_clock::now() + kTestPatience;
-    while (logged(text) == 0 && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::sleep_for(std::chrono::milliseconds{1});
-  }
+  /// Longer than what the tests let pass.
+  static constexpr std::chrono::hours kLong{1};
 
   TemporaryDirectory temporary_;
+  ServiceClock clock_;
   ServiceOptions options_;
   RecordingHandler handler_;
   Notify notify_;

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -21,7 +20,6 @@ namespace podqos::nri {
 namespace {
 
 using namespace std::chrono_literals;
-using std::chrono::steady_clock;
 using test::RuntimePeer;
 using test::ServiceTest;
 using ::testing::EndsWith;
@@ -38,8 +36,6 @@ class ServiceHttpTest : public ServiceTest {
     sys::UniqueFd socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     const auto address = sys::UnixAddress::make(path_);
     EXPECT_EQ(::connect(socket.get(), address->get(), address->size()), 0);
-    const timeval patience{.tv_sec = 20, .tv_usec = 0};
-    ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     return socket;
   }
   /// The whole answer of a service that runs.
@@ -54,31 +50,25 @@ class ServiceHttpTest : public ServiceTest {
       text.append(piece.data(), static_cast<std::size_t>(size));
     return text;
   }
-  /// Asks until the answer has `text` in it.
-  [[nodiscard]] bool comes_to_show(std::string_view text) const {
-    const auto deadline = steady_clock::now() + test::kTestPatience;
-    while (steady_clock::now() < deadline) {
-      if (get("/").contains(text)) return true;
-      std::this_thread::sleep_for(5ms);
-    }
-    return false;
-  }
 
   std::string path_ = temporary_.path("http.sock");
 };
 
 TEST_F(ServiceHttpTest, ShowsHowItStandsWithTheRuntime) {
   start();
-  EXPECT_TRUE(comes_to_show("connect to " + options_.socket + ": No such file or directory"));
+  clock_.settle();
+  EXPECT_THAT(get("/"), HasSubstr("connect to " + options_.socket + ": No such file or directory"));
   {
     RuntimePeer runtime{options_.socket};
+    clock_.pass(10ms);
     auto connection = runtime.accept();
     ASSERT_TRUE(connection);
-    EXPECT_TRUE(comes_to_show("which has not synchronized the plugin yet"));
+    EXPECT_THAT(get("/"), HasSubstr("which has not synchronized the plugin yet"));
     ASSERT_TRUE(connection->welcomes());
     EXPECT_THAT(get("/where"), EndsWith("\r\n\r\n/where: "));  // nothing stands in the way
   }
-  EXPECT_TRUE(comes_to_show(": Connection refused"));
+  clock_.pass(40ms);
+  EXPECT_THAT(get("/"), HasSubstr(": Connection refused"));
   EXPECT_TRUE(stop());
 }
 
@@ -101,25 +91,17 @@ TEST_F(ServiceHttpTest, AnswersTheRuntimeWhoeverElseAsks) {
 
 TEST_F(ServiceHttpTest, LetsNoOneKeepItAwake) {
   start();
+  clock_.settle();
+  const auto alone = clock_.left();
   const auto stranger = connect();
-  std::this_thread::sleep_for(50ms);
-  timespec before{};
-  clockid_t clock{};
-  ASSERT_EQ(::clock_getcpuclockid(0, &clock), 0);
-  ASSERT_EQ(::clock_gettime(clock, &before), 0);
-  std::this_thread::sleep_for(500ms);
-  timespec after{};
-  ASSERT_EQ(::clock_gettime(clock, &after), 0);
-  const auto used = std::chrono::seconds{after.tv_sec - before.tv_sec} +
-                    std::chrono::nanoseconds{after.tv_nsec - before.tv_nsec};
-  EXPECT_LT(used, 250ms);
+  EXPECT_EQ(clock_.left(), alone) << "it waits, and as long as before";
   EXPECT_TRUE(stop());
 }
 
 TEST_F(ServiceHttpTest, EndsWithConnectionsOpen) {
   start();
   const auto stranger = connect();
-  std::this_thread::sleep_for(20ms);
+  clock_.settle();
   EXPECT_TRUE(stop());
   char byte = 0;
   EXPECT_EQ(::read(stranger.get(), &byte, 1), 0);

@@ -8,7 +8,6 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -24,7 +23,6 @@ namespace podqos::nri {
 namespace {
 
 using namespace std::chrono_literals;
-using std::chrono::steady_clock;
 using test::call;
 using test::connected_pair;
 using test::frame;
@@ -33,11 +31,8 @@ using test::PeerConnection;
 using test::RuntimePeer;
 using test::ServiceTest;
 using test::u32;
-using ::testing::AllOf;
 using ::testing::ElementsAre;
-using ::testing::Ge;
 using ::testing::HasSubstr;
-using ::testing::Le;
 
 constexpr int kResponse = 2;
 constexpr std::int32_t kOldestEvents = 0x7ff;
@@ -69,9 +64,10 @@ TEST_F(ServiceTest, EndsAtSigint) {
 
 TEST_F(ServiceTest, WaitsForARuntimeThatIsNotThereYet) {
   start();
-  // As long as ten attempts take.
-  std::this_thread::sleep_for(400ms);
+  for (int attempt = 0; attempt < 10; ++attempt)
+    clock_.pass(40ms);
   RuntimePeer runtime{options_.socket};
+  clock_.pass(40ms);
   auto connection = runtime.accept();
   ASSERT_TRUE(connection);
   EXPECT_TRUE(connection->welcomes());
@@ -91,8 +87,9 @@ TEST_F(ServiceTest, ComesBackWhenTheRuntimeDoes) {
     // A runtime that is killed leaves its socket's file behind.
     runtime.reset();
     connection->close();
-    std::this_thread::sleep_for(100ms);
+    clock_.pass(40ms);
     runtime.emplace(options_.socket);
+    clock_.pass(40ms);
   }
   const auto last = runtime->accept();
   ASSERT_TRUE(last);
@@ -108,31 +105,31 @@ TEST_F(ServiceTest, TriesAgainEverMoreSlowly) {
   options_.patience.longest_retry = 200ms;
   RuntimePeer runtime{options_.socket};
   start();
-  std::vector<steady_clock::duration> pauses;
-  steady_clock::time_point closed;
-  for (int i = 0; i < 6; ++i) {
-    auto connection = runtime.accept();
-    ASSERT_TRUE(connection);
-    if (i > 0) pauses.push_back(steady_clock::now() - closed);
-    closed = steady_clock::now();
-    connection->close();
+  std::vector<std::chrono::nanoseconds> pauses;
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(runtime.accept());
+    pauses.push_back(clock_.left().value());
+    clock_.pass(pauses.back());
   }
   EXPECT_TRUE(stop());
-  EXPECT_THAT(pauses, ElementsAre(Ge(50ms), Ge(100ms), Ge(200ms), Ge(200ms), Ge(200ms)));
+  EXPECT_THAT(pauses, ElementsAre(50ms, 100ms, 200ms, 200ms, 200ms));
   for (const std::string pause : {"50", "100"})
     EXPECT_EQ(logged("next attempt in " + pause + " ms"), 1) << pause;
-  EXPECT_THAT(logged("next attempt in 200 ms"), AllOf(Ge(3), Le(4)));
+  EXPECT_EQ(logged("next attempt in 200 ms"), 3);
 }
 
 TEST_F(ServiceTest, TriesSoonAgainAfterAConnectionThatWasGood) {
   RuntimePeer runtime{options_.socket};
   start();
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < 4; ++i) {
     ASSERT_TRUE(runtime.accept());
+    clock_.pass(40ms);
+  }
   auto connection = runtime.accept();
   ASSERT_TRUE(connection && connection->welcomes());
-  std::this_thread::sleep_for(100ms);
+  clock_.pass(40ms);
   connection->close();
+  clock_.pass(10ms);
   ASSERT_TRUE(runtime.accept());
   EXPECT_TRUE(stop());
   EXPECT_EQ(logged("next attempt in 10 ms"), 2);
@@ -140,11 +137,13 @@ TEST_F(ServiceTest, TriesSoonAgainAfterAConnectionThatWasGood) {
 
 TEST_F(ServiceTest, DoesNotHurryAfterOneThatEndsAtOnce) {
   RuntimePeer runtime{options_.socket};
-  options_.patience.longest_retry = test::kTestPatience;
+  options_.patience.longest_retry = kLong;
   start();
-  for (int i = 0; i < 3; ++i) {
+  for (const auto pause : {10ms, 20ms, 40ms}) {
     auto connection = runtime.accept();
     ASSERT_TRUE(connection && connection->welcomes());
+    connection->close();
+    clock_.pass(pause);
   }
   ASSERT_TRUE(runtime.accept());
   EXPECT_TRUE(stop());
@@ -159,14 +158,18 @@ TEST_F(ServiceTest, AsksForOtherEventsAfterADropAtConfigure) {
     auto connection = runtime.accept();
     ASSERT_TRUE(connection && connection->accepts_registration());
     EXPECT_EQ(connection->configure(), events);
+    connection->close();
+    clock_.pass(40ms);
   }
   // A drop at any other time changes nothing.
   ASSERT_TRUE(runtime.accept());
+  clock_.pass(40ms);
   auto connection = runtime.accept();
   ASSERT_TRUE(connection && connection->accepts_registration());
   EXPECT_EQ(connection->configure(), kOldestEvents);
   EXPECT_TRUE(connection->synchronize());
   connection->close();
+  clock_.pass(40ms);
   connection = runtime.accept();
   ASSERT_TRUE(connection && connection->accepts_registration());
   EXPECT_EQ(connection->configure(), kAllEvents);
@@ -182,11 +185,14 @@ TEST_F(ServiceTest, LeavesARuntimeThatDoesNotSynchronize) {
     auto connection = runtime.accept();
     ASSERT_TRUE(connection && connection->accepts_registration());
     EXPECT_EQ(connection->configure(), kAllEvents);
+    clock_.pass(49ms);
+    EXPECT_EQ(logged("has ended: the runtime has not synchronized the plugin in time"), i);
+    clock_.pass(1ms);
     EXPECT_TRUE(connection->ends());
+    clock_.pass(40ms);
   }
   EXPECT_TRUE(stop());
-  EXPECT_THAT(logged("has ended: the runtime has not synchronized the plugin in time"),
-              AllOf(Ge(2), Le(3)));
+  EXPECT_EQ(logged("has ended: the runtime has not synchronized the plugin in time"), 2);
 }
 
 TEST_F(ServiceTest, LeavesARuntimeWhoseSynchronizeItCouldNotAnswer) {
@@ -198,6 +204,7 @@ TEST_F(ServiceTest, LeavesARuntimeWhoseSynchronizeItCouldNotAnswer) {
   ASSERT_TRUE(connection && connection->accepts_registration());
   EXPECT_EQ(connection->configure(), kAllEvents);
   EXPECT_FALSE(connection->synchronize());
+  clock_.pass(50ms);
   EXPECT_TRUE(connection->ends());
   EXPECT_TRUE(stop());
 }
@@ -209,7 +216,7 @@ TEST_F(ServiceTest, StaysWithARuntimeThatHasSynchronizedIt) {
   start();
   auto connection = runtime.accept();
   ASSERT_TRUE(connection && connection->welcomes());
-  std::this_thread::sleep_for(1200ms);
+  clock_.pass(1200ms);
   EXPECT_TRUE(connection->ask("StartContainer", ""));
   EXPECT_TRUE(stop());
 }
@@ -221,14 +228,16 @@ TEST_F(ServiceTest, LooksForWhatTheRuntimeDoesNotTell) {
   {
     auto connection = runtime.accept();
     ASSERT_TRUE(connection && connection->welcomes());
-    std::this_thread::sleep_for(200ms);
+    clock_.pass(9ms);
+    clock_.pass(1ms);
+    clock_.pass(10ms);
+    EXPECT_TRUE(stop());
   }
-  EXPECT_TRUE(stop());
-  EXPECT_GE(tendings_, 2);
+  EXPECT_EQ(tendings_, 3);
 }
 
 TEST_F(ServiceTest, ServesTheRuntimeBetweenPiecesOfLongWork) {
-  options_.patience.tending = test::kTestPatience;
+  options_.patience.tending = kLong;
   options_.patience.piece = 0ms;
   wanted_tendings_ = std::numeric_limits<int>::max();
   RuntimePeer runtime{options_.socket};
@@ -249,7 +258,7 @@ TEST_F(ServiceTest, LooksForNothingBeforeARuntimeHasSynchronizedIt) {
   start();
   auto connection = runtime.accept();
   ASSERT_TRUE(connection && connection->accepts_registration());
-  std::this_thread::sleep_for(100ms);
+  clock_.pass(100ms);
   EXPECT_TRUE(stop());
   EXPECT_EQ(tendings_, 0);
 }
@@ -263,7 +272,7 @@ TEST_F(ServiceTest, WaitsWhilePiecesOfASynchronizationCome) {
   ASSERT_TRUE(connection && connection->accepts_registration());
   EXPECT_EQ(connection->configure(), kAllEvents);
   for (int piece = 0; piece < 6; ++piece) {
-    std::this_thread::sleep_for(100ms);
+    clock_.pass(399ms);
     ASSERT_TRUE(connection->ask("Synchronize", kMorePieces)) << piece;
   }
   EXPECT_TRUE(connection->synchronize());
@@ -277,10 +286,12 @@ TEST_F(ServiceTest, LeavesARuntimeThatSaysNothing) {
   start();
   auto connection = runtime.accept();
   ASSERT_TRUE(connection);
+  clock_.pass(50ms);
   EXPECT_TRUE(connection->ends());
+  clock_.pass(10ms);
   EXPECT_TRUE(runtime.accept());
   EXPECT_TRUE(stop());
-  EXPECT_THAT(logged("has ended: the runtime has not configured the plugin in time"), Ge(1));
+  EXPECT_EQ(logged("has ended: the runtime has not configured the plugin in time"), 1);
 }
 
 TEST_F(ServiceTest, LeavesARuntimeThatRefusesIt) {
@@ -295,6 +306,7 @@ TEST_F(ServiceTest, LeavesARuntimeThatRefusesIt) {
                                                 "\n\x07\x08\x02\x12\x03"
                                                 "bad"))));
   EXPECT_TRUE(connection->ends());
+  clock_.pass(10ms);
   EXPECT_TRUE(runtime.accept());
   EXPECT_TRUE(stop());
   EXPECT_EQ(logged("has ended: the runtime has refused the plugin's registration"), 1);
@@ -313,6 +325,7 @@ TEST_F(ServiceTest, TakesFramesByteByByte) {
   // Half a frame is left behind without harm.
   EXPECT_TRUE(connection->send(call(3, "Synchronize", "").substr(0, 7)));
   connection->close();
+  clock_.pass(10ms);
   connection = runtime.accept();
   ASSERT_TRUE(connection);
   EXPECT_TRUE(connection->welcomes());
@@ -326,6 +339,7 @@ TEST_F(ServiceTest, EndsAConnectionThatBreaksALimit) {
   ASSERT_TRUE(connection && connection->welcomes());
   EXPECT_TRUE(connection->send(u32(1) + u32(5U << 20U)));
   EXPECT_TRUE(connection->ends());
+  clock_.pass(10ms);
   connection = runtime.accept();
   ASSERT_TRUE(connection && connection->welcomes());
   EXPECT_TRUE(stop());
@@ -343,6 +357,7 @@ TEST_F(ServiceTest, EndsAConnectionWhoseAnswersNobodyReads) {
   std::uint32_t stream = 101;
   while (connection->send(call(stream, "CreateContainer", "")))
     stream += 2;
+  clock_.pass(10ms);
   EXPECT_TRUE(runtime.accept());
   EXPECT_TRUE(stop());
   EXPECT_EQ(logged("bytes wait for the runtime to read them, at most 1048576"), 1);
@@ -356,7 +371,7 @@ TEST_F(ServiceTest, SendsALargeAnswerToARuntimeThatReadsSlowly) {
   auto connection = runtime.accept();
   ASSERT_TRUE(connection && connection->welcomes());
   ASSERT_TRUE(connection->send(call(101, "CreateContainer", "")));
-  std::this_thread::sleep_for(50ms);
+  clock_.settle();  // it has sent what there is room for
   const auto answer = connection->next();
   ASSERT_TRUE(answer);
   EXPECT_EQ(parse_answer(answer->payload).value_or("").size(), 4'000'015U);
@@ -367,7 +382,7 @@ TEST_F(ServiceTest, StopsWhileTheRuntimeHangs) {
   // Connected as far as the kernel is concerned, and accepted by nobody.
   const RuntimePeer runtime{options_.socket};
   start();
-  std::this_thread::sleep_for(50ms);
+  clock_.settle();
   EXPECT_TRUE(stop());
   EXPECT_EQ(standing_.connections, 1U);
 }
@@ -390,15 +405,16 @@ TEST_F(ServiceTest, ReloadsAtSighupBetweenRequests) {
 TEST_F(ServiceTest, ObeysRootAndItsOwnUserOnly) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can listen as somebody else";
   ASSERT_EQ(::chmod(temporary_.path().c_str(), 0777), 0);
+  const Pipe listens;
   const pid_t stranger = start_child([&] {
     ASSERT_EQ(::setreuid(65534, 65534), 0);
     const RuntimePeer runtime{options_.socket};
+    listens.tell();
     ::pause();
   });
-  while (!temporary_.has("nri.sock"))
-    std::this_thread::sleep_for(1ms);
+  listens.await();
   start();
-  wait_for_log("user 65534");
+  clock_.settle();
   EXPECT_TRUE(stop());
   ::kill(stranger, SIGKILL);
   static_cast<void>(wait_for(stranger));
@@ -408,19 +424,20 @@ TEST_F(ServiceTest, ObeysRootAndItsOwnUserOnly) {
 
 TEST_F(ServiceTest, ObeysNoRuntimeWhosePidsAreNotItsOwn) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can make a pid namespace";
+  const Pipe listens;
   const pid_t outside = start_child([&] {
     ASSERT_EQ(::unshare(CLONE_NEWPID), 0);
     const pid_t first = start_child([&] {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       const RuntimePeer runtime{options_.socket};
+      listens.tell();
       ::pause();
     });
     static_cast<void>(wait_for(first));
   });
-  while (!temporary_.has("nri.sock"))
-    std::this_thread::sleep_for(1ms);
+  listens.await();
   start();
-  wait_for_log("pid namespace");
+  clock_.settle();
   EXPECT_TRUE(stop());
   ::kill(outside, SIGKILL);
   static_cast<void>(wait_for(outside));
@@ -448,7 +465,7 @@ TEST_F(ServiceTest, ServesARuntimeThatStartsItAndDoesNotSynchronizeIt) {
   start(std::move(plugin));
   ASSERT_TRUE(connection.accepts_registration());
   EXPECT_EQ(connection.configure(), kAllEvents);
-  std::this_thread::sleep_for(150ms);
+  clock_.pass(150ms);
   EXPECT_TRUE(connection.ask("StartContainer", ""));
   EXPECT_TRUE(stop());
 }
@@ -459,13 +476,14 @@ TEST_F(ServiceTest, LooksForWhatARuntimeThatDoesNotSynchronizeItDoesNotTell) {
   start(std::move(plugin));
   ASSERT_TRUE(connection.accepts_registration());
   EXPECT_EQ(connection.configure(), kAllEvents);
-  std::this_thread::sleep_for(200ms);
+  clock_.pass(10ms);
+  clock_.pass(10ms);
   EXPECT_TRUE(stop());
-  EXPECT_GE(tendings_, 2);
+  EXPECT_EQ(tendings_, 2);
 }
 
 TEST_F(ServiceTest, LeavesTimeToSynchronizeToARuntimeThatStartsIt) {
-  options_.patience.tending = test::kTestPatience;
+  options_.patience.tending = kLong;
   auto [plugin, connection] = connected_pair();
   start(std::move(plugin));
   ASSERT_TRUE(connection.accepts_registration());

@@ -3,23 +3,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <csignal>
 #include <string>
-#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/unit/child_process.h"
 #include "tests/unit/temporary_directory.h"
+#include "tests/unit/test_clock.h"
+#include "tests/unit/waits_for_lock.h"
 
 namespace podqos::nri {
 namespace {
 
 using namespace std::chrono_literals;
-using std::chrono::steady_clock;
 
 class SingleInstanceTest : public ::testing::Test {
  protected:
@@ -39,9 +38,10 @@ TEST_F(SingleInstanceTest, MakesTheStateDirectory) {
 TEST_F(SingleInstanceTest, RefusesTheSecondAndNamesTheFirst) {
   const auto only = SingleInstance::acquire(directory_);
   ASSERT_TRUE(only);
-  const auto start = steady_clock::now();
-  const auto second = SingleInstance::acquire(directory_, 100ms);
-  EXPECT_GE(steady_clock::now() - start, 100ms);
+  const LeapingClock clock;
+  const auto start = clock.now();
+  const auto second = SingleInstance::acquire(directory_, 100ms, clock);
+  EXPECT_EQ(clock.now() - start, 100ms);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::kConflict);
   EXPECT_EQ(second.error().message,
@@ -57,42 +57,35 @@ TEST_F(SingleInstanceTest, IsFreeAgainWhenTheFirstHasEnded) {
 }
 
 TEST_F(SingleInstanceTest, WaitsForOneThatIsAboutToEnd) {
-  std::array<int, 2> ready{};
-  ASSERT_EQ(::pipe(ready.data()), 0);
+  const Pipe ready;
+  const pid_t second = ::getpid();
   const pid_t first = start_child([&] {
     const auto only = SingleInstance::acquire(directory_);
     EXPECT_TRUE(only);
-    EXPECT_EQ(::write(ready[1], "x", 1), 1);
-    std::this_thread::sleep_for(200ms);
+    ready.tell();
+    wait_until_it_waits(second);
   });
-  char byte = 0;
-  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
-  EXPECT_TRUE(SingleInstance::acquire(directory_));
+  ready.await();
+  EXPECT_TRUE(SingleInstance::acquire(directory_, 1h));
   EXPECT_EQ(temporary_.read("state/nri.lock"), std::to_string(::getpid()) + "\n");
   static_cast<void>(wait_for(first));
-  ::close(ready[0]);
-  ::close(ready[1]);
 }
 
 TEST_F(SingleInstanceTest, IsFreeAgainWhenTheFirstWasKilled) {
-  std::array<int, 2> ready{};
-  ASSERT_EQ(::pipe(ready.data()), 0);
+  const Pipe ready;
   const pid_t first = start_child([&] {
     const auto only = SingleInstance::acquire(directory_);
     EXPECT_TRUE(only);
-    EXPECT_EQ(::write(ready[1], "x", 1), 1);
+    ready.tell();
     ::pause();
   });
-  char byte = 0;
-  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  ready.await();
   EXPECT_THAT(SingleInstance::acquire(directory_, 0ms).error().message,
               ::testing::HasSubstr("(process " + std::to_string(first) + ")"));
   ::kill(first, SIGKILL);
   static_cast<void>(wait_for(first));
   EXPECT_TRUE(SingleInstance::acquire(directory_));
   EXPECT_EQ(temporary_.read("state/nri.lock"), std::to_string(::getpid()) + "\n");
-  ::close(ready[0]);
-  ::close(ready[1]);
 }
 
 TEST_F(SingleInstanceTest, DoesWithoutTheNameOfTheFirst) {

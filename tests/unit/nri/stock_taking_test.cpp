@@ -35,7 +35,8 @@ class StockTakingTest : public PluginTest {
     return {.facts = std::move(*facts), .process = {.init = init, .runtime = init}};
   }
   [[nodiscard]] Result<bool> go_on(app::StockTaking& taking, milliseconds at_most = kOneOnly) {
-    return taking.go_on(settings(), configuration().log(), Pid{::getpid()}, {}, at_most);
+    return taking.go_on(settings(), configuration().log(), Pid{::getpid()}, {}, at_most,
+                        {.clock = &clock()});
   }
   [[nodiscard]] core::Settings settings() {
     core::Settings settings = configuration().settings();
