@@ -1,98 +1,147 @@
 #include "nri/http_request.h"
 
 #include <algorithm>
+#include <array>
 
 #include <strings.h>
 
 namespace podqos::nri {
 
-/// What http_parser calls; `data` is the request.
-struct HttpRequest::Callbacks {
-  static HttpRequest& request_of(http_parser* parser) {
-    return *static_cast<HttpRequest*>(parser->data);
-  }
-  static int on_target(http_parser* parser, const char* text, std::size_t size) {
-    request_of(parser).target_.append(text, size);
-    return 0;
-  }
-  static int on_field(http_parser* parser, const char* text, std::size_t size) {
-    HttpRequest& request = request_of(parser);
-    request.has_target_ = true;
-    if (!request.in_field_) request.field_.clear();
-    request.in_field_ = true;
-    request.field_.append(text, size);
-    return 0;
-  }
-  static int on_value(http_parser* parser, const char*, std::size_t) {
-    HttpRequest& request = request_of(parser);
-    if (request.in_field_ && ::strcasecmp(request.field_.c_str(), "host") == 0) ++request.hosts_;
-    request.in_field_ = false;
-    return 0;
-  }
-  static int on_head(http_parser* parser) {
-    request_of(parser).complete_ = true;
-    ::http_parser_pause(parser, 1);
-    return 0;
-  }
+namespace {
 
-  static http_parser_settings table() {
-    http_parser_settings settings{};
-    settings.on_url = on_target;
-    settings.on_header_field = on_field;
-    settings.on_header_value = on_value;
-    settings.on_headers_complete = on_head;
-    return settings;
-  }
-};
+/// Those of RFC 9110 and RFC 5789; no other is known here.
+constexpr std::array<std::string_view, 9> kMethods = {"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS",
+                                                      "PATCH",   "POST",   "PUT", "TRACE"};
 
-HttpRequest::HttpRequest() {
-  ::http_parser_init(&parser_, HTTP_REQUEST);
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
 }
+
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x20U || byte == 0x7fU;
+}
+
+/// RFC 9110, section 5.6.2: what names are made of.
+bool is_of_token(char c) {
+  return is_digit(c) || is_letter(c) || std::string_view{"!#$%&'*+-.^_`|~"}.contains(c);
+}
+
+bool is_name(std::string_view text, std::string_view name) {
+  return text.size() == name.size() && ::strncasecmp(text.data(), name.data(), name.size()) == 0;
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlank = " \t";
+  const std::size_t first = text.find_first_not_of(kBlank);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
+
+/// The path of a target in origin-form or absolute-form (RFC 9112, section 3.2); "": neither.
+std::string_view path_in(std::string_view target) {
+  if (const std::size_t scheme = target.find("://");
+      scheme != std::string_view::npos &&
+      std::ranges::all_of(target.substr(0, scheme), is_letter)) {
+    target.remove_prefix(scheme + 3);
+    const std::size_t authority = std::min(target.find_first_of("/?#"), target.size());
+    if (scheme == 0 || authority == 0) return {};
+    target.remove_prefix(authority);
+    if (!target.starts_with('/')) return "/";
+  }
+  return target.starts_with('/') ? target.substr(0, target.find_first_of("?#"))
+                                 : std::string_view{};
+}
+
+}  // namespace
 
 bool HttpRequest::feed(std::string_view bytes) {
-  if (complete_ || status_ != HttpStatus::kOk) return true;
-  if (bytes.empty()) return false;  // to http_parser it is the end
-  const http_parser_settings settings = Callbacks::table();
-  const std::string_view taken = bytes.substr(0, std::min(bytes.size(), kMaxHead - size_));
-  parser_.data = this;  // the object may have moved
-  static_cast<void>(::http_parser_execute(&parser_, &settings, taken.data(), taken.size()));
-  size_ += taken.size();
-  status_ = judge();
-  return complete_ || status_ != HttpStatus::kOk;
+  for (const char byte : bytes) {
+    if (over_) return true;
+    read(byte);
+    if (++size_ == kMaxHead && !over_)
+      end(method_.empty() ? HttpStatus::kUriTooLong : HttpStatus::kHeadTooLarge);
+  }
+  return over_;
 }
 
-HttpStatus HttpRequest::judge() {
-  const auto error = static_cast<http_errno>(parser_.http_errno);
-  if (!complete_) {
-    if (error == HPE_INVALID_METHOD) return HttpStatus::kNotImplemented;
-    if (error == HPE_HEADER_OVERFLOW) return HttpStatus::kHeadTooLarge;
-    if (error != HPE_OK) return HttpStatus::kBadRequest;
-    if (size_ < kMaxHead) return HttpStatus::kOk;
-    return has_target_ ? HttpStatus::kHeadTooLarge : HttpStatus::kUriTooLong;
+void HttpRequest::read(char byte) {
+  if (byte == '\n') {
+    // A line may end without a carriage return, which is not allowed anywhere else.
+    if (line_.ends_with('\r')) line_.pop_back();
+    read_line();
+    line_.clear();
+  } else if (line_.ends_with('\r') || (is_control(byte) && byte != '\r' && byte != '\t')) {
+    end(HttpStatus::kBadRequest);
+  } else {
+    line_.push_back(byte);
   }
-  if (parser_.http_major != 1) return HttpStatus::kVersionNotSupported;
+}
+
+void HttpRequest::read_line() {
+  if (!method_.empty()) return line_.empty() ? finish() : read_field();
+  // Empty lines in front of a request are passed over.
+  if (!line_.empty()) read_request_line();
+}
+
+void HttpRequest::read_request_line() {
+  constexpr std::string_view kProtocol = "HTTP/";
+  const std::string_view line = line_;
+  const std::size_t space = std::min(line.find(' '), line.size());
+  const std::string_view method = line.substr(0, space);
+  if (std::ranges::find(kMethods, method) == kMethods.end())
+    return end(HttpStatus::kNotImplemented);
+  const std::string_view rest = line.substr(std::min(space + 1, line.size()));
+  const std::size_t behind = std::min(rest.find(' '), rest.size());
+  const std::string_view target = rest.substr(0, behind);
+  if (target.empty() || target.contains('\t')) return end(HttpStatus::kBadRequest);
+  if (behind < rest.size()) {
+    const std::string_view version = rest.substr(behind + 1);
+    const bool well_formed = version.size() == kProtocol.size() + 3 &&
+                             version.starts_with(kProtocol) && is_digit(version[5]) &&
+                             version[6] == '.' && is_digit(version[7]);
+    if (!well_formed) return end(HttpStatus::kBadRequest);
+    major_version_ = version[5];
+    minor_version_ = version[7];
+  }
+  method_ = method;
+  target_ = target;
+}
+
+void HttpRequest::read_field() {
+  const std::string_view line = line_;
+  const std::size_t colon = line.find(':');
+  const std::string_view name = line.substr(0, colon);
+  if (colon == std::string_view::npos || name.empty() || !std::ranges::all_of(name, is_of_token))
+    return end(HttpStatus::kBadRequest);
+  if (is_name(name, "host")) ++hosts_;
+  if (is_name(name, "transfer-encoding")) ++encodings_;
+  if (is_name(name, "content-length")) {
+    const std::string_view value = trimmed(line.substr(colon + 1));
+    if (value.empty() || !std::ranges::all_of(value, is_digit)) return end(HttpStatus::kBadRequest);
+    ++lengths_;
+  }
+}
+
+void HttpRequest::finish() {
+  if (major_version_ != '1') return end(HttpStatus::kVersionNotSupported);
   // RFC 9112, section 3.2: without one, or with two, it is not known who was meant.
-  if (hosts_ > 1 || (hosts_ == 0 && parser_.http_minor > 0)) return HttpStatus::kBadRequest;
-  if (parser_.method != HTTP_GET && parser_.method != HTTP_HEAD)
-    return HttpStatus::kMethodNotAllowed;
-  return read_target();
+  if (hosts_ > 1 || (hosts_ == 0 && minor_version_ != '0')) return end(HttpStatus::kBadRequest);
+  // Section 6.3: the content could end at two places.
+  if (lengths_ > 1 || (lengths_ == 1 && encodings_ > 0)) return end(HttpStatus::kBadRequest);
+  if (method_ != "GET" && method_ != "HEAD") return end(HttpStatus::kMethodNotAllowed);
+  // "*" is for OPTIONS.
+  path_ = path_in(target_);
+  end(path_.empty() ? HttpStatus::kBadRequest : HttpStatus::kOk);
 }
 
-HttpStatus HttpRequest::read_target() {
-  http_parser_url url{};
-  ::http_parser_url_init(&url);
-  if (::http_parser_parse_url(target_.data(), target_.size(), 0, &url) != 0)
-    return HttpStatus::kBadRequest;
-  const auto& path = url.field_data[UF_PATH];
-  const bool has_path = (url.field_set & (1U << UF_PATH)) != 0;
-  if (!has_path) {
-    path_ = "/";
-    return HttpStatus::kOk;
-  }
-  // "*" is for OPTIONS.
-  if (target_[path.off] != '/') return HttpStatus::kBadRequest;
-  path_ = target_.substr(path.off, path.len);
-  return HttpStatus::kOk;
+void HttpRequest::end(HttpStatus status) {
+  status_ = status;
+  over_ = true;
 }
 
 }  // namespace podqos::nri

@@ -5,8 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include <http_parser.h>
-
 namespace podqos::nri {
 
 /// Statuses of RFC 9110 that are given.
@@ -24,11 +22,11 @@ enum class HttpStatus : std::uint16_t {
 
 /// One request of HTTP/1, read as it comes, up to the end of its head: neither content nor a second
 /// request is looked at, for the connection ends with the answer.
+/// @note RFC 9112. libevent's evhttp answers requests without a Host, and a connection on which it
+/// waits for one lasts for as long as single bytes come.
 class HttpRequest {
  public:
   static constexpr std::size_t kMaxHead = 4096;  ///< bytes, the request line included
-
-  HttpRequest();
 
   /// Takes more bytes; after the end it takes nothing.
   /// @return whether the end is reached: of the head, or of what can be understood.
@@ -36,23 +34,28 @@ class HttpRequest {
 
   /// kOk: a request that path() and is_head() tell of. Else what it is to be answered with.
   [[nodiscard]] HttpStatus status() const { return status_; }
-  [[nodiscard]] bool is_head() const { return parser_.method == HTTP_HEAD; }
+  [[nodiscard]] bool is_head() const { return method_ == "HEAD"; }
   /// Without query; not decoded.
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
-  struct Callbacks;
-  [[nodiscard]] HttpStatus judge();
-  [[nodiscard]] HttpStatus read_target();
+  void read(char byte);
+  void read_line();
+  void read_request_line();
+  void read_field();
+  void finish();
+  void end(HttpStatus status);
 
-  http_parser parser_{};
   std::size_t size_ = 0;
+  std::string line_;    ///< as far as it has come
+  std::string method_;  ///< empty: the request line is still to come
   std::string target_;
-  std::string field_;        ///< name of the header field that is being read
-  bool in_field_ = false;    ///< and more of the name may come
-  int hosts_ = 0;            ///< header fields "Host"
-  bool has_target_ = false;  ///< the request line is over
-  bool complete_ = false;    ///< so is the head
+  char major_version_ = '\0';  ///< '\0': the request line has no version
+  char minor_version_ = '\0';
+  int hosts_ = 0;      ///< header fields "Host"
+  int lengths_ = 0;    ///< "Content-Length"
+  int encodings_ = 0;  ///< "Transfer-Encoding"
+  bool over_ = false;
   HttpStatus status_ = HttpStatus::kOk;
   std::string path_;
 };
