@@ -23,29 +23,30 @@ constexpr std::string_view kService = "nri.pkg.api.v1alpha1.Plugin";
 /// of the budget is for the way: the runtime's clock runs from before the call is sent.
 constexpr int kPunctualPercent = 80;
 
-bool is_in_time(std::chrono::steady_clock::time_point start, Budget budget) {
-  return !budget || std::chrono::steady_clock::now() - start <= *budget / 100 * kPunctualPercent;
+bool is_in_time(std::chrono::nanoseconds taken, Budget budget) {
+  return !budget || taken <= *budget / 100 * kPunctualPercent;
 }
 
-/// Events with nothing to answer: a StateChange up to 0.11, from 0.12 on a call named `method`.
+/// Events with nothing to answer: a StateChange up to 0.11, from 0.12 on a call of this name.
 struct Notification {
   api::Event event;
-  std::string_view method;
+  Request request;
   Status (Handler::*notify)(const api::EventRequest&, Budget);
 };
 constexpr std::array kNotifications = {
-    Notification{api::RUN_POD_SANDBOX, "RunPodSandbox", &Handler::run_pod_sandbox},
-    Notification{api::STOP_POD_SANDBOX, "StopPodSandbox", &Handler::stop_pod_sandbox},
-    Notification{api::REMOVE_POD_SANDBOX, "RemovePodSandbox", &Handler::remove_pod_sandbox},
-    Notification{api::POST_UPDATE_POD_SANDBOX, "PostUpdatePodSandbox",
+    Notification{api::RUN_POD_SANDBOX, Request::kRunPodSandbox, &Handler::run_pod_sandbox},
+    Notification{api::STOP_POD_SANDBOX, Request::kStopPodSandbox, &Handler::stop_pod_sandbox},
+    Notification{api::REMOVE_POD_SANDBOX, Request::kRemovePodSandbox, &Handler::remove_pod_sandbox},
+    Notification{api::POST_UPDATE_POD_SANDBOX, Request::kPostUpdatePodSandbox,
                  &Handler::post_update_pod_sandbox},
-    Notification{api::POST_CREATE_CONTAINER, "PostCreateContainer",
+    Notification{api::POST_CREATE_CONTAINER, Request::kPostCreateContainer,
                  &Handler::post_create_container},
-    Notification{api::START_CONTAINER, "StartContainer", &Handler::start_container},
-    Notification{api::POST_START_CONTAINER, "PostStartContainer", &Handler::post_start_container},
-    Notification{api::POST_UPDATE_CONTAINER, "PostUpdateContainer",
+    Notification{api::START_CONTAINER, Request::kStartContainer, &Handler::start_container},
+    Notification{api::POST_START_CONTAINER, Request::kPostStartContainer,
+                 &Handler::post_start_container},
+    Notification{api::POST_UPDATE_CONTAINER, Request::kPostUpdateContainer,
                  &Handler::post_update_container},
-    Notification{api::REMOVE_CONTAINER, "RemoveContainer", &Handler::remove_container},
+    Notification{api::REMOVE_CONTAINER, Request::kRemoveContainer, &Handler::remove_container},
 };
 
 Reply failure(Error error) {
@@ -74,26 +75,34 @@ Reply reply_of(const Result<Response>& response) {
   return response->SerializeAsString();
 }
 
-template <class Request, class Answer>
-Reply call_with(const Call& call, Handler& handler,
-                Answer (Handler::*function)(const Request&, Budget)) {
-  // A request is many small pieces, which all go at once; those of most fit in here.
+}  // namespace
+
+template <class Function>
+auto Dispatch::timed(Request request, const Function& call) {
+  const auto begun = clock_->now();
+  auto done = call();
+  handler_->handled(request, clock_->now() - begun);
+  return done;
+}
+
+template <class Message, class Answer>
+Reply Dispatch::pass_on(Request request, const Call& call,
+                        Answer (Handler::*function)(const Message&, Budget)) {
+  // A message is many small pieces, which all go at once; those of most fit in here.
   alignas(std::max_align_t) std::array<char, 4096> first;
   google::protobuf::ArenaOptions options;
   options.initial_block = first.data();
   options.initial_block_size = first.size();
   google::protobuf::Arena arena{options};
-  auto& request = *google::protobuf::Arena::CreateMessage<Request>(&arena);
-  if (!request.ParseFromString(call.payload)) return malformed(call);
-  return reply_of((handler.*function)(request, call.budget));
+  auto& message = *google::protobuf::Arena::CreateMessage<Message>(&arena);
+  if (!message.ParseFromString(call.payload)) return malformed(call);
+  return reply_of(timed(request, [&] { return (handler_->*function)(message, call.budget); }));
 }
-
-}  // namespace
 
 Result<Reply> Dispatch::answer(Call call) {
   if (call.service != kService) return unimplemented(call);
-  if (call.method == "Configure") return configure(call);
-  if (call.method == "Synchronize") return synchronize(std::move(call));
+  if (call.method == name_of(Request::kConfigure)) return configure(call);
+  if (call.method == name_of(Request::kSynchronize)) return synchronize(std::move(call));
   // To a plugin that it does not count on, a runtime sends nothing else.
   if (progress_ == Progress::kSynchronizing) progress_ = Progress::kSynchronized;
   if (call.method == "StateChange") return state_change(call);
@@ -101,26 +110,31 @@ Result<Reply> Dispatch::answer(Call call) {
 }
 
 Reply Dispatch::request(const Call& call) {
-  if (call.method == "CreateContainer")
-    return call_with(call, *handler_, &Handler::create_container);
-  if (call.method == "UpdateContainer")
-    return call_with(call, *handler_, &Handler::update_container);
-  if (call.method == "StopContainer") return call_with(call, *handler_, &Handler::stop_container);
-  if (call.method == "UpdatePodSandbox")
-    return call_with(call, *handler_, &Handler::update_pod_sandbox);
   if (call.method == "Shutdown") {
     handler_->shutdown();
     return std::string{};
   }
-  const auto* found = std::ranges::find(kNotifications, call.method, &Notification::method);
+  const auto* name = std::ranges::find(kRequestNames, call.method);
+  if (name == kRequestNames.end()) return unimplemented(call);
+  const auto request = static_cast<Request>(name - kRequestNames.begin());
+  if (request == Request::kCreateContainer)
+    return pass_on(request, call, &Handler::create_container);
+  if (request == Request::kUpdateContainer)
+    return pass_on(request, call, &Handler::update_container);
+  if (request == Request::kStopContainer) return pass_on(request, call, &Handler::stop_container);
+  if (request == Request::kUpdatePodSandbox)
+    return pass_on(request, call, &Handler::update_pod_sandbox);
+  const auto* found = std::ranges::find(kNotifications, request, &Notification::request);
   if (found == kNotifications.end()) return unimplemented(call);
-  return call_with(call, *handler_, found->notify);
+  return pass_on(request, call, found->notify);
 }
 
 Reply Dispatch::configure(const Call& call) {
   api::ConfigureRequest request;
   if (!request.ParseFromString(call.payload)) return malformed(call);
-  if (auto done = handler_->configure(request, call.budget); !done) return failure(done.error());
+  const Status done =
+      timed(Request::kConfigure, [&] { return handler_->configure(request, call.budget); });
+  if (!done) return failure(done.error());
   const EventMask events =
       events_ == EventChoice::kOldest ? EventMask::kOldest : events_known_to(request);
   api::ConfigureResponse response;
@@ -130,7 +144,7 @@ Reply Dispatch::configure(const Call& call) {
 }
 
 Result<Reply> Dispatch::synchronize(Call call) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = clock_->now();
   progress_ = Progress::kSynchronizing;
   auto last = node_state_.add(std::move(call.payload));
   if (!last) {
@@ -143,11 +157,12 @@ Result<Reply> Dispatch::synchronize(Call call) {
     response.set_more(true);
     return response.SerializeAsString();
   }
-  auto response =
-      handler_->synchronize(std::exchange(node_state_, NodeState{limits_}), call.budget);
+  auto response = timed(Request::kSynchronize, [&] {
+    return handler_->synchronize(std::exchange(node_state_, NodeState{limits_}), call.budget);
+  });
   if (response) {
     response->clear_more();
-    if (is_in_time(start, call.budget)) progress_ = Progress::kSynchronized;
+    if (is_in_time(clock_->now() - start, call.budget)) progress_ = Progress::kSynchronized;
   }
   return reply_of(response);
 }
@@ -160,7 +175,8 @@ Reply Dispatch::state_change(const Call& call) {
   api::EventRequest event;
   event.mutable_pod()->Swap(change.mutable_pod());
   if (change.has_container()) event.mutable_container()->Swap(change.mutable_container());
-  return reply_of((handler_->*found->notify)(event, call.budget));
+  return reply_of(
+      timed(found->request, [&] { return (handler_->*found->notify)(event, call.budget); }));
 }
 
 }  // namespace podqos::nri

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "common/base/error.h"
+#include "common/sys/clock.h"
 #include "nri/events.h"
 #include "nri/handler.h"
 #include "nri/node_state.h"
@@ -29,8 +30,10 @@ enum class Progress : std::uint8_t {
 /// answer to bytes.
 class Dispatch {
  public:
-  Dispatch(EventChoice events, const NodeStateLimits& limits, Handler& handler)
-      : events_{events}, limits_{limits}, node_state_{limits}, handler_{&handler} {}
+  /// @param clock  by which requests are timed, and answered in time or not; outlives the object.
+  Dispatch(EventChoice events, const NodeStateLimits& limits, Handler& handler,
+           const sys::Clock& clock)
+      : events_{events}, limits_{limits}, node_state_{limits}, handler_{&handler}, clock_{&clock} {}
 
   /// The answer. An unknown service or method, and a StateChange about what is newer than this
   /// code, never reach the handler: the former two are answered kUnimplemented, the last with
@@ -45,12 +48,20 @@ class Dispatch {
   [[nodiscard]] Result<Reply> synchronize(Call call);
   [[nodiscard]] Reply state_change(const Call& call);
   [[nodiscard]] Reply request(const Call& call);
+  /// The answer to a call whose payload is a `Message`.
+  template <class Message, class Answer>
+  [[nodiscard]] Reply pass_on(Request request, const Call& call,
+                              Answer (Handler::*function)(const Message&, Budget));
+  /// Calls the handler by `call`, and tells it how long that took.
+  template <class Function>
+  [[nodiscard]] auto timed(Request request, const Function& call);
 
   EventChoice events_;
   NodeStateLimits limits_;
   NodeState node_state_;  ///< the parts so far
   Progress progress_ = Progress::kRegistering;
-  Handler* handler_;  ///< never null
+  Handler* handler_;         ///< never null
+  const sys::Clock* clock_;  ///< the same
 };
 
 }  // namespace podqos::nri

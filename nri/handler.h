@@ -1,8 +1,11 @@
 #pragma once
 
+#include <chrono>
+
 #include "common/base/error.h"
 #include "nri/api.h"
 #include "nri/node_state.h"
+#include "nri/request.h"
 #include "nri/ttrpc.h"
 
 namespace podqos::nri {
@@ -51,6 +54,9 @@ class Handler {
 
   /// The runtime is about to end the connection. No version up to 0.12 says so.
   virtual void shutdown() = 0;
+
+  /// How long one of the above took; before its answer is sent.
+  virtual void handled(Request request, std::chrono::nanoseconds time) = 0;
 };
 
 }  // namespace podqos::nri

@@ -14,7 +14,6 @@
 #include "nri/http_server.h"
 #include "nri/listener.h"
 #include "nri/measures.h"
-#include "nri/metered_handler.h"
 #include "nri/notify.h"
 #include "nri/options.h"
 #include "nri/pages.h"
@@ -93,13 +92,12 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
   if (listener) http.emplace(listener->fd());
   nri::Measures measures;
   nri::Plugin plugin{configuration, measures};
-  nri::MeteredHandler handler{plugin, measures};
   nri::Pages pages{configuration, measures};
   nri::Service service{
       {.session = std::move(*identity),
        .socket = options.socket.value_or(nri::kDefaultSocket),
        .patience = {}},
-      {.handler = handler,
+      {.handler = plugin,
        .signals = *signals,
        .notify = *notify,
        .log = configuration.log(),

@@ -10,35 +10,9 @@
 
 #include "common/base/error.h"
 #include "nri/exposition.h"
+#include "nri/request.h"
 
 namespace podqos::nri {
-
-/// What a runtime asks a plugin, in the order of kRequestNames.
-enum class Request : std::uint8_t {
-  kConfigure,
-  kSynchronize,
-  kRunPodSandbox,
-  kUpdatePodSandbox,
-  kPostUpdatePodSandbox,
-  kStopPodSandbox,
-  kRemovePodSandbox,
-  kCreateContainer,
-  kPostCreateContainer,
-  kStartContainer,
-  kPostStartContainer,
-  kUpdateContainer,
-  kPostUpdateContainer,
-  kStopContainer,
-  kRemoveContainer,
-};
-constexpr std::array<std::string_view, 15> kRequestNames = {
-    "Configure",           "Synchronize",          "RunPodSandbox",
-    "UpdatePodSandbox",    "PostUpdatePodSandbox", "StopPodSandbox",
-    "RemovePodSandbox",    "CreateContainer",      "PostCreateContainer",
-    "StartContainer",      "PostStartContainer",   "UpdateContainer",
-    "PostUpdateContainer", "StopContainer",        "RemoveContainer"};
-static_assert(kRequestNames[static_cast<std::size_t>(Request::kRemoveContainer)] ==
-              "RemoveContainer");
 
 /// What podqos-nri counts and times while it runs. All series are there from the start, at 0: a
 /// rate misses what a counter was born with.

@@ -60,7 +60,10 @@ Status Plugin::configure(const api::ConfigureRequest& request, Budget) {
   taking_.reset();
   log().info(cat("configured by ", printable(request.runtime_name()), " ",
                  printable(request.runtime_version())));
-  return configuration_.lay_over(request.config());
+  auto done = configuration_.lay_over(request.config());
+  // What goes wrong with pods and containers is counted where it is settled.
+  if (!done) measures_.failed(done.error().code);
+  return done;
 }
 
 void Plugin::complain(std::string_view what, const Error& error, std::string_view then) {
@@ -370,5 +373,9 @@ Status Plugin::post_update_container(const api::EventRequest&, Budget) {
 }
 
 void Plugin::shutdown() {}
+
+void Plugin::handled(Request request, std::chrono::nanoseconds time) {
+  measures_.handled(request, time);
+}
 
 }  // namespace podqos::nri

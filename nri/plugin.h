@@ -64,6 +64,7 @@ class Plugin : public Handler {
   Status post_update_container(const api::EventRequest& event, Budget budget) override;
   Status remove_container(const api::EventRequest& event, Budget budget) override;
   void shutdown() override;
+  void handled(Request request, std::chrono::nanoseconds time) override;
 
  private:
   using TimePoint = sys::Clock::TimePoint;

@@ -43,7 +43,7 @@ Status check_identity(const SessionOptions& options) {
 Session::Session(SessionOptions options, Handler& handler)
     : options_{std::move(options)},
       handler_{&handler},
-      dispatch_{options_.events, options_.node_state, handler} {}
+      dispatch_{options_.events, options_.node_state, handler, *options_.clock} {}
 
 Status Session::begin() {
   if (auto good = check_identity(options_); !good) return good;

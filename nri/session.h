@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "common/base/error.h"
+#include "common/sys/clock.h"
 #include "nri/dispatch.h"
 #include "nri/handler.h"
 #include "nri/mux.h"
@@ -21,6 +22,7 @@ struct SessionOptions {
   NodeStateLimits node_state;
   /// Bytes that may wait to be sent; more than a message of 4 MiB, or none of that size gets out.
   std::size_t unsent_bytes = std::size_t{16} << 20U;
+  const sys::Clock* clock = &sys::kSteadyClock;  ///< never null
 };
 
 /// kInvalidArgument: an index or a name that a runtime would refuse.

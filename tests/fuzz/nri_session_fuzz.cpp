@@ -100,6 +100,7 @@ class EchoingHandler : public Handler {
     return of(event, budget);
   }
   void shutdown() override { ++calls; }
+  void handled(Request, std::chrono::nanoseconds) override {}
 
  private:
   Status of(const api::EventRequest& event, Budget budget) {

@@ -9,10 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "nri/measures.h"
-#include "nri/metered_handler.h"
 #include "nri/node_metrics.h"
 #include "nri/pages.h"
-#include "tests/unit/nri/recording_handler.h"
 #include "tests/unit/temporary_directory.h"
 #include "tests/unit/test_clock.h"
 
@@ -83,42 +81,6 @@ TEST(Measures, CountErrorsByKind) {
   const std::string text = text_of(measures.collect());
   EXPECT_EQ(value_of(text, R"(podqos_errors_total{code="timeout"})"), "2");
   EXPECT_EQ(value_of(text, R"(podqos_errors_total{code="io"})"), "1");
-}
-
-/// What one call of each function counts.
-TEST(MeteredHandler, PassesEachCallOnAndCountsIt) {
-  Measures measures;
-  test::RecordingHandler inner;
-  inner.answer = fail(ErrorCode::kBusy, "busy");
-  MeteredHandler handler{inner, measures};
-  handler.registered({});
-  EXPECT_EQ(handler.configure({}, {}).error().message, "busy");
-  EXPECT_TRUE(handler.synchronize(NodeState{}, {}));
-  EXPECT_TRUE(handler.create_container({}, {}));
-  EXPECT_TRUE(handler.update_container({}, {}));
-  EXPECT_TRUE(handler.stop_container({}, {}));
-  EXPECT_FALSE(handler.update_pod_sandbox({}, {}));
-  EXPECT_FALSE(handler.run_pod_sandbox({}, {}));
-  EXPECT_FALSE(handler.stop_pod_sandbox({}, {}));
-  EXPECT_FALSE(handler.remove_pod_sandbox({}, {}));
-  EXPECT_FALSE(handler.post_update_pod_sandbox({}, {}));
-  EXPECT_FALSE(handler.post_create_container({}, {}));
-  EXPECT_FALSE(handler.start_container({}, {}));
-  EXPECT_FALSE(handler.post_start_container({}, {}));
-  EXPECT_FALSE(handler.post_update_container({}, {}));
-  EXPECT_FALSE(handler.remove_container({}, {}));
-  handler.shutdown();
-  EXPECT_EQ(inner.heard.size(), 17U);
-  const std::string text = text_of(measures.collect());
-  for (const std::string_view request : kRequestNames)
-    EXPECT_EQ(value_of(text, "podqos_nri_request_duration_seconds_count{request=\"" +
-                                 std::string{request} + "\"}"),
-              "1")
-        << request;
-  // Those of pods are counted by the plugin, which may not tell of them.
-  EXPECT_EQ(value_of(text, R"(podqos_errors_total{code="busy"})"), "1");
-  // Nothing is compared before the answer.
-  EXPECT_THAT(text, Not(HasSubstr("\npodqos_last_reconcile_timestamp_seconds ")));
 }
 
 app::TierFigures burstable() {

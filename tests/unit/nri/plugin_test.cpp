@@ -147,6 +147,25 @@ TEST_F(PluginTest, SaysWhenEverythingIsKnown) {
   EXPECT_THAT(log(), HasSubstr("knows what the runtime has: 1 sandboxes and containers"));
 }
 
+TEST_F(PluginTest, CountsEachRequestOfTheRuntime) {
+  for (std::size_t i = 0; i < kRequestNames.size(); ++i)
+    plugin().handled(static_cast<Request>(i), std::chrono::milliseconds{1});
+  const std::string shown = format_exposition(measures().collect());
+  for (const std::string_view request : kRequestNames)
+    EXPECT_THAT(shown, HasSubstr(cat("podqos_nri_request_duration_seconds_count{request=\"",
+                                     request, "\"} 1\n")));
+}
+
+TEST_F(PluginTest, CountsAConfigurationThatItRefuses) {
+  api::ConfigureRequest request;
+  request.set_config("{");
+  const auto refused = plugin().configure(request, kNoBudget);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(format_exposition(measures().collect()),
+              HasSubstr(cat("podqos_errors_total{code=\"", format_error_code(refused.error().code),
+                            "\"} 1\n")));
+}
+
 // ---- pods
 
 TEST_F(PluginTest, MakesThePodsCgroupWhenItsSandboxRuns) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@ class RecordingHandler : public Handler {
  public:
   std::vector<std::string> heard;
   std::vector<Budget> budgets;
+  std::vector<std::pair<Request, std::chrono::nanoseconds>> times;
   api::SynchronizeRequest state;
   Result<api::SynchronizeResponse> synchronize_answer;
   Result<api::CreateContainerResponse> create_answer;
@@ -86,6 +88,9 @@ class RecordingHandler : public Handler {
     return note("remove " + names(event), budget);
   }
   void shutdown() override { heard.emplace_back("shutdown"); }
+  void handled(Request request, std::chrono::nanoseconds time) override {
+    times.emplace_back(request, time);
+  }
 
  private:
   template <class Request>

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -11,6 +12,7 @@
 
 #include "tests/unit/nri/recording_handler.h"
 #include "tests/unit/nri/wire.h"
+#include "tests/unit/test_clock.h"
 
 namespace podqos::nri {
 namespace {
@@ -24,8 +26,10 @@ using test::Heard;
 using test::message;
 using test::RecordingHandler;
 using test::u32;
+using ::testing::_;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 using ::testing::SizeIs;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
@@ -377,17 +381,66 @@ INSTANTIATE_TEST_SUITE_P(
     }),
     [](const auto& c) { return c.param.name; });
 
+/// A plugin for which a Synchronize takes its time.
+class SlowHandler : public RecordingHandler {
+ public:
+  SlowHandler(LeapingClock& clock, std::chrono::nanoseconds time) : clock_(clock), time_(time) {}
+  Result<api::SynchronizeResponse> synchronize(NodeState node, Budget budget) override {
+    clock_.pass(time_);
+    return RecordingHandler::synchronize(std::move(node), budget);
+  }
+
+ private:
+  LeapingClock& clock_;
+  std::chrono::nanoseconds time_;
+};
+
+TEST(SessionTimes, EachRequestThatIsHandled) {
+  LeapingClock clock;
+  SlowHandler handler{clock, 3ms};
+  handler.answer = fail(ErrorCode::kBusy, "busy");
+  SessionOptions options = podqos_plugin();
+  options.clock = &clock;
+  Session session{options, handler};
+  std::vector<std::pair<Request, std::chrono::nanoseconds>> want;
+  std::uint32_t stream = 1;
+  for (std::size_t i = 0; i < kRequestNames.size(); ++i) {
+    const auto request = static_cast<Request>(i);
+    EXPECT_TRUE(session.feed(call(stream, std::string{kRequestNames.at(i)}, "")));
+    want.emplace_back(request, request == Request::kSynchronize ? 3ms : 0ms);
+    stream += 2;
+  }
+  EXPECT_EQ(handler.times, want);
+}
+
+TEST_F(SessionTest, TimesAStateChangeAsTheRequestThatItIs) {
+  api::StateChangeEvent change;
+  change.set_event(api::STOP_POD_SANDBOX);
+  EXPECT_TRUE(answer("StateChange", change.SerializeAsString()));
+  EXPECT_THAT(handler_.times, ElementsAre(Pair(Request::kStopPodSandbox, _)));
+}
+
+TEST_F(SessionTest, TimesNothingThatIsNotHandled) {
+  static_cast<void>(answers(call(1, "Shutdown", "") + call(3, "Nothing", "") +
+                            call(5, "StateChange", "") + call(7, "StartContainer", "\xff")));
+  EXPECT_TRUE(handler_.times.empty());
+}
+
 struct ProgressCase {
   std::string name;
   std::vector<std::string> methods;
   Budget budget;
+  std::chrono::nanoseconds takes;  ///< Synchronize
   Progress want;
 };
 class SessionProgress : public TestWithParam<ProgressCase> {};
 
 TEST_P(SessionProgress, IsHowFarTheRuntimeHasCome) {
-  RecordingHandler handler;
-  Session session{podqos_plugin(), handler};
+  LeapingClock clock;
+  SlowHandler handler{clock, GetParam().takes};
+  SessionOptions options = podqos_plugin();
+  options.clock = &clock;
+  Session session{options, handler};
   EXPECT_TRUE(session.begin().has_value());
   std::uint32_t stream = 1;
   for (const std::string& method : GetParam().methods) {
@@ -400,19 +453,21 @@ TEST_P(SessionProgress, IsHowFarTheRuntimeHasCome) {
 INSTANTIATE_TEST_SUITE_P(
     Table, SessionProgress,
     ValuesIn<ProgressCase>({
-        {"Nothing", {}, 2s, Progress::kRegistering},
-        {"Configured", {"Configure"}, 2s, Progress::kConfigured},
-        {"Synchronized", {"Configure", "Synchronize"}, 2s, Progress::kSynchronized},
+        {"Nothing", {}, 2s, 0s, Progress::kRegistering},
+        {"Configured", {"Configure"}, 2s, 0s, Progress::kConfigured},
+        {"Synchronized", {"Configure", "Synchronize"}, 2s, 1600ms, Progress::kSynchronized},
         {"SynchronizedWithoutBudget",
          {"Configure", "Synchronize"},
          std::nullopt,
+         1h,
          Progress::kSynchronized},
-        {"TooLate", {"Configure", "Synchronize"}, 1ns, Progress::kSynchronizing},
+        {"TooLate", {"Configure", "Synchronize"}, 2s, 1601ms, Progress::kSynchronizing},
         {"LateAndCalledAllTheSame",
          {"Configure", "Synchronize", "StartContainer"},
-         1ns,
+         2s,
+         1601ms,
          Progress::kSynchronized},
-        {"CalledBeforeItWasSynchronized", {"StartContainer"}, 2s, Progress::kRegistering},
+        {"CalledBeforeItWasSynchronized", {"StartContainer"}, 2s, 0s, Progress::kRegistering},
     }),
     [](const auto& c) { return c.param.name; });
 
