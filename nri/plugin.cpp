@@ -20,9 +20,7 @@ using std::chrono::seconds;
 
 /// So that a request that comes meanwhile does not wait for long.
 constexpr int kReleasesAtOnce = 16;
-constexpr std::size_t kLooksAtOnce = 64;
-/// How often a release is tried again, one try each time that tend() is called.
-constexpr int kLateTries = 30;
+constexpr std::size_t kObservedAtOnce = 64;
 /// For what a runtime does not say that it has given it up. What it starts later nevertheless is
 /// taken in then.
 constexpr seconds kCreation{120};
@@ -30,6 +28,11 @@ constexpr seconds kLook{5};
 constexpr seconds kRecomputation{300};
 /// For housekeeping: a request that comes meanwhile has time left.
 constexpr milliseconds kHousekeepingLock{100};
+
+Result<Applied> applied(Status done) {
+  if (!done) return fail(std::move(done).error());
+  return Applied::kDone;
+}
 
 }  // namespace
 
@@ -56,8 +59,7 @@ void Plugin::registered(Status status) {
 
 Status Plugin::configure(const api::ConfigureRequest& request, Budget) {
   // What an earlier connection has told is no longer sure.
-  stock_.reset();
-  taking_.reset();
+  deferred_.end_synchronization();
   log().info(cat("configured by ", printable(request.runtime_name()), " ",
                  printable(request.runtime_version())));
   auto done = configuration_.lay_over(request.config());
@@ -66,14 +68,14 @@ Status Plugin::configure(const api::ConfigureRequest& request, Budget) {
   return done;
 }
 
-void Plugin::complain(std::string_view what, const Error& error, std::string_view then) {
+void Plugin::log_failure(std::string_view what, const Error& error, std::string_view then) {
   measures_.failed(error.code);
   log().error(cat(what, ": ", error.message, then));
 }
 
 Status Plugin::settle(std::string_view what, Status done) {
   if (done) return done;
-  complain(what, done.error(), "");
+  log_failure(what, done.error(), "");
   // A refusal is what the operator wants, whatever becomes of errors.
   const bool answered = done.error().code == ErrorCode::kRefused ||
                         configuration_.settings().on_error == core::OnError::kReject;
@@ -83,36 +85,40 @@ Status Plugin::settle(std::string_view what, Status done) {
 Status Plugin::start(Result<core::ContainerFacts> facts, std::uint32_t pid,
                      const core::Settings& settings, const app::Patience& patience) {
   if (!facts) return fail(std::move(facts).error());
-  return take({.what = News::What::kStarted, .facts = std::move(*facts), .pid = pid}, settings,
-              patience);
+  return apply_or_defer(
+      {.kind = ContainerEvent::Kind::kStarted, .facts = std::move(*facts), .pid = pid}, settings,
+      patience);
 }
 
-Status Plugin::follow(Result<core::ContainerFacts> facts, std::uint32_t pid,
+Status Plugin::update(Result<core::ContainerFacts> facts, std::uint32_t pid,
                       const app::Patience& patience) {
   if (!facts) return fail(std::move(facts).error());
-  return take({.what = News::What::kChanged, .facts = std::move(*facts), .pid = pid},
-              configuration_.settings(), patience);
+  return apply_or_defer(
+      {.kind = ContainerEvent::Kind::kChanged, .facts = std::move(*facts), .pid = pid},
+      configuration_.settings(), patience);
 }
 
-Status Plugin::act_on(const News& news, const core::Settings& settings,
-                      const app::Patience& patience) {
-  const app::Told told{.facts = news.facts, .process = process_of(news.pid)};
-  if (news.what == News::What::kStarted)
+Status Plugin::apply_event(const ContainerEvent& event, const core::Settings& settings,
+                           const app::Patience& patience) {
+  const app::Told told{.facts = event.facts, .process = process_of(event.pid)};
+  if (event.kind == ContainerEvent::Kind::kStarted)
     return app::container_started(settings, log(), told, patience);
   auto followed = app::resources_changed(settings, log(), told, patience);
   if (!followed) return fail(std::move(followed).error());
-  if (*followed == app::Followed::kLater) due_ = true;
+  if (*followed == app::Followed::kLater) deferred_.defer_recomputation();
   return {};
 }
 
-Status Plugin::take(News news, const core::Settings& settings, const app::Patience& patience) {
-  auto done = late_news_.act_before(
-      news, [&](const News& older) { return act_on(older, settings, patience); });
-  if (done) done = act_on(news, settings, patience);
+Status Plugin::apply_or_defer(ContainerEvent event, const core::Settings& settings,
+                              const app::Patience& patience) {
+  auto done = deferred_.apply_before(event, [&](const ContainerEvent& older) {
+    return applied(apply_event(older, settings, patience));
+  });
+  if (done) done = apply_event(event, settings, patience);
   // CRI-O starts a container also where the plugin answers with an error.
   const bool goes_on =
-      news.what == News::What::kStarted || settings.on_error == core::OnError::kAdmit;
-  if (is_late(done) && goes_on) late_news_.keep(std::move(news));
+      event.kind == ContainerEvent::Kind::kStarted || settings.on_error == core::OnError::kAdmit;
+  if (is_late(done) && goes_on) deferred_.defer(std::move(event));
   return done;
 }
 
@@ -126,13 +132,9 @@ void Plugin::remember(const api::PodSandbox& pod) {
 
 Result<api::SynchronizeResponse> Plugin::synchronize(NodeState state, Budget) {
   // Done by tend(), at once, but after the answer: of thousands it takes its time.
-  stock_ = std::move(state);
-  taking_.reset();
+  deferred_.defer_synchronization(std::move(state));
   sandboxes_.clear();
-  late_.clear();
   created_.clear();
-  // What has started since is among what is told; of changes nothing is said there.
-  late_news_.forget_starts();
   return api::SynchronizeResponse{};
 }
 
@@ -140,7 +142,7 @@ Result<api::CreateContainerResponse> Plugin::create_container(
     const api::CreateContainerRequest& request, Budget budget) {
   api::CreateContainerResponse response;
   const app::Patience patience = this->patience(budget);
-  catch_up(request.pod().id(), patience);
+  synchronize_pod(request.pod().id(), patience);
   const auto create = [&]() -> Status {
     auto facts = container_facts(request.pod(), request.container());
     if (!facts) return fail(std::move(facts).error());
@@ -165,11 +167,11 @@ Result<api::CreateContainerResponse> Plugin::create_container(
 Result<api::UpdateContainerResponse> Plugin::update_container(
     const api::UpdateContainerRequest& request, Budget budget) {
   const app::Patience patience = this->patience(budget);
-  catch_up(request.pod().id(), patience);
+  synchronize_pod(request.pod().id(), patience);
   api::Container updated = request.container();
   updated.mutable_linux()->mutable_resources()->MergeFrom(request.linux_resources());
   auto done = settle("update container",
-                     follow(container_facts(request.pod(), updated), updated.pid(), patience));
+                     update(container_facts(request.pod(), updated), updated.pid(), patience));
   if (!done) return fail(std::move(done).error());
   return api::UpdateContainerResponse{};
 }
@@ -184,10 +186,10 @@ Result<api::StopContainerResponse> Plugin::stop_container(const api::StopContain
 
 Status Plugin::update_pod_sandbox(const api::UpdatePodSandboxRequest& request, Budget budget) {
   const app::Patience patience = this->patience(budget);
-  catch_up(request.pod().id(), patience);
+  synchronize_pod(request.pod().id(), patience);
   api::PodSandbox pod = request.pod();
   pod.mutable_linux()->mutable_pod_resources()->MergeFrom(request.linux_resources());
-  return settle("update pod", follow(sandbox_facts(pod), pod.pid(), patience));
+  return settle("update pod", update(sandbox_facts(pod), pod.pid(), patience));
 }
 
 Status Plugin::run_pod_sandbox(const api::EventRequest& event, Budget budget) {
@@ -209,25 +211,21 @@ std::vector<std::string> Plugin::created_in(std::string_view sandbox) const {
   return ids;
 }
 
-Status Plugin::release(const std::string& id, const app::Patience& patience) {
-  late_news_.forget(id);
-  created_.erase(id);
+Result<Applied> Plugin::apply_end(const std::string& id, const app::Patience& patience) {
   // The pod's cgroup is about to be used.
-  if (!created_in(id).empty()) {
-    late_.emplace(id, 0);
-    return {};
-  }
-  if (foresight_.is_foreign(configuration_.settings(), id)) {
-    late_.erase(id);
-    return {};
-  }
+  if (!created_in(id).empty()) return Applied::kHeld;
+  if (foresight_.is_foreign(configuration_.settings(), id)) return Applied::kDone;
   auto ended = app::container_ended(configuration_.settings(), log(), id, own_pid_, patience);
-  if (ended && *ended == app::Ending::kDone) {
-    late_.erase(id);
-    return {};
-  }
-  late_.emplace(id, 0);
   if (!ended) return fail(std::move(ended).error());
+  return *ended == app::Ending::kDone ? Applied::kDone : Applied::kLater;
+}
+
+Status Plugin::release(const std::string& id, const app::Patience& patience) {
+  created_.erase(id);
+  deferred_.remove(id);
+  auto applied = apply_end(id, patience);
+  if (!applied || *applied != Applied::kDone) deferred_.defer_end(id);
+  if (!applied) return fail(std::move(applied).error());
   return {};
 }
 
@@ -238,7 +236,7 @@ Status Plugin::stop_pod_sandbox(const api::EventRequest& event, Budget budget) {
 Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget budget) {
   const std::string& id = event.pod().id();
   sandboxes_.erase(id);
-  if (taking_) taking_->forget(id);
+  forget_reported(id);
   // What was to be made in it never will be.
   std::vector<std::string> ended = created_in(id);
   ended.push_back(id);
@@ -249,14 +247,14 @@ Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget budget)
       done = release(each, patience(budget));
     } else {
       created_.erase(each);
-      late_.emplace(each, 0);
+      deferred_.defer_end(each);
     }
   }
   return settle("remove pod", std::move(done));
 }
 
 Status Plugin::start_container(const api::EventRequest& event, Budget budget) {
-  if (event.container().pid() != 0) catch_up(event.pod().id(), patience(budget));
+  if (event.container().pid() != 0) synchronize_pod(event.pod().id(), patience(budget));
   created_.erase(event.container().id());
   if (event.container().pid() == 0) return {};
   return settle("start container",
@@ -265,56 +263,37 @@ Status Plugin::start_container(const api::EventRequest& event, Budget budget) {
 }
 
 Status Plugin::remove_container(const api::EventRequest& event, Budget budget) {
-  if (taking_) taking_->forget(event.container().id());
+  forget_reported(event.container().id());
   return settle("remove container", release(event.container().id(), patience(budget)));
 }
 
-bool Plugin::take_late() {
+bool Plugin::apply_deferred() {
   // It runs by now, where it is.
   core::Settings settings = configuration_.settings();
   settings.on_misplaced = core::OnMisplaced::kIgnore;
-  bool late = false;
-  auto done = late_news_.act([&](const News& news) {
-    auto acted = act_on(news, settings, housekeeping(kHousekeepingLock));
-    late = is_late(acted);
-    return acted;
-  });
-  if (!done) complain("late news", done.error(), "; left to the runtime's next word");
-  return !late;
-}
-
-bool Plugin::release_late() {
-  int left = kReleasesAtOnce;
-  bool late = false;
-  for (auto next = late_.begin(); next != late_.end() && left > 0 && !late;) {
-    const std::string id = next->first;
-    if (!created_in(id).empty()) {
-      ++next;
-      continue;
+  const app::Patience patience = housekeeping(kHousekeepingLock);
+  const auto apply = [&](const ContainerEvent& event) -> Result<Applied> {
+    if (event.kind == ContainerEvent::Kind::kEnded) return apply_end(event.facts.id, patience);
+    return applied(apply_event(event, settings, patience));
+  };
+  return deferred_.apply(apply, [&](const ContainerEvent& event, const Error& error) {
+    if (event.kind == ContainerEvent::Kind::kEnded) {
+      log_failure("release", error, "; left to the next recomputation");
+      deferred_.defer_recomputation();
+    } else {
+      log_failure("deferred event", error, "; dropped, waiting for the runtime's next update");
     }
-    --left;
-    const int tries = ++next->second;
-    ++next;
-    auto done = release(id, housekeeping(kHousekeepingLock));
-    late = is_late(done);
-    const auto still = late_.find(id);
-    if (still == late_.end() || tries < kLateTries) continue;
-    late_.erase(still);
-    if (done) continue;
-    complain("release", done.error(), "; left to the next look at everything");
-    due_ = true;
-  }
-  return !late;
+  });
 }
 
-bool Plugin::release_silent() {
+bool Plugin::release_ended_sandboxes() {
   int left = kReleasesAtOnce;
   bool late = false;
-  auto looks = std::min(sandboxes_.size(), kLooksAtOnce);
-  for (auto sandbox = sandboxes_.upper_bound(looked_at_); looks > 0 && left > 0 && !late; --looks) {
+  auto looks = std::min(sandboxes_.size(), kObservedAtOnce);
+  for (auto sandbox = sandboxes_.upper_bound(observed_); looks > 0 && left > 0 && !late; --looks) {
     if (sandbox == sandboxes_.end()) sandbox = sandboxes_.begin();
     const auto& [id, process] = *sandbox;
-    looked_at_ = id;
+    observed_ = id;
     if (sys::is_alive(process.pid, process.start_time)) {
       ++sandbox;
       continue;
@@ -322,25 +301,25 @@ bool Plugin::release_silent() {
     --left;
     auto done = release(id, housekeeping(kHousekeepingLock));
     late = is_late(done);
-    if (!done) complain("sandbox has ended", done.error(), "; trying again");
+    if (!done) log_failure("sandbox has ended", done.error(), "; trying again");
     sandbox = sandboxes_.erase(sandbox);
   }
   return !late;
 }
 
-void Plugin::look_after() {
+void Plugin::keep_house() {
   const auto now = clock_.now();
-  const bool everything = due_ || now >= next_recomputation_;
+  const bool everything = deferred_.has_recomputation() || now >= next_recomputation_;
   if (!everything && now < next_look_) return;
   next_look_ = now + kLook;
   if (auto done = app::look_after(configuration_.settings(), log(), own_pid_, creating(),
                                   everything, housekeeping(kHousekeepingLock));
       !done) {
-    complain("look at what is left", done.error(), "; trying again");
+    log_failure("look at what is left", done.error(), "; trying again");
     return;
   }
   if (!everything) return;
-  due_ = false;
+  deferred_.remove_recomputation();
   reconciled();
 }
 
@@ -352,9 +331,9 @@ void Plugin::reconciled() {
 bool Plugin::tend() {
   const auto now = clock_.now();
   std::erase_if(created_, [&](const auto& entry) { return now - entry.second.since > kCreation; });
-  if (take_stock()) return true;
+  if (synchronize_piece()) return true;
   // After the first that has waited in vain, for the lock or for systemd, the others would as well.
-  if (take_late() && release_late() && release_silent()) look_after();
+  if (apply_deferred() && release_ended_sandboxes()) keep_house();
   return false;
 }
 

@@ -20,8 +20,8 @@
 #include "common/core/settings.h"
 #include "common/sys/clock.h"
 #include "nri/configuration.h"
+#include "nri/deferred_events.h"
 #include "nri/handler.h"
-#include "nri/late_news.h"
 #include "nri/measures.h"
 
 namespace podqos::nri {
@@ -87,17 +87,19 @@ class Plugin : public Handler {
   [[nodiscard]] app::Log& log() { return configuration_.log(); }
   /// Logs and counts an error; it is an answer only under onError "reject".
   [[nodiscard]] Status settle(std::string_view what, Status done);
-  void complain(std::string_view what, const Error& error, std::string_view then);
+  void log_failure(std::string_view what, const Error& error, std::string_view then);
   [[nodiscard]] Status start(Result<core::ContainerFacts> facts, std::uint32_t pid,
                              const core::Settings& settings, const app::Patience& patience);
-  [[nodiscard]] Status follow(Result<core::ContainerFacts> facts, std::uint32_t pid,
+  [[nodiscard]] Status update(Result<core::ContainerFacts> facts, std::uint32_t pid,
                               const app::Patience& patience);
-  /// Acts on them, after older ones of the same pod or container. If somebody holds the lock for
-  /// too long, and the runtime goes on nevertheless, they are acted on later.
-  [[nodiscard]] Status take(News news, const core::Settings& settings,
-                            const app::Patience& patience);
-  [[nodiscard]] Status act_on(const News& news, const core::Settings& settings,
-                              const app::Patience& patience);
+  /// Applies the event, after older ones of the same pod or container. If another process holds the
+  /// lock for too long, and the runtime goes on nevertheless, it is applied later.
+  [[nodiscard]] Status apply_or_defer(ContainerEvent event, const core::Settings& settings,
+                                      const app::Patience& patience);
+  /// One that has started or changed.
+  [[nodiscard]] Status apply_event(const ContainerEvent& event, const core::Settings& settings,
+                                   const app::Patience& patience);
+  [[nodiscard]] Result<Applied> apply_end(const std::string& id, const app::Patience& patience);
   void remember(const api::PodSandbox& pod);
   /// Ids of containers that the runtime makes in it.
   [[nodiscard]] std::vector<std::string> created_in(std::string_view sandbox) const;
@@ -105,21 +107,23 @@ class Plugin : public Handler {
   [[nodiscard]] Status release(const std::string& id, const app::Patience& patience);
 
   /// What the runtime had when it synchronized, read once.
-  [[nodiscard]] bool read_stock();
-  /// Takes of it what the next news are about.
-  void catch_up(const std::string& sandbox, const app::Patience& patience);
+  /// @return whether a synchronization has begun
+  [[nodiscard]] bool read_state();
+  /// Registers the pod of which the next event is, before the others.
+  void synchronize_pod(const std::string& sandbox, const app::Patience& patience);
   /// Ids of containers that the runtime makes.
   [[nodiscard]] app::Ids creating() const;
-  [[nodiscard]] std::vector<app::Told> told_in(const api::SynchronizeRequest& stock);
+  [[nodiscard]] std::vector<app::Told> told_in(const api::SynchronizeRequest& state);
   // Parts of tend(), each with its own bound.
-  /// @return whether more of it is to be taken, at once
-  [[nodiscard]] bool take_stock();
-  [[nodiscard]] bool note_taken(const Result<bool>& taken);
+  /// @return whether more of it is to be registered, at once
+  [[nodiscard]] bool synchronize_piece();
+  [[nodiscard]] bool note_synchronized(const Result<bool>& taken);
+  /// The runtime has removed what it reported when it synchronized.
+  void forget_reported(const std::string& id);
   // false: it has waited in vain.
-  [[nodiscard]] bool take_late();
-  [[nodiscard]] bool release_late();
-  [[nodiscard]] bool release_silent();
-  void look_after();
+  [[nodiscard]] bool apply_deferred();
+  [[nodiscard]] bool release_ended_sandboxes();
+  void keep_house();
   void reconciled();
 
   Configuration& configuration_;
@@ -130,13 +134,9 @@ class Plugin : public Handler {
   Pid own_pid_{::getpid()};
   app::Foresight foresight_;
   std::map<std::string, Sandbox, std::less<>> sandboxes_;  ///< that live, by id
-  std::string looked_at_;                   ///< the last of them whose process was looked for
-  std::optional<NodeState> stock_;          ///< what the runtime had when it synchronized, unread
-  std::optional<app::StockTaking> taking_;  ///< the same, until it has been taken
-  std::map<std::string, int, std::less<>> late_;  ///< releases to be tried again, tries so far
+  std::string observed_;  ///< the last of them whose process was looked for
   std::map<std::string, Creation, std::less<>> created_;  ///< neither started nor ended yet, by id
-  LateNews late_news_{clock_};
-  bool due_ = true;  ///< something may have been missed, before the start at least
+  DeferredEvents deferred_{clock_};
   TimePoint next_look_;
   TimePoint next_recomputation_;
 };

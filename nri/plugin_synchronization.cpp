@@ -1,4 +1,4 @@
-// What the runtime had when it synchronized the plugin: taken in, piece by piece.
+// All that the runtime had when it synchronized the plugin, registered piece by piece.
 
 #include <chrono>
 #include <cstdint>
@@ -19,16 +19,16 @@ namespace podqos::nri {
 namespace {
 
 /// Far below the 2 s that a runtime waits, and the least that others wait for the lock.
-constexpr std::chrono::milliseconds kStockAtOnce{100};
+constexpr std::chrono::milliseconds kPieceAtOnce{100};
 
 }  // namespace
 
-std::vector<app::Told> Plugin::told_in(const api::SynchronizeRequest& stock) {
+std::vector<app::Told> Plugin::told_in(const api::SynchronizeRequest& state) {
   std::vector<app::Told> all;
   // One that cannot be read is there nevertheless, and is not taken for another's.
   const auto add = [&](Result<core::ContainerFacts> facts, const std::string& id,
                        const std::string& sandbox, std::uint32_t pid) {
-    if (!facts) complain("synchronize", facts.error(), "");
+    if (!facts) log_failure("synchronize", facts.error(), "");
     core::ContainerFacts nameless;
     nameless.id = id;
     all.push_back({.facts = facts ? std::move(*facts) : std::move(nameless),
@@ -36,11 +36,11 @@ std::vector<app::Told> Plugin::told_in(const api::SynchronizeRequest& stock) {
                    .sandbox = sandbox});
   };
   std::map<std::string_view, const api::PodSandbox*> pods;
-  for (const api::PodSandbox& pod : stock.pods()) {
+  for (const api::PodSandbox& pod : state.pods()) {
     pods.emplace(pod.id(), &pod);
     add(sandbox_facts(pod), pod.id(), pod.id(), pod.pid());
   }
-  for (const api::Container& container : stock.containers()) {
+  for (const api::Container& container : state.containers()) {
     const auto pod = pods.find(container.pod_sandbox_id());
     if (pod == pods.end()) continue;
     add(container_facts(*pod->second, container), container.id(), pod->second->id(),
@@ -49,25 +49,26 @@ std::vector<app::Told> Plugin::told_in(const api::SynchronizeRequest& stock) {
   return all;
 }
 
-bool Plugin::read_stock() {
-  if (!stock_) return taking_.has_value();
-  auto stock = std::move(*std::exchange(stock_, std::nullopt)).read();
-  if (!stock) {
-    complain("synchronize", stock.error(),
-             "; what the runtime has is compared when it tells again");
+bool Plugin::read_state() {
+  auto unread = deferred_.take_state();
+  if (!unread) return deferred_.synchronization() != nullptr;
+  auto state = std::move(*unread).read();
+  if (!state) {
+    log_failure("synchronize", state.error(),
+                "; what the runtime has is compared when it tells again");
     return false;
   }
   // What stays comes first: between what goes it would keep pages from the rest of the machine.
-  for (const api::PodSandbox& pod : stock->pods())
+  for (const api::PodSandbox& pod : state->pods())
     remember(pod);
-  for (const api::Container& container : stock->containers()) {
+  for (const api::Container& container : state->containers()) {
     if (container.pid() == 0 && container.state() == api::CONTAINER_CREATED)
       created_.try_emplace(container.id(),
                            Creation{.sandbox = container.pod_sandbox_id(), .since = clock_.now()});
   }
-  taking_.emplace(told_in(*stock));
+  deferred_.begin_synchronization(app::StockTaking{told_in(*state)});
   // Whatever is left undone from here on is to be done afterwards.
-  due_ = false;
+  deferred_.remove_recomputation();
   return true;
 }
 
@@ -78,31 +79,37 @@ app::Ids Plugin::creating() const {
   return ids;
 }
 
-bool Plugin::take_stock() {
-  if (!read_stock()) return false;
-  return note_taken(taking_->go_on(configuration_.settings(), log(), own_pid_, creating(),
-                                   kStockAtOnce, housekeeping(kStockAtOnce)));
+bool Plugin::synchronize_piece() {
+  if (!read_state()) return false;
+  return note_synchronized(deferred_.synchronization()->go_on(configuration_.settings(), log(),
+                                                              own_pid_, creating(), kPieceAtOnce,
+                                                              housekeeping(kPieceAtOnce)));
 }
 
-bool Plugin::note_taken(const Result<bool>& taken) {
+bool Plugin::note_synchronized(const Result<bool>& taken) {
   if (!taken) {
-    complain("synchronize", taken.error(), "; trying again");
-    due_ = true;
+    log_failure("synchronize", taken.error(), "; trying again");
+    deferred_.defer_recomputation();
     return false;
   }
   if (!*taken) return true;
-  log().info(cat("knows what the runtime has: ", taking_->size(), " sandboxes and containers"));
+  log().info(cat("knows what the runtime has: ", deferred_.synchronization()->size(),
+                 " sandboxes and containers"));
   // What a full node takes here is more than all that is needed until the next time.
-  taking_.reset();
+  deferred_.end_synchronization();
   static_cast<void>(::malloc_trim(0));
   reconciled();
   return false;
 }
 
-void Plugin::catch_up(const std::string& sandbox, const app::Patience& patience) {
-  if (!read_stock() || !taking_->awaits(sandbox)) return;
-  static_cast<void>(note_taken(taking_->take_pod(configuration_.settings(), log(), own_pid_,
-                                                 creating(), sandbox, patience)));
+void Plugin::forget_reported(const std::string& id) {
+  if (auto* synchronization = deferred_.synchronization()) synchronization->forget(id);
+}
+
+void Plugin::synchronize_pod(const std::string& sandbox, const app::Patience& patience) {
+  if (!read_state() || !deferred_.synchronization()->awaits(sandbox)) return;
+  static_cast<void>(note_synchronized(deferred_.synchronization()->take_pod(
+      configuration_.settings(), log(), own_pid_, creating(), sandbox, patience)));
 }
 
 }  // namespace podqos::nri

@@ -1,4 +1,4 @@
-#include "nri/late_news.h"
+#include "nri/deferred_events.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -6,6 +6,8 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,10 +23,120 @@ using test::kNoBudget;
 using test::kSmall;
 using test::PluginTest;
 using test::tell;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Somebody else holds the lock, for longer than anybody waits.
+class DeferredEventsTest : public ::testing::Test {
+ protected:
+  using Kind = ContainerEvent::Kind;
+
+  static ContainerEvent event(Kind kind, const std::string& id) {
+    ContainerEvent event{.kind = kind, .facts = {}};
+    event.facts.id = id;
+    return event;
+  }
+  /// What is applied, each with the same result, and what is dropped.
+  bool apply(const Result<Applied>& result) {
+    return events_.apply(
+        [&](const ContainerEvent& event) {
+          applied_.push_back(event.facts.id);
+          clock_.pass(takes_);
+          return result;
+        },
+        [&](const ContainerEvent& event, const Error&) { dropped_.push_back(event.facts.id); });
+  }
+
+  LeapingClock clock_;
+  DeferredEvents events_{clock_};
+  std::chrono::milliseconds takes_{0};
+  std::vector<std::string> applied_;
+  std::vector<std::string> dropped_;
+};
+
+TEST_F(DeferredEventsTest, AreAppliedInTheirOrderOnce) {
+  events_.defer(event(Kind::kStarted, "a"));
+  events_.defer_end("b");
+  events_.defer_end("b");
+  events_.defer(event(Kind::kChanged, "c"));
+  EXPECT_TRUE(apply(Applied::kDone));
+  EXPECT_TRUE(apply(Applied::kDone));
+  EXPECT_THAT(applied_, ElementsAre("a", "b", "c"));
+}
+
+TEST_F(DeferredEventsTest, WaitBehindOneThatHasWaitedInVain) {
+  events_.defer(event(Kind::kStarted, "a"));
+  events_.defer_end("b");
+  for (int i = 0; i < 30; ++i)
+    EXPECT_FALSE(apply(fail(ErrorCode::kTimeout, "locked")));
+  EXPECT_THAT(dropped_, ElementsAre("a"));
+  EXPECT_FALSE(apply(fail(ErrorCode::kTimeout, "locked")));
+  EXPECT_EQ(applied_.back(), "b");
+}
+
+TEST_F(DeferredEventsTest, AreNotTriedAgainAfterAnotherErrorUnlessTheyAreEnds) {
+  events_.defer(event(Kind::kChanged, "a"));
+  events_.defer_end("b");
+  EXPECT_TRUE(apply(fail(ErrorCode::kIo, "broken")));
+  EXPECT_THAT(dropped_, ElementsAre("a"));
+  for (int i = 1; i < 30; ++i)
+    EXPECT_TRUE(apply(fail(ErrorCode::kIo, "broken")));
+  EXPECT_THAT(dropped_, ElementsAre("a", "b"));
+}
+
+TEST_F(DeferredEventsTest, OfWhatHasEndedAreDroppedWithoutAWord) {
+  events_.defer(event(Kind::kChanged, "a"));
+  EXPECT_TRUE(apply(fail(ErrorCode::kNotFound, "gone")));
+  EXPECT_TRUE(apply(Applied::kDone));
+  EXPECT_THAT(applied_, ElementsAre("a"));
+  EXPECT_TRUE(dropped_.empty());
+}
+
+TEST_F(DeferredEventsTest, LeaveTimeForRequests) {
+  takes_ = std::chrono::milliseconds{100};
+  for (const char* id : {"a", "b", "c"})
+    events_.defer(event(Kind::kStarted, id));
+  EXPECT_TRUE(apply(Applied::kDone));
+  EXPECT_THAT(applied_, ElementsAre("a", "b"));
+  EXPECT_TRUE(apply(Applied::kDone));
+  EXPECT_EQ(applied_.back(), "c");
+}
+
+TEST_F(DeferredEventsTest, EndSixteenAtATime) {
+  for (int i = 0; i < 20; ++i)
+    events_.defer_end(std::to_string(i));
+  EXPECT_TRUE(apply(Applied::kHeld));
+  EXPECT_EQ(applied_.size(), 20U) << "what is held takes no turn";
+  EXPECT_TRUE(apply(Applied::kDone));
+  EXPECT_EQ(applied_.size(), 36U);
+  EXPECT_TRUE(apply(Applied::kDone));
+  EXPECT_EQ(applied_.size(), 40U);
+}
+
+TEST_F(DeferredEventsTest, TakeNoMoreMemoryThanIsGivenForThem) {
+  for (int i = 0; i < 300; ++i)
+    events_.defer(event(Kind::kChanged, std::to_string(i)));
+  ContainerEvent large = event(Kind::kChanged, "large");
+  large.facts.annotations.emplace("a", std::string(65'536, 'x'));
+  events_.remove("0");
+  events_.defer(std::move(large));
+  EXPECT_TRUE(apply(Applied::kDone));
+  EXPECT_EQ(applied_.size(), 255U);
+}
+
+/// All that runs is reported anew, and what ended is missing there; of changes nothing is said.
+TEST_F(DeferredEventsTest, GiveWayToASynchronizationButForChanges) {
+  events_.defer(event(Kind::kStarted, "a"));
+  events_.defer(event(Kind::kChanged, "b"));
+  events_.defer_end("c");
+  events_.defer_synchronization(NodeState{});
+  EXPECT_TRUE(events_.take_state());
+  EXPECT_FALSE(events_.take_state());
+  EXPECT_TRUE(apply(Applied::kDone));
+  EXPECT_THAT(applied_, ElementsAre("b"));
+}
+
+/// Another process holds the lock, for longer than the plugin waits.
 class LockedPluginTest : public PluginTest {
  protected:
   void SetUp() override {
@@ -113,7 +225,7 @@ TEST_F(LockedPluginTest, LeavesWhatTheRuntimeHasNotDone) {
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
 }
 
-TEST_F(LockedPluginTest, ForgetsTheNewsOfWhatHasEnded) {
+TEST_F(LockedPluginTest, RemovesTheEventsOfWhatHasEnded) {
   unlock();
   const auto sandbox = pod("1");
   const auto running = started(sandbox, container(sandbox, "app", kSmall));
@@ -124,7 +236,7 @@ TEST_F(LockedPluginTest, ForgetsTheNewsOfWhatHasEnded) {
   unlock();
   tend();
   EXPECT_FALSE(is_known("1"));
-  EXPECT_THAT(log(), Not(HasSubstr("late news")));
+  EXPECT_THAT(log(), Not(HasSubstr("deferred event")));
 }
 
 /// An update says nothing of the start that came before it.

@@ -1,0 +1,127 @@
+#include "nri/deferred_events.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <utility>
+
+namespace podqos::nri {
+
+namespace {
+
+using Kind = ContainerEvent::Kind;
+
+constexpr std::ptrdiff_t kMost = 256;
+constexpr std::size_t kLongest = std::size_t{64} << 10U;
+/// How often one is tried again.
+constexpr int kTries = 30;
+/// So long may starts and changes take at a time; then a request has its turn.
+constexpr std::chrono::milliseconds kAtOnce{200};
+/// So many ends may be tried at a time, for the same reason.
+constexpr int kEndsAtOnce = 16;
+
+std::size_t size_of(const ContainerEvent& event) {
+  std::size_t size = 0;
+  for (const auto& [key, value] : event.facts.annotations)
+    size += key.size() + value.size();
+  return size;
+}
+
+bool is_timeout(const Error& error) {
+  return error.code == ErrorCode::kTimeout;
+}
+
+}  // namespace
+
+bool is_late(const Status& done) {
+  return !done && is_timeout(done.error());
+}
+
+void DeferredEvents::defer(ContainerEvent event) {
+  const auto number = std::ranges::count_if(
+      events_, [](const Deferred& deferred) { return deferred.event.kind != Kind::kEnded; });
+  if (number < kMost && size_of(event) <= kLongest) events_.push_back({.event = std::move(event)});
+}
+
+void DeferredEvents::defer_end(const std::string& id) {
+  const bool known = std::ranges::any_of(events_, [&](const Deferred& deferred) {
+    return deferred.event.kind == Kind::kEnded && deferred.event.facts.id == id;
+  });
+  if (known) return;
+  ContainerEvent event{.kind = Kind::kEnded, .facts = {}};
+  event.facts.id = id;
+  events_.push_back({.event = std::move(event)});
+}
+
+void DeferredEvents::remove(const std::string& id) {
+  std::erase_if(events_, [&](const Deferred& deferred) { return deferred.event.facts.id == id; });
+}
+
+Status DeferredEvents::apply_before(const ContainerEvent& later, const Apply& apply) {
+  for (auto next = events_.begin(); next != events_.end();) {
+    const ContainerEvent& event = next->event;
+    if (event.facts.id != later.facts.id || event.kind == Kind::kEnded) {
+      ++next;
+      continue;
+    }
+    if (event.kind != later.kind) {
+      const auto applied = apply(event);
+      if (!applied && is_timeout(applied.error())) return fail(applied.error());
+    }
+    next = events_.erase(next);
+  }
+  return {};
+}
+
+bool DeferredEvents::keeps(Deferred& deferred, const Result<Applied>& applied) {
+  if (applied && *applied == Applied::kDone) return false;
+  const bool again = applied || is_timeout(applied.error()) || deferred.event.kind == Kind::kEnded;
+  return again && ++deferred.tries < kTries;
+}
+
+bool DeferredEvents::apply(const Apply& apply, const Drop& drop) {
+  const auto end = clock_.now() + kAtOnce;
+  int ends = kEndsAtOnce;
+  for (auto next = events_.begin(); next != events_.end();) {
+    const bool has_turn = next->event.kind == Kind::kEnded ? ends > 0 : clock_.now() < end;
+    if (!has_turn) {
+      ++next;
+      continue;
+    }
+    const auto applied = apply(next->event);
+    if (applied && *applied == Applied::kHeld) {
+      ++next;
+      continue;
+    }
+    if (next->event.kind == Kind::kEnded) --ends;
+    if (keeps(*next, applied)) {
+      ++next;
+    } else {
+      const bool has_ended = !applied && next->event.kind != Kind::kEnded &&
+                             applied.error().code == ErrorCode::kNotFound;
+      if (!applied && !has_ended) drop(next->event, applied.error());
+      next = events_.erase(next);
+    }
+    // The others would wait in vain as well.
+    if (!applied && is_timeout(applied.error())) return false;
+  }
+  return true;
+}
+
+void DeferredEvents::defer_synchronization(NodeState state) {
+  state_ = std::move(state);
+  synchronization_.reset();
+  std::erase_if(events_,
+                [](const Deferred& deferred) { return deferred.event.kind != Kind::kChanged; });
+}
+
+std::optional<NodeState> DeferredEvents::take_state() {
+  return std::exchange(state_, std::nullopt);
+}
+
+void DeferredEvents::end_synchronization() {
+  state_.reset();
+  synchronization_.reset();
+}
+
+}  // namespace podqos::nri
