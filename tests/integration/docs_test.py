@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import subprocess
 import sys
 import unittest
 
@@ -35,7 +36,9 @@ class Explain(unittest.TestCase):
             self.assertEqual(len(found), 1, f"{line}\nis not in\n" + "\n".join(printed))
 
     def explain(self, words):
-        return harness._call([str(harness.CTL), *words], check=True).stdout.splitlines()
+        done = subprocess.run([harness.CTL, *words], capture_output=True, text=True, check=True,
+                              timeout=harness.CALL_TIMEOUT)
+        return done.stdout.splitlines()
 
 
 class Picture(unittest.TestCase):

@@ -57,6 +57,35 @@ class Blocks(unittest.TestCase):
         self.assertEqual(text.count("```"), 2 * sum(2 if output else 1 for _, _, output in steps(text)))
 
 
+class Comparison(unittest.TestCase):
+    """What may differ between two runs, and what may not."""
+
+    TREE = """CGROUP         WEIGHT (SHARES)  QUOTA  MEMORY LIMIT  USAGE     PIDS  OOM   PID
+/kubepods      100 (2597)       -      256Mi         ~100.9Mi  1
+└─ besteffort  1 (2)            -      -             732Ki     1     1000  84
+"""
+
+    def test_pids_and_usage_change(self):
+        """And with them the width of the columns."""
+        printed = """CGROUP         WEIGHT (SHARES)  QUOTA  MEMORY LIMIT  USAGE   PIDS  OOM   PID
+/kubepods      100 (2597)       -      256Mi         ~101Mi  4
+└─ besteffort  1 (2)            -      -             ~4.1Mi  4     1000  31847
+"""
+        self.assertIsNone(shown.difference(self.TREE, printed))
+
+    def test_all_else_is_the_same(self):
+        for old, new in (("256Mi", "255Mi"), ("~100.9Mi", "~120.9Mi"), ("1000", "999"), ("1 (2)", "2 (2)"),
+                         ("  84", ""), ("└─ besteffort", "└─ burstable "), ("732Ki", "-    ")):
+            with self.subTest(new=new):
+                self.assertIsNotNone(shown.difference(self.TREE, self.TREE.replace(old, new)))
+
+    def test_lines_outside_of_tables(self):
+        self.assertIsNone(shown.difference(self.TREE + "\nPID 1\n", self.TREE + "\nPID 1\n"))
+        for more in ("\nPID 2\n", "", "\nPID 1\nmore\n"):
+            with self.subTest(more=more):
+                self.assertIsNotNone(shown.difference(self.TREE + "\nPID 1\n", self.TREE + more))
+
+
 class Tutorial(unittest.TestCase):
     """The tutorial from its beginning to its end."""
 
@@ -104,7 +133,7 @@ class Guests(unittest.TestCase):
 
 if __name__ == "__main__":
     if guest.inside():
-        del Guests, Blocks
+        del Guests, Blocks, Comparison
     else:
         del Tutorial
     harness.main(("runc",))
