@@ -36,11 +36,12 @@ EAGER = {"nodeMemory": "8Gi", "podPidsLimit": 100, "allowQosOverride": True, "tr
 # How podqos takes part: the way of containerd's handler, whether podqos-nri is connected, and whether pods are told.
 WAYS = {"none": ("plain", False, False), "wrapper": ("wrapper", False, False), "plugin": ("plain", True, False),
         "both": ("wrapper", True, True)}
-# (release of Debian, cgroup driver, runtime): one guest each, and what is run there.
+# (flavour of guest, release of Debian, cgroup driver, runtime): one guest each, and what is run there.
 GUESTS = {
-    ("trixie", "cgroupfs", "crun"): ("Untouched", "Beside"),
-    ("trixie", "systemd", "crun"): ("Untouched.test_with_both", "Untouched.test_with_late_plugin", "Beside"),
-    ("testing", "cgroupfs", "runc"): ("Untouched.test_with_plugin", "Beside"),
+    ("systemd", "trixie", "cgroupfs", "crun"): ("Untouched", "Beside"),
+    ("systemd", "trixie", "systemd", "crun"): ("Untouched.test_with_both", "Untouched.test_with_late_plugin", "Beside"),
+    ("systemd", "testing", "cgroupfs", "runc"): ("Untouched.test_with_plugin", "Beside"),
+    ("emulated", "trixie", "cgroupfs", "crun"): ("HugePages",),
 }
 
 
@@ -214,6 +215,19 @@ class Untouched(InGuest):
         self.same(emptied(self.baseline["before"]), emptied(self.baseline["after"]), "after")
 
 
+class HugePages(Untouched):
+    """The same where the kernel bounds huge pages, as user-mode-linux does not."""
+
+    test_with_wrapper = test_with_plugin = test_with_late_plugin = test_without = None  # those of Untouched
+
+    def test_with_both(self):
+        super().test_with_both()
+        for stage in ("started", "resized", "restarted"):
+            found = {key: value for key, value in self.baseline[stage].items()
+                     if "<huge app>" in key and key.endswith(", hugetlb.2MB.max")}
+            self.assertEqual(set(found.values()), {str(4 * harness.MI)}, stage)
+
+
 class Beside(InGuest):
     """podqos's own pods, for which no engine has chosen a cgroup, and a kubelet on one node."""
 
@@ -362,7 +376,7 @@ def cells():
     """{name: class}: each class of tests with each driver and its runtime."""
     return {f"{cls.__name__}_{driver}_{kind}": type(f"{cls.__name__}_{driver}_{kind}", (cls,), {
         "driver": driver, "kind": kind, "__doc__": cls.__doc__, "__module__": __name__})
-        for cls in (Untouched, Beside) for driver, kind in sorted({each[1:] for each in GUESTS})}
+        for cls in (Untouched, HugePages, Beside) for driver, kind in sorted({each[2:] for each in GUESTS})}
 
 
 TESTS = cells()
@@ -378,12 +392,12 @@ class Guests(unittest.TestCase):
         cls.results = {each: pool.submit(cls.run_in, *each) for each in GUESTS}
 
     @staticmethod
-    def run_in(root, driver, kind):
+    def run_in(flavour, root, driver, kind):
         names = []
-        for chosen in GUESTS[root, driver, kind]:
+        for chosen in GUESTS[flavour, root, driver, kind]:
             cls, *method = chosen.split(".")
             names.append(".".join([f"{cls}_{driver}_{kind}", *method]))
-        return guest.Guest("systemd", root=root, timeout=1800).run_test(__file__, *names)
+        return guest.Guest(flavour, root=root, timeout=1800).run_test(__file__, *names)
 
 
 def add_guest(each):
@@ -409,7 +423,7 @@ def setUpModule():
 
 
 if __name__ == "__main__":
-    del Untouched, Beside
+    del Untouched, HugePages, Beside
     if guest.inside():
         del Guests, Figures
         globals().update(TESTS)

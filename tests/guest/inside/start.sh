@@ -14,6 +14,9 @@ fi
 
 mkdir -p /dev/pts /dev/shm
 ln -sf /proc/self/fd /dev/fd
+ln -sf fd/0 /dev/stdin
+ln -sf fd/1 /dev/stdout
+ln -sf fd/2 /dev/stderr
 mount -n -t devpts devpts /dev/pts
 mount -n -t tmpfs tmpfs /dev/shm
 ip link set lo up 2>/dev/null || busybox ip link set lo up
