@@ -70,7 +70,7 @@ LaunchEnvironment launch_environment() {
           .index = variable("NRI_PLUGIN_IDX")};
 }
 
-Result<std::optional<Launch>> take_launch(const LaunchEnvironment& environment) {
+Result<std::optional<Launch>> read_launch(const LaunchEnvironment& environment) {
   if (environment.socket == nullptr) return std::nullopt;
   const std::string context = cat("NRI_PLUGIN_SOCKET=", printable(environment.socket));
   const auto number = parse_int(environment.socket);

@@ -36,7 +36,7 @@ struct Launch {
 /// Takes over the socket, and makes it non-blocking and closed on exec.
 /// @return nullopt: nobody has left a socket. kInvalidArgument: it is no number, or not that of a
 /// connected unix stream socket.
-[[nodiscard]] Result<std::optional<Launch>> take_launch(const LaunchEnvironment& environment);
+[[nodiscard]] Result<std::optional<Launch>> read_launch(const LaunchEnvironment& environment);
 
 /// The process at the other end when the connection was made; 0 if it is in another pid namespace.
 struct Peer {

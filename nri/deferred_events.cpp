@@ -115,7 +115,7 @@ void DeferredEvents::defer_synchronization(NodeState state) {
                 [](const Deferred& deferred) { return deferred.event.kind != Kind::kChanged; });
 }
 
-std::optional<NodeState> DeferredEvents::take_state() {
+std::optional<NodeState> DeferredEvents::remove_state() {
   return std::exchange(state_, std::nullopt);
 }
 

@@ -65,7 +65,7 @@ class DeferredEvents {
   /// Replaces what is deferred but for changes, of which nothing is said there.
   void defer_synchronization(NodeState state);
   /// What is still to be read of it, once.
-  [[nodiscard]] std::optional<NodeState> take_state();
+  [[nodiscard]] std::optional<NodeState> remove_state();
   void begin_synchronization(app::StockTaking all) { synchronization_.emplace(std::move(all)); }
   void end_synchronization();
   /// nullptr: none has begun.

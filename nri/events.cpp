@@ -20,7 +20,7 @@ struct Version {
 };
 
 /// Takes the digits at the front of `text`; nullopt if there are none, or too many.
-std::optional<std::int64_t> take_number(std::string_view& text) {
+std::optional<std::int64_t> read_number(std::string_view& text) {
   const std::size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
   const auto number = parse_int(text.substr(0, end));
   text.remove_prefix(end);
@@ -30,10 +30,10 @@ std::optional<std::int64_t> take_number(std::string_view& text) {
 /// The front of "v2.2.1", "1.34.0-dev" or "2.2.0~ds1".
 std::optional<Version> parse_version(std::string_view text) {
   if (text.starts_with('v')) text.remove_prefix(1);
-  const auto major = take_number(text);
+  const auto major = read_number(text);
   if (!major || !text.starts_with('.')) return std::nullopt;
   text.remove_prefix(1);
-  const auto minor = take_number(text);
+  const auto minor = read_number(text);
   if (!minor) return std::nullopt;
   return Version{.major = *major, .minor = *minor};
 }

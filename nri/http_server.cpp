@@ -101,7 +101,7 @@ void HttpServer::serve(std::span<const pollfd> polled, const Pages& pages, Clock
 }
 
 /// The oldest that may give way to a new one.
-std::vector<HttpServer::Connection>::iterator HttpServer::find_silent() {
+std::vector<HttpServer::Connection>::iterator HttpServer::find_replaceable() {
   return std::ranges::find_if(connections_, &Connection::gives_way);
 }
 
@@ -109,7 +109,7 @@ std::vector<HttpServer::Connection>::iterator HttpServer::find_silent() {
 void HttpServer::accept(Clock::time_point now) {
   for (std::size_t accepted = 0; accepted < kMaxConnections;) {
     const bool full = connections_.size() == kMaxConnections;
-    const auto silent = find_silent();
+    const auto silent = find_replaceable();
     if (full && silent == connections_.end()) return;
     const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     const int err = errno;
@@ -120,10 +120,8 @@ void HttpServer::accept(Clock::time_point now) {
       return;
     }
     if (full) connections_.erase(silent);
-    connections_.push_back({.socket = sys::UniqueFd{socket},
-                            .deadline = now + patience_,
-                            .request = {},
-                            .output = {}});
+    connections_.push_back(
+        {.socket = sys::UniqueFd{socket}, .deadline = now + timeout_, .request = {}, .output = {}});
     ++accepted;
   }
 }

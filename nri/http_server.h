@@ -35,9 +35,9 @@ class HttpServer {
   static constexpr std::size_t kMaxConnections = 8;
 
   /// @param listener  non-blocking; outlives the server.
-  /// @param patience  from the connection to its end.
-  explicit HttpServer(int listener, std::chrono::milliseconds patience = kPatience)
-      : listener_(listener), patience_(patience) {}
+  /// @param timeout  from the connection to its end.
+  explicit HttpServer(int listener, std::chrono::milliseconds timeout = kTimeout)
+      : listener_(listener), timeout_(timeout) {}
 
   /// Appends what to poll(2) for.
   void add_to(std::vector<pollfd>& polled) const;
@@ -48,7 +48,7 @@ class HttpServer {
   void serve(std::span<const pollfd> polled, const Pages& pages, Clock::time_point now);
 
  private:
-  static constexpr std::chrono::milliseconds kPatience{2000};
+  static constexpr std::chrono::milliseconds kTimeout{2000};
 
   struct Connection {
     sys::UniqueFd socket;
@@ -62,14 +62,14 @@ class HttpServer {
     [[nodiscard]] bool gives_way() const { return answered ? output.empty() : idle; }
   };
 
-  [[nodiscard]] std::vector<Connection>::iterator find_silent();
+  [[nodiscard]] std::vector<Connection>::iterator find_replaceable();
   void accept(Clock::time_point now);
   static void receive(Connection& connection, const Pages& pages);
   static void send(Connection& connection);
   static void wait_for_the_end(Connection& connection);
 
   int listener_;
-  std::chrono::milliseconds patience_;
+  std::chrono::milliseconds timeout_;
   std::vector<Connection> connections_;
   std::optional<Clock::time_point> deaf_until_;  ///< for want of descriptors
 };

@@ -60,10 +60,10 @@ Status Link::serve(short ready) {
   const auto length = static_cast<std::size_t>(size);
   if (auto fed = session_.feed({piece.data(), length}); !fed) return fed;
   if (auto sent = send_output(); !sent) return sent;
-  return take({piece.data(), length});
+  return remove({piece.data(), length});
 }
 
-Status Link::take(std::span<char> seen) {
+Status Link::remove(std::span<char> seen) {
   while (!seen.empty()) {
     const ssize_t size = ::read(socket_.get(), seen.data(), seen.size());
     const int err = errno;

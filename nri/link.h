@@ -32,7 +32,7 @@ class Link {
  private:
   [[nodiscard]] Status send_output();
   /// Takes from the socket what has been looked at; it may be overwritten.
-  [[nodiscard]] Status take(std::span<char> seen);
+  [[nodiscard]] Status remove(std::span<char> seen);
 
   sys::UniqueFd socket_;
   Session session_;

@@ -13,7 +13,7 @@
 #include "nri/connect.h"
 #include "nri/http_server.h"
 #include "nri/listener.h"
-#include "nri/measures.h"
+#include "nri/metrics.h"
 #include "nri/notify.h"
 #include "nri/options.h"
 #include "nri/pages.h"
@@ -39,7 +39,7 @@ void print(std::FILE* stream, std::string_view text) {
 }
 
 /// To both: whoever started it by hand reads the one, and a runtime closes the other.
-int complain(podqos::app::Log& log, const Error& error) {
+int report_failure(podqos::app::Log& log, const Error& error) {
   print(stderr, podqos::cat("podqos-nri: ", podqos::app::one_line(error.message), "\n"));
   log.error(error.message);
   return kFailed;
@@ -72,7 +72,7 @@ Status serve(nri::Service& service, std::optional<nri::Launch> launch) {
 Status run(const nri::Options& options, nri::Configuration& configuration) {
   std::optional<nri::Launch> launch;
   if (!options.socket) {
-    auto taken = nri::take_launch(nri::launch_environment());
+    auto taken = nri::read_launch(nri::launch_environment());
     if (!taken) return fail(std::move(taken).error());
     launch = std::move(*taken);
   }
@@ -86,26 +86,26 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
   if (!signals) return fail(std::move(signals).error());
 
   // A new address takes a restart: the sandbox lets nothing be bound.
-  const auto metrics = options.metrics ? options.metrics : configuration.settings().metrics;
-  const auto listener = listen(metrics, configuration.log());
+  const auto address = options.metrics ? options.metrics : configuration.settings().metrics;
+  const auto listener = listen(address, configuration.log());
   std::optional<nri::HttpServer> http;
   if (listener) http.emplace(listener->fd());
-  nri::Measures measures;
-  nri::Plugin plugin{configuration, measures};
-  nri::Pages pages{configuration, measures};
+  nri::Metrics metrics;
+  nri::Plugin plugin{configuration, metrics};
+  nri::Pages pages{configuration, metrics};
   nri::Service service{
       {.session = std::move(*identity),
        .socket = options.socket.value_or(nri::kDefaultSocket),
-       .patience = {}},
+       .timeouts = {}},
       {.handler = plugin,
        .signals = *signals,
        .notify = *notify,
        .log = configuration.log(),
        .reload = [&] { reload(configuration); },
-       .tend = [&] { return plugin.tend(); },
+       .housekeep = [&] { return plugin.housekeep(); },
        .http = http ? &*http : nullptr,
        .page = [&](std::string_view path,
-                   const nri::Standing& standing) { return pages.answer(path, standing); }}};
+                   const nri::ConnectionStatus& status) { return pages.answer(path, status); }}};
   return serve(service, std::move(launch));
 }
 
@@ -119,12 +119,12 @@ int start(int argc, char** argv) {
   auto configuration = nri::Configuration::load(options.config);
   if (!configuration) {
     podqos::app::Log log{"podqos-nri", {}};
-    return complain(log, configuration.error());
+    return report_failure(log, configuration.error());
   }
   nri::set_protobuf_log([&](std::string_view line) { configuration->log().warning(line); });
   const auto ran = run(options, *configuration);
   nri::set_protobuf_log({});
-  return ran ? kDone : complain(configuration->log(), ran.error());
+  return ran ? kDone : report_failure(configuration->log(), ran.error());
 }
 
 }  // namespace

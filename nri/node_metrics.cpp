@@ -30,7 +30,7 @@ class Family {
     if (value)
       family_.samples.push_back({.suffix = "", .labels = std::move(labels), .value = *value});
   }
-  [[nodiscard]] MetricFamily take() && { return std::move(family_); }
+  [[nodiscard]] MetricFamily release() && { return std::move(family_); }
 
  private:
   MetricFamily family_;
@@ -113,7 +113,7 @@ void add_tiers(const app::NodeFigures& figures, std::vector<MetricFamily>& out) 
     Family family{metric.type, metric.name, metric.help};
     for (const app::TierFigures& tier : figures.tiers)
       family.add(labels_of(tier), metric.value(tier));
-    out.push_back(std::move(family).take());
+    out.push_back(std::move(family).release());
   }
 }
 
@@ -136,8 +136,8 @@ void add_pressure(const app::NodeFigures& figures, std::vector<MetricFamily>& ou
       stalled.add(std::move(labels), scaled((*pressure)->stalled, kMicro));
     }
   }
-  out.push_back(std::move(waiting).take());
-  out.push_back(std::move(stalled).take());
+  out.push_back(std::move(waiting).release());
+  out.push_back(std::move(stalled).release());
 }
 
 void add_pods(const app::NodeFigures& figures, std::vector<MetricFamily>& out) {
@@ -161,13 +161,13 @@ void add_pods(const app::NodeFigures& figures, std::vector<MetricFamily>& out) {
     }
   }
   for (Family* family : {&pods, &cpu, &memory})
-    out.push_back(std::move(*family).take());
+    out.push_back(std::move(*family).release());
 }
 
 MetricFamily single(std::string_view name, std::string_view help, double value) {
   Family family{MetricType::kGauge, name, help};
   family.add({}, value);
-  return std::move(family).take();
+  return std::move(family).release();
 }
 
 }  // namespace

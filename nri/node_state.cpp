@@ -61,13 +61,13 @@ Status check_limit(std::string_view what, std::size_t number, std::size_t limit)
 // and hooks, as long as its author likes.
 
 template <class Map>
-void take_own(Map& annotations, Map& kept) {
+void move_own(Map& annotations, Map& kept) {
   for (auto& [key, value] : annotations) {
     if (key.starts_with(kOwnPrefix)) kept[key] = std::move(value);
   }
 }
 
-void take_read(api::LinuxResources& resources, api::LinuxResources& kept) {
+void move_read(api::LinuxResources& resources, api::LinuxResources& kept) {
   if (resources.has_memory()) kept.mutable_memory()->Swap(resources.mutable_memory());
   if (resources.has_cpu()) kept.mutable_cpu()->Swap(resources.mutable_cpu());
   if (resources.has_pids()) kept.mutable_pids()->Swap(resources.mutable_pids());
@@ -75,39 +75,39 @@ void take_read(api::LinuxResources& resources, api::LinuxResources& kept) {
   kept.mutable_unified()->swap(*resources.mutable_unified());
 }
 
-void take_read(api::LinuxPodSandbox& pod, api::LinuxPodSandbox& kept) {
-  if (pod.has_pod_overhead()) take_read(*pod.mutable_pod_overhead(), *kept.mutable_pod_overhead());
+void move_read(api::LinuxPodSandbox& pod, api::LinuxPodSandbox& kept) {
+  if (pod.has_pod_overhead()) move_read(*pod.mutable_pod_overhead(), *kept.mutable_pod_overhead());
   if (pod.has_pod_resources())
-    take_read(*pod.mutable_pod_resources(), *kept.mutable_pod_resources());
+    move_read(*pod.mutable_pod_resources(), *kept.mutable_pod_resources());
   kept.mutable_cgroup_parent()->swap(*pod.mutable_cgroup_parent());
   kept.mutable_cgroups_path()->swap(*pod.mutable_cgroups_path());
 }
 
-void take_read(api::PodSandbox& pod, api::PodSandbox& kept) {
+void move_read(api::PodSandbox& pod, api::PodSandbox& kept) {
   kept.mutable_id()->swap(*pod.mutable_id());
   kept.mutable_name()->swap(*pod.mutable_name());
   kept.mutable_uid()->swap(*pod.mutable_uid());
   kept.mutable_namespace_()->swap(*pod.mutable_namespace_());
-  take_own(*pod.mutable_annotations(), *kept.mutable_annotations());
-  if (pod.has_linux()) take_read(*pod.mutable_linux(), *kept.mutable_linux());
+  move_own(*pod.mutable_annotations(), *kept.mutable_annotations());
+  if (pod.has_linux()) move_read(*pod.mutable_linux(), *kept.mutable_linux());
   kept.set_pid(pod.pid());
 }
 
-void take_read(api::LinuxContainer& container, api::LinuxContainer& kept) {
+void move_read(api::LinuxContainer& container, api::LinuxContainer& kept) {
   if (container.has_resources())
-    take_read(*container.mutable_resources(), *kept.mutable_resources());
+    move_read(*container.mutable_resources(), *kept.mutable_resources());
   if (container.has_oom_score_adj())
     kept.mutable_oom_score_adj()->Swap(container.mutable_oom_score_adj());
   kept.mutable_cgroups_path()->swap(*container.mutable_cgroups_path());
 }
 
-void take_read(api::Container& container, api::Container& kept) {
+void move_read(api::Container& container, api::Container& kept) {
   kept.mutable_id()->swap(*container.mutable_id());
   kept.mutable_pod_sandbox_id()->swap(*container.mutable_pod_sandbox_id());
   kept.mutable_name()->swap(*container.mutable_name());
   kept.set_state(container.state());
-  take_own(*container.mutable_annotations(), *kept.mutable_annotations());
-  if (container.has_linux()) take_read(*container.mutable_linux(), *kept.mutable_linux());
+  move_own(*container.mutable_annotations(), *kept.mutable_annotations());
+  if (container.has_linux()) move_read(*container.mutable_linux(), *kept.mutable_linux());
   kept.set_pid(container.pid());
 }
 
@@ -119,7 +119,7 @@ std::size_t collect(google::protobuf::RepeatedPtrField<Element>& part,
   std::size_t bytes = 0;
   for (Element& element : part) {
     Element& kept = *collected.Add();
-    take_read(element, kept);
+    move_read(element, kept);
     bytes += kept.ByteSizeLong();
   }
   return bytes;
@@ -127,7 +127,7 @@ std::size_t collect(google::protobuf::RepeatedPtrField<Element>& part,
 
 }  // namespace
 
-Result<bool> NodeState::take(std::string payload) {
+Result<bool> NodeState::read_part(std::string payload) {
   if (auto ok = check_limit("parts", ++parts_, limits_.parts); !ok)
     return fail(std::move(ok).error());
   const auto outline = outline_of(payload);
@@ -160,7 +160,7 @@ Status NodeState::read_unread() {
 }
 
 Result<bool> NodeState::add(std::string payload) {
-  auto last = take(std::move(payload));
+  auto last = read_part(std::move(payload));
   if (!last) *this = NodeState{limits_};
   return last;
 }

@@ -40,7 +40,7 @@ class NodeState {
   [[nodiscard]] Result<api::SynchronizeRequest> read() &&;
 
  private:
-  [[nodiscard]] Result<bool> take(std::string payload);
+  [[nodiscard]] Result<bool> read_part(std::string payload);
   [[nodiscard]] Status read_unread();
 
   NodeStateLimits limits_;

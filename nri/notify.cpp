@@ -54,15 +54,15 @@ NotifyEnvironment notify_environment() {
 }
 
 Result<Notify> Notify::open(const NotifyEnvironment& environment,
-                            std::chrono::microseconds patience) {
+                            std::chrono::microseconds timeout) {
   Notify out;
   if (environment.socket == nullptr || *environment.socket == '\0') return out;
   auto address = sys::UnixAddress::make(environment.socket);
   if (!address) return fail(std::move(address).error().with_context("NOTIFY_SOCKET"));
   out.address_ = *address;
   out.socket_ = sys::UniqueFd{::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(patience);
-  const timeval time{.tv_sec = seconds.count(), .tv_usec = (patience - seconds).count()};
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(timeout);
+  const timeval time{.tv_sec = seconds.count(), .tv_usec = (timeout - seconds).count()};
   if (!out.socket_.valid() ||
       ::setsockopt(out.socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time) != 0)
     return fail_errno(errno, "make a socket for NOTIFY_SOCKET");

@@ -24,10 +24,10 @@ struct NotifyEnvironment {
 class Notify {
  public:
   Notify() = default;
-  /// @param patience  for what systemd waits for, at least 1 us
+  /// @param timeout  for what systemd waits for, at least 1 us
   /// @return kInvalidArgument: the socket's address is none, or WATCHDOG_USEC is no number.
   static Result<Notify> open(const NotifyEnvironment& environment,
-                             std::chrono::microseconds patience = std::chrono::seconds{1});
+                             std::chrono::microseconds timeout = std::chrono::seconds{1});
 
   void ready(std::string_view status) const;
   /// Followed by ready().

@@ -23,21 +23,21 @@ MetricFamily plain(MetricType type, const char* name, const char* help, double v
           .samples = {{.suffix = "", .labels = {}, .value = value}}};
 }
 
-std::vector<MetricFamily> standing_metrics(const Standing& standing) {
+std::vector<MetricFamily> connection_metrics(const ConnectionStatus& status) {
   std::vector<MetricFamily> out;
   out.push_back(plain(MetricType::kGauge, "podqos_build_info",
                       "1, with the version of podqos-nri as a label.", 1));
   out.back().samples.front().labels = {{.name = "version", .value = PODQOS_VERSION}};
   out.push_back(plain(MetricType::kGauge, "podqos_nri_connected",
                       "Whether podqos-nri has a connection to the runtime.",
-                      standing.connected ? 1 : 0));
+                      status.connected ? 1 : 0));
   out.push_back(plain(MetricType::kGauge, "podqos_nri_synchronized",
                       "Whether the runtime has told podqos-nri of all that there is, and asks it "
                       "about each container.",
-                      standing.synchronized ? 1 : 0));
+                      status.synchronized ? 1 : 0));
   out.push_back(plain(MetricType::kCounter, "podqos_nri_connections_total",
                       "Connections to the runtime since podqos-nri started.",
-                      static_cast<double>(standing.connections)));
+                      static_cast<double>(status.connections)));
   return out;
 }
 
@@ -51,24 +51,24 @@ HttpAnswer text(HttpStatus status, std::string body) {
 
 }  // namespace
 
-Pages::Pages(Configuration& configuration, const Measures& measures, const sys::Clock& clock)
+Pages::Pages(Configuration& configuration, const Metrics& metrics, const sys::Clock& clock)
     : configuration_(configuration),
-      measures_(measures),
+      metrics_(metrics),
       clock_(clock),
       glance_(configuration.settings().state_dir) {}
 
-HttpAnswer Pages::answer(std::string_view path, const Standing& standing) {
-  if (path == "/metrics") return metrics(standing);
+HttpAnswer Pages::answer(std::string_view path, const ConnectionStatus& status) {
+  if (path == "/metrics") return metrics(status);
   if (path == "/healthz") return text(HttpStatus::kOk, "ok");
   if (path == "/readyz")
-    return standing.synchronized ? text(HttpStatus::kOk, "ok")
-                                 : text(HttpStatus::kUnavailable, standing.obstacle);
+    return status.synchronized ? text(HttpStatus::kOk, "ok")
+                               : text(HttpStatus::kUnavailable, status.obstacle);
   return text(HttpStatus::kNotFound, "there are /metrics, /healthz and /readyz");
 }
 
-HttpAnswer Pages::metrics(const Standing& standing) {
-  std::vector<MetricFamily> families = standing_metrics(standing);
-  append(families, measures_.collect());
+HttpAnswer Pages::metrics(const ConnectionStatus& status) {
+  std::vector<MetricFamily> families = connection_metrics(status);
+  append(families, metrics_.collect());
   const auto& of_node = node();
   families.insert(families.end(), of_node.begin(), of_node.end());
   return {
@@ -87,9 +87,9 @@ const std::vector<MetricFamily>& Pages::node() {
   auto figures = read();
   const std::string reason = figures ? "" : figures.error().message;
   // Once for each reason: it is asked for again and again.
-  if (!reason.empty() && reason != complaint_)
+  if (!reason.empty() && reason != last_failure_)
     configuration_.log().warning(cat("metrics are without pods and tiers: ", reason));
-  complaint_ = reason;
+  last_failure_ = reason;
   node_ = node_metrics(figures ? std::optional{std::move(*figures)} : std::nullopt);
   node_read_ = clock_.now();
   return node_;

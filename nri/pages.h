@@ -15,7 +15,7 @@
 #include "nri/configuration.h"
 #include "nri/exposition.h"
 #include "nri/http_server.h"
-#include "nri/measures.h"
+#include "nri/metrics.h"
 #include "nri/service.h"
 
 namespace podqos::nri {
@@ -24,22 +24,22 @@ namespace podqos::nri {
 class Pages {
  public:
   /// All outlive the object.
-  Pages(Configuration& configuration, const Measures& measures,
+  Pages(Configuration& configuration, const Metrics& metrics,
         const sys::Clock& clock = sys::kSteadyClock);
 
-  [[nodiscard]] HttpAnswer answer(std::string_view path, const Standing& standing);
+  [[nodiscard]] HttpAnswer answer(std::string_view path, const ConnectionStatus& status);
 
  private:
-  [[nodiscard]] HttpAnswer metrics(const Standing& standing);
+  [[nodiscard]] HttpAnswer metrics(const ConnectionStatus& status);
   [[nodiscard]] const std::vector<MetricFamily>& node();
 
   Configuration& configuration_;
-  const Measures& measures_;
+  const Metrics& metrics_;
   const sys::Clock& clock_;
   store::Glance glance_;
   std::vector<MetricFamily> node_;  ///< as it was last read
   std::optional<sys::Clock::TimePoint> node_read_;
-  std::string complaint_;  ///< the reason that was logged last for having no figures
+  std::string last_failure_;  ///< the reason that was logged last for having no figures
 };
 
 }  // namespace podqos::nri

@@ -24,7 +24,7 @@ constexpr std::size_t kObservedAtOnce = 64;
 /// For what a runtime does not say that it has given it up. What it starts later nevertheless is
 /// taken in then.
 constexpr seconds kCreation{120};
-constexpr seconds kLook{5};
+constexpr seconds kReleaseInterval{5};
 constexpr seconds kRecomputation{300};
 /// For housekeeping: a request that comes meanwhile has time left.
 constexpr milliseconds kHousekeepingLock{100};
@@ -64,16 +64,16 @@ Status Plugin::configure(const api::ConfigureRequest& request, Budget) {
                  printable(request.runtime_version())));
   auto done = configuration_.lay_over(request.config());
   // What goes wrong with pods and containers is counted where it is settled.
-  if (!done) measures_.failed(done.error().code);
+  if (!done) metrics_.failed(done.error().code);
   return done;
 }
 
 void Plugin::log_failure(std::string_view what, const Error& error, std::string_view then) {
-  measures_.failed(error.code);
+  metrics_.failed(error.code);
   log().error(cat(what, ": ", error.message, then));
 }
 
-Status Plugin::settle(std::string_view what, Status done) {
+Status Plugin::report(std::string_view what, Status done) {
   if (done) return done;
   log_failure(what, done.error(), "");
   // A refusal is what the operator wants, whatever becomes of errors.
@@ -122,7 +122,7 @@ Status Plugin::apply_or_defer(ContainerEvent event, const core::Settings& settin
   return done;
 }
 
-void Plugin::remember(const api::PodSandbox& pod) {
+void Plugin::register_sandbox(const api::PodSandbox& pod) {
   const Pid pid{static_cast<pid_t>(pod.pid())};
   if (pid == Pid{0}) return;
   const auto started = sys::start_time_of(pid);
@@ -131,7 +131,7 @@ void Plugin::remember(const api::PodSandbox& pod) {
 }
 
 Result<api::SynchronizeResponse> Plugin::synchronize(NodeState state, Budget) {
-  // Done by tend(), at once, but after the answer: of thousands it takes its time.
+  // Done by housekeep(), at once, but after the answer: of thousands it takes its time.
   deferred_.defer_synchronization(std::move(state));
   sandboxes_.clear();
   created_.clear();
@@ -160,7 +160,7 @@ Result<api::CreateContainerResponse> Plugin::create_container(
     if (**edit != core::ConfigEdit{}) *response.mutable_adjust() = adjustment_for(**edit);
     return {};
   };
-  if (auto done = settle("create container", create()); !done) return fail(std::move(done).error());
+  if (auto done = report("create container", create()); !done) return fail(std::move(done).error());
   return response;
 }
 
@@ -170,7 +170,7 @@ Result<api::UpdateContainerResponse> Plugin::update_container(
   synchronize_pod(request.pod().id(), patience);
   api::Container updated = request.container();
   updated.mutable_linux()->mutable_resources()->MergeFrom(request.linux_resources());
-  auto done = settle("update container",
+  auto done = report("update container",
                      update(container_facts(request.pod(), updated), updated.pid(), patience));
   if (!done) return fail(std::move(done).error());
   return api::UpdateContainerResponse{};
@@ -178,7 +178,7 @@ Result<api::UpdateContainerResponse> Plugin::update_container(
 
 Result<api::StopContainerResponse> Plugin::stop_container(const api::StopContainerRequest& request,
                                                           Budget budget) {
-  if (auto done = settle("stop container", release(request.container().id(), patience(budget)));
+  if (auto done = report("stop container", release(request.container().id(), patience(budget)));
       !done)
     return fail(std::move(done).error());
   return api::StopContainerResponse{};
@@ -189,17 +189,17 @@ Status Plugin::update_pod_sandbox(const api::UpdatePodSandboxRequest& request, B
   synchronize_pod(request.pod().id(), patience);
   api::PodSandbox pod = request.pod();
   pod.mutable_linux()->mutable_pod_resources()->MergeFrom(request.linux_resources());
-  return settle("update pod", update(sandbox_facts(pod), pod.pid(), patience));
+  return report("update pod", update(sandbox_facts(pod), pod.pid(), patience));
 }
 
 Status Plugin::run_pod_sandbox(const api::EventRequest& event, Budget budget) {
   // Without a process there is nothing to place: the pod comes with its first container.
   if (event.pod().pid() == 0) return {};
-  remember(event.pod());
+  register_sandbox(event.pod());
   // Its process is where the runtime has put it, which no plugin can change.
   core::Settings settings = configuration_.settings();
   settings.on_misplaced = core::OnMisplaced::kIgnore;
-  return settle("run pod",
+  return report("run pod",
                 start(sandbox_facts(event.pod()), event.pod().pid(), settings, patience(budget)));
 }
 
@@ -230,7 +230,7 @@ Status Plugin::release(const std::string& id, const app::Patience& patience) {
 }
 
 Status Plugin::stop_pod_sandbox(const api::EventRequest& event, Budget budget) {
-  return settle("stop pod", release(event.pod().id(), patience(budget)));
+  return report("stop pod", release(event.pod().id(), patience(budget)));
 }
 
 Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget budget) {
@@ -250,21 +250,21 @@ Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget budget)
       deferred_.defer_end(each);
     }
   }
-  return settle("remove pod", std::move(done));
+  return report("remove pod", std::move(done));
 }
 
 Status Plugin::start_container(const api::EventRequest& event, Budget budget) {
   if (event.container().pid() != 0) synchronize_pod(event.pod().id(), patience(budget));
   created_.erase(event.container().id());
   if (event.container().pid() == 0) return {};
-  return settle("start container",
+  return report("start container",
                 start(container_facts(event.pod(), event.container()), event.container().pid(),
                       configuration_.settings(), patience(budget)));
 }
 
 Status Plugin::remove_container(const api::EventRequest& event, Budget budget) {
   forget_reported(event.container().id());
-  return settle("remove container", release(event.container().id(), patience(budget)));
+  return report("remove container", release(event.container().id(), patience(budget)));
 }
 
 bool Plugin::apply_deferred() {
@@ -307,15 +307,15 @@ bool Plugin::release_ended_sandboxes() {
   return !late;
 }
 
-void Plugin::keep_house() {
+void Plugin::reconcile() {
   const auto now = clock_.now();
   const bool everything = deferred_.has_recomputation() || now >= next_recomputation_;
-  if (!everything && now < next_look_) return;
-  next_look_ = now + kLook;
+  if (!everything && now < next_release_) return;
+  next_release_ = now + kReleaseInterval;
   if (auto done = app::look_after(configuration_.settings(), log(), own_pid_, creating(),
                                   everything, housekeeping(kHousekeepingLock));
       !done) {
-    log_failure("look at what is left", done.error(), "; trying again");
+    log_failure("housekeeping", done.error(), "; trying again");
     return;
   }
   if (!everything) return;
@@ -325,15 +325,15 @@ void Plugin::keep_house() {
 
 void Plugin::reconciled() {
   next_recomputation_ = clock_.now() + kRecomputation;
-  measures_.reconciled();
+  metrics_.reconciled();
 }
 
-bool Plugin::tend() {
+bool Plugin::housekeep() {
   const auto now = clock_.now();
   std::erase_if(created_, [&](const auto& entry) { return now - entry.second.since > kCreation; });
   if (synchronize_piece()) return true;
   // After the first that has waited in vain, for the lock or for systemd, the others would as well.
-  if (apply_deferred() && release_ended_sandboxes()) keep_house();
+  if (apply_deferred() && release_ended_sandboxes()) reconcile();
   return false;
 }
 
@@ -354,7 +354,7 @@ Status Plugin::post_update_container(const api::EventRequest&, Budget) {
 void Plugin::shutdown() {}
 
 void Plugin::handled(Request request, std::chrono::nanoseconds time) {
-  measures_.handled(request, time);
+  metrics_.handled(request, time);
 }
 
 }  // namespace podqos::nri

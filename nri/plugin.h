@@ -22,7 +22,7 @@
 #include "nri/configuration.h"
 #include "nri/deferred_events.h"
 #include "nri/handler.h"
-#include "nri/measures.h"
+#include "nri/metrics.h"
 
 namespace podqos::nri {
 
@@ -32,17 +32,17 @@ namespace podqos::nri {
 class Plugin : public Handler {
  public:
   /// All must outlive the plugin; the settings may change between two calls.
-  /// @param measures  told of each error.
-  Plugin(Configuration& configuration, Measures& measures,
+  /// @param metrics  told of each error.
+  Plugin(Configuration& configuration, Metrics& metrics,
          const sys::Clock& clock = sys::kSteadyClock)
-      : configuration_(configuration), measures_(measures), clock_(clock) {}
+      : configuration_(configuration), metrics_(metrics), clock_(clock) {}
 
   /// All that takes long, and all that nobody tells of; between two requests. Compares what the
   /// runtime has with what is known; tries again what has failed; releases sandboxes that have
   /// ended without a word: containerd forgets to tell of pods that it had before it was started
   /// anew (containerd#8426).
   /// @return whether it wants to go on once the runtime has been served
-  [[nodiscard]] bool tend();
+  [[nodiscard]] bool housekeep();
 
   void registered(Status status) override;
   Status configure(const api::ConfigureRequest& request, Budget budget) override;
@@ -86,7 +86,7 @@ class Plugin : public Handler {
   [[nodiscard]] app::Patience housekeeping(std::chrono::milliseconds lock) const;
   [[nodiscard]] app::Log& log() { return configuration_.log(); }
   /// Logs and counts an error; it is an answer only under onError "reject".
-  [[nodiscard]] Status settle(std::string_view what, Status done);
+  [[nodiscard]] Status report(std::string_view what, Status done);
   void log_failure(std::string_view what, const Error& error, std::string_view then);
   [[nodiscard]] Status start(Result<core::ContainerFacts> facts, std::uint32_t pid,
                              const core::Settings& settings, const app::Patience& patience);
@@ -100,7 +100,7 @@ class Plugin : public Handler {
   [[nodiscard]] Status apply_event(const ContainerEvent& event, const core::Settings& settings,
                                    const app::Patience& patience);
   [[nodiscard]] Result<Applied> apply_end(const std::string& id, const app::Patience& patience);
-  void remember(const api::PodSandbox& pod);
+  void register_sandbox(const api::PodSandbox& pod);
   /// Ids of containers that the runtime makes in it.
   [[nodiscard]] std::vector<std::string> created_in(std::string_view sandbox) const;
   /// Releases a container; what does not succeed now is tried again later.
@@ -113,8 +113,8 @@ class Plugin : public Handler {
   void synchronize_pod(const std::string& sandbox, const app::Patience& patience);
   /// Ids of containers that the runtime makes.
   [[nodiscard]] app::Ids creating() const;
-  [[nodiscard]] std::vector<app::Told> told_in(const api::SynchronizeRequest& state);
-  // Parts of tend(), each with its own bound.
+  [[nodiscard]] std::vector<app::Told> reported_in(const api::SynchronizeRequest& state);
+  // Parts of housekeep(), each with its own bound.
   /// @return whether more of it is to be registered, at once
   [[nodiscard]] bool synchronize_piece();
   [[nodiscard]] bool note_synchronized(const Result<bool>& taken);
@@ -123,11 +123,11 @@ class Plugin : public Handler {
   // false: it has waited in vain.
   [[nodiscard]] bool apply_deferred();
   [[nodiscard]] bool release_ended_sandboxes();
-  void keep_house();
+  void reconcile();
   void reconciled();
 
   Configuration& configuration_;
-  Measures& measures_;
+  Metrics& metrics_;
   const sys::Clock& clock_;
   /// A container that is about to be made counts as long as somebody can still hear what becomes of
   /// it.
@@ -137,7 +137,7 @@ class Plugin : public Handler {
   std::string observed_;  ///< the last of them whose process was looked for
   std::map<std::string, Creation, std::less<>> created_;  ///< neither started nor ended yet, by id
   DeferredEvents deferred_{clock_};
-  TimePoint next_look_;
+  TimePoint next_release_;
   TimePoint next_recomputation_;
 };
 

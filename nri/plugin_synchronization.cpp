@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds kPieceAtOnce{100};
 
 }  // namespace
 
-std::vector<app::Told> Plugin::told_in(const api::SynchronizeRequest& state) {
+std::vector<app::Told> Plugin::reported_in(const api::SynchronizeRequest& state) {
   std::vector<app::Told> all;
   // One that cannot be read is there nevertheless, and is not taken for another's.
   const auto add = [&](Result<core::ContainerFacts> facts, const std::string& id,
@@ -50,7 +50,7 @@ std::vector<app::Told> Plugin::told_in(const api::SynchronizeRequest& state) {
 }
 
 bool Plugin::read_state() {
-  auto unread = deferred_.take_state();
+  auto unread = deferred_.remove_state();
   if (!unread) return deferred_.synchronization() != nullptr;
   auto state = std::move(*unread).read();
   if (!state) {
@@ -60,13 +60,13 @@ bool Plugin::read_state() {
   }
   // What stays comes first: between what goes it would keep pages from the rest of the machine.
   for (const api::PodSandbox& pod : state->pods())
-    remember(pod);
+    register_sandbox(pod);
   for (const api::Container& container : state->containers()) {
     if (container.pid() == 0 && container.state() == api::CONTAINER_CREATED)
       created_.try_emplace(container.id(),
                            Creation{.sandbox = container.pod_sandbox_id(), .since = clock_.now()});
   }
-  deferred_.begin_synchronization(app::StockTaking{told_in(*state)});
+  deferred_.begin_synchronization(app::StockTaking{reported_in(*state)});
   // Whatever is left undone from here on is to be done afterwards.
   deferred_.remove_recomputation();
   return true;

@@ -52,9 +52,9 @@ std::string remedy_for(const Error& error, const std::string& socket) {
 Service::Service(ServiceOptions options, ServicePorts ports)
     : options_{std::move(options)},
       ports_{std::move(ports)},
-      retry_{options_.patience.first_retry},
+      retry_{options_.timeouts.first_retry},
       next_attempt_{ports_.clock.now()} {
-  stand(false, cat("waiting for a runtime at ", options_.socket));
+  set_status(false, cat("waiting for a runtime at ", options_.socket));
 }
 
 Status Service::run() {
@@ -72,16 +72,16 @@ Status Service::loop() {
   if (ports_.notify.watchdog_interval()) next_watchdog_ = ports_.clock.now();
   ports_.notify.ready(link_ ? "connected" : cat("waiting for a runtime at ", options_.socket));
   while (!stopping_) {
-    keep_time();
+    apply_deadlines();
     if (auto waited = wait(); !waited) return waited;
-    if (polled_[kSignalsAt].revents != 0) take_signals();
+    if (polled_[kSignalsAt].revents != 0) read_signals();
     // The runtime first: whoever looks on can wait.
     if (link_ && !stopping_) serve_link(polled_[kLinkAt].revents);
     if (!stopping_) serve_http();
   }
   ports_.notify.stopping();
   link_.reset();
-  stand(false, "stopped");
+  set_status(false, "stopped");
   return {};
 }
 
@@ -97,22 +97,22 @@ Status Service::wait() {
   return {};
 }
 
-void Service::take_signals() {
-  while (const auto signal = ports_.signals.take()) {
+void Service::read_signals() {
+  while (const auto signal = ports_.signals.read()) {
     if (*signal == Signal::kStop) {
       stopping_ = true;
       return;
     }
     ports_.notify.reloading();
     ports_.reload();
-    ports_.notify.ready(standing_.synchronized ? "synchronized" : "not synchronized");
+    ports_.notify.ready(status_.synchronized ? "synchronized" : "not synchronized");
   }
 }
 
 std::optional<Service::TimePoint> Service::next_deadline() const {
   auto earliest = next_watchdog_;
-  keep_earlier(earliest, link_ ? patience_ends_ : next_attempt_);
-  if (counts_on_plugin()) keep_earlier(earliest, next_tending_);
+  keep_earlier(earliest, link_ ? timeout_ : next_attempt_);
+  if (counts_on_plugin()) keep_earlier(earliest, next_housekeeping_);
   if (ports_.http != nullptr) keep_earlier(earliest, ports_.http->next_deadline());
   return earliest;
 }
@@ -120,22 +120,23 @@ std::optional<Service::TimePoint> Service::next_deadline() const {
 bool Service::counts_on_plugin() const {
   // NRI up to 0.6.1 never synchronizes a plugin that it has started.
   const bool launched = origin_ == Origin::kLaunched && link_ && progress_ == Progress::kConfigured;
-  return standing_.synchronized || launched;
+  return status_.synchronized || launched;
 }
 
-void Service::keep_time() {
+void Service::apply_deadlines() {
   const auto now = ports_.clock.now();
   if (next_watchdog_ && now >= *next_watchdog_) {
     ports_.notify.watchdog();
     next_watchdog_ = now + *ports_.notify.watchdog_interval();
   }
-  if (counts_on_plugin() && now >= next_tending_) {
+  if (counts_on_plugin() && now >= next_housekeeping_) {
     // Between two pieces of long work the runtime is served, and whoever waits for the lock gets
     // it.
-    const auto pause = ports_.tend() ? options_.patience.piece : options_.patience.tending;
-    next_tending_ = ports_.clock.now() + pause;
+    const auto pause =
+        ports_.housekeep() ? options_.timeouts.piece : options_.timeouts.housekeeping;
+    next_housekeeping_ = ports_.clock.now() + pause;
   }
-  if (link_ && patience_ends_ && now >= *patience_ends_) {
+  if (link_ && timeout_ && now >= *timeout_) {
     end_link({ErrorCode::kTimeout, progress_ == Progress::kRegistering
                                        ? "the runtime has not configured the plugin in time"
                                        : "the runtime has not synchronized the plugin in time"});
@@ -149,15 +150,15 @@ void Service::try_to_connect() {
   if (made) return;
   const Error& error = made.error();
   // Once for each reason: a runtime may be away for days.
-  if (error.message != complaint_) {
+  if (error.message != last_failure_) {
     const std::string line = cat(error.message, remedy_for(error, options_.socket));
     if (error.code == ErrorCode::kNotFound || error.code == ErrorCode::kBusy)
       ports_.log.info(line);
     else
       ports_.log.warning(line);
-    complaint_ = error.message;
+    last_failure_ = error.message;
   }
-  standing_.obstacle = error.message;
+  status_.obstacle = error.message;
   retry_later();
 }
 
@@ -174,20 +175,20 @@ Status Service::make_link(sys::UniqueFd socket) {
     link_.reset();
     return fail(std::move(begun).error().with_context(peer_));
   }
-  ++standing_.connections;
-  stand(true, cat("connected to ", peer_, ", which has not synchronized the plugin yet"));
-  complaint_.clear();
+  ++status_.connections;
+  set_status(true, cat("connected to ", peer_, ", which has not synchronized the plugin yet"));
+  last_failure_.clear();
   ports_.log.info(cat("connected to ", peer_));
   ports_.notify.status(cat("connected to ", peer_));
   // The runtime that started a plugin synchronizes it from NRI 0.7 on only, and calls it anyway.
-  if (origin_ == Origin::kByPath) patience_ends_ = ports_.clock.now() + options_.patience.configure;
+  if (origin_ == Origin::kByPath) timeout_ = ports_.clock.now() + options_.timeouts.configure;
   return {};
 }
 
 void Service::serve_link(short ready) {
   if (ready == 0) return;
   const Status served = link_->serve(ready);
-  note_progress();
+  observe_progress();
   if (link_ && !served) end_link(served.error());
 }
 
@@ -195,10 +196,10 @@ void Service::serve_http() {
   if (ports_.http == nullptr) return;
   ports_.http->serve(
       std::span{polled_}.subspan(kHttpAt),
-      [this](std::string_view path) { return ports_.page(path, standing_); }, ports_.clock.now());
+      [this](std::string_view path) { return ports_.page(path, status_); }, ports_.clock.now());
 }
 
-void Service::note_progress() {
+void Service::observe_progress() {
   const Progress progress = link_->progress();
   // A full node comes in pieces: each of them is progress.
   if (progress == progress_ && progress != Progress::kSynchronizing) return;
@@ -211,16 +212,15 @@ void Service::note_progress() {
       return;
     case Progress::kConfigured:
     case Progress::kSynchronizing:
-      if (origin_ == Origin::kByPath)
-        patience_ends_ = ports_.clock.now() + options_.patience.synchronize;
+      if (origin_ == Origin::kByPath) timeout_ = ports_.clock.now() + options_.timeouts.synchronize;
       // From 0.7 on the one that has started the plugin synchronizes it now.
       if (origin_ == Origin::kLaunched)
-        next_tending_ = ports_.clock.now() + options_.patience.tending;
+        next_housekeeping_ = ports_.clock.now() + options_.timeouts.housekeeping;
       return;
     case Progress::kSynchronized:
-      patience_ends_.reset();
-      stand(true, "");
-      next_tending_ = ports_.clock.now();
+      timeout_.reset();
+      set_status(true, "");
+      next_housekeeping_ = ports_.clock.now();
       ports_.log.info(cat("synchronized with ", peer_));
       ports_.notify.status(cat("synchronized with ", peer_));
       return;
@@ -229,7 +229,7 @@ void Service::note_progress() {
 
 void Service::end_link(const Error& reason) {
   link_.reset();
-  patience_ends_.reset();
+  timeout_.reset();
   std::string line = cat("the connection to ", peer_, " has ended: ", reason.message);
   if (origin_ == Origin::kLaunched) {
     ports_.log.warning(cat(line, "; so does this plugin, which that runtime has started"));
@@ -241,27 +241,27 @@ void Service::end_link(const Error& reason) {
     // The mask in the answer to Configure is what a runtime drops a plugin for without a word.
     events = events == EventChoice::kOldest ? EventChoice::kByRuntime : EventChoice::kOldest;
     line += ", at Configure; asking for another set of events";
-  } else if (standing_.synchronized) {
+  } else if (status_.synchronized) {
     events = EventChoice::kByRuntime;
-    if (ports_.clock.now() - standing_.since >= options_.patience.longest_retry)
-      retry_ = options_.patience.first_retry;
+    if (ports_.clock.now() - status_.since >= options_.timeouts.longest_retry)
+      retry_ = options_.timeouts.first_retry;
   }
   ports_.log.warning(cat(line, "; next attempt in ", retry_.count(), " ms"));
   ports_.notify.status(line);
-  stand(false, std::move(line));
+  set_status(false, std::move(line));
   retry_later();
 }
 
 void Service::retry_later() {
   next_attempt_ = ports_.clock.now() + retry_;
-  retry_ = std::min(retry_ * 2, options_.patience.longest_retry);
+  retry_ = std::min(retry_ * 2, options_.timeouts.longest_retry);
 }
 
-void Service::stand(bool connected, std::string obstacle) {
-  standing_.connected = connected;
-  standing_.synchronized = connected && obstacle.empty();
-  standing_.obstacle = std::move(obstacle);
-  standing_.since = ports_.clock.now();
+void Service::set_status(bool connected, std::string obstacle) {
+  status_.connected = connected;
+  status_.synchronized = connected && obstacle.empty();
+  status_.obstacle = std::move(obstacle);
+  status_.since = ports_.clock.now();
 }
 
 }  // namespace podqos::nri

@@ -26,7 +26,7 @@
 namespace podqos::nri {
 
 /// How long the plugin waits for a runtime.
-struct Patience {
+struct Timeouts {
   std::chrono::milliseconds first_retry{100};     ///< doubles with each attempt that fails
   std::chrono::milliseconds longest_retry{5000};  ///< and, for a connection, long enough to be good
   /// From the connection to Configure: a runtime takes plugins one by one, each in up to 9 s.
@@ -35,7 +35,7 @@ struct Patience {
   /// that it has given up.
   std::chrono::milliseconds synchronize{10'000};
   /// Between two looks at what the runtime does not tell of.
-  std::chrono::milliseconds tending{2000};
+  std::chrono::milliseconds housekeeping{2000};
   /// Between two pieces of it; those who wait for the lock look for it every 5 ms at least.
   std::chrono::milliseconds piece{10};
 };
@@ -43,17 +43,17 @@ struct Patience {
 struct ServiceOptions {
   SessionOptions session;  ///< `events` is for the first connection
   std::string socket = kDefaultSocket;
-  Patience patience;
+  Timeouts timeouts;
 };
 
 /// How the plugin stands with the runtime.
-struct Standing {
+struct ConnectionStatus {
   bool connected = false;
   bool synchronized = false;      ///< the runtime counts on this plugin
   sys::Clock::TimePoint since;    ///< when it became so
   std::uint64_t connections = 0;  ///< that were made so far
   std::string obstacle;           ///< why it is not synchronized, for people
-  friend bool operator==(const Standing&, const Standing&) = default;
+  friend bool operator==(const ConnectionStatus&, const ConnectionStatus&) = default;
 };
 
 /// What the service works with; all outlive it.
@@ -65,10 +65,10 @@ struct ServicePorts {
   std::function<void()> reload;  ///< at SIGHUP
   /// From time to time, while the runtime counts on the plugin; it may not have been synchronized.
   /// Again after the next requests, if it returns true.
-  std::function<bool()> tend;
+  std::function<bool()> housekeep;
   HttpServer* http = nullptr;  ///< nullptr: nobody may ask
   /// What it shows at a path.
-  std::function<HttpAnswer(std::string_view path, const Standing&)> page = {};
+  std::function<HttpAnswer(std::string_view path, const ConnectionStatus&)> page = {};
   const sys::Clock& clock = sys::kSteadyClock;
 };
 
@@ -85,7 +85,7 @@ class Service {
   /// Serves the runtime that started this plugin, and ends with it.
   [[nodiscard]] Status run_launched(sys::UniqueFd socket);
 
-  [[nodiscard]] const Standing& standing() const { return standing_; }
+  [[nodiscard]] const ConnectionStatus& status() const { return status_; }
 
  private:
   using TimePoint = sys::Clock::TimePoint;
@@ -93,21 +93,21 @@ class Service {
 
   [[nodiscard]] Status loop();
   [[nodiscard]] Status wait();
-  void take_signals();
+  void read_signals();
   /// Does the runtime tell the plugin of what happens, as far as can be seen?
   [[nodiscard]] bool counts_on_plugin() const;
-  void keep_time();
+  void apply_deadlines();
   [[nodiscard]] std::optional<TimePoint> next_deadline() const;
 
   void try_to_connect();
   [[nodiscard]] Status make_link(sys::UniqueFd socket);
   void serve_link(short ready);
   void serve_http();
-  void note_progress();
+  void observe_progress();
   void end_link(const Error& reason);
   void retry_later();
   /// @param obstacle  empty if it is synchronized.
-  void stand(bool connected, std::string obstacle);
+  void set_status(bool connected, std::string obstacle);
 
   ServiceOptions options_;
   ServicePorts ports_;
@@ -115,13 +115,13 @@ class Service {
   std::string peer_;  ///< who is at the other end, for people
   std::optional<Link> link_;
   Progress progress_ = Progress::kRegistering;  ///< as it was noted last
-  Standing standing_;
-  std::string complaint_;  ///< the reason that was logged last for having no connection
+  ConnectionStatus status_;
+  std::string last_failure_;  ///< the reason that was logged last for having no connection
   std::chrono::milliseconds retry_;
   TimePoint next_attempt_;
-  std::optional<TimePoint> patience_ends_;  ///< when the link has lasted too long as it is
+  std::optional<TimePoint> timeout_;  ///< when the link has lasted too long as it is
   std::optional<TimePoint> next_watchdog_;
-  TimePoint next_tending_;
+  TimePoint next_housekeeping_;
   std::vector<pollfd> polled_;  ///< signals, the link, and what the HTTP server waits for
   bool stopping_ = false;
 };

@@ -61,11 +61,11 @@ Status Session::begin() {
 }
 
 Status Session::feed(std::string_view bytes) {
-  if (state_) state_ = take(bytes);
+  if (state_) state_ = read(bytes);
   return state_;
 }
 
-Status Session::take(std::string_view bytes) {
+Status Session::read(std::string_view bytes) {
   while (true) {
     auto run = mux_.next(bytes);
     if (!run) return fail(std::move(run).error());
@@ -73,16 +73,16 @@ Status Session::take(std::string_view bytes) {
     std::string_view piece = (*run)->bytes;
     if ((*run)->connection == Connection::kRuntime) {
       while (const auto message = answers_.next(piece))
-        take_answer(*message);
+        read_answer(*message);
       continue;
     }
     while (const auto message = calls_.next(piece)) {
-      if (auto done = take_call(*message); !done) return done;
+      if (auto done = handle_call(*message); !done) return done;
     }
   }
 }
 
-Status Session::take_call(const Message& message) {
+Status Session::handle_call(const Message& message) {
   if (message.type != MessageType::kRequest) return {};
   const auto refuse = [&](StatusCode code, std::string text) {
     return send(Connection::kPlugin,
@@ -102,7 +102,7 @@ Status Session::take_call(const Message& message) {
   return send(Connection::kPlugin, encode_response(message.stream, std::move(*reply)));
 }
 
-void Session::take_answer(const Message& message) {
+void Session::read_answer(const Message& message) {
   const bool awaited = registering_ && message.type == MessageType::kResponse &&
                        message.stream == kRegistrationStream;
   if (!awaited) return;

@@ -55,9 +55,9 @@ class Session {
   [[nodiscard]] Progress progress() const;
 
  private:
-  [[nodiscard]] Status take(std::string_view bytes);
-  [[nodiscard]] Status take_call(const Message& message);
-  void take_answer(const Message& message);
+  [[nodiscard]] Status read(std::string_view bytes);
+  [[nodiscard]] Status handle_call(const Message& message);
+  void read_answer(const Message& message);
   [[nodiscard]] Status send(Connection connection, std::string_view message);
 
   SessionOptions options_;

@@ -28,7 +28,7 @@ class Signals {
 
   [[nodiscard]] int fd() const { return fd_.get(); }
   /// The next one that has come; nullopt: none.
-  [[nodiscard]] std::optional<Signal> take();
+  [[nodiscard]] std::optional<Signal> read();
 
  private:
   Signals(sys::UniqueFd fd, const sigset_t& old_mask) : fd_(std::move(fd)), old_mask_(old_mask) {}

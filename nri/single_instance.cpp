@@ -38,14 +38,14 @@ Status name_holder(const sys::Directory& directory) {
 }  // namespace
 
 Result<SingleInstance> SingleInstance::acquire(const std::string& state_directory,
-                                               std::chrono::milliseconds patience,
+                                               std::chrono::milliseconds timeout,
                                                const sys::Clock& clock) {
   const auto directory = store::make_state_directory(state_directory);
   if (!directory) return fail(directory.error());
   if (const auto owner = store::check_state_directory(*directory); !owner)
     return fail(owner.error());
   auto lock =
-      sys::FileLock::acquire(*directory, kLockName, patience, sys::Clock::TimePoint::max(), clock);
+      sys::FileLock::acquire(*directory, kLockName, timeout, sys::Clock::TimePoint::max(), clock);
   if (!lock && lock.error().code == ErrorCode::kTimeout) {
     return fail(ErrorCode::kConflict,
                 cat("another podqos-nri", holder_of(*directory), " holds ", directory->path(), "/",

@@ -15,12 +15,12 @@ class SingleInstance {
  public:
   /// How long a plugin may take to end: it sees that its runtime has gone when it has answered what
   /// that one asked last. Below the 5 s that a runtime gives a plugin to register.
-  static constexpr std::chrono::milliseconds kPatience{3000};
+  static constexpr std::chrono::milliseconds kTimeout{3000};
 
   /// Locks `nri.lock` in the state directory, which is made if it is missing.
   /// @return kConflict: another plugin runs, and did so all the time; the error names its process.
   static Result<SingleInstance> acquire(const std::string& state_directory,
-                                        std::chrono::milliseconds patience = kPatience,
+                                        std::chrono::milliseconds timeout = kTimeout,
                                         const sys::Clock& clock = sys::kSteadyClock);
 
  private:

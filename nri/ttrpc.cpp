@@ -62,7 +62,7 @@ std::optional<Message> MessageReader::next(std::string_view& input) {
                     .payload = std::nullopt};
     const bool kept = is_call(type) && read_u32(header_) <= kMaxMessageSize;
     if (kept) {
-      message.payload = take_payload(input);
+      message.payload = read_payload(input);
       if (!message.payload) return std::nullopt;
     } else if (!skip_payload(input)) {
       return std::nullopt;
@@ -73,7 +73,7 @@ std::optional<Message> MessageReader::next(std::string_view& input) {
   }
 }
 
-std::optional<std::string_view> MessageReader::take_payload(std::string_view& input) {
+std::optional<std::string_view> MessageReader::read_payload(std::string_view& input) {
   const std::string_view piece = input.substr(0, left_);
   input.remove_prefix(piece.size());
   left_ -= static_cast<std::uint32_t>(piece.size());

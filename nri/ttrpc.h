@@ -74,7 +74,7 @@ class MessageReader {
 
  private:
   /// The payload, once it is complete: in `input`, or collected.
-  [[nodiscard]] std::optional<std::string_view> take_payload(std::string_view& input);
+  [[nodiscard]] std::optional<std::string_view> read_payload(std::string_view& input);
   /// Throws away what has come of the payload; true when that was all of it.
   [[nodiscard]] bool skip_payload(std::string_view& input);
 

@@ -71,7 +71,7 @@ TEST(ConnectTo, RefusesWhatIsNoAddress) {
 }
 
 TEST(TakeLaunch, IsNotOneWithoutTheVariable) {
-  const auto launch = take_launch({});
+  const auto launch = read_launch({});
   ASSERT_TRUE(launch);
   EXPECT_FALSE(*launch);
 }
@@ -83,7 +83,7 @@ TEST(TakeLaunch, TakesTheSocketOver) {
   ASSERT_EQ(::fcntl(fd, F_SETFD, 0), 0);
   const std::string number = std::to_string(fd);
   {
-    const auto launch = take_launch({.socket = number.c_str(), .name = "podqos", .index = "20"});
+    const auto launch = read_launch({.socket = number.c_str(), .name = "podqos", .index = "20"});
     ASSERT_TRUE(launch) << launch.error().message;
     ASSERT_TRUE(*launch);
     EXPECT_EQ((*launch)->socket.get(), fd);
@@ -104,7 +104,7 @@ class TakeLaunchRefuses : public TestWithParam<LaunchCase> {};
 
 TEST_P(TakeLaunchRefuses, WhatIsNoSocketOfARuntime) {
   const auto launch =
-      take_launch({.socket = GetParam().socket.c_str(), .name = nullptr, .index = nullptr});
+      read_launch({.socket = GetParam().socket.c_str(), .name = nullptr, .index = nullptr});
   ASSERT_FALSE(launch);
   EXPECT_EQ(launch.error().message,
             "NRI_PLUGIN_SOCKET=" + GetParam().socket + ": " + GetParam().want);
@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(Table, TakeLaunchRefuses,
 /// Why this descriptor is none of a runtime.
 std::string fault_of(const sys::UniqueFd& fd) {
   const std::string number = std::to_string(fd.get());
-  const auto launch = take_launch({.socket = number.c_str(), .name = nullptr, .index = nullptr});
+  const auto launch = read_launch({.socket = number.c_str(), .name = nullptr, .index = nullptr});
   return launch ? "" : launch.error().message.substr(launch.error().message.find(": ") + 2);
 }
 

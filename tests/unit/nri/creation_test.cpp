@@ -69,12 +69,12 @@ TEST_F(CreationTest, LeavesThoseInOtherSandboxesAlone) {
 
 TEST_F(CreationTest, IsGivenUpAfterATime) {
   static_cast<void>(created(pod("1")));
-  tend();
+  housekeep();
   pass(seconds{20});
-  tend();
+  housekeep();
   EXPECT_TRUE(is_known("1"));
   pass(kLong);
-  tend();
+  housekeep();
   expect_nothing_left("1");
 }
 
@@ -82,7 +82,7 @@ TEST_F(CreationTest, IsTakenInWhereItStartsAfterThatTime) {
   const auto sandbox = pod("1");
   auto app = created(sandbox);
   pass(kLong);
-  tend();
+  housekeep();
   expect_nothing_left("1");
   start(sandbox, app);
   EXPECT_TRUE(is_known("1"));
@@ -100,7 +100,7 @@ TEST_F(CreationTest, IsKeptWhereItsProcessIsThereAlready) {
   const auto app = created(pod("1"));
   put(start_process(), app.linux().cgroups_path());
   pass(kLong);
-  tend();
+  housekeep();
   EXPECT_TRUE(is_known("1"));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
 }
@@ -108,7 +108,7 @@ TEST_F(CreationTest, IsKeptWhereItsProcessIsThereAlready) {
 TEST_F(CreationTest, IsGoneWhereTheRuntimeListsItNoMore) {
   static_cast<void>(created(pod("1")));
   ASSERT_TRUE(plugin().synchronize(NodeState{}, kNoBudget));
-  tend();
+  housekeep();
   expect_nothing_left("1");
 }
 
@@ -120,9 +120,9 @@ TEST_F(CreationTest, IsKeptWhereTheRuntimeListsItAndEndsWithItsSandbox) {
   *request.add_pods() = sandbox;
   *request.add_containers() = app;
   ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
-  tend();
+  housekeep();
   pass(seconds{20});
-  tend();
+  housekeep();
   EXPECT_TRUE(is_known("1"));
   ASSERT_TRUE(plugin().remove_pod_sandbox(event(sandbox), kNoBudget));
   expect_nothing_left("1");
@@ -136,9 +136,9 @@ TEST_F(CreationTest, OfAPluginBeforeIsGivenUpAfterATimeToo) {
   *request.add_pods() = sandbox;
   *request.add_containers() = app;
   ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
-  tend();
+  housekeep();
   pass(kLong);
-  tend();
+  housekeep();
   expect_nothing_left("1");
 }
 

@@ -130,8 +130,8 @@ TEST_F(DeferredEventsTest, GiveWayToASynchronizationButForChanges) {
   events_.defer(event(Kind::kChanged, "b"));
   events_.defer_end("c");
   events_.defer_synchronization(NodeState{});
-  EXPECT_TRUE(events_.take_state());
-  EXPECT_FALSE(events_.take_state());
+  EXPECT_TRUE(events_.remove_state());
+  EXPECT_FALSE(events_.remove_state());
   EXPECT_TRUE(apply(Applied::kDone));
   EXPECT_THAT(applied_, ElementsAre("b"));
 }
@@ -192,7 +192,7 @@ TEST_F(LockedPluginTest, FollowsAnUpdateOnceItCan) {
   ASSERT_TRUE(update(sandbox, running, kLarge));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
   unlock();
-  tend();
+  housekeep();
   EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
   EXPECT_EQ(quota(pod_path("burstable", "1")), "60000");
 }
@@ -209,7 +209,7 @@ TEST_F(LockedPluginTest, CountsAContainerOnceItCan) {
   ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
   unlock();
   EXPECT_FALSE(is_known("1"));
-  tend();
+  housekeep();
   EXPECT_TRUE(is_known("1"));
 }
 
@@ -221,7 +221,7 @@ TEST_F(LockedPluginTest, LeavesWhatTheRuntimeHasNotDone) {
   lock();
   ASSERT_FALSE(update(sandbox, running, kLarge));
   unlock();
-  tend();
+  housekeep();
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
 }
 
@@ -234,7 +234,7 @@ TEST_F(LockedPluginTest, RemovesTheEventsOfWhatHasEnded) {
   end_processes();
   ASSERT_TRUE(plugin().remove_container(event(sandbox, running), kNoBudget));
   unlock();
-  tend();
+  housekeep();
   EXPECT_FALSE(is_known("1"));
   EXPECT_THAT(log(), Not(HasSubstr("deferred event")));
 }
@@ -255,7 +255,7 @@ TEST_F(LockedPluginTest, KeepsTheStartThatAnUpdateFollows) {
   ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
   ASSERT_TRUE(update(sandbox, app, kLarge));
   unlock();
-  tend();
+  housekeep();
   EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
   EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr(cat("\"pid\":", init.value())));
   EXPECT_THAT(temporary().read("state/pods/1.json"), Not(HasSubstr("pending")));
@@ -278,7 +278,7 @@ TEST_F(LockedPluginTest, KeepsTheUpdateThatAStartFollows) {
   app.set_pid(static_cast<std::uint32_t>(init.value()));
   tell(*app.mutable_linux()->mutable_resources(), kLarge);
   ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
-  tend();
+  housekeep();
   EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
 }
 
@@ -301,7 +301,7 @@ TEST_F(LockedPluginTest, CountsWhatStartsInSpiteOfARefusal) {
   app.mutable_linux()->set_cgroups_path(path);
   EXPECT_FALSE(plugin().start_container(event(sandbox, app), kNoBudget));
   unlock();
-  tend();
+  housekeep();
   EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr("app-of-1"));
 }
 

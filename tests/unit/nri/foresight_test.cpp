@@ -197,7 +197,7 @@ TEST_F(ForesightTest, LeavesItToJoiningToMakeAnInterruptedEventGood) {
 TEST_F(ForesightTest, SeesWhatOthersHaveChanged) {
   const auto sandbox = running_pod("1", kBurstable);
   static_cast<void>(created(sandbox, container(sandbox, "app")));
-  Plugin other{configuration(), measures()};
+  Plugin other{configuration(), metrics()};
   end_processes();
   ASSERT_TRUE(other.stop_pod_sandbox(event(sandbox), kNoBudget));
   ASSERT_FALSE(is_known("1"));
@@ -279,7 +279,7 @@ TEST_F(ForesightTest, TellsOfAnEndAtOnce) {
 
 TEST_F(ForesightTest, SeesTheEndOfWhatOthersHaveCounted) {
   const auto sandbox = running_pod("1", kBurstable);
-  Plugin other{configuration(), measures()};
+  Plugin other{configuration(), metrics()};
   // It looks at all that there is now.
   ASSERT_TRUE(other.remove_container(event(sandbox, container(sandbox, "stranger")), kNoBudget));
   const auto app = started(sandbox, container(sandbox, "app"));
@@ -302,15 +302,15 @@ TEST_F(ForesightTest, SeesThatTheStateIsAnother) {
 TEST_F(ForesightTest, KeepsAPodInWhichAContainerIsMade) {
   const auto sandbox = running_pod("1", kBurstable);
   // Its first look is at everything, and finds nobody alive.
-  tend();
+  housekeep();
   const auto app = container(sandbox, "app");
   static_cast<void>(created(sandbox, app));
   end_processes();
   ASSERT_TRUE(plugin().stop_pod_sandbox(event(sandbox), kNoBudget));
-  tend();
+  housekeep();
   EXPECT_TRUE(is_known("1"));
   ASSERT_TRUE(plugin().remove_container(event(sandbox, app), kNoBudget));
-  tend();
+  housekeep();
   EXPECT_FALSE(is_known("1"));
 }
 

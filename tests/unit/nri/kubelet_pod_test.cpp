@@ -148,7 +148,7 @@ TEST_P(KubeletPodAnnotated, KeepsEachFileAndScore) {
   ASSERT_TRUE(update(sandbox, main, kLarge));
   EXPECT_EQ(tree({helper, main}), before);
   stop(sandbox, main);
-  tend();
+  housekeep();
   EXPECT_EQ(tree({helper, main}), before);
 }
 
@@ -175,7 +175,7 @@ TEST_F(KubeletPodTest, EndsWithoutReturningAnything) {
   EXPECT_TRUE(is_known("1"));
   end_processes();
   ASSERT_TRUE(plugin().stop_pod_sandbox(event(sandbox), kNoBudget));
-  tend();
+  housekeep();
   EXPECT_FALSE(is_known("1"));
   EXPECT_THAT(log(), HasSubstr("pod 1, a kubelet's, has ended"));
   EXPECT_THAT(log(), Not(HasSubstr("returned to the tiers")));

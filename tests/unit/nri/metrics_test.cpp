@@ -1,3 +1,5 @@
+#include "nri/metrics.h"
+
 #include <chrono>
 #include <optional>
 #include <string>
@@ -8,7 +10,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "nri/measures.h"
 #include "nri/node_metrics.h"
 #include "nri/pages.h"
 #include "tests/unit/temporary_directory.h"
@@ -36,8 +37,8 @@ std::string value_of(std::string_view text, std::string_view sample) {
   return std::string{text.substr(begin, text.find('\n', begin) - begin)};
 }
 
-TEST(Measures, AreAllThereFromTheStart) {
-  const std::string text = text_of(Measures{}.collect());
+TEST(Metrics, AreAllThereFromTheStart) {
+  const std::string text = text_of(Metrics{}.collect());
   for (const std::string_view request : kRequestNames)
     EXPECT_EQ(value_of(text, "podqos_nri_request_duration_seconds_count{request=\"" +
                                  std::string{request} + "\"}"),
@@ -53,13 +54,13 @@ TEST(Measures, AreAllThereFromTheStart) {
   EXPECT_THAT(text, Not(HasSubstr("\npodqos_last_reconcile_timestamp_seconds ")));
 }
 
-TEST(Measures, CountRequestsAsAKubeletsOperations) {
-  Measures measures;
-  measures.handled(Request::kCreateContainer, 3ms);
-  measures.handled(Request::kRunPodSandbox, 4ms);
-  measures.handled(Request::kUpdateContainer, 300us);
-  measures.handled(Request::kPostStartContainer, 1s);
-  const std::string text = text_of(measures.collect());
+TEST(Metrics, CountRequestsAsAKubeletsOperations) {
+  Metrics metrics;
+  metrics.handled(Request::kCreateContainer, 3ms);
+  metrics.handled(Request::kRunPodSandbox, 4ms);
+  metrics.handled(Request::kUpdateContainer, 300us);
+  metrics.handled(Request::kPostStartContainer, 1s);
+  const std::string text = text_of(metrics.collect());
   const std::string create = R"(podqos_cgroup_manager_duration_seconds)";
   EXPECT_EQ(value_of(text, create + R"(_count{operation_type="create"})"), "2");
   EXPECT_EQ(value_of(text, create + R"(_sum{operation_type="create"})"), "0.007");
@@ -73,12 +74,12 @@ TEST(Measures, CountRequestsAsAKubeletsOperations) {
   EXPECT_EQ(value_of(text, request + R"({request="PostStartContainer"})"), "1");
 }
 
-TEST(Measures, CountErrorsByKind) {
-  Measures measures;
-  measures.failed(ErrorCode::kTimeout);
-  measures.failed(ErrorCode::kTimeout);
-  measures.failed(ErrorCode::kIo);
-  const std::string text = text_of(measures.collect());
+TEST(Metrics, CountErrorsByKind) {
+  Metrics metrics;
+  metrics.failed(ErrorCode::kTimeout);
+  metrics.failed(ErrorCode::kTimeout);
+  metrics.failed(ErrorCode::kIo);
+  const std::string text = text_of(metrics.collect());
   EXPECT_EQ(value_of(text, R"(podqos_errors_total{code="timeout"})"), "2");
   EXPECT_EQ(value_of(text, R"(podqos_errors_total{code="io"})"), "1");
 }
@@ -150,37 +151,37 @@ class PagesTest : public ::testing::Test {
     auto loaded = Configuration::load(temporary_.path("podqos.json"));
     EXPECT_TRUE(loaded);
     configuration_.emplace(std::move(*loaded));
-    pages_.emplace(*configuration_, measures_, clock_);
+    pages_.emplace(*configuration_, metrics_, clock_);
   }
   TemporaryDirectory temporary_;
   std::optional<Configuration> configuration_;
-  Measures measures_;
+  Metrics metrics_;
   LeapingClock clock_;
   std::optional<Pages> pages_;
-  Standing standing_;
+  ConnectionStatus status_;
 };
 
 TEST_F(PagesTest, ShowHealthWhileTheLoopRuns) {
-  const HttpAnswer answer = pages_->answer("/healthz", standing_);
+  const HttpAnswer answer = pages_->answer("/healthz", status_);
   EXPECT_EQ(answer.status, HttpStatus::kOk);
   EXPECT_EQ(answer.body, "ok\n");
 }
 
 TEST_F(PagesTest, ShowReadinessWithTheReason) {
-  standing_.obstacle = "connect to /x: No such file or directory";
-  HttpAnswer answer = pages_->answer("/readyz", standing_);
+  status_.obstacle = "connect to /x: No such file or directory";
+  HttpAnswer answer = pages_->answer("/readyz", status_);
   EXPECT_EQ(answer.status, HttpStatus::kUnavailable);
   EXPECT_EQ(answer.body, "connect to /x: No such file or directory\n");
-  standing_.synchronized = true;
-  answer = pages_->answer("/readyz", standing_);
+  status_.synchronized = true;
+  answer = pages_->answer("/readyz", status_);
   EXPECT_EQ(answer.status, HttpStatus::kOk);
   EXPECT_EQ(answer.body, "ok\n");
 }
 
 TEST_F(PagesTest, ShowMetricsOfANodeWithoutState) {
-  standing_.connected = true;
-  standing_.connections = 4;
-  const HttpAnswer answer = pages_->answer("/metrics", standing_);
+  status_.connected = true;
+  status_.connections = 4;
+  const HttpAnswer answer = pages_->answer("/metrics", status_);
   EXPECT_EQ(answer.status, HttpStatus::kOk);
   EXPECT_EQ(answer.content_type, "text/plain; version=0.0.4; charset=utf-8");
   EXPECT_THAT(
@@ -194,25 +195,25 @@ TEST_F(PagesTest, ShowMetricsOfANodeWithoutState) {
 
 TEST_F(PagesTest, SayWhyPodsAreMissing) {
   temporary_.write("state", "no directory");
-  EXPECT_THAT(pages_->answer("/metrics", standing_).body,
+  EXPECT_THAT(pages_->answer("/metrics", status_).body,
               HasSubstr("\npodqos_collector_success 0\n"));
   EXPECT_THAT(temporary_.read("log"), HasSubstr("metrics are without pods and tiers: "));
 }
 
 TEST_F(PagesTest, LookAtTheNodeOnceASecond) {
-  const std::string before = pages_->answer("/metrics", standing_).body;
+  const std::string before = pages_->answer("/metrics", status_).body;
   temporary_.write("state", "no directory");
-  EXPECT_EQ(pages_->answer("/metrics", standing_).body, before);
+  EXPECT_EQ(pages_->answer("/metrics", status_).body, before);
   clock_.pass(999ms);
-  EXPECT_EQ(pages_->answer("/metrics", standing_).body, before);
+  EXPECT_EQ(pages_->answer("/metrics", status_).body, before);
   clock_.pass(1ms);
-  EXPECT_THAT(pages_->answer("/metrics", standing_).body,
+  EXPECT_THAT(pages_->answer("/metrics", status_).body,
               HasSubstr("\npodqos_collector_success 0\n"));
 }
 
 TEST_F(PagesTest, ShowNothingElse) {
   for (const char* path : {"/", "", "/metrics/", "/Metrics", "/debug/pprof/"})
-    EXPECT_EQ(pages_->answer(path, standing_).status, HttpStatus::kNotFound) << path;
+    EXPECT_EQ(pages_->answer(path, status_).status, HttpStatus::kNotFound) << path;
 }
 
 }  // namespace

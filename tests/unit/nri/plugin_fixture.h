@@ -19,7 +19,7 @@
 
 #include "common/base/text.h"
 #include "nri/configuration.h"
-#include "nri/measures.h"
+#include "nri/metrics.h"
 #include "nri/plugin.h"
 #include "tests/unit/cgroup/own_cgroup.h"
 #include "tests/unit/temporary_directory.h"
@@ -60,7 +60,7 @@ class PluginTest : public cgroup::OwnCgroup {
         std::nullopt, {.file = temporary_.path("podqos.json"), .directory = temporary_.path("d")});
     ASSERT_TRUE(loaded) << loaded.error().message;
     configuration_.emplace(std::move(*loaded));
-    plugin_.emplace(*configuration_, measures_, clock_);
+    plugin_.emplace(*configuration_, metrics_, clock_);
   }
 
   /// @param more  fields of podqos.json, each with a comma before it
@@ -79,7 +79,7 @@ class PluginTest : public cgroup::OwnCgroup {
   }
 
   [[nodiscard]] Plugin& plugin() { return *plugin_; }
-  [[nodiscard]] Measures& measures() { return measures_; }
+  [[nodiscard]] Metrics& metrics() { return metrics_; }
   [[nodiscard]] Configuration& configuration() { return *configuration_; }
   [[nodiscard]] const TemporaryDirectory& temporary() const { return temporary_; }
   [[nodiscard]] std::string log() const { return temporary_.read("log"); }
@@ -149,11 +149,11 @@ class PluginTest : public cgroup::OwnCgroup {
   void pass(std::chrono::seconds time) { clock_.pass(time); }
   [[nodiscard]] const LeapingClock& clock() const { return clock_; }
   /// All that there is to do between two requests.
-  static void tend(Plugin& plugin) {
-    while (plugin.tend()) {
+  static void housekeep(Plugin& plugin) {
+    while (plugin.housekeep()) {
     }
   }
-  void tend() { tend(plugin()); }
+  void housekeep() { housekeep(plugin()); }
   /// As a runtime places it.
   void put(Pid process, const std::string& path) {
     for (const cgroup::Hierarchy& hierarchy : cgroupfs().hierarchies()) {
@@ -213,7 +213,7 @@ class PluginTest : public cgroup::OwnCgroup {
  private:
   TemporaryDirectory temporary_;
   std::optional<Configuration> configuration_;
-  Measures measures_;
+  Metrics metrics_;
   LeapingClock clock_;
   std::optional<Plugin> plugin_;
 };

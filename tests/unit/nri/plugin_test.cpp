@@ -74,7 +74,7 @@ TEST_F(PluginTest, TakesInWhatLivesAtTheSynchronization) {
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->update_size(), 0);
   EXPECT_FALSE(is_known("1"));
-  tend();
+  housekeep();
   EXPECT_TRUE(is_known("1"));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
   EXPECT_THAT(log(), HasSubstr("app-of-1"));
@@ -85,7 +85,7 @@ TEST_F(PluginTest, ReleasesAtTheSynchronizationWhatIsGone) {
   EXPECT_TRUE(is_known("1"));
   end_processes();
   ASSERT_TRUE(plugin().synchronize(NodeState{}, kNoBudget));
-  tend();
+  housekeep();
   EXPECT_FALSE(is_known("1"));
   EXPECT_FALSE(has_cgroup(pod_path("burstable", "1")));
 }
@@ -95,7 +95,7 @@ TEST_F(PluginTest, SynchronizesTheOthersWhenOneIsBroken) {
   *request.add_pods() = broken(pod("1", start_process()));
   *request.add_pods() = pod("2", start_process(), kSmall);
   ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
-  tend();
+  housekeep();
   EXPECT_FALSE(is_known("1"));
   EXPECT_TRUE(is_known("2"));
   EXPECT_THAT(log(), HasSubstr("podqos.io/pod"));
@@ -115,7 +115,7 @@ TEST_F(PluginTest, TakesNothingInOfWhichItCannotReadTheIdentity) {
   *request.add_containers() = app;
   *request.add_pods() = pod("2", start_process(), kSmall);
   ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
-  tend();
+  housekeep();
   EXPECT_TRUE(is_known("2"));
   const std::filesystem::directory_iterator records{temporary().path("state/pods")};
   EXPECT_EQ(std::distance(begin(records), end(records)), 1);
@@ -128,7 +128,7 @@ TEST_F(PluginTest, SaysThatItCannotReadWhatTheRuntimeHas) {
   ASSERT_TRUE(state.add("\x0a\x02\xff\xff"));
   ASSERT_TRUE(plugin().synchronize(std::move(state), kNoBudget));
   end_processes();
-  tend();
+  housekeep();
   EXPECT_THAT(log(), HasSubstr("synchronize: not a SynchronizeRequest"));
   EXPECT_THAT(log(), Not(HasSubstr("knows what the runtime has")));
   // What has ended is found nevertheless.
@@ -136,13 +136,13 @@ TEST_F(PluginTest, SaysThatItCannotReadWhatTheRuntimeHas) {
 }
 
 TEST_F(PluginTest, SaysWhenEverythingIsKnown) {
-  const auto shown = [&] { return format_exposition(measures().collect()); };
+  const auto shown = [&] { return format_exposition(metrics().collect()); };
   const auto known = HasSubstr("\npodqos_last_reconcile_timestamp_seconds ");
   api::SynchronizeRequest request;
   *request.add_pods() = pod("1", start_process(), kSmall);
   ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
   EXPECT_THAT(shown(), Not(known));
-  tend();
+  housekeep();
   EXPECT_THAT(shown(), known);
   EXPECT_THAT(log(), HasSubstr("knows what the runtime has: 1 sandboxes and containers"));
 }
@@ -150,7 +150,7 @@ TEST_F(PluginTest, SaysWhenEverythingIsKnown) {
 TEST_F(PluginTest, CountsEachRequestOfTheRuntime) {
   for (std::size_t i = 0; i < kRequestNames.size(); ++i)
     plugin().handled(static_cast<Request>(i), std::chrono::milliseconds{1});
-  const std::string shown = format_exposition(measures().collect());
+  const std::string shown = format_exposition(metrics().collect());
   for (const std::string_view request : kRequestNames)
     EXPECT_THAT(shown, HasSubstr(cat("podqos_nri_request_duration_seconds_count{request=\"",
                                      request, "\"} 1\n")));
@@ -161,7 +161,7 @@ TEST_F(PluginTest, CountsAConfigurationThatItRefuses) {
   request.set_config("{");
   const auto refused = plugin().configure(request, kNoBudget);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(format_exposition(measures().collect()),
+  EXPECT_THAT(format_exposition(metrics().collect()),
               HasSubstr(cat("podqos_errors_total{code=\"", format_error_code(refused.error().code),
                             "\"} 1\n")));
 }
@@ -235,10 +235,10 @@ TEST_F(PluginTest, ReleasesAPodThatNobodyHasStopped) {
 
 TEST_F(PluginTest, TendsSandboxesThatEndWithoutAWord) {
   ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", start_process(), kSmall)), kNoBudget));
-  tend();
+  housekeep();
   EXPECT_TRUE(is_known("1"));
   end_processes();
-  tend();
+  housekeep();
   EXPECT_FALSE(is_known("1"));
 }
 
@@ -251,12 +251,12 @@ TEST_F(PluginTest, TendsManySandboxesInTurn) {
   const auto ends = pod("2000", start_process(), kSmall);
   *request.add_pods() = ends;
   ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
-  tend();
+  housekeep();
   EXPECT_TRUE(is_known("2000"));
   end_processes();
   int rounds = 0;
   while (is_known("2000") && rounds < 10) {
-    tend();
+    housekeep();
     ++rounds;
   }
   EXPECT_LE(rounds, 3);
@@ -265,12 +265,12 @@ TEST_F(PluginTest, TendsManySandboxesInTurn) {
 TEST_F(PluginTest, TendsThoseThatAnEarlierOneHasTakenIn) {
   const auto sandbox = pod("1", start_process(), kSmall);
   ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
-  Plugin next{configuration(), measures()};
+  Plugin next{configuration(), metrics()};
   api::SynchronizeRequest request;
   *request.add_pods() = sandbox;
   ASSERT_TRUE(next.synchronize(state_of(request), kNoBudget));
   end_processes();
-  tend(next);
+  housekeep(next);
   EXPECT_FALSE(is_known("1"));
 }
 
@@ -390,7 +390,7 @@ TEST_F(PluginTest, LowersAPodOnceItsContainerHasBeen) {
   const auto answer = update(sandbox, running, kSmall);
   ASSERT_TRUE(answer) << answer.error().message;
   set_quota(running, "20000");
-  tend();
+  housekeep();
   EXPECT_EQ(quota(pod_path("burstable", "1")), "20000");
   EXPECT_THAT(log(), Not(HasSubstr("] error: ")));
 }

@@ -32,7 +32,7 @@ class ServiceTest : public ::testing::Test {
     options_.session.index = "10";
     options_.session.name = "podqos";
     options_.socket = temporary_.path("nri.sock");
-    options_.patience = {.first_retry = std::chrono::milliseconds{10},
+    options_.timeouts = {.first_retry = std::chrono::milliseconds{10},
                          .longest_retry = std::chrono::milliseconds{40},
                          .configure = kLong,
                          .synchronize = kLong};
@@ -54,23 +54,22 @@ class ServiceTest : public ::testing::Test {
       auto signals = Signals::open();
       std::optional<HttpServer> http;
       if (listener_) http.emplace(listener_->fd(), kLong);
-      Service service{
-          options_,
-          {.handler = handler_,
-           .signals = *signals,
-           .notify = notify_,
-           .log = log,
-           .reload = [this] { ++reloads_; },
-           .tend = [this] { return ++tendings_ < wanted_tendings_; },
-           .http = http ? &*http : nullptr,
-           .page =
-               [](std::string_view path, const Standing& standing) {
-                 return HttpAnswer{.body = std::string{path} + ": " + standing.obstacle};
-               },
-           .clock = clock_}};
+      Service service{options_,
+                      {.handler = handler_,
+                       .signals = *signals,
+                       .notify = notify_,
+                       .log = log,
+                       .reload = [this] { ++reloads_; },
+                       .housekeep = [this] { return ++housekeepings_ < wanted_housekeepings_; },
+                       .http = http ? &*http : nullptr,
+                       .page =
+                           [](std::string_view path, const ConnectionStatus& status) {
+                             return HttpAnswer{.body = std::string{path} + ": " + status.obstacle};
+                           },
+                       .clock = clock_}};
       started.set_value();
       result_ = launched.valid() ? service.run_launched(std::move(launched)) : service.run();
-      standing_ = service.standing();
+      status_ = service.status();
       clock_.end();
     }};
     ready.get();
@@ -103,10 +102,10 @@ class ServiceTest : public ::testing::Test {
   Notify notify_;
   std::optional<Listener> listener_;  ///< for whoever asks for pages
   int reloads_ = 0;
-  int tendings_ = 0;
-  int wanted_tendings_ = 0;  ///< so many at once, with requests between them
+  int housekeepings_ = 0;
+  int wanted_housekeepings_ = 0;  ///< so many at once, with requests between them
   Status result_;
-  Standing standing_;
+  ConnectionStatus status_;
 
  private:
   std::thread thread_;

@@ -50,7 +50,7 @@ TEST_F(ServiceTest, ServesARuntimeUntilItIsToldToStop) {
   EXPECT_TRUE(connection->ends());
   EXPECT_THAT(handler_.heard,
               ElementsAre("registered", "configure  ", "synchronize 0 0", "start "));
-  EXPECT_EQ(standing_.connections, 1U);
+  EXPECT_EQ(status_.connections, 1U);
   EXPECT_EQ(logged("connected to the runtime at " + options_.socket + " (process "), 1);
   EXPECT_EQ(logged("synchronized with the runtime at " + options_.socket), 1);
   EXPECT_EQ(logged("has ended"), 0);
@@ -94,15 +94,15 @@ TEST_F(ServiceTest, ComesBackWhenTheRuntimeDoes) {
   const auto last = runtime->accept();
   ASSERT_TRUE(last);
   EXPECT_TRUE(stop());
-  EXPECT_EQ(standing_.connections, 4U);
+  EXPECT_EQ(status_.connections, 4U);
   EXPECT_EQ(logged("has ended: the runtime has closed it; next attempt in "), 3);
   EXPECT_EQ(logged("connect to " + options_.socket + ": Connection refused"), 3);
   EXPECT_EQ(logged(" warning: "), 3);
 }
 
 TEST_F(ServiceTest, TriesAgainEverMoreSlowly) {
-  options_.patience.first_retry = 50ms;
-  options_.patience.longest_retry = 200ms;
+  options_.timeouts.first_retry = 50ms;
+  options_.timeouts.longest_retry = 200ms;
   RuntimePeer runtime{options_.socket};
   start();
   std::vector<std::chrono::nanoseconds> pauses;
@@ -137,7 +137,7 @@ TEST_F(ServiceTest, TriesSoonAgainAfterAConnectionThatWasGood) {
 
 TEST_F(ServiceTest, DoesNotHurryAfterOneThatEndsAtOnce) {
   RuntimePeer runtime{options_.socket};
-  options_.patience.longest_retry = kLong;
+  options_.timeouts.longest_retry = kLong;
   start();
   for (const auto pause : {10ms, 20ms, 40ms}) {
     auto connection = runtime.accept();
@@ -178,7 +178,7 @@ TEST_F(ServiceTest, AsksForOtherEventsAfterADropAtConfigure) {
 }
 
 TEST_F(ServiceTest, LeavesARuntimeThatDoesNotSynchronize) {
-  options_.patience.synchronize = 50ms;
+  options_.timeouts.synchronize = 50ms;
   RuntimePeer runtime{options_.socket};
   start();
   for (int i = 0; i < 2; ++i) {
@@ -196,7 +196,7 @@ TEST_F(ServiceTest, LeavesARuntimeThatDoesNotSynchronize) {
 }
 
 TEST_F(ServiceTest, LeavesARuntimeWhoseSynchronizeItCouldNotAnswer) {
-  options_.patience.synchronize = 50ms;
+  options_.timeouts.synchronize = 50ms;
   handler_.synchronize_answer = fail(ErrorCode::kIo, "no");
   RuntimePeer runtime{options_.socket};
   start();
@@ -210,8 +210,8 @@ TEST_F(ServiceTest, LeavesARuntimeWhoseSynchronizeItCouldNotAnswer) {
 }
 
 TEST_F(ServiceTest, StaysWithARuntimeThatHasSynchronizedIt) {
-  options_.patience.synchronize = 1s;
-  options_.patience.configure = 1s;
+  options_.timeouts.synchronize = 1s;
+  options_.timeouts.configure = 1s;
   RuntimePeer runtime{options_.socket};
   start();
   auto connection = runtime.accept();
@@ -222,7 +222,7 @@ TEST_F(ServiceTest, StaysWithARuntimeThatHasSynchronizedIt) {
 }
 
 TEST_F(ServiceTest, LooksForWhatTheRuntimeDoesNotTell) {
-  options_.patience.tending = 10ms;
+  options_.timeouts.housekeeping = 10ms;
   RuntimePeer runtime{options_.socket};
   start();
   {
@@ -233,13 +233,13 @@ TEST_F(ServiceTest, LooksForWhatTheRuntimeDoesNotTell) {
     clock_.pass(10ms);
     EXPECT_TRUE(stop());
   }
-  EXPECT_EQ(tendings_, 3);
+  EXPECT_EQ(housekeepings_, 3);
 }
 
 TEST_F(ServiceTest, ServesTheRuntimeBetweenPiecesOfLongWork) {
-  options_.patience.tending = kLong;
-  options_.patience.piece = 0ms;
-  wanted_tendings_ = std::numeric_limits<int>::max();
+  options_.timeouts.housekeeping = kLong;
+  options_.timeouts.piece = 0ms;
+  wanted_housekeepings_ = std::numeric_limits<int>::max();
   RuntimePeer runtime{options_.socket};
   start();
   {
@@ -249,23 +249,23 @@ TEST_F(ServiceTest, ServesTheRuntimeBetweenPiecesOfLongWork) {
     EXPECT_TRUE(connection->ask("StartContainer", ""));
   }
   EXPECT_TRUE(stop());
-  EXPECT_GE(tendings_, 3);
+  EXPECT_GE(housekeepings_, 3);
 }
 
 TEST_F(ServiceTest, LooksForNothingBeforeARuntimeHasSynchronizedIt) {
-  options_.patience.tending = 10ms;
+  options_.timeouts.housekeeping = 10ms;
   RuntimePeer runtime{options_.socket};
   start();
   auto connection = runtime.accept();
   ASSERT_TRUE(connection && connection->accepts_registration());
   clock_.pass(100ms);
   EXPECT_TRUE(stop());
-  EXPECT_EQ(tendings_, 0);
+  EXPECT_EQ(housekeepings_, 0);
 }
 
 /// A busy runtime of a full node: each piece comes in time, all of them together do not.
 TEST_F(ServiceTest, WaitsWhilePiecesOfASynchronizationCome) {
-  options_.patience.synchronize = 400ms;
+  options_.timeouts.synchronize = 400ms;
   RuntimePeer runtime{options_.socket};
   start();
   auto connection = runtime.accept();
@@ -281,7 +281,7 @@ TEST_F(ServiceTest, WaitsWhilePiecesOfASynchronizationCome) {
 }
 
 TEST_F(ServiceTest, LeavesARuntimeThatSaysNothing) {
-  options_.patience.configure = 50ms;
+  options_.timeouts.configure = 50ms;
   RuntimePeer runtime{options_.socket};
   start();
   auto connection = runtime.accept();
@@ -384,7 +384,7 @@ TEST_F(ServiceTest, StopsWhileTheRuntimeHangs) {
   start();
   clock_.settle();
   EXPECT_TRUE(stop());
-  EXPECT_EQ(standing_.connections, 1U);
+  EXPECT_EQ(status_.connections, 1U);
 }
 
 TEST_F(ServiceTest, ReloadsAtSighupBetweenRequests) {
@@ -399,7 +399,7 @@ TEST_F(ServiceTest, ReloadsAtSighupBetweenRequests) {
   }
   EXPECT_TRUE(stop());
   EXPECT_EQ(reloads_, 3);
-  EXPECT_EQ(standing_.connections, 1U);
+  EXPECT_EQ(status_.connections, 1U);
 }
 
 TEST_F(ServiceTest, ObeysRootAndItsOwnUserOnly) {
@@ -418,7 +418,7 @@ TEST_F(ServiceTest, ObeysRootAndItsOwnUserOnly) {
   EXPECT_TRUE(stop());
   ::kill(stranger, SIGKILL);
   static_cast<void>(wait_for(stranger));
-  EXPECT_EQ(standing_.connections, 0U);
+  EXPECT_EQ(status_.connections, 0U);
   EXPECT_EQ(logged("of user 65534 listens there, but only root's runtime is obeyed"), 1);
 }
 
@@ -441,7 +441,7 @@ TEST_F(ServiceTest, ObeysNoRuntimeWhosePidsAreNotItsOwn) {
   EXPECT_TRUE(stop());
   ::kill(outside, SIGKILL);
   static_cast<void>(wait_for(outside));
-  EXPECT_EQ(standing_.connections, 0U);
+  EXPECT_EQ(status_.connections, 0U);
   EXPECT_EQ(logged(options_.socket + ": the runtime that listens there is in another pid namespace "
                                      "than this plugin"),
             1);
@@ -454,13 +454,13 @@ TEST_F(ServiceTest, EndsWithTheRuntimeThatStartedIt) {
   ASSERT_TRUE(connection.welcomes());
   connection.close();
   EXPECT_TRUE(join());
-  EXPECT_EQ(standing_.connections, 1U);
+  EXPECT_EQ(status_.connections, 1U);
   EXPECT_EQ(logged("so does this plugin, which that runtime has started"), 1);
 }
 
 TEST_F(ServiceTest, ServesARuntimeThatStartsItAndDoesNotSynchronizeIt) {
-  options_.patience.configure = 50ms;
-  options_.patience.synchronize = 50ms;
+  options_.timeouts.configure = 50ms;
+  options_.timeouts.synchronize = 50ms;
   auto [plugin, connection] = connected_pair();
   start(std::move(plugin));
   ASSERT_TRUE(connection.accepts_registration());
@@ -471,7 +471,7 @@ TEST_F(ServiceTest, ServesARuntimeThatStartsItAndDoesNotSynchronizeIt) {
 }
 
 TEST_F(ServiceTest, LooksForWhatARuntimeThatDoesNotSynchronizeItDoesNotTell) {
-  options_.patience.tending = 10ms;
+  options_.timeouts.housekeeping = 10ms;
   auto [plugin, connection] = connected_pair();
   start(std::move(plugin));
   ASSERT_TRUE(connection.accepts_registration());
@@ -479,18 +479,18 @@ TEST_F(ServiceTest, LooksForWhatARuntimeThatDoesNotSynchronizeItDoesNotTell) {
   clock_.pass(10ms);
   clock_.pass(10ms);
   EXPECT_TRUE(stop());
-  EXPECT_EQ(tendings_, 2);
+  EXPECT_EQ(housekeepings_, 2);
 }
 
 TEST_F(ServiceTest, LeavesTimeToSynchronizeToARuntimeThatStartsIt) {
-  options_.patience.tending = kLong;
+  options_.timeouts.housekeeping = kLong;
   auto [plugin, connection] = connected_pair();
   start(std::move(plugin));
   ASSERT_TRUE(connection.accepts_registration());
   EXPECT_EQ(connection.configure(), kAllEvents);
   EXPECT_TRUE(connection.ask("StartContainer", ""));
   EXPECT_TRUE(stop());
-  EXPECT_EQ(tendings_, 0);
+  EXPECT_EQ(housekeepings_, 0);
 }
 
 }  // namespace

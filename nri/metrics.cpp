@@ -1,11 +1,11 @@
-#include "nri/measures.h"
+#include "nri/metrics.h"
 
 #include <string>
 #include <utility>
 
 namespace podqos::nri {
 
-std::optional<Measures::Operation> Measures::operation_of(Request request) {
+std::optional<Metrics::Operation> Metrics::operation_of(Request request) {
   switch (request) {
     case Request::kRunPodSandbox:
     case Request::kCreateContainer: return Operation::kCreate;
@@ -26,21 +26,21 @@ std::optional<Measures::Operation> Measures::operation_of(Request request) {
   return std::nullopt;
 }
 
-void Measures::handled(Request request, std::chrono::steady_clock::duration time) {
+void Metrics::handled(Request request, std::chrono::steady_clock::duration time) {
   requests_.at(static_cast<std::size_t>(request)).observe(time);
   if (const auto operation = operation_of(request))
     operations_.at(static_cast<std::size_t>(*operation)).observe(time);
 }
 
-void Measures::failed(ErrorCode code) {
+void Metrics::failed(ErrorCode code) {
   ++errors_.at(static_cast<std::size_t>(code));
 }
 
-void Measures::reconciled() {
+void Metrics::reconciled() {
   last_reconcile_ = std::chrono::system_clock::now();
 }
 
-std::vector<MetricFamily> Measures::collect() const {
+std::vector<MetricFamily> Metrics::collect() const {
   MetricFamily requests{
       .type = MetricType::kHistogram,
       .name = "podqos_nri_request_duration_seconds",

@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 /// What a runtime has, taken in as if each pod took longer than all may take at a time.
-class StockTakingTest : public PluginTest {
+class SynchronizationTest : public PluginTest {
  protected:
   static constexpr milliseconds kOneOnly{0};
 
@@ -60,7 +60,7 @@ class StockTakingTest : public PluginTest {
   }
 };
 
-TEST_F(StockTakingTest, LetsOthersInBetweenTwoPieces) {
+TEST_F(SynchronizationTest, LetsOthersInBetweenTwoPieces) {
   app::StockTaking taking{{told("1"), told("2"), told("3")}};
   std::vector<std::string> known;
   for (const char* uid : {"1", "2", "3"}) {
@@ -73,7 +73,7 @@ TEST_F(StockTakingTest, LetsOthersInBetweenTwoPieces) {
   EXPECT_EQ(taking.size(), 3U);
 }
 
-TEST_F(StockTakingTest, TakesAllAtOnceWhereThereIsTime) {
+TEST_F(SynchronizationTest, TakesAllAtOnceWhereThereIsTime) {
   app::StockTaking taking{{told("1"), told("2"), told("3")}};
   const auto done = go_on(taking, milliseconds{60'000});
   ASSERT_TRUE(done) << done.error().message;
@@ -81,7 +81,7 @@ TEST_F(StockTakingTest, TakesAllAtOnceWhereThereIsTime) {
   expect_known({"1", "2", "3"});
 }
 
-TEST_F(StockTakingTest, PassesOverWhatHasEndedMeanwhile) {
+TEST_F(SynchronizationTest, PassesOverWhatHasEndedMeanwhile) {
   app::StockTaking taking{{told("1"), told("2"), told("3")}};
   ASSERT_TRUE(go_on(taking));
   // One before, one behind what comes next.
@@ -94,7 +94,7 @@ TEST_F(StockTakingTest, PassesOverWhatHasEndedMeanwhile) {
   expect_known({"1", "3"});
 }
 
-TEST_F(StockTakingTest, ReleasesFirstWhatIsGone) {
+TEST_F(SynchronizationTest, ReleasesFirstWhatIsGone) {
   app::StockTaking before{{told("1")}};
   ASSERT_TRUE(go_on(before));
   end_processes();
@@ -104,7 +104,7 @@ TEST_F(StockTakingTest, ReleasesFirstWhatIsGone) {
   expect_known({"2"});
 }
 
-TEST_F(StockTakingTest, LeavesWhatFailsToTheEventAfterIt) {
+TEST_F(SynchronizationTest, LeavesWhatFailsToTheEventAfterIt) {
   app::StockTaking taking{{told("1"), told("2"), told("3"), told("4")}};
   ASSERT_TRUE(go_on(taking));
   const std::filesystem::path in_the_way = temporary().path("state/pods/2.json");
@@ -123,7 +123,7 @@ TEST_F(StockTakingTest, LeavesWhatFailsToTheEventAfterIt) {
   EXPECT_TRUE(store->dirty());
 }
 
-TEST_F(StockTakingTest, TakesOnePodBeforeTheOthers) {
+TEST_F(SynchronizationTest, TakesOnePodBeforeTheOthers) {
   auto box = told("3");
   box.sandbox = "sandbox-3";
   app::StockTaking taking{{told("1"), told("2"), std::move(box), told("4")}};
@@ -138,7 +138,7 @@ TEST_F(StockTakingTest, TakesOnePodBeforeTheOthers) {
   EXPECT_FALSE(is_known("2"));
 }
 
-TEST_F(StockTakingTest, GoesOnAfterALockThatWasNotToBeHad) {
+TEST_F(SynchronizationTest, GoesOnAfterALockThatWasNotToBeHad) {
   app::StockTaking taking{{told("1"), told("2")}};
   ASSERT_TRUE(go_on(taking));
   {

@@ -16,7 +16,7 @@ namespace podqos::nri {
 
 /// What podqos-nri counts and times while it runs. All series are there from the start, at 0: a
 /// rate misses what a counter was born with.
-class Measures {
+class Metrics {
  public:
   /// A request was handled.
   void handled(Request request, std::chrono::steady_clock::duration time);
