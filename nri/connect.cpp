@@ -18,10 +18,6 @@ std::string text_of(const char* variable) {
   return variable == nullptr ? "" : variable;
 }
 
-const char* variable(const char* name) {
-  return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): the plugin has one thread
-}
-
 /// Of a connected unix stream socket, nothing else.
 Status check_socket(int fd) {
   int type = 0;
@@ -51,6 +47,14 @@ Status set_flags(int fd) {
 
 }  // namespace
 
+bool is_later(int err) {
+  return err == EAGAIN || err == EINTR;
+}
+
+const char* environment_variable(const char* name) {
+  return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): the plugin has one thread
+}
+
 Result<sys::UniqueFd> connect_to(const std::string& path) {
   const auto address = sys::UnixAddress::make(path);
   if (!address) return fail(address.error());
@@ -65,9 +69,9 @@ Result<sys::UniqueFd> connect_to(const std::string& path) {
 }
 
 LaunchEnvironment launch_environment() {
-  return {.socket = variable("NRI_PLUGIN_SOCKET"),
-          .name = variable("NRI_PLUGIN_NAME"),
-          .index = variable("NRI_PLUGIN_IDX")};
+  return {.socket = environment_variable("NRI_PLUGIN_SOCKET"),
+          .name = environment_variable("NRI_PLUGIN_NAME"),
+          .index = environment_variable("NRI_PLUGIN_IDX")};
 }
 
 Result<std::optional<Launch>> read_launch(const LaunchEnvironment& environment) {

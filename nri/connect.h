@@ -18,6 +18,12 @@ constexpr const char* kDefaultSocket = "/var/run/nri/nri.sock";
 /// while a runtime starts; as is kBusy: more plugins at once than it has room for.
 [[nodiscard]] Result<sys::UniqueFd> connect_to(const std::string& path);
 
+/// Does errno of a call on such a socket say to try again once poll(2) says so?
+[[nodiscard]] bool is_later(int err);
+
+/// @return nullptr: it is not set.
+[[nodiscard]] const char* environment_variable(const char* name);
+
 /// What a runtime leaves in the environment of a plugin that it starts.
 struct LaunchEnvironment {
   const char* socket = nullptr;  ///< NRI_PLUGIN_SOCKET

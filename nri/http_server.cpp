@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "nri/connect.h"
 
 namespace podqos::nri {
 
@@ -49,10 +50,6 @@ std::string format_answer(const HttpAnswer& answer, bool head_only) {
              "\r\nDate: ", http_date(), "\r\nContent-Type: ", answer.content_type,
              "\r\nContent-Length: ", answer.body.size(), refused ? "\r\nAllow: GET, HEAD" : "",
              "\r\nConnection: close\r\n\r\n", head_only ? "" : answer.body);
-}
-
-bool is_later(int err) {
-  return err == EAGAIN || err == EINTR;
 }
 
 }  // namespace

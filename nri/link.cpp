@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "nri/connect.h"
+
 namespace podqos::nri {
 
 namespace {
@@ -17,10 +19,6 @@ namespace {
 /// Most messages come in one piece; what is longer takes more rounds, between which signals and
 /// deadlines have their turn.
 constexpr std::size_t kPiece = std::size_t{64} << 10U;
-
-bool is_later(int err) {
-  return err == EAGAIN || err == EINTR;
-}
 
 /// The ways in which a socket says that there is nobody left.
 bool is_gone(int err) {

@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <ctime>
 #include <utility>
 
 #include "common/app/log.h"
 #include "common/base/text.h"
+#include "nri/connect.h"
 
 namespace podqos::nri {
 
@@ -18,10 +18,6 @@ namespace {
 
 /// Flags of a message that systemd waits for: it is given a while to take it.
 constexpr int kNeeded = 0;
-
-const char* variable(const char* name) {
-  return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): the plugin has one thread
-}
 
 /// By which systemd tells a reload that has ended from one that begins.
 std::int64_t monotonic_usec() {
@@ -48,9 +44,9 @@ Result<std::optional<std::chrono::microseconds>> interval_of(const NotifyEnviron
 }  // namespace
 
 NotifyEnvironment notify_environment() {
-  return {.socket = variable("NOTIFY_SOCKET"),
-          .watchdog_usec = variable("WATCHDOG_USEC"),
-          .watchdog_pid = variable("WATCHDOG_PID")};
+  return {.socket = environment_variable("NOTIFY_SOCKET"),
+          .watchdog_usec = environment_variable("WATCHDOG_USEC"),
+          .watchdog_pid = environment_variable("WATCHDOG_PID")};
 }
 
 Result<Notify> Notify::open(const NotifyEnvironment& environment,
