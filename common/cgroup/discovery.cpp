@@ -30,10 +30,10 @@ bool is_cgroup2_at(const std::string& path) {
   return ::statfs(path.c_str(), &file_system) == 0 && file_system.f_type == CGROUP2_SUPER_MAGIC;
 }
 
-Result<std::string> read_list(const std::string& path) {
+Result<std::string> read_list(const std::string& path, sys::FileEnd end) {
   const sys::UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (const int err = errno; !file.valid()) return fail_errno(err, cat("open ", path));
-  return sys::read_all(file.get(), kMaxList, path);
+  return sys::read_all(file.get(), kMaxList, path, end);
 }
 
 bool is_relevant(const Hierarchy& hierarchy) {
@@ -74,7 +74,8 @@ struct Living {
 
 /// @note cgroups(7), "/proc/[pid]/cgroup"
 std::optional<Living> living_hierarchies(const std::string& path) {
-  const auto text = read_list(path);
+  // The kernel gives it as a whole (proc_cgroup_show() in the kernel).
+  const auto text = read_list(path, sys::FileEnd::kShortRead);
   if (!text) return std::nullopt;
   Living living;
   for (std::string_view rest = *text; !rest.empty();) {
@@ -105,14 +106,13 @@ std::optional<std::vector<OpenHierarchy>> remembered(const CgroupfsOptions& opti
 
 /// Where that fails, the next event reads mountinfo as this one did.
 void remember(const sys::Directory& memory, std::string_view text) {
-  const sys::FileOwner owner{.uid = ::geteuid(), .gid = ::getegid(), .mode = 0600};
-  static_cast<void>(sys::replace_file(memory, kMemoryName, text, owner).has_value());
+  static_cast<void>(sys::replace_file(memory, kMemoryName, text).has_value());
 }
 
 /// As mountinfo has them now.
 Result<std::vector<OpenHierarchy>> mounted_hierarchies(const CgroupfsOptions& options,
                                                        const std::optional<Living>& living) {
-  const Result<std::string> text = read_list(options.mountinfo);
+  const Result<std::string> text = read_list(options.mountinfo, sys::FileEnd::kEmptyRead);
   if (!text) return fail(text.error());
   std::vector<Hierarchy> mounted = parse_mountinfo(*text);
   const bool is_whole = living && std::ssize(mounted) == living->known;

@@ -73,7 +73,7 @@ Result<sys::Directory> make_state_directory(const std::string& path) {
   return with_subject(sys::Directory::open(name));
 }
 
-Result<uid_t> check_state_directory(const sys::Directory& directory) {
+Status check_state_directory(const sys::Directory& directory) {
   const std::string& path = directory.path();
   struct stat opened{};
   struct stat named{};
@@ -95,9 +95,7 @@ Result<uid_t> check_state_directory(const sys::Directory& directory) {
                 cat("state directory ", path,
                     " is writable by others; chmod it to 0700 after a look at its files"));
   }
-  if (auto checked = check_parents(directory, opened, caller); !checked)
-    return fail(std::move(checked).error());
-  return caller;
+  return check_parents(directory, opened, caller);
 }
 
 }  // namespace podqos::store

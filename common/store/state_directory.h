@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
 
 #include "common/base/error.h"
@@ -21,7 +19,6 @@ namespace podqos::store {
 /// Refuses a directory in which another user could change the state, or put another in its place: a
 /// symlink, another owner, or one that others can write to; and a parent that belongs to another
 /// user than root and the caller, or that others can write to without the sticky bit (kConflict).
-/// @return the owner, who is the caller.
-[[nodiscard]] Result<uid_t> check_state_directory(const sys::Directory& directory);
+[[nodiscard]] Status check_state_directory(const sys::Directory& directory);
 
 }  // namespace podqos::store

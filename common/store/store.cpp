@@ -24,7 +24,6 @@ constexpr const char* kLockName = "lock";
 constexpr std::string_view kTiersPrefix = "{\"dirty\":";
 static_assert(kTiersPrefix.size() == codec::kDirtyOffset);
 
-constexpr mode_t kFileMode = 0600;
 constexpr int kMaxSetAside = 1000;
 
 bool is_corrupt(const Error& error) {
@@ -43,8 +42,8 @@ std::string record_name(std::string_view uid) {
 
 }  // namespace
 
-Store::Store(sys::Directory directory, sys::FileLock lock, sys::FileOwner owner)
-    : directory_(std::move(directory)), lock_(std::move(lock)), owner_(owner) {}
+Store::Store(sys::Directory directory, sys::FileLock lock)
+    : directory_(std::move(directory)), lock_(std::move(lock)) {}
 
 Result<Store> Store::open(const StoreOptions& options) {
   auto directory = make_state_directory(options.path);
@@ -59,14 +58,12 @@ Result<Store> Store::open_existing(const StoreOptions& options) {
 }
 
 Result<Store> Store::lock_directory(sys::Directory directory, const StoreOptions& options) {
-  const auto owner = check_state_directory(directory);
-  if (!owner) return fail(owner.error());
+  if (auto checked = check_state_directory(directory); !checked)
+    return fail(std::move(checked).error());
   auto lock = sys::FileLock::acquire(directory, kLockName, options.lock_patience, options.deadline,
                                      *options.clock);
   if (!lock) return fail(std::move(lock).error());
-  Store store{std::move(directory),
-              std::move(*lock),
-              {.uid = *owner, .gid = ::getegid(), .mode = kFileMode}};
+  Store store{std::move(directory), std::move(*lock)};
   if (auto loaded = store.load_tiers(); !loaded) return fail(std::move(loaded).error());
   return store;
 }
@@ -130,7 +127,7 @@ Status Store::write_tiers(bool marked) {
                     " bytes, the limit is ", codec::kMaxRecordSize));
   }
   if (marked) text.at(codec::kDirtyOffset) = '1';
-  if (auto written = write(directory_, kTiersName, text); !written) return written;
+  if (auto written = sys::replace_file(directory_, kTiersName, text); !written) return written;
   tiers_fd_ = {};  // it is the old file's
   return {};
 }
@@ -172,7 +169,7 @@ Status Store::put_pod(const std::string& uid, std::string_view text) {
   if (auto begun = begin(); !begun) return begun;
   const auto pods = find_or_make(pods_, kPodsName);
   if (!pods) return fail(pods.error());
-  return write(**pods, record_name(uid), text);
+  return sys::replace_file(**pods, record_name(uid), text);
 }
 
 Status Store::erase_pod(std::string_view uid) {
@@ -325,7 +322,7 @@ Status Store::write_index_file(const IndexFile& file) {
                 cat(directory.path(), "/", file.name, " would have ", text.size(),
                     " bytes, the limit is ", codec::kMaxRecordSize));
   }
-  return write(directory, file.name, text);
+  return sys::replace_file(directory, file.name, text);
 }
 
 Status Store::set_aside_tiers(const Error& cause) {
@@ -360,11 +357,6 @@ Status Store::move_aside(const sys::Directory& directory, const std::string& nam
   return fail(ErrorCode::kBusy,
               cat(directory.path(), "/", name, " is corrupt and so are ", kMaxSetAside,
                   " others of that name; remove ", name, ".corrupt-*"));
-}
-
-Status Store::write(const sys::Directory& directory, std::string_view name,
-                    std::string_view content) const {
-  return sys::replace_file(directory, name, content, owner_);
 }
 
 }  // namespace podqos::store

@@ -10,7 +10,6 @@
 #include "common/base/error.h"
 #include "common/core/record.h"
 #include "common/store/index_name.h"  // IWYU pragma: export
-#include "common/sys/atomic_file.h"
 #include "common/sys/clock.h"
 #include "common/sys/directory.h"
 #include "common/sys/fd.h"
@@ -98,7 +97,7 @@ class Store {
   };
   using OptionalDirectory = std::optional<sys::Directory>;
 
-  Store(sys::Directory directory, sys::FileLock lock, sys::FileOwner owner);
+  Store(sys::Directory directory, sys::FileLock lock);
 
   static Result<Store> lock_directory(sys::Directory directory, const StoreOptions& options);
   Status load_tiers();
@@ -117,8 +116,6 @@ class Store {
   Status set_aside(const sys::Directory& directory, const std::string& name, const Error& cause);
   Status set_aside_tiers(const Error& cause);
   Status move_aside(const sys::Directory& directory, const std::string& name, const Error& cause);
-  [[nodiscard]] Status write(const sys::Directory& directory, std::string_view name,
-                             std::string_view content) const;
 
   sys::Directory directory_;
   sys::FileLock lock_;
@@ -126,7 +123,6 @@ class Store {
   OptionalDirectory containers_;
   sys::UniqueFd tiers_fd_;  ///< of a tiers.json whose mark can be set in place
   std::optional<IndexFile> index_;
-  sys::FileOwner owner_;  ///< of every file here: the caller, mode 0600
   core::TiersRecord tiers_;
   bool dirty_ = false;
   bool marked_ = false;     ///< begin() was called

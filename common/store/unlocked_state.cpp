@@ -31,7 +31,8 @@ Result<std::optional<UnlockedState>> UnlockedState::open(const std::string& path
     if (directory.error().code == ErrorCode::kNotFound) return std::nullopt;
     return fail(std::move(directory).error());
   }
-  if (auto owner = check_state_directory(*directory); !owner) return fail(std::move(owner).error());
+  if (auto checked = check_state_directory(*directory); !checked)
+    return fail(std::move(checked).error());
   UnlockedState state{std::move(*directory)};
   // Before it is read: is_current() shall see a change in between.
   state.stamp_ = stamp_of(state.tiers_path());

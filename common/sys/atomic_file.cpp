@@ -18,7 +18,8 @@ namespace {
 
 constexpr mode_t kPermissionBits = 07777;
 
-/// Makes the temporary file; one that a killed process left behind is removed first.
+/// Makes the temporary file, for the caller alone; one that a killed process left behind is removed
+/// first.
 Result<UniqueFd> create_temporary(const Directory& directory, const char* name) {
   // O_EXCL also refuses a symlink of that name: in a directory that others may write to (the bundle
   // of a remapped container) nobody can make us write through it.
@@ -59,21 +60,22 @@ Status set_owner(int fd, const FileOwner& owner) {
   return {};
 }
 
-Status fill_and_close(UniqueFd fd, std::string_view content, const FileOwner& owner) {
+/// @param owner  nullptr: as it was made
+Status fill_and_close(UniqueFd fd, std::string_view content, const FileOwner* owner) {
   if (auto written = write_all(fd.get(), content); !written) return written;
-  if (auto owned = set_owner(fd.get(), owner); !owned) return owned;
+  if (owner != nullptr) {
+    if (auto owned = set_owner(fd.get(), *owner); !owned) return owned;
+  }
   // Quota and network file systems report a failed write only here.
   if (::close(fd.release()) != 0 && errno != EINTR) return fail_errno(errno, "close");
   return {};
 }
 
-}  // namespace
-
 // No fsync: the state lies on a tmpfs and dies with the boot that it describes, and a bundle's
 // config.json is written again before each create. A crash of the machine cannot leave a file here
 // that anybody still believes.
-Status replace_file(const Directory& directory, std::string_view name, std::string_view content,
-                    const FileOwner& owner) {
+Status replace(const Directory& directory, std::string_view name, std::string_view content,
+               const FileOwner* owner) {
   if (name.empty() || name == "." || name == ".." || name.find('/') != std::string_view::npos) {
     return fail(ErrorCode::kInvalidArgument, cat("replace \"", printable(name), "\" in ",
                                                  directory.path(), ": not a file name"));
@@ -91,6 +93,17 @@ Status replace_file(const Directory& directory, std::string_view name, std::stri
   if (filled) return {};
   ::unlinkat(directory.fd(), temporary.c_str(), 0);
   return fail(std::move(filled).error().with_context(cat("replace ", directory.path(), "/", name)));
+}
+
+}  // namespace
+
+Status replace_file(const Directory& directory, std::string_view name, std::string_view content,
+                    const FileOwner& owner) {
+  return replace(directory, name, content, &owner);
+}
+
+Status replace_file(const Directory& directory, std::string_view name, std::string_view content) {
+  return replace(directory, name, content, nullptr);
 }
 
 Status remove_leftover(const Directory& directory, const std::string& name) {

@@ -27,6 +27,9 @@ struct FileOwner {
 /// the target as it was.
 [[nodiscard]] Status replace_file(const Directory& directory, std::string_view name,
                                   std::string_view content, const FileOwner& owner);
+/// The same; the new file belongs to the caller, who alone can read and write it (mode 0600).
+[[nodiscard]] Status replace_file(const Directory& directory, std::string_view name,
+                                  std::string_view content);
 
 /// Removes `name` if it is a temporary file that a process left which died before the rename. Only
 /// under the lock: then nobody is about to rename it.

@@ -230,22 +230,18 @@ Status set_oom_score_adj(Pid pid, std::optional<StartTime> start_time, int score
     return fail(ErrorCode::kInvalidArgument, cat("OOM score ", score, " is not in [-1000, 1000]"));
   }
   if (pid <= Pid{0}) return gone(pid);
-  // The directory belongs to this very process: if the pid is reused meanwhile, all access through
-  // it fails.
   const std::string path = cat("/proc/", pid.value());
-  const UniqueFd process{::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
-  if (const int err = errno; !process.valid()) {
-    if (err == ENOENT) return gone(pid);
-    return fail_errno(err, cat("open ", path));
-  }
-  if (start_time) {
-    const std::optional<ProcStat> stat = stat_at(process.get(), "stat");
-    if (!stat || stat->start_time != *start_time || !living_thread(pid, stat)) return gone(pid);
-  }
-
   const std::string what = cat(path, ": write \"", score, "\" to oom_score_adj");
-  const UniqueFd file{::openat(process.get(), "oom_score_adj", O_WRONLY | O_CLOEXEC)};
-  if (const int err = errno; !file.valid()) return fail_errno(err, what);
+  // Opened before the start time is read: a file of /proc stays with the process that it was opened
+  // for, so that a pid which is reused before or after that makes the start time differ or the
+  // write fail.
+  const UniqueFd file{::open(cat(path, "/oom_score_adj").c_str(), O_WRONLY | O_CLOEXEC)};
+  if (const int err = errno; !file.valid()) {
+    if (err == ENOENT) return gone(pid);
+    return fail_errno(err, what);
+  }
+  if (start_time && !is_alive(pid, *start_time)) return gone(pid);
+
   const std::string value = std::to_string(score);
   if (::write(file.get(), value.data(), value.size()) >= 0) return {};
   const int err = errno;

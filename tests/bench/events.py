@@ -45,6 +45,7 @@ class Event:
 
 class CreateRuntime(Event):
     name = "createRuntime"
+    most_calls = 200  # system calls
 
     def arrange(self):
         second = self.scenario.second_container()

@@ -53,6 +53,11 @@ class Files(unittest.TestCase):
     def test_poststop(self):
         self.assert_opens_once(events.Poststop)
 
+    def test_create_runtime_makes_few_system_calls(self):
+        with events.CreateRuntime() as event:
+            calls = syscalls.trace(event.program, event.scenario.tmp / "strace")
+        self.assertLessEqual(len(calls), events.CreateRuntime.most_calls)
+
     def test_precreate(self):
         self.assert_opens_once(events.Precreate)
 

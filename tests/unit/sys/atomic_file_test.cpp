@@ -70,6 +70,17 @@ TEST_F(ReplaceFile, GivesTheModeWhateverTheUmask) {
   }
 }
 
+TEST_F(ReplaceFile, KeepsAFileForTheCallerAloneUnlessToldOtherwise) {
+  for (const mode_t mask : {0077U, 0000U}) {
+    const mode_t before = ::umask(mask);
+    EXPECT_TRUE(replace_file(*directory_, "config.json", "x"));
+    ::umask(before);
+    const auto made = status_of("config.json");
+    EXPECT_EQ(made.st_uid, ::geteuid());
+    EXPECT_EQ(made.st_mode & 07777U, 0600U) << "umask " << mask;
+  }
+}
+
 TEST_F(ReplaceFile, GivesTheOwner) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   ASSERT_TRUE(
