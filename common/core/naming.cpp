@@ -52,16 +52,6 @@ bool is_root(const CgroupName& name) {
   return name.empty() || (name.size() == 1 && name.front().empty());
 }
 
-/// The last component of a path by Go's path.Base: "/" for slashes only, "." for nothing.
-std::string_view base_of(std::string_view path) {
-  if (path.empty()) return ".";
-  const std::size_t last = path.find_last_not_of('/');
-  if (last == std::string_view::npos) return "/";
-  path = path.substr(0, last + 1);
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string_view::npos ? path : path.substr(slash + 1);
-}
-
 std::string_view without_suffix(std::string_view text, std::string_view suffix) {
   if (text.ends_with(suffix)) text.remove_suffix(suffix.size());
   return text;
@@ -187,19 +177,6 @@ Result<std::string> format_systemd(const CgroupName& name) {
   return expand_slice(slice_of(name));
 }
 
-Result<std::string> systemd_unit(const CgroupName& name) {
-  auto path = format_systemd(name);
-  if (!path) return path;
-  return path->substr(path->rfind('/') + 1);
-}
-
-Result<std::string> systemd_parent(const CgroupName& name) {
-  auto path = format_systemd(name);
-  if (!path) return path;
-  if (*path == "/" || name.size() == 1) return std::string{kRootSlice};
-  return std::string{base_of(std::string_view{*path}.substr(0, path->rfind('/')))};
-}
-
 std::string_view leaf_of(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
@@ -208,13 +185,6 @@ CgroupName parse_cgroupfs(std::string_view path) {
   if (path.starts_with('/')) path.remove_prefix(1);
   if (path.empty()) return {};
   return split(path, '/');
-}
-
-CgroupName parse_systemd(std::string_view path) {
-  CgroupName name = split(without_suffix(base_of(path), kSlice), '-');
-  for (std::string& component : name)
-    std::ranges::replace(component, '_', '-');
-  return name;
 }
 
 Result<std::string> expand_slice(std::string_view slice) {

@@ -19,17 +19,12 @@ using CgroupName = std::vector<std::string>;
 /// "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod42.slice"; '-' in a component
 /// becomes '_'.
 [[nodiscard]] Result<std::string> format_systemd(const CgroupName& name);
-/// Last component of format_systemd ("kubepods-burstable-pod42.slice") and that of its parent
-/// ("-.slice" at the top).
-[[nodiscard]] Result<std::string> systemd_unit(const CgroupName& name);
-[[nodiscard]] Result<std::string> systemd_parent(const CgroupName& name);
 
 /// "c" for "/a/b/c".
 [[nodiscard]] std::string_view leaf_of(std::string_view path);
 constexpr std::string_view kSlice = ".slice";  ///< what the name of such a unit ends with
 
 [[nodiscard]] CgroupName parse_cgroupfs(std::string_view path);
-[[nodiscard]] CgroupName parse_systemd(std::string_view path);
 
 /// "a-b.slice" → "/a.slice/a-b.slice"; "-.slice" → "/".
 /// @note opencontainers/cgroups systemd/common.go ExpandSlice.

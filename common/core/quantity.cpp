@@ -248,12 +248,4 @@ Quantity operator+(Quantity a, Quantity b) {
   return Quantity{sum};
 }
 
-Quantity operator-(Quantity a, Quantity b) {
-  Nano difference = 0;
-  if (__builtin_sub_overflow(a.nano_, b.nano_, &difference)) {
-    difference = a.nano_ >= 0 ? kNanoMax : kNanoMin;
-  }
-  return Quantity{difference};
-}
-
 }  // namespace podqos::core

@@ -44,7 +44,6 @@ class Quantity {
   [[nodiscard]] constexpr bool is_zero() const { return nano_ == 0; }
 
   friend Quantity operator+(Quantity a, Quantity b);
-  friend Quantity operator-(Quantity a, Quantity b);
   friend constexpr auto operator<=>(Quantity, Quantity) = default;
 
  private:

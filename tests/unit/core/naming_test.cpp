@@ -45,32 +45,11 @@ TEST(FormatSystemd, RefusesEmptyComponents) {
   EXPECT_FALSE(format_systemd({"", "a"}));
 }
 
-TEST(SystemdUnit, IsTheLastSlice) {
-  EXPECT_EQ(systemd_unit({"kubepods", "pod1-2"}), "kubepods-pod1_2.slice");
-  EXPECT_EQ(systemd_unit({}), "");
-}
-
-TEST(SystemdParent, IsTheRootSliceAtTheTop) {
-  EXPECT_EQ(systemd_parent({"kubepods", "burstable", "pod1"}), "kubepods-burstable.slice");
-  EXPECT_EQ(systemd_parent({"kubepods"}), "-.slice");
-  EXPECT_EQ(systemd_parent({}), "-.slice");
-  EXPECT_EQ(systemd_parent({"", ""}), "-.slice");
-  EXPECT_FALSE(systemd_parent({"a_b", "c"}));
-}
-
 TEST(ParseCgroupfs, TrimsOneSlashAndResolvesNothing) {
   EXPECT_THAT(parse_cgroupfs(""), IsEmpty());
   EXPECT_THAT(parse_cgroupfs("/"), IsEmpty());
   EXPECT_THAT(parse_cgroupfs("a/b"), ElementsAre("a", "b"));
   EXPECT_THAT(parse_cgroupfs("//a/"), ElementsAre("", "a", ""));
-}
-
-TEST(ParseSystemd, ReadsTheBaseNameOnly) {
-  EXPECT_THAT(parse_systemd("/kubepods.slice/kubepods-pod1_2.slice"),
-              ElementsAre("kubepods", "pod1-2"));
-  EXPECT_THAT(parse_systemd("a.slice/"), ElementsAre("a"));
-  EXPECT_THAT(parse_systemd(""), ElementsAre("."));
-  EXPECT_THAT(parse_systemd("///"), ElementsAre("/"));
 }
 
 TEST(ExpandSlice, KnowsTheRoot) {
