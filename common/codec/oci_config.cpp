@@ -173,7 +173,6 @@ Status ConfigReader::take_text(ConfigNode node, std::string text) {
     hugepage_.size = std::move(text);
     return {};
   }
-  if (node == kNamespaceType && text == "user") config_.has_user_namespace = true;
   if ((node == kHookPath || (node == kHookArg && first_arg_)) && is_podqos_hook(text)) note_hook();
   return {};
 }
@@ -231,7 +230,7 @@ Status ConfigReader::begin(JsonKind kind) {
     if (node == kHook) hook_list_ = frames_.back().node;
     if (node == kHugepageLimit) hugepage_ = {};
     // The elements of one list have the same members.
-    if (node == kHook || node == kHugepageLimit || node == kNamespace) forget_members(node);
+    if (node == kHook || node == kHugepageLimit) forget_members(node);
   }
   frames_.push_back({.node = node,
                      .array = kind == JsonKind::kArray,

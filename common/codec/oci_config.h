@@ -42,7 +42,6 @@ class OciConfig {
   static Result<OciConfig> parse(std::string_view text);
 
   core::ContainerFacts facts;  ///< id and bundle are the caller's to fill in
-  bool has_user_namespace = false;
   /// Is a podqos hook registered already in this stage's list? (path or args[0] with basename
   /// podqos-hook)
   bool has_create_hook = false;  ///< createRuntime or prestart

@@ -30,7 +30,6 @@ TEST(OciConfig, ReadsAConfigOfRunc) {
   const auto config = OciConfig::parse(read_bundle("runc.json"));
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->facts, core::ContainerFacts{});
-  EXPECT_FALSE(config->has_user_namespace);
   EXPECT_FALSE(config->has_create_hook);
   EXPECT_FALSE(config->has_poststop_hook);
 }
@@ -39,12 +38,6 @@ TEST(OciConfig, ReadsAConfigOfCrun) {
   const auto config = OciConfig::parse(read_bundle("crun.json"));
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->facts, core::ContainerFacts{});
-}
-
-TEST(OciConfig, SeesTheUserNamespaceOfARootlessConfig) {
-  const auto config = OciConfig::parse(read_bundle("runc_rootless.json"));
-  ASSERT_TRUE(config) << config.error().message;
-  EXPECT_TRUE(config->has_user_namespace);
 }
 
 TEST(OciConfig, ReadsAConfigOfContainerd) {
@@ -222,7 +215,7 @@ TEST(OciConfig, RefusesWrongTypesWithPathAndOffset) {
       {R"({"linux":{"resources":{"pids":{"limit":true}}}})", "found a boolean"},
       {R"({"linux":{"resources":{"pids":{"limit":{}}}}})", "found an object"},
       {R"({"linux":{"resources":{"hugepageLimits":{}}}})", "expected an array, found an object"},
-      {R"({"linux":{"namespaces":["user"]}})", "linux.namespaces[]"},
+      {R"({"linux":{"resources":{"hugepageLimits":["2MB"]}}})", "linux.resources.hugepageLimits[]"},
       {R"({"process":{"oomScoreAdj":1.0}})", "process.oomScoreAdj"},
       {R"({"annotations":{"podqos.io/pod":null}})", "annotations[]"},
       {R"({"hooks":{"createRuntime":{}}})", "hooks.createRuntime"},

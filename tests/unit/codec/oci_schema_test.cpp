@@ -22,7 +22,6 @@ TEST(FormatPath, IsThePathOfTheSpecification) {
       {kAnnotation, "annotations[]"},
       {kCreateRuntime, "hooks.createRuntime"},
       {kCgroupsPath, "linux.cgroupsPath"},
-      {kNamespaceType, "linux.namespaces[].type"},
       {kCpuShares, "linux.resources.cpu.shares"},
       {kCpuQuota, "linux.resources.cpu.quota"},
       {kCpuPeriod, "linux.resources.cpu.period"},
@@ -77,7 +76,6 @@ TEST(ElementOf, KnowsListsAndMaps) {
   for (const ConfigNode list : {kPrestart, kCreateRuntime, kPoststop})
     EXPECT_EQ(element_of(list), kHook);
   EXPECT_EQ(element_of(kHookArgs), kHookArg);
-  EXPECT_EQ(element_of(kNamespaces), kNamespace);
   EXPECT_EQ(element_of(kHugepageLimits), kHugepageLimit);
   EXPECT_EQ(element_of(kAnnotations), kAnnotation);
   EXPECT_EQ(element_of(kUnified), kUnifiedValue);
