@@ -45,8 +45,8 @@ Result<Bytes> node_memory(const Options& options, const core::Settings& settings
 }
 
 /// On cgroup v2; what the node may swap is this machine's.
-Result<core::ContainerMemoryQosParams> container_params(const core::Settings& settings,
-                                                        Bytes node_memory) {
+Result<core::ContainerMemoryParams> container_params(const core::Settings& settings,
+                                                     Bytes node_memory) {
   core::NodeCapacity capacity{.memory = node_memory, .cpu = {}};
   if (settings.swap_behavior == core::SwapBehavior::kLimitedSwap) {
     const auto installed = sys::installed_memory();

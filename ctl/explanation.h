@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/core/container_memory.h"
 #include "common/core/lowering.h"
-#include "common/core/memory_qos.h"
 #include "common/core/pod.h"
 #include "common/core/pod_config.h"
 #include "common/core/tier.h"
@@ -18,7 +18,7 @@ namespace podqos::ctl {
 struct ExplainParams {
   std::string cgroup_root = "/";
   core::PodConfigParams config;
-  core::ContainerMemoryQosParams container;  ///< for people only
+  core::ContainerMemoryParams container;  ///< for people only
   std::vector<std::string> hugepage_labels = {"2MB", "1GB"};
   core::WeightFormula formula = core::WeightFormula::kLinear;
   std::optional<Bytes> node_memory;  ///< needed for the OOM scores

@@ -59,10 +59,10 @@ UnifiedValues container_unified(const PodRecord& record, const PodClaim& claim,
   return container_unified_values(record.pod, record.qos_class, *container, params);
 }
 
-ContainerMemoryQosParams container_memory_params(const Settings& settings,
-                                                 const NodeCapacity& capacity,
-                                                 const MemoryFiles& files) {
-  ContainerMemoryQosParams params;
+ContainerMemoryParams container_memory_params(const Settings& settings,
+                                              const NodeCapacity& capacity,
+                                              const MemoryFiles& files) {
+  ContainerMemoryParams params;
   params.limited_swap = settings.swap_behavior == SwapBehavior::kLimitedSwap;
   params.swap_controller_available = settings.swap_behavior.has_value() && files.swap_max;
   params.group_oom_kill = !settings.single_process_oom_kill && files.oom_group;

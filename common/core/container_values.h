@@ -5,8 +5,8 @@
 
 #include "common/base/error.h"
 #include "common/core/container_facts.h"
+#include "common/core/container_memory.h"
 #include "common/core/layout.h"
-#include "common/core/memory_qos.h"
 #include "common/core/policy.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
@@ -30,9 +30,9 @@ namespace podqos::core {
                                               const MemoryFiles& files);
 
 /// What of these values the settings ask for, on a node of this capacity that has these files.
-[[nodiscard]] ContainerMemoryQosParams container_memory_params(const Settings& settings,
-                                                               const NodeCapacity& capacity,
-                                                               const MemoryFiles& files);
+[[nodiscard]] ContainerMemoryParams container_memory_params(const Settings& settings,
+                                                            const NodeCapacity& capacity,
+                                                            const MemoryFiles& files);
 
 /// The container-level values that the engine left unset, restricted to controllers that the layout
 /// has.

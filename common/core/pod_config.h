@@ -27,7 +27,7 @@ struct CgroupValues {
   std::optional<Bytes> memory_limit = std::nullopt;
   HugePageLimits hugepages = {};  ///< only the sizes the pod names
   std::optional<std::int64_t> pids_limit = std::nullopt;
-  /// Of a pod or tier MemoryQoS: memory.min, memory.low. Of a container see memory_qos.h.
+  /// Of a pod or tier MemoryQoS: memory.min, memory.low. Of a container see container_memory.h.
   UnifiedValues unified = {};
   friend bool operator==(const CgroupValues&, const CgroupValues&) = default;
 };
