@@ -57,14 +57,6 @@ const core::CgroupLayout& Cgroupfs::layout() {
   return *whole_layout_;
 }
 
-std::vector<Hierarchy> Cgroupfs::hierarchies() {
-  std::vector<Hierarchy> usable;
-  for (OpenHierarchy& hierarchy : hierarchies_) {
-    if (hierarchy.is_usable()) usable.push_back(hierarchy.description());
-  }
-  return usable;
-}
-
 Status Cgroupfs::check_writable() {
   const Hierarchy& hierarchy = primary().description();
   if (!hierarchy.writable) {
@@ -78,11 +70,6 @@ Status Cgroupfs::check_writable() {
 OpenHierarchy* Cgroupfs::hierarchy_of(core::Controller controller) {
   const std::optional<std::size_t> index = by_controller_.at(static_cast<std::size_t>(controller));
   return index ? &hierarchies_[*index] : nullptr;
-}
-
-void Cgroupfs::forget() {
-  for (OpenHierarchy& hierarchy : hierarchies_)
-    hierarchy.forget("/");
 }
 
 }  // namespace podqos::cgroup

@@ -42,9 +42,9 @@ enum class Tell : std::uint8_t {
 /// The only door to cgroups, systemd's units included (it is spoken to at the first step that
 /// concerns one): v1 (separate or co-mounted controllers), hybrid and v2. Paths are
 /// absolute below the mount ("/kubepods/burstable/pod42"); every component is checked, opened
-/// beneath the mount without symlinks. Directories stay open, so that an event opens each once: a
-/// program that handles more than one event calls forget() between them. A hierarchy mounted
-/// read-only is read, and skipped where all hierarchies would be changed.
+/// beneath the mount without symlinks. Directories stay open, so that an event opens each once:
+/// each event has a door of its own. A hierarchy mounted read-only is read, and skipped where all
+/// hierarchies would be changed.
 class Cgroupfs {
  public:
   /// Looks at the machine. kUnsupported where neither cpu nor memory has a usable hierarchy,
@@ -56,10 +56,6 @@ class Cgroupfs {
   [[nodiscard]] const core::CgroupLayout& layout();
   /// The same as if nothing limited huge pages: for plans that leave them alone.
   [[nodiscard]] const core::CgroupLayout& layout_without_hugepages() const { return layout_; }
-  /// Those that can be used, in the order of the mounts.
-  [[nodiscard]] std::vector<Hierarchy> hierarchies();
-  /// Closes all directories but the roots.
-  void forget();
 
   /// Carries out a plan in order. The first refusal that the plan does not allow ends it, with an
   /// error that names path, file, value, cause and, where podqos knows it, the remedy (missing

@@ -53,7 +53,7 @@ TEST_F(ExecuteEnsure, MakesTheCgroupInEveryHierarchy) {
   const Report report = execute({EnsureCgroup{below("a")}});
   ::umask(before);
   EXPECT_EQ(report.made, 2);
-  for (const Hierarchy& hierarchy : cgroupfs().hierarchies()) {
+  for (const Hierarchy& hierarchy : hierarchies()) {
     struct stat status{};
     ASSERT_EQ(::stat((hierarchy.mount_point + below("a")).c_str(), &status), 0)
         << hierarchy.mount_point;
@@ -64,7 +64,7 @@ TEST_F(ExecuteEnsure, MakesTheCgroupInEveryHierarchy) {
 TEST_F(ExecuteEnsure, ASecondRunMakesNothing) {
   EXPECT_EQ(execute({EnsureCgroup{below("a")}}).made, 2);
   EXPECT_EQ(execute({EnsureCgroup{below("a")}}).made, 0);
-  cgroupfs().forget();
+  reopen();
   EXPECT_EQ(execute({EnsureCgroup{below("a")}}).made, 0);
 }
 
@@ -115,11 +115,11 @@ TEST_F(ExecuteEnsure, GivesACpusetItsParentsCpus) {
 TEST_F(ExecuteEnsure, StartsAgainWhenAParentWasRemoved) {
   static_cast<void>(execute({EnsureCgroup{below("a")}}));
   ASSERT_TRUE(cgroupfs().exists(below("a")));
-  for (const Hierarchy& hierarchy : cgroupfs().hierarchies()) {
+  for (const Hierarchy& hierarchy : hierarchies()) {
     ASSERT_EQ(::rmdir((hierarchy.mount_point + below("a")).c_str()), 0) << hierarchy.mount_point;
   }
   EXPECT_EQ(execute({EnsureCgroup{below("a/b")}}).made, 2);
-  for (const Hierarchy& hierarchy : cgroupfs().hierarchies()) {
+  for (const Hierarchy& hierarchy : hierarchies()) {
     EXPECT_TRUE(is_directory(hierarchy.mount_point + below("a/b"))) << hierarchy.mount_point;
   }
 }
@@ -291,7 +291,7 @@ class ExecuteRemove : public Execute {};
 TEST_F(ExecuteRemove, RemovesFromEveryHierarchy) {
   static_cast<void>(execute({EnsureCgroup{below("a")}}));
   EXPECT_EQ(execute({RemoveCgroup{below("a"), OnRefusal::kFail}}).removed, 1);
-  for (const Hierarchy& hierarchy : cgroupfs().hierarchies()) {
+  for (const Hierarchy& hierarchy : hierarchies()) {
     EXPECT_FALSE(is_directory(hierarchy.mount_point + below("a"))) << hierarchy.mount_point;
     EXPECT_TRUE(is_directory(hierarchy.mount_point + base())) << hierarchy.mount_point;
   }
@@ -308,7 +308,7 @@ TEST_F(ExecuteRemove, OneInUseStaysEverywhere) {
   const Error error = refused({RemoveCgroup{base(), OnRefusal::kFail}});
   EXPECT_EQ(error.code, ErrorCode::kBusy);
   EXPECT_THAT(error.message, StartsWith(cat(base(), ": rmdir ")));
-  for (const Hierarchy& hierarchy : cgroupfs().hierarchies()) {
+  for (const Hierarchy& hierarchy : hierarchies()) {
     EXPECT_TRUE(is_directory(hierarchy.mount_point + base())) << hierarchy.mount_point;
   }
   EXPECT_EQ(execute({RemoveCgroup{base(), OnRefusal::kIgnore}}).ignored.size(), 1U);

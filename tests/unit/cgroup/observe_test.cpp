@@ -23,7 +23,7 @@ class Observe : public OwnCgroup {};
 
 TEST_F(Observe, ACgroupExistsAsSoonAsOneHierarchyHasIt) {
   EXPECT_FALSE(cgroupfs().exists(base()));
-  const std::string last = cgroupfs().hierarchies().back().mount_point + base();
+  const std::string last = hierarchies().back().mount_point + base();
   ASSERT_EQ(::mkdir(last.c_str(), 0755), 0);
   EXPECT_TRUE(cgroupfs().exists(base()));
   EXPECT_TRUE(cgroupfs().exists("/"));
@@ -36,7 +36,7 @@ TEST_F(Observe, AnImproperPathDoesNotExist) {
 
 TEST_F(Observe, ChildrenAreTheUnionOfAllHierarchies) {
   static_cast<void>(execute({EnsureCgroup{below("b")}, EnsureCgroup{below("c")}}));
-  const std::string last = cgroupfs().hierarchies().back().mount_point + below("a");
+  const std::string last = hierarchies().back().mount_point + below("a");
   ASSERT_EQ(::mkdir(last.c_str(), 0755), 0);
   const auto children = cgroupfs().children(base());
   ASSERT_TRUE(children) << children.error().to_string();
@@ -92,7 +92,7 @@ TEST_F(Observe, SeesProcessesFarBelow) {
 TEST_F(Observe, AProcessInOneHierarchyCounts) {
   static_cast<void>(execute({EnsureCgroup{base()}}));
   const Pid process = start_process();
-  const std::string procs = cgroupfs().hierarchies().back().mount_point + base() + "/leaf";
+  const std::string procs = hierarchies().back().mount_point + base() + "/leaf";
   ASSERT_EQ(::mkdir(procs.c_str(), 0755), 0);
   std::ofstream{procs + "/cgroup.procs"} << process.value();
   EXPECT_EQ(cgroupfs().populated(base()), true);
@@ -100,7 +100,7 @@ TEST_F(Observe, AProcessInOneHierarchyCounts) {
 }
 
 TEST_F(Observe, NestingHasABound) {
-  const Hierarchy first = cgroupfs().hierarchies().front();
+  const Hierarchy first = hierarchies().front();
   if (first.version == core::CgroupVersion::kV2) GTEST_SKIP() << "cgroup v2 counts by itself";
   std::string path = first.mount_point + base();
   for (int depth = 0; depth <= 17; ++depth) {
@@ -183,7 +183,7 @@ TEST_F(Observe, AttributesStayWithTheCgroup) {
   const std::string record(5'000, 'r');  // longer than the first read
   const Status set = cgroupfs().set_attribute(base(), "trusted.podqos", record);
   ASSERT_TRUE(set) << set.error().to_string();
-  cgroupfs().forget();
+  reopen();
   EXPECT_EQ(cgroupfs().attribute(base(), "trusted.podqos").value(), record);
 }
 

@@ -23,9 +23,22 @@
 
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
+#include "common/cgroup/discovery.h"
 #include "tests/unit/child_process.h"
 
 namespace podqos::cgroup {
+
+/// In the order of the mounts.
+[[nodiscard]] inline std::vector<Hierarchy> usable_hierarchies(const CgroupfsOptions& options) {
+  auto found = find_hierarchies(options);
+  EXPECT_TRUE(found) << found.error().to_string();
+  std::vector<Hierarchy> usable;
+  if (!found) return usable;
+  for (OpenHierarchy& hierarchy : *found) {
+    if (hierarchy.is_usable()) usable.push_back(hierarchy.description());
+  }
+  return usable;
+}
 
 /// A test against the real kernel, v1, hybrid or v2, below a cgroup of its own that goes with it.
 /// What it asserts it reads by itself, not through Cgroupfs.
@@ -43,11 +56,14 @@ class OwnCgroup : public ::testing::Test {
   void TearDown() override {
     end_processes();
     if (!cgroupfs_) return;
-    for (const Hierarchy& hierarchy : cgroupfs_->hierarchies())
+    for (const Hierarchy& hierarchy : hierarchies())
       remove_tree(hierarchy.mount_point + base_);
   }
 
   [[nodiscard]] Cgroupfs& cgroupfs() { return *cgroupfs_; }
+  /// As the next program finds the machine.
+  void reopen() { cgroupfs_.emplace(std::move(*Cgroupfs::open())); }
+  [[nodiscard]] static std::vector<Hierarchy> hierarchies() { return usable_hierarchies({}); }
   [[nodiscard]] const std::string& base() const { return base_; }
   [[nodiscard]] std::string below(std::string_view path) const { return cat(base_, "/", path); }
 
@@ -79,13 +95,13 @@ class OwnCgroup : public ::testing::Test {
   }
   /// The hierarchy that carries a controller; "" as mount point where there is none.
   [[nodiscard]] Hierarchy hierarchy_with(std::string_view controller) {
-    for (const Hierarchy& hierarchy : cgroupfs().hierarchies()) {
+    for (const Hierarchy& hierarchy : hierarchies()) {
       if (std::ranges::count(hierarchy.controllers, controller) > 0) return hierarchy;
     }
     return {};
   }
   [[nodiscard]] std::optional<Hierarchy> unified() {
-    for (const Hierarchy& hierarchy : cgroupfs().hierarchies()) {
+    for (const Hierarchy& hierarchy : hierarchies()) {
       if (hierarchy.version == core::CgroupVersion::kV2) return hierarchy;
     }
     return std::nullopt;

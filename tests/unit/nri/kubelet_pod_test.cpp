@@ -82,7 +82,7 @@ class KubeletPodTest : public PluginTest {
     std::vector<std::string> cgroups{parent()};
     for (const api::Container& container : inits)
       cgroups.push_back(container.linux().cgroups_path());
-    for (const cgroup::Hierarchy& hierarchy : cgroupfs().hierarchies()) {
+    for (const cgroup::Hierarchy& hierarchy : hierarchies()) {
       for (const std::string& path : cgroups) {
         for (const char* name : kFiles) {
           const std::string file = cat(hierarchy.mount_point, path, "/", name);

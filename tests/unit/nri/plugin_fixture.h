@@ -156,7 +156,7 @@ class PluginTest : public cgroup::OwnCgroup {
   void housekeep() { housekeep(plugin()); }
   /// As a runtime places it.
   void put(Pid process, const std::string& path) {
-    for (const cgroup::Hierarchy& hierarchy : cgroupfs().hierarchies()) {
+    for (const cgroup::Hierarchy& hierarchy : hierarchies()) {
       std::error_code ignored;
       std::filesystem::create_directories(hierarchy.mount_point + path, ignored);
       std::ofstream{hierarchy.mount_point + path + "/cgroup.procs"} << process.value();
