@@ -312,8 +312,8 @@ void Plugin::reconcile() {
   const bool everything = deferred_.has_recomputation() || now >= next_recomputation_;
   if (!everything && now < next_release_) return;
   next_release_ = now + kReleaseInterval;
-  if (auto done = app::look_after(configuration_.settings(), log(), own_pid_, creating(),
-                                  everything, housekeeping(kHousekeepingLock));
+  if (auto done = app::look_after(configuration_.settings(), log(), listener(), everything,
+                                  housekeeping(kHousekeepingLock));
       !done) {
     log_failure("housekeeping", done.error(), "; trying again");
     return;

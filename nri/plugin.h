@@ -111,8 +111,8 @@ class Plugin : public Handler {
   [[nodiscard]] bool read_state();
   /// Registers the pod of which the next event is, before the others.
   void synchronize_pod(const std::string& sandbox, const app::Patience& patience);
-  /// Ids of containers that the runtime makes.
-  [[nodiscard]] app::Ids creating() const;
+  /// With the ids of containers that the runtime makes.
+  [[nodiscard]] app::Listener listener() const;
   [[nodiscard]] std::vector<app::Told> reported_in(const api::SynchronizeRequest& state);
   // Parts of housekeep(), each with its own bound.
   /// @return whether more of it is to be registered, at once

@@ -72,18 +72,17 @@ bool Plugin::read_state() {
   return true;
 }
 
-app::Ids Plugin::creating() const {
-  app::Ids ids;
+app::Listener Plugin::listener() const {
+  app::Listener self{.pid = own_pid_, .ids = {}};
   for (const auto& [id, creation] : created_)
-    ids.insert(id);
-  return ids;
+    self.ids.insert(id);
+  return self;
 }
 
 bool Plugin::synchronize_piece() {
   if (!read_state()) return false;
-  return note_synchronized(deferred_.synchronization()->go_on(configuration_.settings(), log(),
-                                                              own_pid_, creating(), kPieceAtOnce,
-                                                              housekeeping(kPieceAtOnce)));
+  return note_synchronized(deferred_.synchronization()->go_on(
+      configuration_.settings(), log(), listener(), kPieceAtOnce, housekeeping(kPieceAtOnce)));
 }
 
 bool Plugin::note_synchronized(const Result<bool>& taken) {
@@ -109,7 +108,7 @@ void Plugin::forget_reported(const std::string& id) {
 void Plugin::synchronize_pod(const std::string& sandbox, const app::Patience& patience) {
   if (!read_state() || !deferred_.synchronization()->awaits(sandbox)) return;
   static_cast<void>(note_synchronized(deferred_.synchronization()->take_pod(
-      configuration_.settings(), log(), own_pid_, creating(), sandbox, patience)));
+      configuration_.settings(), log(), listener(), sandbox, patience)));
 }
 
 }  // namespace podqos::nri

@@ -30,8 +30,7 @@ Result<std::optional<Arrival>> arrival_of(core::ContainerFacts&& facts,
   if (!core::concerns_podqos(podqos, *engine, settings, placed_at)) return std::nullopt;
   Result<std::optional<Arrival>> found{std::in_place, std::in_place};
   (*found)->facts = std::move(facts);
-  (*found)->podqos = std::move(podqos);
-  (*found)->engine = std::move(*engine);
+  (*found)->annotations = {.podqos = std::move(podqos), .engine = std::move(*engine)};
   (*found)->placed_at = std::move(placed_at);
   return found;
 }

@@ -145,12 +145,12 @@ Result<std::optional<core::PodRecord>> pod_of(Event& event, const Arrival& arriv
   if (!found) return fail(std::move(found).error());
   if (*found) return std::move((*found)->record);
   // Not every engine has a process for its sandbox, and not every container has started.
-  if (!arrival.engine.pod_uid) return std::nullopt;
-  auto record = event.store().pod(*arrival.engine.pod_uid);
+  if (!arrival.annotations.engine.pod_uid) return std::nullopt;
+  auto record = event.store().pod(*arrival.annotations.engine.pod_uid);
   if (!record) return fail(std::move(record).error());
   const bool same_sandbox = *record && !(*record)->sandbox_id.empty() &&
-                            arrival.engine.sandbox_id == (*record)->sandbox_id;
-  if (!arrival.engine.is_sandbox && !same_sandbox) return std::nullopt;
+                            arrival.annotations.engine.sandbox_id == (*record)->sandbox_id;
+  if (!arrival.annotations.engine.is_sandbox && !same_sandbox) return std::nullopt;
   return std::move(*record);
 }
 
@@ -158,12 +158,12 @@ std::string name_in(const core::PodRecord& record, const Arrival& arrival) {
   for (const core::ContainerRecord& container : record.containers) {
     if (container.id == arrival.facts.id) return container.name;
   }
-  return arrival.engine.container_name.value_or(arrival.facts.id);
+  return arrival.annotations.engine.container_name.value_or(arrival.facts.id);
 }
 
 /// One that runs and is not known yet, for whatever reason; not a sandbox.
 Result<bool> count_unknown(Event& event, const Arrival& arrival, const std::optional<Init>& init) {
-  if (!init || arrival.engine.is_sandbox) return false;
+  if (!init || arrival.annotations.engine.is_sandbox) return false;
   auto found = find_container(event, arrival.facts.id, arrival.facts.bundle);
   if (!found) return fail(std::move(found).error());
   if (*found) return false;
@@ -187,12 +187,12 @@ Result<Followed> change(const core::Settings& settings, Log& log, const Told& to
   auto record = pod_of(*event, **arrival);
   if (!record) return fail(std::move(record).error());
   if (*record) {
-    const bool whole_pod = (*arrival)->engine.is_sandbox;
-    core::Resize resized{.whole_pod = whole_pod,
-                         .container = name_in(**record, **arrival),
-                         .now = whole_pod
-                                    ? (*arrival)->engine.pod_sums.value_or(core::EngineResources{})
-                                    : told.facts.resources};
+    const bool whole_pod = (*arrival)->annotations.engine.is_sandbox;
+    core::Resize resized{
+        .whole_pod = whole_pod,
+        .container = name_in(**record, **arrival),
+        .now = whole_pod ? (*arrival)->annotations.engine.pod_sums.value_or(core::EngineResources{})
+                         : told.facts.resources};
     auto followed = resize(*event, std::move(**record), resized);
     if (!followed || !*counted || event->finished()) return followed;
     return finished(event->finish(), *followed);
@@ -229,11 +229,12 @@ Status look_at(std::optional<Event>& event, const core::Settings& settings, Log&
   return done;
 }
 
-Result<EngineList> list_of(Pid listener, const Ids& ids) {
-  auto started = sys::start_time_of(listener);
+Result<EngineList> list_of(const Listener& listener) {
+  auto started = sys::start_time_of(listener.pid);
   if (!started) return fail(std::move(started).error());
-  return EngineList{
-      .ids = ids, .listener = listener, .listener_start = started->value_or(StartTime{0})};
+  return EngineList{.ids = listener.ids,
+                    .listener = listener.pid,
+                    .listener_start = started->value_or(StartTime{0})};
 }
 
 }  // namespace
@@ -258,8 +259,8 @@ void StockTaking::forget(std::string_view id) {
   all_.erase(gone);
 }
 
-Status StockTaking::compare(Event& event, Pid listener, const Ids& since) {
-  auto list = list_of(listener, since);
+Status StockTaking::compare(Event& event, const Listener& listener) {
+  auto list = list_of(listener);
   if (!list) return fail(std::move(list).error());
   for (const Told& told : all_)
     list->ids.insert(told.facts.id);
@@ -269,9 +270,9 @@ Status StockTaking::compare(Event& event, Pid listener, const Ids& since) {
   return {};
 }
 
-Status StockTaking::prepare(Event& event, Pid listener, const Ids& since) {
+Status StockTaking::prepare(Event& event, const Listener& listener) {
   if (!compared_) {
-    if (auto done = compare(event, listener, since); !done) return done;
+    if (auto done = compare(event, listener); !done) return done;
     compared_ = true;
     return {};
   }
@@ -283,14 +284,14 @@ Status StockTaking::prepare(Event& event, Pid listener, const Ids& since) {
   return {};
 }
 
-Result<bool> StockTaking::take(const core::Settings& settings, Log& log, Pid listener,
-                               const Ids& since, const Piece& piece) {
+Result<bool> StockTaking::take(const core::Settings& settings, Log& log, const Listener& listener,
+                               const Piece& piece) {
   if (!owns_host()) return true;
   const core::Settings untouched = without_touching(settings);
   auto event = Event::open_existing(untouched, log, piece.patience);
   if (!event) return fail(std::move(event).error());
   if (*event) {
-    if (auto done = prepare(**event, listener, since); !done) return fail(std::move(done).error());
+    if (auto done = prepare(**event, listener); !done) return fail(std::move(done).error());
   }
   compared_ = true;  // without a state there is nothing to compare with
   const sys::Clock& clock = *piece.patience.clock;
@@ -310,10 +311,9 @@ Result<bool> StockTaking::take(const core::Settings& settings, Log& log, Pid lis
   return next_ == all_.size();
 }
 
-Result<bool> StockTaking::go_on(const core::Settings& settings, Log& log, Pid listener,
-                                const Ids& since, std::chrono::milliseconds at_most,
-                                const Patience& patience) {
-  return take(settings, log, listener, since,
+Result<bool> StockTaking::go_on(const core::Settings& settings, Log& log, const Listener& listener,
+                                std::chrono::milliseconds at_most, const Patience& patience) {
+  return take(settings, log, listener,
               {.end = all_.size(), .at_most = at_most, .patience = patience});
 }
 
@@ -322,15 +322,14 @@ bool StockTaking::awaits(std::string_view sandbox) const {
                      [&](const Told& told) { return told.sandbox == sandbox; });
 }
 
-Result<bool> StockTaking::take_pod(const core::Settings& settings, Log& log, Pid listener,
-                                   const Ids& since, std::string_view sandbox,
+Result<bool> StockTaking::take_pod(const core::Settings& settings, Log& log,
+                                   const Listener& listener, std::string_view sandbox,
                                    const Patience& patience) {
   const auto rest =
       std::stable_partition(all_.begin() + static_cast<std::ptrdiff_t>(next_), all_.end(),
                             [&](const Told& told) { return told.sandbox == sandbox; });
   const auto end = static_cast<std::size_t>(rest - all_.begin());
-  return take(settings, log, listener, since,
-              {.end = end, .at_most = std::nullopt, .patience = patience});
+  return take(settings, log, listener, {.end = end, .at_most = std::nullopt, .patience = patience});
 }
 
 Result<Ending> container_ended(const core::Settings& settings, Log& log, const std::string& id,
@@ -343,10 +342,10 @@ Result<Ending> container_ended(const core::Settings& settings, Log& log, const s
   return ended->ending;
 }
 
-Status look_after(const core::Settings& settings, Log& log, Pid listener, const Ids& creating,
+Status look_after(const core::Settings& settings, Log& log, const Listener& listener,
                   bool everything, const Patience& patience) {
   if (!owns_host()) return {};
-  auto list = list_of(listener, creating);
+  auto list = list_of(listener);
   if (!list) return fail(std::move(list).error());
   auto event = Event::open_existing(settings, log, patience);
   if (!event) return fail(std::move(event).error());

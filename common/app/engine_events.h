@@ -66,17 +66,16 @@ class StockTaking {
   /// Is anything of this sandbox's pod to come?
   [[nodiscard]] bool awaits(std::string_view sandbox) const;
   /// One piece. An error leaves what is to come for the next call.
-  /// @param listener  the process that places containers for this engine
-  /// @param since     ids of what the engine has besides
+  /// @param listener  with the ids of what the engine has besides
   /// @param at_most   how long, the wait for the lock and the comparison not counted; one container
   ///                  at least is looked at
   /// @return whether all has been taken
-  [[nodiscard]] Result<bool> go_on(const core::Settings& settings, Log& log, Pid listener,
-                                   const Ids& since, std::chrono::milliseconds at_most,
+  [[nodiscard]] Result<bool> go_on(const core::Settings& settings, Log& log,
+                                   const Listener& listener, std::chrono::milliseconds at_most,
                                    const Patience& patience = {});
   /// The same for all of one sandbox's pod, before the engine's news of it are acted on.
-  [[nodiscard]] Result<bool> take_pod(const core::Settings& settings, Log& log, Pid listener,
-                                      const Ids& since, std::string_view sandbox,
+  [[nodiscard]] Result<bool> take_pod(const core::Settings& settings, Log& log,
+                                      const Listener& listener, std::string_view sandbox,
                                       const Patience& patience = {});
 
  private:
@@ -86,10 +85,10 @@ class StockTaking {
     std::optional<std::chrono::milliseconds> at_most;
     Patience patience;
   };
-  [[nodiscard]] Result<bool> take(const core::Settings& settings, Log& log, Pid listener,
-                                  const Ids& since, const Piece& piece);
-  [[nodiscard]] Status compare(Event& event, Pid listener, const Ids& since);
-  [[nodiscard]] Status prepare(Event& event, Pid listener, const Ids& since);
+  [[nodiscard]] Result<bool> take(const core::Settings& settings, Log& log,
+                                  const Listener& listener, const Piece& piece);
+  [[nodiscard]] Status compare(Event& event, const Listener& listener);
+  [[nodiscard]] Status prepare(Event& event, const Listener& listener);
 
   std::vector<Told> all_;
   std::size_t next_ = 0;
@@ -104,11 +103,9 @@ class StockTaking {
                                              const Patience& patience = {});
 
 /// Releases what waits for its time; with `everything`, brings state and cgroups to the truth.
-/// @param listener  the process that places containers for an engine
-/// @param creating  ids of those that the engine is making: what the listener has placed besides,
-/// and what has not started, is released
-[[nodiscard]] Status look_after(const core::Settings& settings, Log& log, Pid listener,
-                                const Ids& creating, bool everything,
-                                const Patience& patience = {});
+/// @param listener  with the ids of those that the engine is making: what the listener has placed
+///                  besides, and what has not started, is released
+[[nodiscard]] Status look_after(const core::Settings& settings, Log& log, const Listener& listener,
+                                bool everything, const Patience& patience = {});
 
 }  // namespace podqos::app

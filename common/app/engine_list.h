@@ -10,6 +10,12 @@ namespace podqos::app {
 
 using Ids = std::set<std::string, std::less<>>;
 
+/// The process that places containers for an engine, and ids of what the engine has told it of.
+struct Listener {
+  Pid pid;
+  Ids ids;
+};
+
 /// What an engine has, by its own word.
 struct EngineList {
   Ids ids;       ///< of sandboxes and containers, those included that have not started yet

@@ -235,7 +235,7 @@ std::optional<Foreseen> Foresight::look(const core::Settings& settings, const Ar
       !look_at_machine(settings) || !look_at_state(settings))
     return std::nullopt;
   const core::TiersRecord& tiers = state_->tiers();
-  const auto identity = core::identify(arrival.facts, arrival.podqos, arrival.engine, settings,
+  const auto identity = core::identify(arrival.facts, arrival.annotations, settings,
                                        arrival.placed_at, tiers.kubepods);
   if (!identity || identity->source != core::IdentitySource::kEngine) return std::nullopt;
   const Known* const pod = known(identity->uid);
@@ -246,13 +246,12 @@ std::optional<Foreseen> Foresight::look(const core::Settings& settings, const Ar
   if (!before->adopted &&
       (tiers.kubepods.empty() || core::driver_of(tiers.kubepods) != arrival.driver))
     return std::nullopt;
-  core::PodClaim claim =
-      core::claim_sharing_spec(*identity, arrival.facts, arrival.podqos, arrival.engine, settings,
-                               machine_->capacity.memory);
+  core::PodClaim claim = core::claim_sharing_spec(*identity, arrival.facts, arrival.annotations,
+                                                  settings, machine_->capacity.memory);
   const Surroundings around{.settings = settings,
                             .capacity = machine_->capacity,
                             .others = sums_beside(tiers, before),
-                            .backed = core::backing_of(arrival.facts, arrival.engine)};
+                            .backed = core::backing_of(arrival.facts, arrival.annotations.engine)};
   std::optional<core::PodRecord> changed;
   if (!stays_the_same(*before, *identity, claim, around)) {
     core::own_spec(claim);
@@ -265,8 +264,9 @@ std::optional<Foreseen> Foresight::look(const core::Settings& settings, const Ar
   auto cgroup = cgroup_for(arrival, *before);
   auto values = core::container_values(record, name, settings);
   if (!cgroup || !values) return std::nullopt;
-  values->unified = core::container_unified(record, claim, name, settings, machine_->capacity,
-                                            memory_files(before->cgroup));
+  values->unified = core::container_unified(
+      record, claim, name,
+      core::container_memory_params(settings, machine_->capacity, memory_files(before->cgroup)));
 
   Foreseen seat;
   seat.pod_uid = record.pod.uid;

@@ -143,7 +143,7 @@ Result<Described> describe_container(const Joining& joining,
       .cgroup = arrival.placed_at.value_or(""),
       .sandbox = joining.identity.is_sandbox,
       .moved = false,
-      .backed_memory = core::backing_of(arrival.facts, arrival.engine)};
+      .backed_memory = core::backing_of(arrival.facts, arrival.annotations.engine)};
   if (const auto told = backing_told(before, arrival.facts)) container.backed_memory = told;
   const bool in_place = arrival.running && arrival.placed_at &&
                         arrival.placed_at->starts_with(cat(record.cgroup, "/"));
@@ -289,9 +289,10 @@ Result<Membership> make_member(Joining& joining, const std::optional<core::PodRe
                        ") at ", container.cgroup, ", cpu ", record.granted.cpu.value(),
                        "m, memory ", record.granted.memory.value(), " requested"));
   // Only now it is certain that there is a cgroup to look at.
-  values->unified =
-      core::container_unified(record, joining.claim, container.name, event.settings(),
-                              event.capacity(), event.cgroups().memory_files(record.cgroup));
+  values->unified = core::container_unified(
+      record, joining.claim, container.name,
+      core::container_memory_params(event.settings(), event.capacity(),
+                                    event.cgroups().memory_files(record.cgroup)));
   member.missing =
       core::missing_values(*values, arrival.facts.resources, event.layout_for(*values));
   member.belongs_to = std::move(described.belongs_to);
@@ -307,7 +308,7 @@ Result<Joining> begin_join(Event& event, Arrival& arrival) {
   auto root = event.choose_root(arrival.driver, arrival.running ? arrival.placed_at : std::nullopt);
   const auto own_root = own_root_for(event, arrival, root);
   if (!own_root) return fail(own_root.error());
-  auto identity = core::identify(arrival.facts, arrival.podqos, arrival.engine, event.settings(),
+  auto identity = core::identify(arrival.facts, arrival.annotations, event.settings(),
                                  arrival.placed_at, *own_root);
   if (!identity) return fail(std::move(identity).error());
   if (identity->source == core::IdentitySource::kSandbox) {
@@ -320,7 +321,7 @@ Result<Joining> begin_join(Event& event, Arrival& arrival) {
                   .identity = std::move(*identity),
                   .claim = {},
                   .root = std::move(root)};
-  joining.claim = core::claim_for(joining.identity, arrival.facts, arrival.podqos, arrival.engine,
+  joining.claim = core::claim_for(joining.identity, arrival.facts, arrival.annotations,
                                   event.settings(), event.capacity().memory);
   return joining;
 }

@@ -16,8 +16,7 @@ namespace podqos::app {
 /// A container at the door of its pod.
 struct Arrival {
   core::ContainerFacts facts;
-  core::PodqosAnnotations podqos;
-  core::EngineAnnotations engine;
+  core::ParsedAnnotations annotations;
   /// cgroupsPath (before the container exists), or the real cgroup of its init.
   std::optional<std::string> placed_at;
   core::Driver driver = core::Driver::kCgroupfs;  ///< of the runtime that runs it

@@ -24,7 +24,7 @@ Result<bool> is_foreign(Event& event, const Arrival& arrival, const std::string&
   auto record = event.store().pod(placed->uid);
   if (!record) return fail(std::move(record).error());
   if (*record && (*record)->cgroup == placed->pod_path) return (*record)->adopted;
-  if (arrival.engine.pod_uid && core::is_kubelets_root(own_root)) return true;
+  if (arrival.annotations.engine.pod_uid && core::is_kubelets_root(own_root)) return true;
   return event.cgroups().exists(placed->pod_path) && !event.is_untouched(placed->pod_path);
 }
 

@@ -32,7 +32,7 @@ std::optional<std::string> placed_at_of(const std::optional<std::string>& cgroup
 /// leave; nullopt if it has none. An engine that names the pod's uid has a kubelet for that.
 std::optional<core::EngineResources> engine_pod_limits(cgroup::Cgroupfs& cgroups,
                                                        const Arrival& arrival) {
-  const core::EngineAnnotations& engine = arrival.engine;
+  const core::EngineAnnotations& engine = arrival.annotations.engine;
   if (!engine.sandbox_id || engine.pod_uid || engine.is_sandbox) return std::nullopt;
   const std::string path = arrival.placed_at.value_or("");
   // In a pod cgroup already: an earlier way in has been here.
@@ -95,7 +95,7 @@ Result<std::optional<Joined>> join_pod_of(const core::Settings& settings, Log& l
   auto event = Event::open(settings, log, patience);
   if (!event) return fail(std::move(event).error());
   if (auto limits = engine_pod_limits(event->cgroups(), arrival))
-    arrival.engine.pod_bound = std::move(limits);
+    arrival.annotations.engine.pod_bound = std::move(limits);
   auto member = join(*event, std::move(arrival));
   if (!member) return fail(std::move(member).error());
   if (!*member) {

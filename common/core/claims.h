@@ -26,4 +26,10 @@ struct PodqosAnnotations {
   }
 };
 
+/// What the annotations of one container say.
+struct ParsedAnnotations {
+  PodqosAnnotations podqos;
+  EngineAnnotations engine;
+};
+
 }  // namespace podqos::core

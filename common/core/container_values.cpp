@@ -49,14 +49,13 @@ Bytes granted_part(Bytes swap, const PodRecord& record) {
 }  // namespace
 
 UnifiedValues container_unified(const PodRecord& record, const PodClaim& claim,
-                                const std::string& name, const Settings& settings,
-                                const NodeCapacity& capacity, const MemoryFiles& files) {
+                                const std::string& name, const ContainerMemoryParams& params) {
   const Container* container = described_container(record, name);
   const bool described = record.complete || claim.source != ClassSource::kInference;
   if (container == nullptr || !described) return {};
-  auto params = container_memory_params(settings, capacity, files);
-  if (params.limited_swap) params.swap_capacity = granted_part(capacity.swap, record);
-  return container_unified_values(record.pod, record.qos_class, *container, params);
+  ContainerMemoryParams granted = params;
+  if (params.limited_swap) granted.swap_capacity = granted_part(params.swap_capacity, record);
+  return container_unified_values(record.pod, record.qos_class, *container, granted);
 }
 
 ContainerMemoryParams container_memory_params(const Settings& settings,

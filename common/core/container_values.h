@@ -20,14 +20,13 @@ namespace podqos::core {
                                                     const Settings& settings);
 
 /// The `unified` values that a kubelet asks for on cgroup v2 for each container: memory.swap.max
-/// and memory.oom.group, as far as the machine has the files. None for a container that neither its
+/// and memory.oom.group, as far as `params` ask for them. None for a container that neither its
 /// own `claim` nor its pod's describes, whatever the pod's other containers say, and none in an
 /// adopted pod, whose kubelet has its own settings for them. Of the node's swap a pod is given its
 /// part as far as its memory request was granted.
 [[nodiscard]] UnifiedValues container_unified(const PodRecord& record, const PodClaim& claim,
-                                              const std::string& name, const Settings& settings,
-                                              const NodeCapacity& capacity,
-                                              const MemoryFiles& files);
+                                              const std::string& name,
+                                              const ContainerMemoryParams& params);
 
 /// What of these values the settings ask for, on a node of this capacity that has these files.
 [[nodiscard]] ContainerMemoryParams container_memory_params(const Settings& settings,

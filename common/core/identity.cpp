@@ -70,9 +70,10 @@ bool concerns_podqos(const PodqosAnnotations& podqos, const EngineAnnotations& e
   return false;
 }
 
-Result<Identity> identify(const ContainerFacts& facts, const PodqosAnnotations& podqos,
-                          const EngineAnnotations& engine, const Settings& settings,
-                          const std::optional<std::string>& placed_at, std::string_view own_root) {
+Result<Identity> identify(const ContainerFacts& facts, const ParsedAnnotations& annotations,
+                          const Settings& settings, const std::optional<std::string>& placed_at,
+                          std::string_view own_root) {
+  const auto& [podqos, engine] = annotations;
   const auto annotated =
       settings.trust_annotations == TrustAnnotations::kNone ? std::nullopt : podqos.pod_uid;
   Identity identity;

@@ -42,8 +42,8 @@ struct Identity {
 /// @return kConflict where an annotation contradicts the engine, kInvalidArgument for a uid that
 ///         cannot name a cgroup.
 [[nodiscard]] Result<Identity> identify(const ContainerFacts& facts,
-                                        const PodqosAnnotations& podqos,
-                                        const EngineAnnotations& engine, const Settings& settings,
+                                        const ParsedAnnotations& annotations,
+                                        const Settings& settings,
                                         const std::optional<std::string>& placed_at,
                                         std::string_view own_root);
 

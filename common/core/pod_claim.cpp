@@ -88,8 +88,15 @@ std::string contradiction(const Pod& pod, const std::string& name, bool named_by
   return excess;
 }
 
-void claim_inferred(PodClaim& claim, const Identity& identity, const std::string& name,
-                    const ContainerFacts& facts, Bytes node_memory) {
+/// The container whose arrival makes the claim.
+struct Claimant {
+  const Identity& identity;
+  const ContainerFacts& facts;
+  std::string name;
+};
+
+void claim_inferred(PodClaim& claim, const Claimant& claimant, Bytes node_memory) {
+  const auto& [identity, facts, name] = claimant;
   // A kubelet's own scores encode the memory request; anybody else's mean something else.
   const bool kubelet = identity.placed.has_value() || identity.source == IdentitySource::kEngine;
   Container container{
@@ -102,8 +109,8 @@ void claim_inferred(PodClaim& claim, const Identity& identity, const std::string
   claim.known = true;
 }
 
-void claim_short_forms(PodClaim& claim, const std::string& name, const Identity& identity,
-                       const ContainerFacts& facts, const PodqosAnnotations& podqos) {
+void claim_short_forms(PodClaim& claim, const Claimant& claimant, const PodqosAnnotations& podqos) {
+  const auto& [identity, facts, name] = claimant;
   claim.pod.resources = podqos.pod_level;
   for (const auto& [container, resources] : podqos.containers) {
     claim.pod.containers.push_back(
@@ -123,9 +130,9 @@ void claim_short_forms(PodClaim& claim, const std::string& name, const Identity&
   claim.known = true;
 }
 
-bool claim_pod_annotation(PodClaim& claim, const std::string& name, const Identity& identity,
-                          const ContainerFacts& facts, const PodqosAnnotations& podqos,
-                          bool checked) {
+bool claim_pod_annotation(PodClaim& claim, const Claimant& claimant,
+                          const PodqosAnnotations& podqos, bool checked) {
+  const auto& [identity, facts, name] = claimant;
   const Pod& pod = *podqos.pod;
   const bool named = !identity.container_name.empty() && identity.source == IdentitySource::kEngine;
   const std::string reason =
@@ -143,13 +150,13 @@ bool claim_pod_annotation(PodClaim& claim, const std::string& name, const Identi
   return true;
 }
 
-bool claim_annotated(PodClaim& claim, const std::string& name, const Identity& identity,
-                     const ContainerFacts& facts, const PodqosAnnotations& podqos,
+bool claim_annotated(PodClaim& claim, const Claimant& claimant, const PodqosAnnotations& podqos,
                      const Settings& settings) {
+  const auto& [identity, facts, name] = claimant;
   if (settings.trust_annotations == TrustAnnotations::kNone) return false;
   claim.declared_class = podqos.qos_class;
   const bool checked = settings.trust_annotations == TrustAnnotations::kEngineChecked;
-  if (podqos.pod) return claim_pod_annotation(claim, name, identity, facts, podqos, checked);
+  if (podqos.pod) return claim_pod_annotation(claim, claimant, podqos, checked);
   if (!podqos.pod_level && podqos.containers.empty()) return false;
   const auto own = podqos.containers.find(name);
   std::string excess;
@@ -162,7 +169,7 @@ bool claim_annotated(PodClaim& claim, const std::string& name, const Identity& i
     claim.warnings.push_back(cat("annotations podqos.io/requests and limits refused: ", excess));
     return false;
   }
-  claim_short_forms(claim, name, identity, facts, podqos);
+  claim_short_forms(claim, claimant, podqos);
   return true;
 }
 
@@ -264,24 +271,26 @@ void own_spec(PodClaim& claim) {
 }
 
 PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
-                   const PodqosAnnotations& podqos, const EngineAnnotations& engine,
-                   const Settings& settings, Bytes node_memory) {
-  PodClaim claim = claim_sharing_spec(identity, facts, podqos, engine, settings, node_memory);
+                   const ParsedAnnotations& annotations, const Settings& settings,
+                   Bytes node_memory) {
+  PodClaim claim = claim_sharing_spec(identity, facts, annotations, settings, node_memory);
   own_spec(claim);
   return claim;
 }
 
 PodClaim claim_sharing_spec(const Identity& identity, const ContainerFacts& facts,
-                            const PodqosAnnotations& podqos, const EngineAnnotations& engine,
-                            const Settings& settings, Bytes node_memory) {
+                            const ParsedAnnotations& annotations, const Settings& settings,
+                            Bytes node_memory) {
+  const auto& [podqos, engine] = annotations;
   PodClaim claim;
   if (identity.placed) claim.engine_class = identity.placed->qos_class;
   // Before anything is claimed.
-  const std::string name = name_in(podqos.pod.get(), identity, facts);
-  if (!claim_annotated(claim, name, identity, facts, podqos, settings)) {
+  const Claimant claimant{
+      .identity = identity, .facts = facts, .name = name_in(podqos.pod.get(), identity, facts)};
+  if (!claim_annotated(claim, claimant, podqos, settings)) {
     if (engine.pod_sums) claim_sums(claim, *engine.pod_sums);
     if (!identity.is_sandbox) {
-      claim_inferred(claim, identity, name, facts, node_memory);
+      claim_inferred(claim, claimant, node_memory);
     } else if (claim.sums) {
       claim.source = ClassSource::kCriSums;
       claim.known = true;

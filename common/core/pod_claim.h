@@ -35,15 +35,14 @@ struct PodClaim {
 /// more than the engine grants the container are refused with a warning (trustAnnotations:
 /// engine-checked). What the engine bounds its pod by bounds every claim.
 [[nodiscard]] PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
-                                 const PodqosAnnotations& podqos, const EngineAnnotations& engine,
-                                 const Settings& settings, Bytes node_memory);
+                                 const ParsedAnnotations& annotations, const Settings& settings,
+                                 Bytes node_memory);
 
 /// The same, but for the copy of what podqos.io/pod says; of use to container_name_for(),
 /// describes_otherwise(), lacks_container() and adds_nothing().
 [[nodiscard]] PodClaim claim_sharing_spec(const Identity& identity, const ContainerFacts& facts,
-                                          const PodqosAnnotations& podqos,
-                                          const EngineAnnotations& engine, const Settings& settings,
-                                          Bytes node_memory);
+                                          const ParsedAnnotations& annotations,
+                                          const Settings& settings, Bytes node_memory);
 /// Makes it what claim_for() returns.
 void own_spec(PodClaim& claim);
 /// The containers and resources that the claim is about, whoever holds them; not the identity.

@@ -38,11 +38,12 @@ std::optional<core::PodRecord> joined(const core::ContainerFacts& facts,
   require(engine.has_value());
   if (!podqos || !core::concerns_podqos(*podqos, *engine, settings, facts.cgroups_path))
     return std::nullopt;
+  const core::ParsedAnnotations annotations{*podqos, *engine};
   const auto identity =
-      core::identify(facts, *podqos, *engine, settings, facts.cgroups_path, "/kubepods");
+      core::identify(facts, annotations, settings, facts.cgroups_path, "/kubepods");
   if (!identity) return std::nullopt;
   require(core::check_pod_uid(identity->uid).has_value());
-  const auto claim = core::claim_for(*identity, facts, *podqos, *engine, settings, kNode.memory);
+  const auto claim = core::claim_for(*identity, facts, annotations, settings, kNode.memory);
   auto pod = core::join_pod(existing, *identity, claim, settings);
   const bool nothing = existing && core::adds_nothing(*existing, *identity, claim, settings);
   // A record without room is refused, whatever comes.

@@ -75,7 +75,8 @@ PodClaim short_forms() {
 
 UnifiedValues unified_of(const PodRecord& record, const Settings& settings = {},
                          const MemoryFiles& files = kBothFiles, const std::string& name = "a") {
-  return container_unified(record, short_forms(), name, settings, kSwappingNode, files);
+  return container_unified(record, short_forms(), name,
+                           container_memory_params(settings, kSwappingNode, files));
 }
 
 PodRecord burstable_record() {
@@ -122,9 +123,9 @@ TEST(ContainerUnified, IsNothingForAContainerBesideOneThatIsDescribed) {
   PodRecord partial = burstable_record();
   partial.complete = false;
   const PodClaim inferred;
-  EXPECT_EQ(container_unified(partial, inferred, "a", {}, kSwappingNode, kBothFiles),
-            UnifiedValues{});
-  EXPECT_EQ(container_unified(burstable_record(), inferred, "a", {}, kSwappingNode, kBothFiles),
+  const ContainerMemoryParams params = container_memory_params({}, kSwappingNode, kBothFiles);
+  EXPECT_EQ(container_unified(partial, inferred, "a", params), UnifiedValues{});
+  EXPECT_EQ(container_unified(burstable_record(), inferred, "a", params),
             unified_of(burstable_record()))
       << "podqos.io/pod describes all of them";
 }

@@ -87,7 +87,7 @@ class EngineSums : public ::testing::Test {
     said.is_sandbox = a.is_sandbox;
     said.pod_sums = a.sums;
     if (a.is_sandbox) said.pod_overhead = overhead_;
-    const PodClaim claim = claim_for(identity, facts, podqos_, said, settings_, kNode.memory);
+    const PodClaim claim = claim_for(identity, facts, {podqos_, said}, settings_, kNode.memory);
     const auto known = record_.containers.empty() ? std::nullopt : std::optional{record_};
     auto joined = join_pod(known, identity, claim, settings_);
     ASSERT_TRUE(joined) << joined.error().message;

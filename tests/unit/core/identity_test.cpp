@@ -71,7 +71,8 @@ TEST_P(IdentifySource, TakesTheStrongest) {
   podqos.pod_uid = row.annotated;
   Settings settings;
   settings.trust_annotations = row.trust;
-  const auto identity = identify(facts_of("c1"), podqos, engine, settings, row.placed_at, kOwnRoot);
+  const auto identity =
+      identify(facts_of("c1"), {podqos, engine}, settings, row.placed_at, kOwnRoot);
   ASSERT_TRUE(identity) << identity.error().message;
   EXPECT_EQ(identity->uid, row.uid);
   EXPECT_EQ(identity->source, row.source);
@@ -124,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const TestParamInfo<Source>& row) { return std::string{row.param.name}; });
 
 TEST(Identify, NamesTheKubeletsTierAndPod) {
-  const auto identity = identify(facts_of("c1"), {}, {}, {}, kForeignPod, kOwnRoot);
+  const auto identity = identify(facts_of("c1"), {}, {}, kForeignPod, kOwnRoot);
   ASSERT_TRUE(identity);
   EXPECT_EQ(identity->placed, (PodCgroup{.qos_class = QosClass::kBurstable,
                                          .uid = "-a-",
@@ -143,7 +144,7 @@ TEST(Identify, TakesTheEnginesWordForNames) {
   engine.is_sandbox = true;
   PodqosAnnotations podqos;
   podqos.container = "other";
-  const auto identity = identify(facts_of("c1"), podqos, engine, {}, {}, kOwnRoot);
+  const auto identity = identify(facts_of("c1"), {podqos, engine}, {}, {}, kOwnRoot);
   ASSERT_TRUE(identity);
   EXPECT_EQ(identity->pod_name, "web");
   EXPECT_EQ(identity->pod_namespace, "shop");
@@ -157,7 +158,7 @@ TEST(Identify, GivesASandboxNoNameFromItsPodsAnnotation) {
   engine.is_sandbox = true;
   PodqosAnnotations podqos;
   podqos.container = "nginx";
-  const auto identity = identify(facts_of("s"), podqos, engine, {}, {}, kOwnRoot);
+  const auto identity = identify(facts_of("s"), {podqos, engine}, {}, {}, kOwnRoot);
   ASSERT_TRUE(identity);
   EXPECT_EQ(identity->container_name, "");
 }
@@ -165,7 +166,7 @@ TEST(Identify, GivesASandboxNoNameFromItsPodsAnnotation) {
 TEST(Identify, TakesTheAnnotatedNameWhereTheEngineHasNone) {
   PodqosAnnotations podqos;
   podqos.container = "nginx";
-  const auto identity = identify(facts_of("c1"), podqos, {}, {}, {}, kOwnRoot);
+  const auto identity = identify(facts_of("c1"), {podqos, {}}, {}, {}, kOwnRoot);
   ASSERT_TRUE(identity);
   EXPECT_EQ(identity->container_name, "nginx");
 }
@@ -175,7 +176,7 @@ TEST(Identify, TakesNoAnnotatedNameWhereAnnotationsAreNotTrusted) {
   podqos.container = "nginx";
   Settings settings;
   settings.trust_annotations = TrustAnnotations::kNone;
-  const auto identity = identify(facts_of("c1"), podqos, {}, settings, {}, kOwnRoot);
+  const auto identity = identify(facts_of("c1"), {podqos, {}}, settings, {}, kOwnRoot);
   ASSERT_TRUE(identity);
   EXPECT_EQ(identity->container_name, "");
 }
@@ -186,7 +187,7 @@ TEST(Identify, RefusesAPodCgroupThatIsNotTheEnginesPods) {
   for (const auto trust : {TrustAnnotations::kEngineChecked, TrustAnnotations::kNone}) {
     Settings settings;
     settings.trust_annotations = trust;
-    const auto identity = identify(facts_of("c1"), {}, engine, settings, kForeignPod, kOwnRoot);
+    const auto identity = identify(facts_of("c1"), {{}, engine}, settings, kForeignPod, kOwnRoot);
     ASSERT_FALSE(identity);
     EXPECT_EQ(identity.error().code, ErrorCode::kConflict);
     EXPECT_THAT(identity.error().message,
@@ -210,7 +211,7 @@ TEST_P(IdentifyContradiction, IsRefused) {
     Settings settings;
     settings.trust_annotations = trust;
     const auto identity =
-        identify(facts_of("c1"), podqos, engine, settings, GetParam().placed_at, kOwnRoot);
+        identify(facts_of("c1"), {podqos, engine}, settings, GetParam().placed_at, kOwnRoot);
     ASSERT_FALSE(identity);
     EXPECT_EQ(identity.error().code, ErrorCode::kConflict);
     EXPECT_THAT(identity.error().message,
@@ -237,7 +238,7 @@ class IdentifyBadUid : public TestWithParam<BadUid> {};
 TEST_P(IdentifyBadUid, IsRefused) {
   PodqosAnnotations podqos;
   podqos.pod_uid = GetParam().uid;
-  const auto identity = identify(facts_of("c1"), podqos, {}, {}, {}, kOwnRoot);
+  const auto identity = identify(facts_of("c1"), {podqos, {}}, {}, {}, kOwnRoot);
   ASSERT_FALSE(identity);
   EXPECT_EQ(identity.error().code, ErrorCode::kInvalidArgument);
 }
@@ -262,12 +263,11 @@ INSTANTIATE_TEST_SUITE_P(Table, IdentifyBadUid,
 TEST(Identify, TakesTheLongestUid) {
   PodqosAnnotations podqos;
   podqos.pod_uid = std::string(128, 'a');
-  EXPECT_TRUE(identify(facts_of("c1"), podqos, {}, {}, {}, kOwnRoot));
+  EXPECT_TRUE(identify(facts_of("c1"), {podqos, {}}, {}, {}, kOwnRoot));
 }
 
 std::string lone_uid_of(std::string id, std::string bundle) {
-  const auto identity =
-      identify(facts_of(std::move(id), std::move(bundle)), {}, {}, {}, {}, kOwnRoot);
+  const auto identity = identify(facts_of(std::move(id), std::move(bundle)), {}, {}, {}, kOwnRoot);
   if (!identity) {
     ADD_FAILURE() << identity.error().message;
     return {};
@@ -304,7 +304,7 @@ TEST(IdentifyLone, TellsLongIdsApart) {
 }
 
 TEST(IdentifyLone, NeedsNoSandbox) {
-  const auto identity = identify(facts_of("c1"), {}, {}, {}, "/system.slice/x", kOwnRoot);
+  const auto identity = identify(facts_of("c1"), {}, {}, "/system.slice/x", kOwnRoot);
   ASSERT_TRUE(identity);
   EXPECT_EQ(identity->sandbox_id, "");
   EXPECT_EQ(identity->placed, std::nullopt);
@@ -313,7 +313,7 @@ TEST(IdentifyLone, NeedsNoSandbox) {
 TEST(IdentifyLone, TakesNoPodFromOurOwnWork) {
   for (const char* path : {kOwnPod, "//kubepods/burstable/podearlier/c1",
                            "kubepods/burstable/podearlier/c1", "/kubepods//podearlier/c1"}) {
-    const auto identity = identify(facts_of("c1"), {}, {}, {}, path, kOwnRoot);
+    const auto identity = identify(facts_of("c1"), {}, {}, path, kOwnRoot);
     ASSERT_TRUE(identity) << path;
     EXPECT_EQ(identity->placed, std::nullopt) << path;
     EXPECT_EQ(identity->source, IdentitySource::kLone) << path;
@@ -322,7 +322,7 @@ TEST(IdentifyLone, TakesNoPodFromOurOwnWork) {
 }
 
 TEST(Identify, TakesTheUsualRootForAKubeletsWherePodqosHasMovedAside) {
-  const auto identity = identify(facts_of("c1"), {}, {}, {}, kOwnPod, "/podqos/kubepods");
+  const auto identity = identify(facts_of("c1"), {}, {}, kOwnPod, "/podqos/kubepods");
   ASSERT_TRUE(identity);
   EXPECT_EQ(identity->uid, "earlier");
   ASSERT_TRUE(identity->placed);

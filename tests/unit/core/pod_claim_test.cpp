@@ -39,7 +39,7 @@ struct Arriving {
 };
 
 PodClaim claim_of(const Arriving& a) {
-  return claim_for(a.identity, a.facts, a.podqos, a.engine, a.settings, kNode);
+  return claim_for(a.identity, a.facts, {a.podqos, a.engine}, a.settings, kNode);
 }
 
 Pod pod_named_app(ResourceList requests, ResourceList limits = {}) {

@@ -35,8 +35,8 @@ class SynchronizationTest : public PluginTest {
     return {.facts = std::move(*facts), .process = {.init = init, .runtime = init}};
   }
   [[nodiscard]] Result<bool> go_on(app::StockTaking& taking, milliseconds at_most = kOneOnly) {
-    return taking.go_on(settings(), configuration().log(), Pid{::getpid()}, {}, at_most,
-                        {.clock = &clock()});
+    return taking.go_on(settings(), configuration().log(), {.pid = Pid{::getpid()}, .ids = {}},
+                        at_most, {.clock = &clock()});
   }
   [[nodiscard]] core::Settings settings() {
     core::Settings settings = configuration().settings();
@@ -129,8 +129,8 @@ TEST_F(SynchronizationTest, TakesOnePodBeforeTheOthers) {
   app::StockTaking taking{{told("1"), told("2"), std::move(box), told("4")}};
   ASSERT_TRUE(go_on(taking));
   EXPECT_TRUE(taking.awaits("sandbox-3"));
-  const auto done =
-      taking.take_pod(settings(), configuration().log(), Pid{::getpid()}, {}, "sandbox-3");
+  const auto done = taking.take_pod(settings(), configuration().log(),
+                                    {.pid = Pid{::getpid()}, .ids = {}}, "sandbox-3");
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_FALSE(*done);
   EXPECT_FALSE(taking.awaits("sandbox-3"));
