@@ -17,7 +17,6 @@ namespace podqos::store {
 
 namespace {
 
-
 std::string without_trailing_slashes(std::string path) {
   while (path.size() > 1 && path.back() == '/')
     path.pop_back();
