@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
 namespace podqos::nri {
@@ -29,6 +30,11 @@ std::size_t size_of(const ContainerEvent& event) {
 
 bool is_timeout(const Error& error) {
   return error.code == ErrorCode::kTimeout;
+}
+
+/// An update of what has ended meanwhile does not.
+bool fails(const ContainerEvent& event, const Result<Applied>& applied) {
+  return !applied && (event.kind == Kind::kEnded || applied.error().code != ErrorCode::kNotFound);
 }
 
 }  // namespace
@@ -74,7 +80,7 @@ Status DeferredEvents::apply_before(const ContainerEvent& later, const Apply& ap
 }
 
 bool DeferredEvents::keeps(Deferred& deferred, const Result<Applied>& applied) {
-  if (applied && *applied == Applied::kDone) return false;
+  if (applied && *applied != Applied::kLater) return *applied == Applied::kHeld;
   const bool again = applied || is_timeout(applied.error()) || deferred.event.kind == Kind::kEnded;
   return again && ++deferred.tries < kTries;
 }
@@ -83,25 +89,16 @@ bool DeferredEvents::apply(const Apply& apply, const Drop& drop) {
   const auto end = clock_.now() + kAtOnce;
   int ends = kEndsAtOnce;
   for (auto next = events_.begin(); next != events_.end();) {
-    const bool has_turn = next->event.kind == Kind::kEnded ? ends > 0 : clock_.now() < end;
-    if (!has_turn) {
+    const bool is_end = next->event.kind == Kind::kEnded;
+    if (is_end ? ends == 0 : clock_.now() >= end) {
       ++next;
       continue;
     }
     const auto applied = apply(next->event);
-    if (applied && *applied == Applied::kHeld) {
-      ++next;
-      continue;
-    }
-    if (next->event.kind == Kind::kEnded) --ends;
-    if (keeps(*next, applied)) {
-      ++next;
-    } else {
-      const bool has_ended = !applied && next->event.kind != Kind::kEnded &&
-                             applied.error().code == ErrorCode::kNotFound;
-      if (!applied && !has_ended) drop(next->event, applied.error());
-      next = events_.erase(next);
-    }
+    if (is_end && applied != Applied::kHeld) --ends;
+    const bool kept = keeps(*next, applied);
+    if (!kept && fails(next->event, applied)) drop(next->event, applied.error());
+    next = kept ? std::next(next) : events_.erase(next);
     // The others would wait in vain as well.
     if (!applied && is_timeout(applied.error())) return false;
   }

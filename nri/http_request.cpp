@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include <strings.h>
-
 namespace podqos::nri {
 
 namespace {
@@ -31,8 +29,11 @@ bool is_of_token(char c) {
   return is_digit(c) || is_letter(c) || std::string_view{"!#$%&'*+-.^_`|~"}.contains(c);
 }
 
+/// @param name  in lower case
 bool is_name(std::string_view text, std::string_view name) {
-  return text.size() == name.size() && ::strncasecmp(text.data(), name.data(), name.size()) == 0;
+  return std::ranges::equal(text, name, {}, [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
 }
 
 std::string_view trimmed(std::string_view text) {

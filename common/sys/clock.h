@@ -21,7 +21,8 @@ class Clock {
 
   /// poll(2), until the deadline at the latest; nullopt: without one. Without descriptors a pause.
   /// @return as poll(2) does, with errno set.
-  virtual int poll(std::span<pollfd> polled, std::optional<TimePoint> deadline) const = 0;
+  [[nodiscard]] virtual int poll(std::span<pollfd> polled,
+                                 std::optional<TimePoint> deadline) const = 0;
 
   /// For a call that blocks for a given time instead: how long it may block before its caller asks
   /// again.
@@ -37,7 +38,8 @@ class Clock {
 class SteadyClock final : public Clock {
  public:
   [[nodiscard]] TimePoint now() const override;
-  int poll(std::span<pollfd> polled, std::optional<TimePoint> deadline) const override;
+  [[nodiscard]] int poll(std::span<pollfd> polled,
+                         std::optional<TimePoint> deadline) const override;
   [[nodiscard]] std::chrono::nanoseconds time_until(TimePoint deadline) const override;
 };
 inline constexpr SteadyClock kSteadyClock{};
