@@ -25,7 +25,8 @@ class DelayedRelease(harness.TestCase):
         subprocess.run(["mount", "-n", "-t", "tmpfs", "tmpfs", self.volume], check=True, timeout=60)
         self.addCleanup(subprocess.run, ["umount", "-n", self.volume], check=True, timeout=60)
         self.path = self.pod_path("burstable", "delay-1")
-        manifest = pod("delay-1", container("writer", limits={"memory": "96Mi"}))
+        # Without a request for CPU it would end when a busy machine has nothing else to do.
+        manifest = pod("delay-1", container("writer", {"cpu": "1"}, {"memory": "96Mi"}))
         bundle = self.bundle(manifest, "writer", ("sh", "-c", "dd if=/dev/zero of=/tmp/file bs=1M count=8; sleep 1"))
         bundle.config["mounts"].append({"destination": "/tmp", "type": "bind", "source": str(self.volume),
                                         "options": ["bind", "rw"]})
