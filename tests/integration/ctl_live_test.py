@@ -30,7 +30,7 @@ def find(value, wanted):
 
 def without_usage(text):
     """What is in use changes from one look to the next."""
-    return re.sub(r"\s+\d+(\.\d+)?[KMG]i\b", " N", text)
+    return re.sub(r"\s+~?\d+(\.\d+)?[KMG]i\b", " N", text)
 
 
 @harness.runc_only

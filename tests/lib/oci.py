@@ -115,8 +115,10 @@ class Runtime:
     Output goes to files, not pipes: a detached container keeps them open.
     """
 
-    def __init__(self, kind, state, prefix=None):
+    def __init__(self, kind, state, prefix=None, seconds=COMMAND_TIMEOUT):
+        """`seconds`: patience with each command; see patience.run."""
         self.kind = kind
+        self.seconds = seconds
         self.root = pathlib.Path(state)
         self.root.mkdir(parents=True, exist_ok=True)
         self.prefix = list(prefix) if prefix else [runtime_path(kind)]
@@ -130,7 +132,7 @@ class Runtime:
         command = list(map(str, argv)) if argv else self.command(*args)
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
             given = None if stdin is None else stdin.encode()
-            done = patience.run(command, COMMAND_TIMEOUT, given, stdout=out, stderr=err, cwd=cwd)
+            done = patience.run(command, self.seconds, given, stdout=out, stderr=err, cwd=cwd)
             out.seek(0)
             err.seek(0)
             result = subprocess.CompletedProcess(command, done.returncode, out.read(), err.read())
