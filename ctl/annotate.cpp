@@ -206,11 +206,11 @@ Result<std::string> annotate(const Options& options) {
 int run(const Options& options) {
   const std::span<const int> kept =
       options.bundle.empty() ? std::span<const int>{} : kBundleCapabilities;
-  if (auto status = narrow(kept); !status) return complain(status.error());
+  if (auto status = narrow(kept); !status) return log_failure(status.error());
   auto text = annotate(options);
   if (!text)
-    return complain(std::move(text).error().with_context(options.file == "-" ? "standard input"
-                                                                             : options.file));
+    return log_failure(std::move(text).error().with_context(options.file == "-" ? "standard input"
+                                                                                : options.file));
   return finish(print(*text));
 }
 

@@ -24,7 +24,7 @@ int finish(bool printed) {
   return kDone;
 }
 
-int complain(const Error& error) {
+int log_failure(const Error& error) {
   warn(error.message);
   return kRefused;
 }

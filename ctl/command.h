@@ -43,7 +43,7 @@ struct Command {
 /// The end of a run that printed everything: flushes, and gives kDone or kRefused.
 [[nodiscard]] int finish(bool printed = true);
 /// "podqosctl: <message>" on standard error; gives kRefused.
-int complain(const Error& error);
+int log_failure(const Error& error);
 void warn(std::string_view message);
 
 }  // namespace podqos::ctl

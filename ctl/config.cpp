@@ -17,17 +17,17 @@ struct Options {
 };
 
 int show(const Globals& globals) {
-  if (auto status = narrow({}); !status) return complain(status.error());
+  if (auto status = narrow({}); !status) return log_failure(status.error());
   const auto settings = app::load_settings(globals.config);
-  if (!settings) return complain(settings.error());
+  if (!settings) return log_failure(settings.error());
   const std::string text = codec::format_settings(*settings);
   return finish(print(text) && (text.ends_with('\n') || print("\n")));
 }
 
 int show_runtimes(const Globals& globals) {
-  if (auto status = narrow({}); !status) return complain(status.error());
+  if (auto status = narrow({}); !status) return log_failure(status.error());
   const auto runtimes = app::salvage_runtimes(globals.config);
-  if (!runtimes) return complain(runtimes.error());
+  if (!runtimes) return log_failure(runtimes.error());
   std::string text;
   for (const std::string& path : *runtimes)
     text += cat(text.empty() ? "[" : ", ", json_quote(path));
@@ -37,12 +37,12 @@ int show_runtimes(const Globals& globals) {
 /// Checks one file by itself, or everything that counts when no file is named.
 int check_one(const std::optional<std::string>& file) {
   const auto settings = app::load_settings(file);
-  if (!settings) return complain(settings.error());
+  if (!settings) return log_failure(settings.error());
   return finish(print(cat(file ? *file : "/etc/podqos", ": ok\n")));
 }
 
 int check(const Options& options, const Globals& globals) {
-  if (auto status = narrow({}); !status) return complain(status.error());
+  if (auto status = narrow({}); !status) return log_failure(status.error());
   if (options.files.empty()) return check_one(globals.config);
   int worst = kDone;
   for (const std::string& file : options.files)

@@ -136,14 +136,14 @@ Result<std::string> explain_manifest(const Options& options, const core::Setting
 }
 
 int run(const Options& options, const Globals& globals) {
-  if (auto status = narrow({}); !status) return complain(status.error());
+  if (auto status = narrow({}); !status) return log_failure(status.error());
   if (options.batch) return run_batch(options.file.empty() ? "-" : options.file);
   const auto settings = app::load_settings(globals.config);
-  if (!settings) return complain(settings.error());
+  if (!settings) return log_failure(settings.error());
   auto text = explain_manifest(options, *settings);
   if (!text) {
     const std::string name = options.file == "-" ? "standard input" : options.file;
-    return complain(std::move(text).error().with_context(name));
+    return log_failure(std::move(text).error().with_context(name));
   }
   return finish(print(*text));
 }

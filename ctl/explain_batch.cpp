@@ -267,7 +267,7 @@ int run_batch(const std::string& path) {
     printed = print(answer_line(line)) && print("\n") && std::fflush(stdout) == 0;
     return printed;
   });
-  if (!status) return complain(status.error());
+  if (!status) return log_failure(status.error());
   return finish(printed);
 }
 

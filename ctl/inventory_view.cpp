@@ -93,11 +93,11 @@ std::string json_top(const app::TierEntry& top, core::WeightFormula formula) {
 
 }  // namespace
 
-Result<std::optional<app::Inventory>> look(const Globals& globals) {
+Result<std::optional<app::Inventory>> observe(const Globals& globals) {
   if (auto status = narrow(kKept); !status) return fail(std::move(status).error());
   const auto settings = app::load_settings(globals.config);
   if (!settings) return fail(settings.error());
-  return app::take_inventory(*settings);
+  return app::read_inventory(*settings);
 }
 
 std::string format_inventory(const std::optional<app::Inventory>& inventory) {

@@ -10,7 +10,7 @@
 namespace podqos::ctl {
 
 /// Narrows the process, loads the settings and takes the inventory, in the order that is safe.
-[[nodiscard]] Result<std::optional<app::Inventory>> look(const Globals& globals);
+[[nodiscard]] Result<std::optional<app::Inventory>> observe(const Globals& globals);
 
 /// The inventory as one JSON object, for `status -o json` and `tree -o json` alike; of a node
 /// without state the same members, empty.

@@ -44,7 +44,7 @@ const CLI::App& named(const CLI::App& app) {
 }
 
 /// Says which word stands where a subcommand should, if one does; CLI11 only misses the subcommand.
-bool complain_of_command(const CLI::App& app) {
+bool log_unknown_command(const CLI::App& app) {
   const CLI::App& parent = named(app);
   const std::vector<std::string> words = app.remaining(true);
   if (parent.get_require_subcommand_min() == 0 || words.empty()) return false;
@@ -86,7 +86,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::CallForVersion&) {
     return print_version();
   } catch (const CLI::ParseError& error) {
-    if (!complain_of_command(app)) app.exit(error);
+    if (!log_unknown_command(app)) app.exit(error);
     return podqos::ctl::kUsage;
   }
   const auto chosen =

@@ -48,12 +48,12 @@ std::string format_text(const app::ReconcileReport& report) {
 }
 
 int run(const Options& options, const Globals& globals) {
-  if (auto status = narrow(kKept); !status) return complain(status.error());
+  if (auto status = narrow(kKept); !status) return log_failure(status.error());
   const auto settings = app::load_settings(globals.config);
-  if (!settings) return complain(settings.error());
+  if (!settings) return log_failure(settings.error());
   app::Log log{"podqosctl", *settings};
   const auto report = app::reconcile(*settings, log);
-  if (!report) return complain(report.error());
+  if (!report) return log_failure(report.error());
   return finish(print(options.output == "json" ? format_json(*report) : format_text(*report)));
 }
 

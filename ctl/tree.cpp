@@ -182,8 +182,8 @@ std::string tree_text(const app::Inventory& inventory, ColourMode mode) {
 }
 
 int run(const Options& options, const Globals& globals) {
-  const auto inventory = look(globals);
-  if (!inventory) return complain(inventory.error());
+  const auto inventory = observe(globals);
+  if (!inventory) return log_failure(inventory.error());
   if (options.output == "json") return finish(print(format_inventory(*inventory)));
   const std::optional<app::Inventory>& found = *inventory;
   if (!found) return finish(print("no pods\n"));

@@ -81,7 +81,7 @@ class Converter {
     }
     return {};
   }
-  std::string take() { return std::move(out_); }
+  std::string release() { return std::move(out_); }
 
  private:
   void append_scalar(const YAML::Node& node) {
@@ -159,7 +159,7 @@ Result<std::string> convert(std::string_view part, int first_line) {
     if (auto status = converter.append(documents.front(), 0); !status)
       return fail(std::move(status).error().with_context(
           cat("document that begins on line ", first_line + 1)));
-    return converter.take();
+    return converter.release();
   } catch (const YAML::Exception& exception) {
     return fail(ErrorCode::kInvalidArgument,
                 cat("line ", first_line + exception.mark.line + 1, ": ", exception.msg));

@@ -80,7 +80,7 @@ class Writer {
       append_scalar(value, indent);
     }
   }
-  std::string take() { return std::move(out_); }
+  std::string release() { return std::move(out_); }
 
   void append_map(const std::vector<JsonMember>& members, std::size_t indent, bool in_sequence) {
     bool same_line = in_sequence;
@@ -158,7 +158,7 @@ std::string format_yaml(std::string_view json) {
   const auto members = json_members(json);
   if (members.empty()) return cat(json, "\n");
   writer.append_map(members, 0, false);
-  return writer.take();
+  return writer.release();
 }
 
 }  // namespace podqos::ctl

@@ -90,15 +90,15 @@ class Cursor {
            std::string_view{" \t\r\n"}.find(text_[at_]) != std::string_view::npos)
       ++at_;
   }
-  bool take(char c) {
+  bool accept(char c) {
     if (!sound_ || peek() != c) return false;
     ++at_;
     return true;
   }
   void expect(char c) {
-    if (!take(c)) fail();
+    if (!accept(c)) fail();
   }
-  bool take_text(std::string_view expected) {
+  bool accept_text(std::string_view expected) {
     if (!sound_ || !text_.substr(at_).starts_with(expected)) return false;
     at_ += expected.size();
     return true;
@@ -180,9 +180,9 @@ class Places {
     if (depth > kMaxDepth) cursor.fail();
     if (!cursor.sound()) return;
     const std::size_t begin = cursor.at();
-    if (cursor.take('{')) {
+    if (cursor.accept('{')) {
       members(cursor, is_list(node) ? Node::kOther : node, '}', depth);
-    } else if (cursor.take('[')) {
+    } else if (cursor.accept('[')) {
       members(cursor, is_list(node) ? node : Node::kOther, ']', depth);
     } else {
       if (cursor.peek() == '"') {
@@ -205,7 +205,7 @@ class Places {
       if (ends && node != Node::kOther) {
         gaps_.push_back({.from = from, .to = cursor.at(), .node = node, .behind_value = !first});
       }
-      if (cursor.take(close)) return;
+      if (cursor.accept(close)) return;
       if (!first) {
         cursor.expect(',');
         cursor.skip_space();
@@ -273,7 +273,7 @@ class Inserted {
         return;
       case Node::kCgroupsPath:
         // Byte for byte: an escape could spell a path that the caller has not checked.
-        if (!cursor_.take_text(codec::quote_json(cgroups_path_))) cursor_.fail();
+        if (!cursor_.accept_text(codec::quote_json(cgroups_path_))) cursor_.fail();
         return;
       case Node::kHugepages:
       case Node::kCreateRuntime:
@@ -303,7 +303,7 @@ class Inserted {
       const std::string_view name = member(parent);
       if (std::ranges::find(names, name) != names.end()) cursor_.fail();
       names.push_back(name);
-    } while (cursor_.take(','));
+    } while (cursor_.accept(','));
     return names;
   }
 
@@ -316,27 +316,27 @@ class Inserted {
   void elements(Node node) {
     do {
       element(node);
-    } while (cursor_.take(','));
+    } while (cursor_.accept(','));
   }
 
   void element(Node node) {
     if (node != Node::kHugepages) {
       const std::string_view stage = node == Node::kCreateRuntime ? "createRuntime" : "poststop";
-      if (!cursor_.take_text(codec::hook_literal(hooks_, stage))) cursor_.fail();
+      if (!cursor_.accept_text(codec::hook_literal(hooks_, stage))) cursor_.fail();
       return;
     }
-    if (!cursor_.take_text(R"({"pageSize":)")) cursor_.fail();
+    if (!cursor_.accept_text(R"({"pageSize":)")) cursor_.fail();
     if (!is_page_size(cursor_.string())) cursor_.fail();
-    if (!cursor_.take_text(R"(,"limit":)")) cursor_.fail();
+    if (!cursor_.accept_text(R"(,"limit":)")) cursor_.fail();
     integer();
     cursor_.expect('}');
   }
 
   void integer() {
-    cursor_.take('-');
+    cursor_.accept('-');
     int digits = 0;
     while (cursor_.sound() && cursor_.peek() >= '0' && cursor_.peek() <= '9') {
-      cursor_.take(cursor_.peek());
+      cursor_.accept(cursor_.peek());
       ++digits;
     }
     constexpr int kMaxDigits = 19;

@@ -33,7 +33,7 @@ class Writer {
     number(value.size());
     out_ += value;
   }
-  [[nodiscard]] std::string take() && { return std::move(out_); }
+  [[nodiscard]] std::string release() && { return std::move(out_); }
 
  private:
   std::string out_;
@@ -115,7 +115,7 @@ std::string format_handover(const Handover& handover) {
       out.text(splice.text);
     }
   }
-  return std::move(out).take();
+  return std::move(out).release();
 }
 
 Result<Handover> parse_handover(std::string_view bytes) {
@@ -137,7 +137,7 @@ Result<Handover> parse_handover(std::string_view bytes) {
     return Handover{fail(static_cast<ErrorCode>(code), std::move(message))};
   }
   if (kind != static_cast<std::uint64_t>(Kind::kPlacement)) return broken();
-  app::Placement placement{.cgroups_path = in.text(), .splices = {}};
+  app::ConfigChange placement{.cgroups_path = in.text(), .splices = {}};
   const std::uint64_t count = in.number();
   if (count > kMaxSplices) return broken();
   for (std::uint64_t i = 0; i < count && in.sound(); ++i) {
@@ -149,7 +149,7 @@ Result<Handover> parse_handover(std::string_view bytes) {
   return Handover{std::move(placement)};
 }
 
-Status check_placement(const app::Placement& placement, std::string_view config,
+Status check_placement(const app::ConfigChange& placement, std::string_view config,
                        const core::Settings& settings, const codec::HookRegistration& hooks) {
   if (auto sound = check_splices(placement.splices, config, placement.cgroups_path, hooks); !sound)
     return sound;

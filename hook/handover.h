@@ -14,7 +14,7 @@ namespace podqos::hook {
 constexpr std::size_t kMaxHandover = std::size_t{256} << 10U;
 
 /// What the sandboxed child tells its parent: a placement, nothing to do, or an error.
-using Handover = Result<std::optional<app::Placement>>;
+using Handover = Result<std::optional<app::ConfigChange>>;
 
 /// Bytes of a handover, and back. The reader trusts nothing: lengths, counts and codes are checked.
 [[nodiscard]] std::string format_handover(const Handover& handover);
@@ -24,7 +24,7 @@ using Handover = Result<std::optional<app::Placement>>;
 /// parsed input from strangers; if it was broken into, it must not be able to add a hook or move
 /// the container out of podqos's root.
 /// See check_splices; and a path that is written must lie beneath podqos's root.
-[[nodiscard]] Status check_placement(const app::Placement& placement, std::string_view config,
+[[nodiscard]] Status check_placement(const app::ConfigChange& placement, std::string_view config,
                                      const core::Settings& settings,
                                      const codec::HookRegistration& hooks);
 

@@ -125,7 +125,7 @@ class Parser {
   explicit Parser(std::span<const char* const> args) : args_(args) {}
 
   RuntimeCall parse() {
-    take_own_option();
+    read_own_option();
     const std::string_view verb = skip_globals();
     if (!contains(kPlacingVerbs, verb)) return std::move(call_);
     call_.verb = Verb::kPlaces;
@@ -140,7 +140,7 @@ class Parser {
   [[nodiscard]] bool done() const { return at_ >= args_.size(); }
   [[nodiscard]] std::string_view word() const { return args_[at_]; }
 
-  void take_own_option() {
+  void read_own_option() {
     constexpr std::string_view kOwn = "--config";
     if (!done() && word() == kOwn && at_ + 1 < args_.size()) {
       call_.podqos_config = args_[at_ + 1];

@@ -10,11 +10,11 @@
 #include <string_view>
 #include <utility>
 
+#include "common/app/admission.h"
 #include "common/app/bundle.h"
 #include "common/app/configuration.h"
 #include "common/app/hook_stages.h"
 #include "common/app/log.h"
-#include "common/app/membership.h"
 #include "common/app/place.h"
 #include "common/base/text.h"
 #include "common/codec/oci_config.h"
@@ -129,9 +129,9 @@ Result<std::string> edit_precreate(const core::Settings& settings, app::Log& log
   const std::string id = podman_id(config->facts.cgroups_path, directory);
   if (id.empty()) {
     // Only a container that wants to be managed needs an id.
-    auto arrival = app::arrival_of(config->facts, settings, config->facts.cgroups_path);
-    if (!arrival) return fail(std::move(arrival).error());
-    if (!*arrival) return std::string{text};
+    auto request = app::admission_request(config->facts, settings, config->facts.cgroups_path);
+    if (!request) return fail(std::move(request).error());
+    if (!*request) return std::string{text};
     return fail(ErrorCode::kInvalidArgument,
                 "precreate: neither linux.cgroupsPath (…/libpod-ID) nor the working directory "
                 "(…/ID/userdata) names "

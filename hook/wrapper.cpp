@@ -238,7 +238,7 @@ app::PlacementRequest request_for(const RuntimeCall& call, const Opened& opened)
   return request;
 }
 
-Status write_edited(Opened& opened, const RuntimeCall& call, const app::Placement& placement) {
+Status write_edited(Opened& opened, const RuntimeCall& call, const app::ConfigChange& placement) {
   auto edited = codec::apply_splices(opened.config, placement.splices);
   if (!edited) return fail(std::move(edited).error());
   return opened.bundle.write_config(*edited, call.config_name);
@@ -290,7 +290,7 @@ Status let_start(const RuntimeCall& call, const core::Settings& settings, app::L
 }
 
 /// Engines look for the reason of a failed create in the runtime's own log.
-void tell_engine(const RuntimeCall& call, std::string_view line) {
+void report_to_engine(const RuntimeCall& call, std::string_view line) {
   if (call.log_file.empty()) return;
   const sys::UniqueFd fd{::open(call.log_file.c_str(),
                                 O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
@@ -310,7 +310,7 @@ bool admits(const RuntimeCall& call, const core::Settings& settings, app::Log& l
   print_error(kProgram, line);
   const bool reject =
       settings.on_error == core::OnError::kReject || error.code == ErrorCode::kRefused;
-  if (reject) tell_engine(call, cat(kProgram, ": ", line));
+  if (reject) report_to_engine(call, cat(kProgram, ": ", line));
   return !reject;
 }
 
@@ -319,7 +319,7 @@ bool admits(const RuntimeCall& call, const core::Settings& settings, app::Log& l
 int refuse_call(const RuntimeCall& call, app::Log& log, const Error& error) {
   log.error(error.message);
   print_error(kProgram, error.message);
-  tell_engine(call, cat(kProgram, ": ", error.message));
+  report_to_engine(call, cat(kProgram, ": ", error.message));
   return 1;
 }
 

@@ -66,10 +66,10 @@ class DeferredEvents {
   void defer_synchronization(NodeState state);
   /// What is still to be read of it, once.
   [[nodiscard]] std::optional<NodeState> remove_state();
-  void begin_synchronization(app::StockTaking all) { synchronization_.emplace(std::move(all)); }
+  void begin_synchronization(app::Synchronization all) { synchronization_.emplace(std::move(all)); }
   void end_synchronization();
   /// nullptr: none has begun.
-  [[nodiscard]] app::StockTaking* synchronization() {
+  [[nodiscard]] app::Synchronization* synchronization() {
     return synchronization_ ? &*synchronization_ : nullptr;
   }
 
@@ -90,7 +90,7 @@ class DeferredEvents {
   const sys::Clock& clock_;
   std::deque<Deferred> events_;  ///< oldest first
   std::optional<NodeState> state_;
-  std::optional<app::StockTaking> synchronization_;
+  std::optional<app::Synchronization> synchronization_;
   bool recomputation_ = true;  ///< something may have been missed, before the start at least
 };
 

@@ -55,7 +55,7 @@ Pages::Pages(Configuration& configuration, const Metrics& metrics, const sys::Cl
     : configuration_(configuration),
       metrics_(metrics),
       clock_(clock),
-      glance_(configuration.settings().state_dir) {}
+      snapshot_reader_(configuration.settings().state_dir) {}
 
 HttpAnswer Pages::answer(std::string_view path, const ConnectionStatus& status) {
   if (path == "/metrics") return metrics(status);
@@ -79,10 +79,10 @@ const std::vector<MetricFamily>& Pages::node() {
   const auto now = clock_.now();
   if (node_read_ && now - *node_read_ < kNodeLifetime) return node_;
   const auto read = [&]() -> Result<app::NodeFigures> {
-    auto state = glance_.look();
+    auto state = snapshot_reader_.read();
     if (!state) return fail(std::move(state).error());
     // Before the first pod there is nothing to count.
-    return app::node_figures(configuration_.settings(), state->value_or(store::StateGlance{}));
+    return app::node_figures(configuration_.settings(), state->value_or(store::NodeSnapshot{}));
   };
   auto figures = read();
   const std::string reason = figures ? "" : figures.error().message;

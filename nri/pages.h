@@ -10,7 +10,7 @@
 #include "common/app/log.h"
 #include "common/base/error.h"
 #include "common/core/settings.h"
-#include "common/store/glance.h"
+#include "common/store/node_snapshot.h"
 #include "common/sys/clock.h"
 #include "nri/configuration.h"
 #include "nri/exposition.h"
@@ -36,7 +36,7 @@ class Pages {
   Configuration& configuration_;
   const Metrics& metrics_;
   const sys::Clock& clock_;
-  store::Glance glance_;
+  store::SnapshotReader snapshot_reader_;
   std::vector<MetricFamily> node_;  ///< as it was last read
   std::optional<sys::Clock::TimePoint> node_read_;
   std::string last_failure_;  ///< the reason that was logged last for having no figures

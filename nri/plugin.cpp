@@ -41,7 +41,7 @@ app::Process Plugin::process_of(std::uint32_t pid) {
   return {.init = init, .runtime = init};
 }
 
-app::Patience Plugin::patience(Budget budget) const {
+app::Timeouts Plugin::timeouts(Budget budget) const {
   // What a runtime waits for an answer before it goes on without the plugin; half of it is for the
   // work itself and the way.
   constexpr std::chrono::nanoseconds kRequestTimeout = seconds{2};
@@ -49,7 +49,7 @@ app::Patience Plugin::patience(Budget budget) const {
   return {.deadline = clock_.now() + whole / 2, .clock = &clock_};
 }
 
-app::Patience Plugin::housekeeping(milliseconds lock) const {
+app::Timeouts Plugin::housekeeping(milliseconds lock) const {
   return {.lock = lock, .systemd = milliseconds{500}, .clock = &clock_};
 }
 
@@ -83,38 +83,38 @@ Status Plugin::report(std::string_view what, Status done) {
 }
 
 Status Plugin::start(Result<core::ContainerFacts> facts, std::uint32_t pid,
-                     const core::Settings& settings, const app::Patience& patience) {
+                     const core::Settings& settings, const app::Timeouts& timeouts) {
   if (!facts) return fail(std::move(facts).error());
   return apply_or_defer(
       {.kind = ContainerEvent::Kind::kStarted, .facts = std::move(*facts), .pid = pid}, settings,
-      patience);
+      timeouts);
 }
 
 Status Plugin::update(Result<core::ContainerFacts> facts, std::uint32_t pid,
-                      const app::Patience& patience) {
+                      const app::Timeouts& timeouts) {
   if (!facts) return fail(std::move(facts).error());
   return apply_or_defer(
       {.kind = ContainerEvent::Kind::kChanged, .facts = std::move(*facts), .pid = pid},
-      configuration_.settings(), patience);
+      configuration_.settings(), timeouts);
 }
 
 Status Plugin::apply_event(const ContainerEvent& event, const core::Settings& settings,
-                           const app::Patience& patience) {
-  const app::Told told{.facts = event.facts, .process = process_of(event.pid)};
+                           const app::Timeouts& timeouts) {
+  const app::ContainerEvent told{.facts = event.facts, .process = process_of(event.pid)};
   if (event.kind == ContainerEvent::Kind::kStarted)
-    return app::container_started(settings, log(), told, patience);
-  auto followed = app::resources_changed(settings, log(), told, patience);
+    return app::container_started(settings, log(), told, timeouts);
+  auto followed = app::resources_changed(settings, log(), told, timeouts);
   if (!followed) return fail(std::move(followed).error());
   if (*followed == app::Followed::kLater) deferred_.defer_recomputation();
   return {};
 }
 
 Status Plugin::apply_or_defer(ContainerEvent event, const core::Settings& settings,
-                              const app::Patience& patience) {
+                              const app::Timeouts& timeouts) {
   auto done = deferred_.apply_before(event, [&](const ContainerEvent& older) {
-    return applied(apply_event(older, settings, patience));
+    return applied(apply_event(older, settings, timeouts));
   });
-  if (done) done = apply_event(event, settings, patience);
+  if (done) done = apply_event(event, settings, timeouts);
   // CRI-O starts a container also where the plugin answers with an error.
   const bool goes_on =
       event.kind == ContainerEvent::Kind::kStarted || settings.on_error == core::OnError::kAdmit;
@@ -141,14 +141,14 @@ Result<api::SynchronizeResponse> Plugin::synchronize(NodeState state, Budget) {
 Result<api::CreateContainerResponse> Plugin::create_container(
     const api::CreateContainerRequest& request, Budget budget) {
   api::CreateContainerResponse response;
-  const app::Patience patience = this->patience(budget);
-  synchronize_pod(request.pod().id(), patience);
+  const app::Timeouts timeouts = this->timeouts(budget);
+  synchronize_pod(request.pod().id(), timeouts);
   const auto create = [&]() -> Status {
     auto facts = container_facts(request.pod(), request.container());
     if (!facts) return fail(std::move(facts).error());
     auto edit = app::adjust(configuration_.settings(), log(),
-                            {.facts = std::move(*facts), .creator = own_pid_, .patience = patience},
-                            foresight_);
+                            {.facts = std::move(*facts), .creator = own_pid_, .timeouts = timeouts},
+                            placement_cache_);
     if (!edit) {
       return fail(std::move(edit).error().with_context(
           cat("container ", printable(request.container().id()))));
@@ -166,30 +166,30 @@ Result<api::CreateContainerResponse> Plugin::create_container(
 
 Result<api::UpdateContainerResponse> Plugin::update_container(
     const api::UpdateContainerRequest& request, Budget budget) {
-  const app::Patience patience = this->patience(budget);
-  synchronize_pod(request.pod().id(), patience);
+  const app::Timeouts timeouts = this->timeouts(budget);
+  synchronize_pod(request.pod().id(), timeouts);
   api::Container updated = request.container();
   updated.mutable_linux()->mutable_resources()->MergeFrom(request.linux_resources());
   auto done = report("update container",
-                     update(container_facts(request.pod(), updated), updated.pid(), patience));
+                     update(container_facts(request.pod(), updated), updated.pid(), timeouts));
   if (!done) return fail(std::move(done).error());
   return api::UpdateContainerResponse{};
 }
 
 Result<api::StopContainerResponse> Plugin::stop_container(const api::StopContainerRequest& request,
                                                           Budget budget) {
-  if (auto done = report("stop container", release(request.container().id(), patience(budget)));
+  if (auto done = report("stop container", release(request.container().id(), timeouts(budget)));
       !done)
     return fail(std::move(done).error());
   return api::StopContainerResponse{};
 }
 
 Status Plugin::update_pod_sandbox(const api::UpdatePodSandboxRequest& request, Budget budget) {
-  const app::Patience patience = this->patience(budget);
-  synchronize_pod(request.pod().id(), patience);
+  const app::Timeouts timeouts = this->timeouts(budget);
+  synchronize_pod(request.pod().id(), timeouts);
   api::PodSandbox pod = request.pod();
   pod.mutable_linux()->mutable_pod_resources()->MergeFrom(request.linux_resources());
-  return report("update pod", update(sandbox_facts(pod), pod.pid(), patience));
+  return report("update pod", update(sandbox_facts(pod), pod.pid(), timeouts));
 }
 
 Status Plugin::run_pod_sandbox(const api::EventRequest& event, Budget budget) {
@@ -200,7 +200,7 @@ Status Plugin::run_pod_sandbox(const api::EventRequest& event, Budget budget) {
   core::Settings settings = configuration_.settings();
   settings.on_misplaced = core::OnMisplaced::kIgnore;
   return report("run pod",
-                start(sandbox_facts(event.pod()), event.pod().pid(), settings, patience(budget)));
+                start(sandbox_facts(event.pod()), event.pod().pid(), settings, timeouts(budget)));
 }
 
 std::vector<std::string> Plugin::created_in(std::string_view sandbox) const {
@@ -211,26 +211,26 @@ std::vector<std::string> Plugin::created_in(std::string_view sandbox) const {
   return ids;
 }
 
-Result<Applied> Plugin::apply_end(const std::string& id, const app::Patience& patience) {
+Result<Applied> Plugin::apply_end(const std::string& id, const app::Timeouts& timeouts) {
   // The pod's cgroup is about to be used.
   if (!created_in(id).empty()) return Applied::kHeld;
-  if (foresight_.is_foreign(configuration_.settings(), id)) return Applied::kDone;
-  auto ended = app::container_ended(configuration_.settings(), log(), id, own_pid_, patience);
+  if (placement_cache_.is_foreign(configuration_.settings(), id)) return Applied::kDone;
+  auto ended = app::container_ended(configuration_.settings(), log(), id, own_pid_, timeouts);
   if (!ended) return fail(std::move(ended).error());
   return *ended == app::Ending::kDone ? Applied::kDone : Applied::kLater;
 }
 
-Status Plugin::release(const std::string& id, const app::Patience& patience) {
+Status Plugin::release(const std::string& id, const app::Timeouts& timeouts) {
   created_.erase(id);
   deferred_.remove(id);
-  auto applied = apply_end(id, patience);
+  auto applied = apply_end(id, timeouts);
   if (!applied || *applied != Applied::kDone) deferred_.defer_end(id);
   if (!applied) return fail(std::move(applied).error());
   return {};
 }
 
 Status Plugin::stop_pod_sandbox(const api::EventRequest& event, Budget budget) {
-  return report("stop pod", release(event.pod().id(), patience(budget)));
+  return report("stop pod", release(event.pod().id(), timeouts(budget)));
 }
 
 Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget budget) {
@@ -244,7 +244,7 @@ Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget budget)
   for (const std::string& each : ended) {
     // The runtime waits: it is not kept for one deadline after the other.
     if (done) {
-      done = release(each, patience(budget));
+      done = release(each, timeouts(budget));
     } else {
       created_.erase(each);
       deferred_.defer_end(each);
@@ -254,27 +254,27 @@ Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget budget)
 }
 
 Status Plugin::start_container(const api::EventRequest& event, Budget budget) {
-  if (event.container().pid() != 0) synchronize_pod(event.pod().id(), patience(budget));
+  if (event.container().pid() != 0) synchronize_pod(event.pod().id(), timeouts(budget));
   created_.erase(event.container().id());
   if (event.container().pid() == 0) return {};
   return report("start container",
                 start(container_facts(event.pod(), event.container()), event.container().pid(),
-                      configuration_.settings(), patience(budget)));
+                      configuration_.settings(), timeouts(budget)));
 }
 
 Status Plugin::remove_container(const api::EventRequest& event, Budget budget) {
   forget_reported(event.container().id());
-  return report("remove container", release(event.container().id(), patience(budget)));
+  return report("remove container", release(event.container().id(), timeouts(budget)));
 }
 
 bool Plugin::apply_deferred() {
   // It runs by now, where it is.
   core::Settings settings = configuration_.settings();
   settings.on_misplaced = core::OnMisplaced::kIgnore;
-  const app::Patience patience = housekeeping(kHousekeepingLock);
+  const app::Timeouts timeouts = housekeeping(kHousekeepingLock);
   const auto apply = [&](const ContainerEvent& event) -> Result<Applied> {
-    if (event.kind == ContainerEvent::Kind::kEnded) return apply_end(event.facts.id, patience);
-    return applied(apply_event(event, settings, patience));
+    if (event.kind == ContainerEvent::Kind::kEnded) return apply_end(event.facts.id, timeouts);
+    return applied(apply_event(event, settings, timeouts));
   };
   return deferred_.apply(apply, [&](const ContainerEvent& event, const Error& error) {
     if (event.kind == ContainerEvent::Kind::kEnded) {
@@ -312,8 +312,8 @@ void Plugin::reconcile() {
   const bool everything = deferred_.has_recomputation() || now >= next_recomputation_;
   if (!everything && now < next_release_) return;
   next_release_ = now + kReleaseInterval;
-  if (auto done = app::look_after(configuration_.settings(), log(), listener(), everything,
-                                  housekeeping(kHousekeepingLock));
+  if (auto done = app::housekeep(configuration_.settings(), log(), listener(), everything,
+                                 housekeeping(kHousekeepingLock));
       !done) {
     log_failure("housekeeping", done.error(), "; trying again");
     return;

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "common/app/engine_events.h"
-#include "common/app/foresight.h"
 #include "common/app/log.h"
+#include "common/app/placement_cache.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/core/container_facts.h"
@@ -81,39 +81,39 @@ class Plugin : public Handler {
   /// A container's init, whose parent is what watches over it: the shim, or conmon.
   [[nodiscard]] static app::Process process_of(std::uint32_t pid);
   /// For one request: its deadline, which leaves time to answer.
-  [[nodiscard]] app::Patience patience(Budget budget) const;
+  [[nodiscard]] app::Timeouts timeouts(Budget budget) const;
   /// For what no request waits for.
-  [[nodiscard]] app::Patience housekeeping(std::chrono::milliseconds lock) const;
+  [[nodiscard]] app::Timeouts housekeeping(std::chrono::milliseconds lock) const;
   [[nodiscard]] app::Log& log() { return configuration_.log(); }
   /// Logs and counts an error; it is an answer only under onError "reject".
   [[nodiscard]] Status report(std::string_view what, Status done);
   void log_failure(std::string_view what, const Error& error, std::string_view then);
   [[nodiscard]] Status start(Result<core::ContainerFacts> facts, std::uint32_t pid,
-                             const core::Settings& settings, const app::Patience& patience);
+                             const core::Settings& settings, const app::Timeouts& timeouts);
   [[nodiscard]] Status update(Result<core::ContainerFacts> facts, std::uint32_t pid,
-                              const app::Patience& patience);
+                              const app::Timeouts& timeouts);
   /// Applies the event, after older ones of the same pod or container. If another process holds the
   /// lock for too long, and the runtime goes on nevertheless, it is applied later.
   [[nodiscard]] Status apply_or_defer(ContainerEvent event, const core::Settings& settings,
-                                      const app::Patience& patience);
+                                      const app::Timeouts& timeouts);
   /// One that has started or changed.
   [[nodiscard]] Status apply_event(const ContainerEvent& event, const core::Settings& settings,
-                                   const app::Patience& patience);
-  [[nodiscard]] Result<Applied> apply_end(const std::string& id, const app::Patience& patience);
+                                   const app::Timeouts& timeouts);
+  [[nodiscard]] Result<Applied> apply_end(const std::string& id, const app::Timeouts& timeouts);
   void register_sandbox(const api::PodSandbox& pod);
   /// Ids of containers that the runtime makes in it.
   [[nodiscard]] std::vector<std::string> created_in(std::string_view sandbox) const;
   /// Releases a container; what does not succeed now is tried again later.
-  [[nodiscard]] Status release(const std::string& id, const app::Patience& patience);
+  [[nodiscard]] Status release(const std::string& id, const app::Timeouts& timeouts);
 
   /// What the runtime had when it synchronized, read once.
   /// @return whether a synchronization has begun
   [[nodiscard]] bool read_state();
   /// Registers the pod of which the next event is, before the others.
-  void synchronize_pod(const std::string& sandbox, const app::Patience& patience);
+  void synchronize_pod(const std::string& sandbox, const app::Timeouts& timeouts);
   /// With the ids of containers that the runtime makes.
   [[nodiscard]] app::Listener listener() const;
-  [[nodiscard]] std::vector<app::Told> reported_in(const api::SynchronizeRequest& state);
+  [[nodiscard]] std::vector<app::ContainerEvent> reported_in(const api::SynchronizeRequest& state);
   // Parts of housekeep(), each with its own bound.
   /// @return whether more of it is to be registered, at once
   [[nodiscard]] bool synchronize_piece();
@@ -132,7 +132,7 @@ class Plugin : public Handler {
   /// A container that is about to be made counts as long as somebody can still hear what becomes of
   /// it.
   Pid own_pid_{::getpid()};
-  app::Foresight foresight_;
+  app::PlacementCache placement_cache_;
   std::map<std::string, Sandbox, std::less<>> sandboxes_;  ///< that live, by id
   std::string observed_;  ///< the last of them whose process was looked for
   std::map<std::string, Creation, std::less<>> created_;  ///< neither started nor ended yet, by id

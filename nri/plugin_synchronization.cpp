@@ -23,8 +23,8 @@ constexpr std::chrono::milliseconds kPieceAtOnce{100};
 
 }  // namespace
 
-std::vector<app::Told> Plugin::reported_in(const api::SynchronizeRequest& state) {
-  std::vector<app::Told> all;
+std::vector<app::ContainerEvent> Plugin::reported_in(const api::SynchronizeRequest& state) {
+  std::vector<app::ContainerEvent> all;
   // One that cannot be read is there nevertheless, and is not taken for another's.
   const auto add = [&](Result<core::ContainerFacts> facts, const std::string& id,
                        const std::string& sandbox, std::uint32_t pid) {
@@ -66,7 +66,7 @@ bool Plugin::read_state() {
       created_.try_emplace(container.id(),
                            Creation{.sandbox = container.pod_sandbox_id(), .since = clock_.now()});
   }
-  deferred_.begin_synchronization(app::StockTaking{reported_in(*state)});
+  deferred_.begin_synchronization(app::Synchronization{reported_in(*state)});
   // Whatever is left undone from here on is to be done afterwards.
   deferred_.remove_recomputation();
   return true;
@@ -81,7 +81,7 @@ app::Listener Plugin::listener() const {
 
 bool Plugin::synchronize_piece() {
   if (!read_state()) return false;
-  return note_synchronized(deferred_.synchronization()->go_on(
+  return note_synchronized(deferred_.synchronization()->resume(
       configuration_.settings(), log(), listener(), kPieceAtOnce, housekeeping(kPieceAtOnce)));
 }
 
@@ -105,10 +105,10 @@ void Plugin::forget_reported(const std::string& id) {
   if (auto* synchronization = deferred_.synchronization()) synchronization->forget(id);
 }
 
-void Plugin::synchronize_pod(const std::string& sandbox, const app::Patience& patience) {
+void Plugin::synchronize_pod(const std::string& sandbox, const app::Timeouts& timeouts) {
   if (!read_state() || !deferred_.synchronization()->awaits(sandbox)) return;
-  static_cast<void>(note_synchronized(deferred_.synchronization()->take_pod(
-      configuration_.settings(), log(), listener(), sandbox, patience)));
+  static_cast<void>(note_synchronized(deferred_.synchronization()->run_pod(
+      configuration_.settings(), log(), listener(), sandbox, timeouts)));
 }
 
 }  // namespace podqos::nri

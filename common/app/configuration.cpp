@@ -47,9 +47,9 @@ Result<std::string> read_trusted(int directory, const char* name, const std::str
 }
 
 /// Takes the text of one file, in the order in which the files count.
-using TakeFile = std::function<Status(std::string_view text, const std::string& path)>;
+using UseFile = std::function<Status(std::string_view text, const std::string& path)>;
 
-Status read_directory(const std::string& path, const TakeFile& take) {
+Status read_directory(const std::string& path, const UseFile& use) {
   auto directory = sys::Directory::open(path);
   if (!directory) {
     if (directory.error().code == ErrorCode::kNotFound) return {};
@@ -68,23 +68,23 @@ Status read_directory(const std::string& path, const TakeFile& take) {
     const std::string shown = cat(path, "/", name);
     auto text = read_trusted(directory->fd(), name.c_str(), shown);
     if (!text) return fail(std::move(text).error());
-    if (auto taken = take(*text, shown); !taken)
-      return fail(std::move(taken).error().with_context(shown));
+    if (auto used = use(*text, shown); !used)
+      return fail(std::move(used).error().with_context(shown));
   }
   return {};
 }
 
 Status read_files(const std::optional<std::string>& file, const ConfigurationPaths& paths,
-                  const TakeFile& take) {
+                  const UseFile& use) {
   const std::string& main_file = file ? *file : paths.file;
   auto text = read_trusted(AT_FDCWD, main_file.c_str(), main_file);
   if (text) {
-    if (auto taken = take(*text, main_file); !taken)
-      return fail(std::move(taken).error().with_context(main_file));
+    if (auto used = use(*text, main_file); !used)
+      return fail(std::move(used).error().with_context(main_file));
   } else if (file || text.error().code != ErrorCode::kNotFound) {
     return fail(std::move(text).error());
   }
-  return file ? Status{} : read_directory(paths.directory, take);
+  return file ? Status{} : read_directory(paths.directory, use);
 }
 
 }  // namespace

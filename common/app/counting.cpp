@@ -14,19 +14,19 @@ core::TierSums sums_beside(const core::TiersRecord& tiers,
   return others.sums;
 }
 
-void grant_pod(Event& event, core::PodRecord& record,
+void grant_pod(Transaction& transaction, core::PodRecord& record,
                const std::optional<core::PodRecord>& before) {
-  core::grant_requests(record, sums_beside(event.tiers(), before), event.settings(),
-                       event.capacity());
+  core::grant_requests(record, sums_beside(transaction.tiers(), before), transaction.settings(),
+                       transaction.capacity());
 }
 
-void count_pod(Event& event, const core::PodRecord& record,
+void count_pod(Transaction& transaction, const core::PodRecord& record,
                const std::optional<core::PodRecord>& before) {
-  core::TiersRecord& tiers = event.tiers();
+  core::TiersRecord& tiers = transaction.tiers();
   if (before && !before->released_at) core::remove_pod(tiers, *before);
   core::add_pod(tiers, record);
-  std::erase_if(tiers.lingering,
-                [&](const core::LingeringEntry& entry) { return entry.uid == record.pod.uid; });
+  std::erase_if(tiers.retained,
+                [&](const core::RetainedEntry& entry) { return entry.uid == record.pod.uid; });
 }
 
 void note_pending(core::TiersRecord& tiers, const core::PodRecord& record,

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "common/app/event.h"
+#include "common/app/transaction.h"
 #include "common/core/record.h"
 #include "common/core/tier.h"
 
@@ -15,10 +15,11 @@ namespace podqos::app {
 
 /// The pod's requests, bounded by what is free beside the others.
 /// @param before  the pod as it has been counted so far
-void grant_pod(Event& event, core::PodRecord& record, const std::optional<core::PodRecord>& before);
+void grant_pod(Transaction& transaction, core::PodRecord& record,
+               const std::optional<core::PodRecord>& before);
 
 /// Sums without the pod as it was, with it as it is.
-void count_pod(Event& event, const core::PodRecord& record,
+void count_pod(Transaction& transaction, const core::PodRecord& record,
                const std::optional<core::PodRecord>& before);
 
 /// Remembers a container that is yet to be confirmed, and forgets one that is.

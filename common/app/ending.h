@@ -5,7 +5,7 @@
 #include <string>
 
 #include "common/app/log.h"
-#include "common/app/patience.h"
+#include "common/app/timeouts.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/core/settings.h"
@@ -42,6 +42,6 @@ struct EndedContainer {
 /// the lock.
 [[nodiscard]] Result<Ended> end_container(const core::Settings& settings, Log& log,
                                           const EndedContainer& ended, OnEnding on_ending,
-                                          const Patience& patience = {});
+                                          const Timeouts& timeouts = {});
 
 }  // namespace podqos::app

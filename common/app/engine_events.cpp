@@ -6,14 +6,14 @@
 #include <optional>
 #include <utility>
 
+#include "common/app/apply_container.h"
 #include "common/app/counting.h"
-#include "common/app/event.h"
 #include "common/app/known_container.h"
 #include "common/app/node.h"
 #include "common/app/reconcile.h"
 #include "common/app/release.h"
 #include "common/app/running_container.h"
-#include "common/app/settle.h"
+#include "common/app/transaction.h"
 #include "common/base/text.h"
 #include "common/core/pod_plan.h"
 #include "common/core/policy.h"
@@ -26,12 +26,12 @@ namespace podqos::app {
 namespace {
 
 /// Where no engine carries the score.
-Status set_oom_score(Event& event, const KnownContainer& found, const core::ContainerFacts& told,
-                     Pid pid) {
-  if (core::engine_sets_oom(told) || found.record.adopted) return {};
+Status set_oom_score(Transaction& transaction, const KnownContainer& found,
+                     const core::ContainerFacts& event, Pid pid) {
+  if (core::engine_sets_oom(event) || found.record.adopted) return {};
   const int score = core::container_oom_score_adj(
-      found.record, found.record.containers[found.index], event.capacity().memory);
-  return event.run({core::SetOomScore{.pid = pid, .score = reachable_oom_score(score)}});
+      found.record, found.record.containers[found.index], transaction.capacity().memory);
+  return transaction.run({core::SetOomScore{.pid = pid, .score = reachable_oom_score(score)}});
 }
 
 /// nullopt: the process has gone.
@@ -45,56 +45,59 @@ Result<std::optional<Init>> init_of(const Process& process) {
   return Init{.pid = process.init, .runtime = process.runtime, .cgroup = std::move(*actual)};
 }
 
-Status confirm_told(Event& event, KnownContainer found, const Told& told, const Init& init) {
-  if (auto done = set_oom_score(event, found, told.facts, init.pid); !done) return done;
-  return confirm(event, std::move(found), told.facts, init);
+Status confirm_event(Transaction& transaction, KnownContainer found, const ContainerEvent& event,
+                     const Init& init) {
+  if (auto done = set_oom_score(transaction, found, event.facts, init.pid); !done) return done;
+  return confirm(transaction, std::move(found), event.facts, init);
 }
 
-Status start(const core::Settings& settings, Log& log, const Told& told, const Patience& patience) {
-  auto actual = real_cgroup(told.process.init);
+Status start(const core::Settings& settings, Log& log, const ContainerEvent& event,
+             const Timeouts& timeouts) {
+  auto actual = real_cgroup(event.process.init);
   if (!actual) return fail(std::move(actual).error());
   const Init init{
-      .pid = told.process.init, .runtime = told.process.runtime, .cgroup = std::move(*actual)};
-  auto arrival = announce(settings, log, told.facts, init.cgroup);
-  if (!arrival) return fail(std::move(arrival).error());
-  if (!*arrival) return {};
-  auto event = Event::open(settings, log, patience);
-  if (!event) return fail(std::move(event).error());
-  auto found = look_for(*event, told.facts);
+      .pid = event.process.init, .runtime = event.process.runtime, .cgroup = std::move(*actual)};
+  auto request = announce(settings, log, event.facts, init.cgroup);
+  if (!request) return fail(std::move(request).error());
+  if (!*request) return {};
+  auto transaction = Transaction::open(settings, log, timeouts);
+  if (!transaction) return fail(std::move(transaction).error());
+  auto found = find_known(*transaction, event.facts);
   if (!found) return fail(std::move(found).error());
   if (*found) {
-    if (auto done = confirm_told(*event, std::move(**found), told, init); !done) return done;
-    return finish_confirmed(*event);
+    if (auto done = confirm_event(*transaction, std::move(**found), event, init); !done)
+      return done;
+    return finish_confirmed(*transaction);
   }
-  auto member = take_in(*event, std::move(**arrival), init);
-  if (!member) return fail(std::move(member).error());
+  auto admission = admit_running(*transaction, std::move(**request), init);
+  if (!admission) return fail(std::move(admission).error());
   Status done;
-  if (*member) {
+  if (*admission) {
     Status learned;
-    if (!(*member)->belongs_to && !(*member)->left_with_engine) {
+    if (!(*admission)->belongs_to && !(*admission)->left_with_engine) {
       // Whoever has put it there has asked the runtime for its values.
-      (*member)->missing = {};
-      if (told.facts.resources.cpu_shares)
-        learned =
-            learn_formula(*event, (*member)->record, (*member)->container, told.facts.resources);
+      (*admission)->missing = {};
+      if (event.facts.resources.cpu_shares)
+        learned = learn_formula(*transaction, (*admission)->record, (*admission)->container,
+                                event.facts.resources);
     }
-    done = settle_container(*event, **member, init.cgroup);
+    done = apply_container(*transaction, **admission, init.cgroup);
     if (done) done = std::move(learned);
-    try_charge_monitor(*event, (*member)->record, init.runtime);
+    try_charge_monitor(*transaction, (*admission)->record, init.runtime);
   }
-  auto finished = event->finish();
+  auto finished = transaction->finish();
   return done ? finished : done;
 }
 
-/// A container that runs, and of whose coming nobody has told.
-Status count_running(Event& event, Arrival arrival, const Init& init) {
-  auto member = take_in(event, std::move(arrival), init);
-  if (!member) return fail(std::move(member).error());
-  if (!*member || !(*member)->belongs_to) return {};
-  event.log().info(cat("pod ", (*member)->record.pod.uid, ", container ",
-                       printable((*member)->container.id), " runs in cgroup ", init.cgroup,
-                       " since before podqos knew of it, not in ", *(*member)->belongs_to,
-                       ": only counted"));
+/// A container that runs, and of whose coming nobody has event.
+Status count_running(Transaction& transaction, AdmissionRequest request, const Init& init) {
+  auto admission = admit_running(transaction, std::move(request), init);
+  if (!admission) return fail(std::move(admission).error());
+  if (!*admission || !(*admission)->belongs_to) return {};
+  transaction.log().info(cat("pod ", (*admission)->record.pod.uid, ", container ",
+                             printable((*admission)->container.id), " runs in cgroup ", init.cgroup,
+                             " since before podqos knew of it, not in ", *(*admission)->belongs_to,
+                             ": only counted"));
   return {};
 }
 
@@ -109,123 +112,127 @@ Result<Followed> finished(Status done, Followed followed = Followed::kNow) {
   return followed;
 }
 
-Result<Followed> resize(Event& event, core::PodRecord record, const core::Resize& change) {
+Result<Followed> resize(Transaction& transaction, core::PodRecord record,
+                        const core::Resize& change) {
   const core::PodRecord before = record;
   core::apply_resize(record, change);
   if (record.pod == before.pod && record.sums == before.sums &&
       record.containers == before.containers)
-    return finished(event.finish_recovery());
+    return finished(transaction.finish_recovery());
   if (auto fits = core::check_record_size(record); !fits) return fail(std::move(fits).error());
   // Of the containers that are known now; before, it may have been more.
   record.grown_cpu_limit.reset();
   record.grown_memory_limit.reset();
-  grant_pod(event, record, before);
+  grant_pod(transaction, record, before);
   if (!record.adopted) {
-    if (auto sound = core::pod_values(record, event.settings()); !sound)
+    if (auto sound = core::pod_values(record, transaction.settings()); !sound)
       return fail(std::move(sound).error());
   }
-  if (auto done = event.store().begin(); !done) return fail(std::move(done).error());
-  count_pod(event, record, before);
-  if (auto done = event.save(record); !done) return fail(std::move(done).error());
+  if (auto done = transaction.store().begin(); !done) return fail(std::move(done).error());
+  count_pod(transaction, record, before);
+  if (auto done = transaction.save(record); !done) return fail(std::move(done).error());
   // Its kubelet changes the pod's cgroup by itself.
-  if (record.adopted) return finished(event.finish());
-  const auto written = event.update_pod(record, before);
-  event.log().info(cat("pod ", record.pod.uid, " resized: cpu ", record.granted.cpu.value(),
-                       "m, memory ", record.granted.memory.value(), " requested"));
-  if (written) return finished(event.finish());
+  if (record.adopted) return finished(transaction.finish());
+  const auto written = transaction.update_pod(record, before);
+  transaction.log().info(cat("pod ", record.pod.uid, " resized: cpu ", record.granted.cpu.value(),
+                             "m, memory ", record.granted.memory.value(), " requested"));
+  if (written) return finished(transaction.finish());
   // The engine changes its container after this: until then cgroup v1 keeps the pod's quota up.
-  event.log().info(
+  transaction.log().info(
       cat("pod ", record.pod.uid, " follows once its containers have: ", written.error().message));
-  return finished(event.finish(), Followed::kLater);
+  return finished(transaction.finish(), Followed::kLater);
 }
 
 /// The record of the pod that a sandbox is told of, or of the pod of a container.
-Result<std::optional<core::PodRecord>> pod_of(Event& event, const Arrival& arrival) {
-  auto found = find_container(event, arrival.facts.id, arrival.facts.bundle);
+Result<std::optional<core::PodRecord>> pod_of(Transaction& transaction,
+                                              const AdmissionRequest& request) {
+  auto found = find_container(transaction, request.facts.id, request.facts.bundle);
   if (!found) return fail(std::move(found).error());
   if (*found) return std::move((*found)->record);
   // Not every engine has a process for its sandbox, and not every container has started.
-  if (!arrival.annotations.engine.pod_uid) return std::nullopt;
-  auto record = event.store().pod(*arrival.annotations.engine.pod_uid);
+  if (!request.annotations.engine.pod_uid) return std::nullopt;
+  auto record = transaction.store().pod(*request.annotations.engine.pod_uid);
   if (!record) return fail(std::move(record).error());
   const bool same_sandbox = *record && !(*record)->sandbox_id.empty() &&
-                            arrival.annotations.engine.sandbox_id == (*record)->sandbox_id;
-  if (!arrival.annotations.engine.is_sandbox && !same_sandbox) return std::nullopt;
+                            request.annotations.engine.sandbox_id == (*record)->sandbox_id;
+  if (!request.annotations.engine.is_sandbox && !same_sandbox) return std::nullopt;
   return std::move(*record);
 }
 
-std::string name_in(const core::PodRecord& record, const Arrival& arrival) {
+std::string name_in(const core::PodRecord& record, const AdmissionRequest& request) {
   for (const core::ContainerRecord& container : record.containers) {
-    if (container.id == arrival.facts.id) return container.name;
+    if (container.id == request.facts.id) return container.name;
   }
-  return arrival.annotations.engine.container_name.value_or(arrival.facts.id);
+  return request.annotations.engine.container_name.value_or(request.facts.id);
 }
 
 /// One that runs and is not known yet, for whatever reason; not a sandbox.
-Result<bool> count_unknown(Event& event, const Arrival& arrival, const std::optional<Init>& init) {
-  if (!init || arrival.annotations.engine.is_sandbox) return false;
-  auto found = find_container(event, arrival.facts.id, arrival.facts.bundle);
+Result<bool> count_unknown(Transaction& transaction, const AdmissionRequest& request,
+                           const std::optional<Init>& init) {
+  if (!init || request.annotations.engine.is_sandbox) return false;
+  auto found = find_container(transaction, request.facts.id, request.facts.bundle);
   if (!found) return fail(std::move(found).error());
   if (*found) return false;
-  if (auto done = count_running(event, arrival, *init); !done) return fail(std::move(done).error());
+  if (auto done = count_running(transaction, request, *init); !done)
+    return fail(std::move(done).error());
   return true;
 }
 
-Result<Followed> change(const core::Settings& settings, Log& log, const Told& told,
-                        const Patience& patience) {
-  auto init = init_of(told.process);
+Result<Followed> change(const core::Settings& settings, Log& log, const ContainerEvent& event,
+                        const Timeouts& timeouts) {
+  auto init = init_of(event.process);
   if (!init) return fail(std::move(init).error());
-  auto arrival = announce(settings, log, told.facts, *init ? (*init)->cgroup : "");
-  if (!arrival) return fail(std::move(arrival).error());
-  if (!*arrival) return Followed::kNow;
+  auto request = announce(settings, log, event.facts, *init ? (*init)->cgroup : "");
+  if (!request) return fail(std::move(request).error());
+  if (!*request) return Followed::kNow;
   const core::Settings untouched = without_touching(settings);
-  auto event = Event::open(untouched, log, patience);
-  if (!event) return fail(std::move(event).error());
-  if (auto done = recover(*event); !done) return fail(std::move(done).error());
-  const auto counted = count_unknown(*event, **arrival, *init);
+  auto transaction = Transaction::open(untouched, log, timeouts);
+  if (!transaction) return fail(std::move(transaction).error());
+  if (auto done = recover(*transaction); !done) return fail(std::move(done).error());
+  const auto counted = count_unknown(*transaction, **request, *init);
   if (!counted) return fail(counted.error());
-  auto record = pod_of(*event, **arrival);
+  auto record = pod_of(*transaction, **request);
   if (!record) return fail(std::move(record).error());
   if (*record) {
-    const bool whole_pod = (*arrival)->annotations.engine.is_sandbox;
+    const bool whole_pod = (*request)->annotations.engine.is_sandbox;
     core::Resize resized{
         .whole_pod = whole_pod,
-        .container = name_in(**record, **arrival),
-        .now = whole_pod ? (*arrival)->annotations.engine.pod_sums.value_or(core::EngineResources{})
-                         : told.facts.resources};
-    auto followed = resize(*event, std::move(**record), resized);
-    if (!followed || !*counted || event->finished()) return followed;
-    return finished(event->finish(), *followed);
+        .container = name_in(**record, **request),
+        .now = whole_pod ? (*request)->annotations.engine.pod_sums.value_or(core::EngineResources{})
+                         : event.facts.resources};
+    auto followed = resize(*transaction, std::move(**record), resized);
+    if (!followed || !*counted || transaction->finished()) return followed;
+    return finished(transaction->finish(), *followed);
   }
   // A sandbox of which nothing was known.
   if (*init && !*counted) {
-    if (auto done = count_running(*event, std::move(**arrival), **init); !done)
+    if (auto done = count_running(*transaction, std::move(**request), **init); !done)
       return fail(std::move(done).error());
   }
-  return finished(*init ? event->finish() : event->finish_recovery());
+  return finished(*init ? transaction->finish() : transaction->finish_recovery());
 }
 
 /// One of a stock. `event` is opened where nothing of podqos was there and this is the first.
-Status look_at(std::optional<Event>& event, const core::Settings& settings, Log& log,
-               const Told& told, const Patience& patience) {
-  auto init = init_of(told.process);
+Status observe_container(std::optional<Transaction>& transaction, const core::Settings& settings,
+                         Log& log, const ContainerEvent& event, const Timeouts& timeouts) {
+  auto init = init_of(event.process);
   if (!init) return fail(std::move(init).error());
   if (!*init) return {};
-  auto arrival = announce(settings, log, told.facts, (*init)->cgroup);
-  if (!arrival) return fail(std::move(arrival).error());
-  if (!*arrival) return {};
-  if (!event) {
-    auto opened = Event::open(settings, log, patience);
+  auto request = announce(settings, log, event.facts, (*init)->cgroup);
+  if (!request) return fail(std::move(request).error());
+  if (!*request) return {};
+  if (!transaction) {
+    auto opened = Transaction::open(settings, log, timeouts);
     if (!opened) return fail(std::move(opened).error());
-    event = std::move(*opened);
+    transaction = std::move(*opened);
   }
-  auto found = find_container(*event, told.facts.id, told.facts.bundle);
+  auto found = find_container(*transaction, event.facts.id, event.facts.bundle);
   if (!found) return fail(std::move(found).error());
-  auto done = *found ? confirm_told(*event, std::move(**found), told, **init)
-                     : count_running(*event, std::move(**arrival), **init);
+  auto done = *found ? confirm_event(*transaction, std::move(**found), event, **init)
+                     : count_running(*transaction, std::move(**request), **init);
   // The sums may know what the record does not, but for a claim that is refused before anything is
   // written.
-  if (!done && done.error().code != ErrorCode::kInvalidArgument) event->store().keep_mark();
+  if (!done && done.error().code != ErrorCode::kInvalidArgument) transaction->store().keep_mark();
   return done;
 }
 
@@ -239,125 +246,128 @@ Result<EngineList> list_of(const Listener& listener) {
 
 }  // namespace
 
-Status container_started(const core::Settings& settings, Log& log, const Told& told,
-                         const Patience& patience) {
-  return about(start(settings, log, told, patience), told.facts.id);
+Status container_started(const core::Settings& settings, Log& log, const ContainerEvent& event,
+                         const Timeouts& timeouts) {
+  return about(start(settings, log, event, timeouts), event.facts.id);
 }
 
-Result<Followed> resources_changed(const core::Settings& settings, Log& log, const Told& told,
-                                   const Patience& patience) {
-  return about(change(settings, log, told, patience), told.facts.id);
+Result<Followed> resources_changed(const core::Settings& settings, Log& log,
+                                   const ContainerEvent& event, const Timeouts& timeouts) {
+  return about(change(settings, log, event, timeouts), event.facts.id);
 }
 
-StockTaking::StockTaking(std::vector<Told> all) : all_{std::move(all)} {}
+Synchronization::Synchronization(std::vector<ContainerEvent> all) : all_{std::move(all)} {}
 
-void StockTaking::forget(std::string_view id) {
+void Synchronization::forget(std::string_view id) {
   const auto gone =
-      std::ranges::find_if(all_, [&](const Told& told) { return told.facts.id == id; });
+      std::ranges::find_if(all_, [&](const ContainerEvent& event) { return event.facts.id == id; });
   if (gone == all_.end()) return;
   if (gone - all_.begin() < static_cast<std::ptrdiff_t>(next_)) --next_;
   all_.erase(gone);
 }
 
-Status StockTaking::compare(Event& event, const Listener& listener) {
+Status Synchronization::compare(Transaction& transaction, const Listener& listener) {
   auto list = list_of(listener);
   if (!list) return fail(std::move(list).error());
-  for (const Told& told : all_)
-    list->ids.insert(told.facts.id);
-  auto live = recompute_beside(event, *list);
+  for (const ContainerEvent& event : all_)
+    list->ids.insert(event.facts.id);
+  auto live = recompute_beside(transaction, *list);
   if (!live) return fail(std::move(live).error());
   live_ = std::move(*live);
   return {};
 }
 
-Status StockTaking::prepare(Event& event, const Listener& listener) {
+Status Synchronization::prepare(Transaction& transaction, const Listener& listener) {
   if (!compared_) {
-    if (auto done = compare(event, listener); !done) return done;
+    if (auto done = compare(transaction, listener); !done) return done;
     compared_ = true;
     return {};
   }
-  if (!kept_mark_) return recover(event);
+  if (!kept_mark_) return recover(transaction);
   // What a piece could not bring to an end would make each of the next recompute everything: that
   // is for the event after the last.
-  event.begin_recovery();
-  event.store().keep_mark();
+  transaction.begin_recovery();
+  transaction.store().keep_mark();
   return {};
 }
 
-Result<bool> StockTaking::take(const core::Settings& settings, Log& log, const Listener& listener,
-                               const Piece& piece) {
+Result<bool> Synchronization::run(const core::Settings& settings, Log& log,
+                                  const Listener& listener, const Piece& piece) {
   if (!owns_host()) return true;
   const core::Settings untouched = without_touching(settings);
-  auto event = Event::open_existing(untouched, log, piece.patience);
-  if (!event) return fail(std::move(event).error());
-  if (*event) {
-    if (auto done = prepare(**event, listener); !done) return fail(std::move(done).error());
+  auto transaction = Transaction::open_existing(untouched, log, piece.timeouts);
+  if (!transaction) return fail(std::move(transaction).error());
+  if (*transaction) {
+    if (auto done = prepare(**transaction, listener); !done) return fail(std::move(done).error());
   }
   compared_ = true;  // without a state there is nothing to compare with
-  const sys::Clock& clock = *piece.patience.clock;
+  const sys::Clock& clock = *piece.timeouts.clock;
   const auto begin = clock.now();
   while (next_ < piece.end) {
-    const Told& told = all_[next_++];
-    if (told.process.init == Pid{0} || live_.contains(told.facts.id)) continue;
-    if (auto done = about(look_at(*event, untouched, log, told, piece.patience), told.facts.id);
+    const ContainerEvent& event = all_[next_++];
+    if (event.process.init == Pid{0} || live_.contains(event.facts.id)) continue;
+    if (auto done = about(observe_container(*transaction, untouched, log, event, piece.timeouts),
+                          event.facts.id);
         !done)
       log.error(done.error().message);
     if (piece.at_most && clock.now() - begin >= *piece.at_most) break;
   }
-  if (*event) {
-    if (auto done = (*event)->finish(); !done) return fail(std::move(done).error());
-    kept_mark_ = (*event)->store().dirty();
+  if (*transaction) {
+    if (auto done = (*transaction)->finish(); !done) return fail(std::move(done).error());
+    kept_mark_ = (*transaction)->store().dirty();
   }
   return next_ == all_.size();
 }
 
-Result<bool> StockTaking::go_on(const core::Settings& settings, Log& log, const Listener& listener,
-                                std::chrono::milliseconds at_most, const Patience& patience) {
-  return take(settings, log, listener,
-              {.end = all_.size(), .at_most = at_most, .patience = patience});
+Result<bool> Synchronization::resume(const core::Settings& settings, Log& log,
+                                     const Listener& listener, std::chrono::milliseconds at_most,
+                                     const Timeouts& timeouts) {
+  return run(settings, log, listener,
+             {.end = all_.size(), .at_most = at_most, .timeouts = timeouts});
 }
 
-bool StockTaking::awaits(std::string_view sandbox) const {
+bool Synchronization::awaits(std::string_view sandbox) const {
   return std::any_of(all_.begin() + static_cast<std::ptrdiff_t>(next_), all_.end(),
-                     [&](const Told& told) { return told.sandbox == sandbox; });
+                     [&](const ContainerEvent& event) { return event.sandbox == sandbox; });
 }
 
-Result<bool> StockTaking::take_pod(const core::Settings& settings, Log& log,
-                                   const Listener& listener, std::string_view sandbox,
-                                   const Patience& patience) {
+Result<bool> Synchronization::run_pod(const core::Settings& settings, Log& log,
+                                      const Listener& listener, std::string_view sandbox,
+                                      const Timeouts& timeouts) {
   const auto rest =
       std::stable_partition(all_.begin() + static_cast<std::ptrdiff_t>(next_), all_.end(),
-                            [&](const Told& told) { return told.sandbox == sandbox; });
+                            [&](const ContainerEvent& event) { return event.sandbox == sandbox; });
   const auto end = static_cast<std::size_t>(rest - all_.begin());
-  return take(settings, log, listener, {.end = end, .at_most = std::nullopt, .patience = patience});
+  return run(settings, log, listener, {.end = end, .at_most = std::nullopt, .timeouts = timeouts});
 }
 
 Result<Ending> container_ended(const core::Settings& settings, Log& log, const std::string& id,
-                               Pid caller, const Patience& patience) {
+                               Pid caller, const Timeouts& timeouts) {
   if (!owns_host()) return Ending::kDone;
   auto ended = about(end_container(settings, log, {.id = id, .bundle = "", .caller = caller},
-                                   OnEnding::kLeave, patience),
+                                   OnEnding::kLeave, timeouts),
                      id);
   if (!ended) return fail(std::move(ended).error());
   return ended->ending;
 }
 
-Status look_after(const core::Settings& settings, Log& log, const Listener& listener,
-                  bool everything, const Patience& patience) {
+Status housekeep(const core::Settings& settings, Log& log, const Listener& listener,
+                 bool everything, const Timeouts& timeouts) {
   if (!owns_host()) return {};
   auto list = list_of(listener);
   if (!list) return fail(std::move(list).error());
-  auto event = Event::open_existing(settings, log, patience);
-  if (!event) return fail(std::move(event).error());
-  if (!*event) return {};
+  auto transaction = Transaction::open_existing(settings, log, timeouts);
+  if (!transaction) return fail(std::move(transaction).error());
+  if (!*transaction) return {};
   if (everything) {
-    if (auto live = recompute_beside(**event, *list); !live) return fail(std::move(live).error());
+    if (auto live = recompute_beside(**transaction, *list); !live)
+      return fail(std::move(live).error());
   } else {
-    if (auto done = recover(**event); !done) return done;
-    expire_pending(**event, "", &*list);
-    tend_lingering(**event);
+    if (auto done = recover(**transaction); !done) return done;
+    expire_pending(**transaction, "", &*list);
+    release_retained(**transaction);
   }
-  return (*event)->finish();
+  return (*transaction)->finish();
 }
 
 }  // namespace podqos::app

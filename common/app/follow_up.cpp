@@ -4,9 +4,9 @@
 #include <thread>
 #include <utility>
 
-#include "common/app/event.h"
 #include "common/app/reconcile.h"
 #include "common/app/release.h"
+#include "common/app/transaction.h"
 
 namespace podqos::app {
 
@@ -16,13 +16,13 @@ Status follow_up(const core::Settings& settings, Log& log, std::optional<Error> 
   for (auto pause = kFirstPause; unfinished; pause *= 2) {
     if (pause > kLongestPause) return fail(std::move(*unfinished));
     std::this_thread::sleep_for(pause);
-    auto event = Event::open_existing(settings, log);
-    if (!event) return fail(std::move(event).error());
-    if (!*event) return {};
-    if (auto done = recover(**event); !done) return done;
-    tend_lingering(**event);
-    if (auto done = (*event)->finish(); !done) return done;
-    unfinished = (*event)->unfinished();
+    auto transaction = Transaction::open_existing(settings, log);
+    if (!transaction) return fail(std::move(transaction).error());
+    if (!*transaction) return {};
+    if (auto done = recover(**transaction); !done) return done;
+    release_retained(**transaction);
+    if (auto done = (*transaction)->finish(); !done) return done;
+    unfinished = (*transaction)->unfinished();
   }
   return {};
 }

@@ -8,18 +8,19 @@
 
 namespace podqos::app {
 
-std::vector<HeldTier> held_tiers(Event& event) {
+std::vector<HeldTier> held_tiers(Transaction& transaction) {
   std::vector<HeldTier> held;
-  if (event.tiers().kubepods.empty() || event.tiers().yielded) return held;
-  const core::TierValues wanted = event.wanted_tiers();
+  if (transaction.tiers().kubepods.empty() || transaction.tiers().yielded) return held;
+  const core::TierValues wanted = transaction.wanted_tiers();
   for (const auto qos_class : {core::QosClass::kBurstable, core::QosClass::kBestEffort}) {
     const auto& limit = qos_class == core::QosClass::kBurstable ? wanted.burstable.memory_limit
                                                                 : wanted.besteffort.memory_limit;
-    const std::string path = core::tier_path(event.tiers().kubepods, qos_class);
-    const auto usage = event.cgroups().memory_usage(path);
+    const std::string path = core::tier_path(transaction.tiers().kubepods, qos_class);
+    const auto usage = transaction.cgroups().memory_usage(path);
     if (!limit || !usage) continue;
-    const Bytes least = std::max(*limit, event.settings().tier_memory_floor);
-    const Bytes now = core::bounded_tier_limit(*limit, *usage, event.settings().tier_memory_floor);
+    const Bytes least = std::max(*limit, transaction.settings().tier_memory_floor);
+    const Bytes now =
+        core::bounded_tier_limit(*limit, *usage, transaction.settings().tier_memory_floor);
     if (now > least) held.push_back({.path = path, .excess = Bytes{now.value() - least.value()}});
   }
   return held;

@@ -7,15 +7,15 @@
 #include <string>
 #include <utility>
 
+#include "common/app/admission.h"
+#include "common/app/apply_container.h"
 #include "common/app/bundle.h"
 #include "common/app/ending.h"
-#include "common/app/event.h"
 #include "common/app/follow_up.h"
 #include "common/app/known_container.h"
-#include "common/app/membership.h"
 #include "common/app/node.h"
 #include "common/app/running_container.h"
-#include "common/app/settle.h"
+#include "common/app/transaction.h"
 #include "common/base/text.h"
 #include "common/codec/oci_config.h"
 #include "common/codec/oci_edit.h"
@@ -31,10 +31,10 @@ namespace {
 using std::chrono::milliseconds;
 
 Status rewrite_bundle(Bundle& bundle, std::string_view text, const codec::OciConfig& config,
-                      const Membership& member) {
+                      const Admission& admission) {
   const core::ConfigEdit edit =
-      core::config_edit(core::oci_cgroups_path(*member.belongs_to, member.container.id),
-                        member.missing, member.oom_score_adj);
+      core::config_edit(core::oci_cgroups_path(*admission.belongs_to, admission.container.id),
+                        admission.missing, admission.oom_score_adj);
   auto splices = codec::plan_splices(text, config, edit, std::nullopt);
   if (!splices) return fail(std::move(splices).error());
   if (splices->empty()) return {};
@@ -43,19 +43,20 @@ Status rewrite_bundle(Bundle& bundle, std::string_view text, const codec::OciCon
   return bundle.write_config(*edited);
 }
 
-Result<std::optional<Arrival>> arrival_from_bundle(const Event& event, Arrival announced,
-                                                   core::ContainerFacts facts,
-                                                   const std::string& actual) {
+Result<std::optional<AdmissionRequest>> request_from_bundle(const Transaction& transaction,
+                                                            AdmissionRequest announced,
+                                                            core::ContainerFacts facts,
+                                                            const std::string& actual) {
   // Runtimes hand the bundle's annotations on: the same ones need not be read again.
   if (facts.annotations == announced.facts.annotations) {
     announced.facts = std::move(facts);
     return announced;
   }
-  return arrival_of(std::move(facts), event.settings(), actual);
+  return admission_request(std::move(facts), transaction.settings(), actual);
 }
 
 /// A container that nobody placed. `announced` is what the state told of it.
-Status register_from_bundle(Event& event, Arrival announced, const Init& init,
+Status register_from_bundle(Transaction& transaction, AdmissionRequest announced, const Init& init,
                             Result<Bundle>& bundle) {
   if (!bundle) return fail(bundle.error());
   auto text = bundle->read_config();
@@ -66,29 +67,32 @@ Status register_from_bundle(Event& event, Arrival announced, const Init& init,
   core::ContainerFacts facts = config->facts;
   facts.id = announced.facts.id;
   facts.bundle = bundle->canonical();
-  auto arrival = arrival_from_bundle(event, std::move(announced), std::move(facts), init.cgroup);
-  if (!arrival) return fail(std::move(arrival).error());
-  if (!*arrival) return {};
-  auto member = take_in(event, std::move(**arrival), init);
-  if (!member) return fail(std::move(member).error());
-  if (!*member) return {};
-  auto done = settle_container(event, **member, init.cgroup);
-  if (done && (*member)->belongs_to && event.settings().on_misplaced != core::OnMisplaced::kIgnore)
-    done = rewrite_bundle(*bundle, *text, *config, **member);
-  try_charge_monitor(event, (*member)->record, init.runtime);
-  auto finished = event.finish();
+  auto request =
+      request_from_bundle(transaction, std::move(announced), std::move(facts), init.cgroup);
+  if (!request) return fail(std::move(request).error());
+  if (!*request) return {};
+  auto admission = admit_running(transaction, std::move(**request), init);
+  if (!admission) return fail(std::move(admission).error());
+  if (!*admission) return {};
+  auto done = apply_container(transaction, **admission, init.cgroup);
+  if (done && (*admission)->belongs_to &&
+      transaction.settings().on_misplaced != core::OnMisplaced::kIgnore)
+    done = rewrite_bundle(*bundle, *text, *config, **admission);
+  try_charge_monitor(transaction, (*admission)->record, init.runtime);
+  auto finished = transaction.finish();
   return done ? finished : done;
 }
 
-Status start_under_lock(Event& event, Arrival arrival, const Init& init, Result<Bundle>& bundle) {
-  auto found = look_for(event, arrival.facts);
+Status start_under_lock(Transaction& transaction, AdmissionRequest request, const Init& init,
+                        Result<Bundle>& bundle) {
+  auto found = find_known(transaction, request.facts);
   if (!found) return fail(std::move(found).error());
   if (!*found) {
-    auto done = register_from_bundle(event, std::move(arrival), init, bundle);
-    return done ? event.finish_recovery() : done;
+    auto done = register_from_bundle(transaction, std::move(request), init, bundle);
+    return done ? transaction.finish_recovery() : done;
   }
-  if (auto done = confirm(event, std::move(**found), arrival.facts, init); !done) return done;
-  return finish_confirmed(event);
+  if (auto done = confirm(transaction, std::move(**found), request.facts, init); !done) return done;
+  return finish_confirmed(transaction);
 }
 
 Status start_in_bundle(const core::Settings& settings, Log& log, const codec::OciState& state,
@@ -103,19 +107,19 @@ Status start_in_bundle(const core::Settings& settings, Log& log, const codec::Oc
   core::ContainerFacts facts;
   facts.id = state.id;
   facts.annotations = state.annotations;
-  auto arrival = announce(settings, log, std::move(facts), init.cgroup);
-  if (!arrival) return fail(std::move(arrival).error());
-  if (!*arrival) return {};
+  auto request = announce(settings, log, std::move(facts), init.cgroup);
+  if (!request) return fail(std::move(request).error());
+  if (!*request) return {};
   // Runtimes run the hook in the bundle; some do not name it.
   auto bundle = Bundle::open(state.bundle.empty() ? "." : state.bundle);
-  (*arrival)->facts.bundle = bundle ? bundle->canonical() : state.bundle;
+  (*request)->facts.bundle = bundle ? bundle->canonical() : state.bundle;
   std::optional<Error> unfinished;
   {
-    auto event = Event::open(settings, log);
-    if (!event) return fail(std::move(event).error());
-    if (auto done = start_under_lock(*event, std::move(**arrival), init, bundle); !done)
+    auto transaction = Transaction::open(settings, log);
+    if (!transaction) return fail(std::move(transaction).error());
+    if (auto done = start_under_lock(*transaction, std::move(**request), init, bundle); !done)
       return done;
-    unfinished = event->unfinished();
+    unfinished = transaction->unfinished();
   }
   return follow_up(settings, log, std::move(unfinished));
 }

@@ -9,9 +9,9 @@
 #include <tuple>
 #include <utility>
 
-#include "common/app/event.h"
 #include "common/app/node.h"
 #include "common/app/stray.h"
+#include "common/app/transaction.h"
 #include "common/base/text.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/driver.h"
@@ -79,7 +79,7 @@ Result<std::optional<StateCopy>> read_records(const core::Settings& settings) {
   if (store::is_read_only(settings.state_dir)) return read_without_lock(settings);
   auto store = store::Store::open_existing(
       {.path = settings.state_dir,
-       .lock_patience = std::chrono::milliseconds{settings.lock_deadline_ms}});
+       .lock_timeout = std::chrono::milliseconds{settings.lock_deadline_ms}});
   if (!store) {
     if (store.error().code == ErrorCode::kNotFound) return std::nullopt;
     return fail(std::move(store).error());
@@ -145,7 +145,7 @@ class InventoryBuilder {
     find_foreign_roots();
     return {};
   }
-  Inventory take() { return std::move(inventory_); }
+  Inventory release() { return std::move(inventory_); }
 
  private:
   Status add_pod(const core::PodRecord& record) {
@@ -318,7 +318,7 @@ class InventoryBuilder {
 
 }  // namespace
 
-Result<std::optional<Inventory>> take_inventory(const core::Settings& settings) {
+Result<std::optional<Inventory>> read_inventory(const core::Settings& settings) {
   auto read = read_records(settings);
   if (!read) return fail(std::move(read).error());
   std::optional<StateCopy>& records = *read;
@@ -327,7 +327,7 @@ Result<std::optional<Inventory>> take_inventory(const core::Settings& settings) 
   if (!cgroups) return fail(std::move(cgroups).error());
   InventoryBuilder builder{settings, *cgroups, std::move(*records)};
   if (auto status = builder.build(); !status) return fail(std::move(status).error());
-  return builder.take();
+  return builder.release();
 }
 
 }  // namespace podqos::app

@@ -55,6 +55,6 @@ struct Inventory {
 /// Reads records and cgroups; changes nothing. The lock is held only while the records are read, so
 /// that a slow terminal delays no container.
 /// @return nullopt where podqos has no state at all.
-[[nodiscard]] Result<std::optional<Inventory>> take_inventory(const core::Settings& settings);
+[[nodiscard]] Result<std::optional<Inventory>> read_inventory(const core::Settings& settings);
 
 }  // namespace podqos::app

@@ -13,9 +13,9 @@ namespace {
 
 /// The entry that the id and bundle mean: an exact match, else the only one of that id whose bundle
 /// is not known yet.
-Result<std::optional<core::IndexEntry>> look_up(Event& event, const std::string& id,
-                                                const std::string& bundle) {
-  auto entries = event.store().containers(id);
+Result<std::optional<core::IndexEntry>> find_entry(Transaction& transaction, const std::string& id,
+                                                   const std::string& bundle) {
+  auto entries = transaction.store().containers(id);
   if (!entries) return fail(std::move(entries).error());
   const core::IndexEntry* loose = nullptr;
   std::size_t candidates = 0;
@@ -39,12 +39,13 @@ Result<std::optional<core::IndexEntry>> look_up(Event& event, const std::string&
 
 }  // namespace
 
-Result<std::optional<KnownContainer>> find_container(Event& event, const std::string& id,
+Result<std::optional<KnownContainer>> find_container(Transaction& transaction,
+                                                     const std::string& id,
                                                      const std::string& bundle) {
-  auto entry = look_up(event, id, bundle);
+  auto entry = find_entry(transaction, id, bundle);
   if (!entry) return fail(std::move(entry).error());
   if (!*entry) return std::nullopt;
-  auto record = event.store().pod((*entry)->uid);
+  auto record = transaction.store().pod((*entry)->uid);
   if (!record) return fail(std::move(record).error());
   if (*record) {
     auto& containers = (*record)->containers;
@@ -57,16 +58,16 @@ Result<std::optional<KnownContainer>> find_container(Event& event, const std::st
     }
   }
   // An entry without its record is what a process left that died in between.
-  if (auto done = event.store().erase_container(**entry); !done)
+  if (auto done = transaction.store().erase_container(**entry); !done)
     return fail(std::move(done).error());
-  if (auto done = event.store().commit(); !done) return fail(std::move(done).error());
+  if (auto done = transaction.store().commit(); !done) return fail(std::move(done).error());
   return std::nullopt;
 }
 
-Result<std::string> uid_by_sandbox(Event& event, const core::Identity& identity,
+Result<std::string> uid_by_sandbox(Transaction& transaction, const core::Identity& identity,
                                    const std::string& id) {
   for (const std::string& known : {id, identity.sandbox_id}) {
-    auto found = find_container(event, known, "");
+    auto found = find_container(transaction, known, "");
     if (!found) return fail(std::move(found).error());
     if (!*found || (*found)->record.sandbox_id != identity.sandbox_id) continue;
     if (known == id || (*found)->container().sandbox) return (*found)->record.pod.uid;
@@ -92,7 +93,7 @@ core::ContainerRecord* find_again(core::PodRecord& record, const core::Container
 
 }  // namespace
 
-std::optional<core::IndexEntry> recognise(Event& event, core::PodRecord& record,
+std::optional<core::IndexEntry> recognise(Transaction& transaction, core::PodRecord& record,
                                           core::ContainerFacts& facts) {
   core::ContainerRecord* const known = find_again(record, facts);
   if (known == nullptr || known->bundle == facts.bundle) return std::nullopt;
@@ -100,7 +101,7 @@ std::optional<core::IndexEntry> recognise(Event& event, core::PodRecord& record,
     facts.bundle = known->bundle;
     return std::nullopt;
   }
-  std::erase_if(event.tiers().pending, [&](const core::PendingEntry& entry) {
+  std::erase_if(transaction.tiers().pending, [&](const core::PendingEntry& entry) {
     return entry.uid == record.pod.uid && entry.id == known->id && entry.bundle == known->bundle;
   });
   core::IndexEntry outdated{.id = known->id, .bundle = known->bundle, .uid = record.pod.uid};

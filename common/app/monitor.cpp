@@ -29,47 +29,47 @@ Result<std::optional<Pid>> monitor_of(Pid runtime) {
 
 }  // namespace
 
-Status charge_monitor(Event& event, const core::PodRecord& record, Pid runtime) {
-  if (!event.settings().charge_monitor || record.adopted) return {};
+Status charge_monitor(Transaction& transaction, const core::PodRecord& record, Pid runtime) {
+  if (!transaction.settings().charge_monitor || record.adopted) return {};
   auto monitor = monitor_of(runtime);
   if (!monitor) return fail(std::move(monitor).error());
   if (!*monitor) return {};
-  auto placed = event.cgroups().cgroup_of(**monitor);
+  auto placed = transaction.cgroups().cgroup_of(**monitor);
   if (!placed) return fail(std::move(placed).error());
   // The engine has put it there, or an earlier container of the pod.
   if (placed->starts_with(cat(record.cgroup, "/"))) return {};
-  auto done = event.run(core::plan_monitor(record.cgroup, **monitor));
+  auto done = transaction.run(core::plan_monitor(record.cgroup, **monitor));
   // Whoever has ended meanwhile costs nothing.
   if (!done && done.error().code == ErrorCode::kNotFound) return {};
   if (!done) return done;
-  event.log().info(cat("pod ", record.pod.uid, ": process ", (*monitor)->value(), " from ", *placed,
-                       " is charged to the pod as its monitor"));
+  transaction.log().info(cat("pod ", record.pod.uid, ": process ", (*monitor)->value(), " from ",
+                             *placed, " is charged to the pod as its monitor"));
   return {};
 }
 
-Status free_monitor(Event& event, const std::string& pod_cgroup) {
+Status free_monitor(Transaction& transaction, const std::string& pod_cgroup) {
   // What the monitor starts meanwhile, the clean-up of its engine for one, starts in there too.
   constexpr std::chrono::milliseconds kPause{5};
   do {
-    const auto pids = event.cgroups().processes(core::monitor_path(pod_cgroup));
+    const auto pids = transaction.cgroups().processes(core::monitor_path(pod_cgroup));
     if (!pids) return fail(pids.error());
     if (pids->empty()) return {};
     for (const Pid pid : *pids) {
-      auto done = event.run({core::MoveProcess{.path = "/", .pid = pid}});
+      auto done = transaction.run({core::MoveProcess{.path = "/", .pid = pid}});
       if (!done && done.error().code != ErrorCode::kNotFound) return done;
     }
-  } while (event.cgroups().waits().wait(kPause));
+  } while (transaction.cgroups().waits().wait(kPause));
   return {};
 }
 
-Result<bool> holds_container(Event& event, const std::string& pod_cgroup) {
-  auto populated = event.cgroups().populated(pod_cgroup);
+Result<bool> holds_container(Transaction& transaction, const std::string& pod_cgroup) {
+  auto populated = transaction.cgroups().populated(pod_cgroup);
   if (!populated || !*populated) return populated;
   const std::string monitor = core::monitor_path(pod_cgroup);
-  if (!event.cgroups().exists(monitor)) return true;
-  const auto all = event.cgroups().processes(pod_cgroup);
+  if (!transaction.cgroups().exists(monitor)) return true;
+  const auto all = transaction.cgroups().processes(pod_cgroup);
   if (!all) return fail(all.error());
-  const auto own = event.cgroups().processes(monitor);
+  const auto own = transaction.cgroups().processes(monitor);
   if (!own) return fail(own.error());
   return all->size() > own->size();
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/app/event.h"
+#include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/core/record.h"
@@ -12,12 +12,13 @@ namespace podqos::app {
 /// chargeMonitor is on, for pods that an engine places itself, and for every other parent: that
 /// would be somebody's shell.
 /// @param runtime  the process that runs the hook.
-[[nodiscard]] Status charge_monitor(Event& event, const core::PodRecord& record, Pid runtime);
+[[nodiscard]] Status charge_monitor(Transaction& transaction, const core::PodRecord& record,
+                                    Pid runtime);
 
 /// Moves the monitor out again, to the root: it outlives the pod by the time that it needs to end.
-[[nodiscard]] Status free_monitor(Event& event, const std::string& pod_cgroup);
+[[nodiscard]] Status free_monitor(Transaction& transaction, const std::string& pod_cgroup);
 
 /// Does a process of a container live in the pod's cgroup? The monitor's do not count.
-[[nodiscard]] Result<bool> holds_container(Event& event, const std::string& pod_cgroup);
+[[nodiscard]] Result<bool> holds_container(Transaction& transaction, const std::string& pod_cgroup);
 
 }  // namespace podqos::app

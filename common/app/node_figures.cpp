@@ -32,7 +32,7 @@ std::optional<std::string> root_of(const std::string& pod_cgroup) {
 
 class FiguresBuilder {
  public:
-  FiguresBuilder(const core::Settings& settings, const store::StateGlance& state)
+  FiguresBuilder(const core::Settings& settings, const store::NodeSnapshot& state)
       : settings_(settings), state_(state) {}
 
   Result<NodeFigures> build() {
@@ -61,7 +61,7 @@ class FiguresBuilder {
     figures_.interrupted = state_.interrupted;
     figures_.unreadable = state_.unreadable;
     if (!state_.tiers.kubepods.empty()) roots_.insert(state_.tiers.kubepods);
-    for (const store::PodGlance& pod : state_.pods) {
+    for (const store::PodSnapshot& pod : state_.pods) {
       if (pod.released) continue;
       add((pod.adopted ? figures_.adopted : figures_.own).of(pod.qos_class), pod.requests);
       if (!pod.adopted || roots_.size() >= kMaxRoots) continue;
@@ -81,14 +81,14 @@ class FiguresBuilder {
   }
 
   const core::Settings& settings_;
-  const store::StateGlance& state_;
+  const store::NodeSnapshot& state_;
   NodeFigures figures_;
   std::set<std::string> roots_;
 };
 
 }  // namespace
 
-Result<NodeFigures> node_figures(const core::Settings& settings, const store::StateGlance& state) {
+Result<NodeFigures> node_figures(const core::Settings& settings, const store::NodeSnapshot& state) {
   return FiguresBuilder{settings, state}.build();
 }
 

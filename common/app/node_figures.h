@@ -12,7 +12,7 @@
 #include "common/core/pod.h"
 #include "common/core/settings.h"
 #include "common/core/tier.h"
-#include "common/store/glance.h"
+#include "common/store/node_snapshot.h"
 
 namespace podqos::app {
 
@@ -35,9 +35,9 @@ struct NodeFigures {
   std::size_t unreadable = 0;  ///< records
 };
 
-/// The figures of what Glance has seen. Reads the tiers from the kernel; changes nothing and takes
-/// no lock.
+/// The figures of what SnapshotReader has seen. Reads the tiers from the kernel; changes nothing
+/// and takes no lock.
 [[nodiscard]] Result<NodeFigures> node_figures(const core::Settings& settings,
-                                               const store::StateGlance& state);
+                                               const store::NodeSnapshot& state);
 
 }  // namespace podqos::app

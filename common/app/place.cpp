@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/app/admission.h"
 #include "common/app/cgroup_reading.h"
-#include "common/app/event.h"
 #include "common/app/follow_up.h"
-#include "common/app/membership.h"
 #include "common/app/node.h"
 #include "common/app/release.h"
+#include "common/app/transaction.h"
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
 #include "common/codec/oci_config.h"
@@ -31,10 +31,10 @@ std::optional<std::string> placed_at_of(const std::optional<std::string>& cgroup
 /// The limits of the cgroup that the engine has made for its pod, which the container is about to
 /// leave; nullopt if it has none. An engine that names the pod's uid has a kubelet for that.
 std::optional<core::EngineResources> engine_pod_limits(cgroup::Cgroupfs& cgroups,
-                                                       const Arrival& arrival) {
-  const core::EngineAnnotations& engine = arrival.annotations.engine;
+                                                       const AdmissionRequest& request) {
+  const core::EngineAnnotations& engine = request.annotations.engine;
   if (!engine.sandbox_id || engine.pod_uid || engine.is_sandbox) return std::nullopt;
-  const std::string path = arrival.placed_at.value_or("");
+  const std::string path = request.placed_at.value_or("");
   // In a pod cgroup already: an earlier way in has been here.
   if (!path.starts_with('/') || core::find_pod_cgroup(path)) return std::nullopt;
   const CgroupReading reading = read_cgroup(cgroups, path.substr(0, path.rfind('/')));
@@ -47,64 +47,67 @@ std::optional<core::EngineResources> engine_pod_limits(cgroup::Cgroupfs& cgroups
 }
 
 /// A container that has joined its pod, under the lock that the event holds.
-struct Joined {
-  Event event;
-  Membership member;
+struct Admitted {
+  Transaction transaction;
+  Admission admission;
   core::ConfigEdit edit;
 };
 
 /// @param keeps_place  it stays in the engine's own place, in the engine's own words
-core::ConfigEdit edit_for(const Seat& seat, bool keeps_place) {
+core::ConfigEdit edit_for(const Placement& placement, bool keeps_place) {
   core::ConfigEdit edit =
-      core::config_edit(core::oci_cgroups_path(seat.container.cgroup, seat.container.id),
-                        seat.missing, seat.oom_score_adj);
+      core::config_edit(core::oci_cgroups_path(placement.container.cgroup, placement.container.id),
+                        placement.missing, placement.oom_score_adj);
   if (keeps_place) edit.cgroups_path.reset();
   return edit;
 }
 
 /// What an engine tells of a container that it is about to make; nullopt: it is not podqos's.
-Result<std::optional<Arrival>> arrival_at_engine(const core::Settings& settings,
-                                                 core::ContainerFacts&& facts,
-                                                 Result<core::PodqosAnnotations>&& podqos,
-                                                 std::optional<core::Driver> flags) {
+Result<std::optional<AdmissionRequest>> request_from_engine(
+    const core::Settings& settings, core::ContainerFacts&& facts,
+    Result<core::PodqosAnnotations>&& podqos, std::optional<core::Driver> flags) {
   if (!podqos) return fail(std::move(podqos).error());
   const auto told = core::detect_driver({.flags = flags, .path = facts.cgroups_path});
   const core::Driver driver = told ? *told : machine_driver();
   auto placed_at = placed_at_of(facts.cgroups_path, driver);
-  auto arrival = arrival_of(std::move(facts), std::move(*podqos), settings, std::move(placed_at));
-  if (!arrival || !*arrival) return arrival;
+  auto request =
+      admission_request(std::move(facts), std::move(*podqos), settings, std::move(placed_at));
+  if (!request || !*request) return request;
   if (auto fits = core::check_driver(settings.cgroup_driver, driver); !fits)
     return fail(std::move(fits).error());
-  (*arrival)->driver = driver;
-  return arrival;
+  (*request)->driver = driver;
+  return request;
 }
 
 /// nullopt: it stays as it is.
-Result<std::optional<Joined>> join_pod_of(const core::Settings& settings, Log& log, Arrival arrival,
-                                          Pid creator, const Patience& patience) {
+Result<std::optional<Admitted>> admit_to_pod(const core::Settings& settings, Log& log,
+                                             AdmissionRequest request, Pid creator,
+                                             const Timeouts& timeouts) {
   if (!owns_host()) {
-    log.debug(cat("container ", printable(arrival.facts.id),
+    log.debug(cat("container ", printable(request.facts.id),
                   ": not root on the host, nothing to manage"));
     return std::nullopt;
   }
   auto started = sys::start_time_of(creator);
   if (!started) return fail(std::move(started).error());
-  arrival.pid = creator;
-  arrival.start_time = started->value_or(StartTime{0});
+  request.pid = creator;
+  request.start_time = started->value_or(StartTime{0});
 
-  auto event = Event::open(settings, log, patience);
-  if (!event) return fail(std::move(event).error());
-  if (auto limits = engine_pod_limits(event->cgroups(), arrival))
-    arrival.annotations.engine.pod_bound = std::move(limits);
-  auto member = join(*event, std::move(arrival));
-  if (!member) return fail(std::move(member).error());
-  if (!*member) {
-    if (auto done = event->finish_recovery(); !done) return fail(std::move(done).error());
+  auto transaction = Transaction::open(settings, log, timeouts);
+  if (!transaction) return fail(std::move(transaction).error());
+  if (auto limits = engine_pod_limits(transaction->cgroups(), request))
+    request.annotations.engine.pod_bound = std::move(limits);
+  auto admission = admit(*transaction, std::move(request));
+  if (!admission) return fail(std::move(admission).error());
+  if (!*admission) {
+    if (auto done = transaction->finish_recovery(); !done) return fail(std::move(done).error());
     return std::nullopt;
   }
   core::ConfigEdit edit =
-      edit_for(**member, (*member)->record.adopted || (*member)->left_with_engine);
-  return Joined{.event = std::move(*event), .member = std::move(**member), .edit = std::move(edit)};
+      edit_for(**admission, (*admission)->record.adopted || (*admission)->left_with_engine);
+  return Admitted{.transaction = std::move(*transaction),
+                  .admission = std::move(**admission),
+                  .edit = std::move(edit)};
 }
 
 }  // namespace
@@ -118,33 +121,34 @@ bool may_concern(std::string_view config, const core::Settings& settings) {
   return false;
 }
 
-Result<std::optional<Placement>> place(const core::Settings& settings, Log& log,
-                                       const PlacementRequest& request) {
-  auto config = codec::OciConfig::parse(request.config);
+Result<std::optional<ConfigChange>> place(const core::Settings& settings, Log& log,
+                                          const PlacementRequest& call) {
+  auto config = codec::OciConfig::parse(call.config);
   if (!config) return fail(std::move(config).error());
   core::ContainerFacts facts = config->facts;
-  facts.id = request.id;
-  facts.bundle = request.bundle;
+  facts.id = call.id;
+  facts.bundle = call.bundle;
   auto podqos = codec::parse_podqos_annotations(facts.annotations);
-  auto arrival = arrival_at_engine(settings, std::move(facts), std::move(podqos), request.driver);
-  if (!arrival) return fail(std::move(arrival).error());
-  if (!*arrival) return std::nullopt;
-  auto joined = join_pod_of(settings, log, std::move(**arrival), request.creator, {});
-  if (!joined) return fail(std::move(joined).error());
-  if (!*joined) return std::nullopt;
-  auto& [event, member, edit] = **joined;
-  auto splices = codec::plan_splices(request.config, *config, edit, request.hooks);
+  auto request = request_from_engine(settings, std::move(facts), std::move(podqos), call.driver);
+  if (!request) return fail(std::move(request).error());
+  if (!*request) return std::nullopt;
+  auto admitted = admit_to_pod(settings, log, std::move(**request), call.creator, {});
+  if (!admitted) return fail(std::move(admitted).error());
+  if (!*admitted) return std::nullopt;
+  auto& [transaction, admission, edit] = **admitted;
+  auto splices = codec::plan_splices(call.config, *config, edit, call.hooks);
   if (!splices) {
-    auto dropped = drop_container(event, member.record, request.id, request.bundle);
-    if (dropped) dropped = event.finish();
+    auto dropped = drop_container(transaction, admission.record, call.id, call.bundle);
+    if (dropped) dropped = transaction.finish();
     if (!dropped) log.error(dropped.error().message);
     return fail(std::move(splices).error());
   }
-  if (auto done = event.finish(); !done) return fail(std::move(done).error());
-  Placement placement{.cgroups_path = core::oci_cgroups_path(member.container.cgroup, request.id),
-                      .splices = std::move(*splices)};
-  auto unfinished = event.unfinished();
-  joined->reset();  // and with it the lock
+  if (auto done = transaction.finish(); !done) return fail(std::move(done).error());
+  ConfigChange placement{
+      .cgroups_path = core::oci_cgroups_path(admission.container.cgroup, call.id),
+      .splices = std::move(*splices)};
+  auto unfinished = transaction.unfinished();
+  admitted->reset();  // and with it the lock
   if (auto done = follow_up(settings, log, std::move(unfinished)); !done) {
     if (settings.on_error == core::OnError::kReject) return fail(std::move(done).error());
     log.error(done.error().message);
@@ -156,40 +160,41 @@ std::string unmanaged_cgroups_path(std::string_view id) {
   return cat("system.slice:podqos:", id);
 }
 
-Result<std::optional<Placement>> make_startable(const PlacementRequest& request) {
-  if (request.driver != core::Driver::kSystemd) return std::nullopt;
-  auto config = codec::OciConfig::parse(request.config);
+Result<std::optional<ConfigChange>> make_startable(const PlacementRequest& call) {
+  if (call.driver != core::Driver::kSystemd) return std::nullopt;
+  auto config = codec::OciConfig::parse(call.config);
   if (!config) return fail(std::move(config).error());
   const auto& path = config->facts.cgroups_path;
   if (!path || path->empty() || core::parse_systemd_cgroups_path(*path)) return std::nullopt;
-  Placement placement{.cgroups_path = unmanaged_cgroups_path(request.id), .splices = {}};
+  ConfigChange placement{.cgroups_path = unmanaged_cgroups_path(call.id), .splices = {}};
   const core::ConfigEdit edit{.cgroups_path = placement.cgroups_path};
-  auto splices = codec::plan_splices(request.config, *config, edit, std::nullopt);
+  auto splices = codec::plan_splices(call.config, *config, edit, std::nullopt);
   if (!splices) return fail(std::move(splices).error());
   placement.splices = std::move(*splices);
   return placement;
 }
 
 Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings, Log& log,
-                                               AdjustmentRequest request, Foresight& foresight) {
-  auto podqos = foresight.read(request.facts.annotations);
-  auto arrival =
-      arrival_at_engine(settings, std::move(request.facts), std::move(podqos), std::nullopt);
-  if (!arrival) return fail(std::move(arrival).error());
-  if (!*arrival) return std::nullopt;
-  (*arrival)->engine_writes = true;
-  if (const auto seat = foresight.look(settings, **arrival)) {
+                                               AdjustmentRequest call,
+                                               PlacementCache& placement_cache) {
+  auto podqos = placement_cache.read(call.facts.annotations);
+  auto request =
+      request_from_engine(settings, std::move(call.facts), std::move(podqos), std::nullopt);
+  if (!request) return fail(std::move(request).error());
+  if (!*request) return std::nullopt;
+  (*request)->engine_writes = true;
+  if (const auto placement = placement_cache.find(settings, **request)) {
     if (log.shows_debug()) {
-      log.debug(cat("pod ", seat->pod_uid, ", container ", printable(seat->container.id), " at ",
-                    seat->container.cgroup, ": counted once it has started"));
+      log.debug(cat("pod ", placement->pod_uid, ", container ", printable(placement->container.id),
+                    " at ", placement->container.cgroup, ": counted once it has started"));
     }
-    return edit_for(*seat, seat->adopted);
+    return edit_for(*placement, placement->adopted);
   }
-  auto joined = join_pod_of(settings, log, std::move(**arrival), request.creator, request.patience);
-  if (!joined) return fail(std::move(joined).error());
-  if (!*joined) return std::nullopt;
-  if (auto done = (*joined)->event.finish(); !done) return fail(std::move(done).error());
-  return std::move((*joined)->edit);
+  auto admitted = admit_to_pod(settings, log, std::move(**request), call.creator, call.timeouts);
+  if (!admitted) return fail(std::move(admitted).error());
+  if (!*admitted) return std::nullopt;
+  if (auto done = (*admitted)->transaction.finish(); !done) return fail(std::move(done).error());
+  return std::move((*admitted)->edit);
 }
 
 }  // namespace podqos::app

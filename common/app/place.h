@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "common/app/foresight.h"
 #include "common/app/log.h"
-#include "common/app/patience.h"
+#include "common/app/placement_cache.h"
+#include "common/app/timeouts.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/codec/oci_edit.h"
@@ -31,11 +31,11 @@ struct PlacementRequest {
 struct AdjustmentRequest {
   core::ContainerFacts facts;
   Pid creator;
-  Patience patience = {};
+  Timeouts timeouts = {};
 };
 
 /// How config.json must change so that the runtime puts the container where it belongs.
-struct Placement {
+struct ConfigChange {
   std::string cgroups_path;
   std::vector<codec::Splice> splices;
 };
@@ -43,16 +43,16 @@ struct Placement {
 /// The whole job before the runtime acts: record (pending), pod cgroup with its values, tiers; then
 /// the edit.
 /// @return nullopt for a container that podqos is not asked to manage: nothing has been written.
-[[nodiscard]] Result<std::optional<Placement>> place(const core::Settings& settings, Log& log,
-                                                     const PlacementRequest& request);
+[[nodiscard]] Result<std::optional<ConfigChange>> place(const core::Settings& settings, Log& log,
+                                                        const PlacementRequest& call);
 
 /// The same job for an engine that asks for the values to change; for an adopted container
 /// cgroups_path is absent.
-/// @param foresight  a container that it foresees is not written down before it has started
+/// @param placement_cache  a container that it foresees is not written down before it has started
 /// @return nullopt for a container that podqos is not asked to manage: nothing has been written.
 [[nodiscard]] Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings,
-                                                             Log& log, AdjustmentRequest request,
-                                                             Foresight& foresight);
+                                                             Log& log, AdjustmentRequest call,
+                                                             PlacementCache& placement_cache);
 
 /// Where a container starts that stays unmanaged because podqos has failed, and that its runtime
 /// would refuse as the engine has described it: in a scope of its own, as by runc's default.
@@ -63,7 +63,7 @@ struct Placement {
 /// CreateCgroupConfig, runc 1.1 to 1.3), and engines name another one for pods without a cgroup
 /// parent. Nothing but cgroupsPath is changed.
 /// @return nullopt where the runtime takes it as it is.
-[[nodiscard]] Result<std::optional<Placement>> make_startable(const PlacementRequest& request);
+[[nodiscard]] Result<std::optional<ConfigChange>> make_startable(const PlacementRequest& call);
 
 /// A look at the bytes of a config.json: can podqos have anything to do with it? False for an
 /// ordinary container, which then costs no parsing. Engines write these names unescaped.

@@ -27,13 +27,13 @@ using Records = std::map<std::string, core::PodRecord, std::less<>>;
 /// One run over everything, under the lock.
 class Recomputation {
  public:
-  explicit Recomputation(Event& event, const EngineList* list = nullptr)
-      : event_(event), list_(list) {}
+  explicit Recomputation(Transaction& transaction, const EngineList* list = nullptr)
+      : transaction_(transaction), list_(list) {}
 
   Result<ReconcileReport> run() {
     if (auto done = find_root(); !done) return fail(std::move(done).error());
     if (auto done = load(); !done) return fail(std::move(done).error());
-    if (auto done = event_.store().begin(); !done) return fail(std::move(done).error());
+    if (auto done = transaction_.store().begin(); !done) return fail(std::move(done).error());
     if (auto done = restore(); !done) return fail(std::move(done).error());
     stop_stray_units();
     if (auto done = judge(); !done) return fail(std::move(done).error());
@@ -41,13 +41,13 @@ class Recomputation {
     if (auto done = apply(); !done) return fail(std::move(done).error());
     if (auto done = clean_index(); !done) return fail(std::move(done).error());
     for (const std::string& line : report_.changes)
-      event_.log().info(line);
+      transaction_.log().info(line);
     for (const std::string& line : report_.warnings)
-      event_.log().warning(line);
+      transaction_.log().warning(line);
     for (const std::string& line : report_.unreadable)
-      event_.log().error(line);
+      transaction_.log().error(line);
     for (const std::string& line : report_.failed)
-      event_.log().error(line);
+      transaction_.log().error(line);
     return std::move(report_);
   }
 
@@ -65,33 +65,33 @@ class Recomputation {
  private:
   /// With the state directory lost, the mark on the cgroup itself tells which root is podqos's.
   Status find_root() {
-    core::TiersRecord& tiers = event_.tiers();
-    for (const std::string& root : core::possible_roots(event_.settings().cgroup_root)) {
+    core::TiersRecord& tiers = transaction_.tiers();
+    for (const std::string& root : core::possible_roots(transaction_.settings().cgroup_root)) {
       if (!tiers.kubepods.empty()) break;
-      if (!event_.cgroups().exists(root)) continue;
-      auto marked = event_.is_marked(root);
+      if (!transaction_.cgroups().exists(root)) continue;
+      auto marked = transaction_.is_marked(root);
       if (!marked) return fail(std::move(marked).error());
       const bool theirs = core::is_kubelets_root(root) && find_kubelet();
-      if (*marked && !theirs) event_.learn_root(root);
+      if (*marked && !theirs) transaction_.learn_root(root);
     }
     if (tiers.kubepods.empty()) return {};
-    if (tiers.top.empty()) event_.learn_root(tiers.kubepods);
+    if (tiers.top.empty()) transaction_.learn_root(tiers.kubepods);
     const auto kubelet =
         core::is_kubelets_root(tiers.kubepods) ? find_kubelet() : std::optional<std::string>{};
-    if (kubelet) event_.yield_root(*kubelet);
-    event_.remake_tree();
+    if (kubelet) transaction_.yield_root(*kubelet);
+    transaction_.remake_tree();
     return {};
   }
 
   Status load() {
-    auto uids = event_.store().pod_uids();
+    auto uids = transaction_.store().pod_uids();
     if (!uids) return fail(std::move(uids).error());
     for (const std::string& uid : *uids) {
-      auto record = event_.store().pod(uid);
+      auto record = transaction_.store().pod(uid);
       // Sums that are sound stay as they are. Where they must be recomputed, one pod's error is
       // that pod's alone.
       const bool newer = !record && record.error().code == ErrorCode::kUnsupported;
-      if (newer && event_.store().dirty()) {
+      if (newer && transaction_.store().dirty()) {
         report_.unreadable.push_back(record.error().message);
         unreadable_.insert(uid);
         continue;
@@ -104,12 +104,12 @@ class Recomputation {
 
   /// Pod cgroups of our own root that no record knows: restored from their copy, or removed.
   Status restore() {
-    const std::string& kubepods = event_.tiers().kubepods;
+    const std::string& kubepods = transaction_.tiers().kubepods;
     if (kubepods.empty()) return {};
     for (const auto qos_class :
          {core::QosClass::kGuaranteed, core::QosClass::kBurstable, core::QosClass::kBestEffort}) {
       const std::string tier = core::tier_path(kubepods, qos_class);
-      auto children = event_.cgroups().children(tier);
+      auto children = transaction_.cgroups().children(tier);
       if (!children) return fail(std::move(children).error());
       for (const std::string& child : *children) {
         const std::string path = cat(tier, "/", child);
@@ -126,9 +126,9 @@ class Recomputation {
     if (unreadable_.contains(uid)) return {};
     const auto known = records_.find(uid);
     if (known != records_.end() && known->second.cgroup == cgroup) return {};
-    auto populated = holds_container(event_, cgroup);
+    auto populated = holds_container(transaction_, cgroup);
     if (!populated) return fail(std::move(populated).error());
-    const auto copy = event_.cgroups().attribute(cgroup, kRecordAttribute);
+    const auto copy = transaction_.cgroups().attribute(cgroup, kRecordAttribute);
     if (!*populated) {
       // What podqos has not made it does not remove.
       if (!copy || !*copy) return {};
@@ -152,12 +152,12 @@ class Recomputation {
 
   /// Slices of pods that systemd still knows although neither a record nor a cgroup is left.
   void stop_stray_units() {
-    const std::string& kubepods = event_.tiers().kubepods;
+    const std::string& kubepods = transaction_.tiers().kubepods;
     if (kubepods.empty() || core::driver_of(kubepods) == core::Driver::kCgroupfs) return;
-    if (event_.tiers().yielded) return;
+    if (transaction_.tiers().yielded) return;
     std::string pattern{core::unit_of(kubepods)};
     pattern.replace(pattern.rfind('.'), std::string::npos, "-*.slice");
-    auto units = event_.cgroups().learn_units(pattern);
+    auto units = transaction_.cgroups().learn_units(pattern);
     if (!units) {
       report_.failed.push_back(std::move(units).error().message);
       return;
@@ -167,25 +167,26 @@ class Recomputation {
       const auto pod = path ? core::find_pod_cgroup(*path) : std::nullopt;
       const bool ours = pod && pod->pod_path == *path && !records_.contains(pod->uid) &&
                         !unreadable_.contains(pod->uid);
-      if (!ours || unit.active_state == "inactive" || event_.cgroups().exists(*path)) continue;
+      if (!ours || unit.active_state == "inactive" || transaction_.cgroups().exists(*path))
+        continue;
       report_.changes.push_back(cat("stopped unit ", unit.name, " of a pod that has ended"));
-      if (auto done = event_.run({core::StopUnit{*path}}); !done)
+      if (auto done = transaction_.run({core::StopUnit{*path}}); !done)
         report_.failed.push_back(std::move(done).error().message);
     }
   }
 
   Status remove_tree(const std::string& cgroup) {
-    if (auto done = remove_empty_children(event_, cgroup); !done) return done;
-    return event_.run(core::plan_removal(cgroup));
+    if (auto done = remove_empty_children(transaction_, cgroup); !done) return done;
+    return transaction_.run(core::plan_removal(cgroup));
   }
 
   /// Who lives, who does not; the sums of those who do.
   Status judge() {
-    core::TiersRecord& tiers = event_.tiers();
+    core::TiersRecord& tiers = transaction_.tiers();
     tiers.sums = {};
     tiers.pending.clear();
-    std::erase_if(tiers.lingering,
-                  [&](const core::LingeringEntry& entry) { return !records_.contains(entry.uid); });
+    std::erase_if(tiers.retained,
+                  [&](const core::RetainedEntry& entry) { return !records_.contains(entry.uid); });
     for (auto at = records_.begin(); at != records_.end();) {
       const bool alive = refresh(at->second);
       if (alive) {
@@ -209,7 +210,7 @@ class Recomputation {
     }
     record.containers.erase(ended.begin(), ended.end());
     if (record.containers.empty()) {
-      const auto populated = holds_container(event_, record.cgroup);
+      const auto populated = holds_container(transaction_, record.cgroup);
       if (record.adopted || !populated || !*populated) return false;
       report_.warnings.push_back(
           cat("cgroup ", record.cgroup, " of pod ", record.pod.uid,
@@ -221,13 +222,13 @@ class Recomputation {
       if (const auto stray = describe_stray(record, container))
         report_.warnings.push_back(cat("pod ", record.pod.uid, ": ", *stray));
       if (container.state != core::ContainerState::kPending) continue;
-      event_.tiers().pending.push_back({.uid = record.pod.uid,
-                                        .id = container.id,
-                                        .bundle = container.bundle,
-                                        .pid = container.pid,
-                                        .start_time = container.start_time});
+      transaction_.tiers().pending.push_back({.uid = record.pod.uid,
+                                              .id = container.id,
+                                              .bundle = container.bundle,
+                                              .pid = container.pid,
+                                              .start_time = container.start_time});
     }
-    core::add_pod(event_.tiers(), record);
+    core::add_pod(transaction_.tiers(), record);
     ++report_.pods;
     report_.containers += static_cast<std::int64_t>(record.containers.size());
     return true;
@@ -235,24 +236,24 @@ class Recomputation {
 
   bool is_there(core::ContainerRecord& container) {
     if (list_ == nullptr || container.state != core::ContainerState::kPending)
-      return lives(container) || confirm_from_cgroup(event_, container);
+      return lives(container) || confirm_from_cgroup(transaction_, container);
     if (list_->ids.contains(container.id)) {
-      if (confirm_from_cgroup(event_, container)) return true;
+      if (confirm_from_cgroup(transaction_, container)) return true;
       container.pid = list_->listener;
       container.start_time = list_->listener_start;
       return true;
     }
     const bool own = list_->is_listener(container.pid, container.start_time);
-    return (!own && lives(container)) || confirm_from_cgroup(event_, container);
+    return (!own && lives(container)) || confirm_from_cgroup(transaction_, container);
   }
 
   Status end(core::PodRecord record) {
     if (!record.released_at) {
       ++report_.released;
       report_.changes.push_back(cat("pod ", record.pod.uid, " released"));
-      record.released_at = event_.now();
+      record.released_at = transaction_.now();
     }
-    return end_pod(event_, std::move(record));
+    return end_pod(transaction_, std::move(record));
   }
 
   /// What has become free goes to the pods that claimed more than could be granted; what a pod may
@@ -261,17 +262,19 @@ class Recomputation {
     // First what is taken back, so that the others find it free.
     for (auto& [uid, record] : records_) {
       if (record.adopted) continue;
-      const core::Grants most = core::grants_for(record, {}, event_.settings(), event_.capacity());
-      core::remove_pod(event_.tiers(), record);
+      const core::Grants most =
+          core::grants_for(record, {}, transaction_.settings(), transaction_.capacity());
+      core::remove_pod(transaction_.tiers(), record);
       record.granted.cpu = std::min(record.granted.cpu, most.granted.cpu);
       record.granted.memory = std::min(record.granted.memory, most.granted.memory);
-      core::add_pod(event_.tiers(), record);
+      core::add_pod(transaction_.tiers(), record);
     }
     for (auto& [uid, record] : records_) {
       if (record.adopted) continue;
-      core::remove_pod(event_.tiers(), record);
-      core::grant_requests(record, event_.tiers().sums, event_.settings(), event_.capacity());
-      core::add_pod(event_.tiers(), record);
+      core::remove_pod(transaction_.tiers(), record);
+      core::grant_requests(record, transaction_.tiers().sums, transaction_.settings(),
+                           transaction_.capacity());
+      core::add_pod(transaction_.tiers(), record);
     }
   }
 
@@ -282,14 +285,14 @@ class Recomputation {
       auto done = store_record(uid, record);
       if (!done && done.error().code != ErrorCode::kTooLarge) return done;
       if (done && !record.adopted) {
-        done = event_.make_pod(record);
-        if (!done) leave_unwritten(event_, record, done.error());
+        done = transaction_.make_pod(record);
+        if (!done) leave_unwritten(transaction_, record, done.error());
         if (!done && done.error().code == ErrorCode::kBusy) done = {};
       }
       if (!done) {
         report_.failed.push_back(cat("pod ", uid, ": ", done.error().message));
       }
-      for (const std::string& line : event_.take_written())
+      for (const std::string& line : transaction_.release_written())
         report_.changes.push_back(cat("pod ", uid, ": ", line));
     }
     return {};
@@ -297,15 +300,15 @@ class Recomputation {
 
   Status store_record(const std::string& uid, const core::PodRecord& record) {
     for (const core::ContainerRecord& container : record.containers) {
-      auto done = event_.store().put_container(
+      auto done = transaction_.store().put_container(
           {.id = container.id, .bundle = container.bundle, .uid = uid});
       if (!done) return done;
     }
-    return event_.save(record);
+    return transaction_.save(record);
   }
 
   Status clean_index() {
-    auto entries = event_.store().all_containers();
+    auto entries = transaction_.store().all_containers();
     if (!entries) return fail(std::move(entries).error());
     for (const core::IndexEntry& entry : *entries) {
       const auto record = records_.find(entry.uid);
@@ -315,12 +318,12 @@ class Recomputation {
             return c.id == entry.id && c.bundle == entry.bundle;
           });
       if (known || unreadable_.contains(entry.uid)) continue;
-      if (auto done = event_.store().erase_container(entry); !done) return done;
+      if (auto done = transaction_.store().erase_container(entry); !done) return done;
     }
     return {};
   }
 
-  Event& event_;
+  Transaction& transaction_;
   const EngineList* list_;
   Records records_;
   std::set<std::string, std::less<>> unreadable_;
@@ -332,22 +335,22 @@ constexpr std::chrono::milliseconds kLoweringPause{20};
 
 }  // namespace
 
-Result<ReconcileReport> recompute(Event& event) {
-  return Recomputation{event}.run();
+Result<ReconcileReport> recompute(Transaction& transaction) {
+  return Recomputation{transaction}.run();
 }
 
-Result<Ids> recompute_beside(Event& event, const EngineList& list) {
-  Recomputation recomputation{event, &list};
-  event.begin_recovery();
+Result<Ids> recompute_beside(Transaction& transaction, const EngineList& list) {
+  Recomputation recomputation{transaction, &list};
+  transaction.begin_recovery();
   if (auto report = recomputation.run(); !report) return fail(std::move(report).error());
   return recomputation.live();
 }
 
-Status recover(Event& event) {
-  if (!event.store().dirty() || event.recovered()) return {};
-  event.log().warning("an earlier event was interrupted: recomputing all from the records");
-  event.begin_recovery();
-  auto report = recompute(event);
+Status recover(Transaction& transaction) {
+  if (!transaction.store().dirty() || transaction.recovered()) return {};
+  transaction.log().warning("an earlier event was interrupted: recomputing all from the records");
+  transaction.begin_recovery();
+  auto report = recompute(transaction);
   if (!report) return fail(std::move(report).error());
   return {};
 }
@@ -357,30 +360,30 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log) {
   std::vector<HeldTier> held;
   std::optional<Error> unfinished;
   {
-    auto event = Event::open(settings, log);
-    if (!event) return fail(std::move(event).error());
-    auto recomputed = recompute(*event);
+    auto transaction = Transaction::open(settings, log);
+    if (!transaction) return fail(std::move(transaction).error());
+    auto recomputed = recompute(*transaction);
     if (!recomputed) return fail(std::move(recomputed).error());
     report = std::move(*recomputed);
-    if (auto done = event->finish(); !done) return fail(std::move(done).error());
-    for (const std::string& line : event->take_written()) {
+    if (auto done = transaction->finish(); !done) return fail(std::move(done).error());
+    for (const std::string& line : transaction->release_written()) {
       log.info(cat("tiers: ", line));
       report.changes.push_back(cat("tiers: ", line));
     }
-    for (const std::string& incident : event->store().incidents())
+    for (const std::string& incident : transaction->store().incidents())
       report.warnings.push_back(incident);
-    held = held_tiers(*event);
-    unfinished = event->unfinished();
+    held = held_tiers(*transaction);
+    unfinished = transaction->unfinished();
   }
   if (auto done = follow_up(settings, log, std::move(unfinished)); !done)
     report.failed.push_back(done.error().message);
   for (int step = 0; step < kLoweringSteps && !held.empty(); ++step) {
     reclaim(held);
     std::this_thread::sleep_for(kLoweringPause);
-    auto event = Event::open(settings, log);
-    if (!event) return fail(std::move(event).error());
-    if (auto done = event->finish(); !done) return fail(std::move(done).error());
-    held = held_tiers(*event);
+    auto transaction = Transaction::open(settings, log);
+    if (!transaction) return fail(std::move(transaction).error());
+    if (auto done = transaction->finish(); !done) return fail(std::move(done).error());
+    held = held_tiers(*transaction);
   }
   for (const HeldTier& tier : held) {
     report.warnings.push_back(cat("cgroup ", tier.path, ": memory limit stays ",

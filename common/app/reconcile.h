@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "common/app/engine_list.h"
-#include "common/app/event.h"
 #include "common/app/log.h"
+#include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/core/settings.h"
 
@@ -31,15 +31,15 @@ struct ReconcileReport {
 
 /// The same under the lock of an event that found the mark of an interrupted one; without the
 /// steps.
-[[nodiscard]] Result<ReconcileReport> recompute(Event& event);
+[[nodiscard]] Result<ReconcileReport> recompute(Transaction& transaction);
 
 /// Recomputes, knowing what an engine has: a container that was placed for it and has not been
 /// confirmed yet is kept while it is in the list, whoever has placed it, and dropped if the
 /// listener placed it and it is not.
 /// @return ids of the containers that live then.
-[[nodiscard]] Result<Ids> recompute_beside(Event& event, const EngineList& list);
+[[nodiscard]] Result<Ids> recompute_beside(Transaction& transaction, const EngineList& list);
 
 /// Recomputes if the mark of an interrupted event stands and this event has not done so yet.
-[[nodiscard]] Status recover(Event& event);
+[[nodiscard]] Status recover(Transaction& transaction);
 
 }  // namespace podqos::app

@@ -24,46 +24,46 @@ namespace podqos::app {
 
 namespace {
 
-constexpr int kTendedPerEvent = 4;
+constexpr int kReleasedPerTransaction = 4;
 constexpr std::int64_t kMilliPerCpu = 1000;
 
-void forget_lingering(core::TiersRecord& tiers, std::string_view uid) {
-  std::erase_if(tiers.lingering,
-                [&](const core::LingeringEntry& entry) { return entry.uid == uid; });
+void forget_retained(core::TiersRecord& tiers, std::string_view uid) {
+  std::erase_if(tiers.retained, [&](const core::RetainedEntry& entry) { return entry.uid == uid; });
 }
 
 /// What has passed since a moment of a record; below 0: it is still to come. What podqos wrote
 /// before it counted from the boot is understood by the wall clock, which was past this long before
 /// any podqos was run; no machine has been up for as long.
-std::int64_t seconds_since(UnixSeconds moment, const Event& event) {
+std::int64_t seconds_since(UnixSeconds moment, const Transaction& transaction) {
   constexpr UnixSeconds kWallClock{1'000'000'000};
-  const std::int64_t now = moment < kWallClock ? event.now().value() : std::time(nullptr);
+  const std::int64_t now = moment < kWallClock ? transaction.now().value() : std::time(nullptr);
   return now - moment.value();
 }
 
 /// Until releaseDelay has passed, or `most` seconds.
-void linger(Event& event, const std::string& uid, std::int64_t most = kInt64Max) {
+void retain(Transaction& transaction, const std::string& uid, std::int64_t most = kInt64Max) {
   // Even without a delay a cgroup that could not be removed is not tried in a loop.
-  const std::int64_t delay = std::max<std::int64_t>(event.settings().release_delay_seconds, 1);
-  forget_lingering(event.tiers(), uid);
-  event.tiers().lingering.push_back(
-      {.uid = uid, .until = UnixSeconds{event.now().value() + std::min(delay, most)}});
+  const std::int64_t delay =
+      std::max<std::int64_t>(transaction.settings().release_delay_seconds, 1);
+  forget_retained(transaction.tiers(), uid);
+  transaction.tiers().retained.push_back(
+      {.uid = uid, .until = UnixSeconds{transaction.now().value() + std::min(delay, most)}});
 }
 
-Status erase(Event& event, const core::PodRecord& record) {
-  forget_lingering(event.tiers(), record.pod.uid);
-  if (auto done = event.store().erase_pod(record.pod.uid); !done) return done;
+Status erase(Transaction& transaction, const core::PodRecord& record) {
+  forget_retained(transaction.tiers(), record.pod.uid);
+  if (auto done = transaction.store().erase_pod(record.pod.uid); !done) return done;
   for (const core::ContainerRecord& container : record.containers) {
-    auto done = event.store().erase_container(
+    auto done = transaction.store().erase_container(
         {.id = container.id, .bundle = container.bundle, .uid = record.pod.uid});
     if (!done) return done;
   }
   return {};
 }
 
-core::ShmemCharge tmpfs_memory(Event& event, const core::PodRecord& record) {
+core::ShmemCharge tmpfs_memory(Transaction& transaction, const core::PodRecord& record) {
   using core::ShmemCharge;
-  const auto charge = event.cgroups().memory_charge(record.cgroup);
+  const auto charge = transaction.cgroups().memory_charge(record.cgroup);
   if (!charge) return ShmemCharge::kNone;
   const Bytes page_size{::sysconf(_SC_PAGESIZE)};
   // What is more than one processor leaves uncounted is rare: only then they are counted.
@@ -73,27 +73,28 @@ core::ShmemCharge tmpfs_memory(Event& event, const core::PodRecord& record) {
   return cpu ? core::shmem_charge(*charge, cpu->value() / kMilliPerCpu, page_size) : held;
 }
 
-Status remove_cgroups(Event& event, const core::PodRecord& record) {
+Status remove_cgroups(Transaction& transaction, const core::PodRecord& record) {
   for (const core::ContainerRecord& container : record.containers) {
     if (!container.moved) continue;
-    if (auto done = event.run(core::plan_removal(container.cgroup)); !done) return done;
+    if (auto done = transaction.run(core::plan_removal(container.cgroup)); !done) return done;
   }
-  return event.run(core::plan_removal(record.cgroup));
+  return transaction.run(core::plan_removal(record.cgroup));
 }
 
 /// Removes the pod's cgroup; erases the record if that worked, else keeps both for a later look.
-Status remove_or_linger(Event& event, const core::PodRecord& record) {
-  if (auto done = remove_cgroups(event, record); !done) {
+Status remove_or_retain(Transaction& transaction, const core::PodRecord& record) {
+  if (auto done = remove_cgroups(transaction, record); !done) {
     // systemd does not answer: its unit must not be forgotten.
     if (core::driver_of(record.cgroup) == core::Driver::kCgroupfs) return done;
-    event.log().error(cat("pod ", record.pod.uid, ": ", done.error().message,
-                          ": tried again with a later event, or by podqosctl reconcile"));
-    linger(event, record.pod.uid);
-    return event.store().put_pod(record);
+    transaction.log().error(
+        cat("pod ", record.pod.uid, ": ", done.error().message,
+            ": tried again with a later transaction, or by podqosctl reconcile"));
+    retain(transaction, record.pod.uid);
+    return transaction.store().put_pod(record);
   }
-  if (!event.cgroups().exists(record.cgroup)) return erase(event, record);
-  linger(event, record.pod.uid);
-  return event.store().put_pod(record);
+  if (!transaction.cgroups().exists(record.cgroup)) return erase(transaction, record);
+  retain(transaction, record.pod.uid);
+  return transaction.store().put_pod(record);
 }
 
 void forget_pending(core::TiersRecord& tiers, const core::PendingEntry& which) {
@@ -103,20 +104,20 @@ void forget_pending(core::TiersRecord& tiers, const core::PendingEntry& which) {
 }
 
 /// An adopted pod is in no tier of podqos's.
-void log_release(Event& event, const core::PodRecord& record) {
+void log_release(Transaction& transaction, const core::PodRecord& record) {
   const std::string_view qos_class = core::format_qos_class(record.qos_class);
   if (record.adopted) {
-    event.log().info(cat("pod ", record.pod.uid, ", a kubelet's, has ended: ", qos_class));
+    transaction.log().info(cat("pod ", record.pod.uid, ", a kubelet's, has ended: ", qos_class));
     return;
   }
-  event.log().info(cat("pod ", record.pod.uid, " released: ", qos_class, ", cpu ",
-                       record.granted.cpu.value(), "m, memory ", record.granted.memory.value(),
-                       " returned to the tiers"));
+  transaction.log().info(cat("pod ", record.pod.uid, " released: ", qos_class, ", cpu ",
+                             record.granted.cpu.value(), "m, memory ",
+                             record.granted.memory.value(), " returned to the tiers"));
 }
 
-Status expire(Event& event, const core::PendingEntry& entry) {
-  forget_pending(event.tiers(), entry);
-  auto record = event.store().pod(entry.uid);
+Status expire(Transaction& transaction, const core::PendingEntry& entry) {
+  forget_pending(transaction.tiers(), entry);
+  auto record = transaction.store().pod(entry.uid);
   if (!record) return fail(std::move(record).error());
   if (!*record) return {};
   auto& containers = (*record)->containers;
@@ -125,10 +126,10 @@ Status expire(Event& event, const core::PendingEntry& entry) {
            container.state == core::ContainerState::kPending;
   });
   if (found == containers.end()) return {};
-  if (confirm_from_cgroup(event, *found)) return event.save(**record);
-  event.log().info(cat("pod ", entry.uid, ", container ", printable(entry.id),
-                       ": its creation was never finished, placement withdrawn"));
-  return drop_container(event, std::move(**record), entry.id, entry.bundle);
+  if (confirm_from_cgroup(transaction, *found)) return transaction.save(**record);
+  transaction.log().info(cat("pod ", entry.uid, ", container ", printable(entry.id),
+                             ": its creation was never finished, placement withdrawn"));
+  return drop_container(transaction, std::move(**record), entry.id, entry.bundle);
 }
 
 }  // namespace
@@ -137,12 +138,12 @@ bool lives(const core::ContainerRecord& container) {
   return sys::is_alive(container.pid, container.start_time);
 }
 
-bool confirm_from_cgroup(Event& event, core::ContainerRecord& container) {
+bool confirm_from_cgroup(Transaction& transaction, core::ContainerRecord& container) {
   // A cgroup that is not the container's alone says nothing about it.
   const std::string_view leaf =
       std::string_view{container.cgroup}.substr(container.cgroup.rfind('/') + 1);
   if (container.id.empty() || leaf.find(container.id) == std::string_view::npos) return false;
-  const auto pids = event.cgroups().processes(container.cgroup);
+  const auto pids = transaction.cgroups().processes(container.cgroup);
   if (!pids) return false;
   // The oldest process is the init: everything else in the container descends from it or joined
   // later.
@@ -171,67 +172,68 @@ void forget_ended(core::PodRecord& record, const core::ContainerRecord& ended) {
 namespace {
 
 /// A container of the pod has ended: what backed the pod's claims has become less.
-void count_anew(Event& event, core::PodRecord& record) {
-  core::remove_pod(event.tiers(), record);
-  core::grant_requests(record, event.tiers().sums, event.settings(), event.capacity());
-  core::add_pod(event.tiers(), record);
+void count_anew(Transaction& transaction, core::PodRecord& record) {
+  core::remove_pod(transaction.tiers(), record);
+  core::grant_requests(record, transaction.tiers().sums, transaction.settings(),
+                       transaction.capacity());
+  core::add_pod(transaction.tiers(), record);
 }
 
 }  // namespace
 
-Status settle_pod(Event& event, core::PodRecord record) {
+Status settle_pod(Transaction& transaction, core::PodRecord record) {
   // Before the first rmdir: a process that dies in between must leave the mark.
-  if (auto done = event.store().begin(); !done) return done;
+  if (auto done = transaction.store().begin(); !done) return done;
   if (std::ranges::any_of(record.containers, lives)) {
-    if (core::backed_memory(record)) count_anew(event, record);
-    return event.save(record);
+    if (core::backed_memory(record)) count_anew(transaction, record);
+    return transaction.save(record);
   }
   if (!record.adopted) {
-    const auto populated = holds_container(event, record.cgroup);
+    const auto populated = holds_container(transaction, record.cgroup);
     if (populated && *populated) {
       // A process of a container outlived its init; the pod ends with it.
-      linger(event, record.pod.uid);
-      return event.save(record);
+      retain(transaction, record.pod.uid);
+      return transaction.save(record);
     }
   }
   if (!record.released_at) {
-    core::remove_pod(event.tiers(), record);
-    record.released_at = event.now();
-    log_release(event, record);
+    core::remove_pod(transaction.tiers(), record);
+    record.released_at = transaction.now();
+    log_release(transaction, record);
   }
-  return end_pod(event, std::move(record));
+  return end_pod(transaction, std::move(record));
 }
 
-Status drop_container(Event& event, core::PodRecord record, std::string_view id,
+Status drop_container(Transaction& transaction, core::PodRecord record, std::string_view id,
                       std::string_view bundle) {
   const auto found = std::ranges::find_if(record.containers, [&](const core::ContainerRecord& c) {
     return c.id == id && c.bundle == bundle;
   });
   if (found == record.containers.end()) return {};
-  forget_pending(event.tiers(), {.uid = record.pod.uid,
-                                 .id = found->id,
-                                 .bundle = found->bundle,
-                                 .pid = {},
-                                 .start_time = {}});
-  if (auto done = event.store().begin(); !done) return done;
+  forget_pending(transaction.tiers(), {.uid = record.pod.uid,
+                                       .id = found->id,
+                                       .bundle = found->bundle,
+                                       .pid = {},
+                                       .start_time = {}});
+  if (auto done = transaction.store().begin(); !done) return done;
   if (found->moved) {
-    if (auto done = event.run(core::plan_removal(found->cgroup)); !done) return done;
+    if (auto done = transaction.run(core::plan_removal(found->cgroup)); !done) return done;
   }
   const core::IndexEntry entry{.id = found->id, .bundle = found->bundle, .uid = record.pod.uid};
   forget_ended(record, *found);
   record.containers.erase(found);
-  if (auto done = settle_pod(event, std::move(record)); !done) return done;
+  if (auto done = settle_pod(transaction, std::move(record)); !done) return done;
   // Last, so that a process that dies before leaves the way to the record.
-  return event.store().erase_container(entry);
+  return transaction.store().erase_container(entry);
 }
 
 namespace {
 
 /// cgroup v1 holds the quota of a removed cgroup against its parent's until the last process that
 /// was in it has been reaped, which is its parent's affair.
-void lift_quota(Event& event, const std::string& cgroup, core::Plan& plan) {
-  if (event.cgroups().layout_without_hugepages().cpu != core::CgroupVersion::kV1) return;
-  const auto populated = event.cgroups().populated(cgroup);
+void lift_quota(Transaction& transaction, const std::string& cgroup, core::Plan& plan) {
+  if (transaction.cgroups().layout_without_hugepages().cpu != core::CgroupVersion::kV1) return;
+  const auto populated = transaction.cgroups().populated(cgroup);
   if (!populated || *populated) return;
   plan.emplace_back(core::WriteFile{.path = cgroup,
                                     .controller = core::Controller::kCpu,
@@ -243,111 +245,113 @@ void lift_quota(Event& event, const std::string& cgroup, core::Plan& plan) {
 
 }  // namespace
 
-Status remove_empty_children(Event& event, const std::string& cgroup,
+Status remove_empty_children(Transaction& transaction, const std::string& cgroup,
                              std::span<const core::ContainerRecord> except) {
-  auto children = event.cgroups().children(cgroup);
+  auto children = transaction.cgroups().children(cgroup);
   if (!children) return fail(std::move(children).error());
   core::Plan plan;
   for (const std::string& child : *children) {
     std::string path = cat(cgroup, "/", child);
     if (std::ranges::find(except, path, &core::ContainerRecord::cgroup) != except.end()) continue;
     if (path == core::monitor_path(cgroup)) {
-      if (auto done = free_monitor(event, cgroup); !done) return done;
+      if (auto done = free_monitor(transaction, cgroup); !done) return done;
     }
-    lift_quota(event, path, plan);
+    lift_quota(transaction, path, plan);
     plan.emplace_back(core::RemoveCgroup{std::move(path)});
   }
-  return event.run(plan);
+  return transaction.run(plan);
 }
 
-Status end_pod(Event& event, core::PodRecord record) {
-  if (auto done = event.store().begin(); !done) return done;
-  if (record.adopted) return erase(event, record);
-  const std::int64_t kept = seconds_since(*record.released_at, event);
-  if (kept < event.settings().release_delay_seconds) {
-    const core::ShmemCharge held = tmpfs_memory(event, record);
-    if (held == core::ShmemCharge::kUncertain) linger(event, record.pod.uid, core::kStatDelay);
-    if (held == core::ShmemCharge::kSome) linger(event, record.pod.uid);
-    if (held != core::ShmemCharge::kNone) return event.save(record);
+Status end_pod(Transaction& transaction, core::PodRecord record) {
+  if (auto done = transaction.store().begin(); !done) return done;
+  if (record.adopted) return erase(transaction, record);
+  const std::int64_t kept = seconds_since(*record.released_at, transaction);
+  if (kept < transaction.settings().release_delay_seconds) {
+    const core::ShmemCharge held = tmpfs_memory(transaction, record);
+    if (held == core::ShmemCharge::kUncertain)
+      retain(transaction, record.pod.uid, core::kStatDelay);
+    if (held == core::ShmemCharge::kSome) retain(transaction, record.pod.uid);
+    if (held != core::ShmemCharge::kNone) return transaction.save(record);
   }
-  auto removed = event.remove_beside_systemd(record.cgroup, [&]() -> Result<bool> {
-    auto done = remove_empty_children(event, record.cgroup);
-    if (done) done = remove_or_linger(event, record);
+  auto removed = transaction.remove_beside_systemd(record.cgroup, [&]() -> Result<bool> {
+    auto done = remove_empty_children(transaction, record.cgroup);
+    if (done) done = remove_or_retain(transaction, record);
     if (!done) return fail(std::move(done).error());
     return true;
   });
-  if (removed && event.unfinished()) linger(event, record.pod.uid, 0);
+  if (removed && transaction.unfinished()) retain(transaction, record.pod.uid, 0);
   return removed;
 }
 
-void leave_unwritten(Event& event, const core::PodRecord& record, const Error& reason) {
-  event.mark_unwritten(record.cgroup);
+void leave_unwritten(Transaction& transaction, const core::PodRecord& record, const Error& reason) {
+  transaction.mark_unwritten(record.cgroup);
   if (reason.code == ErrorCode::kBusy) {
-    linger(event, record.pod.uid, 0);
-    event.leave_unfinished(reason);
+    retain(transaction, record.pod.uid, 0);
+    transaction.leave_unfinished(reason);
   } else {
-    linger(event, record.pod.uid);
+    retain(transaction, record.pod.uid);
   }
 }
 
-void take_out(Event& event, const core::PodRecord& record, const core::ContainerRecord& container,
-              const Error& reason) {
-  auto dropped = drop_container(event, record, container.id, container.bundle);
+void withdraw(Transaction& transaction, const core::PodRecord& record,
+              const core::ContainerRecord& container, const Error& reason) {
+  auto dropped = drop_container(transaction, record, container.id, container.bundle);
   if (dropped) {
-    const auto left = event.store().pod(record.pod.uid);
+    const auto left = transaction.store().pod(record.pod.uid);
     // Some values may be written, others not.
-    if (left && *left && !(*left)->released_at) leave_unwritten(event, **left, reason);
-    dropped = event.finish();
+    if (left && *left && !(*left)->released_at) leave_unwritten(transaction, **left, reason);
+    dropped = transaction.finish();
   }
-  if (!dropped) event.log().error(dropped.error().message);
+  if (!dropped) transaction.log().error(dropped.error().message);
 }
 
 namespace {
 
-Status write_again(Event& event, core::PodRecord record) {
-  if (auto done = event.store().begin(); !done) return done;
+Status write_again(Transaction& transaction, core::PodRecord record) {
+  if (auto done = transaction.store().begin(); !done) return done;
   // What a container that has ended left may hold the pod's old limits against the new ones.
-  if (auto done = remove_empty_children(event, record.cgroup, record.containers); !done)
+  if (auto done = remove_empty_children(transaction, record.cgroup, record.containers); !done)
     return done;
-  if (auto done = event.make_pod(record); !done) {
-    leave_unwritten(event, record, done.error());
-    event.log().error(cat("pod ", record.pod.uid, ": ", done.error().message));
+  if (auto done = transaction.make_pod(record); !done) {
+    leave_unwritten(transaction, record, done.error());
+    transaction.log().error(cat("pod ", record.pod.uid, ": ", done.error().message));
     return {};
   }
-  forget_lingering(event.tiers(), record.pod.uid);
-  return event.save(record);
+  forget_retained(transaction.tiers(), record.pod.uid);
+  return transaction.save(record);
 }
 
-Status tend(Event& event, const std::string& uid) {
-  auto record = event.store().pod(uid);
+Status release_due(Transaction& transaction, const std::string& uid) {
+  auto record = transaction.store().pod(uid);
   if (!record) return fail(std::move(record).error());
   if (!*record) {
-    forget_lingering(event.tiers(), uid);
+    forget_retained(transaction.tiers(), uid);
     return {};
   }
-  if ((*record)->released_at) return end_pod(event, std::move(**record));
-  if (std::ranges::any_of((*record)->containers, lives) && event.is_unwritten((*record)->cgroup))
-    return write_again(event, std::move(**record));
-  return settle_pod(event, std::move(**record));
+  if ((*record)->released_at) return end_pod(transaction, std::move(**record));
+  if (std::ranges::any_of((*record)->containers, lives) &&
+      transaction.is_unwritten((*record)->cgroup))
+    return write_again(transaction, std::move(**record));
+  return settle_pod(transaction, std::move(**record));
 }
 
 }  // namespace
 
-void tend_lingering(Event& event) {
+void release_retained(Transaction& transaction) {
   std::vector<std::string> due;
-  for (const core::LingeringEntry& entry : event.tiers().lingering) {
-    if (seconds_since(entry.until, event) >= 0 && due.size() < kTendedPerEvent)
+  for (const core::RetainedEntry& entry : transaction.tiers().retained) {
+    if (seconds_since(entry.until, transaction) >= 0 && due.size() < kReleasedPerTransaction)
       due.push_back(entry.uid);
   }
   for (const std::string& uid : due) {
-    if (auto done = tend(event, uid); !done) {
-      event.store().keep_mark();
-      event.log().error(cat("pod ", uid, ", which has ended: ", done.error().message));
+    if (auto done = release_due(transaction, uid); !done) {
+      transaction.store().keep_mark();
+      transaction.log().error(cat("pod ", uid, ", which has ended: ", done.error().message));
     }
   }
 }
 
-void expire_pending(Event& event, std::string_view except_id, const EngineList* list) {
+void expire_pending(Transaction& transaction, std::string_view except_id, const EngineList* list) {
   // One process may create many at once: each is looked for once.
   std::map<Pid, std::optional<StartTime>> creators;
   const auto is_created = [&](const core::PendingEntry& entry) {
@@ -357,13 +361,13 @@ void expire_pending(Event& event, std::string_view except_id, const EngineList* 
     if (is_new) creator->second = sys::start_time_of(entry.pid).value_or(std::nullopt);
     return creator->second == entry.start_time;
   };
-  const std::vector<core::PendingEntry> pending = event.tiers().pending;
+  const std::vector<core::PendingEntry> pending = transaction.tiers().pending;
   for (const core::PendingEntry& entry : pending) {
     if (entry.id == except_id || is_created(entry)) continue;
-    if (auto done = expire(event, entry); !done) {
-      event.store().keep_mark();
-      event.log().error(cat("pod ", entry.uid, ", container ", printable(entry.id),
-                            ", which was never created: ", done.error().message));
+    if (auto done = expire(transaction, entry); !done) {
+      transaction.store().keep_mark();
+      transaction.log().error(cat("pod ", entry.uid, ", container ", printable(entry.id),
+                                  ", which was never created: ", done.error().message));
     }
   }
 }

@@ -16,10 +16,10 @@ constexpr std::int64_t kNanosPerMicro = 1000;
 std::optional<Micros> total_in(std::string_view text, std::string_view kind) {
   constexpr std::string_view kTotal = "total=";
   while (!text.empty()) {
-    std::string_view line = cgroup::take_until(text, '\n');
-    if (cgroup::take_until(line, ' ') != kind) continue;
+    std::string_view line = cgroup::read_until(text, '\n');
+    if (cgroup::read_until(line, ' ') != kind) continue;
     while (!line.empty()) {
-      const std::string_view word = cgroup::take_until(line, ' ');
+      const std::string_view word = cgroup::read_until(line, ' ');
       if (!word.starts_with(kTotal)) continue;
       const auto number = parse_int(word.substr(kTotal.size()));
       return number ? std::optional{Micros{*number}} : std::nullopt;

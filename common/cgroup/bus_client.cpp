@@ -113,15 +113,15 @@ BusResult<BusClient::PendingCall> BusClient::send(DBusMessage* request) {
 
 BusResult<Message> BusClient::answer_to(DBusPendingCall* pending, Deadline deadline) {
   while (dbus_pending_call_get_completed(pending) == 0) {
-    const int patience = milliseconds_until(deadline);
-    if (patience == 0) {
+    const int timeout = milliseconds_until(deadline);
+    if (timeout == 0) {
       dbus_pending_call_cancel(pending);
       return no_reply();
     }
     // Not dbus_connection_send_with_reply_and_block: its deadline begins when the request has left,
     // and it waits for ever for a server that never answers the authentication. What systemd tells
     // all its clients about units and jobs is dropped on the way.
-    const bool goes_on = dbus_connection_read_write_dispatch(connection_.get(), patience) != 0;
+    const bool goes_on = dbus_connection_read_write_dispatch(connection_.get(), timeout) != 0;
     if (!goes_on && dbus_pending_call_get_completed(pending) == 0) return broken(moment());
   }
   Message reply{dbus_pending_call_steal_reply(pending)};

@@ -209,7 +209,7 @@ std::string object_of(std::string_view unit) {
 }
 
 /// The next argument of a reply that has a known signature.
-const char* take_text(DBusMessageIter& place) {
+const char* read_text(DBusMessageIter& place) {
   const char* text = nullptr;
   dbus_message_iter_get_basic(&place, static_cast<void*>(&text));
   dbus_message_iter_next(&place);
@@ -274,7 +274,7 @@ bool names_unit(DBusMessage* reply, std::string_view unit) {
   if (dbus_message_has_signature(reply, "o") == 0) return false;
   DBusMessageIter place{};
   dbus_message_iter_init(reply, &place);
-  return std::string_view{take_text(place)} == object_of(unit);
+  return std::string_view{read_text(place)} == object_of(unit);
 }
 
 Result<Message> hello_call() {
@@ -306,10 +306,10 @@ Result<std::vector<ListedUnit>> parse_units(DBusMessage* reply) {
     DBusMessageIter fields{};
     dbus_message_iter_recurse(&array, &fields);
     ListedUnit unit;
-    unit.name = take_text(fields);
-    static_cast<void>(take_text(fields));  // description
-    unit.load_state = take_text(fields);
-    unit.active_state = take_text(fields);
+    unit.name = read_text(fields);
+    static_cast<void>(read_text(fields));  // description
+    unit.load_state = read_text(fields);
+    unit.active_state = read_text(fields);
     units.push_back(std::move(unit));
   }
   return units;

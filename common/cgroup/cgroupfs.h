@@ -34,9 +34,9 @@ struct Report {
 };
 
 /// When execute() tells systemd what a plan has changed.
-enum class Tell : std::uint8_t {
-  kNow,    ///< at the end of the plan, and what has waited with it
-  kLater,  ///< with the next plan that tells: two round trips are saved for each that waits
+enum class UnitChanges : std::uint8_t {
+  kNow,       ///< at the end of the plan, and what has waited with it
+  kDeferred,  ///< with the next plan that tells: two round trips are saved for each that waits
 };
 
 /// The only door to cgroups, systemd's units included (it is spoken to at the first step that
@@ -63,7 +63,8 @@ class Cgroupfs {
   /// (kRetryAfterPlan) are tried once more at the end, in order; then, also after a failure,
   /// systemd is told about units together. A cgroup that the plan moves a process into is made as a
   /// leaf: on v2 its children get no controllers.
-  [[nodiscard]] Result<Report> execute(const core::Plan& plan, Tell when = Tell::kNow);
+  [[nodiscard]] Result<Report> execute(const core::Plan& plan,
+                                       UnitChanges when = UnitChanges::kNow);
 
   /// What all that waits has of this event's time.
   [[nodiscard]] WaitBudget& waits() { return waits_; }
@@ -132,7 +133,7 @@ class Cgroupfs {
   /// Keeps the SetUnit steps of a plan that was carried out, as far as they say something new.
   void note_units(const core::Plan& plan, const Report& report);
   /// Tells all that were kept: one round trip, and one more for the scopes among them.
-  [[nodiscard]] Status tell(Report& report);
+  [[nodiscard]] Status apply_unit_changes(Report& report);
   /// Those of the scopes in which memory.oom.group is set.
   [[nodiscard]] std::vector<std::string> ending_together(const std::vector<core::SetUnit>& scopes);
   /// Sets it again in scopes that systemd was told of.
@@ -150,7 +151,7 @@ class Cgroupfs {
   std::array<std::optional<std::size_t>, kControllers> by_controller_;
   Systemd systemd_;
   WaitBudget waits_;
-  std::vector<core::SetUnit> to_tell_;
+  std::vector<core::SetUnit> deferred_changes_;
   std::set<std::string, std::less<>> active_units_;  ///< learnt
   std::size_t primary_ = 0;  ///< the hierarchy that carries memory, else cpu
 };

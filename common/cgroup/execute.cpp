@@ -142,12 +142,12 @@ struct Overloaded : Functions... {
 
 }  // namespace
 
-Result<Report> Cgroupfs::execute(const core::Plan& plan, Tell when) {
+Result<Report> Cgroupfs::execute(const core::Plan& plan, UnitChanges when) {
   Report report;
   const Status done = carry_out(plan, report);
   // What was written before a failure stays, so that systemd has to know it.
   note_units(plan, report);
-  const Status told = when == Tell::kNow ? tell(report) : Status{};
+  const Status told = when == UnitChanges::kNow ? apply_unit_changes(report) : Status{};
   if (!done) return fail(done.error());
   if (!told) return fail(told.error());
   return report;
@@ -174,17 +174,17 @@ void Cgroupfs::note_units(const core::Plan& plan, const Report& report) {
   for (const core::Step& step : plan) {
     const auto* tell = std::get_if<core::SetUnit>(&step);
     if (tell == nullptr || tell->properties.empty()) continue;
-    if (tell->always || has_changed(tell->path, report)) to_tell_.push_back(*tell);
+    if (tell->always || has_changed(tell->path, report)) deferred_changes_.push_back(*tell);
   }
 }
 
-Status Cgroupfs::tell(Report& report) {
+Status Cgroupfs::apply_unit_changes(Report& report) {
   std::vector<core::SetUnit> slices;
   std::vector<core::SetUnit> scopes;
-  for (core::SetUnit& step : std::exchange(to_tell_, {}))
+  for (core::SetUnit& step : std::exchange(deferred_changes_, {}))
     (core::scope_of(step.path).empty() ? slices : scopes).push_back(std::move(step));
   Status first;
-  const auto take = [&](const core::SetUnit& step, Status answer) {
+  const auto record = [&](const core::SetUnit& step, Status answer) {
     if (answer) return;
     if (judge(step.on_refusal, answer.error()) == Refused::kIsAllowed) {
       report.ignored.push_back(std::move(answer).error().message);
@@ -201,14 +201,14 @@ Status Cgroupfs::tell(Report& report) {
     if (!held && first) first = fail(held.error());
   }
   for (std::size_t i = 0; i < slices.size(); ++i)
-    take(slices[i], answers.set[i]);
+    record(slices[i], answers.set[i]);
   const std::vector<std::string> together = ending_together(own);
   // systemd writes its own OOMPolicy= over memory.oom.group after it has answered, and before it
   // reads on: with the answer to another call behind it, it has done so.
   const UnitAnswers last = systemd_.set_and_find(
       changes_for(own), together.empty() ? std::vector<UnitPlace>{} : places_of(own));
   for (std::size_t i = 0; i < own.size(); ++i)
-    take(own[i], last.set[i]);
+    record(own[i], last.set[i]);
   Status kept = keep_together(together, report);
   return first ? kept : first;
 }

@@ -129,7 +129,8 @@ Status Cgroupfs::stop(const core::StopUnit& step) {
   if (!core::scope_of(step.path).empty()) return {};
   active_units_.erase(unit);
   // It would be loaded once more.
-  std::erase_if(to_tell_, [&](const core::SetUnit& late) { return late.path == step.path; });
+  std::erase_if(deferred_changes_,
+                [&](const core::SetUnit& late) { return late.path == step.path; });
   if (auto done = systemd_.stop(unit); !done) return done;
   if (auto done = systemd_.reset_failed(unit); !done) return done;
   let_systemd_look_again();

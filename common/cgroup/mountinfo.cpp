@@ -32,7 +32,7 @@ struct Mount {
 
 /// "0:26"; 0, which no mounted file system has, for anything else.
 dev_t parse_device(std::string_view text) {
-  const std::optional<std::int64_t> major_number = parse_int(take_until(text, ':'));
+  const std::optional<std::int64_t> major_number = parse_int(read_until(text, ':'));
   const std::optional<std::int64_t> minor_number = parse_int(text);
   if (!major_number || !minor_number) return 0;
   return ::gnu_dev_makedev(static_cast<unsigned>(*major_number),
@@ -40,13 +40,13 @@ dev_t parse_device(std::string_view text) {
 }
 
 /// The first fields of a line; what stands behind them is left in `line`.
-std::optional<Mount> take_place(std::string_view& line) {
+std::optional<Mount> parse_place(std::string_view& line) {
   Mount mount;
-  const std::string_view id = take_until(line, ' ');
-  const std::string_view parent = take_until(line, ' ');
-  mount.device = parse_device(take_until(line, ' '));
-  mount.root = take_until(line, ' ');
-  mount.point = take_until(line, ' ');
+  const std::string_view id = read_until(line, ' ');
+  const std::string_view parent = read_until(line, ' ');
+  mount.device = parse_device(read_until(line, ' '));
+  mount.root = read_until(line, ' ');
+  mount.point = read_until(line, ' ');
   if (!mount.root.starts_with('/') || !mount.point.starts_with('/')) return std::nullopt;
   const std::optional<std::int64_t> id_number = parse_int(id);
   const std::optional<std::int64_t> parent_number = parse_int(parent);
@@ -57,14 +57,14 @@ std::optional<Mount> take_place(std::string_view& line) {
 }
 
 /// The fields behind the mount point.
-void take_type(std::string_view line, Mount& mount) {
-  take_until(line, ' ');  // options of this mount
+void parse_type(std::string_view line, Mount& mount) {
+  read_until(line, ' ');  // options of this mount
   // Any number of optional fields ("shared:1") ends with a lone hyphen.
-  while (!line.empty() && take_until(line, ' ') != "-") {
+  while (!line.empty() && read_until(line, ' ') != "-") {
   }
-  mount.type = take_until(line, ' ');
-  take_until(line, ' ');  // source
-  mount.options = take_until(line, ' ');
+  mount.type = read_until(line, ' ');
+  read_until(line, ' ');  // source
+  mount.options = read_until(line, ' ');
 }
 
 bool is_octal(char c) {
@@ -131,7 +131,7 @@ bool is_covered(const std::vector<Mount>& mounts, const Mount& mount) {
 std::vector<std::string> v1_controllers(std::string_view options) {
   std::vector<std::string> controllers;
   while (!options.empty()) {
-    const std::string_view option = take_until(options, ',');
+    const std::string_view option = read_until(options, ',');
     const bool known = std::ranges::find(kV1Controllers, option) != kV1Controllers.end();
     if (known || option.starts_with("name=")) {
       controllers.emplace_back(option);
@@ -147,7 +147,7 @@ bool is_cgroup_type(std::string_view type) {
 template <class Visit>
 void for_each_line(std::string_view text, Visit visit) {
   while (!text.empty())
-    visit(take_until(text, '\n'));
+    visit(read_until(text, '\n'));
 }
 
 /// The cgroup and cgroup2 mounts. Another root than "/" is a part of a hierarchy, as bind-mounted
@@ -157,9 +157,9 @@ std::vector<Mount> cgroup_mounts(std::string_view text) {
   for_each_line(text, [&](std::string_view line) {
     // Most lines of a host with many containers are not about cgroups.
     if (!line.contains(" - cgroup")) return;
-    std::optional<Mount> mount = take_place(line);
+    std::optional<Mount> mount = parse_place(line);
     if (!mount || mount->root != "/") return;
-    take_type(line, *mount);
+    parse_type(line, *mount);
     if (is_cgroup_type(mount->type)) mounts.push_back(*mount);
   });
   return mounts;
@@ -169,7 +169,7 @@ std::vector<Mount> cgroup_mounts(std::string_view text) {
 std::vector<Mount> mounts_over(const std::vector<Mount>& targets, std::string_view text) {
   std::vector<Mount> mounts;
   for_each_line(text, [&](std::string_view line) {
-    const std::optional<Mount> mount = take_place(line);
+    const std::optional<Mount> mount = parse_place(line);
     if (!mount) return;
     const bool over = std::ranges::any_of(targets, [&](const Mount& target) {
       return mount->point == target.point || is_strictly_above(mount->point, target.point);
@@ -212,7 +212,7 @@ std::string lines_about(const std::vector<Hierarchy>& hierarchies, std::string_v
   std::string lines;
   for_each_line(text, [&](std::string_view line) {
     std::string_view rest = line;
-    const std::optional<Mount> mount = take_place(rest);
+    const std::optional<Mount> mount = parse_place(rest);
     if (!mount) return;
     const bool wanted = std::ranges::any_of(hierarchies, [&](const Hierarchy& hierarchy) {
       return hierarchy.device == mount->device && hierarchy.mount_point == decode(mount->point);

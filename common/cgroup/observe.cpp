@@ -152,7 +152,7 @@ Result<std::vector<Pid>> Cgroupfs::processes(std::string_view path) {
   const auto collect = [&all](std::string_view pids) {
     while (!pids.empty()) {
       // 0 stands for a process outside our pid namespace.
-      const std::optional<std::int64_t> pid = parse_int(take_until(pids, '\n'));
+      const std::optional<std::int64_t> pid = parse_int(read_until(pids, '\n'));
       if (pid && *pid > 0) all.emplace_back(*pid);
     }
     return true;

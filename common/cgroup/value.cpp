@@ -17,7 +17,7 @@ namespace {
 /// From here on a counter is shown as unlimited; no huge page is larger than 1 TiB.
 constexpr std::int64_t kUnlimitedFrom = kInt64Max - (std::int64_t{1} << 40);
 
-std::string_view take_token(std::string_view& rest, char separator) {
+std::string_view read_token(std::string_view& rest, char separator) {
   const std::size_t at = rest.find(separator);
   const std::string_view taken = rest.substr(0, at);
   rest.remove_prefix(at == std::string_view::npos ? rest.size() : at + 1);
@@ -48,9 +48,9 @@ constexpr std::array<std::string_view, 6> kRoundedLimits = {
 std::optional<std::int64_t> granularity(std::string_view file) {
   const std::string_view last = file.substr(file.rfind('.') + 1);
   if (std::ranges::find(kRoundedLimits, last) == kRoundedLimits.end()) return std::nullopt;
-  const std::string_view controller = take_token(file, '.');
+  const std::string_view controller = read_token(file, '.');
   if (controller == "memory") return ::sysconf(_SC_PAGESIZE);
-  if (controller == "hugetlb") return size_of_label(take_token(file, '.'));
+  if (controller == "hugetlb") return size_of_label(read_token(file, '.'));
   return std::nullopt;
 }
 
@@ -65,7 +65,7 @@ std::optional<std::int64_t> stored_limit(std::string_view text, std::int64_t ste
 /// Is each word of `want` the word of `have` in that place?
 bool begins_with_words(std::string_view have, std::string_view want) {
   while (!want.empty()) {
-    if (take_token(have, ' ') != take_token(want, ' ')) return false;
+    if (read_token(have, ' ') != read_token(want, ' ')) return false;
   }
   return true;
 }

@@ -44,15 +44,15 @@ class PlainWalk {
   }
 
   /// White space, then this byte.
-  bool take(char wanted) {
+  bool accept(char wanted) {
     skip_space();
-    return take_here(wanted);
+    return parse_here(wanted);
   }
-  bool take_value(std::size_t levels);
+  bool parse_value(std::size_t levels);
   /// The same, kept in `node`.
-  bool take_node(JsonNode& node, std::size_t levels);
+  bool parse_node(JsonNode& node, std::size_t levels);
   /// White space up to the end.
-  bool take_end() {
+  bool parse_end() {
     skip_space();
     return at_ == end_;
   }
@@ -62,70 +62,70 @@ class PlainWalk {
     while (at_ != end_ && is_space(*at_))
       ++at_;
   }
-  bool take_here(char wanted) {
+  bool parse_here(char wanted) {
     if (at_ == end_ || *at_ != wanted) return false;
     ++at_;
     return true;
   }
-  bool take_digits() {
+  bool read_digits() {
     const char* const begin = at_;
     while (at_ != end_ && is_digit(*at_))
       ++at_;
     return at_ != begin;
   }
-  bool take_object(std::size_t levels);
-  bool take_array(std::size_t levels);
-  bool take_text();
-  bool take_escape();
-  bool take_number();
-  bool take_literal(std::string_view literal);
-  bool take_members(JsonNode& object, std::size_t levels);
-  bool take_elements(JsonNode& array, std::size_t levels);
-  bool take_verbatim(std::string_view& text);
-  bool take_digits_of(JsonNode& number);
+  bool parse_object(std::size_t levels);
+  bool parse_array(std::size_t levels);
+  bool parse_text();
+  bool parse_escape();
+  bool parse_number();
+  bool parse_literal(std::string_view literal);
+  bool parse_members(JsonNode& object, std::size_t levels);
+  bool parse_elements(JsonNode& array, std::size_t levels);
+  bool parse_verbatim(std::string_view& text);
+  bool parse_digits_of(JsonNode& number);
 
   const char* at_;
   const char* end_;
 };
 
-bool PlainWalk::take_value(std::size_t levels) {
+bool PlainWalk::parse_value(std::size_t levels) {
   skip_space();
   if (at_ == end_) return false;
   switch (*at_) {
-    case '"': ++at_; return take_text();
-    case '{': ++at_; return levels > 0 && take_object(levels - 1);
-    case '[': ++at_; return levels > 0 && take_array(levels - 1);
-    case 't': return take_literal("true");
-    case 'f': return take_literal("false");
-    case 'n': return take_literal("null");
-    default: return take_number();
+    case '"': ++at_; return parse_text();
+    case '{': ++at_; return levels > 0 && parse_object(levels - 1);
+    case '[': ++at_; return levels > 0 && parse_array(levels - 1);
+    case 't': return parse_literal("true");
+    case 'f': return parse_literal("false");
+    case 'n': return parse_literal("null");
+    default: return parse_number();
   }
 }
 
-bool PlainWalk::take_object(std::size_t levels) {
-  if (take('}')) return true;
+bool PlainWalk::parse_object(std::size_t levels) {
+  if (accept('}')) return true;
   do {
-    if (!take('"') || !take_text() || !take(':') || !take_value(levels)) return false;
-  } while (take(','));
-  return take('}');
+    if (!accept('"') || !parse_text() || !accept(':') || !parse_value(levels)) return false;
+  } while (accept(','));
+  return accept('}');
 }
 
-bool PlainWalk::take_array(std::size_t levels) {
-  if (take(']')) return true;
+bool PlainWalk::parse_array(std::size_t levels) {
+  if (accept(']')) return true;
   do {
-    if (!take_value(levels)) return false;
-  } while (take(','));
-  return take(']');
+    if (!parse_value(levels)) return false;
+  } while (accept(','));
+  return accept(']');
 }
 
 /// Behind the opening quote.
-bool PlainWalk::take_text() {
+bool PlainWalk::parse_text() {
   while (true) {
     at_ += plain_length(rest());
     if (at_ == end_) return false;
-    if (take_here('"')) return true;
-    if (take_here('\\')) {
-      if (!take_escape()) return false;
+    if (parse_here('"')) return true;
+    if (parse_here('\\')) {
+      if (!parse_escape()) return false;
     } else {
       // A control byte is no text; the one that JSON allows as it is, DEL, has a length of one.
       const std::size_t length = is_below_space(*at_) ? 0 : utf8_length(rest());
@@ -136,7 +136,7 @@ bool PlainWalk::take_text() {
 }
 
 /// Behind the backslash.
-bool PlainWalk::take_escape() {
+bool PlainWalk::parse_escape() {
   constexpr std::string_view kShortEscapes = "\"\\/bfnrt";
   constexpr std::ptrdiff_t kHexDigits = 4;
   if (at_ == end_) return false;
@@ -148,20 +148,20 @@ bool PlainWalk::take_escape() {
   return !surrogate;
 }
 
-bool PlainWalk::take_number() {
+bool PlainWalk::parse_number() {
   const char* const begin = at_;
-  take_here('-');
-  if (!take_here('0') && !take_digits()) return false;
-  if (take_here('.') && !take_digits()) return false;
+  parse_here('-');
+  if (!parse_here('0') && !read_digits()) return false;
+  if (parse_here('.') && !read_digits()) return false;
   return at_ - begin <= kMaxPlainNumber && (at_ == end_ || (*at_ != 'e' && *at_ != 'E'));
 }
 
-bool PlainWalk::take_node(JsonNode& node, std::size_t levels) {
+bool PlainWalk::parse_node(JsonNode& node, std::size_t levels) {
   using Kind = JsonNode::Kind;
   const auto literal = [&](Kind kind, std::string_view name, std::string_view text) {
     node.kind = kind;
     node.text = text;
-    return take_literal(name);
+    return parse_literal(name);
   };
   skip_space();
   if (at_ == end_) return false;
@@ -169,43 +169,43 @@ bool PlainWalk::take_node(JsonNode& node, std::size_t levels) {
     case '"':
       ++at_;
       node.kind = Kind::kString;
-      return take_verbatim(node.text);
+      return parse_verbatim(node.text);
     case '{':
       ++at_;
       node.kind = Kind::kObject;
-      return levels > 0 && take_members(node, levels - 1);
+      return levels > 0 && parse_members(node, levels - 1);
     case '[':
       ++at_;
       node.kind = Kind::kArray;
-      return levels > 0 && take_elements(node, levels - 1);
+      return levels > 0 && parse_elements(node, levels - 1);
     case 't': return literal(Kind::kBoolean, "true", "true");
     case 'f': return literal(Kind::kBoolean, "false", "false");
     case 'n': return literal(Kind::kNull, "null", {});
-    default: node.kind = Kind::kNumber; return take_digits_of(node);
+    default: node.kind = Kind::kNumber; return parse_digits_of(node);
   }
 }
 
-bool PlainWalk::take_members(JsonNode& object, std::size_t levels) {
-  if (take('}')) return true;
+bool PlainWalk::parse_members(JsonNode& object, std::size_t levels) {
+  if (accept('}')) return true;
   object.children.reserve(kUsualChildren);
   do {
     JsonNode& member = object.children.emplace_back();
-    if (!take('"') || !take_verbatim(member.key) || !take(':') || !take_node(member, levels))
+    if (!accept('"') || !parse_verbatim(member.key) || !accept(':') || !parse_node(member, levels))
       return false;
-  } while (take(','));
-  return take('}');
+  } while (accept(','));
+  return accept('}');
 }
 
-bool PlainWalk::take_elements(JsonNode& array, std::size_t levels) {
-  if (take(']')) return true;
+bool PlainWalk::parse_elements(JsonNode& array, std::size_t levels) {
+  if (accept(']')) return true;
   do {
-    if (!take_node(array.children.emplace_back(), levels)) return false;
-  } while (take(','));
-  return take(']');
+    if (!parse_node(array.children.emplace_back(), levels)) return false;
+  } while (accept(','));
+  return accept(']');
 }
 
 /// Behind the opening quote: no escape, so that the bytes are the text.
-bool PlainWalk::take_verbatim(std::string_view& text) {
+bool PlainWalk::parse_verbatim(std::string_view& text) {
   const char* const begin = at_;
   while (true) {
     at_ += plain_length(rest());
@@ -221,16 +221,16 @@ bool PlainWalk::take_verbatim(std::string_view& text) {
 }
 
 /// Not -0, which is 0, nor an integer beyond 64 bits, which a parser makes a float of.
-bool PlainWalk::take_digits_of(JsonNode& number) {
+bool PlainWalk::parse_digits_of(JsonNode& number) {
   const char* const begin = at_;
-  if (!take_number()) return false;
+  if (!parse_number()) return false;
   const std::string_view digits{begin, static_cast<std::size_t>(at_ - begin)};
   if (!digits.contains('.') && (digits == "-0" || !parse_int(digits))) return false;
   number.text = digits;
   return true;
 }
 
-bool PlainWalk::take_literal(std::string_view literal) {
+bool PlainWalk::parse_literal(std::string_view literal) {
   if (!rest().starts_with(literal)) return false;
   at_ += literal.size();
   return true;
@@ -241,14 +241,14 @@ bool PlainWalk::take_literal(std::string_view literal) {
 std::optional<std::size_t> end_of_plain_member(std::string_view text, std::size_t name_end,
                                                std::size_t levels) {
   PlainWalk walk{text.data() + name_end, text.data() + text.size()};
-  if (!walk.take(':') || !walk.take_value(levels)) return std::nullopt;
+  if (!walk.accept(':') || !walk.parse_value(levels)) return std::nullopt;
   return static_cast<std::size_t>(walk.at() - text.data());
 }
 
 std::optional<JsonTree> plain_tree(std::string_view text, std::size_t levels) {
   PlainWalk walk{text.data(), text.data() + text.size()};
   JsonTree tree;
-  if (!walk.take_node(tree, levels) || !walk.take_end()) return std::nullopt;
+  if (!walk.parse_node(tree, levels) || !walk.parse_end()) return std::nullopt;
   return tree;
 }
 

@@ -53,7 +53,7 @@ class TreeBuilder : public nlohmann::json_sax<json> {
     return false;
   }
 
-  JsonPrefix take(bool complete, std::string_view text) && {
+  JsonPrefix release(bool complete, std::string_view text) && {
     if (complete) return {.tree = std::move(tree_), .error = {}, .rest = {}};
     if (open_.size() > 1) tree_.children.pop_back();
     return {.tree = std::move(tree_),
@@ -157,7 +157,7 @@ JsonPrefix parse_json_prefix(std::string_view text, const JsonBounds& bounds) {
   const bool complete =
       json::sax_parse(text.begin(), text.end(), &builder, json::input_format_t::json, true,
                       bounds.comments == JsonComments::kIgnore);
-  return std::move(builder).take(complete, text);
+  return std::move(builder).release(complete, text);
 }
 
 Result<JsonTree> parse_json_tree(std::string_view text, const JsonBounds& bounds) {

@@ -76,7 +76,7 @@ class ConfigReader {
   Status end();
   Status key(std::string& name);
 
-  OciConfig take() { return std::move(config_); }
+  OciConfig release() { return std::move(config_); }
 
  private:
   /// A container that is open.
@@ -94,10 +94,10 @@ class ConfigReader {
 
   ConfigNode enter();
   void note_scalar_place(ConfigNode node, bool null);
-  Status take_text(ConfigNode node, std::string text);
-  void take_integer(ConfigNode node, std::int64_t value);
-  Status take_annotation(std::string text);
-  Status take_cgroups_path(std::string text);
+  Status set_text(ConfigNode node, std::string text);
+  void set_integer(ConfigNode node, std::int64_t value);
+  Status set_annotation(std::string text);
+  Status set_cgroups_path(std::string text);
   void note_hook();
   void forget_members(ConfigNode node);
   Status known_key(Frame& frame, std::string& name);
@@ -143,8 +143,8 @@ Status ConfigReader::scalar(JsonScalar& value) {
     return fail(wrong_type(node, value.kind));
   note_scalar_place(node, null);
   if (null) return {};
-  if (value.kind == JsonKind::kString) return take_text(node, std::move(*value.text));
-  take_integer(node, value.integer);
+  if (value.kind == JsonKind::kString) return set_text(node, std::move(*value.text));
+  set_integer(node, value.integer);
   return {};
 }
 
@@ -162,9 +162,9 @@ void ConfigReader::note_scalar_place(ConfigNode node, bool null) {
       .value = ByteRange{begin, end}, .null = null, .empty = true};
 }
 
-Status ConfigReader::take_text(ConfigNode node, std::string text) {
-  if (node == kAnnotation) return take_annotation(std::move(text));
-  if (node == kCgroupsPath) return take_cgroups_path(std::move(text));
+Status ConfigReader::set_text(ConfigNode node, std::string text) {
+  if (node == kAnnotation) return set_annotation(std::move(text));
+  if (node == kCgroupsPath) return set_cgroups_path(std::move(text));
   if (node == kUnifiedValue) {
     config_.facts.resources.unified.emplace(frames_.back().key, std::move(text));
     return {};
@@ -177,14 +177,14 @@ Status ConfigReader::take_text(ConfigNode node, std::string text) {
   return {};
 }
 
-void ConfigReader::take_integer(ConfigNode node, std::int64_t value) {
+void ConfigReader::set_integer(ConfigNode node, std::int64_t value) {
   if (node == kOomScoreAdj) config_.facts.oom_score_adj = value;
   if (node == kHugepageBytes) hugepage_.limit = Bytes{value};
   const auto* const row = std::ranges::find(kResourceFields, node, &ResourceField::node);
   if (row != kResourceFields.end() && value != 0) config_.facts.resources.*(row->field) = value;
 }
 
-Status ConfigReader::take_annotation(std::string text) {
+Status ConfigReader::set_annotation(std::string text) {
   const std::string& name = frames_.back().key;
   if (text.size() > kMaxAnnotationSize) {
     return fail(error_at(kAnnotation,
@@ -201,7 +201,7 @@ Status ConfigReader::take_annotation(std::string text) {
   return {};
 }
 
-Status ConfigReader::take_cgroups_path(std::string text) {
+Status ConfigReader::set_cgroups_path(std::string text) {
   if (std::ranges::any_of(text, is_control))
     return fail(error_at(kCgroupsPath, "control bytes in the path"));
   if (text.size() > kMaxCgroupsPathSize) {
@@ -304,7 +304,7 @@ Result<OciConfig> OciConfig::parse(std::string_view text) {
   JsonCursor cursor = cursor_over(text);
   ConfigReader reader{cursor};
   if (Status status = read_json(cursor, reader); !status) return fail(std::move(status).error());
-  return reader.take();
+  return reader.release();
 }
 
 }  // namespace podqos::codec

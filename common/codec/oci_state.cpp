@@ -38,15 +38,15 @@ class StateReader {
   }
   Status key(std::string& name);
 
-  Result<OciState> take() &&;
+  Result<OciState> release() &&;
 
  private:
   [[nodiscard]] bool in_annotations() const {
     return depth_ == 2 && field_ == StateField::kAnnotations;
   }
-  Status take_text(std::string text);
-  Status take_pid(std::int64_t value);
-  Status take_annotation(JsonScalar& value);
+  Status set_text(std::string text);
+  Status set_pid(std::int64_t value);
+  Status set_annotation(JsonScalar& value);
   [[nodiscard]] std::unexpected<Error> refuse(std::string_view name, std::string_view problem,
                                               ErrorCode code = ErrorCode::kInvalidArgument) const {
     return fail(code, cat(printable(name), " at offset ", cursor_.offset(), ": ", problem));
@@ -93,23 +93,22 @@ Status StateReader::begin(JsonKind kind) {
 
 Status StateReader::scalar(JsonScalar& value) {
   if (depth_ == 0) return refuse("state", "expected an object");
-  if (in_annotations()) return take_annotation(value);
+  if (in_annotations()) return set_annotation(value);
   if (depth_ != 1 || field_ == StateField::kOther || value.kind == JsonKind::kNull) return {};
-  if (field_ == StateField::kPid && value.kind == JsonKind::kInteger)
-    return take_pid(value.integer);
+  if (field_ == StateField::kPid && value.kind == JsonKind::kInteger) return set_pid(value.integer);
   const bool text = field_ == StateField::kId || field_ == StateField::kBundle;
-  if (text && value.kind == JsonKind::kString) return take_text(std::move(*value.text));
+  if (text && value.kind == JsonKind::kString) return set_text(std::move(*value.text));
   return refuse(field_name(), cat("found ", format_json_kind(value.kind)));
 }
 
-Status StateReader::take_pid(std::int64_t value) {
+Status StateReader::set_pid(std::int64_t value) {
   if (value < 0 || value > std::numeric_limits<std::int32_t>::max())
     return refuse("pid", "out of range");
   if (value != 0) state_.pid = Pid{value};
   return {};
 }
 
-Status StateReader::take_text(std::string text) {
+Status StateReader::set_text(std::string text) {
   if (field_ == StateField::kId) {
     if (text.size() > kMaxIdSize) return refuse("id", cat("longer than ", kMaxIdSize, " bytes"));
     if (!is_printable(text))
@@ -124,7 +123,7 @@ Status StateReader::take_text(std::string text) {
   return {};
 }
 
-Status StateReader::take_annotation(JsonScalar& value) {
+Status StateReader::set_annotation(JsonScalar& value) {
   if (annotation_.empty()) return {};
   if (value.kind != JsonKind::kString) return refuse(annotation_, "expected a string");
   if (value.text->size() > kMaxAnnotationSize) {
@@ -139,7 +138,7 @@ Status StateReader::take_annotation(JsonScalar& value) {
   return {};
 }
 
-Result<OciState> StateReader::take() && {
+Result<OciState> StateReader::release() && {
   if (state_.id.empty())
     return fail(ErrorCode::kInvalidArgument, "OCI state: id is missing or empty");
   return std::move(state_);
@@ -156,7 +155,7 @@ Result<OciState> parse_oci_state(std::string_view text) {
   StateReader reader{cursor};
   if (Status status = read_json(cursor, reader); !status)
     return fail(std::move(status).error().with_context("OCI state"));
-  return std::move(reader).take();
+  return std::move(reader).release();
 }
 
 }  // namespace podqos::codec

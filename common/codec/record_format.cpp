@@ -137,7 +137,7 @@ void append_pending(std::string& out, const core::PendingEntry& entry) {
   writer.number("startTime", entry.start_time.value());
 }
 
-void append_lingering(std::string& out, const core::LingeringEntry& entry) {
+void append_retained(std::string& out, const core::RetainedEntry& entry) {
   ObjectWriter writer{out};
   writer.text("uid", entry.uid);
   writer.number("until", entry.until.value());
@@ -201,7 +201,7 @@ std::string format_tiers(const core::TiersRecord& record) {
     writer.number("adopted", record.sums.adopted.pods);
     append_sum(writer.member("adoptedRequests"), record.sums.adopted);
     writer.list("pending", record.pending, append_pending);
-    writer.list("lingering", record.lingering, append_lingering);
+    writer.list("lingering", record.retained, append_retained);
     writer.text("kubepods", record.kubepods);
     if (!record.top.empty()) writer.text("top", record.top);
     if (record.yielded) writer.flag("yielded", true);

@@ -77,7 +77,7 @@ class RecordReader {
   void container(const JsonNode& object, core::ContainerRecord& out);
   void index_entry(const JsonNode& object, core::IndexEntry& out);
   void pending(const JsonNode& object, core::PendingEntry& out);
-  void lingering(const JsonNode& object, core::LingeringEntry& out);
+  void retained(const JsonNode& object, core::RetainedEntry& out);
   void pod_record(const JsonNode& object, core::PodRecord& out);
   void tiers(const JsonNode& object, core::TiersRecord& out);
 
@@ -198,7 +198,7 @@ void RecordReader::pending(const JsonNode& object, core::PendingEntry& out) {
   unit(object, "startTime", out.start_time);
 }
 
-void RecordReader::lingering(const JsonNode& object, core::LingeringEntry& out) {
+void RecordReader::retained(const JsonNode& object, core::RetainedEntry& out) {
   text(object, "uid", out.uid);
   unit(object, "until", out.until);
 }
@@ -235,7 +235,7 @@ void RecordReader::tiers(const JsonNode& object, core::TiersRecord& out) {
   if (find(object, "adoptedRequests") != nullptr)
     part(object, "adoptedRequests", out.sums.adopted, &RecordReader::sum);
   list(object, "pending", out.pending, &RecordReader::pending);
-  list(object, "lingering", out.lingering, &RecordReader::lingering);
+  list(object, "lingering", out.retained, &RecordReader::retained);
   text(object, "kubepods", out.kubepods);
   if (find(object, "top") != nullptr) text(object, "top", out.top);
   if (find(object, "yielded") != nullptr) flag(object, "yielded", out.yielded);

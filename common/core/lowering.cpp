@@ -37,7 +37,7 @@ class Lowering {
                                  .on_refusal = on_refusal});
   }
 
-  [[nodiscard]] Plan take() && { return std::move(plan_); }
+  [[nodiscard]] Plan release() && { return std::move(plan_); }
 
  private:
   const std::string& path_;
@@ -203,7 +203,7 @@ class Properties {
       properties_.push_back({.name = std::string{name}, .value = value});
     }
   }
-  [[nodiscard]] std::vector<UnitProperty> take() && { return std::move(properties_); }
+  [[nodiscard]] std::vector<UnitProperty> release() && { return std::move(properties_); }
 
  private:
   std::vector<UnitProperty> properties_;
@@ -228,7 +228,7 @@ Plan lower_values(const std::string& path, const CgroupValues& values, const Cgr
   lower_pids(out, values);
   lower_memory(out, values);
   lower_unified(out, values);
-  return std::move(out).take();
+  return std::move(out).release();
 }
 
 std::map<std::string, std::string, std::less<>> v2_files(
@@ -287,7 +287,7 @@ std::vector<UnitProperty> unit_properties(const CgroupValues& values, const Cgro
   }
   if (values.pids_limit && layout.pids) out.set("TasksMax", usable_pids(*values.pids_limit));
   set_unified_properties(out, values, layout);
-  return std::move(out).take();
+  return std::move(out).release();
 }
 
 SystemdWrites systemd_writes(const CgroupValues& values,

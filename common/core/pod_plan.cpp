@@ -66,8 +66,8 @@ StartUnit start_slice(std::string path, std::string_view what,
 }
 
 /// So that systemd keeps what the files of a unit were given.
-SetUnit tell_unit(std::string path, const CgroupValues& values, const CgroupLayout& layout,
-                  WeightFormula formula) {
+SetUnit set_unit(std::string path, const CgroupValues& values, const CgroupLayout& layout,
+                 WeightFormula formula) {
   return {.path = std::move(path), .properties = unit_properties(values, layout, formula)};
 }
 
@@ -181,7 +181,7 @@ Plan plan_top(const std::vector<std::string>& directories, CpuShares shares,
   for (const std::string& directory : directories) {
     append(plan, write(directory, values, without_hugetlb, formula, "all pods of podqos"));
     if (driver_of(directory) == Driver::kCgroupfs) continue;
-    SetUnit tell = tell_unit(directory, values, without_hugetlb, formula);
+    SetUnit tell = set_unit(directory, values, without_hugetlb, formula);
     tell.always = make_it == Make::kYes;
     plan.emplace_back(std::move(tell));
   }
@@ -201,7 +201,7 @@ Plan plan_tiers(std::string_view kubepods, const TierValues& values, const Cgrou
     append(plan, write(tier, held, without_hugetlb, formula,
                        burstable ? "burstable tier" : "besteffort tier"));
     if (driver_of(tier) == Driver::kCgroupfs) continue;
-    SetUnit tell = tell_unit(tier, held, without_hugetlb, formula);
+    SetUnit tell = set_unit(tier, held, without_hugetlb, formula);
     tell.always = make_it == Make::kYes;
     plan.emplace_back(std::move(tell));
   }
@@ -214,7 +214,7 @@ Plan plan_pod(const std::string& cgroup, const CgroupValues& values, const Cgrou
   if (make_it == Make::kYes) make(plan, cgroup, "pod", unit_properties(values, layout, formula));
   append(plan, write(cgroup, values, layout, formula, "pod"));
   if (make_it == Make::kNo && driver_of(cgroup) == Driver::kSystemd)
-    plan.emplace_back(tell_unit(cgroup, values, layout, formula));
+    plan.emplace_back(set_unit(cgroup, values, layout, formula));
   return plan;
 }
 
@@ -223,7 +223,7 @@ Plan plan_container(const ContainerRecord& container, const CgroupValues& values
   const std::string& cgroup = container.cgroup;
   if (scope_of(cgroup).empty()) return lower_values(cgroup, values, layout, formula, "container");
   Plan plan = lower_values(cgroup, rounded_by_systemd(values), layout, formula, "container");
-  plan.emplace_back(tell_unit(cgroup, values, layout, formula));
+  plan.emplace_back(set_unit(cgroup, values, layout, formula));
   return plan;
 }
 

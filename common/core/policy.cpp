@@ -88,8 +88,8 @@ void raise_to_living(PodRecord& record, const PodClaim& claim) {
   raise_to_containers(record.sums->resources, living);
 }
 
-void merge_claim(JoinedPod& joined, const Identity& identity, const PodClaim& claim,
-                 const Settings& settings) {
+void add_claim(MergedPod& joined, const Identity& identity, const PodClaim& claim,
+               const Settings& settings) {
   PodRecord& record = joined.record;
   if (!identity.sandbox_id.empty()) record.sandbox_id = identity.sandbox_id;
   if (!claim.known) return;
@@ -143,9 +143,9 @@ PodRecord new_record(const Identity& identity, const PodClaim& claim, const Sett
 
 }  // namespace
 
-Result<JoinedPod> join_pod(const std::optional<PodRecord>& existing, const Identity& identity,
-                           const PodClaim& claim, const Settings& settings) {
-  JoinedPod joined{.record = {}, .warnings = claim.warnings};
+Result<MergedPod> merge_claim(const std::optional<PodRecord>& existing, const Identity& identity,
+                              const PodClaim& claim, const Settings& settings) {
+  MergedPod joined{.record = {}, .warnings = claim.warnings};
   if (existing) {
     if (auto owner = check_owner(*existing, identity); !owner)
       return fail(std::move(owner).error());
@@ -158,7 +158,7 @@ Result<JoinedPod> join_pod(const std::optional<PodRecord>& existing, const Ident
     joined.record = *existing;
     joined.record.released_at.reset();
     if (existing->containers.empty()) joined.record.founded_by = identity.source;
-    merge_claim(joined, identity, claim, settings);
+    add_claim(joined, identity, claim, settings);
   } else {
     joined.record = new_record(identity, claim, settings, joined.warnings);
   }

@@ -22,7 +22,7 @@ struct NodeCapacity {
 };
 
 /// The record of a pod after a container has come to it, and what a person should know about it.
-struct JoinedPod {
+struct MergedPod {
   PodRecord record;
   std::vector<std::string> warnings;
 };
@@ -35,13 +35,13 @@ struct JoinedPod {
 /// @param existing  the pod's record, if there is one; containers that are dead already taken out.
 /// @return kConflict when the pod is another's (ownership.h), kTooLarge when the record would
 /// outgrow its bounds (record_size.h).
-[[nodiscard]] Result<JoinedPod> join_pod(const std::optional<PodRecord>& existing,
-                                         const Identity& identity, const PodClaim& claim,
-                                         const Settings& settings);
+[[nodiscard]] Result<MergedPod> merge_claim(const std::optional<PodRecord>& existing,
+                                            const Identity& identity, const PodClaim& claim,
+                                            const Settings& settings);
 
-/// Would join_pod() return the record of a whole pod, in which there is room for one more container
-/// (record_size.h), as it is and without a warning? Said without a copy of it. false: only
-/// join_pod() can tell.
+/// Would merge_claim() return the record of a whole pod, in which there is room for one more
+/// container (record_size.h), as it is and without a warning? Said without a copy of it. false:
+/// only merge_claim() can tell.
 [[nodiscard]] bool adds_nothing(const PodRecord& record, const Identity& identity,
                                 const PodClaim& claim, const Settings& settings);
 

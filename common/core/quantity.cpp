@@ -61,7 +61,7 @@ struct Parts {
   std::string_view suffix;
 };
 
-std::string_view take_digits(std::string_view& text) {
+std::string_view read_digits(std::string_view& text) {
   const auto length = std::min(text.find_first_not_of("0123456789"), text.size());
   const std::string_view digits = text.substr(0, length);
   text.remove_prefix(length);
@@ -74,10 +74,10 @@ Parts split(std::string_view text) {
     parts.negative = text.front() == '-';
     text.remove_prefix(1);
   }
-  parts.whole = take_digits(text);
+  parts.whole = read_digits(text);
   if (text.starts_with('.')) {
     text.remove_prefix(1);
-    parts.fraction = take_digits(text);
+    parts.fraction = read_digits(text);
   }
   parts.suffix = text;
   return parts;

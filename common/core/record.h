@@ -94,17 +94,17 @@ struct PendingEntry {
   friend bool operator==(const PendingEntry&, const PendingEntry&) = default;
 };
 
-struct LingeringEntry {
+struct RetainedEntry {
   std::string uid;
   UnixSeconds until;
-  friend bool operator==(const LingeringEntry&, const LingeringEntry&) = default;
+  friend bool operator==(const RetainedEntry&, const RetainedEntry&) = default;
 };
 
 /// tiers.json: the sums, and what the next event has to look after.
 struct TiersRecord {
   TierSums sums;  ///< what podqos's own pods were granted, and what adopted ones request
   std::vector<PendingEntry> pending;
-  std::vector<LingeringEntry> lingering;
+  std::vector<RetainedEntry> retained;
   std::string kubepods;  ///< root cgroup in use, "/podqos/kubepods"; "" before the first pod
   /// The outermost directory above `kubepods` that podqos has made ("/podqos"), and with it those
   /// in between; "" if it has made none, or in records of earlier releases.

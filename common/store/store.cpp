@@ -60,7 +60,7 @@ Result<Store> Store::open_existing(const StoreOptions& options) {
 Result<Store> Store::lock_directory(sys::Directory directory, const StoreOptions& options) {
   if (auto checked = check_state_directory(directory); !checked)
     return fail(std::move(checked).error());
-  auto lock = sys::FileLock::acquire(directory, kLockName, options.lock_patience, options.deadline,
+  auto lock = sys::FileLock::acquire(directory, kLockName, options.lock_timeout, options.deadline,
                                      *options.clock);
   if (!lock) return fail(std::move(lock).error());
   Store store{std::move(directory), std::move(*lock)};

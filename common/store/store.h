@@ -19,7 +19,7 @@ namespace podqos::store {
 
 struct StoreOptions {
   std::string path = "/run/podqos";
-  std::chrono::milliseconds lock_patience{5000};  ///< see sys::FileLock
+  std::chrono::milliseconds lock_timeout{5000};  ///< see sys::FileLock
   std::chrono::steady_clock::time_point deadline =
       std::chrono::steady_clock::time_point::max();  ///< of the wait for the lock, in any case
   const sys::Clock* clock = &sys::kSteadyClock;      ///< never null

@@ -46,14 +46,14 @@ int wait_for_lock(int fd, Clock::TimePoint end, const Clock& clock) {
 
 /// The same, for longer where the lock moves on from one holder to the next.
 /// @return errno; ETIMEDOUT: one process holds it; EBUSY: others were faster, time and again.
-int wait_while_it_moves(int fd, std::chrono::milliseconds patience, Clock::TimePoint deadline,
+int wait_while_it_moves(int fd, std::chrono::milliseconds timeout, Clock::TimePoint deadline,
                         const Clock& clock) {
-  const auto longest = std::max<Clock::TimePoint::duration>(patience, kLongestQueue);
+  const auto longest = std::max<Clock::TimePoint::duration>(timeout, kLongestQueue);
   const auto last = std::min(clock.now() + longest, deadline);
   while (true) {
     const auto now = clock.now();
     const timespec before = last_taken(fd);
-    const auto time = std::min<Clock::TimePoint::duration>(patience, last - now);
+    const auto time = std::min<Clock::TimePoint::duration>(timeout, last - now);
     const int err = wait_for_lock(fd, now + time, clock);
     if (err != EINTR) return err;
     if (is_same(before, last_taken(fd))) return ETIMEDOUT;
@@ -64,21 +64,21 @@ int wait_while_it_moves(int fd, std::chrono::milliseconds patience, Clock::TimeP
 }  // namespace
 
 Result<FileLock> FileLock::acquire(const Directory& directory, const char* name,
-                                   std::chrono::milliseconds patience, Clock::TimePoint deadline,
+                                   std::chrono::milliseconds timeout, Clock::TimePoint deadline,
                                    const Clock& clock) {
   constexpr int kFlags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
   const auto path = [&] { return cat(directory.path(), "/", name); };
   UniqueFd fd{::openat(directory.fd(), name, kFlags, 0600)};
   if (const int err = errno; !fd.valid()) return fail_errno(err, cat("open lock ", path()));
 
-  patience = std::clamp(std::chrono::ceil<std::chrono::milliseconds>(deadline - clock.now()),
-                        std::chrono::milliseconds{0}, patience);
+  timeout = std::clamp(std::chrono::ceil<std::chrono::milliseconds>(deadline - clock.now()),
+                       std::chrono::milliseconds{0}, timeout);
   int err = ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
   if (err == EWOULDBLOCK || err == EINTR)
-    err = wait_while_it_moves(fd.get(), patience, deadline, clock);
+    err = wait_while_it_moves(fd.get(), timeout, deadline, clock);
   if (err == ETIMEDOUT) {
     return fail(ErrorCode::kTimeout,
-                cat("lock ", path(), ": another process still holds it after ", patience.count(),
+                cat("lock ", path(), ": another process still holds it after ", timeout.count(),
                     " ms; should it hang, fuser -v ", path(), " tells which"));
   }
   if (err == EBUSY) {
@@ -88,7 +88,7 @@ Result<FileLock> FileLock::acquire(const Directory& directory, const char* name,
                     "lockDeadline, or let fewer containers start at once"));
   }
   if (err != 0) return fail_errno(err, cat("lock ", path()));
-  // For those who wait. Without it they wait no longer than their patience.
+  // For those who wait. Without it they wait no longer than their timeout.
   static_cast<void>(::futimens(fd.get(), nullptr));
   return FileLock{std::move(fd)};
 }

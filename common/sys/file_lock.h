@@ -15,13 +15,13 @@ class FileLock {
  public:
   /// Waiters are served in the order in which they came, but for one that finds it free. For
   /// programs of one thread: see WakeUp.
-  /// @param patience  how long one and the same holder is waited for; up to 20 s where the lock
+  /// @param timeout  how long one and the same holder is waited for; up to 20 s where the lock
   ///                  goes from one to the next meanwhile
   /// @param deadline  of the wait, independent of the holder
   /// @param clock     by which both end
   /// @return kTimeout when the time is over, with the path and how long was waited.
   static Result<FileLock> acquire(const Directory& directory, const char* name,
-                                  std::chrono::milliseconds patience,
+                                  std::chrono::milliseconds timeout,
                                   Clock::TimePoint deadline = Clock::TimePoint::max(),
                                   const Clock& clock = kSteadyClock);
 

@@ -27,7 +27,7 @@ constexpr int kMinOomScoreAdj = -1000;
 constexpr int kMaxOomScoreAdj = 1000;
 
 /// Takes the text before the next `separator` off the front; the rest where there is none.
-std::string_view take_until(std::string_view& rest, char separator) {
+std::string_view read_until(std::string_view& rest, char separator) {
   const std::size_t at = rest.find(separator);
   const std::string_view taken = rest.substr(0, at);
   rest.remove_prefix(at == std::string_view::npos ? rest.size() : at + 1);
@@ -43,7 +43,7 @@ std::string_view without_newline(std::string_view text) {
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   while (!text.empty()) {
-    const std::string_view part = take_until(text, separator);
+    const std::string_view part = read_until(text, separator);
     if (!part.empty()) parts.emplace_back(part);
   }
   return parts;
@@ -105,19 +105,19 @@ std::optional<ProcStat> parse_proc_stat(std::string_view text) {
   const std::size_t name_end = text.rfind(") ");
   if (name_end == std::string_view::npos || name_begin > name_end) return std::nullopt;
   std::string_view rest = without_newline(text.substr(name_end + 2));
-  const std::string_view state = take_until(rest, ' ');
+  const std::string_view state = read_until(rest, ' ');
   if (state.size() != 1) return std::nullopt;
-  const std::optional<std::int64_t> parent = parse_int(take_until(rest, ' '));
+  const std::optional<std::int64_t> parent = parse_int(read_until(rest, ' '));
   constexpr int kFieldsToFlags = 4;       // after field 4 (ppid), before field 9 (flags)
   constexpr int kFieldsToStartTime = 12;  // before field 22 (starttime)
   constexpr std::int64_t kExiting = 0x4;
   constexpr std::int64_t kSignaled = 0x400;
   for (int i = 0; i < kFieldsToFlags; ++i)
-    take_until(rest, ' ');
-  const std::int64_t flags = parse_int(take_until(rest, ' ')).value_or(0);
+    read_until(rest, ' ');
+  const std::int64_t flags = parse_int(read_until(rest, ' ')).value_or(0);
   for (int i = 0; i < kFieldsToStartTime; ++i)
-    take_until(rest, ' ');
-  const std::optional<std::int64_t> start = parse_int(take_until(rest, ' '));
+    read_until(rest, ' ');
+  const std::optional<std::int64_t> start = parse_int(read_until(rest, ' '));
   if (!parent || !start) return std::nullopt;
   return ProcStat{.name = std::string{text.substr(name_begin + 1, name_end - name_begin - 1)},
                   .state = state.front(),
@@ -161,7 +161,7 @@ std::string_view field_of(std::string_view status, std::string_view name) {
   const std::size_t at = status.find(label);
   if (at == std::string_view::npos) return {};
   status.remove_prefix(at + label.size());
-  return take_until(status, '\n');
+  return read_until(status, '\n');
 }
 
 /// The pids that a process has, from that in the namespace of /proc to that in its own. Unlike
@@ -206,9 +206,9 @@ bool shares_pid_namespace(Pid pid) {
 std::vector<ProcCgroup> parse_proc_cgroup(std::string_view text) {
   std::vector<ProcCgroup> cgroups;
   while (!text.empty()) {
-    std::string_view line = take_until(text, '\n');
-    const std::string_view id = take_until(line, ':');
-    const std::string_view controllers = take_until(line, ':');
+    std::string_view line = read_until(text, '\n');
+    const std::string_view id = read_until(line, ':');
+    const std::string_view controllers = read_until(line, ':');
     // What is left is the path, colons of its own included.
     if (!parse_int(id) || !line.starts_with('/')) continue;
     cgroups.push_back({.controllers = split(controllers, ','), .path = std::string{line}});
@@ -277,8 +277,8 @@ std::optional<std::int64_t> count_cpu_list(std::string_view text) {
   text = without_newline(text);
   if (text.empty()) return std::nullopt;
   while (!text.empty()) {
-    std::string_view range = take_until(text, ',');
-    const std::optional<std::int64_t> first = parse_int(take_until(range, '-'));
+    std::string_view range = read_until(text, ',');
+    const std::optional<std::int64_t> first = parse_int(read_until(range, '-'));
     const std::optional<std::int64_t> last = range.empty() ? first : parse_int(range);
     constexpr std::int64_t kMaxCpu = 1'000'000;
     if (!first || !last || *first < 0 || *last < *first || *last > kMaxCpu) return std::nullopt;

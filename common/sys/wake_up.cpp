@@ -18,7 +18,7 @@ void ignore_signal(int /*number*/) {}
 
 }  // namespace
 
-WakeUp::WakeUp(std::chrono::microseconds patience) {
+WakeUp::WakeUp(std::chrono::microseconds timeout) {
   struct sigaction action{};
   action.sa_handler = ignore_signal;
   action.sa_flags = 0;  // no SA_RESTART: that is the point
@@ -29,7 +29,7 @@ WakeUp::WakeUp(std::chrono::microseconds patience) {
   ::sigaddset(&alarm, SIGALRM);
   static_cast<void>(::pthread_sigmask(SIG_UNBLOCK, &alarm, &old_mask_));
   const itimerval timer{.it_interval = time_for(kAgain),
-                        .it_value = time_for(std::max(patience, std::chrono::microseconds{1}))};
+                        .it_value = time_for(std::max(timeout, std::chrono::microseconds{1}))};
   static_cast<void>(::setitimer(ITIMER_REAL, &timer, &old_timer_));
 }
 

@@ -13,8 +13,8 @@ namespace podqos::sys {
 /// thread.
 class WakeUp {
  public:
-  /// @param patience  at least 1 µs is waited.
-  explicit WakeUp(std::chrono::microseconds patience);
+  /// @param timeout  at least 1 µs is waited.
+  explicit WakeUp(std::chrono::microseconds timeout);
   ~WakeUp();
   WakeUp(const WakeUp&) = delete;
   WakeUp& operator=(const WakeUp&) = delete;

@@ -44,7 +44,7 @@ std::optional<core::PodRecord> joined(const core::ContainerFacts& facts,
   if (!identity) return std::nullopt;
   require(core::check_pod_uid(identity->uid).has_value());
   const auto claim = core::claim_for(*identity, facts, annotations, settings, kNode.memory);
-  auto pod = core::join_pod(existing, *identity, claim, settings);
+  auto pod = core::merge_claim(existing, *identity, claim, settings);
   const bool nothing = existing && core::adds_nothing(*existing, *identity, claim, settings);
   // A record without room is refused, whatever comes.
   require(!nothing || !pod || (pod->record == *existing && pod->warnings.empty()));

@@ -167,7 +167,7 @@ core::Settings settings_in(const std::string& directory) {
 
 TEST(TakeInventory, GivesNothingWithoutState) {
   const TemporaryDirectory directory;
-  const auto inventory = take_inventory(settings_in(directory.path()));
+  const auto inventory = read_inventory(settings_in(directory.path()));
   ASSERT_TRUE(inventory) << inventory.error().message;
   EXPECT_FALSE(*inventory);
   EXPECT_NE(::access((directory.path() + "/state").c_str(), F_OK), 0);
@@ -180,7 +180,7 @@ TEST(TakeInventory, WarnsOfWhatIsRecordedButGone) {
   const core::Settings settings = settings_in(directory.path());
   const std::string kubepods = settings.cgroup_root + "/kubepods";
   {
-    auto store = store::Store::open({.path = settings.state_dir, .lock_patience = {}});
+    auto store = store::Store::open({.path = settings.state_dir, .lock_timeout = {}});
     ASSERT_TRUE(store) << store.error().message;
     core::PodRecord record;
     record.pod.uid = "u-1";
@@ -200,7 +200,7 @@ TEST(TakeInventory, WarnsOfWhatIsRecordedButGone) {
     store->tiers().sums.besteffort.pods = 1;
     ASSERT_TRUE(store->commit());
   }
-  const auto inventory = take_inventory(settings);
+  const auto inventory = read_inventory(settings);
   ASSERT_TRUE(inventory) << inventory.error().message;
   ASSERT_TRUE(*inventory);
   ASSERT_EQ((*inventory)->pods.size(), 1U);

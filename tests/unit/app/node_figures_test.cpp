@@ -35,7 +35,7 @@ TEST(ParsePressure, RefusesWhatIsNone) {
     EXPECT_FALSE(parse_pressure(text)) << text;
 }
 
-store::PodGlance pod(std::string cgroup, core::QosClass qos_class, bool adopted = false) {
+store::PodSnapshot pod(std::string cgroup, core::QosClass qos_class, bool adopted = false) {
   return {.cgroup = std::move(cgroup),
           .qos_class = qos_class,
           .adopted = adopted,
@@ -44,7 +44,7 @@ store::PodGlance pod(std::string cgroup, core::QosClass qos_class, bool adopted 
 }
 
 TEST(NodeFigures, CountsByClassAndOwner) {
-  store::StateGlance state;
+  store::NodeSnapshot state;
   state.pods = {pod("/kubepods/burstable/poda", core::QosClass::kBurstable),
                 pod("/kubepods/burstable/podb", core::QosClass::kBurstable),
                 pod("/kubepods/podc", core::QosClass::kGuaranteed, true),
@@ -97,7 +97,7 @@ TEST_F(NodeFiguresLive, ReadsTheTiersOfPodqosAndOfAKubelet) {
   for (const char* tier : {"/kubepods/burstable", "/kubepods/besteffort"})
     make(own_ + tier);
   make(own_ + "/theirs/kubepods/burstable");
-  store::StateGlance state;
+  store::NodeSnapshot state;
   state.tiers.kubepods = own_ + "/kubepods";
   state.tiers.sums.guaranteed = {.pods = 1, .cpu = {}, .memory = Bytes{1LL << 30}};
   state.pods = {pod(own_ + "/theirs/kubepods/burstable/podx", core::QosClass::kBurstable, true)};

@@ -20,12 +20,12 @@ using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
 
-struct Glance {
+struct MayConcernCase {
   const char* name;
   const char* config;
   bool want;
 };
-class MayConcern : public TestWithParam<Glance> {};
+class MayConcern : public TestWithParam<MayConcernCase> {};
 
 TEST_P(MayConcern, LooksForTheNamesOfPods) {
   for (const auto scope : {core::Scope::kPods, core::Scope::kAnnotated}) {
@@ -50,7 +50,7 @@ TEST_P(MayConcern, IsFalseWherePodqosIsSwitchedOff) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, MayConcern,
-    ValuesIn<Glance>({
+    ValuesIn<MayConcernCase>({
         {"AnOrdinaryContainer", R"({"process":{"args":["sh"]},"annotations":{"a/b":"c"}})", false},
         {"Nothing", "", false},
         {"OurAnnotation", R"({"annotations":{"podqos.io/pod-uid":"42"}})", true},
@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"APodCgroup", R"({"linux":{"cgroupsPath":"/kubepods/pod1/c"}})", true},
         {"ASystemdPodCgroup", R"({"linux":{"cgroupsPath":"kubepods-pod1.slice:cri:c"}})", true},
     }),
-    [](const TestParamInfo<Glance>& row) { return std::string{row.param.name}; });
+    [](const TestParamInfo<MayConcernCase>& row) { return std::string{row.param.name}; });
 
 /// Settings whose log is a file of the test's own.
 core::Settings logging_to(const TemporaryDirectory& directory) {

@@ -235,7 +235,7 @@ class Random {
                              .start_time = StartTime{number()}});
     }
     for (unsigned i = below(4); i > 0; --i)
-      out.lingering.push_back({.uid = text(), .until = UnixSeconds{number()}});
+      out.retained.push_back({.uid = text(), .until = UnixSeconds{number()}});
     out.kubepods = text();
     if (flag())
       out.weight_formula = flag() ? core::WeightFormula::kLinear : core::WeightFormula::kLog;

@@ -109,9 +109,9 @@ std::vector<Identity> identities() {
   return all;
 }
 
-/// join_pod() leaves it as it is, and warns of nothing.
+/// merge_claim() leaves it as it is, and warns of nothing.
 bool stays(const PodRecord& record, const Identity& identity, const PodClaim& claim) {
-  const auto joined = join_pod(record, identity, claim, {});
+  const auto joined = merge_claim(record, identity, claim, {});
   return joined && joined->warnings.empty() && joined->record == record;
 }
 

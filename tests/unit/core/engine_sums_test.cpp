@@ -89,7 +89,7 @@ class EngineSums : public ::testing::Test {
     if (a.is_sandbox) said.pod_overhead = overhead_;
     const PodClaim claim = claim_for(identity, facts, {podqos_, said}, settings_, kNode.memory);
     const auto known = record_.containers.empty() ? std::nullopt : std::optional{record_};
-    auto joined = join_pod(known, identity, claim, settings_);
+    auto joined = merge_claim(known, identity, claim, settings_);
     ASSERT_TRUE(joined) << joined.error().message;
     record_ = std::move(joined->record);
     record_.adopted = placed_.has_value();

@@ -62,9 +62,9 @@ Identity identity_in(std::string sandbox, std::string pod_namespace = "",
   return out;
 }
 
-JoinedPod join(const std::optional<PodRecord>& existing, const PodClaim& claim,
+MergedPod join(const std::optional<PodRecord>& existing, const PodClaim& claim,
                const Settings& settings = {}) {
-  auto joined = join_pod(existing, identity_in(""), claim, settings);
+  auto joined = merge_claim(existing, identity_in(""), claim, settings);
   if (joined) return std::move(*joined);
   ADD_FAILURE() << joined.error().message;
   return {};
@@ -95,7 +95,7 @@ TEST_P(JoinPodFirst, FixesTheClass) {
   claim.declared_class = row.declared;
   Settings settings;
   settings.allow_qos_override = row.may_raise;
-  const JoinedPod joined = join(std::nullopt, claim, settings);
+  const MergedPod joined = join(std::nullopt, claim, settings);
   EXPECT_EQ(joined.record.qos_class, row.want);
   EXPECT_EQ(joined.record.class_source, row.source);
   EXPECT_EQ(joined.record.complete, row.claim.complete);
@@ -162,7 +162,7 @@ TEST(JoinPod, SaysThatTheEnginesClassCounts) {
 TEST(JoinPod, SaysThatADeclaredClassComesTooLate) {
   PodClaim second = partial(some("b"));
   second.declared_class = kBestEffort;
-  const JoinedPod joined = join(living(partial(some("a"))), second);
+  const MergedPod joined = join(living(partial(some("a"))), second);
   EXPECT_EQ(joined.record.qos_class, kBurstable);
   EXPECT_THAT(joined.warnings,
               ElementsAre(AllOf(HasSubstr("podqos.io/qos-class \"BestEffort\" comes too late"),
@@ -176,7 +176,7 @@ TEST(JoinPod, PassesOnWhatTheClaimWarnsOf) {
 }
 
 TEST(JoinPod, RemembersTheSandbox) {
-  const auto joined = join_pod(std::nullopt, identity_in("s1"), whole(some("a")), {});
+  const auto joined = merge_claim(std::nullopt, identity_in("s1"), whole(some("a")), {});
   ASSERT_TRUE(joined);
   EXPECT_EQ(joined->record.sandbox_id, "s1");
 }
@@ -188,13 +188,13 @@ TEST(JoinPod, CollectsTheContainersOfAPartialPod) {
 }
 
 TEST(JoinPod, LetsARestartedContainerReplaceItself) {
-  const JoinedPod joined = join(living(partial(some("a"))), partial(none("a")));
+  const MergedPod joined = join(living(partial(some("a"))), partial(none("a")));
   EXPECT_THAT(joined.record.pod.containers, ElementsAre(none("a")));
   EXPECT_THAT(joined.warnings, IsEmpty());
 }
 
 TEST(JoinPod, KeepsTheClassOfTheFirstContainer) {
-  const JoinedPod joined = join(living(partial(none("a"))), partial(some("b")));
+  const MergedPod joined = join(living(partial(none("a"))), partial(some("b")));
   EXPECT_EQ(joined.record.qos_class, kBestEffort);
   EXPECT_THAT(joined.warnings, ElementsAre(AllOf(HasSubstr("Burstable"), HasSubstr("BestEffort"),
                                                  HasSubstr("podqosctl annotate"))));
@@ -204,7 +204,7 @@ TEST(JoinPod, LetsASpecCompleteAPartialPod) {
   PodRecord before = living(partial(none("a")));
   before.grown_cpu_limit = MilliCpu{1};
   before.grown_memory_limit = Bytes{1};
-  const JoinedPod joined = join(before, whole(full("a")));
+  const MergedPod joined = join(before, whole(full("a")));
   EXPECT_TRUE(joined.record.complete);
   EXPECT_EQ(joined.record.pod, whole(full("a")).pod);
   EXPECT_EQ(joined.record.qos_class, kBestEffort);
@@ -214,7 +214,7 @@ TEST(JoinPod, LetsASpecCompleteAPartialPod) {
 }
 
 TEST(JoinPod, KeepsTheFirstOfTwoSpecs) {
-  const JoinedPod joined = join(living(whole(some("a"))), whole(none("a")));
+  const MergedPod joined = join(living(whole(some("a"))), whole(none("a")));
   EXPECT_EQ(joined.record.pod, whole(some("a")).pod);
   EXPECT_THAT(joined.warnings, ElementsAre(HasSubstr("first description counts")));
 }
@@ -254,7 +254,7 @@ TEST(JoinPod, LearnsNothingFromASandbox) {
   PodClaim sandbox;
   sandbox.declared_class = kBestEffort;
   const PodRecord before = living(partial(some("a")));
-  const JoinedPod joined = join(before, sandbox);
+  const MergedPod joined = join(before, sandbox);
   EXPECT_EQ(joined.record, before);
   EXPECT_THAT(joined.warnings, IsEmpty());
 }
@@ -303,11 +303,11 @@ struct Owner {
 class JoinPodOwner : public TestWithParam<Owner> {};
 
 TEST_P(JoinPodOwner, IsRespected) {
-  auto record = join_pod(std::nullopt, GetParam().first, whole(some("a")), {});
+  auto record = merge_claim(std::nullopt, GetParam().first, whole(some("a")), {});
   ASSERT_TRUE(record);
   record->record.pod.pod_namespace = GetParam().first.pod_namespace;
   record->record.containers.emplace_back().id = "first";
-  const auto joined = join_pod(record->record, GetParam().second, whole(some("a")), {});
+  const auto joined = merge_claim(record->record, GetParam().second, whole(some("a")), {});
   ASSERT_EQ(joined.has_value(), GetParam().joins);
   if (!joined) {
     EXPECT_EQ(joined.error().code, ErrorCode::kConflict);
@@ -316,9 +316,9 @@ TEST_P(JoinPodOwner, IsRespected) {
 }
 
 TEST_P(JoinPodOwner, MeansNothingOnceThePodHasEnded) {
-  auto record = join_pod(std::nullopt, GetParam().first, whole(some("a")), {});
+  auto record = merge_claim(std::nullopt, GetParam().first, whole(some("a")), {});
   ASSERT_TRUE(record);
-  EXPECT_TRUE(join_pod(record->record, GetParam().second, whole(some("a")), {}));
+  EXPECT_TRUE(merge_claim(record->record, GetParam().second, whole(some("a")), {}));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -361,9 +361,9 @@ INSTANTIATE_TEST_SUITE_P(
     [](const TestParamInfo<Owner>& row) { return std::string{row.param.name}; });
 
 TEST(JoinPod, SaysWhoHoldsTheUidOfAnEnginesPod) {
-  PodRecord squatted = join_pod(std::nullopt, identity_in("s2"), whole(some("a")), {})->record;
+  PodRecord squatted = merge_claim(std::nullopt, identity_in("s2"), whole(some("a")), {})->record;
   squatted.containers.emplace_back().id = "first";
-  const auto joined = join_pod(squatted, of_engine("s1"), whole(some("a")), {});
+  const auto joined = merge_claim(squatted, of_engine("s1"), whole(some("a")), {});
   ASSERT_FALSE(joined);
   EXPECT_THAT(joined.error().message,
               AllOf(HasSubstr("\"42\""), HasSubstr("sandbox \"s2\""), HasSubstr("sandbox \"s1\""),
@@ -375,10 +375,10 @@ TEST(JoinPod, HoldsOldRecordsToTheSandbox) {
   PodRecord old = living(whole(some("a")));
   old.founded_by.reset();
   old.sandbox_id = "s1";
-  EXPECT_TRUE(join_pod(old, of_engine("s2"), whole(some("a")), {}));
-  EXPECT_TRUE(join_pod(old, identity_in("s1"), whole(some("a")), {}));
-  EXPECT_FALSE(join_pod(old, identity_in(""), whole(some("a")), {}));
-  EXPECT_FALSE(join_pod(old, lone(), whole(some("a")), {}));
+  EXPECT_TRUE(merge_claim(old, of_engine("s2"), whole(some("a")), {}));
+  EXPECT_TRUE(merge_claim(old, identity_in("s1"), whole(some("a")), {}));
+  EXPECT_FALSE(merge_claim(old, identity_in(""), whole(some("a")), {}));
+  EXPECT_FALSE(merge_claim(old, lone(), whole(some("a")), {}));
 }
 
 TEST(JoinPod, JoinsTheCgroupThatTheContainerLiesIn) {
@@ -386,7 +386,7 @@ TEST(JoinPod, JoinsTheCgroupThatTheContainerLiesIn) {
   Identity there = of_cgroup("");
   there.placed = facts::kubelet_pod(kBurstable);
   there.placed->pod_path = record.cgroup;
-  EXPECT_TRUE(join_pod(record, there, whole(some("a")), {}));
+  EXPECT_TRUE(merge_claim(record, there, whole(some("a")), {}));
 }
 
 /// One of the two has the uid by mistake or by intent: the kubelet's container stays where it is.
@@ -395,12 +395,12 @@ TEST(JoinPod, RefusesAKubeletsContainerInAPodOfPodqosItself) {
   record.founded_by = IdentitySource::kEngine;
   Identity kubelets = of_engine("s1");
   kubelets.placed = facts::kubelet_pod(kBurstable);
-  const auto joined = join_pod(record, kubelets, whole(some("a")), {});
+  const auto joined = merge_claim(record, kubelets, whole(some("a")), {});
   ASSERT_FALSE(joined);
   EXPECT_EQ(joined.error().code, ErrorCode::kConflict);
   EXPECT_THAT(joined.error().message, HasSubstr("lies in the cgroup of a kubelet's pod"));
   record.adopted = true;
-  EXPECT_TRUE(join_pod(record, kubelets, whole(some("a")), {}));
+  EXPECT_TRUE(merge_claim(record, kubelets, whole(some("a")), {}));
 }
 
 /// Its cgroup lingers, and a kubelet brings a pod of the same uid, whose sandbox says nothing.
@@ -409,7 +409,7 @@ TEST(JoinPod, BeginsAnewWhereAKubeletBringsThePodOfAnEndedOne) {
   ended.containers.clear();
   Identity kubelets = of_engine("s1");
   kubelets.placed = facts::kubelet_pod(kBurstable);
-  const auto joined = join_pod(ended, kubelets, PodClaim{}, {});
+  const auto joined = merge_claim(ended, kubelets, PodClaim{}, {});
   ASSERT_TRUE(joined);
   EXPECT_EQ(joined->record.cgroup, "");
   EXPECT_THAT(joined->record.pod.containers, IsEmpty());
@@ -418,9 +418,9 @@ TEST(JoinPod, BeginsAnewWhereAKubeletBringsThePodOfAnEndedOne) {
 TEST(JoinPod, NamesTheFounderAnewOnceThePodHasEnded) {
   PodRecord ended = living(whole(some("a")));
   ended.containers.clear();
-  EXPECT_EQ(join_pod(ended, of_engine("s1"), PodClaim{}, {})->record.founded_by,
+  EXPECT_EQ(merge_claim(ended, of_engine("s1"), PodClaim{}, {})->record.founded_by,
             IdentitySource::kEngine);
-  EXPECT_EQ(join_pod(ended, of_engine("s1"), partial(some("a")), {})->record.founded_by,
+  EXPECT_EQ(merge_claim(ended, of_engine("s1"), partial(some("a")), {})->record.founded_by,
             IdentitySource::kEngine);
 }
 
@@ -435,7 +435,7 @@ TEST(JoinPod, TakesOverTheNewerSandbox) {
   before.founded_by = IdentitySource::kEngine;
   before.sandbox_id = "s1";
   const auto joined =
-      join_pod(before, identity_in("s2", "", IdentitySource::kEngine), whole(some("a")), {});
+      merge_claim(before, identity_in("s2", "", IdentitySource::kEngine), whole(some("a")), {});
   ASSERT_TRUE(joined);
   EXPECT_EQ(joined->record.sandbox_id, "s2");
 }

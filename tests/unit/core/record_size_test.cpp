@@ -31,8 +31,8 @@ PodClaim claim_of(std::size_t begin, std::size_t end, const ResourceList& reques
   return claim;
 }
 
-Result<JoinedPod> join(const std::optional<PodRecord>& existing, const PodClaim& claim) {
-  return join_pod(existing, facts::identity(IdentitySource::kAnnotation), claim, {});
+Result<MergedPod> join(const std::optional<PodRecord>& existing, const PodClaim& claim) {
+  return merge_claim(existing, facts::identity(IdentitySource::kAnnotation), claim, {});
 }
 
 PodRecord living(const PodClaim& claim) {

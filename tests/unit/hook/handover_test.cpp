@@ -63,7 +63,7 @@ Status check(const std::vector<codec::Splice>& splices,
 
 TEST(Handover, CarriesAPlacement) {
   const std::string binary{"a\0\"b\n", 5};
-  const Handover sent = app::Placement{
+  const Handover sent = app::ConfigChange{
       .cgroups_path = "/kubepods/pod1/c",
       .splices = {{.begin = 3, .end = 9, .text = binary}, {.begin = 10, .end = 10, .text = ""}}};
   const auto received = parse_handover(format_handover(sent));
@@ -95,8 +95,8 @@ TEST(Handover, CarriesEveryErrorCode) {
 
 TEST(ParseHandover, RefusesEveryTruncation) {
   for (const Handover& sent :
-       {Handover{app::Placement{.cgroups_path = "/kubepods/pod1/c",
-                                .splices = {{.begin = 3, .end = 9, .text = "x"}}}},
+       {Handover{app::ConfigChange{.cgroups_path = "/kubepods/pod1/c",
+                                   .splices = {{.begin = 3, .end = 9, .text = "x"}}}},
         Handover{std::nullopt}, Handover{fail(ErrorCode::kBusy, "why")}}) {
     const std::string whole = format_handover(sent);
     for (std::size_t size = 0; size < whole.size(); ++size) {

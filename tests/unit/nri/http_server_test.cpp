@@ -72,7 +72,7 @@ class HttpServerTest : public ::testing::Test {
     listener_.emplace(std::move(*opened));
     make(10s);
   }
-  void make(std::chrono::milliseconds patience) { server_.emplace(listener_->fd(), patience); }
+  void make(std::chrono::milliseconds timeouts) { server_.emplace(listener_->fd(), timeouts); }
 
   /// One turn of a loop that has nothing else to do, and waits for nothing.
   std::size_t turn() {

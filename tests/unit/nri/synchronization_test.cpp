@@ -28,15 +28,15 @@ class SynchronizationTest : public PluginTest {
  protected:
   static constexpr milliseconds kOneOnly{0};
 
-  [[nodiscard]] app::Told told(const std::string& uid) {
+  [[nodiscard]] app::ContainerEvent told(const std::string& uid) {
     const Pid init = start_process();
     auto facts = sandbox_facts(pod(uid, init, kSmall));
     EXPECT_TRUE(facts);
     return {.facts = std::move(*facts), .process = {.init = init, .runtime = init}};
   }
-  [[nodiscard]] Result<bool> go_on(app::StockTaking& taking, milliseconds at_most = kOneOnly) {
-    return taking.go_on(settings(), configuration().log(), {.pid = Pid{::getpid()}, .ids = {}},
-                        at_most, {.clock = &clock()});
+  [[nodiscard]] Result<bool> resume(app::Synchronization& taking, milliseconds at_most = kOneOnly) {
+    return taking.resume(settings(), configuration().log(), {.pid = Pid{::getpid()}, .ids = {}},
+                         at_most, {.clock = &clock()});
   }
   [[nodiscard]] core::Settings settings() {
     core::Settings settings = configuration().settings();
@@ -45,7 +45,7 @@ class SynchronizationTest : public PluginTest {
   }
   [[nodiscard]] Result<store::Store> lock() {
     return store::Store::open(
-        {.path = settings().state_dir, .lock_patience = milliseconds{settings().lock_deadline_ms}});
+        {.path = settings().state_dir, .lock_timeout = milliseconds{settings().lock_deadline_ms}});
   }
   /// Pods, and the tiers with their sums, are what they are to be so far.
   void expect_known(const std::vector<std::string>& uids) {
@@ -61,10 +61,10 @@ class SynchronizationTest : public PluginTest {
 };
 
 TEST_F(SynchronizationTest, LetsOthersInBetweenTwoPieces) {
-  app::StockTaking taking{{told("1"), told("2"), told("3")}};
+  app::Synchronization taking{{told("1"), told("2"), told("3")}};
   std::vector<std::string> known;
   for (const char* uid : {"1", "2", "3"}) {
-    const auto done = go_on(taking);
+    const auto done = resume(taking);
     ASSERT_TRUE(done) << done.error().message;
     known.emplace_back(uid);
     EXPECT_EQ(*done, known.size() == taking.size());
@@ -74,43 +74,43 @@ TEST_F(SynchronizationTest, LetsOthersInBetweenTwoPieces) {
 }
 
 TEST_F(SynchronizationTest, TakesAllAtOnceWhereThereIsTime) {
-  app::StockTaking taking{{told("1"), told("2"), told("3")}};
-  const auto done = go_on(taking, milliseconds{60'000});
+  app::Synchronization taking{{told("1"), told("2"), told("3")}};
+  const auto done = resume(taking, milliseconds{60'000});
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_TRUE(*done);
   expect_known({"1", "2", "3"});
 }
 
 TEST_F(SynchronizationTest, PassesOverWhatHasEndedMeanwhile) {
-  app::StockTaking taking{{told("1"), told("2"), told("3")}};
-  ASSERT_TRUE(go_on(taking));
+  app::Synchronization taking{{told("1"), told("2"), told("3")}};
+  ASSERT_TRUE(resume(taking));
   // One before, one behind what comes next.
   taking.forget("sandbox-1");
   taking.forget("sandbox-2");
   taking.forget("sandbox-of-somebody");
-  const auto done = go_on(taking);
+  const auto done = resume(taking);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_TRUE(*done);
   expect_known({"1", "3"});
 }
 
 TEST_F(SynchronizationTest, ReleasesFirstWhatIsGone) {
-  app::StockTaking before{{told("1")}};
-  ASSERT_TRUE(go_on(before));
+  app::Synchronization before{{told("1")}};
+  ASSERT_TRUE(resume(before));
   end_processes();
-  app::StockTaking taking{{told("2"), told("3")}};
-  ASSERT_TRUE(go_on(taking));
+  app::Synchronization taking{{told("2"), told("3")}};
+  ASSERT_TRUE(resume(taking));
   EXPECT_FALSE(is_known("1"));
   expect_known({"2"});
 }
 
 TEST_F(SynchronizationTest, LeavesWhatFailsToTheEventAfterIt) {
-  app::StockTaking taking{{told("1"), told("2"), told("3"), told("4")}};
-  ASSERT_TRUE(go_on(taking));
+  app::Synchronization taking{{told("1"), told("2"), told("3"), told("4")}};
+  ASSERT_TRUE(resume(taking));
   const std::filesystem::path in_the_way = temporary().path("state/pods/2.json");
   std::filesystem::create_directory(in_the_way);
   while (true) {
-    const auto done = go_on(taking);
+    const auto done = resume(taking);
     ASSERT_TRUE(done) << done.error().message;
     if (*done) break;
   }
@@ -126,11 +126,11 @@ TEST_F(SynchronizationTest, LeavesWhatFailsToTheEventAfterIt) {
 TEST_F(SynchronizationTest, TakesOnePodBeforeTheOthers) {
   auto box = told("3");
   box.sandbox = "sandbox-3";
-  app::StockTaking taking{{told("1"), told("2"), std::move(box), told("4")}};
-  ASSERT_TRUE(go_on(taking));
+  app::Synchronization taking{{told("1"), told("2"), std::move(box), told("4")}};
+  ASSERT_TRUE(resume(taking));
   EXPECT_TRUE(taking.awaits("sandbox-3"));
-  const auto done = taking.take_pod(settings(), configuration().log(),
-                                    {.pid = Pid{::getpid()}, .ids = {}}, "sandbox-3");
+  const auto done = taking.run_pod(settings(), configuration().log(),
+                                   {.pid = Pid{::getpid()}, .ids = {}}, "sandbox-3");
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_FALSE(*done);
   EXPECT_FALSE(taking.awaits("sandbox-3"));
@@ -139,16 +139,16 @@ TEST_F(SynchronizationTest, TakesOnePodBeforeTheOthers) {
 }
 
 TEST_F(SynchronizationTest, GoesOnAfterALockThatWasNotToBeHad) {
-  app::StockTaking taking{{told("1"), told("2")}};
-  ASSERT_TRUE(go_on(taking));
+  app::Synchronization taking{{told("1"), told("2")}};
+  ASSERT_TRUE(resume(taking));
   {
     const auto held = lock();
     ASSERT_TRUE(held);
-    const auto refused = go_on(taking);
+    const auto refused = resume(taking);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kTimeout);
   }
-  const auto done = go_on(taking);
+  const auto done = resume(taking);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_TRUE(*done);
   expect_known({"1", "2"});

@@ -73,7 +73,7 @@ TEST_F(StoreEvent, WritesNoSumsThatCouldNotBeReadBack) {
   {
     Store store = opened();
     for (int i = 0; i < 30'000; ++i)
-      store.tiers().lingering.push_back({.uid = std::string(200, 'u'), .until = UnixSeconds{i}});
+      store.tiers().retained.push_back({.uid = std::string(200, 'u'), .until = UnixSeconds{i}});
     const auto refused = store.commit();
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kTooLarge);
@@ -182,7 +182,7 @@ TEST_F(StoreEvent, RemovesTemporaryFilesOfAKilledProcess) {
 }
 
 TEST_F(StoreEvent, LosesNoUpdateOfManyProcesses) {
-  options_.lock_patience = std::chrono::seconds{120};
+  options_.lock_timeout = std::chrono::seconds{120};
   std::vector<pid_t> children;
   for (int i = 0; i < 200; ++i) {
     children.push_back(start_child([this, i] {

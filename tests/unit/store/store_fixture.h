@@ -59,7 +59,7 @@ class StoreTest : public ::testing::Test {
 
   TemporaryDirectory temporary_;
   StoreOptions options_{.path = temporary_.path("state"),
-                        .lock_patience = std::chrono::milliseconds{20}};
+                        .lock_timeout = std::chrono::milliseconds{20}};
 };
 
 }  // namespace podqos::store

@@ -1,4 +1,4 @@
-#include "common/app/settle.h"
+#include "common/app/apply_container.h"
 
 #include <unistd.h>
 
@@ -82,8 +82,8 @@ Result<std::vector<core::CarriedLimit>> limits_in(cgroup::Cgroupfs& cgroups,
 }
 
 /// Where the move has failed the container is still where it was.
-Status take_back(Event& event, core::PodRecord record, const core::ContainerRecord& container,
-                 const std::string& actual) {
+Status undo_move(Transaction& transaction, core::PodRecord record,
+                 const core::ContainerRecord& container, const std::string& actual) {
   const auto now = real_cgroup(container.pid);
   if (!now || *now == container.cgroup) return {};
   for (core::ContainerRecord& each : record.containers) {
@@ -91,62 +91,65 @@ Status take_back(Event& event, core::PodRecord record, const core::ContainerReco
     each.cgroup = actual;
     each.moved = false;
   }
-  if (auto done = event.run(core::plan_removal(container.cgroup)); !done) return done;
-  return event.save(record);
+  if (auto done = transaction.run(core::plan_removal(container.cgroup)); !done) return done;
+  return transaction.save(record);
 }
 
 /// systemd works in its own time: it may take the controllers away once more before it knows of the
 /// scope.
-Status run_for(Event& event, const core::ContainerRecord& container, const core::Plan& plan) {
+Status run_for(Transaction& transaction, const core::ContainerRecord& container,
+               const core::Plan& plan) {
   const bool scope = core::driver_of(container.cgroup) == core::Driver::kSystemd;
-  return scope ? event.run_beside_systemd(plan) : event.run(plan);
+  return scope ? transaction.run_beside_systemd(plan) : transaction.run(plan);
 }
 
-Status move(Event& event, const Membership& member, const std::string& actual) {
-  const core::ContainerRecord& container = member.container;
-  const core::CgroupLayout& layout = event.layout_for(member.missing);
-  auto done =
-      run_for(event, container,
-              core::plan_move(container, *member.origin, member.missing, layout, event.formula()));
+Status move(Transaction& transaction, const Admission& admission, const std::string& actual) {
+  const core::ContainerRecord& container = admission.container;
+  const core::CgroupLayout& layout = transaction.layout_for(admission.missing);
+  auto done = run_for(transaction, container,
+                      core::plan_move(container, *admission.origin, admission.missing, layout,
+                                      transaction.formula()));
   if (done) return done;
-  if (auto taken = take_back(event, member.record, container, actual); !taken)
-    event.log().error(taken.error().message);
+  if (auto taken = undo_move(transaction, admission.record, container, actual); !taken)
+    transaction.log().error(taken.error().message);
   return fail(std::move(done).error().with_context(
-      cat("pod ", member.record.pod.uid, ": container not moved from ", actual)));
+      cat("pod ", admission.record.pod.uid, ": container not moved from ", actual)));
 }
 
 /// The limits of a container are not for the runtime that shares its cgroup.
-Status check_own(const Membership& member, const std::string& actual) {
+Status check_own(const Admission& admission, const std::string& actual) {
   auto shared = holds_this_process(actual);
   if (!shared) return fail(std::move(shared).error());
   if (!*shared) return {};
   return fail(ErrorCode::kConflict,
-              cat("pod ", member.record.pod.uid, ": cgroup ", actual,
+              cat("pod ", admission.record.pod.uid, ": cgroup ", actual,
                   " is the runtime's own, so the container's limits are not written there: let "
                   "the runtime give the container a cgroup of its own"));
 }
 
-void report_place(Event& event, const Membership& member, const std::string& actual) {
+void report_place(Transaction& transaction, const Admission& admission, const std::string& actual) {
   const std::string stays =
-      member.stays.empty() ? ""
-                           : cat(" (onMisplaced \"move\" leaves it there: ", member.stays, ")");
+      admission.stays.empty()
+          ? ""
+          : cat(" (onMisplaced \"move\" leaves it there: ", admission.stays, ")");
   const std::string where =
-      member.container.moved
-          ? cat(" and was moved to ", *member.belongs_to,
+      admission.container.moved
+          ? cat(" and was moved to ", *admission.belongs_to,
                 ", which its runtime does not know: a later update of its resources changes the "
                 "old cgroup and reports success, but does not bound the container")
-          : cat(", not in ", *member.belongs_to);
-  event.log().warning(cat("pod ", member.record.pod.uid, ", container ",
-                          printable(member.container.id), " runs in cgroup ", actual, where, stays,
-                          ": register podqos-runtime, or Podman's precreate hook, so that it is "
-                          "placed before it starts"));
+          : cat(", not in ", *admission.belongs_to);
+  transaction.log().warning(
+      cat("pod ", admission.record.pod.uid, ", container ", printable(admission.container.id),
+          " runs in cgroup ", actual, where, stays,
+          ": register podqos-runtime, or Podman's precreate hook, so that it is "
+          "placed before it starts"));
 }
 
 }  // namespace
 
-Result<core::Origin> origin_of(cgroup::Cgroupfs& cgroups, const Arrival& arrival) {
-  const std::string actual = arrival.placed_at.value_or("/");
-  if (cgroups.moves_devices(arrival.driver)) {
+Result<core::Origin> origin_of(cgroup::Cgroupfs& cgroups, const AdmissionRequest& request) {
+  const std::string actual = request.placed_at.value_or("/");
+  if (cgroups.moves_devices(request.driver)) {
     return fail(ErrorCode::kUnsupported,
                 "on this machine's cgroup v1 it would lose its device rules, which cannot be "
                 "copied");
@@ -157,8 +160,8 @@ Result<core::Origin> origin_of(cgroup::Cgroupfs& cgroups, const Arrival& arrival
   auto shared = holds_this_process(actual);
   if (!shared) return fail(std::move(shared).error());
   if (*shared) return origin;
-  const std::string own = core::own_cgroup_in(actual, arrival.facts.cgroups_path);
-  if (auto alone = check_alone(cgroups, own, arrival.pid); !alone)
+  const std::string own = core::own_cgroup_in(actual, request.facts.cgroups_path);
+  if (auto alone = check_alone(cgroups, own, request.pid); !alone)
     return fail(std::move(alone).error());
   const std::vector<std::string> paths = from_to(actual, own);
   for (const core::LimitFile& file : core::files_left_behind(cgroups.layout_without_hugepages())) {
@@ -171,33 +174,36 @@ Result<core::Origin> origin_of(cgroup::Cgroupfs& cgroups, const Arrival& arrival
   return origin;
 }
 
-Status settle_container(Event& event, const Membership& member, const std::string& actual) {
-  const core::ContainerRecord& container = member.container;
-  const bool untouched = event.settings().on_misplaced == core::OnMisplaced::kIgnore;
-  if (member.left_with_engine && untouched) return {};
-  if (member.belongs_to && untouched) {
-    event.log().info(cat("pod ", member.record.pod.uid, ", container ", printable(container.id),
-                         " runs in cgroup ", actual, ", not in ", *member.belongs_to,
-                         ": only counted"));
+Status apply_container(Transaction& transaction, const Admission& admission,
+                       const std::string& actual) {
+  const core::ContainerRecord& container = admission.container;
+  const bool untouched = transaction.settings().on_misplaced == core::OnMisplaced::kIgnore;
+  if (admission.left_with_engine && untouched) return {};
+  if (admission.belongs_to && untouched) {
+    transaction.log().info(cat("pod ", admission.record.pod.uid, ", container ",
+                               printable(container.id), " runs in cgroup ", actual, ", not in ",
+                               *admission.belongs_to, ": only counted"));
     return {};
   }
-  if ((member.belongs_to || member.left_with_engine) && !container.moved) {
-    if (auto own = check_own(member, actual); !own) return own;
+  if ((admission.belongs_to || admission.left_with_engine) && !container.moved) {
+    if (auto own = check_own(admission, actual); !own) return own;
   }
   if (container.moved) {
-    if (auto done = move(event, member, actual); !done) return done;
+    if (auto done = move(transaction, admission, actual); !done) return done;
   }
-  const core::CgroupLayout& layout = event.layout_for(member.missing);
-  core::Plan plan = container.moved
-                        ? core::plan_moved_scope(container, *member.origin, member.missing, layout,
-                                                 event.formula())
-                        : core::plan_container(container, member.missing, layout, event.formula());
-  if (member.oom_score_adj) {
-    plan.emplace_back(core::SetOomScore{.pid = container.pid, .score = *member.oom_score_adj});
+  const core::CgroupLayout& layout = transaction.layout_for(admission.missing);
+  core::Plan plan =
+      container.moved
+          ? core::plan_moved_scope(container, *admission.origin, admission.missing, layout,
+                                   transaction.formula())
+          : core::plan_container(container, admission.missing, layout, transaction.formula());
+  if (admission.oom_score_adj) {
+    plan.emplace_back(core::SetOomScore{.pid = container.pid, .score = *admission.oom_score_adj});
   }
-  if (auto done = container.moved ? run_for(event, container, plan) : event.run(plan); !done)
+  if (auto done = container.moved ? run_for(transaction, container, plan) : transaction.run(plan);
+      !done)
     return done;
-  if (member.belongs_to) report_place(event, member, actual);
+  if (admission.belongs_to) report_place(transaction, admission, actual);
   return {};
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/app/log.h"
-#include "common/app/patience.h"
+#include "common/app/timeouts.h"
 #include "common/base/error.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/core/pod_plan.h"
@@ -31,14 +31,14 @@ constexpr const char* kUnwrittenRecord = "unwritten";
 
 /// One event: everything that is read and written about pods while the lock is held. The object
 /// holds the lock.
-class Event {
+class Transaction {
  public:
   /// Takes the lock, making the state directory if it is missing.
-  static Result<Event> open(const core::Settings& settings, Log& log,
-                            const Patience& patience = {});
+  static Result<Transaction> open(const core::Settings& settings, Log& log,
+                                  const Timeouts& timeouts = {});
   /// The same without making anything; nullopt where there is no state.
-  static Result<std::optional<Event>> open_existing(const core::Settings& settings, Log& log,
-                                                    const Patience& patience = {});
+  static Result<std::optional<Transaction>> open_existing(const core::Settings& settings, Log& log,
+                                                          const Timeouts& timeouts = {});
 
   [[nodiscard]] const core::Settings& settings() const { return *settings_; }
   [[nodiscard]] Log& log() const { return *log_; }
@@ -118,7 +118,7 @@ class Event {
   [[nodiscard]] Status run(const core::Plan& plan);
   /// From here on systemd is told what plans have changed when the event finishes, all at once. For
   /// a container that runs already: nothing is taken back where systemd refuses.
-  void tell_at_the_end() { tell_ = cgroup::Tell::kLater; }
+  void defer_unit_changes() { unit_changes_ = cgroup::UnitChanges::kDeferred; }
   /// The same for a plan that makes a scope: systemd, which works in its own time, may take the
   /// controllers away once more before it knows of the scope.
   [[nodiscard]] Status run_beside_systemd(const core::Plan& plan);
@@ -129,13 +129,13 @@ class Event {
   [[nodiscard]] Status remove_beside_systemd(const std::string& cgroup,
                                              const std::function<Result<bool>()>& remove);
   /// What run() has changed since this was asked last: "PATH/FILE = VALUE".
-  [[nodiscard]] std::vector<std::string> take_written() { return std::exchange(written_, {}); }
+  [[nodiscard]] std::vector<std::string> release_written() { return std::exchange(written_, {}); }
 
  private:
-  Event(const core::Settings& settings, Log& log, store::Store store, cgroup::Cgroupfs cgroups,
-        core::NodeCapacity capacity);
-  static Result<Event> with_store(const core::Settings& settings, Log& log, store::Store store,
-                                  const Patience& patience);
+  Transaction(const core::Settings& settings, Log& log, store::Store store,
+              cgroup::Cgroupfs cgroups, core::NodeCapacity capacity);
+  static Result<Transaction> with_store(const core::Settings& settings, Log& log,
+                                        store::Store store, const Timeouts& timeouts);
   [[nodiscard]] Result<bool> is_available(const std::string& kubepods,
                                           const std::optional<std::string>& just_made);
   [[nodiscard]] Status check_free(const std::string& root,
@@ -153,7 +153,7 @@ class Event {
   [[nodiscard]] Status leave_root(core::Driver driver);
   /// The first cgroup below the root that is not one of the tiers; nullopt: there is none.
   [[nodiscard]] std::optional<std::string> holder_of(const std::string& kubepods);
-  [[nodiscard]] Status settle_tiers();
+  [[nodiscard]] Status write_tiers();
   [[nodiscard]] Status teardown();
   [[nodiscard]] Status remove_unused(const std::string& cgroup);
   void forget_root();
@@ -172,7 +172,7 @@ class Event {
   std::vector<std::string> written_;
   std::optional<Error> unfinished_;
   Tree tree_ = Tree::kAsItWas;
-  cgroup::Tell tell_ = cgroup::Tell::kNow;
+  cgroup::UnitChanges unit_changes_ = cgroup::UnitChanges::kNow;
   bool recovered_ = false;
   bool finished_ = false;
 };

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "common/app/cgroup_reading.h"
-#include "common/app/event.h"
 #include "common/app/kubelet.h"
+#include "common/app/transaction.h"
 #include "common/base/text.h"
 
 namespace podqos::app {
@@ -39,14 +39,14 @@ std::vector<std::string> with_parents(std::string_view path) {
 
 }  // namespace
 
-bool Event::is_untouched(const std::string& cgroup) {
+bool Transaction::is_untouched(const std::string& cgroup) {
   const CgroupReading reading = read_cgroup(cgroups_, cgroup);
   return !reading.cpu_quota && !reading.memory_limit &&
          reading.cpu_shares.value_or(kKernelsShares) == kKernelsShares &&
          reading.cpu_weight.value_or(kKernelsWeight) == kKernelsWeight;
 }
 
-bool Event::holds_only(const std::string& kubepods, const std::string& container) {
+bool Transaction::holds_only(const std::string& kubepods, const std::string& container) {
   if (!container.starts_with(cat(kubepods, "/"))) return false;
   std::string path = kubepods;
   while (path != container) {
@@ -61,21 +61,21 @@ bool Event::holds_only(const std::string& kubepods, const std::string& container
   return true;
 }
 
-Result<bool> Event::is_marked(const std::string& cgroup) {
+Result<bool> Transaction::is_marked(const std::string& cgroup) {
   auto mark = cgroups_.attribute(cgroup, kMadeAttribute);
   if (!mark) return fail(std::move(mark).error());
   return *mark == kMade;
 }
 
-Result<bool> Event::is_available(const std::string& kubepods,
-                                 const std::optional<std::string>& just_made) {
+Result<bool> Transaction::is_available(const std::string& kubepods,
+                                       const std::optional<std::string>& just_made) {
   if (!cgroups_.exists(kubepods)) return true;
   auto marked = is_marked(kubepods);
   if (!marked) return fail(std::move(marked).error());
   return *marked || (just_made && holds_only(kubepods, *just_made));
 }
 
-Status Event::leave_root(core::Driver driver) {
+Status Transaction::leave_root(core::Driver driver) {
   const std::string in_use = tiers().kubepods;
   const std::string reason =
       cat("its runtime uses the ", core::format_driver(driver), " driver, but ");
@@ -98,7 +98,7 @@ Status Event::leave_root(core::Driver driver) {
               cat(reason, in_use, ", where the node's pods were, is still there: ", remedy));
 }
 
-std::optional<std::string> Event::holder_of(const std::string& kubepods) {
+std::optional<std::string> Transaction::holder_of(const std::string& kubepods) {
   std::vector<std::string> tiers{kubepods};
   for (const auto qos_class : {core::QosClass::kBurstable, core::QosClass::kBestEffort})
     tiers.push_back(core::tier_path(kubepods, qos_class));
@@ -113,7 +113,8 @@ std::optional<std::string> Event::holder_of(const std::string& kubepods) {
   return std::nullopt;
 }
 
-Status Event::check_free(const std::string& root, const std::optional<std::string>& just_made) {
+Status Transaction::check_free(const std::string& root,
+                               const std::optional<std::string>& just_made) {
   auto available = is_available(root, just_made);
   if (!available) return fail(std::move(available).error());
   if (!*available) {
@@ -133,8 +134,8 @@ Status Event::check_free(const std::string& root, const std::optional<std::strin
                   "configuration, so that its own pods lie below /podqos"));
 }
 
-Result<std::string> Event::choose_root(core::Driver driver,
-                                       const std::optional<std::string>& just_made) {
+Result<std::string> Transaction::choose_root(core::Driver driver,
+                                             const std::optional<std::string>& just_made) {
   std::string root = core::root_path(settings_->cgroup_root, driver);
   const std::string& in_use = tiers().kubepods;
   if (!in_use.empty()) {
@@ -153,7 +154,7 @@ Result<std::string> Event::choose_root(core::Driver driver,
   return root;
 }
 
-Status Event::use_root(const std::string& kubepods) {
+Status Transaction::use_root(const std::string& kubepods) {
   // Without a pod the tiers may be gone, although something that is not podqos's holds the root.
   if (!tiers().kubepods.empty() && has_pods()) return {};
   // Of an event that was interrupted here, its directories may be there without their marks.
@@ -174,7 +175,7 @@ Status Event::use_root(const std::string& kubepods) {
   return mark_made(made);
 }
 
-Status Event::mark_made(const std::vector<std::string>& paths) {
+Status Transaction::mark_made(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     auto marked = cgroups_.set_attribute(path, kMadeAttribute, kMade);
     // A kernel without these attributes leaves the state directory as the only witness.
@@ -183,13 +184,13 @@ Status Event::mark_made(const std::vector<std::string>& paths) {
   return {};
 }
 
-void Event::forget_root() {
+void Transaction::forget_root() {
   tiers().kubepods.clear();
   tiers().top.clear();
   tiers().yielded = false;
 }
 
-void Event::learn_root(std::string kubepods) {
+void Transaction::learn_root(std::string kubepods) {
   tiers().kubepods = std::move(kubepods);
   for (const std::string& path : with_parents(tiers().kubepods)) {
     if (path == tiers().kubepods) continue;
@@ -198,7 +199,7 @@ void Event::learn_root(std::string kubepods) {
   }
 }
 
-void Event::yield_root(std::string_view reason) {
+void Transaction::yield_root(std::string_view reason) {
   if (tiers().yielded) return;
   tiers().yielded = true;
   // A kernel without these attributes has nothing to take back.
@@ -209,20 +210,20 @@ void Event::yield_root(std::string_view reason) {
                     "remove cgroupRoot \"/\" from the configuration"));
 }
 
-void Event::note_adopted(const std::string& pod_cgroup) {
+void Transaction::note_adopted(const std::string& pod_cgroup) {
   const std::string& in_use = tiers().kubepods;
   if (core::is_kubelets_root(in_use) && pod_cgroup.starts_with(cat(in_use, "/")))
     yield_root(cat("its pod is ", pod_cgroup));
 }
 
-Status Event::remove_unused(const std::string& cgroup) {
+Status Transaction::remove_unused(const std::string& cgroup) {
   // What lies in it podqos has not made, or it is still in use.
   const auto children = cgroups_.children(cgroup);
   if (!children) return fail(children.error());
   return children->empty() ? run(core::plan_removal(cgroup)) : Status{};
 }
 
-Status Event::teardown() {
+Status Transaction::teardown() {
   const std::string kubepods = tiers().kubepods;
   if (core::is_kubelets_root(kubepods)) {
     if (const auto kubelet = find_kubelet()) yield_root(*kubelet);

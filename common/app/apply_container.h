@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "common/app/event.h"
-#include "common/app/membership.h"
+#include "common/app/admission.h"
+#include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/core/pod_plan.h"
@@ -14,11 +14,12 @@ namespace podqos::app {
 /// alike: what its cgroup holds now, for that is the engine's wish after the runtime's own
 /// conversions and with every update since, which config.json does not know.
 /// @return what the container would lose by being moved, which is why it must stay.
-[[nodiscard]] Result<core::Origin> origin_of(cgroup::Cgroupfs& cgroups, const Arrival& arrival);
+[[nodiscard]] Result<core::Origin> origin_of(cgroup::Cgroupfs& cgroups,
+                                             const AdmissionRequest& request);
 
 /// Values for a container that runs already: where it is, or in its pod, where it is moved to.
 /// @param actual  the cgroup that it ran in when it came
-[[nodiscard]] Status settle_container(Event& event, const Membership& member,
-                                      const std::string& actual);
+[[nodiscard]] Status apply_container(Transaction& transaction, const Admission& admission,
+                                     const std::string& actual);
 
 }  // namespace podqos::app

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "common/app/membership.h"
+#include "common/app/admission.h"
 #include "common/base/error.h"
 #include "common/base/recent.h"
 #include "common/base/units.h"
@@ -20,7 +20,7 @@
 namespace podqos::app {
 
 /// A container that is about to be made, in a pod whose record need not change for it now.
-struct Foreseen : Seat {
+struct CachedPlacement : Placement {
   std::string pod_uid;
   bool adopted = false;
 };
@@ -29,17 +29,17 @@ struct Foreseen : Seat {
 /// made is to be asked for, told without the lock and without a write where neither is needed. That
 /// is where its sandbox lives in a pod that is known, and its coming changes no value of pod or
 /// tiers, so that nothing is lost if it is counted only when it has started.
-class Foresight {
+class PlacementCache {
  public:
-  Foresight();
+  PlacementCache();
 
   /// parse_podqos_annotations(), at once for what has come before: containers of a pod come with
   /// the same, and pods of one kind with the same but for the uid.
   [[nodiscard]] Result<core::PodqosAnnotations> read(const core::Annotations& annotations);
 
-  /// @return what join() would come to; nullopt: only that can tell, or say why not.
-  [[nodiscard]] std::optional<Foreseen> look(const core::Settings& settings,
-                                             const Arrival& arrival);
+  /// @return what admit() would come to; nullopt: only that can tell, or say why not.
+  [[nodiscard]] std::optional<CachedPlacement> find(const core::Settings& settings,
+                                                    const AdmissionRequest& request);
 
   /// Does the end of this container change nothing? Most containers of a node may be none of
   /// podqos's. false: only container_ended() can tell.
@@ -63,8 +63,8 @@ class Foresight {
     std::optional<core::PodRecord> record;
     bool has_room = false;  ///< for one more container
   };
-  [[nodiscard]] bool look_at_machine(const core::Settings& settings);
-  [[nodiscard]] bool look_at_state(const core::Settings& settings);
+  [[nodiscard]] bool read_machine(const core::Settings& settings);
+  [[nodiscard]] bool read_state(const core::Settings& settings);
   [[nodiscard]] core::MemoryFiles memory_files(const std::string& pod_cgroup);
   /// nullptr: not known, or not to be read. Valid until the next call.
   [[nodiscard]] const Known* known(const std::string& uid);

@@ -1,4 +1,4 @@
-#include "common/app/foresight.h"
+#include "common/app/placement_cache.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -40,7 +40,7 @@ constexpr const char* kGuaranteed =
 constexpr const char* kBestEffort = R"({"containers": [{"name": "app"}]})";
 
 /// A pod whose sandbox runs.
-class ForesightTest : public PluginTest {
+class PlacementCacheTest : public PluginTest {
  protected:
   [[nodiscard]] api::PodSandbox running_pod(const std::string& uid, const char* spec) {
     api::PodSandbox sandbox = pod(uid, start_process());
@@ -60,15 +60,16 @@ class ForesightTest : public PluginTest {
   }
 };
 
-struct Foreseen {
+struct CachedPlacement {
   const char* name;
   const char* spec;
   Told told = {};  ///< what the engine says of the container itself
   std::function<void(api::Container&)> more = {};
 };
-class ForeseenTest : public ForesightTest, public ::testing::WithParamInterface<Foreseen> {};
+class ForeseenTest : public PlacementCacheTest,
+                     public ::testing::WithParamInterface<CachedPlacement> {};
 
-/// Of a pod whose sandbox nobody has told of, joining decides; of the other, foresight.
+/// Of a pod whose sandbox nobody has told of, joining decides; of the other, placement_cache.
 TEST_P(ForeseenTest, IsWhatJoiningWouldComeTo) {
   const auto sandbox = running_pod("0a", GetParam().spec);
   auto strange = pod("0b");
@@ -90,7 +91,7 @@ TEST_P(ForeseenTest, IsWhatJoiningWouldComeTo) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, ForeseenTest,
-    ValuesIn<Foreseen>({
+    ValuesIn<CachedPlacement>({
         {.name = "Burstable", .spec = kBurstable},
         {.name = "Guaranteed", .spec = kGuaranteed},
         {.name = "BestEffort", .spec = kBestEffort},
@@ -108,9 +109,9 @@ INSTANTIATE_TEST_SUITE_P(
                (*app.mutable_linux()->mutable_resources()->mutable_unified())["memory.max"] = "1";
              }},
     }),
-    [](const TestParamInfo<Foreseen>& row) { return std::string{row.param.name}; });
+    [](const TestParamInfo<CachedPlacement>& row) { return std::string{row.param.name}; });
 
-TEST_F(ForesightTest, LeavesTheCountingToTheStart) {
+TEST_F(PlacementCacheTest, LeavesTheCountingToTheStart) {
   const auto sandbox = running_pod("1", kBurstable);
   const auto app = started(sandbox, container(sandbox, "app"));
   EXPECT_TRUE(is_counted("1", app.id()));
@@ -120,14 +121,14 @@ TEST_F(ForesightTest, LeavesTheCountingToTheStart) {
 
 /// The runtime was asked for its values before. To tell systemd of a scope's limit once more would
 /// take memory.oom.group from a container of runc's.
-TEST_F(ForesightTest, WritesNoValuesOfAContainerInItsPlace) {
+TEST_F(PlacementCacheTest, WritesNoValuesOfAContainerInItsPlace) {
   const auto sandbox = running_pod("1", kBurstable);
   const auto app = started(sandbox, container(sandbox, "app"));
   EXPECT_NE(memory(app.linux().cgroups_path()), "134217728");
   EXPECT_NE(quota(app.linux().cgroups_path()), "20000");
 }
 
-TEST_F(ForesightTest, NeedsNoLock) {
+TEST_F(PlacementCacheTest, NeedsNoLock) {
   const auto sandbox = running_pod("1", kBurstable);
   const int file = ::open(temporary().path("state/lock").c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_GE(file, 0);
@@ -137,7 +138,7 @@ TEST_F(ForesightTest, NeedsNoLock) {
   ::close(file);
 }
 
-TEST_F(ForesightTest, WritesNothing) {
+TEST_F(PlacementCacheTest, WritesNothing) {
   const auto sandbox = running_pod("1", kBurstable);
   const std::string record = temporary().read("state/pods/1.json");
   const std::string tiers = temporary().read("state/tiers.json");
@@ -149,7 +150,7 @@ TEST_F(ForesightTest, WritesNothing) {
 
 // ---- what only joining can tell
 
-TEST_F(ForesightTest, LeavesAPodThatGrowsToJoining) {
+TEST_F(PlacementCacheTest, LeavesAPodThatGrowsToJoining) {
   const auto sandbox = pod("1", start_process());
   ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
   static_cast<void>(created(sandbox, container(sandbox, "app", kSmall)));
@@ -160,21 +161,21 @@ TEST_F(ForesightTest, LeavesAPodThatGrowsToJoining) {
   EXPECT_EQ(memory(pod_path("burstable", "1")), "268435456");
 }
 
-TEST_F(ForesightTest, LeavesAContainerThatTheSpecLacksToJoining) {
+TEST_F(PlacementCacheTest, LeavesAContainerThatTheSpecLacksToJoining) {
   const auto sandbox = running_pod("1", kBurstable);
   static_cast<void>(created(sandbox, container(sandbox, "strange")));
   EXPECT_TRUE(is_counted("1", "strange-of-1"));
   EXPECT_THAT(log(), HasSubstr("has no container \"strange\""));
 }
 
-TEST_F(ForesightTest, LeavesOneThatIsKnownToJoining) {
+TEST_F(PlacementCacheTest, LeavesOneThatIsKnownToJoining) {
   const auto sandbox = running_pod("1", kBurstable);
   const auto app = started(sandbox, container(sandbox, "app"));
   static_cast<void>(created(sandbox, app));
   EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr("pending"));
 }
 
-TEST_F(ForesightTest, LeavesAnotherSandboxOfThatUidToJoining) {
+TEST_F(PlacementCacheTest, LeavesAnotherSandboxOfThatUidToJoining) {
   const auto sandbox = running_pod("1", kBurstable);
   auto other = sandbox;
   other.set_id("another");
@@ -182,7 +183,7 @@ TEST_F(ForesightTest, LeavesAnotherSandboxOfThatUidToJoining) {
   EXPECT_TRUE(is_counted("1", "app-of-1"));
 }
 
-TEST_F(ForesightTest, LeavesItToJoiningToMakeAnInterruptedEventGood) {
+TEST_F(PlacementCacheTest, LeavesItToJoiningToMakeAnInterruptedEventGood) {
   const auto sandbox = running_pod("1", kBurstable);
   {
     auto store = store::Store::open({.path = temporary().path("state")});
@@ -194,7 +195,7 @@ TEST_F(ForesightTest, LeavesItToJoiningToMakeAnInterruptedEventGood) {
   EXPECT_THAT(temporary().read("state/tiers.json"), HasSubstr("\"dirty\":0"));
 }
 
-TEST_F(ForesightTest, SeesWhatOthersHaveChanged) {
+TEST_F(PlacementCacheTest, SeesWhatOthersHaveChanged) {
   const auto sandbox = running_pod("1", kBurstable);
   static_cast<void>(created(sandbox, container(sandbox, "app")));
   Plugin other{configuration(), metrics()};
@@ -207,36 +208,36 @@ TEST_F(ForesightTest, SeesWhatOthersHaveChanged) {
   EXPECT_TRUE(has_cgroup(pod_path("burstable", "1")));
 }
 
-TEST_F(ForesightTest, KnowsWhoseEndChangesNothing) {
-  app::Foresight foresight;
+TEST_F(PlacementCacheTest, KnowsWhoseEndChangesNothing) {
+  app::PlacementCache placement_cache;
   core::Settings settings = configuration().settings();
-  EXPECT_FALSE(foresight.is_foreign(settings, "stranger"))
+  EXPECT_FALSE(placement_cache.is_foreign(settings, "stranger"))
       << "where there is no state nobody knows";
   const auto sandbox = running_pod("1", kBurstable);
   const auto app = started(sandbox, container(sandbox, "app"));
-  EXPECT_TRUE(foresight.is_foreign(settings, "stranger"));
-  EXPECT_FALSE(foresight.is_foreign(settings, app.id()));
-  EXPECT_FALSE(foresight.is_foreign(settings, sandbox.id()));
+  EXPECT_TRUE(placement_cache.is_foreign(settings, "stranger"));
+  EXPECT_FALSE(placement_cache.is_foreign(settings, app.id()));
+  EXPECT_FALSE(placement_cache.is_foreign(settings, sandbox.id()));
   {
     auto store = store::Store::open({.path = settings.state_dir});
     ASSERT_TRUE(store);
     ASSERT_TRUE(store->checkpoint());
   }
-  EXPECT_FALSE(foresight.is_foreign(settings, "stranger")) << "an event was interrupted";
+  EXPECT_FALSE(placement_cache.is_foreign(settings, "stranger")) << "an event was interrupted";
   settings.state_dir = temporary().path("elsewhere");
-  EXPECT_FALSE(foresight.is_foreign(settings, "stranger"));
+  EXPECT_FALSE(placement_cache.is_foreign(settings, "stranger"));
 }
 
 /// Pods of one kind differ in nothing but the uid.
-TEST_F(ForesightTest, ReadsAnnotationsOfEachPodAsItsOwn) {
-  app::Foresight foresight;
+TEST_F(PlacementCacheTest, ReadsAnnotationsOfEachPodAsItsOwn) {
+  app::PlacementCache placement_cache;
   core::Annotations first{{"podqos.io/pod", kBurstable}, {"podqos.io/pod-uid", "1"}, {"x", "y"}};
   for (int round = 0; round < 2; ++round) {
     for (const char* uid : {"1", "2", ""}) {
       core::Annotations annotations = first;
       annotations["podqos.io/pod-uid"] = uid;
       if (*uid == '\0') annotations.erase("podqos.io/pod-uid");
-      const auto read = foresight.read(annotations);
+      const auto read = placement_cache.read(annotations);
       ASSERT_TRUE(read) << read.error().message;
       EXPECT_EQ(read->pod_uid, *uid == '\0' ? std::nullopt : std::optional<std::string>{uid});
       ASSERT_TRUE(read->pod);
@@ -245,26 +246,26 @@ TEST_F(ForesightTest, ReadsAnnotationsOfEachPodAsItsOwn) {
   }
   core::Annotations bad = first;
   bad["podqos.io/pod-uid"] = "../1";
-  const auto refused = foresight.read(bad);
+  const auto refused = placement_cache.read(bad);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("podqos.io/pod-uid"));
   core::Annotations more = first;
   more["podqos.io/qos-class"] = "BestEffort";
-  const auto another = foresight.read(more);
+  const auto another = placement_cache.read(more);
   ASSERT_TRUE(another);
   EXPECT_EQ(another->qos_class, core::QosClass::kBestEffort);
   more["podqos.io/pod"] = kGuaranteed;
-  EXPECT_EQ(foresight.read(more)->pod->containers.size(), 1U);
+  EXPECT_EQ(placement_cache.read(more)->pod->containers.size(), 1U);
   first.erase("podqos.io/pod");
-  EXPECT_EQ(foresight.read(first)->pod, nullptr);
+  EXPECT_EQ(placement_cache.read(first)->pod, nullptr);
 }
 
 /// What it has read of the state it does not read anew.
-TEST_F(ForesightTest, TellsOfAnEndAtOnce) {
-  app::Foresight foresight;
+TEST_F(PlacementCacheTest, TellsOfAnEndAtOnce) {
+  app::PlacementCache placement_cache;
   const core::Settings& settings = configuration().settings();
   static_cast<void>(running_pod("1", kBurstable));
-  ASSERT_TRUE(foresight.is_foreign(settings, "stranger"));
+  ASSERT_TRUE(placement_cache.is_foreign(settings, "stranger"));
   struct stat before{};
   ASSERT_EQ(::stat(temporary().path("state/tiers.json").c_str(), &before), 0);
   // In place, so that only its content is another.
@@ -274,10 +275,10 @@ TEST_F(ForesightTest, TellsOfAnEndAtOnce) {
   const std::array<timespec, 2> times{before.st_atim, before.st_mtim};
   ASSERT_EQ(::utimensat(AT_FDCWD, temporary().path("state/tiers.json").c_str(), times.data(), 0),
             0);
-  EXPECT_TRUE(foresight.is_foreign(settings, "another"));
+  EXPECT_TRUE(placement_cache.is_foreign(settings, "another"));
 }
 
-TEST_F(ForesightTest, SeesTheEndOfWhatOthersHaveCounted) {
+TEST_F(PlacementCacheTest, SeesTheEndOfWhatOthersHaveCounted) {
   const auto sandbox = running_pod("1", kBurstable);
   Plugin other{configuration(), metrics()};
   // It looks at all that there is now.
@@ -289,7 +290,7 @@ TEST_F(ForesightTest, SeesTheEndOfWhatOthersHaveCounted) {
   EXPECT_FALSE(is_counted("1", app.id()));
 }
 
-TEST_F(ForesightTest, SeesThatTheStateIsAnother) {
+TEST_F(PlacementCacheTest, SeesThatTheStateIsAnother) {
   const auto sandbox = running_pod("1", kBurstable);
   static_cast<void>(created(sandbox, container(sandbox, "app")));
   std::filesystem::rename(temporary().path("state"), temporary().path("gone"));
@@ -299,7 +300,7 @@ TEST_F(ForesightTest, SeesThatTheStateIsAnother) {
 
 // ---- what must not be otherwise than with joining
 
-TEST_F(ForesightTest, KeepsAPodInWhichAContainerIsMade) {
+TEST_F(PlacementCacheTest, KeepsAPodInWhichAContainerIsMade) {
   const auto sandbox = running_pod("1", kBurstable);
   // Its first look is at everything, and finds nobody alive.
   housekeep();
@@ -320,7 +321,7 @@ constexpr const char* kBounded =
     R"({"cpu": "100m", "memory": "16Mi"}, "limits": {"cpu": "200m", "memory": "16Mi"}}}]})";
 
 /// The node's memory decides about scores from the moment on at which the operator changes it.
-TEST_F(ForesightTest, TakesTheNodeAsTheSettingsHaveIt) {
+TEST_F(PlacementCacheTest, TakesTheNodeAsTheSettingsHaveIt) {
   const auto sandbox = running_pod("1", kBounded);
   const auto before = created(sandbox, container(sandbox, "app"));
   EXPECT_EQ(before.linux().oom_score_adj().value(), 750);
@@ -334,7 +335,8 @@ TEST_F(ForesightTest, TakesTheNodeAsTheSettingsHaveIt) {
 }
 
 /// A runtime may update what it has made and not started: the pod follows, as one that has joined.
-class UpdatedBeforeStartTest : public ForesightTest, public ::testing::WithParamInterface<bool> {};
+class UpdatedBeforeStartTest : public PlacementCacheTest,
+                               public ::testing::WithParamInterface<bool> {};
 
 TEST_P(UpdatedBeforeStartTest, FollowsTheUpdate) {
   constexpr const char* kOne =
@@ -361,7 +363,7 @@ TEST_P(UpdatedBeforeStartTest, FollowsTheUpdate) {
 
 INSTANTIATE_TEST_SUITE_P(Table, UpdatedBeforeStartTest, ::testing::Bool(),
                          [](const TestParamInfo<bool>& row) {
-                           return std::string{row.param ? "Foreseen" : "Joined"};
+                           return std::string{row.param ? "CachedPlacement" : "Joined"};
                          });
 
 }  // namespace

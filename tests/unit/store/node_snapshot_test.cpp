@@ -1,4 +1,4 @@
-#include "common/store/glance.h"
+#include "common/store/node_snapshot.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -21,10 +21,10 @@ using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class GlanceTest : public StoreTest {
+class SnapshotReaderTest : public StoreTest {
  protected:
-  [[nodiscard]] std::optional<StateGlance> look() {
-    auto state = glance_.look();
+  [[nodiscard]] std::optional<NodeSnapshot> read_state() {
+    auto state = snapshot_reader_.read();
     EXPECT_TRUE(state) << state.error().message;
     return state ? std::move(*state) : std::nullopt;
   }
@@ -34,22 +34,22 @@ class GlanceTest : public StoreTest {
     EXPECT_TRUE(store.commit());
   }
 
-  Glance glance_{path(".")};
+  SnapshotReader snapshot_reader_{path(".")};
 };
 
-TEST_F(GlanceTest, SeesNothingWhereThereIsNoState) {
-  EXPECT_FALSE(look());
+TEST_F(SnapshotReaderTest, SeesNothingWhereThereIsNoState) {
+  EXPECT_FALSE(read_state());
 }
 
-TEST_F(GlanceTest, SeesPodsAndSums) {
+TEST_F(SnapshotReaderTest, SeesPodsAndSums) {
   make_state();
-  const auto state = look();
+  const auto state = read_state();
   ASSERT_TRUE(state);
   EXPECT_FALSE(state->interrupted);
   EXPECT_EQ(state->unreadable, 0U);
   EXPECT_EQ(state->tiers.sums.burstable.pods, 1);
   EXPECT_THAT(state->pods,
-              ElementsAre(PodGlance{
+              ElementsAre(PodSnapshot{
                   .cgroup = "/kubepods/burstable/podpod-1",
                   .qos_class = core::QosClass::kBurstable,
                   .adopted = false,
@@ -57,7 +57,7 @@ TEST_F(GlanceTest, SeesPodsAndSums) {
                   .requests = {.pods = 1, .cpu = MilliCpu{250}, .memory = Bytes{1 << 20}}}));
 }
 
-TEST_F(GlanceTest, CountsWhatWasGrantedAndOfAdoptedPodsWhatIsClaimed) {
+TEST_F(SnapshotReaderTest, CountsWhatWasGrantedAndOfAdoptedPodsWhatIsClaimed) {
   core::PodRecord own = record_of("a");
   own.granted.cpu = MilliCpu{100};
   core::PodRecord adopted = record_of("b");
@@ -65,7 +65,7 @@ TEST_F(GlanceTest, CountsWhatWasGrantedAndOfAdoptedPodsWhatIsClaimed) {
   adopted.granted = {};
   put(own);
   put(adopted);
-  const auto state = look();
+  const auto state = read_state();
   ASSERT_TRUE(state);
   ASSERT_EQ(state->pods.size(), 2U);
   EXPECT_EQ(state->pods[0].requests.cpu, MilliCpu{100});
@@ -73,80 +73,80 @@ TEST_F(GlanceTest, CountsWhatWasGrantedAndOfAdoptedPodsWhatIsClaimed) {
   EXPECT_EQ(state->pods[1].requests.cpu, MilliCpu{250});
 }
 
-TEST_F(GlanceTest, DoesNotWaitForTheLock) {
+TEST_F(SnapshotReaderTest, DoesNotWaitForTheLock) {
   make_state();
   Store holder = opened();
   EXPECT_TRUE(holder.begin());
-  const auto state = look();
+  const auto state = read_state();
   ASSERT_TRUE(state);
   EXPECT_TRUE(state->interrupted);
   EXPECT_EQ(state->pods.size(), 1U);
 }
 
-TEST_F(GlanceTest, FollowsWhatChanges) {
+TEST_F(SnapshotReaderTest, FollowsWhatChanges) {
   make_state();
-  ASSERT_TRUE(look());
+  ASSERT_TRUE(read_state());
   core::PodRecord record = record_of("pod-1");
   record.released_at = UnixSeconds{7};
   put(record);
   put(record_of("pod-2"));
-  const auto both = look();
+  const auto both = read_state();
   ASSERT_TRUE(both);
-  EXPECT_THAT(both->pods,
-              ElementsAre(Field(&PodGlance::released, true), Field(&PodGlance::released, false)));
+  EXPECT_THAT(both->pods, ElementsAre(Field(&PodSnapshot::released, true),
+                                      Field(&PodSnapshot::released, false)));
   Store store = opened();
   EXPECT_TRUE(store.erase_pod("pod-1"));
   EXPECT_TRUE(store.erase_pod("pod-2"));
-  EXPECT_THAT(look()->pods, IsEmpty());
+  EXPECT_THAT(read_state()->pods, IsEmpty());
 }
 
-TEST_F(GlanceTest, ReadsARecordOnce) {
+TEST_F(SnapshotReaderTest, ReadsARecordOnce) {
   make_state();
-  ASSERT_EQ(look()->pods.size(), 1U);
+  ASSERT_EQ(read_state()->pods.size(), 1U);
   // The same file with other bytes, as no event leaves it.
   struct stat before{};
   ASSERT_EQ(::stat(path("pods/pod-1.json").c_str(), &before), 0);
   write("pods/pod-1.json", "damaged");
   const timespec times[] = {before.st_atim, before.st_mtim};
   ASSERT_EQ(::utimensat(AT_FDCWD, path("pods/pod-1.json").c_str(), times, 0), 0);
-  EXPECT_EQ(look()->pods.size(), 1U);
+  EXPECT_EQ(read_state()->pods.size(), 1U);
 }
 
-TEST_F(GlanceTest, ReadsSomeAtATime) {
+TEST_F(SnapshotReaderTest, ReadsSomeAtATime) {
   make_state();
   for (int i = 0; i < 600; ++i) {
     const core::PodRecord record = record_of("many-" + std::to_string(i));
     write("pods/" + record.pod.uid + ".json", codec::format_pod_record(record));
   }
-  const auto first = glance_.look();
+  const auto first = snapshot_reader_.read();
   ASSERT_FALSE(first);
   EXPECT_EQ(first.error().code, ErrorCode::kBusy);
   EXPECT_THAT(first.error().message, HasSubstr(": 89 records are left to the next look"));
-  EXPECT_EQ(look()->pods.size(), 601U);
+  EXPECT_EQ(read_state()->pods.size(), 601U);
   write("pods/one-more.json", codec::format_pod_record(record_of("one-more")));
-  EXPECT_EQ(look()->pods.size(), 602U);
+  EXPECT_EQ(read_state()->pods.size(), 602U);
 }
 
-TEST_F(GlanceTest, LeavesDamagedFilesWhereTheyAre) {
+TEST_F(SnapshotReaderTest, LeavesDamagedFilesWhereTheyAre) {
   make_state();
   write("pods/pod-2.json", "{");
   write("pods/.pod-3.json.tmp", "{");
-  const auto state = look();
+  const auto state = read_state();
   ASSERT_TRUE(state);
   EXPECT_EQ(state->pods.size(), 1U);
   EXPECT_EQ(state->unreadable, 1U);
   EXPECT_TRUE(has("pods/pod-2.json"));
   write("tiers.json", "{");
-  const auto failed = glance_.look();
+  const auto failed = snapshot_reader_.read();
   ASSERT_FALSE(failed);
   EXPECT_THAT(failed.error().message, HasSubstr("tiers.json"));
   EXPECT_EQ(read("tiers.json"), "{");
 }
 
-TEST_F(GlanceTest, RefusesADirectoryThatOthersCanWriteTo) {
+TEST_F(SnapshotReaderTest, RefusesADirectoryThatOthersCanWriteTo) {
   make_state();
   ASSERT_EQ(::chmod(path(".").c_str(), 0777), 0);
-  EXPECT_EQ(glance_.look().error().code, ErrorCode::kConflict);
+  EXPECT_EQ(snapshot_reader_.read().error().code, ErrorCode::kConflict);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "common/app/event.h"
+#include "common/app/transaction.h"
 
 #include <algorithm>
 #include <chrono>
@@ -21,14 +21,14 @@ namespace {
 /// systemd does what it was asked in its own time, mostly within milliseconds.
 constexpr std::chrono::milliseconds kSystemdPause{10};
 
-store::StoreOptions store_options(const core::Settings& settings, const Patience& patience) {
+store::StoreOptions store_options(const core::Settings& settings, const Timeouts& timeouts) {
   const std::chrono::milliseconds configured{settings.lock_deadline_ms};
   return {.path = settings.state_dir,
-          .lock_patience = std::min(configured, patience.lock),
-          .deadline = patience.lock < configured
-                          ? std::min(patience.deadline, patience.clock->now() + patience.lock)
-                          : patience.deadline,
-          .clock = patience.clock};
+          .lock_timeout = std::min(configured, timeouts.lock),
+          .deadline = timeouts.lock < configured
+                          ? std::min(timeouts.deadline, timeouts.clock->now() + timeouts.lock)
+                          : timeouts.deadline,
+          .clock = timeouts.clock};
 }
 
 /// Since the machine was booted: a step of the wall clock neither ends a delay nor makes it longer.
@@ -47,8 +47,8 @@ std::int64_t bound_of(const core::CgroupValues& values) {
 
 }  // namespace
 
-Event::Event(const core::Settings& settings, Log& log, store::Store store, cgroup::Cgroupfs cgroups,
-             core::NodeCapacity capacity)
+Transaction::Transaction(const core::Settings& settings, Log& log, store::Store store,
+                         cgroup::Cgroupfs cgroups, core::NodeCapacity capacity)
     : settings_(&settings),
       log_(&log),
       store_(std::move(store)),
@@ -56,46 +56,47 @@ Event::Event(const core::Settings& settings, Log& log, store::Store store, cgrou
       capacity_(capacity),
       now_(seconds_since_boot()) {}
 
-Result<Event> Event::with_store(const core::Settings& settings, Log& log, store::Store store,
-                                const Patience& patience) {
+Result<Transaction> Transaction::with_store(const core::Settings& settings, Log& log,
+                                            store::Store store, const Timeouts& timeouts) {
   auto cgroups = cgroup::Cgroupfs::open({.memory = &store.directory(),
-                                         .systemd_answer = patience.systemd,
-                                         .systemd_end = patience.deadline,
-                                         .clock = patience.clock});
+                                         .systemd_answer = timeouts.systemd,
+                                         .systemd_end = timeouts.deadline,
+                                         .clock = timeouts.clock});
   if (!cgroups) return fail(std::move(cgroups).error());
   auto capacity = node_capacity(settings);
   if (!capacity) return fail(std::move(capacity).error());
-  return Event{settings, log, std::move(store), std::move(*cgroups), *capacity};
+  return Transaction{settings, log, std::move(store), std::move(*cgroups), *capacity};
 }
 
-Result<Event> Event::open(const core::Settings& settings, Log& log, const Patience& patience) {
-  auto store = store::Store::open(store_options(settings, patience));
+Result<Transaction> Transaction::open(const core::Settings& settings, Log& log,
+                                      const Timeouts& timeouts) {
+  auto store = store::Store::open(store_options(settings, timeouts));
   if (!store) return fail(std::move(store).error());
-  return with_store(settings, log, std::move(*store), patience);
+  return with_store(settings, log, std::move(*store), timeouts);
 }
 
-Result<std::optional<Event>> Event::open_existing(const core::Settings& settings, Log& log,
-                                                  const Patience& patience) {
-  auto store = store::Store::open_existing(store_options(settings, patience));
+Result<std::optional<Transaction>> Transaction::open_existing(const core::Settings& settings,
+                                                              Log& log, const Timeouts& timeouts) {
+  auto store = store::Store::open_existing(store_options(settings, timeouts));
   if (!store) {
     if (store.error().code == ErrorCode::kNotFound) return std::nullopt;
     return fail(std::move(store).error());
   }
-  auto event = with_store(settings, log, std::move(*store), patience);
-  if (!event) return fail(std::move(event).error());
-  return std::optional<Event>{std::move(*event)};
+  auto transaction = with_store(settings, log, std::move(*store), timeouts);
+  if (!transaction) return fail(std::move(transaction).error());
+  return std::optional<Transaction>{std::move(*transaction)};
 }
 
-core::WeightFormula Event::formula() {
+core::WeightFormula Transaction::formula() {
   return core::weight_formula(*settings_, tiers().weight_formula);
 }
 
-const core::CgroupLayout& Event::layout_for(const core::CgroupValues& values) {
+const core::CgroupLayout& Transaction::layout_for(const core::CgroupValues& values) {
   return values.hugepages.empty() ? cgroups_.layout_without_hugepages() : cgroups_.layout();
 }
 
-Status Event::run(const core::Plan& plan) {
-  auto report = cgroups_.execute(plan, tell_);
+Status Transaction::run(const core::Plan& plan) {
+  auto report = cgroups_.execute(plan, unit_changes_);
   if (!report) return fail(std::move(report).error());
   for (const std::string& line : report->written)
     log_->debug(cat("wrote ", line));
@@ -105,7 +106,7 @@ Status Event::run(const core::Plan& plan) {
   return {};
 }
 
-Status Event::run_beside_systemd(const core::Plan& plan) {
+Status Transaction::run_beside_systemd(const core::Plan& plan) {
   while (true) {
     auto done = run(plan);
     if (done || done.error().code != ErrorCode::kNotFound || !cgroups_.waits().wait(kSystemdPause))
@@ -113,14 +114,14 @@ Status Event::run_beside_systemd(const core::Plan& plan) {
   }
 }
 
-bool Event::is_held_by_systemd(const std::string& cgroup) {
+bool Transaction::is_held_by_systemd(const std::string& cgroup) {
   if (core::driver_of(cgroup) != core::Driver::kSystemd || !cgroups_.exists(cgroup)) return false;
   const auto populated = cgroups_.populated(cgroup);
   return populated && !*populated;
 }
 
-Status Event::remove_beside_systemd(const std::string& cgroup,
-                                    const std::function<Result<bool>()>& remove) {
+Status Transaction::remove_beside_systemd(const std::string& cgroup,
+                                          const std::function<Result<bool>()>& remove) {
   while (true) {
     const auto again = remove();
     if (!again) return fail(again.error());
@@ -131,19 +132,19 @@ Status Event::remove_beside_systemd(const std::string& cgroup,
   }
 }
 
-bool Event::has_lost_state(const std::string& kubepods) {
+bool Transaction::has_lost_state(const std::string& kubepods) {
   if (!tiers().kubepods.empty() || recovered_) return false;
   return is_marked(kubepods).value_or(false);
 }
 
-bool Event::has_lost_record(const core::PodRecord& record) {
+bool Transaction::has_lost_record(const core::PodRecord& record) {
   if (record.adopted || recovered_) return false;
   const auto copy = cgroups_.attribute(record.cgroup, kRecordAttribute);
   return copy && copy->has_value();
 }
 
-Status Event::write_pod(const std::string& cgroup, const core::CgroupValues& values,
-                        const core::CgroupLayout& layout, core::Make make) {
+Status Transaction::write_pod(const std::string& cgroup, const core::CgroupValues& values,
+                              const core::CgroupLayout& layout, core::Make make) {
   // cgroup v1 counts the quota of a child that has just been removed until its last reference has
   // gone: a few milliseconds, on a busy machine some hundred.
   constexpr std::chrono::milliseconds kPause{10};
@@ -158,17 +159,17 @@ Status Event::write_pod(const std::string& cgroup, const core::CgroupValues& val
   }
 }
 
-void Event::mark_unwritten(const std::string& cgroup) {
+void Transaction::mark_unwritten(const std::string& cgroup) {
   // Where the kernel has no such attributes each event writes all values anyway.
   static_cast<void>(cgroups_.set_attribute(cgroup, kRecordAttribute, kUnwrittenRecord).has_value());
 }
 
-bool Event::is_unwritten(const std::string& cgroup) {
+bool Transaction::is_unwritten(const std::string& cgroup) {
   const auto copy = cgroups_.attribute(cgroup, kRecordAttribute);
   return copy && *copy == kUnwrittenRecord;
 }
 
-void Event::hold_above_usage(const std::string& cgroup, core::CgroupValues& values) {
+void Transaction::hold_above_usage(const std::string& cgroup, core::CgroupValues& values) {
   if (!values.memory_limit || values.memory_limit->value() < 0) return;
   const bool is_v2 = cgroups_.layout_without_hugepages().memory == core::CgroupVersion::kV2;
   const auto text = cgroups_.read(cgroup, core::Controller::kMemory,
@@ -184,7 +185,7 @@ void Event::hold_above_usage(const std::string& cgroup, core::CgroupValues& valu
   values.memory_limit = held;
 }
 
-Status Event::make_pod(core::PodRecord& record) {
+Status Transaction::make_pod(core::PodRecord& record) {
   auto values = core::pod_values(record, *settings_);
   if (!values) return fail(std::move(values).error());
   // A limit that somebody else has put there must not stay either.
@@ -199,7 +200,7 @@ Status Event::make_pod(core::PodRecord& record) {
   return copy_record(record);
 }
 
-Status Event::update_pod(core::PodRecord& record, core::PodRecord before) {
+Status Transaction::update_pod(core::PodRecord& record, core::PodRecord before) {
   auto values = core::pod_values(record, *settings_);
   if (!values) return fail(std::move(values).error());
   auto held = core::pod_values(before, *settings_);
@@ -217,7 +218,7 @@ Status Event::update_pod(core::PodRecord& record, core::PodRecord before) {
   return copy_record(record);
 }
 
-Status Event::copy_record(const core::PodRecord& record) {
+Status Transaction::copy_record(const core::PodRecord& record) {
   const bool saved = saved_uid_ == record.pod.uid;
   auto copied = cgroups_.set_attribute(record.cgroup, kRecordAttribute,
                                        saved ? saved_text_ : codec::format_pod_record(record));
@@ -229,13 +230,13 @@ Status Event::copy_record(const core::PodRecord& record) {
   return {};
 }
 
-core::TierValues Event::wanted_tiers() {
+core::TierValues Transaction::wanted_tiers() {
   return core::tier_values(tiers().sums,
                            {.reserve_percent = settings_->reserve_memory_percent,
                             .allocatable_memory = core::allocatable_memory(*settings_, capacity_)});
 }
 
-Status Event::apply_tiers(core::Make make) {
+Status Transaction::apply_tiers(core::Make make) {
   core::TierValues values = wanted_tiers();
   const std::string& kubepods = tiers().kubepods;
   const auto bound = [&](core::CgroupValues& tier, core::QosClass qos_class) {
@@ -268,19 +269,19 @@ Status Event::apply_tiers(core::Make make) {
   return run(plan);
 }
 
-Status Event::save(const core::PodRecord& record) {
+Status Transaction::save(const core::PodRecord& record) {
   saved_uid_ = record.pod.uid;
   saved_text_ = codec::format_pod_record(record);
   return store_.put_pod(record.pod.uid, saved_text_);
 }
 
-bool Event::has_pods() {
+bool Transaction::has_pods() {
   const core::TierSums& sums = tiers().sums;
   return sums.guaranteed.pods + sums.burstable.pods + sums.besteffort.pods != 0 ||
-         !tiers().lingering.empty();
+         !tiers().retained.empty();
 }
 
-Status Event::settle_tiers() {
+Status Transaction::write_tiers() {
   if (tiers().kubepods.empty()) return {};
   if (auto done = store_.begin(); !done) return done;
   if (!has_pods()) return teardown();
@@ -292,10 +293,10 @@ Status Event::settle_tiers() {
   return apply_tiers(core::Make::kYes);
 }
 
-Status Event::finish() {
+Status Transaction::finish() {
   finished_ = true;
-  if (auto done = settle_tiers(); !done) return done;
-  if (std::exchange(tell_, cgroup::Tell::kNow) == cgroup::Tell::kLater) {
+  if (auto done = write_tiers(); !done) return done;
+  if (std::exchange(unit_changes_, cgroup::UnitChanges::kNow) == cgroup::UnitChanges::kDeferred) {
     if (auto done = run({}); !done) return done;
   }
   for (const std::string& incident : store_.incidents())

@@ -1,4 +1,4 @@
-#include "common/app/foresight.h"
+#include "common/app/placement_cache.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -111,10 +111,11 @@ bool stays_the_same(const core::PodRecord& before, const core::Identity& identit
 
 /// The pod's record with the container's claim in it; nullopt where that changes a value of pod or
 /// tiers, or where a person must be told something.
-std::optional<core::PodRecord> joined(const std::optional<core::PodRecord>& before,
-                                      const core::Identity& identity, const core::PodClaim& claim,
-                                      const Surroundings& around) {
-  auto pod = core::join_pod(before, identity, claim, around.settings);
+std::optional<core::PodRecord> merged_record(const std::optional<core::PodRecord>& before,
+                                             const core::Identity& identity,
+                                             const core::PodClaim& claim,
+                                             const Surroundings& around) {
+  auto pod = core::merge_claim(before, identity, claim, around.settings);
   if (!pod || !pod->warnings.empty()) return std::nullopt;
   core::PodRecord& record = pod->record;
   if (record.adopted != identity.placed.has_value()) return std::nullopt;
@@ -135,19 +136,20 @@ bool would_back_itself(const core::PodRecord& record, const core::CgroupValues& 
 }
 
 /// Where the container is to be; nullopt: its name is taken.
-std::optional<std::string> cgroup_for(const Arrival& arrival, const core::PodRecord& before) {
-  if (before.adopted) return arrival.placed_at;
-  const auto leaf = core::container_leaf(arrival.facts, before.cgroup, before.containers);
+std::optional<std::string> cgroup_for(const AdmissionRequest& request,
+                                      const core::PodRecord& before) {
+  if (before.adopted) return request.placed_at;
+  const auto leaf = core::container_leaf(request.facts, before.cgroup, before.containers);
   if (!leaf) return std::nullopt;
   return cat(before.cgroup, "/", *leaf);
 }
 
 }  // namespace
 
-Foresight::Foresight()
+PlacementCache::PlacementCache()
     : records_{kRecords}, long_records_{kLongRecords}, annotations_{kAnnotations} {}
 
-Result<core::PodqosAnnotations> Foresight::read(const core::Annotations& annotations) {
+Result<core::PodqosAnnotations> PlacementCache::read(const core::Annotations& annotations) {
   const auto uid = annotations.find(kUid);
   const bool named = uid != annotations.end();
   if (const auto* known = annotations_.find(KindOf{annotations});
@@ -165,7 +167,7 @@ Result<core::PodqosAnnotations> Foresight::read(const core::Annotations& annotat
   return read;
 }
 
-const Foresight::Known* Foresight::known(const std::string& uid) {
+const PlacementCache::Known* PlacementCache::known(const std::string& uid) {
   // Before it is read: a change in between is seen the next time.
   const auto stamp = state_->stamp_of_pod(uid);
   if (!stamp) return nullptr;
@@ -181,12 +183,12 @@ const Foresight::Known* Foresight::known(const std::string& uid) {
   return records.find(uid);
 }
 
-bool Foresight::owns_host() {
+bool PlacementCache::owns_host() {
   if (!owns_host_) owns_host_ = app::owns_host();
   return *owns_host_;
 }
 
-bool Foresight::look_at_machine(const core::Settings& settings) {
+bool PlacementCache::read_machine(const core::Settings& settings) {
   if (!owns_host()) return false;
   const auto now = Clock::now();
   const bool same_node = machine_ && machine_->pinned_memory == settings.node_memory &&
@@ -208,7 +210,7 @@ bool Foresight::look_at_machine(const core::Settings& settings) {
   return true;
 }
 
-core::MemoryFiles Foresight::memory_files(const std::string& pod_cgroup) {
+core::MemoryFiles PlacementCache::memory_files(const std::string& pod_cgroup) {
   if (machine_->layout.memory != core::CgroupVersion::kV2) return {};
   if (machine_->memory_files) return *machine_->memory_files;
   auto cgroups = cgroup::Cgroupfs::open();
@@ -219,7 +221,7 @@ core::MemoryFiles Foresight::memory_files(const std::string& pod_cgroup) {
   return found;
 }
 
-bool Foresight::look_at_state(const core::Settings& settings) {
+bool PlacementCache::read_state(const core::Settings& settings) {
   if (!state_ || state_dir_ != settings.state_dir || !state_->is_current()) {
     state_.reset();
     auto opened = store::UnlockedState::open(settings.state_dir);
@@ -230,61 +232,62 @@ bool Foresight::look_at_state(const core::Settings& settings) {
   return !state_->interrupted();
 }
 
-std::optional<Foreseen> Foresight::look(const core::Settings& settings, const Arrival& arrival) {
-  if (core::stays_without_parent(arrival.facts, arrival.driver, settings) ||
-      !look_at_machine(settings) || !look_at_state(settings))
+std::optional<CachedPlacement> PlacementCache::find(const core::Settings& settings,
+                                                    const AdmissionRequest& request) {
+  if (core::stays_without_parent(request.facts, request.driver, settings) ||
+      !read_machine(settings) || !read_state(settings))
     return std::nullopt;
   const core::TiersRecord& tiers = state_->tiers();
-  const auto identity = core::identify(arrival.facts, arrival.annotations, settings,
-                                       arrival.placed_at, tiers.kubepods);
+  const auto identity = core::identify(request.facts, request.annotations, settings,
+                                       request.placed_at, tiers.kubepods);
   if (!identity || identity->source != core::IdentitySource::kEngine) return std::nullopt;
   const Known* const pod = known(identity->uid);
   if (pod == nullptr || !pod->has_room) return std::nullopt;
   const std::optional<core::PodRecord>& before = pod->record;
-  if (!is_expected(*before, *identity, arrival.facts.id)) return std::nullopt;
+  if (!is_expected(*before, *identity, request.facts.id)) return std::nullopt;
   // All of a node's pods use one driver; a kubelet's are none of podqos's.
   if (!before->adopted &&
-      (tiers.kubepods.empty() || core::driver_of(tiers.kubepods) != arrival.driver))
+      (tiers.kubepods.empty() || core::driver_of(tiers.kubepods) != request.driver))
     return std::nullopt;
-  core::PodClaim claim = core::claim_sharing_spec(*identity, arrival.facts, arrival.annotations,
+  core::PodClaim claim = core::claim_sharing_spec(*identity, request.facts, request.annotations,
                                                   settings, machine_->capacity.memory);
   const Surroundings around{.settings = settings,
                             .capacity = machine_->capacity,
                             .others = sums_beside(tiers, before),
-                            .backed = core::backing_of(arrival.facts, arrival.annotations.engine)};
+                            .backed = core::backing_of(request.facts, request.annotations.engine)};
   std::optional<core::PodRecord> changed;
   if (!stays_the_same(*before, *identity, claim, around)) {
     core::own_spec(claim);
-    changed = joined(before, *identity, claim, around);
+    changed = merged_record(before, *identity, claim, around);
     if (!changed) return std::nullopt;
   }
   const core::PodRecord& record = changed ? *changed : *before;
-  const std::string name = core::container_name_for(*identity, claim, arrival.facts);
+  const std::string name = core::container_name_for(*identity, claim, request.facts);
   if (core::lacks_container(record, claim, name)) return std::nullopt;
-  auto cgroup = cgroup_for(arrival, *before);
+  auto cgroup = cgroup_for(request, *before);
   auto values = core::container_values(record, name, settings);
   if (!cgroup || !values) return std::nullopt;
   values->unified = core::container_unified(
       record, claim, name,
       core::container_memory_params(settings, machine_->capacity, memory_files(before->cgroup)));
 
-  Foreseen seat;
-  seat.pod_uid = record.pod.uid;
-  seat.adopted = record.adopted;
-  seat.container.id = arrival.facts.id;
-  seat.container.name = name;
-  seat.container.cgroup = std::move(*cgroup);
-  seat.missing = core::missing_values(*values, arrival.facts.resources, machine_->layout);
-  if (would_back_itself(record, seat.missing, around)) return std::nullopt;
-  if (!core::engine_sets_oom(arrival.facts) && !record.adopted) {
-    seat.oom_score_adj =
-        core::container_oom_score_adj(record, seat.container, machine_->capacity.memory);
+  CachedPlacement placement;
+  placement.pod_uid = record.pod.uid;
+  placement.adopted = record.adopted;
+  placement.container.id = request.facts.id;
+  placement.container.name = name;
+  placement.container.cgroup = std::move(*cgroup);
+  placement.missing = core::missing_values(*values, request.facts.resources, machine_->layout);
+  if (would_back_itself(record, placement.missing, around)) return std::nullopt;
+  if (!core::engine_sets_oom(request.facts) && !record.adopted) {
+    placement.oom_score_adj =
+        core::container_oom_score_adj(record, placement.container, machine_->capacity.memory);
   }
-  return seat;
+  return placement;
 }
 
-bool Foresight::is_foreign(const core::Settings& settings, const std::string& id) {
-  return !owns_host() || (look_at_state(settings) && !state_->may_involve(id));
+bool PlacementCache::is_foreign(const core::Settings& settings, const std::string& id) {
+  return !owns_host() || (read_state(settings) && !state_->may_involve(id));
 }
 
 }  // namespace podqos::app

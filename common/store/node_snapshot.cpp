@@ -1,4 +1,4 @@
-#include "common/store/glance.h"
+#include "common/store/node_snapshot.h"
 
 #include <string_view>
 #include <utility>
@@ -23,7 +23,7 @@ bool is_record_name(std::string_view name) {
   return core::check_pod_uid(name).has_value();
 }
 
-PodGlance glance_at(const core::PodRecord& record) {
+PodSnapshot glance_at(const core::PodRecord& record) {
   return {.cgroup = record.cgroup,
           .qos_class = record.qos_class,
           .adopted = record.adopted,
@@ -33,17 +33,17 @@ PodGlance glance_at(const core::PodRecord& record) {
 
 }  // namespace
 
-Result<std::optional<StateGlance>> Glance::look() {
+Result<std::optional<NodeSnapshot>> SnapshotReader::read() {
   auto files = UnlockedState::open(path_);
   if (!files) return fail(std::move(files).error());
   if (!*files) {
     known_.clear();
     return std::nullopt;
   }
-  StateGlance state{.tiers = (*files)->tiers(),
-                    .interrupted = (*files)->interrupted(),
-                    .pods = {},
-                    .unreadable = 0};
+  NodeSnapshot state{.tiers = (*files)->tiers(),
+                     .interrupted = (*files)->interrupted(),
+                     .pods = {},
+                     .unreadable = 0};
   if (auto read = read_pods((*files)->directory()); !read) return fail(std::move(read).error());
   for (const auto& [name, known] : known_) {
     if (known.pod)
@@ -54,7 +54,7 @@ Result<std::optional<StateGlance>> Glance::look() {
   return state;
 }
 
-Status Glance::read_pods(const sys::Directory& state) {
+Status SnapshotReader::read_pods(const sys::Directory& state) {
   const auto pods = state.open_directory(kPodsName);
   std::map<std::string, Known> seen;
   if (pods) {
@@ -76,8 +76,8 @@ Status Glance::read_pods(const sys::Directory& state) {
   return {};
 }
 
-void Glance::read_pod(const sys::Directory& pods, const std::string& name,
-                      std::map<std::string, Known>& seen) {
+void SnapshotReader::read_pod(const sys::Directory& pods, const std::string& name,
+                              std::map<std::string, Known>& seen) {
   const auto stamp = stamp_of(name, pods.fd());
   // A pod that has just been released is none.
   if (!stamp) return;

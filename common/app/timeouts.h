@@ -8,7 +8,7 @@ namespace podqos::app {
 
 /// How long one call may wait for others, within what the operator has set: who is waited for
 /// himself, by a runtime, has a deadline for all of it.
-struct Patience {
+struct Timeouts {
   using Clock = std::chrono::steady_clock;
   Clock::time_point deadline = Clock::time_point::max();  ///< of all that is waited for
   /// For the lock; lockDeadline where that is shorter.
