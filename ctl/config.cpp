@@ -1,4 +1,8 @@
+#include <algorithm>
+#include <cstddef>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,8 +17,68 @@ namespace {
 
 struct Options {
   std::string output = "json";
+  std::string form = "text";
   std::vector<std::string> files;
 };
+
+/// `text` in lines of at most `width` columns, each behind `indent`.
+std::string fill(std::string_view text, std::string_view indent, std::size_t width) {
+  std::string out;
+  std::size_t column = 0;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    const bool fits = column != 0 && column + 1 + word.size() <= width;
+    if (column != 0) out += fits ? " " : "\n";
+    if (!fits) out += indent;
+    out += word;
+    column = (fits ? column + 1 : indent.size()) + word.size();
+  }
+  return out += '\n';
+}
+
+/// The paragraphs of a help text, each in its lines, an empty line in between.
+std::string fill_paragraphs(std::string_view text, std::string_view indent, std::size_t width) {
+  constexpr std::string_view kBreak = "\n\n";
+  std::string out;
+  while (!text.empty()) {
+    const std::string_view paragraph = text.substr(0, text.find(kBreak));
+    text.remove_prefix(std::min(paragraph.size() + kBreak.size(), text.size()));
+    out += cat(out.empty() ? "" : "\n", fill(paragraph, indent, width));
+  }
+  return out;
+}
+
+/// A definition list of the manual, in pandoc's Markdown.
+std::string format_markdown(const codec::SettingHelp& field) {
+  constexpr std::size_t kWidth = 110;
+  constexpr std::string_view kIndent = "    ";
+  const std::string term =
+      fill(cat("**", field.path, "** (", field.expected, "; default *", field.default_value, "*)"),
+           "", kWidth);
+  std::string help = fill_paragraphs(field.help, kIndent, kWidth);
+  help.front() = ':';
+  return cat(term, help, "\n");
+}
+
+std::string format_text(const codec::SettingHelp& field) {
+  constexpr std::size_t kWidth = 79;
+  constexpr std::string_view kIndent = "    ";
+  std::string help = fill_paragraphs(field.help, kIndent, kWidth);
+  std::erase_if(help, [](char c) { return c == '*' || c == '\\'; });
+  return cat(field.path, "\n",
+             fill(cat(field.expected, "; default ", field.default_value), kIndent, kWidth), help,
+             "\n");
+}
+
+int show_fields(const Options& options) {
+  if (auto status = narrow({}); !status) return log_failure(status.error());
+  std::string text;
+  for (const codec::SettingHelp& field : codec::describe_settings())
+    text += options.form == "markdown" ? format_markdown(field) : format_text(field);
+  text.pop_back();  // the empty line that separates it from the next
+  return finish(print(text));
+}
 
 int show(const Globals& globals) {
   if (auto status = narrow({}); !status) return log_failure(status.error());
@@ -62,17 +126,25 @@ Command add_config(CLI::App& app, const Globals& globals) {
       ->check(CLI::IsMember({"json"}));
   CLI::App* check_command = sub->add_subcommand(
       "check",
-      "Say of each file whether it is a valid configuration; without a file, of all that "
-      "are in force");
-  check_command->add_option("FILE", options->files, "Configuration files, each taken by itself");
+      "Check whether each file is a valid configuration; without a file, all files that are in "
+      "force");
+  check_command->add_option("FILE", options->files, "Configuration files, each checked by itself");
   CLI::App* runtimes_command = sub->add_subcommand(
       "runtimes",
       "Print the candidates of podqos-runtime as JSON, even if something else in the "
       "configuration is wrong");
+  CLI::App* fields_command =
+      sub->add_subcommand("fields", "List every field with its type, default and meaning");
+  fields_command
+      ->add_option("-o,--output", options->form,
+                   "text, or markdown as in the manual page podqos.json(5)")
+      ->check(CLI::IsMember({"text", "markdown"}));
+  fields_command->fallthrough();
   show_command->fallthrough();
   runtimes_command->fallthrough();
   check_command->fallthrough();
-  return {.app = sub, .run = [options, &globals, show_command, runtimes_command] {
+  return {.app = sub, .run = [options, &globals, show_command, runtimes_command, fields_command] {
+            if (fields_command->parsed()) return show_fields(*options);
             if (runtimes_command->parsed()) return show_runtimes(globals);
             return show_command->parsed() ? show(globals) : check(*options, globals);
           }};

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/codec/json_text.h"
+#include "common/codec/setting_types.h"
 #include "common/codec/settings_json.h"
 
 namespace podqos::codec {
@@ -14,8 +14,6 @@ namespace {
 
 using Kind = JsonNode::Kind;
 
-constexpr std::size_t kMaxPathSize = 4096;
-constexpr std::size_t kMaxRuntimes = 64;
 constexpr std::string_view kRuntimes = "runtimes";
 
 /// Can the member of an unknown name, or of an object where it does not belong, be a misspelt
@@ -40,31 +38,6 @@ const JsonNode* find_doubtful(const JsonNode& object) {
 
 }  // namespace
 
-Result<std::string> read_absolute_path(const JsonNode& node) {
-  if (node.kind != Kind::kString) return unexpected_kind("an absolute path", node);
-  const std::string_view path = node.text;
-  const bool control = std::ranges::any_of(path, is_control);
-  const bool upwards = cat(path, "/").contains("/../");
-  if (!path.starts_with('/') || control || upwards || path.size() > kMaxPathSize) {
-    return refuse_value(cat("\"", printable(path), "\" is no absolute path without \"..\""));
-  }
-  return std::string{path};
-}
-
-Result<std::vector<std::string>> read_runtimes(const JsonNode& node) {
-  if (node.kind != Kind::kArray) return unexpected_kind("a list of absolute paths", node);
-  if (node.children.empty() || node.children.size() > kMaxRuntimes) {
-    return refuse_value(cat(node.children.size(), " paths, 1 to ", kMaxRuntimes, " are allowed"));
-  }
-  std::vector<std::string> paths;
-  for (const JsonNode& child : node.children) {
-    auto path = read_absolute_path(child);
-    if (!path) return fail(std::move(path).error().with_context(cat("[", paths.size(), "]")));
-    paths.push_back(std::move(*path));
-  }
-  return paths;
-}
-
 Result<std::optional<std::vector<std::string>>> salvage_runtimes(std::string_view text) {
   const JsonPrefix prefix =
       parse_json_prefix(text, {.bytes = kMaxSettingsSize, .comments = JsonComments::kIgnore});
@@ -84,7 +57,7 @@ Result<std::optional<std::vector<std::string>>> salvage_runtimes(std::string_vie
   }
   if (std::ranges::count(members, kRuntimes, &JsonNode::key) > 1)
     return refuse_value(cat(kRuntimes, ": field is repeated"));
-  auto paths = read_runtimes(*found);
+  auto paths = RuntimePaths::read(*found);
   if (!paths) return fail(std::move(paths).error().with_context(kRuntimes));
   return std::move(*paths);
 }

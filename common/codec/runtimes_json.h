@@ -6,16 +6,8 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "common/codec/json_tree.h"
 
 namespace podqos::codec {
-
-/// A path of the configuration: absolute, without "..", control characters, or more than 4096
-/// bytes.
-[[nodiscard]] Result<std::string> read_absolute_path(const JsonNode& node);
-
-/// The value of the field `runtimes`: 1 to 64 absolute paths.
-[[nodiscard]] Result<std::vector<std::string>> read_runtimes(const JsonNode& node);
 
 /// What a configuration file says about `runtimes`, whatever else is wrong in it: an unknown field,
 /// a value out of range, malformed JSON behind it.

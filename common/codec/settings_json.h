@@ -11,20 +11,26 @@ namespace podqos::codec {
 
 constexpr std::size_t kMaxSettingsSize = std::size_t{1} << 20U;
 
-/// Lays one configuration file over `base`. Comments (// and /* */) are allowed; an unknown field
-/// is refused with the nearest known name; wrong types, units and ranges with the field's path
+/// Applies one configuration file on top of `base`. Comments (// and /* */) are allowed. The fields
+/// and what their values may be stand in settings_table.h.
+/// @return kTooLarge beyond kMaxSettingsSize; kInvalidArgument for text that is not one JSON
+/// object, for an unknown field, with the known one that is nearest to it, for a repeated field,
+/// and for a value that the field does not accept. Each names the field's path
 /// ("reserved.system.memory").
-///
-/// Field names as in the manual: enabled, scope, trustAnnotations, allowQosOverride, cgroupRoot,
-/// cgroupDriver, placement.{onMisplaced,withoutParent}, onError, nodeMemory, nodeCpu,
-/// reserved.{system,kube}.{cpu,memory}, qosReserved.memory ("50%"), cpuCFSQuota, cpuCFSQuotaPeriod
-/// ("100ms"), weightFormula, podPidsLimit, memorySwap.swapBehavior ("NoSwap"),
-/// singleProcessOOMKill, releaseDelay ("30s"), tierMemoryFloor ("64Mi"), runtimes, stateDir,
-/// lockDeadline ("5s"), nri.metrics ("127.0.0.1:9464"), log.{sink,level}.
 [[nodiscard]] Result<core::Settings> merge_settings(core::Settings base, std::string_view text);
 
 /// The settings as one JSON object in the same form, every field present; indented for people.
 [[nodiscard]] std::string format_settings(const core::Settings& settings);
+
+/// A field for the manual and `podqosctl config fields`.
+struct SettingHelp {
+  std::string_view path;      ///< "reserved.system.memory"
+  std::string expected;       ///< what its value may be
+  std::string default_value;  ///< JSON text
+  std::string_view help;      ///< Markdown
+};
+/// All fields, in the order of the manual.
+[[nodiscard]] std::vector<SettingHelp> describe_settings();
 
 /// The known name nearest to `name` by edit distance, or else the shortest that `name` is a piece
 /// of; "" when there is none.

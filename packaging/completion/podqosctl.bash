@@ -6,8 +6,8 @@ _podqosctl_words() {
     annotate) echo "-f --filename -o --output --container --bundle --config --help" ;;
     status | tree) echo "-o --output --color --config --help" ;;
     reconcile) echo "-o --output --config --help" ;;
-    config) echo "show check runtimes --config --help" ;;
-    config-show) echo "-o --output --config --help" ;;
+    config) echo "show fields check runtimes --config --help" ;;
+    config-show | config-fields) echo "-o --output --config --help" ;;
     config-check | config-runtimes) echo "--config --help" ;;
     version) echo "--help" ;;
     *) echo "explain annotate status tree reconcile config version --config --version --help" ;;
@@ -29,7 +29,7 @@ _podqosctl_command() {
         return
         ;;
       config) command=config ;;
-      show | check)
+      show | fields | check | runtimes)
         if [[ $command == config ]]; then
           echo "config-${COMP_WORDS[i]}"
           return
@@ -60,6 +60,7 @@ _podqosctl() {
       case "$command" in
         annotate) words="manifest annotations" ;;
         config-show) words="json" ;;
+        config-fields) words="text markdown" ;;
         *) words="text json" ;;
       esac
       ;;

@@ -559,6 +559,11 @@ class Configuration(unittest.TestCase):
             self.assertEqual(json.loads(ctl("--config", str(good), "config", "show", "-o", "json").stdout), shown)
             self.assertEqual(ctl("--config", str(bad), "status", check=False).returncode, 1)
 
+    def test_fields_fit_a_terminal(self):
+        text = ctl("config", "fields").stdout
+        self.assertIn('\ncpuCFSQuotaPeriod\n    a duration from "1ms" to "1s"; default "100ms"\n', text)
+        self.assertEqual([line for line in text.splitlines() if len(line) >= 80], [])
+
     def test_no_state_means_no_pods(self):
         with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
             file = pathlib.Path(directory) / "podqos.json"

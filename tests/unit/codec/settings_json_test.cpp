@@ -119,42 +119,56 @@ TEST(MergeSettings, NamesWhatItRefuses) {
        "unknown field reserved.sytem; did you mean reserved.system?"},
       {R"({"zzzzzzzzzz":1})", "unknown field zzzzzzzzzz"},
       {R"({"log":{"level":"info","level":"info"}})", "log.level: field is repeated"},
-      {R"({"enabled":1})", "enabled: expected true or false, found number"},
-      {R"({"scope":"pod"})", "scope: \"pod\" is none of pods, annotated, all"},
+      {R"({"enabled":1})", "enabled: expected true or false, found 1"},
+      {R"({"scope":"pod"})",
+       "scope: expected one of \"pods\", \"annotated\", \"all\", found \"pod\""},
       {R"({"placement":"move"})", "placement: expected an object, found string"},
-      {R"({"cgroupDriver":"systemctl"})", "\"systemctl\" is none of auto, cgroupfs, systemd"},
-      {R"({"cgroupRoot":"a"})", "cgroupRoot: \"a\" is no absolute path"},
+      {R"({"cgroupDriver":"systemctl"})",
+       "cgroupDriver: expected one of \"auto\", \"cgroupfs\", \"systemd\", found \"systemctl\""},
+      {R"({"cgroupRoot":"a"})",
+       "cgroupRoot: expected an absolute path without \"..\", found \"a\""},
       {R"({"cgroupRoot":"/a/../b"})", "cgroupRoot"},
       {R"({"cgroupRoot":"/a//b"})", "cgroupRoot"},
       {R"({"cgroupRoot":"/a_b"})", "cgroupRoot"},
       {R"({"stateDir":"/run/.."})", "stateDir"},
       {R"({"stateDir":"/run\u0000"})", "stateDir"},
-      {R"({"runtimes":[]})", "runtimes: 0 paths"},
-      {R"({"runtimes":["/a","runc"]})", "runtimes: [1]: \"runc\" is no absolute path"},
+      {R"({"runtimes":[]})",
+       "runtimes: expected a list of 1 to 64 absolute paths without \"..\", found 0"},
+      {R"({"runtimes":["/a","runc"]})",
+       "runtimes: [1]: expected an absolute path without \"..\", found \"runc\""},
       {R"({"runtimes":"/a"})", "runtimes: expected a list"},
       {R"({"nodeMemory":"32GB"})", "nodeMemory"},
-      {R"({"nodeMemory":0})", "nodeMemory: must be above 0"},
-      {R"({"nodeCpu":"-1"})", "nodeCpu: -1 is negative"},
-      {R"({"tierMemoryFloor":null})", "tierMemoryFloor: expected a quantity"},
-      {R"({"reserved":{"kube":{"memory":-5}}})", "reserved.kube.memory: -5 is negative"},
+      {R"({"nodeMemory":0})",
+       "nodeMemory: expected an amount of memory such as \"64Mi\", above 0, or null, found 0"},
+      {R"({"nodeCpu":"-1"})",
+       "nodeCpu: expected an amount of CPU such as \"500m\", above 0, or null, found \"-1\""},
+      {R"({"tierMemoryFloor":null})", "tierMemoryFloor: expected an amount of memory"},
+      {R"({"reserved":{"kube":{"memory":-5}}})",
+       "reserved.kube.memory: expected an amount of memory such as \"64Mi\", found -5"},
       {R"({"qosReserved":{"memory":50}})", "qosReserved.memory: expected a percentage"},
       {R"({"maxPodClaim":"0%"})", "maxPodClaim: expected a percentage from \"1%\" to \"100%\""},
       {R"({"maxPodClaim":null})", "maxPodClaim: expected a percentage from \"1%\" to \"100%\""},
-      {R"({"maxPodClaim":"101%"})", "maxPodClaim: \"101%\" is not within 0% and 100%"},
+      {R"({"maxPodClaim":"101%"})",
+       "maxPodClaim: expected a percentage from \"1%\" to \"100%\", found \"101%\""},
       {R"({"qosReserved":{"memory":"101%"}})",
-       "qosReserved.memory: \"101%\" is not within 0% and 100%"},
+       "qosReserved.memory: expected a percentage from \"0%\" to \"100%\", or null, found "
+       "\"101%\""},
       {R"({"qosReserved":{"memory":"-1%"}})", "qosReserved.memory"},
-      {R"({"cpuCFSQuotaPeriod":"999us"})", "cpuCFSQuotaPeriod: \"999us\" is not within 1ms and 1s"},
+      {R"({"cpuCFSQuotaPeriod":"999us"})",
+       "cpuCFSQuotaPeriod: expected a duration from \"1ms\" to \"1s\", found \"999us\""},
       {R"({"cpuCFSQuotaPeriod":"1001ms"})", "cpuCFSQuotaPeriod"},
       {R"({"cpuCFSQuotaPeriod":100})", "expected a duration"},
       {R"({"lockDeadline":"9ms"})", "lockDeadline"},
       {R"({"lockDeadline":"61s"})", "lockDeadline"},
       {R"({"lockDeadline":"10500us"})", "lockDeadline"},
       {R"({"releaseDelay":"3601s"})", "releaseDelay"},
-      {R"({"releaseDelay":"-1s"})", "releaseDelay: \"-1s\" is no duration"},
-      {R"({"releaseDelay":"1.5s"})", "is no duration"},
-      {R"({"releaseDelay":"s"})", "is no duration"},
-      {R"({"releaseDelay":"9223372036854775807h"})", "is no duration"},
+      {R"({"releaseDelay":"-1s"})", "releaseDelay: expected a duration"},
+      {R"({"releaseDelay":"1.5s"})",
+       "releaseDelay: expected a duration from \"0s\" to \"1h\", in whole seconds, found"},
+      {R"({"releaseDelay":"s"})",
+       "releaseDelay: expected a duration from \"0s\" to \"1h\", in whole seconds, found"},
+      {R"({"releaseDelay":"9223372036854775807h"})",
+       "releaseDelay: expected a duration from \"0s\" to \"1h\", in whole seconds, found"},
       {R"({"podPidsLimit":0})", "podPidsLimit"},
       {R"({"podPidsLimit":1.5})", "podPidsLimit"},
       {R"({"podPidsLimit":4194305})", "podPidsLimit"},
@@ -391,6 +405,25 @@ TEST(MergeSettings, TakesNoCommentForAnEndOfText) {
 TEST(MergeSettings, BoundsTheSize) {
   EXPECT_EQ(merge_settings({}, std::string(kMaxSettingsSize + 1, ' ')).error().code,
             ErrorCode::kTooLarge);
+}
+
+TEST(MergeSettings, TakesNoDotForAnObject) {
+  const auto merged = merge_settings({}, R"({"log.level":"info"})");
+  ASSERT_FALSE(merged);
+  EXPECT_EQ(merged.error().message,
+            "unknown field log.level; write level as a field of the object log");
+}
+
+TEST(DescribeSettings, KnowsEveryFieldWithItsDefault) {
+  const auto fields = describe_settings();
+  ASSERT_EQ(fields.size(), kFields.size());
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const SettingHelp& field = fields[i];
+    EXPECT_EQ(field.path, kFields[i].path);
+    EXPECT_FALSE(field.help.empty()) << field.path;
+    EXPECT_EQ(merge_settings(Settings{}, at_path(field.path, field.default_value)), Settings{})
+        << field.path;
+  }
 }
 
 TEST(FormatSettings, PrintsWhatMergeReadsBack) {

@@ -1,0 +1,230 @@
+#include "common/codec/settings_table.h"
+
+#include <array>
+#include <functional>
+#include <utility>
+
+#include "common/codec/setting_types.h"
+#include "common/codec/settings_words.h"
+
+namespace podqos::codec {
+
+namespace {
+
+using core::Settings;
+
+constexpr std::int64_t kMillisecond = 1'000;  // in microseconds
+constexpr std::int64_t kSecond = 1'000'000;
+// The kernel takes quota periods of 1 ms to 1 s; kernel/sched/core.c, tg_set_cfs_bandwidth.
+constexpr DurationRange kPeriodRange{.min = kMillisecond, .max = kSecond, .step = 1};
+constexpr DurationRange kDeadlineRange{
+    .min = 10 * kMillisecond, .max = 60 * kSecond, .step = kMillisecond};
+constexpr DurationRange kReleaseRange{.min = 0, .max = 3600 * kSecond, .step = kSecond};
+
+/// The row of a field of type `Type` (setting_types.h).
+/// @tparam kField  its place in the settings: a pointer to the member, or what returns a reference
+template <class Type, auto kField>
+constexpr Setting setting(std::string_view path, std::string_view help) {
+  return {.path = path,
+          .help = help,
+          .expected = [] { return Type::expected(); },
+          .read = [](const JsonNode& node, Settings& settings) -> Status {
+            auto value = Type::read(node);
+            if (!value) return fail(std::move(value).error());
+            std::invoke(kField, settings) = std::move(*value);
+            return {};
+          },
+          .format =
+              [](const Settings& settings) { return Type::format(std::invoke(kField, settings)); }};
+}
+
+constexpr std::array<Setting, 32> kTable{{
+    setting<Flag, &Settings::enabled>(
+        "enabled",
+        "*false* stops new placements. Containers that podqos placed before are still "
+        "released when they end."),
+    setting<OneOf<kScopeWords>, &Settings::scope>(
+        "scope",
+        "Which containers are managed. *pods*: those that belong to a pod, by a podqos.io "
+        "annotation, a CRI or Podman sandbox, or a pod cgroup that contains them. "
+        "*annotated*: only those with a podqos.io identity or resource annotation. *all*: a "
+        "container without a pod is a pod of its own. Every other container is left "
+        "unchanged to the byte."),
+    setting<OneOf<kTrustWords>, &Settings::trust_annotations>(
+        "trustAnnotations",
+        "Whose resource annotations are believed. *engine-checked*: those that do not "
+        "contradict what the engine has set for the container. *none*: no resource "
+        "annotation counts. For a pod of a kubelet they only state what it requests: its "
+        "values are the kubelet's."),
+    setting<Flag, &Settings::allow_qos_override>(
+        "allowQosOverride",
+        "Whether podqos.io/qos-class may raise a pod's class. Without it the annotation can "
+        "only lower it."),
+    setting<CgroupPath, &Settings::cgroup_root>(
+        "cgroupRoot",
+        "The cgroup that contains *kubepods* with the pods that podqos makes. Living pods "
+        "stay where they are when it changes. A directory of this path that podqos makes "
+        "gets the CPU shares of its pods' requests; an existing one is left as it is. If it "
+        "contains a *kubepods* that podqos did not make, containers that need a place there "
+        "are handled as **onError** says. The same holds for *\"/\"* if a kubelet, which "
+        "takes */kubepods* for its own, is configured or runs on the machine. Pods of a "
+        "kubelet that starts later are adopted, and podqos leaves */kubepods* to it."),
+    setting<OneOf<kDriverWords>, &Settings::cgroup_driver>(
+        "cgroupDriver",
+        "What makes the cgroups of this node: the runtimes themselves, or systemd, with "
+        "pods as slices (*podqos-kubepods.slice*). *auto* takes the driver of the first "
+        "container's runtime, found by its flags, else by the form of cgroupsPath. All "
+        "engines of a node must use one driver; a container of the other one is an error, "
+        "whichever is set here."),
+    setting<OneOf<kMisplacedWords>, &Settings::on_misplaced>(
+        "placement.onMisplaced",
+        "What createRuntime does with a container outside its pod's cgroup. *rewrite*: "
+        "correct the bundle's config.json for the next create, and set the container's "
+        "limits where it is. *move*: also move its process now, once the new cgroup bounds "
+        "it as the old one does: limits and weights of CPU, memory, processes, CPU sets and "
+        "huge pages, and the device rules. The runtime's own exec, update and stats stay on "
+        "the old path, and so does pause, except on cgroup v1, where the process stays in "
+        "the hierarchies that podqos does not write to (devices, blkio, freezer, net_cls, "
+        "named ones). An update may report success then and not bound the container, as the "
+        "log says at the move. What would lose something is not moved, but treated as under "
+        "*rewrite*, and the log says why: on v2 a container with limits of I/O, RDMA or the "
+        "misc controller, or with a partition of CPUs; on v1 one of the systemd driver, or "
+        "where devices is mounted together with another controller; one whose cgroup holds "
+        "other processes. With the systemd driver the scope that the engine made ends with "
+        "the move, and crun takes the container for stopped; and systemd sets up the new "
+        "scope in its own time, so that for some milliseconds its limits may be absent: "
+        "prefer the wrapper there. *fail*: refuse it. *ignore*: leave it."),
+    setting<OrNull<OneOf<kWithoutParentWords>>, &Settings::without_parent>(
+        "placement.withoutParent",
+        "Where the containers of a pod go for which the engine names no cgroup parent, as "
+        "it may be where no kubelet runs. *place*: into the pod's cgroup, as all others. "
+        "*stay*: where CRI-O (*/crio*, *system.slice*) or, with the cgroupfs driver, "
+        "containerd (*/k8s.io*) puts them. Their own values are set there and the pod "
+        "counts, but the pod's limits do not bound them; the log and **podqosctl status** "
+        "name the cgroup parent to give the pod, so that it is placed. Other engines know "
+        "no cgroup parent of a pod: their containers are placed. null: *stay* under CRI-O, "
+        "*place* elsewhere. What *place* costs under CRI-O up to 1.36: it looks for the "
+        "statistics of such a pod below its own parent, so that they are empty, and 1.35 "
+        "and 1.36 crash when they are asked for them (PodSandboxStats, or "
+        "*collection_period* of *[crio.stats]*); mended in 1.37 and in later releases of "
+        "1.33 and 1.34."),
+    setting<OneOf<kErrorWords>, &Settings::on_error>(
+        "onError", "Whether a container starts although podqos failed."),
+    setting<OrNull<Positive<MemoryAmount>>, &Settings::node_memory>(
+        "nodeMemory", "Capacity of the node. null: the machine's memory."),
+    setting<OrNull<Positive<CpuAmount>>, &Settings::node_cpu>(
+        "nodeCpu", "Capacity of the node. null: the machine's online CPUs."),
+    setting<CpuAmount, [](auto& s) -> auto& { return s.system_reserved.cpu; }>(
+        "reserved.system.cpu", "CPU reserved for the system. It reduces what pods can be granted."),
+    setting<MemoryAmount, [](auto& s) -> auto& { return s.system_reserved.memory; }>(
+        "reserved.system.memory",
+        "Memory reserved for the system. The tiers' limits are computed from what remains "
+        "of the capacity."),
+    setting<CpuAmount, [](auto& s) -> auto& { return s.kube_reserved.cpu; }>(
+        "reserved.kube.cpu",
+        "CPU reserved for the daemons of Kubernetes. It reduces what pods can be granted."),
+    setting<MemoryAmount, [](auto& s) -> auto& { return s.kube_reserved.memory; }>(
+        "reserved.kube.memory",
+        "Memory reserved for the daemons of Kubernetes. The tiers' limits are computed from "
+        "what remains of the capacity."),
+    setting<OrNull<Percentage<0>>, &Settings::reserve_memory_percent>(
+        "qosReserved.memory",
+        "How much of the requests of higher classes the lower tiers must leave free: the "
+        "limit of the Burstable tier is what is allocatable less this part of the "
+        "Guaranteed requests; that of the BestEffort tier is lower by this part of the "
+        "Burstable requests as well. null: the tiers get no memory limits. \"0%\": both get "
+        "all that is allocatable as their limit.\n\n"
+        "Only what is backed is kept free: under a CRI engine (containerd, CRI-O), where "
+        "annotations are written by the pod's author, a request counts up to the memory "
+        "limits that the engine itself enforces on the pod's containers. What Podman, "
+        "Docker or a plain runtime starts was claimed by its operator: it counts in full, "
+        "as do the pods of a kubelet."),
+    setting<Percentage<1>, &Settings::max_pod_claim_percent>(
+        "maxPodClaim",
+        "How much of the allocatable CPU and memory one pod may claim. What a pod requests "
+        "beyond that counts in no tier; the pod gets the CPU shares of this part, and OOM "
+        "scores as a Burstable pod without priority. It does not bound the pods of a "
+        "kubelet. **podqosctl status** names the pods that it bounds."),
+    setting<Flag, &Settings::cpu_cfs_quota>(
+        "cpuCFSQuota",
+        "Whether CPU limits are enforced. *false*: the quota is unlimited where one would "
+        "be set."),
+    setting<Duration<kPeriodRange, Micros>, &Settings::cpu_cfs_quota_period>(
+        "cpuCFSQuotaPeriod", "Period of the CPU quotas."),
+    setting<OneOf<kFormulaWords>, &Settings::weight_formula>(
+        "weightFormula",
+        "How shares become cpu.weight on cgroup v2. *linear* is the formula of the kubelet "
+        "and of older runtimes (1 CPU is 39), *log* that of runc since 1.3.2 and crun since "
+        "1.23 (1 CPU is 100). *auto* is the one that the node's runtime was observed to "
+        "use, else *log*."),
+    setting<OrNull<PidCount>, &Settings::pod_pids_limit>(
+        "podPidsLimit",
+        "Limit of processes and threads for each pod, except for the pods of a kubelet, "
+        "which has its own. null: none."),
+    setting<OrNull<Swap>, &Settings::swap_behavior>(
+        "memorySwap.swapBehavior",
+        "How much a container of a pod may swap on cgroup v2, if the kernel counts swap and "
+        "the engine has not set it (the kubelet's setting of this name). *NoSwap*: nothing. "
+        "*LimitedSwap*: a container of a Burstable pod may swap the share of the node's "
+        "swap that its memory request has of the node's memory, less if the node could not "
+        "grant the pod all that it requests; a container whose request equals its limit, "
+        "and one of a critical or static pod, nothing. null: whatever the engine says; also "
+        "for nodes on which another NRI plugin sets memory.swap.max, because two plugins "
+        "that set it fail the container. \"\" is *NoSwap*."),
+    setting<Flag, &Settings::single_process_oom_kill>(
+        "singleProcessOOMKill",
+        "On cgroup v2 the kernel's OOM killer ends all processes of a container at once "
+        "(the kubelet's setting of this name), unless the engine has set memory.oom.group "
+        "itself. *true*: podqos does not set it."),
+    setting<Duration<kReleaseRange>, &Settings::release_delay_seconds>(
+        "releaseDelay",
+        "How long the cgroup of an ended pod stays while tmpfs memory is still charged to "
+        "it. If the kernel's figures by kind (memory.stat) are out of date, it stays for "
+        "the three seconds after which they are reliable."),
+    setting<MemoryAmount, &Settings::tier_memory_floor>(
+        "tierMemoryFloor",
+        "A tier's memory limit is never set below this, whatever the rule says: at 0 every "
+        "start in the tier would fail. **podqosctl status** shows both values."),
+    setting<RuntimePaths, &Settings::runtimes>(
+        "runtimes",
+        "The candidates of **podqos-runtime**(8); the first that is executable is run. The "
+        "field counts even if something else in the configuration is wrong; where it cannot "
+        "be determined, **podqos-runtime** refuses every call."),
+    setting<Flag, &Settings::charge_monitor>(
+        "chargeMonitor",
+        "Whether the engine's own process beside a container (conmon, a containerd shim) is "
+        "moved into the pod's cgroup, as *podqos-monitor*, so that the pod is charged for "
+        "it. Memory that it had before stays charged where it was. Leave it off where the "
+        "engine does this itself (CRI-O's *conmon_cgroup = \"pod\"*, containerd's "
+        "*ShimCgroup*); pods of a kubelet are left alone."),
+    setting<AbsolutePath, &Settings::state_dir>(
+        "stateDir",
+        "The shared state. All programs of a node must use the same. It must not survive a "
+        "reboot. It must belong to root, as each directory above it, and only root may "
+        "write to them; a sticky directory such as */tmp* may be above it."),
+    setting<Duration<kDeadlineRange>, &Settings::lock_deadline_ms>(
+        "lockDeadline",
+        "How long to wait for the lock on the state while one and the same process holds "
+        "it; up to 20 s while it passes from one process to the next. Waiting processes get "
+        "it in their order. A lock that is not available in this time is an error. "
+        "**podqos-nri**(8) waits no longer than its runtime does."),
+    setting<OrNull<MetricsListener>, &Settings::metrics>(
+        "nri.metrics",
+        "Where **podqos-nri**(8) serves metrics and health over HTTP: *\"unix:PATH\"*, or a "
+        "loopback address with its port, *\"127.0.0.1:9464\"* or *\"[::1]:9464\"*; names and "
+        "other addresses are refused. null: nowhere; no port is opened by default. A change "
+        "takes effect with a restart of the plugin."),
+    setting<LogSink, &Settings::log_sink>("log.sink", "Where the log goes."),
+    setting<OneOf<kLevelWords>, &Settings::log_level>(
+        "log.level",
+        "The least severe lines that are logged. At *info* there is one line for each pod "
+        "and change."),
+}};
+
+}  // namespace
+
+std::span<const Setting> settings_table() {
+  return kTable;
+}
+
+}  // namespace podqos::codec
