@@ -10,15 +10,17 @@
 
 namespace podqos::app {
 
-/// All that bounds a container that runs outside its pod, so that its new cgroup can bound it
-/// alike: what its cgroup holds now, for that is the engine's wish after the runtime's own
-/// conversions and with every update since, which config.json does not know.
-/// @return what the container would lose by being moved, which is why it must stay.
+/// Reads all limits of a container that runs outside its pod, so that its new cgroup gets the same.
+/// They are read from its current cgroup because that holds the engine's values after the runtime's
+/// conversions and after every update; config.json has neither.
+/// @return an error that names what the container would lose if moved; it must then stay.
 [[nodiscard]] Result<core::Origin> origin_of(cgroup::Cgroupfs& cgroups,
                                              const AdmissionRequest& request);
 
-/// Values for a container that runs already: where it is, or in its pod, where it is moved to.
-/// @param actual  the cgroup that it ran in when it came
+/// Writes the values of a running container: in its current cgroup, or in the pod's after moving it
+/// there (placement.onMisplaced).
+/// @param actual  the cgroup of its init when it was registered
+/// @return kConflict if the container shares its runtime's cgroup, where no limit may be written.
 [[nodiscard]] Status apply_container(Transaction& transaction, const Admission& admission,
                                      const std::string& actual);
 

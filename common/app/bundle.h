@@ -11,17 +11,21 @@
 
 namespace podqos::app {
 
-/// An OCI bundle, held by descriptor: everything happens beneath the directory that was opened.
+/// An OCI bundle, opened once: all file access is relative to the directory's descriptor, so that a
+/// path replaced in the meantime has no effect.
+/// @note OCI runtime-spec, bundle.md.
 class Bundle {
  public:
+  /// Opens the bundle's directory; fails with kNotFound if it does not exist.
   static Result<Bundle> open(const std::string& path);
 
-  /// The directory's path with all symlinks resolved: the bundle's identity in the state.
+  /// The directory's path with all symlinks resolved. Records identify bundles by it.
   [[nodiscard]] const std::string& canonical() const { return canonical_; }
 
-  /// Reads the configuration, at most codec::kMaxConfigSize bytes, and remembers owner and mode.
+  /// Reads the file, at most codec::kMaxConfigSize bytes, and saves its owner and mode for
+  /// write_config().
   [[nodiscard]] Result<std::string> read_config(std::string_view name = "config.json");
-  /// Replaces the configuration that was read, keeping owner and mode.
+  /// Replaces the file atomically, with the owner and mode saved by read_config().
   [[nodiscard]] Status write_config(std::string_view text,
                                     std::string_view name = "config.json") const;
 
@@ -33,7 +37,8 @@ class Bundle {
   sys::FileOwner owner_;
 };
 
-/// Canonical form of a bundle path; the text itself if it cannot be opened (a bundle that is gone).
+/// The path with all symlinks resolved; returned unchanged if it cannot be opened, for example
+/// after the bundle was deleted.
 [[nodiscard]] std::string canonical_bundle(const std::string& path);
 
 }  // namespace podqos::app

@@ -12,33 +12,37 @@
 
 namespace podqos::app {
 
-/// What the kernel says of one cgroup now. nullopt: no limit, or not to be had (the controller is
-/// missing, the cgroup has just gone).
+/// The current values of one cgroup. nullopt: unlimited, or unavailable (the controller is missing,
+/// or the cgroup was just removed).
 struct CgroupReading {
   bool exists = false;
-  std::optional<CpuShares> cpu_shares;  ///< cgroup v1
-  std::optional<CpuWeight> cpu_weight;  ///< cgroup v2
+  std::optional<CpuShares> cpu_shares;  ///< cgroup v1 cpu.shares
+  std::optional<CpuWeight> cpu_weight;  ///< cgroup v2 cpu.weight
   std::optional<Micros> cpu_quota;
   std::optional<Micros> cpu_period;
   std::optional<Bytes> memory_limit;
   std::optional<Bytes> memory_usage;
   std::optional<std::int64_t> pids_limit;
-  std::optional<std::int64_t> pids;  ///< processes and threads in it and below
+  std::optional<std::int64_t> pids;  ///< pids.current: processes and threads, descendants included
   friend bool operator==(const CgroupReading&, const CgroupReading&) = default;
 };
 
+/// Reads the values of `path` (relative to the hierarchies' roots). Never fails: what cannot be
+/// read is nullopt; `exists` is false if there is no such cgroup.
+/// @note Documentation/admin-guide/cgroup-v2.rst; cgroup-v1/memory.rst, cgroup-v1/pids.rst.
 [[nodiscard]] CgroupReading read_cgroup(cgroup::Cgroupfs& cgroups, const std::string& path);
 
-/// The shares that a reading stands for: v1's own; on v2 `rule` where its weight is the one found,
-/// else the linear formula's lossy inverse.
+/// The CPU shares of a reading: cpu.shares on v1. On v2 `rule` if its weight equals the one read,
+/// otherwise the inverse of the linear formula, which is lossy.
 [[nodiscard]] std::optional<CpuShares> shares_of(const CgroupReading& reading,
                                                  const std::optional<CpuShares>& rule,
                                                  core::WeightFormula formula);
 
-/// How `reading` differs from what the rule wants: one clause for each value ("memory limit is
-/// 1073741824, the rule says 2147483648"). The kernel keeps memory limits in whole pages, so less
-/// than a page is no difference. Values that the rule leaves open are not looked at, except for a
-/// quota or memory limit, whose absence means "unlimited".
+/// Compares `reading` with the values that the rules require and returns one clause per difference
+/// ("memory limit is 1073741824, the rule says 2147483648"). Memory limits are compared in whole
+/// pages, as the kernel stores them. Values absent from `rule` are skipped, except quota and memory
+/// limit, whose absence means "unlimited".
+/// @param page_size  the kernel's page size in bytes
 [[nodiscard]] std::vector<std::string> differences(const CgroupReading& reading,
                                                    const core::CgroupValues& rule,
                                                    core::WeightFormula formula, Bytes page_size);

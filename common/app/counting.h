@@ -8,21 +8,21 @@
 
 namespace podqos::app {
 
-/// What the other pods have of the node.
-/// @param pod  as it has been counted so far
+/// The sums of all other pods.
+/// @param pod  the pod as currently included in the sums; nullopt if it is new
 [[nodiscard]] core::TierSums sums_beside(const core::TiersRecord& tiers,
                                          const std::optional<core::PodRecord>& pod);
 
-/// The pod's requests, bounded by what is free beside the others.
-/// @param before  the pod as it has been counted so far
+/// Grants the pod its requests, limited to what the other pods leave free.
+/// @param before  the pod as currently included in the sums
 void grant_pod(Transaction& transaction, core::PodRecord& record,
                const std::optional<core::PodRecord>& before);
 
-/// Sums without the pod as it was, with it as it is.
+/// Replaces the pod in the tiers' sums: subtracts `before`, adds `record`.
 void count_pod(Transaction& transaction, const core::PodRecord& record,
                const std::optional<core::PodRecord>& before);
 
-/// Remembers a container that is yet to be confirmed, and forgets one that is.
+/// Adds the container to the list of pending containers, or removes it if it is live.
 void note_pending(core::TiersRecord& tiers, const core::PodRecord& record,
                   const core::ContainerRecord& container);
 

@@ -12,34 +12,37 @@
 
 namespace podqos::app {
 
+/// What an end-of-container event found.
 enum class Ending : std::uint8_t {
-  kDone,        ///< taken out of its pod, or not known
-  kEnding,      ///< its processes have been killed and are not gone yet
-  kStillAlive,  ///< its process lives: that of a later container of this id, or for a moment yet
+  kDone,        ///< removed from its pod, or unknown to podqos
+  kEnding,      ///< its processes were killed but still exist
+  kStillAlive,  ///< its process runs: a later container with this id, or not killed yet
 };
 
-/// What to do about a container whose processes are on their way out.
+/// What to do if the container's processes were killed but still exist.
 enum class OnEnding : std::uint8_t {
-  kLeave,  ///< nothing: kEnding
-  kDrop,   ///< take it out; if it was the last one, its pod ends once its cgroup is empty
+  kLeave,  ///< change nothing, return kEnding
+  kDrop,   ///< remove it; an empty pod ends once its cgroup is empty
 };
 
+/// The result of end_container().
 struct Ended {
   Ending ending = Ending::kDone;
   std::optional<Error> unfinished = std::nullopt;  ///< for follow_up()
 };
 
-/// The container that has ended, as an engine names it.
+/// A container that has ended, as reported by the engine.
 struct EndedContainer {
   std::string id;
-  std::string bundle;  ///< canonical; "" when the engine names none
-  /// The process that placed it, if it was to be created by that: a creation that failed ends
-  /// although its creator lives.
+  std::string bundle;  ///< canonical; empty if the engine reports none
+  /// The process that placed the container. If it is the recorded creator, creation failed and the
+  /// container is removed although its creator runs.
   Pid caller;
 };
 
-/// Takes a container out of its pod and releases the pod with its last container: one try, under
-/// the lock.
+/// Removes a container from its pod and releases the pod with its last container. Makes one attempt
+/// under the lock; the caller retries on kEnding and kStillAlive.
+/// @return kConflict if several containers share the id and the engine reports no bundle.
 [[nodiscard]] Result<Ended> end_container(const core::Settings& settings, Log& log,
                                           const EndedContainer& ended, OnEnding on_ending,
                                           const Timeouts& timeouts = {});

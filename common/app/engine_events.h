@@ -21,91 +21,102 @@
 
 namespace podqos::app {
 
-/// A container's init, and the engine that has told of it. An init of 0: none that runs.
+/// A container's init process, and the runtime that reported it. init is 0 if none runs.
 struct Process {
   Pid init;
   Pid runtime;
 };
 
-/// What an engine tells of a container, without its bundle: all that its config.json would say.
+/// What an engine reports about a container: the content of its config.json, without the bundle.
 struct ContainerEvent {
   core::ContainerFacts facts;
   Process process;
-  std::string sandbox = {};  ///< id of its pod's sandbox, or its own; for Synchronization
+  std::string sandbox = {};  ///< sandbox id of its pod (its own for a sandbox); for Synchronization
 };
 
-/// The same as the stage createRuntime: confirms a container that was placed, or registers one that
-/// was not, before it runs.
-/// @return kRefused where the operator wants misplaced containers refused, whatever onError says.
+/// Handles the start of a container like the hook stage createRuntime: confirms a placed container,
+/// or registers one that was not placed, before its process runs.
+/// @return kRefused if placement.onMisplaced is "fail" and the container runs outside its pod,
+///         regardless of onError.
 [[nodiscard]] Status container_started(const core::Settings& settings, Log& log,
                                        const ContainerEvent& event, const Timeouts& timeouts = {});
 
+/// Whether pod and tiers have followed a resize.
 enum class Followed : std::uint8_t {
   kNow,
-  kLater,  ///< containers still hold a value of the pod up: for a recomputation once they do not
+  kLater,  ///< containers still hold the old value; recompute once they have changed
 };
 
-/// The engine has changed resources of a container, or of a pod, of which it tells by the sandbox:
-/// pod and tiers follow (core/resize.h). A container that is not known yet is counted as it is.
+/// The engine has changed the resources of a container, or those of a pod, which it reports for the
+/// sandbox: updates pod and tiers (core/resize.h). An unknown container is first counted where it
+/// runs.
+/// @note KEP-1287; NRI UpdateContainer and UpdatePodSandbox.
 [[nodiscard]] Result<Followed> resources_changed(const core::Settings& settings, Log& log,
                                                  const ContainerEvent& event,
                                                  const Timeouts& timeouts = {});
 
-/// All that an engine has: what ended unseen is released, what was placed and has started unseen is
-/// confirmed, what came unseen is counted and stays as it is. Failures are logged, each container's
-/// for itself. The first piece compares all records with the list; what is new on a full node is
-/// taken in piece by piece after that, so that neither its engine nor whoever else wants the lock
-/// waits for the whole.
+/// Synchronizes the records with an engine's complete list of containers: releases what has ended,
+/// confirms what was placed and has started, and counts unknown containers without moving them.
+/// Errors are logged per container. The first piece compares all records with the list; later
+/// pieces add new containers in small steps, so that neither the engine nor other users of the lock
+/// wait for all of a full node.
+/// @note NRI Synchronize, nri pkg/api.
 class Synchronization {
  public:
-  /// A pod's sandbox stands before its containers: it knows what the whole pod may use.
+  /// @param all  each pod's sandbox before its containers, because it holds the resources of the
+  ///         whole pod
   explicit Synchronization(std::vector<ContainerEvent> all);
 
+  /// Number of containers and sandboxes, processed ones included.
   [[nodiscard]] std::size_t size() const { return all_.size(); }
-  /// The engine has said since that it has removed it.
+  /// Removes a container that the engine has reported as removed in the meantime.
   void forget(std::string_view id);
-  /// Is anything of this sandbox's pod to come?
+  /// True if containers of this sandbox's pod are still unprocessed.
   [[nodiscard]] bool awaits(std::string_view sandbox) const;
-  /// One piece. An error leaves what is to come for the next call.
-  /// @param listener  with the ids of what the engine has besides
-  /// @param at_most   how long, the wait for the lock and the comparison not counted; one container
-  ///                  at least is looked at
-  /// @return whether all has been taken
+  /// Processes one piece. After an error the next call continues with the rest.
+  /// @param listener  with the ids of containers that the engine is creating in addition
+  /// @param at_most  time limit, not counting the wait for the lock and the comparison; at least
+  ///         one container is processed
+  /// @return true if all have been processed.
   [[nodiscard]] Result<bool> resume(const core::Settings& settings, Log& log,
                                     const Listener& listener, std::chrono::milliseconds at_most,
                                     const Timeouts& timeouts = {});
-  /// The same for all of one sandbox's pod, before the engine's news of it are acted on.
+  /// Processes all containers of one sandbox's pod, before later events of that pod are handled.
   [[nodiscard]] Result<bool> run_pod(const core::Settings& settings, Log& log,
                                      const Listener& listener, std::string_view sandbox,
                                      const Timeouts& timeouts = {});
 
  private:
-  /// What one call of the above is about.
+  /// The part that one call processes.
   struct Piece {
-    std::size_t end;  ///< as far as the one before
+    std::size_t end;  ///< process up to this index
     std::optional<std::chrono::milliseconds> at_most;
     Timeouts timeouts;
   };
   [[nodiscard]] Result<bool> run(const core::Settings& settings, Log& log, const Listener& listener,
                                  const Piece& piece);
+  /// Recomputes everything against the engine's list; the first piece.
   [[nodiscard]] Status compare(Transaction& transaction, const Listener& listener);
+  /// Compares once; in later pieces recovers from an interrupted transaction, if one was.
   [[nodiscard]] Status prepare(Transaction& transaction, const Listener& listener);
 
   std::vector<ContainerEvent> all_;
   std::size_t next_ = 0;
-  bool compared_ = false;   ///< what has ended is released
-  bool kept_mark_ = false;  ///< a piece has left something to the next recomputation
-  Ids live_;                ///< known already
+  bool compared_ = false;   ///< the comparison is done
+  bool kept_mark_ = false;  ///< a piece has left work to the next recomputation
+  Ids live_;                ///< containers confirmed by the comparison
 };
 
-/// A container has ended; one try.
+/// Handles the end of a container in one attempt; see end_container().
+/// @return kEnding or kStillAlive if the caller must retry.
 [[nodiscard]] Result<Ending> container_ended(const core::Settings& settings, Log& log,
                                              const std::string& id, Pid caller,
                                              const Timeouts& timeouts = {});
 
-/// Releases what waits for its time; with `everything`, brings state and cgroups to the truth.
-/// @param listener  with the ids of those that the engine is making: what the listener has placed
-///                  besides, and what has not started, is released
+/// Periodic work: withdraws containers that never started and releases retained pods that are due.
+/// With `everything` set, recomputes all records and cgroups.
+/// @param listener  with the ids of containers that the engine is creating: all other pending
+///         containers placed by the listener are withdrawn
 [[nodiscard]] Status housekeep(const core::Settings& settings, Log& log, const Listener& listener,
                                bool everything, const Timeouts& timeouts = {});
 

@@ -8,9 +8,9 @@
 
 namespace podqos::app {
 
-/// Comes back to what an event has left unfinished (Transaction::unfinished()), in events of their
-/// own for 1.3 s: others have the lock in between.
-/// @return why it is still unfinished; later events come back to it.
+/// Retries what a transaction left unfinished (Transaction::unfinished()), in transactions of its
+/// own for up to 1.3 s; the lock is free in between.
+/// @return the reason if it is still unfinished; later transactions retry it.
 [[nodiscard]] Status follow_up(const core::Settings& settings, Log& log,
                                std::optional<Error> unfinished);
 

@@ -8,15 +8,18 @@
 
 namespace podqos::app {
 
+/// A tier whose memory limit cannot be lowered to its rule yet.
 struct HeldTier {
-  std::string path;
-  Bytes excess;
+  std::string path;  ///< its cgroup
+  Bytes excess;      ///< how far the limit is above the rule
 };
 
-/// Tiers whose limit stands above what the rule wants, since their usage holds it up.
+/// Tiers whose memory limit is above the rule because their usage is.
 [[nodiscard]] std::vector<HeldTier> held_tiers(Transaction& transaction);
 
-/// Asks the kernel to take back cold memory; without the lock, since it may take long.
+/// Asks the kernel to reclaim `excess` bytes of each tier (memory.reclaim, cgroup v2, Linux 5.19).
+/// Call it without the lock: it may take long.
+/// @note Documentation/admin-guide/cgroup-v2.rst, memory.reclaim.
 void reclaim(const std::vector<HeldTier>& held);
 
 }  // namespace podqos::app

@@ -9,18 +9,19 @@
 
 namespace podqos::app {
 
-/// createRuntime (and prestart): confirms a container that was placed, or registers one that was
-/// not; sees to it that it is where it belongs, as far as placement.onMisplaced allows.
-/// @param state  the OCI state from stdin.
-/// @param runtime  the process that runs the hook.
-/// @return kRefused where the operator wants misplaced containers refused, whatever onError says.
+/// The hook stage createRuntime (and prestart): confirms a container that was placed, or registers
+/// one that was not and moves it to its pod as far as placement.onMisplaced allows.
+/// @param state  the OCI state from stdin (OCI runtime-spec, runtime.md, State)
+/// @param runtime  the process that runs the hook
+/// @return kRefused if placement.onMisplaced is "fail" and the container runs outside its pod,
+///         regardless of onError; kInvalidArgument for a state without a pid.
 [[nodiscard]] Status create_runtime(const core::Settings& settings, Log& log,
                                     std::string_view state, Pid runtime);
 
-/// poststop: takes the container out of its pod and releases the pod with its last container. A
-/// container that is not known, or whose id lives again by now, is left alone.
-/// @param caller  the process that runs the hook: a creation that failed ends with its own
-/// poststop.
+/// The hook stage poststop: removes the container from its pod and releases the pod with its last
+/// container. Ignores an unknown container, and one whose id is in use by a later container. Waits
+/// up to 5 s for killed processes; runtimes kill the hook after 30 s.
+/// @param caller  the process that runs the hook; after a failed creation it is the creator itself
 [[nodiscard]] Status poststop(const core::Settings& settings, Log& log, std::string_view state,
                               Pid caller);
 

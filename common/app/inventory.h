@@ -14,22 +14,23 @@
 
 namespace podqos::app {
 
-/// A container as recorded, and as it is.
+/// A container: its record and its current state.
 struct ContainerEntry {
   core::ContainerRecord record;
-  bool alive = false;  ///< its init (pending: the creating process) lives
-  std::optional<int> oom_score_adj;
+  bool alive = false;                ///< its init runs (pending: the creating process)
+  std::optional<int> oom_score_adj;  ///< nullopt unless live
   CgroupReading reading;
 };
 
+/// A pod: its record, the values that the rules require, and those found in the kernel.
 struct PodEntry {
   core::PodRecord record;
-  core::CgroupValues rule;  ///< none for an adopted pod, whose values are its kubelet's
+  core::CgroupValues rule;  ///< empty for an adopted pod, whose values its kubelet writes
   CgroupReading reading;
   std::vector<ContainerEntry> containers;
 };
 
-/// A tier; the Guaranteed one is the root itself and has no values of its own.
+/// A tier. The Guaranteed tier is the root itself and has no values of its own.
 struct TierEntry {
   core::QosClass qos_class = core::QosClass::kGuaranteed;
   std::string path;
@@ -38,23 +39,23 @@ struct TierEntry {
   CgroupReading reading;
 };
 
-/// Everything that podqos keeps on this node, beside what the kernel says.
+/// All pods that podqos manages or has adopted, with the values found in the kernel.
 struct Inventory {
   std::string kubepods;          ///< root in use; "" before the first pod
   std::vector<TierEntry> tiers;  ///< Guaranteed, Burstable, BestEffort; empty without a root
-  /// The directory above the root that podqos has made, with the sum of all its own pods; of its
-  /// values only the shares follow a rule.
+  /// The cgroup above the root that podqos created, with the sum of all of podqos's own pods. Of
+  /// its values only the CPU shares follow a rule.
   std::optional<TierEntry> top;
-  core::TierSum adopted;       ///< what pods of a kubelet request: not free for podqos's own
-  std::vector<PodEntry> pods;  ///< by class, then namespace, name and uid
-  std::vector<std::string> warnings;
+  core::TierSum adopted;              ///< requests of kubelet pods, not available to podqos's own
+  std::vector<PodEntry> pods;         ///< by class, then namespace, name and uid
+  std::vector<std::string> warnings;  ///< one sentence per problem, with its remedy
   core::CgroupLayout layout;
   core::WeightFormula formula = core::WeightFormula::kLinear;
 };
 
 /// Reads records and cgroups; changes nothing. The lock is held only while the records are read, so
 /// that a slow terminal delays no container.
-/// @return nullopt where podqos has no state at all.
+/// @return nullopt if there is no state directory.
 [[nodiscard]] Result<std::optional<Inventory>> read_inventory(const core::Settings& settings);
 
 }  // namespace podqos::app

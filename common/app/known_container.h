@@ -13,34 +13,37 @@
 
 namespace podqos::app {
 
-/// A container that podqos knows: its pod's record, and where it stands there.
+/// A recorded container: its pod's record and its index in it.
 struct KnownContainer {
   core::PodRecord record;
   std::size_t index = 0;
   [[nodiscard]] core::ContainerRecord& container() { return record.containers[index]; }
 };
 
-/// The container that id and bundle mean: an exact match, else the only one of that id whose bundle
-/// is not known yet, or, where none is named, the only one of that id.
-/// @return nullopt for one that is not known; kConflict where several may be meant.
+/// Finds a container by id and bundle: an exact match, or the only one of that id whose bundle is
+/// not known yet; if `bundle` is empty, the only one of that id.
+/// @return nullopt if there is none; kConflict if several match.
 [[nodiscard]] Result<std::optional<KnownContainer>> find_container(Transaction& transaction,
                                                                    const std::string& id,
                                                                    const std::string& bundle);
 
-/// The uid of the pod whose sandbox is the container's, whichever way in has told of it first: not
-/// each of an engine's names the uid. Of a pod that is not known, the uid that `identity` has.
+/// The uid of the pod with the container's sandbox, as recorded by whichever interface (NRI, hook
+/// or wrapper) reported the sandbox first: not all of them report the uid. For an unknown pod, the
+/// uid in `identity`.
 [[nodiscard]] Result<std::string> uid_by_sandbox(Transaction& transaction,
                                                  const core::Identity& identity,
                                                  const std::string& id);
 
-/// Lets a container that is known under its id, and is told of with its bundle or the other way
-/// round, have one name in both.
-/// @return its entry so far, if that is to go.
+/// Matches a container that is recorded without its bundle and reported with it, or the other way
+/// round, and sets the bundle in both.
+/// @return its old index entry, if that must be removed.
 [[nodiscard]] std::optional<core::IndexEntry> recognise(Transaction& transaction,
                                                         core::PodRecord& record,
                                                         core::ContainerFacts& facts);
 
-/// The real cgroup of a process in memory's hierarchy, else in the first.
+/// The cgroup of a process in the memory controller's hierarchy, or in the first one listed.
+/// @return kNotFound if the process has ended or is in no cgroup.
+/// @note /proc/PID/cgroup, cgroups(7).
 [[nodiscard]] Result<std::string> real_cgroup(Pid pid);
 
 }  // namespace podqos::app

@@ -8,17 +8,17 @@
 
 namespace podqos::app {
 
-/// Text that stays one line whatever paths and names of strangers are in it: control bytes become
-/// \xNN.
+/// Replaces control bytes by \xNN, so that text from untrusted paths and names stays on one line.
 [[nodiscard]] std::string one_line(std::string_view text);
 
-/// The program's log: one line a call, through spdlog to syslog or a file. The sink is opened by
-/// the first line that is really written, so that an event with nothing to say costs nothing. A
-/// line that the receiver has no room for at once is lost: a log daemon that hangs must not keep
-/// containers from starting.
+/// The program's log: one line per call, through spdlog to syslog or a file. The sink is opened
+/// when the first line is written, so that a transaction that logs nothing costs nothing. A line
+/// that cannot be sent at once is dropped: a blocked log daemon must not keep containers from
+/// starting.
 class Log {
  public:
-  /// @param program  "podqos-hook", "podqosctl": the name that syslog shows.
+  /// @param program  the name shown in syslog: "podqos-hook", "podqosctl"
+  /// @param settings  log level and sink: "syslog", "none" or the path of a file
   Log(std::string program, const core::Settings& settings);
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
@@ -26,8 +26,9 @@ class Log {
   Log& operator=(Log&&) noexcept;
   ~Log();
 
-  /// Is a debug line worth putting together?
+  /// True if debug lines are written; callers skip formatting them otherwise.
   [[nodiscard]] bool shows_debug() const { return threshold_ == core::LogLevel::kDebug; }
+  /// Write one line at the given level; lines below the configured level are dropped.
   void debug(std::string_view line) { write(core::LogLevel::kDebug, line); }
   void info(std::string_view line) { write(core::LogLevel::kInfo, line); }
   void warning(std::string_view line) { write(core::LogLevel::kWarning, line); }

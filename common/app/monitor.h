@@ -7,18 +7,18 @@
 
 namespace podqos::app {
 
-/// The engine's process that started the runtime and stays beside the container (conmon, a
-/// containerd shim) goes into the pod's cgroup, so that the pod pays for it. Does nothing unless
-/// chargeMonitor is on, for pods that an engine places itself, and for every other parent: that
-/// would be somebody's shell.
-/// @param runtime  the process that runs the hook.
+/// Moves the container's monitor (conmon or a containerd shim), which is the parent of the runtime,
+/// into the pod's cgroup, so that its usage is charged to the pod. Does nothing unless
+/// chargeMonitor is set, for adopted pods, and if the parent is another program, such as a shell.
+/// @param runtime  the process that runs the hook
 [[nodiscard]] Status charge_monitor(Transaction& transaction, const core::PodRecord& record,
                                     Pid runtime);
 
-/// Moves the monitor out again, to the root: it outlives the pod by the time that it needs to end.
+/// Moves the monitor back to the root cgroup: it ends slightly later than the pod, and would keep
+/// the pod's cgroup from being removed.
 [[nodiscard]] Status free_monitor(Transaction& transaction, const std::string& pod_cgroup);
 
-/// Does a process of a container live in the pod's cgroup? The monitor's do not count.
+/// True if the pod's cgroup holds a process other than the monitor's.
 [[nodiscard]] Result<bool> holds_container(Transaction& transaction, const std::string& pod_cgroup);
 
 }  // namespace podqos::app

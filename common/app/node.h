@@ -7,20 +7,21 @@
 
 namespace podqos::app {
 
-/// Does this process own the host's cgroups: is it root in the initial user namespace? Everywhere
-/// else every program passes through: no state, no write.
+/// True if this process manages the host's cgroups: it is root in the initial user namespace.
+/// Otherwise all programs do nothing: they read no state and write nothing.
 /// @note The initial user namespace has a fixed inode number, include/linux/proc_ns.h.
 [[nodiscard]] bool owns_host();
 
-/// What the node's engines use unless they are told otherwise: systemd where it runs.
+/// The driver that engines use by default: systemd if it is the init system, else cgroupfs.
 [[nodiscard]] core::Driver machine_driver();
 
-/// The node's capacity: pinned by the configuration, else measured.
+/// The node's memory, swap and CPU: set by the configuration, or measured. Swap is only read for
+/// the swap behavior LimitedSwap.
 [[nodiscard]] Result<core::NodeCapacity> node_capacity(const core::Settings& settings);
 
-/// The OOM score nearest to `wanted` that this process, and so the runtime that shares its
-/// privileges, can set: without CAP_SYS_RESOURCE a score cannot be lowered below the process's own,
-/// and a runtime that is asked to do so refuses the container.
+/// The oom_score_adj nearest to `wanted`, in [-1000, 1000], that this process can set, and so the
+/// runtime that shares its privileges. Without CAP_SYS_RESOURCE a score cannot be lowered below the
+/// process's own, and the runtime would fail the container.
 /// @note fs/proc/base.c __set_oom_adj.
 [[nodiscard]] int reachable_oom_score(int wanted);
 

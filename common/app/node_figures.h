@@ -16,27 +16,28 @@
 
 namespace podqos::app {
 
-/// A tier of a root that pods of podqos or of a kubelet lie below.
+/// A tier that contains pods of podqos or of a kubelet.
 struct TierFigures {
-  /// The Guaranteed tier is the root itself, and so holds the others.
+  /// The Guaranteed tier is the root itself, so its values include the other tiers.
   core::QosClass qos_class = core::QosClass::kGuaranteed;
   std::string cgroup;
-  /// What the rule says now; nullopt: nothing, or a kubelet sees to it.
+  /// The memory limit that the rules require now; nullopt if none, or if a kubelet manages the
+  /// tier.
   std::optional<Bytes> wanted_memory_limit;
   TierReading reading;
 };
 
-/// The node in numbers: as many of them with 10 pods as with 1,000.
+/// Totals of the node for metrics; their number does not grow with the number of pods.
 struct NodeFigures {
-  core::TierSums own;      ///< pods that podqos has placed, and what they were granted
-  core::TierSums adopted;  ///< pods of a kubelet, and what they claim
+  core::TierSums own;      ///< podqos's own pods, with their granted requests
+  core::TierSums adopted;  ///< kubelet pods, with their claimed requests
   std::vector<TierFigures> tiers;
-  bool interrupted = false;    ///< an event is under way, or has left its mark
-  std::size_t unreadable = 0;  ///< records
+  bool interrupted = false;    ///< a transaction is running, or was interrupted
+  std::size_t unreadable = 0;  ///< number of unreadable records
 };
 
-/// The figures of what SnapshotReader has seen. Reads the tiers from the kernel; changes nothing
-/// and takes no lock.
+/// Computes the figures from a snapshot of the records and reads the tiers' values from the kernel.
+/// Changes nothing and takes no lock.
 [[nodiscard]] Result<NodeFigures> node_figures(const core::Settings& settings,
                                                const store::NodeSnapshot& state);
 

@@ -10,19 +10,19 @@
 
 namespace podqos::app {
 
-/// The root beneath which the pod cgroup that the engine puts the container into is podqos's own
-/// work; "": it is not, and is adopted as any other is. podqos's own is what its record says, what
-/// bears a copy of the record, and what a runtime has made because config.json names it: that has
-/// the values of a new cgroup still. Below "/kubepods" a pod whose uid the engine names is the
+/// The root below which podqos created the pod cgroup that the engine names; "" if podqos did not
+/// create it, and adopts it instead. A pod cgroup is podqos's own if the record says so, if it has
+/// a copy of the record, or if a runtime created it because config.json names it; in the last case
+/// it still has a new cgroup's values. Below "/kubepods" a pod whose uid the engine reports is the
 /// kubelet's, unless the record or its copy says otherwise.
-/// @param root  of podqos's own pods, or why there can be none
+/// @param root  the root of podqos's own pods, or why there is none
 [[nodiscard]] Result<std::string> own_root_for(Transaction& transaction,
                                                const AdmissionRequest& request,
                                                const Result<std::string>& root);
 
-/// May podqos make, or has it made, the cgroup of this pod?
-/// @param before  the pod's record so far
-/// @return kConflict where a cgroup of this name exists that is not podqos's own, as above.
+/// Checks that podqos created the pod's cgroup, or may create it.
+/// @param before  the pod's record before this transaction
+/// @return kConflict if the cgroup exists and is not podqos's own, as defined above.
 [[nodiscard]] Status check_own_cgroup(Transaction& transaction, const AdmissionRequest& request,
                                       const std::optional<core::PodRecord>& before,
                                       const core::PodRecord& record);

@@ -20,53 +20,53 @@ namespace podqos::app {
 /// A container that an engine is about to create.
 struct PlacementRequest {
   std::string id;
-  std::string bundle;       ///< canonical; "" when the way in does not know it
-  std::string_view config;  ///< bytes of config.json
-  Pid creator;              ///< the process that creates it, and is gone once that is done
-  std::optional<core::Driver> driver = std::nullopt;  ///< as the runtime's own flags tell it
-  codec::HookRegistration hooks;
+  std::string bundle;       ///< canonical; empty if the caller does not know it
+  std::string_view config;  ///< content of config.json
+  Pid creator;              ///< the process that creates the container and then ends
+  std::optional<core::Driver> driver = std::nullopt;  ///< from the runtime's own flags
+  codec::HookRegistration hooks;                      ///< the hooks to add to config.json
 };
 
-/// The same where the engine tells the facts themselves.
+/// A container that an engine is about to create, described by the engine itself (NRI).
 struct AdjustmentRequest {
   core::ContainerFacts facts;
   Pid creator;
   Timeouts timeouts = {};
 };
 
-/// How config.json must change so that the runtime puts the container where it belongs.
+/// The edit of config.json that makes the runtime use the container's cgroup.
 struct ConfigChange {
   std::string cgroups_path;
   std::vector<codec::Splice> splices;
 };
 
-/// The whole job before the runtime acts: record (pending), pod cgroup with its values, tiers; then
-/// the edit.
-/// @return nullopt for a container that podqos is not asked to manage: nothing has been written.
+/// Places a container before its runtime creates it: writes the record (pending), creates the pod's
+/// cgroup with its values, updates the tiers, and returns the edit of config.json.
+/// @return nullopt if podqos does not manage the container: nothing was written.
 [[nodiscard]] Result<std::optional<ConfigChange>> place(const core::Settings& settings, Log& log,
                                                         const PlacementRequest& call);
 
-/// The same job for an engine that asks for the values to change; for an adopted container
-/// cgroups_path is absent.
-/// @param placement_cache  a container that it foresees is not written down before it has started
-/// @return nullopt for a container that podqos is not asked to manage: nothing has been written.
+/// Places a container whose engine asks for the values (NRI CreateContainer). For an adopted
+/// container cgroups_path is absent.
+/// @param placement_cache  a container that it can place is not recorded before it has started
+/// @return nullopt if podqos does not manage the container: nothing was written.
 [[nodiscard]] Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings,
                                                              Log& log, AdjustmentRequest call,
                                                              PlacementCache& placement_cache);
 
-/// Where a container starts that stays unmanaged because podqos has failed, and that its runtime
-/// would refuse as the engine has described it: in a scope of its own, as by runc's default.
+/// The cgroupsPath of a container that starts unmanaged because podqos failed, if its runtime would
+/// reject the engine's cgroupsPath: a scope of its own in system.slice, runc's default.
 [[nodiscard]] std::string unmanaged_cgroups_path(std::string_view id);
 
-/// The edit of config.json by which the runtime takes such a container: runc with --systemd-cgroup
-/// refuses a cgroupsPath that is not "slice:prefix:name" (libcontainer/specconv,
-/// CreateCgroupConfig, runc 1.1 to 1.3), and engines name another one for pods without a cgroup
-/// parent. Nothing but cgroupsPath is changed.
-/// @return nullopt where the runtime takes it as it is.
+/// The edit of config.json with which the runtime accepts an unmanaged container. runc with
+/// --systemd-cgroup rejects a cgroupsPath that is not "slice:prefix:name" (libcontainer/specconv,
+/// CreateCgroupConfig, runc 1.1 to 1.3), and engines write another form for pods without a cgroup
+/// parent. Changes nothing but cgroupsPath.
+/// @return nullopt if the runtime accepts config.json unchanged.
 [[nodiscard]] Result<std::optional<ConfigChange>> make_startable(const PlacementRequest& call);
 
-/// A look at the bytes of a config.json: can podqos have anything to do with it? False for an
-/// ordinary container, which then costs no parsing. Engines write these names unescaped.
+/// Searches the bytes of config.json for names that podqos acts on. False for an ordinary
+/// container, which is then not parsed. Engines write these names unescaped.
 [[nodiscard]] bool may_concern(std::string_view config, const core::Settings& settings);
 
 }  // namespace podqos::app

@@ -19,65 +19,71 @@
 
 namespace podqos::app {
 
-/// A container that is about to be made, in a pod whose record need not change for it now.
+/// The placement of a container whose pod's record need not change now.
 struct CachedPlacement : Placement {
   std::string pod_uid;
   bool adopted = false;
 };
 
-/// For a program that an engine waits for again and again: what a container that is about to be
-/// made is to be asked for, told without the lock and without a write where neither is needed. That
-/// is where its sandbox lives in a pod that is known, and its coming changes no value of pod or
-/// tiers, so that nothing is lost if it is counted only when it has started.
+/// Answers placement requests of a long-running engine (NRI) from memory, without lock or write. It
+/// can do so if the container's sandbox is live in a recorded pod and the container changes no
+/// value of pod or tiers; the container is then counted only once it has started.
 class PlacementCache {
  public:
   PlacementCache();
 
-  /// parse_podqos_annotations(), at once for what has come before: containers of a pod come with
-  /// the same, and pods of one kind with the same but for the uid.
+  /// As codec::parse_podqos_annotations(), but cached: containers of a pod have the same
+  /// annotations, and pods of one workload have the same except for the uid.
   [[nodiscard]] Result<core::PodqosAnnotations> read(const core::Annotations& annotations);
 
-  /// @return what admit() would come to; nullopt: only that can tell, or say why not.
+  /// Places a container if no record has to change.
+  /// @return the placement that admit() would decide; nullopt if admit() must decide, or report an
+  ///         error.
   [[nodiscard]] std::optional<CachedPlacement> find(const core::Settings& settings,
                                                     const AdmissionRequest& request);
 
-  /// Does the end of this container change nothing? Most containers of a node may be none of
-  /// podqos's. false: only container_ended() can tell.
+  /// True if the container is known not to be podqos's, so that its end changes nothing. False if
+  /// only container_ended() can decide.
   [[nodiscard]] bool is_foreign(const core::Settings& settings, const std::string& id);
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// What hardly ever changes, and takes long to look at.
+  /// What rarely changes and is expensive to read; read again every few seconds.
   struct Machine {
     core::CgroupLayout layout;
     core::NodeCapacity capacity;
-    // What of it the settings say.
+    // The settings that the values above depend on.
     std::optional<Bytes> pinned_memory;
     std::optional<MilliCpu> pinned_cpu;
     std::optional<core::SwapBehavior> swap_behavior;
     Clock::time_point until;
-    std::optional<core::MemoryFiles> memory_files;  ///< once a pod's cgroup was looked at
+    std::optional<core::MemoryFiles> memory_files;  ///< set once a pod's cgroup was read
   };
+  /// A cached record, valid while the stamp of its file is unchanged.
   struct Known {
     store::Stamp stamp;
     std::optional<core::PodRecord> record;
-    bool has_room = false;  ///< for one more container
+    bool has_room = false;  ///< for one more container, see core::check_record_size()
   };
+  /// Fills machine_; false if this process does not own the host's cgroups, or on an error.
   [[nodiscard]] bool read_machine(const core::Settings& settings);
+  /// Opens state_ if it is missing or outdated; false if there is no state, or a transaction was
+  /// interrupted.
   [[nodiscard]] bool read_state(const core::Settings& settings);
   [[nodiscard]] core::MemoryFiles memory_files(const std::string& pod_cgroup);
-  /// nullptr: not known, or not to be read. Valid until the next call.
+  /// The pod's cached record; nullptr if it is unknown or unreadable. Valid until the next call.
   [[nodiscard]] const Known* known(const std::string& uid);
 
   [[nodiscard]] bool owns_host();
 
-  std::optional<bool> owns_host_;  ///< which a process does or does not
+  std::optional<bool> owns_host_;  ///< does not change during a process's lifetime
   std::optional<Machine> machine_;
-  std::optional<store::UnlockedState> state_;                       ///< as old as machine_
-  std::string state_dir_;                                           ///< where it is
-  RecentByName<Known> records_;                                     ///< by uid
-  RecentByName<Known> long_records_;                                ///< the same
-  Recent<core::Annotations, core::PodqosAnnotations> annotations_;  ///< by kind, without a uid
+  std::optional<store::UnlockedState> state_;  ///< discarded together with machine_
+  std::string state_dir_;                      ///< the directory of state_
+  RecentByName<Known> records_;                ///< by uid
+  RecentByName<Known> long_records_;           ///< by uid; records above the usual size
+  Recent<core::Annotations, core::PodqosAnnotations>
+      annotations_;  ///< by podqos.io annotations without the uid
 };
 
 }  // namespace podqos::app

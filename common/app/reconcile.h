@@ -12,34 +12,36 @@
 
 namespace podqos::app {
 
+/// What a recomputation found and changed.
 struct ReconcileReport {
-  std::int64_t pods = 0;                ///< pods that live, adopted ones included
-  std::int64_t containers = 0;          ///< containers that live
-  std::int64_t released = 0;            ///< pods that had ended without podqos hearing of it
-  std::int64_t repaired = 0;            ///< pods whose record was lost and has been restored
-  std::vector<std::string> changes;     ///< one sentence for each change
-  std::vector<std::string> unreadable;  ///< records of a newer version: left alone, not counted
-  std::vector<std::string> failed;      ///< pods of which something could not be written
-  std::vector<std::string> warnings;    ///< what an operator should look at
+  std::int64_t pods = 0;                ///< live pods, adopted ones included
+  std::int64_t containers = 0;          ///< live containers
+  std::int64_t released = 0;            ///< pods whose end podqos had missed
+  std::int64_t repaired = 0;            ///< pods whose lost record was restored
+  std::vector<std::string> changes;     ///< one sentence per change
+  std::vector<std::string> unreadable;  ///< records of a newer version: unchanged, not counted
+  std::vector<std::string> failed;      ///< pods of which a value or record could not be written
+  std::vector<std::string> warnings;    ///< what the operator should check
 };
 
-/// Brings state and cgroups to the truth, which is the set of living containers: takes out the
-/// dead, restores lost records from the copies in the cgroups, recomputes the sums, writes all
-/// values, removes what is left over. Lowers a tier's memory limit that usage had held up, step by
+/// Makes records and cgroups match the running containers: removes ended containers, restores lost
+/// records from their copies in the cgroups, recomputes the sums, writes all values and removes
+/// what is left over. Lowers a tier's memory limit that usage had kept above the rule, step by
 /// step, with the lock released in between.
+/// @return kUnsupported if a record has a newer version, kIo if a pod could not be written; the
+///         other pods are done in both cases.
 [[nodiscard]] Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log);
 
-/// The same under the lock of an event that found the mark of an interrupted one; without the
-/// steps.
+/// Recomputes under the lock of `transaction`, without the steps that lower a tier's limit.
 [[nodiscard]] Result<ReconcileReport> recompute(Transaction& transaction);
 
-/// Recomputes, knowing what an engine has: a container that was placed for it and has not been
-/// confirmed yet is kept while it is in the list, whoever has placed it, and dropped if the
-/// listener placed it and it is not.
-/// @return ids of the containers that live then.
+/// Recomputes with an engine's list of containers. A container that was placed for this engine and
+/// is not confirmed yet is kept if it is in the list; if it is not, and the listener placed it, it
+/// is dropped.
+/// @return ids of the live containers.
 [[nodiscard]] Result<Ids> recompute_beside(Transaction& transaction, const EngineList& list);
 
-/// Recomputes if the mark of an interrupted event stands and this event has not done so yet.
+/// Recomputes if an earlier transaction was interrupted, at most once per transaction.
 [[nodiscard]] Status recover(Transaction& transaction);
 
 }  // namespace podqos::app

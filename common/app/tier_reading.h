@@ -12,19 +12,19 @@
 namespace podqos::app {
 
 /// Pressure stall information: the time for which tasks have waited for a resource since the cgroup
-/// was made.
+/// was created.
 /// @note Documentation/accounting/psi.rst
 struct Pressure {
-  Micros waiting;  ///< "some": at least one of them
+  Micros waiting;  ///< "some": at least one task waited
   std::optional<Micros>
-      stalled;  ///< "full": all of them at once; kernels before 5.13 have none of the CPU
+      stalled;  ///< "full": all tasks waited at once; absent for CPU before Linux 5.13
   friend bool operator==(const Pressure&, const Pressure&) = default;
 };
-/// nullopt: the text is no pressure file's.
+/// Parses a pressure file (cpu.pressure, memory.pressure, io.pressure); nullopt if it is malformed.
 [[nodiscard]] std::optional<Pressure> parse_pressure(std::string_view text);
 
-/// What the kernel says of a tier now, beyond what it says of every cgroup. nullopt: not to be had
-/// (cgroup v1 has no protection and no pressure, a kernel may be without PSI).
+/// The current values of a tier that go beyond those of every cgroup. nullopt: unavailable (cgroup
+/// v1 has no protection and no pressure, a kernel may lack PSI).
 struct TierReading {
   CgroupReading values;
   std::optional<std::int64_t> cpu_usage_ns;
@@ -36,7 +36,7 @@ struct TierReading {
   std::optional<Pressure> io_pressure;
 };
 
-/// A dozen small files, whatever is in the tier.
+/// Reads about a dozen small files, regardless of the number of pods in the tier.
 [[nodiscard]] TierReading read_tier(cgroup::Cgroupfs& cgroups, const std::string& path);
 
 }  // namespace podqos::app

@@ -6,14 +6,14 @@
 
 namespace podqos::app {
 
-/// How long one call may wait for others, within what the operator has set: who is waited for
-/// himself, by a runtime, has a deadline for all of it.
+/// How long one call may wait, within the configured limits. A caller that its runtime waits for
+/// sets a deadline for the whole call.
 struct Timeouts {
   using Clock = std::chrono::steady_clock;
-  Clock::time_point deadline = Clock::time_point::max();  ///< of all that is waited for
-  /// For the lock; lockDeadline where that is shorter.
+  Clock::time_point deadline = Clock::time_point::max();  ///< for all waiting of the call
+  /// For the lock; the shorter of this and lockDeadline applies.
   std::chrono::milliseconds lock = std::chrono::milliseconds::max();
-  std::chrono::milliseconds systemd{2000};       ///< for each answer of systemd
+  std::chrono::milliseconds systemd{2000};       ///< for each reply of systemd
   const sys::Clock* clock = &sys::kSteadyClock;  ///< never null
 };
 

@@ -20,115 +20,135 @@
 
 namespace podqos::app {
 
-/// The attribute that marks a cgroup directory at or above the root as made by podqos, and its
-/// value.
+/// Extended attribute, and its value, that marks the root and the cgroups above it as created by
+/// podqos.
+/// @note xattr(7), trusted.*: readable and writable with CAP_SYS_ADMIN only.
 constexpr const char* kMadeAttribute = "trusted.podqos.made";
 constexpr const char* kMade = "1";
-/// The attribute of a pod's cgroup that holds a copy of its record.
+/// Extended attribute of a pod's cgroup with a copy of its record.
 constexpr const char* kRecordAttribute = "trusted.podqos.record";
-/// Stands in it instead while it is uncertain which values the cgroup holds.
+/// Its value while it is unknown which values the cgroup has.
 constexpr const char* kUnwrittenRecord = "unwritten";
 
-/// One event: everything that is read and written about pods while the lock is held. The object
-/// holds the lock.
+/// A transaction: everything that is read and written about pods while the lock is held. The object
+/// holds the lock; its destructor releases it.
 class Transaction {
  public:
-  /// Takes the lock, making the state directory if it is missing.
+  /// Takes the lock and reads the tiers' sums. Creates the state directory if it is missing.
+  /// @return kTimeout if the lock was not free before the deadline.
   static Result<Transaction> open(const core::Settings& settings, Log& log,
                                   const Timeouts& timeouts = {});
-  /// The same without making anything; nullopt where there is no state.
+  /// As open(), but creates nothing; nullopt if there is no state directory.
   static Result<std::optional<Transaction>> open_existing(const core::Settings& settings, Log& log,
                                                           const Timeouts& timeouts = {});
 
+  /// The effective settings.
   [[nodiscard]] const core::Settings& settings() const { return *settings_; }
   [[nodiscard]] Log& log() const { return *log_; }
   [[nodiscard]] store::Store& store() { return store_; }
   [[nodiscard]] cgroup::Cgroupfs& cgroups() { return cgroups_; }
+  /// The sums of the tiers, the root in use, and the lists of pending and retained pods; written by
+  /// finish().
   [[nodiscard]] core::TiersRecord& tiers() { return store_.tiers(); }
+  /// Seconds since boot when the transaction began, so that steps of the wall clock have no effect.
   [[nodiscard]] UnixSeconds now() const { return now_; }
+  /// The node's memory and CPU.
   [[nodiscard]] const core::NodeCapacity& capacity() const { return capacity_; }
+  /// The formula that converts shares to a cgroup v2 weight: configured, or that of the node's
+  /// runtime.
   [[nodiscard]] core::WeightFormula formula();
-  /// Where the controllers are; hugetlb only if the values name a size.
+  /// The hierarchies of the controllers; hugetlb is included only if `values` has huge page limits.
   [[nodiscard]] const core::CgroupLayout& layout_for(const core::CgroupValues& values);
 
-  /// The root that podqos's own pods go below: the one in use as long as pods use it, else
-  /// <cgroupRoot>/kubepods. Makes nothing.
-  /// @param just_made  cgroup of a container that its runtime has just started: a root that holds
-  ///                   nothing else was made by that runtime.
-  /// @return kConflict where that root is not podqos's (it exists without podqos's mark, or is
-  ///         "/kubepods" and the machine has a kubelet), or the one in use is the other driver's.
+  /// The root for podqos's own pods: the one in use while it has pods, otherwise
+  /// <cgroupRoot>/kubepods. Creates nothing.
+  /// @param just_made  cgroup of a container that its runtime has just started: if the root holds
+  ///         nothing else, that runtime created the root.
+  /// @return kConflict if the root is not podqos's (it exists without podqos's mark, or it is
+  ///         "/kubepods" and the machine has a kubelet), or if the root in use is the other
+  ///         driver's.
   [[nodiscard]] Result<std::string> choose_root(core::Driver driver,
                                                 const std::optional<std::string>& just_made);
-  /// Signs that the state directory has been lost, or one record of it, while the cgroups live on:
-  /// podqos's mark on a root that no state names, a copy on the cgroup of a pod without record.
+  /// True if the state directory, or the record of one pod, was lost while the cgroups still exist:
+  /// a marked root that the state does not name, or a pod's cgroup with a copy but no record.
   [[nodiscard]] bool has_lost_state(const std::string& kubepods);
   [[nodiscard]] bool has_lost_record(const core::PodRecord& record);
-  /// Makes and marks the root and the tiers, unless pods use them already. Before the new pod is
-  /// counted.
+  /// Creates and marks the root and the tiers, unless pods use them already. Call it before the new
+  /// pod is counted.
   [[nodiscard]] Status use_root(const std::string& kubepods);
 
-  /// Does the cgroup bear podqos's mark?
+  /// True if the cgroup has podqos's mark.
   [[nodiscard]] Result<bool> is_marked(const std::string& cgroup);
-  /// A root that only the marks on the cgroups tell of is podqos's.
+  /// Records a marked root of which the state was lost as the root in use.
   void learn_root(std::string kubepods);
-  /// The root in use is a kubelet's from now on (`reason`: how it shows).
+  /// Leaves the root in use to a kubelet: podqos writes no more values there.
+  /// @param reason  how the kubelet was detected, for the log
   void yield_root(std::string_view reason);
-  /// A pod that lies where podqos has not placed it: below the root that is a kubelet's by its name
-  /// it shows that the kubelet is there.
+  /// Reports the cgroup of an adopted pod: if it is below "/kubepods" and that is the root in use,
+  /// a kubelet has taken it over.
   void note_adopted(const std::string& pod_cgroup);
-  /// Has the cgroup the values that the kernel gives a new one?
+  /// True if the cgroup has the kernel's default values: no limit, default shares or weight.
   [[nodiscard]] bool is_untouched(const std::string& cgroup);
 
-  /// Has this event recomputed everything after an interrupted one?
+  /// True if this transaction has recomputed everything after an interrupted one.
   [[nodiscard]] bool recovered() const { return recovered_; }
   void begin_recovery() { recovered_ = true; }
+  /// True once finish() was called.
   [[nodiscard]] bool finished() const { return finished_; }
-  /// For an event that turns out to have nothing to do itself: finishes what recovery began.
+  /// For a transaction without changes of its own: finishes a recovery if one was begun.
   [[nodiscard]] Status finish_recovery() { return recovered_ && !finished_ ? finish() : Status{}; }
 
-  /// Lets finish() make root and tiers again and write all their values.
+  /// Makes finish() create root and tiers again and write all their values.
   void remake_tree() { tree_ = Tree::kToMake; }
 
-  /// Makes the pod's cgroup with all its values and the record's copy.
+  /// Creates the pod's cgroup, writes all its values, and copies the record to it. Limits that
+  /// other programs have set are removed.
+  /// @return kBusy if cgroup v1 still counts the quota of a removed child; leave_unwritten()
+  ///         retries.
   [[nodiscard]] Status make_pod(core::PodRecord& record);
-  /// For a pod whose cgroup is there: writes its values (limits of huge pages, two files a size,
-  /// only if they differ from those of the pod as it was `before`) and the record's copy. A cgroup
-  /// without a copy is somebody's new one: it is made as by make_pod().
+  /// Writes the values of an existing pod cgroup and copies the record to it. Huge page limits, two
+  /// files per page size, are written only if they differ from those of `before`. If the cgroup is
+  /// missing, or has no copy because another program created it, this is make_pod().
   [[nodiscard]] Status update_pod(core::PodRecord& record, core::PodRecord before);
-  /// For a pod whose values were refused: the next event of it writes all of them.
+  /// Marks the cgroup's values as unknown, so that the next transaction of the pod writes all of
+  /// them.
   void mark_unwritten(const std::string& cgroup);
+  /// True if mark_unwritten() was called for the cgroup and its values were not written since.
   [[nodiscard]] bool is_unwritten(const std::string& cgroup);
-  /// Something that the kernel or systemd may allow in a moment: an event that has held the lock
-  /// for this event comes back to it, see follow_up().
+  /// Notes work that the kernel or systemd refused for the moment. The caller retries it after
+  /// releasing the lock; see follow_up().
   void leave_unfinished(Error reason) { unfinished_ = std::move(reason); }
   [[nodiscard]] const std::optional<Error>& unfinished() const { return unfinished_; }
 
-  /// Writes the tiers' values as the sums want them, as far as usage allows now.
+  /// Writes the tiers' values that follow from the sums; a memory limit is not set below usage.
+  /// @param make  kYes: also creates root and tiers and writes values that do not change later
   [[nodiscard]] Status apply_tiers(core::Make make);
-  /// What the rule wants for the tiers, without regard to usage.
+  /// The tiers' values that follow from the sums, without regard to usage.
   [[nodiscard]] core::TierValues wanted_tiers();
 
-  /// Writes the record, without its index entries.
+  /// Writes the pod's record, but not its index entries (store::Store::put_container()).
   [[nodiscard]] Status save(const core::PodRecord& record);
 
-  /// Applies the tiers, or removes tiers and root if no pod is left, and clears the mark.
+  /// Writes the tiers' values, or removes tiers and root if no pod is left; sends deferred unit
+  /// properties to systemd and clears the mark of an unfinished transaction.
   [[nodiscard]] Status finish();
 
-  /// Executes a plan and logs what changed at debug level.
+  /// Executes a plan and logs the changed values at debug level.
   [[nodiscard]] Status run(const core::Plan& plan);
-  /// From here on systemd is told what plans have changed when the event finishes, all at once. For
-  /// a container that runs already: nothing is taken back where systemd refuses.
+  /// Collects changed unit properties and sends them to systemd in finish(). For containers that
+  /// run already: if systemd refuses them, nothing is rolled back.
   void defer_unit_changes() { unit_changes_ = cgroup::UnitChanges::kDeferred; }
-  /// The same for a plan that makes a scope: systemd, which works in its own time, may take the
-  /// controllers away once more before it knows of the scope.
+  /// As run(), for a plan that creates a scope. Retries for a moment on kNotFound: systemd works
+  /// asynchronously and may disable the controllers once more before it knows the scope.
   [[nodiscard]] Status run_beside_systemd(const core::Plan& plan);
-  /// Calls `remove`, which removes `cgroup` where nothing lives in it and says whether another try
-  /// may do more, again for a moment while systemd holds it empty, and leaves it unfinished then:
-  /// it lets go of a scope whose last process has gone, and makes and removes its directories, in
-  /// its own time, and the next event may be far.
+  /// Calls `remove` until it returns false, systemd no longer holds the empty cgroup, or the wait
+  /// budget is used up; in the last case the removal is left unfinished. systemd releases a scope
+  /// and its directories asynchronously after the last process has ended.
+  /// @param remove  removes `cgroup` if it is unpopulated; returns true if another attempt may
+  ///         remove more
   [[nodiscard]] Status remove_beside_systemd(const std::string& cgroup,
                                              const std::function<Result<bool>()>& remove);
-  /// What run() has changed since this was asked last: "PATH/FILE = VALUE".
+  /// Returns and clears the list of values that run() has written: "PATH/FILE = VALUE".
   [[nodiscard]] std::vector<std::string> release_written() { return std::exchange(written_, {}); }
 
  private:
@@ -136,29 +156,35 @@ class Transaction {
               cgroup::Cgroupfs cgroups, core::NodeCapacity capacity);
   static Result<Transaction> with_store(const core::Settings& settings, Log& log,
                                         store::Store store, const Timeouts& timeouts);
+  /// True if the root does not exist, is marked, or holds only the container `just_made`.
   [[nodiscard]] Result<bool> is_available(const std::string& kubepods,
                                           const std::optional<std::string>& just_made);
+  /// kConflict if the root is not podqos's, or is "/kubepods" on a machine with a kubelet.
   [[nodiscard]] Status check_free(const std::string& root,
                                   const std::optional<std::string>& just_made);
   [[nodiscard]] Status mark_made(const std::vector<std::string>& paths);
+  /// True if the root is untouched and `container` is its only descendant.
   [[nodiscard]] bool holds_only(const std::string& kubepods, const std::string& container);
   [[nodiscard]] Status write_pod(const std::string& cgroup, const core::CgroupValues& values,
                                  const core::CgroupLayout& layout, core::Make make);
-  /// A limit is not lowered below what is used: the kernel would kill for it.
+  /// Raises the memory limit in `values` to the cgroup's usage: the OOM killer would act otherwise.
   void hold_above_usage(const std::string& cgroup, core::CgroupValues& values);
+  /// Copies the record to the cgroup's extended attribute. A kernel without it is no error.
   [[nodiscard]] Status copy_record(const core::PodRecord& record);
   [[nodiscard]] bool has_pods();
   [[nodiscard]] bool is_held_by_systemd(const std::string& cgroup);
-  /// A node without pods may change its driver: removes what is left of the root for the other one.
+  /// Removes the root of the other driver, which a node without pods may leave.
+  /// @return kConflict if pods use it, or if it cannot be removed.
   [[nodiscard]] Status leave_root(core::Driver driver);
-  /// The first cgroup below the root that is not one of the tiers; nullopt: there is none.
+  /// The first cgroup below the root that is not a tier; nullopt if there is none.
   [[nodiscard]] std::optional<std::string> holder_of(const std::string& kubepods);
   [[nodiscard]] Status write_tiers();
   [[nodiscard]] Status teardown();
+  /// Removes the cgroup if it has no children.
   [[nodiscard]] Status remove_unused(const std::string& cgroup);
   void forget_root();
 
-  /// Root and tiers in this event: what it has just made need not be made again.
+  /// Whether root and tiers must be created in this transaction.
   enum class Tree : std::uint8_t { kAsItWas, kToMake, kJustMade };
 
   const core::Settings* settings_;
@@ -167,7 +193,7 @@ class Transaction {
   cgroup::Cgroupfs cgroups_;
   core::NodeCapacity capacity_;
   UnixSeconds now_;
-  std::string saved_uid_;  ///< the record that was written last, and its text for the copy
+  std::string saved_uid_;  ///< uid of the record written last, and its text for the copy
   std::string saved_text_;
   std::vector<std::string> written_;
   std::optional<Error> unfinished_;
