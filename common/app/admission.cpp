@@ -26,12 +26,12 @@ bool is_same(const core::ContainerRecord& container, const core::ContainerFacts&
   return container.id == facts.id && container.bundle == facts.bundle;
 }
 
-/// The record as merge_claim wants it: this container itself taken out, and all others too if none
-/// of them lives.
+/// The existing record for merge_claim(): without this container, and without all others if none of
+/// them runs.
 core::PodRecord without_dead(core::PodRecord record, const core::ContainerFacts& facts) {
   std::erase_if(record.containers,
                 [&](const core::ContainerRecord& container) { return is_same(container, facts); });
-  // Containers of podqos's own pods are not forgotten, so that each is looked for once.
+  // Only adopted pods drop ended containers here, so that each one is looked up once.
   if (record.adopted) {
     for (const core::ContainerRecord& container : record.containers) {
       if (!lives(container)) forget_ended(record, container);
@@ -41,13 +41,13 @@ core::PodRecord without_dead(core::PodRecord record, const core::ContainerFacts&
   return record;
 }
 
-/// "pod 42 (web/front)": a pod as a person knows it.
+/// A pod's name in messages: "pod 42 (web/front)".
 std::string name_of(const core::Pod& pod) {
   if (pod.name.empty()) return cat("pod ", pod.uid);
   return cat("pod ", pod.uid, " (", printable(pod.pod_namespace), "/", printable(pod.name), ")");
 }
 
-/// "web, log".
+/// The names of the pod's containers: "web, log".
 std::string names_of(const core::Pod& pod) {
   std::string names;
   for (const core::Container& container : pod.containers)
@@ -55,12 +55,13 @@ std::string names_of(const core::Pod& pod) {
   return names;
 }
 
+/// What one admission works with.
 struct AdmissionContext {
   Transaction* transaction;
   AdmissionRequest* request;
   core::Identity identity;
   core::PodClaim claim;
-  Result<std::string> root;  ///< of podqos's own pods
+  Result<std::string> root;  ///< root of podqos's own pods, or why there is none
 };
 
 Result<core::PodRecord> decide_record(AdmissionContext& context,
@@ -86,7 +87,7 @@ Result<core::PodRecord> decide_record(AdmissionContext& context,
   return std::move(record);
 }
 
-/// The container's record, and where it should be if it runs elsewhere and stays there.
+/// The container's record and, if it runs outside its pod, where it belongs; see Admission.
 struct Described {
   core::ContainerRecord container;
   std::optional<std::string> belongs_to = std::nullopt;
@@ -95,7 +96,7 @@ struct Described {
   bool left_with_engine = false;
 };
 
-/// Whether, and from where, a container that runs elsewhere can be moved to its pod.
+/// Reads the limits of a container that is to be moved, or why it cannot be moved.
 void read_origin(Transaction& transaction, const AdmissionRequest& request, Described& described) {
   if (transaction.settings().on_misplaced != core::OnMisplaced::kMove) return;
   auto origin = origin_of(transaction.cgroups(), request);
@@ -106,12 +107,12 @@ void read_origin(Transaction& transaction, const AdmissionRequest& request, Desc
   }
 }
 
-/// A container of a pod without a cgroup parent.
+/// Leaves a container of a pod without a cgroup parent where its engine puts it.
 void leave_with_engine(Transaction& transaction, const core::PodRecord& record,
                        Described& described) {
   described.left_with_engine = true;
   core::ContainerRecord& container = described.container;
-  // Until it runs: what its runtime makes of a relative path, or of none, is the runtime's choice.
+  // Provisional until it runs: its runtime decides where a relative or missing path leads.
   if (!container.cgroup.starts_with('/')) container.cgroup = cat("/crio-", container.id);
   const bool told = std::ranges::any_of(record.containers, [&](const core::ContainerRecord& known) {
     return !known.sandbox && core::lies_outside(known.cgroup, record.cgroup);
@@ -122,7 +123,8 @@ void leave_with_engine(Transaction& transaction, const core::PodRecord& record,
           core::words_on_parent(container.id, container.cgroup, record.cgroup)));
 }
 
-/// What was told of the container when it was made: since then podqos may have filled in its limit.
+/// The memory backing reported when the container was created; later reports may contain a limit
+/// that podqos filled in.
 std::optional<Bytes> backing_told(const std::optional<core::PodRecord>& before,
                                   const core::ContainerFacts& facts) {
   if (!before) return std::nullopt;
@@ -158,7 +160,7 @@ Result<Described> describe_container(const AdmissionContext& context,
   }
   if (request.running) read_origin(*context.transaction, request, described);
   core::ContainerFacts facts = request.facts;
-  // The scope that the engine named exists, elsewhere, and keeps its name.
+  // The engine's scope exists elsewhere and keeps its name, so choose another one.
   if (described.origin && core::driver_of(record.cgroup) == core::Driver::kSystemd)
     facts.cgroups_path.reset();
   std::span<const core::ContainerRecord> known;
@@ -192,16 +194,15 @@ int oom_score_for(Transaction& transaction, const AdmissionRequest& request,
   if (request.engine_writes) return wanted;
   const int reachable = reachable_oom_score(wanted);
   if (reachable != wanted) {
-    transaction.log().warning(cat(name_of(record.pod), ", container ", printable(container.id),
-                                  ": oom_score_adj ", wanted,
-                                  " needs CAP_SYS_RESOURCE, which the engine has "
-                                  "not passed on: ",
-                                  reachable, " is used"));
+    transaction.log().warning(
+        cat(name_of(record.pod), ", container ", printable(container.id), ": oom_score_adj ",
+            wanted, " requires CAP_SYS_RESOURCE, which the engine does not pass on: using ",
+            reachable, " instead"));
   }
   return reachable;
 }
 
-/// Sums, root, index entry and record.
+/// Writes sums, root, index entry and record.
 Status write_state(AdmissionContext& context, const std::optional<core::PodRecord>& before,
                    core::PodRecord& record, const core::ContainerRecord& container) {
   Transaction& transaction = *context.transaction;
@@ -213,8 +214,8 @@ Status write_state(AdmissionContext& context, const std::optional<core::PodRecor
   }
   count_pod(transaction, record, before);
   note_pending(transaction.tiers(), record, container);
-  // The way to the record first: a process that dies in between leaves an entry that leads nowhere,
-  // never a record that nothing leads to.
+  // Index entry first: a process that dies in between leaves an entry without a record, which is
+  // harmless, not a record that no entry leads to.
   if (auto done = transaction.store().put_container(
           {.id = container.id, .bundle = container.bundle, .uid = record.pod.uid});
       !done)
@@ -222,10 +223,10 @@ Status write_state(AdmissionContext& context, const std::optional<core::PodRecor
   return transaction.save(record);
 }
 
-/// Without a word nobody would notice.
+/// Warns if the pod's spec has no container of this name: it would run without values unnoticed.
 void warn_of_stranger(const AdmissionContext& context, const core::PodRecord& record,
                       const core::ContainerRecord& container) {
-  // Neither gets any in the first place.
+  // Neither of these gets container values.
   if (container.sandbox || record.adopted) return;
   if (!core::lacks_container(record, context.claim, container.name)) return;
   context.transaction->log().warning(
@@ -235,8 +236,7 @@ void warn_of_stranger(const AdmissionContext& context, const core::PodRecord& re
           names_of(record.pod)));
 }
 
-/// Removes what dead containers left. One whose process was killed a moment ago is busy until that
-/// has ended.
+/// Removes cgroups of ended containers. That of a killed process is busy until it has exited.
 Status clear_children(Transaction& transaction, const std::string& cgroup) {
   constexpr std::chrono::milliseconds kPause{10};
   while (true) {
@@ -246,7 +246,7 @@ Status clear_children(Transaction& transaction, const std::string& cgroup) {
   }
 }
 
-/// The pod's cgroup with its values; what an earlier pod of this uid left is cleared away.
+/// Creates or updates the pod's cgroup, after removing what an earlier pod of this uid left.
 Status make_cgroups(Transaction& transaction, const std::optional<core::PodRecord>& before,
                     core::PodRecord& record, bool first) {
   if (before && before->cgroup != record.cgroup && !before->adopted) {
@@ -254,14 +254,14 @@ Status make_cgroups(Transaction& transaction, const std::optional<core::PodRecor
   }
   if (record.adopted) return {};
   if (first && before) {
-    // What dead containers left keeps its old limits, and the kernel holds the pod's against them.
+    // Left-over child cgroups have old limits, which the kernel checks the pod's new ones against.
     if (auto done = clear_children(transaction, record.cgroup); !done) return done;
   }
   auto done =
       first || !before ? transaction.make_pod(record) : transaction.update_pod(record, *before);
   if (done || done.error().code != ErrorCode::kBusy) return done;
   transaction.log().info(
-      cat(name_of(record.pod), ": tried again in a moment: ", done.error().message));
+      cat(name_of(record.pod), ": values not written yet, retrying: ", done.error().message));
   leave_unwritten(transaction, record, done.error());
   return {};
 }
@@ -274,14 +274,14 @@ Result<Admission> admit_container(AdmissionContext& context,
   const AdmissionRequest& request = *context.request;
   const bool first = record.containers.empty();
   record.containers.push_back(container);
-  // Before the values: they are bound by what the node has.
+  // Before computing values: they follow from the granted requests.
   grant_pod(transaction, record, before);
   Admission admission;
   auto values = core::container_values(record, container.name, transaction.settings());
   if (!values) return fail(std::move(values).error());
   if (!core::engine_sets_oom(request.facts) && !record.adopted)
     admission.oom_score_adj = oom_score_for(transaction, request, record, container);
-  // Before anything is written: the values must be sound.
+  // Reject invalid values before anything is written.
   if (auto sound = core::pod_values(record, transaction.settings()); !sound && !record.adopted)
     return fail(std::move(sound).error());
   warn_of_stranger(context, record, container);
@@ -295,7 +295,7 @@ Result<Admission> admit_container(AdmissionContext& context,
       name_of(record.pod), ": ", core::format_qos_class(record.qos_class), ", container ",
       printable(container.name), " (", printable(container.id), ") at ", container.cgroup, ", cpu ",
       record.granted.cpu.value(), "m, memory ", record.granted.memory.value(), " requested"));
-  // Only now it is certain that there is a cgroup to look at.
+  // The pod's cgroup exists from here on.
   values->unified = core::container_unified(
       record, context.claim, container.name,
       core::container_memory_params(transaction.settings(), transaction.capacity(),
@@ -334,10 +334,10 @@ Result<AdmissionContext> begin_admission(Transaction& transaction, AdmissionRequ
   return context;
 }
 
-/// Recomputes everything from what is left, and joins then.
+/// Restores lost records from the cgroups, then admits the container.
 Result<std::optional<Admission>> admit_after_loss(Transaction& transaction,
                                                   AdmissionRequest request) {
-  transaction.log().error("the state directory has lost what the cgroups still know: restoring it");
+  transaction.log().error("the state directory lacks records of existing cgroups: restoring them");
   transaction.begin_recovery();
   if (auto done = recompute(transaction); !done) return fail(std::move(done).error());
   return admit(transaction, std::move(request));

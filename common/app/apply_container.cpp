@@ -16,14 +16,16 @@ namespace podqos::app {
 
 namespace {
 
-/// A runtime that was told to make no cgroup leaves the container, like this hook, in its caller's.
+/// True if the cgroup holds this process too: a runtime that was told to create no cgroup leaves
+/// the container, like this hook, in its caller's.
 Result<bool> holds_this_process(const std::string& cgroup) {
   auto own = real_cgroup(Pid{::getpid()});
   if (!own) return fail(std::move(own).error());
   return cgroup == "/" || *own == cgroup || own->starts_with(cat(cgroup, "/"));
 }
 
-/// Innermost first: runtimes may put the process below the cgroup that they bound.
+/// The cgroups from `actual` up to `own`, innermost first: runtimes may put the process below the
+/// cgroup that has the limits.
 std::vector<std::string> from_to(const std::string& actual, const std::string& own) {
   std::vector<std::string> paths{actual};
   while (paths.back().size() > own.size())
@@ -31,17 +33,17 @@ std::vector<std::string> from_to(const std::string& actual, const std::string& o
   return paths;
 }
 
-/// Who else would stay behind?
+/// Refuses a move that would leave other processes of the container behind.
 Status check_alone(cgroup::Cgroupfs& cgroups, const std::string& cgroup, Pid init) {
   const auto pids = cgroups.processes(cgroup);
   if (!pids) return fail(pids.error());
   const auto other = std::ranges::find_if(*pids, [&](Pid pid) { return pid != init; });
   if (other == pids->end()) return {};
-  return fail(ErrorCode::kBusy,
-              cat("process ", other->value(), " is in its cgroup too and would stay behind"));
+  return fail(ErrorCode::kBusy, cat("process ", other->value(),
+                                    " is in its cgroup too and would not be moved with it"));
 }
 
-/// nullopt: this kernel, or this cgroup, has no such file.
+/// nullopt if this kernel or this cgroup has no such file.
 Result<std::optional<std::string>> read_limit(cgroup::Cgroupfs& cgroups, const std::string& cgroup,
                                               const core::LimitFile& file) {
   auto text = cgroups.read(cgroup, file.controller, file.name);
@@ -51,6 +53,7 @@ Result<std::optional<std::string>> read_limit(cgroup::Cgroupfs& cgroups, const s
   return fail(std::move(text).error());
 }
 
+/// Refuses a move that would lose a limit which cannot be carried over.
 Status check_left_behind(cgroup::Cgroupfs& cgroups, const std::vector<std::string>& paths,
                          const core::LimitFile& file) {
   for (const std::string& path : paths) {
@@ -63,6 +66,7 @@ Status check_left_behind(cgroup::Cgroupfs& cgroups, const std::vector<std::strin
   return {};
 }
 
+/// The limits to carry over; for each file that of the innermost cgroup that sets it.
 Result<std::vector<core::CarriedLimit>> limits_in(cgroup::Cgroupfs& cgroups,
                                                   const std::vector<std::string>& paths) {
   std::vector<core::CarriedLimit> limits;
@@ -81,7 +85,7 @@ Result<std::vector<core::CarriedLimit>> limits_in(cgroup::Cgroupfs& cgroups,
   return limits;
 }
 
-/// Where the move has failed the container is still where it was.
+/// After a failed move, sets the record back to the container's current cgroup.
 Status undo_move(Transaction& transaction, core::PodRecord record,
                  const core::ContainerRecord& container, const std::string& actual) {
   const auto now = real_cgroup(container.pid);
@@ -95,7 +99,7 @@ Status undo_move(Transaction& transaction, core::PodRecord record,
   return transaction.save(record);
 }
 
-/// systemd works in its own time: it may take the controllers away once more before it knows of the
+/// systemd works asynchronously: it may disable the controllers once more before it knows the
 /// scope.
 Status run_for(Transaction& transaction, const core::ContainerRecord& container,
                const core::Plan& plan) {
@@ -103,6 +107,7 @@ Status run_for(Transaction& transaction, const core::ContainerRecord& container,
   return scope ? transaction.run_beside_systemd(plan) : transaction.run(plan);
 }
 
+/// Moves the container to its pod with its limits; undone on failure.
 Status move(Transaction& transaction, const Admission& admission, const std::string& actual) {
   const core::ContainerRecord& container = admission.container;
   const core::CgroupLayout& layout = transaction.layout_for(admission.missing);
@@ -116,17 +121,19 @@ Status move(Transaction& transaction, const Admission& admission, const std::str
       cat("pod ", admission.record.pod.uid, ": container not moved from ", actual)));
 }
 
-/// The limits of a container are not for the runtime that shares its cgroup.
+/// The limits of a container must not be written to a cgroup that its runtime shares.
 Status check_own(const Admission& admission, const std::string& actual) {
   auto shared = holds_this_process(actual);
   if (!shared) return fail(std::move(shared).error());
   if (!*shared) return {};
-  return fail(ErrorCode::kConflict,
-              cat("pod ", admission.record.pod.uid, ": cgroup ", actual,
-                  " is the runtime's own, so the container's limits are not written there: let "
-                  "the runtime give the container a cgroup of its own"));
+  return fail(
+      ErrorCode::kConflict,
+      cat("pod ", admission.record.pod.uid, ": cgroup ", actual,
+          " is the runtime's own, so the container's limits are not written there: configure "
+          "the runtime to create a cgroup for the container"));
 }
 
+/// Warns of a container that ran outside its pod, and how to avoid it.
 void report_place(Transaction& transaction, const Admission& admission, const std::string& actual) {
   const std::string stays =
       admission.stays.empty()
@@ -182,7 +189,7 @@ Status apply_container(Transaction& transaction, const Admission& admission,
   if (admission.belongs_to && untouched) {
     transaction.log().info(cat("pod ", admission.record.pod.uid, ", container ",
                                printable(container.id), " runs in cgroup ", actual, ", not in ",
-                               *admission.belongs_to, ": only counted"));
+                               *admission.belongs_to, ": counted but not moved"));
     return {};
   }
   if ((admission.belongs_to || admission.left_with_engine) && !container.moved) {

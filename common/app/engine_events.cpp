@@ -25,7 +25,7 @@ namespace podqos::app {
 
 namespace {
 
-/// Where no engine carries the score.
+/// Writes the OOM score unless the engine sets it or the pod is adopted.
 Status set_oom_score(Transaction& transaction, const KnownContainer& found,
                      const core::ContainerFacts& event, Pid pid) {
   if (core::engine_sets_oom(event) || found.record.adopted) return {};
@@ -34,7 +34,7 @@ Status set_oom_score(Transaction& transaction, const KnownContainer& found,
   return transaction.run({core::SetOomScore{.pid = pid, .score = reachable_oom_score(score)}});
 }
 
-/// nullopt: the process has gone.
+/// Reads the container's current cgroup; nullopt if its init has ended.
 Result<std::optional<Init>> init_of(const Process& process) {
   auto thread = sys::living_thread_of(process.init);
   if (!thread) return fail(std::move(thread).error());
@@ -45,6 +45,7 @@ Result<std::optional<Init>> init_of(const Process& process) {
   return Init{.pid = process.init, .runtime = process.runtime, .cgroup = std::move(*actual)};
 }
 
+/// Confirms a placed container and writes its OOM score.
 Status confirm_event(Transaction& transaction, KnownContainer found, const ContainerEvent& event,
                      const Init& init) {
   if (auto done = set_oom_score(transaction, found, event.facts, init.pid); !done) return done;
@@ -75,7 +76,7 @@ Status start(const core::Settings& settings, Log& log, const ContainerEvent& eve
   if (*admission) {
     Status learned;
     if (!(*admission)->belongs_to && !(*admission)->left_with_engine) {
-      // Whoever has put it there has asked the runtime for its values.
+      // An earlier interface placed it here, and its values are in effect.
       (*admission)->missing = {};
       if (event.facts.resources.cpu_shares)
         learned = learn_formula(*transaction, (*admission)->record, (*admission)->container,
@@ -89,19 +90,19 @@ Status start(const core::Settings& settings, Log& log, const ContainerEvent& eve
   return done ? finished : done;
 }
 
-/// A container that runs, and of whose coming nobody has event.
+/// Registers a running container that podqos was not told about, without moving it.
 Status count_running(Transaction& transaction, AdmissionRequest request, const Init& init) {
   auto admission = admit_running(transaction, std::move(request), init);
   if (!admission) return fail(std::move(admission).error());
   if (!*admission || !(*admission)->belongs_to) return {};
   transaction.log().info(cat("pod ", (*admission)->record.pod.uid, ", container ",
-                             printable((*admission)->container.id), " runs in cgroup ", init.cgroup,
-                             " since before podqos knew of it, not in ", *(*admission)->belongs_to,
-                             ": only counted"));
+                             printable((*admission)->container.id), " was started in cgroup ",
+                             init.cgroup, " before podqos knew it, not in ",
+                             *(*admission)->belongs_to, ": counted but not moved"));
   return {};
 }
 
-/// Settings for what runs already: it is not touched.
+/// Settings under which a container that runs already is not moved.
 core::Settings without_touching(core::Settings settings) {
   settings.on_misplaced = core::OnMisplaced::kIgnore;
   return settings;
@@ -112,6 +113,7 @@ Result<Followed> finished(Status done, Followed followed = Followed::kNow) {
   return followed;
 }
 
+/// Applies a resize to the record, the sums and the pod's cgroup.
 Result<Followed> resize(Transaction& transaction, core::PodRecord record,
                         const core::Resize& change) {
   const core::PodRecord before = record;
@@ -120,7 +122,7 @@ Result<Followed> resize(Transaction& transaction, core::PodRecord record,
       record.containers == before.containers)
     return finished(transaction.finish_recovery());
   if (auto fits = core::check_record_size(record); !fits) return fail(std::move(fits).error());
-  // Of the containers that are known now; before, it may have been more.
+  // Recomputed below from the containers that are known now.
   record.grown_cpu_limit.reset();
   record.grown_memory_limit.reset();
   grant_pod(transaction, record, before);
@@ -131,25 +133,27 @@ Result<Followed> resize(Transaction& transaction, core::PodRecord record,
   if (auto done = transaction.store().begin(); !done) return fail(std::move(done).error());
   count_pod(transaction, record, before);
   if (auto done = transaction.save(record); !done) return fail(std::move(done).error());
-  // Its kubelet changes the pod's cgroup by itself.
+  // The kubelet resizes the pod's cgroup itself.
   if (record.adopted) return finished(transaction.finish());
   const auto written = transaction.update_pod(record, before);
   transaction.log().info(cat("pod ", record.pod.uid, " resized: cpu ", record.granted.cpu.value(),
                              "m, memory ", record.granted.memory.value(), " requested"));
   if (written) return finished(transaction.finish());
-  // The engine changes its container after this: until then cgroup v1 keeps the pod's quota up.
+  // The engine resizes its container after this call; until then cgroup v1 refuses a lower pod
+  // quota.
   transaction.log().info(
-      cat("pod ", record.pod.uid, " follows once its containers have: ", written.error().message));
+      cat("pod ", record.pod.uid,
+          ": resize deferred until its containers are resized: ", written.error().message));
   return finished(transaction.finish(), Followed::kLater);
 }
 
-/// The record of the pod that a sandbox is told of, or of the pod of a container.
+/// The record of the pod to which the reported sandbox or container belongs.
 Result<std::optional<core::PodRecord>> pod_of(Transaction& transaction,
                                               const AdmissionRequest& request) {
   auto found = find_container(transaction, request.facts.id, request.facts.bundle);
   if (!found) return fail(std::move(found).error());
   if (*found) return std::move((*found)->record);
-  // Not every engine has a process for its sandbox, and not every container has started.
+  // Sandboxes without a process and containers that have not started are not recorded.
   if (!request.annotations.engine.pod_uid) return std::nullopt;
   auto record = transaction.store().pod(*request.annotations.engine.pod_uid);
   if (!record) return fail(std::move(record).error());
@@ -159,6 +163,7 @@ Result<std::optional<core::PodRecord>> pod_of(Transaction& transaction,
   return std::move(*record);
 }
 
+/// The container's name in the pod spec.
 std::string name_in(const core::PodRecord& record, const AdmissionRequest& request) {
   for (const core::ContainerRecord& container : record.containers) {
     if (container.id == request.facts.id) return container.name;
@@ -166,7 +171,8 @@ std::string name_in(const core::PodRecord& record, const AdmissionRequest& reque
   return request.annotations.engine.container_name.value_or(request.facts.id);
 }
 
-/// One that runs and is not known yet, for whatever reason; not a sandbox.
+/// Registers a running container that has no record; not a sandbox.
+/// @return true if it did.
 Result<bool> count_unknown(Transaction& transaction, const AdmissionRequest& request,
                            const std::optional<Init>& init) {
   if (!init || request.annotations.engine.is_sandbox) return false;
@@ -178,6 +184,7 @@ Result<bool> count_unknown(Transaction& transaction, const AdmissionRequest& req
   return true;
 }
 
+/// Handles resources_changed() in one transaction.
 Result<Followed> change(const core::Settings& settings, Log& log, const ContainerEvent& event,
                         const Timeouts& timeouts) {
   auto init = init_of(event.process);
@@ -204,7 +211,7 @@ Result<Followed> change(const core::Settings& settings, Log& log, const Containe
     if (!followed || !*counted || transaction->finished()) return followed;
     return finished(transaction->finish(), *followed);
   }
-  // A sandbox of which nothing was known.
+  // A sandbox of an unknown pod.
   if (*init && !*counted) {
     if (auto done = count_running(*transaction, std::move(**request), **init); !done)
       return fail(std::move(done).error());
@@ -212,7 +219,8 @@ Result<Followed> change(const core::Settings& settings, Log& log, const Containe
   return finished(*init ? transaction->finish() : transaction->finish_recovery());
 }
 
-/// One of a stock. `event` is opened where nothing of podqos was there and this is the first.
+/// Handles one container of the engine's list. Opens `transaction` if there was no state and this
+/// is the first container of podqos.
 Status observe_container(std::optional<Transaction>& transaction, const core::Settings& settings,
                          Log& log, const ContainerEvent& event, const Timeouts& timeouts) {
   auto init = init_of(event.process);
@@ -230,12 +238,13 @@ Status observe_container(std::optional<Transaction>& transaction, const core::Se
   if (!found) return fail(std::move(found).error());
   auto done = *found ? confirm_event(*transaction, std::move(**found), event, **init)
                      : count_running(*transaction, std::move(**request), **init);
-  // The sums may know what the record does not, but for a claim that is refused before anything is
-  // written.
+  // The sums may have changed without the record, except for a claim that was rejected before
+  // anything was written.
   if (!done && done.error().code != ErrorCode::kInvalidArgument) transaction->store().keep_mark();
   return done;
 }
 
+/// Adds the listener's start time, which tells it from a later process with its pid.
 Result<EngineList> list_of(const Listener& listener) {
   auto started = sys::start_time_of(listener.pid);
   if (!started) return fail(std::move(started).error());
@@ -284,8 +293,8 @@ Status Synchronization::prepare(Transaction& transaction, const Listener& listen
     return {};
   }
   if (!kept_mark_) return recover(transaction);
-  // What a piece could not bring to an end would make each of the next recompute everything: that
-  // is for the event after the last.
+  // Unfinished work of one piece must not make every later piece recompute everything: keep the
+  // mark, the transaction after the last piece will recompute.
   transaction.begin_recovery();
   transaction.store().keep_mark();
   return {};
@@ -300,7 +309,7 @@ Result<bool> Synchronization::run(const core::Settings& settings, Log& log,
   if (*transaction) {
     if (auto done = prepare(**transaction, listener); !done) return fail(std::move(done).error());
   }
-  compared_ = true;  // without a state there is nothing to compare with
+  compared_ = true;  // without a state there is nothing to compare
   const sys::Clock& clock = *piece.timeouts.clock;
   const auto begin = clock.now();
   while (next_ < piece.end) {

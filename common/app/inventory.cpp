@@ -30,15 +30,16 @@ namespace podqos::app {
 namespace {
 
 constexpr const char* kInterrupted =
-    "the last event was interrupted and the sums may be wrong: run podqosctl reconcile";
+    "the last transaction was interrupted and the sums may be wrong: run podqosctl reconcile";
 
-/// The state as one consistent copy.
+/// A consistent copy of the records.
 struct StateCopy {
   core::TiersRecord tiers;
   std::vector<core::PodRecord> pods;
   std::vector<std::string> warnings;
 };
 
+/// Uids of the pods that have a record, sorted.
 Result<std::vector<std::string>> uids_in(const sys::Directory& state) {
   constexpr std::string_view kSuffix = store::kRecordSuffix;
   const auto pods = state.open_directory(store::kPodsName);
@@ -54,7 +55,7 @@ Result<std::vector<std::string>> uids_in(const sys::Directory& state) {
   return uids;
 }
 
-/// Where nothing can be written, no lock can be taken, and no event is under way.
+/// Reads the records of a read-only state directory, which has no lock and no transactions.
 Result<std::optional<StateCopy>> read_without_lock(const core::Settings& settings) {
   const auto opened = store::UnlockedState::open(settings.state_dir);
   if (!opened) return fail(opened.error());
@@ -75,6 +76,7 @@ Result<std::optional<StateCopy>> read_without_lock(const core::Settings& setting
   return records;
 }
 
+/// Reads the records under the lock; nullopt if there is no state directory.
 Result<std::optional<StateCopy>> read_records(const core::Settings& settings) {
   if (store::is_read_only(settings.state_dir)) return read_without_lock(settings);
   auto store = store::Store::open_existing(
@@ -103,6 +105,7 @@ Result<std::optional<StateCopy>> read_records(const core::Settings& settings) {
   return records;
 }
 
+/// Reads a container's process and cgroup.
 ContainerEntry container_entry(cgroup::Cgroupfs& cgroups, const core::ContainerRecord& record) {
   ContainerEntry entry{.record = record,
                        .alive = sys::is_alive(record.pid, record.start_time),
@@ -113,12 +116,14 @@ ContainerEntry container_entry(cgroup::Cgroupfs& cgroups, const core::ContainerR
   return entry;
 }
 
+/// A pod's name in warnings: "pod web/front (42)".
 std::string called(const core::Pod& pod) {
   return pod.name.empty() ? cat("pod ", pod.uid)
                           : cat("pod ", pod.pod_namespace, pod.pod_namespace.empty() ? "" : "/",
                                 pod.name, " (", pod.uid, ")");
 }
 
+/// Compares the records with the kernel's values and collects warnings.
 class InventoryBuilder {
  public:
   InventoryBuilder(const core::Settings& settings, cgroup::Cgroupfs& cgroups, StateCopy records)
@@ -163,19 +168,20 @@ class InventoryBuilder {
     return {};
   }
 
-  /// The rule for a partial pod remembers how far its limits have grown: it is asked with a copy.
+  /// By value: pod_values() records in a partial pod how far its limits have grown.
   Result<core::CgroupValues> rule_for(core::PodRecord record) {
     auto rule = core::pod_values(record, settings_);
     const bool unit = core::driver_of(record.cgroup) == core::Driver::kSystemd;
     return rule && unit ? core::rounded_by_systemd(std::move(*rule)) : std::move(rule);
   }
 
+  /// Warns if the pod's cgroup or its containers differ from the record.
   void check_pod(const PodEntry& entry) {
     const core::PodRecord& record = entry.record;
     const std::string name = called(record.pod);
     if (!entry.reading.exists) {
       inventory_.warnings.push_back(
-          cat(name, ": its cgroup ", record.cgroup, " is gone: run podqosctl reconcile"));
+          cat(name, ": its cgroup ", record.cgroup, " does not exist: run podqosctl reconcile"));
     } else if (!record.adopted) {
       for (const std::string& difference :
            differences(entry.reading, entry.rule, inventory_.formula, page_size_))
@@ -187,13 +193,14 @@ class InventoryBuilder {
     for (const ContainerEntry& container : entry.containers) {
       if (!container.alive) {
         inventory_.warnings.push_back(cat(name, ": container ", printable(container.record.id),
-                                          " is recorded but does not run"));
+                                          " is recorded but not running"));
       } else if (const auto stray = describe_stray(record, container.record)) {
         inventory_.warnings.push_back(cat(name, ": ", *stray));
       }
     }
   }
 
+  /// Warns of a container that its engine keeps outside the pod's cgroup, once per pod.
   void check_parent(const PodEntry& entry) {
     const auto outside = [&](const ContainerEntry& container) {
       return !entry.record.adopted &&
@@ -221,6 +228,7 @@ class InventoryBuilder {
     return {};
   }
 
+  /// The directory above the root, whose shares are those of all of podqos's own pods.
   void add_top() {
     const core::TierSums& sums = records_.tiers.sums;
     const std::string& path = records_.tiers.top;
@@ -244,9 +252,9 @@ class InventoryBuilder {
                    .rule = std::move(rule),
                    .reading = read_cgroup(cgroups_, path)};
     if (records_.tiers.yielded) {
-      // A kubelet sees to them.
+      // Managed by a kubelet.
     } else if (!tier.reading.exists) {
-      inventory_.warnings.push_back(cat("tier ", path, " is gone: run podqosctl reconcile"));
+      inventory_.warnings.push_back(cat("tier ", path, " does not exist: run podqosctl reconcile"));
     } else if (qos_class != core::QosClass::kGuaranteed) {
       check_tier(tier);
     }
@@ -255,8 +263,8 @@ class InventoryBuilder {
 
   void check_tier(const TierEntry& tier) {
     core::CgroupValues expected = tier.rule;
-    // A limit is never written below usage or the floor; a higher one that stems from that is
-    // right, and reconcile brings it down.
+    // A limit is never written below usage or the floor. A higher one for that reason is correct,
+    // and reconcile lowers it later.
     const auto& limit = tier.reading.memory_limit;
     const bool held = expected.memory_limit && limit && *limit > *expected.memory_limit;
     if (held) {
@@ -269,7 +277,7 @@ class InventoryBuilder {
       inventory_.warnings.push_back(cat("tier ", tier.path, ": ", difference));
   }
 
-  /// Pod cgroups below our root that no record knows.
+  /// Warns of pod cgroups below podqos's root that have no record.
   void find_unmanaged() {
     std::set<std::string, std::less<>> known;
     for (const PodEntry& entry : inventory_.pods)
@@ -286,26 +294,28 @@ class InventoryBuilder {
     }
   }
 
-  /// It is a kubelet's, whose pods podqos counts.
+  /// True if adopted pods are below `root`: it belongs to their kubelet.
   [[nodiscard]] bool holds_adopted(const std::string& root) const {
     return std::ranges::any_of(inventory_.pods, [&](const PodEntry& entry) {
       return entry.record.adopted && entry.record.cgroup.starts_with(cat(root, "/"));
     });
   }
 
+  /// Warns of a root that podqos cannot use, or has lost to a kubelet.
   void find_foreign_roots() {
     if (records_.tiers.yielded) {
-      inventory_.warnings.push_back(cat("a kubelet has taken cgroup ", inventory_.kubepods,
-                                        " over: remove cgroupRoot \"/\" from the configuration"));
+      inventory_.warnings.push_back(cat("a kubelet has taken over cgroup ", inventory_.kubepods,
+                                        ": remove cgroupRoot \"/\" from the configuration"));
     }
     for (const auto driver : {core::Driver::kCgroupfs, core::Driver::kSystemd}) {
       const std::string root = core::root_path(settings_.cgroup_root, driver);
       if (root == inventory_.kubepods || !cgroups_.exists(root) || holds_adopted(root)) continue;
       const auto mark = cgroups_.attribute(root, kMadeAttribute);
       if (mark && *mark != kMade)
-        inventory_.warnings.push_back(cat("cgroup ", root,
-                                          " exists and podqos did not make it, so podqos makes no "
-                                          "pod in it: set cgroupRoot to a cgroup of podqos's own"));
+        inventory_.warnings.push_back(
+            cat("cgroup ", root,
+                " exists but was not created by podqos, so no pods are placed in it: "
+                "set cgroupRoot to a cgroup reserved for podqos"));
     }
   }
 

@@ -10,17 +10,18 @@ namespace podqos::app {
 
 namespace {
 
+/// A copy of a record proves that podqos created the cgroup.
 bool has_copy(Transaction& transaction, const std::string& pod_cgroup) {
   const auto copy = transaction.cgroups().attribute(pod_cgroup, kRecordAttribute);
   return copy && copy->has_value();
 }
 
-/// Is the pod cgroup beneath the root one that podqos has not made?
+/// True if the engine names a pod cgroup below podqos's root that podqos did not create.
 Result<bool> is_foreign(Transaction& transaction, const AdmissionRequest& request,
                         const std::string& own_root) {
   const auto placed = core::placed_in(request.placed_at);
   if (!placed || !placed->pod_path.starts_with(cat(own_root, "/"))) return false;
-  // Before the record, which is read once more when the container joins its pod.
+  // Checked before the record, which admit() reads anyway.
   if (has_copy(transaction, placed->pod_path)) return false;
   auto record = transaction.store().pod(placed->uid);
   if (!record) return fail(std::move(record).error());
@@ -50,10 +51,11 @@ Status check_own_cgroup(Transaction& transaction, const AdmissionRequest& reques
     return {};
   const bool named = request.placed_at && request.placed_at->starts_with(cat(record.cgroup, "/"));
   if (named && transaction.is_untouched(record.cgroup)) return {};
-  return fail(ErrorCode::kConflict,
-              cat("cgroup ", record.cgroup,
-                  " exists and podqos did not make it: end what runs in it and remove it, or give "
-                  "the pod another uid"));
+  return fail(
+      ErrorCode::kConflict,
+      cat("cgroup ", record.cgroup,
+          " exists but was not created by podqos: stop what runs in it and remove it, or give "
+          "the pod another uid"));
 }
 
 }  // namespace podqos::app

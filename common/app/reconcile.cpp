@@ -24,7 +24,7 @@ namespace {
 
 using Records = std::map<std::string, core::PodRecord, std::less<>>;
 
-/// One run over everything, under the lock.
+/// One recomputation of everything, under the lock.
 class Recomputation {
  public:
   explicit Recomputation(Transaction& transaction, const EngineList* list = nullptr)
@@ -51,7 +51,7 @@ class Recomputation {
     return std::move(report_);
   }
 
-  /// Ids of containers that run.
+  /// Ids of the live containers.
   [[nodiscard]] Ids live() const {
     Ids ids;
     for (const auto& [uid, record] : records_) {
@@ -63,7 +63,7 @@ class Recomputation {
   }
 
  private:
-  /// With the state directory lost, the mark on the cgroup itself tells which root is podqos's.
+  /// If the state directory was lost, the mark on the cgroup tells which root is podqos's.
   Status find_root() {
     core::TiersRecord& tiers = transaction_.tiers();
     for (const std::string& root : core::possible_roots(transaction_.settings().cgroup_root)) {
@@ -88,8 +88,8 @@ class Recomputation {
     if (!uids) return fail(std::move(uids).error());
     for (const std::string& uid : *uids) {
       auto record = transaction_.store().pod(uid);
-      // Sums that are sound stay as they are. Where they must be recomputed, one pod's error is
-      // that pod's alone.
+      // A record of a newer version is an error unless the sums must be recomputed; then only that
+      // pod fails.
       const bool newer = !record && record.error().code == ErrorCode::kUnsupported;
       if (newer && transaction_.store().dirty()) {
         report_.unreadable.push_back(record.error().message);
@@ -102,7 +102,7 @@ class Recomputation {
     return {};
   }
 
-  /// Pod cgroups of our own root that no record knows: restored from their copy, or removed.
+  /// Pod cgroups below podqos's root without a record: restored from their copy, or removed.
   Status restore() {
     const std::string& kubepods = transaction_.tiers().kubepods;
     if (kubepods.empty()) return {};
@@ -130,27 +130,28 @@ class Recomputation {
     if (!populated) return fail(std::move(populated).error());
     const auto copy = transaction_.cgroups().attribute(cgroup, kRecordAttribute);
     if (!*populated) {
-      // What podqos has not made it does not remove.
+      // podqos does not remove what it did not create.
       if (!copy || !*copy) return {};
       report_.changes.push_back(cat("removed cgroup ", cgroup, " of a pod that has ended"));
       return remove_tree(cgroup);
     }
     auto record = copy && *copy ? codec::parse_pod_record(**copy)
-                                : fail(ErrorCode::kNotFound, "no copy of its record");
+                                : fail(ErrorCode::kNotFound, "cgroup has no copy of the record");
     if (known != records_.end() || !record || record->pod.uid != uid || record->cgroup != cgroup) {
       report_.warnings.push_back(cat("cgroup ", cgroup,
-                                     " holds processes that podqos did not place: ",
+                                     " contains processes that podqos did not place: ",
                                      "restart its containers, or move them elsewhere"));
       return {};
     }
-    report_.changes.push_back(cat("pod ", uid, " restored from the copy in its cgroup"));
+    report_.changes.push_back(
+        cat("pod ", uid, " restored from the copy of its record in its cgroup"));
     ++report_.repaired;
     record->released_at.reset();
     records_.emplace(uid, std::move(*record));
     return {};
   }
 
-  /// Slices of pods that systemd still knows although neither a record nor a cgroup is left.
+  /// Stops slices of ended pods that systemd still lists although record and cgroup are gone.
   void stop_stray_units() {
     const std::string& kubepods = transaction_.tiers().kubepods;
     if (kubepods.empty() || core::driver_of(kubepods) == core::Driver::kCgroupfs) return;
@@ -180,7 +181,7 @@ class Recomputation {
     return transaction_.run(core::plan_removal(cgroup));
   }
 
-  /// Who lives, who does not; the sums of those who do.
+  /// Releases ended pods and sums up the live ones.
   Status judge() {
     core::TiersRecord& tiers = transaction_.tiers();
     tiers.sums = {};
@@ -199,7 +200,7 @@ class Recomputation {
     return {};
   }
 
-  /// Takes dead containers out of a record and counts the others; false: nothing of the pod lives.
+  /// Removes ended containers from a record and counts the others; false if none is left.
   bool refresh(core::PodRecord& record) {
     const auto ended = std::ranges::stable_partition(
         record.containers, [&](core::ContainerRecord& container) { return is_there(container); });
@@ -214,7 +215,7 @@ class Recomputation {
       if (record.adopted || !populated || !*populated) return false;
       report_.warnings.push_back(
           cat("cgroup ", record.cgroup, " of pod ", record.pod.uid,
-              " holds processes but no container of it lives: end them, then run "
+              " contains processes but its containers have ended: stop the processes, then run "
               "podqosctl reconcile"));
     }
     record.released_at.reset();
@@ -256,10 +257,10 @@ class Recomputation {
     return end_pod(transaction_, std::move(record));
   }
 
-  /// What has become free goes to the pods that claimed more than could be granted; what a pod may
-  /// claim no longer, or an ended container has backed, is taken back.
+  /// Grants freed requests to pods that claimed more than was available, after taking back what
+  /// pods may no longer claim or an ended container had backed.
   void regrant() {
-    // First what is taken back, so that the others find it free.
+    // First take back, so that it is available to the others.
     for (auto& [uid, record] : records_) {
       if (record.adopted) continue;
       const core::Grants most =
@@ -278,8 +279,8 @@ class Recomputation {
     }
   }
 
-  /// What the kernel refuses for one pod, or a record that has grown too large, is that pod's
-  /// alone.
+  /// Writes all records and values. If the kernel refuses a pod's values, or its record is too
+  /// large, only that pod fails.
   Status apply() {
     for (auto& [uid, record] : records_) {
       auto done = store_record(uid, record);
@@ -307,6 +308,7 @@ class Recomputation {
     return transaction_.save(record);
   }
 
+  /// Erases index entries of containers that have no record.
   Status clean_index() {
     auto entries = transaction_.store().all_containers();
     if (!entries) return fail(std::move(entries).error());
@@ -348,7 +350,8 @@ Result<Ids> recompute_beside(Transaction& transaction, const EngineList& list) {
 
 Status recover(Transaction& transaction) {
   if (!transaction.store().dirty() || transaction.recovered()) return {};
-  transaction.log().warning("an earlier event was interrupted: recomputing all from the records");
+  transaction.log().warning(
+      "an earlier transaction was interrupted: recomputing all records and values");
   transaction.begin_recovery();
   auto report = recompute(transaction);
   if (!report) return fail(std::move(report).error());
@@ -386,9 +389,8 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log) {
     held = held_tiers(*transaction);
   }
   for (const HeldTier& tier : held) {
-    report.warnings.push_back(cat("cgroup ", tier.path, ": memory limit stays ",
-                                  tier.excess.value(),
-                                  " bytes above the rule while the tier uses that much"));
+    report.warnings.push_back(cat("cgroup ", tier.path, ": memory limit is ", tier.excess.value(),
+                                  " bytes above the rule because the tier's usage is"));
   }
   if (!report.unreadable.empty()) return fail(ErrorCode::kUnsupported, report.unreadable.front());
   if (!report.failed.empty()) return fail(ErrorCode::kIo, report.failed.front());

@@ -27,22 +27,22 @@ namespace {
 constexpr int kReleasedPerTransaction = 4;
 constexpr std::int64_t kMilliPerCpu = 1000;
 
+/// Removes the pod from the list of retained pods.
 void forget_retained(core::TiersRecord& tiers, std::string_view uid) {
   std::erase_if(tiers.retained, [&](const core::RetainedEntry& entry) { return entry.uid == uid; });
 }
 
-/// What has passed since a moment of a record; below 0: it is still to come. What podqos wrote
-/// before it counted from the boot is understood by the wall clock, which was past this long before
-/// any podqos was run; no machine has been up for as long.
+/// Seconds since a time in a record; negative if it is in the future. Times above 10^9 were written
+/// by an older podqos from the wall clock, the others count from boot.
 std::int64_t seconds_since(UnixSeconds moment, const Transaction& transaction) {
   constexpr UnixSeconds kWallClock{1'000'000'000};
   const std::int64_t now = moment < kWallClock ? transaction.now().value() : std::time(nullptr);
   return now - moment.value();
 }
 
-/// Until releaseDelay has passed, or `most` seconds.
+/// Retains the pod for releaseDelay, at most for `most` seconds.
 void retain(Transaction& transaction, const std::string& uid, std::int64_t most = kInt64Max) {
-  // Even without a delay a cgroup that could not be removed is not tried in a loop.
+  // At least one second: a cgroup that cannot be removed must not be retried in a loop.
   const std::int64_t delay =
       std::max<std::int64_t>(transaction.settings().release_delay_seconds, 1);
   forget_retained(transaction.tiers(), uid);
@@ -50,6 +50,7 @@ void retain(Transaction& transaction, const std::string& uid, std::int64_t most 
       {.uid = uid, .until = UnixSeconds{transaction.now().value() + std::min(delay, most)}});
 }
 
+/// Erases the pod's record and its index entries.
 Status erase(Transaction& transaction, const core::PodRecord& record) {
   forget_retained(transaction.tiers(), record.pod.uid);
   if (auto done = transaction.store().erase_pod(record.pod.uid); !done) return done;
@@ -61,12 +62,14 @@ Status erase(Transaction& transaction, const core::PodRecord& record) {
   return {};
 }
 
+/// Whether tmpfs memory is still charged to the pod's cgroup.
 core::ShmemCharge tmpfs_memory(Transaction& transaction, const core::PodRecord& record) {
   using core::ShmemCharge;
   const auto charge = transaction.cgroups().memory_charge(record.cgroup);
   if (!charge) return ShmemCharge::kNone;
   const Bytes page_size{::sysconf(_SC_PAGESIZE)};
-  // What is more than one processor leaves uncounted is rare: only then they are counted.
+  // Count the processors only if the charge exceeds what one of them leaves uncounted, which is
+  // rare.
   const ShmemCharge held = core::shmem_charge(*charge, 1, page_size);
   if (held != ShmemCharge::kUncertain) return held;
   const auto cpu = sys::online_cpu();
@@ -81,14 +84,13 @@ Status remove_cgroups(Transaction& transaction, const core::PodRecord& record) {
   return transaction.run(core::plan_removal(record.cgroup));
 }
 
-/// Removes the pod's cgroup; erases the record if that worked, else keeps both for a later look.
+/// Removes the pod's cgroup and erases the record; retains both if the cgroup remains.
 Status remove_or_retain(Transaction& transaction, const core::PodRecord& record) {
   if (auto done = remove_cgroups(transaction, record); !done) {
-    // systemd does not answer: its unit must not be forgotten.
+    // systemd does not reply: keep the record until its unit is gone.
     if (core::driver_of(record.cgroup) == core::Driver::kCgroupfs) return done;
-    transaction.log().error(
-        cat("pod ", record.pod.uid, ": ", done.error().message,
-            ": tried again with a later transaction, or by podqosctl reconcile"));
+    transaction.log().error(cat("pod ", record.pod.uid, ": ", done.error().message,
+                                ": a later transaction or podqosctl reconcile will retry it"));
     retain(transaction, record.pod.uid);
     return transaction.store().put_pod(record);
   }
@@ -103,11 +105,11 @@ void forget_pending(core::TiersRecord& tiers, const core::PendingEntry& which) {
   });
 }
 
-/// An adopted pod is in no tier of podqos's.
+/// An adopted pod is not in podqos's tiers.
 void log_release(Transaction& transaction, const core::PodRecord& record) {
   const std::string_view qos_class = core::format_qos_class(record.qos_class);
   if (record.adopted) {
-    transaction.log().info(cat("pod ", record.pod.uid, ", a kubelet's, has ended: ", qos_class));
+    transaction.log().info(cat("pod ", record.pod.uid, " of a kubelet has ended: ", qos_class));
     return;
   }
   transaction.log().info(cat("pod ", record.pod.uid, " released: ", qos_class, ", cpu ",
@@ -115,6 +117,7 @@ void log_release(Transaction& transaction, const core::PodRecord& record) {
                              record.granted.memory.value(), " returned to the tiers"));
 }
 
+/// Confirms a pending container that runs, drops one that was never created.
 Status expire(Transaction& transaction, const core::PendingEntry& entry) {
   forget_pending(transaction.tiers(), entry);
   auto record = transaction.store().pod(entry.uid);
@@ -128,7 +131,7 @@ Status expire(Transaction& transaction, const core::PendingEntry& entry) {
   if (found == containers.end()) return {};
   if (confirm_from_cgroup(transaction, *found)) return transaction.save(**record);
   transaction.log().info(cat("pod ", entry.uid, ", container ", printable(entry.id),
-                             ": its creation was never finished, placement withdrawn"));
+                             ": removed from the pod, its creation was not finished"));
   return drop_container(transaction, std::move(**record), entry.id, entry.bundle);
 }
 
@@ -139,14 +142,13 @@ bool lives(const core::ContainerRecord& container) {
 }
 
 bool confirm_from_cgroup(Transaction& transaction, core::ContainerRecord& container) {
-  // A cgroup that is not the container's alone says nothing about it.
+  // A cgroup that is shared with other containers proves nothing.
   const std::string_view leaf =
       std::string_view{container.cgroup}.substr(container.cgroup.rfind('/') + 1);
   if (container.id.empty() || leaf.find(container.id) == std::string_view::npos) return false;
   const auto pids = transaction.cgroups().processes(container.cgroup);
   if (!pids) return false;
-  // The oldest process is the init: everything else in the container descends from it or joined
-  // later.
+  // The oldest process is the init: all others descend from it or joined later.
   std::optional<StartTime> oldest;
   for (const Pid pid : *pids) {
     const auto start = sys::start_time_of(pid);
@@ -171,7 +173,7 @@ void forget_ended(core::PodRecord& record, const core::ContainerRecord& ended) {
 
 namespace {
 
-/// A container of the pod has ended: what backed the pod's claims has become less.
+/// Grants the pod's requests again: an ended container no longer backs them.
 void count_anew(Transaction& transaction, core::PodRecord& record) {
   core::remove_pod(transaction.tiers(), record);
   core::grant_requests(record, transaction.tiers().sums, transaction.settings(),
@@ -182,7 +184,7 @@ void count_anew(Transaction& transaction, core::PodRecord& record) {
 }  // namespace
 
 Status settle_pod(Transaction& transaction, core::PodRecord record) {
-  // Before the first rmdir: a process that dies in between must leave the mark.
+  // Set the mark before the first rmdir: a process that dies in between must leave it.
   if (auto done = transaction.store().begin(); !done) return done;
   if (std::ranges::any_of(record.containers, lives)) {
     if (core::backed_memory(record)) count_anew(transaction, record);
@@ -191,7 +193,7 @@ Status settle_pod(Transaction& transaction, core::PodRecord record) {
   if (!record.adopted) {
     const auto populated = holds_container(transaction, record.cgroup);
     if (populated && *populated) {
-      // A process of a container outlived its init; the pod ends with it.
+      // A process has outlived its container's init; the pod is released when it ends.
       retain(transaction, record.pod.uid);
       return transaction.save(record);
     }
@@ -223,14 +225,14 @@ Status drop_container(Transaction& transaction, core::PodRecord record, std::str
   forget_ended(record, *found);
   record.containers.erase(found);
   if (auto done = settle_pod(transaction, std::move(record)); !done) return done;
-  // Last, so that a process that dies before leaves the way to the record.
+  // Last: after a crash before this point the entry still leads to the record.
   return transaction.store().erase_container(entry);
 }
 
 namespace {
 
-/// cgroup v1 holds the quota of a removed cgroup against its parent's until the last process that
-/// was in it has been reaped, which is its parent's affair.
+/// Plans to lift the quota of an unpopulated cgroup before its removal: cgroup v1 counts it against
+/// the parent until the last process that was in it has been reaped.
 void lift_quota(Transaction& transaction, const std::string& cgroup, core::Plan& plan) {
   if (transaction.cgroups().layout_without_hugepages().cpu != core::CgroupVersion::kV1) return;
   const auto populated = transaction.cgroups().populated(cgroup);
@@ -298,7 +300,7 @@ void withdraw(Transaction& transaction, const core::PodRecord& record,
   auto dropped = drop_container(transaction, record, container.id, container.bundle);
   if (dropped) {
     const auto left = transaction.store().pod(record.pod.uid);
-    // Some values may be written, others not.
+    // Some values may have been written.
     if (left && *left && !(*left)->released_at) leave_unwritten(transaction, **left, reason);
     dropped = transaction.finish();
   }
@@ -307,9 +309,10 @@ void withdraw(Transaction& transaction, const core::PodRecord& record,
 
 namespace {
 
+/// Writes all values of a live pod whose values were refused.
 Status write_again(Transaction& transaction, core::PodRecord record) {
   if (auto done = transaction.store().begin(); !done) return done;
-  // What a container that has ended left may hold the pod's old limits against the new ones.
+  // Left-over child cgroups have old limits, which the kernel checks the pod's new ones against.
   if (auto done = remove_empty_children(transaction, record.cgroup, record.containers); !done)
     return done;
   if (auto done = transaction.make_pod(record); !done) {
@@ -321,6 +324,7 @@ Status write_again(Transaction& transaction, core::PodRecord record) {
   return transaction.save(record);
 }
 
+/// Handles one retained pod that is due.
 Status release_due(Transaction& transaction, const std::string& uid) {
   auto record = transaction.store().pod(uid);
   if (!record) return fail(std::move(record).error());
@@ -346,13 +350,14 @@ void release_retained(Transaction& transaction) {
   for (const std::string& uid : due) {
     if (auto done = release_due(transaction, uid); !done) {
       transaction.store().keep_mark();
-      transaction.log().error(cat("pod ", uid, ", which has ended: ", done.error().message));
+      transaction.log().error(
+          cat("pod ", uid, ": not completed, will be retried: ", done.error().message));
     }
   }
 }
 
 void expire_pending(Transaction& transaction, std::string_view except_id, const EngineList* list) {
-  // One process may create many at once: each is looked for once.
+  // One process may create many containers: look up each once.
   std::map<Pid, std::optional<StartTime>> creators;
   const auto is_created = [&](const core::PendingEntry& entry) {
     if (list != nullptr && list->is_listener(entry.pid, entry.start_time))
@@ -366,8 +371,9 @@ void expire_pending(Transaction& transaction, std::string_view except_id, const 
     if (entry.id == except_id || is_created(entry)) continue;
     if (auto done = expire(transaction, entry); !done) {
       transaction.store().keep_mark();
-      transaction.log().error(cat("pod ", entry.uid, ", container ", printable(entry.id),
-                                  ", which was never created: ", done.error().message));
+      transaction.log().error(
+          cat("pod ", entry.uid, ", container ", printable(entry.id),
+              ": not removed from its pod, will be retried: ", done.error().message));
     }
   }
 }

@@ -18,9 +18,10 @@ namespace podqos::app {
 
 namespace {
 
-/// systemd does what it was asked in its own time, mostly within milliseconds.
+/// Pause between attempts: systemd works asynchronously, mostly within milliseconds.
 constexpr std::chrono::milliseconds kSystemdPause{10};
 
+/// The shorter of lockDeadline and the caller's time limit applies to the lock.
 store::StoreOptions store_options(const core::Settings& settings, const Timeouts& timeouts) {
   const std::chrono::milliseconds configured{settings.lock_deadline_ms};
   return {.path = settings.state_dir,
@@ -31,15 +32,15 @@ store::StoreOptions store_options(const core::Settings& settings, const Timeouts
           .clock = timeouts.clock};
 }
 
-/// Since the machine was booted: a step of the wall clock neither ends a delay nor makes it longer.
+/// CLOCK_BOOTTIME, so that a step of the wall clock neither shortens nor extends a delay.
 std::int64_t seconds_since_boot() {
   timespec time{};
-  // It fails for a clock that does not exist, and this one does.
+  // Fails only for an unknown clock.
   static_cast<void>(::clock_gettime(CLOCK_BOOTTIME, &time));
   return time.tv_sec;
 }
 
-/// No limit is the highest of all.
+/// The memory limit in bytes; "unlimited" as the largest number.
 std::int64_t bound_of(const core::CgroupValues& values) {
   const std::int64_t limit = values.memory_limit.value_or(Bytes{-1}).value();
   return limit > 0 ? limit : std::numeric_limits<std::int64_t>::max();
@@ -101,7 +102,7 @@ Status Transaction::run(const core::Plan& plan) {
   for (const std::string& line : report->written)
     log_->debug(cat("wrote ", line));
   for (const std::string& line : report->ignored)
-    log_->debug(cat("passed over: ", line));
+    log_->debug(cat("ignored refused write: ", line));
   std::ranges::move(report->written, std::back_inserter(written_));
   return {};
 }
@@ -127,7 +128,7 @@ Status Transaction::remove_beside_systemd(const std::string& cgroup,
     if (!again) return fail(again.error());
     if (!*again || !is_held_by_systemd(cgroup)) return {};
     if (cgroups_.waits().wait(kSystemdPause)) continue;
-    leave_unfinished({ErrorCode::kBusy, cat(cgroup, ": systemd has not let go of it yet")});
+    leave_unfinished({ErrorCode::kBusy, cat(cgroup, ": systemd still holds the empty cgroup")});
     return {};
   }
 }
@@ -145,8 +146,8 @@ bool Transaction::has_lost_record(const core::PodRecord& record) {
 
 Status Transaction::write_pod(const std::string& cgroup, const core::CgroupValues& values,
                               const core::CgroupLayout& layout, core::Make make) {
-  // cgroup v1 counts the quota of a child that has just been removed until its last reference has
-  // gone: a few milliseconds, on a busy machine some hundred.
+  // cgroup v1 counts the quota of a removed child until its last reference is gone: a few
+  // milliseconds, on a busy machine some hundred. kernel/sched/core.c, tg_cfs_schedulable_down.
   constexpr std::chrono::milliseconds kPause{10};
   while (true) {
     auto done = run(core::plan_pod(cgroup, values, layout, formula(), make));
@@ -160,7 +161,7 @@ Status Transaction::write_pod(const std::string& cgroup, const core::CgroupValue
 }
 
 void Transaction::mark_unwritten(const std::string& cgroup) {
-  // Where the kernel has no such attributes each event writes all values anyway.
+  // Without support for the attribute, each transaction writes all values anyway.
   static_cast<void>(cgroups_.set_attribute(cgroup, kRecordAttribute, kUnwrittenRecord).has_value());
 }
 
@@ -175,20 +176,20 @@ void Transaction::hold_above_usage(const std::string& cgroup, core::CgroupValues
   const auto text = cgroups_.read(cgroup, core::Controller::kMemory,
                                   is_v2 ? "memory.max" : "memory.limit_in_bytes");
   if (!text) return;
-  const auto now = parse_int(*text);  // "max" is no number
+  const auto now = parse_int(*text);  // nullopt for "max"
   if (now && *now <= values.memory_limit->value()) return;
   const auto usage = cgroups_.memory_usage(cgroup);
   if (!usage || *usage <= *values.memory_limit) return;
   const Bytes held = core::bounded_tier_limit(*values.memory_limit, *usage, Bytes{0});
   log_->info(cat("cgroup ", cgroup, ": memory limit lowered to ", held.value(), " instead of ",
-                 values.memory_limit->value(), " while ", usage->value(), " are used"));
+                 values.memory_limit->value(), ": ", usage->value(), " bytes are in use"));
   values.memory_limit = held;
 }
 
 Status Transaction::make_pod(core::PodRecord& record) {
   auto values = core::pod_values(record, *settings_);
   if (!values) return fail(std::move(values).error());
-  // A limit that somebody else has put there must not stay either.
+  // Remove limits that other programs have set.
   if (!values->cpu_quota) {
     values->cpu_quota = Micros{-1};
     values->cpu_period = settings_->cpu_cfs_quota_period;
@@ -212,7 +213,7 @@ Status Transaction::update_pod(core::PodRecord& record, core::PodRecord before) 
   auto done = write_pod(record.cgroup, *values,
                         same_pages ? cgroups_.layout_without_hugepages() : cgroups_.layout(),
                         core::Make::kNo);
-  // Somebody removed the cgroup in between.
+  // Another program has removed the cgroup.
   if (!done && done.error().code == ErrorCode::kNotFound) return make_pod(record);
   if (!done) return done;
   return copy_record(record);
@@ -223,9 +224,10 @@ Status Transaction::copy_record(const core::PodRecord& record) {
   auto copied = cgroups_.set_attribute(record.cgroup, kRecordAttribute,
                                        saved ? saved_text_ : codec::format_pod_record(record));
   if (copied) return {};
-  // The copy only matters once the state directory is lost; a kernel without it works as well. An
-  // old copy would be worse than none: it knows other containers.
-  log_->debug(cat("no copy of the record of pod ", record.pod.uid, ": ", copied.error().message));
+  // The copy is only needed if the state directory is lost, so a kernel without the attribute is no
+  // error. Clear an outdated copy: it would restore the wrong containers.
+  log_->debug(
+      cat("pod ", record.pod.uid, ": record not copied to its cgroup: ", copied.error().message));
   static_cast<void>(cgroups_.set_attribute(record.cgroup, kRecordAttribute, "").has_value());
   return {};
 }
@@ -249,7 +251,7 @@ Status Transaction::apply_tiers(core::Make make) {
   bound(values.burstable, core::QosClass::kBurstable);
   bound(values.besteffort, core::QosClass::kBestEffort);
   if (make == core::Make::kYes) {
-    // Reservation may have been on before; its limits must not outlive it.
+    // Remove limits of a reservation (qosReserved) that has been turned off.
     for (core::CgroupValues* tier : {&values.burstable, &values.besteffort}) {
       if (!tier->memory_limit) tier->memory_limit = Bytes{-1};
     }
@@ -257,7 +259,7 @@ Status Transaction::apply_tiers(core::Make make) {
       if (auto done = run(core::plan_tree(kubepods, tiers().top)); !done) return done;
     }
   } else {
-    // Constant since the tier was made.
+    // Constant: written when the tier was created.
     values.besteffort.cpu_shares.reset();
   }
   const core::CgroupLayout& layout = cgroups_.layout_without_hugepages();

@@ -1,4 +1,4 @@
-// The cgroup below which the node's pods lie: which one it is, made and removed.
+// The root cgroup of the node's pods: choosing, creating and removing it.
 
 #include <algorithm>
 #include <optional>
@@ -16,13 +16,15 @@ namespace podqos::app {
 
 namespace {
 
-/// The value of a mark that no longer counts.
+/// The value of a mark that was withdrawn.
 constexpr const char* kNoLongerMade = "0";
 
-/// What the kernel gives a new cgroup; Documentation/admin-guide/cgroup-v2.rst, cpu.weight.
+/// Defaults of a new cgroup: Documentation/admin-guide/cgroup-v2.rst, cpu.weight;
+/// kernel/sched/sched.h, NICE_0_LOAD for cpu.shares.
 constexpr CpuShares kKernelsShares{1024};
 constexpr CpuWeight kKernelsWeight{100};
 
+/// False for an empty `top`.
 bool is_at_or_below(std::string_view path, std::string_view top) {
   return !top.empty() && (path == top || path.starts_with(cat(top, "/")));
 }
@@ -81,21 +83,22 @@ Status Transaction::leave_root(core::Driver driver) {
       cat("its runtime uses the ", core::format_driver(driver), " driver, but ");
   if (has_pods()) {
     return fail(ErrorCode::kConflict,
-                cat(reason, "the node's pods lie in ", in_use,
-                    ": let all engines use one driver, and set cgroupDriver to it"));
+                cat(reason, "the node's pods are in ", in_use,
+                    ": configure all engines for one driver, and set cgroupDriver to it"));
   }
-  // It may have been held when the last pod ended, by systemd for a moment or by somebody else.
+  // Removal may have failed when the last pod ended, because systemd or another program used the
+  // root.
   if (auto done = store_.begin(); !done) return done;
   if (auto done = teardown(); !done) return done;
-  // Nothing else depends on it: what comes next may end without a change of its own.
+  // Committed separately: the rest of the transaction may end without a change of its own.
   if (auto done = store_.commit(); !done) return done;
   if (tiers().kubepods.empty()) return {};
   const auto holder = holder_of(in_use);
   const std::string remedy =
-      holder ? cat("end what runs in ", printable(*holder), " and remove it")
-             : cat("end the processes in it, or try again if systemd has not let go of it yet");
+      holder ? cat("stop what runs in ", printable(*holder), " and remove it")
+             : cat("stop the processes in it, or retry if systemd has not removed it yet");
   return fail(ErrorCode::kConflict,
-              cat(reason, in_use, ", where the node's pods were, is still there: ", remedy));
+              cat(reason, in_use, ", which held the node's pods, still exists: ", remedy));
 }
 
 std::optional<std::string> Transaction::holder_of(const std::string& kubepods) {
@@ -121,17 +124,18 @@ Status Transaction::check_free(const std::string& root,
     return fail(
         ErrorCode::kConflict,
         cat("cgroup ", root,
-            " exists and podqos did not make it: set cgroupRoot to a cgroup of podqos's own "
-            "(the default is /podqos), or remove ",
+            " exists but was not created by podqos: set cgroupRoot to a cgroup reserved for podqos "
+            "(default: /podqos), or remove ",
             root, " if nothing uses it"));
   }
   if (!core::is_kubelets_root(root)) return {};
   const auto kubelet = find_kubelet();
   if (!kubelet) return {};
   return fail(ErrorCode::kConflict,
-              cat("cgroup ", root, " is a kubelet's, and ", printable(*kubelet),
-                  " shows that this machine has one: remove cgroupRoot \"/\" from podqos's "
-                  "configuration, so that its own pods lie below /podqos"));
+              cat("cgroup ", root, " belongs to the kubelet that was found on this machine (",
+                  printable(*kubelet),
+                  "): remove cgroupRoot \"/\" from podqos's "
+                  "configuration, so that its own pods are placed below /podqos"));
 }
 
 Result<std::string> Transaction::choose_root(core::Driver driver,
@@ -143,9 +147,9 @@ Result<std::string> Transaction::choose_root(core::Driver driver,
       if (auto left = leave_root(driver); !left) return fail(std::move(left).error());
     } else if (tiers().yielded && has_pods()) {
       return fail(ErrorCode::kConflict,
-                  cat("a kubelet has taken cgroup ", in_use,
-                      " over, where podqos's pods are: end them; those that start then lie below "
-                      "cgroupRoot, which must not be \"/\" on this machine"));
+                  cat("a kubelet has taken over cgroup ", in_use,
+                      ", which holds podqos's pods: stop them, and set cgroupRoot to a cgroup "
+                      "other than \"/\" for new ones"));
     } else if (has_pods() || (in_use == root && !tiers().yielded)) {
       return in_use;
     }
@@ -155,17 +159,17 @@ Result<std::string> Transaction::choose_root(core::Driver driver,
 }
 
 Status Transaction::use_root(const std::string& kubepods) {
-  // Without a pod the tiers may be gone, although something that is not podqos's holds the root.
+  // Without pods the tiers may be missing, even if another program's cgroup keeps the root.
   if (!tiers().kubepods.empty() && has_pods()) return {};
-  // Of an event that was interrupted here, its directories may be there without their marks.
+  // A transaction interrupted here may have left directories without marks.
   const std::string known = tiers().kubepods == kubepods ? tiers().top : "";
   std::vector<std::string> made;
   for (std::string& path : with_parents(kubepods)) {
     if (path == kubepods || is_at_or_below(path, known) || !cgroups_.exists(path))
       made.push_back(std::move(path));
   }
-  // The intent is on disk before the directory is: whoever dies in between leaves no unmarked root
-  // that would look like a kubelet's.
+  // Record the root before creating it: a process that dies in between must not leave an unmarked
+  // root that looks like a kubelet's.
   tiers().kubepods = kubepods;
   tiers().top = made.back() == kubepods ? "" : made.back();
   tiers().yielded = false;
@@ -178,7 +182,7 @@ Status Transaction::use_root(const std::string& kubepods) {
 Status Transaction::mark_made(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     auto marked = cgroups_.set_attribute(path, kMadeAttribute, kMade);
-    // A kernel without these attributes leaves the state directory as the only witness.
+    // Without support for the attribute, only the state directory names the root.
     if (!marked && marked.error().code != ErrorCode::kUnsupported) return marked;
   }
   return {};
@@ -202,22 +206,23 @@ void Transaction::learn_root(std::string kubepods) {
 void Transaction::yield_root(std::string_view reason) {
   if (tiers().yielded) return;
   tiers().yielded = true;
-  // A kernel without these attributes has nothing to take back.
+  // Without support for the attribute there is no mark to withdraw.
   static_cast<void>(
       cgroups_.set_attribute(tiers().kubepods, kMadeAttribute, kNoLongerMade).has_value());
-  log_->warning(cat("cgroup ", tiers().kubepods, " is a kubelet's now (", reason,
-                    "): podqos leaves it alone, and the kubelet will remove podqos's pods there; "
-                    "remove cgroupRoot \"/\" from the configuration"));
+  log_->warning(
+      cat("cgroup ", tiers().kubepods, " now belongs to a kubelet (", reason,
+          "): podqos no longer writes to it, and the kubelet will remove podqos's pods in it; "
+          "remove cgroupRoot \"/\" from the configuration"));
 }
 
 void Transaction::note_adopted(const std::string& pod_cgroup) {
   const std::string& in_use = tiers().kubepods;
   if (core::is_kubelets_root(in_use) && pod_cgroup.starts_with(cat(in_use, "/")))
-    yield_root(cat("its pod is ", pod_cgroup));
+    yield_root(cat("found its pod ", pod_cgroup));
 }
 
 Status Transaction::remove_unused(const std::string& cgroup) {
-  // What lies in it podqos has not made, or it is still in use.
+  // Remaining children were not created by podqos, or are still in use.
   const auto children = cgroups_.children(cgroup);
   if (!children) return fail(children.error());
   return children->empty() ? run(core::plan_removal(cgroup)) : Status{};
@@ -236,7 +241,7 @@ Status Transaction::teardown() {
     for (const std::string& cgroup : core::tiers_and_root(kubepods)) {
       if (auto done = remove_unused(cgroup); !done) return fail(std::move(done).error());
     }
-    // Somebody else's cgroup is not waited for.
+    // Do not wait for a cgroup of another program.
     return is_held_by_systemd(kubepods) && !holder_of(kubepods);
   });
   if (!removed || cgroups_.exists(kubepods)) return removed;

@@ -188,7 +188,7 @@ class MoveNot(HookCase):
         neighbour = int(pid_file.read_text(encoding="ascii"))
         self.assertEqual(machines.cgroup_of(pid), self.engine_path)
         self.assert_values(self.engine_path, quota=50000, memory=2 * GI)
-        self.assertIn(f"leaves it there: process {neighbour} is in its cgroup too and would stay behind",
+        self.assertIn(f"leaves it there: process {neighbour} is in its cgroup too and would not be moved with it",
                       self.podqos.log_text())
         os.kill(neighbour, signal.SIGKILL)
         self.plain.delete(name)

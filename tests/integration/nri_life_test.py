@@ -201,7 +201,7 @@ class Foreseen(nri_case.Case):
         self.start_plugin()
         self.synchronize(self.pod, self.box)
         self.assert_noted(True)
-        self.assertNotIn("only counted", self.podqos.log_text().split("seen-1-app", 1)[1])
+        self.assertNotIn("counted but not moved", self.podqos.log_text().split("seen-1-app", 1)[1])
 
 
 class NeverStarted(nri_case.Case):

@@ -185,14 +185,14 @@ class ForeignRoot(OwnershipCase):
     def test_no_pod_is_made_in_it(self):
         made = self.container(BURSTABLE, "app")
         config = made.bundle.read()
-        complaint = rf"pod burst.*cgroup {self.theirs} exists and podqos did not make it: set cgroupRoot"
+        complaint = rf"pod burst.*cgroup {self.theirs} exists but was not created by podqos: set cgroupRoot"
         self.assertRegex(self.try_place(made), complaint)
         self.start(made)
         self.assertRegex(self.try_hook(made), complaint)
         self.assertEqual(made.bundle.read(), config)
         self.assertEqual(os.path.dirname(machines.cgroup_of(made.process.pid)), self.elsewhere)
         self.reconcile()
-        self.assertIn(f"cgroup {self.theirs} exists and podqos did not make it",
+        self.assertIn(f"cgroup {self.theirs} exists but was not created by podqos",
                       self.podqos.ctl_json("status")["warnings"][0])
 
     def test_a_kubelets_pod_is_adopted_nevertheless(self):
@@ -227,7 +227,7 @@ class ForeignPod(OwnershipCase):
         made = self.container(BURSTABLE, "app")
         config = made.bundle.read()
         said = self.try_place(made)
-        self.assertRegex(said, rf"pod burst.*cgroup {self.theirs} exists and podqos did not make it: .*remove it")
+        self.assertRegex(said, rf"pod burst.*cgroup {self.theirs} exists but was not created by podqos: .*remove it")
         self.assertEqual(made.bundle.read(), config)
         self.assertEqual(self.podqos.records(), [r for r in self.podqos.records() if "burst" not in r])
 
@@ -331,7 +331,7 @@ class HostsRoot(OwnershipCase):
 
     def test_root_exists(self):
         self.make(self.ROOT)
-        self.check_refused("exists and podqos did not make it")
+        self.check_refused("exists but was not created by podqos")
         self.assertTrue(self.machine.exists(self.ROOT))
 
     def test_kubelet_comes_later(self):

@@ -202,7 +202,7 @@ class Foreign(FaultCase):
         units.call("set-property", "--runtime", "kubepods.slice", "CPUWeight=50", "TasksMax=77")
         before = self.machine.snapshot("/kubepods.slice")
         box = self.container(BURSTABLE, "app")
-        self.assert_complaints(box, "cgroup /kubepods.slice exists and podqos did not make it", "set cgroupRoot")
+        self.assert_complaints(box, "cgroup /kubepods.slice exists but was not created by podqos", "set cgroupRoot")
         self.reconcile()
         self.assertEqual(self.machine.snapshot("/kubepods.slice"), before)
         self.assertEqual(self.podqos.records(), [])
@@ -356,8 +356,8 @@ class Drivers(FaultCase):
         root = self.kubepods()
         self.use(second)
         box = self.container(BESTEFFORT, "app")
-        self.assert_complaints(box, f"its runtime uses the {second} driver, but the node's pods lie in {root}: ",
-                               "let all engines use one driver, and set cgroupDriver to it")
+        self.assert_complaints(box, f"its runtime uses the {second} driver, but the node's pods are in {root}: ",
+                               "configure all engines for one driver, and set cgroupDriver to it")
         self.use(first)
         self.check_all(BURSTABLE, GUARANTEED)
         self.end_all(self.app, self.other)
@@ -382,8 +382,8 @@ class Drivers(FaultCase):
         self.assertTrue(held.exists())
         self.use(second)
         box = self.container(BESTEFFORT, "app")
-        self.assert_complaints(box, f"its runtime uses the {second} driver, but {root}, where the node's pods were, "
-                               "is still there: ", f"end what runs in /{held.relative_to(CGROUPS)} and remove it")
+        self.assert_complaints(box, f"its runtime uses the {second} driver, but {root}, which held the node's pods, "
+                               "still exists: ", f"stop what runs in /{held.relative_to(CGROUPS)} and remove it")
         self.assertNotIn("interrupted", self.podqos.log_text())
         held.rmdir()
         self.end_all(self.start(box))

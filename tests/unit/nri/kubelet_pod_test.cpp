@@ -177,7 +177,7 @@ TEST_F(KubeletPodTest, EndsWithoutReturningAnything) {
   ASSERT_TRUE(plugin().stop_pod_sandbox(event(sandbox), kNoBudget));
   housekeep();
   EXPECT_FALSE(is_known("1"));
-  EXPECT_THAT(log(), HasSubstr("pod 1, a kubelet's, has ended"));
+  EXPECT_THAT(log(), HasSubstr("pod 1 of a kubelet has ended"));
   EXPECT_THAT(log(), Not(HasSubstr("returned to the tiers")));
 }
 
