@@ -55,7 +55,7 @@ ErrorCode code_for_errno(int err) {
 
 Error Error::from_errno(int err, std::string_view what) {
   std::array<char, 128> buffer{};
-  // The GNU strerror_r: no locale lookup is triggered as the program never calls setlocale.
+  // GNU strerror_r. It looks up no locale, since podqos never calls setlocale.
   const char* text = ::strerror_r(err, buffer.data(), buffer.size());
   std::string message{what};
   message += ": ";

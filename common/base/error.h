@@ -8,34 +8,34 @@
 
 namespace podqos {
 
-/// What kind of failure it was; decides how a caller reacts, never what a person reads.
+/// Kind of a failure. Callers decide by it how to react; users read Error::message instead.
 enum class ErrorCode : std::uint8_t {
-  kInvalidArgument,  ///< input that breaks a rule: malformed, out of range, refused by policy
-  kNotFound,         ///< the thing is not there; often a normal answer (a cgroup that vanished)
-  kAlreadyExists,    ///< the thing is there and was not expected to be
+  kInvalidArgument,  ///< malformed, out of range, or rejected by a rule
+  kNotFound,         ///< missing; often a normal answer (a cgroup that vanished)
+  kAlreadyExists,    ///< present, but expected to be missing
   kPermission,       ///< EPERM, EACCES, EROFS
-  kRefused,          ///< the operator asked for a refusal: it stands whatever onError says
-  kConflict,         ///< belongs to somebody else: a foreign cgroup, another sandbox's pod
-  kTooLarge,         ///< exceeds a stated limit
-  kCorrupt,          ///< state of our own that cannot be read
-  kBusy,             ///< EBUSY, ENOTEMPTY
+  kRefused,          ///< the configuration asks for a refusal; onError does not apply
+  kConflict,         ///< has another owner: a foreign cgroup, a pod of another sandbox
+  kTooLarge,         ///< exceeds a documented limit
+  kCorrupt,          ///< a state file of podqos that cannot be parsed
+  kBusy,             ///< EBUSY, ENOTEMPTY, or too much work for one call
   kTimeout,          ///< a deadline has passed
-  kUnsupported,      ///< this machine lacks it
+  kUnsupported,      ///< not supported by this machine, configuration or version
   kIo,               ///< every other errno
 };
 
-/// Name of a code for logs and tests, e.g. "not-found".
+/// Returns the name of a code for logs and tests, e.g. "not-found".
 [[nodiscard]] std::string_view format_error_code(ErrorCode code);
 
-/// A failure: a code for the program and one sentence for a person.
+/// A failure: a code for callers and one sentence for users.
 struct Error {
   ErrorCode code = ErrorCode::kIo;
   std::string message;
 
-  /// Builds "<what>: <strerror(err)>" with the code that fits errno.
+  /// Builds "<what>: <strerror(err)>" with the code for this errno.
   static Error from_errno(int err, std::string_view what);
 
-  /// Puts "<context>: " in front: the path, container or pod that the inner code did not know.
+  /// Prepends "<context>: ": the path, container or pod that the inner function did not know.
   [[nodiscard]] Error with_context(std::string_view context) &&;
 
   [[nodiscard]] const std::string& to_string() const { return message; }
@@ -43,17 +43,21 @@ struct Error {
   friend bool operator==(const Error&, const Error&) = default;
 };
 
+/// A value or the reason why there is none.
 template <class T>
 using Result = std::expected<T, Error>;
+/// Success without a value, or an error.
 using Status = Result<void>;
 
 /// Shorthand for a failing return: `return fail(ErrorCode::kCorrupt, "…")`.
 [[nodiscard]] inline std::unexpected<Error> fail(ErrorCode code, std::string message) {
   return std::unexpected(Error{code, std::move(message)});
 }
+/// Passes an existing error on.
 [[nodiscard]] inline std::unexpected<Error> fail(Error error) {
   return std::unexpected(std::move(error));
 }
+/// Fails with Error::from_errno(). Copy errno before any call that may change it.
 [[nodiscard]] inline std::unexpected<Error> fail_errno(int err, std::string_view what) {
   return std::unexpected(Error::from_errno(err, what));
 }

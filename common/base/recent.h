@@ -11,15 +11,15 @@
 
 namespace podqos {
 
-/// The values that were asked for last, each under its key; few enough to be looked through. Of
-/// more, RecentByName.
+/// A small least-recently-used cache with linear lookup. Use RecentByName for many entries.
 template <class Key, class Value>
 class Recent {
  public:
-  /// @param most  how many are kept
+  /// @param most  maximum number of entries; put() drops the least recently used one beyond it
   explicit Recent(std::size_t most) : most_(most) {}
 
-  /// nullptr: not among them. Valid until the next put().
+  /// Returns the value and marks it as the most recently used; nullptr if there is none.
+  /// The pointer is valid until the next put().
   template <class Wanted>
   [[nodiscard]] const Value* find(const Wanted& wanted) {
     const auto found =
@@ -29,7 +29,7 @@ class Recent {
     return &found->second;
   }
 
-  /// Takes the place of what was there under this key.
+  /// Inserts the value or replaces the one with this key.
   void put(Key key, Value value) {
     std::erase_if(kept_, [&](const auto& entry) { return entry.first == key; });
     kept_.emplace_front(std::move(key), std::move(value));
@@ -37,24 +37,25 @@ class Recent {
   }
 
  private:
-  std::list<std::pair<Key, Value>> kept_;  ///< the one asked for last first
+  std::list<std::pair<Key, Value>> kept_;  ///< most recently used first
   std::size_t most_;
 };
 
-/// The same for names, of which there may be many.
+/// A least-recently-used cache keyed by name, with an index for constant-time lookup.
 template <class Value>
 class RecentByName {
  public:
-  /// @param most  how many are kept
+  /// @param most  maximum number of entries; put() drops the least recently used one beyond it
   explicit RecentByName(std::size_t most) : most_(most) {}
-  // The index points into what is kept, which goes along.
+  // index_ refers to the nodes of kept_: a copy would refer to the original's, a move keeps them.
   RecentByName(const RecentByName&) = delete;
   RecentByName& operator=(const RecentByName&) = delete;
   RecentByName(RecentByName&&) noexcept = default;
   RecentByName& operator=(RecentByName&&) noexcept = default;
   ~RecentByName() = default;
 
-  /// nullptr: not among them. Valid until the next put().
+  /// Returns the value and marks it as the most recently used; nullptr if there is none.
+  /// The pointer is valid until the next put().
   [[nodiscard]] const Value* find(std::string_view name) {
     const auto found = index_.find(name);
     if (found == index_.end()) return nullptr;
@@ -62,7 +63,7 @@ class RecentByName {
     return &found->second->second;
   }
 
-  /// Takes the place of what was there under this name.
+  /// Inserts the value or replaces the one with this name.
   void put(std::string name, Value value) {
     if (const auto found = index_.find(name); found != index_.end()) drop(found->second);
     kept_.emplace_front(std::move(name), std::move(value));
@@ -78,7 +79,7 @@ class RecentByName {
     kept_.erase(entry);
   }
 
-  Kept kept_;  ///< the one asked for last first
+  Kept kept_;  ///< most recently used first
   std::unordered_map<std::string_view, typename Kept::iterator> index_;
   std::size_t most_;
 };

@@ -17,13 +17,12 @@ constexpr bool is_plain(unsigned char byte) {
   return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
 }
 
-/// The high bit of each byte that is zero. Exact up to the first of them; above it a borrow may
-/// raise others.
+/// Sets the high bit of each zero byte. Exact up to the first one; a borrow may set bits above it.
 constexpr std::uint64_t zero_bytes(std::uint64_t word) {
   return (word - kOnes) & ~word & kHighBits;
 }
 
-/// The high bit of each byte that is not plain, exact up to the first of them.
+/// Sets the high bit of each byte that is not plain; exact up to the first one.
 constexpr std::uint64_t other_bytes(std::uint64_t word) {
   constexpr std::uint64_t kBelowSpace = kOnes * 0x20U;
   const std::uint64_t control = (word - kBelowSpace) & ~word & kHighBits;
@@ -60,7 +59,7 @@ std::string join(std::initializer_list<std::string_view> pieces) {
 
 std::size_t plain_length(std::string_view text) {
   std::size_t at = 0;
-  // The first byte in memory must be the lowest of the word, for a borrow goes upwards.
+  // A borrow propagates upwards, so the first byte in memory must be the lowest of the word.
   if constexpr (std::endian::native == std::endian::little) {
     for (; text.size() - at >= kWord; at += kWord) {
       std::uint64_t word = 0;

@@ -13,7 +13,7 @@ namespace podqos {
 
 namespace text_internal {
 
-/// An integer's digits, for as long as it lives.
+/// Decimal digits of an integer, held in the object itself.
 class Digits {
  public:
   explicit Digits(std::signed_integral auto number) : Digits(std::int64_t{number}) {}
@@ -23,7 +23,7 @@ class Digits {
   [[nodiscard]] explicit operator std::string_view() const { return {text_.data(), size_}; }
 
  private:
-  std::array<char, 20> text_{};  // of 2^64 - 1, or of -2^63 with its sign
+  std::array<char, 20> text_{};  // 2^64 - 1 has 20 digits, -2^63 has 19 and a sign
   std::size_t size_ = 0;
 };
 
@@ -38,23 +38,22 @@ inline Digits piece(std::integral auto number) {
 
 }  // namespace text_internal
 
-/// Joins strings and integers into one string: cat("pod ", uid, ": ", 3).
+/// Concatenates strings and integers with one allocation: cat("pod ", uid, ": ", 3).
 template <class... Parts>
 [[nodiscard]] std::string cat(const Parts&... parts) {
   return text_internal::join({std::string_view{text_internal::piece(parts)}...});
 }
 
-/// Parses a whole decimal integer, optional '-' in front; nullopt for anything else, overflow
-/// included.
+/// Parses `text` as a decimal integer with an optional '-'. Returns nullopt for an empty string,
+/// for any other character and on overflow.
 [[nodiscard]] std::optional<std::int64_t> parse_int(std::string_view text);
 
-/// How many of the first bytes of `text` are ASCII from 0x20 to 0x7e, quotes and backslashes
-/// excepted: what logs and JSON show as it is. Looks at eight bytes at a time.
+/// Length of the prefix of `text` that logs and JSON need not escape: ASCII from 0x20 to 0x7e
+/// without '"' and '\'. Checks eight bytes at a time.
 [[nodiscard]] std::size_t plain_length(std::string_view text);
 
-/// Text made fit for one log line: control bytes and what is no ASCII become \xNN, quotes and
-/// backslashes get a backslash, and what exceeds `limit` bytes is cut with "…". For values that
-/// strangers wrote.
+/// Escapes text from an untrusted source for one log line: control and non-ASCII bytes become
+/// \xNN, '"' and '\' get a backslash. Input beyond `limit` bytes is replaced by "…".
 [[nodiscard]] std::string printable(std::string_view text, std::size_t limit = 128);
 
 }  // namespace podqos

@@ -6,8 +6,8 @@
 
 namespace podqos {
 
-/// A number with a unit that the compiler checks. Tag names the unit; values are signed 64 bit
-/// since the kernel's and Kubernetes' own values are.
+/// A number with a unit that the compiler checks. Tag names the unit. Values are signed 64-bit
+/// integers, like those of the kernel and Kubernetes.
 template <class Tag>
 class Unit {
  public:
@@ -30,26 +30,26 @@ using StartTime =
     Unit<struct StartTimeTag>;  ///< field 22 of /proc/PID/stat, clock ticks since boot
 using UnixSeconds = Unit<struct UnixSecondsTag>;
 
-constexpr std::int64_t kPercent = 100;  ///< the whole of what a percentage is of
+constexpr std::int64_t kPercent = 100;  ///< divisor of a percentage
 
 constexpr std::int64_t kInt64Max = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kInt64Min = std::numeric_limits<std::int64_t>::min();
 
-/// a + b, held at the ends of the 64-bit range instead of wrapping.
+/// a + b, clamped to the 64-bit range on overflow.
 [[nodiscard]] constexpr std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;
   if (__builtin_add_overflow(a, b, &sum)) return a > 0 ? kInt64Max : kInt64Min;
   return sum;
 }
 
-/// a - b, held at the ends of the 64-bit range instead of wrapping.
+/// a - b, clamped to the 64-bit range on overflow.
 [[nodiscard]] constexpr std::int64_t saturating_sub(std::int64_t a, std::int64_t b) {
   std::int64_t difference = 0;
   if (__builtin_sub_overflow(a, b, &difference)) return a >= 0 ? kInt64Max : kInt64Min;
   return difference;
 }
 
-/// trunc(a * b / c) without an overflow in between; held at the ends of the range. c > 0.
+/// trunc(a * b / c), computed in 128 bits and clamped to the 64-bit range. Requires c > 0.
 [[nodiscard]] constexpr std::int64_t mul_div(std::int64_t a, std::int64_t b, std::int64_t c) {
   __extension__ using Wide = __int128;
   const Wide quotient = static_cast<Wide>(a) * b / c;
