@@ -5,11 +5,11 @@
 
 namespace podqos::store {
 
-/// File name of an index entry: FNV-1a of the id as 16 hex digits. Ids that collide share a file;
-/// entries carry the id.
+/// Name of the index file of a container id: the 64-bit FNV-1a hash as 16 hex digits. Ids with the
+/// same hash share a file, so each entry holds its id.
 [[nodiscard]] std::string index_name(std::string_view id);
 
-/// Can `name` come from index_name()? False for temporary files and those set aside.
+/// Whether `name` has the form that index_name() returns. False for temporary and corrupt files.
 [[nodiscard]] bool is_index_name(std::string_view name);
 
 }  // namespace podqos::store

@@ -23,7 +23,7 @@ bool is_record_name(std::string_view name) {
   return core::check_pod_uid(name).has_value();
 }
 
-PodSnapshot glance_at(const core::PodRecord& record) {
+PodSnapshot snapshot_of(const core::PodRecord& record) {
   return {.cgroup = record.cgroup,
           .qos_class = record.qos_class,
           .adopted = record.adopted,
@@ -62,7 +62,7 @@ Status SnapshotReader::read_pods(const sys::Directory& state) {
     if (!names) return fail(names.error());
     if (names->size() > kMaxPods)
       return fail(ErrorCode::kTooLarge, cat(path_, "/", kPodsName, ": ", names->size(),
-                                            " files, at most ", kMaxPods, " are looked at"));
+                                            " files, at most ", kMaxPods, " are read"));
     reads_ = 0;
     for (const std::string& name : *names)
       if (is_record_name(name)) read_pod(*pods, name, seen);
@@ -72,14 +72,14 @@ Status SnapshotReader::read_pods(const sys::Directory& state) {
   known_ = std::move(seen);
   if (reads_ > kMaxReads)
     return fail(ErrorCode::kBusy, cat(path_, "/", kPodsName, ": ", reads_ - kMaxReads,
-                                      " records are left to the next look"));
+                                      " new records are left for the next read"));
   return {};
 }
 
 void SnapshotReader::read_pod(const sys::Directory& pods, const std::string& name,
                               std::map<std::string, Known>& seen) {
   const auto stamp = stamp_of(name, pods.fd());
-  // A pod that has just been released is none.
+  // The pod was removed after its directory was listed.
   if (!stamp) return;
   const auto before = known_.find(name);
   if (before != known_.end() && before->second.stamp == *stamp) {
@@ -91,7 +91,7 @@ void SnapshotReader::read_pod(const sys::Directory& pods, const std::string& nam
   if (!text && is_missing(text.error())) return;
   const auto record = text ? codec::parse_pod_record(*text) : fail(text.error());
   seen.emplace(name, Known{.stamp = *stamp,
-                           .pod = record ? std::optional{glance_at(*record)} : std::nullopt});
+                           .pod = record ? std::optional{snapshot_of(*record)} : std::nullopt});
 }
 
 }  // namespace podqos::store

@@ -13,50 +13,52 @@
 
 namespace podqos::store {
 
-/// One pod, as far as the sums of a node go.
+/// The part of a pod's record that metrics and sums need.
 struct PodSnapshot {
   std::string cgroup;
   core::QosClass qos_class = core::QosClass::kBestEffort;
-  bool adopted = false;    ///< a kubelet has placed it
-  bool released = false;   ///< no container of it lives
-  core::TierSum requests;  ///< what counts of them; of an adopted pod what it claims
+  bool adopted = false;    ///< placed by a kubelet
+  bool released = false;   ///< none of its containers is running
+  core::TierSum requests;  ///< granted requests; claimed requests of an adopted pod
   friend bool operator==(const PodSnapshot&, const PodSnapshot&) = default;
 };
 
+/// Tiers and pods of the node as read without the lock.
 struct NodeSnapshot {
   core::TiersRecord tiers;
-  bool interrupted = false;  ///< an event is under way, or has left its mark
+  bool interrupted = false;  ///< a transaction is in progress or was interrupted
   std::vector<PodSnapshot> pods;
-  std::size_t unreadable = 0;  ///< records that are damaged or of a newer version
+  std::size_t unreadable = 0;  ///< records that are corrupt or have a newer version
 };
 
-/// Looks at the state again and again without its lock (unlocked_state.h); a record that has not
-/// changed since the last look is not read again.
+/// Reads the state repeatedly without the lock (unlocked_state.h). Records that have not changed
+/// since the previous read() are not read again.
 class SnapshotReader {
  public:
-  /// As many pods as are looked at at most, and as many records as one look reads.
-  static constexpr std::size_t kMaxPods = 4096;
-  static constexpr std::size_t kMaxReads = 512;
+  static constexpr std::size_t kMaxPods = 4096;  ///< files in the pods directory
+  static constexpr std::size_t kMaxReads = 512;  ///< records that one read() reads
 
-  /// @param path  of the state directory.
+  /// @param path  the state directory
   explicit SnapshotReader(std::string path) : path_(std::move(path)) {}
 
-  /// @return nullopt: there is no state. kTooLarge: more than kMaxPods records; kBusy: more than
-  /// kMaxReads that are new, of which the next look reads more; the errors of the state directory.
+  /// Reads new and changed records.
+  /// @return nullopt if there is no state directory; kTooLarge for more than kMaxPods files; kBusy
+  ///         for more than kMaxReads new records (call again to read the rest); the errors of
+  ///         UnlockedState::open().
   [[nodiscard]] Result<std::optional<NodeSnapshot>> read();
 
  private:
   struct Known {
     Stamp stamp;
-    std::optional<PodSnapshot> pod;  ///< nullopt: unreadable
+    std::optional<PodSnapshot> pod;  ///< nullopt if the record is unreadable
   };
   [[nodiscard]] Status read_pods(const sys::Directory& state);
   void read_pod(const sys::Directory& pods, const std::string& name,
                 std::map<std::string, Known>& seen);
 
   std::string path_;
-  std::map<std::string, Known> known_;  ///< by the file's name
-  std::size_t reads_ = 0;               ///< of this look
+  std::map<std::string, Known> known_;  ///< by file name
+  std::size_t reads_ = 0;               ///< new records found by this read()
 };
 
 }  // namespace podqos::store

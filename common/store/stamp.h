@@ -9,8 +9,8 @@
 
 namespace podqos::store {
 
-/// Tells one file from the next that a rename puts in its place; times are as fine as the kernel's
-/// tick.
+/// Identifies one version of a file that is replaced by rename. The kernel updates modification
+/// times once per tick (up to Linux 6.12), so a change in place within a tick may go unnoticed.
 struct Stamp {
   ino_t inode = 0;
   std::int64_t seconds = 0;
@@ -18,8 +18,9 @@ struct Stamp {
   friend bool operator==(const Stamp&, const Stamp&) = default;
 };
 
-/// nullopt: there is no such file.
-/// @param path  relative paths start at `directory`
+/// Returns the stamp of the file, not followed if it is a symlink; nullopt with errno set if it
+/// cannot be read.
+/// @param directory  descriptor that a relative path starts at
 [[nodiscard]] std::optional<Stamp> stamp_of(const std::string& path, int directory = AT_FDCWD);
 
 }  // namespace podqos::store

@@ -28,7 +28,7 @@ Result<sys::Directory> with_subject(Result<sys::Directory> directory) {
   return directory;
 }
 
-/// Every directory above, by "..": where a path leads is what counts, not how it is written.
+/// Checks every directory above through "..", since the path itself may contain symlinks.
 Status check_parents(const sys::Directory& directory, struct stat child, uid_t caller) {
   std::string above;
   while (true) {
@@ -40,11 +40,11 @@ Status check_parents(const sys::Directory& directory, struct stat child, uid_t c
     const bool shared = (parent.st_mode & (S_IWGRP | S_IWOTH)) != 0;
     const bool sticky = (parent.st_mode & S_ISVTX) != 0;
     if ((parent.st_uid != 0 && parent.st_uid != caller) || (shared && !sticky)) {
-      return fail(
-          ErrorCode::kConflict,
-          cat("state directory ", directory.path(), ": ", directory.path(), "/", above,
-              shared ? " is writable by others" : cat(" belongs to user ", parent.st_uid),
-              ", who could put another in its place: name a directory of root's in stateDir"));
+      return fail(ErrorCode::kConflict,
+                  cat("state directory ", directory.path(), ": ", directory.path(), "/", above,
+                      shared ? " is writable by others" : cat(" belongs to user ", parent.st_uid),
+                      ", who could replace the state: set stateDir to a directory that only root "
+                      "can write to"));
     }
     child = parent;
   }
@@ -66,7 +66,7 @@ Result<sys::Directory> make_state_directory(const std::string& path) {
   auto directory = sys::Directory::open(name);
   if (directory || directory.error().code != ErrorCode::kNotFound)
     return with_subject(std::move(directory));
-  // Somebody else may make it at the same moment; what is there is checked by the caller.
+  // EEXIST: another process has made it since. The caller checks its owner in either case.
   if (::mkdir(name.c_str(), kDirectoryMode) != 0 && errno != EEXIST)
     return fail_errno(errno, cat("make state directory ", name));
   return with_subject(sys::Directory::open(name));
@@ -82,7 +82,7 @@ Status check_state_directory(const sys::Directory& directory) {
     return fail(ErrorCode::kConflict, cat("state directory ", path, " is a symlink"));
   if (opened.st_dev != named.st_dev || opened.st_ino != named.st_ino) {
     return fail(ErrorCode::kConflict,
-                cat("state directory ", path, " was exchanged while it was opened"));
+                cat("state directory ", path, " was replaced while it was opened"));
   }
   const uid_t caller = ::geteuid();
   if (opened.st_uid != caller) {
@@ -92,7 +92,7 @@ Status check_state_directory(const sys::Directory& directory) {
   if ((opened.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return fail(ErrorCode::kConflict,
                 cat("state directory ", path,
-                    " is writable by others; chmod it to 0700 after a look at its files"));
+                    " is writable by others; inspect its files, then chmod it to 0700"));
   }
   return check_parents(directory, opened, caller);
 }

@@ -7,18 +7,20 @@
 
 namespace podqos::store {
 
-/// Opens the directory of the state, which must exist (kNotFound). Whose it is,
-/// check_state_directory() says.
+/// Opens the state directory; kNotFound if it is missing. Does not check its owner:
+/// check_state_directory() does.
 [[nodiscard]] Result<sys::Directory> open_state_directory(const std::string& path);
-/// The same, made if it is missing; its parent must exist.
+/// Like open_state_directory(), but creates the directory (mode 0700) if it is missing. Its parent
+/// must exist.
 [[nodiscard]] Result<sys::Directory> make_state_directory(const std::string& path);
 
-/// Can nothing in it be changed, because its file system is mounted read-only?
+/// Whether `path` is on a file system that is mounted read-only.
 [[nodiscard]] bool is_read_only(const std::string& path);
 
-/// Refuses a directory in which another user could change the state, or put another in its place: a
-/// symlink, another owner, or one that others can write to; and a parent that belongs to another
-/// user than root and the caller, or that others can write to without the sticky bit (kConflict).
+/// Checks that no other user can change or replace the state.
+/// @return kConflict if the directory is a symlink, has another owner than the caller or is
+///         writable by group or others; or if one of its parents belongs to a user other than root
+///         and the caller, or is writable by others without the sticky bit.
 [[nodiscard]] Status check_state_directory(const sys::Directory& directory);
 
 }  // namespace podqos::store

@@ -6,12 +6,12 @@
 
 namespace podqos::store {
 
-constexpr mode_t kDirectoryMode = 0700;  ///< of the state's directory and those in it
+constexpr mode_t kDirectoryMode = 0700;  ///< of the state directory and its subdirectories
 
-// In the directory of the state.
-constexpr std::string_view kTiersName = "tiers.json";
-constexpr std::string_view kPodsName = "pods";  ///< <uid>.json each
-constexpr std::string_view kRecordSuffix = ".json";
-constexpr std::string_view kContainersName = "containers";  ///< files named by index_name()
+// Names in the state directory.
+constexpr std::string_view kTiersName = "tiers.json";       ///< core::TiersRecord and the mark
+constexpr std::string_view kPodsName = "pods";              ///< directory of <uid>.json files
+constexpr std::string_view kRecordSuffix = ".json";         ///< of a pod's record
+constexpr std::string_view kContainersName = "containers";  ///< directory of index_name() files
 
 }  // namespace podqos::store

@@ -89,8 +89,7 @@ Status Store::read_tiers(sys::UniqueFd fd) {
   }
   tiers_ = std::move(file->record);
   dirty_ = file->dirty;
-  // A file that a person has laid out anew parses as well, but has no mark at that place; begin()
-  // then replaces it.
+  // A tiers.json edited by hand may have no mark at this offset; begin() then rewrites the file.
   if (text->starts_with(kTiersPrefix)) tiers_fd_ = std::move(fd);
   return {};
 }
@@ -120,7 +119,7 @@ Status Store::commit() {
 
 Status Store::write_tiers(bool marked) {
   std::string text = codec::format_tiers(tiers_);
-  // What could not be read back must not be written.
+  // read_tiers() would refuse a larger file.
   if (text.size() > codec::kMaxRecordSize) {
     return fail(ErrorCode::kTooLarge,
                 cat(directory_.path(), "/", kTiersName, " would have ", text.size(),
@@ -128,7 +127,7 @@ Status Store::write_tiers(bool marked) {
   }
   if (marked) text.at(codec::kDirtyOffset) = '1';
   if (auto written = sys::replace_file(directory_, kTiersName, text); !written) return written;
-  tiers_fd_ = {};  // it is the old file's
+  tiers_fd_ = {};  // it refers to the replaced file
   return {};
 }
 
@@ -143,8 +142,8 @@ Result<std::optional<core::PodRecord>> Store::pod(std::string_view uid) {
   if (!text && text.error().code == ErrorCode::kNotFound) return std::nullopt;
   auto record = parsed(text, codec::parse_pod_record);
   if (record && record->pod.uid != uid) {
-    record =
-        fail(ErrorCode::kCorrupt, cat("is the record of pod \"", printable(record->pod.uid), "\""));
+    record = fail(ErrorCode::kCorrupt,
+                  cat("holds the record of pod \"", printable(record->pod.uid), "\""));
   }
   if (record) return std::optional{std::move(*record)};
   if (!is_corrupt(record.error())) {
@@ -161,7 +160,7 @@ Status Store::put_pod(const core::PodRecord& record) {
 
 Status Store::put_pod(const std::string& uid, std::string_view text) {
   if (auto checked = core::check_pod_uid(uid); !checked) return checked;
-  // What could not be read back must not be written.
+  // pod() would refuse a larger file.
   if (text.size() > codec::kMaxRecordSize) {
     return fail(ErrorCode::kTooLarge, cat("record of pod ", uid, " has ", text.size(),
                                           " bytes, the limit is ", codec::kMaxRecordSize));
@@ -302,7 +301,7 @@ Result<std::vector<core::IndexEntry>> Store::read_index(const std::string& name)
 
 Status Store::write_index(const IndexFile& file) {
   auto written = write_index_file(file);
-  if (!written) index_.reset();  // it is ahead of the disk
+  if (!written) index_.reset();  // it has changes that are not on disk
   return written;
 }
 
@@ -334,8 +333,7 @@ Status Store::set_aside(const sys::Directory& directory, const std::string& name
                         const Error& cause) {
   keep_mark_ = true;
   dirty_ = true;
-  // The mark first: a process that dies right after leaves sums that count what nobody can read any
-  // more.
+  // Set the mark first: if the process dies after the rename, the sums still count the lost record.
   if (auto begun = begin(); !begun) return begun;
   return move_aside(directory, name, cause);
 }
@@ -347,16 +345,16 @@ Status Store::move_aside(const sys::Directory& directory, const std::string& nam
     if (::renameat2(directory.fd(), name.c_str(), directory.fd(), aside.c_str(),
                     RENAME_NOREPLACE) == 0) {
       incidents_.push_back(
-          cat(directory.path(), "/", name, " was corrupt and is now ", aside, ": ", cause.message));
+          cat(directory.path(), "/", name, " is corrupt, renamed to ", aside, ": ", cause.message));
       return {};
     }
     if (const int err = errno; err != EEXIST) {
-      return fail_errno(err, cat("set corrupt ", directory.path(), "/", name, " aside as ", aside));
+      return fail_errno(err, cat("rename corrupt ", directory.path(), "/", name, " to ", aside));
     }
   }
   return fail(ErrorCode::kBusy,
-              cat(directory.path(), "/", name, " is corrupt and so are ", kMaxSetAside,
-                  " others of that name; remove ", name, ".corrupt-*"));
+              cat(directory.path(), "/", name, " is corrupt, and ", kMaxSetAside,
+                  " corrupt files of that name are kept already; remove ", name, ".corrupt-*"));
 }
 
 }  // namespace podqos::store

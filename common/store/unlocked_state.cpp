@@ -17,7 +17,7 @@ std::string record_path(std::string_view uid) {
   return cat(kPodsName, "/", uid, kRecordSuffix);
 }
 
-/// True as well where there is no index, or none to be seen.
+/// Whether the index may have an entry for the id. True also if the index cannot be read.
 bool may_be_indexed(const std::string& index, std::string_view id, int directory = AT_FDCWD) {
   if (stamp_of(cat(index, "/", index_name(id)), directory)) return true;
   return errno != ENOENT || !stamp_of(index, directory);
@@ -34,11 +34,11 @@ Result<std::optional<UnlockedState>> UnlockedState::open(const std::string& path
   if (auto checked = check_state_directory(*directory); !checked)
     return fail(std::move(checked).error());
   UnlockedState state{std::move(*directory)};
-  // Before it is read: is_current() shall see a change in between.
+  // Taken before the file is read, so that is_current() notices a change in between.
   state.stamp_ = stamp_of(state.tiers_path());
   const auto text = state.directory_.read_file(kTiersName, codec::kMaxRecordSize);
   if (!text && text.error().code == ErrorCode::kNotFound) {
-    // Pods without tiers: those were lost, and the next event computes them anew.
+    // Records without tiers.json: it was lost, and the next transaction recomputes it.
     const auto pods = state.directory_.open_directory(kPodsName);
     const auto records = pods ? pods->entries() : fail(pods.error());
     state.interrupted_ = records && !records->empty();
@@ -75,14 +75,15 @@ Result<std::optional<core::PodRecord>> UnlockedState::pod(std::string_view uid) 
   if (!record)
     return fail(std::move(record).error().with_context(cat(directory_.path(), "/", name)));
   if (record->pod.uid != uid) {
-    return fail(ErrorCode::kCorrupt, cat(directory_.path(), "/", name, " is the record of pod \"",
-                                         printable(record->pod.uid), "\""));
+    return fail(ErrorCode::kCorrupt,
+                cat(directory_.path(), "/", name, " holds the record of pod \"",
+                    printable(record->pod.uid), "\""));
   }
   return std::optional{std::move(*record)};
 }
 
 bool UnlockedState::may_involve(std::string_view id) const {
-  // The mark comes before the entry, so it is looked for behind it.
+  // A transaction sets the mark before it writes the entry, so the mark is checked second.
   return may_be_indexed(std::string{kContainersName}, id, directory_.fd()) || interrupted_ ||
          !is_current();
 }

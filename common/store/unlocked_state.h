@@ -12,31 +12,35 @@
 
 namespace podqos::store {
 
-/// The state as its files say it, read without the lock: never waits for an event, changes nothing,
-/// and what it sees may be from the middle of one. Every file is whole, since each is put in place
-/// by a rename.
+/// The state read without the lock. It never waits for a transaction and changes nothing, but it
+/// may see a transaction in progress. Each file is complete, since it is replaced by rename.
 class UnlockedState {
  public:
-  /// @return nullopt: there is no state. kConflict for a directory in which somebody else could
-  /// change it, kCorrupt and kUnsupported for a tiers.json that is damaged or of a newer version.
+  /// Reads tiers.json.
+  /// @param path  the state directory
+  /// @return nullopt if there is no state directory; kConflict as check_state_directory();
+  ///         kCorrupt for a damaged tiers.json, kUnsupported for one of a newer version.
   [[nodiscard]] static Result<std::optional<UnlockedState>> open(const std::string& path);
 
-  /// Are these still the tiers that the path leads to? Pods are read anew each time. Before
-  /// Linux 6.13 a mark that is set within the tick in which the file was put in place goes unseen;
-  /// an event that leaves one because it was killed is made good by the next that takes the lock.
+  /// Whether tiers.json has not been replaced since open(). Before Linux 6.13 a mark set in place
+  /// within the tick in which the file was written is not noticed; if the process that set it is
+  /// killed, the next transaction recomputes the sums.
   [[nodiscard]] bool is_current() const;
 
+  /// tiers.json as read by open(); empty if the file is missing.
   [[nodiscard]] const core::TiersRecord& tiers() const { return tiers_; }
-  /// An event is under way, or has left its mark.
+  /// Whether a transaction was in progress or interrupted at open().
   [[nodiscard]] bool interrupted() const { return interrupted_; }
+  /// The state directory. Valid as long as this object.
   [[nodiscard]] const sys::Directory& directory() const { return directory_; }
 
-  /// nullopt: no such pod. kInvalidArgument for a uid that is no file name; kCorrupt and
-  /// kUnsupported as above.
+  /// Reads a pod's record from disk.
+  /// @return nullopt if there is none; kInvalidArgument for a uid that check_pod_uid() rejects;
+  ///         kCorrupt for a damaged record, kUnsupported for one of a newer version.
   [[nodiscard]] Result<std::optional<core::PodRecord>> pod(std::string_view uid) const;
-  /// Which file the pod's record is; nullopt: there is none.
+  /// Stamp of the pod's record; nullopt if there is none.
   [[nodiscard]] std::optional<Stamp> stamp_of_pod(std::string_view uid) const;
-  /// May the end of this container change it? See below; what was read at open() is not read anew.
+  /// Like the function below, but uses the tiers that open() has read.
   [[nodiscard]] bool may_involve(std::string_view id) const;
 
  private:
@@ -45,14 +49,14 @@ class UnlockedState {
   [[nodiscard]] std::string tiers_path() const;
 
   sys::Directory directory_;
-  std::optional<Stamp> stamp_;  ///< of tiers.json as it was read; none: there was none
+  std::optional<Stamp> stamp_;  ///< of the tiers.json that was read; nullopt if it was missing
   core::TiersRecord tiers_;
   bool interrupted_ = false;
 };
 
-/// May the end of this container change the state in this directory? Not where no event has been
-/// interrupted and the index has no entry for the id, which stands there before the record does,
-/// and longer. True where there is any doubt.
+/// Whether the end of this container may change the state. False only if no transaction was
+/// interrupted and the index has no file for the id: index entries are written before the pod's
+/// record and removed after it. True if the state cannot be read.
 [[nodiscard]] bool may_involve(const std::string& state_dir, std::string_view id);
 
 }  // namespace podqos::store

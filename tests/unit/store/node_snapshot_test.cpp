@@ -121,7 +121,7 @@ TEST_F(SnapshotReaderTest, ReadsSomeAtATime) {
   const auto first = snapshot_reader_.read();
   ASSERT_FALSE(first);
   EXPECT_EQ(first.error().code, ErrorCode::kBusy);
-  EXPECT_THAT(first.error().message, HasSubstr(": 89 records are left to the next look"));
+  EXPECT_THAT(first.error().message, HasSubstr(": 89 new records are left for the next read"));
   EXPECT_EQ(read_state()->pods.size(), 601U);
   write("pods/one-more.json", codec::format_pod_record(record_of("one-more")));
   EXPECT_EQ(read_state()->pods.size(), 602U);

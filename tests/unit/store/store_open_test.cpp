@@ -198,7 +198,7 @@ TEST_F(StoreOpen, SetsACorruptTiersFileAside) {
       ASSERT_THAT(store.incidents(), SizeIs(1));
       EXPECT_THAT(
           store.incidents().front(),
-          StartsWith(path("tiers.json") + " was corrupt and is now tiers.json.corrupt-1: "));
+          StartsWith(path("tiers.json") + " is corrupt, renamed to tiers.json.corrupt-1: "));
       EXPECT_EQ(read("tiers.json.corrupt-1"), text);
       EXPECT_FALSE(has("tiers.json"));
     }

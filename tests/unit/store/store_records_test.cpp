@@ -86,7 +86,7 @@ TEST_F(StorePods, SetsACorruptRecordAsideAndStaysDirtyForOneMoreEvent) {
     ASSERT_THAT(store.incidents(), SizeIs(1));
     EXPECT_THAT(
         store.incidents().front(),
-        StartsWith(path("pods/pod-1.json") + " was corrupt and is now pod-1.json.corrupt-2: "));
+        StartsWith(path("pods/pod-1.json") + " is corrupt, renamed to pod-1.json.corrupt-2: "));
     EXPECT_EQ(read("pods/pod-1.json.corrupt-1"), "an older accident");
     EXPECT_EQ(read("pods/pod-1.json.corrupt-2"), "{\"version\":1,");
     EXPECT_THAT(*store.pod_uids(), IsEmpty());

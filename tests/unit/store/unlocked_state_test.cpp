@@ -95,7 +95,7 @@ TEST_F(UnlockedStateTest, RefusesARecordOfAnotherPod) {
   ASSERT_TRUE(state);
   const auto pod = state->pod("pod-2");
   ASSERT_FALSE(pod);
-  EXPECT_THAT(pod.error().message, HasSubstr("is the record of pod \"pod-1\""));
+  EXPECT_THAT(pod.error().message, HasSubstr("holds the record of pod \"pod-1\""));
   EXPECT_FALSE(state->pod("../tiers"));
 }
 
