@@ -16,9 +16,9 @@ void add(ResourceList& sum, const ResourceList& addend) {
   }
 }
 
-/// Tells `seen` what the pod needs at each point of its start: for an init container that includes
-/// the sidecars already running, for a sidecar the sidecars up to itself.
-/// @return the sum of all sidecars.
+/// Calls `seen` with the resources in use at each step of the pod's start: an init container plus
+/// the sidecars already running, or for a sidecar the sidecars up to and including it.
+/// @return the sum of all sidecars
 ResourceList walk_init_containers(const Pod& pod, ListOf list,
                                   const std::function<void(const ResourceList&)>& seen) {
   ResourceList sidecars;

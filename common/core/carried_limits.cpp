@@ -14,7 +14,7 @@ namespace podqos::core {
 
 namespace {
 
-/// A file, and what it shows in a new cgroup; absent where that is its parent's value.
+/// LimitFile as a constant.
 struct Known {
   Controller controller = Controller::kCpu;
   std::string_view name;
@@ -60,7 +60,8 @@ constexpr std::array kV1 = {
     Known{Controller::kCpuset, "cpuset.mems", std::nullopt},
 };
 
-/// Files that podqos's cgroups lack, for podqos enables no such controller.
+/// Files that podqos's cgroups lack, since podqos does not enable their controllers, and the
+/// partition. files_left_behind() replaces the controller.
 constexpr std::array kLeftBehind = {
     Known{Controller::kCpu, "io.max", ""},
     Known{Controller::kCpu, "io.latency", ""},
@@ -72,7 +73,7 @@ constexpr std::array kLeftBehind = {
     Known{Controller::kCpuset, "cpuset.cpus.partition", "member"},
 };
 
-/// v1 shows "unlimited" as the largest multiple of a page.
+/// cgroup v1 shows "no limit" as the largest multiple of the page size, which is above this.
 constexpr std::int64_t kV1Unlimited = std::int64_t{1} << 62U;
 
 LimitFile file_of(const Known& known) {
@@ -96,7 +97,8 @@ bool is_digit(char letter) {
   return letter >= '0' && letter <= '9';
 }
 
-/// "mlx5_0 hca_handle=2 hca_object=max", "sgx_epc 4096": a number where others have "max".
+/// Whether a value is a number instead of "max": "mlx5_0 hca_handle=2 hca_object=max",
+/// "sgx_epc 4096".
 bool has_number(std::string_view held) {
   for (std::size_t i = 1; i < held.size(); ++i) {
     if (is_digit(held[i]) && (held[i - 1] == '=' || held[i - 1] == ' ')) return true;
@@ -130,7 +132,7 @@ std::optional<std::string> carried_value(const LimitFile& file, std::string_view
     if (!held.starts_with("oom_kill_disable 1")) return std::nullopt;
     return "1";
   }
-  // An idle cgroup shows no weight that could be written.
+  // An idle cgroup shows weight 0, which the kernel does not accept.
   if (file.name == "cpu.weight" && held == "0") return std::nullopt;
   const bool limit = file.unset == "max" || file.unset == "-1";
   if (file.unset == held || (limit && is_unlimited(held))) return std::nullopt;
@@ -140,7 +142,7 @@ std::optional<std::string> carried_value(const LimitFile& file, std::string_view
 std::vector<LimitFile> files_left_behind(const CgroupLayout& layout) {
   std::vector<LimitFile> files;
   for (const auto controller : {Controller::kMemory, Controller::kCpu}) {
-    // One of them is in the hierarchy that has these files.
+    // Either controller on cgroup v2 leads to the hierarchy that has these files.
     if (layout.version_of(controller) != CgroupVersion::kV2) continue;
     for (const Known& each : kLeftBehind) {
       files.push_back(file_of(each));
@@ -172,7 +174,7 @@ std::vector<UnitProperty> carried_properties(const std::vector<CarriedLimit>& li
                             .hugetlb = std::nullopt,
                             .pids = CgroupVersion::kV2,
                             .cpuset = CgroupVersion::kV2};
-  // The weight is there already: no shares are converted.
+  // `values` holds weights, not shares, so the formula is not used.
   return unit_properties(values, layout, WeightFormula::kLog);
 }
 

@@ -10,17 +10,17 @@
 
 namespace podqos::core {
 
-/// A control file by which an engine bounds a container.
+/// A cgroup file in which an engine sets a limit of a container.
 struct LimitFile {
   Controller controller = Controller::kCpu;
   std::string name;
-  /// What a new cgroup shows, "max" and "-1" standing for any number so large that nothing is
-  /// bounded; absent where that is its parent's value.
+  /// Content in a new cgroup; "max" and "-1" also stand for the numbers that mean "no limit".
+  /// nullopt if a new cgroup inherits its parent's value.
   std::optional<std::string> unset;
   friend bool operator==(const LimitFile&, const LimitFile&) = default;
 };
 
-/// What a container's cgroup holds, to be held by another one as well.
+/// A limit to copy from a container's cgroup to the cgroup that it moves to.
 struct CarriedLimit {
   Controller controller = Controller::kCpu;
   std::string file;
@@ -28,28 +28,31 @@ struct CarriedLimit {
   friend bool operator==(const CarriedLimit&, const CarriedLimit&) = default;
 };
 
-/// Every file that runc or crun writes for linux.resources (unified included) and that a cgroup
-/// made by podqos has too, in an order in which a new cgroup takes them: memory before memory with
-/// swap, the period before the quota.
+/// The files that runc or crun writes for linux.resources (unified included) and that cgroups made
+/// by podqos have too. The order is one in which a new cgroup accepts the values: memory before
+/// memory with swap, period before quota.
 /// @note runtime-spec config-linux.md; opencontainers/cgroups fs/, fs2/; crun src/libcrun/cgroup-*.
 [[nodiscard]] std::vector<LimitFile> limit_files(const CgroupLayout& layout);
 
-/// The value to write to a new cgroup's `file` so that it bounds as one does that shows `held`;
-/// nullopt where that is what a new cgroup has anyway.
+/// The value to write to `file` of a new cgroup to copy the content `held`; nullopt if a new cgroup
+/// has that value already.
 [[nodiscard]] std::optional<std::string> carried_value(const LimitFile& file,
                                                        std::string_view held);
 
-/// The files of cgroup v2 that a cgroup made by podqos lacks, or that cannot be copied: of the
-/// controllers io, rdma and misc, and a partition of the CPUs.
+/// The cgroup v2 files whose limits are lost when a container moves: those of io, rdma and misc,
+/// which podqos does not enable, and cpuset partitions, which cannot be copied.
 [[nodiscard]] std::vector<LimitFile> files_left_behind(const CgroupLayout& layout);
-/// Does such a file bound anything that shows `held`?
+/// Whether such a file with the content `held` sets a limit.
 [[nodiscard]] bool bounds(const LimitFile& file, std::string_view held);
 
-/// The limits that systemd has to know of a scope, which it would write over otherwise (cgroup v2).
+/// The limits as properties of a systemd scope (cgroup v2). Without them systemd would overwrite
+/// the copied values.
 [[nodiscard]] std::vector<UnitProperty> carried_properties(const std::vector<CarriedLimit>& limits);
 
-/// The container's own cgroup in the path that its process is in: runtimes may make more below.
-/// @param cgroups_path  as the engine gave it; where it names no part of `actual`, that is it all.
+/// The container's own cgroup, given the cgroup `actual` of its process. Runtimes may create more
+/// cgroups below it.
+/// @param cgroups_path  linux.cgroupsPath; if no part of `actual` has its name, the result is
+///                      `actual`
 [[nodiscard]] std::string own_cgroup_in(std::string_view actual,
                                         const std::optional<std::string>& cgroups_path);
 

@@ -15,7 +15,7 @@ bool is_parentless_at_crio(const ContainerFacts& facts) {
            path == cat("crio-", facts.id);
   }
   const auto manager = facts.annotations.find("io.container.manager");
-  // containerd writes its own keys last; beside them this one is a pod author's.
+  // containerd passes pod annotations on, so beside its own keys this one may be the author's.
   return manager != facts.annotations.end() && manager->second == "cri-o" &&
          !facts.annotations.contains("io.kubernetes.cri.container-type");
 }
@@ -46,9 +46,9 @@ std::string cgroup_parent_for(const std::string& pod_cgroup) {
 std::string words_on_parent(std::string_view id, std::string_view cgroup,
                             const std::string& pod_cgroup) {
   return cat("container ", printable(id), " stays at ", printable(cgroup),
-             ", because its engine names no cgroup parent for the pod: the pod's limits do not "
-             "bound it; give the pod the cgroup parent ",
-             cgroup_parent_for(pod_cgroup), ", or set placement.withoutParent");
+             " outside the pod's limits, because its engine set no cgroup parent for the pod; set "
+             "the cgroup parent ",
+             cgroup_parent_for(pod_cgroup), " in the engine, or placement.withoutParent");
 }
 
 bool lies_outside(const std::string& cgroup, const std::string& pod_cgroup) {

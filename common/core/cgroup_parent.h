@@ -9,31 +9,32 @@
 
 namespace podqos::core {
 
-/// Does the container stay where its engine puts it, because its pod has no cgroup parent? By
-/// placement.withoutParent; unset, where CRI-O puts it: CRI-O looks for the statistics of such a
-/// container there and nowhere else, and 1.35 and 1.36 crash where it is not.
+/// Whether the container stays in the cgroup that its engine chose, because its pod has no cgroup
+/// parent. placement.withoutParent decides; by default only CRI-O's containers stay, since CRI-O
+/// reads their statistics from that cgroup, and CRI-O 1.35 and 1.36 crash if it is missing.
 ///
-/// Such a pod's containers are told by the place that the engine gives them: by CRI-O
-/// "/crio/crio-ID" or "system.slice:crio:ID", its sandbox "crio-ID" or, with systemd, none
-/// (internal/config/cgmgr, CRI-O 1.20 to 1.36), by containerd's CRI "/k8s.io/ID". No other engine
-/// knows cgroup parents of pods.
+/// Such containers are recognised by their cgroupsPath. CRI-O uses "/crio/crio-ID" or
+/// "system.slice:crio:ID", for the sandbox "crio-ID" or, with systemd, none (internal/config/cgmgr,
+/// CRI-O 1.20 to 1.36). containerd's CRI plugin uses "/k8s.io/ID". Other engines have no cgroup
+/// parents of pods.
 ///
-/// @param driver  of the runtime, which takes no path of containerd's there if it uses systemd.
+/// @param driver  of the runtime; with systemd it refuses containerd's path, so the container does
+///                not stay
 [[nodiscard]] bool stays_without_parent(const ContainerFacts& facts, Driver driver,
                                         const Settings& settings);
 
-/// Is this where such a container lies?
+/// Whether `cgroup` is where a container `id` without cgroup parent is.
 [[nodiscard]] bool is_place_without_parent(std::string_view cgroup, std::string_view id);
 
-/// What an engine is to be given as the cgroup parent, so that its containers lie in the pod's
-/// cgroup: the path, with systemd the slice's name.
+/// The cgroup parent to configure in an engine so that its containers are created in the pod's
+/// cgroup: its path, or with systemd the name of its slice.
 [[nodiscard]] std::string cgroup_parent_for(const std::string& pod_cgroup);
 
-/// What a person is to be told of a container that stays at `cgroup`: cause and remedy.
+/// Warning about a container that stays at `cgroup`, with cause and remedy.
 [[nodiscard]] std::string words_on_parent(std::string_view id, std::string_view cgroup,
                                           const std::string& pod_cgroup);
 
-/// Does a container that belongs to the pod's cgroup lie elsewhere?
+/// Whether `cgroup` is not below the pod's cgroup.
 [[nodiscard]] bool lies_outside(const std::string& cgroup, const std::string& pod_cgroup);
 
 }  // namespace podqos::core

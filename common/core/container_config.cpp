@@ -4,7 +4,7 @@ namespace podqos::core {
 
 namespace {
 
-/// A container without a limit of its own gets the pod's: the runtime must know a bound for it.
+/// The container's limit, or else the pod-level one; 0 if there is none.
 Quantity effective_limit(const Pod& pod, const Container& container, std::string_view name) {
   const Quantity own = find(container.resources.limits, name).value_or(Quantity{});
   if (!own.is_zero() || !pod.resources) return own;
@@ -29,7 +29,7 @@ Result<HugePageLimits> effective_hugepages(const Pod& pod, const Container& cont
 Result<CgroupValues> container_cgroup_values(const Pod& pod, const Container& container,
                                              const ContainerConfigParams& params) {
   const Quantity cpu_limit = effective_limit(pod, container, kCpu);
-  // A request of zero is a request: only an absent one follows the limit.
+  // Only an absent request defaults to the limit; a request of 0 is kept.
   const Quantity cpu_request = find(container.resources.requests, kCpu).value_or(cpu_limit);
   auto hugepages = effective_hugepages(pod, container);
   if (!hugepages) return fail(std::move(hugepages).error().with_context(container.name));

@@ -4,7 +4,7 @@ namespace podqos::core {
 
 namespace {
 
-/// A double as Go converts it to int64 within range; beyond, held at the end instead of undefined.
+/// Converts to int64 as Go does; values out of range, which are undefined there, are clamped.
 std::int64_t truncate(double number) {
   constexpr double kEnd = 0x1p63;
   if (number >= kEnd) return kInt64Max;
@@ -14,12 +14,12 @@ std::int64_t truncate(double number) {
 
 bool may_swap(const Pod& pod, QosClass qos_class, const Resources& resources) {
   if (pod.is_static || pod.priority.value_or(0) >= kSystemCriticalPriority) return false;
-  // Equal also covers "neither is set".
+  // Also false if neither is set: both are 0 then.
   return qos_class == QosClass::kBurstable &&
          memory_of(resources.requests) != memory_of(resources.limits);
 }
 
-/// The request's part of the node's swap; 0 where nothing sensible can be said.
+/// The request's share of the node's swap; 0 if the node's memory is unknown or smaller than it.
 std::int64_t swap_share(Quantity request, const ContainerMemoryParams& params) {
   if (params.node_memory.value() <= 0 || request.value() > params.node_memory.value()) return 0;
   const double part =

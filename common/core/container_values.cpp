@@ -11,10 +11,10 @@ namespace podqos::core {
 
 namespace {
 
-/// nullptr: nothing has said what the container asks for, or its values are its kubelet's.
+/// The container's description; nullptr if there is none, or if a kubelet sets its values.
 const Container* described_container(const PodRecord& record, const std::string& name) {
   if (record.adopted) return nullptr;
-  // What was inferred came from the engine's own values: there is nothing to fill in.
+  // Inferred resources came from the engine's own values, so none are missing.
   const bool inferred = !record.complete && record.class_source == ClassSource::kInference;
   return inferred ? nullptr : find_container(record.pod, name);
 }
@@ -38,7 +38,8 @@ Result<CgroupValues> container_values(const PodRecord& record, const std::string
 
 namespace {
 
-/// Nobody has scheduled the pod: together with others it may ask for more than there is.
+/// Scales a swap share by the granted part of the pod's memory request. No scheduler has checked
+/// the pod, so all pods together may request more than the node has.
 Bytes granted_part(Bytes swap, const PodRecord& record) {
   const ResourceList requests = pod_requests(record.pod);
   const std::int64_t requested = find(requests, kMemory).value_or(Quantity{}).value();
@@ -72,7 +73,7 @@ ContainerMemoryParams container_memory_params(const Settings& settings,
 
 namespace {
 
-/// The quota for the period that the engine has set; with the wanted period otherwise.
+/// Adds the quota, converted to the engine's period if it has set one.
 void add_missing_quota(CgroupValues& missing, const CgroupValues& wanted,
                        const EngineResources& engine) {
   missing.cpu_quota = wanted.cpu_quota;
@@ -87,10 +88,10 @@ void add_missing_quota(CgroupValues& missing, const CgroupValues& wanted,
 
 void add_missing_hugepages(CgroupValues& missing, const CgroupValues& wanted,
                            const EngineResources& engine, const CgroupLayout& layout) {
-  // A runtime looks for hugetlb only in hierarchies of the version that it uses for the rest.
+  // Runtimes use one cgroup version for all controllers and do not find hugetlb on the other.
   if (!layout.hugetlb || layout.hugetlb != layout.memory) return;
   for (const auto& [label, limit] : wanted.hugepages) {
-    // A size that the host lacks has no file, and the runtime would refuse the container for it.
+    // Runtimes refuse a container with a page size that the host lacks, since it has no file.
     const bool on_host =
         std::ranges::find(layout.hugepage_labels, label) != layout.hugepage_labels.end();
     const bool set =
@@ -101,7 +102,7 @@ void add_missing_hugepages(CgroupValues& missing, const CgroupValues& wanted,
 
 void add_missing_unified(CgroupValues& missing, const CgroupValues& wanted,
                          const EngineResources& engine, const CgroupLayout& layout) {
-  // Runtimes refuse a container with such values where they use cgroup v1, on hybrid hosts too.
+  // Runtimes that use cgroup v1, also on hybrid hosts, refuse a container with unified values.
   if (layout.memory != CgroupVersion::kV2 || layout.cpu == CgroupVersion::kV1) return;
   for (const auto& [file, value] : wanted.unified) {
     const bool set =

@@ -13,32 +13,34 @@
 
 namespace podqos::core {
 
-/// Values for one container, from its pod's record; unknown containers get none, and none in an
-/// adopted pod, whatever annotations or settings say: they are its kubelet's. Without `unified`.
+/// Values of a container's cgroup, from its pod's record and podPidsLimit; `unified` stays empty.
+/// Empty for a container whose resources are not described, or were inferred from the engine's own
+/// values, and for an adopted pod, whose kubelet sets them.
+/// @return the errors of container_cgroup_values() and check_kernel_bounds()
 [[nodiscard]] Result<CgroupValues> container_values(const PodRecord& record,
                                                     const std::string& name,
                                                     const Settings& settings);
 
-/// The `unified` values that a kubelet asks for on cgroup v2 for each container: memory.swap.max
-/// and memory.oom.group, as far as `params` ask for them. None for a container that neither its
-/// own `claim` nor its pod's describes, whatever the pod's other containers say, and none in an
-/// adopted pod, whose kubelet has its own settings for them. Of the node's swap a pod is given its
-/// part as far as its memory request was granted.
+/// The `unified` values that a kubelet sets on cgroup v2 for each container: memory.swap.max and
+/// memory.oom.group, as far as `params` ask for them. Empty in the same cases as above, and if only
+/// the claims of other containers describe the pod. The swap share is scaled by the part of the
+/// pod's memory request that was granted.
 [[nodiscard]] UnifiedValues container_unified(const PodRecord& record, const PodClaim& claim,
                                               const std::string& name,
                                               const ContainerMemoryParams& params);
 
-/// What of these values the settings ask for, on a node of this capacity that has these files.
+/// The parameters for these settings, this node's capacity and the files that its kernel has.
 [[nodiscard]] ContainerMemoryParams container_memory_params(const Settings& settings,
                                                             const NodeCapacity& capacity,
                                                             const MemoryFiles& files);
 
-/// The container-level values that the engine left unset, restricted to controllers that the layout
-/// has.
+/// The wanted values that the engine left unset, restricted to what this machine's controllers and
+/// its runtime accept. Values of the engine are never replaced. A quota is converted to the
+/// engine's period if it has set one.
 [[nodiscard]] CgroupValues missing_values(const CgroupValues& wanted, const EngineResources& engine,
                                           const CgroupLayout& layout);
 
-/// What to change in the container's config.json so that it lands in `cgroup` with its values.
+/// The edit of config.json that creates the container in `cgroup` with these values.
 [[nodiscard]] ConfigEdit config_edit(const std::string& cgroup, const CgroupValues& missing,
                                      std::optional<int> oom_score_adj);
 

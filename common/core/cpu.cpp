@@ -14,8 +14,8 @@ constexpr std::int64_t kMaxWeight = 10'000;
 static_assert(kMaxShares.value() - kMinShares.value() == kSharesSpan);
 
 std::int64_t log_weight(std::int64_t shares) {
-  // The fit passes through (2, 1), (1024, 100) and (262144, 10000). All of it is exact enough in
-  // float64 for ceil() to agree with Go and C on every share in range.
+  // The curve passes through (2, 1), (1024, 100) and (262144, 10000). float64 is exact enough for
+  // ceil() to agree with runc (Go) and crun (C) on every share in range.
   const double l = std::log2(static_cast<double>(shares));
   const double exponent = (((l * l) + (125.0 * l)) / 612.0) - (7.0 / 34.0);
   return static_cast<std::int64_t>(std::ceil(std::pow(10.0, exponent)));
@@ -25,7 +25,7 @@ std::int64_t log_weight(std::int64_t shares) {
 
 CpuShares cpu_shares_for(MilliCpu request) {
   if (request.value() <= 0) return kMinShares;
-  // mul_div holds a hostile request at the end of the range; the clamp does the rest.
+  // mul_div saturates for huge requests, and the clamp limits the result.
   const CpuShares shares{mul_div(request.value(), kSharesPerCpu, kMilliPerCpu)};
   return std::clamp(shares, kMinShares, kMaxShares);
 }

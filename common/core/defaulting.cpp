@@ -25,7 +25,7 @@ void default_pod_hugepage_limits(const Pod& pod, Resources& pod_level) {
 void default_pod_requests(const Pod& pod, Resources& pod_level) {
   if (pod_level.limits.empty()) return;
   for (const auto& [name, request] : pod_requests(pod, PodLevel::kSkip, Overhead::kSkip)) {
-    // Huge pages cannot be overcommitted, so their request follows the pod's own limit below.
+    // Huge pages cannot be overcommitted: their request defaults to the pod-level limit below.
     if (name == kCpu || name == kMemory) pod_level.requests.try_emplace(name, request);
   }
   for (const auto& [name, limit] : pod_level.limits) {
@@ -54,12 +54,12 @@ Pod with_api_defaults(Pod pod) {
   default_requests_to_limits(pod.containers);
   default_requests_to_limits(pod.init_containers);
   if (pod.resources) {
-    // The pod level builds on the containers' defaults, and requests on the limits set just before.
+    // In this order: pod-level values depend on the containers' defaults, requests on limits.
     default_pod_hugepage_limits(pod, *pod.resources);
     default_pod_requests(pod, *pod.resources);
     round_up(*pod.resources);
   }
-  // Last, as in the API server: what is summed above is what the author wrote.
+  // Last, as in the API server: the sums above use unrounded values.
   round_up(pod.containers);
   round_up(pod.init_containers);
   round_up(pod.ephemeral_containers);

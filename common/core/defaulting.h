@@ -4,14 +4,14 @@
 
 namespace podqos::core {
 
-/// Applies the API server's defaulting of resources: every quantity rounded up to milli; each
-/// container's and init container's missing request := its limit; the pod-level defaults of
-/// requests and huge page limits.
+/// Applies the API server's defaults for resources: missing requests of containers and init
+/// containers become their limits, pod-level requests and huge page limits are filled in, and every
+/// quantity is rounded up to thousandths.
 /// @note pkg/apis/core/v1/defaults.go SetDefaults_Pod.
 [[nodiscard]] Pod with_api_defaults(Pod pod);
 
-/// Fills in the priority that the classes which every cluster has stand for, where the pod names
-/// none; of other classes only the cluster knows it.
+/// Fills in a missing priority for system-cluster-critical and system-node-critical, the classes
+/// that every cluster has. The priorities of other classes are known to the cluster only.
 /// @note plugin/pkg/admission/priority; pkg/apis/scheduling/types.go SystemCriticalPriority.
 [[nodiscard]] Pod with_priority_of_class(Pod pod);
 

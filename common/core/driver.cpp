@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::string_view kScope = ".scope";
 
-/// A slice lies where its name says. What only looks like one is somebody's directory, and the unit
-/// of its name is elsewhere.
+/// Whether systemd has this slice. A directory with the suffix at another path than its name stands
+/// for is not a slice: the unit of that name is elsewhere.
 bool is_slice(std::string_view cgroup) {
   if (!cgroup.ends_with(kSlice)) return false;
   const auto expanded = expand_slice(leaf_of(cgroup));
@@ -68,7 +68,7 @@ std::optional<std::string> scope_path(const SystemdCgroupsPath& path) {
   auto slice = expand_slice(path.slice);
   if (!slice) return std::nullopt;
   if (*slice == "/") slice->clear();
-  // What is called a slice itself has no prefix and is no scope.
+  // Runtimes take a name with the suffix .slice as the unit itself, without prefix.
   if (path.name.ends_with(kSlice)) return cat(*slice, "/", path.name);
   return cat(*slice, "/", path.prefix, "-", path.name, kScope);
 }

@@ -14,14 +14,14 @@ Pod with_sums(Pod pod, const EngineSums& sums) {
   for (const auto& [name, limit] : sums.resources.limits) {
     if (sums.enforced || limit_declared(pod, name)) whole.limits.insert_or_assign(name, limit);
   }
-  // Empty ones would stand for the containers' own.
+  // Empty pod-level resources would make the pod BestEffort (qos.h).
   if (whole != Resources{}) pod.resources = std::move(whole);
   return pod;
 }
 
 ResourceList overhead_of(const EngineResources& told) {
   Resources read = infer_resources(told, std::nullopt, false, Bytes{0});
-  // What is in both is the request, which no least quota has raised.
+  // Prefer the request: a limit below 10m was raised to the minimum quota.
   read.requests.merge(read.limits);
   return std::move(read.requests);
 }

@@ -5,22 +5,23 @@
 
 namespace podqos::core {
 
-/// What an engine says of a pod as a whole. It differs from spec.resources: it gives the pod's
-/// request and class and may bound the pod's cgroup, but is never a value of one of its containers.
+/// Resources of a whole pod as its engine reports them. Unlike spec.resources they give the pod's
+/// request, its class and the limits of its cgroup only, and never a value of a container.
 struct EngineSums {
   Resources resources;
-  /// The engine bounds its pod by the limits itself (podman pod create --memory): they hold
-  /// whatever the containers have. false: they are sums over the containers that have a limit
-  /// (CRI), and bound the pod only as long as each known container has one.
+  /// True if the engine limits the pod itself (podman pod create --memory): the limits always
+  /// apply. False if the limits are sums over the containers that have one (CRI): they apply only
+  /// if every known container has a limit.
   bool enforced = false;
   friend bool operator==(const EngineSums&, const EngineSums&) = default;
 };
 
-/// The pod with what the sums say of it in place of its own resources: for its class, its request
-/// and the values of its cgroup.
+/// The pod with the sums as its pod-level resources, to compute its class, its request and the
+/// values of its cgroup.
 [[nodiscard]] Pod with_sums(Pod pod, const EngineSums& sums);
 
-/// The overhead that an engine tells as it tells a container's resources: exact to a millicpu.
+/// The pod overhead for the LinuxContainerResources in which CRI passes it. CPU is exact to a
+/// millicpu.
 /// @note pkg/kubelet/kuberuntime convertOverheadToLinuxResources: request and limit are equal.
 [[nodiscard]] ResourceList overhead_of(const EngineResources& told);
 

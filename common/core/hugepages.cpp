@@ -15,7 +15,8 @@ Result<Bytes> page_size_of(std::string_view resource) {
   auto size = Quantity::parse(resource.substr(kHugePagesPrefix.size()));
   if (!size || size->sign() <= 0) {
     return fail(ErrorCode::kInvalidArgument,
-                cat("\"", printable(resource), "\" names no huge page size"));
+                cat("invalid huge page resource \"", printable(resource),
+                    "\": expected hugepages-SIZE, such as hugepages-2Mi"));
   }
   return Bytes{size->value()};
 }
