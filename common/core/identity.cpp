@@ -22,7 +22,7 @@ std::string stable_hash(std::string_view text) {
 
 namespace {
 
-/// UID of a container that is its own pod. The bundle takes part: two runtimes may use one id.
+/// Uid of a container that is its own pod. Includes the bundle, since two runtimes may use one id.
 std::string lone_uid(const ContainerFacts& facts) {
   std::string name;
   for (const char c : std::string_view{facts.id}.substr(0, 64)) {
@@ -41,9 +41,9 @@ bool is_beneath(std::string_view path, std::string_view root) {
 Status check_agreement(std::string_view what, std::string_view theirs,
                        const std::optional<std::string>& annotated) {
   if (!annotated || *annotated == theirs) return {};
-  return fail(ErrorCode::kConflict, cat("annotation podqos.io/pod-uid \"", printable(*annotated),
-                                        "\" contradicts ", what, " \"", printable(theirs),
-                                        "\": remove the annotation, the engine's identity counts"));
+  return fail(ErrorCode::kConflict,
+              cat("annotation podqos.io/pod-uid \"", printable(*annotated), "\" contradicts ", what,
+                  " \"", printable(theirs), "\": remove the annotation or set it to that uid"));
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ Result<Identity> identify(const ContainerFacts& facts, const ParsedAnnotations& 
       settings.trust_annotations == TrustAnnotations::kNone ? std::nullopt : podqos.pod_uid;
   Identity identity;
   auto placed = placed_in(placed_at);
-  // podqos's own earlier work names no pod: a copied bundle would join a stranger's.
+  // A cgroup that podqos chose is no evidence: a copied bundle would join the original's pod.
   if (placed && is_beneath(placed->pod_path, own_root)) placed.reset();
   if (engine.pod_uid) {
     identity.uid = *engine.pod_uid;
@@ -102,16 +102,17 @@ Result<Identity> identify(const ContainerFacts& facts, const ParsedAnnotations& 
   if (auto fit = check_pod_uid(identity.uid); !fit) return fail(std::move(fit).error());
 
   if (placed && placed->uid != identity.uid) {
-    return fail(ErrorCode::kConflict, cat("the engine's pod uid \"", printable(identity.uid),
-                                          "\" contradicts the cgroup ", printable(placed->pod_path),
-                                          " that it puts the container into"));
+    return fail(ErrorCode::kConflict,
+                cat("the engine's pod uid \"", printable(identity.uid),
+                    "\" contradicts the container's pod cgroup ", printable(placed->pod_path),
+                    ": let the engine use one pod uid for both"));
   }
   identity.placed = std::move(placed);
   identity.sandbox_id = engine.sandbox_id.value_or("");
   identity.pod_name = engine.pod_name.value_or("");
   identity.pod_namespace = engine.pod_namespace.value_or("");
   const bool trusted = settings.trust_annotations != TrustAnnotations::kNone;
-  // Engines hand an annotation of the pod on to its sandbox, which it does not mean.
+  // Engines copy the pod's annotations to its sandbox; podqos.io/container does not name that.
   const bool meant = trusted && !engine.is_sandbox;
   identity.container_name =
       engine.container_name.value_or(meant ? podqos.container.value_or("") : "");

@@ -10,15 +10,16 @@ namespace podqos::core {
 
 namespace {
 
-constexpr std::int64_t kLowestBurstableScore = 4;  // 3 is where all larger requests are held
-constexpr std::int64_t kHighestBurstableScore =
-    998;  // 999 stands for every request below a thousandth, none included
+// Scores that stand for one request: 3 means any larger request, and 999 any request below a
+// thousandth of the node's memory or none.
+constexpr std::int64_t kLowestBurstableScore = 4;
+constexpr std::int64_t kHighestBurstableScore = 998;
 
 std::optional<Quantity> memory_request_from_score(std::int64_t score, Bytes node_memory,
                                                   const std::optional<Quantity>& limit) {
   if (score == kGuaranteedOomScoreAdj) return limit;
   if (score < kLowestBurstableScore || score > kHighestBurstableScore) return std::nullopt;
-  // The smallest that gives the score: rounded up.
+  // The smallest request with this score, so rounded up.
   constexpr std::int64_t kScale = 1000;
   const std::int64_t whole = node_memory.value() / kScale * (kScale - score);
   const std::int64_t rest = node_memory.value() % kScale * (kScale - score);
@@ -30,7 +31,7 @@ std::optional<Quantity> memory_request_from_score(std::int64_t score, Bytes node
 Resources infer_resources(const EngineResources& engine, std::optional<std::int64_t> oom_score_adj,
                           bool believe_oom_score, Bytes node_memory) {
   Resources out;
-  // 2 shares are what a kubelet writes for "no request".
+  // A kubelet writes 2 shares for "no request".
   if (engine.cpu_shares && *engine.cpu_shares > kMinShares.value()) {
     out.requests.emplace(
         kCpu, Quantity::from_milli(milli_cpu_for(CpuShares{*engine.cpu_shares}).value()));
@@ -52,7 +53,8 @@ Resources infer_resources(const EngineResources& engine, std::optional<std::int6
         memory_request_from_score(*oom_score_adj, node_memory, find(out.limits, kMemory));
     if (request) out.requests.emplace(kMemory, *request);
   }
-  // No pod can request more than its limit: shares may mean more than CPUs, and a score is coarse.
+  // Shares may exceed the CPU limit and a score is imprecise, but a request cannot exceed its
+  // limit.
   for (auto& [name, request] : out.requests) {
     if (const auto limit = find(out.limits, name)) request = std::min(request, *limit);
   }

@@ -12,18 +12,17 @@ namespace {
 Status check_quota(Micros quota, Micros period) {
   if (quota <= kMaxQuota) return {};
   const auto most = milli_cpu_for_quota(kMaxQuota, period).value_or(MilliCpu{0}).value();
-  return fail(
-      ErrorCode::kInvalidArgument,
-      cat("cpu limit: its quota of ", quota.value(), " us in ", period.value(), " us exceeds ",
-          kMaxQuota.value(), " us, the longest that the kernel takes: lower the limit to ",
-          most / kMilliPerCpu, " CPUs or less, or leave it out"));
+  return fail(ErrorCode::kInvalidArgument,
+              cat("cpu limit: quota of ", quota.value(), " us per ", period.value(),
+                  " us exceeds the kernel's maximum of ", kMaxQuota.value(),
+                  " us: lower the limit to ", most / kMilliPerCpu, " CPUs or less, or remove it"));
 }
 
 Status check_bytes(std::string_view what, Bytes limit) {
   if (limit <= kMaxMemoryLimit) return {};
   return fail(ErrorCode::kInvalidArgument,
-              cat(what, " limit: ", limit.value(), " bytes exceed ", kMaxMemoryLimit.value(),
-                  ", the largest limit of the kernel: lower it, or leave it out"));
+              cat(what, " limit: ", limit.value(), " bytes exceeds the kernel's maximum of ",
+                  kMaxMemoryLimit.value(), ": lower or remove it"));
 }
 
 }  // namespace

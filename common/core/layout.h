@@ -8,9 +8,10 @@
 
 namespace podqos::core {
 
+/// Version of the hierarchy that a controller is attached to.
 enum class CgroupVersion : std::uint8_t { kV1, kV2 };
 
-/// Where the controllers live on this machine; nullopt: the machine lacks the controller.
+/// The hierarchy of each controller on this machine; nullopt if the machine lacks the controller.
 struct CgroupLayout {
   std::optional<CgroupVersion> cpu = std::nullopt;
   std::optional<CgroupVersion> memory = std::nullopt;
@@ -19,14 +20,14 @@ struct CgroupLayout {
   std::optional<CgroupVersion> cpuset = std::nullopt;
   std::vector<std::string> hugepage_labels = {};  ///< page sizes of the host: "2MB", "1GB"
 
+  /// The member for `controller`.
   [[nodiscard]] std::optional<CgroupVersion> version_of(Controller controller) const;
   friend bool operator==(const CgroupLayout&, const CgroupLayout&) = default;
 };
 
-/// The files of cgroup v2 that not every kernel gives a cgroup with the memory controller. The root
-/// of the hierarchy has neither.
+/// Files of the cgroup v2 memory controller that some kernels lack. The root cgroup has neither.
 struct MemoryFiles {
-  bool swap_max = false;   ///< memory.swap.max: a kernel without swap accounting has none
+  bool swap_max = false;   ///< memory.swap.max: missing without swap accounting
   bool oom_group = false;  ///< memory.oom.group: since Linux 4.19
   friend bool operator==(const MemoryFiles&, const MemoryFiles&) = default;
 };

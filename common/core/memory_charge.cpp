@@ -6,7 +6,7 @@ namespace podqos::core {
 
 ShmemCharge shmem_charge(const MemoryCharge& charge, std::int64_t processors, Bytes page_size) {
   if (charge.shmem.value() > 0) return ShmemCharge::kSome;
-  // Of each processor: pages that the statistics do not have yet, and pages charged in advance.
+  // Per processor: a batch of pages not in memory.stat yet, and a batch charged in advance.
   constexpr std::int64_t kBatch = 64;
   const std::int64_t uncounted = 2 * kBatch * page_size.value() * processors;
   const std::int64_t difference = charge.usage.value() - charge.counted.value();

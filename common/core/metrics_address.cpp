@@ -12,13 +12,13 @@ namespace {
 
 constexpr std::string_view kUnix = "unix:";
 constexpr std::string_view kLoopback6 = "[::1]";
-constexpr std::size_t kMaxSocketPath = 107;  // sun_path of unix(7), less the byte that ends it
+constexpr std::size_t kMaxSocketPath = 107;  // sun_path of unix(7) without its final NUL
 
 std::unexpected<Error> refuse(std::string_view text, std::string_view why) {
   return fail(ErrorCode::kInvalidArgument, cat("\"", printable(text), "\" ", why));
 }
 
-/// A decimal number without sign or zeros in front, at most `max`.
+/// Parses a decimal number without sign or leading zeros, at most `max`.
 std::optional<std::int64_t> parse_number(std::string_view text, std::int64_t max) {
   const bool padded = text.size() > 1 && text.starts_with('0');
   const auto number = padded ? std::nullopt : parse_int(text);
@@ -41,10 +41,10 @@ bool is_loopback4(std::string_view host) {
 Result<MetricsAddress> parse_unix(std::string_view text, std::string_view path) {
   if (!path.starts_with('/') || path.ends_with('/') || cat(path, "/").contains("/../") ||
       plain_length(path) != path.size())
-    return refuse(text, "names no socket: an absolute path without \"..\" follows unix:");
+    return refuse(text, "is not a socket path: expected unix: and an absolute path without \"..\"");
   if (path.size() > kMaxSocketPath)
-    return refuse(text, cat("names no socket: the path has ", path.size(), " bytes, at most ",
-                            kMaxSocketPath, " fit into an address"));
+    return refuse(text, cat("is not a socket path: it has ", path.size(), " bytes, at most ",
+                            kMaxSocketPath, " are allowed"));
   return UnixSocket{std::string{path}};
 }
 
@@ -59,16 +59,15 @@ Result<MetricsAddress> parse_metrics_address(std::string_view text) {
                         : parse_number(text.substr(colon + 1), kMaxPort);
   if (!port || *port == 0 || colon == 0)
     return refuse(text,
-                  "is no address for metrics: unix:/run/podqos/metrics.sock, 127.0.0.1:9464 or "
-                  "[::1]:9464");
+                  "is not a metrics address: expected one of unix:/run/podqos/metrics.sock, "
+                  "127.0.0.1:9464, [::1]:9464");
   const std::string_view host = text.substr(0, colon);
   const auto number = static_cast<std::uint16_t>(*port);
   if (host == kLoopback6) return LoopbackPort{.host = "::1", .port = number};
   if (is_loopback4(host)) return LoopbackPort{.host = std::string{host}, .port = number};
   return refuse(text,
-                "is not an address of this machine alone: metrics are shown on a unix socket, "
-                "127.0.0.1 or [::1] only; what is to be seen from elsewhere needs a proxy that "
-                "says who may");
+                "is not a loopback address: expected a unix socket, 127.0.0.1 or [::1]; to serve "
+                "metrics to other machines, use a proxy that authenticates them");
 }
 
 std::string format_metrics_address(const MetricsAddress& address) {

@@ -42,7 +42,8 @@ Status check_name(const CgroupName& name) {
   for (const std::string& component : name) {
     if (component.find_first_of("/_") != std::string::npos || is_dots(component)) {
       return fail(ErrorCode::kInvalidArgument,
-                  cat("invalid cgroup name component \"", printable(component), "\""));
+                  cat("invalid cgroup name component \"", printable(component),
+                      "\": '/', '_', \".\" and \"..\" are not allowed"));
     }
   }
   return {};
@@ -57,8 +58,7 @@ std::string_view without_suffix(std::string_view text, std::string_view suffix) 
   return text;
 }
 
-/// "kubepods-burstable" + ".slice" parts of a unit name joined, '-' inside a component escaped to
-/// '_'.
+/// Name of a slice: components joined by '-' after '-' in them was replaced by '_'.
 std::string slice_of(const CgroupName& name) {
   std::string joined;
   for (const std::string& component : name) {
@@ -68,7 +68,7 @@ std::string slice_of(const CgroupName& name) {
   return joined.append(kSlice);
 }
 
-/// One non-empty component of a path and where it ends in it.
+/// A non-empty component of a path and the offset of its end.
 struct Component {
   std::string_view text;
   std::size_t end = 0;
@@ -85,10 +85,10 @@ std::vector<Component> components_of(std::string_view path) {
   return components;
 }
 
-/// The kubepods directory found in a path: how its children are spelled.
+/// A kubepods directory found in a path.
 struct KubepodsRoot {
   bool systemd = false;
-  std::string_view stem;  ///< systemd: name without ".slice", the prefix of every child
+  std::string_view stem;  ///< systemd: its name without ".slice", the prefix of its children
 };
 
 std::optional<KubepodsRoot> as_kubepods(std::string_view component) {
@@ -101,8 +101,8 @@ std::optional<KubepodsRoot> as_kubepods(std::string_view component) {
   return KubepodsRoot{.systemd = true, .stem = stem};
 }
 
-/// What `component` is called below `root`: "kubepods-burstable.slice" → "burstable"; nullopt if it
-/// is no child.
+/// Name of `component` without the prefix of `root`: "kubepods-burstable.slice" → "burstable";
+/// nullopt if it is not a child of `root`.
 std::optional<std::string_view> child_of(const KubepodsRoot& root, std::string_view component) {
   if (!root.systemd) return component;
   if (!component.ends_with(kSlice) || !component.starts_with(root.stem)) return std::nullopt;
@@ -115,7 +115,7 @@ std::optional<std::string_view> child_of(const KubepodsRoot& root, std::string_v
 std::optional<std::string> uid_of(std::string_view pod_component, bool systemd) {
   if (!pod_component.starts_with(kPodPrefix)) return std::nullopt;
   const std::string_view written = pod_component.substr(kPodPrefix.size());
-  // In a slice name '-' separates parents, so an unescaped one means another, deeper slice.
+  // '-' separates the parents in a slice's name, so this is a slice further down.
   if (systemd && written.find('-') != std::string_view::npos) return std::nullopt;
   std::string uid = systemd ? replaced(written, '_', '-') : std::string{written};
   if (!check_pod_uid(uid)) return std::nullopt;
@@ -207,7 +207,7 @@ Result<std::string> expand_slice(std::string_view slice) {
 
 CgroupName kubepods_name(std::string_view cgroup_root) {
   CgroupName name = parse_cgroupfs(cgroup_root);
-  // "/a/" is "/a": an empty component would be an error in a slice name.
+  // "/a/" means "/a". An empty component would be invalid in a slice's name.
   std::erase_if(name, [](const std::string& component) { return component.empty(); });
   name.emplace_back(kKubepods);
   return name;
@@ -231,10 +231,10 @@ CgroupName pod_name(const CgroupName& kubepods, QosClass qos_class, std::string_
 
 std::optional<PodCgroup> find_pod_cgroup(std::string_view path) {
   const auto components = components_of(path);
-  // A path with ".." need not lie below the pod that it names.
+  // A path with ".." may lead out of the pod that it names.
   if (std::ranges::any_of(components, [](const Component& c) { return is_dots(c.text); }))
     return std::nullopt;
-  // The outermost pod is the host's: a kubelet inside a pod has pods of its own further down.
+  // The outermost pod is the host's; a kubelet that runs in a pod has its own pods below.
   for (std::size_t at = 0; at < components.size(); ++at) {
     if (auto found = pod_below(path, components, at)) return found;
   }
@@ -250,11 +250,11 @@ Status check_pod_uid(std::string_view uid) {
   }
   if (const auto* bad = std::ranges::find_if_not(uid, is_uid_char); bad != uid.end()) {
     return fail(ErrorCode::kInvalidArgument,
-                cat("pod UID \"", printable(uid), "\" has the forbidden character \"",
+                cat("pod UID \"", printable(uid), "\" contains the invalid character \"",
                     printable(std::string_view{bad, 1}), "\""));
   }
   if (uid.find_first_not_of('.') == std::string_view::npos) {
-    return fail(ErrorCode::kInvalidArgument, cat("pod UID \"", uid, "\" consists of dots"));
+    return fail(ErrorCode::kInvalidArgument, cat("pod UID \"", uid, "\" consists only of dots"));
   }
   return {};
 }

@@ -10,53 +10,63 @@
 
 namespace podqos::core {
 
-/// An abstract cgroup name: its components from the root, e.g. {"kubepods", "burstable", "pod42"}.
+/// A cgroup name independent of the driver: its components from the root, e.g. {"kubepods",
+/// "burstable", "pod42"}.
 using CgroupName = std::vector<std::string>;
 
-/// "/kubepods/burstable/pod42"; {} and {""} give "/". Refuses components with '/' or '_' (as
-/// upstream), and "." and ".." (upstream resolves them).
+/// Formats a name for the cgroupfs driver: "/kubepods/burstable/pod42"; {} and {""} give "/".
+/// @return kInvalidArgument for components with '/' or '_', which the kubelet refuses too, and for
+///         "." and "..", which the kubelet resolves
+/// @note pkg/kubelet/cm/cgroup_manager_linux.go.
 [[nodiscard]] Result<std::string> format_cgroupfs(const CgroupName& name);
-/// "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod42.slice"; '-' in a component
+/// Formats a name for the systemd driver:
+/// "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod42.slice". '-' in a component
 /// becomes '_'.
+/// @return kInvalidArgument as format_cgroupfs()
 [[nodiscard]] Result<std::string> format_systemd(const CgroupName& name);
 
-/// "c" for "/a/b/c".
+/// Last component of a path: "c" for "/a/b/c".
 [[nodiscard]] std::string_view leaf_of(std::string_view path);
-constexpr std::string_view kSlice = ".slice";  ///< what the name of such a unit ends with
+constexpr std::string_view kSlice = ".slice";  ///< suffix of a slice's name
 
+/// Splits a path into its components; "" and "/" give {}.
 [[nodiscard]] CgroupName parse_cgroupfs(std::string_view path);
 
-/// "a-b.slice" → "/a.slice/a-b.slice"; "-.slice" → "/".
+/// Path of a slice: "a-b.slice" → "/a.slice/a-b.slice"; "-.slice" → "/".
+/// @return kInvalidArgument for a name without the suffix, with '/' or with an empty part
 /// @note opencontainers/cgroups systemd/common.go ExpandSlice.
 [[nodiscard]] Result<std::string> expand_slice(std::string_view slice);
 
-/// Root ("kubepods" below `cgroup_root`), tier and pod names. Guaranteed pods lie directly below
-/// the root.
+/// Name of the root of all pods: "kubepods" below `cgroup_root`.
 [[nodiscard]] CgroupName kubepods_name(std::string_view cgroup_root);
+/// Name of a tier; the root itself for Guaranteed pods.
 [[nodiscard]] CgroupName tier_name(const CgroupName& kubepods, QosClass qos_class);
+/// Name of a pod's cgroup: "pod" and its uid below its tier.
 [[nodiscard]] CgroupName pod_name(const CgroupName& kubepods, QosClass qos_class,
                                   std::string_view uid);
 
-/// A pod cgroup recognised in a path: which tier, which pod, and what follows below the pod's
-/// directory.
+/// A pod cgroup found in a path.
 struct PodCgroup {
-  QosClass qos_class = QosClass::kGuaranteed;
-  std::string uid;       ///< systemd's '_' already turned back into '-'
-  std::string pod_path;  ///< path of the pod's own directory, as written in the input
-  std::string below;     ///< "" for the pod itself, else "container" or "a/b"
-  bool systemd = false;
+  QosClass qos_class = QosClass::kGuaranteed;  ///< by its tier
+  std::string uid;                             ///< of the pod; systemd's '_' converted back to '-'
+  std::string pod_path;                        ///< the pod's directory, as written in the path
+  std::string below;     ///< rest of the path, e.g. "container" or "a/b"; "" for the pod itself
+  bool systemd = false;  ///< in the form of the systemd driver
   friend bool operator==(const PodCgroup&, const PodCgroup&) = default;
 };
 
-/// Finds the pod cgroup that `path` is or lies below, in either driver's form, beneath any root:
-/// …/kubepods/… Unlike upstream's IsPodCgroup the parents are checked.
+/// Finds the pod cgroup that `path` is or is below, in the form of either driver and under any
+/// cgroup root. Checks the parents, which the kubelet's IsPodCgroup does not.
 /// @note pkg/kubelet/cm/pod_container_manager_linux.go IsPodCgroup.
 [[nodiscard]] std::optional<PodCgroup> find_pod_cgroup(std::string_view path);
 
-/// Is `uid` fit to be part of a cgroup name: 1 to 128 of [A-Za-z0-9.-], not all dots?
-/// @return kInvalidArgument that names the offending character or length.
+/// Checks that `uid` can be part of a cgroup name: 1 to 128 characters of [A-Za-z0-9.-], not only
+/// dots.
+/// @return kInvalidArgument with the length or the invalid character
 [[nodiscard]] Status check_pod_uid(std::string_view uid);
-/// Is `name` one plain directory name: 1 to 255 bytes, printable ASCII, no '/', not "." or ".."?
+/// Checks that `name` can be the name of one cgroup: 1 to 255 bytes of printable ASCII without '/',
+/// other than "." and "..".
+/// @return kInvalidArgument with the name or its length
 [[nodiscard]] Status check_cgroup_component(std::string_view name);
 
 /// The three fields of a systemd runtime's cgroupsPath "slice:prefix:name".
@@ -66,7 +76,7 @@ struct SystemdCgroupsPath {
   std::string name;
   friend bool operator==(const SystemdCgroupsPath&, const SystemdCgroupsPath&) = default;
 };
-/// nullopt unless the text has exactly two colons and no '/'.
+/// Parses "slice:prefix:name"; nullopt unless the text has exactly two colons and no '/'.
 [[nodiscard]] std::optional<SystemdCgroupsPath> parse_systemd_cgroups_path(std::string_view text);
 
 }  // namespace podqos::core

@@ -6,7 +6,7 @@ namespace podqos::core {
 
 namespace {
 
-/// Does podqos decide about the pod's requests?
+/// Whether podqos limits the pod's requests.
 bool is_bound_by_us(const PodRecord& record) {
   return !record.adopted && record.qos_class != QosClass::kBestEffort;
 }

@@ -4,11 +4,11 @@
 
 namespace podqos::core {
 
-/// Does the pod request more than the whole node has for pods (`claimed`, see grant_requests)? No
-/// scheduler would have sent it here and no kubelet admitted it, so that no value of Kubernetes' is
-/// known for it. Never of BestEffort pods, whose requests do not count, nor of adopted ones, whose
-/// kubelet decides.
+/// Whether the pod requests more CPU than one pod may claim of the node (`claimed`, see
+/// grant_requests). Kubernetes has no values for such a pod, since its kubelet would not admit it.
+/// False for BestEffort pods, whose requests do not count, and for adopted pods.
 [[nodiscard]] bool exceeds_node_cpu(const PodRecord& record);
-[[nodiscard]] bool exceeds_node(const PodRecord& record);  ///< with CPU or memory
+/// The same for CPU or memory.
+[[nodiscard]] bool exceeds_node(const PodRecord& record);
 
 }  // namespace podqos::core

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kNodeCriticalClass = "system-node-critical";
 constexpr std::int64_t kMaxScore = 1000;
-/// What a Guaranteed container leaves free at the lower end.
+/// The kubelet's minimum for Burstable containers (3).
 constexpr std::int64_t kMinBurstableScore = kMaxScore + kGuaranteedOomScoreAdj;
 
 bool is_node_critical(const Pod& pod) {
@@ -18,7 +18,8 @@ bool is_node_critical(const Pod& pod) {
   return critical && pod.priority_class_name == kNodeCriticalClass;
 }
 
-/// What each container gets of the pod-level request that no container asked for; may be negative.
+/// Each container's share of the pod-level memory request beyond the containers' own; may be
+/// negative.
 std::int64_t share_of_pod_request(const Pod& pod) {
   if (!pod.resources) return 0;
   const std::int64_t pod_request = memory_of(pod.resources->requests).value();
@@ -38,8 +39,8 @@ std::int64_t least_app_request(const Pod& pod) {
   return least;
 }
 
-/// 1000 * claim wraps in 64 bits, as a kubelet's does, so that beside a kubelet both give one
-/// score: claims beyond 9.2e15 bytes, which no node can grant, are the only ones that it concerns.
+/// 1000 * request wraps in 64 bits as in the kubelet, so that both compute the same score. This
+/// happens only beyond 9.2e15 bytes, more than any node has.
 std::int64_t score_for(std::int64_t request, std::int64_t share, Bytes node_memory) {
   const auto claim = static_cast<std::uint64_t>(saturating_add(request, share));
   const auto scaled = static_cast<std::int64_t>(claim * std::uint64_t{kMaxScore});
@@ -61,10 +62,10 @@ int oom_score_adj(const Pod& pod, QosClass qos_class, const Container& container
   std::int64_t score =
       score_for(memory_of(container.resources.requests).value(), share, node_memory);
   if (container.kind == ContainerKind::kSidecar && !pod.containers.empty()) {
-    // A sidecar must not be killed before the containers that depend on it.
+    // The OOM killer must not choose a sidecar before the containers that depend on it.
     score = std::min(score, score_for(least_app_request(pod), share, node_memory));
   }
-  // 1000 itself marks BestEffort; a negative share reaches beyond and keeps to the kernel's range.
+  // Only 1000 itself, which means BestEffort, is lowered; more, by a negative share, is clamped.
   if (score == kBestEffortOomScoreAdj) return kBestEffortOomScoreAdj - 1;
   return static_cast<int>(std::clamp(score, kMinBurstableScore, kMaxScore));
 }

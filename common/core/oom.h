@@ -7,12 +7,14 @@
 
 namespace podqos::core {
 
-constexpr int kSandboxOomScoreAdj = -998;
-constexpr int kGuaranteedOomScoreAdj = -997;
+constexpr int kSandboxOomScoreAdj = -998;     ///< set for sandboxes by CRI runtimes
+constexpr int kGuaranteedOomScoreAdj = -997;  ///< Guaranteed and node-critical pods
 constexpr int kBestEffortOomScoreAdj = 1000;
 
-/// oom_score_adj of a container of a defaulted pod; `node_memory` is the machine's capacity.
-/// Where upstream leaves the kernel's range [-1000, 1000] the value is held at its ends.
+/// oom_score_adj of a container of a pod with API defaults. A Burstable container gets
+/// 1000 - 1000 * memory request / node memory, at least 3, and 999 instead of 1000. Scores above
+/// the kernel's range, which the kubelet gives for some pod-level requests, become 1000.
+/// @param node_memory  capacity of the machine, not what is allocatable
 /// @note pkg/kubelet/qos/policy.go GetContainerOOMScoreAdjust.
 [[nodiscard]] int oom_score_adj(const Pod& pod, QosClass qos_class, const Container& container,
                                 Bytes node_memory);

@@ -19,7 +19,7 @@ bool may_annotation_join(const PodRecord& record, const Identity& identity) {
   return shares_sandbox(record, identity);
 }
 
-/// The engine's uid, or a kubelet's cgroup: two ways to know one pod.
+/// For uids from the engine or from a kubelet's cgroup, which are the same.
 bool may_engine_join(const PodRecord& record, const Identity& identity) {
   const IdentitySource founder = record.founded_by.value_or(IdentitySource::kEngine);
   if (founder == IdentitySource::kEngine || founder == IdentitySource::kCgroup) return true;
@@ -39,7 +39,7 @@ bool may_join(const PodRecord& record, const Identity& identity) {
   return false;
 }
 
-/// A kubelet's container, in its own place, that has the uid of a pod which podqos has made.
+/// Whether a kubelet has placed the container in another cgroup than that of podqos's own pod.
 bool lies_elsewhere(const PodRecord& record, const Identity& identity) {
   return identity.placed && !record.adopted && identity.placed->pod_path != record.cgroup;
 }
@@ -48,13 +48,13 @@ std::string sandbox_text(std::string_view id) {
   return id.empty() ? "no sandbox" : cat("sandbox \"", printable(id), "\"");
 }
 
-/// Who has to change something, so that both pods have a uid of their own.
+/// What to change so that both pods have different uids.
 std::string_view remedy(const PodRecord& record, const Identity& identity) {
   if (identity.source == IdentitySource::kAnnotation)
     return "give the container a podqos.io/pod-uid of its own";
   if (record.founded_by == IdentitySource::kAnnotation)
-    return "end the containers whose annotation podqos.io/pod-uid claims this uid";
-  return "end the containers that have this uid, or start this one under another id";
+    return "stop the containers whose annotation podqos.io/pod-uid claims this uid";
+  return "stop the containers with this uid, or start this container with another id";
 }
 
 std::string_view claims(const Identity& identity) {
@@ -68,9 +68,9 @@ Status check_owner(const PodRecord& record, const Identity& identity) {
   if (record.containers.empty()) return {};
   if (lies_elsewhere(record, identity)) {
     return fail(ErrorCode::kConflict,
-                cat("the container lies in the cgroup of a kubelet's pod, ",
-                    printable(identity.placed->pod_path), ", and pod \"", printable(identity.uid),
-                    "\" at ", record.cgroup, " is podqos's own: ", remedy(record, identity)));
+                cat("the container is in the kubelet's pod cgroup ",
+                    printable(identity.placed->pod_path), ", but pod \"", printable(identity.uid),
+                    "\" at ", record.cgroup, " was made by podqos: ", remedy(record, identity)));
   }
   if (!may_join(record, identity)) {
     return fail(ErrorCode::kConflict,

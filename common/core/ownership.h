@@ -6,17 +6,21 @@
 
 namespace podqos::core {
 
-/// May a container of this identity join the pod of this record?
+/// Checks that a container of this identity may be admitted to the pod of this record.
 ///
-/// A pod that has no container left is nobody's. Otherwise what founded the record decides. A lone
-/// container joins nothing and is joined by nothing: its uid can be foreseen and claimed first. An
-/// annotation, which is anybody's word, joins only what an annotation has founded in the same
-/// sandbox or in none; the engine's word joins that only in the same sandbox. Who founded a record
-/// that lacks it is unknown: it is held to the sandbox alone.
-/// A newer sandbox of an engine's pod joins while containers of the older one still end.
-/// Namespaces that both are known must be one.
-/// A container in the cgroup of a kubelet's pod joins none that podqos has made elsewhere.
-/// @return kConflict that names the uid, both sandboxes or namespaces, and the remedy.
+/// - A pod without containers admits any container.
+/// - A container without a pod shares its pod with no other: its uid is predictable, so that
+///   another container could claim it first.
+/// - A uid from an annotation, which any author can write, or from a sandbox id is admitted if the
+///   sandbox is the same. Without sandboxes, both uids must be from annotations.
+/// - A uid from the engine or from a kubelet's cgroup is admitted if the record's uid is from there
+///   too, also with a newer sandbox while containers of the old one still end. Otherwise the
+///   sandbox or the pod's cgroup must be the same.
+/// - Records of earlier releases lack the source of the uid; it is assumed to be the container's.
+/// - The namespaces must be equal if both are known.
+/// - A container in a kubelet's pod cgroup is not admitted to a pod of podqos's own elsewhere.
+///
+/// @return kConflict with the uid, both sandboxes or namespaces, and the remedy
 [[nodiscard]] Status check_owner(const PodRecord& record, const Identity& identity);
 
 }  // namespace podqos::core

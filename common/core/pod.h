@@ -11,35 +11,38 @@
 
 namespace podqos::core {
 
-/// Resource name → quantity, e.g. "cpu", "memory", "hugepages-2Mi", "nvidia.com/gpu".
+/// Quantities by resource name: "cpu", "memory", "hugepages-2Mi", "nvidia.com/gpu".
 using ResourceList = std::map<std::string, Quantity, std::less<>>;
 
 constexpr std::string_view kCpu = "cpu";
 constexpr std::string_view kMemory = "memory";
 constexpr std::string_view kHugePagesPrefix = "hugepages-";
 
-/// `list[name]`, nullopt when absent.
+/// The quantity of a resource; nullopt if absent.
 [[nodiscard]] std::optional<Quantity> find(const ResourceList& list, std::string_view name);
-/// `list["memory"]`, 0 when absent.
+/// The quantity of memory in bytes; 0 if absent.
 [[nodiscard]] Quantity memory_of(const ResourceList& list);
 
-/// From this priority on a pod is critical to its node or cluster.
+/// Lowest priority of a pod that is critical to its node or cluster.
 /// @note pkg/apis/scheduling/types.go SystemCriticalPriority.
 constexpr std::int64_t kSystemCriticalPriority = 2'000'000'000;
 
+/// Requests and limits of a container or pod.
 struct Resources {
   ResourceList requests;
   ResourceList limits;
   friend bool operator==(const Resources&, const Resources&) = default;
 };
 
+/// Kind of a container in a pod spec.
 enum class ContainerKind : std::uint8_t {
   kApp,
-  kInit,       ///< ordinary init container: runs to its end before the next one
+  kInit,       ///< ordinary init container: ends before the next one starts
   kSidecar,    ///< init container with restartPolicy Always
-  kEphemeral,  ///< debug container; never counts for anything
+  kEphemeral,  ///< debug container; its resources never count
 };
 
+/// A container of a pod spec.
 struct Container {
   std::string name;
   ContainerKind kind = ContainerKind::kApp;
@@ -47,11 +50,12 @@ struct Container {
   friend bool operator==(const Container&, const Container&) = default;
 };
 
+/// QoS class of a pod, best protected first.
 enum class QosClass : std::uint8_t { kGuaranteed, kBurstable, kBestEffort };
 
-/// "Guaranteed", "Burstable", "BestEffort".
+/// Returns "Guaranteed", "Burstable" or "BestEffort".
 [[nodiscard]] std::string_view format_qos_class(QosClass qos_class);
-/// Accepts exactly those three words.
+/// Parses exactly those three words.
 [[nodiscard]] std::optional<QosClass> parse_qos_class(std::string_view text);
 
 /// The fields of a Kubernetes Pod that resource isolation depends on.
@@ -62,18 +66,18 @@ struct Pod {
   std::vector<Container> containers;       ///< spec.containers (kApp)
   std::vector<Container> init_containers;  ///< spec.initContainers in order (kInit, kSidecar)
   std::vector<Container> ephemeral_containers;
-  std::optional<Resources> resources;  ///< spec.resources; present-but-empty differs from absent
+  std::optional<Resources> resources;  ///< spec.resources; empty differs from absent
   ResourceList overhead;               ///< spec.overhead
   std::optional<std::int64_t> priority;
   std::string priority_class_name;
-  std::optional<QosClass> status_qos_class;  ///< status.qosClass wins over the spec
+  std::optional<QosClass> status_qos_class;  ///< status.qosClass; overrides the spec
   bool is_static =
       false;  ///< annotation kubernetes.io/config.source other than "api", or config.mirror present
 
   friend bool operator==(const Pod&, const Pod&) = default;
 };
 
-/// The container of any kind that has this name; nullptr when the pod has none.
+/// The container of any kind with this name; nullptr if there is none.
 [[nodiscard]] const Container* find_container(const Pod& pod, std::string_view name);
 
 }  // namespace podqos::core

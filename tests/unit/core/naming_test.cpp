@@ -206,7 +206,7 @@ TEST(CheckPodUid, RefusesTheRest) {
 
 TEST(CheckPodUid, NamesTheOffendingCharacter) {
   EXPECT_EQ(check_pod_uid("a\nb").error().to_string(),
-            "pod UID \"a\\x0ab\" has the forbidden character \"\\x0a\"");
+            "pod UID \"a\\x0ab\" contains the invalid character \"\\x0a\"");
   EXPECT_EQ(check_pod_uid(std::string(300, 'x')).error().to_string(),
             "pod UID has 300 characters, at most 128 are allowed");
 }

@@ -398,7 +398,7 @@ TEST(JoinPod, RefusesAKubeletsContainerInAPodOfPodqosItself) {
   const auto joined = merge_claim(record, kubelets, whole(some("a")), {});
   ASSERT_FALSE(joined);
   EXPECT_EQ(joined.error().code, ErrorCode::kConflict);
-  EXPECT_THAT(joined.error().message, HasSubstr("lies in the cgroup of a kubelet's pod"));
+  EXPECT_THAT(joined.error().message, HasSubstr("is in the kubelet's pod cgroup"));
   record.adopted = true;
   EXPECT_TRUE(merge_claim(record, kubelets, whole(some("a")), {}));
 }

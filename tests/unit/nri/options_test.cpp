@@ -79,8 +79,8 @@ INSTANTIATE_TEST_SUITE_P(
          "--socket: \"x\" is no address of a socket: an absolute path"},
         {"Metrics",
          {"--metrics", "9464"},
-         "--metrics: \"9464\" is no address for metrics: unix:/run/podqos/metrics.sock, "
-         "127.0.0.1:9464 or [::1]:9464"},
+         "--metrics: \"9464\" is not a metrics address: expected one of "
+         "unix:/run/podqos/metrics.sock, 127.0.0.1:9464, [::1]:9464"},
         {"Unknown", {"--sokcet=/x"}, "The following argument was not expected: --sokcet=/x"},
         {"Word", {"start"}, "The following argument was not expected: start"},
     }),
