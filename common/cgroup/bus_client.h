@@ -15,39 +15,42 @@
 
 namespace podqos::cgroup {
 
-/// How a call failed, in D-Bus's terms.
+/// Why a call failed: a D-Bus error name and its message (D-Bus specification, "Message Types").
 struct BusFailure {
   std::string name;  ///< "org.freedesktop.systemd1.NoSuchUnit"
-  std::string text;  ///< the other side's words, or libdbus's
+  std::string text;  ///< message from the peer or from libdbus; may be empty
 };
 template <class T>
 using BusResult = std::expected<T, BusFailure>;
 
-/// One private connection to a unix socket, without a main loop and without threads. Every wait
-/// ends at the deadline, with org.freedesktop.DBus.Error.NoReply.
+/// A private connection to a unix socket, without a main loop or threads. Every wait ends at its
+/// deadline with org.freedesktop.DBus.Error.NoReply.
 ///
-/// libdbus finds the socket without any DBUS_* variable, leaves SIGPIPE alone and does not end the
-/// process when the other side goes away. It reads the environment for one thing only: HOME, should
-/// a server refuse the user's id and want a cookie from there, as neither systemd nor a system bus
-/// does.
+/// libdbus does not need any DBUS_* variable to find the socket, does not change SIGPIPE and does
+/// not exit the process when the peer disconnects. It reads the environment in one case only: if a
+/// server rejects EXTERNAL authentication and asks for a cookie, libdbus looks for it below HOME.
+/// systemd and the system bus do not ask for one.
 class BusClient {
  public:
   using Deadline = sys::Clock::TimePoint;
 
-  /// Connects; who we are is told to the other side at the first call.
+  /// Connects. Authentication happens during the first call.
   /// @param address  "unix:path=…"
-  /// @param clock    of all deadlines; outlives the object
+  /// @param deadline  NoReply when it has passed, also while the socket's backlog is full
+  /// @param clock  measures all deadlines; must outlive the object
   [[nodiscard]] static BusResult<BusClient> open(const std::string& address, Deadline deadline,
                                                  const sys::Clock& clock);
 
-  /// Puts a message that wants no answer in front of the next call.
+  /// Queues a message without a reply; it is sent with the next call.
+  /// @return org.freedesktop.DBus.Error.NoMemory if it cannot be queued.
   [[nodiscard]] BusResult<void> announce(DBusMessage* message);
 
-  /// Sends all, then waits for the replies, which are in the order of the requests. Signals that
-  /// come meanwhile are dropped.
+  /// Sends all requests, then waits for the replies, which are returned in the order of the
+  /// requests. Signals received meanwhile are discarded.
   [[nodiscard]] std::vector<BusResult<Message>> call(std::span<DBusMessage* const> requests,
                                                      Deadline deadline);
 
+  /// False once either side has closed the connection; open a new one then.
   [[nodiscard]] bool is_connected() const;
 
  private:
@@ -66,8 +69,9 @@ class BusClient {
   [[nodiscard]] BusResult<PendingCall> send(DBusMessage* request);
   [[nodiscard]] BusResult<Message> answer_to(DBusPendingCall* pending, Deadline deadline);
 
-  /// When the connection has ended, for the error.
+  /// The phase in which the connection was lost, for the error message.
   [[nodiscard]] std::string_view moment() const;
+  /// Time left, rounded up, as libdbus takes it.
   [[nodiscard]] int milliseconds_until(Deadline deadline) const;
 
   std::unique_ptr<DBusConnection, CloseConnection> connection_;

@@ -25,94 +25,104 @@
 
 namespace podqos::cgroup {
 
-/// What execute() did.
+/// The result of execute().
 struct Report {
-  std::vector<std::string> written;  ///< "path/file = value" of what changed
-  std::vector<std::string> ignored;  ///< refusals that the plan allowed, each a sentence
-  std::int64_t made = 0;  ///< cgroups made, parents included; one in ten hierarchies counts once
+  std::vector<std::string> written;  ///< "path/file = value" for each value that changed
+  std::vector<std::string> ignored;  ///< refusals that the plan allows, one sentence each
+  std::int64_t made = 0;  ///< cgroups created, parents included; counted once for all hierarchies
+  /// Cgroups removed; counted once for all hierarchies.
   std::int64_t removed = 0;
 };
 
-/// When execute() tells systemd what a plan has changed.
+/// When execute() sends a plan's unit property changes to systemd.
 enum class UnitChanges : std::uint8_t {
-  kNow,       ///< at the end of the plan, and what has waited with it
-  kDeferred,  ///< with the next plan that tells: two round trips are saved for each that waits
+  kNow,       ///< at the end of the plan, together with earlier deferred changes
+  kDeferred,  ///< with the next kNow plan; saves two round trips per deferred plan
 };
 
-/// The only door to cgroups, systemd's units included (it is spoken to at the first step that
-/// concerns one): v1 (separate or co-mounted controllers), hybrid and v2. Paths are
-/// absolute below the mount ("/kubepods/burstable/pod42"); every component is checked, opened
-/// beneath the mount without symlinks. Directories stay open, so that an event opens each once:
-/// each event has a door of its own. A hierarchy mounted read-only is read, and skipped where all
-/// hierarchies would be changed.
+/// The only access to cgroups, including systemd's units (systemd is contacted at the first step
+/// that concerns one). Supports v1 (separate or co-mounted controllers), hybrid and v2.
+///
+/// Paths are absolute below the mount ("/kubepods/burstable/pod42"). Every component is validated,
+/// and directories are opened beneath the mount without following symlinks. Directories stay open,
+/// so that a transaction opens each of them once; use one object per transaction. A hierarchy
+/// mounted read-only can be read; steps that change all hierarchies skip it.
 class Cgroupfs {
  public:
-  /// Looks at the machine. kUnsupported where neither cpu nor memory has a usable hierarchy,
-  /// kPermission where these cannot be written, unless they are opened for reading only.
+  /// Detects the hierarchies of this machine.
+  /// @return kUnsupported if neither cpu nor memory has a usable hierarchy; kPermission if they are
+  /// not writable, unless `options.access` is kRead.
   static Result<Cgroupfs> open(const CgroupfsOptions& options = {});
 
-  /// Where the controllers live, and the host's huge page sizes (looked up at the first call, and
-  /// only where something limits them).
+  /// Which cgroup version carries each controller, and the host's huge page sizes (read at the
+  /// first call, and only if the hugetlb controller is available).
   [[nodiscard]] const core::CgroupLayout& layout();
-  /// The same as if nothing limited huge pages: for plans that leave them alone.
+  /// The layout without the hugetlb controller, for plans that set no huge page limits.
   [[nodiscard]] const core::CgroupLayout& layout_without_hugepages() const { return layout_; }
 
-  /// Carries out a plan in order. The first refusal that the plan does not allow ends it, with an
-  /// error that names path, file, value, cause and, where podqos knows it, the remedy (missing
-  /// controller, process in an inner cgroup, read-only mount). Steps that may depend on later ones
-  /// (kRetryAfterPlan) are tried once more at the end, in order; then, also after a failure,
-  /// systemd is told about units together. A cgroup that the plan moves a process into is made as a
-  /// leaf: on v2 its children get no controllers.
+  /// Executes a plan in order. The first refusal that the plan does not allow ends it with an error
+  /// that names path, file, value, cause and, where podqos knows it, the remedy (missing
+  /// controller, process in an inner cgroup, read-only mount).
+  ///
+  /// Steps that may depend on later ones (kRetryAfterPlan) are retried once at the end, in order.
+  /// Then, also after a failure, all unit changes are sent to systemd together. A cgroup that the
+  /// plan moves a process into is created as a leaf: on v2 its children get no controllers.
   [[nodiscard]] Result<Report> execute(const core::Plan& plan,
                                        UnitChanges when = UnitChanges::kNow);
 
-  /// What all that waits has of this event's time.
+  /// The time that this transaction may still spend on waiting for the kernel or systemd.
   [[nodiscard]] WaitBudget& waits() { return waits_; }
 
-  /// In any hierarchy.
+  /// Whether the cgroup exists in any hierarchy.
   [[nodiscard]] bool exists(std::string_view path);
-  /// A file of a cgroup (no list of processes), up to 1 MiB, trailing newline cut; kNotFound when
-  /// the cgroup or the file is gone, kUnsupported when the machine lacks the controller.
+  /// Reads a control file of at most 1 MiB, trailing newlines removed; not for cgroup.procs.
+  /// @return kNotFound if the cgroup or the file does not exist, kUnsupported if the machine lacks
+  /// the controller, kTooLarge beyond 1 MiB.
   [[nodiscard]] Result<std::string> read(std::string_view path, core::Controller controller,
                                          const std::string& file);
-  /// Subdirectories of `path`, the union over all hierarchies, sorted; empty if the cgroup is not
-  /// there.
+  /// Names of the child cgroups, merged over all hierarchies, sorted and unique; empty if the
+  /// cgroup does not exist.
   [[nodiscard]] Result<std::vector<std::string>> children(std::string_view path);
-  /// Does any process live in `path` or below, in any hierarchy? A cgroup that is not there has
-  /// none; one with more than 16 levels below it on v1 counts as populated.
+  /// Whether any hierarchy has a process in `path` or below it. False if the cgroup does not exist;
+  /// on v1, true if more than 16 levels are nested below it.
   [[nodiscard]] Result<bool> populated(std::string_view path);
-  /// Every pid in `path` itself and below (from all hierarchies; sorted, unique). Empty if the
-  /// cgroup is not there; kTooLarge with more than 16 levels below it.
+  /// Pids in `path` and below it, from all hierarchies, sorted and unique; processes outside the
+  /// own pid namespace are omitted. Empty if the cgroup does not exist.
+  /// @return kTooLarge with more than 16 levels below it.
   [[nodiscard]] Result<std::vector<Pid>> processes(std::string_view path);
-  /// Which of these files a cgroup has, and so those in it; none where runtimes use v1, on hybrid
-  /// hosts too. A file that cannot be looked for counts as absent.
+  /// Which of the optional v2 memory files the cgroup has. None on v1 and hybrid hosts, where
+  /// runtimes do not use them. A file that cannot be checked counts as absent.
   [[nodiscard]] core::MemoryFiles memory_files(std::string_view path);
-  /// memory.current / memory.usage_in_bytes.
+  /// memory.current (v2) or memory.usage_in_bytes (v1).
   [[nodiscard]] Result<Bytes> memory_usage(std::string_view path);
-  /// From memory.stat, of which a kernel may lack lines (0), and memory_usage().
+  /// Computed from memory.stat, where lines missing from older kernels count as 0, and
+  /// memory_usage().
   [[nodiscard]] Result<core::MemoryCharge> memory_charge(std::string_view path);
 
-  /// The "trusted.podqos*" attribute of a cgroup, in the hierarchy that carries memory (else cpu):
-  /// the mark of ownership and the copy of a pod's record, that survive the loss of the state
-  /// directory. kNotFound when the cgroup is not there.
+  /// A "trusted.podqos*" extended attribute of a cgroup, in the hierarchy of the memory controller
+  /// (or of cpu if there is none). podqos keeps its mark of ownership and a copy of the pod record
+  /// there, so that both survive the loss of the state directory.
+  /// @return kNotFound if the cgroup does not exist; nullopt if the attribute is not set.
   [[nodiscard]] Result<std::optional<std::string>> attribute(std::string_view path,
                                                              const char* name);
+  /// Sets such an attribute; kNotFound if the cgroup does not exist.
   [[nodiscard]] Status set_attribute(std::string_view path, const char* name,
                                      std::string_view value);
 
-  /// The device rules that a process in `path` is held to on cgroup v2, as ids of programs that the
-  /// kernel has; empty on v1, where MoveProcess takes nothing from them. kPermission where they
-  /// cannot be seen.
+  /// The device rules that apply to a process in `path` on v2, as ids of BPF programs; empty on v1,
+  /// where MoveProcess does not change them. kPermission if they cannot be queried.
   [[nodiscard]] Result<std::vector<std::uint32_t>> device_rules(std::string_view path);
-  /// Does moving a process on v1 take it out of the hierarchy of devices? The controllers may be
-  /// mounted together, and systemd moves what it makes a scope of in all hierarchies.
+  /// Whether moving a process on v1 also changes its cgroup in the devices hierarchy: the devices
+  /// controller may be co-mounted with one that podqos uses, and systemd moves the processes of a
+  /// new scope in all hierarchies.
   [[nodiscard]] bool moves_devices(core::Driver driver) const;
 
-  /// The units of systemd that match a pattern ("kubepods-*.slice"). From then on an active one is
-  /// not started again, only told its properties: one call instead of three.
+  /// Lists systemd's units that match a pattern ("kubepods-*.slice"). From then on, units listed as
+  /// active are not started again; only their properties are set: one call instead of three.
   [[nodiscard]] Result<std::vector<ListedUnit>> learn_units(const std::string& pattern);
 
-  /// The cgroup path of a process in the hierarchy that carries `memory` (else cpu).
+  /// The cgroup path of a process in the hierarchy of the memory controller (or of cpu if there is
+  /// none). kNotFound if the process does not exist or is not in that hierarchy.
   [[nodiscard]] Result<std::string> cgroup_of(Pid pid);
 
  private:
@@ -130,30 +140,32 @@ class Cgroupfs {
   [[nodiscard]] Status move(const core::MoveProcess& step);
   [[nodiscard]] Status remove(const core::RemoveCgroup& step, Report& report);
   [[nodiscard]] Status start(const core::StartUnit& step, Report& report);
-  /// Keeps the SetUnit steps of a plan that was carried out, as far as they say something new.
+  /// Queues the SetUnit steps of an executed plan whose cgroup has changed.
   void note_units(const core::Plan& plan, const Report& report);
-  /// Tells all that were kept: one round trip, and one more for the scopes among them.
+  /// Sends all queued changes: one round trip, plus one if there are scopes among them.
   [[nodiscard]] Status apply_unit_changes(Report& report);
-  /// Those of the scopes in which memory.oom.group is set.
+  /// The cgroups of those scopes that have memory.oom.group = 1.
   [[nodiscard]] std::vector<std::string> ending_together(const std::vector<core::SetUnit>& scopes);
-  /// Sets it again in scopes that systemd was told of.
+  /// Sets memory.oom.group again after systemd has changed properties of these scopes.
   [[nodiscard]] Status keep_together(const std::vector<std::string>& scopes, Report& report);
   [[nodiscard]] Status stop(const core::StopUnit& step);
+  /// kConflict if a scope of this name exists for another cgroup.
   [[nodiscard]] Status check_scope(const std::string& path, const std::string& unit);
-  /// Is the unit of this name this cgroup? A slice always; a scope of the name may lie elsewhere.
+  /// Whether the unit named like this cgroup is this cgroup: always for a slice, whereas a scope of
+  /// that name may have another cgroup.
   [[nodiscard]] Result<bool> is_own_unit(const std::string& path);
 
   core::CgroupLayout layout_;  ///< without huge pages
   std::optional<core::CgroupVersion> hugetlb_;
-  std::string hugepages_;                           ///< the directory that shows the sizes
-  std::optional<core::CgroupLayout> whole_layout_;  ///< with them, once they were asked for
+  std::string hugepages_;                           ///< directory that lists the huge page sizes
+  std::optional<core::CgroupLayout> whole_layout_;  ///< with hugetlb; set by layout()
   std::vector<OpenHierarchy> hierarchies_;
   std::array<std::optional<std::size_t>, kControllers> by_controller_;
   Systemd systemd_;
   WaitBudget waits_;
   std::vector<core::SetUnit> deferred_changes_;
-  std::set<std::string, std::less<>> active_units_;  ///< learnt
-  std::size_t primary_ = 0;  ///< the hierarchy that carries memory, else cpu
+  std::set<std::string, std::less<>> active_units_;  ///< filled by learn_units()
+  std::size_t primary_ = 0;  ///< hierarchy of the memory controller, or of cpu
 };
 
 }  // namespace podqos::cgroup

@@ -10,25 +10,27 @@
 
 namespace podqos::cgroup {
 
-/// A value or the errno: what the kernel meant depends on the file, so the caller makes the
-/// sentence.
+/// A value or an errno. What an errno means depends on the file, so the caller words the error.
 template <class T>
 using OrErrno = std::expected<T, int>;
 
-/// Opens a file of a cgroup directory; O_CLOEXEC|O_NOFOLLOW are added. `name` is one component,
-/// else EINVAL. There is no check for a regular file: a cgroup directory holds files of the
-/// kernel's only.
+/// Opens a control file of a cgroup; O_CLOEXEC|O_NOFOLLOW are added to `flags`. `name` must be a
+/// single path component, else EINVAL. The file type is not checked: a cgroup directory only holds
+/// files made by the kernel.
 [[nodiscard]] OrErrno<sys::UniqueFd> open_control_file(const sys::Directory& cgroup,
                                                        const std::string& name, int flags);
-/// A short value, up to 4 KiB by one read(2), trailing newlines cut.
+/// Reads a value of at most 4 KiB with one read(2); trailing newlines are removed.
 [[nodiscard]] OrErrno<std::string> read_value(int fd);
 [[nodiscard]] OrErrno<std::string> read_value(const sys::Directory& cgroup,
                                               const std::string& name);
-/// One write(2) of the whole value, as the kernel wants it.
+/// Writes the whole value with one write(2), since the kernel parses each write on its own. EIO for
+/// a partial write.
 [[nodiscard]] OrErrno<void> write_value(int fd, std::string_view value);
 [[nodiscard]] OrErrno<void> write_value(const sys::Directory& cgroup, const std::string& name,
                                         std::string_view value);
-/// A file of any length up to `limit` bytes, trailing newlines cut; errors name the whole path.
+/// Reads a file of at most `limit` bytes, trailing newlines removed. Errors name the full path;
+/// kTooLarge beyond the limit.
+/// @param end  whether a short read ends the file; kEmptyRead for lists such as cgroup.procs
 [[nodiscard]] Result<std::string> read_long(const sys::Directory& cgroup, const std::string& name,
                                             std::size_t limit, sys::FileEnd end);
 

@@ -13,46 +13,48 @@
 
 namespace podqos::cgroup {
 
-/// What the hierarchies are opened for. A program that only looks needs no capability: the root of
-/// a hierarchy is closed even to root's write without CAP_DAC_OVERRIDE (mode 0555).
+/// Access requested to the hierarchies. kRead needs no capability; the root of a hierarchy has mode
+/// 0555, so that even root needs CAP_DAC_OVERRIDE to write to it.
 enum class Access : std::uint8_t { kWrite, kRead };
 
-/// Where to look, and how to open; tests name other places.
+/// Where to look for hierarchies and how to open them. Tests replace the paths.
 struct CgroupfsOptions {
   std::string mountinfo = "/proc/self/mountinfo";
-  std::string own_cgroups = "/proc/self/cgroup";  ///< one line for each hierarchy there is
-  std::string unified =
-      "/sys/fs/cgroup";  ///< if a cgroup2 file system is mounted here, mountinfo need not be read
+  std::string own_cgroups = "/proc/self/cgroup";  ///< one line per mounted or unmounted hierarchy
+  std::string unified = "/sys/fs/cgroup";  ///< if cgroup2 is mounted here, mountinfo is not read
   std::string hugepages = "/sys/kernel/mm/hugepages";
   sys::Resolve resolve = sys::Resolve::kOpenat2;
   Access access = Access::kWrite;
-  /// Where what was found in mountinfo is kept for the next event: on a host with many containers
-  /// it is long. The caller holds the lock of what lies there. nullptr: it is read each time.
+  /// State directory that caches the relevant lines of mountinfo for the next transaction, since
+  /// mountinfo is long on a host with many containers. The caller must hold the state lock. With
+  /// nullptr mountinfo is read each time.
   const sys::Directory* memory = nullptr;
-  /// How long systemd may take for an answer, and for all of them.
+  /// Timeout for one reply of systemd, and the deadline for all of them.
   std::chrono::milliseconds systemd_answer{2000};
   std::chrono::steady_clock::time_point systemd_end = std::chrono::steady_clock::time_point::max();
-  const sys::Clock* clock = &sys::kSteadyClock;  ///< of those waits; never null
+  const sys::Clock* clock = &sys::kSteadyClock;  ///< measures these timeouts; never null
 };
 
-/// The mounted hierarchies, in the order of the mounts. Of those that carry a controller that
-/// podqos uses the unusable ones are left out (OpenHierarchy::is_usable).
+/// The mounted hierarchies, in mount order. A hierarchy with a controller that podqos uses is left
+/// out if it is not usable (OpenHierarchy::is_usable).
+/// @return kIo or kPermission, with the path, if mountinfo cannot be read.
 [[nodiscard]] Result<std::vector<OpenHierarchy>> find_hierarchies(const CgroupfsOptions& options);
 
-/// Which hierarchy carries each controller; without huge page sizes.
+/// The cgroup version that carries each controller, without huge page sizes.
 [[nodiscard]] core::CgroupLayout layout_of(const std::vector<OpenHierarchy>& hierarchies);
 
-/// The huge page sizes of the host, from a directory like /sys/kernel/mm/hugepages; none if it
-/// cannot be read.
+/// Labels of the host's huge page sizes ("2MB", "1GB"), from a directory like
+/// /sys/kernel/mm/hugepages; empty if it cannot be read.
 [[nodiscard]] std::vector<std::string> hugepage_labels_of(const std::string& directory);
 
-/// Labels, smallest first, from names like "hugepages-2048kB"; other names are left out.
+/// Labels, in ascending order of size, for names like "hugepages-2048kB"; other names are ignored.
 [[nodiscard]] std::vector<std::string> hugepage_labels(const std::vector<std::string>& names);
 
-/// "cpu" for kCpu.
+/// The controller's name in the kernel: "cpu" for kCpu.
 [[nodiscard]] std::string_view controller_name(core::Controller controller);
 
-/// Has it a controller that podqos writes to (core::Controller)? Told once it is opened.
+/// Whether the hierarchy has a controller that podqos uses (core::Controller). For v2 only valid
+/// once the hierarchy is open.
 [[nodiscard]] bool has_used_controller(const Hierarchy& hierarchy);
 
 }  // namespace podqos::cgroup

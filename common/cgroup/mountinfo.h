@@ -10,31 +10,31 @@
 
 namespace podqos::cgroup {
 
-/// One mounted hierarchy.
+/// A mounted cgroup hierarchy.
 struct Hierarchy {
   core::CgroupVersion version = core::CgroupVersion::kV2;
-  /// v1: "cpu","cpuacct" or "name=systemd"; v2: cgroup.controllers of its root, filled when it is
-  /// opened
+  /// v1: "cpu", "cpuacct" … or "name=systemd". v2: cgroup.controllers of the root, filled in when
+  /// the hierarchy is opened.
   std::vector<std::string> controllers;
   std::string mount_point;
-  bool writable = true;  ///< false: mounted read-only; filled when it is opened
-  dev_t device = 0;      ///< number of its file system
+  bool writable = true;  ///< false if mounted read-only; set when it is opened
+  dev_t device = 0;      ///< device number of the file system
   friend bool operator==(const Hierarchy&, const Hierarchy&) = default;
 };
 
-/// Finds the hierarchies in the text of /proc/self/mountinfo: cgroup and cgroup2 mounts whose root
-/// is "/"; a mount that another one covers is left out, one mounted twice is taken once. Octal
-/// escapes are decoded; lines that are malformed are skipped.
-/// @note proc_pid_mountinfo(5); v1 controllers are the super options, cgroup_show_options() in the
-/// kernel.
+/// Finds the hierarchies in the text of /proc/self/mountinfo: cgroup and cgroup2 mounts with root
+/// "/". A mount hidden by another one is left out, and a hierarchy mounted twice is returned once.
+/// Octal escapes are decoded; malformed lines are ignored.
+/// @note proc_pid_mountinfo(5); v1 controllers are among the super options, see
+/// cgroup_show_options() in the kernel.
 [[nodiscard]] std::vector<Hierarchy> parse_mountinfo(std::string_view text);
 
-/// Does parse_mountinfo take a v1 hierarchy with these, "cpu,cpuacct"? Not one that the kernel has
-/// got since ("misc").
+/// Whether parse_mountinfo() returns a v1 hierarchy with these controllers ("cpu,cpuacct"): at
+/// least one is known or it is a named hierarchy. False for controllers that are newer ("misc").
 [[nodiscard]] bool has_known_controller(std::string_view controllers);
 
-/// The lines of the text that are about these hierarchies: from them alone parse_mountinfo finds
-/// the same.
+/// The lines of `text` that describe these hierarchies; parse_mountinfo() finds the same
+/// hierarchies in them alone.
 [[nodiscard]] std::string lines_about(const std::vector<Hierarchy>& hierarchies,
                                       std::string_view text);
 

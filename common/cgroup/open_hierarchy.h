@@ -12,44 +12,45 @@
 
 namespace podqos::cgroup {
 
-/// Shared, as the cache may drop an entry that a caller still works with.
+/// Shared ownership, since the cache may drop an entry while a caller still uses it.
 using DirectoryRef = std::shared_ptr<const sys::Directory>;
 
-/// A hierarchy, its root opened at the first use: of a v1 host's ten most events use three. Keeps
-/// the directories that it opened, so that one event opens each cgroup once; a directory of a
-/// removed cgroup answers ENODEV or ENOENT, then forget() it.
+/// A hierarchy whose root is opened at first use: of the ten hierarchies of a v1 host most
+/// transactions need three. Directories stay open, so that a transaction opens each cgroup once.
+/// The directory of a removed cgroup fails with ENODEV or ENOENT; call forget() then.
 class OpenHierarchy {
  public:
   OpenHierarchy(Hierarchy description, sys::Resolve resolve);
 
-  /// Opens the root. false: it cannot be opened, or another file system is visible at the mount
-  /// point.
+  /// Opens the root. False if it cannot be opened or if another file system is mounted over it.
   [[nodiscard]] bool is_usable();
-  /// Opens the root. Is it the topmost cgroup of the file system that the description names?
+  /// Opens the root. Whether it is the root cgroup of the file system that the description names.
   [[nodiscard]] bool is_described();
+  /// Opens the root. Whether it is usable and not mounted read-only.
   [[nodiscard]] bool is_writable() { return is_usable() && description_.writable; }
   [[nodiscard]] const Hierarchy& description() const { return description_; }
+  /// Whether the hierarchy has this controller; for v2 only valid after is_usable().
   [[nodiscard]] bool has(std::string_view controller) const;
 
-  /// The directory of cgroup `path` ("/" is the root). kNotFound when there is none or the
-  /// hierarchy is not usable,
-  /// kInvalidArgument for a path that is not absolute or has an improper component.
+  /// The directory of cgroup `path` ("/" is the root).
+  /// @return kNotFound if the cgroup does not exist or the hierarchy is not usable;
+  /// kInvalidArgument for a path that is not absolute or has an invalid component.
   [[nodiscard]] Result<DirectoryRef> directory(std::string_view path);
-  /// Drops `path` and what is below it from the cache.
+  /// Removes `path` and everything below it from the cache.
   void forget(std::string_view path);
 
  private:
   [[nodiscard]] DirectoryRef open_root();
 
   Hierarchy description_;
-  std::optional<DirectoryRef> root_;  ///< null: not usable
+  std::optional<DirectoryRef> root_;  ///< unset: not tried yet; null: not usable
   sys::Resolve resolve_;
   std::map<std::string, DirectoryRef, std::less<>> directories_;
 };
 
-/// "/a" for "/a/b", "/" for "/a" and for "/".
+/// The parent of a cgroup path: "/a" for "/a/b", "/" for "/a" and for "/".
 [[nodiscard]] std::string parent_of(std::string_view path);
-/// "b" for "/a/b".
+/// The last component: "b" for "/a/b".
 [[nodiscard]] std::string_view name_of(std::string_view path);
 
 }  // namespace podqos::cgroup

@@ -7,8 +7,8 @@
 
 namespace podqos::cgroup {
 
-/// The error of a write that the kernel refused: "<path>: write "VALUE" to FILE: cause (remedy)",
-/// with the code that fits `err`. The remedy stands where podqos knows one.
+/// The error for a write that the kernel refused: "PATH: write "VALUE" to FILE: cause (remedy)",
+/// with the code that fits the errno `err`. The remedy is present where podqos knows one.
 [[nodiscard]] Error refusal(const core::WriteFile& step, int err);
 
 }  // namespace podqos::cgroup

@@ -12,72 +12,76 @@
 
 namespace podqos::cgroup {
 
-/// A unit as systemd lists it.
+/// A unit as ListUnitsByPatterns returns it.
 struct ListedUnit {
   std::string name;
   std::string load_state;    ///< "loaded", "not-found" …
   std::string active_state;  ///< "active", "deactivating", "inactive" …
 };
 
-/// What a unit is told.
+/// Properties to set on a unit.
 struct UnitChange {
   std::string unit;
   std::vector<core::UnitProperty> properties;
 };
 
-/// A unit, and the cgroup that it should have.
+/// A unit and the cgroup it is expected to have.
 struct UnitPlace {
   std::string unit;
   std::string cgroup;
 };
 
-/// One for each of what was asked, in its order.
+/// The results of set_and_find(), in the order of its arguments.
 struct UnitAnswers {
   std::vector<Status> set;
   std::vector<Result<bool>> held;
 };
 
-/// Who listens at a socket.
+/// What listens on a socket.
 enum class Peer : std::uint8_t {
   kSystemd,     ///< systemd itself
-  kMessageBus,  ///< a bus, which wants a Hello first: one round trip more
+  kMessageBus,  ///< a message bus: requires Hello, one more round trip
 };
 
+/// An address of systemd's manager.
 struct SystemdAddress {
-  std::string address;  ///< "unix:path=…", nothing else
+  std::string address;  ///< "unix:path=…" only
   Peer peer = Peer::kSystemd;
 };
 
+/// Where and how long to call systemd.
 struct SystemdOptions {
-  /// Tried in this order; the next one only where nobody listens. systemd's own socket needs no
-  /// message bus; the system bus is what containers of a host's tools may see instead.
+  /// Tried in this order; the next one only if the socket does not exist or refuses connections.
+  /// systemd's private socket works without a message bus; a container with host tools may only
+  /// have the system bus.
   std::vector<SystemdAddress> addresses = {
       {.address = "unix:path=/run/systemd/private", .peer = Peer::kSystemd},
       {.address = "unix:path=/run/dbus/system_bus_socket", .peer = Peer::kMessageBus}};
-  /// For each call. After one that systemd has let pass no other is made: the lock of the state is
-  /// held meanwhile, and those who wait for it have 5 s.
+  /// Timeout of each call. After a call has timed out no further call is made: the state lock is
+  /// held meanwhile, and processes waiting for it give up after 5 s.
   std::chrono::milliseconds deadline{2000};
-  /// For all calls together.
+  /// Deadline for all calls together.
   std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max();
-  /// How long a call is repeated where systemd goes away in the middle of it: it leaves all its
-  /// clients, and its socket for a moment, when it executes itself anew.
+  /// How long a call is retried after systemd has closed the connection: systemd disconnects all
+  /// clients, and its socket is missing for a moment, during daemon-reexec.
   std::chrono::milliseconds restart{1000};
-  const sys::Clock* clock = &sys::kSteadyClock;  ///< by which all these end; never null
+  const sys::Clock* clock = &sys::kSteadyClock;  ///< measures all timeouts; never null
 };
 
-/// systemd's manager on D-Bus, as far as slices and scopes need it. Connects at the first call;
-/// calls are answered in order. No call waits for a job: the manager's reply means that the unit is
-/// loaded with its properties and the job is queued. For programs of one thread that execute no
-/// other: it takes SIGALRM while it connects, and sets DBUS_FATAL_WARNINGS=0.
+/// A client of systemd's manager on D-Bus, as far as slices and scopes need it. It connects at the
+/// first call; calls are answered in order. No call waits for a job: a reply means that the unit is
+/// loaded with its properties and that the job is queued. For single-threaded programs that do not
+/// execute others: it uses SIGALRM while connecting and sets DBUS_FATAL_WARNINGS=0.
 ///
-/// A call whose connection ends is made once more on a new one, as systemd drops its clients at a
-/// daemon-reexec; so start_transient may find the unit that it has just made.
+/// A call whose connection is closed is made once more on a new connection, since systemd drops its
+/// clients at daemon-reexec; start_transient() may therefore find the unit that it has just
+/// created.
 ///
-/// Errors name unit, call, address and systemd's own words: kInvalidArgument (a name or text that
-/// D-Bus or systemd could not take, nothing is sent), kNotFound (no such unit, or systemd does not
-/// run here: no socket), kAlreadyExists (the unit is loaded already), kPermission (refused),
-/// kTimeout (no answer before the deadline), kIo (the connection broke, or systemd refused
-/// otherwise).
+/// Errors name unit, call, address and systemd's message: kInvalidArgument (D-Bus or systemd cannot
+/// take a name or string; nothing is sent), kNotFound (no such unit, or systemd is not running: no
+/// socket), kAlreadyExists (the unit is already loaded), kConflict (the unit is masked),
+/// kPermission (access denied), kUnsupported (systemd does not know a property), kTimeout (no reply
+/// before the deadline), kIo (connection lost, or any other error).
 /// @note org.freedesktop.systemd1(5).
 class Systemd {
  public:
@@ -88,33 +92,35 @@ class Systemd {
   Systemd(const Systemd&) = delete;
   Systemd& operator=(const Systemd&) = delete;
 
-  /// StartTransientUnit in mode "replace" (a slice or a scope). kAlreadyExists where the unit is
-  /// loaded already.
-  /// @param if_known  further properties, left out where systemd does not know one of them.
+  /// StartTransientUnit in mode "replace", for a slice or a scope. kAlreadyExists if the unit is
+  /// already loaded.
+  /// @param if_known  further properties; left out if systemd does not know one of them
   [[nodiscard]] Status start_transient(const std::string& unit,
                                        const std::vector<core::UnitProperty>& properties,
                                        const std::vector<core::UnitProperty>& if_known = {});
-  /// StartUnit in mode "replace"; takes back a stop that is under way.
+  /// StartUnit in mode "replace"; cancels a pending stop.
   [[nodiscard]] Status start(const std::string& unit);
-  /// SetUnitProperties, until the next boot (runtime). systemd loads a slice that is not loaded.
+  /// SetUnitProperties with runtime=true: valid until the next boot. systemd loads a slice that is
+  /// not loaded.
   [[nodiscard]] Status set_properties(const std::string& unit,
                                       const std::vector<core::UnitProperty>& properties);
-  /// StopUnit in mode "replace"; a unit that is not loaded is a normal answer.
+  /// StopUnit in mode "replace"; succeeds if the unit is not loaded.
   [[nodiscard]] Status stop(const std::string& unit);
-  /// ResetFailedUnit; a unit that is not loaded is a normal answer.
+  /// ResetFailedUnit; succeeds if the unit is not loaded.
   [[nodiscard]] Status reset_failed(const std::string& unit);
-  /// ListUnitsByPatterns, e.g. "kubepods*.slice"; loaded units only.
+  /// ListUnitsByPatterns, e.g. "kubepods*.slice"; returns loaded units only.
   [[nodiscard]] Result<std::vector<ListedUnit>> list(const std::string& pattern);
 
-  /// GetUnitByControlGroup: is the cgroup the unit's, or in it?
+  /// GetUnitByControlGroup: whether the cgroup is the unit's or below it. False if it belongs to
+  /// another unit or to none.
   [[nodiscard]] Result<bool> holds(const UnitPlace& place);
 
-  /// set_properties() for some units and holds() for others in one round trip: all calls are made
-  /// before the first answer is awaited. None is made where nothing is asked.
+  /// set_properties() for `changes` and holds() for `places` in one round trip: all calls are sent
+  /// before the first reply is awaited. Nothing is sent if both are empty.
   [[nodiscard]] UnitAnswers set_and_find(const std::vector<UnitChange>& changes,
                                          const std::vector<UnitPlace>& places);
 
-  /// How often answers were awaited so far, that to the bus's Hello included.
+  /// Number of round trips so far, including the bus's Hello.
   [[nodiscard]] int round_trips() const;
 
  private:
@@ -122,7 +128,7 @@ class Systemd {
   std::unique_ptr<Connection> connection_;
 };
 
-/// Does systemd run this machine? sd_booted(3): /run/systemd/system is a directory.
+/// Whether the machine runs systemd: /run/systemd/system is a directory, as in sd_booted(3).
 [[nodiscard]] bool systemd_runs_here();
 
 }  // namespace podqos::cgroup

@@ -4,11 +4,12 @@
 
 namespace podqos::cgroup {
 
-/// How long an event may wait, in all, until the kernel or systemd has let go of what has ended:
-/// the lock of the state is held meanwhile, and every start on the node waits for it.
+/// The total time that one transaction may wait for the kernel or systemd to release a cgroup or
+/// unit: 50 ms. The state lock is held meanwhile, and all container starts on the node wait for it.
 class WaitBudget {
  public:
-  /// Sleeps for `time`. @return false, without sleeping, where less than that is left.
+  /// Sleeps for `time` and deducts it.
+  /// @return false, without sleeping, if less than `time` is left.
   [[nodiscard]] bool wait(std::chrono::milliseconds time);
 
  private:
