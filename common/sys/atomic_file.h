@@ -11,28 +11,30 @@
 
 namespace podqos::sys {
 
-/// How the temporary name ends: ".NAME.podqos-tmp".
+/// Suffix of the temporary file: ".NAME.podqos-tmp".
 constexpr std::string_view kTemporarySuffix = ".podqos-tmp";
 
-/// Owner and mode that a replaced file keeps.
+/// Owner and mode of the file after it was replaced.
 struct FileOwner {
   uid_t uid = 0;
   gid_t gid = 0;
   mode_t mode = 0600;
 };
 
-/// Writes a whole file by temporary file and rename(2): a reader sees the old or the new content,
-/// never a part. The temporary name is fixed per target (".NAME.podqos-tmp", O_EXCL after an unlink
-/// of a leftover): the caller holds the lock. A failed write removes the temporary file and leaves
-/// the target as it was.
+/// Replaces a file by writing a temporary file and renaming it: a reader sees the old or the new
+/// content, never a part of it. The temporary name is fixed for each target, and a leftover of that
+/// name is removed first, so the caller must hold the state lock. On failure the temporary file is
+/// removed and the target is unchanged.
+/// @return kInvalidArgument if `name` is not a file name; otherwise the errno of the failing call
+/// with the path.
 [[nodiscard]] Status replace_file(const Directory& directory, std::string_view name,
                                   std::string_view content, const FileOwner& owner);
-/// The same; the new file belongs to the caller, who alone can read and write it (mode 0600).
+/// The same, with the new file owned by the calling process and mode 0600.
 [[nodiscard]] Status replace_file(const Directory& directory, std::string_view name,
                                   std::string_view content);
 
-/// Removes `name` if it is a temporary file that a process left which died before the rename. Only
-/// under the lock: then nobody is about to rename it.
+/// Removes `name` if it is a temporary file left by a process that died before the rename. The
+/// caller must hold the lock, so that no other process is about to rename it.
 [[nodiscard]] Status remove_leftover(const Directory& directory, const std::string& name);
 
 }  // namespace podqos::sys

@@ -8,8 +8,8 @@
 
 namespace podqos::sys {
 
-/// The time, and the waits that it ends. What waits takes a clock as an argument, so that a test
-/// decides how time passes.
+/// The time and the waits that depend on it. Code that waits takes a clock as an argument, so that
+/// tests control how time passes.
 class Clock {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -17,16 +17,17 @@ class Clock {
   Clock(const Clock&) = delete;
   Clock& operator=(const Clock&) = delete;
 
+  /// Current time; never goes backwards.
   [[nodiscard]] virtual TimePoint now() const = 0;
 
-  /// poll(2), until the deadline at the latest; nullopt: without one. Without descriptors a pause.
-  /// @return as poll(2) does, with errno set.
+  /// poll(2) until the deadline at the latest, or without a limit if it is nullopt. Without
+  /// descriptors it sleeps.
+  /// @return as poll(2), with errno set.
   [[nodiscard]] virtual int poll(std::span<pollfd> polled,
                                  std::optional<TimePoint> deadline) const = 0;
 
-  /// For a call that blocks for a given time instead: how long it may block before its caller asks
-  /// again.
-  /// @return 0: the deadline has passed.
+  /// How long a call that takes a duration may block before its caller checks the time again.
+  /// @return 0 if the deadline has passed.
   [[nodiscard]] virtual std::chrono::nanoseconds time_until(TimePoint deadline) const = 0;
 
  protected:
@@ -34,7 +35,7 @@ class Clock {
   ~Clock() = default;
 };
 
-/// The machine's monotonic clock.
+/// The machine's monotonic clock (CLOCK_MONOTONIC).
 class SteadyClock final : public Clock {
  public:
   [[nodiscard]] TimePoint now() const override;
@@ -42,6 +43,7 @@ class SteadyClock final : public Clock {
                          std::optional<TimePoint> deadline) const override;
   [[nodiscard]] std::chrono::nanoseconds time_until(TimePoint deadline) const override;
 };
+/// The clock of production code.
 inline constexpr SteadyClock kSteadyClock{};
 
 }  // namespace podqos::sys

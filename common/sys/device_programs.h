@@ -7,15 +7,18 @@
 
 namespace podqos::sys {
 
-/// Ids of the programs that decide which devices a process in this cgroup v2 may use: its own and
-/// those of the cgroups above it. Empty where the kernel has no such programs, so that nobody can
-/// have attached one; kPermission without CAP_NET_ADMIN.
-/// @param cgroup  a descriptor of the cgroup's directory
+/// Ids of the BPF programs that decide which devices a process in this cgroup may use (v2): those
+/// attached to the cgroup and to its ancestors. Empty if the kernel lacks BPF device programs, so
+/// that none can be attached.
+/// @param cgroup  descriptor of the cgroup's directory
+/// @return kPermission without CAP_NET_ADMIN.
+/// @note bpf(2) BPF_PROG_QUERY with BPF_F_QUERY_EFFECTIVE; cgroup-v2.rst, "Device controller".
 [[nodiscard]] Result<std::vector<std::uint32_t>> device_programs(int cgroup);
 
-/// Attaches a program that is in force elsewhere. It stays until the cgroup goes.
-/// @return kPermission without CAP_SYS_ADMIN and CAP_NET_ADMIN, or where a cgroup above has one
-///         that lets none be attached below.
+/// Attaches a loaded BPF device program, given by its id, to a further cgroup. It stays attached
+/// until the cgroup is removed.
+/// @return kPermission without CAP_SYS_ADMIN and CAP_NET_ADMIN, or if the program of an ancestor
+/// does not allow further ones below it.
 [[nodiscard]] Status attach_device_program(int cgroup, std::uint32_t id);
 
 }  // namespace podqos::sys

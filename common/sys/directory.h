@@ -13,7 +13,7 @@
 
 namespace podqos::sys {
 
-/// How a path beneath a directory is opened safely.
+/// How a path beneath a directory is resolved safely.
 enum class Resolve : std::uint8_t {
   kOpenat2,  ///< openat2(RESOLVE_BENEATH|NO_SYMLINKS|NO_XDEV|NO_MAGICLINKS); falls back by itself
              ///< on ENOSYS or EPERM
@@ -21,57 +21,66 @@ enum class Resolve : std::uint8_t {
                    ///< system
 };
 
-/// How a file shows that there is no more to read.
+/// How the end of a file is detected.
 enum class FileEnd : std::uint8_t {
-  kEmptyRead,  ///< any file
-  /// A regular file, and one of /proc, /sys or cgroupfs that the kernel writes in one piece; not
-  /// its lists (mountinfo, cgroup.procs), which come a few lines at a time. One syscall less.
+  kEmptyRead,  ///< a read that returns 0 bytes: correct for any file
+  /// A read that does not fill the buffer: correct for regular files and for files of /proc, /sys
+  /// and cgroupfs that the kernel produces in one piece, but not for its lists (mountinfo,
+  /// cgroup.procs), which arrive a few lines at a time. Saves one system call.
   kShortRead,
 };
 
-/// Reads everything up to `limit` bytes from `fd`; more is kTooLarge.
+/// Reads all of `fd`, at most `limit` bytes; kTooLarge beyond.
+/// @param what  name of the file, for errors
 [[nodiscard]] Result<std::string> read_all(int fd, std::size_t limit, std::string_view what,
                                            FileEnd end = FileEnd::kEmptyRead);
-/// The same for a regular file of `size` bytes, which may have changed since: one read.
+/// The same for a regular file that had `size` bytes at fstat(2), with a single read in the common
+/// case. The file may have grown or shrunk since.
 [[nodiscard]] Result<std::string> read_regular(int fd, std::size_t size, std::size_t limit,
                                                std::string_view what);
 
-/// A directory held by descriptor. All access goes beneath it: no symlink, no "..", no other file
-/// system is followed. `path` arguments are relative, "a/b"; error messages name the whole path.
+/// A directory held open by its descriptor. All access is beneath it: symlinks, ".." and mount
+/// points are not followed. `path` arguments are relative ("a/b"); errors name the full path.
 class Directory {
  public:
-  /// Opens an absolute path that the operator or the kernel named (symlinks on the way are
-  /// followed).
+  /// Opens an absolute path given by the operator or the kernel; symlinks are followed.
   static Result<Directory> open(const std::string& path);
 
-  /// Opens a subdirectory; "" and "." give a second descriptor of the same. kConflict for a symlink
-  /// or another file system on the way, kInvalidArgument for a path that is absolute, has "." or
-  /// ".." or an empty or over-long component.
+  /// Opens a subdirectory; "" and "." open the directory itself again.
+  /// @return kConflict for a symlink or a mount point on the way; kInvalidArgument for a path that
+  /// is absolute, has "." or "..", or has an empty or overlong component.
   [[nodiscard]] Result<Directory> open_directory(std::string_view path,
                                                  Resolve resolve = Resolve::kOpenat2) const;
-  /// Opens a file: O_CLOEXEC|O_NOFOLLOW|O_NONBLOCK|O_NOCTTY are added (a FIFO must not block us), a
-  /// file that O_CREAT makes gets mode 0600. kConflict for everything that is no regular file, and
-  /// for a symlink or another file system on the way.
+  /// Opens a regular file. O_CLOEXEC|O_NOFOLLOW|O_NONBLOCK|O_NOCTTY are added to `flags`, so that a
+  /// FIFO does not block; a file created by O_CREAT gets mode 0600.
+  /// @return kConflict for anything but a regular file, and for a symlink or mount point on the
+  /// way.
   [[nodiscard]] Result<UniqueFd> open_file(std::string_view path, int flags,
                                            Resolve resolve = Resolve::kOpenat2) const;
+  /// Reads a regular file of at most `limit` bytes; kTooLarge beyond.
   [[nodiscard]] Result<std::string> read_file(std::string_view path, std::size_t limit) const;
 
-  /// mkdir of one component. false: it was there already (and is a directory, no symlink).
+  /// mkdir(2) of one component. False if the directory exists; kConflict if the name is used by
+  /// anything else, symlinks included.
   [[nodiscard]] Result<bool> make_directory(std::string_view name, mode_t mode) const;
-  /// rmdir of one component. false: it was not there.
+  /// rmdir(2) of one component. False if it does not exist; kBusy if it is not empty.
   [[nodiscard]] Result<bool> remove_directory(std::string_view name) const;
+  /// unlink(2) of one component. False if it does not exist.
   [[nodiscard]] Result<bool> remove_file(std::string_view name) const;
-  /// Names of the entries, "." and ".." left out.
+  /// Names of all entries except "." and "..", in the order of the file system.
   [[nodiscard]] Result<std::vector<std::string>> entries() const;
   /// Names of the subdirectories only.
   [[nodiscard]] Result<std::vector<std::string>> subdirectories() const;
 
-  /// Extended attribute of at most 64 KiB of the directory itself; nullopt where it is not set or
-  /// the file system has none.
+  /// An extended attribute of the directory itself, at most 64 KiB; nullopt if it is not set or the
+  /// file system does not support attributes.
   [[nodiscard]] Result<std::optional<std::string>> attribute(const char* name) const;
+  /// Creates or replaces the attribute.
   [[nodiscard]] Status set_attribute(const char* name, std::string_view value) const;
 
+  /// The descriptor stays owned by the object.
   [[nodiscard]] int fd() const { return fd_.get(); }
+  /// The path as it was opened, for messages only.
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:

@@ -4,7 +4,7 @@
 
 namespace podqos::sys {
 
-/// Owns one file descriptor; closed on destruction. -1 is "none".
+/// Owns a file descriptor and closes it on destruction. -1 means none.
 class UniqueFd {
  public:
   UniqueFd() = default;
@@ -16,7 +16,9 @@ class UniqueFd {
   ~UniqueFd();
 
   [[nodiscard]] int get() const { return fd_; }
+  /// Whether it owns a descriptor.
   [[nodiscard]] bool valid() const { return fd_ >= 0; }
+  /// Gives up ownership; the caller closes the descriptor.
   [[nodiscard]] int release() { return std::exchange(fd_, -1); }
 
  private:

@@ -9,17 +9,17 @@
 
 namespace podqos::sys {
 
-/// An exclusive flock(2) on a file of `directory`, released when the object goes. The file itself
-/// stays, so that no two processes can lock different files of one name.
+/// An exclusive flock(2) on a file in `directory`, released on destruction. The file is never
+/// removed, since two processes could otherwise lock different files of the same name.
 class FileLock {
  public:
-  /// Waiters are served in the order in which they came, but for one that finds it free. For
-  /// programs of one thread: see WakeUp.
-  /// @param timeout  how long one and the same holder is waited for; up to 20 s where the lock
-  ///                  goes from one to the next meanwhile
-  /// @param deadline  of the wait, independent of the holder
-  /// @param clock     by which both end
-  /// @return kTimeout when the time is over, with the path and how long was waited.
+  /// Acquires the lock, creating the file (mode 0600) if necessary. Waiters are served in order of
+  /// arrival, except that a free lock is taken at once. For single-threaded programs: see WakeUp.
+  /// @param timeout  maximum wait for one and the same holder; up to 20 s in total while the lock
+  /// passes from one process to the next
+  /// @param deadline  end of the wait, whoever holds the lock
+  /// @param clock  measures both
+  /// @return kTimeout, with the path and the time waited.
   static Result<FileLock> acquire(const Directory& directory, const char* name,
                                   std::chrono::milliseconds timeout,
                                   Clock::TimePoint deadline = Clock::TimePoint::max(),

@@ -11,70 +11,74 @@
 
 namespace podqos::sys {
 
-/// What podqos reads from /proc/PID/stat.
+/// Fields of /proc/PID/stat; proc_pid_stat(5).
 struct ProcStat {
-  std::string name;  ///< the first 15 bytes of the program's name, or what it calls itself
+  std::string name;  ///< comm: the first 15 bytes of the program's or thread's name
   char state = '?';
   Pid parent;
   StartTime start_time;
-  bool exiting = false;  ///< on its way out: PF_EXITING, include/linux/sched.h
-  bool killed = false;   ///< a signal ends it: PF_SIGNALED
+  bool exiting = false;  ///< PF_EXITING, include/linux/sched.h
+  bool killed = false;   ///< PF_SIGNALED: being terminated by a signal
   friend bool operator==(const ProcStat&, const ProcStat&) = default;
 };
-/// nullopt for text that is no stat line. The command name may hold spaces, newlines and
-/// parentheses.
+/// Parses a stat line; nullopt if it is malformed. The command name may contain spaces, newlines
+/// and parentheses.
 [[nodiscard]] std::optional<ProcStat> parse_proc_stat(std::string_view text);
 
-/// Start time of a living process (field 22 of /proc/PID/stat); nullopt if there is none, or if all
-/// of its threads are exiting or zombies.
+/// Start time of a running process (field 22 of /proc/PID/stat, clock ticks since boot); nullopt if
+/// it does not exist or if all its threads are exiting or zombies.
 [[nodiscard]] Result<std::optional<StartTime>> start_time_of(Pid pid);
-/// Of the process's first thread, which may have ended while others run; nullopt if there is no
-/// such process.
+/// The stat line of the thread group leader, which may have ended while other threads run; nullopt
+/// if the process does not exist.
 [[nodiscard]] Result<std::optional<ProcStat>> stat_of(Pid pid);
-/// A thread by which the process lives: its first, or another where that has ended; nullopt if none
-/// does. Where the first has ended, /proc/PID/cgroup says "/" for cgroup v1, and for v2 where the
-/// process was then.
+/// A running thread of the process: the leader, or another one if the leader has ended; nullopt if
+/// there is none. For a leader that has ended, /proc/PID/cgroup shows "/" on v1, and on v2 the
+/// cgroup it had at that time.
 [[nodiscard]] Result<std::optional<Pid>> living_thread_of(Pid pid);
-/// Is the process alive that had this pid and start time?
+/// Whether the process with this pid and start time is still running, that is, the pid was not
+/// reused.
 [[nodiscard]] bool is_alive(Pid pid, StartTime start_time);
 
-/// Is the process gone or on its way out? That includes one whose last system call delays a SIGKILL
-/// that nobody can take back.
+/// Whether the process does not exist, is exiting, or has a pending SIGKILL, which a last system
+/// call may delay but nothing can revoke.
 [[nodiscard]] bool is_ending(Pid pid);
-/// The text of /proc/PID/status; "pending" is a signal that the process has not got yet.
+/// Whether SIGKILL is pending (SigPnd or ShdPnd) in the text of /proc/PID/status.
 [[nodiscard]] bool has_pending_kill(std::string_view status);
 
-/// Is a process that this one can see in this one's pid namespace, not in one below it? Also true
-/// where /proc does not tell, as of a process that is gone.
+/// Whether a visible process is in this process's pid namespace rather than in a nested one. Also
+/// true if /proc does not show it, for example because the process has ended.
 [[nodiscard]] bool shares_pid_namespace(Pid pid);
 
-/// One line of /proc/PID/cgroup.
+/// A line of /proc/PID/cgroup; cgroups(7).
 struct ProcCgroup {
-  std::vector<std::string> controllers;  ///< "cpu","cpuacct" or "name=systemd"; empty for v2
+  std::vector<std::string> controllers;  ///< "cpu", "cpuacct" or "name=systemd"; empty for v2
   std::string path;
   friend bool operator==(const ProcCgroup&, const ProcCgroup&) = default;
 };
-/// kNotFound when there is no such process.
+/// The cgroups of a process, one per hierarchy; kNotFound if it does not exist.
 [[nodiscard]] Result<std::vector<ProcCgroup>> cgroups_of(Pid pid);
-/// Lines that are malformed are left out.
+/// Parses /proc/PID/cgroup; malformed lines are ignored.
 [[nodiscard]] std::vector<ProcCgroup> parse_proc_cgroup(std::string_view text);
 
-/// Writes /proc/PID/oom_score_adj, after making sure that the process is still the one that started
-/// at `start_time`; nullopt where the caller knows that it is.
-/// @param score  [-1000, 1000], else kInvalidArgument.
-/// @return kNotFound when that process is gone, also if its pid is another's now.
+/// Writes /proc/PID/oom_score_adj, after checking that the process started at `start_time`. With
+/// nullopt the caller guarantees that the pid was not reused.
+/// @param score  [-1000, 1000], else kInvalidArgument
+/// @return kNotFound if the process has ended, also if its pid was reused; kPermission if lowering
+/// the score needs CAP_SYS_RESOURCE.
 [[nodiscard]] Status set_oom_score_adj(Pid pid, std::optional<StartTime> start_time, int score);
+/// Reads /proc/PID/oom_score_adj; kNotFound if the process does not exist.
 [[nodiscard]] Result<int> oom_score_adj_of(Pid pid);
 
-/// /proc/meminfo's MemTotal and SwapTotal, by sysinfo(2).
+/// Total RAM and swap of the machine.
 struct InstalledMemory {
   Bytes memory;
   Bytes swap;
 };
+/// MemTotal and SwapTotal of /proc/meminfo, by sysinfo(2).
 [[nodiscard]] Result<InstalledMemory> installed_memory();
-/// Number of CPUs in a list like "0-3,8"; nullopt for malformed text.
+/// Number of CPUs in a kernel CPU list such as "0-3,8"; nullopt if it is malformed.
 [[nodiscard]] std::optional<std::int64_t> count_cpu_list(std::string_view text);
-/// Online CPUs × 1000, from /sys/devices/system/cpu/online.
+/// Number of online CPUs × 1000, from /sys/devices/system/cpu/online.
 [[nodiscard]] Result<MilliCpu> online_cpu();
 
 }  // namespace podqos::sys

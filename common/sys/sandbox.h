@@ -7,25 +7,25 @@
 
 namespace podqos::sys {
 
-/// The capabilities that a program keeps; all others leave the permitted, effective, inheritable
-/// and ambient sets. The bounding set only matters to what is executed, which the filter forbids:
-/// 40 system calls for it would be paid on every container start.
+/// Drops all capabilities but `kept` from the permitted, effective, inheritable and ambient sets.
+/// The bounding set is left alone: it only affects execve(2), which the filter forbids, and
+/// dropping it would cost 40 system calls at every container start.
+/// @param kept  CAP_* numbers; kInvalidArgument if out of range
 [[nodiscard]] Status keep_capabilities(std::span<const int> kept);
 
-/// Is the capability in this process's permitted set?
+/// Whether the capability is in the permitted set of this process.
 [[nodiscard]] bool has_capability(int capability);
 
-/// Which allow-list.
+/// The system call allow-list of a program; see seccomp_gen/filters.h.
 enum class Filter : std::uint8_t {
-  kHook,  ///< podqos-hook and the wrapper's parsing child: files below the state and cgroup
-          ///< directories, syslog
-  kTool,  ///< podqosctl: the same, and what a dynamically linked C++ program with a terminal needs
-  kPlugin,  ///< podqos-nri: the hook's, and connections to runtimes
+  kHook,    ///< podqos-hook and the wrapper's parser process: state, cgroups, syslog
+  kTool,    ///< podqosctl: the same, plus what a dynamically linked C++ program needs
+  kPlugin,  ///< podqos-nri: as the hook, plus connections to runtimes
 };
 
-/// Sets no_new_privs and installs the allow-list, compiled by libseccomp at build time; a syscall
-/// that is not on it kills the process. Inherited by what is executed, so the program that execs
-/// must not call it.
+/// Sets no_new_privs and installs the allow-list, which libseccomp compiles at build time. Any
+/// other system call kills the process. Executed programs inherit the filter, so a program that
+/// executes another must not call this.
 [[nodiscard]] Status install_filter(Filter filter);
 
 }  // namespace podqos::sys

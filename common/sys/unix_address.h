@@ -9,14 +9,17 @@
 
 namespace podqos::sys {
 
-/// The address of a unix socket, as connect(2), bind(2) and sendto(2) take it.
+/// The address of a unix socket, for connect(2), bind(2) and sendto(2); unix(7).
 class UnixAddress {
  public:
-  /// @param name  an absolute path, or "@name" for an abstract address.
-  /// @return kInvalidArgument for another text, and for one of more than 107 bytes.
+  /// Parses a socket name.
+  /// @param name  an absolute path, or "@name" for an abstract address
+  /// @return kInvalidArgument if it is neither, has a zero byte, or is longer than 107 bytes.
   static Result<UnixAddress> make(std::string_view name);
 
+  /// Valid as long as the object.
   [[nodiscard]] const sockaddr* get() const;
+  /// Length of the used part of the address, in bytes.
   [[nodiscard]] socklen_t size() const { return size_; }
 
  private:

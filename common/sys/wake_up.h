@@ -7,13 +7,12 @@
 
 namespace podqos::sys {
 
-/// Gives a deadline to a system call that has none of its own, such as connect(2) inside a library:
-/// from the deadline on, the call ends with EINTR, now and whenever it is made again. Uses the
-/// process's only real-time timer and SIGALRM, and puts both back as they were; for programs of one
-/// thread.
+/// Gives a deadline to a system call that has none, such as connect(2) inside a library: from the
+/// deadline on the call fails with EINTR, also when it is repeated. Uses SIGALRM and the process's
+/// only ITIMER_REAL, and restores both; for single-threaded programs.
 class WakeUp {
  public:
-  /// @param timeout  at least 1 µs is waited.
+  /// @param timeout  a smaller value counts as 1 µs
   explicit WakeUp(std::chrono::microseconds timeout);
   ~WakeUp();
   WakeUp(const WakeUp&) = delete;

@@ -16,21 +16,22 @@
 #include <span>
 #include <string_view>
 
-/// The allow-lists of podqos's programs, as data. Both are in force from the moment a program
-/// starts to read what others wrote; what start-up needs (execve, arch_prctl, rseq …) is over by
-/// then. A missing entry kills the process, so the lists hold what glibc may do on rare paths too
-/// (memory exhausted, a clock without vDSO), and what any release of it does: a dynamically linked
-/// program meets the glibc of the machine that it is installed on, not that of the build.
+/// The allow-lists of podqos's programs, as data. They apply from the moment a program starts to
+/// parse untrusted input; system calls of program start (execve, arch_prctl, rseq …) are not needed
+/// any more. A missing entry kills the process, so the lists include what glibc calls on rare paths
+/// (out of memory, a clock without vDSO) and in any of its releases: a dynamically linked program
+/// runs with the installed glibc, not with that of the build.
 namespace podqos::seccomp_gen {
 
-/// Allows a call only if (argument & mask) == value. Masks are 32 bit wide where the kernel takes
-/// an int.
+/// Allows a call only if (argument & mask) == value. The mask has 32 bits if the kernel takes an
+/// int.
 struct Condition {
   unsigned argument = 0;
   std::uint64_t mask = 0;
   std::uint64_t value = 0;
 };
 
+/// A system call that is allowed, always or under a condition.
 struct Rule {
   const char* syscall = nullptr;
   std::optional<Condition> only_if;
@@ -39,7 +40,7 @@ struct Rule {
 constexpr std::uint64_t kInt = 0xffff'ffff;
 constexpr std::uint64_t kWhole = ~std::uint64_t{0};
 
-/// podqos-hook and the parsing child of the wrapper: statically linked, one thread, no terminal.
+/// podqos-hook and the wrapper's parser process: statically linked, one thread, no terminal.
 constexpr std::array kHookRules{
     // Files below the state directory, the bundle, /proc and the cgroup hierarchies.
     Rule{"openat", {}},
@@ -62,22 +63,23 @@ constexpr std::array kHookRules{
     Rule{"fchown", {}},
     Rule{"fchmod", {}},
     Rule{"flock", {}},
-    // May cgroups be written here, is a kubelet configured, where does Podman run us?
+    // Checks whether cgroups are writable and whether a kubelet is configured; directory in which
+    // Podman runs the hook.
     Rule{"faccessat", {}},
     Rule{"faccessat2", {}},
     Rule{"getcwd", {}},
-    // Is it a cgroup file system, and did we make this root?
+    // Type of the file system, and podqos's mark of ownership on a cgroup.
     Rule{"statfs", {}},
     Rule{"fstatfs", {}},
     Rule{"fgetxattr", {}},
     Rule{"fsetxattr", {}},
-    // Descriptor flags; no locks, no owner of signals, no leases.
+    // Descriptor flags only: no locks, signal owners or leases.
     Rule{"fcntl", Condition{1, kInt, F_GETFD}},
     Rule{"fcntl", Condition{1, kInt, F_SETFD}},
     Rule{"fcntl", Condition{1, kInt, F_GETFL}},
     Rule{"fcntl", Condition{1, kInt, F_SETFL}},
     Rule{"fcntl", Condition{1, kInt, F_DUPFD_CLOEXEC}},
-    // Memory, never executable. malloc counts the CPUs when it is refused memory and tries another
+    // Memory, never executable. malloc counts the CPUs when it is out of memory and tries another
     // arena.
     Rule{"brk", {}},
     Rule{"mmap", Condition{2, PROT_EXEC, 0}},
@@ -87,20 +89,20 @@ constexpr std::array kHookRules{
     Rule{"madvise", {}},
     Rule{"sched_getaffinity", {}},
     Rule{"getrandom", {}},
-    // malloc names its mappings where glibc.mem.decorate_maps asks for it (glibc 2.39).
+    // malloc names its mappings if glibc.mem.decorate_maps is set (glibc 2.39).
     Rule{"prctl", Condition{0, kInt, PR_SET_VMA}},
-    // Waiting for the lock, deadlines, log times. The clock calls are real where the vDSO cannot
-    // answer.
+    // Waiting for the lock, deadlines, log times. The clock calls enter the kernel where the vDSO
+    // does not provide the clock.
     Rule{"clock_gettime", {}},
     Rule{"clock_nanosleep", {}},
     Rule{"gettimeofday", {}},
     Rule{"time", {}},
     Rule{"futex", {}},
-    // The kernel's own way back into a wait after the process, or its cgroup, was stopped.
+    // The kernel resumes a wait with this call after the process or its cgroup was stopped.
     Rule{"restart_syscall", {}},
-    // futimens(3): what is open already, by no path.
+    // futimens(3) on an open descriptor; not by path.
     Rule{"utimensat", Condition{1, kWhole, 0}},
-    // Who am I; how much memory is there.
+    // Own ids, and the size of the memory.
     Rule{"getpid", {}},
     Rule{"getppid", {}},
     Rule{"gettid", {}},
@@ -109,11 +111,10 @@ constexpr std::array kHookRules{
     Rule{"getgid", {}},
     Rule{"getegid", {}},
     Rule{"sysinfo", {}},
-    // May an OOM score be lowered?
+    // Whether lowering an OOM score is permitted.
     Rule{"capget", {}},
-    // syslog(3) to /dev/log; the log file's directory, which spdlog makes with plain mkdir; stdio
-    // asks whether what it
-    // opened is a terminal.
+    // syslog(3) to /dev/log; spdlog creates the log file's directory with plain mkdir; stdio checks
+    // whether the file it opened is a terminal.
     Rule{"socket", Condition{0, kInt, AF_UNIX}},
     Rule{"connect", {}},
     Rule{"sendto", {}},
@@ -123,10 +124,10 @@ constexpr std::array kHookRules{
     Rule{"ioctl", Condition{1, kInt, TCGETS2}},  // isatty(3) of glibc 2.42 and later
 #endif
     Rule{"writev", {}},
-    // systemd over libdbus: authentication by read and sendto, messages by recvmsg and sendmsg with
-    // the flags that libdbus gives them, poll with the time that is left; a timer bounds its
-    // connect. It looks for the socket's family, for a clock that never steps, and whether the
-    // program is set-uid. Newer architectures have ppoll only.
+    // systemd through libdbus: authentication with read and sendto, messages with recvmsg and
+    // sendmsg and libdbus's flags, poll with the remaining time; a timer bounds its connect.
+    // libdbus queries the socket's family, the monotonic clock, and whether the program is set-uid.
+    // Newer architectures only have ppoll.
     Rule{"poll", {}},
     Rule{"ppoll", {}},
     Rule{"recvmsg", Condition{2, kInt, MSG_CMSG_CLOEXEC}},
@@ -136,12 +137,12 @@ constexpr std::array kHookRules{
     Rule{"clock_getres", {}},
     Rule{"getresuid", {}},
     Rule{"getresgid", {}},
-    // The device rules of a container that is moved: to see them, and to attach them elsewhere; no
-    // program is loaded, no map made.
+    // Querying and copying the device rules of a container that is moved; loading programs and
+    // creating maps stay forbidden.
     Rule{"bpf", Condition{0, kInt, BPF_PROG_QUERY}},
     Rule{"bpf", Condition{0, kInt, BPF_PROG_GET_FD_BY_ID}},
     Rule{"bpf", Condition{0, kInt, BPF_PROG_ATTACH}},
-    // The end, abort(3) included.
+    // Exit, abort(3) included.
     Rule{"rt_sigprocmask", {}},
     Rule{"rt_sigaction", {}},
     Rule{"rt_sigreturn", {}},
@@ -150,10 +151,10 @@ constexpr std::array kHookRules{
     Rule{"exit_group", {}},
 };
 
-/// podqosctl, on top of the hook's: dynamically linked, with iostreams, std::filesystem and a
-/// terminal.
+/// podqosctl, in addition to the hook's rules: dynamically linked, with iostreams, std::filesystem
+/// and a terminal.
 constexpr std::array kToolRules{
-    // Files and directories as the C++ library looks at them.
+    // The C++ library's file and directory functions.
     Rule{"stat", {}},
     Rule{"lstat", {}},
     Rule{"statx", {}},
@@ -161,27 +162,29 @@ constexpr std::array kToolRules{
     Rule{"readv", {}},
     // Width of the terminal.
     Rule{"ioctl", Condition{1, kInt, TIOCGWINSZ}},
-    // What sysconf(3) and uname(3) ask; limits are read, not set.
+    // sysconf(3) and uname(3); limits are read, not set.
     Rule{"prlimit64", Condition{2, kWhole, 0}},
     Rule{"uname", {}},
     Rule{"umask", {}},
 };
 
-/// podqos-nri, on top of the hook's: one thread in one poll loop. Signals, systemd's socket and the
-/// one that metrics are asked for at are open before; connections come and go.
+/// podqos-nri, in addition to the hook's rules: one thread in one poll loop. The signal descriptor,
+/// systemd's socket and the metrics socket are opened before; connections are accepted and made
+/// later.
 constexpr std::array kPluginRules{
-    // What a runtime has sent is looked at before it is taken.
+    // Messages of the runtime are peeked at before they are read.
     Rule{"recvfrom", Condition{3, kInt, MSG_PEEK}},
-    // Who listens there?
+    // Process and user at the other end of a runtime's socket (SO_PEERCRED).
     Rule{"getsockopt", Condition{1, kInt, SOL_SOCKET}},
-    // Whoever asks for metrics; the end of an answer.
+    // Metrics clients; the end of a response.
     Rule{"accept4", Condition{3, kInt, SOCK_NONBLOCK | SOCK_CLOEXEC}},
     Rule{"shutdown", Condition{1, kInt, SHUT_WR}},
 };
 
+/// An array to generate and its rules.
 struct FilterSource {
-  const char* name = nullptr;  ///< of the generated array
-  std::span<const Rule> more;  ///< than the hook's
+  const char* name = nullptr;  ///< name of the generated array
+  std::span<const Rule> more;  ///< rules in addition to kHookRules
 };
 
 constexpr std::array kFilters{
