@@ -10,50 +10,52 @@
 
 namespace podqos::codec {
 
-/// What is read of one container: more, or longer ones, are refused. Some thirty keys and two for
-/// each of a hundred containers are more than any pod needs, and each makes its record longer.
+/// Bounds per container; more or longer annotations are refused (kTooLarge). Some thirty keys plus
+/// two for each of a hundred containers are more than any pod needs, and each one makes the pod's
+/// record longer.
 constexpr std::size_t kMaxKnownAnnotations = 256;
 constexpr std::size_t kMaxAnnotationSize = std::size_t{256} << 10U;
 
-/// Does podqos look at annotations of this key: podqos.io/* and those that parse_engine_annotations
-/// reads?
+/// Whether podqos reads annotations of this key: podqos.io/* and those of
+/// parse_engine_annotations().
 [[nodiscard]] bool is_known_annotation(std::string_view key);
 
-/// Reads podqos.io/*. podqos.io/pod has the API's defaults applied and is valid by its rules; of
-/// the short forms the containers' requests default to their limits, pod_level stays as written
-/// (with_api_defaults on the assembled pod completes it, since its defaults depend on all
-/// containers).
+/// Parses the podqos.io/* annotations. The spec in podqos.io/pod has the API's defaults applied and
+/// is validated by the API's rules. In the short forms, requests of containers default to their
+/// limits; `pod_level` is returned as written, since its defaults depend on all containers (apply
+/// with_api_defaults() to the assembled pod).
 ///
-/// @return kInvalidArgument that names the annotation, its value and what is expected; an unknown
-/// podqos.io/ key is an
-///         error that names the nearest known one.
+/// @return kInvalidArgument naming the annotation, its value and what was expected; for an unknown
+/// podqos.io/ key also the nearest known one.
 [[nodiscard]] Result<core::PodqosAnnotations> parse_podqos_annotations(
     const core::Annotations& annotations);
 
-/// Parses the short form "cpu=250m,memory=1Gi,hugepages-2Mi=4Mi"; white space around an item is
+/// Parses the short form "cpu=250m,memory=1Gi,hugepages-2Mi=4Mi"; white space around items is
 /// allowed.
-/// @return kInvalidArgument for nothing at all, another resource, one that is there twice, a
-/// negative quantity.
+/// @return kInvalidArgument for an empty list, an unknown resource, a repeated one, or a negative
+/// quantity.
 [[nodiscard]] Result<core::ResourceList> parse_short_form(std::string_view text);
 
-/// What an engine alone decides of a container, and no author of its pod.
+/// Properties of a container that only the engine decides, not the author of its pod.
 struct EngineEvidence {
-  std::string_view id = {};      ///< of the container; "" when unknown
-  std::string_view cgroup = {};  ///< where the engine puts it, as a path; "" when unknown
+  std::string_view id = {};      ///< container id; "" if unknown
+  std::string_view cgroup = {};  ///< cgroup path chosen by the engine; "" if unknown
 };
 
-/// Reads what the engine itself says. Engines copy annotations of pod authors beside their own, so
-/// that keys of two engines may meet. Whose count is decided by what an author cannot write:
+/// Parses the annotations that the engine sets. Engines copy annotations of pod authors next to
+/// their own, so that keys of two engines may be present. The trusted ones are chosen by evidence
+/// that an author cannot forge:
 ///
-/// - a cgroup libpod-ID is Podman's: only its sandbox id counts;
-/// - io.kubernetes.cri-o.ContainerID = ID, or a HostnamePath below a directory ID, is CRI-O's,
-///   which draws the id when the annotations are there: on containers its SandboxID, Labels,
-///   SandboxName and Name, which it writes behind what it copies; on the sandbox the plain
-///   io.kubernetes.pod.* keys, which are its labels and the last that it writes;
-/// - else containerd's CRI keys, which it writes behind what it copies;
-/// - else io.container.manager says whose they are; plain keys count for nothing without it.
+/// - A cgroup named libpod-ID is Podman's: only its sandbox id is used.
+/// - io.kubernetes.cri-o.ContainerID = ID, or a HostnamePath below a directory named ID, is
+///   CRI-O's, which generates the id after the author's annotations are fixed. Of a container,
+///   SandboxID, Labels, SandboxName and Name are used, which CRI-O writes after the copied ones; of
+///   a sandbox, the plain io.kubernetes.pod.* keys, which are its labels and written last.
+/// - Otherwise containerd's CRI keys, which it writes after the copied ones.
+/// - Otherwise io.container.manager names the engine; without it plain keys are ignored.
 ///
-/// @return kInvalidArgument, naming the annotation, for a uid, id or number that is malformed.
+/// @return kInvalidArgument, naming the annotation, for a malformed uid, id or number.
+/// @note containerd internal/cri/annotations/annotations.go; CRI-O pkg/annotations/.
 [[nodiscard]] Result<core::EngineAnnotations> parse_engine_annotations(
     const core::Annotations& annotations, const EngineEvidence& evidence = {});
 

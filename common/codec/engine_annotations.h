@@ -4,7 +4,7 @@
 
 namespace podqos::codec {
 
-/// Is `key` one that parse_engine_annotations (annotations.h) reads?
+/// Whether parse_engine_annotations() (annotations.h) reads `key`.
 [[nodiscard]] bool is_engine_annotation(std::string_view key);
 
 }  // namespace podqos::codec

@@ -16,23 +16,26 @@
 
 namespace podqos::codec {
 
+/// Levels of nested objects and arrays; deeper JSON is kTooLarge.
 constexpr std::size_t kMaxJsonDepth = 64;
 
-/// How far nlohmann's lexer has read. At a string, literal or bracket that is the byte behind it; a
-/// number's end is only known to lie at or before it, since the lexer reads one byte more.
+/// The read position of nlohmann's lexer. At a string, literal or bracket it is the byte after it.
+/// For a number only an upper bound is known, since the lexer reads one byte ahead.
 class JsonCursor {
  public:
   JsonCursor() = default;
   explicit JsonCursor(std::string_view text)
       : text_(text), at_(text.data()), end_(text.data() + text.size()) {}
 
+  /// The whole input.
   [[nodiscard]] std::string_view text() const { return text_; }
+  /// Bytes of the input that the lexer has read.
   [[nodiscard]] std::size_t offset() const {
     return static_cast<std::size_t>((resume_ == nullptr ? at_ : resume_) - text_.data());
   }
 
-  /// From a reader's key(): spares the lexer the member's value, which ends at `value_end`. What it
-  /// gets to see instead is an empty string.
+  /// Called from a reader's key(): lets the lexer skip the member's value, which ends at offset
+  /// `value_end`. The lexer sees an empty string instead.
   void jump_over_value(std::size_t value_end) {
     static constexpr std::string_view kStandIn = R"(:"")";
     resume_ = text_.data() + value_end;
@@ -57,8 +60,8 @@ class JsonCursor {
   const char* resume_ = nullptr;  // where the text goes on behind a stand-in
 };
 
-/// Lets nlohmann read from a cursor, so that its events can be related to positions. Default-made:
-/// the end.
+/// Input iterator over a cursor, so that parser events can be mapped to offsets.
+/// Default-constructed: the end.
 class CursorIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -88,23 +91,25 @@ class CursorIterator {
   JsonCursor* cursor_ = nullptr;
 };
 
+/// Kinds of JSON values that a reader is called with; integers are told apart from other numbers.
 enum class JsonKind : std::uint8_t { kNull, kBoolean, kInteger, kFloat, kString, kObject, kArray };
 
-/// "null", "a boolean", … for messages.
+/// "null", "a boolean", …, for error messages.
 [[nodiscard]] std::string_view format_json_kind(JsonKind kind);
 
-/// A value that is no container.
+/// A value other than an object or array.
 struct JsonScalar {
   JsonKind kind = JsonKind::kNull;
   bool boolean = false;
-  std::int64_t integer = 0;     ///< held at 2^63-1 for larger ones that fit in 64 bits
-  double number = 0;            ///< kFloat: also whole numbers beyond 64 bits
-  std::string* text = nullptr;  ///< kString: may be moved from
+  std::int64_t integer = 0;     ///< clamped to 2^63-1 if it fits in 64 unsigned bits
+  double number = 0;            ///< kFloat; also integers beyond 64 bits
+  std::string* text = nullptr;  ///< kString; may be moved from
 };
 
-/// nlohmann's SAX interface turned into four calls of a Reader, each of which may refuse:
+/// Adapts nlohmann's SAX interface to four functions of a Reader, each of which may return an
+/// error:
 ///   Status scalar(JsonScalar&); Status begin(JsonKind); Status end(); Status key(std::string&).
-/// Holds the nesting below kMaxJsonDepth.
+/// Nesting beyond kMaxJsonDepth is kTooLarge.
 template <class Reader>
 class JsonEvents {
  public:
@@ -172,8 +177,8 @@ class JsonEvents {
   std::optional<Error> error_;
 };
 
-/// One pass of nlohmann's parser over the whole of `cursor`.
-/// @return the reader's own refusal, or kInvalidArgument / kTooLarge with the offset.
+/// Parses the whole of `cursor` in one pass.
+/// @return the reader's own error, or kInvalidArgument / kTooLarge with the offset.
 template <class Reader>
 [[nodiscard]] Status read_json(JsonCursor& cursor, Reader& reader) {
   // nlohmann's lexer takes a NUL for the end of the text, and passes over what follows.
@@ -186,6 +191,7 @@ template <class Reader>
   return fail(ErrorCode::kInvalidArgument, "malformed JSON");
 }
 
+/// A cursor at the start of `text`, which must outlive it.
 [[nodiscard]] inline JsonCursor cursor_over(std::string_view text) {
   return JsonCursor{text};
 }

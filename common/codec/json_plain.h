@@ -8,23 +8,24 @@
 
 namespace podqos::codec {
 
-/// The offset behind the value of the member whose name ends at `name_end`, if all of that value is
-/// plain JSON: valid by RFC 8259, without escaped surrogates, exponents or numbers of more than 32
-/// bytes. That much nlohmann's parser is certain to accept, at more than ten times the price.
+/// Finds the end of a member's value, if all of the value is plain JSON: valid by RFC 8259, without
+/// escaped surrogates, exponents or numbers longer than 32 bytes. nlohmann's parser is certain to
+/// accept plain JSON, but takes more than ten times as long.
 ///
-/// @param name_end  offset behind the name's closing quote; white space and the colon may follow
-/// @param levels    how many levels of objects and arrays the value may have
-/// @return nullopt: the value is malformed, too deep, or valid but not plain: a parser has to tell.
+/// @param name_end  offset after the name's closing quote; white space and the colon may follow
+/// @param levels  maximum nesting of objects and arrays in the value
+/// @return the offset after the value; nullopt if the value is malformed, too deep, or valid but
+/// not plain, so that a full parser has to decide.
 [[nodiscard]] std::optional<std::size_t> end_of_plain_member(std::string_view text,
                                                              std::size_t name_end,
                                                              std::size_t levels);
 
-/// The tree of a text that is plain JSON from end to end, and in which every string stands for
-/// itself, without any escape: podqos's own records, and most of what people write. The same tree
-/// as parse_json_tree's, at a quarter of the price.
+/// The tree of a text that is plain JSON throughout and has no escapes in its strings: podqos's own
+/// records and most hand-written files. Equal to the tree of parse_json_tree(), in a quarter of the
+/// time.
 ///
-/// @param levels  how many levels of objects and arrays the text may have
-/// @return nullopt: the text is malformed, too deep, or valid but not that plain.
+/// @param levels  maximum nesting of objects and arrays in the text
+/// @return nullopt if the text is malformed, too deep, or valid but not plain.
 [[nodiscard]] std::optional<JsonTree> plain_tree(std::string_view text, std::size_t levels);
 
 }  // namespace podqos::codec

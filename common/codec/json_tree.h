@@ -13,24 +13,24 @@
 
 namespace podqos::codec {
 
-/// A value of JSON as strangers write it. The tree loses nothing: a number keeps its exact text
-/// (but for -0, which is 0) and an object every member in order, equal keys included. The views
-/// live as long as the tree and the text that it was made of.
+/// A JSON value from untrusted input. The tree is lossless: numbers keep their exact text (except
+/// -0, which becomes 0), and objects keep all members in order, duplicates included. Views are
+/// valid as long as the tree and the text it was parsed from.
 struct JsonNode {
   enum class Kind : std::uint8_t { kNull, kBoolean, kNumber, kString, kArray, kObject };
 
   Kind kind = Kind::kNull;
-  std::string_view key;   ///< name within the parent object
-  std::string_view text;  ///< a string's value, a number's digits, a boolean's true or false
+  std::string_view key;   ///< name in the parent object
+  std::string_view text;  ///< value of a string, digits of a number, "true" or "false"
   std::vector<JsonNode> children;
 
   [[nodiscard]] bool is_null() const { return kind == Kind::kNull; }
-  /// The member `name` of an object; nullptr when absent or null.
-  /// @return kInvalidArgument, naming it, if the object has it twice.
+  /// The member `name` of an object; nullptr if it is absent or null.
+  /// @return kInvalidArgument, naming the member, if it is repeated.
   [[nodiscard]] Result<const JsonNode*> member(std::string_view name) const;
 };
 
-/// The whole of a text: its value, and those strings that are written otherwise there.
+/// The tree of a whole text, and the strings of it that are not stored verbatim there (escapes).
 class JsonTree : public JsonNode {
  public:
   JsonTree() = default;
@@ -40,7 +40,8 @@ class JsonTree : public JsonNode {
   JsonTree& operator=(JsonTree&&) noexcept = default;
   ~JsonTree() = default;
 
-  /// @return a view that lives as long as the tree, also after it has been moved.
+  /// Stores a string.
+  /// @return a view that is valid as long as the tree, also after a move.
   std::string_view keep(std::string text) { return kept_.emplace_front(std::move(text)); }
 
  private:
@@ -50,33 +51,37 @@ class JsonTree : public JsonNode {
 /// "null", "boolean", "number", "string", "array" or "object".
 [[nodiscard]] std::string_view format_kind(JsonNode::Kind kind);
 
-/// kInvalidArgument with `why`.
+/// An error of code kInvalidArgument with the message `why`.
 [[nodiscard]] std::unexpected<Error> refuse_value(std::string why);
 /// kInvalidArgument: "expected <expected>, found <kind of the node>".
 [[nodiscard]] std::unexpected<Error> unexpected_kind(std::string_view expected,
                                                      const JsonNode& node);
 
+/// Whether comments are an error or white space.
 enum class JsonComments : std::uint8_t { kRefuse, kIgnore };
 
+/// Limits of the parser.
 struct JsonBounds {
+  /// Length of the text; nesting of objects and arrays.
   std::size_t bytes = std::size_t{1} << 20U;
   std::size_t depth = 64;
-  JsonComments comments = JsonComments::kRefuse;  ///< kIgnore: // and /* */ are white space
+  JsonComments comments = JsonComments::kRefuse;  ///< kIgnore accepts // and /* */
 };
 
-/// @param text  outlives the tree.
-/// @return kTooLarge beyond the bounds, kInvalidArgument, with the byte, for what is no JSON.
+/// Parses a text.
+/// @param text  must outlive the tree
+/// @return kTooLarge beyond the bounds, kInvalidArgument with the byte position for invalid JSON.
 [[nodiscard]] Result<JsonTree> parse_json_tree(std::string_view text,
                                                const JsonBounds& bounds = {});
 
-/// What a text holds in front of the first mistake.
+/// What was read of a text before its first syntax error.
 struct JsonPrefix {
-  JsonTree tree;  ///< with those members of an object, or elements, that were read to their end
-  std::optional<Error> error;  ///< that of parse_json_tree; nullopt: the text is JSON
-  std::string_view rest;       ///< of the text, with the word at which it was found to be wrong
+  JsonTree tree;               ///< complete members and elements only
+  std::optional<Error> error;  ///< as parse_json_tree(); nullopt if the text is JSON
+  std::string_view rest;       ///< remaining text, from the token at which the error was found
 };
 
-/// As parse_json_tree, but keeps what was read when the text is not JSON.
+/// As parse_json_tree(), but keeps what was read before a syntax error.
 [[nodiscard]] JsonPrefix parse_json_prefix(std::string_view text, const JsonBounds& bounds = {});
 
 }  // namespace podqos::codec

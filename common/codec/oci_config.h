@@ -11,6 +11,7 @@
 
 namespace podqos::codec {
 
+/// Bounds of a config.json and of its linux.cgroupsPath, in bytes.
 constexpr std::size_t kMaxConfigSize = std::size_t{8} << 20U;
 constexpr std::size_t kMaxCgroupsPathSize = 4096;
 
@@ -21,33 +22,33 @@ struct ByteRange {
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
 
-/// Where a member's value stands in the input.
+/// Position of a member's value in the input.
 struct NodePlace {
-  std::optional<ByteRange> value;  ///< nullopt: the member is not there
+  std::optional<ByteRange> value;  ///< nullopt: the member is absent
   bool null = false;               ///< the value is the literal null
-  bool empty = true;               ///< an object or array without members
+  bool empty = true;               ///< an object or array that has no members
 };
 
-/// A parsed config.json: the facts, and where in the bytes the values stand that podqos may change.
+/// A parsed config.json (OCI runtime-spec, config.md): the facts that podqos uses, and the
+/// positions of the values that it may change.
 class OciConfig {
  public:
-  /// One pass over the text; nothing but the facts and positions is kept.
+  /// Parses the text in one pass; only facts and positions are kept.
   ///
   /// @return kTooLarge (kMaxConfigSize bytes, kMaxJsonDepth levels, kMaxKnownAnnotations,
-  /// kMaxAnnotationSize), or
-  ///         kInvalidArgument with path and offset for what is no JSON object, has a wrong type in
-  ///         a member that podqos reads, repeats a member on an edited path (parsers differ in
-  ///         which one wins), spells one with other letter case (Go's parser would take it), or has
-  ///         control bytes in cgroupsPath.
+  /// kMaxAnnotationSize), or kInvalidArgument with path and offset if the text is not a JSON
+  /// object, a member that podqos reads has the wrong type, a member on an edited path is repeated
+  /// (parsers differ in which one they use) or is spelled with different letter case (Go's parser
+  /// accepts it), or cgroupsPath has control bytes.
   static Result<OciConfig> parse(std::string_view text);
 
-  core::ContainerFacts facts;  ///< id and bundle are the caller's to fill in
-  /// Is a podqos hook registered already in this stage's list? (path or args[0] with basename
-  /// podqos-hook)
+  core::ContainerFacts facts;  ///< id and bundle are filled in by the caller
+  /// Whether a podqos hook is already registered for the stage: `path` or args[0] has the basename
+  /// podqos-hook.
   bool has_create_hook = false;  ///< createRuntime or prestart
   bool has_poststop_hook = false;
 
-  /// For the edit (oci_edit.h). Elements of arrays and values of maps have no place.
+  /// Position of a member, for oci_edit.h. Array elements and map values have none.
   [[nodiscard]] const NodePlace& place(ConfigNode node) const { return places_.at(index_of(node)); }
 
  private:

@@ -12,7 +12,7 @@
 
 namespace podqos::codec {
 
-/// Replace [begin, end) of the input by `text`.
+/// Replaces the bytes [begin, end) of the input by `text`.
 struct Splice {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -20,23 +20,27 @@ struct Splice {
   friend bool operator==(const Splice&, const Splice&) = default;
 };
 
-/// The podqos hooks to append where they are missing.
+/// The podqos hooks to register if they are missing.
 struct HookRegistration {
   std::string path;               ///< absolute path of podqos-hook
   std::vector<std::string> args;  ///< between argv[0] and the stage, e.g. {"--config", "/x.json"}
 };
 
-/// The hook as it stands in config.json, one JSON object. Stage: "createRuntime" or "poststop".
+/// The hook's entry in config.json, a JSON object with a timeout of 30 s (OCI runtime-spec,
+/// config.md "POSIX-platform Hooks").
+/// @param stage  "createRuntime" or "poststop"
 [[nodiscard]] std::string hook_literal(const HookRegistration& hooks, std::string_view stage);
 
-/// The splices, in ascending order and not overlapping, that carry out `edit` and append the hooks.
-/// Only bytes of changed values and inserted members differ; a second run on the result yields no
-/// splice.
+/// The splices that apply `edit` and register the hooks, in ascending order and not overlapping.
+/// All other bytes stay as they are; planning again on the result yields no splice.
+/// @return kInvalidArgument if `config` was not parsed from `text`, or if a new string is not valid
+/// in a config.json.
 [[nodiscard]] Result<std::vector<Splice>> plan_splices(
     std::string_view text, const OciConfig& config, const core::ConfigEdit& edit,
     const std::optional<HookRegistration>& hooks);
 
-/// Applies splices; kInvalidArgument if they overlap, are out of order or out of range.
+/// Applies splices; kInvalidArgument if they overlap, are not in ascending order, or are out of
+/// range.
 [[nodiscard]] Result<std::string> apply_splices(std::string_view text,
                                                 const std::vector<Splice>& splices);
 

@@ -8,8 +8,8 @@
 
 namespace podqos::codec {
 
-/// The members of an OCI config.json that podqos reads or edits. A parent stands before its
-/// members.
+/// The members of an OCI config.json that podqos reads or edits. Parents come before their members.
+/// @note OCI runtime-spec, config.md and config-linux.md.
 enum class ConfigNode : std::uint8_t {
   kRoot,
   kProcess,
@@ -43,38 +43,42 @@ enum class ConfigNode : std::uint8_t {
   kHugepageBytes,
   kUnified,
   kUnifiedValue,
-  kOther,  ///< whatever podqos does not look at
+  kOther,  ///< members that podqos ignores
 };
 constexpr std::size_t kConfigNodes = static_cast<std::size_t>(ConfigNode::kOther);
 
+/// The node's row in the schema.
 [[nodiscard]] constexpr std::size_t index_of(ConfigNode node) {
   return static_cast<std::size_t>(node);
 }
 
+/// Types that the runtime-spec gives these members.
 enum class NodeType : std::uint8_t { kObject, kArray, kSigned, kUnsigned, kString };
 
-/// One row of the schema.
+/// A row of the schema.
 struct NodeSpec {
   ConfigNode node = ConfigNode::kOther;
   ConfigNode parent = ConfigNode::kOther;
-  std::string_view name;  ///< of the member; "" for elements and the values of maps
+  std::string_view name;  ///< name of the member; "" for array elements and map values
   NodeType type = NodeType::kObject;
 };
 
+/// The row of a node.
 /// @param node  not kOther
 [[nodiscard]] const NodeSpec& spec_of(ConfigNode node);
 
-/// The member `name` of `parent`; kOther when podqos does not know it.
+/// The member `name` of `parent`; kOther if podqos ignores it.
 [[nodiscard]] ConfigNode find_member(ConfigNode parent, std::string_view name);
 
-/// The member of `parent` that `name` is taken for by parsers which ignore letter case.
-/// @note Go's encoding/json folds as Unicode does: U+017F is an s, U+212A a k.
+/// The member of `parent` that a case-insensitive parser would take `name` for; kOther if there is
+/// none.
+/// @note Go's encoding/json uses Unicode folding: U+017F equals s, U+212A equals k.
 [[nodiscard]] ConfigNode find_folded_member(ConfigNode parent, std::string_view name);
 
-/// What an element of the array `node` is.
+/// The node of the elements of array `node`.
 [[nodiscard]] ConfigNode element_of(ConfigNode node);
 
-/// "linux.resources.cpu.shares"; "config.json" for the root.
+/// Path of a node for messages: "linux.resources.cpu.shares"; "config.json" for the root.
 [[nodiscard]] std::string format_path(ConfigNode node);
 
 }  // namespace podqos::codec

@@ -9,26 +9,28 @@
 
 namespace podqos::codec {
 
+/// Bounds of a manifest: bytes, nesting, and containers of all kinds together.
 constexpr std::size_t kMaxPodJsonBytes = std::size_t{1} << 20U;
 constexpr std::size_t kMaxPodJsonDepth = 64;
 constexpr std::size_t kMaxPodContainers = 1000;
 
-/// Reads a Pod manifest: metadata, spec and status.qosClass as far as core::Pod knows them; other
-/// fields are ignored. No API default is applied yet.
+/// Parses a Pod manifest: metadata, spec and status.qosClass, as far as core::Pod has them; other
+/// fields are ignored. API defaults are not applied.
 ///
-/// Quantities are JSON strings, white space around them allowed, or bare numbers, of which the
-/// exact text counts; null is 0. Null elsewhere is the same as absent.
-/// @return kTooLarge beyond the bounds above; kInvalidArgument for another kind than Pod, a wrong
-///         type, a member that is there twice, a container name that is no DNS label or not unique,
-///         a malformed quantity: each with the JSON path
-///         ("spec.containers[2].resources.limits.cpu").
+/// Quantities are JSON strings, optionally with white space around them, or bare numbers, whose
+/// exact text is parsed; null is 0. Elsewhere null means absent.
+/// @return kTooLarge beyond the bounds above; kInvalidArgument for a kind other than Pod, a wrong
+/// type, a repeated member, a container name that is not a DNS label or not unique, or a malformed
+/// quantity, each with the JSON path ("spec.containers[2].resources.limits.cpu").
+/// @note staging/src/k8s.io/api/core/v1/types.go (Pod, PodSpec).
 [[nodiscard]] Result<core::Pod> parse_pod(std::string_view json);
 
-/// The same for a bare spec, as in the annotation podqos.io/pod; paths start inside the spec.
+/// The same for a bare PodSpec, as in the annotation podqos.io/pod; JSON paths start in the spec.
 [[nodiscard]] Result<core::Pod> parse_pod_spec(std::string_view json);
 
-/// Compact JSON that parse_pod_spec reads back with the same containers, resources, overhead and
-/// priority. Quantities are exact decimal strings. Identity, status and origin are no part of it.
+/// Formats the spec as compact JSON that parse_pod_spec() reads back with the same containers,
+/// resources, overhead and priority. Quantities are exact decimal strings. Metadata, status and
+/// origin are not included.
 [[nodiscard]] std::string format_pod_spec(const core::Pod& pod);
 
 }  // namespace podqos::codec

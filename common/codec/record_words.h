@@ -7,6 +7,8 @@
 
 namespace podqos::codec {
 
+/// Enumerators as they are spelled in records. The words are part of the file format: a record of
+/// an earlier release must stay readable, so none may change or go.
 constexpr std::array<Word<core::ContainerState>, 2> kStateWords{
     {{"pending", core::ContainerState::kPending}, {"live", core::ContainerState::kLive}}};
 constexpr std::array<Word<core::ContainerKind>, 4> kKindWords{

@@ -9,11 +9,11 @@
 
 namespace podqos::codec {
 
-/// What a configuration file says about `runtimes`, whatever else is wrong in it: an unknown field,
-/// a value out of range, malformed JSON behind it.
-/// @return nullopt: the file certainly leaves the field out. An error where this cannot be decided:
-///         the field is malformed or repeated, an unknown field may stand for it, or the text is no
-///         JSON before the field has been read to its end.
+/// Reads `runtimes` from a configuration file that may be invalid otherwise: an unknown field, a
+/// value out of range, malformed JSON after it.
+/// @return nullopt if the file certainly does not set the field; an error if this cannot be
+/// decided: the field is malformed or repeated, an unknown field may be a misspelling of it, or the
+/// JSON is malformed before the end of the field.
 [[nodiscard]] Result<std::optional<std::vector<std::string>>> salvage_runtimes(
     std::string_view text);
 

@@ -6,14 +6,14 @@
 
 namespace podqos::codec {
 
-/// A word of a file format and what it means.
+/// A word of a file format and the enumerator it stands for.
 template <class T>
 struct Word {
   std::string_view text;
   T value;
 };
 
-/// The word for `value`; each enum is covered by its table.
+/// The word for `value`; the table must have every enumerator.
 template <class Table, class T>
 [[nodiscard]] std::string_view word_for(const Table& table, T value) {
   const auto* const row = std::ranges::find_if(
