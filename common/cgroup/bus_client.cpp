@@ -35,12 +35,13 @@ std::unexpected<BusFailure> out_of_memory() {
 }
 
 std::unexpected<BusFailure> broken(std::string_view moment) {
-  return std::unexpected(BusFailure{.name = DBUS_ERROR_DISCONNECTED,
-                                    .text = cat("the connection has ended ", moment)});
+  return std::unexpected(
+      BusFailure{.name = DBUS_ERROR_DISCONNECTED, .text = cat("connection closed ", moment)});
 }
 
 std::unexpected<BusFailure> no_reply() {
-  return std::unexpected(BusFailure{.name = DBUS_ERROR_NO_REPLY, .text = "no answer in time"});
+  return std::unexpected(
+      BusFailure{.name = DBUS_ERROR_NO_REPLY, .text = "no reply before the deadline"});
 }
 
 }  // namespace
@@ -137,9 +138,8 @@ int BusClient::milliseconds_until(Deadline deadline) const {
 }
 
 std::string_view BusClient::moment() const {
-  return dbus_connection_get_is_authenticated(connection_.get()) == 0
-             ? "before the other side had accepted who we are"
-             : "before the answer";
+  return dbus_connection_get_is_authenticated(connection_.get()) == 0 ? "during authentication"
+                                                                      : "before the reply";
 }
 
 bool BusClient::is_connected() const {

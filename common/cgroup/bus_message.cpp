@@ -47,8 +47,8 @@ Status check_unit(const std::string& unit) {
   });
   if (!unit.empty() && unit.size() <= kLongestUnit && plain) return {};
   return fail(ErrorCode::kInvalidArgument,
-              cat("\"", printable(unit), "\" is no name of a systemd unit: 1 to ", kLongestUnit,
-                  " letters, digits and :-_.\\@"));
+              cat("\"", printable(unit), "\" is not a systemd unit name: expected 1 to ",
+                  kLongestUnit, " letters, digits and :-_.\\@"));
 }
 
 Status check_count(std::string_view what, std::size_t count) {
@@ -78,7 +78,8 @@ Status check(const std::string& unit, const std::vector<core::UnitProperty>& pro
     if (name.empty() || name.size() > kLongestPropertyName ||
         !std::ranges::all_of(name, is_alphanumeric)) {
       return fail(ErrorCode::kInvalidArgument,
-                  cat("\"", printable(name), "\" is no name of a unit's property"));
+                  cat("\"", printable(name),
+                      "\" is not a unit property name: expected letters and digits"));
     }
     if (auto good = check_value(name, value); !good) return good;
   }
@@ -294,7 +295,7 @@ Result<Message> ping_call() {
 Result<std::vector<ListedUnit>> parse_units(DBusMessage* reply) {
   if (dbus_message_has_signature(reply, "a(ssssssouso)") == 0) {
     return fail(ErrorCode::kIo,
-                cat("systemd lists its units as \"", dbus_message_get_signature(reply), "\""));
+                cat("unexpected reply of type \"", dbus_message_get_signature(reply), "\""));
   }
   DBusMessageIter place{};
   DBusMessageIter array{};

@@ -79,10 +79,9 @@ Status enable(const sys::Directory& cgroup, const std::string& controllers) {
   if (!pids.empty()) {
     // It does not pass by itself, as what is busy does.
     error.code = ErrorCode::kConflict;
-    error.message +=
-        cat(" (process ", pids,
-            " lives in it, and a cgroup with controllers for its children may hold none: "
-            "move it to a leaf cgroup)");
+    error.message += cat(" (process ", pids,
+                         " runs in it, but a cgroup that enables controllers for its children "
+                         "cannot contain processes: move it to a leaf cgroup)");
   }
   return fail(std::move(error));
 }
@@ -141,7 +140,7 @@ Status Walk::make(const std::string& path) {
     if (err == EEXIST) return {};
     Error error = Error::from_errno(err, cat("mkdir ", (*parent)->path(), "/", name));
     // No lack of memory of the machine: a cgroup's own structures are charged to its parent.
-    if (err == ENOMEM) error.message += " (the memory limit of the parent leaves no room)";
+    if (err == ENOMEM) error.message += " (the parent's memory limit is exhausted)";
     return fail(std::move(error));
   }
   ++made_;

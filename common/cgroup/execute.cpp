@@ -82,7 +82,7 @@ Error move_refusal(const core::MoveProcess& step, const sys::Directory& cgroup, 
   Error error = Error::from_errno(err, cat(step.path, ": write \"", step.pid.value(), "\" to ",
                                            cgroup.path(), "/cgroup.procs"));
   if (err == EBUSY)
-    error.message += " (it has controllers for its children, so it may hold no process)";
+    error.message += " (it enables controllers for its children, so it cannot contain processes)";
   if (err == ENOSPC) error.message += " (its cpuset has no CPUs or no memory nodes)";
   return error;
 }

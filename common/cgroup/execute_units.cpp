@@ -111,8 +111,8 @@ Status Cgroupfs::check_scope(const std::string& path, const std::string& unit) {
   auto own = is_own_unit(path);
   if (!own) return fail(std::move(own).error());
   if (*own) return {};
-  return fail(ErrorCode::kConflict, cat(path, ": unit ", unit,
-                                        " exists already and is another cgroup: it is left alone"));
+  return fail(ErrorCode::kConflict,
+              cat(path, ": unit ", unit, " already exists for another cgroup and is not changed"));
 }
 
 Status Cgroupfs::stop(const core::StopUnit& step) {

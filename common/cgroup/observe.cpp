@@ -48,7 +48,7 @@ Result<bool> walk_child(const sys::Directory& cgroup, const std::string& name, i
 
 Result<bool> walk_processes(const sys::Directory& cgroup, int depth, const Visit& visit) {
   if (depth > kMaxDepth) {
-    return fail(ErrorCode::kTooLarge, cat(cgroup.path(), ": cgroups nested too deeply"));
+    return fail(ErrorCode::kTooLarge, cat(cgroup.path(), ": cgroups are nested too deeply"));
   }
   const Result<std::string> pids =
       read_long(cgroup, "cgroup.procs", kMaxProcs, sys::FileEnd::kEmptyRead);
@@ -272,7 +272,7 @@ Result<std::string> Cgroupfs::cgroup_of(Pid pid) {
               : std::ranges::find(cgroup.controllers, wanted) != cgroup.controllers.end();
     if (carries) return std::move(cgroup.path);
   }
-  return fail(ErrorCode::kNotFound, cat("process ", pid.value(), " is in no cgroup of ",
+  return fail(ErrorCode::kNotFound, cat("process ", pid.value(), " is not in a cgroup of ",
                                         primary().description().mount_point));
 }
 

@@ -91,8 +91,7 @@ Result<DirectoryRef> OpenHierarchy::directory(std::string_view path) {
   }
   // A lone "." would open the root once more under another name.
   if (!path.starts_with('/') || path == "/.") {
-    return fail(ErrorCode::kInvalidArgument,
-                cat("\"", printable(path), "\" is no path of a cgroup"));
+    return fail(ErrorCode::kInvalidArgument, cat("\"", printable(path), "\" is not a cgroup path"));
   }
   Result<sys::Directory> opened = (*root_)->open_directory(path.substr(1), resolve_);
   if (!opened) return fail(std::move(opened).error());

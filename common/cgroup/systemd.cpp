@@ -21,12 +21,11 @@ namespace {
 
 constexpr std::string_view kNoSuchUnit = "org.freedesktop.systemd1.NoSuchUnit";
 constexpr std::string_view kUseCgroupfs =
-    "; where systemd does not run, let the engine use the cgroupfs driver";
-constexpr std::string_view kMayNot =
-    "; run it as root, or let the policy of the bus allow the call";
-constexpr std::string_view kMasked = "; `systemctl unmask` it, if nobody forbade it on purpose";
+    "; if systemd is not running, configure the engine to use the cgroupfs driver";
+constexpr std::string_view kMayNot = "; run as root, or allow the call in the bus policy";
+constexpr std::string_view kMasked = "; `systemctl unmask` it unless it was masked deliberately";
 constexpr std::string_view kHangs =
-    "; should systemd hang, `systemctl is-system-running` and the journal of PID 1 tell why";
+    "; if systemd hangs, check `systemctl is-system-running` and the journal of PID 1";
 constexpr std::size_t kLongestWords = 512;
 
 struct Meaning {
@@ -176,12 +175,14 @@ std::vector<Result<Message>> Systemd::Connection::call(std::vector<Request> requ
 Status Systemd::Connection::start_clock(std::string_view what) {
   const auto now = clock().now();
   if (hangs_) {
-    return fail(ErrorCode::kTimeout, cat(what, ": not asked, an earlier call has waited ",
-                                         options_.deadline.count(), " ms in vain", kHangs));
+    return fail(ErrorCode::kTimeout,
+                cat(what, ": not called, since an earlier call timed out after ",
+                    options_.deadline.count(), " ms", kHangs));
   }
   if (now >= options_.end) {
-    return fail(ErrorCode::kTimeout,
-                cat(what, ": not asked, the time for an answer to the runtime is over"));
+    return fail(
+        ErrorCode::kTimeout,
+        cat(what, ": not called, since the deadline for the reply to the runtime has passed"));
   }
   deadline_ = std::min(now + options_.deadline, options_.end);
   return {};
@@ -274,11 +275,11 @@ Systemd::Connection::Replies Systemd::Connection::exchange(std::span<DBusMessage
 Error Systemd::Connection::error_for(std::string_view what, const BusFailure& failure) const {
   if (failure.name == DBUS_ERROR_NO_SERVER) {
     return Error{ErrorCode::kNotFound,
-                 cat(what, ": systemd does not answer: ", failure.text, kUseCgroupfs)};
+                 cat(what, ": cannot connect to systemd: ", failure.text, kUseCgroupfs)};
   }
   const auto [name, code, remedy] = meaning_of(failure.name);
   const std::string allowed =
-      code == ErrorCode::kTimeout ? cat("; ", options_.deadline.count(), " ms were allowed") : "";
+      code == ErrorCode::kTimeout ? cat("; the timeout is ", options_.deadline.count(), " ms") : "";
   return Error{code, cat(what, " at ", address_, ": ", printable(failure.text, kLongestWords), " (",
                          printable(failure.name), ")", allowed, remedy)};
 }

@@ -42,8 +42,8 @@ Status check_container_name(std::string_view name) {
     return {};
   }
   return fail(ErrorCode::kInvalidArgument,
-              cat("container name \"", printable(name), "\" is not 1 to ", kMaxContainerName,
-                  " of letters, digits, '_', '.' and '-', a letter or digit first"));
+              cat("container name \"", printable(name), "\": expected 1 to ", kMaxContainerName,
+                  " letters, digits, '_', '.' and '-', starting with a letter or digit"));
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -55,8 +55,9 @@ std::string_view trimmed(std::string_view text) {
 Status check_short_form_resource(std::string_view name) {
   if (name == core::kCpu || name == core::kMemory) return {};
   if (!name.starts_with(core::kHugePagesPrefix)) {
-    return fail(ErrorCode::kInvalidArgument,
-                cat("resource \"", printable(name), "\" is none of cpu, memory, hugepages-<size>"));
+    return fail(
+        ErrorCode::kInvalidArgument,
+        cat("resource \"", printable(name), "\": expected one of cpu, memory, hugepages-<size>"));
   }
   const core::ResourceList probe{{std::string{name}, core::Quantity{}}};
   if (const auto labels = core::hugepage_limits(probe); !labels) return fail(labels.error());
@@ -67,7 +68,7 @@ Status add_short_form_item(core::ResourceList& list, std::string_view item) {
   const std::size_t equals = item.find('=');
   if (equals == std::string_view::npos) {
     return fail(ErrorCode::kInvalidArgument,
-                cat("\"", printable(item), "\" is not of the form name=quantity"));
+                cat("\"", printable(item), "\": expected name=quantity"));
   }
   const std::string_view name = trimmed(item.substr(0, equals));
   if (Status status = check_short_form_resource(name); !status) return status;
@@ -78,7 +79,7 @@ Status add_short_form_item(core::ResourceList& list, std::string_view item) {
                 cat(name, "=", quantity->format_decimal(), " is negative"));
   }
   if (!list.emplace(name, *quantity).second) {
-    return fail(ErrorCode::kInvalidArgument, cat(name, " is there twice"));
+    return fail(ErrorCode::kInvalidArgument, cat(name, " is repeated"));
   }
   return {};
 }

@@ -183,7 +183,7 @@ template <class Reader>
 [[nodiscard]] Status read_json(JsonCursor& cursor, Reader& reader) {
   // nlohmann's lexer takes a NUL for the end of the text, and passes over what follows.
   if (const std::size_t nul = cursor.text().find('\0'); nul != std::string_view::npos)
-    return fail(ErrorCode::kInvalidArgument, cat("malformed JSON at offset ", nul, ": a NUL byte"));
+    return fail(ErrorCode::kInvalidArgument, cat("malformed JSON at offset ", nul, ": NUL byte"));
   JsonEvents<Reader> events{reader, cursor};
   const bool whole = nlohmann::json::sax_parse(CursorIterator{&cursor}, CursorIterator{}, &events);
   if (whole) return {};

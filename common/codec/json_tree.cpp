@@ -49,7 +49,7 @@ class TreeBuilder : public nlohmann::json_sax<json> {
                    const json::exception& /*cause*/) override {
     sound_bytes_ = position - std::min(position, token.size());
     error_ = Error{.code = ErrorCode::kInvalidArgument,
-                   .message = cat("not JSON: the mistake is at byte ", position)};
+                   .message = cat("not JSON: syntax error at byte ", position)};
     return false;
   }
 
@@ -113,7 +113,7 @@ Result<const JsonNode*> JsonNode::member(std::string_view name) const {
   bool seen = false;
   for (const JsonNode& child : children) {
     if (child.key != name) continue;
-    if (seen) return fail(ErrorCode::kInvalidArgument, cat(name, " is there twice"));
+    if (seen) return fail(ErrorCode::kInvalidArgument, cat(name, " is repeated"));
     seen = true;
     found = child.is_null() ? nullptr : &child;
   }
@@ -149,7 +149,7 @@ JsonPrefix parse_json_prefix(std::string_view text, const JsonBounds& bounds) {
   // nlohmann's lexer takes a NUL for the end of the text, and passes over what follows.
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
     return refused(ErrorCode::kInvalidArgument,
-                   cat("not JSON: the mistake is at byte ", nul + 1, ", a NUL"), text);
+                   cat("not JSON: syntax error at byte ", nul + 1, ", a NUL"), text);
   }
   if (auto plain = plain_tree(text, bounds.depth))
     return {.tree = std::move(*plain), .error = {}, .rest = {}};

@@ -47,7 +47,7 @@ std::string_view format_node_type(NodeType type) {
     case NodeType::kObject: return "an object";
     case NodeType::kArray: return "an array";
     case NodeType::kSigned: return "an integer";
-    case NodeType::kUnsigned: return "an integer that is not negative";
+    case NodeType::kUnsigned: return "a non-negative integer";
     case NodeType::kString: return "a string";
   }
   return "";
@@ -203,7 +203,7 @@ Status ConfigReader::set_annotation(std::string text) {
 
 Status ConfigReader::set_cgroups_path(std::string text) {
   if (std::ranges::any_of(text, is_control))
-    return fail(error_at(kCgroupsPath, "control bytes in the path"));
+    return fail(error_at(kCgroupsPath, "path contains control bytes"));
   if (text.size() > kMaxCgroupsPathSize) {
     return fail(error_at(kCgroupsPath, "path is too long", ErrorCode::kTooLarge));
   }

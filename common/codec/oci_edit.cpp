@@ -81,7 +81,7 @@ class SplicePlanner {
 Status check_inside(std::string_view text, const OciConfig& config) {
   const std::optional<ByteRange>& root = config.place(kRoot).value;
   if (!root || root->end > text.size())
-    return fail(ErrorCode::kInvalidArgument, "positions are not of this config");
+    return fail(ErrorCode::kInvalidArgument, "config was not parsed from this text");
   return {};
 }
 
@@ -93,7 +93,7 @@ Status check_texts(const core::ConfigEdit& edit, const std::optional<HookRegistr
   if (hooks) valid = valid && is_utf8(hooks->path) && std::ranges::all_of(hooks->args, is_utf8);
   if (!valid) {
     return fail(ErrorCode::kInvalidArgument,
-                "a text for config.json is not valid UTF-8, or cgroupsPath has control bytes or is "
+                "a new string is not valid UTF-8, or cgroupsPath contains control bytes or is "
                 "too long");
   }
   return {};

@@ -112,13 +112,13 @@ Status StateReader::set_text(std::string text) {
   if (field_ == StateField::kId) {
     if (text.size() > kMaxIdSize) return refuse("id", cat("longer than ", kMaxIdSize, " bytes"));
     if (!is_printable(text))
-      return refuse("id", cat("\"", printable(text), "\" holds unprintable bytes"));
+      return refuse("id", cat("\"", printable(text), "\" contains unprintable bytes"));
     state_.id = std::move(text);
     return {};
   }
   if (text.size() > kMaxBundleSize)
     return refuse("bundle", cat("longer than ", kMaxBundleSize, " bytes"));
-  if (text.contains('\0')) return refuse("bundle", "holds a NUL byte");
+  if (text.contains('\0')) return refuse("bundle", "contains a NUL byte");
   state_.bundle = std::move(text);
   return {};
 }

@@ -95,7 +95,7 @@ Status read_list(const Place& at, std::string_view field, core::ResourceList& li
     }
     const auto quantity = read_quantity(entry);
     if (!quantity) return fail(quantity.error());
-    if (!list.emplace(child.key, *quantity).second) return entry.refuse("is there twice");
+    if (!list.emplace(child.key, *quantity).second) return entry.refuse("is repeated");
   }
   return {};
 }
@@ -133,7 +133,7 @@ Result<core::Container> read_container(const Place& at, core::ContainerKind kind
   }
   if (!is_dns_label(container.name)) {
     return at.refuse(cat("container name \"", printable(container.name),
-                         "\" is no DNS label: 1 to 63 of a-z, 0-9 and inner '-'"));
+                         "\" is not a DNS label: expected 1 to 63 of a-z, 0-9 and inner '-'"));
   }
   if (kind == core::ContainerKind::kInit) {
     std::string restart_policy;
@@ -192,7 +192,7 @@ Status read_priority(const Place& spec, core::Pod& pod) {
   using Limits = std::numeric_limits<std::int32_t>;
   pod.priority = parse_int(place->node->text);
   if (!pod.priority || *pod.priority < Limits::min() || *pod.priority > Limits::max()) {
-    return place->refuse(cat(printable(place->node->text), " is no 32-bit integer"));
+    return place->refuse(cat(printable(place->node->text), " is not a 32-bit integer"));
   }
   return {};
 }
@@ -248,8 +248,8 @@ Status read_status(const Place& root, core::Pod& pod) {
   if (text.empty()) return {};
   pod.status_qos_class = core::parse_qos_class(text);
   if (!pod.status_qos_class) {
-    return status->refuse(
-        cat("qosClass \"", printable(text), "\" is none of Guaranteed, Burstable, BestEffort"));
+    return status->refuse(cat("qosClass \"", printable(text),
+                              "\": expected one of Guaranteed, Burstable, BestEffort"));
   }
   return {};
 }
@@ -258,11 +258,11 @@ Status read_pod(const Place& root, core::Pod& pod) {
   if (auto s = root.expect(Kind::kObject); !s) return s;
   std::string kind = "Pod";
   if (auto s = read_text(root, "kind", kind); !s) return s;
-  if (kind != "Pod") return root.refuse(cat("kind \"", printable(kind), "\" is not Pod"));
+  if (kind != "Pod") return root.refuse(cat("kind \"", printable(kind), "\": expected Pod"));
   if (auto s = read_metadata(root, pod); !s) return s;
   const auto spec = member(root, "spec", Kind::kObject);
   if (!spec) return fail(spec.error());
-  if (spec->node == nullptr) return root.refuse("a pod needs a spec");
+  if (spec->node == nullptr) return root.refuse("spec is missing");
   if (auto s = read_spec(*spec, pod); !s) return s;
   return read_status(root, pod);
 }

@@ -47,7 +47,7 @@ class RecordReader {
       out = row.value;
       return;
     }
-    give_up(name, cat("\"", printable(node->text), "\" is no known word"));
+    give_up(name, cat("\"", printable(node->text), "\": unknown value"));
   }
   /// Elements that are no objects fail in their own members.
   template <class T>
@@ -94,7 +94,7 @@ class RecordReader {
   const JsonNode* find(const JsonNode& object, std::string_view name) {
     const auto node = object.member(name);
     if (node) return *node;
-    give_up(name, "is there twice");
+    give_up(name, "is repeated");
     return nullptr;
   }
   const JsonNode* need(const JsonNode& object, std::string_view name, Kind kind) {
@@ -106,7 +106,7 @@ class RecordReader {
   }
   std::int64_t integer_of(const JsonNode& node) {
     const auto value = parse_int(node.text);
-    if (!value) give_up(node.key, "is no whole number");
+    if (!value) give_up(node.key, "expected an integer");
     return value.value_or(0);
   }
 
@@ -118,7 +118,7 @@ void RecordReader::quantities(const JsonNode& object, core::ResourceList& out) {
     const auto quantity = core::Quantity::parse(member.text);
     const bool usable = quantity && member.kind == Kind::kString;
     if (!usable || !out.emplace(bytes_from_utf8(member.key), *quantity).second) {
-      give_up(member.key, "is no quantity, or there twice");
+      give_up(member.key, "is not a quantity, or is repeated");
       return;
     }
   }
@@ -252,7 +252,7 @@ Result<JsonTree> parse_versioned(std::string_view text) {
   reader.number(*tree, "version", version);
   if (auto read = reader.finish(version); !read) return fail(std::move(read).error());
   if (version < 1)
-    return fail(ErrorCode::kCorrupt, cat("record: version ", version, " never existed"));
+    return fail(ErrorCode::kCorrupt, cat("record: version ", version, " is invalid"));
   if (version > kRecordVersion) {
     const auto writer = tree->member("writer");
     const bool named = writer && *writer != nullptr;
@@ -261,7 +261,7 @@ Result<JsonTree> parse_versioned(std::string_view text) {
                     named ? printable((*writer)->text) : "of an unknown release", "; this podqos ",
                     PODQOS_VERSION, " reads up to version ", kRecordVersion,
                     ": use the newer release on this node, or let its ",
-                    "containers end before going back to this one"));
+                    "containers end before downgrading"));
   }
   return tree;
 }

@@ -45,7 +45,7 @@ Result<std::vector<std::uint32_t>> device_programs(int cgroup) {
   if (bpf(BPF_PROG_QUERY, attributes) != 0) {
     const int err = errno;
     if (means_none(err)) return std::vector<std::uint32_t>{};
-    return fail_errno(err, "ask for the device rules");
+    return fail_errno(err, "query the device rules");
   }
   ids.resize(attributes.query.prog_cnt);
   return ids;

@@ -65,7 +65,7 @@ bool is_relative_path(std::string_view path) {
 
 std::unexpected<Error> refuse_path(const std::string& directory, std::string_view path) {
   return fail(ErrorCode::kInvalidArgument,
-              cat(directory, ": \"", printable(path), "\" is no path beneath it"));
+              cat(directory, ": \"", printable(path), "\" is not a valid path beneath it"));
 }
 
 bool is_symlink(int directory, const char* name) {
@@ -282,7 +282,7 @@ Result<bool> Directory::make_directory(std::string_view name, mode_t mode) const
     return fail_errno(errno, what);
   }
   if (!S_ISDIR(status.st_mode)) {
-    return fail(ErrorCode::kConflict, cat(what, ": something else has that name"));
+    return fail(ErrorCode::kConflict, cat(what, ": exists and is not a directory"));
   }
   return false;
 }

@@ -79,13 +79,13 @@ Result<FileLock> FileLock::acquire(const Directory& directory, const char* name,
   if (err == ETIMEDOUT) {
     return fail(ErrorCode::kTimeout,
                 cat("lock ", path(), ": another process still holds it after ", timeout.count(),
-                    " ms; should it hang, fuser -v ", path(), " tells which"));
+                    " ms; if it hangs, find it with `fuser -v ", path(), "`"));
   }
   if (err == EBUSY) {
     return fail(ErrorCode::kTimeout,
                 cat("lock ", path(),
-                    ": others hold it in turn, and it was not free in time; raise "
-                    "lockDeadline, or let fewer containers start at once"));
+                    ": other processes held it in turn until the deadline; raise "
+                    "lockDeadline, or start fewer containers at once"));
   }
   if (err != 0) return fail_errno(err, cat("lock ", path()));
   // For those who wait. Without it they wait no longer than their timeout.

@@ -246,7 +246,7 @@ Status set_oom_score_adj(Pid pid, std::optional<StartTime> start_time, int score
   if (::write(file.get(), value.data(), value.size()) >= 0) return {};
   const int err = errno;
   Error error = Error::from_errno(err, what);
-  if (err == EACCES || err == EPERM) error.message += " (lowering it takes CAP_SYS_RESOURCE)";
+  if (err == EACCES || err == EPERM) error.message += " (lowering it requires CAP_SYS_RESOURCE)";
   return fail(std::move(error));
 }
 

@@ -13,18 +13,19 @@ Result<UnixAddress> UnixAddress::make(std::string_view name) {
   const std::span<char> path{out.address_.sun_path};
   const bool abstract = name.starts_with('@');
   if (!abstract && !name.starts_with('/')) {
-    return fail(ErrorCode::kInvalidArgument,
-                cat("\"", printable(name), "\" is no address of a socket: an absolute path"));
+    return fail(
+        ErrorCode::kInvalidArgument,
+        cat("\"", printable(name), "\" is not a socket address: expected an absolute path"));
   }
   // The last byte ends a path.
   if (name.size() >= path.size()) {
     return fail(ErrorCode::kInvalidArgument,
-                cat("\"", printable(name), "\" is no address of a socket: ", name.size(),
+                cat("\"", printable(name), "\" is not a socket address: ", name.size(),
                     " bytes, at most ", path.size() - 1));
   }
   if (name.contains('\0')) {
     return fail(ErrorCode::kInvalidArgument,
-                cat("\"", printable(name), "\" is no address of a socket: it has a zero byte"));
+                cat("\"", printable(name), "\" is not a socket address: it contains a zero byte"));
   }
   out.address_.sun_family = AF_UNIX;
   std::ranges::copy(name, path.begin());

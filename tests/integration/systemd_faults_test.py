@@ -340,7 +340,7 @@ class Silence(FaultCase):
         with self.missing(PRIVATE), self.missing(BUS):
             done = self.podqos.hook("precreate", box.original, kind=self.kind, cwd=box.bundle.path)
         self.assertEqual(done.stdout.encode(), box.original)
-        for word in ("pod burst-1: ", str(PRIVATE), str(BUS), "let the engine use the cgroupfs driver"):
+        for word in ("pod burst-1: ", str(PRIVATE), str(BUS), "configure the engine to use the cgroupfs driver"):
             self.assertIn(word, done.stderr)
         self.reconcile()
         self.check_nothing_left()
@@ -419,7 +419,7 @@ class Controllers(FaultCase):
             handed_down.write_text(disabled, encoding="ascii")
             pathlib.Path(tier, "cgroup.procs").write_text(str(squatter.pid), encoding="ascii")
             self.assert_complaints(box, f"pod burst-1: {tier}: write \"+", "to cgroup.subtree_control: ",
-                                   f"(process {squatter.pid} lives in it, ", "move it to a leaf cgroup)")
+                                   f"(process {squatter.pid} runs in it, ", "move it to a leaf cgroup)")
         self.reconcile()
         self.start(box)
         self.check_all(BURSTABLE, GUARANTEED)

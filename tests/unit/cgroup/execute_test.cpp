@@ -138,7 +138,7 @@ TEST_F(ExecuteEnsure, NamesTheProcessesOfAnInnerCgroup) {
   EXPECT_EQ(error.code, ErrorCode::kConflict);
   EXPECT_THAT(error.message, StartsWith(cat(v2->mount_point, base(), ": write \"+")));
   EXPECT_THAT(error.message,
-              HasSubstr(cat("Device or resource busy (process ", process.value(), " lives in it")));
+              HasSubstr(cat("Device or resource busy (process ", process.value(), " runs in it")));
   EXPECT_THAT(error.message, HasSubstr("move it to a leaf cgroup"));
 }
 

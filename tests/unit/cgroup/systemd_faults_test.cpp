@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 constexpr const char* kDriver =
-    "; where systemd does not run, let the engine use the cgroupfs driver";
+    "; if systemd is not running, configure the engine to use the cgroupfs driver";
 
 constexpr auto kDeadline = 200ms;
 
@@ -70,9 +70,9 @@ class SystemdFaults : public ::testing::Test {
     EXPECT_EQ(done.error(),
               (Error{ErrorCode::kTimeout,
                      "StartUnit a.slice at " + fake.address() +
-                         ": no answer in time (org.freedesktop.DBus.Error.NoReply); 200 ms were "
-                         "allowed; should systemd hang, `systemctl is-system-running` and the "
-                         "journal of PID 1 tell why"}));
+                         ": no reply before the deadline (org.freedesktop.DBus.Error.NoReply); the "
+                         "timeout is 200 ms; if systemd hangs, check `systemctl "
+                         "is-system-running` and the journal of PID 1"}));
     EXPECT_GE(took, kDeadline);
   }
 
@@ -83,18 +83,18 @@ class SystemdFaults : public ::testing::Test {
     Systemd systemd{only(fake, clock_)};
     const auto done = systemd.start("a.slice");
     ASSERT_FALSE(done);
-    EXPECT_EQ(done.error(),
-              (Error{ErrorCode::kIo, "StartUnit a.slice at " + fake.address() +
-                                         ": the connection has ended " + when +
-                                         " (org.freedesktop.DBus.Error.Disconnected)"}));
+    EXPECT_EQ(
+        done.error(),
+        (Error{ErrorCode::kIo, "StartUnit a.slice at " + fake.address() + ": connection closed " +
+                                   when + " (org.freedesktop.DBus.Error.Disconnected)"}));
   }
 
   SharedClock clock_;
   TemporaryDirectory directory_;
 };
 
-constexpr const char* kUnknown = "before the other side had accepted who we are";
-constexpr const char* kUnanswered = "before the answer";
+constexpr const char* kUnknown = "during authentication";
+constexpr const char* kUnanswered = "before the reply";
 
 TEST_F(SystemdFaults, NeverAnsweringTheAuthentication) {
   expect_timeout([this](auto accept) {
@@ -226,7 +226,7 @@ TEST_F(SystemdFaults, NoCallIsMadeAfterOneThatWasLetPass) {
   EXPECT_EQ(late.error().code, ErrorCode::kTimeout);
   EXPECT_THAT(
       late.error().message,
-      StartsWith("StopUnit a.slice: not asked, an earlier call has waited 200 ms in vain; "));
+      StartsWith("StopUnit a.slice: not called, since an earlier call timed out after 200 ms; "));
   EXPECT_EQ(systemd.round_trips(), before);
 }
 
@@ -299,7 +299,7 @@ TEST_F(SystemdFaults, NobodyListensAnywhere) {
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, ErrorCode::kNotFound);
   EXPECT_EQ(done.error().message,
-            "StopUnit a.slice: systemd does not answer: Failed to connect to socket " + path() +
+            "StopUnit a.slice: cannot connect to systemd: Failed to connect to socket " + path() +
                 ": No such file or directory; Failed to connect to socket " + left_behind +
                 ": Connection refused" + kDriver);
   EXPECT_EQ(systemd.round_trips(), 0);

@@ -282,7 +282,7 @@ TEST_F(SystemdCalls, AListOfAnotherShapeIsAnError) {
   const auto units = Systemd{only(fake)}.list("*");
   ASSERT_FALSE(units);
   EXPECT_EQ(units.error(),
-            (Error{ErrorCode::kIo, "ListUnitsByPatterns *: systemd lists its units as \"o\""}));
+            (Error{ErrorCode::kIo, "ListUnitsByPatterns *: unexpected reply of type \"o\""}));
 }
 
 TEST_F(SystemdCalls, SignalsBeforeTheAnswerAreSkipped) {
@@ -355,12 +355,12 @@ TEST_P(SystemdErrors, AreToldApartAndQuoted) {
   }
 }
 
-constexpr const char* kRoot = "; run it as root, or let the policy of the bus allow the call";
+constexpr const char* kRoot = "; run as root, or allow the call in the bus policy";
 constexpr const char* kHangs =
-    "; 2000 ms were allowed; should systemd hang, `systemctl is-system-running` and the journal of "
-    "PID 1 tell why";
+    "; the timeout is 2000 ms; if systemd hangs, check `systemctl is-system-running` and the "
+    "journal of PID 1";
 constexpr const char* kDriver =
-    "; where systemd does not run, let the engine use the cgroupfs driver";
+    "; if systemd is not running, configure the engine to use the cgroupfs driver";
 
 INSTANTIATE_TEST_SUITE_P(
     Table, SystemdErrors,
@@ -379,7 +379,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"NotStartedByTheBus", "org.freedesktop.DBus.Error.Spawn.ChildExited", ErrorCode::kNotFound,
          kDriver},
         {"Masked", "org.freedesktop.systemd1.UnitMasked", ErrorCode::kConflict,
-         "; `systemctl unmask` it, if nobody forbade it on purpose"},
+         "; `systemctl unmask` it unless it was masked deliberately"},
         {"ReadOnly", "org.freedesktop.DBus.Error.PropertyReadOnly", ErrorCode::kUnsupported, ""},
     }),
     [](const auto& param) { return param.param.name; });
@@ -426,21 +426,22 @@ TEST_P(SystemdInput, IsCheckedBeforeItIsSent) {
   EXPECT_EQ(systemd.round_trips(), 0);
 }
 
-constexpr const char* kNoUnit = " is no name of a systemd unit: 1 to 255 letters, digits and ";
+constexpr const char* kNoUnit =
+    " is not a systemd unit name: expected 1 to 255 letters, digits and ";
 
 INSTANTIATE_TEST_SUITE_P(
     Table, SystemdInput,
     ::testing::ValuesIn<BadCase>({
         {"EmptyUnit", "", {}, kNoUnit},
         {"UnitOf256Bytes", std::string(256, 'a'), {}, kNoUnit},
-        {"UnitWithASlash", "a/b.slice", {}, "\"a/b.slice\" is no name"},
-        {"UnitWithANul", std::string{"a\0.slice", 8}, {}, "\"a\\x00.slice\" is no name"},
-        {"UnitThatIsNoUtf8", "a\xff.slice", {}, "\"a\\xff.slice\" is no name"},
-        {"EmptyProperty",
-         "a.slice",
-         {{"", true}},
-         " a.slice: \"\" is no name of a unit's property"},
-        {"PropertyWithASpace", "a.slice", {{"a b", true}}, "\"a b\" is no name"},
+        {"UnitWithASlash", "a/b.slice", {}, "\"a/b.slice\" is not a systemd unit name"},
+        {"UnitWithANul",
+         std::string{"a\0.slice", 8},
+         {},
+         "\"a\\x00.slice\" is not a systemd unit name"},
+        {"UnitThatIsNoUtf8", "a\xff.slice", {}, "\"a\\xff.slice\" is not a systemd unit name"},
+        {"EmptyProperty", "a.slice", {{"", true}}, " a.slice: \"\" is not a unit property name"},
+        {"PropertyWithASpace", "a.slice", {{"a b", true}}, "\"a b\" is not a unit property name"},
         {"TextThatIsNoUtf8",
          "a.slice",
          {{"Description", std::string{"\xc3("}}},

@@ -51,17 +51,17 @@ struct RefusalCase {
 
 TEST(ParseShortForm, RefusesOtherThings) {
   const std::vector<RefusalCase> cases = {
-      {"", "is not of the form name=quantity"},
-      {"cpu=1,", "is not of the form name=quantity"},
-      {"cpu", "is not of the form name=quantity"},
-      {"nvidia.com/gpu=1", "\"nvidia.com/gpu\" is none of cpu, memory, hugepages-<size>"},
-      {"CPU=1", "\"CPU\" is none of"},
-      {"=1", "is none of"},
+      {"", "expected name=quantity"},
+      {"cpu=1,", "expected name=quantity"},
+      {"cpu", "expected name=quantity"},
+      {"nvidia.com/gpu=1", "\"nvidia.com/gpu\": expected one of cpu, memory, hugepages-<size>"},
+      {"CPU=1", "\"CPU\": expected one of"},
+      {"=1", "expected one of"},
       {"hugepages-x=1", "hugepages-x"},
       {"cpu=", "cpu: "},
       {"cpu=1=2", "cpu: "},
       {"memory=-1", "memory=-1 is negative"},
-      {"cpu=1,cpu=1", "cpu is there twice"},
+      {"cpu=1,cpu=1", "cpu is repeated"},
   };
   for (const auto& [text, message] : cases) {
     const auto parsed = parse_short_form(text);

@@ -93,7 +93,7 @@ TEST(ParseJsonTree, RefusesWhatIsNoJson) {
     const auto tree = parse_json_tree(text);
     ASSERT_FALSE(tree) << text;
     EXPECT_EQ(tree.error().code, ErrorCode::kInvalidArgument) << text;
-    EXPECT_THAT(tree.error().message, HasSubstr("not JSON: the mistake is at byte ")) << text;
+    EXPECT_THAT(tree.error().message, HasSubstr("not JSON: syntax error at byte ")) << text;
   }
 }
 
@@ -147,7 +147,7 @@ TEST(JsonNode, FindsAMemberThatIsThereOnce) {
     const auto member = tree->member(twice);
     ASSERT_FALSE(member) << twice;
     EXPECT_EQ(member.error().code, ErrorCode::kInvalidArgument);
-    EXPECT_THAT(member.error().message, HasSubstr(cat(twice, " is there twice")));
+    EXPECT_THAT(member.error().message, HasSubstr(cat(twice, " is repeated")));
   }
 }
 

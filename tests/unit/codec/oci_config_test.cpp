@@ -207,7 +207,7 @@ TEST(OciConfig, RefusesWrongTypesWithPathAndOffset) {
       {R"({"linux":[]})", "linux at offset 10: expected an object"},
       {R"({"linux":{"cgroupsPath":1}})", "linux.cgroupsPath"},
       {R"({"linux":{"resources":{"cpu":{"shares":"1"}}}})",
-       "expected an integer that is not negative, found a string"},
+       "expected a non-negative integer, found a string"},
       {R"({"linux":{"resources":{"cpu":{"shares":-1}}}})", "linux.resources.cpu.shares"},
       {R"({"linux":{"resources":{"cpu":{"shares":1e2}}}})", "linux.resources.cpu.shares"},
       {R"({"linux":{"resources":{"memory":{"limit":18446744073709551616}}}})",

@@ -123,7 +123,7 @@ TEST(ParseTiers, RefusesAFormulaThatItDoesNotKnow) {
   const auto parsed = parse_tiers(text);
   ASSERT_FALSE(parsed);
   EXPECT_EQ(parsed.error().code, ErrorCode::kCorrupt);
-  EXPECT_THAT(parsed.error().message, HasSubstr("\"cubic\" is no known word"));
+  EXPECT_THAT(parsed.error().message, HasSubstr("\"cubic\": unknown value"));
 }
 
 /// Random values of every field, the ugly ones first.
@@ -304,7 +304,7 @@ TEST(ParsePodRecord, SaysWhatIsWrong) {
       {"", ErrorCode::kCorrupt, "not JSON"},
       {"[]", ErrorCode::kCorrupt, "version"},
       {"{}", ErrorCode::kCorrupt, "version: expected number, found nothing"},
-      {R"({"version":0})", ErrorCode::kCorrupt, "version 0 never existed"},
+      {R"({"version":0})", ErrorCode::kCorrupt, "version 0 is invalid"},
       {R"({"version":1})", ErrorCode::kCorrupt, "pod: expected object, found nothing"},
       {R"({"version":"1"})", ErrorCode::kCorrupt, "version: expected number, found string"},
       {R"({"version":2,"writer":"9.9.9","pod":[]})", ErrorCode::kUnsupported,

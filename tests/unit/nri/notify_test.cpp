@@ -154,7 +154,7 @@ TEST_F(NotifyTest, LeavesAnotherProcessItsWatchdog) {
 
 TEST_F(NotifyTest, RefusesWhatSystemdDoesNotSet) {
   EXPECT_THAT(Notify::open({.socket = "vsock:2:1"}).error().message,
-              StartsWith("NOTIFY_SOCKET: \"vsock:2:1\" is no address of a socket"));
+              StartsWith("NOTIFY_SOCKET: \"vsock:2:1\" is not a socket address"));
   for (const char* usec : {"", "x", "0", "-5"}) {
     const auto refused = Notify::open({.socket = address_.c_str(), .watchdog_usec = usec});
     ASSERT_FALSE(refused) << usec;

@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(
          "--name: \"a/b\" is no name of a plugin: letters, digits and _.+-"},
         {"Socket",
          {"--socket", "x"},
-         "--socket: \"x\" is no address of a socket: an absolute path"},
+         "--socket: \"x\" is not a socket address: expected an absolute path"},
         {"Metrics",
          {"--metrics", "9464"},
          "--metrics: \"9464\" is not a metrics address: expected one of "

@@ -57,10 +57,10 @@ TEST_F(FileLockAcquire, TimesOutWithThePathAndTheWait) {
   EXPECT_EQ(clock.now() - start, milliseconds{30});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kTimeout);
-  EXPECT_EQ(refused.error().message,
-            "lock " + temporary_.path() +
-                "/lock: another process still holds it after 30 ms; should it hang, fuser -v " +
-                temporary_.path() + "/lock tells which");
+  EXPECT_EQ(refused.error().message, "lock " + temporary_.path() +
+                                         "/lock: another process still holds it after 30 ms; if it "
+                                         "hangs, find it with `fuser -v " +
+                                         temporary_.path() + "/lock`");
 }
 
 /// Until it is killed; a child, since what this process holds its children would hold as well.

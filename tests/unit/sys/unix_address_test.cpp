@@ -57,11 +57,11 @@ TEST(UnixAddressMake, TakesWhatJustFits) {
 
 TEST(UnixAddressMake, RefusesWhatIsNoAddress) {
   EXPECT_EQ(UnixAddress::make("").error().message,
-            "\"\" is no address of a socket: an absolute path");
+            "\"\" is not a socket address: expected an absolute path");
   EXPECT_EQ(UnixAddress::make("run/x").error().message,
-            "\"run/x\" is no address of a socket: an absolute path");
+            "\"run/x\" is not a socket address: expected an absolute path");
   EXPECT_EQ(UnixAddress::make(std::string_view{"/a\0b", 4}).error().message,
-            "\"/a\\x00b\" is no address of a socket: it has a zero byte");
+            "\"/a\\x00b\" is not a socket address: it contains a zero byte");
 }
 
 }  // namespace
