@@ -11,9 +11,10 @@ namespace podqos::cgroup {
 
 namespace {
 
-// 10,000 units are listed in 3 MB. A message that claims to be larger ends the connection.
+// A list of 10,000 units takes 3 MB. A peer that announces a larger message is disconnected.
 constexpr long kLargestMessage = 16L * 1024 * 1024;
 
+/// Owns a DBusError, which libdbus requires to be initialised and freed.
 class ErrorSlot {
  public:
   ErrorSlot() { dbus_error_init(&error_); }
@@ -34,11 +35,13 @@ std::unexpected<BusFailure> out_of_memory() {
   return std::unexpected(BusFailure{.name = DBUS_ERROR_NO_MEMORY, .text = "out of memory"});
 }
 
+/// The connection was lost in this phase.
 std::unexpected<BusFailure> broken(std::string_view moment) {
   return std::unexpected(
       BusFailure{.name = DBUS_ERROR_DISCONNECTED, .text = cat("connection closed ", moment)});
 }
 
+/// The deadline has passed.
 std::unexpected<BusFailure> no_reply() {
   return std::unexpected(
       BusFailure{.name = DBUS_ERROR_NO_REPLY, .text = "no reply before the deadline"});
@@ -59,13 +62,13 @@ BusResult<BusClient> BusClient::open(const std::string& address, Deadline deadli
                                      const sys::Clock& clock) {
   const auto time = clock.time_until(deadline);
   if (time == time.zero()) return no_reply();
-  // libdbus writes with MSG_NOSIGNAL, and would ignore SIGPIPE for the whole process all the same.
+  // libdbus sends with MSG_NOSIGNAL, but would still set SIGPIPE to ignored for the whole process.
   dbus_connection_set_change_sigpipe(0);
   ErrorSlot error;
   DBusConnection* connection = nullptr;
   {
-    // libdbus connects without a deadline, and a socket whose queue is full lets it wait for ever:
-    // that of a PID 1 that is frozen, once 4096 clients have tried.
+    // libdbus connects without a timeout, and connect(2) blocks while the socket's backlog is full:
+    // for example when PID 1 is frozen and 4096 clients have connected.
     const sys::WakeUp wake_up{std::chrono::ceil<std::chrono::microseconds>(time)};
     connection = dbus_connection_open_private(address.c_str(), error.get());
   }
@@ -76,7 +79,7 @@ BusResult<BusClient> BusClient::open(const std::string& address, Deadline deadli
   BusClient opened{connection, clock};
   dbus_connection_set_exit_on_disconnect(connection, 0);
   dbus_connection_set_max_message_size(connection, kLargestMessage);
-  // No reply brings descriptors.
+  // No reply carries file descriptors.
   dbus_connection_set_max_message_unix_fds(connection, 0);
   return opened;
 }
@@ -88,6 +91,7 @@ BusResult<void> BusClient::announce(DBusMessage* message) {
 
 std::vector<BusResult<Message>> BusClient::call(std::span<DBusMessage* const> requests,
                                                 Deadline deadline) {
+  // All requests are queued before the first reply is awaited: one round trip.
   std::vector<BusResult<PendingCall>> sent;
   for (DBusMessage* request : requests)
     sent.push_back(clock_->now() >= deadline ? no_reply() : send(request));
@@ -119,9 +123,9 @@ BusResult<Message> BusClient::answer_to(DBusPendingCall* pending, Deadline deadl
       dbus_pending_call_cancel(pending);
       return no_reply();
     }
-    // Not dbus_connection_send_with_reply_and_block: its deadline begins when the request has left,
-    // and it waits for ever for a server that never answers the authentication. What systemd tells
-    // all its clients about units and jobs is dropped on the way.
+    // Not dbus_connection_send_with_reply_and_block(): its timeout starts when the request has been
+    // sent, and it waits forever for a server that does not finish the authentication. Signals
+    // about units and jobs, which systemd broadcasts, are discarded here.
     const bool goes_on = dbus_connection_read_write_dispatch(connection_.get(), timeout) != 0;
     if (!goes_on && dbus_pending_call_get_completed(pending) == 0) return broken(moment());
   }
@@ -131,7 +135,7 @@ BusResult<Message> BusClient::answer_to(DBusPendingCall* pending, Deadline deadl
   return error.failure();
 }
 
-/// For libdbus, which takes 0 for "look once" and INT_MAX for "for ever".
+/// For libdbus, where 0 means do not block and INT_MAX means no timeout.
 int BusClient::milliseconds_until(Deadline deadline) const {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(clock_->time_until(deadline));
   return static_cast<int>(std::min<long>(left.count(), INT_MAX - 1));

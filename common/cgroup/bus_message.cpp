@@ -15,12 +15,15 @@ namespace podqos::cgroup {
 
 namespace {
 
+/// Names of systemd's manager object; org.freedesktop.systemd1(5).
 constexpr const char* kSystemd = "org.freedesktop.systemd1";
 constexpr const char* kManagerPath = "/org/freedesktop/systemd1";
 constexpr const char* kManagerInterface = "org.freedesktop.systemd1.Manager";
+/// A conflicting queued job is replaced rather than the new one refused.
 constexpr std::string_view kJobMode = "replace";
 
-constexpr std::size_t kLongestUnit = 255;  // systemd: UNIT_NAME_MAX with its NUL
+constexpr std::size_t kLongestUnit = 255;  // UNIT_NAME_MAX of systemd, which includes the NUL
+// Bounds of podqos's own, well above what its plans contain.
 constexpr std::size_t kLongestPropertyName = 64;
 constexpr std::size_t kLongestText = 4096;
 constexpr std::size_t kMostElements = 256;
@@ -29,6 +32,7 @@ bool is_alphanumeric(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
+/// Strings of D-Bus are UTF-8 without NUL; libdbus aborts the process on any other.
 Status check_text(std::string_view what, const std::string& text) {
   if (text.size() > kLongestText) {
     return fail(ErrorCode::kInvalidArgument,
@@ -41,6 +45,7 @@ Status check_text(std::string_view what, const std::string& text) {
   return {};
 }
 
+/// @note systemd.unit(5), "Description": the characters of a unit name.
 Status check_unit(const std::string& unit) {
   const bool plain = std::ranges::all_of(unit, [](char c) {
     return is_alphanumeric(c) || std::string_view{":-_.\\@"}.find(c) != std::string_view::npos;
@@ -86,7 +91,8 @@ Status check(const std::string& unit, const std::vector<core::UnitProperty>& pro
   return {};
 }
 
-/// Appends arguments to a message. Only memory can run out; nothing is appended after that.
+/// Appends arguments to a message. The only possible failure is lack of memory, after which nothing
+/// more is appended.
 class Writer {
  public:
   explicit Writer(DBusMessage* message) { dbus_message_iter_init_append(message, &place_); }
@@ -101,7 +107,8 @@ class Writer {
     basic(DBUS_TYPE_STRING, static_cast<const void*>(&start));
   }
 
-  /// @param contents  signature of an array's element or a variant's value; null for a struct.
+  /// Appends a container and lets `fill` append its contents.
+  /// @param contents  signature of an array's element or a variant's value; null for a struct
   template <class Fill>
   void container(int type, const char* contents, Fill fill) {
     Writer inner;
@@ -142,6 +149,7 @@ class Writer {
   }
 
   DBusMessageIter place_{};
+  /// False once memory has run out.
   bool complete_ = true;
 };
 
@@ -166,6 +174,7 @@ struct WriteValue {
   }
 };
 
+/// A property as systemd's API expects it: a struct (sv).
 void write_property(Writer& array, const core::UnitProperty& property) {
   array.container(DBUS_TYPE_STRUCT, nullptr, [&](Writer& pair) {
     pair.text(property.name);
@@ -181,6 +190,7 @@ void write_properties(Writer& out, const std::vector<core::UnitProperty>& proper
 }
 
 template <class Fill>
+/// A method call to the manager with the arguments that `fill` appends.
 Result<Message> make_call(const char* method, Fill fill) {
   Message call{dbus_message_new_method_call(kSystemd, kManagerPath, kManagerInterface, method)};
   if (!call) return fail(ErrorCode::kIo, cat(method, ": out of memory"));
@@ -190,8 +200,9 @@ Result<Message> make_call(const char* method, Fill fill) {
   return call;
 }
 
-/// The D-Bus object of a unit.
-/// @note systemd's bus_label_escape(): what is no letter or digit, and a digit in front, as "_2d".
+/// The D-Bus object path of a unit.
+/// @note systemd's bus_label_escape(): every byte but letters and digits, and a leading digit,
+/// becomes "_" and two hexadecimal digits ("_2d").
 std::string object_of(std::string_view unit) {
   constexpr std::string_view kHex = "0123456789abcdef";
   std::string path = "/org/freedesktop/systemd1/unit/";
@@ -209,7 +220,7 @@ std::string object_of(std::string_view unit) {
   return path;
 }
 
-/// The next argument of a reply that has a known signature.
+/// Reads a string and advances; the reply's signature must have been checked.
 const char* read_text(DBusMessageIter& place) {
   const char* text = nullptr;
   dbus_message_iter_get_basic(&place, static_cast<void*>(&text));
@@ -230,7 +241,7 @@ Result<Message> start_transient_call(const std::string& unit,
     out.text(unit);
     out.text(std::string{kJobMode});
     write_properties(out, wanted);
-    // Units to be made along with it: none.
+    // No auxiliary units.
     out.container(DBUS_TYPE_ARRAY, "(sa(sv))", [](Writer&) {});
   });
 }
@@ -286,6 +297,7 @@ Result<Message> hello_call() {
 }
 
 Result<Message> ping_call() {
+  // Without a destination: systemd's private socket is not a message bus.
   Message call{dbus_message_new_method_call(nullptr, "/", DBUS_INTERFACE_PEER, "Ping")};
   if (!call) return fail(ErrorCode::kIo, "Ping: out of memory");
   dbus_message_set_no_reply(call.get(), 1);
@@ -308,6 +320,7 @@ Result<std::vector<ListedUnit>> parse_units(DBusMessage* reply) {
     dbus_message_iter_recurse(&array, &fields);
     ListedUnit unit;
     unit.name = read_text(fields);
+    // Order of the fields: name, description, load state, active state; the other six are not used.
     static_cast<void>(read_text(fields));  // description
     unit.load_state = read_text(fields);
     unit.active_state = read_text(fields);

@@ -21,6 +21,7 @@ Result<Cgroupfs> Cgroupfs::open(const CgroupfsOptions& options) {
         cat("neither the cpu nor the memory controller is mounted, as cgroup v1 or v2 (looked at ",
             options.unified, " and ", options.mountinfo, ")"));
   }
+  // Huge page sizes are only read when layout() is called.
   cgroupfs.hugetlb_ = std::exchange(cgroupfs.layout_.hugetlb, std::nullopt);
   cgroupfs.hugepages_ = options.hugepages;
   SystemdOptions systemd;
@@ -29,6 +30,7 @@ Result<Cgroupfs> Cgroupfs::open(const CgroupfsOptions& options) {
   systemd.clock = options.clock;
   cgroupfs.systemd_ = Systemd{std::move(systemd)};
   cgroupfs.hierarchies_ = std::move(*found);
+  // Each controller is in one hierarchy; the first one wins if mountinfo shows it twice.
   for (std::size_t index = 0; index < cgroupfs.hierarchies_.size(); ++index) {
     const OpenHierarchy& hierarchy = cgroupfs.hierarchies_[index];
     for (std::size_t number = 0; number < kControllers; ++number) {
@@ -37,6 +39,7 @@ Result<Cgroupfs> Cgroupfs::open(const CgroupfsOptions& options) {
       if (!carrier && hierarchy.has(controller_name(controller))) carrier = index;
     }
   }
+  // Attributes and reads that concern the whole cgroup use this hierarchy.
   const auto memory = static_cast<std::size_t>(core::Controller::kMemory);
   const auto cpu = static_cast<std::size_t>(core::Controller::kCpu);
   cgroupfs.primary_ =
@@ -62,6 +65,7 @@ Status Cgroupfs::check_writable() {
   if (!hierarchy.writable) {
     return fail(ErrorCode::kPermission, cat(hierarchy.mount_point, ": mounted read-only"));
   }
+  // faccessat(2) also takes capabilities and read-only bind mounts into account.
   const Result<DirectoryRef> root = primary().directory("/");
   if (root && ::faccessat((*root)->fd(), ".", W_OK, 0) == 0) return {};
   return fail_errno(errno, cat(hierarchy.mount_point, ": cgroups cannot be written"));

@@ -12,6 +12,7 @@ namespace podqos::cgroup {
 
 namespace {
 
+// The kernel formats most values into one page.
 constexpr std::size_t kMaxValue = 4'096;
 
 std::string_view without_newline(std::string_view text) {

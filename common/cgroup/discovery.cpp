@@ -22,9 +22,11 @@ namespace {
 
 constexpr std::size_t kMaxList = 64U << 20U;  // some 400,000 mounts
 
+/// The file in the state directory that caches lines of mountinfo, and its maximum size.
 constexpr std::string_view kMemoryName = "mountinfo";
 constexpr std::size_t kMaxMemory = std::size_t{64} << 10U;
 
+/// Whether a pure v2 host mounts its hierarchy here.
 bool is_cgroup2_at(const std::string& path) {
   struct statfs file_system{};
   return ::statfs(path.c_str(), &file_system) == 0 && file_system.f_type == CGROUP2_SUPER_MAGIC;
@@ -36,10 +38,12 @@ Result<std::string> read_list(const std::string& path, sys::FileEnd end) {
   return sys::read_all(file.get(), kMaxList, path, end);
 }
 
+/// Hierarchies that podqos writes to: v2, or v1 with one of its controllers.
 bool is_relevant(const Hierarchy& hierarchy) {
   return hierarchy.version == core::CgroupVersion::kV2 || has_used_controller(hierarchy);
 }
 
+/// Drops relevant hierarchies that cannot be used; others stay unopened.
 std::vector<OpenHierarchy> usable_of(std::vector<Hierarchy> mounted, sys::Resolve resolve) {
   std::vector<OpenHierarchy> hierarchies;
   for (Hierarchy& description : mounted) {
@@ -58,73 +62,76 @@ std::optional<core::CgroupVersion> version_with(const std::vector<OpenHierarchy>
   return std::nullopt;
 }
 
+/// Whether each relevant hierarchy is still mounted where its description says.
 bool are_described(std::vector<OpenHierarchy>& hierarchies) {
   return std::ranges::all_of(hierarchies, [](OpenHierarchy& hierarchy) {
     return !is_relevant(hierarchy.description()) || hierarchy.is_described();
   });
 }
 
-/// The hierarchies that there are, mounted or not.
-struct Living {
-  /// "4:memory\n" for each. A number is not used again for long: the same text, the same
-  /// hierarchies.
+/// The active hierarchies of the kernel, mounted or not.
+struct ActiveHierarchies {
+  /// "4:memory\n" for each hierarchy. The kernel does not reuse a hierarchy number soon, so that an
+  /// equal text means the same hierarchies.
   std::string names;
-  std::ptrdiff_t known = 0;  ///< those among them that parse_mountinfo takes
+  std::ptrdiff_t known = 0;  ///< those that parse_mountinfo() returns
 };
 
+/// Reads /proc/self/cgroup; nullopt if it cannot be read.
 /// @note cgroups(7), "/proc/[pid]/cgroup"
-std::optional<Living> living_hierarchies(const std::string& path) {
-  // The kernel gives it as a whole (proc_cgroup_show() in the kernel).
+std::optional<ActiveHierarchies> read_active_hierarchies(const std::string& path) {
+  // The kernel produces the file in one piece: proc_cgroup_show() in kernel/cgroup/cgroup.c.
   const auto text = read_list(path, sys::FileEnd::kShortRead);
   if (!text) return std::nullopt;
-  Living living;
+  ActiveHierarchies active;
   for (std::string_view rest = *text; !rest.empty();) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     const std::size_t colon = line.find(':');
     const std::string_view name = line.substr(0, line.find(':', colon + 1));
     const std::string_view controllers = name.substr(std::min(colon + 1, name.size()));
-    living.names += cat(name, "\n");
-    // That of v2 has none here.
-    if (controllers.empty() || has_known_controller(controllers)) ++living.known;
+    active.names += cat(name, "\n");
+    // The line of v2 has no controllers.
+    if (controllers.empty() || has_known_controller(controllers)) ++active.known;
   }
-  return living;
+  return active;
 }
 
-/// What an earlier event has found: none has come or gone since, and each is where it was.
-std::optional<std::vector<OpenHierarchy>> remembered(const CgroupfsOptions& options,
-                                                     const Living& living) {
+/// The hierarchies that an earlier transaction cached; nullopt if one was added, removed or moved
+/// since.
+std::optional<std::vector<OpenHierarchy>> cached_hierarchies(const CgroupfsOptions& options,
+                                                             const ActiveHierarchies& active) {
   const auto text = options.memory->read_file(kMemoryName, kMaxMemory);
-  const std::string head = cat(living.names, "\n");
+  const std::string head = cat(active.names, "\n");
   if (!text || !text->starts_with(head)) return std::nullopt;
   std::vector<Hierarchy> mounted = parse_mountinfo(std::string_view{*text}.substr(head.size()));
-  if (std::ssize(mounted) != living.known) return std::nullopt;
+  if (std::ssize(mounted) != active.known) return std::nullopt;
   std::vector<OpenHierarchy> hierarchies = usable_of(std::move(mounted), options.resolve);
-  if (std::ssize(hierarchies) != living.known || !are_described(hierarchies)) return std::nullopt;
+  if (std::ssize(hierarchies) != active.known || !are_described(hierarchies)) return std::nullopt;
   return hierarchies;
 }
 
-/// Where that fails, the next event reads mountinfo as this one did.
-void remember(const sys::Directory& memory, std::string_view text) {
+/// Best effort: after a failure the next transaction reads mountinfo again.
+void cache_lines(const sys::Directory& memory, std::string_view text) {
   static_cast<void>(sys::replace_file(memory, kMemoryName, text).has_value());
 }
 
-/// As mountinfo has them now.
-Result<std::vector<OpenHierarchy>> mounted_hierarchies(const CgroupfsOptions& options,
-                                                       const std::optional<Living>& living) {
+/// Reads the hierarchies from mountinfo, and caches the relevant lines.
+Result<std::vector<OpenHierarchy>> mounted_hierarchies(
+    const CgroupfsOptions& options, const std::optional<ActiveHierarchies>& active) {
   const Result<std::string> text = read_list(options.mountinfo, sys::FileEnd::kEmptyRead);
   if (!text) return fail(text.error());
   std::vector<Hierarchy> mounted = parse_mountinfo(*text);
-  const bool is_whole = living && std::ssize(mounted) == living->known;
+  const bool is_whole = active && std::ssize(mounted) == active->known;
   const std::string lines = is_whole ? lines_about(mounted, *text) : std::string{};
   std::vector<OpenHierarchy> hierarchies = usable_of(std::move(mounted), options.resolve);
-  // What the next event could not believe is not worth a write.
+  // Not cached if the next transaction would reject it.
   if (is_whole && are_described(hierarchies))
-    remember(*options.memory, cat(living->names, "\n", lines));
+    cache_lines(*options.memory, cat(active->names, "\n", lines));
   return hierarchies;
 }
 
-/// The page size behind "hugepages-2048kB".
+/// Parses "hugepages-2048kB"; nullopt for any other name.
 std::optional<Bytes> page_size_of(std::string_view name) {
   constexpr std::string_view kPrefix = "hugepages-";
   constexpr std::string_view kSuffix = "kB";
@@ -149,17 +156,18 @@ bool has_used_controller(const Hierarchy& hierarchy) {
 }
 
 Result<std::vector<OpenHierarchy>> find_hierarchies(const CgroupfsOptions& options) {
+  // The common case: the unified hierarchy, without reading mountinfo.
   if (is_cgroup2_at(options.unified)) {
     return usable_of(
         {{.version = core::CgroupVersion::kV2, .controllers = {}, .mount_point = options.unified}},
         options.resolve);
   }
-  const auto living =
-      options.memory != nullptr ? living_hierarchies(options.own_cgroups) : std::nullopt;
-  if (living) {
-    if (auto known = remembered(options, *living)) return std::move(*known);
+  const auto active =
+      options.memory != nullptr ? read_active_hierarchies(options.own_cgroups) : std::nullopt;
+  if (active) {
+    if (auto known = cached_hierarchies(options, *active)) return std::move(*known);
   }
-  return mounted_hierarchies(options, living);
+  return mounted_hierarchies(options, active);
 }
 
 core::CgroupLayout layout_of(const std::vector<OpenHierarchy>& hierarchies) {

@@ -15,14 +15,16 @@ namespace podqos::cgroup {
 
 namespace {
 
+/// Readable by all, like cgroups made by runc and systemd.
 constexpr mode_t kMode = 0755;
-constexpr int kMaxAttempts = 8;  // each needs somebody else to have removed an ancestor in between
+constexpr int kMaxAttempts = 8;  // each needs a concurrent removal of an ancestor
 constexpr std::array<std::string_view, 5> kEnabledControllers = {"cpu", "memory", "pids", "hugetlb",
                                                                  "cpuset"};
 constexpr const char* kSubtreeControl = "cgroup.subtree_control";
 
 enum class Age : std::uint8_t { kExisting, kNew };
 
+/// Whether a space-separated list contains the word.
 bool has_word(std::string_view list, std::string_view word) {
   while (!list.empty()) {
     const std::size_t space = list.find(' ');
@@ -33,7 +35,8 @@ bool has_word(std::string_view list, std::string_view word) {
   return false;
 }
 
-/// "+cpu +memory": those of the hierarchy's controllers that podqos uses and `enabled` lacks.
+/// What to write to cgroup.subtree_control, "+cpu +memory": the controllers that podqos uses, the
+/// hierarchy has and `enabled` lacks.
 std::string missing_controllers(const OpenHierarchy& hierarchy, std::string_view enabled) {
   std::string missing;
   for (const std::string_view controller : kEnabledControllers) {
@@ -45,7 +48,7 @@ std::string missing_controllers(const OpenHierarchy& hierarchy, std::string_view
   return missing;
 }
 
-/// The first processes of a cgroup, "12, 13"; "" where there are none.
+/// Up to five pids of a cgroup, "12, 13"; "" if it has none.
 std::string some_processes(const sys::Directory& cgroup) {
   constexpr int kShown = 5;
   const OrErrno<std::string> pids = read_value(cgroup, "cgroup.procs");
@@ -62,22 +65,23 @@ std::string some_processes(const sys::Directory& cgroup) {
   return shown;
 }
 
+/// Enables controllers for the children of a cgroup.
 Status enable(const sys::Directory& cgroup, const std::string& controllers) {
   OrErrno<void> written = write_value(cgroup, kSubtreeControl, controllers);
   if (written) return {};
   std::string pids;
-  // "Not supported" where systemd has enabled the controllers that count threads: the kernel took
-  // the cgroup for the root of threads then.
+  // EOPNOTSUPP instead of EBUSY if systemd has enabled threaded controllers here: the kernel then
+  // treats the cgroup as the root of a threaded subtree.
   if (written.error() == EBUSY || written.error() == EOPNOTSUPP) {
     pids = some_processes(cgroup);
-    // What was in the way has ended.
+    // The processes have ended meanwhile.
     if (pids.empty()) written = write_value(cgroup, kSubtreeControl, controllers);
     if (written) return {};
   }
   Error error = Error::from_errno(
       written.error(), cat(cgroup.path(), ": write \"", controllers, "\" to ", kSubtreeControl));
   if (!pids.empty()) {
-    // It does not pass by itself, as what is busy does.
+    // Unlike other EBUSY errors, retrying does not help.
     error.code = ErrorCode::kConflict;
     error.message += cat(" (process ", pids,
                          " runs in it, but a cgroup that enables controllers for its children "
@@ -86,6 +90,7 @@ Status enable(const sys::Directory& cgroup, const std::string& controllers) {
   return fail(std::move(error));
 }
 
+/// Copies a cpuset file from the parent if the cgroup's own is empty.
 Status inherit(const sys::Directory& parent, const sys::Directory& cgroup, const char* file) {
   const std::string what = cat(cgroup.path(), "/", file);
   const OrErrno<sys::UniqueFd> own = open_control_file(cgroup, file, O_RDWR);
@@ -100,19 +105,24 @@ Status inherit(const sys::Directory& parent, const sys::Directory& cgroup, const
   return {};
 }
 
-/// One walk from a cgroup up to what is there and down again.
+/// Walks up from a cgroup to the first ancestor that exists, and down again, creating and
+/// configuring what is missing.
 class Walk {
  public:
   explicit Walk(OpenHierarchy& hierarchy) : hierarchy_(hierarchy) {}
 
+  /// Makes `path` exist and fit for its use.
   Status prepare(const std::string& path, CgroupUse use);
   [[nodiscard]] std::int64_t made() const { return made_; }
 
  private:
+  /// mkdir(2) of one cgroup whose parent exists.
   Status make(const std::string& path);
-  Status settle(const std::string& path, CgroupUse use, Age age);
-  Status settle_v2(const std::string& path, const sys::Directory& cgroup, CgroupUse use, Age age);
-  Status settle_cpuset(const std::string& path, const sys::Directory& cgroup, Age age);
+  /// Sets what an empty cgroup needs before it can be used: subtree controllers or CPUs.
+  Status configure(const std::string& path, CgroupUse use, Age age);
+  Status configure_v2(const std::string& path, const sys::Directory& cgroup, CgroupUse use,
+                      Age age);
+  Status configure_cpuset(const std::string& path, const sys::Directory& cgroup, Age age);
   [[nodiscard]] bool is_v2() const {
     return hierarchy_.description().version == core::CgroupVersion::kV2;
   }
@@ -123,45 +133,46 @@ class Walk {
 
 Status Walk::prepare(const std::string& path, CgroupUse use) {
   const Result<DirectoryRef> found = hierarchy_.directory(path);
-  if (found) return settle(path, use, Age::kExisting);
+  if (found) return configure(path, use, Age::kExisting);
   if (found.error().code != ErrorCode::kNotFound || path == "/") return fail(found.error());
   if (Status parent = prepare(parent_of(path), CgroupUse::kInner); !parent) return parent;
   if (Status made = make(path); !made) return made;
-  return settle(path, use, Age::kNew);
+  return configure(path, use, Age::kNew);
 }
 
 Status Walk::make(const std::string& path) {
   const Result<DirectoryRef> parent = hierarchy_.directory(parent_of(path));
   if (!parent) return fail(parent.error());
-  // directory(path) has answered "not found", so the name is a proper component.
+  // directory(path) returned kNotFound, so that the name is a valid component.
   const std::string name{name_of(path)};
   if (::mkdirat((*parent)->fd(), name.c_str(), kMode) != 0) {
     const int err = errno;
     if (err == EEXIST) return {};
     Error error = Error::from_errno(err, cat("mkdir ", (*parent)->path(), "/", name));
-    // No lack of memory of the machine: a cgroup's own structures are charged to its parent.
+    // Not a lack of memory on the host: the cgroup's structures are charged to its parent.
     if (err == ENOMEM) error.message += " (the parent's memory limit is exhausted)";
     return fail(std::move(error));
   }
   ++made_;
   const Result<DirectoryRef> cgroup = hierarchy_.directory(path);
   if (!cgroup) return fail(cgroup.error());
-  // Undoes a strict umask, so that monitors can look in; podqos itself does not need it.
+  // Overrides a strict umask, so that monitoring tools can read the cgroup; podqos does not depend
+  // on it.
   static_cast<void>(::fchmod((*cgroup)->fd(), kMode));
   return {};
 }
 
-Status Walk::settle(const std::string& path, CgroupUse use, Age age) {
+Status Walk::configure(const std::string& path, CgroupUse use, Age age) {
   const bool is_cpuset = !is_v2() && hierarchy_.has("cpuset");
   if (!is_v2() && !is_cpuset) return {};
   const Result<DirectoryRef> cgroup = hierarchy_.directory(path);
   if (!cgroup) return fail(cgroup.error());
-  if (is_cpuset) return settle_cpuset(path, **cgroup, age);
-  return settle_v2(path, **cgroup, use, age);
+  if (is_cpuset) return configure_cpuset(path, **cgroup, age);
+  return configure_v2(path, **cgroup, use, age);
 }
 
-Status Walk::settle_v2(const std::string& path, const sys::Directory& cgroup, CgroupUse use,
-                       Age age) {
+Status Walk::configure_v2(const std::string& path, const sys::Directory& cgroup, CgroupUse use,
+                          Age age) {
   if (use == CgroupUse::kLeaf) {
     if (age == Age::kNew || path == "/") return {};
     return prepare(parent_of(path), CgroupUse::kInner);
@@ -173,8 +184,8 @@ Status Walk::settle_v2(const std::string& path, const sys::Directory& cgroup, Cg
     enabled = std::move(*read);
   }
   const std::string missing = missing_controllers(hierarchy_, enabled);
-  // What a cgroup hands down it has from all its ancestors: nothing missing here is nothing missing
-  // above.
+  // A controller enabled here is enabled in all ancestors; if nothing is missing here, nothing is
+  // missing above.
   if (missing.empty()) return {};
   if (age == Age::kExisting && path != "/") {
     if (Status parent = prepare(parent_of(path), CgroupUse::kInner); !parent) return parent;
@@ -182,12 +193,13 @@ Status Walk::settle_v2(const std::string& path, const sys::Directory& cgroup, Cg
   return enable(cgroup, missing);
 }
 
-Status Walk::settle_cpuset(const std::string& path, const sys::Directory& cgroup, Age age) {
+Status Walk::configure_cpuset(const std::string& path, const sys::Directory& cgroup, Age age) {
   if (path == "/") return {};
   if (age == Age::kExisting) {
     const OrErrno<std::string> cpus = read_value(cgroup, "cpuset.cpus");
     if (!cpus) return fail_errno(cpus.error(), cat("read ", cgroup.path(), "/cpuset.cpus"));
-    // The CPUs are copied last, so the memory nodes are there too, and both in all ancestors.
+    // The CPUs are copied last; if they are set, so are the memory nodes, and both in all
+    // ancestors.
     if (!cpus->empty()) return {};
     if (Status above = prepare(parent_of(path), CgroupUse::kInner); !above) return above;
   }
@@ -212,6 +224,7 @@ Result<std::int64_t> ensure_cgroup(OpenHierarchy& hierarchy, const std::string& 
     if (done.error().code != ErrorCode::kNotFound || attempt == kMaxAttempts) {
       return fail(std::move(done).error());
     }
+    // An ancestor was removed concurrently; the cached directories may be stale.
     hierarchy.forget(topmost_of(path));
   }
 }

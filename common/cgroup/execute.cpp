@@ -18,17 +18,20 @@ namespace podqos::cgroup {
 
 namespace {
 
+// Must survive property changes of a scope; see keep_together().
 constexpr const char* kOomGroup = "memory.oom.group";
 
+/// Only writes and removals can be optional.
 core::OnRefusal on_refusal_of(const core::Step& step) {
   if (const auto* write = std::get_if<core::WriteFile>(&step)) return write->on_refusal;
   if (const auto* remove = std::get_if<core::RemoveCgroup>(&step)) return remove->on_refusal;
   return core::OnRefusal::kFail;
 }
 
+/// How a plan continues after a refusal.
 enum class Refused : std::uint8_t { kEndsPlan, kIsAllowed, kIsTriedAgain };
 
-Refused judge(core::OnRefusal on_refusal, const Error& error) {
+Refused classify(core::OnRefusal on_refusal, const Error& error) {
   switch (on_refusal) {
     case core::OnRefusal::kFail: return Refused::kEndsPlan;
     case core::OnRefusal::kIgnoreIfGone:
@@ -39,7 +42,7 @@ Refused judge(core::OnRefusal on_refusal, const Error& error) {
   return Refused::kEndsPlan;
 }
 
-/// On v2 a cgroup with controllers for its children holds no process.
+/// A cgroup that the plan moves a process into must be a leaf on v2.
 CgroupUse use_of(const std::string& path, const core::Plan& plan) {
   const bool is_leaf = std::ranges::any_of(plan, [&path](const core::Step& step) {
     const auto* move = std::get_if<core::MoveProcess>(&step);
@@ -48,19 +51,21 @@ CgroupUse use_of(const std::string& path, const core::Plan& plan) {
   return is_leaf ? CgroupUse::kLeaf : CgroupUse::kInner;
 }
 
+/// ENODEV: a file of a removed cgroup. ENOENT: no such file.
 bool means_gone(int err) {
   return err == ENODEV || err == ENOENT;
 }
 
-/// Writes the value unless the file holds it. true: the value has changed.
+/// Writes the value unless the file already holds it.
+/// @return whether the value has changed.
 OrErrno<bool> change(const sys::Directory& cgroup, const core::WriteFile& step) {
-  // With O_NONBLOCK newer kernels set a memory limit without reclaiming first, which could take
+  // With O_NONBLOCK newer kernels set a memory limit without reclaiming first, which may take
   // seconds.
   const int wait = step.controller == core::Controller::kMemory ? O_NONBLOCK : 0;
   OrErrno<sys::UniqueFd> file = open_control_file(cgroup, step.file, O_RDWR | wait);
   if (!file && file.error() == EACCES) file = open_control_file(cgroup, step.file, O_WRONLY | wait);
   if (!file) return std::unexpected(file.error());
-  // A file that cannot be read is written in any case.
+  // A file that cannot be read is always written.
   const OrErrno<std::string> current = read_value(file->get());
   if (current && holds_value(step.file, *current, step.value)) return false;
   const OrErrno<void> written = write_value(file->get(), step.value);
@@ -68,12 +73,14 @@ OrErrno<bool> change(const sys::Directory& cgroup, const core::WriteFile& step) 
   return true;
 }
 
+/// The error of a write to a cgroup that cannot be opened.
 std::unexpected<Error> missing_cgroup(const core::WriteFile& step, Error error) {
   if (error.code == ErrorCode::kNotFound) error.message = "no such cgroup";
   return fail(
       std::move(error).with_context(cat(step.path, ": write \"", step.value, "\" to ", step.file)));
 }
 
+/// The error of a refused move, with the cause that the errno means for cgroup.procs.
 Error move_refusal(const core::MoveProcess& step, const sys::Directory& cgroup, int err) {
   if (err == ESRCH) {
     return {.code = ErrorCode::kNotFound,
@@ -95,7 +102,8 @@ Status set_oom_score(const core::SetOomScore& step, Report& report) {
   return set;
 }
 
-/// false: it was not there.
+/// Removes one cgroup in one hierarchy.
+/// @return false if it did not exist.
 Result<bool> remove_from(OpenHierarchy& hierarchy, const std::string& path) {
   hierarchy.forget(path);
   const std::string above = parent_of(path);
@@ -106,12 +114,12 @@ Result<bool> remove_from(OpenHierarchy& hierarchy, const std::string& path) {
   }
   Result<bool> removed = (*parent)->remove_directory(name_of(path));
   if (!removed) return fail(std::move(removed).error().with_context(path));
-  // Absent, or below a parent that was removed and made again since it was opened.
+  // Either it does not exist, or its parent was replaced since it was opened.
   if (!*removed) hierarchy.forget(above);
   return removed;
 }
 
-/// Has a file of this cgroup got another value?
+/// Whether the plan has changed a file of this cgroup.
 bool has_changed(const std::string& path, const Report& report) {
   return std::ranges::any_of(report.written, [files = cat(path, "/")](const std::string& line) {
     return line.starts_with(files);
@@ -145,7 +153,7 @@ struct Overloaded : Functions... {
 Result<Report> Cgroupfs::execute(const core::Plan& plan, UnitChanges when) {
   Report report;
   const Status done = carry_out(plan, report);
-  // What was written before a failure stays, so that systemd has to know it.
+  // Values written before a failure stay, so that systemd must know them too.
   note_units(plan, report);
   const Status told = when == UnitChanges::kNow ? apply_unit_changes(report) : Status{};
   if (!done) return fail(done.error());
@@ -158,7 +166,7 @@ Status Cgroupfs::carry_out(const core::Plan& plan, Report& report) {
   for (const core::Step& step : plan) {
     Status done = run(step, plan, report);
     if (done) continue;
-    switch (judge(on_refusal_of(step), done.error())) {
+    switch (classify(on_refusal_of(step), done.error())) {
       case Refused::kEndsPlan: return done;
       case Refused::kIsAllowed: report.ignored.push_back(std::move(done).error().message); break;
       case Refused::kIsTriedAgain: again.push_back(&step); break;
@@ -186,13 +194,13 @@ Status Cgroupfs::apply_unit_changes(Report& report) {
   Status first;
   const auto record = [&](const core::SetUnit& step, Status answer) {
     if (answer) return;
-    if (judge(step.on_refusal, answer.error()) == Refused::kIsAllowed) {
+    if (classify(step.on_refusal, answer.error()) == Refused::kIsAllowed) {
       report.ignored.push_back(std::move(answer).error().message);
     } else if (first) {
       first = std::move(answer);
     }
   };
-  // The name of a scope says nothing of where it is.
+  // A scope's name does not determine its cgroup, so that the cgroup must be looked up.
   const UnitAnswers answers = systemd_.set_and_find(changes_for(slices), places_of(scopes));
   std::vector<core::SetUnit> own;
   for (std::size_t i = 0; i < scopes.size(); ++i) {
@@ -203,8 +211,8 @@ Status Cgroupfs::apply_unit_changes(Report& report) {
   for (std::size_t i = 0; i < slices.size(); ++i)
     record(slices[i], answers.set[i]);
   const std::vector<std::string> together = ending_together(own);
-  // systemd writes its own OOMPolicy= over memory.oom.group after it has answered, and before it
-  // reads on: with the answer to another call behind it, it has done so.
+  // After its reply to SetUnitProperties, and before it reads the next message, systemd applies its
+  // OOMPolicy= to memory.oom.group. The reply to a second call shows that this is done.
   const UnitAnswers last = systemd_.set_and_find(
       changes_for(own), together.empty() ? std::vector<UnitPlace>{} : places_of(own));
   for (std::size_t i = 0; i < own.size(); ++i)
@@ -223,7 +231,7 @@ Status Cgroupfs::keep_together(const std::vector<std::string>& scopes, Report& r
                        .reason = "container",
                        .on_refusal = core::OnRefusal::kFail},
                       report);
-    // It may have ended.
+    // The container may have ended meanwhile.
     const bool gone = !done && done.error().code == ErrorCode::kNotFound;
     if (!done && !gone && first) first = std::move(done);
   }
@@ -250,7 +258,7 @@ Status Cgroupfs::run(const core::Step& step, const core::Plan& plan, Report& rep
           [&](const core::RemoveCgroup& s) { return remove(s, report); },
           [&](const core::SetOomScore& s) { return set_oom_score(s, report); },
           [&](const core::StartUnit& s) { return start(s, report); },
-          [&](const core::SetUnit&) -> Status { return {}; },  // by tell()
+          [&](const core::SetUnit&) -> Status { return {}; },  // see note_units()
           [&](const core::StopUnit& s) { return stop(s); },
       },
       step);
@@ -287,7 +295,7 @@ Status Cgroupfs::write(const core::WriteFile& step, Report& report) {
     if (!means_gone(changed.error()) || attempt == kAttempts) {
       return fail(refusal(step, changed.error()));
     }
-    // The cgroup was removed since it was opened; a new one may have its name.
+    // The cgroup was removed since it was opened; another one may have the same path now.
     hierarchy->forget(step.path);
   }
 }
@@ -327,8 +335,8 @@ Status Cgroupfs::remove(const core::RemoveCgroup& step, Report& report) {
   if (step.path == "/") {
     return fail(ErrorCode::kInvalidArgument, "the root cgroup cannot be removed");
   }
-  // The hierarchy of memory goes first: a cgroup still in use stays in all of them, its limits with
-  // it.
+  // The memory hierarchy goes first: if the cgroup is still in use, it stays in all hierarchies,
+  // with all its limits.
   std::vector<OpenHierarchy*> order{&primary()};
   for (OpenHierarchy& hierarchy : hierarchies_) {
     if (&hierarchy != order.front() && hierarchy.is_writable()) order.push_back(&hierarchy);

@@ -15,26 +15,27 @@ namespace podqos::cgroup {
 
 namespace {
 
-/// Where systemd keeps what set_properties() told it, until the next boot; systemd.unit(5). A unit
-/// that is stopped leaves it there, for the next one of its name.
-constexpr const char* kKept = "/run/systemd/system.control";
+/// Drop-ins that systemd writes for SetUnitProperties with runtime=true; systemd.unit(5), "Unit
+/// File Load Path". Stopping a unit does not remove them, so that the next unit of the same name
+/// would inherit them.
+constexpr const char* kControlDirectory = "/run/systemd/system.control";
 
-/// What systemd calls the properties of unit_properties() there.
-constexpr std::array<std::string_view, 11> kKeptFiles = {
+/// The drop-in files of the properties that unit_properties() sets.
+constexpr std::array<std::string_view, 11> kDropIns = {
     "50-CPUWeight.conf", "50-CPUShares.conf",     "50-CPUQuota.conf",   "50-CPUQuotaPeriodSec.conf",
     "50-MemoryMax.conf", "50-MemoryLimit.conf",   "50-MemoryHigh.conf", "50-MemoryLow.conf",
     "50-MemoryMin.conf", "50-MemorySwapMax.conf", "50-TasksMax.conf"};
 
-/// Unit files of the administrator, until the next boot.
-constexpr const char* kUnitFiles = "/run/systemd/system";
+/// The administrator's runtime unit files; systemd.unit(5).
+constexpr const char* kUnitDirectory = "/run/systemd/system";
 
-/// A unit that is loaded when it is started and gone when it is told something is one that systemd
-/// is just forgetting.
+/// Pause before a retry: a unit that is loaded for StartUnit and missing for SetUnitProperties is
+/// being unloaded.
 constexpr std::chrono::milliseconds kStartPause{10};
 
-/// Removes the drop-ins of a unit that is no more.
-Status forget_kept(const std::string& unit) {
-  auto control = sys::Directory::open(kKept);
+/// Removes the drop-ins of a stopped unit.
+Status remove_drop_ins(const std::string& unit) {
+  auto control = sys::Directory::open(kControlDirectory);
   if (!control) {
     if (control.error().code == ErrorCode::kNotFound) return {};
     return fail(std::move(control).error());
@@ -48,8 +49,8 @@ Status forget_kept(const std::string& unit) {
   auto files = drop_ins->entries();
   if (!files) return fail(std::move(files).error());
   for (const std::string& file : *files) {
-    // An administrator's own stay.
-    if (std::ranges::find(kKeptFiles, file) == kKeptFiles.end()) continue;
+    // Other drop-ins are the administrator's and are kept.
+    if (std::ranges::find(kDropIns, file) == kDropIns.end()) continue;
     if (auto removed = drop_ins->remove_file(file); !removed)
       return fail(std::move(removed).error());
   }
@@ -58,13 +59,12 @@ Status forget_kept(const std::string& unit) {
   return {};
 }
 
-/// A daemon-reload makes systemd remember the file of each transient unit, and it still believes in
-/// the file after it has removed it with the unit: whoever then starts a scope in a slice of this
-/// name (a runtime, from a config.json that names it) is told that there is no such unit. It looks
-/// again once this directory has changed.
-void let_systemd_look_again() {
-  const auto files = sys::Directory::open(kUnitFiles);
-  // Without it only such a start is at stake.
+/// Makes systemd check its unit files again by changing the mtime of a unit directory. After a
+/// daemon-reload systemd remembers the file of each transient unit, also after it has removed the
+/// unit and the file. A runtime that then starts a scope in a slice of this name gets NoSuchUnit.
+void touch_unit_directory() {
+  const auto files = sys::Directory::open(kUnitDirectory);
+  // Best effort: only such a start would fail.
   if (files) static_cast<void>(::futimens(files->fd(), nullptr));
 }
 
@@ -99,7 +99,7 @@ Status Cgroupfs::start(const core::StartUnit& step, Report& report) {
     }
     if (done.error().code != ErrorCode::kAlreadyExists) return done;
     if (!core::scope_of(step.path).empty()) return check_scope(step.path, unit);
-    // It may be on its way out.
+    // The slice may have a pending stop job, which StartUnit cancels.
     done = systemd_.start(unit);
     if (done && !step.properties.empty()) done = systemd_.set_properties(unit, step.properties);
     if (done) return {};
@@ -116,25 +116,24 @@ Status Cgroupfs::check_scope(const std::string& path, const std::string& unit) {
 }
 
 Status Cgroupfs::stop(const core::StopUnit& step) {
-  // Something lives in it, or a child is left. systemd itself may have made the directory again
-  // since it was removed, empty.
+  // Not empty. systemd may have re-created the directory, empty, since it was removed.
   const auto below = children(step.path);
   if (!below) return fail(below.error());
   const auto lives = populated(step.path);
   if (!lives) return fail(lives.error());
   if (!below->empty() || *lives) return {};
   const std::string unit{core::unit_of(step.path)};
-  // systemd forgets a scope by itself when its last process has gone; another one may have the name
-  // by now.
+  // systemd unloads a scope after its last process has ended; another unit may have the name by
+  // now.
   if (!core::scope_of(step.path).empty()) return {};
   active_units_.erase(unit);
-  // It would be loaded once more.
+  // A deferred SetUnitProperties would load the unit again.
   std::erase_if(deferred_changes_,
                 [&](const core::SetUnit& late) { return late.path == step.path; });
   if (auto done = systemd_.stop(unit); !done) return done;
   if (auto done = systemd_.reset_failed(unit); !done) return done;
-  let_systemd_look_again();
-  return forget_kept(unit);
+  touch_unit_directory();
+  return remove_drop_ins(unit);
 }
 
 }  // namespace podqos::cgroup

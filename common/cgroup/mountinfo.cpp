@@ -15,11 +15,13 @@ namespace podqos::cgroup {
 
 namespace {
 
+// Controllers that Linux has or had on v1 (include/linux/cgroup_subsys.h); other super options are
+// not controllers.
 constexpr std::array<std::string_view, 14> kV1Controllers = {
     "blkio",   "cpu",    "cpuacct", "cpuset",   "debug",      "devices", "freezer",
     "hugetlb", "memory", "net_cls", "net_prio", "perf_event", "pids",    "rdma"};
 
-/// One line, or its beginning; the views point into the text, escapes are still in.
+/// Fields of a line; the views point into the text, with escapes.
 struct Mount {
   std::int64_t id = 0;
   std::int64_t parent = 0;
@@ -30,7 +32,7 @@ struct Mount {
   std::string_view options;  ///< of the superblock
 };
 
-/// "0:26"; 0, which no mounted file system has, for anything else.
+/// Parses "0:26". Returns 0, which no mounted file system has, if it is malformed.
 dev_t parse_device(std::string_view text) {
   const std::optional<std::int64_t> major_number = parse_int(read_until(text, ':'));
   const std::optional<std::int64_t> minor_number = parse_int(text);
@@ -39,7 +41,7 @@ dev_t parse_device(std::string_view text) {
                            static_cast<unsigned>(*minor_number));
 }
 
-/// The first fields of a line; what stands behind them is left in `line`.
+/// Parses the fields up to the mount point and removes them from `line`.
 std::optional<Mount> parse_place(std::string_view& line) {
   Mount mount;
   const std::string_view id = read_until(line, ' ');
@@ -56,10 +58,10 @@ std::optional<Mount> parse_place(std::string_view& line) {
   return mount;
 }
 
-/// The fields behind the mount point.
+/// Parses the fields after the mount point.
 void parse_type(std::string_view line, Mount& mount) {
   read_until(line, ' ');  // options of this mount
-  // Any number of optional fields ("shared:1") ends with a lone hyphen.
+  // Optional fields ("shared:1") end with a single hyphen.
   while (!line.empty() && read_until(line, ' ') != "-") {
   }
   mount.type = read_until(line, ' ');
@@ -71,7 +73,7 @@ bool is_octal(char c) {
   return c >= '0' && c <= '7';
 }
 
-/// Turns \040 into a space; a backslash that begins no escape stays.
+/// Decodes octal escapes (\040 is a space); any other backslash is kept.
 std::string decode(std::string_view text) {
   constexpr std::size_t kEscape = 4;
   constexpr unsigned kBitsPerDigit = 3;
@@ -91,6 +93,7 @@ std::string decode(std::string_view text) {
   return out;
 }
 
+/// Whether `directory` is a proper ancestor of `path`.
 bool is_strictly_above(std::string_view directory, std::string_view path) {
   if (directory == "/") return path != "/";
   return path.size() > directory.size() && path.starts_with(directory) &&
@@ -102,21 +105,23 @@ const Mount* find_mount(const std::vector<Mount>& mounts, std::int64_t id) {
   return found == mounts.end() ? nullptr : &*found;
 }
 
-/// Does `other` hide `mount` from path lookup: stacked on its root, or mounted on a directory above
-/// it in the same parent (had it been there first, `mount` would be its child)?
+/// Whether `other` hides `mount` from path lookup: it is stacked on its root, or mounted on a
+/// directory above it in the same parent. (If it had been mounted first, `mount` would be its
+/// child.)
 bool hides(const Mount& other, const Mount& mount) {
   if (other.id == mount.id) return false;
   if (other.parent == mount.id) return other.point == mount.point;
   return other.parent == mount.parent && is_strictly_above(other.point, mount.point);
 }
 
+/// Whether the mount or one of its parents is hidden.
 bool is_covered(const std::vector<Mount>& mounts, const Mount& mount) {
-  constexpr int kMaxNesting = 64;  // ends a loop that only a forged text could have
+  constexpr int kMaxNesting = 64;  // a loop is only possible in a forged text
   const Mount* current = &mount;
   for (int depth = 0; current != nullptr && depth < kMaxNesting; ++depth) {
     const auto hides_current = [current](const Mount& other) { return hides(other, *current); };
-    // What is stacked on a parent's root hides the child by the rule for directories above, so
-    // stacking counts for the mount itself only.
+    // A mount stacked on a parent's root hides the child by the rule for directories above;
+    // stacking only counts for the mount itself.
     const bool hidden = std::ranges::any_of(mounts, [&](const Mount& other) {
       return hides_current(other) && (current == &mount || other.parent != current->id);
     });
@@ -126,8 +131,8 @@ bool is_covered(const std::vector<Mount>& mounts, const Mount& mount) {
   return false;
 }
 
-/// The controllers among the super options "rw,cpu,cpuacct", or the name of a hierarchy that has
-/// none.
+/// The controllers among the super options ("rw,cpu,cpuacct"), or "name=…" for a hierarchy without
+/// controllers.
 std::vector<std::string> v1_controllers(std::string_view options) {
   std::vector<std::string> controllers;
   while (!options.empty()) {
@@ -150,12 +155,12 @@ void for_each_line(std::string_view text, Visit visit) {
     visit(read_until(text, '\n'));
 }
 
-/// The cgroup and cgroup2 mounts. Another root than "/" is a part of a hierarchy, as bind-mounted
-/// into a container: paths would mean other cgroups.
+/// The cgroup and cgroup2 mounts with root "/". Any other root is a bind mount of a part of a
+/// hierarchy, as in a container, where paths would name other cgroups.
 std::vector<Mount> cgroup_mounts(std::string_view text) {
   std::vector<Mount> mounts;
   for_each_line(text, [&](std::string_view line) {
-    // Most lines of a host with many containers are not about cgroups.
+    // On a host with many containers few lines are about cgroups.
     if (!line.contains(" - cgroup")) return;
     std::optional<Mount> mount = parse_place(line);
     if (!mount || mount->root != "/") return;
@@ -165,7 +170,7 @@ std::vector<Mount> cgroup_mounts(std::string_view text) {
   return mounts;
 }
 
-/// Those that may cover one of `targets`, or be its parent: at its mount point or above.
+/// Mounts that may hide one of `targets` or be its parent: at its mount point or above.
 std::vector<Mount> mounts_over(const std::vector<Mount>& targets, std::string_view text) {
   std::vector<Mount> mounts;
   for_each_line(text, [&](std::string_view line) {

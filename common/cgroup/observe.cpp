@@ -19,23 +19,26 @@ namespace podqos::cgroup {
 namespace {
 
 constexpr std::size_t kMaxFile = 1U << 20U;
-constexpr std::size_t kMaxProcs = 64U << 20U;  // 4 million pids, the kernel's maximum, take less
+// More than the kernel's maximum of 4 million pids takes.
+constexpr std::size_t kMaxProcs = 64U << 20U;
+// Bounds the descriptors and the stack of a walk.
 constexpr int kMaxDepth = 16;
 
 bool is_gone(const Error& error) {
   return error.code == ErrorCode::kNotFound;
 }
 
-/// A threaded cgroup of v2 answers EOPNOTSUPP; its processes are listed in the cgroup above it.
+/// A threaded v2 cgroup returns EOPNOTSUPP for cgroup.procs; its processes are listed in the domain
+/// cgroup above it.
 bool has_no_list(const Error& error) {
   return is_gone(error) || error.code == ErrorCode::kUnsupported;
 }
 
 using Visit = std::function<bool(std::string_view)>;
 
-/// Calls `visit` with the text of cgroup.procs of a cgroup and of all below it, until it answers
-/// false.
-/// @return false when it was stopped. Cgroups that vanish are passed over.
+/// Calls `visit` with the contents of cgroup.procs of a cgroup and all its descendants, until it
+/// returns false. Cgroups that are removed meanwhile are skipped.
+/// @return false if it was stopped.
 Result<bool> walk_processes(const sys::Directory& cgroup, int depth, const Visit& visit);
 
 Result<bool> walk_child(const sys::Directory& cgroup, const std::string& name, int depth,
@@ -64,6 +67,7 @@ Result<bool> walk_processes(const sys::Directory& cgroup, int depth, const Visit
   return true;
 }
 
+/// cgroup.events covers all descendants; cgroup-v2.rst, "[Un]populated Notification".
 Result<bool> populated_v2(const sys::Directory& cgroup) {
   const OrErrno<std::string> events = read_value(cgroup, "cgroup.events");
   if (!events) {
@@ -76,10 +80,11 @@ Result<bool> populated_v2(const sys::Directory& cgroup) {
   return find_key(*events, "populated") == 1;
 }
 
+/// v1 has no such file: every cgroup.procs must be read until one is not empty.
 Result<bool> populated_v1(const sys::Directory& cgroup) {
   const Result<bool> all =
       walk_processes(cgroup, 0, [](std::string_view pids) { return pids.empty(); });
-  // Where nobody can look, a process may live: a container chooses how deep it nests its cgroups.
+  // Containers choose how deep they nest their cgroups; below the bound a process must be assumed.
   if (!all && all.error().code == ErrorCode::kTooLarge) return true;
   if (!all) return fail(all.error());
   return !*all;
@@ -105,7 +110,7 @@ Result<std::string> Cgroupfs::read(std::string_view path, core::Controller contr
   if (!cgroup) return fail(std::move(cgroup).error());
   Result<std::string> text = read_long(**cgroup, file, kMaxFile, sys::FileEnd::kShortRead);
   if (text || !is_gone(text.error())) return text;
-  // The directory in the cache may be a removed cgroup's; a new one may have its name.
+  // The cached directory may belong to a removed cgroup; another one may have the same path now.
   hierarchy->forget(path);
   cgroup = hierarchy->directory(path);
   if (!cgroup) return fail(std::move(cgroup).error());
@@ -151,7 +156,7 @@ Result<std::vector<Pid>> Cgroupfs::processes(std::string_view path) {
   std::vector<Pid> all;
   const auto collect = [&all](std::string_view pids) {
     while (!pids.empty()) {
-      // 0 stands for a process outside our pid namespace.
+      // 0 stands for a process outside the own pid namespace.
       const std::optional<std::int64_t> pid = parse_int(read_until(pids, '\n'));
       if (pid && *pid > 0) all.emplace_back(*pid);
     }
@@ -175,8 +180,8 @@ Result<std::vector<Pid>> Cgroupfs::processes(std::string_view path) {
 
 core::MemoryFiles Cgroupfs::memory_files(std::string_view path) {
   OpenHierarchy* hierarchy = hierarchy_of(core::Controller::kMemory);
-  // By this mount runtimes tell whether they may use such files: not on a hybrid host, even one
-  // whose v2 side has the controller.
+  // Runtimes use this mount to decide whether v2 files are available: not on a hybrid host, even if
+  // its v2 hierarchy has the memory controller.
   if (hierarchy == nullptr || hierarchy->description().mount_point != CgroupfsOptions{}.unified ||
       hierarchy->description().version == core::CgroupVersion::kV1)
     return {};
@@ -217,13 +222,13 @@ Result<core::MemoryCharge> Cgroupfs::memory_charge(std::string_view path) {
   std::int64_t counted = 0;
   if (layout_.memory == core::CgroupVersion::kV2) {
     counted = sum({"anon", "file", "sock", "swapcached"});
-    // Linux 5.18 began to add up what is the kernel's own.
+    // Linux 5.18 added the sum "kernel"; before, its parts are listed.
     const std::int64_t parts = sum({"kernel_stack", "pagetables", "percpu", "slab"});
     counted = saturating_add(counted, find_key(*stat, "kernel").value_or(parts));
     charge.shmem = Bytes{sum({"shmem"})};
   } else {
     counted = sum({"total_rss", "total_cache", "total_swapcached"});
-    // A kernel that does not count its own memory lacks the file.
+    // Without kernel memory accounting the file does not exist.
     if (const auto kernel = memory_amount(path, "memory.kmem.usage_in_bytes"))
       counted = saturating_add(counted, kernel->value());
     charge.shmem = Bytes{sum({"total_shmem"})};

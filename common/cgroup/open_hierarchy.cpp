@@ -17,14 +17,16 @@ namespace podqos::cgroup {
 
 namespace {
 
-/// Ten hierarchies of a v1 host stay well below the usual limit of 1024 descriptors.
+/// With ten v1 hierarchies this stays well below the usual limit of 1024 descriptors.
 constexpr std::size_t kMaxOpenDirectories = 32;
 
+/// Whether `path` is `top` or a descendant of it.
 bool is_at_or_below(std::string_view path, std::string_view top) {
   if (top == "/" || path == top) return true;
   return path.size() > top.size() && path.starts_with(top) && path[top.size()] == '/';
 }
 
+/// Whether the file system is a cgroup hierarchy of this version.
 bool is_of(core::CgroupVersion version, const struct statfs& file_system) {
   switch (version) {
     case core::CgroupVersion::kV1: return file_system.f_type == CGROUP_SUPER_MAGIC;
@@ -55,8 +57,8 @@ bool OpenHierarchy::is_usable() {
 }
 
 bool OpenHierarchy::is_described() {
-  // The first that kernfs makes in a hierarchy (kernfs_create_root() in the kernel); below it, or
-  // in a cgroup namespace of its own, stands another.
+  // The inode number of a hierarchy's root: kernfs_create_root() allocates it first. A bind mount
+  // of a part, or a cgroup namespace, has another one.
   constexpr ino_t kTopmost = 1;
   if (!is_usable()) return false;
   struct stat file{};
@@ -70,6 +72,7 @@ DirectoryRef OpenHierarchy::open_root() {
   struct statfs file_system{};
   if (::fstatfs(root->fd(), &file_system) != 0) return nullptr;
   if (!is_of(description_.version, file_system)) return nullptr;
+  // Includes a read-only bind mount: statfs(2) reports the flags of the mount.
   description_.writable = (static_cast<std::uint64_t>(file_system.f_flags) & ST_RDONLY) == 0;
   if (description_.version == core::CgroupVersion::kV2) {
     const OrErrno<std::string> controllers = read_value(*root, "cgroup.controllers");
@@ -89,7 +92,7 @@ Result<DirectoryRef> OpenHierarchy::directory(std::string_view path) {
   if (const auto found = directories_.find(path); found != directories_.end()) {
     return found->second;
   }
-  // A lone "." would open the root once more under another name.
+  // "/." would open the root a second time under another name.
   if (!path.starts_with('/') || path == "/.") {
     return fail(ErrorCode::kInvalidArgument, cat("\"", printable(path), "\" is not a cgroup path"));
   }

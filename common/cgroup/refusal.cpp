@@ -11,14 +11,15 @@ namespace podqos::cgroup {
 
 namespace {
 
-/// What a file's refusal means beyond its errno.
+/// The meaning of an errno for a file.
 struct Remedy {
-  std::string_view file;  ///< "" stands for all files
+  std::string_view file;  ///< "" matches every file
   int err = 0;
   std::string_view text;
 };
 
-/// @note kernel/sched/core.c __cfs_schedulable and mm/memcontrol.c are the kernel's reasons.
+/// The first match counts.
+/// @note kernel/sched/core.c __cfs_schedulable(), mm/memcontrol.c.
 constexpr std::array<Remedy, 9> kRemedies = {{
     {.file = "cpu.cfs_quota_us",
      .err = EINVAL,
@@ -47,6 +48,7 @@ constexpr std::array<Remedy, 9> kRemedies = {{
     {.file = "", .err = ENODEV, .text = "the cgroup was removed meanwhile"},
 }};
 
+/// "" if podqos knows no remedy.
 std::string remedy_for(const core::WriteFile& step, int err) {
   if (err == ENOENT) {
     const std::string_view controller = controller_name(step.controller);

@@ -26,15 +26,17 @@ constexpr std::string_view kMayNot = "; run as root, or allow the call in the bu
 constexpr std::string_view kMasked = "; `systemctl unmask` it unless it was masked deliberately";
 constexpr std::string_view kHangs =
     "; if systemd hangs, check `systemctl is-system-running` and the journal of PID 1";
+// Longer error messages of systemd are cut.
 constexpr std::size_t kLongestWords = 512;
 
+/// The error code and the remedy for a D-Bus error name.
 struct Meaning {
   std::string_view name;
   ErrorCode code;
   std::string_view remedy;
 };
 
-// The errors of systemd and of the bus that callers tell apart; every other is kIo.
+// Errors of systemd and of the bus that callers distinguish; all others are kIo.
 constexpr std::array kMeanings{
     Meaning{"org.freedesktop.systemd1.UnitExists", ErrorCode::kAlreadyExists, ""},
     Meaning{kNoSuchUnit, ErrorCode::kNotFound, ""},
@@ -44,9 +46,9 @@ constexpr std::array kMeanings{
     Meaning{DBUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, ErrorCode::kPermission, kMayNot},
     Meaning{DBUS_ERROR_NO_REPLY, ErrorCode::kTimeout, kHangs},
     Meaning{DBUS_ERROR_TIMEOUT, ErrorCode::kTimeout, kHangs},
-    // What systemd calls a property that it does not know.
+    // systemd's error for an unknown property.
     Meaning{DBUS_ERROR_PROPERTY_READ_ONLY, ErrorCode::kUnsupported, ""},
-    // From a bus whose systemd is not there, which it cannot start either.
+    // From a message bus if systemd is not running and cannot be started by it.
     Meaning{DBUS_ERROR_SERVICE_UNKNOWN, ErrorCode::kNotFound, kUseCgroupfs},
     Meaning{DBUS_ERROR_NAME_HAS_NO_OWNER, ErrorCode::kNotFound, kUseCgroupfs},
     Meaning{DBUS_ERROR_SPAWN_CHILD_EXITED, ErrorCode::kNotFound, kUseCgroupfs},
@@ -59,18 +61,18 @@ Meaning meaning_of(std::string_view name) {
 
 constexpr std::chrono::milliseconds kRestartPause{20};
 
-/// Does this failure to connect mean that nobody listens there?
+/// Whether a failure to connect means that nothing listens on the socket.
 bool is_absent(const BusFailure& failure) {
   return failure.name == DBUS_ERROR_FILE_NOT_FOUND || failure.name == DBUS_ERROR_NO_SERVER;
 }
 
-/// Was systemd there, and is no more, so that no answer can come? The bus says so in words of its
-/// own.
-/// @param in_time  the deadline of the call has not passed
+/// Whether systemd has disconnected, so that no reply will arrive. A message bus reports this with
+/// errors of its own.
+/// @param in_time  the call's deadline has not passed
 bool has_left(const BusResult<Message>& reply, bool in_time) {
   if (reply) return false;
   const std::string& name = reply.error().name;
-  // Before the deadline it is the bus that awaits no reply any longer.
+  // Before the deadline, NoReply comes from the bus: its peer has gone.
   if (name == DBUS_ERROR_NO_REPLY) return in_time;
   return name == DBUS_ERROR_DISCONNECTED || name == DBUS_ERROR_SERVICE_UNKNOWN ||
          name == DBUS_ERROR_NAME_HAS_NO_OWNER;
@@ -81,32 +83,31 @@ Status status_of(const Result<Message>& answer) {
   return {};
 }
 
-/// Is a unit that is not loaded an answer like any other?
+/// Whether NoSuchUnit is an error for this call.
 enum class Unloaded : std::uint8_t { kFails, kIsFine };
 
 }  // namespace
 
-/// The connection, and the words in which its calls fail.
+/// The connection, and the error messages of its calls.
 class Systemd::Connection {
  public:
   explicit Connection(SystemdOptions options) : options_(std::move(options)) {
-    // libdbus ends the process at a failed check and, if the environment says so, at any warning:
-    // about a keyring, say, that a server talked it into reading. The programs that call systemd
-    // execute no other that would inherit this.
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread
+    // libdbus aborts the process on a failed check and, if the environment asks for it, on a
+    // warning, for example about a keyring that a server made it read. Programs that call systemd
+    // do not execute others, which would inherit this variable.
     static_cast<void>(::setenv("DBUS_FATAL_WARNINGS", "0", /*replace*/ 1));
   }
 
-  /// A call, and in which words it fails: "StopUnit kubepods.slice".
+  /// A call and its name for errors: "StopUnit kubepods.slice".
   struct Request {
     std::string what;
     Result<Message> message;
     Unloaded unloaded = Unloaded::kFails;
   };
 
-  /// @return the reply; none for a unit that is not loaded where that is fine.
+  /// @return the reply; null for a unit that is not loaded, if that is accepted.
   Result<Message> call(Request request);
-  /// All in one round trip; the replies are in the order of the requests.
+  /// Makes all calls in one round trip; the replies are in the order of the requests.
   std::vector<Result<Message>> call(std::vector<Request> requests);
 
   [[nodiscard]] int round_trips() const { return round_trips_; }
@@ -114,23 +115,23 @@ class Systemd::Connection {
  private:
   using Replies = std::vector<BusResult<Message>>;
 
-  /// The same again for those whose connection has ended.
-  Replies ask(std::span<DBusMessage* const> requests);
-  /// Connects if need be. A connection that has ended is let go of.
+  /// Repeats the calls whose connection was closed.
+  Replies call_with_retry(std::span<DBusMessage* const> requests);
+  /// Connects if necessary. A connection that was closed is dropped.
   Replies attempt(std::span<DBusMessage* const> requests);
-  /// DBUS_ERROR_NO_SERVER where nobody listens at any address.
+  /// DBUS_ERROR_NO_SERVER if nothing listens on any address.
   BusResult<void> connect();
-  BusResult<void> greet(Peer peer);
+  BusResult<void> handshake(Peer peer);
   Replies exchange(std::span<DBusMessage* const> requests);
-  /// kTimeout once a call was let pass.
+  /// Sets the deadline of a call; kTimeout after an earlier call has timed out.
   Status start_clock(std::string_view what);
   [[nodiscard]] bool in_time() const { return clock().now() < *deadline_; }
   [[nodiscard]] Error error_for(std::string_view what, const BusFailure& failure) const;
   [[nodiscard]] const sys::Clock& clock() const { return *options_.clock; }
 
   SystemdOptions options_;
-  std::optional<BusClient::Deadline> deadline_;  // of the call that was made last
-  bool hangs_ = false;                           // it has passed
+  std::optional<BusClient::Deadline> deadline_;  // of the latest call
+  bool hangs_ = false;                           // a call has timed out
   std::optional<BusClient> client_;
   std::string address_;
   int round_trips_ = 0;
@@ -155,8 +156,8 @@ std::vector<Result<Message>> Systemd::Connection::call(std::vector<Request> requ
       answers.emplace_back(Message{});
     }
   }
-  Replies replies = ask(messages);
-  // A wait may end a little early.
+  Replies replies = call_with_retry(messages);
+  // The wait may end slightly before the deadline.
   hangs_ = !messages.empty() && clock().now() + kRestartPause >= *deadline_;
   auto reply = replies.begin();
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -188,15 +189,16 @@ Status Systemd::Connection::start_clock(std::string_view what) {
   return {};
 }
 
-Systemd::Connection::Replies Systemd::Connection::ask(std::span<DBusMessage* const> requests) {
+Systemd::Connection::Replies Systemd::Connection::call_with_retry(
+    std::span<DBusMessage* const> requests) {
   if (requests.empty()) return {};
   Replies replies = attempt(requests);
-  // systemd leaves all its clients, and its socket for a moment, when it executes itself anew.
-  // Whether it has heard a call is unknown, and each may be made twice.
+  // During daemon-reexec systemd disconnects all clients, and its socket is missing for a moment.
+  // Whether it has received a call is unknown, so that a call may be made twice.
   const auto give_up = std::min(clock().now() + options_.restart, *deadline_);
   while (clock().now() < give_up) {
     std::vector<BusResult<Message>*> unanswered;
-    std::vector<Message> copies;  // a message that was sent has the number of its connection
+    std::vector<Message> copies;  // a sent message keeps its connection's serial number
     std::vector<DBusMessage*> again;
     for (std::size_t i = 0; i < requests.size(); ++i) {
       if (!has_left(replies[i], in_time())) continue;
@@ -210,7 +212,7 @@ Systemd::Connection::Replies Systemd::Connection::ask(std::span<DBusMessage* con
     static_cast<void>(clock().poll({}, clock().now() + kRestartPause));
     Replies answers = attempt(again);
     for (std::size_t i = 0; i < answers.size(); ++i) {
-      // Not back yet: what the call met first tells more.
+      // Still not running: the first error of the call tells more.
       const bool absent = !answers[i] && answers[i].error().name == DBUS_ERROR_NO_SERVER;
       if (!absent && !has_left(answers[i], in_time())) *unanswered[i] = std::move(answers[i]);
     }
@@ -228,7 +230,7 @@ Systemd::Connection::Replies Systemd::Connection::attempt(std::span<DBusMessage*
     }
   }
   Replies replies = exchange(requests);
-  // Of systemd the bus knows later than its socket does.
+  // The bus may notice systemd's restart later than its own socket does.
   const bool left =
       std::ranges::any_of(replies, [&](const auto& reply) { return has_left(reply, in_time()); });
   if (left || !client_->is_connected()) client_.reset();
@@ -242,9 +244,9 @@ BusResult<void> Systemd::Connection::connect() {
     auto client = BusClient::open(place.address, *deadline_, clock());
     if (client) {
       client_ = std::move(*client);
-      auto greeted = greet(place.peer);
-      if (!greeted) client_.reset();
-      return greeted;
+      auto done = handshake(place.peer);
+      if (!done) client_.reset();
+      return done;
     }
     if (!is_absent(client.error())) return std::unexpected(client.error());
     tried += cat(tried.empty() ? "" : "; ", client.error().text);
@@ -252,18 +254,17 @@ BusResult<void> Systemd::Connection::connect() {
   return std::unexpected(BusFailure{.name = DBUS_ERROR_NO_SERVER, .text = std::move(tried)});
 }
 
-BusResult<void> Systemd::Connection::greet(Peer peer) {
-  const auto greeting = peer == Peer::kMessageBus ? hello_call() : ping_call();
-  if (!greeting) {
-    return std::unexpected(
-        BusFailure{.name = DBUS_ERROR_NO_MEMORY, .text = greeting.error().message});
+BusResult<void> Systemd::Connection::handshake(Peer peer) {
+  const auto first = peer == Peer::kMessageBus ? hello_call() : ping_call();
+  if (!first) {
+    return std::unexpected(BusFailure{.name = DBUS_ERROR_NO_MEMORY, .text = first.error().message});
   }
-  // systemd (252 to 257) reads the end of the authentication into 256 bytes, and what else comes
-  // along in them waits until more arrives: a short call would get no answer. Behind another
-  // message it does not fit.
-  if (peer == Peer::kSystemd) return client_->announce(greeting->get());
-  const Replies welcome = exchange(std::array{greeting->get()});
-  if (!welcome.front()) return std::unexpected(welcome.front().error());
+  // systemd 252 to 257 reads the end of the authentication into a buffer of 256 bytes, and does not
+  // process what else is in the buffer until more data arrives: a short call would get no reply.
+  // After another message it does not fit into the buffer.
+  if (peer == Peer::kSystemd) return client_->announce(first->get());
+  const Replies replies = exchange(std::array{first->get()});
+  if (!replies.front()) return std::unexpected(replies.front().error());
   return {};
 }
 

@@ -1,10 +1,10 @@
-// Functions that libdbus names and podqos never needs, for static programs only.
+// Stubs of functions that libdbus references and podqos never calls, for static programs only.
 //
-// libdbus-1.a holds a server too, which asks systemd for sockets and the user database for names. A
-// static program must not carry glibc's: it would load libraries of the machine it runs on,
-// whatever version they have, and the system call filter would end it there. As these stand before
-// glibc's in the link, no code that reads nsswitch.conf, /etc/passwd or the resolver's files is in
-// the program at all.
+// libdbus-1.a contains a server too, which looks up users and host names. In a static program
+// glibc's implementations would load NSS libraries of the machine it runs on, in whatever version,
+// and the system call filter would kill the process. These stubs precede glibc in the link order,
+// so that the program contains no code that reads nsswitch.conf, /etc/passwd or the resolver's
+// files.
 
 #include <sys/types.h>
 

@@ -1,7 +1,7 @@
-// libdbus-1.a holds a server too, which asks systemd for its sockets. Without these two functions a
-// program that has the archive in it would load libsystemd and six libraries more.
+// libdbus-1.a contains a server too, which asks systemd for its sockets. Without these two stubs a
+// program linked with the archive would load libsystemd and six more libraries.
 
-// Declared in libsystemd's sd-daemon.h, which is not needed to build podqos.
+// Declared in sd-daemon.h of libsystemd, which is not needed to build podqos.
 extern "C" int sd_listen_fds(int unset_environment);
 extern "C" int sd_is_socket(int fd, int family, int type, int listening);
 
