@@ -361,7 +361,8 @@ Status check_splices(const std::vector<codec::Splice>& splices, std::string_view
                      std::string_view cgroups_path, const codec::HookRegistration& hooks) {
   const auto places = Places::find(config);
   if (!places)
-    return fail(ErrorCode::kConflict, "the parsing process asked to edit what is no JSON object");
+    return fail(ErrorCode::kConflict,
+                "the parser process requested an edit of a config.json that is not a JSON object");
   const Gap* filled = nullptr;
   for (const codec::Splice& splice : splices) {
     Inserted inserted{splice.text, cgroups_path, hooks};
@@ -379,7 +380,7 @@ Status check_splices(const std::vector<codec::Splice>& splices, std::string_view
     }
     if (!fits) {
       return fail(ErrorCode::kConflict,
-                  cat("the parsing process asked for an edit that podqos never makes: \"",
+                  cat("the parser process requested an edit that podqos never makes: \"",
                       printable(splice.text), "\""));
     }
   }

@@ -72,7 +72,7 @@ class Reader {
 };
 
 std::unexpected<Error> broken() {
-  return fail(ErrorCode::kCorrupt, "the parsing process answered with something that is no answer");
+  return fail(ErrorCode::kCorrupt, "the parser process sent an invalid reply");
 }
 
 Status check_path(std::string_view cgroups_path, const core::Settings& settings) {
@@ -90,8 +90,8 @@ Status check_path(std::string_view cgroups_path, const core::Settings& settings)
   }
   if (beneath && plain) return {};
   return fail(ErrorCode::kConflict,
-              cat("the parsing process asked for cgroupsPath \"", printable(cgroups_path),
-                  "\", which is not beneath ", roots.front()));
+              cat("the parser process requested cgroupsPath \"", printable(cgroups_path),
+                  "\", expected a path below ", roots.front()));
 }
 
 }  // namespace

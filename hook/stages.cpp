@@ -36,14 +36,15 @@ constexpr std::string_view kUsage =
     "\n"
     "OCI hook that gives each pod its Kubernetes QoS cgroups. The container runtime runs it:\n"
     "  createRuntime  confirms or registers the container; the OCI state is read from stdin\n"
-    "  prestart       the same, for runtimes that know only this older stage\n"
-    "  poststop       takes the container out of its pod, and releases the pod with the last one\n"
+    "  prestart       the same, for runtimes that support only this older stage\n"
+    "  poststop       removes the container from its pod, and releases the pod after its last "
+    "container\n"
     "  precreate      Podman's stage: config.json is read from stdin, the edited one written to "
     "stdout\n"
     "\n"
     "  --config FILE  read only this configuration (default: /etc/podqos/podqos.json and conf.d)\n"
     "\n"
-    "Exit status: 0 done or nothing to do, 1 the container is refused, 2 wrong usage.\n"
+    "Exit status: 0 done or nothing to do, 1 the container is refused, 2 usage error.\n"
     "See podqos-hook(8), podqos.json(5).\n";
 
 struct Arguments {
@@ -170,7 +171,7 @@ int run_precreate(const core::Settings& settings, app::Log& log, codec::HookRegi
 /// A broken configuration manages nothing: where state and cgroups lie is not known. The container
 /// starts as it is.
 int without_settings(std::string_view stage, Error error) {
-  error.message += "; podqosctl config check tells whether it is right again";
+  error.message += "; fix it and verify it with `podqosctl config check`";
   const core::Settings built_in;
   app::Log log{"podqos-hook", built_in};
   report(log, stage, built_in, error);

@@ -60,7 +60,7 @@ Result<std::string> find_runtime(const std::vector<std::string>& candidates) {
   }
   return fail(ErrorCode::kNotFound,
               cat("no container runtime found (tried ", tried,
-                  "): name its absolute path in \"runtimes\" of the configuration"));
+                  "): set its absolute path in \"runtimes\" of the configuration"));
 }
 
 /// What the child finds out of a container.
@@ -98,7 +98,7 @@ class ParserProcess {
     std::array<int, 2> ends{-1, -1};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
       const int err = errno;
-      return fail_errno(err, "pipe to the parsing process");
+      return fail_errno(err, "create a pipe to the parser process");
     }
     answer_ = sys::UniqueFd{ends[0]};
     sys::UniqueFd tell{ends[1]};
@@ -107,7 +107,7 @@ class ParserProcess {
     const long child = ::syscall(SYS_clone, 0UL, 0UL, 0UL, 0UL, 0UL);
     if (child < 0) {
       const int err = errno;
-      return fail_errno(err, "fork the parsing process");
+      return fail_errno(err, "fork the parser process");
     }
     if (child == 0) {
       // Or a long answer to a parent that was killed would wait for a reader for ever.
@@ -130,7 +130,7 @@ class ParserProcess {
     const int status = reap();
     if (!WIFSIGNALED(status)) return handover;
     return fail(ErrorCode::kCorrupt,
-                cat("the parsing process was killed by signal ", WTERMSIG(status),
+                cat("the parser process was killed by signal ", WTERMSIG(status),
                     WTERMSIG(status) == SIGSYS ? " (a syscall outside its sandbox)" : ""));
   }
 
@@ -148,23 +148,25 @@ class ParserProcess {
     while (bytes.size() <= kMaxHandover) {
       pollfd polled{.fd = answer_.get(), .events = POLLIN, .revents = 0};
       const int found = ::poll(&polled, 1, static_cast<int>(kTick.count()));
-      if (found < 0 && errno != EINTR) return fail_errno(errno, "wait for the parsing process");
+      if (found < 0 && errno != EINTR) return fail_errno(errno, "wait for the parser process");
       if (found < 0) continue;
       if (found == 0) {
         waited += kTick;
         if (waited < patience_) continue;
         late_ = true;
-        return fail(ErrorCode::kTimeout,
-                    cat("the parsing process (pid ", *child_, ") gave no answer within ",
-                        patience_.count(), " ms and was killed: was it stopped?"));
+        return fail(
+            ErrorCode::kTimeout,
+            cat("the parser process (pid ", *child_, ") did not reply within ", patience_.count(),
+                " ms and was killed: check whether it was stopped or frozen"));
       }
       const ssize_t size = ::read(answer_.get(), piece.data(), piece.size());
       if (size == 0) return bytes;
-      if (size < 0 && errno != EINTR) return fail_errno(errno, "answer of the parsing process");
+      if (size < 0 && errno != EINTR)
+        return fail_errno(errno, "read the reply of the parser process");
       if (size > 0) bytes.append(piece.data(), static_cast<std::size_t>(size));
     }
     return fail(ErrorCode::kTooLarge,
-                cat("answer of the parsing process: more than ", kMaxHandover, " bytes"));
+                cat("the reply of the parser process exceeds ", kMaxHandover, " bytes"));
   }
 
   /// How the process ended, which nothing is expected of any more: one that was stopped on its way
@@ -282,8 +284,8 @@ Status let_start(const RuntimeCall& call, const core::Settings& settings, app::L
   if (auto written = write_edited(**opened, call, ***handover); !written) return written;
   const std::string line = cat(
       "container ", printable(call.id), ": starts without podqos at cgroupsPath ", printable(path),
-      ", because the runtime takes only slice:prefix:name with "
-      "--systemd-cgroup; give the pod a cgroup parent, or mend what failed");
+      ", because the runtime accepts only slice:prefix:name with "
+      "--systemd-cgroup; set a cgroup parent for the pod, or fix the error logged before");
   log.warning(line);
   print_error(kProgram, line);
   return {};
@@ -325,9 +327,9 @@ int refuse_call(const RuntimeCall& call, app::Log& log, const Error& error) {
 
 Error without_runtime(Error error) {
   error.message =
-      cat("the configuration does not tell which container runtime to run, and no other is run in "
-          "its place: ",
-          error.message, "; correct it, podqosctl config check tells whether it is right");
+      cat("the configuration does not determine the container runtime, and podqos runs no other "
+          "instead: ",
+          error.message, "; fix it and verify it with `podqosctl config check`");
   return error;
 }
 
@@ -374,7 +376,7 @@ int run_wrapper(std::span<const char* const> args) {
   std::optional<Error> broken;
   if (!loaded) {
     broken = std::move(loaded).error();
-    broken->message += "; podqosctl config check tells whether it is right again";
+    broken->message += "; fix it and verify it with `podqosctl config check`";
     auto runtimes = app::salvage_runtimes(call.podqos_config);
     if (!runtimes) return refuse_call(call, log, without_runtime(runtimes.error()));
     settings.runtimes = std::move(*runtimes);

@@ -1,4 +1,4 @@
-"""What happens to podqos-runtime while it works: it is replaced, its parsing process is stopped, signals wait."""
+"""What happens to podqos-runtime while it works: it is replaced, its parser process is stopped, signals wait."""
 
 import fcntl
 import json
@@ -66,12 +66,12 @@ class Upgrade(harness.TestCase):
 
 @harness.for_each_runtime
 class StoppedParser(harness.TestCase):
-    """Whoever stops the parsing process holds no container up for ever."""
+    """A stopped parser process does not hold a container up for ever."""
 
     settings = {"lockDeadline": "5s"}
 
     def start(self):
-        """A create whose parsing process is stopped while it waits for the lock; its process, the bundle and the id."""
+        """A create whose parser process is stopped while it waits for the lock; its process, the bundle and the id."""
         bundle, name = self.bundle(MANIFEST, "app"), self.container_id("app")
         bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/app"
         bundle.save()
@@ -82,7 +82,7 @@ class StoppedParser(harness.TestCase):
             fcntl.flock(lock, fcntl.LOCK_EX)
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=error)
             self.addCleanup(process.kill)
-            [parser] = patience.wait_for(lambda: children(process.pid), PATIENCE, "the parsing process")
+            [parser] = patience.wait_for(lambda: children(process.pid), PATIENCE, "the parser process")
             os.kill(parser, signal.SIGSTOP)
         return process, bundle, name
 
@@ -90,7 +90,7 @@ class StoppedParser(harness.TestCase):
         process, bundle, name = self.start()
         before = bundle.read()
         self.assertEqual(process.wait(PATIENCE), 0)
-        self.assertIn("gave no answer", (self.tmp / "error").read_text(encoding="utf-8"))
+        self.assertIn("did not reply", (self.tmp / "error").read_text(encoding="utf-8"))
         self.assertEqual(bundle.read(), before)
         self.assertEqual(machines.cgroup_of(self.plain.pid(name)), f"{self.elsewhere}/app")
 
