@@ -59,32 +59,34 @@ Status check_container(const core::Pod& pod, const Options& options) {
   const std::vector<std::string> names = container_names(pod);
   if (!options.container.empty()) {
     if (std::ranges::find(names, options.container) != names.end()) return {};
-    return fail(
-        ErrorCode::kInvalidArgument,
-        cat("the pod has no container ", printable(options.container), "; it has ", joined(names)));
+    return fail(ErrorCode::kInvalidArgument,
+                cat("the pod has no container ", printable(options.container), "; expected one of ",
+                    joined(names)));
   }
   if (options.bundle.empty() || names.size() <= 1) return {};
   return fail(ErrorCode::kInvalidArgument,
-              cat("the pod has ", names.size(), " containers: say with --container which of ",
-                  joined(names), " the bundle is for"));
+              cat("the pod has ", names.size(),
+                  " containers: use --container to select the one that "
+                  "the bundle belongs to, one of ",
+                  joined(names)));
 }
 
 /// "<namespace>.<name>" for a pod that no API server gave a uid: two pods of one node never share
 /// it. A namespace has no dot, so that the parts cannot be mistaken.
 Result<std::string> derived_uid(const core::Pod& pod) {
-  constexpr std::string_view kRemedy = "give the pod a metadata.uid";
+  constexpr std::string_view kRemedy = "set metadata.uid";
   if (pod.name.empty())
     return fail(ErrorCode::kInvalidArgument,
-                "the pod has neither metadata.uid nor metadata.name, and its containers could not "
-                "find each other: give it one of them");
+                "the pod has neither metadata.uid nor metadata.name, so its containers cannot be "
+                "matched to one another: set one of them");
   if (pod.pod_namespace.contains('.'))
     return fail(ErrorCode::kInvalidArgument,
                 cat("metadata.namespace \"", printable(pod.pod_namespace),
-                    "\" has a dot, which no namespace has; ", kRemedy));
+                    "\" contains a dot, which is not allowed in a namespace; ", kRemedy));
   const std::string space = pod.pod_namespace.empty() ? "default" : pod.pod_namespace;
   std::string uid = cat(space, ".", pod.name);
   if (auto status = core::check_pod_uid(uid); !status)
-    return fail(status.error().code, cat("no pod UID can be made of namespace and name: ",
+    return fail(status.error().code, cat("cannot derive a pod UID from namespace and name: ",
                                          status.error().message, "; ", kRemedy));
   return uid;
 }
@@ -174,7 +176,8 @@ Result<std::string> annotate_list(const Document& document, bool is_yaml) {
 
 Result<std::string> annotate_manifest(const Manifest& manifest) {
   if (documents_with_pods(manifest).empty())
-    return fail(ErrorCode::kInvalidArgument, "there is no pod in it");
+    return fail(ErrorCode::kInvalidArgument,
+                "no Pod found: expected a Pod, a workload with a pod template or a List of these");
   std::string out;
   for (const Document& document : manifest.documents) {
     if (!document.pod_path && document.items.empty()) {
@@ -220,11 +223,11 @@ Command add_annotate(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand(
       "annotate",
-      "Write the annotation podqos.io/pod into a manifest, so that podqos knows the whole pod.\n"
+      "Write the annotation podqos.io/pod into a manifest, so that podqos has the full pod spec.\n"
       "Pods and the pod templates of PodTemplates, Deployments, DaemonSets, StatefulSets,\n"
-      "ReplicaSets, ReplicationControllers, Jobs and CronJobs are annotated, also as items of a\n"
-      "List; other documents stay as they are. The layout of JSON is kept, and that of YAML where\n"
-      "the annotations fit in; a YAML document that must be written anew loses its comments.");
+      "ReplicaSets, ReplicationControllers, Jobs and CronJobs are annotated, including items of a\n"
+      "List; other documents are left unchanged. JSON layout is preserved, and YAML layout if the\n"
+      "annotations can be inserted; a YAML document that has to be rewritten loses its comments.");
   sub->add_option("-f,--filename", options->file, "Manifest, YAML or JSON; - is standard input")
       ->required();
   sub->add_option("-o,--output", options->output,
@@ -232,9 +235,10 @@ Command add_annotate(CLI::App& app) {
       ->check(CLI::IsMember({"manifest", "annotations"}));
   auto* container =
       sub->add_option("--container", options->container,
-                      "The container that the bundle is for (with -o annotations or --bundle)");
-  auto* bundle = sub->add_option("--bundle", options->bundle,
-                                 "Put the annotations into DIR/config.json instead of printing");
+                      "Container that the bundle belongs to (with -o annotations or --bundle)");
+  auto* bundle =
+      sub->add_option("--bundle", options->bundle,
+                      "Write the annotations into DIR/config.json instead of printing them");
   sub->callback([options, container, bundle] {
     if (container->count() > 0 && bundle->count() == 0 && options->output == "manifest")
       throw CLI::RequiresError("--container", "-o annotations or --bundle");

@@ -35,7 +35,7 @@ Result<std::string> annotate_config(std::string_view config, const AnnotationLis
     if (present && json_text_of(*present) == value) continue;
     if (present)
       return fail(ErrorCode::kConflict,
-                  cat("annotation ", key, " is there already with another value, ",
+                  cat("annotation ", key, " already exists with a different value, ",
                       json_shown(*present), ": remove it first"));
     auto changed = json_set(text, path, key, json_quote(value));
     if (!changed) return changed;

@@ -18,7 +18,7 @@ bool print(std::string_view text) {
 
 int finish(bool printed) {
   if (std::fflush(stdout) != 0 || !printed) {
-    warn("standard output cannot be written");
+    warn("cannot write to standard output");
     return kRefused;
   }
   return kDone;
@@ -31,7 +31,7 @@ int log_failure(const Error& error) {
 
 void warn(std::string_view message) {
   const std::string line = cat("podqosctl: ", message, "\n");
-  // Nobody is left to be told when standard error itself fails.
+  // A failure to write to standard error cannot be reported anywhere.
   static_cast<void>(std::fwrite(line.data(), 1, line.size(), stderr));
 }
 

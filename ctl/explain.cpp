@@ -86,12 +86,12 @@ Result<Target> target_of(const Options& options, ExplainParams& params) {
       target.layout = cgroups->layout();
       params.hugepage_labels = target.layout.hugepage_labels;
     } else {
-      warn(cat(cgroups.error().message, "; the writes are those of a cgroup v2 machine"));
+      warn(cat(cgroups.error().message, "; showing the writes of a cgroup v2 node"));
     }
   }
   if (target.driver == Driver::kSystemd && target.is_v1()) {
     if (options.cgroup_version == 1)
-      return fail(ErrorCode::kUnsupported, "--driver systemd is known for --cgroup-version 2 only");
+      return fail(ErrorCode::kUnsupported, "--driver systemd requires --cgroup-version 2");
     target.layout = layout_of(core::CgroupVersion::kV2, params.hugepage_labels);
   }
   return target;
@@ -130,7 +130,9 @@ Result<std::string> explain_manifest(const Options& options, const core::Setting
     if (!explained) return explained;
     out += cat(pods++ == 0 ? "" : between, *explained);
   }
-  if (pods == 0) return fail(ErrorCode::kInvalidArgument, "there is no pod in it");
+  if (pods == 0)
+    return fail(ErrorCode::kInvalidArgument,
+                "no Pod found: expected a Pod, a workload with a pod template or a List of these");
   if (options.output != "json") return out;
   return pods == 1 ? cat(out, "\n") : cat("[", out, "]\n");
 }
@@ -153,23 +155,26 @@ int run(const Options& options, const Globals& globals) {
 Command add_explain(CLI::App& app, const Globals& globals) {
   auto options = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand(
-      "explain", "Say which class and values a pod gets, why, and what would be written");
+      "explain",
+      "Show the QoS class and values of a pod, the rule behind each, and the resulting writes");
   sub->add_option("-f,--filename", options->file,
                   "Pod manifest, YAML or JSON; - is standard input (the default with --batch)");
   sub->add_option("-o,--output", options->output, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
-  sub->add_flag("--batch", options->batch,
-                "Read one JSON object a line and print one a line, without looking at the machine");
+  sub->add_flag(
+      "--batch", options->batch,
+      "Read one JSON object per line and print one per line, independently of this machine");
   sub->add_option("--driver", options->driver, "cgroupfs (default) or systemd")
       ->check(CLI::IsMember({"cgroupfs", "systemd"}));
   sub->add_option("--cgroup-version", options->cgroup_version,
-                  "1 or 2; default: what this machine has")
+                  "1 or 2; default: that of this machine")
       ->check(CLI::IsMember({1, 2}));
   sub->add_option("--node-memory", options->node_memory,
                   "Memory of the node, such as 32Gi; default: nodeMemory, else this machine's");
-  sub->add_option("--weight-formula", options->weight_formula,
-                  "linear or log: how shares become cpu.weight; default: the configuration's, "
-                  "linear for auto")
+  sub->add_option(
+         "--weight-formula", options->weight_formula,
+         "linear or log: conversion of shares to cpu.weight; default: the configuration's, "
+         "linear for auto")
       ->check(CLI::IsMember({"linear", "log"}));
   sub->add_option("--color", options->colour, "auto (default), always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));

@@ -104,9 +104,11 @@ Status read_hugepage_sizes(std::string_view object, ExplainParams& params) {
     auto label = json_text_of(element);
     if (!label) return expected();
     if (!is_page_size(*label))
-      return fail(ErrorCode::kInvalidArgument,
-                  cat("hugePageSizes: ", json_shown(element),
-                      " is no page size as the kernel's files name it, such as 2MB"));
+      return fail(
+          ErrorCode::kInvalidArgument,
+          cat("hugePageSizes: expected a page size as in the kernel's file names, such as 2MB, "
+              "found ",
+              json_shown(element)));
     params.hugepage_labels.push_back(std::move(*label));
   }
   return {};
@@ -204,9 +206,10 @@ Result<core::TierParams> tier_params_of(std::string_view line) {
                 cat("reservePercent: expected 0 to 100 or null, found ", checked));
   if (*percent) {
     if (!*memory && !has_member(line, "allocatableMemoryBytes"))
-      return fail(ErrorCode::kInvalidArgument,
-                  "allocatableMemoryBytes is missing: reservePercent is a part of it (null says "
-                  "that nobody knows it)");
+      return fail(
+          ErrorCode::kInvalidArgument,
+          "allocatableMemoryBytes is missing: reservePercent is a percentage of it (use null "
+          "if it is unknown)");
     if (memory->value_or(0) < 0)
       return fail(ErrorCode::kInvalidArgument,
                   cat("allocatableMemoryBytes: expected 0 or more, found ", **memory));

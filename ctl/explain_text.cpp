@@ -44,8 +44,8 @@ std::string title_for(const ExplainParams& params, const Target& target) {
 
 std::string sum_rule(const core::Pod& pod, std::string_view what) {
   std::string rule = cat("sum of the containers' ", what);
-  if (!pod.init_containers.empty()) rule += ", or the init phase where that is more";
-  if (pod.resources) rule += ", spec.resources over that";
+  if (!pod.init_containers.empty()) rule += ", or the init phase if that is larger";
+  if (pod.resources) rule += ", overridden by spec.resources";
   if (!pod.overhead.empty()) rule += ", plus overhead";
   return rule;
 }
@@ -62,7 +62,7 @@ void add_cpu(Rows& rows, const Explanation& e, const ExplainParams& params) {
     const std::string floor =
         cat("floor(", milli_of(e.requests), "m * 1024 / 1000) within [2, 262144], cpu request");
     add(rows, "cpu.shares", cat(values.cpu_shares->value()),
-        best_effort ? "always the least for BestEffort" : floor,
+        best_effort ? "always the minimum for BestEffort" : floor,
         cat(kPodConfig, " MilliCPUToShares"));
     const auto linear = core::cpu_weight_for(*values.cpu_shares, core::WeightFormula::kLinear);
     const auto log = core::cpu_weight_for(*values.cpu_shares, core::WeightFormula::kLog);
@@ -137,7 +137,7 @@ OomClaim oom_claim(const core::Pod& pod, const core::Container& container) {
 std::string oom_rule(const Explanation& e, const core::Container& container,
                      const ExplainParams& params) {
   const int score = e.oom_score_adj.at(container.name);
-  if (e.qos_class == core::QosClass::kBestEffort) return "BestEffort goes first";
+  if (e.qos_class == core::QosClass::kBestEffort) return "BestEffort is killed first";
   if (score == core::kGuaranteedOomScoreAdj)
     return e.qos_class == core::QosClass::kGuaranteed ? "Guaranteed" : "node-critical pod";
   const OomClaim claim = oom_claim(e.pod, container);
@@ -146,8 +146,8 @@ std::string oom_rule(const Explanation& e, const core::Container& container,
                               : cat("(", claim.request, claim.share < 0 ? " - " : " + ",
                                     claim.share < 0 ? -claim.share : claim.share, ")"),
              " / ", params.node_memory ? params.node_memory->value() : 0, ", within [3, 999]; ",
-             claim.of_least ? "the containers' least memory request" : "memory request",
-             claim.share == 0 ? "" : " and its part of the pod's", " of the node's memory");
+             claim.of_least ? "the containers' smallest memory request" : "memory request",
+             claim.share == 0 ? "" : " plus its share of the pod's", " of the node's memory");
 }
 
 void add_oom(Rows& rows, const Explanation& e, const ExplainParams& params) {
@@ -176,7 +176,7 @@ void add_container_cpu(Rows& rows, const Explanation& e, const core::Container& 
   add(rows, cat("cpu.shares ", name), cat(values.cpu_shares.value_or(core::kMinShares).value()),
       request ? cat("floor(", request->milli_value(),
                     "m * 1024 / 1000) within [2, 262144], cpu request")
-              : "those of its cpu limit, as it has no request; the least without both",
+              : "from its cpu limit, as it has no request; the minimum without both",
       kContainerConfig);
   const std::int64_t quota = values.cpu_quota.value_or(Micros{0}).value();
   const std::int64_t period = params.config.cpu_period.value();
@@ -223,7 +223,8 @@ std::string unified_rule(std::string_view file, const ExplainParams& params) {
     return "the OOM killer takes all its processes; singleProcessOOMKill is off";
   if (!params.container.limited_swap) return "NoSwap";
   return cat("LimitedSwap: memory request / ", params.container.node_memory.value(), " of ",
-             params.container.swap_capacity.value(), ", if Burstable and not the limit");
+             params.container.swap_capacity.value(),
+             ", if Burstable with a request below the limit");
 }
 
 /// What podqos fills in where the engine has set nothing.
@@ -300,7 +301,7 @@ std::string explain_text(const Explanation& e, const ExplainParams& params, cons
   add_oom(rows, e, params);
   if (!target.is_v1()) add_unified(rows, e, params);
   // Long names would push all columns apart.
-  const std::string_view unknown = "unknown, the manifest has no metadata.uid yet";
+  const std::string_view unknown = "unknown: the manifest has no metadata.uid";
   return cat(format_table(rows, mode), "\ncgroup  ", e.cgroupfs.value_or(std::string{unknown}),
              "\nslice   ", e.systemd.value_or(std::string{unknown}), "\n\n",
              paint(cell(title_for(params, target), Colour::kBold), mode), "\n",

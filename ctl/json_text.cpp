@@ -129,7 +129,7 @@ Status check_json(std::string_view text, std::size_t limit) {
   MistakeFinder finder;
   if (nlohmann::json::sax_parse(text, &finder)) return {};
   return fail(ErrorCode::kInvalidArgument,
-              cat("is no JSON: the mistake is at byte ", finder.position()));
+              cat("is not valid JSON: error at byte ", finder.position()));
 }
 
 std::vector<JsonMember> json_members(std::string_view object) {
@@ -204,7 +204,7 @@ Result<std::string> json_set(std::string_view object, std::span<const std::strin
                              std::string_view key, std::string_view value) {
   if (!trimmed(object).starts_with('{'))
     return fail(ErrorCode::kInvalidArgument,
-                cat(json_quote(key), " can only be put into an object"));
+                cat("cannot set ", json_quote(key), ": expected an object"));
   const std::string& name = path.empty() ? std::string{key} : path.front();
   std::string inner{value};
   const auto members = json_members(object);

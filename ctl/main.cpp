@@ -32,7 +32,7 @@ std::vector<Command> add_commands(CLI::App& app, const Globals& globals) {
 
 /// Every help names the option that all subcommands share.
 void add_footer(CLI::App& app) {
-  app.footer("Every subcommand takes --config FILE too: that file instead of /etc/podqos.");
+  app.footer("Every subcommand also accepts --config FILE, which is read instead of /etc/podqos.");
   for (CLI::App* sub : app.get_subcommands([](CLI::App* /*sub*/) { return true; }))
     add_footer(*sub);
 }
@@ -50,7 +50,7 @@ bool log_unknown_command(const CLI::App& app) {
   if (parent.get_require_subcommand_min() == 0 || words.empty()) return false;
   if (words.front().starts_with('-')) {
     podqos::ctl::warn(podqos::cat("unknown option \"", podqos::printable(words.front()),
-                                  "\"; --help shows those that there are"));
+                                  "\"; use --help to list the options"));
     return true;
   }
   std::vector<std::string> names;
@@ -58,7 +58,7 @@ bool log_unknown_command(const CLI::App& app) {
     names.push_back(sub->get_name());
   const std::string nearest =
       podqos::codec::nearest_name(words.front(), {names.begin(), names.end()});
-  std::string hint = nearest.empty() ? "commands are " : "did you mean ";
+  std::string hint = nearest.empty() ? "expected one of " : "did you mean ";
   for (std::size_t i = 0; nearest.empty() && i < names.size(); ++i)
     hint += podqos::cat(i == 0 ? "" : ", ", names[i]);
   podqos::ctl::warn(podqos::cat("unknown command \"", podqos::printable(words.front()), "\"; ",
@@ -67,10 +67,10 @@ bool log_unknown_command(const CLI::App& app) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Looks at, explains and repairs the pod cgroups of this node.", "podqosctl"};
+  CLI::App app{"Inspect, explain and repair the pod cgroups of this node.", "podqosctl"};
   app.set_version_flag("--version", "podqosctl " PODQOS_VERSION);
   app.require_subcommand(1);
-  app.footer("Exit status: 0 done, 1 refused or failed, 2 wrong usage. See podqosctl(1).");
+  app.footer("Exit status: 0 done, 1 refused or failed, 2 usage error. See podqosctl(1).");
   Globals globals;
   app.add_option("--config", globals.config,
                  "Read this configuration file instead of /etc/podqos/podqos.json and conf.d");

@@ -61,8 +61,8 @@ int run(const Options& options, const Globals& globals) {
 
 Command add_reconcile(CLI::App& app, const Globals& globals) {
   auto options = std::make_shared<Options>();
-  CLI::App* sub = app.add_subcommand(
-      "reconcile", "Bring state and cgroups to the truth, which is the set of living containers");
+  CLI::App* sub =
+      app.add_subcommand("reconcile", "Make state and cgroups match the running containers");
   sub->add_option("-o,--output", options->output, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
   return {.app = sub, .run = [options, &globals] { return run(*options, globals); }};

@@ -101,7 +101,7 @@ std::string status_text(const app::Inventory& inventory, ColourMode mode) {
   if (inventory.adopted.pods > 0) {
     out += cat("adopted: ", inventory.adopted.pods, inventory.adopted.pods == 1 ? " pod" : " pods",
                " of a kubelet, ", shown(inventory.adopted),
-               " requested: the rule for podqos's own tiers leaves that out\n");
+               " requested: not counted in podqos's own tiers\n");
   }
   for (const std::string& warning : inventory.warnings)
     out += cat(paint(cell("warning: ", Colour::kRed), mode), warning, "\n");
@@ -123,7 +123,7 @@ Command add_status(CLI::App& app, const Globals& globals) {
   auto options = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand("status",
                                      "List the pods and tiers of this node: class, requests, "
-                                     "limits, usage now, and what is not as it should be");
+                                     "limits, current usage, and inconsistencies");
   sub->add_option("-o,--output", options->output, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
   sub->add_option("--color", options->colour, "auto (default), always or never")

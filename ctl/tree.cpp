@@ -195,7 +195,7 @@ int run(const Options& options, const Globals& globals) {
 Command add_tree(CLI::App& app, const Globals& globals) {
   auto options = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand(
-      "tree", "Draw the tree of tiers, pods and containers with the values the kernel has now");
+      "tree", "Show the tree of tiers, pods and containers with the current kernel values");
   sub->add_option("-o,--output", options->output, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
   sub->add_option("--color", options->colour, "auto (default), always or never")

@@ -106,7 +106,7 @@ class Converter {
     out_ += '{';
     for (const auto& member : node) {
       if (!member.first.IsScalar())
-        return fail(ErrorCode::kInvalidArgument, "has a key that is no scalar");
+        return fail(ErrorCode::kInvalidArgument, "has a key that is not a scalar");
       const std::string& key = member.first.Scalar();
       if (key == "<<" && member.first.Tag() == "?")
         return fail(ErrorCode::kInvalidArgument, "uses a merge key (<<), which is not supported");
@@ -153,7 +153,7 @@ Result<std::string> convert(std::string_view part, int first_line) {
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(std::string{part});
     if (documents.size() > 1)
-      return fail(ErrorCode::kInvalidArgument, "documents must be parted by a line \"---\"");
+      return fail(ErrorCode::kInvalidArgument, "documents must be separated by a line \"---\"");
     if (documents.empty() || documents.front().IsNull()) return std::string{};
     Converter converter;
     if (auto status = converter.append(documents.front(), 0); !status)

@@ -165,18 +165,19 @@ class Batch(unittest.TestCase):
     def test_errors_name_what_is_wrong(self):
         good = {"pod": POD, "nodeMemoryBytes": 1 << 33}
         tier = {"pods": [], "reservePercent": 50}
+        page_size = "hugePageSizes: expected a page size as in the kernel's file names, such as 2MB, found "
         cases = [
             (json.dumps(tier), "allocatableMemoryBytes is missing"),
             (json.dumps({**tier, "allocatableMemoryBytes": -1}), "allocatableMemoryBytes: expected 0 or more, found -1"),
-            ('{"id": 1,}', "the line is no JSON: the mistake is at byte 10"),
-            ("nonsense", "the line is no JSON: the mistake is at byte 2"),
+            ('{"id": 1,}', "the line is not valid JSON: error at byte 10"),
+            ("nonsense", "the line is not valid JSON: error at byte 2"),
             ("[" * 100, "the line nests deeper than 64 levels"),
             (json.dumps({**good, "nodeMemoryBytes": 0}), "nodeMemoryBytes: expected more than 0, found 0"),
-            (json.dumps({**good, "params": {"hugePageSizes": ["2M"]}}), 'hugePageSizes: "2M" is no page size'),
-            (json.dumps({**good, "params": {"hugePageSizes": ["../../x"]}}), 'hugePageSizes: "../../x" is no page size'),
-            (json.dumps({**good, "params": {"hugePageSizes": ["0MB"]}}), 'hugePageSizes: "0MB" is no page size'),
+            (json.dumps({**good, "params": {"hugePageSizes": ["2M"]}}), page_size + '"2M"'),
+            (json.dumps({**good, "params": {"hugePageSizes": ["../../x"]}}), page_size + '"../../x"'),
+            (json.dumps({**good, "params": {"hugePageSizes": ["0MB"]}}), page_size + '"0MB"'),
             (json.dumps({**good, "params": {"hugePageSizes": "2MB"}}), 'like ["2MB"], found "2MB"'),
-            (json.dumps({**good, "params": {"hugePageSizes": ["1024KB"]}}), "is no page size"),
+            (json.dumps({**good, "params": {"hugePageSizes": ["1024KB"]}}), page_size + '"1024KB"'),
             (json.dumps({**good, "params": {"cpuPeriodus": 1}}), "unknown member cpuPeriodus; did you mean cpuPeriodUs?"),
             (json.dumps({**good, "params": {"xyzzy": 1}}), "unknown member xyzzy; known are: cgroupRoot, "),
             (json.dumps({**good, "params": {"podPidsLimit": "many"}}), 'whole number of 64 bits, found "many"'),
@@ -468,7 +469,7 @@ class Annotate(unittest.TestCase):
         self.assertEqual(got["podqos.io/pod-uid"], "u-1")
         done = ctl("annotate", "-f", "-", "--container", "b", "-o", "annotations", stdin=json.dumps(POD), check=False)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("it has a", done.stderr)
+        self.assertIn("expected one of a", done.stderr)
 
     def test_a_pod_without_uid_is_known_by_namespace_and_name(self):
         spec = {"containers": [{"name": "a"}, {"name": "b"}]}
@@ -576,7 +577,7 @@ class Configuration(unittest.TestCase):
             self.assertFalse(os.path.exists(directory + "/absent"))
 
     def test_unknown_commands_are_named(self):
-        for args, word in ((["bogus"], 'unknown command "bogus"; commands are explain, annotate, '),
+        for args, word in ((["bogus"], 'unknown command "bogus"; expected one of explain, annotate, '),
                            (["explian", "-f", "x"], 'unknown command "explian"; did you mean explain?'),
                            (["--config", "/x", "stat"], 'unknown command "stat"; did you mean status?'),
                            (["config", "showw"], 'unknown command "showw"; did you mean show?')):
