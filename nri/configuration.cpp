@@ -54,15 +54,15 @@ Status Configuration::replace(std::string_view text) {
   }
   if (settings->state_dir != settings_.state_dir) {
     return fail(ErrorCode::kConflict,
-                cat("stateDir: ", settings_.state_dir, " cannot become ", settings->state_dir,
-                    " while podqos-nri runs: restart it"));
+                cat("stateDir: cannot change from ", settings_.state_dir, " to ",
+                    settings->state_dir, " while podqos-nri is running: restart it"));
   }
   const auto metrics = std::exchange(settings->metrics, settings_.metrics);
   settings_ = std::move(*settings);
   log_ = app::Log{kProgram, settings_};
   if (metrics != settings_.metrics) {
-    log_.warning(cat("nri.metrics: stays ", shown(settings_.metrics), "; ", shown(metrics),
-                     " takes a restart of podqos-nri, and counts in its files only"));
+    log_.warning(cat("nri.metrics: keeping ", shown(settings_.metrics), "; to use ", shown(metrics),
+                     ", set it in podqos.json or conf.d and restart podqos-nri"));
   }
   return {};
 }

@@ -31,7 +31,7 @@ Status check_socket(int fd) {
   size = sizeof peer;
   // sockaddr is what the socket calls take for every kind of address.
   if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0)
-    return fail_errno(errno, "its other end");
+    return fail_errno(errno, "get its peer address");
   if (type != SOCK_STREAM || domain != AF_UNIX)
     return fail(ErrorCode::kInvalidArgument, "not a unix stream socket");
   return {};
@@ -41,7 +41,7 @@ Status set_flags(int fd) {
   const int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
       ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
-    return fail_errno(errno, "flags");
+    return fail_errno(errno, "set its flags");
   return {};
 }
 
@@ -59,7 +59,7 @@ Result<sys::UniqueFd> connect_to(const std::string& path) {
   const auto address = sys::UnixAddress::make(path);
   if (!address) return fail(address.error());
   sys::UniqueFd socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
-  if (!socket.valid()) return fail_errno(errno, "make a socket");
+  if (!socket.valid()) return fail_errno(errno, "create a socket");
   if (::connect(socket.get(), address->get(), address->size()) == 0) return socket;
   const int err = errno;
   auto error = Error::from_errno(err, cat("connect to ", path));
@@ -82,7 +82,7 @@ Result<std::optional<Launch>> read_launch(const LaunchEnvironment& environment) 
   if (!number || *number < kFirstInherited || !std::in_range<int>(*number)) {
     return fail(ErrorCode::kInvalidArgument,
                 cat(context,
-                    ": not the number of a descriptor, which a runtime sets; unset it to "
+                    ": expected a file descriptor number as set by a runtime; unset it to "
                     "connect by path"));
   }
   const int fd = static_cast<int>(*number);
@@ -98,7 +98,7 @@ Result<Peer> peer_of(int socket) {
   ucred found{};
   socklen_t size = sizeof found;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &found, &size) != 0)
-    return fail_errno(errno, "ask who is at the other end of the socket");
+    return fail_errno(errno, "get the peer credentials of the socket");
   return Peer{.pid = found.pid, .uid = found.uid};
 }
 

@@ -55,13 +55,13 @@ Reply failure(Error error) {
 
 Reply malformed(const Call& call) {
   return std::unexpected(CallError{.code = StatusCode::kInternal,
-                                   .text = cat(call.method, ": the payload cannot be read")});
+                                   .text = cat(call.method, ": cannot parse the payload")});
 }
 
 Reply unimplemented(const Call& call) {
   return std::unexpected(CallError{
       .code = StatusCode::kUnimplemented,
-      .text = cat("no method ", printable(call.service), "/", printable(call.method), " here")});
+      .text = cat("unknown method ", printable(call.service), "/", printable(call.method))});
 }
 
 Reply reply_of(const Status& status) {

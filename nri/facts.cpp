@@ -26,8 +26,8 @@ Status add_ours(const Map& annotations, core::Annotations& out) {
     }
     out.insert_or_assign(key, value);
     if (out.size() > codec::kMaxKnownAnnotations) {
-      return fail(ErrorCode::kTooLarge,
-                  cat("more than ", codec::kMaxKnownAnnotations, " annotations of podqos.io/"));
+      return fail(ErrorCode::kTooLarge, cat("more than ", codec::kMaxKnownAnnotations,
+                                            " annotations with the prefix podqos.io/"));
     }
   }
   return {};

@@ -26,7 +26,7 @@ bool is_gone(int err) {
 }
 
 Status ended() {
-  return fail(ErrorCode::kNotFound, "the runtime has closed it");
+  return fail(ErrorCode::kNotFound, "closed by the runtime");
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ Status Link::remove(std::span<char> seen) {
     } else if (size == 0 || is_gone(err)) {
       return ended();
     } else if (err != EINTR) {
-      return fail_errno(err, "take what was read from the runtime");
+      return fail_errno(err, "drain the runtime's socket");
     }
   }
   return {};

@@ -22,7 +22,7 @@ constexpr mode_t kSocketMode = S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP;
 
 Result<sys::UniqueFd> make_socket(int family) {
   sys::UniqueFd socket{::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
-  if (!socket.valid()) return fail_errno(errno, "make a socket");
+  if (!socket.valid()) return fail_errno(errno, "create a socket");
   return socket;
 }
 
@@ -31,12 +31,14 @@ Status remove_stale(const std::string& path, const sys::UnixAddress& address) {
   struct stat found{};
   if (::lstat(path.c_str(), &found) != 0) return fail_errno(errno, path);
   if (!S_ISSOCK(found.st_mode))
-    return fail(ErrorCode::kConflict, cat(path, " is there and no socket: choose another path"));
+    return fail(ErrorCode::kConflict,
+                cat(path, " exists and is not a socket: choose another path"));
   const auto probe = make_socket(AF_UNIX);
   if (!probe) return fail(probe.error());
   const int connected = ::connect(probe->get(), address.get(), address.size());
   if (connected == 0 || errno != ECONNREFUSED)
-    return fail(ErrorCode::kConflict, cat("somebody listens at ", path, ": choose another path"));
+    return fail(ErrorCode::kConflict,
+                cat("another process is listening on ", path, ": choose another path"));
   if (::unlinkat(AT_FDCWD, path.c_str(), 0) != 0) return fail_errno(errno, cat("remove ", path));
   return {};
 }
@@ -75,7 +77,7 @@ Status bind_loopback(int socket, const core::LoopbackPort& port) {
   address.sin_family = AF_INET;
   address.sin_port = htons(port.port);
   if (::inet_pton(AF_INET, port.host.c_str(), &address.sin_addr) != 1)
-    return fail(ErrorCode::kInvalidArgument, "no such address");
+    return fail(ErrorCode::kInvalidArgument, "invalid address");
   return bind_to(socket, address);
 }
 

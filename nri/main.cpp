@@ -49,8 +49,8 @@ void reload(nri::Configuration& configuration) {
   if (auto done = configuration.reload(); done)
     configuration.log().info("configuration reloaded");
   else
-    configuration.log().error(podqos::cat(
-        "configuration not reloaded, the old one stays in force: ", done.error().message));
+    configuration.log().error(podqos::cat("configuration not reloaded, keeping the previous one: ",
+                                          done.error().message));
 }
 
 /// Who cannot be looked at still places pods.
@@ -59,7 +59,7 @@ std::optional<nri::Listener> listen(const std::optional<podqos::core::MetricsAdd
   if (!address) return std::nullopt;
   auto listener = nri::Listener::open(*address);
   if (listener) return std::move(*listener);
-  log.error(podqos::cat("no metrics: ", listener.error().message));
+  log.error(podqos::cat("metrics are disabled: ", listener.error().message));
   return std::nullopt;
 }
 

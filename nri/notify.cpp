@@ -34,9 +34,10 @@ Result<std::optional<std::chrono::microseconds>> interval_of(const NotifyEnviron
     return std::nullopt;
   const auto usec = parse_int(environment.watchdog_usec);
   if (!usec || *usec <= 0) {
-    return fail(ErrorCode::kInvalidArgument,
-                cat("WATCHDOG_USEC=", printable(environment.watchdog_usec),
-                    ": not a time in microseconds, which systemd sets (WatchdogSec=)"));
+    return fail(
+        ErrorCode::kInvalidArgument,
+        cat("WATCHDOG_USEC=", printable(environment.watchdog_usec),
+            ": expected a positive number of microseconds as set by systemd (WatchdogSec=)"));
   }
   return std::chrono::microseconds{*usec} / 2;
 }
@@ -61,7 +62,7 @@ Result<Notify> Notify::open(const NotifyEnvironment& environment,
   const timeval time{.tv_sec = seconds.count(), .tv_usec = (timeout - seconds).count()};
   if (!out.socket_.valid() ||
       ::setsockopt(out.socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time) != 0)
-    return fail_errno(errno, "make a socket for NOTIFY_SOCKET");
+    return fail_errno(errno, "create a socket for NOTIFY_SOCKET");
   auto interval = interval_of(environment);
   if (!interval) return fail(std::move(interval).error());
   out.watchdog_interval_ = *interval;

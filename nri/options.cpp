@@ -61,24 +61,25 @@ std::variant<Options, Answer> parse_options(int argc, const char* const* argv) {
   app.add_option("--config", options.config,
                  "Read this configuration file instead of /etc/podqos/podqos.json and conf.d")
       ->type_name("FILE");
-  app.add_option(
-         "--index", options.index,
-         cat("Two digits: where among the plugins this one is called (", kDefaultIndex, ")"))
+  app.add_option("--index", options.index,
+                 cat("Two digits: position of this plugin in the call order (", kDefaultIndex, ")"))
       ->type_name("NN")
       ->check(index_fault);
   app.add_option("--name", options.name, cat("The plugin's name (", kDefaultName, ")"))
       ->type_name("NAME")
       ->check(name_fault);
   std::string metrics;
-  app.add_option("--metrics", metrics,
-                 "Show metrics and health over HTTP at this address, instead of the one that the "
-                 "configuration names: unix:PATH, 127.0.0.1:PORT or [::1]:PORT")
+  app.add_option(
+         "--metrics", metrics,
+         "Serve metrics and health over HTTP at this address instead of the configured one: "
+         "unix:PATH, 127.0.0.1:PORT or [::1]:PORT")
       ->type_name("ADDRESS")
       ->check(metrics_fault);
   app.footer(
-      "A runtime that starts the plugin itself says the rest in NRI_PLUGIN_SOCKET, NRI_PLUGIN_NAME "
-      "and NRI_PLUGIN_IDX;\nwhat is given here counts more. SIGHUP reloads the configuration.\n"
-      "Exit status: 0 told to stop, 1 failed, 2 wrong usage. See podqos-nri(8), podqos.json(5).");
+      "A runtime that starts the plugin sets NRI_PLUGIN_SOCKET, NRI_PLUGIN_NAME and "
+      "NRI_PLUGIN_IDX;\n"
+      "options take precedence over them. SIGHUP reloads the configuration.\n"
+      "Exit status: 0 stopped, 1 failed, 2 usage error. See podqos-nri(8), podqos.json(5).");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -87,7 +88,7 @@ std::variant<Options, Answer> parse_options(int argc, const char* const* argv) {
     return Answer{.status = 0, .text = "podqos-nri " PODQOS_VERSION "\n"};
   } catch (const CLI::ParseError& error) {
     return Answer{.status = kUsage,
-                  .text = cat("podqos-nri: ", error.what(), "; --help shows the options\n")};
+                  .text = cat("podqos-nri: ", error.what(), "; use --help to list the options\n")};
   }
   // It has been checked; CLI11 knows no way to keep what a check has parsed.
   if (!metrics.empty()) options.metrics = *core::parse_metrics_address(metrics);

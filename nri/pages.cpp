@@ -63,7 +63,7 @@ HttpAnswer Pages::answer(std::string_view path, const ConnectionStatus& status) 
   if (path == "/readyz")
     return status.synchronized ? text(HttpStatus::kOk, "ok")
                                : text(HttpStatus::kUnavailable, status.obstacle);
-  return text(HttpStatus::kNotFound, "there are /metrics, /healthz and /readyz");
+  return text(HttpStatus::kNotFound, "not found: expected one of /metrics, /healthz, /readyz");
 }
 
 HttpAnswer Pages::metrics(const ConnectionStatus& status) {
@@ -88,7 +88,7 @@ const std::vector<MetricFamily>& Pages::node() {
   const std::string reason = figures ? "" : figures.error().message;
   // Once for each reason: it is asked for again and again.
   if (!reason.empty() && reason != last_failure_)
-    configuration_.log().warning(cat("metrics are without pods and tiers: ", reason));
+    configuration_.log().warning(cat("metrics omit pods and tiers: ", reason));
   last_failure_ = reason;
   node_ = node_metrics(figures ? std::optional{std::move(*figures)} : std::nullopt);
   node_read_ = clock_.now();

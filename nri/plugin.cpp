@@ -54,7 +54,7 @@ app::Timeouts Plugin::housekeeping(milliseconds lock) const {
 }
 
 void Plugin::registered(Status status) {
-  if (!status) log().error(cat("the runtime refuses the plugin: ", status.error().message));
+  if (!status) log().error(cat("the runtime rejected the plugin: ", status.error().message));
 }
 
 Status Plugin::configure(const api::ConfigureRequest& request, Budget) {
@@ -278,7 +278,7 @@ bool Plugin::apply_deferred() {
   };
   return deferred_.apply(apply, [&](const ContainerEvent& event, const Error& error) {
     if (event.kind == ContainerEvent::Kind::kEnded) {
-      log_failure("release", error, "; left to the next recomputation");
+      log_failure("release", error, "; deferred to the next recomputation");
       deferred_.defer_recomputation();
     } else {
       log_failure("deferred event", error, "; dropped, waiting for the runtime's next update");
@@ -301,7 +301,7 @@ bool Plugin::release_ended_sandboxes() {
     --left;
     auto done = release(id, housekeeping(kHousekeepingLock));
     late = is_late(done);
-    if (!done) log_failure("sandbox has ended", done.error(), "; trying again");
+    if (!done) log_failure("release ended sandbox", done.error(), "; retrying");
     sandbox = sandboxes_.erase(sandbox);
   }
   return !late;
@@ -315,7 +315,7 @@ void Plugin::reconcile() {
   if (auto done = app::housekeep(configuration_.settings(), log(), listener(), everything,
                                  housekeeping(kHousekeepingLock));
       !done) {
-    log_failure("housekeeping", done.error(), "; trying again");
+    log_failure("housekeeping", done.error(), "; retrying");
     return;
   }
   if (!everything) return;

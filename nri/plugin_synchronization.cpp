@@ -54,8 +54,7 @@ bool Plugin::read_state() {
   if (!unread) return deferred_.synchronization() != nullptr;
   auto state = std::move(*unread).read();
   if (!state) {
-    log_failure("synchronize", state.error(),
-                "; what the runtime has is compared when it tells again");
+    log_failure("synchronize", state.error(), "; retrying when the runtime synchronizes again");
     return false;
   }
   // What stays comes first: between what goes it would keep pages from the rest of the machine.
@@ -87,13 +86,13 @@ bool Plugin::synchronize_piece() {
 
 bool Plugin::note_synchronized(const Result<bool>& taken) {
   if (!taken) {
-    log_failure("synchronize", taken.error(), "; trying again");
+    log_failure("synchronize", taken.error(), "; retrying");
     deferred_.defer_recomputation();
     return false;
   }
   if (!*taken) return true;
-  log().info(cat("knows what the runtime has: ", deferred_.synchronization()->size(),
-                 " sandboxes and containers"));
+  log().info(
+      cat("synchronized ", deferred_.synchronization()->size(), " sandboxes and containers"));
   // What a full node takes here is more than all that is needed until the next time.
   deferred_.end_synchronization();
   static_cast<void>(::malloc_trim(0));

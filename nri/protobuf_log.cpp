@@ -29,7 +29,7 @@ struct Complaints {
     constexpr std::size_t kMost = 200;
     ++count;
     if (take && std::has_single_bit(count))
-      take(cat("libprotobuf: ", printable(message, kMost), " (complaint ", count, ")"));
+      take(cat("libprotobuf: ", printable(message, kMost), " (message ", count, ")"));
   }
 };
 

@@ -29,22 +29,23 @@ void keep_earlier(std::optional<sys::Clock::TimePoint>& earliest,
 Status check_peer(const Peer& peer) {
   if (peer.pid == 0 || !sys::shares_pid_namespace(Pid{peer.pid})) {
     return fail(ErrorCode::kConflict,
-                "the runtime that listens there is in another pid namespace than this plugin, so "
-                "the pids that it tells are those of other processes here: run the plugin where "
-                "the runtime runs (in a pod: hostPID: true)");
+                "the runtime is in a different pid namespace than this plugin, so the pids that it "
+                "reports belong to other processes here: run the plugin in the runtime's pid "
+                "namespace (in a pod: hostPID: true)");
   }
   if (peer.uid == 0 || peer.uid == ::geteuid()) return {};
-  return fail(ErrorCode::kPermission,
-              cat("process ", peer.pid, " of user ", peer.uid,
-                  " listens there, but only root's runtime is obeyed: stop that process, and see "
-                  "that the socket's directory is writable by root only"));
+  return fail(
+      ErrorCode::kPermission,
+      cat("process ", peer.pid, " of user ", peer.uid,
+          " is listening there, but podqos accepts only a runtime of root: stop that process, "
+          "and make the socket's directory writable by root only"));
 }
 
 std::string remedy_for(const Error& error, const std::string& socket) {
   if (error.code == ErrorCode::kNotFound)
-    return "; waiting for a runtime with NRI enabled there, see podqos-nri(8)";
-  if (error.code == ErrorCode::kBusy) return "; trying again";
-  return cat("; trying again: see that ", socket, " is the socket of this node's runtime");
+    return "; waiting for a runtime with NRI enabled, see podqos-nri(8)";
+  if (error.code == ErrorCode::kBusy) return "; retrying";
+  return cat("; retrying: check that ", socket, " is the socket of this node's runtime");
 }
 
 }  // namespace
@@ -138,8 +139,8 @@ void Service::apply_deadlines() {
   }
   if (link_ && timeout_ && now >= *timeout_) {
     end_link({ErrorCode::kTimeout, progress_ == Progress::kRegistering
-                                       ? "the runtime has not configured the plugin in time"
-                                       : "the runtime has not synchronized the plugin in time"});
+                                       ? "the runtime did not configure the plugin in time"
+                                       : "the runtime did not synchronize the plugin in time"});
   }
   if (!link_ && now >= next_attempt_) try_to_connect();
 }
@@ -208,7 +209,7 @@ void Service::observe_progress() {
     case Progress::kRegistering: return;
     case Progress::kRefused:
       // The handler has the reason.
-      end_link({ErrorCode::kConflict, "the runtime has refused the plugin's registration"});
+      end_link({ErrorCode::kConflict, "the runtime rejected the plugin's registration"});
       return;
     case Progress::kConfigured:
     case Progress::kSynchronizing:
@@ -230,9 +231,9 @@ void Service::observe_progress() {
 void Service::end_link(const Error& reason) {
   link_.reset();
   timeout_.reset();
-  std::string line = cat("the connection to ", peer_, " has ended: ", reason.message);
+  std::string line = cat("connection to ", peer_, " ended: ", reason.message);
   if (origin_ == Origin::kLaunched) {
-    ports_.log.warning(cat(line, "; so does this plugin, which that runtime has started"));
+    ports_.log.warning(cat(line, "; exiting, because that runtime started this plugin"));
     stopping_ = true;
     return;
   }
@@ -240,13 +241,13 @@ void Service::end_link(const Error& reason) {
   if (progress_ == Progress::kConfigured && reason.code == ErrorCode::kNotFound) {
     // The mask in the answer to Configure is what a runtime drops a plugin for without a word.
     events = events == EventChoice::kOldest ? EventChoice::kByRuntime : EventChoice::kOldest;
-    line += ", at Configure; asking for another set of events";
+    line += " after Configure; requesting another set of events";
   } else if (status_.synchronized) {
     events = EventChoice::kByRuntime;
     if (ports_.clock.now() - status_.since >= options_.timeouts.longest_retry)
       retry_ = options_.timeouts.first_retry;
   }
-  ports_.log.warning(cat(line, "; next attempt in ", retry_.count(), " ms"));
+  ports_.log.warning(cat(line, "; retrying in ", retry_.count(), " ms"));
   ports_.notify.status(line);
   set_status(false, std::move(line));
   retry_later();

@@ -29,13 +29,13 @@ bool is_of_name(char c) {
 
 Status check_identity(const SessionOptions& options) {
   if (options.index.size() != 2 || !std::ranges::all_of(options.index, is_digit)) {
-    return fail(ErrorCode::kInvalidArgument,
-                cat("\"", printable(options.index), "\" is no index of a plugin: two digits"));
+    return fail(ErrorCode::kInvalidArgument, cat("expected a plugin index of two digits, found \"",
+                                                 printable(options.index), "\""));
   }
   if (options.name.empty() || !std::ranges::all_of(options.name, is_of_name)) {
-    return fail(
-        ErrorCode::kInvalidArgument,
-        cat("\"", printable(options.name), "\" is no name of a plugin: letters, digits and _.+-"));
+    return fail(ErrorCode::kInvalidArgument,
+                cat("expected a plugin name of letters, digits and _.+-, found \"",
+                    printable(options.name), "\""));
   }
   return {};
 }

@@ -49,7 +49,7 @@ Result<SingleInstance> SingleInstance::acquire(const std::string& state_director
   if (!lock && lock.error().code == ErrorCode::kTimeout) {
     return fail(ErrorCode::kConflict,
                 cat("another podqos-nri", holder_of(*directory), " holds ", directory->path(), "/",
-                    kLockName, ": stop it first, for two would make containers fail"));
+                    kLockName, ": stop it first, as two plugins make container creation fail"));
   }
   if (!lock) return fail(std::move(lock).error());
   if (auto named = name_holder(*directory); !named) return fail(std::move(named).error());

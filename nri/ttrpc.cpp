@@ -130,7 +130,7 @@ std::string encode_response(std::uint32_t stream, Reply reply) {
 
 Result<Call> parse_call(std::string_view payload) {
   ttrpc::Request request;
-  if (!parse(request, payload)) return fail(ErrorCode::kInvalidArgument, "not a request of ttrpc");
+  if (!parse(request, payload)) return fail(ErrorCode::kInvalidArgument, "not a ttrpc request");
   Call call{.service = std::move(*request.mutable_service()),
             .method = std::move(*request.mutable_method()),
             .payload = std::move(*request.mutable_payload()),
@@ -141,7 +141,7 @@ Result<Call> parse_call(std::string_view payload) {
 
 Result<std::string> parse_answer(std::string_view payload) {
   ttrpc::Response response;
-  if (!parse(response, payload)) return fail(ErrorCode::kIo, "not a response of ttrpc");
+  if (!parse(response, payload)) return fail(ErrorCode::kIo, "not a ttrpc response");
   if (response.status().code() == 0) return std::move(*response.mutable_payload());
   return fail(ErrorCode::kIo, cat("refused with code ", response.status().code(), ": \"",
                                   printable(response.status().message(), kLongestErrorText), "\""));

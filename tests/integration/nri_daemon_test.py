@@ -74,7 +74,7 @@ class DaemonTest(nri_daemon.DaemonCase):
             self.skipTest(f"no pid namespace can be made here: {tried.stderr.strip()}")
         self.listen()
         self.start_at_socket(before=before)
-        self.wait_for_log(f"{self.socket}: the runtime that listens there is in another pid namespace than this plugin")
+        self.wait_for_log(f"{self.socket}: the runtime is in a different pid namespace than this plugin")
         self.assertIn("hostPID: true", self.log.read_text(encoding="utf-8"))
         self.assertNotIn("connected to", self.log.read_text(encoding="utf-8"))
 
@@ -108,7 +108,7 @@ class DaemonTest(nri_daemon.DaemonCase):
         for bad, named in (({"podPidLimit": 100}, self.folder), ({"stateDir": str(self.folder / "other")}, "stateDir: ")):
             self.configure(**bad)
             process.send_signal(signal.SIGHUP)
-            self.wait_for_log(f"configuration not reloaded, the old one stays in force: {named}")
+            self.wait_for_log(f"configuration not reloaded, keeping the previous one: {named}")
         (self.folder / "podqos.json").unlink()
         process.send_signal(signal.SIGHUP)
         self.wait_for_log("configuration not reloaded", times=3)

@@ -228,7 +228,7 @@ class Addresses(MetricsCase):
             taken.listen()
             self.configure(nri={"metrics": f"127.0.0.1:{taken.getsockname()[1]}"})
             _, process, connection = self.plain()
-            self.wait_for_log(f"error: no metrics: 127.0.0.1:{taken.getsockname()[1]}: bind: Address already in use")
+            self.wait_for_log(f"error: metrics are disabled: 127.0.0.1:{taken.getsockname()[1]}: bind: Address already in use")
             connection.ask("PostStartContainer")
             self.stop(process)
 
@@ -238,7 +238,7 @@ class Addresses(MetricsCase):
         self.wait_for(lambda: self.shown("/healthz") == (200, "ok\n"))
         self.configure(nri={"metrics": f"unix:{self.folder}/other.sock"})
         process.send_signal(signal.SIGHUP)
-        self.wait_for_log(f"warning: nri.metrics: stays {self.address}; unix:{self.folder}/other.sock takes a restart")
+        self.wait_for_log(f"warning: nri.metrics: keeping {self.address}; to use unix:{self.folder}/other.sock, set it")
         self.wait_for_log("configuration reloaded")
         self.assertEqual(self.shown("/healthz"), (200, "ok\n"))
         self.assertFalse((self.folder / "other.sock").exists())

@@ -100,7 +100,7 @@ class Case(harness.TestCase):
 
     def stocks(self):
         """How often the plugin has taken in all that the runtime has."""
-        return self.podqos.log_text().count(": knows what the runtime has: ")
+        return self.podqos.log_text().count(" sandboxes and containers")
 
     def synchronize(self, *subjects, wait=True):
         """What the runtime lists to a plugin that has come: pods, and containers; it has taken in all of them then."""

@@ -50,7 +50,8 @@ TEST_F(ConfigurationTest, KeepsTheStateDirectory) {
   const auto refused = configuration.reload();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
-            "stateDir: /run/podqos cannot become /run/other while podqos-nri runs: restart it");
+            "stateDir: cannot change from /run/podqos to /run/other while podqos-nri is running: "
+            "restart it");
   EXPECT_EQ(configuration.settings().cgroup_root, "/podqos");
 }
 
@@ -64,8 +65,9 @@ TEST_F(ConfigurationTest, KeepsTheAddressOfTheMetrics) {
   EXPECT_EQ(configuration.settings().pod_pids_limit, 5);
   EXPECT_EQ(configuration.settings().metrics,
             (core::MetricsAddress{core::LoopbackPort{.host = "127.0.0.1", .port = 9464}}));
-  EXPECT_THAT(temporary_.read("log"),
-              HasSubstr("warning: nri.metrics: stays 127.0.0.1:9464; [::1]:1 takes a restart"));
+  EXPECT_THAT(
+      temporary_.read("log"),
+      HasSubstr("warning: nri.metrics: keeping 127.0.0.1:9464; to use [::1]:1, set it in "));
 }
 
 TEST_F(ConfigurationTest, OpensTheLogAnew) {

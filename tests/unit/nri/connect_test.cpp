@@ -111,7 +111,7 @@ TEST_P(TakeLaunchRefuses, WhatIsNoSocketOfARuntime) {
 }
 
 const std::string kNoNumber =
-    "not the number of a descriptor, which a runtime sets; unset it to connect by path";
+    "expected a file descriptor number as set by a runtime; unset it to connect by path";
 
 INSTANTIATE_TEST_SUITE_P(Table, TakeLaunchRefuses,
                          ValuesIn<LaunchCase>({

@@ -88,8 +88,8 @@ TEST_F(ListenerTest, LeavesASocketToWhoListensThere) {
   const auto second = open();
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::kConflict);
-  EXPECT_EQ(second.error().message,
-            "unix:" + path_ + ": somebody listens at " + path_ + ": choose another path");
+  EXPECT_EQ(second.error().message, "unix:" + path_ + ": another process is listening on " + path_ +
+                                        ": choose another path");
   EXPECT_TRUE(connects(path_));
 }
 
@@ -97,7 +97,8 @@ TEST_F(ListenerTest, LeavesFilesAlone) {
   temporary_.write("metrics.sock", "precious");
   const auto listener = open();
   ASSERT_FALSE(listener);
-  EXPECT_THAT(listener.error().message, HasSubstr(" is there and no socket: choose another path"));
+  EXPECT_THAT(listener.error().message,
+              HasSubstr(" exists and is not a socket: choose another path"));
   EXPECT_EQ(temporary_.read("metrics.sock"), "precious");
   ASSERT_EQ(::unlink(path_.c_str()), 0);
   ASSERT_EQ(::symlink("nowhere", path_.c_str()), 0);

@@ -197,7 +197,7 @@ TEST_F(PagesTest, SayWhyPodsAreMissing) {
   temporary_.write("state", "no directory");
   EXPECT_THAT(pages_->answer("/metrics", status_).body,
               HasSubstr("\npodqos_collector_success 0\n"));
-  EXPECT_THAT(temporary_.read("log"), HasSubstr("metrics are without pods and tiers: "));
+  EXPECT_THAT(temporary_.read("log"), HasSubstr("metrics omit pods and tiers: "));
 }
 
 TEST_F(PagesTest, LookAtTheNodeOnceASecond) {

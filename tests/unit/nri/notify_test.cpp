@@ -158,7 +158,7 @@ TEST_F(NotifyTest, RefusesWhatSystemdDoesNotSet) {
   for (const char* usec : {"", "x", "0", "-5"}) {
     const auto refused = Notify::open({.socket = address_.c_str(), .watchdog_usec = usec});
     ASSERT_FALSE(refused) << usec;
-    EXPECT_THAT(refused.error().message, HasSubstr("not a time in microseconds"));
+    EXPECT_THAT(refused.error().message, HasSubstr("expected a positive number of microseconds"));
   }
 }
 

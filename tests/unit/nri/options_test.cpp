@@ -64,16 +64,16 @@ class ParseOptionsRefuses : public TestWithParam<WrongCase> {};
 TEST_P(ParseOptionsRefuses, WithTheWordAndTheReason) {
   const Answer answer = answer_to(GetParam().words);
   EXPECT_EQ(answer.status, 2);
-  EXPECT_EQ(answer.text, "podqos-nri: " + GetParam().want + "; --help shows the options\n");
+  EXPECT_EQ(answer.text, "podqos-nri: " + GetParam().want + "; use --help to list the options\n");
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Table, ParseOptionsRefuses,
     ValuesIn<WrongCase>({
-        {"Index", {"--index", "7"}, "--index: \"7\" is no index of a plugin: two digits"},
+        {"Index", {"--index", "7"}, "--index: expected a plugin index of two digits, found \"7\""},
         {"Name",
          {"--name", "a/b"},
-         "--name: \"a/b\" is no name of a plugin: letters, digits and _.+-"},
+         "--name: expected a plugin name of letters, digits and _.+-, found \"a/b\""},
         {"Socket",
          {"--socket", "x"},
          "--socket: \"x\" is not a socket address: expected an absolute path"},
@@ -110,7 +110,8 @@ TEST(IdentityFor, RefusesWhatNoRuntimeWouldAccept) {
   const auto refused =
       identity_for({}, std::optional{Launch{.socket = {}, .name = "qos", .index = "5"}});
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, StartsWith("\"5\" is no index of a plugin"));
+  EXPECT_THAT(refused.error().message,
+              StartsWith("expected a plugin index of two digits, found \"5\""));
 }
 
 }  // namespace

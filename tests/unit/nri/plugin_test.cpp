@@ -39,7 +39,7 @@ TEST_F(PluginTest, SaysWhyTheRuntimeRefusesIt) {
   plugin().registered({});
   EXPECT_THAT(log(), IsEmpty());
   plugin().registered(fail(ErrorCode::kIo, "no such plugin wanted"));
-  EXPECT_THAT(log(), HasSubstr("the runtime refuses the plugin: no such plugin wanted"));
+  EXPECT_THAT(log(), HasSubstr("the runtime rejected the plugin: no such plugin wanted"));
 }
 
 TEST_F(PluginTest, TakesTheConfigurationOfTheRuntimeThatStartsIt) {
@@ -130,7 +130,7 @@ TEST_F(PluginTest, SaysThatItCannotReadWhatTheRuntimeHas) {
   end_processes();
   housekeep();
   EXPECT_THAT(log(), HasSubstr("synchronize: not a SynchronizeRequest"));
-  EXPECT_THAT(log(), Not(HasSubstr("knows what the runtime has")));
+  EXPECT_THAT(log(), Not(HasSubstr("sandboxes and containers")));
   // What has ended is found nevertheless.
   EXPECT_FALSE(is_known("1"));
 }
@@ -144,7 +144,7 @@ TEST_F(PluginTest, SaysWhenEverythingIsKnown) {
   EXPECT_THAT(shown(), Not(known));
   housekeep();
   EXPECT_THAT(shown(), known);
-  EXPECT_THAT(log(), HasSubstr("knows what the runtime has: 1 sandboxes and containers"));
+  EXPECT_THAT(log(), HasSubstr("synchronized 1 sandboxes and containers"));
 }
 
 TEST_F(PluginTest, CountsEachRequestOfTheRuntime) {

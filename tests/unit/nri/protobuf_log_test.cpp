@@ -42,7 +42,7 @@ TEST_F(ProtobufLog, TakesEachComplaintAsALine) {
   parse(1);
   ASSERT_THAT(lines, SizeIs(1));
   EXPECT_THAT(lines.front(), AllOf(HasSubstr("libprotobuf: "), HasSubstr("UTF-8"),
-                                   HasSubstr("(complaint 1)"), Not(HasSubstr("\n"))));
+                                   HasSubstr("(message 1)"), Not(HasSubstr("\n"))));
 }
 
 TEST_F(ProtobufLog, BoundsWhatAPeerCanWrite) {
@@ -50,7 +50,7 @@ TEST_F(ProtobufLog, BoundsWhatAPeerCanWrite) {
   set_protobuf_log([&](std::string_view line) { lines.emplace_back(line); });
   parse(1000);
   EXPECT_THAT(lines, SizeIs(10));
-  EXPECT_THAT(lines.back(), HasSubstr("(complaint 512)"));
+  EXPECT_THAT(lines.back(), HasSubstr("(message 512)"));
   EXPECT_THAT(lines, Each(SizeIs(::testing::Le(300U))));
 }
 

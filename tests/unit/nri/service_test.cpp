@@ -53,7 +53,7 @@ TEST_F(ServiceTest, ServesARuntimeUntilItIsToldToStop) {
   EXPECT_EQ(status_.connections, 1U);
   EXPECT_EQ(logged("connected to the runtime at " + options_.socket + " (process "), 1);
   EXPECT_EQ(logged("synchronized with the runtime at " + options_.socket), 1);
-  EXPECT_EQ(logged("has ended"), 0);
+  EXPECT_EQ(logged(" ended: "), 0);
 }
 
 TEST_F(ServiceTest, EndsAtSigint) {
@@ -95,7 +95,7 @@ TEST_F(ServiceTest, ComesBackWhenTheRuntimeDoes) {
   ASSERT_TRUE(last);
   EXPECT_TRUE(stop());
   EXPECT_EQ(status_.connections, 4U);
-  EXPECT_EQ(logged("has ended: the runtime has closed it; next attempt in "), 3);
+  EXPECT_EQ(logged(" ended: closed by the runtime; retrying in "), 3);
   EXPECT_EQ(logged("connect to " + options_.socket + ": Connection refused"), 3);
   EXPECT_EQ(logged(" warning: "), 3);
 }
@@ -114,8 +114,8 @@ TEST_F(ServiceTest, TriesAgainEverMoreSlowly) {
   EXPECT_TRUE(stop());
   EXPECT_THAT(pauses, ElementsAre(50ms, 100ms, 200ms, 200ms, 200ms));
   for (const std::string pause : {"50", "100"})
-    EXPECT_EQ(logged("next attempt in " + pause + " ms"), 1) << pause;
-  EXPECT_EQ(logged("next attempt in 200 ms"), 3);
+    EXPECT_EQ(logged("retrying in " + pause + " ms"), 1) << pause;
+  EXPECT_EQ(logged("retrying in 200 ms"), 3);
 }
 
 TEST_F(ServiceTest, TriesSoonAgainAfterAConnectionThatWasGood) {
@@ -132,7 +132,7 @@ TEST_F(ServiceTest, TriesSoonAgainAfterAConnectionThatWasGood) {
   clock_.pass(10ms);
   ASSERT_TRUE(runtime.accept());
   EXPECT_TRUE(stop());
-  EXPECT_EQ(logged("next attempt in 10 ms"), 2);
+  EXPECT_EQ(logged("retrying in 10 ms"), 2);
 }
 
 TEST_F(ServiceTest, DoesNotHurryAfterOneThatEndsAtOnce) {
@@ -148,7 +148,7 @@ TEST_F(ServiceTest, DoesNotHurryAfterOneThatEndsAtOnce) {
   ASSERT_TRUE(runtime.accept());
   EXPECT_TRUE(stop());
   for (const std::string pause : {"10", "20", "40"})
-    EXPECT_EQ(logged("next attempt in " + pause + " ms"), 1) << pause;
+    EXPECT_EQ(logged("retrying in " + pause + " ms"), 1) << pause;
 }
 
 TEST_F(ServiceTest, AsksForOtherEventsAfterADropAtConfigure) {
@@ -174,7 +174,7 @@ TEST_F(ServiceTest, AsksForOtherEventsAfterADropAtConfigure) {
   ASSERT_TRUE(connection && connection->accepts_registration());
   EXPECT_EQ(connection->configure(), kAllEvents);
   EXPECT_TRUE(stop());
-  EXPECT_EQ(logged("has closed it, at Configure; asking for another set of events"), 3);
+  EXPECT_EQ(logged("closed by the runtime after Configure; requesting another set of events"), 3);
 }
 
 TEST_F(ServiceTest, LeavesARuntimeThatDoesNotSynchronize) {
@@ -186,13 +186,13 @@ TEST_F(ServiceTest, LeavesARuntimeThatDoesNotSynchronize) {
     ASSERT_TRUE(connection && connection->accepts_registration());
     EXPECT_EQ(connection->configure(), kAllEvents);
     clock_.pass(49ms);
-    EXPECT_EQ(logged("has ended: the runtime has not synchronized the plugin in time"), i);
+    EXPECT_EQ(logged(" ended: the runtime did not synchronize the plugin in time"), i);
     clock_.pass(1ms);
     EXPECT_TRUE(connection->ends());
     clock_.pass(40ms);
   }
   EXPECT_TRUE(stop());
-  EXPECT_EQ(logged("has ended: the runtime has not synchronized the plugin in time"), 2);
+  EXPECT_EQ(logged(" ended: the runtime did not synchronize the plugin in time"), 2);
 }
 
 TEST_F(ServiceTest, LeavesARuntimeWhoseSynchronizeItCouldNotAnswer) {
@@ -291,7 +291,7 @@ TEST_F(ServiceTest, LeavesARuntimeThatSaysNothing) {
   clock_.pass(10ms);
   EXPECT_TRUE(runtime.accept());
   EXPECT_TRUE(stop());
-  EXPECT_EQ(logged("has ended: the runtime has not configured the plugin in time"), 1);
+  EXPECT_EQ(logged(" ended: the runtime did not configure the plugin in time"), 1);
 }
 
 TEST_F(ServiceTest, LeavesARuntimeThatRefusesIt) {
@@ -309,7 +309,7 @@ TEST_F(ServiceTest, LeavesARuntimeThatRefusesIt) {
   clock_.pass(10ms);
   EXPECT_TRUE(runtime.accept());
   EXPECT_TRUE(stop());
-  EXPECT_EQ(logged("has ended: the runtime has refused the plugin's registration"), 1);
+  EXPECT_EQ(logged(" ended: the runtime rejected the plugin's registration"), 1);
 }
 
 TEST_F(ServiceTest, TakesFramesByteByByte) {
@@ -343,7 +343,7 @@ TEST_F(ServiceTest, EndsAConnectionThatBreaksALimit) {
   connection = runtime.accept();
   ASSERT_TRUE(connection && connection->welcomes());
   EXPECT_TRUE(stop());
-  EXPECT_EQ(logged("has ended: a frame of 5242880 bytes for connection 1, at most 4194314"), 1);
+  EXPECT_EQ(logged(" ended: a frame of 5242880 bytes for connection 1, at most 4194314"), 1);
 }
 
 TEST_F(ServiceTest, EndsAConnectionWhoseAnswersNobodyReads) {
@@ -419,7 +419,8 @@ TEST_F(ServiceTest, ObeysRootAndItsOwnUserOnly) {
   ::kill(stranger, SIGKILL);
   static_cast<void>(wait_for(stranger));
   EXPECT_EQ(status_.connections, 0U);
-  EXPECT_EQ(logged("of user 65534 listens there, but only root's runtime is obeyed"), 1);
+  EXPECT_EQ(logged("of user 65534 is listening there, but podqos accepts only a runtime of root"),
+            1);
 }
 
 TEST_F(ServiceTest, ObeysNoRuntimeWhosePidsAreNotItsOwn) {
@@ -442,7 +443,7 @@ TEST_F(ServiceTest, ObeysNoRuntimeWhosePidsAreNotItsOwn) {
   ::kill(outside, SIGKILL);
   static_cast<void>(wait_for(outside));
   EXPECT_EQ(status_.connections, 0U);
-  EXPECT_EQ(logged(options_.socket + ": the runtime that listens there is in another pid namespace "
+  EXPECT_EQ(logged(options_.socket + ": the runtime is in a different pid namespace "
                                      "than this plugin"),
             1);
   EXPECT_EQ(logged("hostPID: true"), 1);
@@ -455,7 +456,7 @@ TEST_F(ServiceTest, EndsWithTheRuntimeThatStartedIt) {
   connection.close();
   EXPECT_TRUE(join());
   EXPECT_EQ(status_.connections, 1U);
-  EXPECT_EQ(logged("so does this plugin, which that runtime has started"), 1);
+  EXPECT_EQ(logged("exiting, because that runtime started this plugin"), 1);
 }
 
 TEST_F(ServiceTest, ServesARuntimeThatStartsItAndDoesNotSynchronizeIt) {

@@ -285,8 +285,8 @@ TEST_F(SessionTest, SaysWhatItDoesNotImplement) {
   const auto answered = answer("ValidateContainerAdjustment", "");
   ASSERT_FALSE(answered.has_value());
   EXPECT_EQ(answered.error().message,
-            "refused with code 12: \"no method "
-            "nri.pkg.api.v1alpha1.Plugin/ValidateContainerAdjustment here\"");
+            "refused with code 12: \"unknown method "
+            "nri.pkg.api.v1alpha1.Plugin/ValidateContainerAdjustment\"");
   const auto other = encode_request(3, {.service = "grpc.health.v1.Health",
                                         .method = "Configure",
                                         .payload = "",
@@ -294,7 +294,7 @@ TEST_F(SessionTest, SaysWhatItDoesNotImplement) {
   const auto heard = answers(frame(1, *other));
   ASSERT_THAT(heard, SizeIs(1));
   EXPECT_EQ(parse_answer(heard[0].payload).error().message,
-            "refused with code 12: \"no method grpc.health.v1.Health/Configure here\"");
+            "refused with code 12: \"unknown method grpc.health.v1.Health/Configure\"");
   EXPECT_THAT(handler_.heard, IsEmpty());
 }
 
@@ -305,7 +305,7 @@ TEST_F(SessionTest, RefusesAPayloadThatItCannotRead) {
     const auto answered = answer(method, "\x0a\x7f");
     ASSERT_FALSE(answered.has_value()) << method;
     EXPECT_EQ(answered.error().message,
-              "refused with code 13: \"" + method + ": the payload cannot be read\"");
+              "refused with code 13: \"" + method + ": cannot parse the payload\"");
   }
   EXPECT_THAT(handler_.heard, IsEmpty());
 }
@@ -314,7 +314,7 @@ TEST_F(SessionTest, RefusesAnEnvelopeThatItCannotRead) {
   const auto heard = answers(frame(1, message(1, kRequest, "\x0a\x7f")));
   ASSERT_THAT(heard, SizeIs(1));
   EXPECT_EQ(parse_answer(heard[0].payload).error().message,
-            "refused with code 3: \"not a request of ttrpc\"");
+            "refused with code 3: \"not a ttrpc request\"");
 }
 
 TEST_F(SessionTest, RefusesStreamsOutOfOrder) {
@@ -373,11 +373,11 @@ INSTANTIATE_TEST_SUITE_P(
     Table, SessionIdentity,
     ValuesIn<IdentityCase>({
         {"Good", "00", "aZ0_.+-", ""},
-        {"ShortIndex", "1", "a", "\"1\" is no index of a plugin: two digits"},
-        {"LongIndex", "100", "a", "\"100\" is no index of a plugin: two digits"},
-        {"LetterIndex", "1x", "a", "\"1x\" is no index of a plugin: two digits"},
-        {"NoName", "10", "", "\"\" is no name of a plugin: letters, digits and _.+-"},
-        {"Slash", "10", "a/b", "\"a/b\" is no name of a plugin: letters, digits and _.+-"},
+        {"ShortIndex", "1", "a", "expected a plugin index of two digits, found \"1\""},
+        {"LongIndex", "100", "a", "expected a plugin index of two digits, found \"100\""},
+        {"LetterIndex", "1x", "a", "expected a plugin index of two digits, found \"1x\""},
+        {"NoName", "10", "", "expected a plugin name of letters, digits and _.+-, found \"\""},
+        {"Slash", "10", "a/b", "expected a plugin name of letters, digits and _.+-, found \"a/b\""},
     }),
     [](const auto& c) { return c.param.name; });
 

@@ -46,7 +46,7 @@ TEST_F(SingleInstanceTest, RefusesTheSecondAndNamesTheFirst) {
   EXPECT_EQ(second.error().code, ErrorCode::kConflict);
   EXPECT_EQ(second.error().message,
             "another podqos-nri (process " + std::to_string(::getpid()) + ") holds " + directory_ +
-                "/nri.lock: stop it first, for two would make containers fail");
+                "/nri.lock: stop it first, as two plugins make container creation fail");
 }
 
 TEST_F(SingleInstanceTest, IsFreeAgainWhenTheFirstHasEnded) {
@@ -95,7 +95,7 @@ TEST_F(SingleInstanceTest, DoesWithoutTheNameOfTheFirst) {
     temporary_.write("state/nri.lock", text);
     EXPECT_EQ(SingleInstance::acquire(directory_, 0ms).error().message,
               "another podqos-nri holds " + directory_ +
-                  "/nri.lock: stop it first, for two would make containers fail");
+                  "/nri.lock: stop it first, as two plugins make container creation fail");
   }
 }
 

@@ -228,7 +228,7 @@ TEST(ParseAnswer, NamesTheRefusal) {
                          "abc")
                 .error()
                 .message,
-            "not a response of ttrpc");
+            "not a ttrpc response");
 }
 
 }  // namespace
