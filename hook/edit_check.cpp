@@ -62,6 +62,7 @@ constexpr std::array<Member, 19> kMembers = {{
     {Node::kHooks, "createRuntime", Node::kCreateRuntime},
 }};
 
+/// The node of a member by its parent and name; kOther for one that podqos does not edit.
 Node child_of(Node parent, std::string_view name) {
   if (parent == Node::kHooks && name == "poststop") return Node::kPoststop;
   const auto found = std::ranges::find_if(kMembers, [&](const Member& member) {
@@ -74,7 +75,7 @@ bool is_list(Node node) {
   return node == Node::kHugepages || node == Node::kCreateRuntime || node == Node::kPoststop;
 }
 
-/// Reads JSON's structure, never its values. Anything unexpected makes it unsound, for good.
+/// Scans JSON's structure, not its values. After anything unexpected sound() stays false.
 class Cursor {
  public:
   explicit Cursor(std::string_view text) : text_(text) {}
@@ -116,7 +117,7 @@ class Cursor {
     expect('"');
     return raw;
   }
-  /// A number, true, false or null: whatever stands up to the next structural character.
+  /// A number, true, false or null: all bytes up to the next structural character.
   void literal() {
     const std::size_t begin = at_;
     while (at_ < text_.size() &&
@@ -131,24 +132,25 @@ class Cursor {
   bool sound_ = true;
 };
 
-/// Where something may be inserted into an object or list.
+/// A range of white space where members or elements may be inserted into an object or array.
 struct Gap {
   std::size_t from;
   std::size_t to;
   Node node;
-  bool behind_value;  ///< a comma must lead
+  bool behind_value;  ///< the inserted text must start with a comma
 };
 
-/// A scalar that may be replaced.
+/// A scalar that may be replaced, as a range of offsets.
 struct Scalar {
   std::size_t begin;
   std::size_t end;
   Node node;
 };
 
+/// Nesting up to which the scan recurses.
 constexpr int kMaxDepth = 128;
 
-/// Finds gaps and scalars of the members that podqos edits.
+/// The gaps and scalars of the members that podqos edits, in one config.json.
 class Places {
  public:
   static std::optional<Places> find(std::string_view config) {
@@ -201,7 +203,7 @@ class Places {
       const std::size_t from = cursor.at();
       cursor.skip_space();
       const bool ends = cursor.peek() == close;
-      // Only the last gap, or that of an empty one: elsewhere a leading comma would not fit.
+      // Only the gap at the end: elsewhere a leading comma would not be valid.
       if (ends && node != Node::kOther) {
         gaps_.push_back({.from = from, .to = cursor.at(), .node = node, .behind_value = !first});
       }
@@ -229,7 +231,7 @@ class Places {
   std::vector<std::pair<Node, std::string_view>> present_;
 };
 
-/// Checks inserted text against what podqos writes.
+/// Checks inserted text against the grammar of what podqos writes: no white space, known members.
 class Inserted {
  public:
   Inserted(std::string_view text, std::string_view cgroups_path,
@@ -272,7 +274,7 @@ class Inserted {
         cursor_.expect('"');
         return;
       case Node::kCgroupsPath:
-        // Byte for byte: an escape could spell a path that the caller has not checked.
+        // Compared byte by byte: an escape could encode a path that the caller has not checked.
         if (!cursor_.accept_text(codec::quote_json(cgroups_path_))) cursor_.fail();
         return;
       case Node::kHugepages:
@@ -296,7 +298,7 @@ class Inserted {
     cursor_.expect('}');
   }
 
-  /// Their names. A second member of one name would hide the first.
+  /// Reads members and returns their names. A repeated name, which would hide the first, fails.
   std::vector<std::string_view> members(Node parent) {
     std::vector<std::string_view> names;
     do {
@@ -369,11 +371,11 @@ Status check_splices(const std::vector<codec::Splice>& splices, std::string_view
     bool fits = false;
     if (splice.begin == splice.end) {
       const Gap* gap = places->gap_at(splice.begin);
-      // Two insertions at one place would need a comma in between.
+      // Two insertions at one position would need a comma between them.
       fits = gap != nullptr && gap != filled && inserted.is_members(*gap, *places);
       filled = gap;
     } else if (const Scalar* scalar = places->scalar_at(splice.begin, splice.end)) {
-      // A number that the engine has set is not podqos's to change.
+      // podqos never changes a number that the engine has set.
       const std::string_view old = config.substr(splice.begin, splice.end - splice.begin);
       const bool unset = old == "null" || old == "0" || old == "-0";
       fits = (unset || scalar->node == Node::kCgroupsPath) && inserted.is_value(scalar->node);

@@ -8,15 +8,20 @@
 
 namespace podqos::hook {
 
-/// Are these splices such as podqos makes, and each in its place?
+/// Checks that each splice is an edit that podqos makes, at a position where podqos makes it.
 ///
-/// The process that planned them has parsed input from strangers. If it was broken into, it must
-/// not be able to add a foreign hook, rename a member or remove one. So their place is looked up
-/// again by a scan that only follows braces, strings and member names: a splice may replace a
-/// scalar value of a member that podqos edits, or insert members and elements where they belong,
-/// and what it puts there must be an integer, `cgroups_path`, a page size, or exactly podqos's own
-/// hook.
-/// @return kConflict, with the text, for everything else.
+/// The parser process that planned the splices has parsed untrusted input. If it is compromised,
+/// it must not be able to add a foreign hook, or to rename or remove a member. The positions are
+/// therefore looked up again by a scan that only follows braces, strings and member names. A splice
+/// may replace an unset scalar of a member that podqos edits (or cgroupsPath), or insert members
+/// and elements into an object or array that podqos edits. The inserted text must consist of
+/// integers, `cgroups_path`, page sizes such as "2MB", and the hook entries of `hooks`.
+/// @param splices       as planned by the parser process, with offsets into `config`
+/// @param config        the bytes of config.json that the splices are to be applied to
+/// @param cgroups_path  the only path that a splice may write as linux.cgroupsPath
+/// @param hooks         the only hook that a splice may register
+/// @return kConflict, with the text of the splice, for any other edit and for a `config` that is
+///         not a JSON object.
 [[nodiscard]] Status check_splices(const std::vector<codec::Splice>& splices,
                                    std::string_view config, std::string_view cgroups_path,
                                    const codec::HookRegistration& hooks);

@@ -18,10 +18,13 @@ namespace podqos::hook {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x71736f70;  // "posq"
+/// More than podqos ever plans for one config.json.
 constexpr std::size_t kMaxSplices = 64;
 
+/// The payload behind the magic number; values are part of the format.
 enum class Kind : std::uint8_t { kNothing = 0, kPlacement = 1, kError = 2 };
 
+/// Serializes numbers as 8 bytes in host byte order: both ends are the same program.
 class Writer {
  public:
   void number(std::uint64_t value) {
@@ -39,6 +42,8 @@ class Writer {
   std::string out_;
 };
 
+/// Reads what a Writer wrote. After a read beyond the end all reads return 0 or "", and sound() is
+/// false.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
@@ -71,12 +76,14 @@ class Reader {
   bool sound_ = true;
 };
 
+/// The error for bytes that are not a handover.
 std::unexpected<Error> broken() {
   return fail(ErrorCode::kCorrupt, "the parser process sent an invalid reply");
 }
 
+/// Checks that a cgroupsPath lies below one of podqos's possible roots and has plain components.
 Status check_path(std::string_view cgroups_path, const core::Settings& settings) {
-  // A scope stands in three parts there.
+  // The systemd driver writes "slice:prefix:name".
   const auto unit = core::parse_systemd_cgroups_path(cgroups_path);
   const std::string path = unit ? core::scope_path(*unit).value_or("") : std::string{cgroups_path};
   const auto roots = core::possible_roots(settings.cgroup_root);
@@ -130,7 +137,7 @@ Result<Handover> parse_handover(std::string_view bytes) {
   if (kind == static_cast<std::uint64_t>(Kind::kError)) {
     const std::uint64_t code = in.number();
     std::string message = in.text();
-    // One line, whatever the child says.
+    // The message is untrusted: keep it on one line.
     std::ranges::replace_if(
         message, [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
     if (!in.at_end() || code > static_cast<std::uint64_t>(ErrorCode::kIo)) return broken();

@@ -11,19 +11,29 @@
 
 namespace podqos::hook {
 
+/// Maximum size of a serialized handover in bytes; a longer reply is rejected.
 constexpr std::size_t kMaxHandover = std::size_t{256} << 10U;
 
-/// What the sandboxed child tells its parent: a placement, nothing to do, or an error.
+/// What the sandboxed parser process reports to its parent: the change of config.json, nullopt if
+/// there is nothing to do, or an error.
 using Handover = Result<std::optional<app::ConfigChange>>;
 
-/// Bytes of a handover, and back. The reader trusts nothing: lengths, counts and codes are checked.
+/// Serializes a handover for the pipe between parser process and parent: host byte order, 64-bit
+/// lengths in front of each text.
 [[nodiscard]] std::string format_handover(const Handover& handover);
+/// Parses the bytes of format_handover(). The bytes are untrusted: magic number, lengths, counts
+/// and error codes are checked, and control characters in an error message become blanks.
+/// @return kCorrupt for bytes that are not a handover or exceed kMaxHandover.
 [[nodiscard]] Result<Handover> parse_handover(std::string_view bytes);
 
-/// Does the placement contain nothing but what podqos may write into a config.json? The child has
-/// parsed input from strangers; if it was broken into, it must not be able to add a hook or move
-/// the container out of podqos's root.
-/// See check_splices; and a path that is written must lie beneath podqos's root.
+/// Checks that a placement only contains what podqos may write into a config.json. A compromised
+/// parser process must not be able to add a hook or move the container out of podqos's root.
+/// @param placement  as received from the parser process
+/// @param config     the bytes of config.json
+/// @param settings   `cgroup_root` is the root below which a written cgroupsPath has to lie
+/// @param hooks      podqos's own hook registration
+/// @return kConflict for a splice that check_splices() rejects, and for a cgroupsPath that is not
+///         below podqos's root or has a component that is not a plain cgroup name.
 [[nodiscard]] Status check_placement(const app::ConfigChange& placement, std::string_view config,
                                      const core::Settings& settings,
                                      const codec::HookRegistration& hooks);

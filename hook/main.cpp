@@ -4,6 +4,7 @@
 #include "hook/stages.h"
 #include "hook/wrapper.h"
 
+/// One executable for both programs: called as podqos-runtime it is the wrapper, else the hook.
 int main(int argc, char** argv) {
   const std::span<const char* const> args{argv, static_cast<std::size_t>(argc)};
   const std::string_view self = args.empty() ? std::string_view{} : args.front();

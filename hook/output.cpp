@@ -34,8 +34,8 @@ std::string own_path() {
   const ssize_t size = ::readlinkat(AT_FDCWD, "/proc/self/exe", buffer.data(), buffer.size());
   if (size <= 0 || static_cast<std::size_t>(size) == buffer.size()) return {};
   std::string path{buffer.data(), static_cast<std::size_t>(size)};
-  // The kernel's note (d_path) that an upgrade has put another file in this one's place, unless the
-  // file bears that name.
+  // The kernel (d_path) appends this if an upgrade has replaced the file; a file may also have that
+  // name itself.
   if (path.ends_with(kDeleted) && ::faccessat(AT_FDCWD, path.c_str(), F_OK, 0) != 0)
     path.resize(path.size() - kDeleted.size());
   return path;

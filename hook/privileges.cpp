@@ -9,7 +9,7 @@ namespace podqos::hook {
 
 Status enter_sandbox(const core::Settings& settings) {
   ::umask(077);
-  // Without root there is nothing to drop, and nothing that podqos would manage.
+  // Without root there are no capabilities to drop, and podqos manages nothing.
   if (::geteuid() == 0) {
     std::vector<int> kept{kKeptCapabilities.begin(), kKeptCapabilities.end()};
     const bool moves = settings.on_misplaced == core::OnMisplaced::kMove;

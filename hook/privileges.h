@@ -10,20 +10,23 @@
 
 namespace podqos::hook {
 
-/// What a hook keeps of root's capabilities, and why.
+/// The capabilities of root that every hook keeps, each with its reason.
 constexpr std::array<int, 4> kKeptCapabilities = {
-    CAP_CHOWN,         // a rewritten config.json keeps the owner of a user-namespaced engine
-    CAP_DAC_OVERRIDE,  // such a bundle need not let root in; /proc/PID/oom_score_adj belongs to the
-                       // container's user
-    CAP_SYS_ADMIN,     // trusted.* attributes, podqos's marks on its cgroups
+    CAP_CHOWN,         // preserve the owner of config.json in a user-namespaced engine's bundle
+    CAP_DAC_OVERRIDE,  // open such a bundle, and /proc/PID/oom_score_adj of the container's user
+    CAP_SYS_ADMIN,     // trusted.* attributes, which mark podqos's cgroups
     CAP_SYS_RESOURCE,  // lower an OOM score
 };
 
-/// umask 077, the capabilities above, and the syscall allow-list: before input from others is
-/// parsed. Where the operator wants misplaced containers or monitors moved, CAP_SYS_NICE stays
-/// too: the v1 cpuset controller asks for it when it takes in a process with more capabilities than
-/// the mover. For containers CAP_NET_ADMIN stays as well: kernels ask for it where device rules,
-/// which are BPF programs of a cgroup, are seen and copied.
+/// Restricts the process before it parses untrusted input: umask 077, kKeptCapabilities, and the
+/// syscall allow-list sys::Filter::kHook. Cannot be undone.
+///
+/// If `settings` ask to move misplaced containers or to charge monitors, CAP_SYS_NICE is kept as
+/// well: the v1 cpuset controller requires it to attach a process that has more capabilities than
+/// the mover. Moving containers also keeps CAP_NET_ADMIN: kernels require it to query and attach
+/// device rules, which are BPF programs of a cgroup.
+/// @return the error of dropping capabilities or of installing the filter; the caller must not
+///         parse anything then. Without root only the umask and the filter apply.
 [[nodiscard]] Status enter_sandbox(const core::Settings& settings);
 
 }  // namespace podqos::hook

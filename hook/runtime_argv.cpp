@@ -7,13 +7,13 @@ namespace podqos::hook {
 
 namespace {
 
-/// Options in front of the verb that take a value in the next argument. A container named "create",
-/// or a log file of that name, must not be taken for the verb.
+/// Options before the subcommand that take a value in the next argument. A value such as a log file
+/// named "create" must not be mistaken for the subcommand.
 constexpr std::array<std::string_view, 10> kGlobalValues = {
     "root",           "r",     "log", "l", "log-format", "log-level", "criu", "rootless",
     "cgroup-manager", "config"};
 
-/// Options behind the verb that take a value.
+/// Options after the subcommand that take a value.
 constexpr std::array<std::string_view, 18> kVerbValues = {"bundle",
                                                           "b",
                                                           "config",
@@ -33,13 +33,14 @@ constexpr std::array<std::string_view, 18> kVerbValues = {"bundle",
                                                           "lsm-mount-context",
                                                           "status-fd"};
 
-/// crun's long options in front of the verb. Its argp(3) takes any unambiguous beginning of one.
+/// crun's long options before the subcommand. Its argp(3) accepts any unambiguous prefix of one.
 constexpr std::array<std::string_view, 12> kCrunGlobals = {
     "debug", "cgroup-manager", "systemd-cgroup", "log",   "log-format",   "log-level",
     "root",  "rootless",       "version",        "usage", "program-name", "help"};
 
-/// Those of create, run and restore. Of two that begin alike the one without a meaning for podqos
-/// stands first: crun takes the beginning only where the other does not belong to the verb.
+/// crun's long options of create, run and restore. Of two options with a common prefix the one that
+/// podqos ignores comes first: crun accepts the prefix only if the other option does not belong to
+/// the subcommand.
 constexpr std::array<std::string_view, 24> kCrunVerbOptions = {"bundle",
                                                                "console-socket",
                                                                "config",
@@ -65,13 +66,14 @@ constexpr std::array<std::string_view, 24> kCrunVerbOptions = {"bundle",
                                                                "help",
                                                                "usage"};
 
-/// The call asks for text, and makes nothing.
+/// Options that only print text: no container is created.
 constexpr std::array<std::string_view, 7> kQuestions = {"help",    "h", "?", "usage",
                                                         "version", "v", "V"};
 
-/// What Go's flag parser takes for false.
+/// Values that Go's flag parser reads as false (strconv.ParseBool).
 constexpr std::array<std::string_view, 6> kFalse = {"0", "f", "F", "false", "FALSE", "False"};
 
+/// Subcommands that create a container from a bundle.
 constexpr std::array<std::string_view, 3> kPlacingVerbs = {"create", "run", "restore"};
 
 template <std::size_t N>
@@ -79,20 +81,21 @@ bool contains(const std::array<std::string_view, N>& names, std::string_view nam
   return std::ranges::find(names, name) != names.end();
 }
 
+/// One option word of the command line.
 struct Option {
   std::string_view name;                  ///< without dashes
   std::optional<std::string_view> value;  ///< from "--name=value" or "-bDIR"
 };
 
-/// "-x", "--x", "--x=v"; nullopt for a word that is no option.
+/// Parses "-x", "--x" or "--x=v"; nullopt for a word that is not an option.
 std::optional<Option> parse_option(std::string_view word) {
   if (word.size() < 2 || word[0] != '-' || word == "--") return std::nullopt;
   const bool is_long = word.starts_with("--");
   word.remove_prefix(is_long ? 2 : 1);
-  // crun takes "-db DIR" for "-d -b DIR"; no option of the others begins like that.
+  // crun reads "-db DIR" as "-d -b DIR"; no option of the other runtimes starts with these letters.
   if (!is_long && (word.starts_with("db") || word.starts_with("df"))) word.remove_prefix(1);
-  // "-bDIR" as argp and clap take it, DIR may hold a '='; Go's parser knows only "-b DIR" and
-  // "-b=DIR".
+  // "-bDIR" as argp and clap accept it, where DIR may contain '='; Go's parser accepts only
+  // "-b DIR" and "-b=DIR".
   const std::string_view name = word.substr(0, word.find('='));
   if (!is_long && name.size() > 1 && (word[0] == 'b' || word[0] == 'f') &&
       !contains(kVerbValues, name)) {
@@ -104,7 +107,10 @@ std::optional<Option> parse_option(std::string_view word) {
   return Option{word, std::nullopt};
 }
 
-/// The option that an abbreviation stands for: one of `crun`, or the name as it is.
+/// Expands an abbreviated option to the first one of `crun` that starts with it.
+/// @param values  options that take a value
+/// @return `name` itself if it is complete, unknown, or ambiguous between options with and without
+///         a value.
 template <std::size_t N, std::size_t M>
 std::string_view expand(std::string_view name, const std::array<std::string_view, N>& crun,
                         const std::array<std::string_view, M>& values) {
@@ -120,6 +126,7 @@ std::string_view expand(std::string_view name, const std::array<std::string_view
   return found.empty() || !one_kind ? name : found;
 }
 
+/// Walks over the arguments once, from podqos's own option to the container id.
 class Parser {
  public:
   explicit Parser(std::span<const char* const> args) : args_(args) {}
@@ -130,8 +137,8 @@ class Parser {
     if (!contains(kPlacingVerbs, verb)) return std::move(call_);
     call_.verb = Verb::kPlaces;
     read_verb_arguments();
-    // Without an id, or when only help is wanted, there is nothing to place; without cgroups there
-    // is no place.
+    // Without an id, or with --help, there is nothing to place; with the cgroup manager disabled
+    // there is no cgroup to place it in.
     if (call_.id.empty() || without_cgroups_) call_.verb = Verb::kOther;
     return std::move(call_);
   }
@@ -140,6 +147,7 @@ class Parser {
   [[nodiscard]] bool done() const { return at_ >= args_.size(); }
   [[nodiscard]] std::string_view word() const { return args_[at_]; }
 
+  /// podqos's own --config, recognised as the first argument only; all others are the runtime's.
   void read_own_option() {
     constexpr std::string_view kOwn = "--config";
     if (!done() && word() == kOwn && at_ + 1 < args_.size()) {
@@ -153,7 +161,7 @@ class Parser {
       call_.runtime_args.emplace_back(args_[i]);
   }
 
-  /// The option's value: its own, or the next word, which is consumed.
+  /// The option's value: the one after '=', or the next word, which is consumed.
   std::string value_of(const Option& option) {
     if (option.value) return std::string{*option.value};
     if (at_ + 1 >= args_.size()) return {};
@@ -161,6 +169,8 @@ class Parser {
     return std::string{word()};
   }
 
+  /// Reads the options before the subcommand.
+  /// @return the subcommand; "" if there is none or only text is requested.
   std::string_view skip_globals() {
     for (; !done(); ++at_) {
       if (word() == "--") continue;
@@ -174,6 +184,7 @@ class Parser {
     return {};
   }
 
+  /// Reads one option before the subcommand, with its value.
   void read_global(const Option& option) {
     if (option.name == "systemd-cgroup" || option.name == "s") {
       call_.systemd = !contains(kFalse, option.value.value_or("true"));
@@ -189,6 +200,7 @@ class Parser {
     if (option.name == "log-format") call_.log_json = value == "json";
   }
 
+  /// Reads options and words after the subcommand; the last word is the container id.
   void read_verb_arguments() {
     bool only_words = false;
     for (; !done(); ++at_) {

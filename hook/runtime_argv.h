@@ -9,28 +9,31 @@
 
 namespace podqos::hook {
 
-/// What a runtime's argv asks for, as far as the wrapper cares.
+/// The runtime subcommand, as far as the wrapper distinguishes it.
 enum class Verb : std::uint8_t {
-  kPlaces,  ///< create, run, restore: the container is about to be made from a bundle
-  kOther,   ///< everything else goes to the runtime untouched
+  kPlaces,  ///< create, run, restore: the runtime is about to create a container from a bundle
+  kOther,   ///< any other subcommand: passed to the runtime unchanged
 };
 
+/// A parsed command line of podqos-runtime.
 struct RuntimeCall {
   Verb verb = Verb::kOther;
-  std::string id;
-  std::string bundle = ".";                 ///< --bundle; the working directory if absent
+  std::string id;                           ///< container id; set if `verb` is kPlaces
+  std::string bundle = ".";                 ///< --bundle; default: the working directory
   std::string config_name = "config.json";  ///< crun's --config
   bool systemd = false;                     ///< --systemd-cgroup, --cgroup-manager=systemd
   std::string log_file;  ///< the runtime's own --log, where an engine looks for its errors
   bool log_json = false;
-  std::optional<std::string> podqos_config;  ///< podqos's own --config, in front of all others
-  std::vector<std::string>
-      runtime_args;  ///< argv of the runtime without argv[0] and podqos's own option
+  std::optional<std::string> podqos_config;  ///< podqos's own --config; first option only
+  /// Arguments for the runtime: `args` without podqos's own option.
+  std::vector<std::string> runtime_args;
 };
 
-/// Understands the argv of runc, crun and youki as engines and people write it: "--x v", "--x=v",
-/// "-x v", short flags, crun's abbreviations.
+/// Parses the argv of runc, crun and youki as engines and people write it: "--x v", "--x=v",
+/// "-x v", short flags, and crun's abbreviated options. Unknown options are passed on.
 /// @param args  argv without argv[0].
+/// @return kOther also for a call without an id, with --help or --version, or with crun's
+///         --cgroup-manager=disabled: there is nothing to place.
 /// @note runc main.go, crun src/crun.c, youki crates/liboci-cli.
 [[nodiscard]] RuntimeCall parse_runtime_argv(std::span<const char* const> args);
 

@@ -47,11 +47,13 @@ constexpr std::string_view kUsage =
     "Exit status: 0 done or nothing to do, 1 the container is refused, 2 usage error.\n"
     "See podqos-hook(8), podqos.json(5).\n";
 
+/// The parsed command line.
 struct Arguments {
   std::optional<std::string> config;
   std::string_view stage;
 };
 
+/// Parses the command line; nullopt for an unknown option or a second stage.
 std::optional<Arguments> parse_arguments(std::span<const char* const> args) {
   Arguments out;
   for (std::size_t i = 0; i < args.size(); ++i) {
@@ -70,13 +72,16 @@ std::optional<Arguments> parse_arguments(std::span<const char* const> args) {
   return out;
 }
 
-/// Under admit the container starts all the same; a refusal that the operator asked for stands.
+/// 1 under onError "reject" and for a refusal that the operator configured (kRefused); 0 under
+/// "admit", so that the container starts.
 int exit_status(const core::Settings& settings, const Error& error) {
   const bool reject =
       settings.on_error == core::OnError::kReject || error.code == ErrorCode::kRefused;
   return reject ? 1 : 0;
 }
 
+/// Logs an error and prints it to standard error, which engines quote.
+/// @return the exit status of the hook.
 int report(app::Log& log, std::string_view stage, const core::Settings& settings,
            const Error& error) {
   const std::string line = cat(stage, ": ", error.message);
@@ -85,13 +90,14 @@ int report(app::Log& log, std::string_view stage, const core::Settings& settings
   return exit_status(settings, error);
 }
 
+/// createRuntime, prestart and poststop: the OCI state comes from standard input.
 int run_state_stage(std::string_view stage, const core::Settings& settings, app::Log& log) {
   auto text = sys::read_all(STDIN_FILENO, codec::kMaxStateSize, "OCI state on stdin");
   if (stage == "poststop") {
     auto done = text ? app::poststop(settings, log, *text, Pid{::getppid()})
                      : fail(std::move(text).error());
     if (!done) report(log, stage, settings, done.error());
-    // The container has ended already: there is nothing left to refuse.
+    // The container has already stopped: there is nothing to refuse.
     return 0;
   }
   auto done = text ? app::create_runtime(settings, log, *text, Pid{::getppid()})
@@ -99,14 +105,15 @@ int run_state_stage(std::string_view stage, const core::Settings& settings, app:
   return done ? 0 : report(log, stage, settings, done.error());
 }
 
-/// "" if it has none.
+/// The working directory; "" if it cannot be determined.
 std::string working_directory() {
   std::array<char, PATH_MAX> buffer{};
   return ::getcwd(buffer.data(), buffer.size()) == nullptr ? "" : buffer.data();
 }
 
-/// Podman names no id to this stage: its cgroup leaf is "libpod-<id>" or "libpod-<id>.scope", and
-/// the working directory ".../<id>/userdata".
+/// The container id, which Podman does not pass to precreate: it is taken from the cgroup leaf
+/// "libpod-<id>" or "libpod-<id>.scope", or from the working directory ".../<id>/userdata".
+/// @return "" if neither has that form.
 std::string podman_id(const std::optional<std::string>& cgroups_path, std::string_view directory) {
   constexpr std::string_view kPrefix = "libpod-";
   if (cgroups_path) {
@@ -122,6 +129,9 @@ std::string podman_id(const std::optional<std::string>& cgroups_path, std::strin
   return std::string{cwd.substr(cwd.rfind('/') + 1)};
 }
 
+/// Places the container and edits its config.json.
+/// @return the bytes for standard output: `text` itself for a container that podqos does not
+/// manage.
 Result<std::string> edit_precreate(const core::Settings& settings, app::Log& log,
                                    std::string_view text, codec::HookRegistration hooks) {
   auto config = codec::OciConfig::parse(text);
@@ -129,7 +139,7 @@ Result<std::string> edit_precreate(const core::Settings& settings, app::Log& log
   const std::string directory = working_directory();
   const std::string id = podman_id(config->facts.cgroups_path, directory);
   if (id.empty()) {
-    // Only a container that wants to be managed needs an id.
+    // An id is required only for a container that podqos manages.
     auto request = app::admission_request(config->facts, settings, config->facts.cgroups_path);
     if (!request) return fail(std::move(request).error());
     if (!*request) return std::string{text};
@@ -141,8 +151,8 @@ Result<std::string> edit_precreate(const core::Settings& settings, app::Log& log
   auto placement =
       app::place(settings, log,
                  {.id = id,
-                  // Podman calls from the directory that will be the bundle; older ones
-                  // do not. The wrapper behind this stage must know its container again.
+                  // Podman runs the hook in the future bundle directory, older versions do not.
+                  // A wrapper that runs after this stage must recognise the container by it.
                   .bundle = directory.ends_with(cat("/", id, "/userdata")) ? directory : "",
                   .config = text,
                   .creator = Pid{::getppid()},
@@ -154,11 +164,12 @@ Result<std::string> edit_precreate(const core::Settings& settings, app::Log& log
   return codec::apply_splices(text, (*placement)->splices);
 }
 
+/// precreate: config.json from standard input, the edited one to standard output. Under onError
+/// "admit" an error echoes the input unchanged.
 int run_precreate(const core::Settings& settings, app::Log& log, codec::HookRegistration hooks) {
   auto text = sys::read_all(STDIN_FILENO, codec::kMaxConfigSize, "config.json on stdin");
   if (!text) {
-    // What could not be read whole cannot be echoed: Podman must not start a container from half of
-    // it.
+    // An incomplete config.json must not be echoed: Podman would start a container from it.
     report(log, "precreate", settings, text.error());
     return 1;
   }
@@ -168,8 +179,8 @@ int run_precreate(const core::Settings& settings, app::Log& log, codec::HookRegi
   return write_all(STDOUT_FILENO, edited ? *edited : *text) ? 0 : 1;
 }
 
-/// A broken configuration manages nothing: where state and cgroups lie is not known. The container
-/// starts as it is.
+/// With an invalid configuration podqos manages nothing, since state directory and cgroup root are
+/// unknown. The error is reported, and the container starts unchanged.
 int without_settings(std::string_view stage, Error error) {
   error.message += "; fix it and verify it with `podqosctl config check`";
   const core::Settings built_in;

@@ -41,7 +41,7 @@ namespace {
 constexpr const char* kProgram = "podqos-runtime";
 
 /// The first candidate that is an executable file and not this program under another name.
-/// @return kNotFound where none is; the reason where it cannot be decided which is the first.
+/// @return kNotFound if there is none; the error of stat(2) if a candidate cannot be examined.
 Result<std::string> find_runtime(const std::vector<std::string>& candidates) {
   struct stat self{};
   const bool self_known = ::stat("/proc/self/exe", &self) == 0;
@@ -63,27 +63,27 @@ Result<std::string> find_runtime(const std::vector<std::string>& candidates) {
                   "): set its absolute path in \"runtimes\" of the configuration"));
 }
 
-/// What the child finds out of a container.
+/// The work of the parser process for one container.
 using Job = Handover (*)(const core::Settings&, app::Log&, const app::PlacementRequest&);
 
+/// app::make_startable() as a Job.
 Handover make_startable(const core::Settings&, app::Log&, const app::PlacementRequest& request) {
   return app::make_startable(request);
 }
 
-/// The child: parses what strangers wrote, in a sandbox that the runtime must not inherit.
+/// The parser process: parses untrusted input in a sandbox that the runtime must not inherit.
 [[noreturn]] void parse_in_sandbox(sys::UniqueFd answer, Job job, const core::Settings& settings,
                                    app::Log& log, const app::PlacementRequest& request) {
   auto entered = enter_sandbox(settings);
   const Handover handover =
       entered ? job(settings, log, request) : Handover{fail(std::move(entered).error())};
   const bool told = write_all(answer.get(), format_handover(handover));
-  // Taking a process apart takes the kernel as long as the parent needs to edit config.json: it
-  // need not wait for it.
+  // The parent edits config.json while the kernel tears this process down.
   answer = sys::UniqueFd{};
   ::_exit(told ? 0 : 1);
 }
 
-/// The process that parses, from its fork until it is reaped.
+/// The parser process, from its fork until it is reaped.
 class ParserProcess {
  public:
   ParserProcess() = default;
@@ -93,6 +93,7 @@ class ParserProcess {
   ParserProcess& operator=(ParserProcess&&) = delete;
   ~ParserProcess() { reap(); }
 
+  /// Forks the process, which runs `job` and sends the result. To be called once.
   Status start(Job job, const core::Settings& settings, app::Log& log,
                const app::PlacementRequest& request) {
     std::array<int, 2> ends{-1, -1};
@@ -102,26 +103,26 @@ class ParserProcess {
     }
     answer_ = sys::UniqueFd{ends[0]};
     sys::UniqueFd tell{ends[1]};
-    // As fork(2), but without a signal at its end: where the engine has blocked SIGCHLD, it would
-    // be pending in the runtime. This program has one thread, and no fork handlers.
+    // Like fork(2), but without an exit signal: if the engine has blocked SIGCHLD, it would be
+    // pending in the runtime. This program has one thread and no fork handlers.
     const long child = ::syscall(SYS_clone, 0UL, 0UL, 0UL, 0UL, 0UL);
     if (child < 0) {
       const int err = errno;
       return fail_errno(err, "fork the parser process");
     }
     if (child == 0) {
-      // Or a long answer to a parent that was killed would wait for a reader for ever.
+      // Otherwise a long reply to a killed parent would wait for a reader for ever.
       answer_ = sys::UniqueFd{};
       parse_in_sandbox(std::move(tell), job, settings, log, request);
     }
     child_ = static_cast<pid_t>(child);
-    // It may wait for the lock, among others (sys::FileLock), and then for the kernel and systemd.
-    patience_ = std::max(std::chrono::milliseconds{settings.lock_deadline_ms}, kQueue) + kWork;
+    // The process may queue for the lock (sys::FileLock), and then wait for kernel and systemd.
+    timeout_ = std::max(std::chrono::milliseconds{settings.lock_deadline_ms}, kQueue) + kWork;
     return {};
   }
 
-  /// Reads the answer to its end. A whole one is proof enough, however the process ends.
-  /// @return kTimeout: it has not come.
+  /// Reads the reply up to its end. A complete one is valid however the process exits.
+  /// @return kTimeout: no complete reply in time.
   Result<Handover> answer() {
     auto bytes = read_answer();
     if (!bytes) return fail(std::move(bytes).error());
@@ -143,7 +144,7 @@ class ParserProcess {
   Result<std::string> read_answer() {
     std::string bytes;
     std::array<char, 4096> piece;  // NOLINT(*-member-init): read(2) fills it
-    // Ticks, and no clock, which goes on while both processes are stopped or frozen.
+    // Counts ticks: a clock would continue while both processes are stopped or frozen.
     std::chrono::milliseconds waited{0};
     while (bytes.size() <= kMaxHandover) {
       pollfd polled{.fd = answer_.get(), .events = POLLIN, .revents = 0};
@@ -152,11 +153,11 @@ class ParserProcess {
       if (found < 0) continue;
       if (found == 0) {
         waited += kTick;
-        if (waited < patience_) continue;
+        if (waited < timeout_) continue;
         late_ = true;
         return fail(
             ErrorCode::kTimeout,
-            cat("the parser process (pid ", *child_, ") did not reply within ", patience_.count(),
+            cat("the parser process (pid ", *child_, ") did not reply within ", timeout_.count(),
                 " ms and was killed: check whether it was stopped or frozen"));
       }
       const ssize_t size = ::read(answer_.get(), piece.data(), piece.size());
@@ -169,13 +170,13 @@ class ParserProcess {
                 cat("the reply of the parser process exceeds ", kMaxHandover, " bytes"));
   }
 
-  /// How the process ended, which nothing is expected of any more: one that was stopped on its way
-  /// out would never end by itself.
+  /// Kills and reaps the process: one that was stopped while it exits would never end by itself.
+  /// @return its wait status; 0 if it could not be reaped.
   int reap() {
     int status = 0;
     if (!child_) return status;
     ::kill(*child_, SIGKILL);
-    // Of one that hangs in the kernel the end is not waited for: the runtime's parent reaps it.
+    // Does not wait for a process that hangs in the kernel: the runtime's parent reaps it.
     const int options = late_ ? __WALL | WNOHANG : __WALL;
     pid_t reaped = 0;
     for (auto left = kEnd; left > kEnd.zero(); left -= kTick) {
@@ -191,37 +192,37 @@ class ParserProcess {
 
   sys::UniqueFd answer_;
   std::optional<pid_t> child_;
-  std::chrono::milliseconds patience_{};
+  std::chrono::milliseconds timeout_{};
   bool late_ = false;
 };
 
-/// Looks at a config.json that cannot be edited (it is a symlink, say) as the runtime will read it:
-/// an ordinary container must start all the same.
-bool glance_concerns(const std::string& path, const core::Settings& settings) {
+/// Whether podqos may be concerned by a config.json that it cannot edit, such as a symlink, read as
+/// the runtime will read it: an ordinary container must start nevertheless.
+bool uneditable_may_concern(const std::string& path, const core::Settings& settings) {
   const sys::UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
   if (!fd.valid()) return false;
   const auto text = sys::read_all(fd.get(), codec::kMaxConfigSize, path);
   return !text || app::may_concern(*text, settings);
 }
 
-/// A container about to be created, whose config.json may concern podqos.
+/// The bundle of a container about to be created, whose config.json may concern podqos.
 struct Opened {
   app::Bundle bundle;
   std::string config;
 };
 
-/// nullopt: the runtime goes on as if podqos were not there.
+/// Opens bundle and config.json. nullopt: podqos does nothing and runs the runtime.
 Result<std::optional<Opened>> open_container(const RuntimeCall& call,
                                              const core::Settings& settings) {
   auto bundle = app::Bundle::open(call.bundle);
-  // A bundle that cannot be read is the runtime's to complain about: it knows the words that its
-  // engine expects.
+  // The runtime reports a bundle that cannot be read, in the form that its engine expects.
   if (!bundle) return std::nullopt;
   auto config = bundle->read_config(call.config_name);
   const bool is_absolute = call.config_name.starts_with('/');
   const std::string path =
       is_absolute ? call.config_name : cat(bundle->canonical(), "/", call.config_name);
-  if (!config && (config.error().code == ErrorCode::kNotFound || !glance_concerns(path, settings)))
+  if (!config &&
+      (config.error().code == ErrorCode::kNotFound || !uneditable_may_concern(path, settings)))
     return std::nullopt;
   if (!config) return fail(std::move(config).error());
   if (!app::may_concern(*config, settings)) return std::nullopt;
@@ -251,7 +252,7 @@ Status place_container(const RuntimeCall& call, const core::Settings& settings, 
   if (!opened) return fail(std::move(opened).error());
   if (!*opened) return {};
   const app::PlacementRequest request = request_for(call, **opened);
-  // Reaped when config.json has been written, and before the runtime is executed.
+  // Reaped after config.json has been written, and before the runtime is executed.
   ParserProcess parser;
   if (auto started = parser.start(app::place, settings, log, request); !started) return started;
   auto handover = parser.answer();
@@ -263,8 +264,8 @@ Status place_container(const RuntimeCall& call, const core::Settings& settings, 
   return write_edited(**opened, call, ***handover);
 }
 
-/// A container that podqos has failed to place, and that starts all the same, gets a cgroupsPath
-/// that its runtime takes.
+/// Gives a container that podqos failed to place, and that starts nevertheless, a cgroupsPath that
+/// its runtime accepts.
 Status let_start(const RuntimeCall& call, const core::Settings& settings, app::Log& log) {
   if (!call.systemd) return {};
   auto opened = open_container(call, settings);
@@ -291,7 +292,7 @@ Status let_start(const RuntimeCall& call, const core::Settings& settings, app::L
   return {};
 }
 
-/// Engines look for the reason of a failed create in the runtime's own log.
+/// Appends to the runtime's own log, where engines look for the reason of a failed create.
 void report_to_engine(const RuntimeCall& call, std::string_view line) {
   if (call.log_file.empty()) return;
   const sys::UniqueFd fd{::open(call.log_file.c_str(),
@@ -303,7 +304,7 @@ void report_to_engine(const RuntimeCall& call, std::string_view line) {
                           : cat("level=error msg=", codec::quote_json(line), "\n"));
 }
 
-/// Whether the container may be created although podqos failed.
+/// Reports an error. @return whether the container may be created nevertheless.
 bool admits(const RuntimeCall& call, const core::Settings& settings, app::Log& log,
             const Error& error) {
   const std::string line = cat("container ", printable(call.id), ", bundle ",
@@ -316,8 +317,8 @@ bool admits(const RuntimeCall& call, const core::Settings& settings, app::Log& l
   return !reject;
 }
 
-/// Without the runtime that the engine was to run, no other is run in its place: containers would
-/// lose the isolation that it gives, or could not be found by it.
+/// Fails a call for which no runtime was found. podqos runs no other instead: containers would lose
+/// the runtime's isolation, or the runtime could not find them.
 int refuse_call(const RuntimeCall& call, app::Log& log, const Error& error) {
   log.error(error.message);
   print_error(kProgram, error.message);
@@ -333,8 +334,8 @@ Error without_runtime(Error error) {
   return error;
 }
 
-/// Becomes the runtime. Nothing that the engine set up has been changed: mask, dispositions, umask,
-/// working directory and descriptors are as they came.
+/// Executes the runtime in this process. Signal mask and dispositions, umask, working directory and
+/// descriptors are as the engine set them.
 int become(const std::string& runtime, const RuntimeCall& call) {
   std::vector<char*> argv;
   std::string path = runtime;
@@ -353,9 +354,9 @@ int become(const std::string& runtime, const RuntimeCall& call) {
 
 namespace {
 
-/// Places the container that the call makes, or sees to it that it starts all the same.
-/// @param broken  why the configuration cannot be used, if it cannot: nothing is managed then, for
-/// where state and cgroups lie is not known
+/// Places the container of the call; after a failure under "admit" makes sure that it can start.
+/// @param broken  the error of an invalid configuration: podqos manages nothing then, since state
+/// directory and cgroup root are unknown
 /// @return false: the container is refused
 bool place_or_admit(const RuntimeCall& call, const core::Settings& settings, app::Log& log,
                     const std::optional<Error>& broken) {
@@ -387,7 +388,7 @@ int run_wrapper(std::span<const char* const> args) {
   if (call.verb == Verb::kPlaces) {
     if (!place_or_admit(call, settings, log, broken)) return 1;
   } else if (broken) {
-    // Engines parse what the runtime's other verbs print, standard error included.
+    // Engines parse the output of the other subcommands, standard error included.
     log.error(broken->message);
   }
   return become(*runtime, call);
