@@ -10,7 +10,7 @@
 #include "common/base/text.h"
 #include "common/codec/settings_json.h"
 #include "ctl/command.h"
-#include "ctl/json_text.h"
+#include "ctl/json.h"
 
 namespace podqos::ctl {
 namespace {
@@ -92,10 +92,7 @@ int show_runtimes(const Globals& globals) {
   if (auto status = narrow({}); !status) return log_failure(status.error());
   const auto runtimes = app::salvage_runtimes(globals.config);
   if (!runtimes) return log_failure(runtimes.error());
-  std::string text;
-  for (const std::string& path : *runtimes)
-    text += cat(text.empty() ? "[" : ", ", json_quote(path));
-  return finish(print(cat(text, "]\n")));
+  return finish(print(dump(*runtimes) + "\n"));
 }
 
 /// Checks one file by itself, or everything that counts when no file is named.

@@ -105,8 +105,9 @@ Result<std::string> explain_document(const Document& document, const ExplainPara
   if (!explanation) return fail(std::move(explanation).error().with_context(title_of(document)));
   if (options.output == "json") {
     if (target.is_v1()) explanation->files = files_on(*explanation, target.layout, params.formula);
-    return cat("{", format_explanation(*explanation), R"(,"reason":)",
-               json_quote(explanation->reason), "}");
+    Json json = explanation_json(*explanation);
+    json["reason"] = explanation->reason;
+    return dump(json);
   }
   const ColourMode mode = colour_mode(options.colour);
   return cat(paint(cell(title_of(document), Colour::kCyan), mode), "\n",

@@ -179,14 +179,14 @@ Result<ExplainParams> params_of(std::string_view line) {
   return params;
 }
 
-Result<std::string> answer_pod(std::string_view line, std::string_view pod_text) {
+Result<Json> answer_pod(std::string_view line, std::string_view pod_text) {
   const auto params = params_of(line);
   if (!params) return fail(params.error());
   auto pod = admitted_pod(pod_text);
   if (!pod) return fail(std::move(pod).error());
   const auto explanation = explain(std::move(*pod), *params);
   if (!explanation) return fail(explanation.error());
-  return format_explanation(*explanation);
+  return explanation_json(*explanation);
 }
 
 /// Is `key` there, be it as null?
@@ -218,7 +218,7 @@ Result<core::TierParams> tier_params_of(std::string_view line) {
                           .allocatable_memory = Bytes{memory->value_or(0)}};
 }
 
-Result<std::string> answer_tiers(std::string_view line, std::string_view pods_text) {
+Result<Json> answer_tiers(std::string_view line, std::string_view pods_text) {
   const auto params = tier_params_of(line);
   if (!params) return fail(params.error());
   const auto policy = policy_at(line);
@@ -234,13 +234,15 @@ Result<std::string> answer_tiers(std::string_view line, std::string_view pods_te
     pods.push_back(std::move(*pod));
   }
   const TierExplanation explanation = explain_tiers(pods, *params);
-  std::string answer = format_tiers(explanation.values);
+  Json answer;
+  answer["tiers"] = tiers_json(explanation.values);
   if (json_member(line, "memoryReservationPolicy"))
-    answer += cat(",", format_tier_memory_qos(core::tier_memory_qos(explanation.sums, *policy)));
+    answer["memoryQoSUnified"] =
+        tier_memory_qos_json(core::tier_memory_qos(explanation.sums, *policy));
   return answer;
 }
 
-Result<std::string> answer_object(std::string_view line) {
+Result<Json> answer_object(std::string_view line) {
   if (const auto pod = json_member(line, "pod")) return answer_pod(line, *pod);
   if (const auto pods = json_member(line, "pods")) return answer_tiers(line, *pods);
   return fail(ErrorCode::kInvalidArgument, R"(expected an object with "pod" or "pods")");
@@ -250,18 +252,16 @@ Result<std::string> answer_object(std::string_view line) {
 
 std::string answer_line(const Result<std::string>& line) {
   std::string id = "null";
-  Result<std::string> answer = line;
-  if (answer) {
-    const std::string text = std::move(*answer);
-    if (auto checked = check_json(text); !checked) {
-      answer = fail(checked.error().code, cat("the line ", checked.error().message));
-    } else {
-      id = json_member(text, "id").value_or("null");
-      answer = answer_object(text);
-    }
-  }
-  if (answer) return cat(R"({"id":)", id, ",", *answer, "}");
-  return cat(R"({"id":)", id, R"(,"error":)", json_quote(answer.error().message), "}");
+  const Result<Json> answer = [&]() -> Result<Json> {
+    if (!line) return fail(line.error());
+    if (auto checked = check_json(*line); !checked)
+      return fail(checked.error().code, cat("the line ", checked.error().message));
+    // In the caller's own bytes, for numbers have more than one form.
+    id = json_member(*line, "id").value_or("null");
+    return answer_object(*line);
+  }();
+  const std::string text = dump(answer ? *answer : Json{{"error", answer.error().message}});
+  return cat(R"({"id":)", id, ",", std::string_view{text}.substr(1));
 }
 
 int run_batch(const std::string& path) {

@@ -11,6 +11,7 @@
 #include "common/core/pod.h"
 #include "common/core/pod_config.h"
 #include "common/core/tier.h"
+#include "ctl/json.h"
 
 namespace podqos::ctl {
 
@@ -45,8 +46,8 @@ struct Explanation {
 /// @return kInvalidArgument without node_memory, and for names that cannot be cgroups.
 [[nodiscard]] Result<Explanation> explain(core::Pod pod, const ExplainParams& params);
 
-/// The members of the explanation in the form of `explain -o json` and `--batch`, without braces.
-[[nodiscard]] std::string format_explanation(const Explanation& explanation);
+/// The explanation in the form of `explain -o json` and `--batch`.
+[[nodiscard]] Json explanation_json(const Explanation& explanation);
 
 /// Pods of one node, summed up into its tiers.
 struct TierExplanation {
@@ -55,8 +56,9 @@ struct TierExplanation {
 };
 [[nodiscard]] TierExplanation explain_tiers(const std::vector<core::Pod>& pods,
                                             const core::TierParams& params);
-[[nodiscard]] std::string format_tiers(const core::TierValues& values);
-/// The MemoryQoS values of the tiers, as "memoryQoSUnified".
-[[nodiscard]] std::string format_tier_memory_qos(const core::TierMemoryQos& values);
+/// The values of the tiers, for `--batch`.
+[[nodiscard]] Json tiers_json(const core::TierValues& values);
+/// The MemoryQoS values of the tiers, for `--batch`.
+[[nodiscard]] Json tier_memory_qos_json(const core::TierMemoryQos& values);
 
 }  // namespace podqos::ctl

@@ -7,7 +7,7 @@
 #include "common/app/configuration.h"
 #include "common/base/text.h"
 #include "common/core/whole_pod.h"
-#include "ctl/json_text.h"
+#include "ctl/json.h"
 
 namespace podqos::ctl {
 namespace {
@@ -15,80 +15,87 @@ namespace {
 /// The marks of ownership on cgroups are trusted.* attributes: only this capability may read them.
 constexpr std::array kKept = {CAP_SYS_ADMIN};
 
-template <class Tag>
-std::string json_of(const std::optional<Unit<Tag>>& value) {
-  return value ? std::to_string(value->value()) : "null";
-}
-std::string json_of(const std::optional<std::int64_t>& value) {
-  return value ? std::to_string(*value) : "null";
-}
-
-std::string json_reading(const app::CgroupReading& reading,
-                         const std::optional<CpuShares>& shares) {
-  return cat(R"("exists":)", reading.exists ? "true" : "false", R"(,"shares":)", json_of(shares),
-             R"(,"weight":)", json_of(reading.cpu_weight), R"(,"quotaUs":)",
-             json_of(reading.cpu_quota), R"(,"periodUs":)", json_of(reading.cpu_period),
-             R"(,"memoryLimitBytes":)", json_of(reading.memory_limit), R"(,"memoryUsageBytes":)",
-             json_of(reading.memory_usage), R"(,"pidsLimit":)", json_of(reading.pids_limit),
-             R"(,"pids":)", json_of(reading.pids));
+/// Adds what the kernel shows of a cgroup.
+void add_reading(Json& json, const app::CgroupReading& reading,
+                 const std::optional<CpuShares>& shares) {
+  json["exists"] = reading.exists;
+  json["shares"] = json_of(shares);
+  json["weight"] = json_of(reading.cpu_weight);
+  json["quotaUs"] = json_of(reading.cpu_quota);
+  json["periodUs"] = json_of(reading.cpu_period);
+  json["memoryLimitBytes"] = json_of(reading.memory_limit);
+  json["memoryUsageBytes"] = json_of(reading.memory_usage);
+  json["pidsLimit"] = json_of(reading.pids_limit);
+  json["pids"] = json_of(reading.pids);
 }
 
-std::string json_rule(const core::CgroupValues& rule) {
-  return cat(R"({"shares":)", json_of(rule.cpu_shares), R"(,"quotaUs":)", json_of(rule.cpu_quota),
-             R"(,"periodUs":)", json_of(rule.cpu_period), R"(,"memoryLimitBytes":)",
-             json_of(rule.memory_limit), R"(,"pidsLimit":)", json_of(rule.pids_limit), "}");
+Json rule_json(const core::CgroupValues& rule) {
+  Json json;
+  json["shares"] = json_of(rule.cpu_shares);
+  json["quotaUs"] = json_of(rule.cpu_quota);
+  json["periodUs"] = json_of(rule.cpu_period);
+  json["memoryLimitBytes"] = json_of(rule.memory_limit);
+  json["pidsLimit"] = json_of(rule.pids_limit);
+  return json;
 }
 
-std::string json_list(const core::ResourceList& list) {
-  const auto cpu = core::find(list, core::kCpu);
-  const auto memory = core::find(list, core::kMemory);
-  return cat(R"({"cpuMilli":)", cpu ? std::to_string(cpu->milli_value()) : "null",
-             R"(,"memoryBytes":)", memory ? std::to_string(memory->value()) : "null", "}");
+Json requests_json(const core::TierSum& sum) {
+  return {{"cpuMilli", sum.cpu.value()}, {"memoryBytes", sum.memory.value()}};
 }
 
-std::string json_container(const app::ContainerEntry& container, core::WeightFormula formula) {
+Json container_json(const app::ContainerEntry& container, core::WeightFormula formula) {
   const core::ContainerRecord& record = container.record;
-  const std::string score =
-      container.oom_score_adj ? std::to_string(*container.oom_score_adj) : "null";
-  return cat(R"({"id":)", json_quote(record.id), R"(,"name":)", json_quote(record.name),
-             R"(,"state":)", json_quote(format_state(container)), R"(,"sandbox":)",
-             record.sandbox ? "true" : "false", R"(,"pid":)", record.pid.value(), R"(,"cgroup":)",
-             json_quote(record.cgroup), R"(,"oomScoreAdj":)", score, ",",
-             json_reading(container.reading, app::shares_of(container.reading, {}, formula)), "}");
+  Json json;
+  json["id"] = record.id;
+  json["name"] = record.name;
+  json["state"] = format_state(container);
+  json["sandbox"] = record.sandbox;
+  json["pid"] = record.pid.value();
+  json["cgroup"] = record.cgroup;
+  json["oomScoreAdj"] = json_of(container.oom_score_adj);
+  add_reading(json, container.reading, app::shares_of(container.reading, {}, formula));
+  return json;
 }
 
-std::string json_pod(const app::PodEntry& entry, core::WeightFormula formula) {
+Json pod_json(const app::PodEntry& entry, core::WeightFormula formula) {
   const core::PodRecord& record = entry.record;
-  std::string containers;
+  Json json;
+  json["uid"] = record.pod.uid;
+  json["name"] = record.pod.name;
+  json["namespace"] = record.pod.pod_namespace;
+  json["qosClass"] = core::format_qos_class(record.qos_class);
+  json["source"] = format_source(record.class_source);
+  json["complete"] = record.complete;
+  json["adopted"] = record.adopted;
+  json["cgroup"] = record.cgroup;
+  json["requests"] = json_of(core::requests_of(record));
+  json["limits"] = json_of(limits_shown(entry));
+  json["rule"] = rule_json(entry.rule);
+  add_reading(json, entry.reading, app::shares_of(entry.reading, entry.rule.cpu_shares, formula));
+  Json& containers = json["containers"] = Json::array();
   for (const app::ContainerEntry& container : entry.containers)
-    containers += cat(containers.empty() ? "" : ",", json_container(container, formula));
-  return cat(
-      R"({"uid":)", json_quote(record.pod.uid), R"(,"name":)", json_quote(record.pod.name),
-      R"(,"namespace":)", json_quote(record.pod.pod_namespace), R"(,"qosClass":)",
-      json_quote(core::format_qos_class(record.qos_class)), R"(,"source":)",
-      json_quote(format_source(record.class_source)), R"(,"complete":)",
-      record.complete ? "true" : "false", R"(,"adopted":)", record.adopted ? "true" : "false",
-      R"(,"cgroup":)", json_quote(record.cgroup), R"(,"requests":)",
-      json_list(core::requests_of(record)), R"(,"limits":)", json_list(limits_shown(entry)),
-      R"(,"rule":)", json_rule(entry.rule), ",",
-      json_reading(entry.reading, app::shares_of(entry.reading, entry.rule.cpu_shares, formula)),
-      R"(,"containers":[)", containers, "]}");
+    containers.push_back(container_json(container, formula));
+  return json;
 }
 
-std::string json_tier(const app::TierEntry& tier, core::WeightFormula formula) {
-  return cat(
-      R"({"qosClass":)", json_quote(core::format_qos_class(tier.qos_class)), R"(,"cgroup":)",
-      json_quote(tier.path), R"(,"pods":)", tier.sum.pods, R"(,"requests":{"cpuMilli":)",
-      tier.sum.cpu.value(), R"(,"memoryBytes":)", tier.sum.memory.value(), R"(},"rule":)",
-      json_rule(tier.rule), ",",
-      json_reading(tier.reading, app::shares_of(tier.reading, tier.rule.cpu_shares, formula)), "}");
+Json tier_json(const app::TierEntry& tier, core::WeightFormula formula) {
+  Json json;
+  json["qosClass"] = core::format_qos_class(tier.qos_class);
+  json["cgroup"] = tier.path;
+  json["pods"] = tier.sum.pods;
+  json["requests"] = requests_json(tier.sum);
+  json["rule"] = rule_json(tier.rule);
+  add_reading(json, tier.reading, app::shares_of(tier.reading, tier.rule.cpu_shares, formula));
+  return json;
 }
 
-std::string json_top(const app::TierEntry& top, core::WeightFormula formula) {
-  return cat(R"({"cgroup":)", json_quote(top.path), R"(,"pods":)", top.sum.pods, R"(,"rule":)",
-             json_rule(top.rule), ",",
-             json_reading(top.reading, app::shares_of(top.reading, top.rule.cpu_shares, formula)),
-             "}");
+Json top_json(const app::TierEntry& top, core::WeightFormula formula) {
+  Json json;
+  json["cgroup"] = top.path;
+  json["pods"] = top.sum.pods;
+  json["rule"] = rule_json(top.rule);
+  add_reading(json, top.reading, app::shares_of(top.reading, top.rule.cpu_shares, formula));
+  return json;
 }
 
 }  // namespace
@@ -103,22 +110,19 @@ Result<std::optional<app::Inventory>> observe(const Globals& globals) {
 std::string format_inventory(const std::optional<app::Inventory>& inventory) {
   const app::Inventory empty;
   const app::Inventory& all = inventory ? *inventory : empty;
-  std::string tiers;
+  Json json;
+  json["kubepods"] = all.kubepods.empty() ? Json(nullptr) : Json(all.kubepods);
+  json["adopted"] = {{"pods", all.adopted.pods}, {"requests", requests_json(all.adopted)}};
+  json["top"] = all.top ? top_json(*all.top, all.formula) : Json(nullptr);
+  json["weightFormula"] = all.formula == core::WeightFormula::kLog ? "log" : "linear";
+  Json& tiers = json["tiers"] = Json::array();
   for (const app::TierEntry& tier : all.tiers)
-    tiers += cat(tiers.empty() ? "" : ",", json_tier(tier, all.formula));
-  std::string pods;
+    tiers.push_back(tier_json(tier, all.formula));
+  Json& pods = json["pods"] = Json::array();
   for (const app::PodEntry& pod : all.pods)
-    pods += cat(pods.empty() ? "" : ",", json_pod(pod, all.formula));
-  std::string warnings;
-  for (const std::string& warning : all.warnings)
-    warnings += cat(warnings.empty() ? "" : ",", json_quote(warning));
-  return cat(R"({"kubepods":)", all.kubepods.empty() ? "null" : json_quote(all.kubepods),
-             R"(,"adopted":{"pods":)", all.adopted.pods, R"(,"requests":{"cpuMilli":)",
-             all.adopted.cpu.value(), R"(,"memoryBytes":)", all.adopted.memory.value(),
-             R"(}},"top":)", all.top ? json_top(*all.top, all.formula) : "null",
-             R"(,"weightFormula":)",
-             all.formula == core::WeightFormula::kLog ? R"("log")" : R"("linear")", R"(,"tiers":[)",
-             tiers, R"(],"pods":[)", pods, R"(],"warnings":[)", warnings, "]}\n");
+    pods.push_back(pod_json(pod, all.formula));
+  json["warnings"] = all.warnings;
+  return dump(json) + "\n";
 }
 
 core::ResourceList limits_shown(const app::PodEntry& pod) {

@@ -9,7 +9,7 @@
 #include "common/app/log.h"
 #include "common/base/text.h"
 #include "ctl/command.h"
-#include "ctl/json_text.h"
+#include "ctl/json.h"
 
 namespace podqos::ctl {
 namespace {
@@ -24,17 +24,15 @@ struct Options {
   std::string output = "text";
 };
 
-std::string json_list(const std::vector<std::string>& sentences) {
-  std::string out = "[";
-  for (const std::string& sentence : sentences)
-    out += cat(out.size() > 1 ? "," : "", json_quote(sentence));
-  return out + "]";
-}
-
 std::string format_json(const app::ReconcileReport& report) {
-  return cat(R"({"pods":)", report.pods, R"(,"containers":)", report.containers, R"(,"released":)",
-             report.released, R"(,"repaired":)", report.repaired, R"(,"changes":)",
-             json_list(report.changes), R"(,"warnings":)", json_list(report.warnings), "}\n");
+  Json json;
+  json["pods"] = report.pods;
+  json["containers"] = report.containers;
+  json["released"] = report.released;
+  json["repaired"] = report.repaired;
+  json["changes"] = report.changes;
+  json["warnings"] = report.warnings;
+  return dump(json) + "\n";
 }
 
 std::string format_text(const app::ReconcileReport& report) {

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "common/base/units.h"
+#include "common/core/pod.h"
+
+namespace podqos::ctl {
+
+/// What podqosctl prints for programs: members keep the order in which they are added.
+using Json = nlohmann::ordered_json;
+
+/// In one line, without spaces. Bytes that are not UTF-8 become U+FFFD.
+[[nodiscard]] inline std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// null for nullopt.
+template <class T>
+[[nodiscard]] Json json_of(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+template <class Tag>
+[[nodiscard]] Json json_of(const std::optional<Unit<Tag>>& value) {
+  return value ? Json(value->value()) : Json(nullptr);
+}
+
+/// {"cpuMilli": 500, "memoryBytes": null}; null for what the list does not name.
+[[nodiscard]] Json json_of(const core::ResourceList& list);
+
+}  // namespace podqos::ctl
