@@ -16,7 +16,7 @@ namespace podqos::app {
 
 namespace {
 
-/// The kernel's own name of an open directory.
+/// The path of an open directory as the kernel knows it; `fallback` if it cannot be read.
 std::string path_of(int fd, const std::string& fallback) {
   std::array<char, PATH_MAX> buffer{};
   const std::string link = cat("/proc/self/fd/", fd);

@@ -10,8 +10,8 @@ namespace {
 using core::CgroupVersion;
 using core::Controller;
 
-/// v1 has no word for "unlimited": it shows the largest multiple of a page, whatever a page is
-/// here.
+/// cgroup v1 shows "unlimited" as LONG_MAX rounded down to a page, whatever the page size;
+/// include/linux/page_counter.h, PAGE_COUNTER_MAX.
 constexpr std::int64_t kV1Unlimited = std::int64_t{1} << 62U;
 
 std::optional<std::int64_t> number_in(cgroup::Cgroupfs& cgroups, const std::string& path,
@@ -20,6 +20,7 @@ std::optional<std::int64_t> number_in(cgroup::Cgroupfs& cgroups, const std::stri
   return text ? parse_int(*text) : std::nullopt;
 }
 
+/// A limit of 0 or below means "unlimited": nullopt.
 std::optional<std::int64_t> positive(std::optional<std::int64_t> value) {
   return value && *value > 0 ? value : std::nullopt;
 }
@@ -43,7 +44,7 @@ void read_cpu_v2(cgroup::Cgroupfs& cgroups, const std::string& path, CgroupReadi
   if (!text) return;
   const std::string_view max = *text;
   const std::size_t space = max.find(' ');
-  reading.cpu_quota = strong<Micros>(parse_int(max.substr(0, space)));  // "max" is no number
+  reading.cpu_quota = strong<Micros>(parse_int(max.substr(0, space)));  // nullopt for "max"
   if (space != std::string_view::npos)
     reading.cpu_period = strong<Micros>(parse_int(max.substr(space + 1)));
 }
@@ -57,11 +58,13 @@ std::optional<std::int64_t> limit_of(const std::optional<Unit<Tag>>& value) {
   return value ? positive(value->value()) : std::nullopt;
 }
 
+/// One difference, as shown to the operator: "pids.max is 7, the rule says 8".
 std::string clause(std::string_view what, const std::optional<std::int64_t>& found,
                    const std::optional<std::int64_t>& wanted) {
   return cat(what, " is ", shown(found), ", the rule says ", shown(wanted));
 }
 
+/// The kernel stores memory limits in whole pages.
 bool same_pages(const std::optional<std::int64_t>& a, const std::optional<std::int64_t>& b,
                 std::int64_t page) {
   if (!a || !b) return a.has_value() == b.has_value();

@@ -22,33 +22,34 @@ namespace {
 
 constexpr mode_t kWritableByOthers = S_IWGRP | S_IWOTH;
 
+/// Refuses a file or directory that another user could change.
 Status check_owner(const struct stat& found, const std::string& path) {
   if (found.st_uid != 0 && found.st_uid != ::geteuid())
     return fail(ErrorCode::kPermission,
                 cat(path, ": owned by uid ", found.st_uid,
-                    ", but the configuration must belong to root: chown root ", path));
+                    ", but the configuration must be owned by root: run chown root ", path));
   if ((found.st_mode & kWritableByOthers) != 0)
     return fail(ErrorCode::kPermission,
-                cat(path, ": writable by others than its owner: chmod go-w ", path));
+                cat(path, ": writable by group or others: run chmod go-w ", path));
   return {};
 }
 
-/// Opens `name` (absolute, or below `directory`) and reads it, if it may be believed.
+/// Opens `name` (absolute, or relative to `directory`) and reads it, if it can be trusted.
 Result<std::string> read_trusted(int directory, const char* name, const std::string& path) {
-  // O_NONBLOCK: a FIFO put there must not make a container start wait.
+  // O_NONBLOCK: a FIFO in its place must not block the start of a container.
   const sys::UniqueFd fd{::openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
   if (!fd.valid()) return fail_errno(errno, cat("open ", path));
   struct stat found = {};
   if (::fstat(fd.get(), &found) != 0) return fail_errno(errno, cat("stat ", path));
-  if (!S_ISREG(found.st_mode))
-    return fail(ErrorCode::kConflict, cat(path, ": is not a regular file"));
+  if (!S_ISREG(found.st_mode)) return fail(ErrorCode::kConflict, cat(path, ": not a regular file"));
   if (auto owner = check_owner(found, path); !owner) return fail(std::move(owner).error());
   return sys::read_all(fd.get(), codec::kMaxSettingsSize, path, sys::FileEnd::kShortRead);
 }
 
-/// Takes the text of one file, in the order in which the files count.
+/// Receives the text of each file, in order of increasing precedence.
 using UseFile = std::function<Status(std::string_view text, const std::string& path)>;
 
+/// Reads conf.d; a missing directory is no error.
 Status read_directory(const std::string& path, const UseFile& use) {
   auto directory = sys::Directory::open(path);
   if (!directory) {
@@ -74,6 +75,7 @@ Status read_directory(const std::string& path, const UseFile& use) {
   return {};
 }
 
+/// Reads the main file and conf.d, or only `file`.
 Status read_files(const std::optional<std::string>& file, const ConfigurationPaths& paths,
                   const UseFile& use) {
   const std::string& main_file = file ? *file : paths.file;
@@ -108,7 +110,7 @@ Result<std::vector<std::string>> salvage_runtimes(const std::optional<std::strin
   const auto salvage = [&](std::string_view text, const std::string& path) -> Status {
     auto salvaged = codec::salvage_runtimes(text);
     if (!salvaged) {
-      // A later file may still name them.
+      // A later file may still set them.
       runtimes = fail(std::move(salvaged).error().with_context(path));
     } else if (*salvaged) {
       runtimes = std::move(**salvaged);

@@ -16,15 +16,15 @@ namespace podqos::app {
 
 namespace {
 
-/// What there is of a container, told by its cgroup: a runtime removes that first, but does not
-/// wait for long until the kernel lets it.
+/// The state of a container that was reported as ended, from its cgroup: runtimes remove that
+/// first, but wait only briefly for the kernel to allow it.
 Ending remains(Transaction& transaction, const core::ContainerRecord& container) {
   if (!transaction.cgroups().exists(container.cgroup)) return Ending::kDone;
   if (lives(container))
     return sys::is_ending(container.pid) ? Ending::kEnding : Ending::kStillAlive;
-  // Processes that outlive the init and that nobody has killed may stay: they are not waited for.
+  // Processes that outlive the init without being killed may stay: do not wait for them.
   const auto others = transaction.cgroups().processes(container.cgroup);
-  // How many there are, the author of the pod decides, and others wait for the lock.
+  // Bounded: the pod's author decides how many there are, and the lock is held.
   constexpr std::ptrdiff_t kLookedAt = 64;
   const bool ending = others && !others->empty() &&
                       std::ranges::all_of(*others | std::views::take(kLookedAt), sys::is_ending);
@@ -35,7 +35,7 @@ Ending remains(Transaction& transaction, const core::ContainerRecord& container)
 
 Result<Ended> end_container(const core::Settings& settings, Log& log, const EndedContainer& ended,
                             OnEnding on_ending, const Timeouts& timeouts) {
-  // Most containers of a node may be none of podqos's: nobody is to wait for them.
+  // Most containers of a node may not be podqos's: return without the lock.
   if (!store::may_involve(settings.state_dir, ended.id)) return Ended{};
   auto transaction = Transaction::open_existing(settings, log, timeouts);
   if (!transaction) return fail(std::move(transaction).error());

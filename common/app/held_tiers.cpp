@@ -30,7 +30,7 @@ void reclaim(const std::vector<HeldTier>& held) {
   auto cgroups = cgroup::Cgroupfs::open();
   if (!cgroups || cgroups->layout().memory != core::CgroupVersion::kV2) return;
   for (const HeldTier& tier : held) {
-    // Fails with EAGAIN when less could be reclaimed, and before Linux 5.19 there is no such file.
+    // Fails with EAGAIN if less could be reclaimed; the file exists since Linux 5.19.
     const auto asked =
         cgroups->execute({core::WriteFile{.path = tier.path,
                                           .controller = core::Controller::kMemory,

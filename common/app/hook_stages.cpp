@@ -30,6 +30,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
+/// Edits config.json for the container's next start; the current one does not read it again.
 Status rewrite_bundle(Bundle& bundle, std::string_view text, const codec::OciConfig& config,
                       const Admission& admission) {
   const core::ConfigEdit edit =
@@ -47,7 +48,7 @@ Result<std::optional<AdmissionRequest>> request_from_bundle(const Transaction& t
                                                             AdmissionRequest announced,
                                                             core::ContainerFacts facts,
                                                             const std::string& actual) {
-  // Runtimes hand the bundle's annotations on: the same ones need not be read again.
+  // Runtimes pass the bundle's annotations on: do not parse the same ones again.
   if (facts.annotations == announced.facts.annotations) {
     announced.facts = std::move(facts);
     return announced;
@@ -55,7 +56,8 @@ Result<std::optional<AdmissionRequest>> request_from_bundle(const Transaction& t
   return admission_request(std::move(facts), transaction.settings(), actual);
 }
 
-/// A container that nobody placed. `announced` is what the state told of it.
+/// Registers a container that was not placed.
+/// @param announced  the request built from the OCI state
 Status register_from_bundle(Transaction& transaction, AdmissionRequest announced, const Init& init,
                             Result<Bundle>& bundle) {
   if (!bundle) return fail(bundle.error());
@@ -83,6 +85,7 @@ Status register_from_bundle(Transaction& transaction, AdmissionRequest announced
   return done ? finished : done;
 }
 
+/// Confirms the container if it was placed, registers it otherwise.
 Status start_under_lock(Transaction& transaction, AdmissionRequest request, const Init& init,
                         Result<Bundle>& bundle) {
   auto found = find_known(transaction, request.facts);
@@ -99,7 +102,7 @@ Status start_in_bundle(const core::Settings& settings, Log& log, const codec::Oc
                        Pid runtime) {
   if (!state.pid) {
     return fail(ErrorCode::kInvalidArgument,
-                "the state names no pid: register podqos-hook for the stage createRuntime");
+                "the OCI state has no pid: register podqos-hook for the stage createRuntime");
   }
   auto actual = real_cgroup(*state.pid);
   if (!actual) return fail(std::move(actual).error());
@@ -110,7 +113,7 @@ Status start_in_bundle(const core::Settings& settings, Log& log, const codec::Oc
   auto request = announce(settings, log, std::move(facts), init.cgroup);
   if (!request) return fail(std::move(request).error());
   if (!*request) return {};
-  // Runtimes run the hook in the bundle; some do not name it.
+  // Runtimes run the hook in the bundle; some do not report its path.
   auto bundle = Bundle::open(state.bundle.empty() ? "." : state.bundle);
   (*request)->facts.bundle = bundle ? bundle->canonical() : state.bundle;
   std::optional<Error> unfinished;
@@ -135,20 +138,21 @@ Status create_runtime(const core::Settings& settings, Log& log, std::string_view
 
 namespace {
 
-// A runtime that has waited for its processes, or not at all, calls right after killing them.
+// Runtimes that do not wait for the processes they killed call the hook at once.
 constexpr milliseconds kWhileAlive{200};
-// The longest is far below the 30 s after which runtimes kill the hook.
+// Well below the 30 s after which runtimes kill the hook (`timeout` of its registration).
 constexpr milliseconds kWhileEnding{5000};
-// Each try takes the lock, which others want as well.
+// Each attempt takes the lock; pause in between.
 constexpr milliseconds kFirstPause{10};
 constexpr milliseconds kLongestPause{160};
 
-/// The lock is free meanwhile. A signal only shortens it.
+/// Sleeps with the lock released. A signal only shortens the pause.
 void pause_for(milliseconds pause) {
   const timespec time{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds{pause}.count()};
   static_cast<void>(::clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr));
 }
 
+/// Retries end_container() until the container is removed from its pod, or is known to run.
 Status end(const core::Settings& settings, Log& log, const std::string& id,
            const std::string& bundle, Pid caller) {
   if (!owns_host()) return {};
@@ -164,8 +168,8 @@ Status end(const core::Settings& settings, Log& log, const std::string& id,
     if (outcome->ending == Ending::kStillAlive && waited >= kWhileAlive) break;
     pause_for(pause);
   }
-  log.info(cat("container ", printable(id),
-               ": a poststop for an earlier container of this id, nothing is released"));
+  log.info(
+      cat("container ", printable(id), ": ignored poststop of an earlier container with this id"));
   return {};
 }
 

@@ -11,8 +11,7 @@ namespace podqos::app {
 
 namespace {
 
-/// The entry that the id and bundle mean: an exact match, else the only one of that id whose bundle
-/// is not known yet.
+/// Finds the index entry; see find_container().
 Result<std::optional<core::IndexEntry>> find_entry(Transaction& transaction, const std::string& id,
                                                    const std::string& bundle) {
   auto entries = transaction.store().containers(id);
@@ -30,8 +29,8 @@ Result<std::optional<core::IndexEntry>> find_entry(Transaction& transaction, con
     return fail(
         ErrorCode::kConflict,
         cat("container id ", printable(id), " is in use in ", candidates,
-            " bundles and the runtime names none: nothing is done, podqosctl reconcile will "
-            "find out which of them has ended"));
+            " bundles and the runtime reports none: nothing changed, run podqosctl reconcile "
+            "to release the one that has ended"));
   }
   if (loose == nullptr) return std::nullopt;
   return *loose;
@@ -57,7 +56,7 @@ Result<std::optional<KnownContainer>> find_container(Transaction& transaction,
       return KnownContainer{.record = std::move(**record), .index = index};
     }
   }
-  // An entry without its record is what a process left that died in between.
+  // A process that died in between has left an entry without a record.
   if (auto done = transaction.store().erase_container(**entry); !done)
     return fail(std::move(done).error());
   if (auto done = transaction.store().commit(); !done) return fail(std::move(done).error());
@@ -77,8 +76,8 @@ Result<std::string> uid_by_sandbox(Transaction& transaction, const core::Identit
 
 namespace {
 
-/// The container of the pod that arrives again: known in the same bundle, or the only one of its id
-/// where an engine that names no bundle has told of one of the two.
+/// Finds the pod's record of a reported container: in the same bundle, or the only one of its id if
+/// one of the two has no bundle.
 core::ContainerRecord* find_again(core::PodRecord& record, const core::ContainerFacts& facts) {
   core::ContainerRecord* found = nullptr;
   for (core::ContainerRecord& container : record.containers) {
@@ -119,7 +118,7 @@ Result<std::string> real_cgroup(Pid pid) {
     if (memory) break;
   }
   if (chosen == nullptr)
-    return fail(ErrorCode::kNotFound, cat("process ", pid.value(), " is in no cgroup"));
+    return fail(ErrorCode::kNotFound, cat("process ", pid.value(), " has no cgroup"));
   return chosen->path;
 }
 

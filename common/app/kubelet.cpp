@@ -15,6 +15,7 @@ namespace podqos::app {
 
 namespace {
 
+/// Files of kubelets; sources in kubelet.h.
 constexpr std::array kFiles = {
     "/var/lib/kubelet/config.yaml",         // kubeadm
     "/etc/kubernetes/kubelet.conf",         // kubeadm
@@ -31,7 +32,7 @@ constexpr std::array kFiles = {
     "/home/kubernetes/kubelet-config.yaml",  // GKE
 };
 
-/// As the kernel shows them, at most 15 bytes long.
+/// Names in /proc/PID/comm, at most 15 bytes long (TASK_COMM_LEN).
 constexpr std::array<std::string_view, 9> kProcesses = {"kubelet",   "k3s",       "k3s-server",
                                                         "k3s-agent", "rke2",      "k0s",
                                                         "kubelite",  "hyperkube", "microshift"};
@@ -40,6 +41,7 @@ bool is_pid(std::string_view name) {
   return !name.empty() && std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
 }
 
+/// Looks for a process with one of these names.
 std::optional<std::string> find_process(const std::string& root) {
   constexpr std::size_t kLongest = 64;
   const auto proc = sys::Directory::open(cat(root, "/proc"));

@@ -28,8 +28,8 @@ namespace podqos::app {
 
 namespace {
 
-/// Appends to a file that the operator named. spdlog's own file sink follows a symlink planted at
-/// the name and leaves the descriptor open to what is executed.
+/// Appends to a file. spdlog's file sink follows a symlink at the path and leaves the descriptor
+/// open across exec.
 class AppendSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
   explicit AppendSink(const std::string& path)
@@ -40,8 +40,8 @@ class AppendSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
-    // One write a line, so that lines of programs that run at once do not mix. A log that cannot be
-    // written must not keep a container from starting.
+    // One write per line, so that lines of concurrent programs do not mix. Errors are ignored: they
+    // must not keep a container from starting.
     if (fd_.valid()) static_cast<void>(::write(fd_.get(), line.data(), line.size()) < 0);
   }
   void flush_() override {}
@@ -49,8 +49,8 @@ class AppendSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
   sys::UniqueFd fd_;
 };
 
-/// Sends to the local log daemon. syslog(3), spdlog's own way, waits for as long as the daemon does
-/// not read, here under the lock of the state.
+/// Sends to the local log daemon. spdlog's sink uses syslog(3), which blocks while the daemon does
+/// not read, here with the lock held.
 class SyslogSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
   explicit SyslogSink(std::string program) : program_(std::move(program)) { connect(); }
@@ -59,13 +59,12 @@ class SyslogSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
   void connect() {
     fd_ = sys::UniqueFd{::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
     constexpr sockaddr_un kDaemon{.sun_family = AF_UNIX, .sun_path = _PATH_LOG};
-    // sockaddr is what the socket calls take for every kind of address.
+    // The socket calls take every kind of address as a sockaddr.
     const auto* address = reinterpret_cast<const sockaddr*>(&kDaemon);
     if (fd_.valid() && ::connect(fd_.get(), address, sizeof kDaemon) != 0) fd_ = {};
   }
 
-  /// false: this daemon is gone, or was not there. One that has no room for the line is not asked
-  /// again.
+  /// False if the daemon is gone. If it has no room, the line is dropped without a retry.
   [[nodiscard]] bool send(const std::string& line) const {
     if (!fd_.valid()) return false;
     return ::sendto(fd_.get(), line.data(), line.size(), MSG_NOSIGNAL, nullptr, 0) >= 0 ||
@@ -73,12 +72,13 @@ class SyslogSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
   }
 
   void sink_it_(const spdlog::details::log_msg& message) override {
-    // RFC 3164 without the time, which the daemon knows, and the C library only with the time zone.
+    // RFC 3164 without the time: the daemon adds it, and formatting it needs the time zone
+    // database.
     std::string line =
         cat("<", LOG_DAEMON | priority(message.level), ">", program_, "[", ::getpid(), "]: ");
     line.append(message.payload.data(), message.payload.size());
     if (send(line)) return;
-    // The plugin outlives log daemons.
+    // The log daemon may have been restarted: the plugin runs long.
     connect();
     static_cast<void>(send(line));
   }
@@ -94,7 +94,8 @@ class SyslogSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
   sys::UniqueFd fd_;
 };
 
-/// "2026-01-31T23:59:59.999Z": UTC without the C library, which would read the time zone database.
+/// Formats "2026-01-31T23:59:59.999Z" without the C library, which would read the time zone
+/// database.
 class UtcTime final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm& /*local*/,

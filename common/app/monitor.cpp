@@ -14,9 +14,10 @@ namespace podqos::app {
 
 namespace {
 
-/// As the kernel shows them, 15 bytes long.
+/// Names in /proc/PID/stat, at most 15 bytes long (TASK_COMM_LEN).
 constexpr std::array<std::string_view, 3> kMonitors = {"conmon", "conmonrs", "containerd-shim"};
 
+/// The runtime's parent if it is a monitor; nullopt otherwise.
 Result<std::optional<Pid>> monitor_of(Pid runtime) {
   const auto stat = sys::stat_of(runtime);
   if (!stat) return fail(stat.error());
@@ -36,10 +37,10 @@ Status charge_monitor(Transaction& transaction, const core::PodRecord& record, P
   if (!*monitor) return {};
   auto placed = transaction.cgroups().cgroup_of(**monitor);
   if (!placed) return fail(std::move(placed).error());
-  // The engine has put it there, or an earlier container of the pod.
+  // Placed there by the engine, or for an earlier container of the pod.
   if (placed->starts_with(cat(record.cgroup, "/"))) return {};
   auto done = transaction.run(core::plan_monitor(record.cgroup, **monitor));
-  // Whoever has ended meanwhile costs nothing.
+  // It has ended in the meantime.
   if (!done && done.error().code == ErrorCode::kNotFound) return {};
   if (!done) return done;
   transaction.log().info(cat("pod ", record.pod.uid, ": process ", (*monitor)->value(), " from ",
@@ -48,7 +49,8 @@ Status charge_monitor(Transaction& transaction, const core::PodRecord& record, P
 }
 
 Status free_monitor(Transaction& transaction, const std::string& pod_cgroup) {
-  // What the monitor starts meanwhile, the clean-up of its engine for one, starts in there too.
+  // Repeat: processes that the monitor starts meanwhile, such as its engine's clean-up, start in
+  // the cgroup.
   constexpr std::chrono::milliseconds kPause{5};
   do {
     const auto pids = transaction.cgroups().processes(core::monitor_path(pod_cgroup));

@@ -13,16 +13,18 @@ namespace podqos::app {
 
 namespace {
 
-/// One for each driver, and podqos's own beside a kubelet's.
+/// podqos's own and a kubelet's, for each driver.
 constexpr std::size_t kMaxRoots = 4;
 
+/// Adds a pod's requests to a sum; saturates.
 void add(core::TierSum& sum, const core::TierSum& pod) {
   ++sum.pods;
   sum.cpu = MilliCpu{saturating_add(sum.cpu.value(), pod.cpu.value())};
   sum.memory = Bytes{saturating_add(sum.memory.value(), pod.memory.value())};
 }
 
-/// "/kubepods" for "/kubepods/burstable/pod42"; nullopt for a path that is no pod's.
+/// The root of a pod's cgroup: "/kubepods" for "/kubepods/burstable/pod42"; nullopt if the path is
+/// not a pod's.
 std::optional<std::string> root_of(const std::string& pod_cgroup) {
   const auto pod = core::find_pod_cgroup(pod_cgroup);
   if (!pod) return std::nullopt;
@@ -30,6 +32,7 @@ std::optional<std::string> root_of(const std::string& pod_cgroup) {
   return pod->qos_class == core::QosClass::kGuaranteed ? above : cgroup::parent_of(above);
 }
 
+/// Sums up the snapshot and reads the tiers of all roots in it.
 class FiguresBuilder {
  public:
   FiguresBuilder(const core::Settings& settings, const store::NodeSnapshot& state)
@@ -76,7 +79,7 @@ class FiguresBuilder {
                      .wanted_memory_limit = wanted,
                      .reading = {}};
     tier.reading = read_tier(cgroups, tier.cgroup);
-    // Of a tier that has just gone there is nothing to say.
+    // Omit a tier that has just been removed.
     if (tier.reading.values.exists) figures_.tiers.push_back(std::move(tier));
   }
 

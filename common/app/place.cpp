@@ -20,7 +20,7 @@ namespace podqos::app {
 
 namespace {
 
-/// The cgroup that cgroupsPath means: a scope's stands in three parts there.
+/// The cgroup that cgroupsPath stands for; with the systemd driver it is "slice:prefix:name".
 std::optional<std::string> placed_at_of(const std::optional<std::string>& cgroups_path,
                                         core::Driver driver) {
   if (!cgroups_path || driver == core::Driver::kCgroupfs) return cgroups_path;
@@ -28,14 +28,14 @@ std::optional<std::string> placed_at_of(const std::optional<std::string>& cgroup
   return unit ? core::scope_path(*unit) : cgroups_path;
 }
 
-/// The limits of the cgroup that the engine has made for its pod, which the container is about to
-/// leave; nullopt if it has none. An engine that names the pod's uid has a kubelet for that.
+/// The limits of the cgroup that the engine created for its pod and that the container will leave;
+/// nullopt if it has none, or if the engine reports the pod's uid: then a kubelet sets them.
 std::optional<core::EngineResources> engine_pod_limits(cgroup::Cgroupfs& cgroups,
                                                        const AdmissionRequest& request) {
   const core::EngineAnnotations& engine = request.annotations.engine;
   if (!engine.sandbox_id || engine.pod_uid || engine.is_sandbox) return std::nullopt;
   const std::string path = request.placed_at.value_or("");
-  // In a pod cgroup already: an earlier way in has been here.
+  // Already placed in a pod cgroup by an earlier interface.
   if (!path.starts_with('/') || core::find_pod_cgroup(path)) return std::nullopt;
   const CgroupReading reading = read_cgroup(cgroups, path.substr(0, path.rfind('/')));
   core::EngineResources limits;
@@ -46,14 +46,15 @@ std::optional<core::EngineResources> engine_pod_limits(cgroup::Cgroupfs& cgroups
   return limits;
 }
 
-/// A container that has joined its pod, under the lock that the event holds.
+/// An admitted container; its transaction still holds the lock.
 struct Admitted {
   Transaction transaction;
   Admission admission;
   core::ConfigEdit edit;
 };
 
-/// @param keeps_place  it stays in the engine's own place, in the engine's own words
+/// The edit of config.json.
+/// @param keeps_place  the engine's cgroupsPath is left unchanged
 core::ConfigEdit edit_for(const Placement& placement, bool keeps_place) {
   core::ConfigEdit edit =
       core::config_edit(core::oci_cgroups_path(placement.container.cgroup, placement.container.id),
@@ -62,7 +63,8 @@ core::ConfigEdit edit_for(const Placement& placement, bool keeps_place) {
   return edit;
 }
 
-/// What an engine tells of a container that it is about to make; nullopt: it is not podqos's.
+/// Builds the request of a container that an engine is about to create; nullopt if podqos does not
+/// manage it.
 Result<std::optional<AdmissionRequest>> request_from_engine(
     const core::Settings& settings, core::ContainerFacts&& facts,
     Result<core::PodqosAnnotations>&& podqos, std::optional<core::Driver> flags) {
@@ -79,13 +81,13 @@ Result<std::optional<AdmissionRequest>> request_from_engine(
   return request;
 }
 
-/// nullopt: it stays as it is.
+/// Admits the container; nullopt if it is left unchanged.
 Result<std::optional<Admitted>> admit_to_pod(const core::Settings& settings, Log& log,
                                              AdmissionRequest request, Pid creator,
                                              const Timeouts& timeouts) {
   if (!owns_host()) {
     log.debug(cat("container ", printable(request.facts.id),
-                  ": not root on the host, nothing to manage"));
+                  ": not managed, podqos is not root on the host"));
     return std::nullopt;
   }
   auto started = sys::start_time_of(creator);
@@ -148,7 +150,7 @@ Result<std::optional<ConfigChange>> place(const core::Settings& settings, Log& l
       .cgroups_path = core::oci_cgroups_path(admission.container.cgroup, call.id),
       .splices = std::move(*splices)};
   auto unfinished = transaction.unfinished();
-  admitted->reset();  // and with it the lock
+  admitted->reset();  // releases the lock
   if (auto done = follow_up(settings, log, std::move(unfinished)); !done) {
     if (settings.on_error == core::OnError::kReject) return fail(std::move(done).error());
     log.error(done.error().message);
@@ -186,7 +188,8 @@ Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings, L
   if (const auto placement = placement_cache.find(settings, **request)) {
     if (log.shows_debug()) {
       log.debug(cat("pod ", placement->pod_uid, ", container ", printable(placement->container.id),
-                    " at ", placement->container.cgroup, ": counted once it has started"));
+                    " at ", placement->container.cgroup,
+                    ": placed from cache, will be counted after its start"));
     }
     return edit_for(*placement, placement->adopted);
   }

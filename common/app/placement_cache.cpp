@@ -24,8 +24,8 @@ namespace podqos::app {
 namespace {
 
 constexpr std::chrono::seconds kLook{5};
-// Of the pods of a large node; of what is longer than most, which would cost more memory than time,
-// few.
+// Enough for the pods of a large node. Few of the unusually long entries, which cost more memory
+// than they save time.
 constexpr std::size_t kRecords = 256;
 constexpr std::size_t kLongRecords = 4;
 constexpr std::size_t kAnnotations = 8;
@@ -34,7 +34,7 @@ constexpr std::size_t kLongest = std::size_t{8} << 10U;
 constexpr std::string_view kPrefix = "podqos.io/";
 constexpr std::string_view kUid = "podqos.io/pod-uid";
 
-/// What podqos's own annotations say but for the uid: of all pods of one kind the same.
+/// podqos's own annotations without the uid: the same for all pods of one workload.
 core::Annotations kind_of(const core::Annotations& annotations) {
   core::Annotations kind;
   for (auto at = annotations.lower_bound(kPrefix);
@@ -44,7 +44,7 @@ core::Annotations kind_of(const core::Annotations& annotations) {
   return kind;
 }
 
-/// Stands for kind_of(annotations), without a copy.
+/// Compares like kind_of(annotations), without copying them.
 struct KindOf {
   const core::Annotations& annotations;
   friend bool operator==(const core::Annotations& kind, const KindOf& wanted) {
@@ -66,8 +66,8 @@ std::size_t size_of(const core::Annotations& annotations) {
   return size;
 }
 
-/// Is the sandbox known, and the container not yet? That the sandbox lives, its engine bears
-/// witness: it makes a container in it.
+/// True if the pod's sandbox is live and the container is not recorded yet. The sandbox is not
+/// checked: its engine creates a container in it.
 bool is_expected(const core::PodRecord& record, const core::Identity& identity,
                  const std::string& id) {
   const auto is_sandbox = [&](const core::ContainerRecord& container) {
@@ -80,7 +80,7 @@ bool is_expected(const core::PodRecord& record, const core::Identity& identity,
                               [&](const auto& container) { return container.id == id; });
 }
 
-/// Have pod and tiers the same values with the pod as it was and as it is?
+/// True if pod and tiers have the same values for both records.
 bool is_same(const core::PodRecord& before, core::PodRecord& now, const core::Settings& settings) {
   if (now.granted != before.granted) return false;
   if (now.pod == before.pod && now.sums == before.sums && now.claimed == before.claimed)
@@ -91,15 +91,15 @@ bool is_same(const core::PodRecord& before, core::PodRecord& now, const core::Se
   return old_values && new_values && *old_values == *new_values;
 }
 
-/// What the pod's grants depend on besides its record.
+/// What the pod's granted requests depend on besides its record.
 struct Surroundings {
   const core::Settings& settings;
   const core::NodeCapacity& capacity;
   core::TierSums others;
-  std::optional<Bytes> backed;  ///< of the container that comes
+  std::optional<Bytes> backed;  // memory backing of the new container
 };
 
-/// Does the container's claim leave the pod's record as it is?
+/// True if the container's claim does not change the pod's record.
 bool stays_the_same(const core::PodRecord& before, const core::Identity& identity,
                     const core::PodClaim& claim, const Surroundings& around) {
   if (before.adopted != identity.placed.has_value()) return false;
@@ -109,8 +109,8 @@ bool stays_the_same(const core::PodRecord& before, const core::Identity& identit
   return now == core::Grants{.claimed = before.claimed, .granted = before.granted};
 }
 
-/// The pod's record with the container's claim in it; nullopt where that changes a value of pod or
-/// tiers, or where a person must be told something.
+/// The pod's record with the container's claim; nullopt if that changes a value of pod or tiers, or
+/// causes a warning.
 std::optional<core::PodRecord> merged_record(const std::optional<core::PodRecord>& before,
                                              const core::Identity& identity,
                                              const core::PodClaim& claim,
@@ -127,15 +127,16 @@ std::optional<core::PodRecord> merged_record(const std::optional<core::PodRecord
   return std::move(record);
 }
 
-/// Does podqos fill in a limit that, told again once the container has started, would pass for its
-/// engine's and back the claim that it comes from? Registered under the lock, it does not.
+/// True if podqos fills in a limit that would be taken for the engine's when reported again after
+/// the start, and would then back the claim that it comes from. admit() prevents this under the
+/// lock.
 bool would_back_itself(const core::PodRecord& record, const core::CgroupValues& missing,
                        const Surroundings& around) {
   return around.settings.reserve_memory_percent && around.backed && !record.adopted &&
          missing.memory_limit.has_value();
 }
 
-/// Where the container is to be; nullopt: its name is taken.
+/// The container's cgroup; nullopt if its name is in use.
 std::optional<std::string> cgroup_for(const AdmissionRequest& request,
                                       const core::PodRecord& before) {
   if (before.adopted) return request.placed_at;
@@ -168,7 +169,7 @@ Result<core::PodqosAnnotations> PlacementCache::read(const core::Annotations& an
 }
 
 const PlacementCache::Known* PlacementCache::known(const std::string& uid) {
-  // Before it is read: a change in between is seen the next time.
+  // Stamp before reading: a change in between is noticed next time.
   const auto stamp = state_->stamp_of_pod(uid);
   if (!stamp) return nullptr;
   for (auto* records : {&records_, &long_records_}) {
@@ -216,7 +217,7 @@ core::MemoryFiles PlacementCache::memory_files(const std::string& pod_cgroup) {
   auto cgroups = cgroup::Cgroupfs::open();
   if (!cgroups) return {};
   const core::MemoryFiles found = cgroups->memory_files(pod_cgroup);
-  // Otherwise it may be the one cgroup that has none.
+  // Do not cache an empty result: this cgroup alone may lack the files.
   if (found != core::MemoryFiles{}) machine_->memory_files = found;
   return found;
 }
@@ -245,7 +246,7 @@ std::optional<CachedPlacement> PlacementCache::find(const core::Settings& settin
   if (pod == nullptr || !pod->has_room) return std::nullopt;
   const std::optional<core::PodRecord>& before = pod->record;
   if (!is_expected(*before, *identity, request.facts.id)) return std::nullopt;
-  // All of a node's pods use one driver; a kubelet's are none of podqos's.
+  // All of podqos's own pods use one driver.
   if (!before->adopted &&
       (tiers.kubepods.empty() || core::driver_of(tiers.kubepods) != request.driver))
     return std::nullopt;

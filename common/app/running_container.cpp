@@ -18,7 +18,7 @@ namespace podqos::app {
 
 namespace {
 
-/// Which formula the node's runtime uses, if the weight that it gave the container tells.
+/// Sets tiers().weight_formula if the container's weight tells which formula its runtime uses.
 void observe_weight(Transaction& transaction, const core::PodRecord& record,
                     const core::ContainerRecord& container, const core::EngineResources& told) {
   const bool wanted =
@@ -28,7 +28,7 @@ void observe_weight(Transaction& transaction, const core::PodRecord& record,
   if (!wanted) return;
   const auto values = core::container_values(record, container.name, transaction.settings());
   if (!values || !values->cpu_shares || told.unified.contains("cpu.weight")) return;
-  // Annotations may ask for other shares than the engine has set.
+  // Annotations may request other shares than the engine has set.
   if (told.cpu_shares && *told.cpu_shares != values->cpu_shares->value()) return;
   const auto text =
       transaction.cgroups().read(container.cgroup, core::Controller::kCpu, "cpu.weight");
@@ -46,8 +46,8 @@ void observe_weight(Transaction& transaction, const core::PodRecord& record,
 void try_charge_monitor(Transaction& transaction, const core::PodRecord& record, Pid runtime) {
   auto done = charge_monitor(transaction, record, runtime);
   if (!done) {
-    transaction.log().warning(
-        cat("pod ", record.pod.uid, ": its monitor is not charged to it: ", done.error().message));
+    transaction.log().warning(cat(
+        "pod ", record.pod.uid, ": its monitor is not charged to the pod: ", done.error().message));
   }
 }
 
@@ -58,7 +58,7 @@ Result<std::optional<AdmissionRequest>> announce(const core::Settings& settings,
   if (!request || !*request) return request;
   if (owns_host()) return request;
   log.debug(cat("container ", printable((*request)->facts.id),
-                ": not root on the host, nothing to manage"));
+                ": not managed, podqos is not root on the host"));
   return std::nullopt;
 }
 
@@ -87,7 +87,7 @@ Status confirm(Transaction& transaction, KnownContainer found, const core::Conta
     transaction.log().warning(cat("pod ", found.record.pod.uid, ", container ",
                                   printable(container.id), ": the runtime put it into cgroup ",
                                   init.cgroup, ", not into ", container.cgroup,
-                                  ": the pod's limits do not bound it"));
+                                  ": the pod's limits do not apply to it"));
   }
   if (elsewhere) container.cgroup = init.cgroup;
   if (container.bundle != bundle && !bundle.empty()) {
@@ -112,7 +112,7 @@ Status learn_formula(Transaction& transaction, const core::PodRecord& record,
   const auto before = transaction.tiers().weight_formula;
   observe_weight(transaction, record, container, told);
   if (transaction.tiers().weight_formula == before) return {};
-  // Every weight written so far used the other formula.
+  // All weights written so far used the other formula.
   if (auto done = recompute(transaction); !done) return fail(std::move(done).error());
   transaction.begin_recovery();
   return {};
@@ -124,7 +124,7 @@ Status finish_confirmed(Transaction& transaction) {
 
 Result<std::optional<Admission>> admit_running(Transaction& transaction, AdmissionRequest request,
                                                const Init& init) {
-  // A process has a cgroup, so that something tells.
+  // The process's cgroup shows the driver even if cgroupsPath does not.
   request.driver = core::detect_driver({.path = request.facts.cgroups_path, .real = init.cgroup})
                        .value_or(machine_driver());
   if (auto fits = core::check_driver(transaction.settings().cgroup_driver, request.driver); !fits)

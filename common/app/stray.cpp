@@ -8,12 +8,13 @@ namespace podqos::app {
 
 namespace {
 
+/// True if `path` is `cgroup` or below it.
 bool is_within(const std::string& path, const std::string& cgroup) {
   return !cgroup.empty() && (path == cgroup || path.starts_with(cat(cgroup, "/")));
 }
 
-/// Does it belong to a hierarchy that bounds CPU or memory? That of cgroup v2 does where v1 has
-/// neither.
+/// True for a hierarchy with the cpu or memory controller; the one of cgroup v2 if no v1 hierarchy
+/// has them.
 bool bounds_pods(const sys::ProcCgroup& cgroup, bool is_unified) {
   if (cgroup.controllers.empty()) return is_unified;
   return std::ranges::any_of(cgroup.controllers, [](const std::string& controller) {
@@ -30,7 +31,7 @@ std::optional<std::string> stray_cgroup(const std::vector<sys::ProcCgroup>& cgro
       std::ranges::none_of(cgroups, [](const auto& each) { return bounds_pods(each, false); });
   const bool in_pod = is_within(recorded, pod_cgroup);
   for (const sys::ProcCgroup& cgroup : cgroups) {
-    // "/../x": seen from within a cgroup namespace, which says nothing of the whole.
+    // "/../x": outside this process's cgroup namespace, so the full path is unknown.
     if (!bounds_pods(cgroup, is_unified) || cgroup.path.starts_with("/..")) continue;
     if (is_within(cgroup.path, recorded) || (in_pod && is_within(cgroup.path, pod_cgroup)))
       continue;
@@ -48,11 +49,12 @@ std::optional<std::string> describe_stray(const core::PodRecord& record,
   if (!cgroups) return std::nullopt;
   const auto actual = stray_cgroup(*cgroups, record.cgroup, container.cgroup);
   if (!actual) return std::nullopt;
-  return cat("container ", printable(container.name), " (", printable(container.id),
-             ") runs in cgroup ", printable(*actual), ", not in ", container.cgroup,
-             ", where it was started: something else has moved it, so that the limits there do not "
-             "bound it any more; restart it, or write the pids of its processes to cgroup.procs of "
-             "that cgroup");
+  return cat(
+      "container ", printable(container.name), " (", printable(container.id), ") runs in cgroup ",
+      printable(*actual), ", not in ", container.cgroup,
+      ", where it was started: another program has moved it, and its limits no longer apply; "
+      "restart it, or write the pids of its processes to cgroup.procs of "
+      "that cgroup");
 }
 
 }  // namespace podqos::app

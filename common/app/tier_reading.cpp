@@ -12,7 +12,7 @@ using core::Controller;
 
 constexpr std::int64_t kNanosPerMicro = 1000;
 
-/// The number behind "total=" in the line that begins with `kind`.
+/// The number after "total=" in the line that begins with `kind`.
 std::optional<Micros> total_in(std::string_view text, std::string_view kind) {
   constexpr std::string_view kTotal = "total=";
   while (!text.empty()) {
@@ -28,6 +28,7 @@ std::optional<Micros> total_in(std::string_view text, std::string_view kind) {
   return std::nullopt;
 }
 
+/// Reads files of one cgroup; nullopt for what is missing or malformed.
 class Reader {
  public:
   Reader(cgroup::Cgroupfs& cgroups, const std::string& path) : cgroups_(cgroups), path_(path) {}
@@ -48,7 +49,7 @@ class Reader {
     const auto value = parse_int(*text);
     return value ? std::optional{Bytes{*value}} : std::nullopt;
   }
-  /// A kernel that was told to have no PSI shows the files, and refuses to read them.
+  /// With psi=0 the kernel shows the files but refuses to read them.
   [[nodiscard]] std::optional<Pressure> pressure(Controller controller, const char* file) {
     const auto text = cgroups_.read(path_, controller, file);
     return text ? parse_pressure(*text) : std::nullopt;
@@ -74,7 +75,7 @@ TierReading read_tier(cgroup::Cgroupfs& cgroups, const std::string& path) {
   const core::CgroupLayout& layout = cgroups.layout_without_hugepages();
   Reader reader{cgroups, path};
   if (layout.cpu == CgroupVersion::kV1) {
-    // Distributions mount cpuacct together with cpu.
+    // cpuacct is mounted together with cpu by all common distributions.
     tier.cpu_usage_ns = reader.number(Controller::kCpu, "cpuacct.usage");
   }
   if (layout.cpu == CgroupVersion::kV2) {
@@ -87,7 +88,7 @@ TierReading read_tier(cgroup::Cgroupfs& cgroups, const std::string& path) {
     tier.memory_low = reader.bytes("memory.low");
     tier.oom_kills = reader.keyed(Controller::kMemory, "memory.events", "oom_kill");
     tier.memory_pressure = reader.pressure(Controller::kMemory, "memory.pressure");
-    // In every cgroup of v2, whether or not it has the controller.
+    // Exists in every cgroup of v2, independent of its controllers.
     tier.io_pressure = reader.pressure(Controller::kMemory, "io.pressure");
   }
   return tier;
