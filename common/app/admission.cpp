@@ -22,6 +22,7 @@ namespace podqos::app {
 
 namespace {
 
+/// A container is identified by id and bundle.
 bool is_same(const core::ContainerRecord& container, const core::ContainerFacts& facts) {
   return container.id == facts.id && container.bundle == facts.bundle;
 }
@@ -125,8 +126,8 @@ void leave_with_engine(Transaction& transaction, const core::PodRecord& record,
 
 /// The memory backing reported when the container was created; later reports may contain a limit
 /// that podqos filled in.
-std::optional<Bytes> backing_told(const std::optional<core::PodRecord>& before,
-                                  const core::ContainerFacts& facts) {
+std::optional<Bytes> recorded_backing(const std::optional<core::PodRecord>& before,
+                                      const core::ContainerFacts& facts) {
   if (!before) return std::nullopt;
   for (const core::ContainerRecord& container : before->containers) {
     if (is_same(container, facts)) return container.backed_memory;
@@ -149,7 +150,7 @@ Result<Described> describe_container(const AdmissionContext& context,
       .sandbox = context.identity.is_sandbox,
       .moved = false,
       .backed_memory = core::backing_of(request.facts, request.annotations.engine)};
-  if (const auto told = backing_told(before, request.facts)) container.backed_memory = told;
+  if (const auto told = recorded_backing(before, request.facts)) container.backed_memory = told;
   const bool in_place = request.running && request.placed_at &&
                         request.placed_at->starts_with(cat(record.cgroup, "/"));
   Described described{.container = std::move(container)};
@@ -187,6 +188,7 @@ Result<Described> describe_container(const AdmissionContext& context,
   return described;
 }
 
+/// The oom_score_adj to set; warns if the privileges do not suffice for the one wanted.
 int oom_score_for(Transaction& transaction, const AdmissionRequest& request,
                   const core::PodRecord& record, const core::ContainerRecord& container) {
   const int wanted =
@@ -224,8 +226,8 @@ Status write_state(AdmissionContext& context, const std::optional<core::PodRecor
 }
 
 /// Warns if the pod's spec has no container of this name: it would run without values unnoticed.
-void warn_of_stranger(const AdmissionContext& context, const core::PodRecord& record,
-                      const core::ContainerRecord& container) {
+void warn_unknown_container(const AdmissionContext& context, const core::PodRecord& record,
+                            const core::ContainerRecord& container) {
   // Neither of these gets container values.
   if (container.sandbox || record.adopted) return;
   if (!core::lacks_container(record, context.claim, container.name)) return;
@@ -284,7 +286,7 @@ Result<Admission> admit_container(AdmissionContext& context,
   // Reject invalid values before anything is written.
   if (auto sound = core::pod_values(record, transaction.settings()); !sound && !record.adopted)
     return fail(std::move(sound).error());
-  warn_of_stranger(context, record, container);
+  warn_unknown_container(context, record, container);
   if (auto done = write_state(context, before, record, container); !done)
     return fail(std::move(done).error());
   if (auto done = make_cgroups(transaction, before, record, first); !done) {

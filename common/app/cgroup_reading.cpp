@@ -30,6 +30,7 @@ std::optional<Strong> strong(std::optional<std::int64_t> value) {
   return value ? std::optional{Strong{*value}} : std::nullopt;
 }
 
+/// Documentation/scheduler/sched-bwc.rst: cpu.cfs_quota_us is -1 for "unlimited".
 void read_cpu_v1(cgroup::Cgroupfs& cgroups, const std::string& path, CgroupReading& reading) {
   reading.cpu_shares = strong<CpuShares>(number_in(cgroups, path, Controller::kCpu, "cpu.shares"));
   reading.cpu_quota =
@@ -38,6 +39,7 @@ void read_cpu_v1(cgroup::Cgroupfs& cgroups, const std::string& path, CgroupReadi
       strong<Micros>(number_in(cgroups, path, Controller::kCpu, "cpu.cfs_period_us"));
 }
 
+/// Documentation/admin-guide/cgroup-v2.rst: cpu.max is "$MAX $PERIOD".
 void read_cpu_v2(cgroup::Cgroupfs& cgroups, const std::string& path, CgroupReading& reading) {
   reading.cpu_weight = strong<CpuWeight>(number_in(cgroups, path, Controller::kCpu, "cpu.weight"));
   const auto text = cgroups.read(path, Controller::kCpu, "cpu.max");

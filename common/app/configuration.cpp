@@ -49,7 +49,7 @@ Result<std::string> read_trusted(int directory, const char* name, const std::str
 /// Receives the text of each file, in order of increasing precedence.
 using UseFile = std::function<Status(std::string_view text, const std::string& path)>;
 
-/// Reads conf.d; a missing directory is no error.
+/// Reads conf.d, which need not exist.
 Status read_directory(const std::string& path, const UseFile& use) {
   auto directory = sys::Directory::open(path);
   if (!directory) {

@@ -10,6 +10,7 @@ core::TierSums sums_beside(const core::TiersRecord& tiers,
                            const std::optional<core::PodRecord>& pod) {
   core::TiersRecord others;
   others.sums = tiers.sums;
+  // A released pod has left the sums already.
   if (pod && !pod->released_at) core::remove_pod(others, *pod);
   return others.sums;
 }

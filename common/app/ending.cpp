@@ -18,16 +18,16 @@ namespace {
 
 /// The state of a container that was reported as ended, from its cgroup: runtimes remove that
 /// first, but wait only briefly for the kernel to allow it.
-Ending remains(Transaction& transaction, const core::ContainerRecord& container) {
+Ending ending_of(Transaction& transaction, const core::ContainerRecord& container) {
   if (!transaction.cgroups().exists(container.cgroup)) return Ending::kDone;
   if (lives(container))
     return sys::is_ending(container.pid) ? Ending::kEnding : Ending::kStillAlive;
   // Processes that outlive the init without being killed may stay: do not wait for them.
   const auto others = transaction.cgroups().processes(container.cgroup);
   // Bounded: the pod's author decides how many there are, and the lock is held.
-  constexpr std::ptrdiff_t kLookedAt = 64;
+  constexpr std::ptrdiff_t kMaxChecked = 64;
   const bool ending = others && !others->empty() &&
-                      std::ranges::all_of(*others | std::views::take(kLookedAt), sys::is_ending);
+                      std::ranges::all_of(*others | std::views::take(kMaxChecked), sys::is_ending);
   return ending ? Ending::kEnding : Ending::kDone;
 }
 
@@ -50,7 +50,7 @@ Result<Ended> end_container(const core::Settings& settings, Log& log, const Ende
   const core::ContainerRecord container = (*found)->container();
   const bool own_failure =
       container.state == core::ContainerState::kPending && container.pid == ended.caller;
-  const Ending left = own_failure ? Ending::kDone : remains(**transaction, container);
+  const Ending left = own_failure ? Ending::kDone : ending_of(**transaction, container);
   if (left == Ending::kStillAlive || (left == Ending::kEnding && on_ending == OnEnding::kLeave)) {
     if (auto done = (*transaction)->finish_recovery(); !done) return fail(std::move(done).error());
     return Ended{.ending = left};

@@ -52,6 +52,7 @@ Status confirm_event(Transaction& transaction, KnownContainer found, const Conta
   return confirm(transaction, std::move(found), event.facts, init);
 }
 
+/// Handles container_started() in one transaction.
 Status start(const core::Settings& settings, Log& log, const ContainerEvent& event,
              const Timeouts& timeouts) {
   auto actual = real_cgroup(event.process.init);
@@ -103,7 +104,7 @@ Status count_running(Transaction& transaction, AdmissionRequest request, const I
 }
 
 /// Settings under which a container that runs already is not moved.
-core::Settings without_touching(core::Settings settings) {
+core::Settings without_moving(core::Settings settings) {
   settings.on_misplaced = core::OnMisplaced::kIgnore;
   return settings;
 }
@@ -192,8 +193,8 @@ Result<Followed> change(const core::Settings& settings, Log& log, const Containe
   auto request = announce(settings, log, event.facts, *init ? (*init)->cgroup : "");
   if (!request) return fail(std::move(request).error());
   if (!*request) return Followed::kNow;
-  const core::Settings untouched = without_touching(settings);
-  auto transaction = Transaction::open(untouched, log, timeouts);
+  const core::Settings unmoved = without_moving(settings);
+  auto transaction = Transaction::open(unmoved, log, timeouts);
   if (!transaction) return fail(std::move(transaction).error());
   if (auto done = recover(*transaction); !done) return fail(std::move(done).error());
   const auto counted = count_unknown(*transaction, **request, *init);
@@ -303,8 +304,8 @@ Status Synchronization::prepare(Transaction& transaction, const Listener& listen
 Result<bool> Synchronization::run(const core::Settings& settings, Log& log,
                                   const Listener& listener, const Piece& piece) {
   if (!owns_host()) return true;
-  const core::Settings untouched = without_touching(settings);
-  auto transaction = Transaction::open_existing(untouched, log, piece.timeouts);
+  const core::Settings unmoved = without_moving(settings);
+  auto transaction = Transaction::open_existing(unmoved, log, piece.timeouts);
   if (!transaction) return fail(std::move(transaction).error());
   if (*transaction) {
     if (auto done = prepare(**transaction, listener); !done) return fail(std::move(done).error());
@@ -315,7 +316,7 @@ Result<bool> Synchronization::run(const core::Settings& settings, Log& log,
   while (next_ < piece.end) {
     const ContainerEvent& event = all_[next_++];
     if (event.process.init == Pid{0} || live_.contains(event.facts.id)) continue;
-    if (auto done = about(observe_container(*transaction, untouched, log, event, piece.timeouts),
+    if (auto done = about(observe_container(*transaction, unmoved, log, event, piece.timeouts),
                           event.facts.id);
         !done)
       log.error(done.error().message);

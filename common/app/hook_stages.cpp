@@ -44,6 +44,7 @@ Status rewrite_bundle(Bundle& bundle, std::string_view text, const codec::OciCon
   return bundle.write_config(*edited);
 }
 
+/// The request with the facts of config.json, which has more than the OCI state.
 Result<std::optional<AdmissionRequest>> request_from_bundle(const Transaction& transaction,
                                                             AdmissionRequest announced,
                                                             core::ContainerFacts facts,
@@ -98,6 +99,7 @@ Status start_under_lock(Transaction& transaction, AdmissionRequest request, cons
   return finish_confirmed(transaction);
 }
 
+/// Handles create_runtime() in one transaction, then retries unfinished work without the lock.
 Status start_in_bundle(const core::Settings& settings, Log& log, const codec::OciState& state,
                        Pid runtime) {
   if (!state.pid) {

@@ -16,13 +16,13 @@ Result<std::optional<core::IndexEntry>> find_entry(Transaction& transaction, con
                                                    const std::string& bundle) {
   auto entries = transaction.store().containers(id);
   if (!entries) return fail(std::move(entries).error());
-  const core::IndexEntry* loose = nullptr;
+  const core::IndexEntry* partial = nullptr;
   std::size_t candidates = 0;
   for (const core::IndexEntry& entry : *entries) {
     if (entry.id != id) continue;
     if (!bundle.empty() && entry.bundle == bundle) return entry;
     if (!bundle.empty() && !entry.bundle.empty()) continue;
-    loose = &entry;
+    partial = &entry;
     ++candidates;
   }
   if (candidates > 1) {
@@ -32,8 +32,8 @@ Result<std::optional<core::IndexEntry>> find_entry(Transaction& transaction, con
             " bundles and the runtime reports none: nothing changed, run podqosctl reconcile "
             "to release the one that has ended"));
   }
-  if (loose == nullptr) return std::nullopt;
-  return *loose;
+  if (partial == nullptr) return std::nullopt;
+  return *partial;
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ namespace {
 
 /// Finds the pod's record of a reported container: in the same bundle, or the only one of its id if
 /// one of the two has no bundle.
-core::ContainerRecord* find_again(core::PodRecord& record, const core::ContainerFacts& facts) {
+core::ContainerRecord* find_recorded(core::PodRecord& record, const core::ContainerFacts& facts) {
   core::ContainerRecord* found = nullptr;
   for (core::ContainerRecord& container : record.containers) {
     if (container.id != facts.id) continue;
@@ -94,7 +94,7 @@ core::ContainerRecord* find_again(core::PodRecord& record, const core::Container
 
 std::optional<core::IndexEntry> recognise(Transaction& transaction, core::PodRecord& record,
                                           core::ContainerFacts& facts) {
-  core::ContainerRecord* const known = find_again(record, facts);
+  core::ContainerRecord* const known = find_recorded(record, facts);
   if (known == nullptr || known->bundle == facts.bundle) return std::nullopt;
   if (facts.bundle.empty()) {
     facts.bundle = known->bundle;

@@ -43,14 +43,14 @@ bool is_pid(std::string_view name) {
 
 /// Looks for a process with one of these names.
 std::optional<std::string> find_process(const std::string& root) {
-  constexpr std::size_t kLongest = 64;
+  constexpr std::size_t kMaxNameSize = 64;
   const auto proc = sys::Directory::open(cat(root, "/proc"));
   if (!proc) return std::nullopt;
   const auto entries = proc->entries();
   if (!entries) return std::nullopt;
   for (const std::string& entry : *entries) {
     if (!is_pid(entry)) continue;
-    auto name = proc->read_file(cat(entry, "/comm"), kLongest);
+    auto name = proc->read_file(cat(entry, "/comm"), kMaxNameSize);
     if (!name) continue;
     if (name->ends_with('\n')) name->pop_back();
     if (std::ranges::find(kProcesses, *name) != kProcesses.end())

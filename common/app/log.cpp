@@ -137,6 +137,7 @@ spdlog::level::level_enum spdlog_level(core::LogLevel level) {
   return spdlog::level::info;
 }
 
+/// Opens syslog, or the file `name`.
 std::shared_ptr<spdlog::sinks::sink> open_sink(const std::string& name,
                                                const std::string& program) {
   if (name == "syslog") return std::make_shared<SyslogSink>(program);

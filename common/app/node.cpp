@@ -43,6 +43,7 @@ Result<core::NodeCapacity> node_capacity(const core::Settings& settings) {
     capacity.memory = installed->memory;
     if (counts_swap) capacity.swap = installed->swap;
   }
+  // Configured values override measured ones.
   if (settings.node_memory) capacity.memory = *settings.node_memory;
   if (settings.node_cpu) {
     capacity.cpu = *settings.node_cpu;

@@ -23,13 +23,13 @@ namespace podqos::app {
 
 namespace {
 
-constexpr std::chrono::seconds kLook{5};
+constexpr std::chrono::seconds kMachineLifetime{5};
 // Enough for the pods of a large node. Few of the unusually long entries, which cost more memory
 // than they save time.
 constexpr std::size_t kRecords = 256;
 constexpr std::size_t kLongRecords = 4;
 constexpr std::size_t kAnnotations = 8;
-constexpr std::size_t kLongest = std::size_t{8} << 10U;
+constexpr std::size_t kUsualSize = std::size_t{8} << 10U;
 
 constexpr std::string_view kPrefix = "podqos.io/";
 constexpr std::string_view kUid = "podqos.io/pod-uid";
@@ -59,6 +59,7 @@ struct KindOf {
   }
 };
 
+/// Bytes of all keys and values.
 std::size_t size_of(const core::Annotations& annotations) {
   std::size_t size = 0;
   for (const auto& [key, value] : annotations)
@@ -92,7 +93,7 @@ bool is_same(const core::PodRecord& before, core::PodRecord& now, const core::Se
 }
 
 /// What the pod's granted requests depend on besides its record.
-struct Surroundings {
+struct GrantContext {
   const core::Settings& settings;
   const core::NodeCapacity& capacity;
   core::TierSums others;
@@ -101,11 +102,11 @@ struct Surroundings {
 
 /// True if the container's claim does not change the pod's record.
 bool stays_the_same(const core::PodRecord& before, const core::Identity& identity,
-                    const core::PodClaim& claim, const Surroundings& around) {
+                    const core::PodClaim& claim, const GrantContext& context) {
   if (before.adopted != identity.placed.has_value()) return false;
-  if (!core::adds_nothing(before, identity, claim, around.settings)) return false;
+  if (!core::adds_nothing(before, identity, claim, context.settings)) return false;
   const core::Grants now =
-      core::grants_for(before, around.others, around.settings, around.capacity, around.backed);
+      core::grants_for(before, context.others, context.settings, context.capacity, context.backed);
   return now == core::Grants{.claimed = before.claimed, .granted = before.granted};
 }
 
@@ -114,16 +115,16 @@ bool stays_the_same(const core::PodRecord& before, const core::Identity& identit
 std::optional<core::PodRecord> merged_record(const std::optional<core::PodRecord>& before,
                                              const core::Identity& identity,
                                              const core::PodClaim& claim,
-                                             const Surroundings& around) {
-  auto pod = core::merge_claim(before, identity, claim, around.settings);
+                                             const GrantContext& context) {
+  auto pod = core::merge_claim(before, identity, claim, context.settings);
   if (!pod || !pod->warnings.empty()) return std::nullopt;
   core::PodRecord& record = pod->record;
   if (record.adopted != identity.placed.has_value()) return std::nullopt;
   const core::Grants grants =
-      core::grants_for(record, around.others, around.settings, around.capacity, around.backed);
+      core::grants_for(record, context.others, context.settings, context.capacity, context.backed);
   record.claimed = grants.claimed;
   record.granted = grants.granted;
-  if (!record.adopted && !is_same(*before, record, around.settings)) return std::nullopt;
+  if (!record.adopted && !is_same(*before, record, context.settings)) return std::nullopt;
   return std::move(record);
 }
 
@@ -131,8 +132,8 @@ std::optional<core::PodRecord> merged_record(const std::optional<core::PodRecord
 /// the start, and would then back the claim that it comes from. admit() prevents this under the
 /// lock.
 bool would_back_itself(const core::PodRecord& record, const core::CgroupValues& missing,
-                       const Surroundings& around) {
-  return around.settings.reserve_memory_percent && around.backed && !record.adopted &&
+                       const GrantContext& context) {
+  return context.settings.reserve_memory_percent && context.backed && !record.adopted &&
          missing.memory_limit.has_value();
 }
 
@@ -161,7 +162,7 @@ Result<core::PodqosAnnotations> PlacementCache::read(const core::Annotations& an
   }
   auto read = codec::parse_podqos_annotations(annotations);
   core::Annotations kind = kind_of(annotations);
-  if (!read || size_of(kind) > kLongest) return read;
+  if (!read || size_of(kind) > kUsualSize) return read;
   core::PodqosAnnotations without_uid = *read;
   without_uid.pod_uid.reset();
   annotations_.put(std::move(kind), std::move(without_uid));
@@ -179,7 +180,7 @@ const PlacementCache::Known* PlacementCache::known(const std::string& uid) {
   auto record = state_->pod(uid);
   if (!record || !*record) return nullptr;
   const bool has_room = core::check_record_size(**record).has_value();
-  auto& records = core::record_size(**record) <= kLongest ? records_ : long_records_;
+  auto& records = core::record_size(**record) <= kUsualSize ? records_ : long_records_;
   records.put(uid, Known{.stamp = *stamp, .record = std::move(*record), .has_room = has_room});
   return records.find(uid);
 }
@@ -206,7 +207,7 @@ bool PlacementCache::read_machine(const core::Settings& settings) {
                      .pinned_memory = settings.node_memory,
                      .pinned_cpu = settings.node_cpu,
                      .swap_behavior = settings.swap_behavior,
-                     .until = now + kLook,
+                     .until = now + kMachineLifetime,
                      .memory_files = {}};
   return true;
 }
@@ -252,14 +253,14 @@ std::optional<CachedPlacement> PlacementCache::find(const core::Settings& settin
     return std::nullopt;
   core::PodClaim claim = core::claim_sharing_spec(*identity, request.facts, request.annotations,
                                                   settings, machine_->capacity.memory);
-  const Surroundings around{.settings = settings,
-                            .capacity = machine_->capacity,
-                            .others = sums_beside(tiers, before),
-                            .backed = core::backing_of(request.facts, request.annotations.engine)};
+  const GrantContext context{.settings = settings,
+                             .capacity = machine_->capacity,
+                             .others = sums_beside(tiers, before),
+                             .backed = core::backing_of(request.facts, request.annotations.engine)};
   std::optional<core::PodRecord> changed;
-  if (!stays_the_same(*before, *identity, claim, around)) {
+  if (!stays_the_same(*before, *identity, claim, context)) {
     core::own_spec(claim);
-    changed = merged_record(before, *identity, claim, around);
+    changed = merged_record(before, *identity, claim, context);
     if (!changed) return std::nullopt;
   }
   const core::PodRecord& record = changed ? *changed : *before;
@@ -279,7 +280,7 @@ std::optional<CachedPlacement> PlacementCache::find(const core::Settings& settin
   placement.container.name = name;
   placement.container.cgroup = std::move(*cgroup);
   placement.missing = core::missing_values(*values, request.facts.resources, machine_->layout);
-  if (would_back_itself(record, placement.missing, around)) return std::nullopt;
+  if (would_back_itself(record, placement.missing, context)) return std::nullopt;
   if (!core::engine_sets_oom(request.facts) && !record.adopted) {
     placement.oom_score_adj =
         core::container_oom_score_adj(record, placement.container, machine_->capacity.memory);

@@ -36,7 +36,7 @@ class Recomputation {
     if (auto done = transaction_.store().begin(); !done) return fail(std::move(done).error());
     if (auto done = restore(); !done) return fail(std::move(done).error());
     stop_stray_units();
-    if (auto done = judge(); !done) return fail(std::move(done).error());
+    if (auto done = evaluate(); !done) return fail(std::move(done).error());
     regrant();
     if (auto done = apply(); !done) return fail(std::move(done).error());
     if (auto done = clean_index(); !done) return fail(std::move(done).error());
@@ -182,7 +182,7 @@ class Recomputation {
   }
 
   /// Releases ended pods and sums up the live ones.
-  Status judge() {
+  Status evaluate() {
     core::TiersRecord& tiers = transaction_.tiers();
     tiers.sums = {};
     tiers.pending.clear();
@@ -203,7 +203,7 @@ class Recomputation {
   /// Removes ended containers from a record and counts the others; false if none is left.
   bool refresh(core::PodRecord& record) {
     const auto ended = std::ranges::stable_partition(
-        record.containers, [&](core::ContainerRecord& container) { return is_there(container); });
+        record.containers, [&](core::ContainerRecord& container) { return is_live(container); });
     for (const core::ContainerRecord& container : ended) {
       report_.changes.push_back(
           cat("pod ", record.pod.uid, ": container ", printable(container.id), " has ended"));
@@ -235,7 +235,7 @@ class Recomputation {
     return true;
   }
 
-  bool is_there(core::ContainerRecord& container) {
+  bool is_live(core::ContainerRecord& container) {
     if (list_ == nullptr || container.state != core::ContainerState::kPending)
       return lives(container) || confirm_from_cgroup(transaction_, container);
     if (list_->ids.contains(container.id)) {

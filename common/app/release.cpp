@@ -76,6 +76,7 @@ core::ShmemCharge tmpfs_memory(Transaction& transaction, const core::PodRecord& 
   return cpu ? core::shmem_charge(*charge, cpu->value() / kMilliPerCpu, page_size) : held;
 }
 
+/// Removes the pod's cgroup, and those of moved containers first.
 Status remove_cgroups(Transaction& transaction, const core::PodRecord& record) {
   for (const core::ContainerRecord& container : record.containers) {
     if (!container.moved) continue;
@@ -174,7 +175,7 @@ void forget_ended(core::PodRecord& record, const core::ContainerRecord& ended) {
 namespace {
 
 /// Grants the pod's requests again: an ended container no longer backs them.
-void count_anew(Transaction& transaction, core::PodRecord& record) {
+void grant_again(Transaction& transaction, core::PodRecord& record) {
   core::remove_pod(transaction.tiers(), record);
   core::grant_requests(record, transaction.tiers().sums, transaction.settings(),
                        transaction.capacity());
@@ -187,7 +188,7 @@ Status settle_pod(Transaction& transaction, core::PodRecord record) {
   // Set the mark before the first rmdir: a process that dies in between must leave it.
   if (auto done = transaction.store().begin(); !done) return done;
   if (std::ranges::any_of(record.containers, lives)) {
-    if (core::backed_memory(record)) count_anew(transaction, record);
+    if (core::backed_memory(record)) grant_again(transaction, record);
     return transaction.save(record);
   }
   if (!record.adopted) {

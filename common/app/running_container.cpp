@@ -19,7 +19,7 @@ namespace podqos::app {
 namespace {
 
 /// Sets tiers().weight_formula if the container's weight tells which formula its runtime uses.
-void observe_weight(Transaction& transaction, const core::PodRecord& record,
+void detect_formula(Transaction& transaction, const core::PodRecord& record,
                     const core::ContainerRecord& container, const core::EngineResources& told) {
   const bool wanted =
       transaction.settings().weight_formula == core::WeightFormulaSetting::kAuto &&
@@ -110,7 +110,7 @@ Status confirm(Transaction& transaction, KnownContainer found, const core::Conta
 Status learn_formula(Transaction& transaction, const core::PodRecord& record,
                      const core::ContainerRecord& container, const core::EngineResources& told) {
   const auto before = transaction.tiers().weight_formula;
-  observe_weight(transaction, record, container, told);
+  detect_formula(transaction, record, container, told);
   if (transaction.tiers().weight_formula == before) return {};
   // All weights written so far used the other formula.
   if (auto done = recompute(transaction); !done) return fail(std::move(done).error());

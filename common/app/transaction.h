@@ -169,7 +169,7 @@ class Transaction {
                                  const core::CgroupLayout& layout, core::Make make);
   /// Raises the memory limit in `values` to the cgroup's usage: the OOM killer would act otherwise.
   void hold_above_usage(const std::string& cgroup, core::CgroupValues& values);
-  /// Copies the record to the cgroup's extended attribute. A kernel without it is no error.
+  /// Copies the record to the cgroup's extended attribute. Does not fail: the kernel may lack it.
   [[nodiscard]] Status copy_record(const core::PodRecord& record);
   [[nodiscard]] bool has_pods();
   [[nodiscard]] bool is_held_by_systemd(const std::string& cgroup);

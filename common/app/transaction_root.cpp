@@ -16,13 +16,13 @@ namespace podqos::app {
 
 namespace {
 
-/// The value of a mark that was withdrawn.
-constexpr const char* kNoLongerMade = "0";
+/// Value of a mark that was withdrawn.
+constexpr const char* kMarkWithdrawn = "0";
 
 /// Defaults of a new cgroup: Documentation/admin-guide/cgroup-v2.rst, cpu.weight;
 /// kernel/sched/sched.h, NICE_0_LOAD for cpu.shares.
-constexpr CpuShares kKernelsShares{1024};
-constexpr CpuWeight kKernelsWeight{100};
+constexpr CpuShares kDefaultShares{1024};
+constexpr CpuWeight kDefaultWeight{100};
 
 /// False for an empty `top`.
 bool is_at_or_below(std::string_view path, std::string_view top) {
@@ -44,8 +44,8 @@ std::vector<std::string> with_parents(std::string_view path) {
 bool Transaction::is_untouched(const std::string& cgroup) {
   const CgroupReading reading = read_cgroup(cgroups_, cgroup);
   return !reading.cpu_quota && !reading.memory_limit &&
-         reading.cpu_shares.value_or(kKernelsShares) == kKernelsShares &&
-         reading.cpu_weight.value_or(kKernelsWeight) == kKernelsWeight;
+         reading.cpu_shares.value_or(kDefaultShares) == kDefaultShares &&
+         reading.cpu_weight.value_or(kDefaultWeight) == kDefaultWeight;
 }
 
 bool Transaction::holds_only(const std::string& kubepods, const std::string& container) {
@@ -208,7 +208,7 @@ void Transaction::yield_root(std::string_view reason) {
   tiers().yielded = true;
   // Without support for the attribute there is no mark to withdraw.
   static_cast<void>(
-      cgroups_.set_attribute(tiers().kubepods, kMadeAttribute, kNoLongerMade).has_value());
+      cgroups_.set_attribute(tiers().kubepods, kMadeAttribute, kMarkWithdrawn).has_value());
   log_->warning(
       cat("cgroup ", tiers().kubepods, " now belongs to a kubelet (", reason,
           "): podqos no longer writes to it, and the kubelet will remove podqos's pods in it; "
