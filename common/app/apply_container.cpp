@@ -143,7 +143,7 @@ void report_place(Transaction& transaction, const Admission& admission, const st
       admission.container.moved
           ? cat(" and was moved to ", *admission.belongs_to,
                 ", which its runtime does not know: a later update of its resources changes the "
-                "old cgroup and reports success, but does not bound the container")
+                "old cgroup and reports success, but has no effect on the container")
           : cat(", not in ", *admission.belongs_to);
   transaction.log().warning(
       cat("pod ", admission.record.pod.uid, ", container ", printable(admission.container.id),

@@ -117,7 +117,7 @@ ContainerEntry container_entry(cgroup::Cgroupfs& cgroups, const core::ContainerR
 }
 
 /// A pod's name in warnings: "pod web/front (42)".
-std::string name_of(const core::Pod& pod) {
+std::string pod_label(const core::Pod& pod) {
   return pod.name.empty() ? cat("pod ", pod.uid)
                           : cat("pod ", pod.pod_namespace, pod.pod_namespace.empty() ? "" : "/",
                                 pod.name, " (", pod.uid, ")");
@@ -157,7 +157,7 @@ class InventoryBuilder {
     PodEntry entry{.record = record, .rule = {}, .reading = {}, .containers = {}};
     if (!record.adopted) {
       auto rule = rule_for(record);
-      if (!rule) return fail(std::move(rule).error().with_context(name_of(record.pod)));
+      if (!rule) return fail(std::move(rule).error().with_context(pod_label(record.pod)));
       entry.rule = std::move(*rule);
     }
     entry.reading = read_cgroup(cgroups_, record.cgroup);
@@ -178,7 +178,7 @@ class InventoryBuilder {
   /// Warns if the pod's cgroup or its containers differ from the record.
   void check_pod(const PodEntry& entry) {
     const core::PodRecord& record = entry.record;
-    const std::string name = name_of(record.pod);
+    const std::string name = pod_label(record.pod);
     if (!entry.reading.exists) {
       inventory_.warnings.push_back(
           cat(name, ": its cgroup ", record.cgroup, " does not exist: run podqosctl reconcile"));
@@ -193,7 +193,7 @@ class InventoryBuilder {
     for (const ContainerEntry& container : entry.containers) {
       if (!container.alive) {
         inventory_.warnings.push_back(cat(name, ": container ", printable(container.record.id),
-                                          " is recorded but not running"));
+                                          " is recorded but not running: run podqosctl reconcile"));
       } else if (const auto stray = describe_stray(record, container.record)) {
         inventory_.warnings.push_back(cat(name, ": ", *stray));
       }
@@ -210,7 +210,7 @@ class InventoryBuilder {
     if (found == entry.containers.end()) return;
     const core::ContainerRecord& container = found->record;
     inventory_.warnings.push_back(
-        cat(name_of(entry.record.pod), ": ",
+        cat(pod_label(entry.record.pod), ": ",
             core::words_on_parent(container.id, container.cgroup, entry.record.cgroup)));
   }
 

@@ -242,7 +242,7 @@ void lift_quota(Transaction& transaction, const std::string& cgroup, core::Plan&
                                     .controller = core::Controller::kCpu,
                                     .file = "cpu.cfs_quota_us",
                                     .value = "-1",
-                                    .reason = "it ends",
+                                    .reason = "removed with its pod or container",
                                     .on_refusal = core::OnRefusal::kIgnore});
 }
 
