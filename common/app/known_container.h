@@ -17,6 +17,7 @@ namespace podqos::app {
 struct KnownContainer {
   core::PodRecord record;
   std::size_t index = 0;
+  /// The container's entry in `record`.
   [[nodiscard]] core::ContainerRecord& container() { return record.containers[index]; }
 };
 

@@ -44,15 +44,18 @@ class Transaction {
 
   /// The effective settings.
   [[nodiscard]] const core::Settings& settings() const { return *settings_; }
+  /// The program's log.
   [[nodiscard]] Log& log() const { return *log_; }
+  /// The state directory, locked.
   [[nodiscard]] store::Store& store() { return store_; }
+  /// Access to cgroupfs and systemd; its wait budget is that of the transaction.
   [[nodiscard]] cgroup::Cgroupfs& cgroups() { return cgroups_; }
   /// The sums of the tiers, the root in use, and the lists of pending and retained pods; written by
   /// finish().
   [[nodiscard]] core::TiersRecord& tiers() { return store_.tiers(); }
   /// Seconds since boot when the transaction began, so that steps of the wall clock have no effect.
   [[nodiscard]] UnixSeconds now() const { return now_; }
-  /// The node's memory and CPU.
+  /// The node's memory, swap and CPU, see node_capacity().
   [[nodiscard]] const core::NodeCapacity& capacity() const { return capacity_; }
   /// The formula that converts shares to a cgroup v2 weight: configured, or that of the node's
   /// runtime.
@@ -92,6 +95,7 @@ class Transaction {
 
   /// True if this transaction has recomputed everything after an interrupted one.
   [[nodiscard]] bool recovered() const { return recovered_; }
+  /// Notes that everything is being recomputed, so that it is done once per transaction.
   void begin_recovery() { recovered_ = true; }
   /// True once finish() was called.
   [[nodiscard]] bool finished() const { return finished_; }
@@ -118,6 +122,7 @@ class Transaction {
   /// Notes work that the kernel or systemd refused for the moment. The caller retries it after
   /// releasing the lock; see follow_up().
   void leave_unfinished(Error reason) { unfinished_ = std::move(reason); }
+  /// Why work was left unfinished; nullopt if none was.
   [[nodiscard]] const std::optional<Error>& unfinished() const { return unfinished_; }
 
   /// Writes the tiers' values that follow from the sums; a memory limit is not set below usage.
@@ -167,7 +172,8 @@ class Transaction {
   [[nodiscard]] bool holds_only(const std::string& kubepods, const std::string& container);
   [[nodiscard]] Status write_pod(const std::string& cgroup, const core::CgroupValues& values,
                                  const core::CgroupLayout& layout, core::Make make);
-  /// Raises the memory limit in `values` to the cgroup's usage: the OOM killer would act otherwise.
+  /// Raises the memory limit in `values` to the cgroup's usage: below it the kernel would invoke
+  /// the OOM killer (Documentation/admin-guide/cgroup-v2.rst, memory.max).
   void hold_above_usage(const std::string& cgroup, core::CgroupValues& values);
   /// Copies the record to the cgroup's extended attribute. Does not fail: the kernel may lack it.
   [[nodiscard]] Status copy_record(const core::PodRecord& record);
