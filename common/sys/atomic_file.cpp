@@ -18,11 +18,10 @@ namespace {
 
 constexpr mode_t kPermissionBits = 07777;
 
-/// Makes the temporary file, for the caller alone; one that a killed process left behind is removed
-/// first.
+/// Creates the temporary file with mode 0600; a leftover of a killed process is removed first.
 Result<UniqueFd> create_temporary(const Directory& directory, const char* name) {
-  // O_EXCL also refuses a symlink of that name: in a directory that others may write to (the bundle
-  // of a remapped container) nobody can make us write through it.
+  // O_EXCL also refuses a symlink of that name, which another user could place in a directory
+  // writable by others (the bundle of a container with user namespace).
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   UniqueFd fd{::openat(directory.fd(), name, kFlags, 0600)};
   if (!fd.valid() && errno == EEXIST && ::unlinkat(directory.fd(), name, 0) == 0) {
@@ -46,6 +45,7 @@ Status write_all(int fd, std::string_view content) {
   return {};
 }
 
+/// Sets owner and permission bits where they differ.
 Status set_owner(int fd, const FileOwner& owner) {
   struct stat now{};
   if (::fstat(fd, &now) != 0) return fail_errno(errno, "fstat");
@@ -54,26 +54,26 @@ Status set_owner(int fd, const FileOwner& owner) {
     return fail_errno(errno, cat("chown to ", owner.uid, ":", owner.gid));
   }
   const mode_t mode = owner.mode & kPermissionBits;
-  // After the owner: fchown(2) clears set-id bits.
+  // After fchown(2), which clears the set-id bits.
   if ((now.st_mode & kPermissionBits) != mode && ::fchmod(fd, mode) != 0)
     return fail_errno(errno, "chmod");
   return {};
 }
 
-/// @param owner  nullptr: as it was made
+/// @param owner  nullptr keeps the owner and mode of the new file
 Status fill_and_close(UniqueFd fd, std::string_view content, const FileOwner* owner) {
   if (auto written = write_all(fd.get(), content); !written) return written;
   if (owner != nullptr) {
     if (auto owned = set_owner(fd.get(), *owner); !owned) return owned;
   }
-  // Quota and network file systems report a failed write only here.
+  // Quotas and network file systems report a failed write only at close(2).
   if (::close(fd.release()) != 0 && errno != EINTR) return fail_errno(errno, "close");
   return {};
 }
 
-// No fsync: the state lies on a tmpfs and dies with the boot that it describes, and a bundle's
-// config.json is written again before each create. A crash of the machine cannot leave a file here
-// that anybody still believes.
+// No fsync(2): the state is on a tmpfs and is lost with the boot it describes, and the config.json
+// of a bundle is written again before each create. A file left by a crash of the machine is never
+// read.
 Status replace(const Directory& directory, std::string_view name, std::string_view content,
                const FileOwner* owner) {
   if (name.empty() || name == "." || name == ".." || name.find('/') != std::string_view::npos) {

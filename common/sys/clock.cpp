@@ -15,7 +15,7 @@ Clock::TimePoint SteadyClock::now() const {
 int SteadyClock::poll(std::span<pollfd> polled, std::optional<TimePoint> deadline) const {
   int time = -1;
   if (deadline) {
-    // Rounded up, so that the deadline has passed when it returns.
+    // Rounded up, so that the deadline has passed when poll(2) returns.
     const auto left = std::chrono::ceil<milliseconds>(time_until(*deadline)).count();
     time = static_cast<int>(std::min<milliseconds::rep>(left, std::numeric_limits<int>::max()));
   }

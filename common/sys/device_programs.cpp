@@ -14,19 +14,21 @@ namespace podqos::sys {
 
 namespace {
 
-/// The kernel's own maximum for one cgroup.
+/// BPF_CGROUP_MAX_PROGS: the kernel's maximum for one cgroup.
 constexpr std::size_t kMostPrograms = 64;
 
+/// bpf(2); returns -1 with errno set on failure.
 long bpf(bpf_cmd command, bpf_attr& attributes) {
   // NOLINTNEXTLINE(*-vararg): glibc has no function for it
   return ::syscall(SYS_bpf, command, &attributes, sizeof attributes);
 }
 
+/// Descriptors are unsigned in bpf_attr.
 std::uint32_t number_of(int descriptor) {
   return static_cast<std::uint32_t>(descriptor);
 }
 
-/// BPF_PROG_QUERY of a kernel without such programs, or without bpf(2).
+/// The errno of BPF_PROG_QUERY on a kernel without cgroup device programs, or without bpf(2).
 bool means_none(int err) {
   return err == EINVAL || err == ENOSYS;
 }
@@ -34,7 +36,7 @@ bool means_none(int err) {
 }  // namespace
 
 Result<std::vector<std::uint32_t>> device_programs(int cgroup) {
-  // A cgroup has so many at the most, but those above it add theirs.
+  // The maximum is per cgroup, and the effective programs include those of the ancestors.
   std::vector<std::uint32_t> ids(4 * kMostPrograms);
   bpf_attr attributes{};
   attributes.query.target_fd = number_of(cgroup);

@@ -29,16 +29,18 @@ constexpr std::uint64_t kBeneath =
 constexpr mode_t kNewFileMode = 0600;
 constexpr std::size_t kMaxComponent = NAME_MAX;
 constexpr std::size_t kMaxPath = PATH_MAX - 1;
-constexpr std::size_t kMaxAttribute = 65'536;  // the kernel's XATTR_SIZE_MAX
+constexpr std::size_t kMaxAttribute = 65'536;  // XATTR_SIZE_MAX of the kernel
+// Attributes of podqos are small; the first read avoids a larger buffer.
 constexpr std::size_t kFirstAttribute = 4'096;
-// Without O_NOFOLLOW, with which openat2 too would call a symlink "not a directory"; neither way
-// follows one.
+// Without O_NOFOLLOW, with which openat2(2) also reports a symlink as ENOTDIR; neither variant
+// follows symlinks.
 constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
 template <class T>
 using OrErrno = std::expected<T, int>;
 using Opened = OrErrno<UniqueFd>;
 
+/// Wraps the result of an open call.
 Opened opened(long fd) {
   if (fd < 0) return std::unexpected(errno);
   return UniqueFd{static_cast<int>(fd)};
@@ -48,11 +50,13 @@ std::string join(const std::string& directory, std::string_view path) {
   return cat(directory, directory.ends_with('/') ? "" : "/", printable(path, kMaxPath));
 }
 
+/// Whether `name` is a single path component other than "." and "..".
 bool is_component(std::string_view name) {
   return !name.empty() && name != "." && name != ".." && name.size() <= kMaxComponent &&
          name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
 }
 
+/// Whether `path` consists of such components only.
 bool is_relative_path(std::string_view path) {
   if (path.size() > kMaxPath) return false;
   while (true) {
@@ -73,7 +77,7 @@ bool is_symlink(int directory, const char* name) {
   return ::fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
 }
 
-/// The file system of the directory that everything is opened beneath.
+/// The directory beneath which files are opened, and its file system.
 struct Base {
   int fd = -1;
   dev_t device = 0;
@@ -83,7 +87,8 @@ OrErrno<bool> is_same_file_system(int fd, const Base& base) {
   struct stat status{};
   if (::fstat(fd, &status) != 0) return std::unexpected(errno);
   if (status.st_dev == base.device) return true;
-  // overlayfs shows a file with the device of the layer that holds it, but answers for itself here.
+  // On overlayfs st_dev may be that of the layer that holds the file; statfs(2) reports the overlay
+  // itself.
   struct statfs own{};
   struct statfs of_base{};
   if (::fstatfs(fd, &own) != 0 || ::fstatfs(base.fd, &of_base) != 0) return std::unexpected(errno);
@@ -94,7 +99,8 @@ OrErrno<bool> is_same_file_system(int fd, const Base& base) {
 Opened open_component(int directory, const char* name, int flags, const Base& base) {
   Opened fd = opened(::openat(directory, name, flags | O_NOFOLLOW | O_CLOEXEC, kNewFileMode));
   if (!fd) {
-    // With O_DIRECTORY the kernel calls a symlink "not a directory"; openat2 says ELOOP.
+    // With O_DIRECTORY openat(2) fails with ENOTDIR for a symlink; ELOOP is what openat2(2)
+    // returns.
     if (fd.error() == ENOTDIR && is_symlink(directory, name)) return std::unexpected(ELOOP);
     return fd;
   }
@@ -104,6 +110,7 @@ Opened open_component(int directory, const char* name, int flags, const Base& ba
   return fd;
 }
 
+/// openat(2) for each component: equivalent to openat2(2) with kBeneath, at one call per component.
 Opened open_componentwise(int directory, std::string_view path, int flags) {
   struct stat status{};
   if (::fstat(directory, &status) != 0) return std::unexpected(errno);
@@ -122,6 +129,7 @@ Opened open_componentwise(int directory, std::string_view path, int flags) {
   }
 }
 
+/// Opens a path without leaving the directory or its file system and without following symlinks.
 Opened open_beneath(int directory, std::string_view path, int flags, Resolve resolve) {
   if (resolve == Resolve::kOpenat2) {
     open_how how{};
@@ -130,7 +138,7 @@ Opened open_beneath(int directory, std::string_view path, int flags, Resolve res
     how.resolve = kBeneath;
     const std::string terminated{path};
     Opened fd = opened(::syscall(SYS_openat2, directory, terminated.c_str(), &how, sizeof how));
-    // Kernels before 5.6 lack the call; container engines' seccomp profiles answer EPERM.
+    // ENOSYS before Linux 5.6; EPERM from the seccomp profiles of container engines.
     if (fd || (fd.error() != ENOSYS && fd.error() != EPERM)) return fd;
   }
   return open_componentwise(directory, path, flags);
@@ -140,12 +148,13 @@ std::unexpected<Error> refuse_kind(const std::string& path) {
   return fail(ErrorCode::kConflict, cat("open ", path, ": not a regular file"));
 }
 
+/// A directory entry and its type as getdents64(2) reports it.
 struct Entry {
   std::string name;
   unsigned char type = DT_UNKNOWN;
 };
 
-/// Appends the records of one getdents64 buffer.
+/// Appends the records of a getdents64(2) buffer, except "." and "..".
 void append_entries(const char* buffer, std::size_t size, std::vector<Entry>& entries) {
   for (std::size_t offset = 0; offset < size;) {
     const auto* record = reinterpret_cast<const dirent64*>(buffer + offset);
@@ -157,10 +166,10 @@ void append_entries(const char* buffer, std::size_t size, std::vector<Entry>& en
   }
 }
 
-// getdents64 on the descriptor that is there: opendir would open, stat and allocate once more.
+// getdents64(2) on the existing descriptor: opendir(3) would open, stat and allocate once more.
 Result<std::vector<Entry>> read_entries(const Directory& directory) {
   const std::string what = cat("list ", directory.path());
-  // The descriptor may have been read before.
+  // The descriptor's offset is shared by all calls.
   if (::lseek(directory.fd(), 0, SEEK_SET) != 0) return fail_errno(errno, what);
   std::vector<Entry> entries;
   alignas(dirent64) std::array<char, 16'384> buffer;  // NOLINT(*-member-init): the kernel fills it
@@ -172,6 +181,7 @@ Result<std::vector<Entry>> read_entries(const Directory& directory) {
   }
 }
 
+/// Some file systems do not report the type; then fstatat(2) decides.
 bool is_directory(int parent, const Entry& entry) {
   if (entry.type != DT_UNKNOWN) return entry.type == DT_DIR;
   struct stat status{};
@@ -185,7 +195,7 @@ namespace {
 
 Status append_all(int fd, std::size_t limit, std::string_view what, FileEnd end,
                   std::string& content) {
-  // Most files are small: the first chunk needs neither the heap nor zeroes.
+  // Most files are small: one read into an uninitialised buffer on the stack.
   std::array<char, 4'096>
       chunk;  // NOLINT(cppcoreguidelines-pro-type-member-init): read(2) fills it
   while (content.size() <= limit) {
@@ -214,7 +224,7 @@ Result<std::string> read_regular(int fd, std::size_t size, std::size_t limit,
   std::string content;
   const std::size_t expected = std::min(size, limit);
   int err = 0;
-  // Room for one byte more than there should be: a read that does not fill it is the last.
+  // One byte more than expected: a read that does not fill the buffer is the last.
   content.resize_and_overwrite(expected + 1, [&](char* data, std::size_t room) {
     const ssize_t got = ::read(fd, data, room);
     err = got < 0 ? errno : 0;
@@ -252,7 +262,7 @@ Result<UniqueFd> Directory::open_file(std::string_view path, int flags, Resolve 
   Opened file = open_beneath(fd(), path, safe_flags, resolve);
   if (!file) {
     const int err = file.error();
-    // What write access to a FIFO without a reader, a socket or a directory gives.
+    // Returned for write access to a FIFO without a reader, a socket or a directory.
     if (err == ENXIO || err == EISDIR) return refuse_kind(join(path_, path));
     return fail_errno(err, cat("open ", join(path_, path)));
   }

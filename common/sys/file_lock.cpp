@@ -16,39 +16,40 @@ namespace podqos::sys {
 
 namespace {
 
-/// So long may it go from one to the next without coming to a waiter: runtimes end a hook after 30
-/// s.
-constexpr std::chrono::seconds kLongestQueue{20};
+/// Maximum wait while the lock passes between other processes: the hook's timeout is 30 s.
+constexpr std::chrono::seconds kMaxQueueTime{20};
 
-/// When the lock was taken last: each holder says so in the times of its file. Newer holders
-/// are seen as such once the kernel's clock for files has moved on, some milliseconds.
+/// Whether the lock has not changed hands. Each holder sets the mtime of the file. Holders are told
+/// apart once the kernel's coarse clock has advanced, a few milliseconds.
 bool is_same(const timespec& a, const timespec& b) {
   return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
+/// The time at which the lock was last acquired.
 timespec last_taken(int fd) {
   struct stat status{};
   return ::fstat(fd, &status) == 0 ? status.st_mtim : timespec{};
 }
 
-/// Waits in the kernel's queue, which serves first who came first.
-/// @return errno; EINTR: the time is over.
+/// Waits in the kernel's queue, which is served in order of arrival.
+/// @return errno; EINTR if the time is over.
 int wait_for_lock(int fd, Clock::TimePoint end, const Clock& clock) {
   while (true) {
     const auto time = clock.time_until(end);
     if (time == time.zero()) return EINTR;
     const WakeUp wake_up{std::chrono::ceil<std::chrono::microseconds>(time)};
     if (::flock(fd, LOCK_EX) == 0) return 0;
-    // Other signals interrupt it as well.
+    // Other signals also interrupt flock(2).
     if (const int err = errno; err != EINTR) return err;
   }
 }
 
-/// The same, for longer where the lock moves on from one holder to the next.
-/// @return errno; ETIMEDOUT: one process holds it; EBUSY: others were faster, time and again.
-int wait_while_it_moves(int fd, std::chrono::milliseconds timeout, Clock::TimePoint deadline,
-                        const Clock& clock) {
-  const auto longest = std::max<Clock::TimePoint::duration>(timeout, kLongestQueue);
+/// The same, but waits longer while the lock passes from one process to the next.
+/// @return errno; ETIMEDOUT if one process holds it; EBUSY if other processes acquired it each
+/// time.
+int wait_for_turn(int fd, std::chrono::milliseconds timeout, Clock::TimePoint deadline,
+                  const Clock& clock) {
+  const auto longest = std::max<Clock::TimePoint::duration>(timeout, kMaxQueueTime);
   const auto last = std::min(clock.now() + longest, deadline);
   while (true) {
     const auto now = clock.now();
@@ -73,9 +74,9 @@ Result<FileLock> FileLock::acquire(const Directory& directory, const char* name,
 
   timeout = std::clamp(std::chrono::ceil<std::chrono::milliseconds>(deadline - clock.now()),
                        std::chrono::milliseconds{0}, timeout);
+  // The common case: the lock is free, and no timer is needed.
   int err = ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
-  if (err == EWOULDBLOCK || err == EINTR)
-    err = wait_while_it_moves(fd.get(), timeout, deadline, clock);
+  if (err == EWOULDBLOCK || err == EINTR) err = wait_for_turn(fd.get(), timeout, deadline, clock);
   if (err == ETIMEDOUT) {
     return fail(ErrorCode::kTimeout,
                 cat("lock ", path(), ": another process still holds it after ", timeout.count(),
@@ -88,7 +89,7 @@ Result<FileLock> FileLock::acquire(const Directory& directory, const char* name,
                     "lockDeadline, or start fewer containers at once"));
   }
   if (err != 0) return fail_errno(err, cat("lock ", path()));
-  // For those who wait. Without it they wait no longer than their timeout.
+  // For waiting processes, see last_taken(). If it fails, they wait no longer than their timeout.
   static_cast<void>(::futimens(fd.get(), nullptr));
   return FileLock{std::move(fd)};
 }

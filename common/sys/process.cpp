@@ -26,7 +26,8 @@ constexpr std::size_t kMaxNumber = 4'096;
 constexpr int kMinOomScoreAdj = -1000;
 constexpr int kMaxOomScoreAdj = 1000;
 
-/// Takes the text before the next `separator` off the front; the rest where there is none.
+/// Returns the text before the next `separator`, or all of it if there is none, and removes both
+/// from `rest`.
 std::string_view read_until(std::string_view& rest, char separator) {
   const std::size_t at = rest.find(separator);
   const std::string_view taken = rest.substr(0, at);
@@ -49,6 +50,7 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
+/// Reads a file of /proc or /sys, which the kernel produces in one piece.
 Result<std::string> read_at(int directory, const std::string& path, std::size_t limit) {
   const UniqueFd file{::openat(directory, path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (const int err = errno; !file.valid()) return fail_errno(err, cat("open ", path));
@@ -59,24 +61,24 @@ std::unexpected<Error> gone(Pid pid) {
   return fail(ErrorCode::kNotFound, cat("process ", pid.value(), " is gone"));
 }
 
-/// A zombie holds its pid and its start time but does nothing any more; one that is about to be a
-/// zombie has left its cgroup already.
+/// A zombie keeps its pid and start time but does not run; an exiting thread has already left its
+/// cgroup.
 bool has_ended(const ProcStat& thread) {
   return thread.exiting || thread.state == 'Z' || thread.state == 'X' || thread.state == 'x';
 }
 
-/// nullopt: gone.
+/// nullopt if it does not exist.
 std::optional<ProcStat> stat_at(int directory, const std::string& path) {
   const Result<std::string> text = read_at(directory, path, kMaxStat);
   return text ? parse_proc_stat(*text) : std::nullopt;
 }
 
-/// A thread of the process that has not ended, given that its first one has: the others run on
-/// where that called pthread_exit, and the process lives with the last of them.
-std::optional<Pid> thread_beside_first(Pid pid, StartTime start_time) {
+/// A running thread of a process whose leader has ended: after pthread_exit(3) in the leader the
+/// others run on, and the process ends with the last of them.
+std::optional<Pid> other_running_thread(Pid pid, StartTime start_time) {
   const Result<Directory> process = Directory::open(cat("/proc/", pid.value()));
   if (!process) return std::nullopt;
-  // Everything read through the descriptor is this process's, or fails.
+  // Reads through this descriptor return this process's data or fail, even if the pid is reused.
   const std::optional<ProcStat> first = stat_at(process->fd(), "stat");
   if (!first || first->start_time != start_time) return std::nullopt;
   const Result<Directory> threads = process->open_directory("task");
@@ -91,16 +93,16 @@ std::optional<Pid> thread_beside_first(Pid pid, StartTime start_time) {
   return std::nullopt;
 }
 
-/// @param stat  of the process's first thread
+/// @param stat  of the thread group leader
 std::optional<Pid> living_thread(Pid pid, const std::optional<ProcStat>& stat) {
   if (!stat) return std::nullopt;
-  return has_ended(*stat) ? thread_beside_first(pid, stat->start_time) : pid;
+  return has_ended(*stat) ? other_running_thread(pid, stat->start_time) : pid;
 }
 
 }  // namespace
 
 std::optional<ProcStat> parse_proc_stat(std::string_view text) {
-  // The name is the process's own choice, "a) R 1" included: only the last ')' ends it.
+  // The process chooses its name, which may be "a) R 1": only the last ')' ends it.
   const std::size_t name_begin = text.find('(');
   const std::size_t name_end = text.rfind(") ");
   if (name_end == std::string_view::npos || name_begin > name_end) return std::nullopt;
@@ -110,6 +112,7 @@ std::optional<ProcStat> parse_proc_stat(std::string_view text) {
   const std::optional<std::int64_t> parent = parse_int(read_until(rest, ' '));
   constexpr int kFieldsToFlags = 4;       // after field 4 (ppid), before field 9 (flags)
   constexpr int kFieldsToStartTime = 12;  // before field 22 (starttime)
+  // PF_EXITING and PF_SIGNALED, include/linux/sched.h.
   constexpr std::int64_t kExiting = 0x4;
   constexpr std::int64_t kSignaled = 0x400;
   for (int i = 0; i < kFieldsToFlags; ++i)
@@ -155,7 +158,7 @@ bool is_alive(Pid pid, StartTime start_time) {
 
 namespace {
 
-/// Empty if /proc does not say.
+/// The value of a field of /proc/PID/status; empty if it is missing.
 std::string_view field_of(std::string_view status, std::string_view name) {
   const std::string label = cat("\n", name, ":\t");
   const std::size_t at = status.find(label);
@@ -164,13 +167,14 @@ std::string_view field_of(std::string_view status, std::string_view name) {
   return read_until(status, '\n');
 }
 
-/// The pids that a process has, from that in the namespace of /proc to that in its own. Unlike
-/// /proc/PID/ns/pid it can be read without power over the process.
+/// The pids of a process in the namespaces from that of /proc to its own (NSpid). Unlike
+/// /proc/PID/ns/pid, reading it requires no ptrace access to the process.
 std::string_view pids_in(std::string_view status) {
   return field_of(status, "NSpid");
 }
 
-/// @param set  16 hexadecimal digits, signal 1 in the lowest bit
+/// Whether a signal set contains SIGKILL.
+/// @param set  16 hexadecimal digits; signal 1 is the lowest bit
 bool holds_kill(std::string_view set) {
   constexpr std::uint64_t kKill = 1U << (SIGKILL - 1U);
   constexpr int kHexadecimal = 16;
@@ -200,6 +204,7 @@ bool shares_pid_namespace(Pid pid) {
   const Result<std::string> other =
       read_at(AT_FDCWD, cat("/proc/", pid.value(), "/status"), kMaxStatus);
   if (!own || !other) return true;
+  // NSpid has one pid for each level of nesting.
   return std::ranges::count(pids_in(*own), '\t') == std::ranges::count(pids_in(*other), '\t');
 }
 
@@ -209,7 +214,7 @@ std::vector<ProcCgroup> parse_proc_cgroup(std::string_view text) {
     std::string_view line = read_until(text, '\n');
     const std::string_view id = read_until(line, ':');
     const std::string_view controllers = read_until(line, ':');
-    // What is left is the path, colons of its own included.
+    // The rest is the path, which may contain colons.
     if (!parse_int(id) || !line.starts_with('/')) continue;
     cgroups.push_back({.controllers = split(controllers, ','), .path = std::string{line}});
   }
@@ -232,9 +237,8 @@ Status set_oom_score_adj(Pid pid, std::optional<StartTime> start_time, int score
   if (pid <= Pid{0}) return gone(pid);
   const std::string path = cat("/proc/", pid.value());
   const std::string what = cat(path, ": write \"", score, "\" to oom_score_adj");
-  // Opened before the start time is read: a file of /proc stays with the process that it was opened
-  // for, so that a pid which is reused before or after that makes the start time differ or the
-  // write fail.
+  // Opened before the start time is read: a descriptor of /proc stays bound to the process it was
+  // opened for. If the pid is reused, either the start time differs or the write fails.
   const UniqueFd file{::open(cat(path, "/oom_score_adj").c_str(), O_WRONLY | O_CLOEXEC)};
   if (const int err = errno; !file.valid()) {
     if (err == ENOENT) return gone(pid);
@@ -266,6 +270,7 @@ Result<int> oom_score_adj_of(Pid pid) {
 Result<InstalledMemory> installed_memory() {
   struct sysinfo machine{};
   if (::sysinfo(&machine) != 0) return fail_errno(errno, "sysinfo");
+  // sysinfo(2) counts in units of mem_unit bytes.
   const auto bytes = [&](auto units) {
     return Bytes{mul_div(static_cast<std::int64_t>(units), machine.mem_unit, 1)};
   };
@@ -280,6 +285,7 @@ std::optional<std::int64_t> count_cpu_list(std::string_view text) {
     std::string_view range = read_until(text, ',');
     const std::optional<std::int64_t> first = parse_int(read_until(range, '-'));
     const std::optional<std::int64_t> last = range.empty() ? first : parse_int(range);
+    // Far above CONFIG_NR_CPUS; prevents overflow of the sum.
     constexpr std::int64_t kMaxCpu = 1'000'000;
     if (!first || !last || *first < 0 || *last < *first || *last > kMaxCpu) return std::nullopt;
     count += *last - *first + 1;

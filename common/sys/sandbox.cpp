@@ -19,13 +19,14 @@ namespace podqos::sys {
 
 namespace {
 
-constexpr int kCapabilityBits = 64;  // two 32-bit words in the kernel's structure
+constexpr int kCapabilityBits = 64;  // two 32-bit words in _LINUX_CAPABILITY_VERSION_3
 using CapabilityWords = std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3>;
 
 bool has(std::uint64_t set, int capability) {
   return ((set >> static_cast<unsigned>(capability)) & 1U) != 0;
 }
 
+/// A bit mask of CAP_* numbers.
 Result<std::uint64_t> mask_of(std::span<const int> capabilities) {
   std::uint64_t mask = 0;
   for (const int capability : capabilities) {
@@ -38,7 +39,7 @@ Result<std::uint64_t> mask_of(std::span<const int> capabilities) {
 }
 
 sock_fprog program_of(Filter filter) {
-  // The kernel only reads the program, but its structure has no const.
+  // The kernel only reads the program, but sock_fprog has no const.
   const auto program = [](const auto& code) {
     return sock_fprog{.len = static_cast<unsigned short>(code.size()),
                       .filter = const_cast<sock_filter*>(code.data())};
@@ -75,14 +76,16 @@ Status keep_capabilities(std::span<const int> kept) {
     words[i].effective = words[i].permitted;
     words[i].inheritable &= masks[i];
   }
-  // The kernel takes from the ambient set what leaves the permitted or the inheritable one.
+  // The kernel removes from the ambient set what leaves the permitted or the inheritable one;
+  // capabilities(7).
   if (::syscall(SYS_capset, &header, words.data()) != 0) return fail_errno(errno, "capset");
   return {};
 }
 
 Status install_filter(Filter filter) {
   const sock_fprog program = program_of(filter);
-  // Without it a set-uid program could be run under a filter that confuses it; the kernel insists.
+  // Required by the kernel without CAP_SYS_ADMIN, since a set-uid program could otherwise be run
+  // under a misleading filter; seccomp(2).
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return fail_errno(errno, "set no_new_privs");
   if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) {
     return fail_errno(errno, "install the seccomp filter");

@@ -17,7 +17,7 @@ Result<UnixAddress> UnixAddress::make(std::string_view name) {
         ErrorCode::kInvalidArgument,
         cat("\"", printable(name), "\" is not a socket address: expected an absolute path"));
   }
-  // The last byte ends a path.
+  // The last byte is the terminating zero of a path.
   if (name.size() >= path.size()) {
     return fail(ErrorCode::kInvalidArgument,
                 cat("\"", printable(name), "\" is not a socket address: ", name.size(),
@@ -29,7 +29,7 @@ Result<UnixAddress> UnixAddress::make(std::string_view name) {
   }
   out.address_.sun_family = AF_UNIX;
   std::ranges::copy(name, path.begin());
-  // An abstract name begins with a zero byte and ends where the size says so.
+  // An abstract name starts with a zero byte and ends where the size says; unix(7).
   if (abstract) path.front() = '\0';
   out.size_ =
       static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size() + (abstract ? 0 : 1));
@@ -37,7 +37,7 @@ Result<UnixAddress> UnixAddress::make(std::string_view name) {
 }
 
 const sockaddr* UnixAddress::get() const {
-  // sockaddr is what the socket calls take for every kind of address.
+  // The socket calls take all kinds of addresses as sockaddr.
   return reinterpret_cast<const sockaddr*>(&address_);
 }
 

@@ -6,7 +6,8 @@ namespace podqos::sys {
 
 namespace {
 
-// A signal that arrives just before the call begins wakes nobody, so there is one more every 20 ms.
+// A signal that arrives just before the call starts does not interrupt it, so that the timer
+// repeats every 20 ms.
 constexpr std::chrono::microseconds kAgain = std::chrono::milliseconds{20};
 
 timeval time_for(std::chrono::microseconds length) {
@@ -21,9 +22,9 @@ void ignore_signal(int /*number*/) {}
 WakeUp::WakeUp(std::chrono::microseconds timeout) {
   struct sigaction action{};
   action.sa_handler = ignore_signal;
-  action.sa_flags = 0;  // no SA_RESTART: that is the point
+  action.sa_flags = 0;  // no SA_RESTART: the call must fail with EINTR
   static_cast<void>(::sigaction(SIGALRM, &action, &old_action_));
-  // Whoever started us may have blocked the signal, and a mask is inherited.
+  // The parent may have blocked the signal, and the signal mask is inherited.
   sigset_t alarm{};
   ::sigemptyset(&alarm);
   ::sigaddset(&alarm, SIGALRM);
