@@ -23,6 +23,7 @@ namespace {
 
 using core::PodqosAnnotations;
 
+/// Parts of the keys: podqos.io/requests.NAME is a container's, podqos.io/requests the pod's.
 constexpr std::string_view kPrefix = "podqos.io/";
 constexpr std::string_view kRequestsOf = "requests.";
 constexpr std::string_view kLimitsOf = "limits.";
@@ -32,7 +33,8 @@ bool is_alphanumeric(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/// Plain runtimes are laxer than Kubernetes about container names.
+/// Runtimes without Kubernetes accept more container names than the API, which only accepts DNS
+/// labels.
 Status check_container_name(std::string_view name) {
   const auto allowed = [](char c) {
     return is_alphanumeric(c) || c == '_' || c == '.' || c == '-';
@@ -46,12 +48,14 @@ Status check_container_name(std::string_view name) {
                   " letters, digits, '_', '.' and '-', starting with a letter or digit"));
 }
 
+/// Without white space at both ends.
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\n\r");
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(" \t\n\r") - first + 1);
 }
 
+/// Only the resources that podqos sets in cgroups: cpu, memory and hugepages-SIZE.
 Status check_short_form_resource(std::string_view name) {
   if (name == core::kCpu || name == core::kMemory) return {};
   if (!name.starts_with(core::kHugePagesPrefix)) {
@@ -64,6 +68,7 @@ Status check_short_form_resource(std::string_view name) {
   return {};
 }
 
+/// Parses one item, "cpu=250m", into the list.
 Status add_short_form_item(core::ResourceList& list, std::string_view item) {
   const std::size_t equals = item.find('=');
   if (equals == std::string_view::npos) {
@@ -84,6 +89,8 @@ Status add_short_form_item(core::ResourceList& list, std::string_view item) {
   return {};
 }
 
+/// The readers below parse the value of one annotation. Errors do not name the annotation;
+/// parse_podqos_annotations() adds its key and value.
 Status read_flag(bool& flag, std::string_view value) {
   if (value != "true" && value != "false") {
     return fail(ErrorCode::kInvalidArgument, R"(expected "true" or "false")");
@@ -92,6 +99,7 @@ Status read_flag(bool& flag, std::string_view value) {
   return {};
 }
 
+/// The value is a PodSpec; stored with defaults, and only if it is valid.
 Status read_pod(PodqosAnnotations& out, std::string_view value) {
   auto pod = parse_pod_spec(value);
   if (!pod) return fail(std::move(pod).error());
@@ -109,7 +117,7 @@ Status read_list(core::ResourceList& list, std::string_view value) {
   return {};
 }
 
-/// requests.<name> and limits.<name>; `list` says which.
+/// Reads requests.NAME or limits.NAME, as `list` says.
 Status read_container_list(PodqosAnnotations& out, std::string_view name,
                            core::ResourceList core::Resources::* list, std::string_view value) {
   if (Status status = check_container_name(name); !status) return status;
@@ -117,6 +125,7 @@ Status read_container_list(PodqosAnnotations& out, std::string_view name,
   return read_list(resources.*list, value);
 }
 
+/// The pod-level resources, created at the first annotation that sets any.
 core::Resources& pod_level(PodqosAnnotations& out) {
   if (!out.pod_level) out.pod_level.emplace();
   return *out.pod_level;
@@ -135,7 +144,7 @@ Status read_class(PodqosAnnotations& out, std::string_view value) {
   return fail(ErrorCode::kInvalidArgument, "expected Guaranteed, Burstable or BestEffort");
 }
 
-/// One row per key that stands by itself.
+/// A row for each key without a container name.
 struct Reader {
   std::string_view name;
   Status (*read)(PodqosAnnotations&, std::string_view);
@@ -159,6 +168,7 @@ constexpr std::array<Reader, 7> kReaders{{
                   std::string_view value) { return read_list(pod_level(out).limits, value); }},
 }};
 
+/// An error with the most similar known key, since a misspelt request would silently be missing.
 std::unexpected<Error> unknown_key(std::string_view name) {
   std::vector<std::string_view> known = {"requests.<container>", "limits.<container>"};
   std::ranges::transform(kReaders, std::back_inserter(known), &Reader::name);
@@ -168,6 +178,7 @@ std::unexpected<Error> unknown_key(std::string_view name) {
                   nearest.empty() ? "" : cat("; did you mean ", kPrefix, nearest, "?")));
 }
 
+/// Reads one annotation; `name` is the key without the prefix.
 Status read_one(PodqosAnnotations& out, std::string_view name, std::string_view value) {
   const auto* const reader = std::ranges::find(kReaders, name, &Reader::name);
   if (reader != kReaders.end()) return reader->read(out, value);
@@ -181,7 +192,7 @@ Status read_one(PodqosAnnotations& out, std::string_view name, std::string_view 
   return unknown_key(name);
 }
 
-/// The API's rules for what the short forms say together.
+/// Applies the API's defaults and rules to all short forms together.
 Status default_and_check(PodqosAnnotations& out) {
   core::Pod pod;
   pod.resources = out.pod_level;
@@ -195,6 +206,7 @@ Status default_and_check(PodqosAnnotations& out) {
     return fail(ErrorCode::kInvalidArgument,
                 cat("annotations podqos.io/requests, podqos.io/limits: ", violations.front()));
   }
+  // Containers keep their defaulted resources.
   for (core::Container& container : pod.containers) {
     out.containers.find(container.name)->second = std::move(container.resources);
   }
@@ -221,6 +233,7 @@ Result<core::ResourceList> parse_short_form(std::string_view text) {
 
 Result<PodqosAnnotations> parse_podqos_annotations(const core::Annotations& annotations) {
   PodqosAnnotations out;
+  // The map is sorted, so that all podqos.io/ keys are in one range.
   for (auto entry = annotations.lower_bound(kPrefix); entry != annotations.end(); ++entry) {
     const auto& [key, value] = *entry;
     if (!key.starts_with(kPrefix)) break;

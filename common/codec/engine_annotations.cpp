@@ -24,6 +24,7 @@ using core::Annotations;
 using core::EngineAnnotations;
 using core::EngineResources;
 
+/// Keys of containerd (cri.), CRI-O (cri-o.) and both (plain); see annotations.h for the sources.
 constexpr std::string_view kManager = "io.container.manager";
 constexpr std::string_view kCriContainerType = "io.kubernetes.cri.container-type";
 constexpr std::string_view kCriSandboxId = "io.kubernetes.cri.sandbox-id";
@@ -62,6 +63,7 @@ constexpr std::array<std::string_view, 28> kKeys{
     kCrioResources,    kCrioResourcesNow,    kPodUid,           kPodName,
     kPodNamespace,     kContainerName,       kCrioOverhead,     kCrioOverheadNow};
 
+/// The engine whose annotations are trusted.
 enum class Manager : std::uint8_t { kPodman, kCrio, kContainerd, kOther };
 
 const std::string* find(const Annotations& annotations, std::string_view key) {
@@ -74,7 +76,8 @@ bool equals(const Annotations& annotations, std::string_view key, std::string_vi
   return found != nullptr && *found == value;
 }
 
-/// Podman names the cgroups of its containers so.
+/// Podman names a container's cgroup libpod-ID or libpod-payload-ID, with the suffix .scope under
+/// systemd.
 bool is_podmans(const EngineEvidence& evidence) {
   std::string_view leaf = evidence.cgroup;
   leaf.remove_prefix(leaf.rfind('/') + 1);
@@ -83,22 +86,23 @@ bool is_podmans(const EngineEvidence& evidence) {
          (leaf == cat("libpod-", evidence.id) || leaf == cat("libpod-payload-", evidence.id));
 }
 
-/// CRI-O writes its sandbox's HostnamePath, a file in a directory named after the sandbox, behind
-/// all that it copies.
+/// CRI-O sets HostnamePath of a sandbox, a file in a directory named after the sandbox, after all
+/// copied annotations.
 bool is_crios_sandbox(const Annotations& annotations, const EngineEvidence& evidence) {
   const std::string* const path = find(annotations, kCrioHostnamePath);
   return path != nullptr && !evidence.id.empty() &&
          path->find(cat("/", evidence.id, "/")) != std::string::npos;
 }
 
-/// The id is drawn after the pod's author has written, so that only CRI-O can have put it there.
+/// Whether the annotations are CRI-O's: it generates the id after the author has written the
+/// annotations, so that only CRI-O can have set it.
 bool is_crios(const Annotations& annotations, const EngineEvidence& evidence) {
   return (!evidence.id.empty() && equals(annotations, kCrioContainerId, evidence.id)) ||
          is_crios_sandbox(annotations, evidence);
 }
 
-/// What tells an engine for certain goes first; containerd, which names no manager, writes its keys
-/// behind all that it copies.
+/// The most reliable evidence comes first. containerd does not name itself, but writes its keys
+/// after all copied ones.
 Manager manager_of(const Annotations& annotations, const EngineEvidence& evidence) {
   if (is_podmans(evidence)) return Manager::kPodman;
   if (is_crios(annotations, evidence)) return Manager::kCrio;
@@ -112,7 +116,8 @@ Manager manager_of(const Annotations& annotations, const EngineEvidence& evidenc
 
 using Check = Status (*)(std::string_view);
 
-/// Fills `out` with the annotation unless a stronger source has done so; an empty one says nothing.
+/// Reads an annotation unless a more reliable source has set `out`. An empty value counts as
+/// absent.
 Status read_text(const Annotations& annotations, std::string_view key, Check check,
                  std::optional<std::string>& out) {
   const std::string* const value = find(annotations, key);
@@ -124,6 +129,7 @@ Status read_text(const Annotations& annotations, std::string_view key, Check che
   return {};
 }
 
+/// An annotation, its check, and the field it sets.
 struct TextField {
   std::string_view key;
   Check check;
@@ -161,7 +167,7 @@ Status read_type(const Annotations& annotations, std::string_view key, EngineAnn
   return {};
 }
 
-/// CRI-O's labels: a JSON object of texts, of which the plain keys count.
+/// Reads CRI-O's labels, a JSON object of strings; only the plain Kubernetes keys are used.
 Status read_labels(const Annotations& annotations, EngineAnnotations& out) {
   const std::string* const text = find(annotations, kCrioLabels);
   if (text == nullptr) return {};
@@ -175,6 +181,7 @@ Status read_labels(const Annotations& annotations, EngineAnnotations& out) {
   return read_plain(labels, out);
 }
 
+/// An annotation or JSON member and the field it sets.
 struct NumberField {
   std::string_view key;
   std::optional<std::int64_t> EngineResources::* field;
@@ -185,7 +192,8 @@ std::unexpected<Error> no_number(std::string_view key, std::string_view text) {
               cat("annotation ", key, " = \"", printable(text), "\": expected an integer"));
 }
 
-/// containerd's pod sums.
+/// Reads the pod's sums from containerd's sandbox annotations, which a kubelet passes as
+/// LinuxPodSandboxConfig.resources. 0 means unset.
 Status read_cri_sums(const Annotations& annotations, EngineAnnotations& out) {
   constexpr std::array<NumberField, 4> kFields{{{kCriCpuPeriod, &EngineResources::cpu_period},
                                                 {kCriCpuQuota, &EngineResources::cpu_quota},
@@ -203,7 +211,8 @@ Status read_cri_sums(const Annotations& annotations, EngineAnnotations& out) {
   return {};
 }
 
-/// The CRI message LinuxContainerResources in JSON.
+/// Reads the CRI message LinuxContainerResources in JSON; 0 means unset.
+/// @note k8s.io/cri-api pkg/apis/runtime/v1/api.proto
 Status read_cri_message(const Annotations& annotations, std::string_view key,
                         std::optional<EngineResources>& out) {
   constexpr std::array<NumberField, 4> kFields{
@@ -229,8 +238,9 @@ Status read_cri_message(const Annotations& annotations, std::string_view key,
   return {};
 }
 
-/// Only the sandbox's are CRI-O's own; on others a pod author could have put them. Where both names
-/// are there, CRI-O has copied the other one from the pod: one without its prefix is the author's.
+/// Reads the sums of CRI-O's sandbox; on other containers a pod author could have set them. If both
+/// names are present, CRI-O has copied the one without its prefix from the pod, so that it is the
+/// author's.
 Status read_crio_sums(const Annotations& annotations, EngineAnnotations& out) {
   const bool prefixed =
       find(annotations, kCrioResources) != nullptr || find(annotations, kCrioOverhead) != nullptr;
@@ -240,6 +250,7 @@ Status read_crio_sums(const Annotations& annotations, EngineAnnotations& out) {
   return read_cri_message(annotations, overhead, out.pod_overhead);
 }
 
+/// Reads containerd's annotations.
 Status read_cri(const Annotations& annotations, EngineAnnotations& out) {
   if (Status status = read_type(annotations, kCriContainerType, out); !status) return status;
   if (Status status = read_cri_sums(annotations, out); !status) return status;
@@ -257,8 +268,8 @@ Status read_sandbox_id(const Annotations& annotations, EngineAnnotations& out) {
   return read_text(annotations, kCrioSandboxId, core::check_cgroup_component, out.sandbox_id);
 }
 
-/// The parts of a name that CRI-O makes of metadata, "k8s_A_B_C"; empty if it has another number of
-/// them, as one of metadata with "_" in it has.
+/// Splits a name that CRI-O builds from metadata, "k8s_A_B_C". Empty if the number of parts
+/// differs, as with "_" in the metadata.
 std::vector<std::string_view> parts_of_name(const Annotations& annotations, std::string_view key,
                                             std::size_t count) {
   const std::string* const name = find(annotations, key);
@@ -270,8 +281,9 @@ std::vector<std::string_view> parts_of_name(const Annotations& annotations, std:
   return parts;
 }
 
-/// The pod of a container to which the client has given no labels of a kubelet:
-/// k8s_NAME_NAMESPACE_UID_ATTEMPT is its sandbox, k8s_CONTAINER_NAME_NAMESPACE_UID_ATTEMPT itself.
+/// Reads the pod from CRI-O's names, for containers without a kubelet's labels:
+/// k8s_NAME_NAMESPACE_UID_ATTEMPT is the sandbox, k8s_CONTAINER_NAME_NAMESPACE_UID_ATTEMPT the
+/// container.
 Status read_crio_names(const Annotations& annotations, EngineAnnotations& out) {
   Annotations named;
   if (const auto pod = parts_of_name(annotations, kCrioSandboxName, 5); !pod.empty()) {
@@ -284,7 +296,7 @@ Status read_crio_names(const Annotations& annotations, EngineAnnotations& out) {
   return read_plain(named, out);
 }
 
-/// What a sandbox says of its pod, unless a stronger source has done so.
+/// Reads what a sandbox says of its pod, unless a more reliable source has set it.
 Status read_crio_pod(const Annotations& annotations, EngineAnnotations& out) {
   if (Status status = read_crio_sums(annotations, out); !status) return status;
   return read_texts(
@@ -294,8 +306,8 @@ Status read_crio_pod(const Annotations& annotations, EngineAnnotations& out) {
       out);
 }
 
-/// CRI-O copies annotations and labels of the pod over its own keys, and the labels, in which it
-/// completes uid, name and namespace, last: those alone are certain.
+/// CRI-O copies the pod's annotations and labels over its own keys, and the labels last, in which
+/// it sets uid, name and namespace: only those are reliable.
 Status read_crio_sandbox(const Annotations& annotations, EngineAnnotations& out) {
   if (Status status = read_plain(annotations, out); !status) return status;
   if (Status status = read_labels(annotations, out); !status) return status;
@@ -303,8 +315,8 @@ Status read_crio_sandbox(const Annotations& annotations, EngineAnnotations& out)
   return read_crio_pod(annotations, out);
 }
 
-/// CRI-O copies the pod's annotations first: what it writes to containers itself is certain, and
-/// nothing else.
+/// CRI-O copies the pod's annotations first: only what it writes to the container afterwards is
+/// reliable.
 Status read_crio_container(const Annotations& annotations, EngineAnnotations& out) {
   if (Status status = read_sandbox_id(annotations, out); !status) return status;
   if (Status status = read_labels(annotations, out); !status) return status;
@@ -322,8 +334,8 @@ Status read_crio(const Annotations& annotations, const EngineEvidence& evidence,
   return read_crio_sandbox(annotations, out);
 }
 
-/// No engine that is known: at most a sandbox and the links to it, as CRI-O writes them. Plain keys
-/// and labels are always an author's: only CRI-O, which names itself, writes them.
+/// Unknown engine: reads at most the sandbox and the link to it, as CRI-O writes them. Plain keys
+/// and labels are an author's then, since only CRI-O, which names itself, writes them.
 Status read_other(const Annotations& annotations, EngineAnnotations& out) {
   if (Status status = read_type(annotations, kCrioContainerType, out); !status) return status;
   if (Status status = read_sandbox_id(annotations, out); !status) return status;

@@ -181,7 +181,7 @@ class JsonEvents {
 /// @return the reader's own error, or kInvalidArgument / kTooLarge with the offset.
 template <class Reader>
 [[nodiscard]] Status read_json(JsonCursor& cursor, Reader& reader) {
-  // nlohmann's lexer takes a NUL for the end of the text, and passes over what follows.
+  // nlohmann's lexer takes a NUL as the end of the text and ignores what follows.
   if (const std::size_t nul = cursor.text().find('\0'); nul != std::string_view::npos)
     return fail(ErrorCode::kInvalidArgument, cat("malformed JSON at offset ", nul, ": NUL byte"));
   JsonEvents<Reader> events{reader, cursor};

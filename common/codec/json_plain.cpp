@@ -9,11 +9,11 @@ namespace podqos::codec {
 
 namespace {
 
-/// 64-bit integers have 20 bytes, doubles reach to 308 digits: what is no longer than this is in
-/// the range of both.
+/// 64-bit integers have up to 20 digits and doubles up to 308: a number of at most this length is
+/// in the range of both.
 constexpr std::ptrdiff_t kMaxPlainNumber = 32;
 
-/// Most objects that podqos writes have no more members.
+/// Most objects written by podqos have no more members.
 constexpr std::size_t kUsualChildren = 8;
 
 constexpr bool is_space(char c) {
@@ -32,8 +32,8 @@ constexpr bool is_hex_digit(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-/// Walks over plain JSON. A take_ function that says no may stand anywhere: the first no ends the
-/// walk.
+/// A recursive descent over plain JSON. When a parse function returns false, the position is
+/// undefined and the descent must end.
 class PlainWalk {
  public:
   PlainWalk(const char* at, const char* end) : at_(at), end_(end) {}
@@ -43,15 +43,15 @@ class PlainWalk {
     return {at_, static_cast<std::size_t>(end_ - at_)};
   }
 
-  /// White space, then this byte.
+  /// Skips white space and consumes this byte.
   bool accept(char wanted) {
     skip_space();
     return parse_here(wanted);
   }
   bool parse_value(std::size_t levels);
-  /// The same, kept in `node`.
+  /// The same, storing the value in `node`.
   bool parse_node(JsonNode& node, std::size_t levels);
-  /// White space up to the end.
+  /// Skips white space; whether nothing else is left.
   bool parse_end() {
     skip_space();
     return at_ == end_;
@@ -62,6 +62,7 @@ class PlainWalk {
     while (at_ != end_ && is_space(*at_))
       ++at_;
   }
+  /// Consumes this byte, without white space before it.
   bool parse_here(char wanted) {
     if (at_ == end_ || *at_ != wanted) return false;
     ++at_;
@@ -118,7 +119,7 @@ bool PlainWalk::parse_array(std::size_t levels) {
   return accept(']');
 }
 
-/// Behind the opening quote.
+/// Parses a string after its opening quote.
 bool PlainWalk::parse_text() {
   while (true) {
     at_ += plain_length(rest());
@@ -127,7 +128,7 @@ bool PlainWalk::parse_text() {
     if (parse_here('\\')) {
       if (!parse_escape()) return false;
     } else {
-      // A control byte is no text; the one that JSON allows as it is, DEL, has a length of one.
+      // Control bytes are invalid in a string; DEL is allowed and has length 1.
       const std::size_t length = is_below_space(*at_) ? 0 : utf8_length(rest());
       if (length == 0) return false;
       at_ += length;
@@ -135,7 +136,7 @@ bool PlainWalk::parse_text() {
   }
 }
 
-/// Behind the backslash.
+/// Parses an escape after its backslash; surrogates are left to the full parser.
 bool PlainWalk::parse_escape() {
   constexpr std::string_view kShortEscapes = "\"\\/bfnrt";
   constexpr std::ptrdiff_t kHexDigits = 4;
@@ -143,6 +144,7 @@ bool PlainWalk::parse_escape() {
   const char kind = *at_++;
   if (kind != 'u') return kShortEscapes.contains(kind);
   if (end_ - at_ < kHexDigits || !std::all_of(at_, at_ + kHexDigits, is_hex_digit)) return false;
+  // U+D800 to U+DFFF.
   const bool surrogate = (*at_ == 'd' || *at_ == 'D') && (at_[1] < '0' || at_[1] > '7');
   at_ += kHexDigits;
   return !surrogate;
@@ -151,6 +153,7 @@ bool PlainWalk::parse_escape() {
 bool PlainWalk::parse_number() {
   const char* const begin = at_;
   parse_here('-');
+  // No leading zeros; RFC 8259, section 6.
   if (!parse_here('0') && !read_digits()) return false;
   if (parse_here('.') && !read_digits()) return false;
   return at_ - begin <= kMaxPlainNumber && (at_ == end_ || (*at_ != 'e' && *at_ != 'E'));
@@ -204,7 +207,7 @@ bool PlainWalk::parse_elements(JsonNode& array, std::size_t levels) {
   return accept(']');
 }
 
-/// Behind the opening quote: no escape, so that the bytes are the text.
+/// Parses a string after its opening quote. Without escapes, its bytes are its value.
 bool PlainWalk::parse_verbatim(std::string_view& text) {
   const char* const begin = at_;
   while (true) {
@@ -220,7 +223,8 @@ bool PlainWalk::parse_verbatim(std::string_view& text) {
   return true;
 }
 
-/// Not -0, which is 0, nor an integer beyond 64 bits, which a parser makes a float of.
+/// Rejects -0, which the full parser turns into 0, and integers beyond 64 bits, which it turns into
+/// floats.
 bool PlainWalk::parse_digits_of(JsonNode& number) {
   const char* const begin = at_;
   if (!parse_number()) return false;

@@ -10,7 +10,7 @@ namespace podqos::codec {
 namespace {
 
 constexpr std::string_view kHex = "0123456789abcdef";
-/// U+10FF00..U+10FFFF: F4 8F BC..BF 80..BF.
+/// The UTF-8 form of U+10FF00..U+10FFFF: F4 8F BC..BF 80..BF.
 constexpr std::string_view kCarrierPrefix = "\xf4\x8f";
 constexpr unsigned kFirstCarrier = 0xbc;
 constexpr std::size_t kCarrierLength = 4;
@@ -19,17 +19,19 @@ unsigned byte_at(std::string_view text, std::size_t i) {
   return static_cast<unsigned char>(text[i]);
 }
 
+/// The common case, in which nothing must be encoded.
 bool is_ascii(std::string_view text) {
   text.remove_prefix(plain_length(text));
   return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
-/// Does `text` begin with a character from U+10FF00 up?
+/// Whether `text` starts with a character from U+10FF00 up.
 bool begins_with_carrier(std::string_view text) {
   return utf8_length(text) == kCarrierLength && text.starts_with(kCarrierPrefix) &&
          byte_at(text, 2) >= kFirstCarrier;
 }
 
+/// Appends U+10FF00 + byte in UTF-8.
 void append_carrier(std::string& out, unsigned byte) {
   out += kCarrierPrefix;
   out += static_cast<char>(kFirstCarrier + (byte >> 6U));
@@ -47,6 +49,7 @@ std::size_t utf8_length(std::string_view text) {
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte_at(text, i) & 0xc0U) != 0x80) return 0;
   }
+  // Bounds of the second byte: RFC 3629, section 4.
   const unsigned second = byte_at(text, 1);
   const bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
   const bool surrogate = first == 0xed && second > 0x9f;
@@ -67,7 +70,7 @@ std::string quote_json(std::string_view text) {
   std::string out;
   out.reserve(text.size() + 2);
   out += '"';
-  // Nearly all text that podqos writes needs no escape.
+  // Nearly all strings that podqos writes need no escape.
   if (plain_length(text) == text.size()) {
     out += text;
     out += '"';

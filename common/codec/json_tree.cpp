@@ -47,6 +47,7 @@ class TreeBuilder : public nlohmann::json_sax<json> {
   bool end_array() override { return close(); }
   bool parse_error(std::size_t position, const std::string& token,
                    const json::exception& /*cause*/) override {
+    // The parser's position is after the invalid token.
     sound_bytes_ = position - std::min(position, token.size());
     error_ = Error{.code = ErrorCode::kInvalidArgument,
                    .message = cat("not JSON: syntax error at byte ", position)};
@@ -55,6 +56,7 @@ class TreeBuilder : public nlohmann::json_sax<json> {
 
   JsonPrefix release(bool complete, std::string_view text) && {
     if (complete) return {.tree = std::move(tree_), .error = {}, .rest = {}};
+    // The member that contains the error is incomplete.
     if (open_.size() > 1) tree_.children.pop_back();
     return {.tree = std::move(tree_),
             .error = std::move(error_),
@@ -86,7 +88,8 @@ class TreeBuilder : public nlohmann::json_sax<json> {
     return true;
   }
 
-  /// A parent gets no new child while one of its children is open, so the pointers in open_ hold.
+  /// Adds a value to the innermost open container. A parent gets no child while one of its children
+  /// is open, so that the pointers in open_ stay valid.
   JsonNode& place(JsonNode::Kind kind) {
     JsonNode& node = open_.empty() ? tree_ : open_.back()->children.emplace_back();
     node.kind = kind;
@@ -99,9 +102,10 @@ class TreeBuilder : public nlohmann::json_sax<json> {
   std::vector<JsonNode*> open_;
   std::string_view key_;
   Error error_;
-  std::size_t sound_bytes_ = 0;  ///< in front of the word that is wrong
+  std::size_t sound_bytes_ = 0;  ///< bytes before the invalid token
 };
 
+/// The text was not parsed at all.
 JsonPrefix refused(ErrorCode code, std::string message, std::string_view text) {
   return {.tree = {}, .error = Error{.code = code, .message = std::move(message)}, .rest = text};
 }
@@ -146,11 +150,12 @@ JsonPrefix parse_json_prefix(std::string_view text, const JsonBounds& bounds) {
                    cat("JSON of ", text.size(), " bytes, at most ", bounds.bytes, " are read"),
                    text);
   }
-  // nlohmann's lexer takes a NUL for the end of the text, and passes over what follows.
+  // nlohmann's lexer takes a NUL as the end of the text and ignores what follows.
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
     return refused(ErrorCode::kInvalidArgument,
                    cat("not JSON: syntax error at byte ", nul + 1, ", a NUL"), text);
   }
+  // The fast path; it fails for any text that the full parser might treat differently.
   if (auto plain = plain_tree(text, bounds.depth))
     return {.tree = std::move(*plain), .error = {}, .rest = {}};
   TreeBuilder builder{bounds.depth};

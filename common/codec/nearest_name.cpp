@@ -9,13 +9,14 @@ namespace podqos::codec {
 
 namespace {
 
-constexpr std::size_t kMaxLength = 64;  // longer names are no typing mistakes, and cost squares
+// Longer names are not typing mistakes, and the cost is quadratic.
+constexpr std::size_t kMaxLength = 64;
 
 char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-/// Levenshtein's distance, letter case ignored.
+/// Levenshtein distance, ignoring letter case.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0U);
@@ -31,7 +32,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// How many mistakes still count as a typing mistake: in "foo", two would make it "log".
+/// The maximum distance of a typing mistake. For short names it is 1: with 2, "foo" would match
+/// "log".
 std::size_t allowance(std::size_t size) {
   constexpr std::size_t kShort = 3;
   if (size <= kShort) return 1;
@@ -42,7 +44,7 @@ bool same_letter(char a, char b) {
   return lower(a) == lower(b);
 }
 
-/// Are the letters of `part` those of `whole` with some left out: cpuQuota in cpuCFSQuota?
+/// Whether `part` is `whole` with letters left out: cpuQuota and cpuCFSQuota.
 bool is_shortened(std::string_view part, std::string_view whole) {
   std::size_t found = 0;
   for (const char c : whole)
@@ -50,7 +52,7 @@ bool is_shortened(std::string_view part, std::string_view whole) {
   return found == part.size();
 }
 
-/// Is `part` a piece of `whole` that a person would write for it?
+/// Whether `part` is a likely abbreviation of `whole`.
 bool stands_for(std::string_view part, std::string_view whole) {
   constexpr std::size_t kLeast = 3;
   if (part.size() < kLeast || part.size() > whole.size()) return false;
@@ -70,9 +72,11 @@ std::string nearest_name(std::string_view name, const std::vector<std::string_vi
     least = distance;
     nearest = candidate;
   }
+  // The smallest distance wins; the first of several.
   if (!nearest.empty()) return std::string{nearest};
   for (const std::string_view candidate : known) {
     if (!stands_for(name, candidate)) continue;
+    // Of several names that it may abbreviate, the shortest.
     if (nearest.empty() || candidate.size() < nearest.size()) nearest = candidate;
   }
   return std::string{nearest};

@@ -19,11 +19,12 @@ namespace {
 
 using enum ConfigNode;
 
+/// Basename of a hook by which podqos recognises its own.
 constexpr std::string_view kHookName = "podqos-hook";
 constexpr std::string_view kWhiteSpace = " \t\r\n";
 constexpr std::string_view kNumberBytes = "+-.0123456789Ee";
 
-/// The resources that are plain numbers, and where their facts go.
+/// The numeric resources and the facts they set.
 struct ResourceField {
   ConfigNode node;
   std::optional<std::int64_t> core::EngineResources::* field;
@@ -53,6 +54,7 @@ std::string_view format_node_type(NodeType type) {
   return "";
 }
 
+/// Whether a scalar has the type that the runtime-spec requires.
 bool fits(NodeType type, const JsonScalar& value) {
   switch (type) {
     case NodeType::kSigned: return value.kind == JsonKind::kInteger;
@@ -66,7 +68,7 @@ bool fits(NodeType type, const JsonScalar& value) {
 
 }  // namespace
 
-/// Follows nlohmann's events through the schema, and jumps over what podqos does not know.
+/// Follows the parser's events through the schema and skips members that podqos does not know.
 class ConfigReader {
  public:
   explicit ConfigReader(JsonCursor& cursor) : cursor_(cursor) { frames_.reserve(kMaxJsonDepth); }
@@ -79,29 +81,35 @@ class ConfigReader {
   OciConfig release() { return std::move(config_); }
 
  private:
-  /// A container that is open.
+  /// An open object or array.
   struct Frame {
     ConfigNode node = kOther;
     bool array = false;
     bool empty = true;
     std::size_t begin = 0;
-    std::string key;  ///< name of the member whose value comes next, in the maps
+    std::string key;  ///< in maps, the name of the member whose value comes next
   };
+  /// An element of hugepageLimits, complete at its end.
   struct HugepageLimit {
     std::string size;
     Bytes limit;
   };
 
   ConfigNode enter();
+  /// Stores the position of a member's value.
   void note_scalar_place(ConfigNode node, bool null);
   Status set_text(ConfigNode node, std::string text);
   void set_integer(ConfigNode node, std::int64_t value);
   Status set_annotation(std::string text);
   Status set_cgroups_path(std::string text);
   void note_hook();
+  /// Allows the members of a node to appear again.
   void forget_members(ConfigNode node);
+  /// Finds the member of a struct; refuses repeated and case-folded names.
   Status known_key(Frame& frame, std::string& name);
+  /// Finds the member of a map: annotations that podqos reads, and all of `unified`.
   Status map_key(Frame& frame, std::string& name);
+  /// Skips an unknown member without parsing it, if it is plain JSON.
   void jump_over_member();
 
   [[nodiscard]] Error error_at(ConfigNode node, std::string_view problem,
@@ -117,14 +125,14 @@ class ConfigReader {
   OciConfig config_;
   std::vector<Frame> frames_;
   std::bitset<kConfigNodes> seen_;
-  ConfigNode member_ = kOther;  // the member whose value comes next
-  std::size_t key_end_ = 0;     // behind that member's name
+  ConfigNode member_ = kOther;  // member whose value comes next
+  std::size_t key_end_ = 0;     // offset after that member's name
   ConfigNode hook_list_ = kOther;
   bool first_arg_ = false;
   HugepageLimit hugepage_;
 };
 
-/// The node of the value that begins now.
+/// The node of the value that starts now.
 ConfigNode ConfigReader::enter() {
   if (frames_.empty()) return kRoot;
   Frame& frame = frames_.back();
@@ -153,7 +161,7 @@ void ConfigReader::note_scalar_place(ConfigNode node, bool null) {
   const std::string_view text = cursor_.text();
   const std::size_t colon = text.find_first_not_of(kWhiteSpace, key_end_);
   const std::size_t begin = text.find_first_not_of(kWhiteSpace, colon + 1);
-  // The lexer has read a byte past a number, but not past anything else.
+  // The lexer reads one byte past a number, but not past other values.
   const bool number = kNumberBytes.contains(text[begin]);
   const std::size_t end = number
                               ? std::min(text.find_first_not_of(kNumberBytes, begin), text.size())
@@ -173,6 +181,7 @@ Status ConfigReader::set_text(ConfigNode node, std::string text) {
     hugepage_.size = std::move(text);
     return {};
   }
+  // Only args[0] names a program; later arguments may be anything.
   if ((node == kHookPath || (node == kHookArg && first_arg_)) && is_podqos_hook(text)) note_hook();
   return {};
 }
@@ -180,6 +189,7 @@ Status ConfigReader::set_text(ConfigNode node, std::string text) {
 void ConfigReader::set_integer(ConfigNode node, std::int64_t value) {
   if (node == kOomScoreAdj) config_.facts.oom_score_adj = value;
   if (node == kHugepageBytes) hugepage_.limit = Bytes{value};
+  // 0 means unset, as in opencontainers/cgroups.
   const auto* const row = std::ranges::find(kResourceFields, node, &ResourceField::node);
   if (row != kResourceFields.end() && value != 0) config_.facts.resources.*(row->field) = value;
 }
@@ -207,7 +217,7 @@ Status ConfigReader::set_cgroups_path(std::string text) {
   if (text.size() > kMaxCgroupsPathSize) {
     return fail(error_at(kCgroupsPath, "path is too long", ErrorCode::kTooLarge));
   }
-  if (!text.empty()) config_.facts.cgroups_path = std::move(text);  // "" is Go's unset
+  if (!text.empty()) config_.facts.cgroups_path = std::move(text);  // "": unset in Go
   return {};
 }
 
@@ -229,7 +239,7 @@ Status ConfigReader::begin(JsonKind kind) {
       return fail(wrong_type(node, kind));
     if (node == kHook) hook_list_ = frames_.back().node;
     if (node == kHugepageLimit) hugepage_ = {};
-    // The elements of one list have the same members.
+    // Each element of a list has these members once.
     if (node == kHook || node == kHugepageLimit) forget_members(node);
   }
   frames_.push_back({.node = node,
@@ -263,9 +273,9 @@ Status ConfigReader::key(std::string& name) {
   return status;
 }
 
-/// Most of a config is what podqos does not know (mounts, seccomp, capabilities, ...), and the
-/// lexer takes a hundred instructions for each of its bytes. What is not plain is left to it, so
-/// that it alone decides what is malformed.
+/// Most of a config is unknown to podqos (mounts, seccomp, capabilities …), and the lexer needs a
+/// hundred instructions per byte. What is not plain JSON is left to the lexer, so that it alone
+/// decides what is malformed.
 void ConfigReader::jump_over_member() {
   const std::size_t levels = kMaxJsonDepth - frames_.size();
   if (const auto end = end_of_plain_member(cursor_.text(), key_end_, levels))

@@ -13,15 +13,16 @@ namespace {
 
 using enum ConfigNode;
 
+/// The runtime kills a hook after this time and fails the container.
 constexpr int kHookTimeoutSeconds = 30;
 
-/// Collects what is to stand in the config, then turns it into splices from the innermost container
-/// outwards, so that a container that is missing becomes a member of the one around it.
+/// Collects changes to the config and turns them into splices, starting with the innermost object,
+/// so that a missing object becomes a member of its parent.
 class SplicePlanner {
  public:
   SplicePlanner(std::string_view text, const OciConfig& config) : text_(text), config_(config) {}
 
-  /// The member `node` shall have the value `literal` (JSON text).
+  /// Sets the member `node` to `literal` (JSON text); no change if it has this value.
   void set(ConfigNode node, const std::string& literal) {
     const NodePlace& place = config_.place(node);
     if (!place.value) {
@@ -30,11 +31,13 @@ class SplicePlanner {
       replace(*place.value, literal);
     }
   }
+  /// Appends an element to an array, or a member to an object.
   void append(ConfigNode array, std::string element) {
     additions_.at(index_of(array)).push_back(std::move(element));
   }
 
   std::vector<Splice> plan() {
+    // Children come after their parents in the schema.
     for (std::size_t i = kConfigNodes; i-- > 0;) {
       if (!additions_.at(i).empty()) add_to(static_cast<ConfigNode>(i));
     }
@@ -50,6 +53,7 @@ class SplicePlanner {
     const NodeSpec& spec = spec_of(node);
     append(spec.parent, cat(quote_json(spec.name), ":", literal));
   }
+  /// Splices the additions of one object or array; creates it if it is missing or null.
   void add_to(ConfigNode container) {
     std::string joined;
     for (const std::string& addition : additions_.at(index_of(container))) {
@@ -58,7 +62,7 @@ class SplicePlanner {
     }
     const NodePlace& place = config_.place(container);
     if (place.value && !place.null) {
-      // Behind the last member, before the white space that leads to the bracket.
+      // After the last member, before the white space in front of the closing bracket.
       const std::size_t last = text_.find_last_not_of(" \t\r\n", place.value->end - 2);
       replace({last + 1, last + 1}, place.empty ? joined : cat(",", joined));
       return;
@@ -78,6 +82,7 @@ class SplicePlanner {
   std::vector<Splice> splices_;
 };
 
+/// Rejects a config that was not parsed from this text.
 Status check_inside(std::string_view text, const OciConfig& config) {
   const std::optional<ByteRange>& root = config.place(kRoot).value;
   if (!root || root->end > text.size())
@@ -85,7 +90,7 @@ Status check_inside(std::string_view text, const OciConfig& config) {
   return {};
 }
 
-/// What parse() would refuse must not be written.
+/// Never writes what parse() would refuse.
 Status check_texts(const core::ConfigEdit& edit, const std::optional<HookRegistration>& hooks) {
   const std::string path = edit.cgroups_path.value_or("");
   bool valid =
@@ -113,6 +118,7 @@ void plan_edit(SplicePlanner& planner, const OciConfig& config, const core::Conf
   if (edit.pids_limit) planner.set(kPidsLimit, std::to_string(*edit.pids_limit));
   if (edit.oom_score_adj) planner.set(kOomScoreAdj, std::to_string(*edit.oom_score_adj));
   for (const auto& [size, limit] : edit.hugepages) {
+    // The engine's own value stays.
     if (config.facts.resources.hugepages.contains(size)) continue;
     planner.append(kHugepageLimits,
                    cat("{\"pageSize\":", quote_json(size), ",\"limit\":", limit.value(), "}"));

@@ -9,6 +9,8 @@ namespace {
 
 using enum ConfigNode;
 
+/// OCI runtime-spec config.md and config-linux.md. An element of any hook list has kHook as its
+/// node.
 constexpr std::array<NodeSpec, kConfigNodes> kSchema{{
     {kRoot, kOther, "", NodeType::kObject},
     {kProcess, kRoot, "process", NodeType::kObject},
@@ -44,6 +46,7 @@ constexpr std::array<NodeSpec, kConfigNodes> kSchema{{
     {kUnifiedValue, kUnified, "", NodeType::kString},
 }};
 
+/// spec_of() indexes the table, and SplicePlanner relies on the order.
 constexpr bool in_order() {
   for (std::size_t i = 0; i < kSchema.size(); ++i) {
     if (index_of(kSchema.at(i).node) != i) return false;
@@ -53,8 +56,9 @@ constexpr bool in_order() {
 }
 static_assert(in_order(), "rows stand at their node's index, parents before members");
 
-/// Lower case by simple folding, as far as ASCII names can be its result.
+/// Lower case by Unicode simple folding, for names whose folded form is ASCII.
 std::string folded(std::string_view name) {
+  // U+017F and U+212A, the only other characters that fold to ASCII letters.
   constexpr std::string_view kLongS = "\xc5\xbf";
   constexpr std::string_view kKelvin = "\xe2\x84\xaa";
   std::string out;
@@ -96,6 +100,7 @@ ConfigNode find_folded_member(ConfigNode parent, std::string_view name) {
 }
 
 ConfigNode element_of(ConfigNode node) {
+  // kHook has one parent in the schema, but three lists contain it.
   if (node == kPrestart || node == kCreateRuntime || node == kPoststop) return kHook;
   const auto* const row = std::ranges::find_if(
       kSchema, [&](const NodeSpec& spec) { return spec.parent == node && spec.name.empty(); });

@@ -15,17 +15,20 @@ namespace podqos::codec {
 
 namespace {
 
+/// podqos's bounds; the runtime-spec has none.
 constexpr std::size_t kMaxIdSize = 1024;
 constexpr std::size_t kMaxBundleSize = 4096;
 
+/// The members that podqos reads, in the order of kFieldNames.
 enum class StateField : std::uint8_t { kId, kPid, kBundle, kAnnotations, kOther };
 constexpr std::array<std::string_view, 4> kFieldNames{"id", "pid", "bundle", "annotations"};
 
+/// Printable ASCII without space: an id appears in log lines.
 bool is_printable(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c > 0x20 && c < 0x7f; });
 }
 
-/// Reads the state's own members and the annotations; whatever else lies deeper is passed over.
+/// Reads the members of the state and its annotations; anything nested deeper is ignored.
 class StateReader {
  public:
   explicit StateReader(const JsonCursor& cursor) : cursor_(cursor) {}
@@ -41,6 +44,7 @@ class StateReader {
   Result<OciState> release() &&;
 
  private:
+  /// Whether the current object is `annotations`.
   [[nodiscard]] bool in_annotations() const {
     return depth_ == 2 && field_ == StateField::kAnnotations;
   }
@@ -60,6 +64,7 @@ class StateReader {
   std::size_t depth_ = 0;
   StateField field_ = StateField::kOther;
   std::bitset<kFieldNames.size()> seen_;
+  // Key of the annotation whose value comes next; "" if it is ignored.
   std::string annotation_;  // key of the annotation whose value comes next, "" for one to pass over
 };
 
@@ -83,6 +88,7 @@ Status StateReader::key(std::string& name) {
 
 Status StateReader::begin(JsonKind kind) {
   if (depth_ == 0 && kind != JsonKind::kObject) return refuse("state", "expected an object");
+  // Of the known members only `annotations` is an object.
   const bool own = depth_ == 1 && field_ != StateField::kOther;
   const bool fits = field_ == StateField::kAnnotations && kind == JsonKind::kObject;
   if (own && !fits) return refuse(field_name(), cat("found ", format_json_kind(kind)));
@@ -104,6 +110,7 @@ Status StateReader::scalar(JsonScalar& value) {
 Status StateReader::set_pid(std::int64_t value) {
   if (value < 0 || value > std::numeric_limits<std::int32_t>::max())
     return refuse("pid", "out of range");
+  // crun writes 0 in poststop, where runc omits the member.
   if (value != 0) state_.pid = Pid{value};
   return {};
 }

@@ -18,14 +18,16 @@ namespace {
 
 using Kind = JsonNode::Kind;
 
+/// Annotations of static and mirror pods; pkg/kubelet/types/pod_update.go.
 constexpr std::string_view kConfigSource = "kubernetes.io/config.source";
 constexpr std::string_view kConfigMirror = "kubernetes.io/config.mirror";
 constexpr std::string_view kApiSource = "api";
+/// Length of a DNS label; RFC 1123.
 constexpr std::size_t kMaxNameLength = 63;
-/// A DNS subdomain, a slash and a name: the longest resource name that Kubernetes takes.
+/// Kubernetes' longest resource name: a DNS subdomain, a slash and a name.
 constexpr std::size_t kMaxResourceNameLength = 253 + 1 + 63;
 
-/// A node and the way to it, walked back only when an error needs the words.
+/// A node and the path to it, which is only formatted for an error.
 struct Place {
   const JsonNode* node = nullptr;
   const Place* parent = nullptr;
@@ -47,8 +49,8 @@ struct Place {
   }
 };
 
-/// The member `field` of `at`, with a null node when absent or null.
-/// @return kInvalidArgument if it has another kind or is there twice.
+/// The member `field` of `at`, with a null node if it is absent or null.
+/// @return kInvalidArgument if it has another kind or is repeated.
 Result<Place> member(const Place& at, std::string_view field, Kind kind) {
   const auto node = at.node->member(field);
   if (!node) return at.refuse(node.error().message);
@@ -72,6 +74,7 @@ std::string_view without_space(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
+/// A JSON string or number, of which the exact text is parsed.
 Result<core::Quantity> read_quantity(const Place& at) {
   if (at.node->is_null()) return core::Quantity{};
   if (at.node->kind != Kind::kNumber && at.node->kind != Kind::kString) {
@@ -82,6 +85,7 @@ Result<core::Quantity> read_quantity(const Place& at) {
   return quantity;
 }
 
+/// Reads a ResourceList (requests, limits or overhead).
 Status read_list(const Place& at, std::string_view field, core::ResourceList& list) {
   const auto place = member(at, field, Kind::kObject);
   if (!place) return fail(place.error());
@@ -100,7 +104,7 @@ Status read_list(const Place& at, std::string_view field, core::ResourceList& li
   return {};
 }
 
-/// nullopt when the pod or container has no `resources`, which differs from an empty one.
+/// Reads `resources`; nullopt if it is absent, which differs from an empty one.
 Result<std::optional<core::Resources>> read_resources(const Place& at) {
   const auto place = member(at, "resources", Kind::kObject);
   if (!place) return fail(place.error());
@@ -115,6 +119,7 @@ Result<std::optional<core::Resources>> read_resources(const Place& at) {
   return resources;
 }
 
+/// @note apimachinery/pkg/util/validation IsDNS1123Label.
 bool is_dns_label(std::string_view name) {
   const auto is_alphanumeric = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
@@ -124,6 +129,8 @@ bool is_dns_label(std::string_view name) {
          std::ranges::all_of(name, [&](char c) { return is_alphanumeric(c) || c == '-'; });
 }
 
+/// An init container with restartPolicy Always is a sidecar;
+/// staging/src/k8s.io/api/core/v1/types.go.
 Result<core::Container> read_container(const Place& at, core::ContainerKind kind) {
   if (auto status = at.expect(Kind::kObject); !status) return fail(std::move(status).error());
   core::Container container;
@@ -169,6 +176,7 @@ Status read_containers(const Place& spec, std::string_view field, core::Containe
   return {};
 }
 
+/// Names are unique among all containers of a pod, init and ephemeral ones included.
 Status check_names(const Place& spec, const core::Pod& pod) {
   std::vector<std::string_view> names;
   for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
@@ -220,6 +228,7 @@ Status read_spec(const Place& spec, core::Pod& pod) {
   return read_text(spec, "priorityClassName", pod.priority_class_name);
 }
 
+/// Identity, and whether the pod is static: a mirror pod, or from another source than the API.
 Status read_metadata(const Place& root, core::Pod& pod) {
   const auto metadata = member(root, "metadata", Kind::kObject);
   if (!metadata) return fail(metadata.error());
@@ -239,6 +248,7 @@ Status read_metadata(const Place& root, core::Pod& pod) {
   return {};
 }
 
+/// Only status.qosClass, which takes precedence over the spec.
 Status read_status(const Place& root, core::Pod& pod) {
   const auto status = member(root, "status", Kind::kObject);
   if (!status) return fail(status.error());
@@ -256,6 +266,7 @@ Status read_status(const Place& root, core::Pod& pod) {
 
 Status read_pod(const Place& root, core::Pod& pod) {
   if (auto s = root.expect(Kind::kObject); !s) return s;
+  // A missing kind counts as Pod.
   std::string kind = "Pod";
   if (auto s = read_text(root, "kind", kind); !s) return s;
   if (kind != "Pod") return root.refuse(cat("kind \"", printable(kind), "\": expected Pod"));
@@ -267,7 +278,7 @@ Status read_pod(const Place& root, core::Pod& pod) {
   return read_status(root, pod);
 }
 
-/// One tree, one reader: `read` fills the pod from the root.
+/// Parses the text and lets `read` fill the pod from the root.
 Result<core::Pod> parse_with(std::string_view json, Status (*read)(const Place&, core::Pod&)) {
   const auto tree = parse_json_tree(json, {.bytes = kMaxPodJsonBytes, .depth = kMaxPodJsonDepth});
   if (!tree) return fail(Error{tree.error()}.with_context("pod"));
@@ -280,6 +291,7 @@ Result<core::Pod> parse_with(std::string_view json, Status (*read)(const Place&,
 
 using nlohmann::ordered_json;
 
+/// Exact decimal strings, so that no precision is lost.
 ordered_json list_json(const core::ResourceList& list) {
   ordered_json out = ordered_json::object();
   for (const auto& [name, quantity] : list)
@@ -294,6 +306,7 @@ ordered_json resources_json(const core::Resources& resources) {
   return out;
 }
 
+/// Absent if there are none, like the API's omitempty.
 void put_containers(ordered_json& spec, const char* field,
                     const std::vector<core::Container>& containers) {
   if (containers.empty()) return;
@@ -327,7 +340,7 @@ std::string format_pod_spec(const core::Pod& pod) {
   if (pod.resources) spec["resources"] = resources_json(*pod.resources);
   if (pod.priority) spec["priority"] = *pod.priority;
   if (!pod.priority_class_name.empty()) spec["priorityClassName"] = pod.priority_class_name;
-  // `replace`: a name that is no UTF-8 must not make dump() throw.
+  // `replace`: dump() must not throw for a name that is not UTF-8.
   return spec.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 

@@ -10,7 +10,8 @@ namespace podqos::codec {
 
 namespace {
 
-/// Writes one JSON object, member by member, into a text that many of them share.
+/// Appends one JSON object to a string, member by member. No tree is built, since records are
+/// written on every container start.
 class ObjectWriter {
  public:
   explicit ObjectWriter(std::string& out) : out_(out) { out_ += '{'; }
@@ -20,10 +21,11 @@ class ObjectWriter {
   ObjectWriter& operator=(ObjectWriter&&) = delete;
   ~ObjectWriter() { out_ += '}'; }
 
+  // Paths and names may contain bytes that are not UTF-8.
   void text(std::string_view name, std::string_view value) {
     member(name) += quote_json(utf8_from_bytes(value));
   }
-  /// A member with a name that strangers chose.
+  /// A member whose name is untrusted input and may need escapes.
   void entry(std::string_view name, std::string_view value) {
     const std::string quoted = quote_json(utf8_from_bytes(name));
     text(std::string_view{quoted}.substr(1, quoted.size() - 2), value);
@@ -31,10 +33,11 @@ class ObjectWriter {
   void number(std::string_view name, std::int64_t value) { member(name) += std::to_string(value); }
   void flag(std::string_view name, bool value) { member(name) += value ? "true" : "false"; }
   template <class T>
+  /// Omitted if absent.
   void unit(std::string_view name, const std::optional<T>& value) {
     if (value) number(name, value->value());
   }
-  /// The text to put the member's value behind. `name` needs no escape.
+  /// Appends the name; the caller appends the value. `name` must not need escapes.
   std::string& member(std::string_view name) {
     out_ += first_ ? "\"" : ",\"";
     first_ = false;
@@ -42,6 +45,7 @@ class ObjectWriter {
     return out_ += "\":";
   }
   template <class List, class Append>
+  /// An array, each element of which `append` writes.
   void list(std::string_view name, const List& entries, Append append) {
     member(name) += '[';
     bool first = true;
@@ -83,6 +87,7 @@ void append_pod_container(std::string& out, const core::Container& container) {
   append_resources(writer.member("resources"), container.resources);
 }
 
+/// The pod as podqos knows it, in the API's names where they exist.
 void append_pod(std::string& out, const core::Pod& pod) {
   ObjectWriter writer{out};
   writer.text("uid", pod.uid);
@@ -150,6 +155,7 @@ void append_sums(std::string& out, const core::TierSums& sums) {
   append_sum(writer.member("besteffort"), sums.besteffort);
 }
 
+/// First in every file, so that a later release can tell formats apart.
 void put_version(ObjectWriter& writer) {
   writer.number("version", kRecordVersion);
   writer.text("writer", PODQOS_VERSION);

@@ -15,8 +15,8 @@ namespace {
 
 using Kind = JsonNode::Kind;
 
-/// Reads members of known names and types; the first that is missing or wrong fails the whole
-/// record, so that callers read on and ask once at the end.
+/// Reads members by name and type. The first missing or wrong one fails the whole record; callers
+/// read on and check once, in finish().
 class RecordReader {
  public:
   void text(const JsonNode& object, std::string_view name, std::string& out) {
@@ -35,10 +35,12 @@ class RecordReader {
     out = Unit<Tag>{value};
   }
   template <class Tag>
+  /// Absent members stay nullopt.
   void optional_unit(const JsonNode& object, std::string_view name, std::optional<Unit<Tag>>& out) {
     if (find(object, name) != nullptr) unit(object, name, out.emplace());
   }
   template <class Table, class T>
+  /// An enumerator by its word in the table.
   void word(const JsonNode& object, std::string_view name, const Table& table, T& out) {
     const JsonNode* node = need(object, name, Kind::kString);
     if (node == nullptr) return;
@@ -49,7 +51,8 @@ class RecordReader {
     }
     give_up(name, cat("\"", printable(node->text), "\": unknown value"));
   }
-  /// Elements that are no objects fail in their own members.
+  /// An array, each element of which `read` reads. An element that is not an object fails in its
+  /// first member.
   template <class T>
   void list(const JsonNode& object, std::string_view name, std::vector<T>& out,
             void (RecordReader::*read)(const JsonNode&, T&)) {
@@ -62,6 +65,7 @@ class RecordReader {
     }
   }
   template <class T>
+  /// A nested object.
   void part(const JsonNode& object, std::string_view name, T& out,
             void (RecordReader::*read)(const JsonNode&, T&)) {
     if (const JsonNode* node = need(object, name, Kind::kObject)) (this->*read)(*node, out);
@@ -82,21 +86,25 @@ class RecordReader {
   void tiers(const JsonNode& object, core::TiersRecord& out);
 
   template <class T>
+  /// The value, or the first error as kCorrupt.
   Result<T> finish(T value) {
     if (error_) return fail(ErrorCode::kCorrupt, std::move(*error_));
     return value;
   }
 
  private:
+  /// Keeps the first error only.
   void give_up(std::string_view name, std::string_view problem) {
     if (!error_) error_ = cat("record: ", printable(name), ": ", problem);
   }
+  /// A member that may be absent; null counts as absent.
   const JsonNode* find(const JsonNode& object, std::string_view name) {
     const auto node = object.member(name);
     if (node) return *node;
     give_up(name, "is repeated");
     return nullptr;
   }
+  /// A member that must be present and of this kind.
   const JsonNode* need(const JsonNode& object, std::string_view name, Kind kind) {
     const JsonNode* node = find(object, name);
     if (node != nullptr && node->kind == kind) return node;
@@ -221,7 +229,8 @@ void RecordReader::pod_record(const JsonNode& object, core::PodRecord& out) {
   optional_unit(object, "grownMemoryLimitBytes", out.grown_memory_limit);
   list(object, "containers", out.containers, &RecordReader::container);
   optional_unit(object, "releasedAt", out.released_at);
-  // Earlier releases took what the engine says for the pod's own, which only a whole pod can have.
+  // Earlier releases stored the engine's sums as the pod's own resources, which only a complete pod
+  // can have.
   if (out.complete || !out.pod.resources) return;
   if (!out.sums)
     out.sums = {.resources = *out.pod.resources,
@@ -231,6 +240,7 @@ void RecordReader::pod_record(const JsonNode& object, core::PodRecord& out) {
 
 void RecordReader::tiers(const JsonNode& object, core::TiersRecord& out) {
   part(object, "sums", out.sums, &RecordReader::sums);
+  // Records of earlier releases have this number but no adoptedRequests.
   number(object, "adopted", out.sums.adopted.pods);
   if (find(object, "adoptedRequests") != nullptr)
     part(object, "adoptedRequests", out.sums.adopted, &RecordReader::sum);
@@ -243,7 +253,7 @@ void RecordReader::tiers(const JsonNode& object, core::TiersRecord& out) {
     word(object, "weightFormula", kWeightFormulaWords, out.weight_formula.emplace());
 }
 
-/// The tree of a record of a version that this program reads.
+/// Parses a record, and checks its version before any other member.
 Result<JsonTree> parse_versioned(std::string_view text) {
   auto tree = parse_json_tree(text, {.bytes = kMaxRecordSize});
   if (!tree) return fail(ErrorCode::kCorrupt, cat("record: ", tree.error().message));

@@ -16,8 +16,8 @@ using Kind = JsonNode::Kind;
 
 constexpr std::string_view kRuntimes = "runtimes";
 
-/// Can the member of an unknown name, or of an object where it does not belong, be a misspelt
-/// `runtimes`? No other field is a list, and few are paths.
+/// Whether a member with an unknown name, or in the wrong object, may be a misspelt `runtimes`. No
+/// other field is a list, and few are paths.
 bool may_be_runtimes(const JsonNode& member) {
   if (member.kind == Kind::kArray) return true;
   const std::string nearest =
@@ -26,7 +26,7 @@ bool may_be_runtimes(const JsonNode& member) {
   return nearest == kRuntimes || (is_path && nearest.empty());
 }
 
-/// The first such member, at any depth.
+/// The first such member, at any depth; nullptr if there is none.
 const JsonNode* find_doubtful(const JsonNode& object) {
   for (const JsonNode& member : object.children) {
     if (may_be_runtimes(member)) return &member;
@@ -47,7 +47,7 @@ Result<std::optional<std::vector<std::string>>> salvage_runtimes(std::string_vie
   const auto found = prefix.tree.kind == Kind::kObject
                          ? std::ranges::find(members, kRuntimes, &JsonNode::key)
                          : members.end();
-  // Behind the mistake the field may be there once more.
+  // The field may be repeated after the syntax error.
   if (prefix.error && (found == members.end() || prefix.rest.contains(kRuntimes)))
     return fail(*prefix.error);
   if (found == members.end()) {
