@@ -20,6 +20,7 @@ struct BusFailure {
   std::string name;  ///< "org.freedesktop.systemd1.NoSuchUnit"
   std::string text;  ///< message from the peer or from libdbus; may be empty
 };
+/// A value, or why the call failed.
 template <class T>
 using BusResult = std::expected<T, BusFailure>;
 
@@ -32,6 +33,7 @@ using BusResult = std::expected<T, BusFailure>;
 /// systemd and the system bus do not ask for one.
 class BusClient {
  public:
+  /// A point in time of the monotonic clock.
   using Deadline = sys::Clock::TimePoint;
 
   /// Connects. Authentication happens during the first call.

@@ -31,6 +31,7 @@ using Message = std::unique_ptr<DBusMessage, UnrefMessage>;
 /// elements. kIo when memory runs out.
 [[nodiscard]] Result<Message> start_transient_call(const std::string& unit,
                                                    const std::vector<core::UnitProperty>& wanted);
+/// SetUnitProperties with runtime=true: valid until the next boot. Validated as above.
 [[nodiscard]] Result<Message> set_properties_call(const std::string& unit,
                                                   const std::vector<core::UnitProperty>& wanted);
 /// StartUnit or StopUnit (`method`), in mode "replace".

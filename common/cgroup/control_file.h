@@ -21,11 +21,13 @@ using OrErrno = std::expected<T, int>;
                                                        const std::string& name, int flags);
 /// Reads a value of at most 4 KiB with one read(2); trailing newlines are removed.
 [[nodiscard]] OrErrno<std::string> read_value(int fd);
+/// The same, for a file that is opened for it; the errno may be that of openat(2).
 [[nodiscard]] OrErrno<std::string> read_value(const sys::Directory& cgroup,
                                               const std::string& name);
 /// Writes the whole value with one write(2), since the kernel parses each write on its own. EIO for
 /// a partial write.
 [[nodiscard]] OrErrno<void> write_value(int fd, std::string_view value);
+/// The same, for a file that is opened for it.
 [[nodiscard]] OrErrno<void> write_value(const sys::Directory& cgroup, const std::string& name,
                                         std::string_view value);
 /// Reads a file of at most `limit` bytes, trailing newlines removed. Errors name the full path;

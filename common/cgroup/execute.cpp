@@ -155,9 +155,9 @@ Result<Report> Cgroupfs::execute(const core::Plan& plan, UnitChanges when) {
   const Status done = carry_out(plan, report);
   // Values written before a failure stay, so that systemd must know them too.
   note_units(plan, report);
-  const Status told = when == UnitChanges::kNow ? apply_unit_changes(report) : Status{};
+  const Status applied = when == UnitChanges::kNow ? apply_unit_changes(report) : Status{};
   if (!done) return fail(done.error());
-  if (!told) return fail(told.error());
+  if (!applied) return fail(applied.error());
   return report;
 }
 
@@ -180,9 +180,10 @@ Status Cgroupfs::carry_out(const core::Plan& plan, Report& report) {
 
 void Cgroupfs::note_units(const core::Plan& plan, const Report& report) {
   for (const core::Step& step : plan) {
-    const auto* tell = std::get_if<core::SetUnit>(&step);
-    if (tell == nullptr || tell->properties.empty()) continue;
-    if (tell->always || has_changed(tell->path, report)) deferred_changes_.push_back(*tell);
+    const auto* set_unit = std::get_if<core::SetUnit>(&step);
+    if (set_unit == nullptr || set_unit->properties.empty()) continue;
+    if (set_unit->always || has_changed(set_unit->path, report))
+      deferred_changes_.push_back(*set_unit);
   }
 }
 

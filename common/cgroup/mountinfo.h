@@ -16,6 +16,7 @@ struct Hierarchy {
   /// v1: "cpu", "cpuacct" … or "name=systemd". v2: cgroup.controllers of the root, filled in when
   /// the hierarchy is opened.
   std::vector<std::string> controllers;
+  /// Absolute path, escapes decoded.
   std::string mount_point;
   bool writable = true;  ///< false if mounted read-only; set when it is opened
   dev_t device = 0;      ///< device number of the file system

@@ -28,6 +28,7 @@ class OpenHierarchy {
   [[nodiscard]] bool is_described();
   /// Opens the root. Whether it is usable and not mounted read-only.
   [[nodiscard]] bool is_writable() { return is_usable() && description_.writable; }
+  /// The description; `writable`, and for v2 `controllers`, are only valid after is_usable().
   [[nodiscard]] const Hierarchy& description() const { return description_; }
   /// Whether the hierarchy has this controller; for v2 only valid after is_usable().
   [[nodiscard]] bool has(std::string_view controller) const;

@@ -33,6 +33,7 @@ struct UnitPlace {
 
 /// The results of set_and_find(), in the order of its arguments.
 struct UnitAnswers {
+  /// Of set_properties() and holds().
   std::vector<Status> set;
   std::vector<Result<bool>> held;
 };
@@ -85,6 +86,7 @@ struct SystemdOptions {
 /// @note org.freedesktop.systemd1(5).
 class Systemd {
  public:
+  /// Does not connect yet.
   explicit Systemd(SystemdOptions options = {});
   ~Systemd();
   Systemd(Systemd&&) noexcept;

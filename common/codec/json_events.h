@@ -56,8 +56,8 @@ class JsonCursor {
 
   std::string_view text_;
   const char* at_ = nullptr;
-  const char* end_ = nullptr;     // of what `at_` is in: the text, or what stands in for a value
-  const char* resume_ = nullptr;  // where the text goes on behind a stand-in
+  const char* end_ = nullptr;     // end of the text, or of a replacement for a value
+  const char* resume_ = nullptr;  // where the text continues after a replacement
 };
 
 /// Input iterator over a cursor, so that parser events can be mapped to offsets.

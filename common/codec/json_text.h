@@ -26,6 +26,7 @@ namespace podqos::codec {
 /// of a valid sequence becomes U+10FF00 + byte, and so do the bytes of real characters from
 /// U+10FF00 up. Needed since file names need not be UTF-8 but JSON text must be.
 [[nodiscard]] std::string utf8_from_bytes(std::string_view bytes);
+/// The inverse of utf8_from_bytes().
 [[nodiscard]] std::string bytes_from_utf8(std::string_view text);
 
 }  // namespace podqos::codec

@@ -22,8 +22,10 @@ struct JsonNode {
   Kind kind = Kind::kNull;
   std::string_view key;   ///< name in the parent object
   std::string_view text;  ///< value of a string, digits of a number, "true" or "false"
+  /// Members of an object or elements of an array, in order.
   std::vector<JsonNode> children;
 
+  /// Whether the value is the literal null.
   [[nodiscard]] bool is_null() const { return kind == Kind::kNull; }
   /// The member `name` of an object; nullptr if it is absent or null.
   /// @return kInvalidArgument, naming the member, if it is repeated.

@@ -45,7 +45,8 @@ class OciConfig {
   core::ContainerFacts facts;  ///< id and bundle are filled in by the caller
   /// Whether a podqos hook is already registered for the stage: `path` or args[0] has the basename
   /// podqos-hook.
-  bool has_create_hook = false;  ///< createRuntime or prestart
+  bool has_create_hook = false;  ///< in createRuntime or prestart
+  /// The same for poststop.
   bool has_poststop_hook = false;
 
   /// Position of a member, for oci_edit.h. Array elements and map values have none.

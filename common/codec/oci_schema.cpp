@@ -54,7 +54,7 @@ constexpr bool in_order() {
   }
   return true;
 }
-static_assert(in_order(), "rows stand at their node's index, parents before members");
+static_assert(in_order(), "rows are at their node's index, parents before members");
 
 /// Lower case by Unicode simple folding, for names whose folded form is ASCII.
 std::string folded(std::string_view name) {

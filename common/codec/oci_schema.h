@@ -45,6 +45,7 @@ enum class ConfigNode : std::uint8_t {
   kUnifiedValue,
   kOther,  ///< members that podqos ignores
 };
+/// Number of nodes in the schema; kOther is not one of them.
 constexpr std::size_t kConfigNodes = static_cast<std::size_t>(ConfigNode::kOther);
 
 /// The node's row in the schema.

@@ -65,7 +65,7 @@ class StateReader {
   StateField field_ = StateField::kOther;
   std::bitset<kFieldNames.size()> seen_;
   // Key of the annotation whose value comes next; "" if it is ignored.
-  std::string annotation_;  // key of the annotation whose value comes next, "" for one to pass over
+  std::string annotation_;
 };
 
 Status StateReader::key(std::string& name) {

@@ -16,6 +16,7 @@ constexpr std::size_t kMaxStateSize = std::size_t{1} << 20U;
 /// The OCI state that a runtime passes to a hook on stdin (OCI runtime-spec, runtime.md "State").
 /// `status` is not read, since runtimes disagree on it.
 struct OciState {
+  /// 1 to 1024 bytes of printable ASCII without space.
   std::string id;
   /// nullopt if absent or 0, as in poststop.
   std::optional<Pid> pid;

@@ -9,6 +9,7 @@ namespace podqos::codec {
 /// A word of a file format and the enumerator it stands for.
 template <class T>
 struct Word {
+  /// Its spelling; part of the file format.
   std::string_view text;
   T value;
 };

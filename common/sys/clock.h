@@ -12,6 +12,7 @@ namespace podqos::sys {
 /// tests control how time passes.
 class Clock {
  public:
+  /// Only meaningful within one boot of the machine.
   using TimePoint = std::chrono::steady_clock::time_point;
 
   Clock(const Clock&) = delete;

@@ -15,6 +15,7 @@ class UniqueFd {
   UniqueFd& operator=(UniqueFd&& other) noexcept;
   ~UniqueFd();
 
+  /// The descriptor, or -1; still owned.
   [[nodiscard]] int get() const { return fd_; }
   /// Whether it owns a descriptor.
   [[nodiscard]] bool valid() const { return fd_ >= 0; }

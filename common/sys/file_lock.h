@@ -17,7 +17,7 @@ class FileLock {
   /// arrival, except that a free lock is taken at once. For single-threaded programs: see WakeUp.
   /// @param timeout  maximum wait for one and the same holder; up to 20 s in total while the lock
   /// passes from one process to the next
-  /// @param deadline  end of the wait, whoever holds the lock
+  /// @param deadline  end of the wait, whichever process holds the lock
   /// @param clock  measures both
   /// @return kTimeout, with the path and the time waited.
   static Result<FileLock> acquire(const Directory& directory, const char* name,

@@ -52,6 +52,7 @@ struct ProcStat {
 /// A line of /proc/PID/cgroup; cgroups(7).
 struct ProcCgroup {
   std::vector<std::string> controllers;  ///< "cpu", "cpuacct" or "name=systemd"; empty for v2
+  /// Relative to the root of the reader's cgroup namespace; cgroup_namespaces(7).
   std::string path;
   friend bool operator==(const ProcCgroup&, const ProcCgroup&) = default;
 };
