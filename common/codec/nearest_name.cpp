@@ -88,7 +88,7 @@ std::string hint_for(std::string_view name, const std::vector<std::string_view>&
   if (!nearest.empty()) return cat("; did you mean ", prefix, nearest, "?");
   std::string hint;
   for (const std::string_view candidate : known)
-    hint += cat(hint.empty() ? "; known are: " : ", ", candidate);
+    hint += cat(hint.empty() ? "; expected one of " : ", ", candidate);
   return hint;
 }
 

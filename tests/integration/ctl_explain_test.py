@@ -179,7 +179,7 @@ class Batch(unittest.TestCase):
             (json.dumps({**good, "params": {"hugePageSizes": "2MB"}}), 'like ["2MB"], found "2MB"'),
             (json.dumps({**good, "params": {"hugePageSizes": ["1024KB"]}}), page_size + '"1024KB"'),
             (json.dumps({**good, "params": {"cpuPeriodus": 1}}), "unknown member cpuPeriodus; did you mean cpuPeriodUs?"),
-            (json.dumps({**good, "params": {"xyzzy": 1}}), "unknown member xyzzy; known are: cgroupRoot, "),
+            (json.dumps({**good, "params": {"xyzzy": 1}}), "unknown member xyzzy; expected one of cgroupRoot, "),
             (json.dumps({**good, "params": {"podPidsLimit": "many"}}), 'whole number of 64 bits, found "many"'),
             (json.dumps({**good, "pod": {**POD, "spec": {"containers": []}}}), "spec.containers: "),
             (json.dumps({**good, "pod": {**POD, "spec": {}}}), "spec.containers: "),

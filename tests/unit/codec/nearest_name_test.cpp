@@ -58,7 +58,7 @@ TEST(NearestName, FindsShortenedNames) {
 TEST(HintFor, NamesTheNearestOrAll) {
   const std::vector<std::string_view> known = {"kube", "system"};
   EXPECT_EQ(hint_for("sys", known, "reserved."), "; did you mean reserved.system?");
-  EXPECT_EQ(hint_for("xyz", known, "reserved."), "; known are: kube, system");
+  EXPECT_EQ(hint_for("xyz", known, "reserved."), "; expected one of kube, system");
   EXPECT_EQ(hint_for("xyz", {}), "");
 }
 

@@ -297,12 +297,12 @@ TEST(MergeSettings, NamesTheNearestFieldOfTheSameObject) {
 TEST(MergeSettings, NamesAllFieldsOfTheObjectWhenNoneIsNear) {
   const std::vector<RefusalCase> cases = {
       {"foo",
-       "unknown field foo; known are: enabled, scope, trustAnnotations, allowQosOverride, "
+       "unknown field foo; expected one of enabled, scope, trustAnnotations, allowQosOverride, "
        "cgroupRoot, cgroupDriver, placement, onError, nodeMemory, nodeCpu, reserved, qosReserved, "
        "maxPodClaim, cpuCFSQuota, cpuCFSQuotaPeriod, weightFormula, podPidsLimit, memorySwap, "
        "singleProcessOOMKill, releaseDelay, tierMemoryFloor, runtimes, chargeMonitor, stateDir, "
        "lockDeadline, nri, log"},
-      {"reserved.kube.disk", "unknown field reserved.kube.disk; known are: cpu, memory"},
+      {"reserved.kube.disk", "unknown field reserved.kube.disk; expected one of cpu, memory"},
   };
   for (const auto& [path, message] : cases)
     EXPECT_EQ(merge_settings({}, at_path(path, "{}")).error().message, message);
