@@ -189,8 +189,8 @@ void write_properties(Writer& out, const std::vector<core::UnitProperty>& proper
   });
 }
 
-template <class Fill>
 /// A method call to the manager with the arguments that `fill` appends.
+template <class Fill>
 Result<Message> make_call(const char* method, Fill fill) {
   Message call{dbus_message_new_method_call(kSystemd, kManagerPath, kManagerInterface, method)};
   if (!call) return fail(ErrorCode::kIo, cat(method, ": out of memory"));

@@ -89,7 +89,7 @@ class ConfigReader {
     std::size_t begin = 0;
     std::string key;  ///< in maps, the name of the member whose value comes next
   };
-  /// An element of hugepageLimits, complete at its end.
+  /// The element of hugepageLimits that is being read.
   struct HugepageLimit {
     std::string size;
     Bytes limit;

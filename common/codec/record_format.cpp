@@ -32,8 +32,8 @@ class ObjectWriter {
   }
   void number(std::string_view name, std::int64_t value) { member(name) += std::to_string(value); }
   void flag(std::string_view name, bool value) { member(name) += value ? "true" : "false"; }
-  template <class T>
   /// Omitted if absent.
+  template <class T>
   void unit(std::string_view name, const std::optional<T>& value) {
     if (value) number(name, value->value());
   }
@@ -44,8 +44,8 @@ class ObjectWriter {
     out_ += name;
     return out_ += "\":";
   }
-  template <class List, class Append>
   /// An array, each element of which `append` writes.
+  template <class List, class Append>
   void list(std::string_view name, const List& entries, Append append) {
     member(name) += '[';
     bool first = true;
@@ -155,7 +155,8 @@ void append_sums(std::string& out, const core::TierSums& sums) {
   append_sum(writer.member("besteffort"), sums.besteffort);
 }
 
-/// First in every file, so that a later release can tell formats apart.
+/// Precedes all other members (in tiers.json all but the mark), so that releases can tell formats
+/// apart.
 void put_version(ObjectWriter& writer) {
   writer.number("version", kRecordVersion);
   writer.text("writer", PODQOS_VERSION);

@@ -34,13 +34,13 @@ class RecordReader {
     number(object, name, value);
     out = Unit<Tag>{value};
   }
-  template <class Tag>
   /// Absent members stay nullopt.
+  template <class Tag>
   void optional_unit(const JsonNode& object, std::string_view name, std::optional<Unit<Tag>>& out) {
     if (find(object, name) != nullptr) unit(object, name, out.emplace());
   }
-  template <class Table, class T>
   /// An enumerator by its word in the table.
+  template <class Table, class T>
   void word(const JsonNode& object, std::string_view name, const Table& table, T& out) {
     const JsonNode* node = need(object, name, Kind::kString);
     if (node == nullptr) return;
@@ -64,8 +64,8 @@ class RecordReader {
       (this->*read)(child, out.emplace_back());
     }
   }
-  template <class T>
   /// A nested object.
+  template <class T>
   void part(const JsonNode& object, std::string_view name, T& out,
             void (RecordReader::*read)(const JsonNode&, T&)) {
     if (const JsonNode* node = need(object, name, Kind::kObject)) (this->*read)(*node, out);
@@ -85,8 +85,8 @@ class RecordReader {
   void pod_record(const JsonNode& object, core::PodRecord& out);
   void tiers(const JsonNode& object, core::TiersRecord& out);
 
-  template <class T>
   /// The value, or the first error as kCorrupt.
+  template <class T>
   Result<T> finish(T value) {
     if (error_) return fail(ErrorCode::kCorrupt, std::move(*error_));
     return value;
