@@ -12,8 +12,8 @@ namespace podqos::core {
 
 namespace {
 
-/// The first amount of `list` that is above what the engine lets this container use, as a sentence;
-/// "" if none is.
+/// Describes the first quantity of `list` that exceeds the engine's limit of this container; "" if
+/// there is none.
 std::string exceeds_engine(std::string_view kind, const ResourceList& list,
                            const EngineResources& engine) {
   const auto memory = find(list, kMemory);
@@ -25,7 +25,7 @@ std::string exceeds_engine(std::string_view kind, const ResourceList& list,
   const auto cpu = find(list, kCpu);
   if (cpu && engine.cpu_quota && *engine.cpu_quota > 0) {
     const Micros period{engine.cpu_period.value_or(kDefaultPeriod.value())};
-    // One quota step of slack: the engine's own conversion has rounded down.
+    // The engine may have rounded its quota down, so 1 us more is accepted.
     if (cpu_quota_for(MilliCpu{cpu->milli_value()}, period).value() > *engine.cpu_quota + 1) {
       return cat("cpu ", kind, " ", cpu->milli_value(), "m exceeds the engine's quota ",
                  *engine.cpu_quota, "/", period.value());
@@ -39,8 +39,8 @@ std::string exceeds_engine(const Resources& annotated, const EngineResources& en
   return excess.empty() ? exceeds_engine("request", annotated.requests, engine) : excess;
 }
 
-/// Are these the values that an engine makes of `resources`? A request that Podman was not given is
-/// no reservation.
+/// Whether an engine sets these values for a container with `resources`. Podman sets a reservation
+/// only if it is given one.
 bool fits(const Resources& resources, const EngineResources& engine) {
   const auto memory = find(resources.limits, kMemory);
   if (memory.has_value() != engine.memory_limit.has_value()) return false;
@@ -56,7 +56,7 @@ bool fits(const Resources& resources, const EngineResources& engine) {
 }
 
 /// The only container of `pod` that has the engine's values; nullptr if none or several have, or if
-/// the engine says nothing of its resources.
+/// the engine has set none.
 const Container* fitting_container(const Pod& pod, const EngineResources& engine) {
   if (!engine.memory_limit && !engine.memory_reservation && !engine.cpu_quota) return nullptr;
   const Container* found = nullptr;
@@ -74,21 +74,21 @@ bool is_lone(const Pod& pod) {
   return pod.containers.size() == 1 && pod.init_containers.empty();
 }
 
-/// Why podqos.io/pod cannot be believed for this container; "" if it can.
+/// Why podqos.io/pod contradicts what the engine says about this container; "" if it does not.
 std::string contradiction(const Pod& pod, const std::string& name, bool named_by_engine,
                           const EngineResources& engine) {
   const Container* own = find_container(pod, name);
   if (own == nullptr) {
-    return named_by_engine ? cat("it names no container \"", printable(name), "\"") : std::string{};
+    return named_by_engine ? cat("it has no container \"", printable(name), "\"") : std::string{};
   }
   std::string excess = exceeds_engine(own->resources, engine);
-  // What the whole pod claims bounds its only container as well.
+  // Pod-level resources are those of the pod's only container as well.
   if (excess.empty() && pod.resources && is_lone(pod))
     excess = exceeds_engine(*pod.resources, engine);
   return excess;
 }
 
-/// The container whose arrival makes the claim.
+/// The container whose admission request makes the claim.
 struct Claimant {
   const Identity& identity;
   const ContainerFacts& facts;
@@ -97,7 +97,7 @@ struct Claimant {
 
 void claim_inferred(PodClaim& claim, const Claimant& claimant, Bytes node_memory) {
   const auto& [identity, facts, name] = claimant;
-  // A kubelet's own scores encode the memory request; anybody else's mean something else.
+  // Only a kubelet's scores encode the memory request.
   const bool kubelet = identity.placed.has_value() || identity.source == IdentitySource::kEngine;
   Container container{
       .name = name,
@@ -116,8 +116,7 @@ void claim_short_forms(PodClaim& claim, const Claimant& claimant, const PodqosAn
     claim.pod.containers.push_back(
         {.name = container, .kind = ContainerKind::kApp, .resources = resources});
   }
-  // A sandbox is no container of its pod; one that the annotations leave out keeps the engine's
-  // values.
+  // A sandbox is not in the pod's spec. A container without annotations keeps the engine's values.
   if (!identity.is_sandbox && find_container(claim.pod, name) == nullptr) {
     claim.pod.containers.push_back(
         {.name = name,
@@ -162,7 +161,7 @@ bool claim_annotated(PodClaim& claim, const Claimant& claimant, const PodqosAnno
   std::string excess;
   if (checked && own != podqos.containers.end())
     excess = exceeds_engine(own->second, facts.resources);
-  // A container that is its pod alone: then the pod's claims are its own.
+  // A container that is a pod of its own: pod-level resources are its own.
   if (excess.empty() && checked && podqos.pod_level && identity.source == IdentitySource::kLone)
     excess = exceeds_engine(*podqos.pod_level, facts.resources);
   if (!excess.empty()) {
@@ -173,37 +172,38 @@ bool claim_annotated(PodClaim& claim, const Claimant& claimant, const PodqosAnno
   return true;
 }
 
-/// The name by the best that is known; `spec`, if not null, is the whole pod's.
+/// See container_name_for(); `spec` is the whole pod, or nullptr if that is unknown.
 std::string name_in(const Pod* spec, const Identity& identity, const ContainerFacts& facts) {
   if (!identity.container_name.empty()) return identity.container_name;
-  // A sandbox is none of them, also of a pod that has only one.
+  // A sandbox is not a container of the spec, even if that has only one.
   if (spec == nullptr || identity.is_sandbox) return facts.id;
   if (is_lone(*spec)) return spec->containers.front().name;
-  // An engine with pods of its own has set their containers' limits, and Podman tells nothing else.
+  // Podman does not pass container names, but sets each container's limits.
   if (identity.sandbox_id.empty()) return facts.id;
   const Container* fitting = fitting_container(*spec, facts.resources);
   return fitting == nullptr ? facts.id : fitting->name;
 }
 
-/// Where the engine bounds its pod as a whole (podman pod create --memory), no claim goes beyond:
-/// its containers leave the cgroup that has the limit.
+/// Applies a limit that the engine has set for its pod (podman pod create --memory). podqos moves
+/// the containers out of the cgroup with that limit, so the claim has to keep it.
 void bound_by_engine(PodClaim& claim, const EngineResources& engine) {
   const ResourceList bounds = infer_resources(engine, std::nullopt, false, Bytes{0}).limits;
   for (const auto& [name, bound] : bounds) {
     const Pod& pod = spec_of(claim);
     const auto own = find(pod_limits(pod), name);
-    // Of a pod that is not whole, containers without a limit may follow.
+    // In an incomplete pod, containers without a limit may follow.
     if (claim.complete && limit_declared(pod, name) && own && *own <= bound) continue;
     if (claim.source != ClassSource::kInference) {
-      claim.warnings.push_back(cat("the annotated pod may use more ", name,
-                                   " than the engine's pod: the engine's limit counts"));
+      claim.warnings.push_back(cat("annotations allow the pod more ", name,
+                                   " than the engine's pod limit, which applies instead"));
     }
     if (!claim.sums) claim.sums = EngineSums{.resources = {}, .enforced = true};
     claim.sums->resources.limits.insert_or_assign(name, bound);
   }
 }
 
-/// A pod may request more than the sum of the limits, which not each of its containers must have.
+/// Requests are read without the limits, since they may exceed the sum of the limits: containers
+/// without a limit have requests too.
 void claim_sums(PodClaim& claim, EngineResources told) {
   EngineSums sums;
   sums.resources.limits = infer_resources(told, std::nullopt, false, Bytes{0}).limits;
@@ -213,7 +213,7 @@ void claim_sums(PodClaim& claim, EngineResources told) {
   if (sums.resources != Resources{}) claim.sums = std::move(sums);
 }
 
-/// What podqos.io/pod says of it counts.
+/// Sets the overhead that the engine reports unless podqos.io/pod has one.
 void claim_overhead(PodClaim& claim, const EngineResources& told) {
   if (!spec_of(claim).overhead.empty()) return;
   own_spec(claim);
@@ -224,10 +224,9 @@ bool is_same_identity(const Pod& a, const Pod& b) {
   return a.uid == b.uid && a.name == b.name && a.pod_namespace == b.pod_namespace;
 }
 
-/// All that operator== compares but for the identity, and an overhead that only the engine tells
-/// of.
+/// Compares two pods without their identity, and without an overhead that only the engine reports.
 bool is_same_spec(const Pod& a, const Pod& b) {
-  // Who gives a pod another field shall think of this.
+  // Names every member: a new one has to be compared here or the build fails.
   const auto& [uid, name, pod_namespace, containers, init_containers, ephemeral_containers,
                resources, overhead, priority, priority_class_name, status_qos_class, is_static] = b;
   return a.containers == containers && a.init_containers == init_containers &&
@@ -284,7 +283,7 @@ PodClaim claim_sharing_spec(const Identity& identity, const ContainerFacts& fact
   const auto& [podqos, engine] = annotations;
   PodClaim claim;
   if (identity.placed) claim.engine_class = identity.placed->qos_class;
-  // Before anything is claimed.
+  // The name does not depend on what is claimed below.
   const Claimant claimant{
       .identity = identity, .facts = facts, .name = name_in(podqos.pod.get(), identity, facts)};
   if (!claim_annotated(claim, claimant, podqos, settings)) {

@@ -15,52 +15,52 @@
 
 namespace podqos::core {
 
-/// What one container's arrival says about its pod.
+/// The resources that one container's admission request claims for its pod.
 struct PodClaim {
-  Pod pod;  ///< the whole spec, or the containers known from this arrival; API defaults applied
-  /// As annotated, where claim_sharing_spec() has spared the copy: then `pod` is the identity
-  /// alone.
+  Pod pod;  ///< the whole spec, or the containers known from this request; with API defaults
+  /// podqos.io/pod if claim_sharing_spec() has not copied it; `pod` then has only the identity.
   std::shared_ptr<const Pod> shared;
   bool complete = false;  ///< the pod's values are final: a whole spec, or pod-level resources
-  std::optional<EngineSums> sums;  ///< what the engine says of the whole pod
+  std::optional<EngineSums> sums;  ///< resources of the whole pod as its engine reports them
   ClassSource source = ClassSource::kInference;
   std::optional<QosClass> declared_class;  ///< podqos.io/qos-class
-  std::optional<QosClass> engine_class;    ///< from a kubelet's cgroup
-  bool known = false;                 ///< false: nothing is known of its resources (a bare sandbox)
-  std::vector<std::string> warnings;  ///< annotations that were refused, each a sentence
+  std::optional<QosClass> engine_class;    ///< tier of the pod cgroup that a kubelet has chosen
+  bool known = false;                      ///< false: no resources are known (a sandbox alone)
+  std::vector<std::string> warnings;       ///< refused annotations, one sentence each
 };
 
-/// Collects the claim from the strongest source there is: podqos.io/pod, podqos.io/requests and
-/// limits, the engine's pod sums, else inference from linux.resources. Annotations that promise
-/// more than the engine grants the container are refused with a warning (trustAnnotations:
-/// engine-checked). What the engine bounds its pod by bounds every claim.
+/// Builds the claim from the strongest source: podqos.io/pod, podqos.io/requests and limits, the
+/// engine's pod sums, or inference from linux.resources. With trustAnnotations engine-checked,
+/// annotations that exceed the engine's limits of the container are refused with a warning. A limit
+/// that the engine sets for its pod limits every claim.
 [[nodiscard]] PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
                                  const ParsedAnnotations& annotations, const Settings& settings,
                                  Bytes node_memory);
 
-/// The same, but for the copy of what podqos.io/pod says; of use to container_name_for(),
-/// describes_otherwise(), lacks_container() and adds_nothing().
+/// Like claim_for(), but without a copy of podqos.io/pod, which may be large. Sufficient for
+/// container_name_for(), describes_otherwise(), lacks_container() and adds_nothing().
 [[nodiscard]] PodClaim claim_sharing_spec(const Identity& identity, const ContainerFacts& facts,
                                           const ParsedAnnotations& annotations,
                                           const Settings& settings, Bytes node_memory);
-/// Makes it what claim_for() returns.
+/// Copies `shared` into `pod`, so that the claim is what claim_for() returns.
 void own_spec(PodClaim& claim);
-/// The containers and resources that the claim is about, whoever holds them; not the identity.
+/// The pod with the claimed containers and resources: `shared` or `pod`. Only `pod` has the
+/// identity.
 [[nodiscard]] const Pod& spec_of(const PodClaim& claim);
 
-/// The name of this container within its pod: as named by engine or annotation; else the only
-/// container of a complete pod; else, in an engine's own pod, the only one that has the limits that
-/// the engine has set; else its id, which is that of a sandbox.
+/// The name of this container in its pod: as given by engine or annotation; else the only container
+/// of a complete pod; else, in a pod of the engine, the only container with the limits that the
+/// engine has set; else the container's id. Sandboxes always get their id.
 [[nodiscard]] std::string container_name_for(const Identity& identity, const PodClaim& claim,
                                              const ContainerFacts& facts);
 
-/// Does a complete claim describe the pod otherwise than it is known by one? Of short forms the
-/// limits of the pod itself count: each arrival names its own container, and the requests default
-/// to what is known of that.
+/// Whether a complete claim differs from the pod's known spec. For podqos.io/requests and limits
+/// only the pod-level limits are compared: each request names its own container only, and pod-level
+/// requests default to the sum of the known containers.
 [[nodiscard]] bool describes_otherwise(const PodClaim& claim, const Pod& known);
 
-/// Does the pod's spec lack the container, so that it gets no values of its own? What says only how
-/// much the pod as a whole may use is no spec.
+/// Whether the pod has a spec without this container, which therefore gets no values of its own.
+/// Pod-level resources alone are not a spec.
 [[nodiscard]] bool lacks_container(const PodRecord& record, const PodClaim& claim,
                                    std::string_view name);
 

@@ -24,7 +24,7 @@ void set_memory_qos(CgroupValues& values, QosClass qos_class, Bytes request,
   const bool reserves = params.enforce_memory_qos &&
                         params.reservation_policy == MemoryReservationPolicy::kTieredReservation;
   if (!reserves || request.value() <= 0) return;
-  // Every other class, a BestEffort pod with overhead included, gets the soft protection.
+  // All other classes, also a BestEffort pod with overhead, get the soft protection.
   const std::string file = qos_class == QosClass::kGuaranteed ? "memory.min" : "memory.low";
   values.unified[file] = std::to_string(request.value());
 }

@@ -14,38 +14,46 @@
 
 namespace podqos::core {
 
-/// Files of cgroup v2 and what stands in them: OCI's linux.resources.unified.
+/// Contents of cgroup v2 files by file name: OCI's linux.resources.unified.
 using UnifiedValues = std::map<std::string, std::string, std::less<>>;
 
-/// What a cgroup that bounds a pod (or a tier) should hold. Absent means "podqos does not set it".
+/// Values of the cgroup of a container, pod or tier, independent of the cgroup version. podqos does
+/// not set absent ones.
 struct CgroupValues {
   std::optional<CpuShares> cpu_shares = std::nullopt;
-  /// -1: explicitly unlimited; 0: Kubernetes' "no quota" of a pod that its status makes Guaranteed.
+  /// -1: unlimited. 0: "no quota", which Kubernetes sets for a pod without limits whose status says
+  /// that it is Guaranteed.
   std::optional<Micros> cpu_quota = std::nullopt;
   std::optional<Micros> cpu_period = std::nullopt;
-  /// 0: not written; -1: explicitly unlimited.
+  /// 0: not written. -1: unlimited.
   std::optional<Bytes> memory_limit = std::nullopt;
-  HugePageLimits hugepages = {};  ///< only the sizes the pod names
+  HugePageLimits hugepages = {};  ///< only the page sizes that the pod names
   std::optional<std::int64_t> pids_limit = std::nullopt;
-  /// Of a pod or tier MemoryQoS: memory.min, memory.low. Of a container see container_memory.h.
+  /// MemoryQoS of a pod or tier: memory.min, memory.low. Of a container: container_memory.h.
   UnifiedValues unified = {};
   friend bool operator==(const CgroupValues&, const CgroupValues&) = default;
 };
 
+/// Kubelet setting memoryReservationPolicy: whether memory requests are protected by memory.min and
+/// memory.low (KEP-2570).
 enum class MemoryReservationPolicy : std::uint8_t { kNone, kTieredReservation };
 
+/// Node settings for pod_cgroup_values().
 struct PodConfigParams {
-  bool enforce_cpu_limits = true;  ///< false: quota becomes -1 where it would have been set
-  Micros cpu_period = kDefaultPeriod;
-  bool enforce_memory_qos = false;
+  bool enforce_cpu_limits = true;      ///< cpuCFSQuota; false: -1 instead of a quota
+  Micros cpu_period = kDefaultPeriod;  ///< cpuCFSQuotaPeriod
+  bool enforce_memory_qos = false;     ///< feature gate MemoryQoS
   MemoryReservationPolicy reservation_policy = MemoryReservationPolicy::kNone;
-  /// Absent or negative: not set; 0 is lowered to 1.
+  /// podPidsLimit; absent or negative: not set. 0 is lowered to 1.
   std::optional<std::int64_t> pod_pids_limit = std::nullopt;
 };
 
-/// Pod-level cgroup values of a defaulted pod of the given class.
+/// Values of the cgroup of a pod with API defaults. A Guaranteed pod gets shares, quota and memory
+/// limit, a Burstable one those of them that the pod as a whole has (limit_declared()), and a
+/// BestEffort one 2 shares; each gets its huge pages.
+/// @return kInvalidArgument for a huge page resource without a page size
 /// @note pkg/kubelet/cm/helpers_linux.go ResourceConfigForPod; pids:
-/// pod_container_manager_linux.go.
+///       pod_container_manager_linux.go.
 [[nodiscard]] Result<CgroupValues> pod_cgroup_values(const Pod& pod, QosClass qos_class,
                                                      const PodConfigParams& params);
 

@@ -22,12 +22,12 @@ namespace podqos::core {
 
 namespace {
 
-/// Guaranteed is the strongest: 0, 1, 2.
+/// 0 for Guaranteed, the best protected class, to 2 for BestEffort.
 int rank(QosClass qos_class) {
   return static_cast<int>(qos_class);
 }
 
-/// The class that the claim alone gives, with the rules for declared and partial pods.
+/// Class of the claim alone, including the rules for declared classes and incomplete pods.
 QosClass claimed_class(const PodClaim& claim, const Settings& settings,
                        std::vector<std::string>& warnings) {
   if (claim.engine_class) {
@@ -48,7 +48,7 @@ QosClass claimed_class(const PodClaim& claim, const Settings& settings,
                            "\" refused: the pod's resources make it ", format_qos_class(computed),
                            "; set allowQosOverride to let annotations raise the class"));
   }
-  // One container's facts cannot prove that the whole pod is Guaranteed.
+  // A single container does not prove that the whole pod is Guaranteed.
   if (!claim.complete && computed == QosClass::kGuaranteed) return QosClass::kBurstable;
   return computed;
 }
@@ -60,7 +60,7 @@ ClassSource source_of_class(const PodClaim& claim, QosClass qos_class) {
   return claim.source;
 }
 
-/// Containers known so far, each name once; the newer facts replace the older.
+/// Adds containers to those known so far; resources of a known name are replaced.
 void merge_containers(Pod& known, const Pod& arrived) {
   for (const Container& container : arrived.containers) {
     const auto same = std::ranges::find(known.containers, container.name, &Container::name);
@@ -72,8 +72,8 @@ void merge_containers(Pod& known, const Pod& arrived) {
   }
 }
 
-/// What an engine says of the whole pod it has said when the sandbox came. The containers that live
-/// may have more by now: one that replaces another comes with what that was resized to.
+/// Raises the engine's pod sums, which date from the sandbox's creation, to those of the running
+/// containers: a container restarted after a resize has its new values.
 void raise_to_living(PodRecord& record, const PodClaim& claim) {
   if (!record.sums || record.sums->enforced || claim.source != ClassSource::kInference) return;
   Pod living;
@@ -96,13 +96,12 @@ void add_claim(MergedPod& joined, const Identity& identity, const PodClaim& clai
   const QosClass arrived = claimed_class(claim, settings, joined.warnings);
   if (record.complete && claim.complete && describes_otherwise(claim, record.pod)) {
     joined.warnings.push_back(
-        "the container describes the pod otherwise than the containers before it did: the first "
-        "description counts "
-        "until the pod has ended");
+        "pod spec differs from the first container's, which applies until the pod has ended: "
+        "annotate all containers of a pod with the same spec");
   }
   if (!record.complete && claim.complete) {
     Pod known = std::exchange(record.pod, claim.pod);
-    // What says more about the pod's containers may say nothing of its namespace and overhead.
+    // The complete spec may lack the namespace and overhead that were known before.
     if (record.pod.pod_namespace.empty()) record.pod.pod_namespace = std::move(known.pod_namespace);
     if (record.pod.overhead.empty()) record.pod.overhead = std::move(known.overhead);
     record.complete = true;
@@ -118,13 +117,14 @@ void add_claim(MergedPod& joined, const Identity& identity, const PodClaim& clai
   if (claim.declared_class && *claim.declared_class != record.qos_class && !claim.engine_class) {
     joined.warnings.push_back(
         cat("annotation podqos.io/qos-class \"", format_qos_class(*claim.declared_class),
-            "\" comes too late: the pod runs as ", format_qos_class(record.qos_class)));
+            "\" is too late: the pod runs as ", format_qos_class(record.qos_class),
+            "; annotate its first container"));
   } else if (rank(arrived) < rank(record.qos_class) && !claim.engine_class) {
     joined.warnings.push_back(
         cat("the container's resources would make the pod ", format_qos_class(arrived),
-            " but it runs as ", format_qos_class(record.qos_class),
-            " since its first container: annotate the pod with podqos.io/pod (podqosctl "
-            "annotate) so that its class is known from the start"));
+            ", but since its first container it runs as ", format_qos_class(record.qos_class),
+            ": annotate the pod with podqos.io/pod (podqosctl annotate) so that its class is known "
+            "from the start"));
   }
 }
 
@@ -150,8 +150,8 @@ Result<MergedPod> merge_claim(const std::optional<PodRecord>& existing, const Id
     if (auto owner = check_owner(*existing, identity); !owner)
       return fail(std::move(owner).error());
   }
-  // A pod none of whose containers lives is a new pod under an old uid; its cgroup may still hold
-  // tmpfs memory. A pod that a kubelet has placed replaces one of podqos's own.
+  // A pod whose containers have all ended is a new pod with an old uid; its cgroup may still be
+  // charged with tmpfs memory. A pod placed by a kubelet replaces one of podqos's own.
   const bool kubelets = existing && identity.placed && !existing->adopted;
   const bool fresh = !existing || (existing->containers.empty() && (claim.known || kubelets));
   if (!fresh) {
@@ -186,7 +186,7 @@ Bytes allocatable_memory(const Settings& settings, const NodeCapacity& capacity)
 
 namespace {
 
-/// What is not free: it is granted to other pods, or a kubelet has given it to its own.
+/// Resources granted to other pods and requested by adopted ones.
 std::int64_t taken(std::int64_t guaranteed, std::int64_t burstable, std::int64_t adopted) {
   return saturating_add(saturating_add(guaranteed, burstable), adopted);
 }
@@ -211,9 +211,9 @@ Grants grants_for(const PodRecord& record, const TierSums& others, const Setting
               .cpu = MilliCpu{grant(cpu ? cpu->milli_value() : 0, may_claim(cpu_capacity), 0)},
               .memory = Bytes{grant(memory ? memory->value() : 0, may_claim(memory_capacity), 0)}};
   grants.granted = TierSum{.pods = 1, .cpu = {}, .memory = {}};
-  // A kubelet counts no requests of BestEffort pods (they can only come from overhead).
+  // A kubelet does not count requests of BestEffort pods, which only overhead can give them.
   if (record.qos_class == QosClass::kBestEffort) return grants;
-  // What an adopted pod requests its kubelet has granted.
+  // The kubelet has granted the requests of its pods.
   if (record.adopted) {
     grants.granted = grants.claimed;
     return grants;
@@ -224,7 +224,7 @@ Grants grants_for(const PodRecord& record, const TierSums& others, const Setting
       taken(others.guaranteed.memory.value(), others.burstable.memory.value(),
             others.adopted.memory.value());
   grants.granted.cpu = MilliCpu{grant(grants.claimed.cpu.value(), cpu_capacity, cpu_others)};
-  // Without a reservation nothing is kept from others.
+  // Without qosReserved no memory is reserved, so limits need not back it.
   std::optional<Bytes> backed;
   if (settings.reserve_memory_percent) backed = backed_memory(record, arriving);
   const Bytes counted = std::min(grants.claimed.memory, backed.value_or(Bytes{kInt64Max}));
@@ -265,18 +265,17 @@ void remove_pod(TiersRecord& tiers, const PodRecord& record) {
 
 namespace {
 
-/// Stands for "no limit" among grown limits: nothing grows beyond it.
+/// "No limit" among grown limits, since it is the largest one.
 constexpr std::int64_t kUnlimited = kInt64Max;
 
-/// The limit of one resource that a partial pod has grown to; kUnlimited as soon as one container
-/// has none.
+/// The highest limit of one resource of an incomplete pod; kUnlimited if a container has no limit.
 std::int64_t grown_limit(const Pod& whole, std::string_view resource, std::int64_t before,
                          std::int64_t now) {
   const bool declared = limit_declared(whole, resource) && now > 0;
   return declared ? std::max(before, now) : kUnlimited;
 }
 
-/// Limits of a pod whose containers are not all known: the highest so far, or explicitly none.
+/// Sets the limits of an incomplete pod: the highest so far, or unlimited.
 void apply_partial_limits(CgroupValues& values, PodRecord& record, const Pod& whole,
                           const Settings& settings) {
   const ResourceList limits = pod_limits(whole);
@@ -330,7 +329,7 @@ int container_oom_score_adj(const PodRecord& record, const ContainerRecord& cont
 
 namespace {
 
-/// The engine's own name where it tells which container it is.
+/// The engine's own name if it contains the id, else one made of the id.
 std::string wanted_leaf(const ContainerFacts& facts, bool systemd) {
   const std::string_view path = facts.cgroups_path ? *facts.cgroups_path : std::string_view{};
   std::string_view leaf = leaf_of(path);
@@ -340,7 +339,7 @@ std::string wanted_leaf(const ContainerFacts& facts, bool systemd) {
       return cat(unit->prefix, "-", unit->name, ".scope");
     leaf = scope_of(path);
     if (!leaf.empty() && leaf.find(facts.id) != std::string_view::npos) return std::string{leaf};
-    // Names of units are the machine's: two runtimes may use one id.
+    // Unit names are unique on a machine, but two runtimes may use one id.
     return cat("podqos-", facts.id, "-", stable_hash(cat(facts.id, "\n", facts.bundle)), ".scope");
   }
   return leaf.find(facts.id) == std::string_view::npos ? facts.id : std::string{leaf};
@@ -361,7 +360,7 @@ Result<std::string> container_leaf(const ContainerFacts& facts, const std::strin
       return other.cgroup == path && (other.id != facts.id || other.bundle != facts.bundle);
     });
   };
-  // Two runtimes may use one id; the bundle tells them apart.
+  // Two runtimes may use one id, but not one bundle.
   if (taken(leaf)) {
     if (systemd) leaf.resize(leaf.size() - kScope.size());
     leaf = cat(leaf.substr(0, 128), "-", stable_hash(cat(facts.id, "\n", facts.bundle)),
@@ -370,7 +369,7 @@ Result<std::string> container_leaf(const ContainerFacts& facts, const std::strin
   if (auto fit = check_cgroup_component(leaf); !fit) return fail(std::move(fit).error());
   if (taken(leaf)) {
     return fail(ErrorCode::kConflict, cat("cgroup ", pod_cgroup, "/", leaf,
-                                          " is another container's: give this one another id"));
+                                          " belongs to another container: use another id"));
   }
   return leaf;
 }

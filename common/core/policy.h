@@ -14,86 +14,94 @@
 
 namespace podqos::core {
 
-/// Capacity of the node, pinned by the configuration or measured.
+/// Capacity of the node, from the configuration or measured.
 struct NodeCapacity {
   Bytes memory;
   MilliCpu cpu;
-  Bytes swap{0};  ///< of the machine; 0 where no setting asks for it
+  Bytes swap{0};  ///< of the machine; 0 if no setting needs it
 };
 
-/// The record of a pod after a container has come to it, and what a person should know about it.
+/// The record of a pod with a new container's claim, and warnings about the claim.
 struct MergedPod {
   PodRecord record;
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings;  ///< one sentence each, for the log
 };
 
-/// Decides class and resources of the pod that a container joins.
+/// Determines class and resources of a pod to which a container is admitted.
 ///
-/// The class is fixed when the pod is known: by the engine's cgroup, by a complete claim, else by
-/// the first application container (then never Guaranteed unless podqos.io/qos-class says so). A
-/// later claim that contradicts it is warned of.
-/// @param existing  the pod's record, if there is one; containers that are dead already taken out.
-/// @return kConflict when the pod is another's (ownership.h), kTooLarge when the record would
-/// outgrow its bounds (record_size.h).
+/// The class is fixed by the first claim: by the engine's cgroup, by a complete spec, or by the
+/// first application container, then Guaranteed only if podqos.io/qos-class says so. Later claims
+/// that contradict it give a warning.
+/// @param existing  the pod's record without containers that have ended; nullopt for a new pod
+/// @return kConflict if the pod belongs to other containers (ownership.h), kTooLarge if the record
+///         would exceed its bounds (record_size.h)
 [[nodiscard]] Result<MergedPod> merge_claim(const std::optional<PodRecord>& existing,
                                             const Identity& identity, const PodClaim& claim,
                                             const Settings& settings);
 
-/// Would merge_claim() return the record of a whole pod, in which there is room for one more
-/// container (record_size.h), as it is and without a warning? Said without a copy of it. false:
-/// only merge_claim() can tell.
+/// Whether merge_claim() would return the record of a complete pod unchanged and without warnings,
+/// provided that it has room for one more container (record_size.h). Copies nothing. If false,
+/// merge_claim() may still change nothing.
 [[nodiscard]] bool adds_nothing(const PodRecord& record, const Identity& identity,
                                 const PodClaim& claim, const Settings& settings);
 
-/// What of a pod's requests counts.
+/// The part of a pod's requests that counts.
 struct Grants {
-  /// Up to maxPodClaim of what the node has for pods (capacity without reserves).
+  /// Requests up to maxPodClaim of the allocatable resources (capacity without reserves).
   TierSum claimed;
-  /// Up to what the node can still give beside others; with a reservation, of memory up to what
-  /// backs the claim (reservation.h).
+  /// Claimed requests up to what the other pods leave. With qosReserved, memory also counts only as
+  /// far as it is backed by limits (reservation.h).
   TierSum granted;
   friend bool operator==(const Grants&, const Grants&) = default;
 };
-/// Of an adopted pod all that it claims counts: its kubelet has admitted it.
-/// @param others  the sums without this pod
-/// @param arriving  backed_memory of a container that is yet to be recorded
+/// Computes the grants of a pod. All requests of an adopted pod count, since its kubelet has
+/// admitted it. No requests of a BestEffort pod are granted.
+/// @param others    the sums of all other pods
+/// @param arriving  backed_memory of a container that is not in the record yet
 [[nodiscard]] Grants grants_for(const PodRecord& record, const TierSums& others,
                                 const Settings& settings, const NodeCapacity& capacity,
                                 const std::optional<Bytes>& arriving = std::nullopt);
-/// Sets `claimed` and `granted` of a record to them.
+/// Sets `claimed` and `granted` of a record to its grants.
 void grant_requests(PodRecord& record, const TierSums& others, const Settings& settings,
                     const NodeCapacity& capacity);
 
-/// allocatable memory: capacity - system - kube.
+/// Memory for pods: capacity - systemReserved - kubeReserved, at least 0.
 [[nodiscard]] Bytes allocatable_memory(const Settings& settings, const NodeCapacity& capacity);
 
-/// sums + record.granted, and the way back. Adopted pods have a sum of their own.
+/// Adds a pod's granted requests to the sum of its tier, or to that of adopted pods.
 void add_pod(TiersRecord& tiers, const PodRecord& record);
+/// Subtracts them again. Sums never become negative.
 void remove_pod(TiersRecord& tiers, const PodRecord& record);
 
-/// Values of the pod's cgroup. A partial pod's limits only grow (kept in the record), and are
-/// explicitly unlimited as soon as one container has none. The shares are Kubernetes', but not more
-/// than those of the whole node (node_bound.h).
+/// Values of the pod's cgroup, as Kubernetes computes them. Two cases differ: the limits of an
+/// incomplete pod only grow (stored in the record) and become unlimited with the first container
+/// without a limit; the shares of a pod that exceeds the node are those of its claimed CPU
+/// (node_bound.h).
+/// @return the errors of pod_cgroup_values() and, unless the pod is adopted, check_kernel_bounds()
 [[nodiscard]] Result<CgroupValues> pod_values(PodRecord& record, const Settings& settings);
 
-/// Kubernetes' score; of a pod that exceeds the node (node_bound.h) that of a Burstable pod without
-/// priority, whichever its class: who claims what no node like this can give is not protected.
+/// oom_score_adj of a container, as Kubernetes computes it (oom.h). A container of a pod that
+/// exceeds the node (node_bound.h) is scored as Burstable without priority, whatever its class, so
+/// that excessive claims give no protection.
 [[nodiscard]] int container_oom_score_adj(const PodRecord& record, const ContainerRecord& container,
                                           Bytes node_memory);
 
-/// Directory name of the container in `pod_cgroup`: the engine's own leaf where that holds the id,
-/// else the id; in a slice the engine's own scope "prefix-name.scope", else "podqos-ID-HASH.scope".
-/// Made unique among the pod's containers `known`. Those must hold the dead ones, too: their
-/// runtimes have not deleted them yet, and would delete whoever has their cgroup.
-/// @return kInvalidArgument for an id that cannot name a directory, kConflict if another container
-/// has the unique name already.
+/// Name of the container's cgroup in `pod_cgroup`: the engine's own name if it contains the id,
+/// else the id; with systemd the engine's own scope "prefix-name.scope", else
+/// "podqos-ID-HASH.scope".
+/// @param known  containers of the pod, which must have other names. Must include those that have
+///               ended: their runtimes delete their cgroups later.
+/// @return kInvalidArgument for an id that cannot be part of a name, kConflict if another container
+///         has the name already
 [[nodiscard]] Result<std::string> container_leaf(const ContainerFacts& facts,
                                                  const std::string& pod_cgroup,
                                                  std::span<const ContainerRecord> known);
 
-/// Does the engine's oomScoreAdj count? Absent and 0 do not (Docker always writes 0).
+/// Whether the engine has set oomScoreAdj. False for 0, which Docker always writes.
 [[nodiscard]] bool engine_sets_oom(const ContainerFacts& facts);
 
+/// The shares→weight formula to use: the configured one, else the one observed in a container, else
+/// kLog.
 [[nodiscard]] WeightFormula weight_formula(const Settings& settings,
                                            std::optional<WeightFormula> observed);
 

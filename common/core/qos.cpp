@@ -9,7 +9,7 @@ namespace podqos::core {
 
 namespace {
 
-/// The only resources that a class depends on.
+/// The resources that determine the class.
 constexpr std::array kQosResources{kCpu, kMemory};
 
 /// Sums of positive quantities, in the order of kQosResources; zero means absent.
@@ -20,13 +20,14 @@ Quantity positive(const ResourceList& list, std::string_view name) {
   return quantity.sign() > 0 ? quantity : Quantity{};
 }
 
+/// Sums over the counted containers, or over spec.resources alone.
 struct Tally {
   QosSums requests;
   QosSums limits;
-  std::string missing;  ///< why it cannot be Guaranteed: the first limit that is not there
+  std::string missing;  ///< the first missing limit, because of which it is not Guaranteed
 };
 
-/// @param owner  says whose they are; asked only where a limit is missing
+/// @param owner  returns the name of the resources' owner; called only if a limit is missing
 template <class Owner>
 void count(Tally& tally, const Resources& resources, Owner owner) {
   for (std::size_t i = 0; i < kQosResources.size(); ++i) {

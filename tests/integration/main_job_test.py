@@ -224,7 +224,7 @@ class ContainerValues(harness.TestCase):
             pid = self.wrapper.launch(self.container_id(label), bundle.save())
             self.assert_placed(pid, self.pod_path("burstable", "sums-1"))
         self.assert_values(self.pod_path("burstable", "sums-1"), shares=102, quota=100000, memory=64 * MI)
-        for warning in ("spec has no container", "describes the pod otherwise"):
+        for warning in ("spec has no container", "pod spec differs from the first container's"):
             self.assertNotIn(warning, self.podqos.log_text())
 
     def test_the_sandbox_is_not_the_only_container(self):

@@ -368,7 +368,7 @@ TEST(ClaimForTrust, RefusesASpecWithoutTheEnginesContainer) {
   a.identity = facts::identity(IdentitySource::kEngine, "web");
   const PodClaim claim = claim_of(a);
   EXPECT_EQ(claim.source, ClassSource::kInference);
-  EXPECT_THAT(claim.warnings, ElementsAre(HasSubstr("names no container \"web\"")));
+  EXPECT_THAT(claim.warnings, ElementsAre(HasSubstr("has no container \"web\"")));
   a.settings.trust_annotations = TrustAnnotations::kAll;
   EXPECT_EQ(claim_of(a).source, ClassSource::kPodAnnotation);
 }

@@ -165,7 +165,7 @@ TEST(JoinPod, SaysThatADeclaredClassComesTooLate) {
   const MergedPod joined = join(living(partial(some("a"))), second);
   EXPECT_EQ(joined.record.qos_class, kBurstable);
   EXPECT_THAT(joined.warnings,
-              ElementsAre(AllOf(HasSubstr("podqos.io/qos-class \"BestEffort\" comes too late"),
+              ElementsAre(AllOf(HasSubstr("podqos.io/qos-class \"BestEffort\" is too late"),
                                 HasSubstr("Burstable"))));
 }
 
@@ -240,14 +240,14 @@ TEST(JoinPod, SaysWhenAContainerDescribesAWholePodOtherwise) {
   const PodRecord known = living(whole(some("a")));
   EXPECT_THAT(join(known, whole(some("a"))).warnings, IsEmpty());
   EXPECT_THAT(join(known, whole(some("b"))).warnings,
-              ElementsAre(HasSubstr("describes the pod otherwise")));
+              ElementsAre(HasSubstr("pod spec differs from the first container's")));
 }
 
 TEST(JoinPod, ExpectsTheSameSumsOfAllContainersAndNotTheSameContainers) {
   const PodRecord known = living(sums("a", "1"));
   EXPECT_THAT(join(known, sums("b", "1")).warnings, IsEmpty());
   EXPECT_THAT(join(known, sums("b", "2")).warnings,
-              ElementsAre(HasSubstr("describes the pod otherwise")));
+              ElementsAre(HasSubstr("pod spec differs from the first container's")));
 }
 
 TEST(JoinPod, LearnsNothingFromASandbox) {
