@@ -21,10 +21,10 @@ constexpr Nano kNanoPerMilli = 1'000'000;
 constexpr Nano kNanoMax = std::numeric_limits<Nano>::max();
 constexpr Nano kNanoMin = std::numeric_limits<Nano>::min();
 constexpr int kNanoDigits = 9;
-/// Where upstream holds quantities with a binary suffix.
+/// Kubernetes caps quantities with a binary suffix at 2^63-1 units.
 constexpr Nano kBinaryMax = Nano{kInt64Max} * kNanoPerUnit;
 
-/// What a suffix multiplies by: 10^decimal * 2^binary.
+/// Factor of a suffix: 10^decimal * 2^binary.
 struct Scale {
   int decimal = 0;
   int binary = 0;
@@ -53,7 +53,7 @@ constexpr std::array kSuffixes{
     Suffix{.text = "Ei", .scale = {.binary = 60}},
 };
 
-/// The text's parts; `whole` and `fraction` hold digits only.
+/// Parts of a quantity's text; `whole` and `fraction` have digits only.
 struct Parts {
   bool negative = false;
   std::string_view whole;
@@ -83,7 +83,7 @@ Parts split(std::string_view text) {
   return parts;
 }
 
-/// nullopt: no suffix of Kubernetes, or an exponent beyond the bound.
+/// Returns nullopt for an unknown suffix or an exponent out of range.
 std::optional<Scale> parse_suffix(std::string_view suffix) {
   for (const Suffix& known : kSuffixes) {
     if (known.text == suffix) return known.scale;
@@ -101,7 +101,7 @@ std::optional<Scale> parse_suffix(std::string_view suffix) {
   return Scale{.decimal = static_cast<int>(*exponent)};
 }
 
-/// number * 10 + digit, held at the end of the range.
+/// number * 10 + digit, saturating.
 Nano append_digit(Nano number, char digit) {
   Nano product = 0;
   if (__builtin_mul_overflow(number, Nano{10}, &product)) return kNanoMax;
@@ -117,7 +117,7 @@ Nano scale_decimal(const Parts& parts, int decimal) {
     const auto i = static_cast<std::size_t>(index);
     return i < parts.whole.size() ? parts.whole[i] : parts.fraction[i - parts.whole.size()];
   };
-  // How many digits stand left of the point once everything is counted in billionths.
+  // Number of digits before the point after conversion to billionths.
   const auto kept = static_cast<std::ptrdiff_t>(parts.whole.size()) + decimal + kNanoDigits;
   Nano number = 0;
   for (std::ptrdiff_t i = 0; i < kept; ++i) {
@@ -129,15 +129,15 @@ Nano scale_decimal(const Parts& parts, int decimal) {
   return number;
 }
 
-/// whole.fraction * 2^binary in billionths, rounded up and held at 2^63-1 units.
+/// whole.fraction * 2^binary in billionths, rounded up, at most 2^63-1 units.
 Nano scale_binary(const Parts& parts, int binary) {
   const Nano multiplier = kNanoPerUnit << static_cast<unsigned>(binary);
   Nano whole = 0;
   for (const char digit : parts.whole)
     whole = append_digit(whole, digit);
   if (whole > kBinaryMax / multiplier) return kBinaryMax;
-  // From the last digit to the first: a floor of floors is the floor of the exact quotient, so
-  // only "was anything cut off" must be remembered.
+  // From the last digit to the first: repeated floor division gives the floor of the exact
+  // quotient, so it suffices to remember whether there was a remainder.
   Nano fraction = 0;
   bool inexact = false;
   for (auto i = parts.fraction.size(); i > 0; --i) {
@@ -193,8 +193,8 @@ Result<Quantity> Quantity::parse(std::string_view text) {
     return fail(
         ErrorCode::kInvalidArgument,
         cat("\"", printable(text),
-            "\" is no quantity: wanted a decimal number and one of n u m k M G T P E Ki Mi Gi "
-            "Ti Pi Ei or an exponent within ±",
+            "\" is not a quantity: expected a decimal number, optionally with one of n u m k M G T "
+            "P E Ki Mi Gi Ti Pi Ei or an exponent within ±",
             kMaxQuantityExponent));
   }
   const Nano size = scale->binary != 0 ? scale_binary(parts, scale->binary)
@@ -218,13 +218,13 @@ int Quantity::sign() const {
 Quantity Quantity::rounded_to_milli() const {
   Nano rounded = 0;
   const Nano milli = divide_outwards(nano_, kNanoPerMilli);
-  // Only the very ends of the range can overflow here; they stay what they are.
+  // Only values at the ends of the range overflow; they are returned unchanged.
   if (__builtin_mul_overflow(milli, kNanoPerMilli, &rounded)) return *this;
   return Quantity{rounded};
 }
 
 std::string Quantity::format_decimal() const {
-  // A record is full of quantities, and each division of 128 bits takes a hundred instructions.
+  // Avoids 128-bit divisions, which are slow: a record has many quantities.
   constexpr Nano kLow = 1'000'000'000'000'000'000;
   constexpr std::size_t kLowDigits = 18;
   const Nano whole = nano_ / kNanoPerUnit;
@@ -237,7 +237,7 @@ std::string Quantity::format_decimal() const {
   }
   if (fraction == 0) return text;
   text += cat(".", padded(fraction, kNanoDigits));
-  // Zeros at the end of the fraction are not written.
+  // Remove trailing zeros of the fraction.
   text.erase(text.find_last_not_of('0') + 1);
   return text;
 }

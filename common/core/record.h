@@ -13,71 +13,71 @@
 
 namespace podqos::core {
 
+/// State of a container in its pod's record.
 enum class ContainerState : std::uint8_t {
-  kPending,  ///< placed, not yet confirmed by createRuntime; pid is the creating process
-  kLive,     ///< confirmed; pid is the container's init
+  kPending,  ///< placed; not confirmed by createRuntime or NRI yet
+  kLive,     ///< confirmed as started
 };
 
+/// A container of a pod.
 struct ContainerRecord {
   std::string id;
-  std::string bundle;  ///< canonical; "" when unknown
-  std::string name;    ///< name within the pod
+  std::string bundle;  ///< canonical path; "" if unknown
+  std::string name;    ///< in the pod
   ContainerState state = ContainerState::kPending;
-  Pid pid;
-  StartTime start_time;
-  std::string cgroup;  ///< where the container really is, absolute below the hierarchy
+  Pid pid;  ///< of the process that creates the container while pending, then of its init
+  StartTime start_time;  ///< of that process, to detect that its pid was reused
+  std::string cgroup;    ///< actual cgroup, as an absolute path in the hierarchy
   bool sandbox = false;
-  bool moved = false;  ///< podqos moved it itself, and so must remove its cgroup
-  /// Under a CRI engine: the memory limit that the engine enforces, 0 if it enforces none. nullopt:
-  /// who made the container is the node's operator, whose claims need no limit to back them.
+  bool moved = false;  ///< podqos moved it to its cgroup and must remove that
+  /// Under a CRI engine: the memory limit that the engine enforces in bytes, 0 for none. nullopt
+  /// for containers of the node's operator, whose requests count without a limit.
   std::optional<Bytes> backed_memory = std::nullopt;
   friend bool operator==(const ContainerRecord&, const ContainerRecord&) = default;
 };
 
-/// Who says which pod a container belongs to, strongest first.
+/// Source of a pod's uid, strongest first.
 enum class IdentitySource : std::uint8_t {
   kEngine,      ///< CRI sandbox uid
-  kCgroup,      ///< the container already lies below a pod cgroup
+  kCgroup,      ///< the engine has placed the container in a pod cgroup
   kAnnotation,  ///< podqos.io/pod-uid
-  kSandbox,     ///< only a sandbox id: it is the pod's key
-  kLone,        ///< a container that is a pod of its own
+  kSandbox,     ///< a sandbox id, used as the uid
+  kLone,        ///< none: the container is a pod of its own
 };
 
-/// Where a pod's class comes from.
+/// Source of a pod's QoS class.
 enum class ClassSource : std::uint8_t {
-  kEngine,
-  kPodAnnotation,
-  kQosAnnotation,
-  kShortForms,
-  kCriSums,
-  kInference
+  kEngine,         ///< tier of the cgroup that a kubelet has chosen
+  kPodAnnotation,  ///< podqos.io/pod
+  kQosAnnotation,  ///< podqos.io/qos-class
+  kShortForms,     ///< podqos.io/requests, podqos.io/limits
+  kCriSums,        ///< pod sums of the engine
+  kInference       ///< linux.resources
 };
 
-/// All that podqos knows about one pod.
+/// The stored state of a pod, pods/<uid>.json.
 struct PodRecord {
   Pod pod;  ///< identity and resources: the whole spec, or the containers known so far
-  bool complete = false;                          ///< the whole container set is known
-  std::optional<EngineSums> sums = std::nullopt;  ///< what the engine says of the whole pod
+  bool complete = false;                          ///< the pod's values are final (PodClaim)
+  std::optional<EngineSums> sums = std::nullopt;  ///< resources of the pod by its engine
   QosClass qos_class = QosClass::kBestEffort;
   ClassSource class_source = ClassSource::kInference;
-  /// Who named the uid for the first of the containers that live; nullopt in records of earlier
-  /// releases.
+  /// Source of the uid in the claim of the first container; nullopt in records of earlier releases.
   std::optional<IdentitySource> founded_by = std::nullopt;
-  bool adopted = false;  ///< placed by a kubelet: podqos does not write what the kubelet writes
-  std::string
-      sandbox_id;      ///< the engine's sandbox that owns the pod; "" when the engine names none
-  std::string cgroup;  ///< the pod's cgroup
-  TierSum claimed;     ///< requests, as far as one pod may claim them (pods is 1)
-  TierSum granted;     ///< what of it counts towards the tiers
-  std::optional<MilliCpu> grown_cpu_limit;  ///< partial pods: the highest limit so far
-  std::optional<Bytes> grown_memory_limit;
+  bool adopted = false;                     ///< placed by a kubelet, which writes the values
+  std::string sandbox_id;                   ///< of the engine; "" if it gives none
+  std::string cgroup;                       ///< of the pod
+  TierSum claimed;                          ///< see Grants; pods is 1
+  TierSum granted;                          ///< see Grants; the part that counts in its tier
+  std::optional<MilliCpu> grown_cpu_limit;  ///< incomplete pods: the highest limit so far
+  std::optional<Bytes> grown_memory_limit;  ///< the same for memory
   std::vector<ContainerRecord> containers;
-  std::optional<UnixSeconds>
-      released_at;  ///< no container lives; the cgroup stays while memory is charged to it
+  /// When the last container ended; the cgroup stays while memory is charged to it.
+  std::optional<UnixSeconds> released_at;
   friend bool operator==(const PodRecord&, const PodRecord&) = default;
 };
 
-/// Where to find a container's pod: one entry per container of one id.
+/// Maps a container to its pod. Containers with one id have different bundles.
 struct IndexEntry {
   std::string id;
   std::string bundle;
@@ -85,34 +85,37 @@ struct IndexEntry {
   friend bool operator==(const IndexEntry&, const IndexEntry&) = default;
 };
 
+/// A pending container. A later transaction withdraws it if its creator ended without starting it.
 struct PendingEntry {
   std::string uid;
   std::string id;
   std::string bundle;
-  Pid pid;
-  StartTime start_time;
+  Pid pid;               ///< of the process that creates the container
+  StartTime start_time;  ///< of that process
   friend bool operator==(const PendingEntry&, const PendingEntry&) = default;
 };
 
+/// A released pod whose cgroup is retained.
 struct RetainedEntry {
   std::string uid;
-  UnixSeconds until;
+  UnixSeconds until;  ///< when to try to remove it
   friend bool operator==(const RetainedEntry&, const RetainedEntry&) = default;
 };
 
-/// tiers.json: the sums, and what the next event has to look after.
+/// The stored state of the tiers, tiers.json, and of the pods that later transactions have to
+/// check.
 struct TiersRecord {
-  TierSums sums;  ///< what podqos's own pods were granted, and what adopted ones request
+  TierSums sums;  ///< granted requests of podqos's own pods, and requests of adopted ones
   std::vector<PendingEntry> pending;
   std::vector<RetainedEntry> retained;
   std::string kubepods;  ///< root cgroup in use, "/podqos/kubepods"; "" before the first pod
-  /// The outermost directory above `kubepods` that podqos has made ("/podqos"), and with it those
-  /// in between; "" if it has made none, or in records of earlier releases.
+  /// The outermost cgroup above `kubepods` that podqos has made ("/podqos"), along with those in
+  /// between; "" if it has made none, and in records of earlier releases.
   std::string top = {};
-  /// A kubelet has come to `kubepods` after podqos: podqos removes nothing there and leaves the
-  /// tiers alone.
+  /// A kubelet has started to use `kubepods` after podqos: podqos removes nothing there and does
+  /// not change the tiers.
   bool yielded = false;
-  /// Shares→weight formula of the node's runtime, seen in a container that it made.
+  /// Shares→weight formula of the node's runtime, observed in one of its containers.
   std::optional<WeightFormula> weight_formula;
   friend bool operator==(const TiersRecord&, const TiersRecord&) = default;
 };

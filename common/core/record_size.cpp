@@ -8,12 +8,12 @@ namespace podqos::core {
 
 namespace {
 
-// Names of members, punctuation, words and numbers, at their longest.
+// Maximum bytes of member names, punctuation, keywords and numbers.
 constexpr std::size_t kRecordFrame = 2048;
 constexpr std::size_t kResourcesFrame = 40;
 constexpr std::size_t kPodContainerFrame = 40;
 constexpr std::size_t kContainerFrame = 256;
-// 41 digits and signs at most, quotes and separators; to measure one takes as long as to write it.
+// At most 41 characters, quotes and separators. Measuring one would be as slow as formatting it.
 constexpr std::size_t kQuantity = 48;
 
 std::size_t size_of(std::string_view text) {
@@ -67,17 +67,17 @@ Status check_record_size(const PodRecord& record) {
   const std::size_t described = record.pod.containers.size();
   if (!record.complete && described > kMaxPartialContainers) {
     return fail(ErrorCode::kTooLarge,
-                cat("with this container its annotations name ", described,
-                    " containers of the pod, at most ", kMaxPartialContainers,
+                cat("the pod has ", described, " containers without podqos.io/pod, at most ",
+                    kMaxPartialContainers,
                     " are allowed: describe the pod once with podqos.io/pod (podqosctl annotate)"));
   }
   const std::size_t size = record_size(record);
   if (size > kMaxPodRecordSize - kRecordRoom) {
-    return fail(ErrorCode::kTooLarge,
-                cat("what is known of the pod takes ", size, " bytes, at most ",
-                    kMaxPodRecordSize - kRecordRoom,
-                    " are allowed: give it fewer containers, or fewer resources in its "
-                    "podqos.io annotations"));
+    return fail(
+        ErrorCode::kTooLarge,
+        cat("the pod's record needs ", size, " bytes, at most ", kMaxPodRecordSize - kRecordRoom,
+            " are allowed: give it fewer containers, or fewer resources in its "
+            "podqos.io annotations"));
   }
   return {};
 }

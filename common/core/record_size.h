@@ -7,20 +7,20 @@
 
 namespace podqos::core {
 
-/// What a pod's record may take: it is read and written under the lock in each event of the pod,
-/// and all others wait, so that no author may make it longer.
+/// Maximum size of a pod's record in bytes. Each transaction of the pod reads and writes the record
+/// under the lock, so a pod's author must not be able to make it larger.
 constexpr std::size_t kMaxPodRecordSize = std::size_t{256} << 10U;
-/// Of these the containers' descriptions and entries may not take the last ones: they are for the
-/// container that comes now, whose id and paths are not known yet.
+/// Part of the maximum that is reserved for the container being admitted, whose id and paths are
+/// not known when the size is checked.
 constexpr std::size_t kRecordRoom = std::size_t{64} << 10U;
-/// Containers that a pod can have which no podqos.io/pod describes.
+/// Maximum number of containers of a pod without podqos.io/pod.
 constexpr std::size_t kMaxPartialContainers = 256;
 
-/// Bytes that the record takes as JSON, or more: up to 40 for each quantity.
+/// Upper bound of the record's size as JSON, in bytes. Counts a fixed size per quantity.
 [[nodiscard]] std::size_t record_size(const PodRecord& record);
 
-/// May one more container join?
-/// @return kTooLarge beyond the bounds above.
+/// Checks that one more container can be admitted.
+/// @return kTooLarge beyond the bounds above, with what to change
 [[nodiscard]] Status check_record_size(const PodRecord& record);
 
 }  // namespace podqos::core

@@ -14,9 +14,9 @@ std::string words_on_claim(std::string_view name, std::int64_t requested, std::i
   const std::string counts =
       cat("requests ", name, " ", requested, unit, ", of which ", claimed, unit, " counts: ");
   if (settings.max_pod_claim_percent == kPercent)
-    return cat(counts, "the node has no more for pods; lower the request");
+    return cat(counts, "the node has no more allocatable; lower the request");
   return cat(counts, "maxPodClaim is ", settings.max_pod_claim_percent,
-             "% of what is allocatable; lower the request, or raise maxPodClaim");
+             "% of what is allocatable; lower the request or raise maxPodClaim");
 }
 
 }  // namespace
@@ -24,7 +24,7 @@ std::string words_on_claim(std::string_view name, std::int64_t requested, std::i
 std::optional<Bytes> backed_memory(const PodRecord& record, const std::optional<Bytes>& arriving) {
   if (record.adopted) return std::nullopt;
   std::optional<Bytes> sum = arriving;
-  // Processes of a container have outlived it.
+  // All containers have ended, but processes of them are left: nothing backs the request.
   if (record.containers.empty() && record.founded_by == IdentitySource::kEngine && !sum)
     sum = Bytes{0};
   for (const ContainerRecord& container : record.containers) {
@@ -58,8 +58,8 @@ std::optional<std::string> words_on_uncounted(const PodRecord& record, const Set
   if (!settings.reserve_memory_percent || !backed || *backed >= record.claimed.memory)
     return std::nullopt;
   return cat("requests memory ", record.claimed.memory.value(), ", of which ", backed->value(),
-             " is kept from lower tiers, for that much its engine enforces as memory limits: give "
-             "its containers limits that are as high");
+             " is reserved, the sum of the memory limits that its engine enforces; set memory "
+             "limits of its containers that add up to the request");
 }
 
 }  // namespace podqos::core

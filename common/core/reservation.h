@@ -10,24 +10,25 @@
 
 namespace podqos::core {
 
-/// The memory limits that a CRI engine enforces on the pod's containers, together: more of the
-/// pod's memory request is not kept from the lower tiers, for under such an engine annotations are
-/// written by the pod's author. nullopt: the node's operator has made a container of the pod
-/// (Podman, Docker, a plain runtime), or its kubelet has (adopted), and all that it requests
-/// counts.
-/// @param arriving  of a container that is yet to be recorded
+/// Sum of the memory limits that a CRI engine enforces on the pod's containers. Only this much of
+/// the pod's memory request is reserved, since under such an engine the pod's author writes the
+/// annotations that claim it.
+/// @param arriving  backed_memory of a container that is not in the record yet
+/// @return nullopt if the whole request counts: a container was made by the node's operator
+///         (Podman, Docker, a plain runtime), or a kubelet has placed the pod
 [[nodiscard]] std::optional<Bytes> backed_memory(
     const PodRecord& record, const std::optional<Bytes>& arriving = std::nullopt);
 
-/// `ContainerRecord::backed_memory` of a container that an engine tells of.
+/// ContainerRecord::backed_memory of a new container.
 [[nodiscard]] std::optional<Bytes> backing_of(const ContainerFacts& facts,
                                               const EngineAnnotations& engine);
 
-/// `capacity`, CPU in milli or memory in bytes, as far as one pod may claim it (maxPodClaim).
+/// The part of a capacity (millicpu or bytes) that one pod may claim: maxPodClaim percent.
 [[nodiscard]] std::int64_t claimable(std::int64_t capacity, const Settings& settings);
 
-/// Why not all that a pod of podqos's own requests counts, and the remedy, as a sentence for the
-/// node's operator; nullopt if all of it does, or would if the node had room.
+/// Warning for the node's operator that not all requests of a pod count, with cause and remedy.
+/// nullopt if they all do, if other pods leave too little, and for adopted, released and BestEffort
+/// pods.
 [[nodiscard]] std::optional<std::string> words_on_uncounted(const PodRecord& record,
                                                             const Settings& settings);
 

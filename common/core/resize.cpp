@@ -66,8 +66,8 @@ void raise(ResourceList& pod_level, const ResourceList& sums) {
 
 namespace {
 
-/// The pod's own values where it has some, else the engine's sums, of which a request may exceed
-/// the limit: not each container must have one.
+/// Updates the pod-level resources if the pod has some, else the engine's sums. Sums of requests
+/// may exceed those of limits, since containers may lack a limit.
 void resize_whole(PodRecord& record, const EngineResources& now) {
   if (record.pod.resources) {
     follow(*record.pod.resources, now);
@@ -80,8 +80,9 @@ void resize_whole(PodRecord& record, const EngineResources& now) {
   if (record.sums->resources == Resources{}) record.sums.reset();
 }
 
-/// An engine tells all values of a container, also those that podqos has filled in: only another
-/// limit than the known one is the engine's.
+/// Updates the memory limit that backs the container's request. Updates contain all values, also
+/// those that podqos has filled in, so only a limit that differs from the known one is the
+/// engine's.
 void follow_backing(PodRecord& record, const Resize& resize) {
   if (!resize.now.memory_limit) return;
   const Resources* known = find_resources(record.pod, resize.container);

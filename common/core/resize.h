@@ -7,21 +7,21 @@
 
 namespace podqos::core {
 
-/// What an engine has changed about a pod that runs: the resources of one container, or of the pod.
+/// New resources of a running container, or of a running pod as a whole.
 struct Resize {
-  bool whole_pod = false;  ///< told of the sandbox: the sums of the pod itself
-  std::string container;   ///< else its name within the pod
-  EngineResources now;     ///< all of them as they are since; -1: no limit any more
+  bool whole_pod = false;  ///< the resources of the pod, updated with its sandbox
+  std::string container;   ///< else the container's name in the pod
+  EngineResources now;     ///< all resources after the update; -1: no limit any more
 };
 
-/// Lets what the engine says now count instead of what was known of the pod. A value that an engine
-/// would make of the known one changes nothing: its units are coarser. A pod that has values of its
-/// own, or the engine's sums, gets no less than its containers have; they follow downwards when the
-/// engine tells of the pod.
-/// @note KEP-1287, in-place update of pod resources: the class stays what it is.
+/// Replaces the pod's known resources by those of an in-place update. A value that the known one
+/// converts to changes nothing, since the engine's units are coarser. Pod-level resources and the
+/// engine's sums are raised to the sum of the containers; only an update of the pod lowers them.
+/// The class does not change.
+/// @note KEP-1287, in-place update of pod resources.
 void apply_resize(PodRecord& record, const Resize& resize);
 
-/// Lets `whole` have no less of what it bounds than the pod's containers have together.
+/// Raises the resources that `whole` has to at least the sum of the pod's containers.
 void raise_to_containers(Resources& whole, const Pod& pod);
 
 }  // namespace podqos::core

@@ -6,7 +6,7 @@ namespace podqos::core {
 
 namespace {
 
-/// What the reservation leaves of `available`: never below 0, where upstream goes negative.
+/// `available` without the reserved part, at least 0. The kubelet's value may become negative.
 Bytes after_reserve(Bytes available, Bytes requested, std::int64_t percent) {
   const std::int64_t reserved = mul_div(requested.value(), percent, kPercent);
   return Bytes{std::max<std::int64_t>(saturating_sub(available.value(), reserved), 0)};
@@ -37,8 +37,8 @@ TierValues tier_values(const TierSums& sums, const TierParams& params) {
   values.burstable.cpu_shares = cpu_shares_for(sums.burstable.cpu);
   values.besteffort.cpu_shares = kMinShares;
   if (!params.reserve_percent || params.allocatable_memory.value() <= 0) return values;
-  // Two divisions, each truncated on its own, as upstream: the sum of both reserves may be one byte
-  // short.
+  // Each division is truncated on its own, as in the kubelet, so the sum of both reserves may be
+  // one byte short.
   const std::int64_t percent = std::clamp<std::int64_t>(*params.reserve_percent, 0, kPercent);
   const Bytes free = after_reserve(params.allocatable_memory, sums.adopted.memory, kPercent);
   const Bytes burstable = after_reserve(free, sums.guaranteed.memory, percent);

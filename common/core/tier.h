@@ -7,44 +7,49 @@
 
 namespace podqos::core {
 
-/// Sum over the pods of one class. cpu in milli (each pod rounded up first), memory in bytes.
+/// Number of pods and sum of their requests.
 struct TierSum {
   std::int64_t pods = 0;
-  MilliCpu cpu;
+  MilliCpu cpu;  ///< each pod's request is rounded up before it is added
   Bytes memory;
   friend bool operator==(const TierSum&, const TierSum&) = default;
 };
 
+/// Sums of the node's pods by class.
 struct TierSums {
   TierSum guaranteed;
   TierSum burstable;
   TierSum besteffort;
-  TierSum adopted = {};  ///< pods of a kubelet, of all classes: what they request is not free
+  TierSum adopted = {};  ///< a kubelet's pods of all classes; not available to podqos's own
 
+  /// The sum of podqos's own pods of one class.
   [[nodiscard]] TierSum& of(QosClass qos_class);
   [[nodiscard]] const TierSum& of(QosClass qos_class) const;
   friend bool operator==(const TierSums&, const TierSums&) = default;
 };
 
+/// Node settings for tier_values().
 struct TierParams {
   std::optional<std::int64_t> reserve_percent =
-      std::nullopt;          ///< qosReserved memory, 0..100; nullopt: no tier memory limits
-  Bytes allocatable_memory;  ///< capacity - system - kube; ≤ 0: no tier memory limits
+      std::nullopt;          ///< qosReserved memory, 0 to 100; nullopt: no memory limits
+  Bytes allocatable_memory;  ///< capacity - system - kube; ≤ 0: no memory limits
 };
 
-/// Values of the tiers by the rule: burstable shares from the sum of requests (no pods → 2),
-/// besteffort 2; memory: burstable = A - trunc(G*N/100), besteffort = burstable - trunc(B*N/100),
-/// never below 0. A is what adopted pods leave of `allocatable_memory`.
-/// @note pkg/kubelet/cm/qos_container_manager_linux.go setCPUCgroupConfig, setMemoryReserve.
+/// Values of the two tiers.
 struct TierValues {
   CgroupValues burstable;
   CgroupValues besteffort;
   friend bool operator==(const TierValues&, const TierValues&) = default;
 };
+/// Computes the tiers' values. Shares: burstable by the sum of its CPU requests (2 without pods),
+/// besteffort 2. Memory limits, with A = allocatable memory - memory of adopted pods, G and B =
+/// memory of Guaranteed and Burstable pods and N = reserve_percent: burstable = A - trunc(G*N/100),
+/// besteffort = burstable - trunc(B*N/100), both at least 0.
+/// @note pkg/kubelet/cm/qos_container_manager_linux.go setCPUCgroupConfig, setMemoryReserve.
 [[nodiscard]] TierValues tier_values(const TierSums& sums, const TierParams& params);
 
-/// Of all pods of podqos's own. The shares for this CPU, at least 2, are those of a directory that
-/// holds nothing else, beside a kubelet's kubepods: so its BestEffort pods cannot claim more than
+/// Sum of all of podqos's own pods. Its CPU gives the shares, at least 2, of the cgroup that
+/// contains them beside a kubelet's kubepods, so that podqos's BestEffort pods get no more CPU than
 /// the node's other pods.
 [[nodiscard]] TierSum sum_of_own(const TierSums& sums);
 
@@ -53,21 +58,20 @@ struct TierMemoryQos {
   Bytes root_memory_min;       ///< kubepods memory.min
   Bytes burstable_memory_low;  ///< burstable memory.low
 };
-/// @note qos_container_manager_linux.go setMemoryQoS (1.36); zero where the policy is None.
+/// Computes the MemoryQoS values; both are 0 if the policy is None.
+/// @note pkg/kubelet/cm/qos_container_manager_linux.go setMemoryQoS (1.36).
 [[nodiscard]] TierMemoryQos tier_memory_qos(const TierSums& sums, MemoryReservationPolicy policy);
 
-/// What may be written now for a memory limit that the rule wants: never below usage + margin, nor
-/// below `floor`.
-/// @param usage  current usage of that tier; nullopt when it could not be read: then the previous
-/// rule alone holds.
+/// The memory limit to write for a tier: `wanted`, but at least `floor` and at least usage +
+/// kTierMemoryMargin, since cgroup v2 reclaims memory or kills processes to enforce a lower limit.
+/// @param usage  current memory usage of the tier; nullopt if unknown, then only `floor` counts
 [[nodiscard]] Bytes bounded_tier_limit(Bytes wanted, std::optional<Bytes> usage, Bytes floor);
-constexpr Bytes kTierMemoryMargin{16LL << 20U};
+constexpr Bytes kTierMemoryMargin{16LL << 20U};  ///< 16 MiB
 
-/// allocatable = capacity - system - kube, at least 0.
+/// Memory for pods: capacity - systemReserved - kubeReserved, at least 0.
 [[nodiscard]] Bytes allocatable(Bytes capacity, Bytes system_reserved, Bytes kube_reserved);
 
-/// How much of a claimed request may count: not more than what `capacity` leaves beside
-/// `already_granted`, and not below 0.
+/// The part of a claimed request that is granted: at most capacity - already_granted, at least 0.
 [[nodiscard]] std::int64_t grant(std::int64_t claimed, std::int64_t capacity,
                                  std::int64_t already_granted);
 

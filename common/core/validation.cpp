@@ -15,7 +15,7 @@ bool is_hugepages(std::string_view name) {
   return name.starts_with(kHugePagesPrefix);
 }
 
-/// Names with a domain belong to device plugins, but for Kubernetes' own domain.
+/// Extended resources, those of device plugins, have a domain other than kubernetes.io.
 bool is_extended(std::string_view name) {
   return name.contains('/') && !name.contains("kubernetes.io/");
 }
@@ -37,7 +37,7 @@ void check_quantities(Problems& problems, const ResourceList& list, std::string_
     const std::string amount =
         cat(owner, ": ", printable(name), " ", what, " ", quantity.format_decimal());
     if (negative) problems.push_back(cat(amount, " is negative"));
-    if (broken) problems.push_back(cat(amount, " is no whole number"));
+    if (broken) problems.push_back(cat(amount, " is not a whole number"));
   }
 }
 
@@ -66,7 +66,7 @@ void check_hugepages_company(Problems& problems, const Resources& resources,
     return name == kCpu || name == kMemory;
   };
   if (names_any(is_hugepages) && !names_any(is_cpu_or_memory)) {
-    problems.push_back(cat(owner, ": huge pages need cpu or memory beside them"));
+    problems.push_back(cat(owner, ": huge pages require cpu or memory as well"));
   }
 }
 
@@ -96,7 +96,7 @@ void check_pod_level(Problems& problems, const Pod& pod, const Resources& pod_le
     problems.push_back(cat("pod: ", printable(name), " request ", request->format_decimal(),
                            " is below the containers' ", needed.format_decimal()));
   }
-  // Init containers are not compared: the pod's limit alone holds them.
+  // As in the API server, init containers are not compared with the pod's limit.
   for (const Container& container : pod.containers) {
     check_against_pod_limits(problems, container, pod_level.limits);
   }

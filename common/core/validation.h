@@ -7,15 +7,16 @@
 
 namespace podqos::core {
 
-/// What the API server would refuse a (defaulted) pod for: negative quantities, request above
-/// limit, huge pages request != limit, pod-level requests below the containers' aggregate,
-/// container limit above the pod's.
-/// @return one sentence each, naming container, resource and both values; empty for a valid pod.
+/// Checks the resources of a pod with API defaults as the API server does. Errors are negative
+/// quantities, fractions of extended resources, requests above limits, huge pages and extended
+/// resources whose request differs from the limit, huge pages without cpu or memory, pod-level
+/// requests below the sum of the containers, and container limits above the pod's.
+/// @return a sentence per error with container, resource and values; empty for a valid pod
 /// @note pkg/apis/core/validation/validation.go.
 [[nodiscard]] std::vector<std::string> validate(const Pod& pod);
 
-/// validate, and that there is a container at all: annotations may speak of a pod without naming
-/// any, a manifest may not.
+/// Like validate(), but also requires a container. A manifest must have one, an annotation need
+/// not.
 /// @note pkg/apis/core/validation/validation.go validateContainers.
 [[nodiscard]] std::vector<std::string> validate_manifest(const Pod& pod);
 

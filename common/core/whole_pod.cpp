@@ -10,10 +10,10 @@ namespace podqos::core {
 
 namespace {
 
-/// The name of what stands for all containers that have ended; no engine names one so.
+/// Name of the init container that stands for all ended ones; no engine uses an empty name.
 constexpr std::string_view kEnded;
 
-/// An init container that needed as much as the pod does now.
+/// Raises that init container's resources to the present sum of the pod.
 void remember_sum(Pod& pod) {
   auto ended = std::ranges::find(pod.init_containers, kEnded, &Container::name);
   if (ended == pod.init_containers.end()) {

@@ -7,16 +7,17 @@
 
 namespace podqos::core {
 
-/// The pod as its cgroup sees it: its own resources, with what the engine says of it as a whole.
+/// The pod with the engine's sums as pod-level resources: the pod that its cgroup is for.
 [[nodiscard]] Pod whole_pod(const PodRecord& record);
-/// pod_requests() and pod_limits() of that.
+/// pod_requests() of whole_pod().
 [[nodiscard]] ResourceList requests_of(const PodRecord& record);
+/// pod_limits() of whole_pod().
 [[nodiscard]] ResourceList limits_of(const PodRecord& record);
 
-/// A container of an adopted pod has ended: what is inferred from its values counts no longer, but
-/// the pod requests no less than it did while the container lived. An engine does not tell an init
-/// container from another: the highest sum of those that lived at once is what Kubernetes' rule for
-/// both comes to. Changes nothing in a pod whose spec is known, nor in podqos's own.
+/// Removes the inferred resources of a container that has ended from an adopted pod, whose requests
+/// stay at least as high as before. Engines do not say which containers are init containers, but
+/// the highest sum of containers that ran at the same time equals Kubernetes' sum with them. Does
+/// nothing for complete pods and podqos's own pods.
 void forget_container(PodRecord& record, std::string_view name);
 
 }  // namespace podqos::core

@@ -159,7 +159,7 @@ class Claims(CrioCase):
         self.pod_annotations = {"podqos.io/requests": "cpu=16,memory=32Gi"}
 
     def warnings(self):
-        return [warning for warning in self.podqos.ctl_json("status")["warnings"] if "kept from lower tiers" in warning]
+        return [warning for warning in self.podqos.ctl_json("status")["warnings"] if "is reserved, the sum" in warning]
 
     def test_what_no_limit_backs_takes_nothing_from_others(self):
         self.enforced = None

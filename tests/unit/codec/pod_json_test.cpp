@@ -150,7 +150,7 @@ INSTANTIATE_TEST_SUITE_P(
             kInvalid,
             "spec.containers[0].resources.limits.cpu: expected a quantity, found boolean"},
         RefusalCase{"QuantityMalformed", with_spec(R"({"resources":{"requests":{"cpu":"1 Gi"}}})"),
-                    kInvalid, R"(spec.resources.requests.cpu: "1 Gi" is no quantity)"},
+                    kInvalid, R"(spec.resources.requests.cpu: "1 Gi" is not a quantity)"},
         RefusalCase{"ResourceTwice", with_spec(R"({"overhead":{"cpu":1,"cpu":2}})"), kInvalid,
                     "spec.overhead.cpu: is repeated"},
         RefusalCase{"ResourceUnnamed", with_spec(R"({"overhead":{"":1}})"), kInvalid,

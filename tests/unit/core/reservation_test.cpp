@@ -197,9 +197,9 @@ TEST_F(WordsOnUncounted, NamesTheLimitsThatAreMissing) {
   settings_.reserve_memory_percent = 100;
   add_container(record_, "a", Bytes{kGi});
   EXPECT_EQ(words(),
-            "requests memory 8589934592, of which 1073741824 is kept from lower tiers, for that "
-            "much its engine enforces as memory limits: give its containers limits that are as "
-            "high");
+            "requests memory 8589934592, of which 1073741824 is reserved, the sum of the memory "
+            "limits that its engine enforces; set memory limits of its containers that add up to "
+            "the request");
 }
 
 TEST_F(WordsOnUncounted, AreNotSaidWhereNothingIsReserved) {
