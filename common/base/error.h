@@ -38,6 +38,7 @@ struct Error {
   /// Prepends "<context>: ": the path, container or pod that the inner function did not know.
   [[nodiscard]] Error with_context(std::string_view context) &&;
 
+  /// The message, for logs and users.
   [[nodiscard]] const std::string& to_string() const { return message; }
 
   friend bool operator==(const Error&, const Error&) = default;

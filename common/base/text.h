@@ -27,6 +27,7 @@ class Digits {
   std::size_t size_ = 0;
 };
 
+// piece() converts an argument of cat(), join() concatenates the results.
 inline std::string_view piece(std::string_view text) {
   return text;
 }

@@ -16,21 +16,21 @@ void add(ResourceList& sum, const ResourceList& addend) {
   }
 }
 
-/// Calls `seen` with the resources in use at each step of the pod's start: an init container plus
+/// Calls `visit` with the resources in use at each step of the pod's start: an init container plus
 /// the sidecars already running, or for a sidecar the sidecars up to and including it.
 /// @return the sum of all sidecars
 ResourceList walk_init_containers(const Pod& pod, ListOf list,
-                                  const std::function<void(const ResourceList&)>& seen) {
+                                  const std::function<void(const ResourceList&)>& visit) {
   ResourceList sidecars;
   for (const Container& container : pod.init_containers) {
     const ResourceList& own = container.resources.*list;
     if (container.kind == ContainerKind::kSidecar) {
       add(sidecars, own);
-      seen(sidecars);
+      visit(sidecars);
     } else {
       ResourceList candidate = own;
       add(candidate, sidecars);
-      seen(candidate);
+      visit(candidate);
     }
   }
   return sidecars;

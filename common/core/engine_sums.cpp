@@ -19,11 +19,11 @@ Pod with_sums(Pod pod, const EngineSums& sums) {
   return pod;
 }
 
-ResourceList overhead_of(const EngineResources& told) {
-  Resources read = infer_resources(told, std::nullopt, false, Bytes{0});
+ResourceList overhead_of(const EngineResources& engine) {
+  Resources resources = infer_resources(engine, std::nullopt, false, Bytes{0});
   // Prefer the request: a limit below 10m was raised to the minimum quota.
-  read.requests.merge(read.limits);
-  return std::move(read.requests);
+  resources.requests.merge(resources.limits);
+  return std::move(resources.requests);
 }
 
 }  // namespace podqos::core

@@ -23,6 +23,6 @@ struct EngineSums {
 /// The pod overhead for the LinuxContainerResources in which CRI passes it. CPU is exact to a
 /// millicpu.
 /// @note pkg/kubelet/kuberuntime convertOverheadToLinuxResources: request and limit are equal.
-[[nodiscard]] ResourceList overhead_of(const EngineResources& told);
+[[nodiscard]] ResourceList overhead_of(const EngineResources& engine);
 
 }  // namespace podqos::core

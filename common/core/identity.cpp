@@ -78,7 +78,7 @@ Result<Identity> identify(const ContainerFacts& facts, const ParsedAnnotations& 
       settings.trust_annotations == TrustAnnotations::kNone ? std::nullopt : podqos.pod_uid;
   Identity identity;
   auto placed = placed_in(placed_at);
-  // A cgroup that podqos chose is no evidence: a copied bundle would join the original's pod.
+  // Ignore cgroups that podqos chose: a copied bundle would be admitted to the original's pod.
   if (placed && is_beneath(placed->pod_path, own_root)) placed.reset();
   if (engine.pod_uid) {
     identity.uid = *engine.pod_uid;

@@ -13,26 +13,26 @@ bool shares_sandbox(const PodRecord& record, const Identity& identity) {
   return !identity.sandbox_id.empty() && record.sandbox_id == identity.sandbox_id;
 }
 
-bool may_annotation_join(const PodRecord& record, const Identity& identity) {
+bool may_admit_annotated(const PodRecord& record, const Identity& identity) {
   const IdentitySource founder = record.founded_by.value_or(IdentitySource::kAnnotation);
   if (founder == IdentitySource::kAnnotation) return record.sandbox_id == identity.sandbox_id;
   return shares_sandbox(record, identity);
 }
 
 /// For uids from the engine or from a kubelet's cgroup, which are the same.
-bool may_engine_join(const PodRecord& record, const Identity& identity) {
+bool may_admit_engines(const PodRecord& record, const Identity& identity) {
   const IdentitySource founder = record.founded_by.value_or(IdentitySource::kEngine);
   if (founder == IdentitySource::kEngine || founder == IdentitySource::kCgroup) return true;
-  const bool lies_there = identity.placed && identity.placed->pod_path == record.cgroup;
-  return lies_there || shares_sandbox(record, identity);
+  const bool is_placed_there = identity.placed && identity.placed->pod_path == record.cgroup;
+  return is_placed_there || shares_sandbox(record, identity);
 }
 
-bool may_join(const PodRecord& record, const Identity& identity) {
+bool may_admit(const PodRecord& record, const Identity& identity) {
   if (record.founded_by == IdentitySource::kLone) return false;
   switch (identity.source) {
     case IdentitySource::kEngine:
-    case IdentitySource::kCgroup: return may_engine_join(record, identity);
-    case IdentitySource::kAnnotation: return may_annotation_join(record, identity);
+    case IdentitySource::kCgroup: return may_admit_engines(record, identity);
+    case IdentitySource::kAnnotation: return may_admit_annotated(record, identity);
     case IdentitySource::kSandbox: return !record.founded_by || shares_sandbox(record, identity);
     case IdentitySource::kLone: return false;
   }
@@ -40,7 +40,7 @@ bool may_join(const PodRecord& record, const Identity& identity) {
 }
 
 /// Whether a kubelet has placed the container in another cgroup than that of podqos's own pod.
-bool lies_elsewhere(const PodRecord& record, const Identity& identity) {
+bool is_placed_elsewhere(const PodRecord& record, const Identity& identity) {
   return identity.placed && !record.adopted && identity.placed->pod_path != record.cgroup;
 }
 
@@ -57,7 +57,7 @@ std::string_view remedy(const PodRecord& record, const Identity& identity) {
   return "stop the containers with this uid, or start this container with another id";
 }
 
-std::string_view claims(const Identity& identity) {
+std::string_view uid_source(const Identity& identity) {
   return identity.source == IdentitySource::kAnnotation ? "annotation podqos.io/pod-uid"
                                                         : "the engine's pod uid";
 }
@@ -66,24 +66,24 @@ std::string_view claims(const Identity& identity) {
 
 Status check_owner(const PodRecord& record, const Identity& identity) {
   if (record.containers.empty()) return {};
-  if (lies_elsewhere(record, identity)) {
+  if (is_placed_elsewhere(record, identity)) {
     return fail(ErrorCode::kConflict,
                 cat("the container is in the kubelet's pod cgroup ",
                     printable(identity.placed->pod_path), ", but pod \"", printable(identity.uid),
                     "\" at ", record.cgroup, " was made by podqos: ", remedy(record, identity)));
   }
-  if (!may_join(record, identity)) {
+  if (!may_admit(record, identity)) {
     return fail(ErrorCode::kConflict,
-                cat(claims(identity), " \"", printable(identity.uid), "\" names a pod of ",
-                    sandbox_text(record.sandbox_id), ", this container belongs to ",
+                cat(uid_source(identity), " \"", printable(identity.uid), "\" names a pod of ",
+                    sandbox_text(record.sandbox_id), ", but this container belongs to ",
                     sandbox_text(identity.sandbox_id), ": ", remedy(record, identity)));
   }
   const std::string& theirs = record.pod.pod_namespace;
   if (!theirs.empty() && !identity.pod_namespace.empty() && theirs != identity.pod_namespace) {
     return fail(
         ErrorCode::kConflict,
-        cat(claims(identity), " \"", printable(identity.uid), "\" names a pod of namespace \"",
-            printable(theirs), "\", this container belongs to namespace \"",
+        cat(uid_source(identity), " \"", printable(identity.uid), "\" names a pod of namespace \"",
+            printable(theirs), "\", but this container belongs to namespace \"",
             printable(identity.pod_namespace), "\": ", remedy(record, identity)));
   }
   return {};

@@ -204,20 +204,20 @@ void bound_by_engine(PodClaim& claim, const EngineResources& engine) {
 
 /// Requests are read without the limits, since they may exceed the sum of the limits: containers
 /// without a limit have requests too.
-void claim_sums(PodClaim& claim, EngineResources told) {
+void claim_sums(PodClaim& claim, EngineResources reported) {
   EngineSums sums;
-  sums.resources.limits = infer_resources(told, std::nullopt, false, Bytes{0}).limits;
-  told.cpu_quota.reset();
-  told.memory_limit.reset();
-  sums.resources.requests = infer_resources(told, std::nullopt, false, Bytes{0}).requests;
+  sums.resources.limits = infer_resources(reported, std::nullopt, false, Bytes{0}).limits;
+  reported.cpu_quota.reset();
+  reported.memory_limit.reset();
+  sums.resources.requests = infer_resources(reported, std::nullopt, false, Bytes{0}).requests;
   if (sums.resources != Resources{}) claim.sums = std::move(sums);
 }
 
 /// Sets the overhead that the engine reports unless podqos.io/pod has one.
-void claim_overhead(PodClaim& claim, const EngineResources& told) {
+void claim_overhead(PodClaim& claim, const EngineResources& reported) {
   if (!spec_of(claim).overhead.empty()) return;
   own_spec(claim);
-  claim.pod.overhead = overhead_of(told);
+  claim.pod.overhead = overhead_of(reported);
 }
 
 bool is_same_identity(const Pod& a, const Pod& b) {

@@ -61,8 +61,8 @@ ClassSource source_of_class(const PodClaim& claim, QosClass qos_class) {
 }
 
 /// Adds containers to those known so far; resources of a known name are replaced.
-void merge_containers(Pod& known, const Pod& arrived) {
-  for (const Container& container : arrived.containers) {
+void merge_containers(Pod& known, const Pod& added) {
+  for (const Container& container : added.containers) {
     const auto same = std::ranges::find(known.containers, container.name, &Container::name);
     if (same == known.containers.end()) {
       known.containers.push_back(container);
@@ -74,10 +74,10 @@ void merge_containers(Pod& known, const Pod& arrived) {
 
 /// Raises the engine's pod sums, which date from the sandbox's creation, to those of the running
 /// containers: a container restarted after a resize has its new values.
-void raise_to_living(PodRecord& record, const PodClaim& claim) {
+void raise_to_running(PodRecord& record, const PodClaim& claim) {
   if (!record.sums || record.sums->enforced || claim.source != ClassSource::kInference) return;
-  Pod living;
-  std::ranges::copy_if(record.pod.containers, std::back_inserter(living.containers),
+  Pod running;
+  std::ranges::copy_if(record.pod.containers, std::back_inserter(running.containers),
                        [&](const Container& described) {
                          const auto is_it = [&](const ContainerRecord& container) {
                            return !container.sandbox && container.name == described.name;
@@ -85,17 +85,17 @@ void raise_to_living(PodRecord& record, const PodClaim& claim) {
                          return find_container(claim.pod, described.name) != nullptr ||
                                 std::ranges::any_of(record.containers, is_it);
                        });
-  raise_to_containers(record.sums->resources, living);
+  raise_to_containers(record.sums->resources, running);
 }
 
-void add_claim(MergedPod& joined, const Identity& identity, const PodClaim& claim,
+void add_claim(MergedPod& merged, const Identity& identity, const PodClaim& claim,
                const Settings& settings) {
-  PodRecord& record = joined.record;
+  PodRecord& record = merged.record;
   if (!identity.sandbox_id.empty()) record.sandbox_id = identity.sandbox_id;
   if (!claim.known) return;
-  const QosClass arrived = claimed_class(claim, settings, joined.warnings);
+  const QosClass claimed = claimed_class(claim, settings, merged.warnings);
   if (record.complete && claim.complete && describes_otherwise(claim, record.pod)) {
-    joined.warnings.push_back(
+    merged.warnings.push_back(
         "pod spec differs from the first container's, which applies until the pod has ended: "
         "annotate all containers of a pod with the same spec");
   }
@@ -112,16 +112,16 @@ void add_claim(MergedPod& joined, const Identity& identity, const PodClaim& clai
     merge_containers(record.pod, claim.pod);
     if (record.pod.overhead.empty()) record.pod.overhead = claim.pod.overhead;
     if (!record.sums) record.sums = claim.sums;
-    raise_to_living(record, claim);
+    raise_to_running(record, claim);
   }
   if (claim.declared_class && *claim.declared_class != record.qos_class && !claim.engine_class) {
-    joined.warnings.push_back(
+    merged.warnings.push_back(
         cat("annotation podqos.io/qos-class \"", format_qos_class(*claim.declared_class),
             "\" is too late: the pod runs as ", format_qos_class(record.qos_class),
             "; annotate its first container"));
-  } else if (rank(arrived) < rank(record.qos_class) && !claim.engine_class) {
-    joined.warnings.push_back(
-        cat("the container's resources would make the pod ", format_qos_class(arrived),
+  } else if (rank(claimed) < rank(record.qos_class) && !claim.engine_class) {
+    merged.warnings.push_back(
+        cat("the container's resources would make the pod ", format_qos_class(claimed),
             ", but since its first container it runs as ", format_qos_class(record.qos_class),
             ": annotate the pod with podqos.io/pod (podqosctl annotate) so that its class is known "
             "from the start"));
@@ -145,7 +145,7 @@ PodRecord new_record(const Identity& identity, const PodClaim& claim, const Sett
 
 Result<MergedPod> merge_claim(const std::optional<PodRecord>& existing, const Identity& identity,
                               const PodClaim& claim, const Settings& settings) {
-  MergedPod joined{.record = {}, .warnings = claim.warnings};
+  MergedPod merged{.record = {}, .warnings = claim.warnings};
   if (existing) {
     if (auto owner = check_owner(*existing, identity); !owner)
       return fail(std::move(owner).error());
@@ -155,15 +155,15 @@ Result<MergedPod> merge_claim(const std::optional<PodRecord>& existing, const Id
   const bool kubelets = existing && identity.placed && !existing->adopted;
   const bool fresh = !existing || (existing->containers.empty() && (claim.known || kubelets));
   if (!fresh) {
-    joined.record = *existing;
-    joined.record.released_at.reset();
-    if (existing->containers.empty()) joined.record.founded_by = identity.source;
-    add_claim(joined, identity, claim, settings);
+    merged.record = *existing;
+    merged.record.released_at.reset();
+    if (existing->containers.empty()) merged.record.founded_by = identity.source;
+    add_claim(merged, identity, claim, settings);
   } else {
-    joined.record = new_record(identity, claim, settings, joined.warnings);
+    merged.record = new_record(identity, claim, settings, merged.warnings);
   }
-  if (auto fits = check_record_size(joined.record); !fits) return fail(std::move(fits).error());
-  return joined;
+  if (auto fits = check_record_size(merged.record); !fits) return fail(std::move(fits).error());
+  return merged;
 }
 
 bool adds_nothing(const PodRecord& record, const Identity& identity, const PodClaim& claim,
@@ -174,8 +174,8 @@ bool adds_nothing(const PodRecord& record, const Identity& identity, const PodCl
   if (!identity.sandbox_id.empty() && identity.sandbox_id != record.sandbox_id) return false;
   if (describes_otherwise(claim, record.pod) || !check_owner(record, identity)) return false;
   std::vector<std::string> warnings;
-  const QosClass arrived = claimed_class(claim, settings, warnings);
-  const bool fits = claim.engine_class || rank(arrived) >= rank(record.qos_class);
+  const QosClass claimed = claimed_class(claim, settings, warnings);
+  const bool fits = claim.engine_class || rank(claimed) >= rank(record.qos_class);
   return fits && warnings.empty();
 }
 
@@ -187,7 +187,7 @@ Bytes allocatable_memory(const Settings& settings, const NodeCapacity& capacity)
 namespace {
 
 /// Resources granted to other pods and requested by adopted ones.
-std::int64_t taken(std::int64_t guaranteed, std::int64_t burstable, std::int64_t adopted) {
+std::int64_t unavailable(std::int64_t guaranteed, std::int64_t burstable, std::int64_t adopted) {
   return saturating_add(saturating_add(guaranteed, burstable), adopted);
 }
 
@@ -218,11 +218,11 @@ Grants grants_for(const PodRecord& record, const TierSums& others, const Setting
     grants.granted = grants.claimed;
     return grants;
   }
-  const std::int64_t cpu_others = taken(others.guaranteed.cpu.value(), others.burstable.cpu.value(),
-                                        others.adopted.cpu.value());
+  const std::int64_t cpu_others = unavailable(
+      others.guaranteed.cpu.value(), others.burstable.cpu.value(), others.adopted.cpu.value());
   const std::int64_t memory_others =
-      taken(others.guaranteed.memory.value(), others.burstable.memory.value(),
-            others.adopted.memory.value());
+      unavailable(others.guaranteed.memory.value(), others.burstable.memory.value(),
+                  others.adopted.memory.value());
   grants.granted.cpu = MilliCpu{grant(grants.claimed.cpu.value(), cpu_capacity, cpu_others)};
   // Without qosReserved no memory is reserved, so limits need not back it.
   std::optional<Bytes> backed;
@@ -310,7 +310,8 @@ Result<CgroupValues> pod_values(PodRecord& record, const Settings& settings) {
   if (values && exceeds_node_cpu(record)) values->cpu_shares = cpu_shares_for(record.claimed.cpu);
   if (values && !record.complete) apply_partial_limits(*values, record, whole, settings);
   if (!values || record.adopted) return values;
-  if (auto taken = check_kernel_bounds(*values); !taken) return fail(std::move(taken).error());
+  if (auto checked = check_kernel_bounds(*values); !checked)
+    return fail(std::move(checked).error());
   return values;
 }
 

@@ -52,21 +52,21 @@ Tally tally_containers(const Pod& pod) {
   return tally;
 }
 
-QosVerdict judge(const Tally& tally, std::string_view bearer) {
+QosVerdict verdict_for(const Tally& tally, std::string_view owner) {
   if (tally.requests == QosSums{} && tally.limits == QosSums{}) {
     return {.qos_class = QosClass::kBestEffort,
-            .reason = cat("no cpu or memory is requested or limited by ", bearer)};
+            .reason = cat("no cpu or memory is requested or limited by ", owner)};
   }
   if (!tally.missing.empty()) return {.qos_class = QosClass::kBurstable, .reason = tally.missing};
   for (std::size_t i = 0; i < kQosResources.size(); ++i) {
     if (tally.requests[i] == tally.limits[i]) continue;
     return {.qos_class = QosClass::kBurstable,
-            .reason = cat("the ", kQosResources[i], " request of ", bearer, " is ",
+            .reason = cat("the ", kQosResources[i], " request of ", owner, " is ",
                           tally.requests[i].format_decimal(), ", the limit ",
                           tally.limits[i].format_decimal())};
   }
   return {.qos_class = QosClass::kGuaranteed,
-          .reason = cat("cpu and memory are limited, and requested in full, by ", bearer)};
+          .reason = cat("cpu and memory are limited, and requested in full, by ", owner)};
 }
 
 }  // namespace
@@ -76,10 +76,10 @@ QosVerdict classify(const Pod& pod) {
     return {.qos_class = *pod.status_qos_class,
             .reason = cat("status.qosClass is ", format_qos_class(*pod.status_qos_class))};
   }
-  if (!pod.resources) return judge(tally_containers(pod), "the containers");
+  if (!pod.resources) return verdict_for(tally_containers(pod), "the containers");
   Tally tally;
   count(tally, *pod.resources, [] { return "spec.resources"; });
-  return judge(tally, "spec.resources");
+  return verdict_for(tally, "spec.resources");
 }
 
 }  // namespace podqos::core

@@ -44,6 +44,7 @@ class Quantity {
 
   [[nodiscard]] constexpr bool is_zero() const { return nano_ == 0; }
 
+  /// Exact sum, saturating.
   friend Quantity operator+(Quantity a, Quantity b);
   friend constexpr auto operator<=>(Quantity, Quantity) = default;
 

@@ -9,8 +9,8 @@ namespace podqos::core {
 
 namespace {
 
-std::string words_on_claim(std::string_view name, std::int64_t requested, std::int64_t claimed,
-                           std::string_view unit, const Settings& settings) {
+std::string claim_warning(std::string_view name, std::int64_t requested, std::int64_t claimed,
+                          std::string_view unit, const Settings& settings) {
   const std::string counts =
       cat("requests ", name, " ", requested, unit, ", of which ", claimed, unit, " counts: ");
   if (settings.max_pod_claim_percent == kPercent)
@@ -51,9 +51,9 @@ std::optional<std::string> words_on_uncounted(const PodRecord& record, const Set
   const auto cpu = find(requests, kCpu);
   const auto memory = find(requests, kMemory);
   if (cpu && cpu->milli_value() > record.claimed.cpu.value())
-    return words_on_claim("cpu", cpu->milli_value(), record.claimed.cpu.value(), "m", settings);
+    return claim_warning("cpu", cpu->milli_value(), record.claimed.cpu.value(), "m", settings);
   if (memory && memory->value() > record.claimed.memory.value())
-    return words_on_claim("memory", memory->value(), record.claimed.memory.value(), "", settings);
+    return claim_warning("memory", memory->value(), record.claimed.memory.value(), "", settings);
   const auto backed = backed_memory(record);
   if (!settings.reserve_memory_percent || !backed || *backed >= record.claimed.memory)
     return std::nullopt;

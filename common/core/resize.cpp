@@ -40,14 +40,15 @@ bool gives_quota(const Resources& known, const EngineResources& now) {
   return cpu_quota_for(MilliCpu{limit->milli_value()}, period).value() == *now.cpu_quota;
 }
 
-void follow(Resources& known, const EngineResources& now) {
-  const Resources told = infer_resources(now, std::nullopt, false, Bytes{0});
+void update(Resources& known, const EngineResources& now) {
+  const Resources updated = infer_resources(now, std::nullopt, false, Bytes{0});
   if (now.cpu_shares && !gives_shares(known, *now.cpu_shares))
-    set_or_erase(known.requests, kCpu, find(told.requests, kCpu));
+    set_or_erase(known.requests, kCpu, find(updated.requests, kCpu));
   if (now.cpu_quota && !gives_quota(known, now))
-    set_or_erase(known.limits, kCpu, find(told.limits, kCpu));
-  if (now.memory_limit) set_or_erase(known.limits, kMemory, find(told.limits, kMemory));
-  if (now.memory_reservation) set_or_erase(known.requests, kMemory, find(told.requests, kMemory));
+    set_or_erase(known.limits, kCpu, find(updated.limits, kCpu));
+  if (now.memory_limit) set_or_erase(known.limits, kMemory, find(updated.limits, kMemory));
+  if (now.memory_reservation)
+    set_or_erase(known.requests, kMemory, find(updated.requests, kMemory));
 }
 
 void cap_requests(Resources& known) {
@@ -70,20 +71,20 @@ namespace {
 /// may exceed those of limits, since containers may lack a limit.
 void resize_whole(PodRecord& record, const EngineResources& now) {
   if (record.pod.resources) {
-    follow(*record.pod.resources, now);
+    update(*record.pod.resources, now);
     cap_requests(*record.pod.resources);
     if (*record.pod.resources == Resources{}) record.pod.resources.reset();
     return;
   }
   if (!record.sums) record.sums.emplace();
-  follow(record.sums->resources, now);
+  update(record.sums->resources, now);
   if (record.sums->resources == Resources{}) record.sums.reset();
 }
 
 /// Updates the memory limit that backs the container's request. Updates contain all values, also
 /// those that podqos has filled in, so only a limit that differs from the known one is the
 /// engine's.
-void follow_backing(PodRecord& record, const Resize& resize) {
+void update_backing(PodRecord& record, const Resize& resize) {
   if (!resize.now.memory_limit) return;
   const Resources* known = find_resources(record.pod, resize.container);
   const auto limit = known == nullptr ? std::nullopt : find(known->limits, kMemory);
@@ -107,14 +108,14 @@ void apply_resize(PodRecord& record, const Resize& resize) {
     resize_whole(record, resize.now);
     return;
   }
-  follow_backing(record, resize);
+  update_backing(record, resize);
   Resources* known = find_resources(pod, resize.container);
   if (known == nullptr) {
     pod.containers.push_back(
         {.name = resize.container, .kind = ContainerKind::kApp, .resources = {}});
     known = &pod.containers.back().resources;
   }
-  follow(*known, resize.now);
+  update(*known, resize.now);
   cap_requests(*known);
   if (pod.resources) raise_to_containers(*pod.resources, pod);
   if (record.sums) raise_to_containers(record.sums->resources, pod);
