@@ -283,7 +283,7 @@ PodClaim claim_sharing_spec(const Identity& identity, const ContainerFacts& fact
   const auto& [podqos, engine] = annotations;
   PodClaim claim;
   if (identity.placed) claim.engine_class = identity.placed->qos_class;
-  // The name does not depend on what is claimed below.
+  // The claims below find their container by its name, so it is determined first.
   const Claimant claimant{
       .identity = identity, .facts = facts, .name = name_in(podqos.pod.get(), identity, facts)};
   if (!claim_annotated(claim, claimant, podqos, settings)) {

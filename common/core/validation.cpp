@@ -96,7 +96,7 @@ void check_pod_level(Problems& problems, const Pod& pod, const Resources& pod_le
     problems.push_back(cat("pod: ", printable(name), " request ", request->format_decimal(),
                            " is below the containers' ", needed.format_decimal()));
   }
-  // As in the API server, init containers are not compared with the pod's limit.
+  // Init containers are not compared: the pod's limit applies to them.
   for (const Container& container : pod.containers) {
     check_against_pod_limits(problems, container, pod_level.limits);
   }
