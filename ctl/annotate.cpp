@@ -21,12 +21,14 @@
 namespace podqos::ctl {
 namespace {
 
+/// Keys of the annotations that podqos reads.
 constexpr std::string_view kPodKey = "podqos.io/pod";
 constexpr std::string_view kUidKey = "podqos.io/pod-uid";
 constexpr std::string_view kContainerKey = "podqos.io/container";
-/// A bundle of a container with a user namespace may belong to another user.
+/// The bundle of a container with a user namespace may belong to another user.
 constexpr std::array kBundleCapabilities = {CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_FOWNER};
 
+/// Values of the command line options.
 struct Options {
   std::string file;
   std::string container;
@@ -34,12 +36,14 @@ struct Options {
   std::string bundle;
 };
 
+/// podqos.io/pod with the full spec, and podqos.io/pod-uid if the pod has a uid.
 AnnotationList pod_annotations(const core::Pod& pod) {
   AnnotationList list = {{std::string{kPodKey}, codec::format_pod_spec(pod)}};
   if (!pod.uid.empty()) list.emplace_back(kUidKey, pod.uid);
   return list;
 }
 
+/// Names of all containers: app, init and ephemeral.
 std::vector<std::string> container_names(const core::Pod& pod) {
   std::vector<std::string> names;
   for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers})
@@ -47,6 +51,7 @@ std::vector<std::string> container_names(const core::Pod& pod) {
   return names;
 }
 
+/// "a, b, c".
 std::string joined(const std::vector<std::string>& names) {
   std::string out;
   for (const std::string& name : names)
@@ -54,7 +59,8 @@ std::string joined(const std::vector<std::string>& names) {
   return out;
 }
 
-/// Is `options.container` one of the pod's, and named at all where it must be?
+/// Checks that --container names one of the pod's containers, and is given if the annotations are
+/// for a bundle and the pod has several.
 Status check_container(const core::Pod& pod, const Options& options) {
   const std::vector<std::string> names = container_names(pod);
   if (!options.container.empty()) {
@@ -71,8 +77,8 @@ Status check_container(const core::Pod& pod, const Options& options) {
                   joined(names)));
 }
 
-/// "<namespace>.<name>" for a pod that no API server gave a uid: two pods of one node never share
-/// it. A namespace has no dot, so that the parts cannot be mistaken.
+/// "<namespace>.<name>" for a pod without a uid from an API server: unique among the pods of a
+/// node. A namespace has no dot (RFC 1123 label), so the parts are unambiguous.
 Result<std::string> derived_uid(const core::Pod& pod) {
   constexpr std::string_view kRemedy = "set metadata.uid";
   if (pod.name.empty())
@@ -110,6 +116,7 @@ Result<AnnotationList> container_annotations(const Manifest& manifest, const Opt
   return list;
 }
 
+/// The annotations as one JSON object, one member a line.
 std::string format_annotations(const AnnotationList& list) {
   std::string out = "{";
   for (const auto& [key, value] : list)
@@ -117,13 +124,14 @@ std::string format_annotations(const AnnotationList& list) {
   return out + "\n}\n";
 }
 
-/// What a document becomes.
+/// An annotated document, before it is written.
 struct Annotated {
   std::string json;
   AnnotationList list;
   std::vector<std::string> path;  ///< to the annotations
 };
 
+/// Adds the annotations to the JSON of a document with a pod.
 Result<Annotated> annotate_json(const Document& document) {
   const auto pod = pod_of(document);
   if (!pod) return fail(pod.error().code, cat(title_of(document), ": ", pod.error().message));
@@ -139,12 +147,14 @@ Result<Annotated> annotate_json(const Document& document) {
   return out;
 }
 
-/// The document written anew, with its separator and line ends.
+/// Formats the document anew, with its separator and line ends.
 std::string rewritten(const Document& document, std::string_view json) {
   const std::string text = cat(document.text.starts_with("---") ? "---\n" : "", format_yaml(json));
   return has_crlf(document.text) ? with_crlf(text) : text;
 }
 
+/// Annotates one document. JSON keeps its layout; YAML too if lines can be inserted, else it is
+/// written anew.
 Result<std::string> annotate_document(const Document& document, bool is_yaml) {
   auto annotated = annotate_json(document);
   if (!annotated) return fail(std::move(annotated).error());
@@ -155,7 +165,7 @@ Result<std::string> annotate_document(const Document& document, bool is_yaml) {
   return rewritten(document, annotated->json);
 }
 
-/// A document of kind List: each item by itself, all bytes between them as they are.
+/// Annotates the items of a document of kind List; the bytes between them stay.
 Result<std::string> annotate_list(const Document& document, bool is_yaml) {
   const std::string_view json = document.json;
   const auto elements = json_elements(json_member(json, "items").value_or(""));
@@ -174,6 +184,8 @@ Result<std::string> annotate_list(const Document& document, bool is_yaml) {
   return out == json ? document.text : rewritten(document, out);
 }
 
+/// Annotates all documents of a manifest and joins them.
+/// @return kInvalidArgument if it has no pod.
 Result<std::string> annotate_manifest(const Manifest& manifest) {
   if (documents_with_pods(manifest).empty())
     return fail(ErrorCode::kInvalidArgument,
@@ -192,6 +204,8 @@ Result<std::string> annotate_manifest(const Manifest& manifest) {
   return out;
 }
 
+/// Does the work of the subcommand.
+/// @return the text for standard output; "" with --bundle.
 Result<std::string> annotate(const Options& options) {
   const auto text = read_input(options.file, kMaxInput);
   if (!text) return fail(text.error());
@@ -206,6 +220,7 @@ Result<std::string> annotate(const Options& options) {
   return std::string{};
 }
 
+/// Restricts the process first: a bundle needs kBundleCapabilities, a manifest none.
 int run(const Options& options) {
   const std::span<const int> kept =
       options.bundle.empty() ? std::span<const int>{} : kBundleCapabilities;

@@ -16,6 +16,7 @@
 namespace podqos::ctl {
 namespace {
 
+/// All permission bits of st_mode, set-uid and sticky included.
 constexpr mode_t kPermissions = 07777;
 constexpr std::string_view kAnnotations = "annotations";
 
@@ -24,12 +25,12 @@ constexpr std::string_view kAnnotations = "annotations";
 Result<std::string> annotate_config(std::string_view config, const AnnotationList& annotations) {
   if (auto checked = check_json(config, codec::kMaxConfigSize); !checked)
     return fail(std::move(checked).error());
-  // Refuses what a runtime could read otherwise than we do: repeated or misspelt members.
+  // Rejects repeated or misspelt members, which a runtime could read differently.
   if (auto parsed = codec::OciConfig::parse(config); !parsed)
     return fail(std::move(parsed).error());
   std::string text{config};
   const std::array path = {std::string{kAnnotations}};
-  // Back to front: each goes in front of the members that are there.
+  // In reverse, because each is inserted before the existing members.
   for (const auto& [key, value] : std::views::reverse(annotations)) {
     const auto present = json_member(json_member(text, kAnnotations).value_or("{}"), key);
     if (present && json_text_of(*present) == value) continue;

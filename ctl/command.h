@@ -12,21 +12,23 @@
 
 namespace podqos::ctl {
 
+/// Exit statuses of podqosctl.
 constexpr int kDone = 0;
-constexpr int kRefused = 1;
-constexpr int kUsage = 2;
+constexpr int kRefused = 1;  ///< refused or failed
+constexpr int kUsage = 2;    ///< usage error
 
-/// What every subcommand may be told.
+/// Options that every subcommand accepts.
 struct Globals {
   std::optional<std::string> config;  ///< --config FILE
 };
 
-/// A subcommand: what the command line knows of it, and what it does.
+/// A subcommand: its parser and the function that runs it.
 struct Command {
-  CLI::App* app = nullptr;
-  std::function<int()> run;
+  CLI::App* app = nullptr;   ///< owned by the parent CLI::App
+  std::function<int()> run;  ///< returns the exit status; called after parsing
 };
 
+/// Adds one subcommand each, with its options, to `app`. `globals` has to outlive the command.
 [[nodiscard]] Command add_explain(CLI::App& app, const Globals& globals);
 [[nodiscard]] Command add_annotate(CLI::App& app);
 [[nodiscard]] Command add_status(CLI::App& app, const Globals& globals);
@@ -34,16 +36,19 @@ struct Command {
 [[nodiscard]] Command add_reconcile(CLI::App& app, const Globals& globals);
 [[nodiscard]] Command add_config(CLI::App& app, const Globals& globals);
 
-/// Gives up all capabilities but `kept` and installs the syscall allow-list; to be called before
-/// anything is parsed that others wrote.
+/// Drops all capabilities but `kept` and installs the syscall allow-list sys::Filter::kTool. To be
+/// called before untrusted input is parsed; cannot be undone.
 [[nodiscard]] Status narrow(std::span<const int> kept);
 
-/// Writes to standard output; false when the reader is gone or the disk full.
+/// Writes to standard output, buffered. @return false on a write error (EPIPE, ENOSPC, …).
 [[nodiscard]] bool print(std::string_view text);
-/// The end of a run that printed everything: flushes, and gives kDone or kRefused.
+/// Flushes standard output at the end of a run.
+/// @param printed  whether all print() calls succeeded
+/// @return kDone, or kRefused with a message if a write failed.
 [[nodiscard]] int finish(bool printed = true);
-/// "podqosctl: <message>" on standard error; gives kRefused.
+/// Prints "podqosctl: <message>" to standard error. @return kRefused.
 int log_failure(const Error& error);
+/// Prints "podqosctl: <message>" to standard error.
 void warn(std::string_view message);
 
 }  // namespace podqos::ctl

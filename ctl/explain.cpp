@@ -18,6 +18,7 @@
 namespace podqos::ctl {
 namespace {
 
+/// Values of the command line options; "" and 0 mean not set.
 struct Options {
   std::string file;
   std::string output = "text";
@@ -29,6 +30,8 @@ struct Options {
   std::string colour = "auto";
 };
 
+/// The node's memory: --node-memory, else nodeMemory of the configuration, else this machine's
+/// MemTotal.
 Result<Bytes> node_memory(const Options& options, const core::Settings& settings) {
   if (!options.node_memory.empty()) {
     auto quantity = core::Quantity::parse(options.node_memory);
@@ -44,7 +47,7 @@ Result<Bytes> node_memory(const Options& options, const core::Settings& settings
   return installed->memory;
 }
 
-/// On cgroup v2; what the node may swap is this machine's.
+/// Parameters of the containers' memory values on cgroup v2; the swap capacity is this machine's.
 Result<core::ContainerMemoryParams> container_params(const core::Settings& settings,
                                                      Bytes node_memory) {
   core::NodeCapacity capacity{.memory = node_memory, .cpu = {}};
@@ -56,6 +59,7 @@ Result<core::ContainerMemoryParams> container_params(const core::Settings& setti
   return core::container_memory_params(settings, capacity, {.swap_max = true, .oom_group = true});
 }
 
+/// Combines options, settings and machine.
 Result<ExplainParams> params_of(const Options& options, const core::Settings& settings) {
   ExplainParams params;
   params.cgroup_root = settings.cgroup_root;
@@ -75,7 +79,7 @@ Result<ExplainParams> params_of(const Options& options, const core::Settings& se
   return params;
 }
 
-/// The cgroups to write to: as asked for, else as this machine has them.
+/// Driver and cgroup layout: as requested, else as on this machine.
 Result<Target> target_of(const Options& options, ExplainParams& params) {
   Target target{.driver = options.driver == "systemd" ? Driver::kSystemd : Driver::kCgroupfs,
                 .layout = layout_of(options.cgroup_version == 1 ? core::CgroupVersion::kV1
@@ -97,6 +101,7 @@ Result<Target> target_of(const Options& options, ExplainParams& params) {
   return target;
 }
 
+/// The explanation of one document in the requested output format.
 Result<std::string> explain_document(const Document& document, const ExplainParams& params,
                                      const Target& target, const Options& options) {
   auto pod = pod_of(document);
@@ -114,6 +119,7 @@ Result<std::string> explain_document(const Document& document, const ExplainPara
              explain_text(*explanation, params, target, mode));
 }
 
+/// Explains all pods of a manifest: one JSON object or a list of them, or texts below each other.
 Result<std::string> explain_manifest(const Options& options, const core::Settings& settings) {
   auto params = params_of(options, settings);
   if (!params) return fail(std::move(params).error());
@@ -138,6 +144,7 @@ Result<std::string> explain_manifest(const Options& options, const core::Setting
   return pods == 1 ? cat(out, "\n") : cat("[", out, "]\n");
 }
 
+/// Drops all capabilities before settings and manifest are parsed.
 int run(const Options& options, const Globals& globals) {
   if (auto status = narrow({}); !status) return log_failure(status.error());
   if (options.batch) return run_batch(options.file.empty() ? "-" : options.file);

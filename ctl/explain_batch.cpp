@@ -21,8 +21,10 @@
 namespace podqos::ctl {
 namespace {
 
+/// Maximum CFS period in microseconds (kernel/sched/core.c, max_cfs_quota_period).
 constexpr std::int64_t kMaxPeriod = 1'000'000;
 
+/// The member `key` as a whole number; nullopt if absent or null.
 Result<std::optional<std::int64_t>> integer_at(std::string_view object, std::string_view key) {
   const auto raw = json_member(object, key);
   if (!raw) return std::nullopt;
@@ -33,6 +35,7 @@ Result<std::optional<std::int64_t>> integer_at(std::string_view object, std::str
   return number;
 }
 
+/// The member `key` as a boolean; nullopt if absent or null.
 Result<std::optional<bool>> flag_at(std::string_view object, std::string_view key) {
   const auto raw = json_member(object, key);
   if (!raw) return std::nullopt;
@@ -42,6 +45,7 @@ Result<std::optional<bool>> flag_at(std::string_view object, std::string_view ke
               cat(key, ": expected true or false, found ", json_shown(*raw)));
 }
 
+/// The member `key` as a string; nullopt if absent or null.
 Result<std::optional<std::string>> text_at(std::string_view object, std::string_view key) {
   const auto raw = json_member(object, key);
   if (!raw) return std::nullopt;
@@ -52,6 +56,7 @@ Result<std::optional<std::string>> text_at(std::string_view object, std::string_
   return text;
 }
 
+/// memoryReservationPolicy as in the kubelet's configuration (KEP-2570); default None.
 Result<core::MemoryReservationPolicy> policy_at(std::string_view object) {
   auto text = text_at(object, "memoryReservationPolicy");
   if (!text) return fail(std::move(text).error());
@@ -63,6 +68,7 @@ Result<core::MemoryReservationPolicy> policy_at(std::string_view object) {
                   printable(word), "\""));
 }
 
+/// Reads weightFormula; default linear.
 Status read_formula(std::string_view object, ExplainParams& params) {
   auto text = text_at(object, "weightFormula");
   if (!text) return fail(std::move(text).error());
@@ -75,7 +81,8 @@ Status read_formula(std::string_view object, ExplainParams& params) {
   return {};
 }
 
-/// Is `label` how hugepage_label would write its own size? It becomes part of a file name.
+/// Whether `label` is a page size in the form of core::hugepage_label(). It becomes part of a file
+/// name.
 bool is_page_size(std::string_view label) {
   constexpr std::array<std::string_view, 6> kUnits = {"B", "KB", "MB", "GB", "TB", "PB"};
   constexpr std::int64_t kUnitStep = 1024;
@@ -91,6 +98,7 @@ bool is_page_size(std::string_view label) {
   return false;
 }
 
+/// Reads hugePageSizes; without it the default of ExplainParams stays.
 Status read_hugepage_sizes(std::string_view object, ExplainParams& params) {
   const auto raw = json_member(object, "hugePageSizes");
   if (!raw) return {};
@@ -114,6 +122,7 @@ Status read_hugepage_sizes(std::string_view object, ExplainParams& params) {
   return {};
 }
 
+/// Reads enforceCPULimits (default true) and cpuPeriodUs (default 100000).
 Status read_cpu_params(std::string_view object, core::PodConfigParams& config) {
   auto limits = flag_at(object, "enforceCPULimits");
   if (!limits) return fail(std::move(limits).error());
@@ -128,6 +137,7 @@ Status read_cpu_params(std::string_view object, core::PodConfigParams& config) {
   return {};
 }
 
+/// Reads enforceMemoryQoS (default false) and memoryReservationPolicy.
 Status read_memory_params(std::string_view object, core::PodConfigParams& config) {
   auto memory_qos = flag_at(object, "enforceMemoryQoS");
   if (!memory_qos) return fail(std::move(memory_qos).error());
@@ -138,7 +148,7 @@ Status read_memory_params(std::string_view object, core::PodConfigParams& config
   return {};
 }
 
-/// A misspelt member would be a default that nobody asked for.
+/// Rejects unknown members: for a misspelt one the default would be used silently.
 Status check_param_names(std::string_view object) {
   const std::vector<std::string_view> known = {
       "cgroupRoot",    "cpuPeriodUs",  "enforceCPULimits", "enforceMemoryQoS",
@@ -151,6 +161,7 @@ Status check_param_names(std::string_view object) {
   return {};
 }
 
+/// The parameters of one line: nodeMemoryBytes and the object "params".
 Result<ExplainParams> params_of(std::string_view line) {
   ExplainParams params;
   auto memory = integer_at(line, "nodeMemoryBytes");
@@ -189,12 +200,13 @@ Result<Json> answer_pod(std::string_view line, std::string_view pod_text) {
   return explanation_json(*explanation);
 }
 
-/// Is `key` there, be it as null?
+/// Whether the member `key` is present, also as null.
 bool has_member(std::string_view object, std::string_view key) {
   const auto members = json_members(object);
   return std::ranges::find(members, key, &JsonMember::key) != members.end();
 }
 
+/// reservePercent and allocatableMemoryBytes of a line with "pods".
 Result<core::TierParams> tier_params_of(std::string_view line) {
   auto memory = integer_at(line, "allocatableMemoryBytes");
   if (!memory) return fail(std::move(memory).error());
@@ -227,8 +239,7 @@ Result<Json> answer_tiers(std::string_view line, std::string_view pods_text) {
     return fail(ErrorCode::kInvalidArgument, "pods: expected a list");
   std::vector<core::Pod> pods;
   for (const std::string_view element : json_elements(pods_text)) {
-    // These are pods that a node runs already: as the kubelet has them, defaulted and admitted long
-    // ago.
+    // Pods that the node already runs, as the kubelet has them: defaulted and admitted.
     auto pod = codec::parse_pod(element);
     if (!pod) return fail(std::move(pod).error().with_context(cat("pods[", pods.size(), "]")));
     pods.push_back(std::move(*pod));

@@ -11,23 +11,28 @@
 namespace podqos::ctl {
 namespace {
 
+/// Rows of four cells: name, value, rule, source.
 using Rows = std::vector<std::vector<Cell>>;
 
+/// Upstream files of the rules (Kubernetes v1.36).
 constexpr std::string_view kResources = "component-helpers/resource/helpers.go";
 constexpr std::string_view kPodConfig = "pkg/kubelet/cm/helpers_linux.go";
 
+/// Appends one value with its rule and the upstream file of that rule.
 void add(Rows& rows, std::string name, std::string value, std::string_view rule,
          std::string_view source) {
   rows.push_back({cell(std::move(name)), cell(std::move(value), Colour::kBold),
                   cell(cat("= ", rule)), cell(cat("[", source, "]"), Colour::kDim)});
 }
 
+/// A quantity in the unit of its resource: CPU in cores, bytes with binary units, others decimal.
 std::string shown(std::string_view name, const core::Quantity& quantity) {
   if (name == core::kCpu) return format_cpu(MilliCpu{quantity.milli_value()});
   const bool bytes = name == core::kMemory || name.starts_with(core::kHugePagesPrefix);
   return bytes ? format_bytes(Bytes{quantity.value()}) : quantity.format_decimal();
 }
 
+/// "cpu 110m, memory 64Mi", or "none".
 std::string shown_list(const core::ResourceList& list) {
   std::string out;
   for (const auto& [name, quantity] : list)
@@ -35,6 +40,7 @@ std::string shown_list(const core::ResourceList& list) {
   return out.empty() ? "none" : out;
 }
 
+/// The heading above the writes: driver, cgroup version and weight formula.
 std::string title_for(const ExplainParams& params, const Target& target) {
   const std::string_view driver = target.driver == Driver::kCgroupfs ? "cgroupfs" : "systemd";
   if (target.is_v1()) return cat("Writes (", driver, " driver, cgroup v1)");
@@ -42,6 +48,8 @@ std::string title_for(const ExplainParams& params, const Target& target) {
   return cat("Writes (", driver, " driver, cgroup v2, ", log ? "log" : "linear", " weights)");
 }
 
+/// How PodRequests and PodLimits sum up, reduced to what applies to this pod.
+/// @param what  "requests" or "limits"
 std::string sum_rule(const core::Pod& pod, std::string_view what) {
   std::string rule = cat("sum of the containers' ", what);
   if (!pod.init_containers.empty()) rule += ", or the init phase if that is larger";
@@ -50,11 +58,13 @@ std::string sum_rule(const core::Pod& pod, std::string_view what) {
   return rule;
 }
 
+/// The CPU of a list in millicores; 0 without.
 std::int64_t milli_of(const core::ResourceList& list) {
   const auto cpu = core::find(list, core::kCpu);
   return cpu ? cpu->milli_value() : 0;
 }
 
+/// cpu.shares, cpu.weight and quota of the pod.
 void add_cpu(Rows& rows, const Explanation& e, const ExplainParams& params) {
   const auto& values = e.values;
   if (values.cpu_shares) {
@@ -86,6 +96,7 @@ void add_cpu(Rows& rows, const Explanation& e, const ExplainParams& params) {
       cat(kPodConfig, " MilliCPUToQuota"));
 }
 
+/// Memory limit, huge pages, MemoryQoS files and pids limit of the pod.
 void add_memory(Rows& rows, const Explanation& e) {
   if (e.values.memory_limit) {
     add(rows, "memory limit",
@@ -107,13 +118,15 @@ void add_memory(Rows& rows, const Explanation& e) {
         "pkg/kubelet/cm/pod_container_manager_linux.go");
 }
 
-/// The numbers behind a Burstable container's score, for people; core::oom_score_adj decides.
+/// The numbers behind a Burstable container's score, for display; core::oom_score_adj() decides.
 struct OomClaim {
   std::int64_t request = 0;
-  std::int64_t share = 0;  ///< of the pod-level request that no container asked for
-  bool of_least = false;   ///< a sidecar is held to the least request of the app containers
+  std::int64_t share = 0;  ///< of the pod-level request that exceeds the containers' requests
+  bool of_least = false;   ///< a sidecar counts with the smallest request of the app containers
 };
 
+/// Follows pkg/kubelet/qos/policy.go, GetContainerOOMScoreAdjust: request, sidecars, pod-level
+/// request.
 OomClaim oom_claim(const core::Pod& pod, const core::Container& container) {
   OomClaim claim{.request = memory_of(container.resources.requests).value()};
   const auto containers =
@@ -134,6 +147,7 @@ OomClaim oom_claim(const core::Pod& pod, const core::Container& container) {
   return claim;
 }
 
+/// The rule behind a container's OOM score adjustment, with its numbers.
 std::string oom_rule(const Explanation& e, const core::Container& container,
                      const ExplainParams& params) {
   const int score = e.oom_score_adj.at(container.name);
@@ -150,6 +164,7 @@ std::string oom_rule(const Explanation& e, const core::Container& container,
              claim.share == 0 ? "" : " plus its share of the pod's", " of the node's memory");
 }
 
+/// The OOM score adjustment of each container.
 void add_oom(Rows& rows, const Explanation& e, const ExplainParams& params) {
   for (const auto* list : {&e.pod.containers, &e.pod.init_containers}) {
     for (const core::Container& container : *list)
@@ -160,6 +175,7 @@ void add_oom(Rows& rows, const Explanation& e, const ExplainParams& params) {
 
 constexpr std::string_view kContainerConfig = "kuberuntime_container_linux.go";
 
+/// The rule for a limit: the container's own, else that of spec.resources.
 std::string limit_rule(const core::Container& container, std::string_view name,
                        std::string_view limit) {
   const auto own = core::find(container.resources.limits, name);
@@ -190,7 +206,8 @@ void add_container_cpu(Rows& rows, const Explanation& e, const core::Container& 
       kContainerConfig);
 }
 
-/// What podqos fills in where the engine has set nothing; "none" is what the kernel has then.
+/// The values that podqos sets if the engine has left them unset; "none" leaves the kernel's
+/// default.
 void add_container(Rows& rows, const Explanation& e, const core::Container& container,
                    const ExplainParams& params) {
   add_container_cpu(rows, e, container, params);
@@ -211,6 +228,7 @@ void add_container(Rows& rows, const Explanation& e, const core::Container& cont
   }
 }
 
+/// The values of each app and init container.
 void add_containers(Rows& rows, const Explanation& e, const ExplainParams& params) {
   for (const auto* list : {&e.pod.containers, &e.pod.init_containers}) {
     for (const core::Container& container : *list)
@@ -218,6 +236,7 @@ void add_containers(Rows& rows, const Explanation& e, const ExplainParams& param
   }
 }
 
+/// The rule behind a cgroup v2 file that podqos sets for a container.
 std::string unified_rule(std::string_view file, const ExplainParams& params) {
   if (file == "memory.oom.group")
     return "the OOM killer takes all its processes; singleProcessOOMKill is off";
@@ -227,7 +246,7 @@ std::string unified_rule(std::string_view file, const ExplainParams& params) {
              ", if Burstable with a request below the limit");
 }
 
-/// What podqos fills in where the engine has set nothing.
+/// The cgroup v2 files that podqos sets if the engine has left them unset.
 void add_unified(Rows& rows, const Explanation& e, const core::Container& container,
                  const ExplainParams& params) {
   for (const auto& [file, value] :
@@ -300,7 +319,7 @@ std::string explain_text(const Explanation& e, const ExplainParams& params, cons
   add_containers(rows, e, params);
   add_oom(rows, e, params);
   if (!target.is_v1()) add_unified(rows, e, params);
-  // Long names would push all columns apart.
+  // Not part of the table: long names would widen its columns.
   const std::string_view unknown = "unknown: the manifest has no metadata.uid";
   return cat(format_table(rows, mode), "\ncgroup  ", e.cgroupfs.value_or(std::string{unknown}),
              "\nslice   ", e.systemd.value_or(std::string{unknown}), "\n\n",

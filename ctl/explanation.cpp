@@ -12,6 +12,7 @@
 namespace podqos::ctl {
 namespace {
 
+/// Sets the cgroup names, if the pod has a uid.
 Status add_names(Explanation& explanation, const ExplainParams& params) {
   if (explanation.pod.uid.empty()) return {};
   const core::CgroupName name = core::pod_name(core::kubepods_name(params.cgroup_root),
@@ -25,6 +26,7 @@ Status add_names(Explanation& explanation, const ExplainParams& params) {
   return {};
 }
 
+/// Adds OOM score adjustment and cgroup values of one container.
 Status add_container(Explanation& explanation, const core::Container& container,
                      const ExplainParams& params) {
   explanation.oom_score_adj[container.name] =

@@ -15,45 +15,49 @@
 
 namespace podqos::ctl {
 
-/// What the values of a pod depend on besides the pod.
+/// The parameters on which the values of a pod depend, apart from its spec.
 struct ExplainParams {
-  std::string cgroup_root = "/";
+  std::string cgroup_root = "/";  ///< parent of the kubepods cgroup
   core::PodConfigParams config;
-  core::ContainerMemoryParams container;  ///< for people only
+  core::ContainerMemoryParams container;  ///< text output only
   std::vector<std::string> hugepage_labels = {"2MB", "1GB"};
   core::WeightFormula formula = core::WeightFormula::kLinear;
-  std::optional<Bytes> node_memory;  ///< needed for the OOM scores
+  std::optional<Bytes> node_memory;  ///< required for the OOM scores; above 0
 };
 
-/// All that podqos would decide for one pod.
+/// Everything that podqos decides for one pod.
 struct Explanation {
-  core::Pod pod;  ///< defaulted
+  core::Pod pod;  ///< with API defaults
   core::QosClass qos_class = core::QosClass::kBestEffort;
-  std::string reason;
-  core::ResourceList requests;
-  core::ResourceList limits;
-  core::CgroupValues values;
-  std::optional<std::string> cgroupfs;  ///< nullopt: the manifest has no uid yet
-  std::optional<std::string> systemd;
+  std::string reason;                   ///< why it has this class, one sentence
+  core::ResourceList requests;          ///< of the whole pod
+  core::ResourceList limits;            ///< of the whole pod
+  core::CgroupValues values;            ///< of the pod's cgroup
+  std::optional<std::string> cgroupfs;  ///< cgroup path; nullopt: the manifest has no uid
+  std::optional<std::string> systemd;   ///< slice path; nullopt: the manifest has no uid
   std::map<std::string, int, std::less<>>
       oom_score_adj;  ///< by container, init containers included
-  std::map<std::string, core::CgroupValues, std::less<>> containers;  ///< the same; each its own
+  std::map<std::string, core::CgroupValues, std::less<>> containers;  ///< own values, by name
   std::map<std::string, std::string, std::less<>> files;  ///< cgroup v2, cgroupfs driver
   core::SystemdWrites systemd_writes;
 };
 
-/// @param pod  as admitted_pod gives it.
-/// @return kInvalidArgument without node_memory, and for names that cannot be cgroups.
+/// Decides class, values, names and writes of a pod, without reading the machine.
+/// @param pod  as returned by admitted_pod() or pod_of()
+/// @return kInvalidArgument without node_memory, for a uid that cannot name a cgroup, and for
+///         huge page resources that the rules reject.
 [[nodiscard]] Result<Explanation> explain(core::Pod pod, const ExplainParams& params);
 
 /// The explanation in the form of `explain -o json` and `--batch`.
 [[nodiscard]] Json explanation_json(const Explanation& explanation);
 
-/// Pods of one node, summed up into its tiers.
+/// The tiers of one node: the sums of its pods' requests, and the values that follow.
 struct TierExplanation {
   core::TierSums sums;
   core::TierValues values;
 };
+/// Sums the pods by class and computes the tiers' values.
+/// @param pods  as a kubelet has them: defaulted and admitted
 [[nodiscard]] TierExplanation explain_tiers(const std::vector<core::Pod>& pods,
                                             const core::TierParams& params);
 /// The values of the tiers, for `--batch`.

@@ -34,7 +34,7 @@ Json tier_json(const core::CgroupValues& values) {
           {"memoryLimitBytes", json_of(values.memory_limit)}};
 }
 
-/// 0 stands for "none", as upstream.
+/// A limit, for which 0 means "none", as in the kubelet's ResourceConfig.
 template <class Tag>
 Json limit_json(const std::optional<Unit<Tag>>& limit) {
   return limit && limit->value() > 0 ? Json(limit->value()) : Json(nullptr);

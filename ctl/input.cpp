@@ -13,15 +13,17 @@
 namespace podqos::ctl {
 namespace {
 
+/// Bytes of one read(2).
 constexpr std::size_t kChunk = std::size_t{64} << 10U;
 
-/// Standard input's own descriptor must stay open: the caller does not own it.
+/// An open file, or standard input, whose descriptor the program does not own.
 struct Source {
   sys::UniqueFd owned;
   int fd = STDIN_FILENO;
   std::string name = "standard input";
 };
 
+/// Opens a file, or standard input for "-".
 Result<Source> open_source(const std::string& path) {
   if (path == "-") return Source{};
   sys::UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY)};
@@ -30,12 +32,13 @@ Result<Source> open_source(const std::string& path) {
   return Source{.owned = std::move(fd), .fd = number, .name = path};
 }
 
-/// Collects bytes into lines; what exceeds the limit is dropped up to the next newline.
+/// Splits bytes into lines; a line beyond the limit is dropped up to its newline.
 class LineBuffer {
  public:
   LineBuffer(std::size_t limit, const std::function<bool(const Result<std::string>&)>& take)
       : limit_(limit), take_(take) {}
 
+  /// Takes more bytes. @return false if the consumer wants no more lines.
   bool feed(std::string_view bytes) {
     while (!bytes.empty()) {
       const std::size_t end = bytes.find('\n');
@@ -46,9 +49,11 @@ class LineBuffer {
     }
     return true;
   }
+  /// Passes on a last line without newline.
   bool last() { return (line_.empty() && !dropped_) || hand_over(); }
 
  private:
+  /// Appends to the current line, or drops all of it beyond the limit.
   void keep(std::string_view bytes) {
     if (dropped_ || line_.size() + bytes.size() > limit_) {
       dropped_ = true;
@@ -57,6 +62,7 @@ class LineBuffer {
       line_.append(bytes);
     }
   }
+  /// Passes the current line on and starts the next one.
   bool hand_over() {
     const bool more =
         dropped_ ? take_(fail(ErrorCode::kTooLarge, cat("line is longer than ", limit_, " bytes")))

@@ -12,7 +12,8 @@
 namespace podqos::ctl {
 namespace {
 
-/// The marks of ownership on cgroups are trusted.* attributes: only this capability may read them.
+/// The ownership marks on cgroups are trusted.* attributes, readable with this capability only
+/// (xattr(7)).
 constexpr std::array kKept = {CAP_SYS_ADMIN};
 
 /// Adds what the kernel shows of a cgroup.

@@ -9,22 +9,24 @@
 
 namespace podqos::ctl {
 
-/// Narrows the process, loads the settings and takes the inventory, in the order that is safe.
+/// Restricts the process with narrow(), loads the settings and reads the inventory, in this order:
+/// nothing untrusted is parsed before the restriction.
+/// @return nullopt if podqos has no state on this node.
 [[nodiscard]] Result<std::optional<app::Inventory>> observe(const Globals& globals);
 
-/// The inventory as one JSON object, for `status -o json` and `tree -o json` alike; of a node
-/// without state the same members, empty.
+/// The inventory as one JSON object, for `status -o json` and `tree -o json`; a node without state
+/// has the same members, empty.
 [[nodiscard]] std::string format_inventory(const std::optional<app::Inventory>& inventory);
 
-/// The pod's limits as podqos knows them; of an adopted pod, about whose limits its kubelet
-/// decides, those that its cgroup has.
+/// The pod's limits: those in its record, or for an adopted pod, whose limits the kubelet sets,
+/// those read from its cgroup.
 [[nodiscard]] core::ResourceList limits_shown(const app::PodEntry& pod);
 
-/// "default/web", or the uid of a pod that has no name.
+/// "default/web", or the uid of a pod without a name.
 [[nodiscard]] std::string pod_title(const core::Pod& pod);
-/// "engine", "podqos.io/pod", …: where a pod's class comes from.
+/// The source of a pod's class as shown to users: "engine", "podqos.io/pod", ….
 [[nodiscard]] std::string_view format_source(core::ClassSource source);
-/// "pending", "live" or "dead".
+/// "pending" (being created), "live" or "dead" (its process is gone, the record not yet).
 [[nodiscard]] std::string_view format_state(const app::ContainerEntry& container);
 
 }  // namespace podqos::ctl

@@ -9,9 +9,10 @@
 namespace podqos::ctl {
 namespace {
 
+/// White space of RFC 8259, section 2.
 constexpr std::string_view kSpace = " \t\r\n";
 
-/// Offset behind the string that begins at `begin`.
+/// Offset after the string that begins at `begin`.
 std::size_t skip_string(std::string_view text, std::size_t begin) {
   for (std::size_t at = begin + 1; at < text.size(); ++at) {
     if (text[at] == '\\') {
@@ -23,11 +24,12 @@ std::size_t skip_string(std::string_view text, std::size_t begin) {
   return text.size();
 }
 
+/// Offset of the first byte from `at` on that is not white space.
 std::size_t skip_space(std::string_view text, std::size_t at) {
   return std::min(text.find_first_not_of(kSpace, at), text.size());
 }
 
-/// Offset behind the value that begins at `begin`.
+/// Offset after the value that begins at `begin`.
 std::size_t skip_value(std::string_view text, std::size_t begin) {
   std::size_t depth = 0;
   std::size_t at = begin;
@@ -39,7 +41,7 @@ std::size_t skip_value(std::string_view text, std::size_t begin) {
       ++depth;
       ++at;
     } else if (c == '}' || c == ']') {
-      if (depth == 0) return at;  // the end of what a number or a word stands in
+      if (depth == 0) return at;  // the end of the object or array around a number or word
       --depth;
       ++at;
     } else if (depth == 0) {
@@ -52,6 +54,7 @@ std::size_t skip_value(std::string_view text, std::size_t begin) {
   return at;
 }
 
+/// Whether objects and arrays nest deeper than kMaxDepth. Also terminates on invalid JSON.
 bool too_deep(std::string_view text) {
   std::size_t depth = 0;
   for (std::size_t at = text.find_first_of("\"{}[]"); at < text.size();
@@ -70,28 +73,31 @@ bool too_deep(std::string_view text) {
   return false;
 }
 
+/// `text` without white space at both ends.
 std::string_view trimmed(std::string_view text) {
   const std::size_t begin = skip_space(text, 0);
   const std::size_t last = text.find_last_not_of(kSpace);
   return last == std::string_view::npos ? std::string_view{} : text.substr(begin, last + 1 - begin);
 }
 
+/// Offset of `inner`, a view into `outer`.
 std::size_t offset_in(std::string_view outer, std::string_view inner) {
   return static_cast<std::size_t>(inner.data() - outer.data());
 }
 
+/// Inserts a new first member into an object.
 std::string insert_member(std::string_view object, std::string_view key, std::string_view value) {
   const auto members = json_members(object);
   const std::size_t open = object.find('{') + 1;
   const std::string member = cat(json_quote(key), ": ", value);
   if (members.empty()) return cat(object.substr(0, open), member, object.substr(open));
-  // In front of the first member, with its indentation, so that a person's layout survives.
+  // Before the first member, with its indentation, to preserve the layout.
   const std::size_t first = offset_in(object, members.front().raw_key);
   const std::string_view space = object.substr(open, first - open);
   return cat(object.substr(0, first), member, ",", space, object.substr(first));
 }
 
-/// Reads for nothing but the place of the first mistake.
+/// A SAX handler that only records the position of the first error.
 class MistakeFinder final : public nlohmann::json_sax<nlohmann::json> {
  public:
   [[nodiscard]] std::size_t position() const { return position_; }
@@ -123,7 +129,7 @@ class MistakeFinder final : public nlohmann::json_sax<nlohmann::json> {
 Status check_json(std::string_view text, std::size_t limit) {
   if (text.size() > limit)
     return fail(ErrorCode::kTooLarge, cat("is larger than ", limit, " bytes"));
-  // Before the parser, whose values would be destroyed and printed recursively.
+  // Before parsing: functions of this file and the parser's values recurse.
   if (too_deep(text))
     return fail(ErrorCode::kInvalidArgument, cat("nests deeper than ", kMaxDepth, " levels"));
   MistakeFinder finder;

@@ -16,10 +16,12 @@ namespace {
 using podqos::ctl::Command;
 using podqos::ctl::Globals;
 
+/// The subcommand `version`, and --version.
 int print_version() {
   return podqos::ctl::finish(podqos::ctl::print("podqosctl " PODQOS_VERSION "\n"));
 }
 
+/// All subcommands, in the order of --help.
 std::vector<Command> add_commands(CLI::App& app, const Globals& globals) {
   using namespace podqos::ctl;  // NOLINT(google-build-using-namespace): the list below is all of it
   std::vector<Command> commands = {add_explain(app, globals),   add_annotate(app),
@@ -30,20 +32,21 @@ std::vector<Command> add_commands(CLI::App& app, const Globals& globals) {
   return commands;
 }
 
-/// Every help names the option that all subcommands share.
+/// Adds the option that all subcommands share to each --help.
 void add_footer(CLI::App& app) {
   app.footer("Every subcommand also accepts --config FILE, which is read instead of /etc/podqos.");
   for (CLI::App* sub : app.get_subcommands([](CLI::App* /*sub*/) { return true; }))
     add_footer(*sub);
 }
 
-/// The deepest subcommand that was named.
+/// The innermost subcommand on the command line.
 const CLI::App& named(const CLI::App& app) {
   const auto found = app.get_subcommands();
   return found.empty() ? app : named(*found.front());
 }
 
-/// Says which word stands where a subcommand should, if one does; CLI11 only misses the subcommand.
+/// Reports the unknown word in the place of a subcommand; CLI11 only reports that one is missing.
+/// @return false if there is no such word.
 bool log_unknown_command(const CLI::App& app) {
   const CLI::App& parent = named(app);
   const std::vector<std::string> words = app.remaining(true);
@@ -66,6 +69,8 @@ bool log_unknown_command(const CLI::App& app) {
   return true;
 }
 
+/// Parses the command line and runs the chosen subcommand.
+/// @return the exit status.
 int run(int argc, char** argv) {
   CLI::App app{"Inspect, explain and repair the pod cgroups of this node.", "podqosctl"};
   app.set_version_flag("--version", "podqosctl " PODQOS_VERSION);
@@ -96,6 +101,7 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
+/// An exception, from CLI11 or the allocator, ends the program with kRefused and its text.
 int main(int argc, char** argv) {
   ::umask(S_IRWXG | S_IRWXO);
   try {

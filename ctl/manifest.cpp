@@ -14,10 +14,12 @@
 namespace podqos::ctl {
 namespace {
 
+/// A kind that has a pod, and where.
 struct TemplateKind {
   std::string_view kind;
-  std::string_view path;  ///< of the pod template, parted by '/'
+  std::string_view path;  ///< of the pod template, separated by '/'
 };
+/// Kinds of the API groups core, apps and batch with a pod or pod template.
 constexpr std::array kKinds = {
     TemplateKind{.kind = "Pod", .path = ""},
     TemplateKind{.kind = "PodTemplate", .path = "template"},
@@ -30,6 +32,7 @@ constexpr std::array kKinds = {
     TemplateKind{.kind = "CronJob", .path = "spec/jobTemplate/spec/template"},
 };
 
+/// Splits at each '/'; "" gives an empty path.
 std::vector<std::string> split_path(std::string_view path) {
   std::vector<std::string> parts;
   while (!path.empty()) {
@@ -40,14 +43,16 @@ std::vector<std::string> split_path(std::string_view path) {
   return parts;
 }
 
+/// The string at `path`; "" if it is absent or another type.
 std::string text_at(std::string_view json, const std::vector<std::string>& path) {
   const auto value = json_at(json, path);
   return value ? json_text_of(*value).value_or("") : "";
 }
 
+/// Document::pod_path for a document.
 std::optional<std::vector<std::string>> pod_path(std::string_view json) {
   const std::string kind = text_at(json, {"kind"});
-  // A pod without a kind is what people paste; anything else says what it is.
+  // A pasted pod may lack its kind; all other documents need one.
   if (kind.empty() && json_at(json, std::array{std::string{"spec"}, std::string{"containers"}}))
     return std::vector<std::string>{};
   for (const TemplateKind& known : kKinds)
@@ -55,13 +60,14 @@ std::optional<std::vector<std::string>> pod_path(std::string_view json) {
   return std::nullopt;
 }
 
+/// A document with its pod path, items not looked at.
 Document document_of(std::string text, std::string json) {
   Document document{.text = std::move(text), .json = std::move(json), .pod_path = {}, .items = {}};
   document.pod_path = pod_path(document.json);
   return document;
 }
 
-/// Lists do not nest.
+/// The document with the items of a kind List; lists do not nest.
 Document with_items(Document document) {
   if (text_at(document.json, {"kind"}) != "List") return document;
   for (const std::string_view item :
@@ -70,6 +76,7 @@ Document with_items(Document document) {
   return document;
 }
 
+/// "a; b; c".
 std::string joined(const std::vector<std::string>& sentences) {
   std::string all;
   for (const std::string& sentence : sentences)
@@ -121,6 +128,7 @@ Result<core::Pod> admitted_pod(std::string_view json) {
 
 namespace {
 
+/// The pod of a document; a pod template becomes a Pod with its metadata and spec.
 Result<core::Pod> pod_in(const Document& document) {
   if (!document.pod_path) return fail(ErrorCode::kInvalidArgument, "has no pod");
   if (document.pod_path->empty()) return admitted_pod(document.json);

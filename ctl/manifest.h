@@ -13,37 +13,38 @@ namespace podqos::ctl {
 /// A document of a manifest file.
 struct Document {
   std::string text;  ///< as its author wrote it
-  std::string json;  ///< its value; "" for a document of nothing but comments
+  std::string json;  ///< its value as JSON text; "" for a document that only has comments
   /// Path to the object that holds the pod's metadata and spec: {} for kind Pod, {"spec",
-  /// "template"} for a Deployment; nullopt for a kind that has no pod.
+  /// "template"} for a Deployment; nullopt for a kind without a pod.
   std::optional<std::vector<std::string>> pod_path;
-  /// Of kind List: what it lists, each as JSON; `text` is the item's JSON too.
+  /// The items of a kind List; `text` and `json` of an item are both JSON.
   std::vector<Document> items;
 };
 
+/// A manifest file: one JSON document, or a stream of YAML documents.
 struct Manifest {
   bool is_yaml = false;
   std::vector<Document> documents;
 };
 
-/// Reads JSON or YAML, by looking at the text.
-/// @return kInvalidArgument or kTooLarge, see check_json and parse_yaml.
+/// Parses a manifest: JSON if the text starts with "{" and is valid JSON, else YAML.
+/// @return kInvalidArgument or kTooLarge, see check_json() and parse_yaml().
 [[nodiscard]] Result<Manifest> parse_manifest(std::string_view text);
 
-/// The documents that have a pod, items of lists among them, in order.
+/// The documents with a pod or pod template, including items of lists, in order. The pointers are
+/// into `manifest`.
 [[nodiscard]] std::vector<const Document*> documents_with_pods(const Manifest& manifest);
 
-/// The pod of a document that has one, API defaults applied, and the priority of its class filled
-/// in.
-/// @return kInvalidArgument for what is no pod, and with the API server's own sentences for one
-/// that
-///         it would refuse.
+/// The pod of a document, with API defaults and the priority of its priorityClassName.
+/// @return kInvalidArgument if the document has no pod or an invalid one, with the API server's
+///         message for a pod that the API server would reject.
 [[nodiscard]] Result<core::Pod> pod_of(const Document& document);
 
-/// Reads a Pod from JSON text, applies the API defaults and refuses what the API server refuses.
+/// Parses a Pod from JSON text, applies the API defaults and validates it as the API server does.
+/// @return kInvalidArgument with the API server's messages, joined by "; ".
 [[nodiscard]] Result<core::Pod> admitted_pod(std::string_view json);
 
-/// "Pod default/web", "Deployment web": what a person calls the document.
+/// Kind, namespace and name of a document for messages: "Pod default/web", "Deployment web".
 [[nodiscard]] std::string title_of(const Document& document);
 
 }  // namespace podqos::ctl

@@ -14,12 +14,13 @@
 namespace podqos::ctl {
 namespace {
 
-/// Bundles of remapped containers belong to others (the first two), OOM scores may have to be
-/// lowered, and ownership is marked with trusted.* attributes.
-/// CAP_SYS_NICE: the v1 cpuset controller asks for it when a monitor moves out of an ended pod.
+/// The first two are for bundles that belong to other users, CAP_SYS_RESOURCE lowers OOM scores,
+/// CAP_SYS_ADMIN accesses trusted.* attributes. The v1 cpuset controller requires CAP_SYS_NICE to
+/// move a monitor out of an ended pod.
 constexpr std::array kKept = {CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_SYS_RESOURCE, CAP_SYS_ADMIN,
                               CAP_SYS_NICE};
 
+/// Values of the command line options.
 struct Options {
   std::string output = "text";
 };
@@ -35,6 +36,7 @@ std::string format_json(const app::ReconcileReport& report) {
   return dump(json) + "\n";
 }
 
+/// The report for people: changes, warnings and totals, one a line.
 std::string format_text(const app::ReconcileReport& report) {
   std::string out;
   for (const std::string& change : report.changes)
@@ -45,6 +47,7 @@ std::string format_text(const app::ReconcileReport& report) {
              " pods released, ", report.repaired, " records restored\n");
 }
 
+/// Drops all capabilities but kKept, then reconciles under the lock.
 int run(const Options& options, const Globals& globals) {
   if (auto status = narrow(kKept); !status) return log_failure(status.error());
   const auto settings = app::load_settings(globals.config);

@@ -15,11 +15,13 @@ namespace {
 
 using Row = std::vector<Cell>;
 
+/// Values of the command line options.
 struct Options {
   std::string output = "text";
   std::string colour = "auto";
 };
 
+/// A row of column names.
 Row heading(std::initializer_list<std::string_view> names) {
   Row row;
   for (const std::string_view name : names)
@@ -27,6 +29,7 @@ Row heading(std::initializer_list<std::string_view> names) {
   return row;
 }
 
+/// "cpu 110m, memory 64Mi", or "-".
 std::string shown(const core::ResourceList& list) {
   const auto cpu = core::find(list, core::kCpu);
   const auto memory = core::find(list, core::kMemory);
@@ -36,14 +39,17 @@ std::string shown(const core::ResourceList& list) {
   return out.empty() ? "-" : out;
 }
 
+/// CPU and memory of a tier's sum.
 std::string shown(const core::TierSum& sum) {
   return cat("cpu ", format_cpu(sum.cpu), ", memory ", format_bytes(sum.memory));
 }
 
+/// Bytes with a unit; "-" if absent or unlimited.
 std::string shown(const std::optional<Bytes>& bytes) {
   return bytes && bytes->value() >= 0 ? format_bytes(*bytes) : "-";
 }
 
+/// "2 live, 1 pending", or "none".
 std::string containers_of(const app::PodEntry& pod) {
   const auto count = [&](std::string_view state) {
     return std::ranges::count_if(
@@ -56,6 +62,7 @@ std::string containers_of(const app::PodEntry& pod) {
   return out.empty() ? "none" : out;
 }
 
+/// The table of pods.
 std::string pods_table(const app::Inventory& inventory, ColourMode mode) {
   std::vector<Row> rows = {
       heading({"POD", "CLASS", "SOURCE", "CONTAINERS", "REQUESTS", "LIMITS", "MEMORY NOW"})};
@@ -72,6 +79,7 @@ std::string pods_table(const app::Inventory& inventory, ColourMode mode) {
   return format_table(rows, mode);
 }
 
+/// "rule / kernel" of a tier's shares; the kernel's alone if there is no rule.
 std::string cpu_pair(const app::TierEntry& tier, core::WeightFormula formula) {
   const auto shares = app::shares_of(tier.reading, tier.rule.cpu_shares, formula);
   std::string kernel = shares ? cat(shares->value()) : "-";
@@ -79,6 +87,7 @@ std::string cpu_pair(const app::TierEntry& tier, core::WeightFormula formula) {
   return cat(tier.rule.cpu_shares->value(), " / ", kernel);
 }
 
+/// The table of tiers, below the directory above the root if podqos has created it.
 std::string tiers_table(const app::Inventory& inventory, ColourMode mode) {
   std::vector<Row> rows = {heading({"TIER", "PODS", "REQUESTS", "SHARES rule / kernel",
                                     "MEMORY LIMIT rule / kernel", "MEMORY NOW"})};
@@ -95,6 +104,7 @@ std::string tiers_table(const app::Inventory& inventory, ColourMode mode) {
   return format_table(rows, mode);
 }
 
+/// The whole text output.
 std::string status_text(const app::Inventory& inventory, ColourMode mode) {
   std::string out = inventory.pods.empty() ? std::string{"no pods\n"} : pods_table(inventory, mode);
   if (!inventory.tiers.empty()) out += cat("\n", tiers_table(inventory, mode));
@@ -108,6 +118,7 @@ std::string status_text(const app::Inventory& inventory, ColourMode mode) {
   return out;
 }
 
+/// Reads the inventory and prints it.
 int run(const Options& options, const Globals& globals) {
   const auto inventory = observe(globals);
   if (!inventory) return log_failure(inventory.error());

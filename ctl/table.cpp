@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::array kBinaryUnits = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
 constexpr std::int64_t kBinaryStep = 1024;
+/// Blanks between two columns.
 constexpr std::size_t kGap = 2;
 
 /// Characters of a UTF-8 text: every byte but the continuations.
@@ -22,6 +23,7 @@ std::size_t width(std::string_view text) {
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
+/// The SGR parameter of ECMA-48.
 std::string_view code_of(Colour colour) {
   switch (colour) {
     case Colour::kNone: return "";
@@ -35,11 +37,13 @@ std::string_view code_of(Colour colour) {
   return "";
 }
 
+/// An environment variable; nullopt if it is not set.
 std::optional<std::string_view> environment(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): podqosctl has one thread
   return value == nullptr ? std::nullopt : std::optional<std::string_view>{value};
 }
 
+/// The width of the widest cell of each column.
 std::vector<std::size_t> column_widths(const std::vector<std::vector<Cell>>& rows) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {

@@ -11,33 +11,37 @@
 
 namespace podqos::ctl {
 
-/// "3Gi", "1.5Gi", "64Mi", "0", "1023": the largest binary unit, at most one decimal, "~" in front
-/// where digits were cut.
+/// A number of bytes in the largest binary unit, with at most one decimal and "~" in front if
+/// digits were cut: "3Gi", "1.5Gi", "~1.1Gi", "64Mi", "0", "1023".
 [[nodiscard]] std::string format_bytes(Bytes bytes);
-/// "110m", "2", "1500m".
+/// CPU in cores if whole, else in millicores: "110m", "2", "1500m".
 [[nodiscard]] std::string format_cpu(MilliCpu cpu);
 
+/// Colours and attributes of ECMA-48 (SGR).
 enum class Colour : std::uint8_t { kNone, kBold, kDim, kRed, kGreen, kYellow, kCyan };
 
-/// One field of a table; its colour takes no room.
+/// One field of a table; the colour does not count for its width.
 struct Cell {
   std::string text;
   Colour colour = Colour::kNone;
 };
 
+/// A cell without naming its members.
 [[nodiscard]] inline Cell cell(std::string text, Colour colour = Colour::kNone) {
   return {.text = std::move(text), .colour = colour};
 }
 
+/// Whether output has escape sequences.
 enum class ColourMode : std::uint8_t { kPlain, kColoured };
 
-/// "auto", "always" or "never", as --color says it: auto is colour on a terminal unless NO_COLOR is
-/// set.
+/// The mode for the value of --color: "auto", "always" or "never". auto means colours if standard
+/// output is a terminal, NO_COLOR is unset (https://no-color.org) and TERM is not "dumb".
 [[nodiscard]] ColourMode colour_mode(std::string_view word);
+/// The cell's text, in colour if `mode` says so.
 [[nodiscard]] std::string paint(const Cell& cell, ColourMode mode);
 
-/// Rows with aligned columns, two blanks between them and none at the end of a line. UTF-8 counts
-/// one column a character.
+/// Formats rows with aligned columns, two blanks apart, and no trailing blanks. A UTF-8 character
+/// counts as one column. Rows may have different numbers of cells.
 [[nodiscard]] std::string format_table(const std::vector<std::vector<Cell>>& rows, ColourMode mode);
 
 }  // namespace podqos::ctl

@@ -14,15 +14,18 @@ namespace {
 
 using Row = std::vector<Cell>;
 
+/// Characters of a container id, as engines shorten it.
 constexpr std::size_t kShownId = 12;
+/// Columns of the output.
 constexpr std::size_t kColumns = 8;
 
+/// Values of the command line options.
 struct Options {
   std::string output = "text";
   std::string colour = "auto";
 };
 
-/// A line of the tree and what hangs below it.
+/// A line of the tree and its children.
 struct Node {
   Cell label;
   const app::CgroupReading* reading = nullptr;
@@ -32,6 +35,7 @@ struct Node {
   std::vector<Node> children;
 };
 
+/// The colour of a class, also for its tier.
 Colour colour_of(core::QosClass qos_class) {
   switch (qos_class) {
     case core::QosClass::kGuaranteed: return Colour::kGreen;
@@ -41,10 +45,12 @@ Colour colour_of(core::QosClass qos_class) {
   return Colour::kNone;
 }
 
+/// The last component of a cgroup path.
 std::string_view leaf(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
+/// A container, marked if it is not live, a sandbox, or outside its pod's cgroup.
 Node container_node(const app::ContainerEntry& container, const app::PodEntry& pod,
                     core::WeightFormula formula) {
   const core::ContainerRecord& record = container.record;
@@ -64,6 +70,8 @@ Node container_node(const app::ContainerEntry& container, const app::PodEntry& p
   return node;
 }
 
+/// A pod with its containers.
+/// @param whole_path  for a pod outside podqos's root
 Node pod_node(const app::PodEntry& pod, core::WeightFormula formula, bool whole_path) {
   const core::PodRecord& record = pod.record;
   const std::string_view name = whole_path ? std::string_view{record.cgroup} : leaf(record.cgroup);
@@ -81,6 +89,7 @@ Node pod_node(const app::PodEntry& pod, core::WeightFormula formula, bool whole_
   return node;
 }
 
+/// A tier; the Guaranteed one is the root itself.
 Node tier_node(const app::TierEntry& tier, core::WeightFormula formula) {
   const bool root = tier.qos_class == core::QosClass::kGuaranteed;
   return {.label = cell(root ? tier.path : std::string{leaf(tier.path)},
@@ -92,7 +101,7 @@ Node tier_node(const app::TierEntry& tier, core::WeightFormula formula) {
           .children = {}};
 }
 
-/// The root with Guaranteed pods and the tiers below it, then pods that lie elsewhere (adopted).
+/// The root with Guaranteed pods and the tiers below it, then pods outside it (adopted ones).
 std::vector<Node> forest(const app::Inventory& inventory) {
   std::vector<Node> roots;
   std::vector<Node> elsewhere;
@@ -120,12 +129,14 @@ std::vector<Node> forest(const app::Inventory& inventory) {
   return roots;
 }
 
+/// "weight (shares)" on cgroup v2, the shares alone on v1.
 std::string shown_weight(const Node& node) {
   std::string shares = node.shares ? cat(node.shares->value()) : "-";
   if (!node.reading->cpu_weight) return shares;
   return cat(node.reading->cpu_weight->value(), " (", shares, ")");
 }
 
+/// The quota in microseconds, with "/period" if that is not 100000.
 std::string shown_quota(const app::CgroupReading& reading) {
   if (!reading.cpu_quota) return "-";
   const bool usual = !reading.cpu_period || *reading.cpu_period == core::kDefaultPeriod;
@@ -133,10 +144,13 @@ std::string shown_quota(const app::CgroupReading& reading) {
                : cat(reading.cpu_quota->value(), "/", reading.cpu_period->value());
 }
 
+/// Bytes with a unit, or "-".
 std::string shown(const std::optional<Bytes>& bytes) {
   return bytes ? format_bytes(*bytes) : "-";
 }
 
+/// The cells of one node.
+/// @param prefix  the lines of the tree in front of the label
 Row row_of(const Node& node, const std::string& prefix) {
   const app::CgroupReading& reading = *node.reading;
   return {cell(cat(prefix, node.label.text), node.label.colour),
@@ -149,6 +163,7 @@ Row row_of(const Node& node, const std::string& prefix) {
           cell(node.pid ? cat(node.pid->value()) : "")};
 }
 
+/// Appends nodes and their children, depth first.
 void add_rows(std::vector<Row>& rows, const std::vector<Node>& nodes, const std::string& prefix) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const bool last = i + 1 == nodes.size();
@@ -157,6 +172,8 @@ void add_rows(std::vector<Row>& rows, const std::vector<Node>& nodes, const std:
   }
 }
 
+/// Column names.
+/// @param cpu  the name of the CPU column, which depends on the cgroup version
 Row heading(std::string_view cpu) {
   Row row;
   row.reserve(kColumns);
@@ -168,6 +185,7 @@ Row heading(std::string_view cpu) {
   return row;
 }
 
+/// The whole text output.
 std::string tree_text(const app::Inventory& inventory, ColourMode mode) {
   const bool v2 = inventory.layout.cpu == core::CgroupVersion::kV2;
   std::vector<Row> rows = {heading(v2 ? "WEIGHT (SHARES)" : "SHARES")};
@@ -181,6 +199,7 @@ std::string tree_text(const app::Inventory& inventory, ColourMode mode) {
   return out;
 }
 
+/// Reads the inventory and prints it.
 int run(const Options& options, const Globals& globals) {
   const auto inventory = observe(globals);
   if (!inventory) return log_failure(inventory.error());

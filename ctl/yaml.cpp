@@ -16,22 +16,24 @@
 namespace podqos::ctl {
 namespace {
 
-/// How Kubernetes' YAML parser (sigs.k8s.io/yaml, a YAML 1.1 one) reads plain words.
+/// Plain words as Kubernetes' YAML 1.1 parser reads them (sigs.k8s.io/yaml).
 constexpr std::array kTrueWords = {"true", "True", "TRUE", "yes", "Yes", "YES",
                                    "on",   "On",   "ON",   "y",   "Y"};
 constexpr std::array kFalseWords = {"false", "False", "FALSE", "no", "No", "NO",
                                     "off",   "Off",   "OFF",   "n",  "N"};
 constexpr std::array kNullWords = {"", "~", "null", "Null", "NULL"};
 
+/// Whether `words` contain `text`.
 bool is_one_of(const auto& words, std::string_view text) {
   return std::ranges::find(words, text) != words.end();
 }
 
+/// Whether `text` is a non-empty run of ASCII digits.
 bool is_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// Is `text` a number by JSON's grammar?
+/// Whether `text` is a number by JSON's grammar (RFC 8259, section 6).
 bool is_json_number(std::string_view text) {
   if (text.starts_with('-')) text.remove_prefix(1);
   const std::size_t exponent = text.find_first_of("eE");
@@ -49,6 +51,7 @@ bool is_json_number(std::string_view text) {
   return is_digits(text) && (text.size() == 1 || text.front() != '0');
 }
 
+/// The decimal text of an octal number of YAML 1.1, such as 0644; nullopt for other text.
 std::optional<std::string> octal_number(std::string_view text) {
   if (text.size() < 2 || text.front() != '0') return std::nullopt;
   std::uint64_t value = 0;
@@ -57,6 +60,7 @@ std::optional<std::string> octal_number(std::string_view text) {
   return std::to_string(value);
 }
 
+/// The JSON value of a plain scalar.
 std::string plain_json(std::string_view text) {
   if (is_one_of(kNullWords, text)) return "null";
   if (is_one_of(kTrueWords, text)) return "true";
@@ -65,11 +69,14 @@ std::string plain_json(std::string_view text) {
   return octal_number(text).value_or(json_quote(text));
 }
 
+/// Converts a node tree to JSON text within the bounds on nesting and size.
 class Converter {
  public:
+  /// Appends one value.
+  /// @return kTooLarge beyond the bounds; kInvalidArgument for keys that JSON cannot have.
   Status append(const YAML::Node& node, std::size_t depth) {
     if (depth > kMaxDepth) return fail(ErrorCode::kTooLarge, cat("nests deeper than ", kMaxDepth));
-    // Aliases share their node: a few lines could stand for billions of values.
+    // Aliases share their node: a few lines can expand to billions of values.
     if (++nodes_ > kMaxYamlNodes || out_.size() > kMaxInput)
       return fail(ErrorCode::kTooLarge, cat("expands to more than ", kMaxYamlNodes, " values"));
     switch (node.Type()) {
@@ -84,12 +91,14 @@ class Converter {
   std::string release() { return std::move(out_); }
 
  private:
+  /// Appends a scalar; only a plain one can be anything but a string.
   void append_scalar(const YAML::Node& node) {
     // "?" is the tag of a plain scalar, "!" of a quoted one.
     const bool plain = node.Tag() == "?" || node.Tag().empty();
     out_ += plain ? plain_json(node.Scalar()) : json_quote(node.Scalar());
   }
 
+  /// Appends a sequence as an array.
   Status append_sequence(const YAML::Node& node, std::size_t depth) {
     out_ += '[';
     bool first = true;
@@ -101,6 +110,7 @@ class Converter {
     return {};
   }
 
+  /// Appends a map as an object; keys have to be unique scalars.
   Status append_map(const YAML::Node& node, std::size_t depth) {
     std::set<std::string, std::less<>> seen;
     out_ += '{';
@@ -124,12 +134,13 @@ class Converter {
   std::size_t nodes_ = 0;
 };
 
+/// Whether a line starts a document (YAML 1.2, section 9.1.2).
 bool is_separator(std::string_view line) {
   return line.starts_with("---") && (line.size() == 3 || line[3] == ' ' || line[3] == '\t' ||
                                      line[3] == '\r' || line[3] == '\n');
 }
 
-/// Cuts in front of each "---" line; the line number of each part's beginning comes with it.
+/// Splits before each "---" line. Each part comes with the number of its first line, from 0.
 std::vector<std::pair<std::string_view, int>> split(std::string_view text) {
   std::vector<std::pair<std::string_view, int>> parts;
   std::size_t begin = 0;
@@ -148,8 +159,11 @@ std::vector<std::pair<std::string_view, int>> split(std::string_view text) {
   return parts;
 }
 
+/// Converts one document.
+/// @param first_line  number of its first line in the stream, counted from 0, for messages
+/// @return "" for a document that is empty or null.
 Result<std::string> convert(std::string_view part, int first_line) {
-  // yaml-cpp reports by exception; this is where they end.
+  // yaml-cpp reports errors as exceptions, which are converted here.
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(std::string{part});
     if (documents.size() > 1)

@@ -9,13 +9,16 @@
 namespace podqos::ctl {
 namespace {
 
+/// Columns by which maps are indented, as kubectl prints them.
 constexpr std::size_t kIndent = 2;
+/// Characters that never end or change the meaning of a plain scalar.
 constexpr std::string_view kPlain =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-";
-/// Words that some YAML parser reads as something other than a string.
+/// Words that a YAML 1.1 or 1.2 parser reads as another type than a string.
 constexpr std::array kReserved = {"true", "false", "yes", "no",  "on",  "off",
                                   "null", "y",     "n",   "inf", "nan", "e"};
 
+/// Whether `text` contains ASCII control characters.
 bool has_control(std::string_view text) {
   return std::ranges::any_of(text, [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -23,7 +26,8 @@ bool has_control(std::string_view text) {
   });
 }
 
-/// "250m", "1Gi": what no YAML version takes for a number, and people write without quotes.
+/// Whether `text` is a quantity such as "250m" or "1Gi": a string in every YAML version, and
+/// usually written without quotes.
 bool is_quantity(std::string_view text) {
   constexpr std::array kSuffixes = {"m",  "k",  "M",  "G",  "T",  "P",
                                     "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
@@ -31,6 +35,7 @@ bool is_quantity(std::string_view text) {
   return digits > 0 && std::ranges::find(kSuffixes, text.substr(digits)) != kSuffixes.end();
 }
 
+/// Whether a string can be written without quotes and is read as a string by every YAML version.
 bool is_plain(std::string_view text) {
   if (is_quantity(text)) return true;
   if (text.empty() || text.find_first_not_of(kPlain) != std::string_view::npos) return false;
@@ -45,7 +50,8 @@ bool is_plain(std::string_view text) {
   return std::ranges::find(kReserved, lower) == kReserved.end();
 }
 
-/// May `text` stand as a literal block: lines of printable text, the first without indentation?
+/// Whether `text` can be written as a literal block: several lines of printable ASCII, the first
+/// one without indentation.
 bool is_block(std::string_view text) {
   if (text.find('\n') == std::string_view::npos || text.front() == ' ' || text.front() == '\n')
     return false;
@@ -55,20 +61,23 @@ bool is_block(std::string_view text) {
   });
 }
 
-/// An empty object or list on one line; numbers and words are that already.
+/// An empty object or array without white space; any other value as it is.
 std::string_view without_space(std::string_view value) {
   if (value.starts_with('{')) return "{}";
   return value.starts_with('[') ? "[]" : value;
 }
 
+/// The header of a literal block that keeps exactly the line ends of `text` (YAML 1.2, section
+/// 8.1.1.2).
 std::string_view chomping(std::string_view text) {
   if (!text.ends_with('\n')) return "|-";
   return text.ends_with("\n\n") ? "|+" : "|";
 }
 
+/// Writes JSON text as block-style YAML.
 class Writer {
  public:
-  /// Appends a value behind "key:" or "-": on the same line, or on lines of its own.
+  /// Appends a value after "key:" or "-": on the same line, or on lines of its own.
   void append(std::string_view value, std::size_t indent, bool in_sequence) {
     const auto members = json_members(value);
     const auto elements = json_elements(value);
@@ -82,6 +91,8 @@ class Writer {
   }
   std::string release() { return std::move(out_); }
 
+  /// Appends a map.
+  /// @param in_sequence  the first member follows "-" on the same line
   void append_map(const std::vector<JsonMember>& members, std::size_t indent, bool in_sequence) {
     bool same_line = in_sequence;
     if (!same_line && !out_.empty()) out_ += '\n';
@@ -96,6 +107,7 @@ class Writer {
   }
 
  private:
+  /// Appends a sequence, one element a line.
   void append_sequence(const std::vector<std::string_view>& elements, std::size_t indent,
                        bool in_sequence) {
     if (in_sequence || !out_.empty()) out_ += '\n';
@@ -105,6 +117,8 @@ class Writer {
     }
   }
 
+  /// Appends a scalar, or an empty object or array, on the same line; text of several lines as a
+  /// block.
   void append_scalar(std::string_view value, std::size_t indent) {
     const auto text = json_text_of(value);
     if (!text) {
@@ -116,6 +130,7 @@ class Writer {
     }
   }
 
+  /// Appends a literal block.
   void append_block(std::string_view text, std::size_t indent) {
     out_ += cat(" ", chomping(text), "\n");
     std::size_t at = 0;

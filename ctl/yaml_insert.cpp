@@ -10,14 +10,16 @@
 namespace podqos::ctl {
 namespace {
 
+/// Columns by which a new map is indented.
 constexpr std::size_t kIndent = 2;
 
-/// A place for new lines: in front of the first member of a block-style map.
+/// A place for new lines: before the first member of a block-style map.
 struct Place {
   std::size_t offset = 0;  ///< of that member's line
-  std::size_t indent = 0;
+  std::size_t indent = 0;  ///< columns
 };
 
+/// Offset of a line, counted from 0.
 std::optional<std::size_t> line_offset(std::string_view text, int line) {
   std::size_t at = 0;
   for (; line > 0; --line) {
@@ -28,6 +30,8 @@ std::optional<std::size_t> line_offset(std::string_view text, int line) {
   return at;
 }
 
+/// The place for new members of a map; nullopt if it is not a block-style map with members on lines
+/// of their own.
 std::optional<Place> place_in(std::string_view text, const YAML::Node& map) {
   if (!map.IsMap() || map.size() == 0 || map.Style() != YAML::EmitterStyle::Block)
     return std::nullopt;
@@ -35,18 +39,20 @@ std::optional<Place> place_in(std::string_view text, const YAML::Node& map) {
   const auto offset = line_offset(text, mark.line);
   if (!offset || mark.column < 0) return std::nullopt;
   const auto indent = static_cast<std::size_t>(mark.column);
-  // Something in front of the key ("- ", a tag, an anchor) means that a line cannot go before it.
+  // With "- ", a tag or an anchor before the key, no line can be inserted before it.
   const std::string_view before = text.substr(*offset, indent);
   if (before.find_first_not_of(' ') != std::string_view::npos) return std::nullopt;
   return Place{.offset = *offset, .indent = indent};
 }
 
+/// Whether two JSON texts have the same value.
 bool same_value(std::string_view a, std::string_view b) {
   const auto left = nlohmann::json::parse(a, nullptr, false);
   const auto right = nlohmann::json::parse(b, nullptr, false);
   return !left.is_discarded() && left == right;
 }
 
+/// The document with the new lines; nullopt if lines cannot be inserted.
 std::optional<std::string> with_lines(
     const std::string& document, const std::vector<std::string>& path,
     const std::vector<std::pair<std::string, std::string>>& members) {
@@ -57,7 +63,7 @@ std::optional<std::string> with_lines(
     if (!next.IsDefined() || next.IsNull()) break;
     node.reset(next);
   }
-  // A key without value, or more than the last map missing: rare, and written anew.
+  // A key without value, or several missing maps: rare, and left to the caller.
   if (path.end() - step > 1) return std::nullopt;
   if (step != path.end() && static_cast<const YAML::Node&>(node)[*step].IsDefined())
     return std::nullopt;
@@ -84,7 +90,7 @@ std::optional<std::string> insert_yaml(
   try {
     auto text = with_lines(document, path, members);
     if (!text) return std::nullopt;
-    // The proof: read again, it says exactly what it should.
+    // Verified by parsing the result.
     const auto read = parse_yaml(*text);
     if (!read || read->size() != 1 || !same_value(read->front().json, expected))
       return std::nullopt;
