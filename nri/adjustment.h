@@ -5,8 +5,9 @@
 
 namespace podqos::nri {
 
-/// The edit of a config.json as the runtime is asked for it: a field is set only where podqos
-/// changes something, for two plugins that set the same one fail the container.
+/// Converts an edit to an NRI adjustment for the answer to CreateContainer. Only fields that podqos
+/// changes are set: if two plugins set the same field, the runtime fails the container
+/// (containerd/nri, pkg/adaptation/result.go).
 [[nodiscard]] api::ContainerAdjustment adjustment_for(const core::ConfigEdit& edit);
 
 }  // namespace podqos::nri

@@ -10,45 +10,52 @@
 
 namespace podqos::nri {
 
-/// Where containerd and CRI-O listen unless they are told otherwise, since NRI 0.3.
+/// The default socket of containerd and CRI-O since NRI 0.3 (containerd/nri, pkg/api/plugin.go).
 constexpr const char* kDefaultSocket = "/var/run/nri/nri.sock";
 
-/// Connects to a runtime that listens at `path`, without waiting: the socket is non-blocking.
-/// @return kNotFound: nobody listens there, with or without a socket left behind, which is normal
-/// while a runtime starts; as is kBusy: more plugins at once than it has room for.
+/// Connects to a runtime that listens at `path`, without blocking.
+/// @return a non-blocking, close-on-exec socket. kNotFound: no runtime listens there, whether or
+/// not
+///         the socket file exists; kBusy: its backlog is full. Both are normal while a runtime
+///         starts.
 [[nodiscard]] Result<sys::UniqueFd> connect_to(const std::string& path);
 
-/// Does errno of a call on such a socket say to try again once poll(2) says so?
+/// Whether an errno from a non-blocking socket means to retry after poll(2): EAGAIN or EINTR.
 [[nodiscard]] bool is_later(int err);
 
-/// @return nullptr: it is not set.
+/// The value of an environment variable.
+/// @return nullptr if it is not set.
 [[nodiscard]] const char* environment_variable(const char* name);
 
-/// What a runtime leaves in the environment of a plugin that it starts.
+/// The environment variables that a runtime sets for a plugin that it starts; nullptr if unset
+/// (containerd/nri, pkg/api/plugin.go).
 struct LaunchEnvironment {
   const char* socket = nullptr;  ///< NRI_PLUGIN_SOCKET
   const char* name = nullptr;    ///< NRI_PLUGIN_NAME
   const char* index = nullptr;   ///< NRI_PLUGIN_IDX
 };
+/// The variables of this process.
 [[nodiscard]] LaunchEnvironment launch_environment();
 
-/// A plugin that was started by a runtime, which has connected it already.
+/// The connection and identity of a plugin that a runtime has started.
 struct Launch {
   sys::UniqueFd socket;
-  std::string name;   ///< empty: not said
-  std::string index;  ///< the same
+  std::string name;   ///< "": not set
+  std::string index;  ///< "": not set
 };
 
-/// Takes over the socket, and makes it non-blocking and closed on exec.
-/// @return nullopt: nobody has left a socket. kInvalidArgument: it is no number, or not that of a
-/// connected unix stream socket.
+/// Takes ownership of the socket that the runtime has passed, and makes it non-blocking and
+/// close-on-exec.
+/// @return nullopt if NRI_PLUGIN_SOCKET is not set. kInvalidArgument: its value is not a number, or
+///         not that of a connected unix stream socket.
 [[nodiscard]] Result<std::optional<Launch>> read_launch(const LaunchEnvironment& environment);
 
-/// The process at the other end when the connection was made; 0 if it is in another pid namespace.
+/// The process at the other end of a unix socket, as of connect(2) or socketpair(2).
 struct Peer {
-  pid_t pid = 0;
-  uid_t uid = 0;
+  pid_t pid = 0;  ///< 0 if it is not visible in this pid namespace
+  uid_t uid = 0;  ///< as seen in this user namespace
 };
+/// Reads SO_PEERCRED, see unix(7).
 [[nodiscard]] Result<Peer> peer_of(int socket);
 
 }  // namespace podqos::nri

@@ -14,61 +14,66 @@
 
 namespace podqos::nri {
 
-/// What the runtime has reported of a pod or container.
+/// An event of a pod or container as the runtime reported it.
 struct ContainerEvent {
   enum class Kind : std::uint8_t { kStarted, kChanged, kEnded };
   Kind kind;
-  core::ContainerFacts facts;  ///< of one that has ended only the id
-  std::uint32_t pid = 0;
+  core::ContainerFacts facts;  ///< for kEnded only the id
+  std::uint32_t pid = 0;       ///< of the init process; 0: unknown
 };
 
-/// How far an event could be applied that did not fail.
+/// The outcome of applying an event without an error.
 enum class Applied : std::uint8_t {
   kDone,
-  kLater,  ///< it was tried, and is to be tried again
-  kHeld,   ///< it was not tried: another event comes first
+  kLater,  ///< incomplete: to be applied again
+  kHeld,   ///< not attempted: another event has to come first
 };
 
-/// Is it the lock?
+/// Whether a result is kTimeout, so that a later attempt can succeed.
 [[nodiscard]] bool is_late(const Status& done);
 
-/// What could not be done when the runtime reported it, in its order: events of containers, the
-/// runtime's whole state, and a recomputation of everything.
+/// Work that could not be done when the runtime reported it: events of containers in their order,
+/// the runtime's whole state, and a recomputation of everything.
 class DeferredEvents {
  public:
+  /// Applies one event.
   using Apply = std::function<Result<Applied>(const ContainerEvent&)>;
+  /// Called for each event that is dropped with an error.
   using Drop = std::function<void(const ContainerEvent&, const Error&)>;
 
   /// @param clock  outlives the object
   explicit DeferredEvents(const sys::Clock& clock) : clock_(clock) {}
 
-  // Events of containers: few and short, so that they take no more memory than is given away for
-  // that; ends, of which only the id is kept, as many as there are.
+  // Events of containers. Number and size of starts and changes are bounded, to bound memory; ends,
+  // which only keep the id, are unbounded.
 
-  /// For later; what is too much or too long is dropped.
+  /// Defers a start or change; drops it silently if there are too many or its annotations are too
+  /// long.
   void defer(ContainerEvent event);
+  /// Defers the end of a pod or container, unless it is deferred already.
   void defer_end(const std::string& id);
-  /// The pod or container has ended, or been released.
+  /// Removes all events of a pod or container that has ended or been released.
   void remove(const std::string& id);
-  /// Before a later event of the same pod or container is applied: applies what is left of it, but
-  /// for one of the same kind, of which the later says all.
-  /// @return kTimeout: the lock is still held. Other errors are past remedy.
+  /// Applies the deferred events of a pod or container before a later one of it. An event of the
+  /// same kind is removed instead, because the later one replaces it.
+  /// @return kTimeout: the lock is still held. Other errors are dropped: a retry would not help.
   [[nodiscard]] Status apply_before(const ContainerEvent& later, const Apply& apply);
-  /// Applies what is kept, as long as it does not take long, and as often as it makes sense.
-  /// @param drop  is told of each that is dropped with an error; kNotFound is none, for then it has
-  ///              ended.
-  /// @return false: one has waited in vain, for the lock or for systemd.
+  /// Applies deferred events for a bounded time, and each for a bounded number of attempts.
+  /// @param drop  called for each event dropped with an error; not for kNotFound of a start or
+  ///              change, whose container has ended
+  /// @return false: an attempt timed out, waiting for the lock or for systemd.
   [[nodiscard]] bool apply(const Apply& apply, const Drop& drop);
 
-  // All that the runtime has.
+  // The runtime's whole state.
 
-  /// Replaces what is deferred but for changes, of which nothing is said there.
+  /// Defers a synchronization, which replaces the deferred starts and ends. Changes stay: the state
+  /// does not contain them.
   void defer_synchronization(NodeState state);
-  /// What is still to be read of it, once.
+  /// Removes and returns the state that has not been read yet; nullopt: none.
   [[nodiscard]] std::optional<NodeState> remove_state();
   void begin_synchronization(app::Synchronization all) { synchronization_.emplace(std::move(all)); }
   void end_synchronization();
-  /// nullptr: none has begun.
+  /// The synchronization in progress; nullptr: none.
   [[nodiscard]] app::Synchronization* synchronization() {
     return synchronization_ ? &*synchronization_ : nullptr;
   }
@@ -82,16 +87,16 @@ class DeferredEvents {
  private:
   struct Deferred {
     ContainerEvent event;
-    int tries = 0;  ///< so far, after the first
+    int tries = 0;  ///< retries so far
   };
-  /// One try. @return whether it is to be kept.
+  /// Decides after an attempt. @return whether the event stays deferred.
   [[nodiscard]] static bool keeps(Deferred& deferred, const Result<Applied>& applied);
 
   const sys::Clock& clock_;
   std::deque<Deferred> events_;  ///< oldest first
   std::optional<NodeState> state_;
   std::optional<app::Synchronization> synchronization_;
-  bool recomputation_ = true;  ///< something may have been missed, before the start at least
+  bool recomputation_ = true;  ///< events may have been missed, at least before the start
 };
 
 }  // namespace podqos::nri

@@ -4,24 +4,26 @@
 
 #include "nri/api.h"
 
-/// Which events a plugin asks for. A runtime drops a plugin that asks for one that it does not
-/// know, and none at all means all, validation of adjustments included.
+/// The events that a plugin subscribes to in its answer to Configure. A runtime closes the
+/// connection for an event that it does not know; 0 means all events, including validation of
+/// adjustments.
 namespace podqos::nri {
 
-/// One bit per event: see event_bit().
+/// One bit per event, see event_bit().
 enum class EventMask : std::uint16_t {
-  kOldest = 0x07ff,      ///< what every runtime knows: NRI 0.2 to 0.9
-  kWithResize = 0x1fff,  ///< and UpdatePodSandbox, PostUpdatePodSandbox: from 0.10 on
+  kOldest = 0x07ff,      ///< the events of NRI 0.2 to 0.9, known to every runtime
+  kWithResize = 0x1fff,  ///< and UpdatePodSandbox, PostUpdatePodSandbox of NRI 0.10
 };
 
-/// @param event  any but UNKNOWN.
+/// The bit of an event in a mask.
+/// @param event  any but UNKNOWN
 [[nodiscard]] constexpr std::int32_t event_bit(api::Event event) {
   return std::int32_t{1} << (static_cast<int>(event) - 1);
 }
 
-/// The most that the runtime is known to understand. NRI names its version from 0.12 on; of older
-/// ones only containerd 2.2 and CRI-O 1.33 to 1.36 know more than the oldest. A runtime that should
-/// name it and does not is taken for old, as is one that nobody knows.
+/// The largest mask that the runtime is known to accept. ConfigureRequest has the version of NRI
+/// from 0.12 on; of the runtimes with older versions only containerd 2.2 and CRI-O 1.33 to 1.36
+/// accept more than kOldest. Unknown runtimes and versions get kOldest.
 /// @source containerd v1.7.24 to v2.4.0-beta.0 and CRI-O v1.26 to v1.36, go.mod.
 [[nodiscard]] EventMask events_known_to(const api::ConfigureRequest& runtime);
 

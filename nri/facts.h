@@ -6,17 +6,21 @@
 
 namespace podqos::nri {
 
-/// What the runtime says of a container that it is about to create, or has started. Identity comes
-/// from the messages' own fields alone: what an author of a pod writes into its annotations under
-/// an engine's names does not count. Annotations of the pod count for each of its containers.
-/// @return kTooLarge for more than 256 annotations of podqos's, or one of more than 256 KiB.
+/// The facts of a container that the runtime is about to create or has started. The identity comes
+/// from the messages' own fields only: a pod author's annotations with the keys of an engine are
+/// ignored. podqos.io/ annotations of the pod apply to each of its containers, which can override
+/// them.
+/// @return kTooLarge for more than 256 podqos.io/ annotations, or one of more than 256 KiB;
+///         kInvalidArgument for a uid, id or name that cannot be part of a cgroup name.
 [[nodiscard]] Result<core::ContainerFacts> container_facts(const api::PodSandbox& pod,
                                                            const api::Container& container);
 
-/// The same of the pod's sandbox, with the pod's own resources as the kubelet told them.
+/// The facts of a pod's sandbox, with the pod's resources and overhead as the kubelet passed them
+/// to the CRI. Errors as for container_facts().
 [[nodiscard]] Result<core::ContainerFacts> sandbox_facts(const api::PodSandbox& pod);
 
-/// `linux.resources`: absent and 0 are nullopt.
+/// Converts LinuxResources. An absent value and 0 are nullopt, because 0 means "unset" in NRI;
+/// values above the range of int64 are clamped.
 [[nodiscard]] core::EngineResources engine_resources(const api::LinuxResources& resources);
 
 }  // namespace podqos::nri

@@ -10,29 +10,31 @@
 
 namespace podqos::nri {
 
-/// What a plugin does when the runtime calls it: the one port of a Session. The answer of a
-/// function is sent when it returns. An Error is answered with its text: at configure and
-/// synchronize that ends the plugin, at create_container, update_container and in the events of
-/// pods it fails what the kubelet asked for, elsewhere the runtime logs it.
-/// All texts of an answer are UTF-8: the runtime takes no other, and the call fails.
+/// What a plugin does when the runtime calls it: the port of a Session. The answer is sent when the
+/// function returns. An Error is answered with its message: at configure and synchronize the
+/// runtime then closes the connection; at create_container, update_container and the events of pods
+/// it fails the kubelet's request; otherwise it logs the message. All texts of an answer have to be
+/// UTF-8, or the call fails.
 ///
-/// The budget is what the runtime granted (2 s, unless configured otherwise) when it sent the call:
-/// whoever takes longer is disconnected, and the container is created as if there were no plugin.
+/// The budget is the time that the runtime granted when it sent the call (2 s by default). If the
+/// answer is late, the runtime disconnects the plugin and creates the container without it
+/// (containerd/nri, pkg/adaptation/plugin.go).
 class Handler {
  public:
   virtual ~Handler() = default;
 
-  /// The answer to the registration; may come after configure(). An Error: the runtime does not
-  /// want this plugin, and will close the connection.
+  /// The answer to the registration; may come after configure(). An Error: the runtime rejects this
+  /// plugin, and will close the connection.
   virtual void registered(Status status) = 0;
 
-  /// Once, before everything else.
+  /// Called once per connection, before the other requests.
   virtual Status configure(const api::ConfigureRequest& request, Budget budget) = 0;
 
-  /// Once, after configure(): all pods and containers that live, in whatever number of parts they
-  /// came.
+  /// Called once per connection, after configure(), with all existing pods and containers, however
+  /// many messages they came in.
   virtual Result<api::SynchronizeResponse> synchronize(NodeState state, Budget budget) = 0;
 
+  // Requests with an answer.
   virtual Result<api::CreateContainerResponse> create_container(
       const api::CreateContainerRequest& request, Budget budget) = 0;
   virtual Result<api::UpdateContainerResponse> update_container(
@@ -41,7 +43,8 @@ class Handler {
       const api::StopContainerRequest& request, Budget budget) = 0;
   virtual Status update_pod_sandbox(const api::UpdatePodSandboxRequest& request, Budget budget) = 0;
 
-  // Events, whether they came as StateChange or as a call of their own.
+  // Events without an answer, whether sent as StateChange (NRI up to 0.11) or as calls of their
+  // own.
   virtual Status run_pod_sandbox(const api::EventRequest& event, Budget budget) = 0;
   virtual Status stop_pod_sandbox(const api::EventRequest& event, Budget budget) = 0;
   virtual Status remove_pod_sandbox(const api::EventRequest& event, Budget budget) = 0;
@@ -52,10 +55,10 @@ class Handler {
   virtual Status post_update_container(const api::EventRequest& event, Budget budget) = 0;
   virtual Status remove_container(const api::EventRequest& event, Budget budget) = 0;
 
-  /// The runtime is about to end the connection. No version up to 0.12 says so.
+  /// The runtime is about to close the connection. No version up to 0.12 sends this.
   virtual void shutdown() = 0;
 
-  /// How long one of the above took; before its answer is sent.
+  /// Reports the time that a request took; called before its answer is sent.
   virtual void handled(Request request, std::chrono::nanoseconds time) = 0;
 };
 

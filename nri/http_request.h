@@ -7,7 +7,7 @@
 
 namespace podqos::nri {
 
-/// Statuses of RFC 9110 that are given.
+/// The statuses of RFC 9110 that podqos-nri answers with.
 enum class HttpStatus : std::uint16_t {
   kOk = 200,
   kBadRequest = 400,
@@ -20,22 +20,23 @@ enum class HttpStatus : std::uint16_t {
   kVersionNotSupported = 505,
 };
 
-/// One request of HTTP/1, read as it comes, up to the end of its head: neither content nor a second
-/// request is looked at, for the connection ends with the answer.
-/// @note RFC 9112. libevent's evhttp answers requests without a Host, and a connection on which it
-/// waits for one lasts for as long as single bytes come.
+/// An incremental parser of one HTTP/1 request (RFC 9112), up to the end of its head. Content and
+/// further requests are ignored, because the connection ends with the answer.
+/// @note libevent's evhttp accepts requests without Host, and keeps a connection open as long as
+/// single bytes arrive.
 class HttpRequest {
  public:
-  static constexpr std::size_t kMaxHead = 4096;  ///< bytes, the request line included
+  static constexpr std::size_t kMaxHead = 4096;  ///< bytes, including the request line
 
-  /// Takes more bytes; after the end it takes nothing.
-  /// @return whether the end is reached: of the head, or of what can be understood.
+  /// Parses more bytes; ignores them after the end.
+  /// @return whether the head is complete or an error was found.
   [[nodiscard]] bool feed(std::string_view bytes);
 
-  /// kOk: a request that path() and is_head() tell of. Else what it is to be answered with.
+  /// kOk for a GET or HEAD request, see path() and is_head(); otherwise the error to answer with.
+  /// Valid after feed() returned true.
   [[nodiscard]] HttpStatus status() const { return status_; }
   [[nodiscard]] bool is_head() const { return method_ == "HEAD"; }
-  /// Without query; not decoded.
+  /// The path of the target without query; percent-encoding is not decoded.
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
@@ -47,8 +48,8 @@ class HttpRequest {
   void end(HttpStatus status);
 
   std::size_t size_ = 0;
-  std::string line_;    ///< as far as it has come
-  std::string method_;  ///< empty: the request line is still to come
+  std::string line_;    ///< the current line so far
+  std::string method_;  ///< empty: the request line is not complete
   std::string target_;
   char major_version_ = '\0';  ///< '\0': the request line has no version
   char minor_version_ = '\0';

@@ -16,35 +16,37 @@
 
 namespace podqos::nri {
 
+/// A page or an error.
 struct HttpAnswer {
   HttpStatus status = HttpStatus::kOk;
   std::string content_type = "text/plain; charset=utf-8";
   std::string body;
 };
 
-/// Answers GET and HEAD on a listening socket, in the loop of somebody else: it waits for nothing,
-/// and asks for at most one answer a turn. A connection lasts for one request and, whatever its
-/// other end does, no longer than the time it is given. Of kMaxConnections the oldest that has not
-/// sent its request, or has its whole answer, gives way to a new one, so that connections that stay
-/// silent delay no request; while all are being answered, new ones wait in the kernel.
+/// Answers GET and HEAD on a listening socket, within the caller's event loop: it never blocks, and
+/// computes at most one answer per turn. A connection serves one request and lasts no longer than
+/// the timeout. At kMaxConnections, a new connection replaces the oldest one that has not sent its
+/// request or has received its whole answer, so that idle connections delay no request; while all
+/// are being answered, new ones wait in the backlog.
 class HttpServer {
  public:
   using Clock = std::chrono::steady_clock;
-  /// What there is at a path.
+  /// Computes the page at a path, or an error.
   using Pages = std::function<HttpAnswer(std::string_view path)>;
   static constexpr std::size_t kMaxConnections = 8;
 
-  /// @param listener  non-blocking; outlives the server.
-  /// @param timeout  from the connection to its end.
+  /// @param listener  non-blocking listening socket; outlives the server
+  /// @param timeout   maximum duration of a connection
   explicit HttpServer(int listener, std::chrono::milliseconds timeout = kTimeout)
       : listener_(listener), timeout_(timeout) {}
 
-  /// Appends what to poll(2) for.
+  /// Appends the descriptors to poll(2) for: the listener, then each connection.
   void add_to(std::vector<pollfd>& polled) const;
-  /// When there is something to do although poll(2) reports nothing.
+  /// When serve() has to be called although poll(2) reports nothing; nullopt: never.
   [[nodiscard]] std::optional<Clock::time_point> next_deadline() const;
-  /// Does what can be done.
-  /// @param polled  what add_to() has appended, after poll(2).
+  /// Accepts, reads and writes without blocking.
+  /// @param polled  the entries that add_to() appended, after poll(2)
+  /// @param pages   called at most once
   void serve(std::span<const pollfd> polled, const Pages& pages, Clock::time_point now);
 
  private:
@@ -54,11 +56,12 @@ class HttpServer {
     sys::UniqueFd socket;
     Clock::time_point deadline;
     HttpRequest request;
-    std::string output;  ///< what is still to be sent
-    bool answered = false;
-    bool over = false;
-    bool idle = false;  ///< all that it has sent was read, and is not a whole request
+    std::string output;     ///< bytes of the answer that are still to be sent
+    bool answered = false;  ///< the answer was computed
+    bool over = false;      ///< to be closed
+    bool idle = false;      ///< all that it sent was read, and is not a complete request
 
+    /// Whether a new connection may replace this one.
     [[nodiscard]] bool gives_way() const { return answered ? output.empty() : idle; }
   };
 
@@ -71,7 +74,8 @@ class HttpServer {
   int listener_;
   std::chrono::milliseconds timeout_;
   std::vector<Connection> connections_;
-  std::optional<Clock::time_point> deaf_until_;  ///< for want of descriptors
+  std::optional<Clock::time_point>
+      deaf_until_;  ///< no accept(2) until then, for lack of descriptors
 };
 
 }  // namespace podqos::nri

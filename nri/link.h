@@ -8,30 +8,32 @@
 
 namespace podqos::nri {
 
-/// One connection to a runtime, from the registration to the end: a socket and its session.
+/// One connection to a runtime: a socket and its session.
 class Link {
  public:
-  /// @param socket  connected and non-blocking.
-  /// @param handler  outlives the link.
+  /// @param socket   connected and non-blocking
+  /// @param handler  outlives the link
   Link(sys::UniqueFd socket, SessionOptions options, Handler& handler);
 
-  /// Registers the plugin, as soon as there is room to say so; to be called once, and first.
+  /// Queues the registration of the plugin, which serve() sends. To be called once, before serve().
   /// @return kInvalidArgument: see check_identity().
   [[nodiscard]] Status begin();
 
   [[nodiscard]] int fd() const { return socket_.get(); }
-  /// What to poll(2) for.
+  /// The events to poll(2) for.
   [[nodiscard]] short events() const;
-  /// Does what poll(2) says can be done: reads once, calls the handler for what is complete, and
-  /// sends what goes without waiting.
-  /// @return kNotFound: the runtime has closed the connection. Every error is the connection's end.
+  /// Reads once, calls the handler for each complete request, and sends answers without blocking.
+  /// @param ready  revents of poll(2)
+  /// @return kNotFound: the runtime has closed the connection. After any error the connection is
+  ///         unusable.
   [[nodiscard]] Status serve(short ready);
 
   [[nodiscard]] Progress progress() const { return session_.progress(); }
 
  private:
+  /// Sends as much of the session's output as the socket accepts.
   [[nodiscard]] Status send_output();
-  /// Takes from the socket what has been looked at; it may be overwritten.
+  /// Removes the peeked bytes from the socket; `seen` is used as the buffer.
   [[nodiscard]] Status remove(std::span<char> seen);
 
   sys::UniqueFd socket_;

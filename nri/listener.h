@@ -10,14 +10,14 @@
 
 namespace podqos::nri {
 
-/// A socket that listens, and its file, which goes with it. To be opened before the sandbox, which
-/// lets nothing be bound.
+/// A listening socket for metrics, with its file, which the destructor removes. To be opened before
+/// enter_sandbox(), which forbids bind(2).
 class Listener {
  public:
-  /// Non-blocking. A unix socket is for its owner and its group (0660), the group being that of
-  /// the process or of a set-gid directory; one that a killed plugin has left is replaced.
-  /// @return kConflict: somebody listens there, or the path is no socket's; the error names the
-  /// address.
+  /// Opens a non-blocking socket that listens at the address. The file of a unix socket has mode
+  /// 0660 and the group of the process or of a set-gid directory; a stale one is replaced.
+  /// @return kConflict: another process is listening there, or the path is not a socket; otherwise
+  ///         the error of a system call. The message names the address.
   static Result<Listener> open(const core::MetricsAddress& address);
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -33,8 +33,8 @@ class Listener {
   static Result<Listener> open_loopback(const core::LoopbackPort& port);
 
   sys::UniqueFd socket_;
-  std::string path_;  ///< "": no file
-  ino_t inode_ = 0;   ///< of the file
+  std::string path_;  ///< of the unix socket; "": none
+  ino_t inode_ = 0;   ///< of the file at path_, to remove only this one
 };
 
 }  // namespace podqos::nri

@@ -14,26 +14,29 @@
 
 namespace podqos::nri {
 
-/// What podqos-nri counts and times while it runs. All series are there from the start, at 0: a
-/// rate misses what a counter was born with.
+/// Counters and timings of podqos-nri. All series exist from the start with 0, because rate()
+/// misses the first value of a new series.
 class Metrics {
  public:
-  /// A request was handled.
+  /// Counts a request of the runtime and the time it took.
   void handled(Request request, std::chrono::steady_clock::duration time);
-  /// Something has failed, whether or not the runtime was told.
+  /// Counts a failure, whether or not it was reported to the runtime.
   void failed(ErrorCode code);
-  /// State and cgroups are what the runtime says there is.
+  /// Notes the time at which state and cgroups matched the runtime's state.
   void reconciled();
 
+  /// All metrics of this class, ready for format_exposition().
   [[nodiscard]] std::vector<MetricFamily> collect() const;
 
  private:
-  /// A kubelet's words for what its cgroup manager does.
+  /// The operation types of the kubelet's cgroup manager metric (pkg/kubelet/metrics/metrics.go,
+  /// cgroup_manager_duration_seconds).
   enum class Operation : std::uint8_t { kCreate, kUpdate, kDestroy };
   static constexpr std::array<std::string_view, 3> kOperationNames = {"create", "update",
                                                                       "destroy"};
   static constexpr std::size_t kErrorCodes = static_cast<std::size_t>(ErrorCode::kIo) + 1;
 
+  /// The operation that a request counts as; nullopt: none.
   [[nodiscard]] static std::optional<Operation> operation_of(Request request);
 
   std::array<Histogram, kRequestNames.size()> requests_;

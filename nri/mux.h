@@ -8,9 +8,9 @@
 
 #include "common/base/error.h"
 
-/// Several byte streams over one socket, as containerd/nri does it (pkg/net/multiplex). A frame is
-/// u32 connection, u32 length, that many bytes; both numbers are big endian. Nothing opens or
-/// closes a connection: all live and die with the socket.
+/// Several byte streams over one socket, as in containerd/nri, pkg/net/multiplex/mux.go. A frame is
+/// u32 connection, u32 length, and that many bytes; both numbers are big-endian. Connections are
+/// neither opened nor closed: they exist as long as the socket.
 namespace podqos::nri {
 
 /// The connections that NRI uses.
@@ -20,10 +20,10 @@ enum class Connection : std::uint8_t {
 };
 
 constexpr std::size_t kFrameHeaderSize = 8;
-/// The largest frame that is written or accepted: a ttrpc message of 4 MiB and its header.
+/// The largest payload of a frame that is accepted: a ttrpc message of 4 MiB with its header.
 constexpr std::uint32_t kMaxFrameSize = (std::uint32_t{4} << 20U) + 10;
 
-/// Bytes that came over one connection.
+/// Bytes received on one connection.
 struct ConnectionBytes {
   Connection connection = Connection::kPlugin;
   std::string_view bytes;
@@ -31,25 +31,28 @@ struct ConnectionBytes {
   friend bool operator==(const ConnectionBytes&, const ConnectionBytes&) = default;
 };
 
-/// Takes a trunk's bytes apart, in pieces of any size. Holds no more than one frame's header.
+/// Splits the bytes of the socket, in pieces of any size, by connection. Buffers at most one frame
+/// header.
 class MuxReader {
  public:
-  /// Takes the next bytes of a known connection off the front of `input`, which they point into.
-  /// What came for any other connection is thrown away.
+  /// Removes the next bytes of a known connection from the front of `input`; the result points into
+  /// `input`. Bytes for unknown connections are discarded.
   /// @return nullopt when `input` is used up; kTooLarge for a frame above kMaxFrameSize, after
-  /// which the trunk cannot be read any further.
+  /// which
+  ///         the socket cannot be read any further.
   [[nodiscard]] Result<std::optional<ConnectionBytes>> next(std::string_view& input);
 
  private:
-  std::string header_;  ///< of the frame that begins
+  std::string header_;  ///< of the current frame, so far
   std::uint32_t connection_ = 0;
-  std::uint32_t left_ = 0;  ///< bytes of the current frame that are still to come
+  std::uint32_t left_ = 0;  ///< bytes of the current frame still to be read
 };
 
-/// Appends one whole ttrpc message, header included, as frames.
-/// @note The Go side wants a message's header and payload in one Read of 4096 bytes, or the payload
-/// by itself: longer messages are rejected ("cannot allocate memory") unless their header has a
-/// frame of its own. It queues 256 frames only, so the payload is not cut any further.
+/// Appends one complete ttrpc message, including its header, as frames.
+/// @note The Go side reads a frame with one Read into a buffer of 4096 bytes, and rejects a longer
+/// frame that starts with a ttrpc header ("cannot allocate memory"). A longer message is therefore
+/// sent as a frame with the header and one with the payload. The payload is not split further,
+/// because the Go side queues at most 256 frames.
 void append_frames(std::string& out, Connection connection, std::string_view message);
 
 }  // namespace podqos::nri

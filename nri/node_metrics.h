@@ -8,9 +8,10 @@
 
 namespace podqos::nri {
 
-/// The node as metrics: pods and requests by class, what the kernel says of the tiers. A sample for
-/// which there is no value is left out: an absent limit is no limit.
-/// @param figures  nullopt: they could not be taken; all but podqos_collector_success is left out.
+/// The metrics of the node: pods and requests by class, and the kernel's values of the tiers. A
+/// sample without a value is omitted: no sample of a limit means that there is no limit.
+/// @param figures  nullopt: they could not be read; all metrics but podqos_collector_success are
+///                 omitted
 [[nodiscard]] std::vector<MetricFamily> node_metrics(
     const std::optional<app::NodeFigures>& figures);
 

@@ -10,33 +10,35 @@
 
 namespace podqos::nri {
 
-/// What one Synchronize may consist of. The largest nodes have some hundreds of pods; the bytes are
-/// what bounds memory, of which protobuf takes up to 30 times as much for what is all empty fields.
+/// Limits of one Synchronize. The largest nodes have some hundreds of pods. Memory is bounded by
+/// the bytes; protobuf needs up to 30 times as much for messages with empty fields only.
 struct NodeStateLimits {
   std::size_t parts = 4096;
-  std::size_t bytes = std::size_t{64} << 20U;  ///< of what is kept
+  std::size_t bytes = std::size_t{64} << 20U;  ///< of the fields that are kept
   std::size_t pods = 10'000;
   std::size_t containers = 100'000;
-  /// Bytes that are kept as they came: a message of NRI, so that up to 0.6, where all comes in one,
-  /// none is read before it is answered.
+  /// Bytes of parts that are kept unparsed: the maximum of one ttrpc message, so that with NRI up
+  /// to 0.6, which sends one message, none is parsed before the answer.
   std::size_t unread = std::size_t{4} << 20U;
 };
 
-/// All that a runtime has: the parts of a Synchronize, of which NRI 0.7 and newer make several of
-/// what exceeds one message. They are read when that is asked for, or when they become many, so
-/// that a runtime, which lets nobody make a container meanwhile, has its answer before. Keeps what
-/// podqos reads: the authors of pods decide how much else there is, and none of them shall keep a
+/// All pods and containers of a runtime: the parts of a Synchronize. NRI 0.7 and newer split a
+/// state that exceeds one message. Parts are parsed by read(), or when they exceed a limit, so that
+/// the runtime, which blocks container creation meanwhile, is answered first. Only the fields that
+/// podqos reads are kept: pod authors decide the size of the others, and must not be able to keep a
 /// node from being synchronized.
 class NodeState {
  public:
   explicit NodeState(const NodeStateLimits& limits = {}) : limits_{limits} {}
 
-  /// @param payload  the next SynchronizeRequest. After an error all that was added is gone.
+  /// Adds a part. After an error all parts are dropped.
+  /// @param payload  a SynchronizeRequest
   /// @return whether it was the last part; kInvalidArgument: not a SynchronizeRequest; kTooLarge:
-  /// beyond a limit.
+  ///         beyond a limit.
   [[nodiscard]] Result<bool> add(std::string payload);
 
-  /// @return the errors of add(), for what it has not read.
+  /// Parses what is still unparsed, and returns all pods and containers in one message.
+  /// @return the errors of add(), for parts that it did not parse.
   [[nodiscard]] Result<api::SynchronizeRequest> read() &&;
 
  private:
@@ -47,7 +49,7 @@ class NodeState {
   std::vector<std::string> unread_;  ///< parts, oldest first
   std::size_t unread_bytes_ = 0;
   api::SynchronizeRequest collected_;
-  std::size_t bytes_ = 0;  ///< of what is collected
+  std::size_t bytes_ = 0;  ///< of the collected fields
   std::size_t parts_ = 0;
   std::size_t pods_ = 0;
   std::size_t containers_ = 0;

@@ -11,30 +11,30 @@
 
 namespace podqos::nri {
 
-/// What the command line says.
+/// The command line options; nullopt if not given.
 struct Options {
-  std::optional<std::string> socket;
-  std::optional<std::string> config;
-  std::optional<std::string> index;
-  std::optional<std::string> name;
-  std::optional<core::MetricsAddress> metrics;
+  std::optional<std::string> socket;            ///< --socket PATH
+  std::optional<std::string> config;            ///< --config FILE
+  std::optional<std::string> index;             ///< --index NN
+  std::optional<std::string> name;              ///< --name NAME
+  std::optional<core::MetricsAddress> metrics;  ///< --metrics ADDRESS
   friend bool operator==(const Options&, const Options&) = default;
 };
 
-/// A command line that asks for nothing but text, or is wrong.
+/// The output for --help, --version or a usage error.
 struct Answer {
-  int status = 0;    ///< 0 asked for, for standard output; 2 wrong usage, for standard error
-  std::string text;  ///< whole lines
+  int status = 0;  ///< exit status: 0 prints to standard output; 2, usage error, to standard error
+  std::string text;  ///< complete lines
   friend bool operator==(const Answer&, const Answer&) = default;
 };
 
+/// Parses and validates the command line.
 [[nodiscard]] std::variant<Options, Answer> parse_options(int argc, const char* const* argv);
 
-/// Who the plugin is, from the strongest source: the command line, the runtime that has started it,
-/// "podqos" and "10". Plugins are called in the order of their indices, and see what those before
-/// them have set: 10 is early, so that plugins that look at a container's cgroup see where it will
-/// be.
-/// @return kInvalidArgument: an index or a name that a runtime would refuse.
+/// Name and index of the plugin: from the command line, else from the runtime that started it, else
+/// "podqos" and "10". Plugins are called in the order of their indices, and see what earlier ones
+/// have set: 10 is early, so that plugins that read a container's cgroup path see the final one.
+/// @return kInvalidArgument: an index or name that a runtime would reject, see check_identity().
 [[nodiscard]] Result<SessionOptions> identity_for(const Options& options,
                                                   const std::optional<Launch>& launch);
 

@@ -20,26 +20,30 @@
 
 namespace podqos::nri {
 
-/// What podqos-nri shows: /metrics, /healthz and /readyz.
+/// The HTTP pages of podqos-nri: /metrics, /healthz and /readyz.
 class Pages {
  public:
-  /// All outlive the object.
+  /// All arguments outlive the object.
   Pages(Configuration& configuration, const Metrics& metrics,
         const sys::Clock& clock = sys::kSteadyClock);
 
+  /// The page at `path`. /readyz is 503 with the obstacle unless `status` is synchronized; an
+  /// unknown path is 404.
   [[nodiscard]] HttpAnswer answer(std::string_view path, const ConnectionStatus& status);
 
  private:
+  /// The page /metrics.
   [[nodiscard]] HttpAnswer metrics(const ConnectionStatus& status);
+  /// The metrics of the node, at most one second old.
   [[nodiscard]] const std::vector<MetricFamily>& node();
 
   Configuration& configuration_;
   const Metrics& metrics_;
   const sys::Clock& clock_;
   store::SnapshotReader snapshot_reader_;
-  std::vector<MetricFamily> node_;  ///< as it was last read
+  std::vector<MetricFamily> node_;  ///< as last read
   std::optional<sys::Clock::TimePoint> node_read_;
-  std::string last_failure_;  ///< the reason that was logged last for having no figures
+  std::string last_failure_;  ///< the last logged reason for missing figures
 };
 
 }  // namespace podqos::nri

@@ -26,22 +26,21 @@
 
 namespace podqos::nri {
 
-/// podqos inside the runtime: pods and containers join when the runtime tells of them, are placed
-/// before they exist, and leave when they end. What goes wrong with one of them is logged and,
-/// under onError "admit", stays without effect on it.
+/// The NRI plugin: places containers before they are created, registers pods and containers that
+/// the runtime reports, and releases them when they end. Errors are logged and counted; under
+/// onError "admit" they do not affect the pod or container.
 class Plugin : public Handler {
  public:
-  /// All must outlive the plugin; the settings may change between two calls.
-  /// @param metrics  told of each error.
+  /// All arguments outlive the plugin; the settings may change between two calls.
+  /// @param metrics  counts requests and errors
   Plugin(Configuration& configuration, Metrics& metrics,
          const sys::Clock& clock = sys::kSteadyClock)
       : configuration_(configuration), metrics_(metrics), clock_(clock) {}
 
-  /// All that takes long, and all that nobody tells of; between two requests. Compares what the
-  /// runtime has with what is known; tries again what has failed; releases sandboxes that have
-  /// ended without a word: containerd forgets to tell of pods that it had before it was started
-  /// anew (containerd#8426).
-  /// @return whether it wants to go on once the runtime has been served
+  /// Work between two requests, in bounded pieces: registers the runtime's state after Synchronize,
+  /// retries deferred events, and releases sandboxes whose end was not reported, since a restarted
+  /// containerd sends no events of older pods (containerd#8426).
+  /// @return whether to be called again as soon as the runtime has been served
   [[nodiscard]] bool housekeep();
 
   void registered(Status status) override;
@@ -68,74 +67,88 @@ class Plugin : public Handler {
 
  private:
   using TimePoint = sys::Clock::TimePoint;
-  /// A container that the runtime makes where it was told to.
+  /// A container that podqos has placed and the runtime is creating.
   struct Creation {
-    std::string sandbox;
+    std::string sandbox;  ///< id of its pod's sandbox
     TimePoint since;
   };
+  /// The process of a pod's sandbox.
   struct Sandbox {
     Pid pid;
     StartTime start_time;
   };
 
-  /// A container's init, whose parent is what watches over it: the shim, or conmon.
+  /// A container's init; its parent is the monitor: the containerd shim, or conmon.
   [[nodiscard]] static app::Process process_of(std::uint32_t pid);
-  /// For one request: its deadline, which leaves time to answer.
+  /// Timeouts for a request: a deadline that leaves time to answer.
   [[nodiscard]] app::Timeouts timeouts(Budget budget) const;
-  /// For what no request waits for.
+  /// Timeouts for work that no request waits for.
   [[nodiscard]] app::Timeouts housekeeping(std::chrono::milliseconds lock) const;
   [[nodiscard]] app::Log& log() { return configuration_.log(); }
-  /// Logs and counts an error; it is an answer only under onError "reject".
+  /// Logs and counts an error.
+  /// @return the error under onError "reject" and for kRefused, else success
   [[nodiscard]] Status report(std::string_view what, Status done);
+  /// Logs "what: error then" and counts the error.
   void log_failure(std::string_view what, const Error& error, std::string_view then);
+  /// Registers a started pod or container, or defers that.
   [[nodiscard]] Status start(Result<core::ContainerFacts> facts, std::uint32_t pid,
                              const core::Settings& settings, const app::Timeouts& timeouts);
+  /// Applies changed resources of a pod or container, or defers that.
   [[nodiscard]] Status update(Result<core::ContainerFacts> facts, std::uint32_t pid,
                               const app::Timeouts& timeouts);
-  /// Applies the event, after older ones of the same pod or container. If another process holds the
-  /// lock for too long, and the runtime goes on nevertheless, it is applied later.
+  /// Applies an event after older ones of the same pod or container. If the lock cannot be taken in
+  /// time and the runtime continues nevertheless, the event is deferred.
   [[nodiscard]] Status apply_or_defer(ContainerEvent event, const core::Settings& settings,
                                       const app::Timeouts& timeouts);
-  /// One that has started or changed.
+  /// Applies a start or change.
   [[nodiscard]] Status apply_event(const ContainerEvent& event, const core::Settings& settings,
                                    const app::Timeouts& timeouts);
+  /// Applies an end; held while containers of the pod are being created.
   [[nodiscard]] Result<Applied> apply_end(const std::string& id, const app::Timeouts& timeouts);
+  /// Notes the process of a sandbox, whose end may not be reported.
   void register_sandbox(const api::PodSandbox& pod);
-  /// Ids of containers that the runtime makes in it.
+  /// Ids of the containers of a sandbox that are being created.
   [[nodiscard]] std::vector<std::string> created_in(std::string_view sandbox) const;
-  /// Releases a container; what does not succeed now is tried again later.
+  /// Releases a pod or container; defers that if it does not succeed.
   [[nodiscard]] Status release(const std::string& id, const app::Timeouts& timeouts);
 
-  /// What the runtime had when it synchronized, read once.
-  /// @return whether a synchronization has begun
+  /// Parses the state of the last Synchronize, once.
+  /// @return whether a synchronization is in progress
   [[nodiscard]] bool read_state();
-  /// Registers the pod of which the next event is, before the others.
+  /// Registers a pod with its containers before the others, because an event concerns it.
   void synchronize_pod(const std::string& sandbox, const app::Timeouts& timeouts);
-  /// With the ids of containers that the runtime makes.
+  /// This process, with the ids of the containers that are being created.
   [[nodiscard]] app::Listener listener() const;
+  /// The pods and containers of a Synchronize as events.
   [[nodiscard]] std::vector<app::ContainerEvent> reported_in(const api::SynchronizeRequest& state);
   // Parts of housekeep(), each with its own bound.
-  /// @return whether more of it is to be registered, at once
+
+  /// Registers a piece of the runtime's state.
+  /// @return whether more is left
   [[nodiscard]] bool synchronize_piece();
+  /// Logs the end or the failure of a synchronization. @return whether more is left
   [[nodiscard]] bool note_synchronized(const Result<bool>& taken);
-  /// The runtime has removed what it reported when it synchronized.
+  /// Removes a container from the synchronization in progress: the runtime has removed it.
   void forget_reported(const std::string& id);
-  // false: it has waited in vain.
+  /// Retries deferred events. @return false: an attempt timed out
   [[nodiscard]] bool apply_deferred();
+  /// Releases sandboxes whose process has ended. @return false: an attempt timed out
   [[nodiscard]] bool release_ended_sandboxes();
+  /// Releases due pods, and recomputes everything if that was deferred or is due.
   void reconcile();
+  /// Notes that state and cgroups match the runtime's state.
   void reconciled();
 
   Configuration& configuration_;
   Metrics& metrics_;
   const sys::Clock& clock_;
-  /// A container that is about to be made counts as long as somebody can still hear what becomes of
-  /// it.
+  /// The creator of pending containers: their requests count while this process can receive their
+  /// events.
   Pid own_pid_{::getpid()};
   app::PlacementCache placement_cache_;
-  std::map<std::string, Sandbox, std::less<>> sandboxes_;  ///< that live, by id
-  std::string observed_;  ///< the last of them whose process was looked for
-  std::map<std::string, Creation, std::less<>> created_;  ///< neither started nor ended yet, by id
+  std::map<std::string, Sandbox, std::less<>> sandboxes_;  ///< running ones, by id
+  std::string observed_;  ///< the last one whose process was checked
+  std::map<std::string, Creation, std::less<>> created_;  ///< neither started nor ended, by id
   DeferredEvents deferred_{clock_};
   TimePoint next_release_;
   TimePoint next_recomputation_;

@@ -5,10 +5,11 @@
 
 namespace podqos::nri {
 
-/// Where libprotobuf's complaints about what a peer has sent go, one line each; empty: nowhere, not
-/// to stderr either, where the library writes them by itself. However many there are, few lines
-/// come of them: the first, the second, the fourth, the eighth and so on, each with its number.
-/// For the whole process, and one thread.
+/// Sets the receiver of libprotobuf's messages about invalid input, one line each. Without a
+/// receiver they are dropped, and not written to standard error as by default. To bound the log,
+/// only the 1st, 2nd, 4th, 8th and so on message is passed on, with its number. Applies to the
+/// whole process; not thread-safe.
+/// @param take  empty: no receiver
 void set_protobuf_log(std::function<void(std::string_view line)> take);
 
 }  // namespace podqos::nri

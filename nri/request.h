@@ -7,7 +7,8 @@
 
 namespace podqos::nri {
 
-/// What a runtime asks a plugin, in the order of kRequestNames.
+/// The requests of a runtime to a plugin, in the order of kRequestNames (containerd/nri,
+/// pkg/api/api.proto, service Plugin).
 enum class Request : std::uint8_t {
   kConfigure,
   kSynchronize,
@@ -25,6 +26,7 @@ enum class Request : std::uint8_t {
   kStopContainer,
   kRemoveContainer,
 };
+/// The ttrpc method of each request, also the value of the label "request" in metrics.
 constexpr std::array<std::string_view, 15> kRequestNames = {
     "Configure",           "Synchronize",          "RunPodSandbox",
     "UpdatePodSandbox",    "PostUpdatePodSandbox", "StopPodSandbox",
@@ -34,6 +36,7 @@ constexpr std::array<std::string_view, 15> kRequestNames = {
 static_assert(kRequestNames[static_cast<std::size_t>(Request::kRemoveContainer)] ==
               "RemoveContainer");
 
+/// The name of a request in kRequestNames.
 [[nodiscard]] constexpr std::string_view name_of(Request request) {
   return kRequestNames.at(static_cast<std::size_t>(request));
 }

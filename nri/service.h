@@ -25,64 +25,67 @@
 
 namespace podqos::nri {
 
-/// How long the plugin waits for a runtime.
+/// Timeouts and intervals of a Service.
 struct Timeouts {
-  std::chrono::milliseconds first_retry{100};     ///< doubles with each attempt that fails
-  std::chrono::milliseconds longest_retry{5000};  ///< and, for a connection, long enough to be good
-  /// From the connection to Configure: a runtime takes plugins one by one, each in up to 9 s.
+  std::chrono::milliseconds first_retry{100};  ///< doubles with each failed attempt
+  /// Maximum of the retry interval; a connection that was synchronized for so long resets it.
+  std::chrono::milliseconds longest_retry{5000};
+  /// From the connection to Configure: a runtime handles plugins one by one, each in up to 9 s.
   std::chrono::milliseconds configure{60'000};
-  /// From Configure to a Synchronize that succeeded: NRI up to 0.6 keeps the connection of a plugin
-  /// that it has given up.
+  /// From Configure to a successful Synchronize: NRI up to 0.6 keeps the connection of a plugin
+  /// whose Synchronize failed, but sends it no events.
   std::chrono::milliseconds synchronize{10'000};
-  /// Between two looks at what the runtime does not tell of.
+  /// Between two rounds of housekeeping.
   std::chrono::milliseconds housekeeping{2000};
-  /// Between two pieces of it; those who wait for the lock look for it every 5 ms at least.
+  /// Between two pieces of a round; waiters for the lock poll it at least every 5 ms.
   std::chrono::milliseconds piece{10};
 };
 
+/// Identity and connection parameters of the plugin.
 struct ServiceOptions {
-  SessionOptions session;  ///< `events` is for the first connection
+  SessionOptions session;  ///< `events` applies to the first connection
   std::string socket = kDefaultSocket;
   Timeouts timeouts;
 };
 
-/// How the plugin stands with the runtime.
+/// The state of the connection to the runtime, for metrics and /readyz.
 struct ConnectionStatus {
   bool connected = false;
-  bool synchronized = false;      ///< the runtime counts on this plugin
-  sys::Clock::TimePoint since;    ///< when it became so
-  std::uint64_t connections = 0;  ///< that were made so far
-  std::string obstacle;           ///< why it is not synchronized, for people
+  bool synchronized = false;      ///< the runtime sends events to this plugin
+  sys::Clock::TimePoint since;    ///< of the last change
+  std::uint64_t connections = 0;  ///< made so far
+  std::string obstacle;           ///< why it is not synchronized, as text for users; else ""
   friend bool operator==(const ConnectionStatus&, const ConnectionStatus&) = default;
 };
 
-/// What the service works with; all outlive it.
+/// The dependencies of a Service; all outlive it.
 struct ServicePorts {
   Handler& handler;
   Signals& signals;
   const Notify& notify;
   app::Log& log;
-  std::function<void()> reload;  ///< at SIGHUP
-  /// From time to time, while the runtime counts on the plugin; it may not have been synchronized.
-  /// Again after the next requests, if it returns true.
+  std::function<void()> reload;  ///< called at SIGHUP
+  /// Called regularly while the runtime sends events to the plugin, which may not have been
+  /// synchronized. If it returns true, it is called again after pending requests.
   std::function<bool()> housekeep;
-  HttpServer* http = nullptr;  ///< nullptr: nobody may ask
-  /// What it shows at a path.
+  HttpServer* http = nullptr;  ///< nullptr: no HTTP
+  /// Computes the page at a path.
   std::function<HttpAnswer(std::string_view path, const ConnectionStatus&)> page = {};
   const sys::Clock& clock = sys::kSteadyClock;
 };
 
-/// The plugin's one loop: keeps one connection to the runtime, makes it anew when it has ended, and
-/// sees to signals, systemd and whoever asks for
-/// metrics in between. Everything happens in the thread that calls run().
+/// The plugin's event loop: keeps one connection to the runtime, reconnects when it has ended, and
+/// handles signals, systemd and HTTP in between. Everything runs in the thread that calls run().
 class Service {
  public:
   Service(ServiceOptions options, ServicePorts ports);
 
-  /// Serves a runtime that listens at the socket's path, and those after it, until told to stop.
-  /// @return an error only where the machine refuses what nobody can do without.
+  /// Serves the runtime that listens at the socket's path, and its successors, until SIGTERM or
+  /// SIGINT.
+  /// @return the error of poll(2); errors of connections are logged, and lead to a reconnect.
   [[nodiscard]] Status run();
-  /// Serves the runtime that started this plugin, and ends with it.
+  /// Serves the runtime that started this plugin, until it closes the connection.
+  /// @return also the error of the connection's setup.
   [[nodiscard]] Status run_launched(sys::UniqueFd socket);
 
   [[nodiscard]] const ConnectionStatus& status() const { return status_; }
@@ -92,37 +95,44 @@ class Service {
   enum class Origin : std::uint8_t { kByPath, kLaunched };
 
   [[nodiscard]] Status loop();
+  /// Polls all descriptors until one is ready or a deadline has passed.
   [[nodiscard]] Status wait();
   void read_signals();
-  /// Does the runtime tell the plugin of what happens, as far as can be seen?
+  /// Whether the runtime sends events to the plugin, as far as can be known.
   [[nodiscard]] bool counts_on_plugin() const;
+  /// Does what is due: watchdog, housekeeping, timeout of the link, next attempt to connect.
   void apply_deadlines();
   [[nodiscard]] std::optional<TimePoint> next_deadline() const;
 
+  /// Connects by path; after an error schedules the next attempt, and logs each reason once.
   void try_to_connect();
+  /// Checks the peer and registers the plugin on a connected socket.
+  /// @return kPermission or kConflict: a peer that podqos does not accept as a runtime
   [[nodiscard]] Status make_link(sys::UniqueFd socket);
   void serve_link(short ready);
   void serve_http();
+  /// Follows the progress of the link: sets status and timeouts.
   void observe_progress();
+  /// Closes the link; schedules the next attempt, or stops a plugin that the runtime started.
   void end_link(const Error& reason);
   void retry_later();
-  /// @param obstacle  empty if it is synchronized.
+  /// @param obstacle  "" if the plugin is synchronized
   void set_status(bool connected, std::string obstacle);
 
   ServiceOptions options_;
   ServicePorts ports_;
   Origin origin_ = Origin::kByPath;
-  std::string peer_;  ///< who is at the other end, for people
+  std::string peer_;  ///< description of the runtime for messages
   std::optional<Link> link_;
-  Progress progress_ = Progress::kRegistering;  ///< as it was noted last
+  Progress progress_ = Progress::kRegistering;  ///< as last observed
   ConnectionStatus status_;
-  std::string last_failure_;  ///< the reason that was logged last for having no connection
+  std::string last_failure_;  ///< the last logged reason for a failed attempt
   std::chrono::milliseconds retry_;
   TimePoint next_attempt_;
-  std::optional<TimePoint> timeout_;  ///< when the link has lasted too long as it is
+  std::optional<TimePoint> timeout_;  ///< when the link ends unless it makes progress
   std::optional<TimePoint> next_watchdog_;
   TimePoint next_housekeeping_;
-  std::vector<pollfd> polled_;  ///< signals, the link, and what the HTTP server waits for
+  std::vector<pollfd> polled_;  ///< signals, the link, and the descriptors of the HTTP server
   bool stopping_ = false;
 };
 

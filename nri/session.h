@@ -15,49 +15,55 @@
 
 namespace podqos::nri {
 
+/// Identity and limits of a session.
 struct SessionOptions {
-  std::string index;  ///< two digits: plugins are called in this order
+  std::string index;  ///< two digits; runtimes call plugins in ascending order
   std::string name;   ///< of letters, digits and _.+-
   EventChoice events = EventChoice::kByRuntime;
   NodeStateLimits node_state;
-  /// Bytes that may wait to be sent; more than a message of 4 MiB, or none of that size gets out.
+  /// Maximum of unsent bytes; has to exceed one message of 4 MiB.
   std::size_t unsent_bytes = std::size_t{16} << 20U;
   const sys::Clock* clock = &sys::kSteadyClock;  ///< never null
 };
 
-/// kInvalidArgument: an index or a name that a runtime would refuse.
+/// Checks index and name by the rules of containerd/nri (pkg/api/plugin.go).
+/// @return kInvalidArgument: an index or name that a runtime would reject.
 [[nodiscard]] Status check_identity(const SessionOptions& options);
 
-/// A plugin's side of one connection to a runtime, from the registration to the end, without the
-/// socket: bytes in, calls of a Handler, bytes out. Holds at most one message of each direction's
-/// connection, the parts of a Synchronize (NodeStateLimits), and what waits to be sent.
-/// @note protobuf writes a line to stderr for each text that is no UTF-8, unless the program has
-/// called set_protobuf_log().
+/// The plugin's side of one connection to a runtime, without the socket: bytes in, calls of a
+/// Handler, bytes out. Buffers at most one message per mux connection, the parts of a Synchronize
+/// (NodeStateLimits), and unsent bytes (SessionOptions::unsent_bytes).
+/// @note libprotobuf writes a line to standard error for each string that is not UTF-8, unless the
+/// program has called set_protobuf_log().
 class Session {
  public:
-  /// @param handler  outlives the session.
+  /// @param handler  outlives the session
   Session(SessionOptions options, Handler& handler);
 
-  /// Registers the plugin; to be called once, and first. kInvalidArgument: see check_identity().
+  /// Queues RegisterPlugin. To be called once, before feed().
+  /// @return kInvalidArgument: see check_identity().
   [[nodiscard]] Status begin();
 
-  /// Takes what came from the runtime, in pieces of any size, and calls the handler for each
-  /// request that is complete.
-  /// @return kTooLarge: the peer breaks a limit. The caller closes the connection; until then all
-  /// further bytes get the same error, and none reaches the handler.
+  /// Processes bytes from the runtime, in pieces of any size, and calls the handler for each
+  /// complete request.
+  /// @return kTooLarge: the runtime exceeds a limit. The caller has to close the connection; until
+  ///         then further calls return the same error without effect.
   [[nodiscard]] Status feed(std::string_view bytes);
 
-  /// What is to be sent; valid until the next call of a function that is not const.
+  /// The bytes to send; valid until the next call of a non-const function.
   [[nodiscard]] std::string_view output() const;
-  /// Takes the first `size` bytes of output() as sent.
+  /// Removes the first `size` bytes of output(), which have been sent.
   void sent(std::size_t size);
 
+  /// The state of the connection.
   [[nodiscard]] Progress progress() const;
 
  private:
   [[nodiscard]] Status read(std::string_view bytes);
   [[nodiscard]] Status handle_call(const Message& message);
+  /// Handles the answer to RegisterPlugin; ignores all others.
   void read_answer(const Message& message);
+  /// Queues a message. @return kTooLarge beyond SessionOptions::unsent_bytes
   [[nodiscard]] Status send(Connection connection, std::string_view message);
 
   SessionOptions options_;

@@ -10,16 +10,19 @@
 
 namespace podqos::nri {
 
+/// What a signal asks the plugin to do.
 enum class Signal : std::uint8_t {
   kStop,    ///< SIGTERM, SIGINT
   kReload,  ///< SIGHUP
 };
 
-/// The signals that the plugin acts on, as something to poll(2) for: while the object lives they
-/// interrupt nothing. For programs of one thread.
+/// The signals that the plugin handles, as a descriptor for poll(2). While the object exists they
+/// are blocked. For programs with one thread.
 class Signals {
  public:
+  /// Blocks SIGTERM, SIGINT and SIGHUP, and opens a signalfd(2) for them.
   static Result<Signals> open();
+  /// Restores the signal mask.
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
@@ -27,7 +30,7 @@ class Signals {
   Signals& operator=(Signals&&) = delete;
 
   [[nodiscard]] int fd() const { return fd_.get(); }
-  /// The next one that has come; nullopt: none.
+  /// The next pending signal; nullopt: none.
   [[nodiscard]] std::optional<Signal> read();
 
  private:

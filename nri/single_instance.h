@@ -9,16 +9,18 @@
 
 namespace podqos::nri {
 
-/// The right to be the only plugin of this state directory: two connections that place the same
-/// container make its creation fail. Held until the object goes, or the process, however it ends.
+/// A lock that allows only one plugin per state directory: if two connections adjust the same
+/// container, its creation fails (containerd/nri, pkg/adaptation/result.go). The kernel releases it
+/// if the process ends without the destructor.
 class SingleInstance {
  public:
-  /// How long a plugin may take to end: it sees that its runtime has gone when it has answered what
-  /// that one asked last. Below the 5 s that a runtime gives a plugin to register.
+  /// How long to wait for a previous plugin to exit: it notices the end of its runtime only after
+  /// answering the last request. Below the 5 s that a runtime grants for the registration.
   static constexpr std::chrono::milliseconds kTimeout{3000};
 
-  /// Locks `nri.lock` in the state directory, which is made if it is missing.
-  /// @return kConflict: another plugin runs, and did so all the time; the error names its process.
+  /// Locks `nri.lock` in the state directory, which is created if it is missing.
+  /// @return kConflict: another plugin held the lock during the whole timeout; the error names its
+  ///         process.
   static Result<SingleInstance> acquire(const std::string& state_directory,
                                         std::chrono::milliseconds timeout = kTimeout,
                                         const sys::Clock& clock = sys::kSteadyClock);

@@ -10,30 +10,32 @@
 
 #include "common/base/error.h"
 
-/// Calls over one connection, as containerd/ttrpc does them. A message is u32 length, u32 stream,
-/// u8 type, u8 flags, and that many bytes: an envelope in protobuf (nri/ttrpc.proto). A stream is
-/// one call with its answer; the caller chooses its number, odd and higher than all before.
+/// The ttrpc protocol (containerd/ttrpc, PROTOCOL.md) for unary calls. A message is u32 length, u32
+/// stream, u8 type, u8 flags, and that many bytes: an envelope in protobuf (nri/ttrpc.proto). A
+/// stream is one call with its answer; the caller chooses its number, odd and increasing.
 namespace podqos::nri {
 
 constexpr std::size_t kMessageHeaderSize = 10;
-/// Without the header. What is longer is neither sent nor kept.
+/// Maximum length without the header (containerd/ttrpc, channel.go, messageLengthMax). Longer
+/// messages are neither sent nor kept.
 constexpr std::uint32_t kMaxMessageSize = std::uint32_t{4} << 20U;
 
+/// The types of unary messages.
 enum class MessageType : std::uint8_t {
   kRequest = 1,
   kResponse = 2,
 };
 
-/// The codes of gRPC that are sent.
+/// The gRPC status codes that the plugin sends.
 enum class StatusCode : std::uint8_t {
-  kUnknown = 2,  ///< what a Go handler's plain error becomes
+  kUnknown = 2,  ///< as for a plain error of a Go handler
   kInvalidArgument = 3,
   kResourceExhausted = 8,
   kUnimplemented = 12,
   kInternal = 13,
 };
 
-/// A failed call, as it goes over the wire.
+/// The error of a failed call.
 struct CallError {
   StatusCode code = StatusCode::kUnknown;
   std::string text;
@@ -44,65 +46,71 @@ struct CallError {
 /// The payload of an answer, or why there is none.
 using Reply = std::expected<std::string, CallError>;
 
-/// How long the caller will wait from when it sent the call; nullopt: it did not say.
+/// The caller's timeout, from the time it sent the call; nullopt: none given.
 using Budget = std::optional<std::chrono::nanoseconds>;
 
+/// A request.
 struct Call {
-  std::string service;
-  std::string method;
-  std::string payload;
+  std::string service;  ///< "nri.pkg.api.v1alpha1.Plugin"
+  std::string method;   ///< bare name: "CreateContainer"
+  std::string payload;  ///< a protobuf message
   Budget budget;
 
   friend bool operator==(const Call&, const Call&) = default;
 };
 
+/// A request or response as received.
 struct Message {
   MessageType type = MessageType::kRequest;
   std::uint32_t stream = 0;
-  /// Valid until the reader is asked again; nullopt if it was longer than kMaxMessageSize.
+  /// The envelope; valid until the next call of the reader; nullopt if it exceeds kMaxMessageSize.
   std::optional<std::string_view> payload;
 
   friend bool operator==(const Message&, const Message&) = default;
 };
 
-/// Takes a connection's bytes apart, in pieces of any size. Holds at most one message.
+/// Splits a connection's bytes, in pieces of any size, into messages. Buffers at most one message.
 class MessageReader {
  public:
-  /// Takes bytes off the front of `input` up to the end of the next request or response; messages
-  /// of other types are stepped over. nullopt when `input` is used up.
+  /// Removes bytes from the front of `input` up to the end of the next request or response; skips
+  /// messages of other types.
+  /// @return nullopt when `input` is used up.
   [[nodiscard]] std::optional<Message> next(std::string_view& input);
 
  private:
-  /// The payload, once it is complete: in `input`, or collected.
+  /// The payload, once it is complete, as a view into `input` or into payload_.
   [[nodiscard]] std::optional<std::string_view> read_payload(std::string_view& input);
-  /// Throws away what has come of the payload; true when that was all of it.
+  /// Discards bytes of the payload. @return whether it was skipped completely
   [[nodiscard]] bool skip_payload(std::string_view& input);
 
   std::string header_;
   std::string payload_;
-  std::uint32_t left_ = 0;  ///< bytes of the payload that are still to come
+  std::uint32_t left_ = 0;  ///< bytes of the payload still to be read
   bool in_payload_ = false;
 };
 
-/// Watches the numbers of the streams that a caller opens.
+/// Checks the numbers of the streams that a caller opens.
 class StreamOrder {
  public:
-  /// kInvalidArgument for one that is even, or not above all before.
+  /// @return kInvalidArgument for a number that is even, or not above all earlier ones.
   [[nodiscard]] Status open(std::uint32_t stream);
 
  private:
   std::uint32_t last_ = 0;
 };
 
-/// A whole message. @param call  its envelope may have at most kMaxMessageSize bytes: kTooLarge.
+/// Encodes a request as a complete message.
+/// @return kTooLarge if its envelope exceeds kMaxMessageSize.
 [[nodiscard]] Result<std::string> encode_request(std::uint32_t stream, const Call& call);
-/// A whole message; one that is too large becomes an error's (kResourceExhausted). An error's text
-/// becomes UTF-8 of at most 4096 bytes: the Go side fails a call for anything else.
+/// Encodes a response as a complete message; one that is too large becomes kResourceExhausted. The
+/// text of an error becomes UTF-8 of at most 4096 bytes: the Go side fails a call with other bytes.
 [[nodiscard]] std::string encode_response(std::uint32_t stream, Reply reply);
 
-/// The payload of a request. kInvalidArgument if it is none.
+/// Parses the envelope of a request.
+/// @return kInvalidArgument if it is not one.
 [[nodiscard]] Result<Call> parse_call(std::string_view payload);
-/// The payload of a response. kIo: the callee answers with an error, or with nothing readable.
+/// The payload of a response.
+/// @return kIo: the response is an error, with its code and text, or cannot be parsed.
 [[nodiscard]] Result<std::string> parse_answer(std::string_view payload);
 
 }  // namespace podqos::nri
