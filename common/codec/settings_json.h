@@ -38,7 +38,7 @@ struct SettingHelp {
                                        const std::vector<std::string_view>& known);
 
 /// What to say behind "unknown <name>": "; did you mean <prefix><nearest>?", or without one
-/// "; known are: a, b, c".
+/// "; expected one of a, b, c".
 [[nodiscard]] std::string hint_for(std::string_view name,
                                    const std::vector<std::string_view>& known,
                                    std::string_view prefix = "");

@@ -112,7 +112,7 @@ void lower_hugepages(Lowering& out, const CgroupValues& values) {
   }
 }
 
-/// 0 is no usable limit, and both drivers turn it into the smallest one.
+/// 0 is not a usable limit; both drivers turn it into the smallest one.
 std::int64_t usable_pids(std::int64_t limit) {
   return limit == 0 ? 1 : limit;
 }

@@ -256,13 +256,13 @@ Plan plan_moved_scope(const ContainerRecord& container, const Origin& origin,
                       WeightFormula formula) {
   const std::string& cgroup = container.cgroup;
   if (scope_of(cgroup).empty()) return {};
-  // The process first: systemd takes the controllers from a slice in which it knows of nobody.
+  // The process first: systemd disables the controllers of a slice in which it knows no process.
   Plan plan{EnsureCgroup{cgroup}, MoveProcess{.path = cgroup, .pid = container.pid}};
   StartUnit start = adopt_scope(cgroup, container.pid);
   start.properties = carried_properties(origin.limits);
   for (UnitProperty& property : unit_properties(values, layout, formula))
     start.properties.push_back(std::move(property));
-  // Where nobody has told it, systemd writes 0 to memory.oom.group.
+  // Without OOMPolicy systemd writes 0 to memory.oom.group.
   if (ends_together(origin, values))
     start.once_if_known = {{.name = "OOMPolicy", .value = std::string{"kill"}}};
   plan.emplace_back(std::move(start));

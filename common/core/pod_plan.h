@@ -81,7 +81,7 @@ struct Origin {
 /// Moves the process there; what it needs from now on is the pod's.
 [[nodiscard]] Plan plan_monitor(const std::string& pod_cgroup, Pid monitor);
 
-/// Removes one cgroup that nothing lives in, whoever made it; its unit only once it is gone.
+/// Removes one empty cgroup; its unit once it is gone.
 [[nodiscard]] Plan plan_removal(const std::string& cgroup);
 
 /// The tiers and, last, the root: in this order they are removed.
