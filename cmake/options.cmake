@@ -37,8 +37,9 @@ target_link_options(podqos_options INTERFACE -Wl,-z,relro,-z,now -Wl,--gc-sectio
 
 # Programs with the property PODQOS_WHOLE are optimised as a whole: nearly all code of the hook runs once in a process,
 # where what counts is how many of its pages are touched, and a call between libraries costs the most. The libraries hold
-# machine code as well, for all that is linked without waiting for that.
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+# machine code as well, for all that is linked without waiting for that. Without PODQOS_LTO they behave the same, and are
+# built in half the time.
+if(PODQOS_LTO AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(whole "$<AND:$<CONFIG:Release>,$<BOOL:$<TARGET_PROPERTY:PODQOS_WHOLE>>>")
   set(library "$<AND:$<CONFIG:Release>,$<STREQUAL:$<TARGET_PROPERTY:TYPE>,STATIC_LIBRARY>>")
   target_compile_options(podqos_options INTERFACE "$<$<OR:${whole},${library}>:-flto=auto;-ffat-lto-objects>")
