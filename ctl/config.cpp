@@ -11,6 +11,7 @@
 #include "common/codec/settings_json.h"
 #include "ctl/command.h"
 #include "ctl/json.h"
+#include "ctl/table.h"
 
 namespace podqos::ctl {
 namespace {
@@ -20,34 +21,6 @@ struct Options {
   std::string form = "text";
   std::vector<std::string> files;
 };
-
-/// `text` in lines of at most `width` columns, each behind `indent`.
-std::string fill(std::string_view text, std::string_view indent, std::size_t width) {
-  std::string out;
-  std::size_t column = 0;
-  while (!text.empty()) {
-    const std::string_view word = text.substr(0, text.find(' '));
-    text.remove_prefix(std::min(word.size() + 1, text.size()));
-    const bool fits = column != 0 && column + 1 + word.size() <= width;
-    if (column != 0) out += fits ? " " : "\n";
-    if (!fits) out += indent;
-    out += word;
-    column = (fits ? column + 1 : indent.size()) + word.size();
-  }
-  return out += '\n';
-}
-
-/// The paragraphs of a help text, each in its lines, an empty line in between.
-std::string fill_paragraphs(std::string_view text, std::string_view indent, std::size_t width) {
-  constexpr std::string_view kBreak = "\n\n";
-  std::string out;
-  while (!text.empty()) {
-    const std::string_view paragraph = text.substr(0, text.find(kBreak));
-    text.remove_prefix(std::min(paragraph.size() + kBreak.size(), text.size()));
-    out += cat(out.empty() ? "" : "\n", fill(paragraph, indent, width));
-  }
-  return out;
-}
 
 /// A definition list of the manual, in pandoc's Markdown.
 std::string format_markdown(const codec::SettingHelp& field) {

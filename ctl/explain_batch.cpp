@@ -46,7 +46,7 @@ Result<std::optional<bool>> flag_at(std::string_view object, std::string_view ke
 }
 
 /// The member `key` as a string; nullopt if absent or null.
-Result<std::optional<std::string>> text_at(std::string_view object, std::string_view key) {
+Result<std::optional<std::string>> string_member(std::string_view object, std::string_view key) {
   const auto raw = json_member(object, key);
   if (!raw) return std::nullopt;
   auto text = json_text_of(*raw);
@@ -58,7 +58,7 @@ Result<std::optional<std::string>> text_at(std::string_view object, std::string_
 
 /// memoryReservationPolicy as in the kubelet's configuration (KEP-2570); default None.
 Result<core::MemoryReservationPolicy> policy_at(std::string_view object) {
-  auto text = text_at(object, "memoryReservationPolicy");
+  auto text = string_member(object, "memoryReservationPolicy");
   if (!text) return fail(std::move(text).error());
   const std::string word = text->value_or("None");
   if (word == "None") return core::MemoryReservationPolicy::kNone;
@@ -70,7 +70,7 @@ Result<core::MemoryReservationPolicy> policy_at(std::string_view object) {
 
 /// Reads weightFormula; default linear.
 Status read_formula(std::string_view object, ExplainParams& params) {
-  auto text = text_at(object, "weightFormula");
+  auto text = string_member(object, "weightFormula");
   if (!text) return fail(std::move(text).error());
   const std::string word = text->value_or("linear");
   if (word == "linear") return {};
@@ -174,7 +174,7 @@ Result<ExplainParams> params_of(std::string_view line) {
   if (!object.starts_with('{'))
     return fail(ErrorCode::kInvalidArgument, "params: expected an object");
   if (auto status = check_param_names(object); !status) return fail(std::move(status).error());
-  auto root = text_at(object, "cgroupRoot");
+  auto root = string_member(object, "cgroupRoot");
   if (!root) return fail(std::move(root).error());
   params.cgroup_root = root->value_or("/");
   auto pids = integer_at(object, "podPidsLimit");

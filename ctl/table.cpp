@@ -106,4 +106,30 @@ std::string format_table(const std::vector<std::vector<Cell>>& rows, ColourMode 
   return out;
 }
 
+std::string fill(std::string_view text, std::string_view indent, std::size_t width) {
+  std::string out;
+  std::size_t column = 0;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    const bool fits = column != 0 && column + 1 + word.size() <= width;
+    if (column != 0) out += fits ? " " : "\n";
+    if (!fits) out += indent;
+    out += word;
+    column = (fits ? column + 1 : indent.size()) + word.size();
+  }
+  return out += '\n';
+}
+
+std::string fill_paragraphs(std::string_view text, std::string_view indent, std::size_t width) {
+  constexpr std::string_view kBreak = "\n\n";
+  std::string out;
+  while (!text.empty()) {
+    const std::string_view paragraph = text.substr(0, text.find(kBreak));
+    text.remove_prefix(std::min(paragraph.size() + kBreak.size(), text.size()));
+    out += cat(out.empty() ? "" : "\n", fill(paragraph, indent, width));
+  }
+  return out;
+}
+
 }  // namespace podqos::ctl

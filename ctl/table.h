@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,5 +44,12 @@ enum class ColourMode : std::uint8_t { kPlain, kColoured };
 /// Formats rows with aligned columns, two blanks apart, and no trailing blanks. A UTF-8 character
 /// counts as one column. Rows may have different numbers of cells.
 [[nodiscard]] std::string format_table(const std::vector<std::vector<Cell>>& rows, ColourMode mode);
+
+/// Wraps `text` into lines of at most `width` columns, the indent included, each with a newline. A
+/// longer word has a line of its own. Bytes are counted as columns.
+[[nodiscard]] std::string fill(std::string_view text, std::string_view indent, std::size_t width);
+/// fill() for each of the paragraphs, which an empty line separates before and after.
+[[nodiscard]] std::string fill_paragraphs(std::string_view text, std::string_view indent,
+                                          std::size_t width);
 
 }  // namespace podqos::ctl

@@ -11,7 +11,7 @@ namespace podqos::ctl {
 namespace {
 
 /// Columns by which a new map is indented.
-constexpr std::size_t kIndent = 2;
+constexpr std::size_t kInsertedIndent = 2;
 
 /// A place for new lines: before the first member of a block-style map.
 struct Place {
@@ -73,7 +73,7 @@ std::optional<std::string> with_lines(
   std::size_t indent = place->indent;
   if (step != path.end()) {
     lines = cat(std::string(indent, ' '), format_yaml_scalar(*step), ":\n");
-    indent += kIndent;
+    indent += kInsertedIndent;
   }
   for (const auto& [key, value] : members)
     lines += cat(std::string(indent, ' '), format_yaml_scalar(key), ": ", format_yaml_scalar(value),

@@ -1,0 +1,69 @@
+#include "ctl/manifest.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace podqos::ctl {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Path = std::vector<std::string>;
+
+constexpr std::string_view kDeployment = R"(apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  template:
+    spec:
+      priorityClassName: system-node-critical
+      containers:
+        - {name: app, image: x, resources: {limits: {cpu: 100m, memory: 64Mi}}}
+)";
+
+TEST(ParseManifest, FindsThePodOfAWorkload) {
+  const auto manifest = parse_manifest(kDeployment);
+  ASSERT_TRUE(manifest) << manifest.error().message;
+  EXPECT_TRUE(manifest->is_yaml);
+  ASSERT_EQ(manifest->documents.size(), 1U);
+  const Document& document = manifest->documents.front();
+  EXPECT_EQ(document.pod_path, (Path{"spec", "template"}));
+  EXPECT_EQ(title_of(document), "Deployment shop/web");
+  const auto pod = pod_of(document);
+  ASSERT_TRUE(pod) << pod.error().message;
+  // k8s.io/kubernetes/pkg/apis/scheduling: SystemCriticalPriority + 1000.
+  EXPECT_EQ(pod->priority, 2'000'001'000);
+}
+
+TEST(ParseManifest, FindsTheItemsOfAList) {
+  const auto manifest = parse_manifest(
+      R"({"kind": "List", "items": [{"kind": "Service"}, {"kind": "Pod", "metadata": {"name": "a"}}]})");
+  ASSERT_TRUE(manifest);
+  EXPECT_FALSE(manifest->is_yaml);
+  const auto found = documents_with_pods(*manifest);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found.front()->pod_path, Path{});
+}
+
+TEST(AdmittedPod, AppliesTheDefaultsOfTheApi) {
+  const auto pod = admitted_pod(
+      R"({"kind": "Pod", "metadata": {"name": "a", "uid": "u"}, "spec": {"containers": [
+          {"name": "c", "image": "x", "resources": {"limits": {"cpu": "1"}}}]}})");
+  ASSERT_TRUE(pod) << pod.error().message;
+  EXPECT_EQ(pod->containers.front().resources.requests.at("cpu").milli_value(), 1000);
+}
+
+TEST(AdmittedPod, RefusesWhatTheApiServerRefuses) {
+  const auto pod = admitted_pod(
+      R"({"kind": "Pod", "metadata": {"name": "a", "uid": "u"}, "spec": {"containers": [
+          {"name": "c", "image": "x", "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}]}})");
+  ASSERT_FALSE(pod);
+  EXPECT_EQ(pod.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(pod.error().message, HasSubstr("cpu"));
+}
+
+}  // namespace
+}  // namespace podqos::ctl

@@ -1,0 +1,106 @@
+#include "ctl/yaml.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/base/text.h"
+
+namespace podqos::ctl {
+namespace {
+
+using testing::HasSubstr;
+
+/// The JSON of the only document of `text`; the error's message otherwise.
+std::string json_from(std::string_view text) {
+  const auto documents = parse_yaml(text);
+  if (!documents) return documents.error().message;
+  return documents->size() == 1 ? documents->front().json : cat(documents->size(), " documents");
+}
+
+struct ScalarCase {
+  std::string_view yaml;
+  std::string_view json;
+};
+
+// YAML 1.1 as sigs.k8s.io/yaml reads it.
+TEST(ParseYaml, ReadsScalarsAsKubernetesDoes) {
+  for (const auto& [yaml, json] : std::vector<ScalarCase>{{"1.50", "1.50"},
+                                                          {"100m", R"("100m")"},
+                                                          {"'1'", R"("1")"},
+                                                          {"yes", "true"},
+                                                          {"off", "false"},
+                                                          {"~", "null"},
+                                                          {"0644", "420"},
+                                                          {"1_000", R"("1_000")"},
+                                                          {"a: b", R"({"a":"b"})"},
+                                                          {"[1, x]", R"([1,"x"])"}})
+    EXPECT_EQ(json_from(cat("k: ", yaml == "a: b" ? "{a: b}" : yaml)), cat(R"({"k":)", json, "}"));
+}
+
+TEST(ParseYaml, SplitsDocuments) {
+  const auto documents = parse_yaml("a: 1\n---\n# only this\n---\nb: 2\n");
+  ASSERT_TRUE(documents);
+  ASSERT_EQ(documents->size(), 3U);
+  EXPECT_EQ((*documents)[0].json, R"({"a":1})");
+  EXPECT_EQ((*documents)[1].json, "");
+  EXPECT_EQ((*documents)[2].text, "---\nb: 2\n");
+}
+
+TEST(ParseYaml, RefusesWhatParsersReadDifferently) {
+  EXPECT_THAT(json_from("a: 1\na: 2\n"), HasSubstr("line 2"));
+  EXPECT_FALSE(parse_yaml("a: &x {b: 1}\nc:\n  <<: *x\n"));
+  EXPECT_FALSE(parse_yaml("a: [1\n"));
+}
+
+// "Billion laughs": each list refers ten times to the one before it.
+TEST(ParseYaml, BoundsWhatAliasesExpandTo) {
+  std::string text = "l0: &l0 [x]\n";
+  for (int level = 1; level < 10; ++level) {
+    text += cat("l", level, ": &l", level, " [");
+    for (int i = 0; i < 10; ++i)
+      text += cat(i == 0 ? "" : ", ", "*l", level - 1);
+    text += "]\n";
+  }
+  EXPECT_EQ(parse_yaml(text).error().code, ErrorCode::kTooLarge);
+}
+
+TEST(FormatYamlScalar, QuotesWhatWouldBeAnotherType) {
+  EXPECT_EQ(format_yaml_scalar("web"), "web");
+  for (const std::string_view text : {"yes", "1", "", "a: b", "~", "0x1"})
+    EXPECT_NE(format_yaml_scalar(text), text);
+}
+
+TEST(FormatYaml, IsReadBack) {
+  const std::string_view json = R"({"a":["x",1.50,null],"b":{"c":"yes: no","d":{}}})";
+  EXPECT_EQ(json_from(format_yaml(json)), json);
+}
+
+TEST(InsertYaml, KeepsCommentsAndLayout) {
+  const std::string document = "metadata:\n    name: a  # a name\nspec: {}\n";
+  const auto inserted =
+      insert_yaml(document, {"metadata", "annotations"}, {{"k", "yes"}},
+                  R"({"metadata":{"annotations":{"k":"yes"},"name":"a"},"spec":{}})");
+  ASSERT_TRUE(inserted);
+  EXPECT_THAT(*inserted, HasSubstr("    name: a  # a name\nspec: {}\n"));
+  EXPECT_EQ(json_from(*inserted),
+            R"({"metadata":{"annotations":{"k":"yes"},"name":"a"},"spec":{}})");
+}
+
+TEST(InsertYaml, LeavesFlowStyleAlone) {
+  EXPECT_EQ(insert_yaml("metadata: {name: a}\n", {"metadata", "annotations"}, {{"k", "v"}},
+                        R"({"metadata":{"name":"a","annotations":{"k":"v"}}})"),
+            std::nullopt);
+}
+
+TEST(Crlf, IsKept) {
+  EXPECT_TRUE(has_crlf("a\r\nb\n"));
+  EXPECT_FALSE(has_crlf("a\nb\r\n"));
+  EXPECT_EQ(with_crlf("a\nb\n"), "a\r\nb\r\n");
+}
+
+}  // namespace
+}  // namespace podqos::ctl
