@@ -77,10 +77,10 @@ Handover make_startable(const core::Settings&, app::Log&, const app::PlacementRe
   auto entered = enter_sandbox(settings);
   const Handover handover =
       entered ? job(settings, log, request) : Handover{fail(std::move(entered).error())};
-  const bool told = write_all(answer.get(), format_handover(handover));
+  const bool sent = write_all(answer.get(), format_handover(handover));
   // The parent edits config.json while the kernel tears this process down.
   answer = sys::UniqueFd{};
-  ::_exit(told ? 0 : 1);
+  ::_exit(sent ? 0 : 1);
 }
 
 /// The parser process, from its fork until it is reaped.
@@ -102,7 +102,7 @@ class ParserProcess {
       return fail_errno(err, "create a pipe to the parser process");
     }
     answer_ = sys::UniqueFd{ends[0]};
-    sys::UniqueFd tell{ends[1]};
+    sys::UniqueFd reply{ends[1]};
     // Like fork(2), but without an exit signal: if the engine has blocked SIGCHLD, it would be
     // pending in the runtime. This program has one thread and no fork handlers.
     const long child = ::syscall(SYS_clone, 0UL, 0UL, 0UL, 0UL, 0UL);
@@ -113,7 +113,7 @@ class ParserProcess {
     if (child == 0) {
       // Otherwise a long reply to a killed parent would wait for a reader for ever.
       answer_ = sys::UniqueFd{};
-      parse_in_sandbox(std::move(tell), job, settings, log, request);
+      parse_in_sandbox(std::move(reply), job, settings, log, request);
     }
     child_ = static_cast<pid_t>(child);
     // The process may queue for the lock (sys::FileLock), and then wait for kernel and systemd.

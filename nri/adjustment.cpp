@@ -6,7 +6,8 @@ namespace podqos::nri {
 
 api::ContainerAdjustment adjustment_for(const core::ConfigEdit& edit) {
   api::ContainerAdjustment adjustment;
-  // Making a part of a message sets it, and what is set is claimed.
+  // A mutable accessor makes its submessage present, and the runtime claims present fields for this
+  // plugin: only those with a value are accessed.
   if (edit.cgroups_path) adjustment.mutable_linux()->set_cgroups_path(*edit.cgroups_path);
   if (edit.oom_score_adj)
     adjustment.mutable_linux()->mutable_oom_score_adj()->set_value(*edit.oom_score_adj);

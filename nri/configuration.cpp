@@ -11,8 +11,10 @@ namespace podqos::nri {
 
 namespace {
 
+/// The program's name in log lines.
 constexpr const char* kProgram = "podqos-nri";
 
+/// An address for a message, in the form of the configuration.
 std::string shown(const std::optional<core::MetricsAddress>& address) {
   return address ? core::format_metrics_address(*address) : "null";
 }

@@ -14,11 +14,12 @@ namespace podqos::nri {
 
 namespace {
 
+/// The value of a variable; "" if it is not set.
 std::string text_of(const char* variable) {
   return variable == nullptr ? "" : variable;
 }
 
-/// Of a connected unix stream socket, nothing else.
+/// Checks that the descriptor is a connected unix stream socket.
 Status check_socket(int fd) {
   int type = 0;
   int domain = 0;
@@ -29,7 +30,7 @@ Status check_socket(int fd) {
     return fail_errno(errno, "SO_DOMAIN");
   sockaddr_storage peer{};
   size = sizeof peer;
-  // sockaddr is what the socket calls take for every kind of address.
+  // The socket calls take every kind of address as a sockaddr.
   if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0)
     return fail_errno(errno, "get its peer address");
   if (type != SOCK_STREAM || domain != AF_UNIX)
@@ -37,6 +38,7 @@ Status check_socket(int fd) {
   return {};
 }
 
+/// Sets O_NONBLOCK and FD_CLOEXEC, which an inherited descriptor lacks.
 Status set_flags(int fd) {
   const int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||

@@ -12,15 +12,18 @@ namespace {
 
 using Kind = ContainerEvent::Kind;
 
+/// Maximum number of deferred starts and changes.
 constexpr std::ptrdiff_t kMost = 256;
+/// Maximum size of the annotations of a deferred event, in bytes.
 constexpr std::size_t kLongest = std::size_t{64} << 10U;
-/// How often one is tried again.
+/// Maximum number of retries of an event.
 constexpr int kTries = 30;
-/// So long may starts and changes take at a time; then a request has its turn.
+/// Maximum time for starts and changes in one call of apply(), so that requests are served.
 constexpr std::chrono::milliseconds kAtOnce{200};
-/// So many ends may be tried at a time, for the same reason.
+/// Maximum number of ends in one call of apply(), for the same reason.
 constexpr int kEndsAtOnce = 16;
 
+/// Bytes of an event's annotations, the only part of unbounded size.
 std::size_t size_of(const ContainerEvent& event) {
   std::size_t size = 0;
   for (const auto& [key, value] : event.facts.annotations)
@@ -28,11 +31,13 @@ std::size_t size_of(const ContainerEvent& event) {
   return size;
 }
 
+/// Whether a later attempt can succeed, because a lock or systemd may be free then.
 bool is_timeout(const Error& error) {
   return error.code == ErrorCode::kTimeout;
 }
 
-/// An update of what has ended meanwhile does not.
+/// Whether an attempt has failed. A start or change of a container that has ended meanwhile
+/// (kNotFound) has not.
 bool fails(const ContainerEvent& event, const Result<Applied>& applied) {
   return !applied && (event.kind == Kind::kEnded || applied.error().code != ErrorCode::kNotFound);
 }
@@ -99,7 +104,7 @@ bool DeferredEvents::apply(const Apply& apply, const Drop& drop) {
     const bool kept = keeps(*next, applied);
     if (!kept && fails(next->event, applied)) drop(next->event, applied.error());
     next = kept ? std::next(next) : events_.erase(next);
-    // The others would wait in vain as well.
+    // The other events would time out as well.
     if (!applied && is_timeout(applied.error())) return false;
   }
   return true;

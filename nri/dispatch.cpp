@@ -17,17 +17,20 @@ namespace podqos::nri {
 
 namespace {
 
+/// The service of plugins in containerd/nri, pkg/api/api.proto.
 constexpr std::string_view kService = "nri.pkg.api.v1alpha1.Plugin";
 
-/// NRI up to 0.6 keeps the connection of a plugin that was late, and calls it no more. What is left
-/// of the budget is for the way: the runtime's clock runs from before the call is sent.
+/// Percentage of the budget within which an answer counts as in time; the rest is for transmission,
+/// since the runtime's timeout starts before the call is sent. NRI up to 0.6 keeps the connection
+/// of a plugin whose Synchronize was late, but sends it no events.
 constexpr int kPunctualPercent = 80;
 
+/// Whether a runtime counts an answer as in time.
 bool is_in_time(std::chrono::nanoseconds taken, Budget budget) {
   return !budget || taken <= *budget / 100 * kPunctualPercent;
 }
 
-/// Events with nothing to answer: a StateChange up to 0.11, from 0.12 on a call of this name.
+/// An event without an answer: sent as StateChange up to NRI 0.11, from 0.12 on as a call.
 struct Notification {
   api::Event event;
   Request request;
@@ -49,26 +52,31 @@ constexpr std::array kNotifications = {
     Notification{api::REMOVE_CONTAINER, Request::kRemoveContainer, &Handler::remove_container},
 };
 
+/// An error of the handler, as the Go side answers one.
 Reply failure(Error error) {
   return std::unexpected(CallError{.code = StatusCode::kUnknown, .text = std::move(error.message)});
 }
 
+/// The answer to a payload that is not the method's message.
 Reply malformed(const Call& call) {
   return std::unexpected(CallError{.code = StatusCode::kInternal,
                                    .text = cat(call.method, ": cannot parse the payload")});
 }
 
+/// The answer to an unknown service or method.
 Reply unimplemented(const Call& call) {
   return std::unexpected(CallError{
       .code = StatusCode::kUnimplemented,
       .text = cat("unknown method ", printable(call.service), "/", printable(call.method))});
 }
 
+/// The reply without a payload.
 Reply reply_of(const Status& status) {
   if (!status) return failure(status.error());
   return std::string{};
 }
 
+/// The reply with a message.
 template <class Response>
 Reply reply_of(const Result<Response>& response) {
   if (!response) return failure(response.error());
@@ -88,7 +96,7 @@ auto Dispatch::timed(Request request, const Function& call) {
 template <class Message, class Answer>
 Reply Dispatch::pass_on(Request request, const Call& call,
                         Answer (Handler::*function)(const Message&, Budget)) {
-  // A message is many small pieces, which all go at once; those of most fit in here.
+  // A message consists of many small allocations, which are freed at once; most fit in here.
   alignas(std::max_align_t) std::array<char, 4096> first;
   google::protobuf::ArenaOptions options;
   options.initial_block = first.data();
@@ -103,7 +111,7 @@ Result<Reply> Dispatch::answer(Call call) {
   if (call.service != kService) return unimplemented(call);
   if (call.method == name_of(Request::kConfigure)) return configure(call);
   if (call.method == name_of(Request::kSynchronize)) return synchronize(std::move(call));
-  // To a plugin that it does not count on, a runtime sends nothing else.
+  // A runtime sends other calls only to plugins that it has synchronized.
   if (progress_ == Progress::kSynchronizing) progress_ = Progress::kSynchronized;
   if (call.method == "StateChange") return state_change(call);
   return request(call);
@@ -152,7 +160,7 @@ Result<Reply> Dispatch::synchronize(Call call) {
     return malformed(call);
   }
   if (!*last) {
-    // The runtime sends the next part for this answer only: more to come, nothing to update.
+    // The runtime sends the next part only after an answer with `more` and without updates.
     api::SynchronizeResponse response;
     response.set_more(true);
     return response.SerializeAsString();

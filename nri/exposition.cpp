@@ -10,7 +10,7 @@ namespace podqos::nri {
 
 namespace {
 
-/// With a backslash before each of them; a line feed becomes "\n".
+/// Appends text with a backslash before each special character; a line feed becomes "\n".
 void append_escaped(std::string& out, std::string_view text, std::string_view special) {
   for (const char c : text) {
     if (special.contains(c)) out += '\\';
@@ -18,8 +18,9 @@ void append_escaped(std::string& out, std::string_view text, std::string_view sp
   }
 }
 
+/// Appends a number with as few digits as represent it exactly.
 void append_number(std::string& out, double value) {
-  // People read numbers without an exponent, up to where a double no longer holds each whole one.
+  // Without an exponent, for readability, up to 2^53, where a double no longer holds each integer.
   constexpr double kLeast = 1e-6;
   constexpr double kMost = 9007199254740992.0;
   const double size = std::abs(value);
@@ -30,12 +31,14 @@ void append_number(std::string& out, double value) {
   out.append(text.data(), end.ptr);
 }
 
+/// A number as append_number() writes it.
 std::string format_number(double value) {
   std::string out;
   append_number(out, value);
   return out;
 }
 
+/// The word of a # TYPE line.
 std::string_view format_type(MetricType type) {
   switch (type) {
     case MetricType::kCounter: return "counter";
@@ -45,6 +48,7 @@ std::string_view format_type(MetricType type) {
   return "";
 }
 
+/// Appends one line: name, labels and value.
 void append_sample(std::string& out, std::string_view name, const Sample& sample) {
   out.append(name).append(sample.suffix);
   char before = '{';

@@ -14,8 +14,11 @@ namespace podqos::nri {
 
 namespace {
 
+/// Prefix of the annotations that podqos reads.
 constexpr std::string_view kOurs = "podqos.io/";
 
+/// Adds podqos's annotations to `out`; later ones replace earlier ones.
+/// @return kTooLarge beyond the bounds of number and size.
 template <class Map>
 Status add_ours(const Map& annotations, core::Annotations& out) {
   for (const auto& [key, value] : annotations) {
@@ -33,7 +36,7 @@ Status add_ours(const Map& annotations, core::Annotations& out) {
   return {};
 }
 
-/// What names a cgroup, or becomes a part of such a name.
+/// Sets a value that becomes part of a cgroup name, after `check`. "" leaves it unset.
 Status set(std::optional<std::string>& out, std::string_view what, const std::string& value,
            Status (*check)(std::string_view)) {
   if (value.empty()) return {};
@@ -43,6 +46,7 @@ Status set(std::optional<std::string>& out, std::string_view what, const std::st
   return {};
 }
 
+/// The identity of a pod as the CRI has it.
 Result<core::EngineAnnotations> engine_of(const api::PodSandbox& pod) {
   core::EngineAnnotations engine;
   engine.cri = true;
@@ -57,7 +61,7 @@ Result<core::EngineAnnotations> engine_of(const api::PodSandbox& pod) {
   return engine;
 }
 
-/// Unset where the wrapper is absent or holds 0.
+/// The value of a protobuf wrapper; nullopt if it is absent or 0, clamped to int64.
 template <class Wrapper>
 std::optional<std::int64_t> value_of(bool present, const Wrapper& wrapper) {
   if (!present || wrapper.value() == 0) return std::nullopt;
@@ -67,18 +71,19 @@ std::optional<std::int64_t> value_of(bool present, const Wrapper& wrapper) {
   return static_cast<std::int64_t>(wrapper.value());
 }
 
-/// Of the whole pod; nullopt where none is told.
+/// CPU and memory of the whole pod; nullopt if none is set.
 std::optional<core::EngineResources> sums_of(const api::LinuxResources& resources) {
-  const core::EngineResources told = engine_resources(resources);
+  const core::EngineResources all = engine_resources(resources);
   core::EngineResources sums;
-  sums.cpu_shares = told.cpu_shares;
-  sums.cpu_quota = told.cpu_quota;
-  sums.cpu_period = told.cpu_period;
-  sums.memory_limit = told.memory_limit;
+  sums.cpu_shares = all.cpu_shares;
+  sums.cpu_quota = all.cpu_quota;
+  sums.cpu_period = all.cpu_period;
+  sums.memory_limit = all.memory_limit;
   if (sums == core::EngineResources{}) return std::nullopt;
   return sums;
 }
 
+/// Adds the pod's resources and overhead, which the kubelet passes with the sandbox.
 void add_whole_pod(core::EngineAnnotations& engine, const api::PodSandbox& pod) {
   engine.pod_sums = sums_of(pod.linux().pod_resources());
   engine.pod_overhead = sums_of(pod.linux().pod_overhead());
@@ -122,7 +127,7 @@ Result<core::ContainerFacts> container_facts(const api::PodSandbox& pod,
   auto named =
       set(engine->container_name, "container name", container.name(), core::check_cgroup_component);
   if (!named) return fail(std::move(named).error().with_context(context()));
-  // Otherwise the sandbox, which is known, has brought them.
+  // With a pid the sandbox is registered, and its facts had these values.
   if (pod.pid() == 0) add_whole_pod(*engine, pod);
   facts.engine = std::move(*engine);
   const api::LinuxContainer& on_linux = container.linux();
@@ -144,7 +149,7 @@ Result<core::ContainerFacts> sandbox_facts(const api::PodSandbox& pod) {
   add_whole_pod(*engine, pod);
   facts.engine = std::move(*engine);
   if (!pod.linux().cgroups_path().empty()) facts.cgroups_path = pod.linux().cgroups_path();
-  // The engine's own, whatever it is: the sandbox's process keeps its score.
+  // The score that engines give to sandboxes: podqos leaves that of a sandbox unchanged.
   facts.oom_score_adj = -998;
   return facts;
 }

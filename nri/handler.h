@@ -12,7 +12,7 @@ namespace podqos::nri {
 
 /// What a plugin does when the runtime calls it: the port of a Session. The answer is sent when the
 /// function returns. An Error is answered with its message: at configure and synchronize the
-/// runtime then closes the connection; at create_container, update_container and the events of pods
+/// runtime then drops the plugin; at create_container, update_container and the events of pods
 /// it fails the kubelet's request; otherwise it logs the message. All texts of an answer have to be
 /// UTF-8, or the call fails.
 ///

@@ -7,28 +7,32 @@ namespace podqos::nri {
 
 namespace {
 
-/// Those of RFC 9110 and RFC 5789; no other is known here.
+/// The methods of RFC 9110 and RFC 5789; others are answered with 501.
 constexpr std::array<std::string_view, 9> kMethods = {"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS",
                                                       "PATCH",   "POST",   "PUT", "TRACE"};
 
+/// Whether `c` is an ASCII digit.
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
+/// Whether `c` is an ASCII letter.
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
+/// Whether `c` is an ASCII control character.
 bool is_control(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte < 0x20U || byte == 0x7fU;
 }
 
-/// RFC 9110, section 5.6.2: what names are made of.
+/// Whether `c` is allowed in a token, such as a field name (RFC 9110, section 5.6.2).
 bool is_of_token(char c) {
   return is_digit(c) || is_letter(c) || std::string_view{"!#$%&'*+-.^_`|~"}.contains(c);
 }
 
+/// Compares a field name without regard to case.
 /// @param name  in lower case
 bool is_name(std::string_view text, std::string_view name) {
   return std::ranges::equal(text, name, {}, [](char c) {
@@ -36,6 +40,7 @@ bool is_name(std::string_view text, std::string_view name) {
   });
 }
 
+/// `text` without blanks and tabs at both ends (RFC 9110, section 5.6.3).
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlank = " \t";
   const std::size_t first = text.find_first_not_of(kBlank);
@@ -72,7 +77,7 @@ bool HttpRequest::feed(std::string_view bytes) {
 
 void HttpRequest::read(char byte) {
   if (byte == '\n') {
-    // A line may end without a carriage return, which is not allowed anywhere else.
+    // A line may end with a bare LF (RFC 9112, section 2.2); CR is only allowed before LF.
     if (line_.ends_with('\r')) line_.pop_back();
     read_line();
     line_.clear();
@@ -85,7 +90,7 @@ void HttpRequest::read(char byte) {
 
 void HttpRequest::read_line() {
   if (!method_.empty()) return line_.empty() ? finish() : read_field();
-  // Empty lines in front of a request are passed over.
+  // Empty lines before a request are ignored.
   if (!line_.empty()) read_request_line();
 }
 
@@ -130,12 +135,12 @@ void HttpRequest::read_field() {
 
 void HttpRequest::finish() {
   if (major_version_ != '1') return end(HttpStatus::kVersionNotSupported);
-  // RFC 9112, section 3.2: without one, or with two, it is not known who was meant.
+  // RFC 9112, section 3.2: HTTP/1.1 requires exactly one Host.
   if (hosts_ > 1 || (hosts_ == 0 && minor_version_ != '0')) return end(HttpStatus::kBadRequest);
-  // Section 6.3: the content could end at two places.
+  // Section 6.3: the end of the content would be ambiguous.
   if (lengths_ > 1 || (lengths_ == 1 && encodings_ > 0)) return end(HttpStatus::kBadRequest);
   if (method_ != "GET" && method_ != "HEAD") return end(HttpStatus::kMethodNotAllowed);
-  // "*" is for OPTIONS.
+  // "*" is valid with OPTIONS only.
   path_ = path_in(target_);
   end(path_.empty() ? HttpStatus::kBadRequest : HttpStatus::kOk);
 }

@@ -16,8 +16,10 @@ namespace podqos::nri {
 
 namespace {
 
+/// How long no connection is accepted after an error of accept(2), such as EMFILE.
 constexpr std::chrono::milliseconds kDeafness{1000};
 
+/// The reason phrases of RFC 9110, section 15.
 std::string_view reason_for(HttpStatus status) {
   switch (status) {
     case HttpStatus::kOk: return "OK";
@@ -33,7 +35,7 @@ std::string_view reason_for(HttpStatus status) {
   return "";
 }
 
-/// RFC 9110, section 6.6.1: who has a clock says what it shows.
+/// The current time as an HTTP date; RFC 9110, section 6.6.1 requires it of servers with a clock.
 std::string http_date() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
@@ -44,6 +46,8 @@ std::string http_date() {
   return {text.data(), size};
 }
 
+/// The bytes of an answer.
+/// @param head_only  omits the body, for HEAD
 std::string format_answer(const HttpAnswer& answer, bool head_only) {
   const bool refused = answer.status == HttpStatus::kMethodNotAllowed;
   return cat("HTTP/1.1 ", static_cast<int>(answer.status), " ", reason_for(answer.status),
@@ -78,7 +82,7 @@ std::optional<HttpServer::Clock::time_point> HttpServer::next_deadline() const {
 
 void HttpServer::serve(std::span<const pollfd> polled, const Pages& pages, Clock::time_point now) {
   bool asked = false;
-  // New ones come behind those that were polled.
+  // New connections are appended after those that were polled.
   for (std::size_t i = 0; i < connections_.size() && i + 1 < polled.size(); ++i) {
     Connection& connection = connections_[i];
     if (now >= connection.deadline) connection.over = true;
@@ -97,12 +101,12 @@ void HttpServer::serve(std::span<const pollfd> polled, const Pages& pages, Clock
   if (!polled.empty() && polled.front().revents != 0) accept(now);
 }
 
-/// The oldest that may give way to a new one.
+/// The oldest connection that a new one may replace.
 std::vector<HttpServer::Connection>::iterator HttpServer::find_replaceable() {
   return std::ranges::find_if(connections_, &Connection::gives_way);
 }
 
-/// At most kMaxConnections a turn: what one of these has sent is looked at before it gives way.
+/// Accepts at most kMaxConnections per turn: each is read once before it may be replaced.
 void HttpServer::accept(Clock::time_point now) {
   for (std::size_t accepted = 0; accepted < kMaxConnections;) {
     const bool full = connections_.size() == kMaxConnections;
@@ -112,7 +116,7 @@ void HttpServer::accept(Clock::time_point now) {
     const int err = errno;
     if (socket < 0) {
       if (err == ECONNABORTED || err == EINTR) continue;
-      // Whatever else is wrong would be reported again at once, and for as long as it lasts.
+      // Any other error would make poll(2) return at once, as long as it persists.
       if (err != EAGAIN) deaf_until_ = now + kDeafness;
       return;
     }
@@ -154,7 +158,7 @@ void HttpServer::send(Connection& connection) {
     return;
   }
   output.erase(0, static_cast<std::size_t>(size));
-  // To close it now would, where something of the other end is unread, take the answer from it.
+  // close(2) with unread input would reset the connection, and discard the answer at the peer.
   if (output.empty() && ::shutdown(connection.socket.get(), SHUT_WR) != 0) connection.over = true;
 }
 

@@ -16,15 +16,16 @@ namespace podqos::nri {
 
 namespace {
 
-/// Most messages come in one piece; what is longer takes more rounds, between which signals and
-/// deadlines have their turn.
+/// Bytes of one read. Most messages fit; longer ones take several turns of the event loop, so that
+/// signals and deadlines are handled in between.
 constexpr std::size_t kPiece = std::size_t{64} << 10U;
 
-/// The ways in which a socket says that there is nobody left.
+/// Whether an errno means that the peer has closed the connection.
 bool is_gone(int err) {
   return err == EPIPE || err == ECONNRESET;
 }
 
+/// The error for a connection that the runtime has closed.
 Status ended() {
   return fail(ErrorCode::kNotFound, "closed by the runtime");
 }
@@ -43,12 +44,12 @@ short Link::events() const {
 }
 
 Status Link::serve(short ready) {
-  // What the runtime sent before it went is still there to be read.
+  // After POLLHUP or POLLERR, bytes that the runtime sent before can still be read.
   constexpr int kReadable = POLLIN | POLLHUP | POLLERR;
   if ((ready & kReadable) == 0) return send_output();
-  // What is taken from the socket makes room there, which wakes the runtime: Go's poller waits for
-  // that as well. Behind the answer, which wakes it anyway, it costs neither side anything.
-  // net/unix/af_unix.c: unix_write_space; Go's runtime/netpoll_epoll.go: netpollopen.
+  // Bytes are peeked, and removed after the answer was sent. Removing them makes room in the
+  // socket, which wakes Go's poller in the runtime once more; after the answer it is awake anyway
+  // (net/unix/af_unix.c, unix_write_space; Go's runtime/netpoll_epoll.go, netpollopen).
   std::array<char, kPiece> piece;
   const ssize_t size = ::recv(socket_.get(), piece.data(), piece.size(), MSG_PEEK);
   const int err = errno;

@@ -17,16 +17,20 @@ namespace podqos::nri {
 
 namespace {
 
+/// Connections that wait in the kernel; more than HttpServer serves at once.
 constexpr int kBacklog = 16;
+/// Owner and group may connect, which requires write permission (unix(7)).
 constexpr mode_t kSocketMode = S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP;
 
+/// A non-blocking, close-on-exec stream socket.
 Result<sys::UniqueFd> make_socket(int family) {
   sys::UniqueFd socket{::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
   if (!socket.valid()) return fail_errno(errno, "create a socket");
   return socket;
 }
 
-/// Takes away what a plugin that was killed has left.
+/// Removes the socket of a plugin that was killed.
+/// @return kConflict if the path is not a socket or a process is listening there.
 Status remove_stale(const std::string& path, const sys::UnixAddress& address) {
   struct stat found{};
   if (::lstat(path.c_str(), &found) != 0) return fail_errno(errno, path);
@@ -43,6 +47,7 @@ Status remove_stale(const std::string& path, const sys::UnixAddress& address) {
   return {};
 }
 
+/// Binds a unix socket, and replaces a stale one.
 Status bind_unix(int socket, const std::string& path) {
   const auto address = sys::UnixAddress::make(path);
   if (!address) return fail(address.error());
@@ -53,16 +58,18 @@ Status bind_unix(int socket, const std::string& path) {
   return fail_errno(errno, cat("bind ", path));
 }
 
+/// Binds an internet socket.
 template <class Address>
 Status bind_to(int socket, const Address& address) {
-  // sockaddr is what the socket calls take for every kind of address.
+  // The socket calls take every kind of address as a sockaddr.
   if (::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return fail_errno(errno, "bind");
   return {};
 }
 
+/// Binds to a port of a loopback address, IPv4 or IPv6.
 Status bind_loopback(int socket, const core::LoopbackPort& port) {
-  // So that the connections of a plugin that has ended do not keep the next one from its port.
+  // Connections of a previous plugin in TIME_WAIT must not block the port.
   const int yes = 1;
   if (::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0)
     return fail_errno(errno, "SO_REUSEADDR");
@@ -81,6 +88,7 @@ Status bind_loopback(int socket, const core::LoopbackPort& port) {
   return bind_to(socket, address);
 }
 
+/// Starts to listen.
 Status listen_on(int socket) {
   if (::listen(socket, kBacklog) != 0) return fail_errno(errno, "listen");
   return {};
@@ -95,7 +103,7 @@ Listener::Listener(Listener&& other) noexcept
 
 Listener::~Listener() {
   struct stat found{};
-  // A plugin without the lock of the first may have taken the path over.
+  // A plugin with another state directory may have replaced the socket.
   if (path_.empty() || ::lstat(path_.c_str(), &found) != 0 || found.st_ino != inode_) return;
   static_cast<void>(::unlinkat(AT_FDCWD, path_.c_str(), 0));
 }
@@ -111,7 +119,7 @@ Result<Listener> Listener::open(const core::MetricsAddress& address) {
 Result<Listener> Listener::open_unix(const std::string& path) {
   auto socket = make_socket(AF_UNIX);
   if (!socket) return fail(std::move(socket).error());
-  // Nobody can connect before listen(2), so the mode is in force in time.
+  // No process can connect before listen(2), so the mode is set in time.
   if (auto bound = bind_unix(socket->get(), path); !bound) return fail(std::move(bound).error());
   Listener listener{std::move(*socket)};
   struct stat found{};

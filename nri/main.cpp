@@ -30,21 +30,24 @@ using podqos::Error;
 using podqos::Status;
 namespace nri = podqos::nri;
 
+/// Exit statuses; 2, usage error, comes from parse_options().
 constexpr int kDone = 0;
 constexpr int kFailed = 1;
 
+/// Writes to a standard stream; an error is ignored, because it cannot be reported anywhere.
 void print(std::FILE* stream, std::string_view text) {
-  // Nobody is left to be told when it fails.
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stream));
 }
 
-/// To both: whoever started it by hand reads the one, and a runtime closes the other.
+/// Reports an error to standard error, for a start by hand, and to the log, since a runtime that
+/// starts the plugin discards standard error.
 int report_failure(podqos::app::Log& log, const Error& error) {
   print(stderr, podqos::cat("podqos-nri: ", podqos::app::one_line(error.message), "\n"));
   log.error(error.message);
   return kFailed;
 }
 
+/// Handles SIGHUP.
 void reload(nri::Configuration& configuration) {
   if (auto done = configuration.reload(); done)
     configuration.log().info("configuration reloaded");
@@ -53,7 +56,7 @@ void reload(nri::Configuration& configuration) {
                                           done.error().message));
 }
 
-/// Who cannot be looked at still places pods.
+/// Opens the listener for metrics; after an error the plugin runs without.
 std::optional<nri::Listener> listen(const std::optional<podqos::core::MetricsAddress>& address,
                                     podqos::app::Log& log) {
   if (!address) return std::nullopt;
@@ -63,12 +66,13 @@ std::optional<nri::Listener> listen(const std::optional<podqos::core::MetricsAdd
   return std::nullopt;
 }
 
-/// From here on only what the sandbox allows.
+/// Enters the sandbox and runs the event loop.
 Status serve(nri::Service& service, std::optional<nri::Launch> launch) {
   if (auto entered = nri::enter_sandbox(); !entered) return entered;
   return launch ? service.run_launched(std::move(launch->socket)) : service.run();
 }
 
+/// Sets up the plugin and serves runtimes until it is told to stop.
 Status run(const nri::Options& options, nri::Configuration& configuration) {
   std::optional<nri::Launch> launch;
   if (!options.socket) {
@@ -85,7 +89,7 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
   auto signals = nri::Signals::open();
   if (!signals) return fail(std::move(signals).error());
 
-  // A new address takes a restart: the sandbox lets nothing be bound.
+  // A new address requires a restart: the sandbox forbids bind(2).
   const auto address = options.metrics ? options.metrics : configuration.settings().metrics;
   const auto listener = listen(address, configuration.log());
   std::optional<nri::HttpServer> http;
@@ -109,6 +113,8 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
   return serve(service, std::move(launch));
 }
 
+/// Parses the command line, loads the configuration and runs the plugin.
+/// @return the exit status.
 int start(int argc, char** argv) {
   const auto parsed = nri::parse_options(argc, argv);
   if (const auto* answer = std::get_if<nri::Answer>(&parsed)) {

@@ -10,13 +10,16 @@ namespace {
 
 static_assert(kMaxFrameSize == kMaxMessageSize + kMessageHeaderSize);
 
+/// Largest message that is sent as one frame: the read buffer of the Go side.
 constexpr std::size_t kLargestWholeMessage = 4096;
 
+/// Whether NRI uses the connection.
 bool is_known(std::uint32_t connection) {
   return connection == static_cast<std::uint32_t>(Connection::kPlugin) ||
          connection == static_cast<std::uint32_t>(Connection::kRuntime);
 }
 
+/// Appends one frame with its header.
 void append_frame(std::string& out, Connection connection, std::string_view bytes) {
   append_u32(out, static_cast<std::uint32_t>(connection));
   append_u32(out, static_cast<std::uint32_t>(bytes.size()));

@@ -12,13 +12,15 @@ namespace podqos::nri {
 
 namespace {
 
+/// Factors to the base units of Prometheus: cores and seconds.
 constexpr double kMilli = 1e-3;
 constexpr double kMicro = 1e-6;
 constexpr double kNano = 1e-9;
+/// All classes, in the order of output.
 constexpr std::array kClasses = {core::QosClass::kGuaranteed, core::QosClass::kBurstable,
                                  core::QosClass::kBestEffort};
 
-/// One metric; a sample without a value is none.
+/// Builds one metric; samples without a value are omitted.
 class Family {
  public:
   Family(MetricType type, std::string_view name, std::string_view help) {
@@ -36,6 +38,7 @@ class Family {
   MetricFamily family_;
 };
 
+/// A number in its base unit; nullopt stays nullopt.
 template <class Number>
 std::optional<double> scaled(const std::optional<Number>& number, double factor = 1) {
   if (!number) return std::nullopt;
@@ -45,6 +48,7 @@ std::optional<double> scaled(const std::optional<Number>& number, double factor 
     return static_cast<double>(*number) * factor;
 }
 
+/// The value of the label "tier". The Guaranteed tier is the root itself.
 std::string_view tier_label(core::QosClass qos_class) {
   switch (qos_class) {
     case core::QosClass::kGuaranteed: return "kubepods";
@@ -54,11 +58,13 @@ std::string_view tier_label(core::QosClass qos_class) {
   return "";
 }
 
+/// The labels of all metrics of a tier.
 Labels labels_of(const app::TierFigures& tier) {
   return {{.name = "tier", .value = std::string{tier_label(tier.qos_class)}},
           {.name = "cgroup", .value = tier.cgroup}};
 }
 
+/// CPU limit in cores; nullopt without a quota.
 std::optional<double> cpu_limit(const app::CgroupReading& reading) {
   if (!reading.cpu_quota || !reading.cpu_period || reading.cpu_period->value() == 0)
     return std::nullopt;
@@ -66,7 +72,7 @@ std::optional<double> cpu_limit(const app::CgroupReading& reading) {
          static_cast<double>(reading.cpu_period->value());
 }
 
-/// Metrics with one sample a tier.
+/// Metrics with one sample per tier.
 struct TierMetric {
   MetricType type;
   std::string_view name;
@@ -117,6 +123,7 @@ void add_tiers(const app::NodeFigures& figures, std::vector<MetricFamily>& out) 
   }
 }
 
+/// Pressure stall information of the tiers (Documentation/accounting/psi.rst).
 void add_pressure(const app::NodeFigures& figures, std::vector<MetricFamily>& out) {
   Family waiting{MetricType::kCounter, "podqos_tier_pressure_waiting_seconds_total",
                  "Time in seconds for which some task of the tier waited for the resource (PSI "
@@ -140,6 +147,7 @@ void add_pressure(const app::NodeFigures& figures, std::vector<MetricFamily>& ou
   out.push_back(std::move(stalled).release());
 }
 
+/// Numbers of pods and their requests by class.
 void add_pods(const app::NodeFigures& figures, std::vector<MetricFamily>& out) {
   Family pods{MetricType::kGauge, "podqos_pods",
               "Pods that podqos knows, by QoS class and by whose cgroup they live in: podqos', or "
@@ -164,6 +172,7 @@ void add_pods(const app::NodeFigures& figures, std::vector<MetricFamily>& out) {
     out.push_back(std::move(*family).release());
 }
 
+/// A gauge with one sample and no labels.
 MetricFamily single(std::string_view name, std::string_view help, double value) {
   Family family{MetricType::kGauge, name, help};
   family.add({}, value);

@@ -16,20 +16,20 @@ namespace {
 
 using google::protobuf::internal::WireFormatLite;
 
-/// Of all annotations these are read.
+/// Prefix of the annotations that podqos reads.
 constexpr std::string_view kOwnPrefix = "podqos.io/";
 constexpr const char* kUnreadable = "not a SynchronizeRequest";
 
-/// What a part is made of.
+/// Contents of a part, counted before it is parsed.
 struct Outline {
   std::size_t pods = 0;
   std::size_t containers = 0;
   bool more = false;
 };
 
-/// Without making any of them: two bytes are enough for an empty pod, which takes hundreds in
-/// memory.
-/// @return nullopt: these are no fields.
+/// Counts pods and containers of a part without creating messages: an empty pod takes two bytes in
+/// the payload, but hundreds in memory.
+/// @return nullopt: the payload is not a sequence of protobuf fields.
 std::optional<Outline> outline_of(std::string_view payload) {
   Outline outline;
   google::protobuf::io::CodedInputStream input{
@@ -51,14 +51,17 @@ std::optional<Outline> outline_of(std::string_view payload) {
   return outline;
 }
 
+/// kTooLarge if there are more than `limit` of something.
 Status check_limit(std::string_view what, std::size_t number, std::size_t limit) {
   if (number <= limit) return {};
   return fail(ErrorCode::kTooLarge, cat("Synchronize: ", number, " ", what, ", at most ", limit));
 }
 
-// Messages with what podqos reads of others: protobuf keeps in each the fields that it does not
-// know, and has no way to drop them. Of a container these are its environment, arguments, mounts
-// and hooks, as long as its author likes.
+// The functions below move the fields that podqos reads to new messages. protobuf keeps unknown
+// fields in a message and cannot drop them: for a container these are its environment, arguments,
+// mounts and hooks, of any length.
+
+/// Moves podqos's annotations.
 
 template <class Map>
 void move_own(Map& annotations, Map& kept) {
@@ -111,8 +114,8 @@ void move_read(api::Container& container, api::Container& kept) {
   kept.set_pid(container.pid());
 }
 
-/// Moves what podqos reads of the elements of a part to those collected before.
-/// @return the bytes that it has on the wire.
+/// Moves the fields that podqos reads of a part's elements to `collected`.
+/// @return the serialized size of the moved fields.
 template <class Element>
 std::size_t collect(google::protobuf::RepeatedPtrField<Element>& part,
                     google::protobuf::RepeatedPtrField<Element>& collected) {

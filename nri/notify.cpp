@@ -16,10 +16,10 @@ namespace podqos::nri {
 
 namespace {
 
-/// Flags of a message that systemd waits for: it is given a while to take it.
+/// Flags of send(2) for a message that systemd waits for: may block up to the timeout.
 constexpr int kNeeded = 0;
 
-/// By which systemd tells a reload that has ended from one that begins.
+/// CLOCK_MONOTONIC in microseconds, which systemd uses to match READY=1 to a reload (sd_notify(3)).
 std::int64_t monotonic_usec() {
   timespec now{};
   static_cast<void>(::clock_gettime(CLOCK_MONOTONIC, &now));
@@ -27,9 +27,10 @@ std::int64_t monotonic_usec() {
   return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
 }
 
+/// Half of WATCHDOG_USEC, as sd_watchdog_enabled(3) recommends; nullopt: no watchdog.
 Result<std::optional<std::chrono::microseconds>> interval_of(const NotifyEnvironment& environment) {
   if (environment.watchdog_usec == nullptr) return std::nullopt;
-  // A service's main process may have been told for another one.
+  // The variables may be inherited, and meant for another process.
   if (environment.watchdog_pid != nullptr && parse_int(environment.watchdog_pid) != ::getpid())
     return std::nullopt;
   const auto usec = parse_int(environment.watchdog_usec);
@@ -91,7 +92,7 @@ void Notify::watchdog() const {
 
 void Notify::send(std::string_view state, int flags) const {
   if (!address_) return;
-  // Not connected: systemd makes its socket anew when it is executed again.
+  // Sent by address: systemd recreates its socket when it re-executes itself.
   static_cast<void>(::sendto(socket_.get(), state.data(), state.size(), flags | MSG_NOSIGNAL,
                              address_->get(), address_->size()) < 0);
 }

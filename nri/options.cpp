@@ -9,31 +9,37 @@ namespace podqos::nri {
 
 namespace {
 
+/// Exit status of a usage error.
 constexpr int kUsage = 2;
+/// Early among the plugins, see identity_for().
 constexpr const char* kDefaultIndex = "10";
 constexpr const char* kDefaultName = "podqos";
 
-/// The first that says something.
+/// The first value that is set: option, variable of the runtime, default.
 std::string chosen(const std::optional<std::string>& option, const std::string& launched,
                    const char* fallback) {
   if (option) return *option;
   return launched.empty() ? fallback : launched;
 }
 
+/// The result of a CLI11 validator: a message, or "" for a valid value.
 std::string fault_of(const Status& status) {
   return status ? "" : status.error().message;
 }
 
+/// Validates --socket: a path that fits a socket address.
 std::string socket_fault(const std::string& path) {
   const auto address = sys::UnixAddress::make(path);
   return address ? "" : address.error().message;
 }
 
+/// Validates --metrics.
 std::string metrics_fault(const std::string& text) {
   const auto address = core::parse_metrics_address(text);
   return address ? "" : address.error().message;
 }
 
+/// Validates --index.
 std::string index_fault(const std::string& index) {
   SessionOptions session;
   session.index = index;
@@ -41,6 +47,7 @@ std::string index_fault(const std::string& index) {
   return fault_of(check_identity(session));
 }
 
+/// Validates --name.
 std::string name_fault(const std::string& name) {
   SessionOptions session;
   session.index = kDefaultIndex;
@@ -90,7 +97,7 @@ std::variant<Options, Answer> parse_options(int argc, const char* const* argv) {
     return Answer{.status = kUsage,
                   .text = cat("podqos-nri: ", error.what(), "; use --help to list the options\n")};
   }
-  // It has been checked; CLI11 knows no way to keep what a check has parsed.
+  // Validated by metrics_fault(); CLI11 cannot keep the result of a validator.
   if (!metrics.empty()) options.metrics = *core::parse_metrics_address(metrics);
   return options;
 }

@@ -11,11 +11,12 @@ namespace podqos::nri {
 
 namespace {
 
-/// However often somebody asks, the runtime's requests find the loop free.
+/// How long metrics of the node are reused, so that frequent scrapes do not delay the runtime.
 constexpr std::chrono::milliseconds kNodeLifetime{1000};
-/// What Prometheus sends for, since its version 1; HTTP has no better name for it.
+/// The content type of Prometheus' text format.
 constexpr const char* kExposition = "text/plain; version=0.0.4; charset=utf-8";
 
+/// A metric with one sample and no labels.
 MetricFamily plain(MetricType type, const char* name, const char* help, double value) {
   return {.type = type,
           .name = name,
@@ -23,6 +24,7 @@ MetricFamily plain(MetricType type, const char* name, const char* help, double v
           .samples = {{.suffix = "", .labels = {}, .value = value}}};
 }
 
+/// The metrics of program and connection, which need no state.
 std::vector<MetricFamily> connection_metrics(const ConnectionStatus& status) {
   std::vector<MetricFamily> out;
   out.push_back(plain(MetricType::kGauge, "podqos_build_info",
@@ -41,10 +43,12 @@ std::vector<MetricFamily> connection_metrics(const ConnectionStatus& status) {
   return out;
 }
 
+/// Moves the families of `more` to the end of `all`.
 void append(std::vector<MetricFamily>& all, std::vector<MetricFamily> more) {
   std::ranges::move(more, std::back_inserter(all));
 }
 
+/// A page of one line.
 HttpAnswer text(HttpStatus status, std::string body) {
   return {.status = status, .body = std::move(body) + "\n"};
 }
@@ -81,12 +85,12 @@ const std::vector<MetricFamily>& Pages::node() {
   const auto read = [&]() -> Result<app::NodeFigures> {
     auto state = snapshot_reader_.read();
     if (!state) return fail(std::move(state).error());
-    // Before the first pod there is nothing to count.
+    // Without state there are no pods yet: all counts are 0.
     return app::node_figures(configuration_.settings(), state->value_or(store::NodeSnapshot{}));
   };
   auto figures = read();
   const std::string reason = figures ? "" : figures.error().message;
-  // Once for each reason: it is asked for again and again.
+  // Logged once per reason: pages are requested again and again.
   if (!reason.empty() && reason != last_failure_)
     configuration_.log().warning(cat("metrics omit pods and tiers: ", reason));
   last_failure_ = reason;

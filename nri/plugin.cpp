@@ -18,17 +18,21 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// So that a request that comes meanwhile does not wait for long.
+/// Bounds of one round of housekeeping, so that a request does not wait for long: sandboxes
+/// released, and processes checked.
 constexpr int kReleasesAtOnce = 16;
 constexpr std::size_t kObservedAtOnce = 64;
-/// For what a runtime does not say that it has given it up. What it starts later nevertheless is
-/// taken in then.
+/// How long a container counts as being created: runtimes may abandon one without reporting it. A
+/// container that starts later is registered then.
 constexpr seconds kCreation{120};
+/// Interval at which due pods are released.
 constexpr seconds kReleaseInterval{5};
+/// Interval at which everything is recomputed.
 constexpr seconds kRecomputation{300};
-/// For housekeeping: a request that comes meanwhile has time left.
+/// Maximum wait for the lock in housekeeping, which leaves time for a pending request.
 constexpr milliseconds kHousekeepingLock{100};
 
+/// Turns a Status into the result of DeferredEvents::Apply.
 Result<Applied> applied(Status done) {
   if (!done) return fail(std::move(done).error());
   return Applied::kDone;
@@ -42,8 +46,7 @@ app::Process Plugin::process_of(std::uint32_t pid) {
 }
 
 app::Timeouts Plugin::timeouts(Budget budget) const {
-  // What a runtime waits for an answer before it goes on without the plugin; half of it is for the
-  // work itself and the way.
+  // The default request timeout of runtimes; half of it is for the work itself and transmission.
   constexpr std::chrono::nanoseconds kRequestTimeout = seconds{2};
   const auto whole = std::min(budget.value_or(kRequestTimeout), kRequestTimeout);
   return {.deadline = clock_.now() + whole / 2, .clock = &clock_};
@@ -58,12 +61,12 @@ void Plugin::registered(Status status) {
 }
 
 Status Plugin::configure(const api::ConfigureRequest& request, Budget) {
-  // What an earlier connection has told is no longer sure.
+  // The state of an earlier connection may be outdated.
   deferred_.end_synchronization();
   log().info(cat("configured by ", printable(request.runtime_name()), " ",
                  printable(request.runtime_version())));
   auto done = configuration_.lay_over(request.config());
-  // What goes wrong with pods and containers is counted where it is settled.
+  // Errors of pods and containers are counted in log_failure().
   if (!done) metrics_.failed(done.error().code);
   return done;
 }
@@ -76,7 +79,7 @@ void Plugin::log_failure(std::string_view what, const Error& error, std::string_
 Status Plugin::report(std::string_view what, Status done) {
   if (done) return done;
   log_failure(what, done.error(), "");
-  // A refusal is what the operator wants, whatever becomes of errors.
+  // The operator configured the refusal, independently of onError.
   const bool answered = done.error().code == ErrorCode::kRefused ||
                         configuration_.settings().on_error == core::OnError::kReject;
   return answered ? done : Status{};
@@ -100,10 +103,10 @@ Status Plugin::update(Result<core::ContainerFacts> facts, std::uint32_t pid,
 
 Status Plugin::apply_event(const ContainerEvent& event, const core::Settings& settings,
                            const app::Timeouts& timeouts) {
-  const app::ContainerEvent told{.facts = event.facts, .process = process_of(event.pid)};
+  const app::ContainerEvent reported{.facts = event.facts, .process = process_of(event.pid)};
   if (event.kind == ContainerEvent::Kind::kStarted)
-    return app::container_started(settings, log(), told, timeouts);
-  auto followed = app::resources_changed(settings, log(), told, timeouts);
+    return app::container_started(settings, log(), reported, timeouts);
+  auto followed = app::resources_changed(settings, log(), reported, timeouts);
   if (!followed) return fail(std::move(followed).error());
   if (*followed == app::Followed::kLater) deferred_.defer_recomputation();
   return {};
@@ -115,7 +118,7 @@ Status Plugin::apply_or_defer(ContainerEvent event, const core::Settings& settin
     return applied(apply_event(older, settings, timeouts));
   });
   if (done) done = apply_event(event, settings, timeouts);
-  // CRI-O starts a container also where the plugin answers with an error.
+  // CRI-O starts a container also after an error of the plugin.
   const bool goes_on =
       event.kind == ContainerEvent::Kind::kStarted || settings.on_error == core::OnError::kAdmit;
   if (is_late(done) && goes_on) deferred_.defer(std::move(event));
@@ -131,7 +134,7 @@ void Plugin::register_sandbox(const api::PodSandbox& pod) {
 }
 
 Result<api::SynchronizeResponse> Plugin::synchronize(NodeState state, Budget) {
-  // Done by housekeep(), at once, but after the answer: of thousands it takes its time.
+  // Done by housekeep() right after the answer: thousands of containers take a while.
   deferred_.defer_synchronization(std::move(state));
   sandboxes_.clear();
   created_.clear();
@@ -193,10 +196,10 @@ Status Plugin::update_pod_sandbox(const api::UpdatePodSandboxRequest& request, B
 }
 
 Status Plugin::run_pod_sandbox(const api::EventRequest& event, Budget budget) {
-  // Without a process there is nothing to place: the pod comes with its first container.
+  // Without a process the pod is registered with its first container.
   if (event.pod().pid() == 0) return {};
   register_sandbox(event.pod());
-  // Its process is where the runtime has put it, which no plugin can change.
+  // Plugins cannot change the sandbox's cgroup, so onMisplaced does not apply to it.
   core::Settings settings = configuration_.settings();
   settings.on_misplaced = core::OnMisplaced::kIgnore;
   return report("run pod",
@@ -212,7 +215,7 @@ std::vector<std::string> Plugin::created_in(std::string_view sandbox) const {
 }
 
 Result<Applied> Plugin::apply_end(const std::string& id, const app::Timeouts& timeouts) {
-  // The pod's cgroup is about to be used.
+  // A container is being created in the pod's cgroup.
   if (!created_in(id).empty()) return Applied::kHeld;
   if (placement_cache_.is_foreign(configuration_.settings(), id)) return Applied::kDone;
   auto ended = app::container_ended(configuration_.settings(), log(), id, own_pid_, timeouts);
@@ -237,12 +240,12 @@ Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget budget)
   const std::string& id = event.pod().id();
   sandboxes_.erase(id);
   forget_reported(id);
-  // What was to be made in it never will be.
+  // Containers that are being created in it will not start.
   std::vector<std::string> ended = created_in(id);
   ended.push_back(id);
   Status done;
   for (const std::string& each : ended) {
-    // The runtime waits: it is not kept for one deadline after the other.
+    // The runtime waits for the answer: after one timeout the other ends are deferred.
     if (done) {
       done = release(each, timeouts(budget));
     } else {
@@ -268,7 +271,7 @@ Status Plugin::remove_container(const api::EventRequest& event, Budget budget) {
 }
 
 bool Plugin::apply_deferred() {
-  // It runs by now, where it is.
+  // The container is running: it is not moved any more.
   core::Settings settings = configuration_.settings();
   settings.on_misplaced = core::OnMisplaced::kIgnore;
   const app::Timeouts timeouts = housekeeping(kHousekeepingLock);
@@ -332,12 +335,12 @@ bool Plugin::housekeep() {
   const auto now = clock_.now();
   std::erase_if(created_, [&](const auto& entry) { return now - entry.second.since > kCreation; });
   if (synchronize_piece()) return true;
-  // After the first that has waited in vain, for the lock or for systemd, the others would as well.
+  // After a timeout, waiting for the lock or systemd, the following steps would time out as well.
   if (apply_deferred() && release_ended_sandboxes()) reconcile();
   return false;
 }
 
-// Before them podqos has done all that there is to do.
+// No-ops: podqos has acted on the preceding event or request.
 Status Plugin::post_update_pod_sandbox(const api::EventRequest&, Budget) {
   return {};
 }

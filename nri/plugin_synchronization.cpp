@@ -1,4 +1,4 @@
-// All that the runtime had when it synchronized the plugin, registered piece by piece.
+// Plugin: registers the runtime's state after Synchronize, in pieces.
 
 #include <chrono>
 #include <cstdint>
@@ -18,14 +18,14 @@ namespace podqos::nri {
 
 namespace {
 
-/// Far below the 2 s that a runtime waits, and the least that others wait for the lock.
+/// Maximum time of a piece: far below the 2 s of a request, and below other lock timeouts.
 constexpr std::chrono::milliseconds kPieceAtOnce{100};
 
 }  // namespace
 
 std::vector<app::ContainerEvent> Plugin::reported_in(const api::SynchronizeRequest& state) {
   std::vector<app::ContainerEvent> all;
-  // One that cannot be read is there nevertheless, and is not taken for another's.
+  // A pod or container with invalid facts exists nevertheless: its id is passed on.
   const auto add = [&](Result<core::ContainerFacts> facts, const std::string& id,
                        const std::string& sandbox, std::uint32_t pid) {
     if (!facts) log_failure("synchronize", facts.error(), "");
@@ -57,7 +57,7 @@ bool Plugin::read_state() {
     log_failure("synchronize", state.error(), "; retrying when the runtime synchronizes again");
     return false;
   }
-  // What stays comes first: between what goes it would keep pages from the rest of the machine.
+  // Long-lived allocations first: among temporary ones they would keep pages from being returned.
   for (const api::PodSandbox& pod : state->pods())
     register_sandbox(pod);
   for (const api::Container& container : state->containers()) {
@@ -66,7 +66,7 @@ bool Plugin::read_state() {
                            Creation{.sandbox = container.pod_sandbox_id(), .since = clock_.now()});
   }
   deferred_.begin_synchronization(app::Synchronization{reported_in(*state)});
-  // Whatever is left undone from here on is to be done afterwards.
+  // A recomputation deferred from here on runs after the synchronization.
   deferred_.remove_recomputation();
   return true;
 }
@@ -93,7 +93,7 @@ bool Plugin::note_synchronized(const Result<bool>& taken) {
   if (!*taken) return true;
   log().info(
       cat("synchronized ", deferred_.synchronization()->size(), " sandboxes and containers"));
-  // What a full node takes here is more than all that is needed until the next time.
+  // The synchronization of a full node needs more memory than everything until the next one.
   deferred_.end_synchronization();
   static_cast<void>(::malloc_trim(0));
   reconciled();

@@ -10,13 +10,13 @@ namespace podqos::nri {
 
 namespace {
 
-/// For good, since a reload may ask for what a start did not.
+/// Independent of the settings, because a reload may enable what needs them.
 constexpr std::array kKept = {
-    CAP_CHOWN,         // files of containers of a user-namespaced engine keep their owner
-    CAP_DAC_OVERRIDE,  // and need not let root in, as /proc/PID/oom_score_adj need not
-    CAP_NET_ADMIN,     // device rules of a container that is moved: BPF programs of its cgroup
-    CAP_SYS_ADMIN,     // trusted.* attributes, podqos's marks on its cgroups
-    CAP_SYS_NICE,  // the v1 cpuset controller, when it takes in a monitor with more capabilities
+    CAP_CHOWN,         // preserve the owner of files of a user-namespaced engine
+    CAP_DAC_OVERRIDE,  // open such files, and /proc/PID/oom_score_adj of the container's user
+    CAP_NET_ADMIN,     // copy device rules of a moved container: BPF programs of its cgroup
+    CAP_SYS_ADMIN,     // trusted.* attributes, which mark podqos's cgroups
+    CAP_SYS_NICE,      // v1 cpuset controller, to attach a monitor with more capabilities
     CAP_SYS_RESOURCE,  // lower an OOM score
 };
 

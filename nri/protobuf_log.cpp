@@ -21,10 +21,12 @@ namespace podqos::nri {
 
 namespace {
 
-struct Complaints {
+/// The receiver of libprotobuf's messages, and their number so far.
+struct ProtobufMessages {
   std::function<void(std::string_view)> take;
   std::size_t count = 0;
 
+  /// Counts a message, and passes on those whose number is a power of two.
   void add(std::string_view message) {
     constexpr std::size_t kMost = 200;
     ++count;
@@ -33,9 +35,9 @@ struct Complaints {
   }
 };
 
-/// The library hands a handler nothing of its owner's.
-Complaints& complaints() {
-  static Complaints all;
+/// The one instance: the library passes no user pointer to a handler.
+ProtobufMessages& messages() {
+  static ProtobufMessages all;
   return all;
 }
 
@@ -44,15 +46,15 @@ Complaints& complaints() {
 void install() {
   google::protobuf::SetLogHandler([](google::protobuf::LogLevel /*level*/, const char* /*file*/,
                                      int /*line*/,
-                                     const std::string& message) { complaints().add(message); });
+                                     const std::string& message) { messages().add(message); });
 }
 
 #else
 
-/// protobuf from 22 on logs through Abseil.
+/// protobuf 22 and later log through Abseil.
 class Sink : public absl::LogSink {
  public:
-  void Send(const absl::LogEntry& entry) override { complaints().add(entry.text_message()); }
+  void Send(const absl::LogEntry& entry) override { messages().add(entry.text_message()); }
 };
 
 void install() {
@@ -70,7 +72,7 @@ void install() {
 }  // namespace
 
 void set_protobuf_log(std::function<void(std::string_view)> take) {
-  complaints() = {.take = std::move(take)};
+  messages() = {.take = std::move(take)};
   install();
 }
 

@@ -15,17 +15,19 @@ namespace podqos::nri {
 
 namespace {
 
-// Among what is polled; the HTTP server's come behind.
+// Indices of the polled descriptors; those of the HTTP server start at kHttpAt.
 constexpr std::size_t kSignalsAt = 0;
 constexpr std::size_t kLinkAt = 1;
 constexpr std::size_t kHttpAt = 2;
 
+/// Keeps the earlier of two points in time; nullopt is later than any.
 void keep_earlier(std::optional<sys::Clock::TimePoint>& earliest,
                   std::optional<sys::Clock::TimePoint> other) {
   if (other && (!earliest || *other < *earliest)) earliest = other;
 }
 
-/// Whoever commands this plugin decides what root writes, and to which processes.
+/// Checks that the peer is a runtime of root in this pid namespace: the runtime decides what this
+/// process writes as root, and to which processes.
 Status check_peer(const Peer& peer) {
   if (peer.pid == 0 || !sys::shares_pid_namespace(Pid{peer.pid})) {
     return fail(ErrorCode::kConflict,
@@ -41,6 +43,7 @@ Status check_peer(const Peer& peer) {
           "and make the socket's directory writable by root only"));
 }
 
+/// What happens next, or what to check, after a failed attempt to connect.
 std::string remedy_for(const Error& error, const std::string& socket) {
   if (error.code == ErrorCode::kNotFound)
     return "; waiting for a runtime with NRI enabled, see podqos-nri(8)";
@@ -76,7 +79,7 @@ Status Service::loop() {
     apply_deadlines();
     if (auto waited = wait(); !waited) return waited;
     if (polled_[kSignalsAt].revents != 0) read_signals();
-    // The runtime first: whoever looks on can wait.
+    // The runtime has precedence over metrics.
     if (link_ && !stopping_) serve_link(polled_[kLinkAt].revents);
     if (!stopping_) serve_http();
   }
@@ -131,8 +134,7 @@ void Service::apply_deadlines() {
     next_watchdog_ = now + *ports_.notify.watchdog_interval();
   }
   if (counts_on_plugin() && now >= next_housekeeping_) {
-    // Between two pieces of long work the runtime is served, and whoever waits for the lock gets
-    // it.
+    // Between two pieces of long work the runtime is served, and other processes get the lock.
     const auto pause =
         ports_.housekeep() ? options_.timeouts.piece : options_.timeouts.housekeeping;
     next_housekeeping_ = ports_.clock.now() + pause;
@@ -150,7 +152,7 @@ void Service::try_to_connect() {
   const Status made = socket ? make_link(std::move(*socket)) : Status{fail(socket.error())};
   if (made) return;
   const Error& error = made.error();
-  // Once for each reason: a runtime may be away for days.
+  // Logged once per reason: a runtime may be absent for days.
   if (error.message != last_failure_) {
     const std::string line = cat(error.message, remedy_for(error, options_.socket));
     if (error.code == ErrorCode::kNotFound || error.code == ErrorCode::kBusy)
@@ -181,7 +183,8 @@ Status Service::make_link(sys::UniqueFd socket) {
   last_failure_.clear();
   ports_.log.info(cat("connected to ", peer_));
   ports_.notify.status(cat("connected to ", peer_));
-  // The runtime that started a plugin synchronizes it from NRI 0.7 on only, and calls it anyway.
+  // No timeout for a launched plugin: up to NRI 0.6 the runtime never synchronizes it, but sends
+  // events.
   if (origin_ == Origin::kByPath) timeout_ = ports_.clock.now() + options_.timeouts.configure;
   return {};
 }
@@ -202,19 +205,19 @@ void Service::serve_http() {
 
 void Service::observe_progress() {
   const Progress progress = link_->progress();
-  // A full node comes in pieces: each of them is progress.
+  // A large state comes in several parts: each of them renews the timeout.
   if (progress == progress_ && progress != Progress::kSynchronizing) return;
   progress_ = progress;
   switch (progress) {
     case Progress::kRegistering: return;
     case Progress::kRefused:
-      // The handler has the reason.
+      // The handler has logged the reason.
       end_link({ErrorCode::kConflict, "the runtime rejected the plugin's registration"});
       return;
     case Progress::kConfigured:
     case Progress::kSynchronizing:
       if (origin_ == Origin::kByPath) timeout_ = ports_.clock.now() + options_.timeouts.synchronize;
-      // From 0.7 on the one that has started the plugin synchronizes it now.
+      // From NRI 0.7 on the runtime synchronizes a launched plugin now: housekeeping waits for it.
       if (origin_ == Origin::kLaunched)
         next_housekeeping_ = ports_.clock.now() + options_.timeouts.housekeeping;
       return;
@@ -239,7 +242,7 @@ void Service::end_link(const Error& reason) {
   }
   EventChoice& events = options_.session.events;
   if (progress_ == Progress::kConfigured && reason.code == ErrorCode::kNotFound) {
-    // The mask in the answer to Configure is what a runtime drops a plugin for without a word.
+    // A runtime closes the connection without an error if the event mask has unknown events.
     events = events == EventChoice::kOldest ? EventChoice::kByRuntime : EventChoice::kOldest;
     line += " after Configure; requesting another set of events";
   } else if (status_.synchronized) {

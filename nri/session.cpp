@@ -13,13 +13,15 @@ namespace {
 
 /// The registration is the only call to the runtime.
 constexpr std::uint32_t kRegistrationStream = 1;
-/// Sent bytes that may stay in front of the unsent ones before those are moved.
+/// Sent bytes that may stay at the front of the buffer before the unsent ones are moved.
 constexpr std::size_t kMaxGap = std::size_t{64} << 10U;
 
+/// Whether `c` is an ASCII digit.
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
+/// Whether `c` is allowed in a plugin's name (containerd/nri, pkg/api/plugin.go, CheckPluginName).
 bool is_of_name(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
          std::string_view{"_.+-"}.contains(c);

@@ -15,10 +15,12 @@ namespace podqos::nri {
 
 namespace {
 
+/// The lock file in the state directory; it contains the holder's pid.
 constexpr const char* kLockName = "nri.lock";
+/// Bytes of the lock file that are read.
 constexpr std::size_t kLongestPid = 16;
 
-/// " (process 42)", or nothing where the file does not say.
+/// " (process 42)", or "" if the lock file has no pid.
 std::string holder_of(const sys::Directory& directory) {
   const auto text = directory.read_file(kLockName, kLongestPid);
   if (!text) return "";
@@ -26,6 +28,7 @@ std::string holder_of(const sys::Directory& directory) {
   return pid ? cat(" (process ", *pid, ")") : "";
 }
 
+/// Writes this process's pid into the lock file, for the message of another plugin.
 Status name_holder(const sys::Directory& directory) {
   const auto file = directory.open_file(kLockName, O_WRONLY | O_TRUNC);
   if (!file) return fail(file.error());

@@ -12,17 +12,20 @@ namespace podqos::nri {
 
 namespace {
 
+/// Offset of the type in a message header.
 constexpr std::size_t kTypeOffset = 8;
-/// A split Synchronize needs megabytes once; what stays allocated afterwards is no more than this.
+/// Capacity of the buffer above which it is freed after use: a split Synchronize needs megabytes.
 constexpr std::size_t kKeptCapacity = std::size_t{64} << 10U;
+/// Maximum size of an error's text in bytes.
 constexpr std::size_t kLongestErrorText = 4096;
 
+/// Whether a type is that of a request or response.
 bool is_call(std::uint8_t type) {
   return type == static_cast<std::uint8_t>(MessageType::kRequest) ||
          type == static_cast<std::uint8_t>(MessageType::kResponse);
 }
 
-/// An empty payload is a message without any: the envelope of an empty answer has no bytes.
+/// Encodes a message. The envelope may be empty: an empty answer has no bytes.
 std::string encode(std::uint32_t stream, MessageType type, std::string_view envelope) {
   std::string out;
   out.reserve(kMessageHeaderSize + envelope.size());
@@ -34,6 +37,7 @@ std::string encode(std::uint32_t stream, MessageType type, std::string_view enve
   return out;
 }
 
+/// The envelope of an error response.
 std::string envelope_of(const CallError& error) {
   ttrpc::Response response;
   response.mutable_status()->set_code(static_cast<std::int32_t>(error.code));
@@ -41,6 +45,7 @@ std::string envelope_of(const CallError& error) {
   return response.SerializeAsString();
 }
 
+/// Parses a protobuf message; false for malformed bytes.
 bool parse(google::protobuf::MessageLite& message, std::string_view bytes) {
   return message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
 }
@@ -77,9 +82,9 @@ std::optional<std::string_view> MessageReader::read_payload(std::string_view& in
   const std::string_view piece = input.substr(0, left_);
   input.remove_prefix(piece.size());
   left_ -= static_cast<std::uint32_t>(piece.size());
-  // Most messages come in one piece, which need not be copied.
+  // Most messages arrive in one piece, which is not copied.
   if (left_ == 0 && payload_.empty()) return piece;
-  // A message that only claims to be large must not take the memory for it.
+  // Reserves a bounded amount: the length is the peer's claim.
   constexpr std::size_t kMostAhead = std::size_t{1} << 20U;
   if (payload_.empty()) payload_.reserve(std::min(piece.size() + left_, kMostAhead));
   payload_ += piece;

@@ -7,8 +7,8 @@ namespace podqos::nri {
 
 namespace {
 
-/// The range of a character's second byte keeps out longer forms than needed, surrogates, and what
-/// is above U+10FFFF (Unicode, table 3-7).
+/// A well-formed UTF-8 sequence (Unicode, table 3-7): the range of the second byte excludes
+/// overlong forms, surrogates, and values above U+10FFFF.
 struct Form {
   unsigned char first_low, first_high, second_low, second_high;
   std::size_t size;
@@ -25,12 +25,13 @@ constexpr auto kForms = std::to_array<Form>({
     {0xf4, 0xf4, 0x80, 0x8f, 4},
 });
 
+/// Whether a byte is within a range.
 bool is_between(char byte, unsigned char low, unsigned char high) {
   const auto value = static_cast<unsigned char>(byte);
   return value >= low && value <= high;
 }
 
-/// Bytes of the character at the front; 0 if there is none.
+/// Bytes of the character at the front of `text`; 0 if it does not start with one.
 std::size_t character_size(std::string_view text) {
   for (const Form& form : kForms) {
     if (!is_between(text[0], form.first_low, form.first_high)) continue;
