@@ -108,7 +108,7 @@ class HeadlessContainer(harness.TestCase):
     def test_lives(self):
         name, pid = self.start()
         self.assertNotIn("has ended", self.podqos.ctl("reconcile").stdout)
-        self.assertNotIn("does not run", self.podqos.ctl("status").stdout)
+        self.assertNotIn("not running", self.podqos.ctl("status").stdout)
         self.assertEqual(self.containers(), {"app"})
         self.assert_values(self.pod_path("burstable", self.UID), quota=10000, memory=64 * harness.MI)
         self.end(pid)

@@ -338,7 +338,7 @@ TEST_F(SystemdFaults, ASocketThatIsNotForUsIsAnError) {
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().code, ErrorCode::kPermission);
     EXPECT_THAT(done.error().message, HasSubstr("Permission denied"));
-    EXPECT_THAT(done.error().message, HasSubstr("run it as root"));
+    EXPECT_THAT(done.error().message, HasSubstr("run as root"));
   });
   EXPECT_EQ(status, 0);
 }

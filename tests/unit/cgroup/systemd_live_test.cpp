@@ -178,7 +178,7 @@ TEST_P(SystemdHere, RefusesOthersThanRoot) {
     const auto refused = systemd().start_transient(slice_, {});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kPermission) << refused.error().message;
-    EXPECT_THAT(refused.error().message, HasSubstr("run it as root"));
+    EXPECT_THAT(refused.error().message, HasSubstr("run as root"));
   });
   EXPECT_EQ(status, 0);
 }

@@ -216,7 +216,7 @@ TEST(JoinPod, LetsASpecCompleteAPartialPod) {
 TEST(JoinPod, KeepsTheFirstOfTwoSpecs) {
   const MergedPod joined = join(living(whole(some("a"))), whole(none("a")));
   EXPECT_EQ(joined.record.pod, whole(some("a")).pod);
-  EXPECT_THAT(joined.warnings, ElementsAre(HasSubstr("first description counts")));
+  EXPECT_THAT(joined.warnings, ElementsAre(HasSubstr("which applies until the pod has ended")));
 }
 
 TEST(JoinPod, IsSilentWhereTheSpecsAgree) {
