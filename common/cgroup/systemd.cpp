@@ -95,6 +95,7 @@ class Systemd::Connection {
     // libdbus aborts the process on a failed check and, if the environment asks for it, on a
     // warning, for example about a keyring that a server made it read. Programs that call systemd
     // do not execute others, which would inherit this variable.
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread
     static_cast<void>(::setenv("DBUS_FATAL_WARNINGS", "0", /*replace*/ 1));
   }
 
