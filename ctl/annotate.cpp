@@ -16,6 +16,7 @@
 #include "ctl/input.h"
 #include "ctl/json_text.h"
 #include "ctl/manifest.h"
+#include "ctl/table.h"
 #include "ctl/yaml.h"
 
 namespace podqos::ctl {
@@ -29,7 +30,7 @@ constexpr std::string_view kContainerKey = "podqos.io/container";
 constexpr std::array kBundleCapabilities = {CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_FOWNER};
 
 /// Values of the command line options.
-struct Options {
+struct AnnotateOptions {
   std::string file;
   std::string container;
   std::string output = "manifest";
@@ -51,30 +52,22 @@ std::vector<std::string> container_names(const core::Pod& pod) {
   return names;
 }
 
-/// "a, b, c".
-std::string joined(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& name : names)
-    out += cat(out.empty() ? "" : ", ", name);
-  return out;
-}
-
 /// Checks that --container names one of the pod's containers, and is given if the annotations are
 /// for a bundle and the pod has several.
-Status check_container(const core::Pod& pod, const Options& options) {
+Status check_container(const core::Pod& pod, const AnnotateOptions& options) {
   const std::vector<std::string> names = container_names(pod);
   if (!options.container.empty()) {
     if (std::ranges::find(names, options.container) != names.end()) return {};
     return fail(ErrorCode::kInvalidArgument,
                 cat("the pod has no container ", printable(options.container), "; expected one of ",
-                    joined(names)));
+                    join(names, ", ")));
   }
   if (options.bundle.empty() || names.size() <= 1) return {};
   return fail(ErrorCode::kInvalidArgument,
               cat("the pod has ", names.size(),
                   " containers: use --container to select the one that "
                   "the bundle belongs to, one of ",
-                  joined(names)));
+                  join(names, ", ")));
 }
 
 /// "<namespace>.<name>" for a pod without a uid from an API server: unique among the pods of a
@@ -98,7 +91,8 @@ Result<std::string> derived_uid(const core::Pod& pod) {
 }
 
 /// The annotations for one container of the manifest's only pod.
-Result<AnnotationList> container_annotations(const Manifest& manifest, const Options& options) {
+Result<AnnotationList> container_annotations(const Manifest& manifest,
+                                             const AnnotateOptions& options) {
   const auto found = documents_with_pods(manifest);
   if (found.size() != 1)
     return fail(ErrorCode::kInvalidArgument,
@@ -206,7 +200,7 @@ Result<std::string> annotate_manifest(const Manifest& manifest) {
 
 /// Does the work of the subcommand.
 /// @return the text for standard output; "" with --bundle.
-Result<std::string> annotate(const Options& options) {
+Result<std::string> annotate(const AnnotateOptions& options) {
   const auto text = read_input(options.file, kMaxInput);
   if (!text) return fail(text.error());
   const auto manifest = parse_manifest(*text);
@@ -221,7 +215,7 @@ Result<std::string> annotate(const Options& options) {
 }
 
 /// Restricts the process first: a bundle needs kBundleCapabilities, a manifest none.
-int run(const Options& options) {
+int run_annotate(const AnnotateOptions& options) {
   const std::span<const int> kept =
       options.bundle.empty() ? std::span<const int>{} : kBundleCapabilities;
   if (auto status = narrow(kept); !status) return log_failure(status.error());
@@ -235,7 +229,7 @@ int run(const Options& options) {
 }  // namespace
 
 Command add_annotate(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AnnotateOptions>();
   CLI::App* sub = app.add_subcommand(
       "annotate",
       "Write the annotation podqos.io/pod into a manifest, so that podqos has the full pod spec.\n"
@@ -258,7 +252,7 @@ Command add_annotate(CLI::App& app) {
     if (container->count() > 0 && bundle->count() == 0 && options->output == "manifest")
       throw CLI::RequiresError("--container", "-o annotations or --bundle");
   });
-  return {.app = sub, .run = [options] { return run(*options); }};
+  return {.app = sub, .run = [options] { return run_annotate(*options); }};
 }
 
 }  // namespace podqos::ctl

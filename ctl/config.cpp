@@ -16,7 +16,7 @@
 namespace podqos::ctl {
 namespace {
 
-struct Options {
+struct ConfigOptions {
   std::string output = "json";
   std::string form = "text";
   std::vector<std::string> files;
@@ -44,7 +44,7 @@ std::string format_text(const codec::SettingHelp& field) {
              "\n");
 }
 
-int show_fields(const Options& options) {
+int show_fields(const ConfigOptions& options) {
   if (auto status = narrow({}); !status) return log_failure(status.error());
   std::string text;
   for (const codec::SettingHelp& field : codec::describe_settings())
@@ -75,7 +75,7 @@ int check_one(const std::optional<std::string>& file) {
   return finish(print(cat(file ? *file : "/etc/podqos", ": ok\n")));
 }
 
-int check(const Options& options, const Globals& globals) {
+int check(const ConfigOptions& options, const Globals& globals) {
   if (auto status = narrow({}); !status) return log_failure(status.error());
   if (options.files.empty()) return check_one(globals.config);
   int worst = kDone;
@@ -87,7 +87,7 @@ int check(const Options& options, const Globals& globals) {
 }  // namespace
 
 Command add_config(CLI::App& app, const Globals& globals) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ConfigOptions>();
   CLI::App* sub = app.add_subcommand("config", "Show or check the configuration");
   sub->require_subcommand(1);
   CLI::App* show_command =

@@ -19,7 +19,7 @@ namespace podqos::ctl {
 namespace {
 
 /// Values of the command line options; "" and 0 mean not set.
-struct Options {
+struct ExplainOptions {
   std::string file;
   std::string output = "text";
   bool batch = false;
@@ -32,7 +32,7 @@ struct Options {
 
 /// The node's memory: --node-memory, else nodeMemory of the configuration, else this machine's
 /// MemTotal.
-Result<Bytes> node_memory(const Options& options, const core::Settings& settings) {
+Result<Bytes> node_memory(const ExplainOptions& options, const core::Settings& settings) {
   if (!options.node_memory.empty()) {
     auto quantity = core::Quantity::parse(options.node_memory);
     if (!quantity) return fail(std::move(quantity).error().with_context("--node-memory"));
@@ -60,7 +60,7 @@ Result<core::ContainerMemoryParams> container_params(const core::Settings& setti
 }
 
 /// Combines options, settings and machine.
-Result<ExplainParams> params_of(const Options& options, const core::Settings& settings) {
+Result<ExplainParams> params_of(const ExplainOptions& options, const core::Settings& settings) {
   ExplainParams params;
   params.cgroup_root = settings.cgroup_root;
   params.config = {.enforce_cpu_limits = settings.cpu_cfs_quota,
@@ -80,7 +80,7 @@ Result<ExplainParams> params_of(const Options& options, const core::Settings& se
 }
 
 /// Driver and cgroup layout: as requested, else as on this machine.
-Result<Target> target_of(const Options& options, ExplainParams& params) {
+Result<Target> target_of(const ExplainOptions& options, ExplainParams& params) {
   Target target{.driver = options.driver == "systemd" ? Driver::kSystemd : Driver::kCgroupfs,
                 .layout = layout_of(options.cgroup_version == 1 ? core::CgroupVersion::kV1
                                                                 : core::CgroupVersion::kV2,
@@ -103,7 +103,7 @@ Result<Target> target_of(const Options& options, ExplainParams& params) {
 
 /// The explanation of one document in the requested output format.
 Result<std::string> explain_document(const Document& document, const ExplainParams& params,
-                                     const Target& target, const Options& options) {
+                                     const Target& target, const ExplainOptions& options) {
   auto pod = pod_of(document);
   if (!pod) return fail(std::move(pod).error().with_context(title_of(document)));
   auto explanation = explain(std::move(*pod), params);
@@ -120,7 +120,8 @@ Result<std::string> explain_document(const Document& document, const ExplainPara
 }
 
 /// Explains all pods of a manifest: one JSON object or a list of them, or texts below each other.
-Result<std::string> explain_manifest(const Options& options, const core::Settings& settings) {
+Result<std::string> explain_manifest(const ExplainOptions& options,
+                                     const core::Settings& settings) {
   auto params = params_of(options, settings);
   if (!params) return fail(std::move(params).error());
   const auto target = target_of(options, *params);
@@ -145,7 +146,7 @@ Result<std::string> explain_manifest(const Options& options, const core::Setting
 }
 
 /// Drops all capabilities before settings and manifest are parsed.
-int run(const Options& options, const Globals& globals) {
+int run_explain(const ExplainOptions& options, const Globals& globals) {
   if (auto status = narrow({}); !status) return log_failure(status.error());
   if (options.batch) return run_batch(options.file.empty() ? "-" : options.file);
   const auto settings = app::load_settings(globals.config);
@@ -161,7 +162,7 @@ int run(const Options& options, const Globals& globals) {
 }  // namespace
 
 Command add_explain(CLI::App& app, const Globals& globals) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExplainOptions>();
   CLI::App* sub = app.add_subcommand(
       "explain",
       "Show the QoS class and values of a pod, the rule behind each, and the resulting writes");
@@ -189,7 +190,7 @@ Command add_explain(CLI::App& app, const Globals& globals) {
   sub->callback([options] {
     if (!options->batch && options->file.empty()) throw CLI::RequiredError("-f");
   });
-  return {.app = sub, .run = [options, &globals] { return run(*options, globals); }};
+  return {.app = sub, .run = [options, &globals] { return run_explain(*options, globals); }};
 }
 
 }  // namespace podqos::ctl

@@ -9,6 +9,7 @@
 #include "common/core/naming.h"
 #include "common/core/validation.h"
 #include "ctl/json_text.h"
+#include "ctl/table.h"
 #include "ctl/yaml.h"
 
 namespace podqos::ctl {
@@ -76,14 +77,6 @@ Document with_items(Document document) {
   return document;
 }
 
-/// "a; b; c".
-std::string joined(const std::vector<std::string>& sentences) {
-  std::string all;
-  for (const std::string& sentence : sentences)
-    all += cat(all.empty() ? "" : "; ", sentence);
-  return all;
-}
-
 }  // namespace
 
 Result<Manifest> parse_manifest(std::string_view text) {
@@ -122,7 +115,7 @@ Result<core::Pod> admitted_pod(std::string_view json) {
   }
   core::Pod defaulted = core::with_api_defaults(std::move(*pod));
   const std::vector<std::string> errors = core::validate_manifest(defaulted);
-  if (!errors.empty()) return fail(ErrorCode::kInvalidArgument, joined(errors));
+  if (!errors.empty()) return fail(ErrorCode::kInvalidArgument, join(errors, "; "));
   return defaulted;
 }
 

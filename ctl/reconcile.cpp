@@ -17,11 +17,11 @@ namespace {
 /// The first two are for bundles that belong to other users, CAP_SYS_RESOURCE lowers OOM scores,
 /// CAP_SYS_ADMIN accesses trusted.* attributes. The v1 cpuset controller requires CAP_SYS_NICE to
 /// move a monitor out of an ended pod.
-constexpr std::array kKept = {CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_SYS_RESOURCE, CAP_SYS_ADMIN,
-                              CAP_SYS_NICE};
+constexpr std::array kKeptCapabilities = {CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_SYS_RESOURCE,
+                                          CAP_SYS_ADMIN, CAP_SYS_NICE};
 
 /// Values of the command line options.
-struct Options {
+struct ReconcileOptions {
   std::string output = "text";
 };
 
@@ -47,9 +47,9 @@ std::string format_text(const app::ReconcileReport& report) {
              " pods released, ", report.repaired, " records restored\n");
 }
 
-/// Drops all capabilities but kKept, then reconciles under the lock.
-int run(const Options& options, const Globals& globals) {
-  if (auto status = narrow(kKept); !status) return log_failure(status.error());
+/// Drops all capabilities but kKeptCapabilities, then reconciles under the lock.
+int run_reconcile(const ReconcileOptions& options, const Globals& globals) {
+  if (auto status = narrow(kKeptCapabilities); !status) return log_failure(status.error());
   const auto settings = app::load_settings(globals.config);
   if (!settings) return log_failure(settings.error());
   app::Log log{"podqosctl", *settings};
@@ -61,12 +61,12 @@ int run(const Options& options, const Globals& globals) {
 }  // namespace
 
 Command add_reconcile(CLI::App& app, const Globals& globals) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReconcileOptions>();
   CLI::App* sub =
       app.add_subcommand("reconcile", "Make state and cgroups match the running containers");
   sub->add_option("-o,--output", options->output, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
-  return {.app = sub, .run = [options, &globals] { return run(*options, globals); }};
+  return {.app = sub, .run = [options, &globals] { return run_reconcile(*options, globals); }};
 }
 
 }  // namespace podqos::ctl

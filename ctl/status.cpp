@@ -16,7 +16,7 @@ namespace {
 using Row = std::vector<Cell>;
 
 /// Values of the command line options.
-struct Options {
+struct StatusOptions {
   std::string output = "text";
   std::string colour = "auto";
 };
@@ -119,7 +119,7 @@ std::string status_text(const app::Inventory& inventory, ColourMode mode) {
 }
 
 /// Reads the inventory and prints it.
-int run(const Options& options, const Globals& globals) {
+int run_status(const StatusOptions& options, const Globals& globals) {
   const auto inventory = observe(globals);
   if (!inventory) return log_failure(inventory.error());
   if (options.output == "json") return finish(print(format_inventory(*inventory)));
@@ -131,7 +131,7 @@ int run(const Options& options, const Globals& globals) {
 }  // namespace
 
 Command add_status(CLI::App& app, const Globals& globals) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<StatusOptions>();
   CLI::App* sub = app.add_subcommand("status",
                                      "List the pods and tiers of this node: class, requests, "
                                      "limits, current usage, and inconsistencies");
@@ -139,7 +139,7 @@ Command add_status(CLI::App& app, const Globals& globals) {
       ->check(CLI::IsMember({"text", "json"}));
   sub->add_option("--color", options->colour, "auto (default), always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
-  return {.app = sub, .run = [options, &globals] { return run(*options, globals); }};
+  return {.app = sub, .run = [options, &globals] { return run_status(*options, globals); }};
 }
 
 }  // namespace podqos::ctl

@@ -106,6 +106,13 @@ std::string format_table(const std::vector<std::vector<Cell>>& rows, ColourMode 
   return out;
 }
 
+std::string join(const std::vector<std::string>& texts, std::string_view separator) {
+  std::string out;
+  for (const std::string& text : texts)
+    out += cat(&text == texts.data() ? "" : separator, text);
+  return out;
+}
+
 std::string fill(std::string_view text, std::string_view indent, std::size_t width) {
   std::string out;
   std::size_t column = 0;

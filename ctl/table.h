@@ -45,6 +45,9 @@ enum class ColourMode : std::uint8_t { kPlain, kColoured };
 /// counts as one column. Rows may have different numbers of cells.
 [[nodiscard]] std::string format_table(const std::vector<std::vector<Cell>>& rows, ColourMode mode);
 
+/// The texts with `separator` between them.
+[[nodiscard]] std::string join(const std::vector<std::string>& texts, std::string_view separator);
+
 /// Wraps `text` into lines of at most `width` columns, the indent included, each with a newline. A
 /// longer word has a line of its own. Bytes are counted as columns.
 [[nodiscard]] std::string fill(std::string_view text, std::string_view indent, std::size_t width);

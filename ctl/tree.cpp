@@ -20,7 +20,7 @@ constexpr std::size_t kShownId = 12;
 constexpr std::size_t kColumns = 8;
 
 /// Values of the command line options.
-struct Options {
+struct TreeOptions {
   std::string output = "text";
   std::string colour = "auto";
 };
@@ -145,7 +145,7 @@ std::string shown_quota(const app::CgroupReading& reading) {
 }
 
 /// Bytes with a unit, or "-".
-std::string shown(const std::optional<Bytes>& bytes) {
+std::string shown_rule(const std::optional<Bytes>& bytes) {
   return bytes ? format_bytes(*bytes) : "-";
 }
 
@@ -156,8 +156,8 @@ Row row_of(const Node& node, const std::string& prefix) {
   return {cell(cat(prefix, node.label.text), node.label.colour),
           cell(shown_weight(node)),
           cell(shown_quota(reading)),
-          cell(shown(reading.memory_limit)),
-          cell(shown(reading.memory_usage)),
+          cell(shown_rule(reading.memory_limit)),
+          cell(shown_rule(reading.memory_usage)),
           cell(reading.pids ? cat(*reading.pids) : "-"),
           cell(node.oom_score_adj ? cat(*node.oom_score_adj) : ""),
           cell(node.pid ? cat(node.pid->value()) : "")};
@@ -200,7 +200,7 @@ std::string tree_text(const app::Inventory& inventory, ColourMode mode) {
 }
 
 /// Reads the inventory and prints it.
-int run(const Options& options, const Globals& globals) {
+int run_tree(const TreeOptions& options, const Globals& globals) {
   const auto inventory = observe(globals);
   if (!inventory) return log_failure(inventory.error());
   if (options.output == "json") return finish(print(format_inventory(*inventory)));
@@ -212,14 +212,14 @@ int run(const Options& options, const Globals& globals) {
 }  // namespace
 
 Command add_tree(CLI::App& app, const Globals& globals) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TreeOptions>();
   CLI::App* sub = app.add_subcommand(
       "tree", "Show the tree of tiers, pods and containers with the current kernel values");
   sub->add_option("-o,--output", options->output, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
   sub->add_option("--color", options->colour, "auto (default), always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
-  return {.app = sub, .run = [options, &globals] { return run(*options, globals); }};
+  return {.app = sub, .run = [options, &globals] { return run_tree(*options, globals); }};
 }
 
 }  // namespace podqos::ctl

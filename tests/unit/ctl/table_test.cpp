@@ -49,6 +49,11 @@ TEST(ColourModes, FollowTheOption) {
   EXPECT_EQ(colour_mode("never"), ColourMode::kPlain);
 }
 
+TEST(Join, SeparatesTexts) {
+  EXPECT_EQ(join({"", "a", ""}, ", "), ", a, ");
+  EXPECT_EQ(join({}, ", "), "");
+}
+
 TEST(Fill, BreaksBetweenWords) {
   EXPECT_EQ(fill("one two three", "  ", 9), "  one two\n  three\n");
   EXPECT_EQ(fill("one two three", "", 7), "one two\nthree\n");
