@@ -23,6 +23,7 @@ import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import metrics  # noqa: E402
+import patience  # noqa: E402
 from containerd_case import (  # noqa: E402
     SETTINGS, CONTROLLERS, INFERRED, BURSTABLE, GUARANTEED, BESTEFFORT, UNTOLD, PLAIN, ANNOTATED,
     ContainerdCase)
@@ -214,9 +215,7 @@ class Adopted(ContainerdCase):
 
     def wait_for(self, path):
         """systemd starts a unit in its own time."""
-        deadline = time.monotonic() + 10
-        while self.machine.read(path, "memory") != 160 * MI and time.monotonic() < deadline:
-            time.sleep(0.05)
+        patience.until(lambda: self.machine.read(path, "memory") == 160 * MI, 10)
 
 
 class Moved(ContainerdCase):
@@ -267,9 +266,7 @@ class KilledShim(ContainerdCase):
         container = self.start(sandbox, BURSTABLE, "web")
         self.assert_pod(BURSTABLE, sandbox, {"web": container})
         os.kill(containerd.shim(self.cri.pid(container)), signal.SIGKILL)
-        deadline = time.monotonic() + 20
-        while self.cri.containers() != {container: cri.EXITED} and time.monotonic() < deadline:
-            time.sleep(0.1)
+        patience.until(lambda: self.cri.containers() == {container: cri.EXITED}, 20)
         self.assertEqual(self.cri.containers(), {container: cri.EXITED})
         self.remove(sandbox)
         self.assert_nothing_left()
@@ -349,9 +346,7 @@ class Shown(ContainerdCase):
     def test_away(self):
         """containerd ends, and is back."""
         self.daemon.stop()
-        deadline = time.monotonic() + 10
-        while metrics.request(containerd.METRICS, "/readyz").status == 200 and time.monotonic() < deadline:
-            time.sleep(0.05)
+        patience.until(lambda: metrics.request(containerd.METRICS, "/readyz").status != 200, 10)
         away = metrics.request(containerd.METRICS, "/readyz")
         told = self.plugin.synchronized()
         self.daemon.start()

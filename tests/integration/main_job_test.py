@@ -3,13 +3,13 @@
 import json
 import pathlib
 import sys
-import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
+import patience  # noqa: E402
 from harness import GI, MI, container, pod  # noqa: E402
 
 GUARANTEED = pod("guaranteed-1", container("app", limits={"cpu": "100m", "memory": "64Mi"}))
@@ -173,12 +173,8 @@ class Verbs(harness.TestCase):
 
     def test_kill_and_delete(self):
         self.wrapper.kill(self.name, "KILL")
-        deadline = time.monotonic() + 10
-        while machines.alive(self.pid) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        self.assertFalse(machines.alive(self.pid))
-        while self.wrapper.state(self.name)["status"] != "stopped" and time.monotonic() < deadline:
-            time.sleep(0.02)
+        patience.wait_for(lambda: not machines.alive(self.pid), 10, f"process {self.pid} has ended")
+        patience.wait_for(lambda: self.wrapper.state(self.name)["status"] == "stopped", 10, "the container has stopped")
         self.wrapper.delete(self.name, force=False)
         self.assert_nothing_left()
 

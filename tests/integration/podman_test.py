@@ -8,7 +8,6 @@ Podman keeps a part of the manifest to itself, the test says which.
 import json
 import pathlib
 import sys
-import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -17,6 +16,7 @@ import engine  # noqa: E402
 import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
+import patience  # noqa: E402
 import podman  # noqa: E402
 from harness import MI  # noqa: E402
 
@@ -117,13 +117,11 @@ class PodmanCase(unittest.TestCase):
 
     def assert_beside(self, container, leaf, command):
         """A second process in the container's cgroup, once it has become this command."""
-        deadline = time.monotonic() + 10
-        while True:
+        for _ in patience.turns(10):
             beside = self.machine.processes(leaf) - {self.podman.pid(container)}
             commands = [pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() for pid in beside]
-            if commands == [command] or time.monotonic() > deadline:
+            if commands == [command]:
                 break
-            time.sleep(0.1)
         self.assertEqual(commands, [command])
 
     def assert_nothing_left(self):

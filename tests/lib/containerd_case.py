@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import pathlib
-import time
 import unittest
 
 import containerd
@@ -12,6 +11,7 @@ import cri
 import engine
 import harness
 import machine as machines
+import patience
 import units
 from harness import MI
 
@@ -219,9 +219,7 @@ class ContainerdCase(unittest.TestCase):
 
     def assert_nothing_left(self):
         """After a restart containerd tells no plugin of the end of a pod: it looks every two seconds."""
-        deadline = time.monotonic() + 10
-        while self.plugin and engine.records() and time.monotonic() < deadline:
-            time.sleep(0.1)
+        patience.until(lambda: not self.plugin or not engine.records(), 10)
         self.assertEqual(engine.records(), [])
         self.assertEqual(engine.leftovers(), [])
         self.assertEqual(self.machine.leftovers("/k8s.io"), [])

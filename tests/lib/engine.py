@@ -13,11 +13,11 @@ import re
 import shutil
 import subprocess
 import tarfile
-import time
 import unittest
 
 import guest
 import harness
+import patience
 
 WORK = pathlib.Path("/run/podqos-test")  # a tmpfs: the guest's root is an overlay, on which no other can stand
 STATE = pathlib.Path("/run/podqos")
@@ -141,14 +141,13 @@ def records():
 
 def leftovers():
     """Cgroups and units that podqos or a container has made. systemd ends a unit when it has time: it gets some."""
-    deadline = time.monotonic() + 10
-    while True:
+    for _ in patience.turns(10):
         found = [str(path) for path in pathlib.Path("/sys/fs/cgroup").rglob("*")
                  if path.is_dir() and CONTAINER_OR_POD.match(path.name)]
         if pathlib.Path("/run/systemd/system").exists():
             listing = ("systemctl", "list-units", "--all", "--plain", "--no-legend")
             listed = call(*listing, "kubepods*", "podqos*", "libpod-*", "cri-containerd-*").stdout.splitlines()
             found += [line for line in listed if CONTAINER_OR_POD.match(line)]
-        if not found or time.monotonic() > deadline:
-            return found
-        time.sleep(0.2)
+        if not found:
+            break
+    return found

@@ -11,7 +11,8 @@ import math
 import os
 import pathlib
 import signal
-import time
+
+import patience
 
 UNLIMITED_V1 = 1 << 62  # cgroup v1 shows "no limit" as LONG_MAX cut to a page; nothing real is that large.
 
@@ -209,18 +210,9 @@ class Machine:
 
     def remove(self, path):
         """Removes a cgroup, whose last process may still be on its way out, from every hierarchy."""
-        deadline = time.monotonic() + 10
         for folder in self.directories(path):
-            while True:
-                try:
-                    os.rmdir(folder)
-                    break
-                except FileNotFoundError:
-                    break
-                except OSError:
-                    if time.monotonic() > deadline:
-                        raise
-                    time.sleep(0.001)
+            if not patience.until(lambda folder=folder: removed(folder), 10, length=0.002):
+                os.rmdir(folder)
 
     def sweep(self, root):
         """Kills and removes what is beneath `root`, which must be a test's own, and `root` itself."""
@@ -231,18 +223,19 @@ class Machine:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        deadline = time.monotonic() + 5
         for directory in self.leftovers(root) + [str(d) for d in self.directories(root)]:
-            while True:
-                try:
-                    os.rmdir(directory)
-                    break
-                except FileNotFoundError:
-                    break
-                except OSError:
-                    if time.monotonic() > deadline:
-                        break
-                    time.sleep(0.02)
+            patience.until(lambda directory=directory: removed(directory), 5)
+
+
+def removed(directory):
+    """Removes the directory of a cgroup; False while it is in use."""
+    try:
+        os.rmdir(directory)
+    except FileNotFoundError:
+        pass
+    except OSError:
+        return False
+    return True
 
 
 def child_cgroup(parent, name):

@@ -8,7 +8,6 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
-import time
 
 import patience
 
@@ -96,12 +95,8 @@ def try_device(bundle):
 
 def device_verdict(pid):
     """What came of it, "open" or "refused"; "" after twenty seconds without an answer."""
-    verdict, deadline = pathlib.Path(f"/proc/{pid}/root/dev/verdict"), time.monotonic() + 20
-    while time.monotonic() < deadline:
-        if verdict.exists() and (said := verdict.read_text(encoding="ascii").strip()):
-            return said
-        time.sleep(0.02)
-    return ""
+    verdict = pathlib.Path(f"/proc/{pid}/root/dev/verdict")
+    return patience.until(lambda: verdict.exists() and verdict.read_text(encoding="ascii").strip(), 20) or ""
 
 
 class Failed(AssertionError):

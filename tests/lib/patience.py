@@ -20,11 +20,19 @@ def turns(seconds, pause=time.sleep, length=TURN):
         yield
 
 
+def until(condition, seconds, length=TURN):
+    """Returns what `condition` gives: as soon as it is true, or else when the patience ends."""
+    found = None
+    for _ in turns(seconds, length=length):
+        if found := condition():
+            break
+    return found
+
+
 def wait_for(condition, seconds, what):
     """Returns what `condition` gives as soon as it is true."""
-    for _ in turns(seconds):
-        if found := condition():
-            return found
+    if found := until(condition, seconds):
+        return found
     raise AssertionError(f"{what}: not in {seconds} s")
 
 
