@@ -45,10 +45,16 @@ std::vector<std::string_view> names_below(std::string_view prefix, Depth depth) 
   return names;
 }
 
+/// Whether `path` is a field or an object of fields.
+bool is_known(std::string_view path) {
+  return find_setting(path) != nullptr || !names_below(cat(path, "."), Depth::kFirst).empty();
+}
+
 /// @param prefix  of the object that has the field
 std::unexpected<Error> unknown_field(std::string_view prefix, std::string_view name) {
   const auto known = names_below(prefix, Depth::kFirst);
-  if (const std::string path = cat(prefix, name); find_setting(path) != nullptr) {
+  // A dot in a name is not a path.
+  if (const std::string path = cat(prefix, name); is_known(path)) {
     return refuse_value(cat("unknown field ", path, "; write ", path.substr(path.rfind('.') + 1),
                             " as a field of the object ", path.substr(0, path.rfind('.'))));
   }
@@ -64,18 +70,15 @@ std::unexpected<Error> unknown_field(std::string_view prefix, std::string_view n
 Status read_fields(const JsonNode& object, const std::string& prefix, Settings& settings) {
   for (const JsonNode& member : object.children) {
     const std::string path = cat(prefix, member.key);
-    const Setting* setting = find_setting(path);
-    const std::string below = cat(path, ".");
-    const bool known = setting != nullptr || !names_below(below, Depth::kFirst).empty();
-    if (!known || member.key.contains('.')) return unknown_field(prefix, member.key);
+    if (!is_known(path) || member.key.contains('.')) return unknown_field(prefix, member.key);
     if (std::ranges::count(object.children, member.key, &JsonNode::key) > 1)
       return refuse_value(cat(path, ": field is repeated"));
-    if (setting != nullptr) {
+    if (const Setting* setting = find_setting(path); setting != nullptr) {
       if (auto done = setting->read(member, settings); !done)
         return fail(std::move(done).error().with_context(path));
     } else if (member.kind != Kind::kObject) {
       return fail(unexpected_kind("an object", member).error().with_context(path));
-    } else if (auto done = read_fields(member, below, settings); !done) {
+    } else if (auto done = read_fields(member, cat(path, "."), settings); !done) {
       return done;
     }
   }

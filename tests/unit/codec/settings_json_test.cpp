@@ -408,10 +408,19 @@ TEST(MergeSettings, BoundsTheSize) {
 }
 
 TEST(MergeSettings, TakesNoDotForAnObject) {
-  const auto merged = merge_settings({}, R"({"log.level":"info"})");
-  ASSERT_FALSE(merged);
-  EXPECT_EQ(merged.error().message,
-            "unknown field log.level; write level as a field of the object log");
+  const std::vector<RefusalCase> cases = {
+      {R"({"log.level":"info"})",
+       "unknown field log.level; write level as a field of the object log"},
+      {R"({"reserved.system":{}})",
+       "unknown field reserved.system; write system as a field of the object reserved"},
+      {R"({"reserved":{"system.cpu":"1"}})",
+       "unknown field reserved.system.cpu; write cpu as a field of the object reserved.system"},
+  };
+  for (const auto& [text, message] : cases) {
+    const auto merged = merge_settings({}, text);
+    ASSERT_FALSE(merged) << text;
+    EXPECT_EQ(merged.error().message, message);
+  }
 }
 
 TEST(DescribeSettings, KnowsEveryFieldWithItsDefault) {
