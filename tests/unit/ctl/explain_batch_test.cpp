@@ -20,14 +20,11 @@ constexpr std::string_view kPod = R"({
     "requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "2Gi"}}}]}})";
 
 std::string line_with(std::string_view id) {
-  return json{
-      {"id", "ID"}, {"pod", json::parse(kPod)}, {"params", {{"nodeMemoryBytes", 34359738368}}}}
-      .dump()
-      .replace(7, 4, id);
+  return cat(R"({"id": )", id, R"(, "nodeMemoryBytes": 34359738368, "pod": )", kPod, "}");
 }
 
-// 1000 shares a CPU and 1024 of the kernel's make 512; 500 ms of CPU in 100 ms periods is a quota
-// of 100000 for the limit of one CPU; 1000 - 1000 * 1Gi / 32Gi is 969.
+// 500m * 1024 / 1000 shares are 512; the limit of one CPU is a quota of one whole period, 100 ms;
+// 1000 - 1000 * 1Gi / 32Gi is 969.
 TEST(AnswerLine, GivesThePodsValues) {
   const json answer = json::parse(answer_line(line_with("7")));
   ASSERT_FALSE(answer.contains("error")) << answer.dump();

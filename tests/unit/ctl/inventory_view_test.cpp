@@ -11,7 +11,7 @@ using nlohmann::json;
 TEST(FormatInventory, HasTheSameMembersWithoutState) {
   EXPECT_EQ(format_inventory(std::nullopt),
             R"({"kubepods":null,"adopted":{"pods":0,"requests":{"cpuMilli":0,"memoryBytes":0}},)"
-            R"("top":null,"weightFormula":"log","tiers":[],"pods":[],"warnings":[]})"
+            R"("top":null,"weightFormula":"linear","tiers":[],"pods":[],"warnings":[]})"
             "\n");
 }
 

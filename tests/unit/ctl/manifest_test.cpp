@@ -9,7 +9,6 @@
 namespace podqos::ctl {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 using Path = std::vector<std::string>;
 
