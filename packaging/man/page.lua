@@ -1,5 +1,10 @@
--- Examples in a manual page, without the font names C and CB of pandoc 2, which groff 1.23 does not know.
+-- Examples in a manual page, without the font names C and CB of pandoc 2, which groff 1.23 does not know. Unescaped, the
+-- characters of this table become typographic ones on some terminals, and an example could not be copied.
+local escapes = {
+  ["\\"] = "\\[rs]", ["-"] = "\\-", ["'"] = "\\[aq]", ["`"] = "\\[ga]", ["^"] = "\\[ha]", ["~"] = "\\[ti]"
+}
+
 function CodeBlock(block)
-  local text = block.text:gsub("\\", "\\[rs]"):gsub("%-", "\\-"):gsub("%f[^\n\0]([.'])", "\\&%1")
+  local text = block.text:gsub("[\\%-'`^~]", escapes):gsub("%f[^\n\0]%.", "\\&.")
   return pandoc.RawBlock("man", ".IP\n.nf\n" .. text .. "\n.fi")
 end
