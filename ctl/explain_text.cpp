@@ -243,7 +243,7 @@ std::string unified_rule(std::string_view file, const ExplainParams& params) {
   if (!params.container.limited_swap) return "NoSwap";
   return cat("LimitedSwap: memory request / ", params.container.node_memory.value(), " of ",
              params.container.swap_capacity.value(),
-             ", if Burstable with a request below the limit");
+             ", if Burstable with a request other than the limit");
 }
 
 /// The cgroup v2 files that podqos sets if the engine has left them unset.

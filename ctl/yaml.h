@@ -24,10 +24,9 @@ constexpr std::size_t kMaxYamlNodes = 100'000;
 /// a plain scalar that is a JSON number stays that number, digit by digit. Other YAML 1.1 words for
 /// true, false and null, and octal numbers, are read as Kubernetes' parser reads them
 /// (sigs.k8s.io/yaml). All other scalars are strings.
-/// @return kTooLarge beyond kMaxInput bytes, kMaxDepth levels or kMaxYamlNodes values (aliases
-/// count
-///         each time); kInvalidArgument with the line for text that is not YAML, repeats a key, or
-///         uses merge keys.
+/// @return kTooLarge beyond kMaxInput bytes, kMaxDepth levels or kMaxYamlNodes values, aliases
+///         expanded; kInvalidArgument for text that is not YAML, with the line, and for a document
+///         that repeats a key or uses merge keys, with its first line
 [[nodiscard]] Result<std::vector<YamlDocument>> parse_yaml(std::string_view text);
 
 /// Whether lines of `text` end in CR LF, judged by the first one.

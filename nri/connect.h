@@ -14,9 +14,8 @@ namespace podqos::nri {
 constexpr const char* kDefaultSocket = "/var/run/nri/nri.sock";
 
 /// Connects to a runtime that listens at `path`, without blocking.
-/// @return a non-blocking, close-on-exec socket. kNotFound: no runtime listens there, whether or
-/// not
-///         the socket file exists; kBusy: its backlog is full. Both are normal while a runtime
+/// @return a non-blocking, close-on-exec socket. kNotFound: no runtime listens there, with or
+///         without a socket file; kBusy: its backlog is full. Both are normal while a runtime
 ///         starts.
 [[nodiscard]] Result<sys::UniqueFd> connect_to(const std::string& path);
 

@@ -34,7 +34,7 @@ class Dispatch {
   /// @param limits   of the node's state in Synchronize
   /// @param handler  outlives the object
   /// @param clock    times requests and decides whether Synchronize was in time; outlives the
-  /// object
+  ///                 object
   Dispatch(EventChoice events, const NodeStateLimits& limits, Handler& handler,
            const sys::Clock& clock)
       : events_{events}, limits_{limits}, node_state_{limits}, handler_{&handler}, clock_{&clock} {}

@@ -37,9 +37,8 @@ class MuxReader {
  public:
   /// Removes the next bytes of a known connection from the front of `input`; the result points into
   /// `input`. Bytes for unknown connections are discarded.
-  /// @return nullopt when `input` is used up; kTooLarge for a frame above kMaxFrameSize, after
-  /// which
-  ///         the socket cannot be read any further.
+  /// @return nullopt when `input` is used up; kTooLarge for a frame above kMaxFrameSize, which ends
+  ///         all reading from the socket.
   [[nodiscard]] Result<std::optional<ConnectionBytes>> next(std::string_view& input);
 
  private:

@@ -12,8 +12,8 @@ namespace podqos::app {
 /// Paths of the configuration, used unless --config names a file.
 struct ConfigurationPaths {
   std::string file = "/etc/podqos/podqos.json";
-  std::string directory =    ///< its *.json in name order, except hidden files
-      "/etc/podqos/conf.d";  ///< its *.json, in name order, hidden ones left out
+  /// Its *.json in name order, except hidden files.
+  std::string directory = "/etc/podqos/conf.d";
 };
 
 /// The effective settings: built-in defaults, overridden by the main file, overridden by conf.d.

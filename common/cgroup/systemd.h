@@ -33,9 +33,8 @@ struct UnitPlace {
 
 /// The results of set_and_find(), in the order of its arguments.
 struct UnitAnswers {
-  /// Of set_properties() and holds().
-  std::vector<Status> set;
-  std::vector<Result<bool>> held;
+  std::vector<Status> set;         ///< of set_properties()
+  std::vector<Result<bool>> held;  ///< of holds()
 };
 
 /// What listens on a socket.

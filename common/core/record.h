@@ -95,10 +95,11 @@ struct PendingEntry {
   friend bool operator==(const PendingEntry&, const PendingEntry&) = default;
 };
 
-/// A released pod whose cgroup is retained.
+/// A pod that a later transaction has to handle: a released one whose cgroup is retained, or a live
+/// one with a process that outlives its containers or with values that were refused.
 struct RetainedEntry {
   std::string uid;
-  UnixSeconds until;  ///< when to try to remove it
+  UnixSeconds until;  ///< when to handle it
   friend bool operator==(const RetainedEntry&, const RetainedEntry&) = default;
 };
 
