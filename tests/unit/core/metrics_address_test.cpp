@@ -33,7 +33,7 @@ TEST(ParseMetricsAddress, TakesAsLongAPathAsAnAddressHolds) {
   EXPECT_TRUE(parse_metrics_address("unix:" + longest));
   const auto longer = parse_metrics_address("unix:" + longest + "x");
   ASSERT_FALSE(longer);
-  EXPECT_THAT(longer.error().message, HasSubstr("the path has 108 bytes, at most 107"));
+  EXPECT_THAT(longer.error().message, HasSubstr("it has 108 bytes, at most 107"));
 }
 
 class ParseMetricsAddressRefuses : public TestWithParam<std::string_view> {};

@@ -135,7 +135,7 @@ TEST(TakeLaunch, LooksAtWhatTheDescriptorIs) {
   EXPECT_EQ(fault_of(sys::UniqueFd{::open("/dev/null", O_RDWR | O_CLOEXEC)}),
             "SO_TYPE: Socket operation on non-socket");
   EXPECT_EQ(fault_of(sys::UniqueFd{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)}),
-            "its other end: Transport endpoint is not connected");
+            "get its peer address: Transport endpoint is not connected");
   std::array<int, 2> ends{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends.data()), 0);
   const sys::UniqueFd other{ends[1]};

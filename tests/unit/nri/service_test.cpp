@@ -73,7 +73,7 @@ TEST_F(ServiceTest, WaitsForARuntimeThatIsNotThereYet) {
   EXPECT_TRUE(connection->welcomes());
   EXPECT_TRUE(stop());
   EXPECT_EQ(logged("connect to " + options_.socket +
-                   ": No such file or directory; waiting for a runtime with NRI enabled there"),
+                   ": No such file or directory; waiting for a runtime with NRI enabled, see"),
             1);
 }
 
