@@ -1,5 +1,5 @@
--- Examples in a manual page, without the font names C and CB of pandoc 2, which groff 1.23 does not know. Unescaped, the
--- characters of this table become typographic ones on some terminals, and an example could not be copied.
+-- Examples in a manual page, without the font names C and CB of pandoc 2, which groff 1.23 does not know. Without these
+-- escapes groff prints typographic characters on some terminals, and an example could not be copied.
 local escapes = {
   ["\\"] = "\\[rs]", ["-"] = "\\-", ["'"] = "\\[aq]", ["`"] = "\\[ga]", ["^"] = "\\[ha]", ["~"] = "\\[ti]"
 }
