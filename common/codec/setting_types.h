@@ -18,11 +18,11 @@
 
 // The types of the configuration's values. Each reads a value, writes it as JSON text, and says
 // what it may be, in words that fit behind "expected": those are the same in error messages, in
-// `podqosctl config fields` and in podqos.json(5).
+// `podqosctl config fields` and in podqos.json(5). The static functions of a type:
 //
-//   static std::string expected();
-//   static Result<Value> read(const JsonNode& node);   kInvalidArgument: what was expected and
-//   found static std::string format(const Value& value);     JSON text that read() accepts
+// - std::string expected()
+// - Result<Value> read(const JsonNode& node): kInvalidArgument with what was expected and found
+// - std::string format(const Value& value): JSON text that read() accepts
 namespace podqos::codec {
 
 /// kInvalidArgument: "expected <expected>, found <the value>".

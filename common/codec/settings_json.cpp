@@ -24,9 +24,9 @@ const Setting* find_setting(std::string_view path) {
   return found == rows.end() ? nullptr : &*found;
 }
 
+enum class Depth : std::uint8_t { kFirst, kDeeper };
 /// What rows have behind `prefix`, "" or an object's path with a dot: the first component alone, or
 /// every path that is longer than that. Each once, in the order of the table.
-enum class Depth : std::uint8_t { kFirst, kDeeper };
 std::vector<std::string_view> names_below(std::string_view prefix, Depth depth) {
   std::vector<std::string_view> names;
   const auto add = [&](std::string_view name) {
