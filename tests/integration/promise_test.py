@@ -5,8 +5,10 @@ It does so in a guest with cgroup v2, one CPU and little memory, where nothing e
 there it runs again.
 """
 
+import contextlib
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -40,6 +42,18 @@ class Promise(harness.TestCase):
     """Pods started by crun through the wrapper."""
 
     kind = "crun"
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.end_all)
+
+    def end_all(self):
+        """Before the clean-up deletes the containers: a process with this much memory takes its time to end, and one
+        that outlives its container keeps the pod until the next event."""
+        for pid in self.machine.processes(self.root):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not self.machine.processes(self.root), "all processes have ended")
 
     def start(self, manifest, name, script):
         """A container of the pod that runs a shell script: (id, pid)."""

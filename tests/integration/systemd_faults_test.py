@@ -322,7 +322,7 @@ class Silence(FaultCase):
     def test_no_answer(self):
         box = self.container(BURSTABLE, "app")
         with self.covered(PRIVATE, listens=True):
-            self.assert_complaints(box, "pod burst-1: StartTransientUnit kubepods", " 2000 ms ",
+            self.assert_complaints(box, "pod burst-1: StartTransientUnit kubepods", " 2000 ms;",
                                    "`systemctl is-system-running`")
         self.reconcile()
         self.check_nothing_left()

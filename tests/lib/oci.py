@@ -7,6 +7,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 
 import patience
@@ -201,5 +202,7 @@ class Runtime:
         """Removes every container this runtime knows; for clean-up, so it never raises."""
         names = {entry.name for entry in self.root.iterdir()} | set(self.bundles)
         for name in names:
-            self.call("delete", "--force", name, check=False)
+            done = self.call("delete", "--force", name, check=False)
+            if done.returncode != 0:
+                print(f"delete --force {name}: {done.stderr.strip()}", file=sys.stderr)
         self.bundles.clear()
