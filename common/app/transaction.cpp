@@ -224,8 +224,8 @@ Status Transaction::copy_record(const core::PodRecord& record) {
   auto copied = cgroups_.set_attribute(record.cgroup, kRecordAttribute,
                                        saved ? saved_text_ : codec::format_pod_record(record));
   if (copied) return {};
-  // The copy is only needed if the state directory is lost, so a kernel without the attribute is no
-  // error. Clear an outdated copy: it would restore the wrong containers.
+  // The copy is only needed if the state directory is lost: a kernel without the attribute can do
+  // without it. Clear an outdated copy: it would restore the wrong containers.
   log_->debug(
       cat("pod ", record.pod.uid, ": record not copied to its cgroup: ", copied.error().message));
   static_cast<void>(cgroups_.set_attribute(record.cgroup, kRecordAttribute, "").has_value());
