@@ -29,16 +29,17 @@ bool is_same(const core::ContainerRecord& container, const core::ContainerFacts&
 
 /// The existing record for merge_claim(): without this container, and without all others if none of
 /// them runs.
-core::PodRecord without_dead(core::PodRecord record, const core::ContainerFacts& facts) {
+core::PodRecord without_dead(cgroup::Machine& machine, core::PodRecord record,
+                             const core::ContainerFacts& facts) {
   std::erase_if(record.containers,
                 [&](const core::ContainerRecord& container) { return is_same(container, facts); });
   // Only adopted pods drop ended containers here, so that each one is looked up once.
   if (record.adopted) {
     for (const core::ContainerRecord& container : record.containers) {
-      if (!lives(container)) forget_ended(record, container);
+      if (!lives(machine, container)) forget_ended(machine, record, container);
     }
   }
-  if (std::ranges::none_of(record.containers, lives)) record.containers.clear();
+  if (!has_living_container(machine, record)) record.containers.clear();
   return record;
 }
 
@@ -100,7 +101,7 @@ struct Described {
 /// Reads the limits of a container that is to be moved, or why it cannot be moved.
 void read_origin(Transaction& transaction, const AdmissionRequest& request, Described& described) {
   if (transaction.settings().on_misplaced != core::OnMisplaced::kMove) return;
-  auto origin = origin_of(transaction.cgroups(), request);
+  auto origin = origin_of(transaction.machine(), request);
   if (origin) {
     described.origin = std::move(*origin);
   } else {
@@ -243,8 +244,8 @@ Status clear_children(Transaction& transaction, const std::string& cgroup) {
   constexpr std::chrono::milliseconds kPause{10};
   while (true) {
     if (auto done = remove_empty_children(transaction, cgroup); !done) return done;
-    const auto left = transaction.cgroups().children(cgroup);
-    if (!left || left->empty() || !transaction.cgroups().waits().wait(kPause)) return {};
+    const auto left = transaction.machine().children(cgroup);
+    if (!left || left->empty() || !transaction.machine().wait(kPause)) return {};
   }
 }
 
@@ -301,7 +302,7 @@ Result<Admission> admit_container(AdmissionContext& context,
   values->unified = core::container_unified(
       record, context.claim, container.name,
       core::container_memory_params(transaction.settings(), transaction.capacity(),
-                                    transaction.cgroups().memory_files(record.cgroup)));
+                                    transaction.machine().memory_files(record.cgroup)));
   admission.missing =
       core::missing_values(*values, request.facts.resources, transaction.layout_for(*values));
   admission.belongs_to = std::move(described.belongs_to);
@@ -355,7 +356,8 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
   if (context.identity.is_sandbox && !context.claim.known && !*before && !context.identity.placed)
     return std::nullopt;
   const auto existing =
-      *before ? std::optional{without_dead(**before, request.facts)} : std::nullopt;
+      *before ? std::optional{without_dead(transaction.machine(), **before, request.facts)}
+              : std::nullopt;
   auto record = decide_record(context, existing);
   if (!record) return fail(std::move(record).error());
   if (!*before && transaction.has_lost_record(*record))

@@ -34,8 +34,8 @@ std::vector<std::string> from_to(const std::string& actual, const std::string& o
 }
 
 /// Refuses a move that would leave other processes of the container behind.
-Status check_alone(cgroup::Cgroupfs& cgroups, const std::string& cgroup, Pid init) {
-  const auto pids = cgroups.processes(cgroup);
+Status check_alone(cgroup::Machine& machine, const std::string& cgroup, Pid init) {
+  const auto pids = machine.processes(cgroup);
   if (!pids) return fail(pids.error());
   const auto other = std::ranges::find_if(*pids, [&](Pid pid) { return pid != init; });
   if (other == pids->end()) return {};
@@ -44,9 +44,9 @@ Status check_alone(cgroup::Cgroupfs& cgroups, const std::string& cgroup, Pid ini
 }
 
 /// nullopt if this kernel or this cgroup has no such file.
-Result<std::optional<std::string>> read_limit(cgroup::Cgroupfs& cgroups, const std::string& cgroup,
+Result<std::optional<std::string>> read_limit(cgroup::Machine& machine, const std::string& cgroup,
                                               const core::LimitFile& file) {
-  auto text = cgroups.read(cgroup, file.controller, file.name);
+  auto text = machine.read(cgroup, file.controller, file.name);
   if (text) return std::move(*text);
   const ErrorCode code = text.error().code;
   if (code == ErrorCode::kNotFound || code == ErrorCode::kUnsupported) return std::nullopt;
@@ -54,10 +54,10 @@ Result<std::optional<std::string>> read_limit(cgroup::Cgroupfs& cgroups, const s
 }
 
 /// Refuses a move that would lose a limit which cannot be carried over.
-Status check_left_behind(cgroup::Cgroupfs& cgroups, const std::vector<std::string>& paths,
+Status check_left_behind(cgroup::Machine& machine, const std::vector<std::string>& paths,
                          const core::LimitFile& file) {
   for (const std::string& path : paths) {
-    auto held = read_limit(cgroups, path, file);
+    auto held = read_limit(machine, path, file);
     if (!held) return fail(std::move(held).error());
     if (!*held || !core::bounds(file, **held)) continue;
     return fail(ErrorCode::kUnsupported,
@@ -67,13 +67,13 @@ Status check_left_behind(cgroup::Cgroupfs& cgroups, const std::vector<std::strin
 }
 
 /// The limits to carry over; for each file that of the innermost cgroup that sets it.
-Result<std::vector<core::CarriedLimit>> limits_in(cgroup::Cgroupfs& cgroups,
+Result<std::vector<core::CarriedLimit>> limits_in(cgroup::Machine& machine,
                                                   const std::vector<std::string>& paths) {
   std::vector<core::CarriedLimit> limits;
-  for (const core::LimitFile& file : core::limit_files(cgroups.layout())) {
+  for (const core::LimitFile& file : core::limit_files(machine.layout())) {
     std::optional<std::string> value;
     for (auto path = paths.begin(); path != paths.end() && !value; ++path) {
-      auto held = read_limit(cgroups, *path, file);
+      auto held = read_limit(machine, *path, file);
       if (!held) return fail(std::move(held).error());
       if (*held) value = core::carried_value(file, **held);
     }
@@ -88,7 +88,7 @@ Result<std::vector<core::CarriedLimit>> limits_in(cgroup::Cgroupfs& cgroups,
 /// After a failed move, sets the record back to the container's current cgroup.
 Status undo_move(Transaction& transaction, core::PodRecord record,
                  const core::ContainerRecord& container, const std::string& actual) {
-  const auto now = real_cgroup(container.pid);
+  const auto now = transaction.machine().cgroup_of(container.pid);
   if (!now || *now == container.cgroup) return {};
   for (core::ContainerRecord& each : record.containers) {
     if (each.id != container.id || each.bundle != container.bundle) continue;
@@ -154,28 +154,28 @@ void report_place(Transaction& transaction, const Admission& admission, const st
 
 }  // namespace
 
-Result<core::Origin> origin_of(cgroup::Cgroupfs& cgroups, const AdmissionRequest& request) {
+Result<core::Origin> origin_of(cgroup::Machine& machine, const AdmissionRequest& request) {
   const std::string actual = request.placed_at.value_or("/");
-  if (cgroups.moves_devices(request.driver)) {
+  if (machine.moves_devices(request.driver)) {
     return fail(ErrorCode::kUnsupported,
                 "on this machine's cgroup v1 it would lose its device rules, which cannot be "
                 "copied");
   }
   core::Origin origin{.cgroup = actual, .limits = {}};
-  if (auto rules = cgroups.device_rules(actual); !rules)
+  if (auto rules = machine.device_rules(actual); !rules)
     return fail(std::move(rules).error().with_context("it might lose device rules"));
   auto shared = holds_this_process(actual);
   if (!shared) return fail(std::move(shared).error());
   if (*shared) return origin;
   const std::string own = core::own_cgroup_in(actual, request.facts.cgroups_path);
-  if (auto alone = check_alone(cgroups, own, request.pid); !alone)
+  if (auto alone = check_alone(machine, own, request.pid); !alone)
     return fail(std::move(alone).error());
   const std::vector<std::string> paths = from_to(actual, own);
-  for (const core::LimitFile& file : core::files_left_behind(cgroups.layout_without_hugepages())) {
-    if (auto unset = check_left_behind(cgroups, paths, file); !unset)
+  for (const core::LimitFile& file : core::files_left_behind(machine.layout_without_hugepages())) {
+    if (auto unset = check_left_behind(machine, paths, file); !unset)
       return fail(std::move(unset).error());
   }
-  auto limits = limits_in(cgroups, paths);
+  auto limits = limits_in(machine, paths);
   if (!limits) return fail(std::move(limits).error());
   origin.limits = std::move(*limits);
   return origin;

@@ -5,7 +5,7 @@
 #include "common/app/admission.h"
 #include "common/app/transaction.h"
 #include "common/base/error.h"
-#include "common/cgroup/cgroupfs.h"
+#include "common/cgroup/machine.h"
 #include "common/core/pod_plan.h"
 
 namespace podqos::app {
@@ -14,7 +14,7 @@ namespace podqos::app {
 /// They are read from its current cgroup because that holds the engine's values after the runtime's
 /// conversions and after every update; config.json has neither.
 /// @return an error that names what the container would lose if moved; it must then stay.
-[[nodiscard]] Result<core::Origin> origin_of(cgroup::Cgroupfs& cgroups,
+[[nodiscard]] Result<core::Origin> origin_of(cgroup::Machine& machine,
                                              const AdmissionRequest& request);
 
 /// Writes the values of a running container: in its current cgroup, or in the pod's after moving it

@@ -14,9 +14,9 @@ using core::Controller;
 /// include/linux/page_counter.h, PAGE_COUNTER_MAX.
 constexpr std::int64_t kV1Unlimited = std::int64_t{1} << 62U;
 
-std::optional<std::int64_t> number_in(cgroup::Cgroupfs& cgroups, const std::string& path,
+std::optional<std::int64_t> number_in(cgroup::Machine& machine, const std::string& path,
                                       Controller controller, const std::string& file) {
-  const auto text = cgroups.read(path, controller, file);
+  const auto text = machine.read(path, controller, file);
   return text ? parse_int(*text) : std::nullopt;
 }
 
@@ -31,18 +31,18 @@ std::optional<Strong> strong(std::optional<std::int64_t> value) {
 }
 
 /// Documentation/scheduler/sched-bwc.rst: cpu.cfs_quota_us is -1 for "unlimited".
-void read_cpu_v1(cgroup::Cgroupfs& cgroups, const std::string& path, CgroupReading& reading) {
-  reading.cpu_shares = strong<CpuShares>(number_in(cgroups, path, Controller::kCpu, "cpu.shares"));
+void read_cpu_v1(cgroup::Machine& machine, const std::string& path, CgroupReading& reading) {
+  reading.cpu_shares = strong<CpuShares>(number_in(machine, path, Controller::kCpu, "cpu.shares"));
   reading.cpu_quota =
-      strong<Micros>(positive(number_in(cgroups, path, Controller::kCpu, "cpu.cfs_quota_us")));
+      strong<Micros>(positive(number_in(machine, path, Controller::kCpu, "cpu.cfs_quota_us")));
   reading.cpu_period =
-      strong<Micros>(number_in(cgroups, path, Controller::kCpu, "cpu.cfs_period_us"));
+      strong<Micros>(number_in(machine, path, Controller::kCpu, "cpu.cfs_period_us"));
 }
 
 /// Documentation/admin-guide/cgroup-v2.rst: cpu.max is "$MAX $PERIOD".
-void read_cpu_v2(cgroup::Cgroupfs& cgroups, const std::string& path, CgroupReading& reading) {
-  reading.cpu_weight = strong<CpuWeight>(number_in(cgroups, path, Controller::kCpu, "cpu.weight"));
-  const auto text = cgroups.read(path, Controller::kCpu, "cpu.max");
+void read_cpu_v2(cgroup::Machine& machine, const std::string& path, CgroupReading& reading) {
+  reading.cpu_weight = strong<CpuWeight>(number_in(machine, path, Controller::kCpu, "cpu.weight"));
+  const auto text = machine.read(path, Controller::kCpu, "cpu.max");
   if (!text) return;
   const std::string_view max = *text;
   const std::size_t space = max.find(' ');
@@ -75,24 +75,24 @@ bool same_pages(const std::optional<std::int64_t>& a, const std::optional<std::i
 
 }  // namespace
 
-CgroupReading read_cgroup(cgroup::Cgroupfs& cgroups, const std::string& path) {
+CgroupReading read_cgroup(cgroup::Machine& machine, const std::string& path) {
   CgroupReading reading;
   if (path.empty()) return reading;
-  reading.exists = cgroups.exists(path);
+  reading.exists = machine.exists(path);
   if (!reading.exists) return reading;
-  const core::CgroupLayout& layout = cgroups.layout();
-  if (layout.cpu == CgroupVersion::kV1) read_cpu_v1(cgroups, path, reading);
-  if (layout.cpu == CgroupVersion::kV2) read_cpu_v2(cgroups, path, reading);
+  const core::CgroupLayout& layout = machine.layout();
+  if (layout.cpu == CgroupVersion::kV1) read_cpu_v1(machine, path, reading);
+  if (layout.cpu == CgroupVersion::kV2) read_cpu_v2(machine, path, reading);
   if (layout.memory) {
     const bool v1 = layout.memory == CgroupVersion::kV1;
     const auto limit =
-        number_in(cgroups, path, Controller::kMemory, v1 ? "memory.limit_in_bytes" : "memory.max");
+        number_in(machine, path, Controller::kMemory, v1 ? "memory.limit_in_bytes" : "memory.max");
     if (limit && *limit < kV1Unlimited) reading.memory_limit = Bytes{*limit};
-    if (const auto usage = cgroups.memory_usage(path)) reading.memory_usage = *usage;
+    if (const auto usage = machine.memory_usage(path)) reading.memory_usage = *usage;
   }
   if (layout.pids) {
-    reading.pids_limit = number_in(cgroups, path, Controller::kPids, "pids.max");
-    reading.pids = number_in(cgroups, path, Controller::kPids, "pids.current");
+    reading.pids_limit = number_in(machine, path, Controller::kPids, "pids.max");
+    reading.pids = number_in(machine, path, Controller::kPids, "pids.current");
   }
   return reading;
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/base/units.h"
-#include "common/cgroup/cgroupfs.h"
+#include "common/cgroup/machine.h"
 #include "common/core/cpu.h"
 #include "common/core/pod_config.h"
 
@@ -30,7 +30,7 @@ struct CgroupReading {
 /// Reads the values of `path` (relative to the hierarchies' roots). Never fails: what cannot be
 /// read is nullopt; `exists` is false if there is no such cgroup.
 /// @note Documentation/admin-guide/cgroup-v2.rst; cgroup-v1/memory.rst, cgroup-v1/pids.rst.
-[[nodiscard]] CgroupReading read_cgroup(cgroup::Cgroupfs& cgroups, const std::string& path);
+[[nodiscard]] CgroupReading read_cgroup(cgroup::Machine& machine, const std::string& path);
 
 /// The CPU shares of a reading: cpu.shares on v1. On v2 `rule` if its weight equals the one read,
 /// otherwise the inverse of the linear formula, which is lossy.

@@ -6,6 +6,7 @@
 
 #include "common/app/log.h"
 #include "common/app/timeouts.h"
+#include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/core/settings.h"
@@ -46,5 +47,8 @@ struct EndedContainer {
 [[nodiscard]] Result<Ended> end_container(const core::Settings& settings, Log& log,
                                           const EndedContainer& ended, OnEnding on_ending,
                                           const Timeouts& timeouts = {});
+/// As above, in a transaction of the caller, which this function finishes.
+[[nodiscard]] Result<Ended> end_container(Transaction& transaction, const EndedContainer& ended,
+                                          OnEnding on_ending);
 
 }  // namespace podqos::app

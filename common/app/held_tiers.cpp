@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/base/text.h"
+#include "common/cgroup/cgroupfs.h"
 #include "common/core/tier.h"
 
 namespace podqos::app {
@@ -16,7 +17,7 @@ std::vector<HeldTier> held_tiers(Transaction& transaction) {
     const auto& limit = qos_class == core::QosClass::kBurstable ? wanted.burstable.memory_limit
                                                                 : wanted.besteffort.memory_limit;
     const std::string path = core::tier_path(transaction.tiers().kubepods, qos_class);
-    const auto usage = transaction.cgroups().memory_usage(path);
+    const auto usage = transaction.machine().memory_usage(path);
     if (!limit || !usage) continue;
     const Bytes least = std::max(*limit, transaction.settings().tier_memory_floor);
     const Bytes now =

@@ -13,6 +13,7 @@
 #include "common/app/stray.h"
 #include "common/app/transaction.h"
 #include "common/base/text.h"
+#include "common/cgroup/cgroupfs.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/driver.h"
 #include "common/core/lowering.h"
@@ -106,7 +107,7 @@ Result<std::optional<StateCopy>> read_records(const core::Settings& settings) {
 }
 
 /// Reads a container's process and cgroup.
-ContainerEntry container_entry(cgroup::Cgroupfs& cgroups, const core::ContainerRecord& record) {
+ContainerEntry container_entry(cgroup::Machine& cgroups, const core::ContainerRecord& record) {
   ContainerEntry entry{.record = record,
                        .alive = sys::is_alive(record.pid, record.start_time),
                        .oom_score_adj = {},
@@ -126,7 +127,7 @@ std::string pod_label(const core::Pod& pod) {
 /// Compares the records with the kernel's values and collects warnings.
 class InventoryBuilder {
  public:
-  InventoryBuilder(const core::Settings& settings, cgroup::Cgroupfs& cgroups, StateCopy records)
+  InventoryBuilder(const core::Settings& settings, cgroup::Machine& cgroups, StateCopy records)
       : settings_(settings), cgroups_(cgroups), records_(std::move(records)) {
     inventory_.kubepods = records_.tiers.kubepods;
     inventory_.adopted = records_.tiers.sums.adopted;
@@ -194,7 +195,7 @@ class InventoryBuilder {
       if (!container.alive) {
         inventory_.warnings.push_back(cat(name, ": container ", printable(container.record.id),
                                           " is recorded but not running: run podqosctl reconcile"));
-      } else if (const auto stray = describe_stray(record, container.record)) {
+      } else if (const auto stray = describe_stray(cgroups_, record, container.record)) {
         inventory_.warnings.push_back(cat(name, ": ", *stray));
       }
     }
@@ -320,7 +321,7 @@ class InventoryBuilder {
   }
 
   const core::Settings& settings_;
-  cgroup::Cgroupfs& cgroups_;
+  cgroup::Machine& cgroups_;
   StateCopy records_;
   Inventory inventory_;
   Bytes page_size_{::sysconf(_SC_PAGESIZE)};

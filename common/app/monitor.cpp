@@ -18,11 +18,11 @@ namespace {
 constexpr std::array<std::string_view, 3> kMonitors = {"conmon", "conmonrs", "containerd-shim"};
 
 /// The runtime's parent if it is a monitor; nullopt otherwise.
-Result<std::optional<Pid>> monitor_of(Pid runtime) {
-  const auto stat = sys::stat_of(runtime);
+Result<std::optional<Pid>> monitor_of(cgroup::Machine& machine, Pid runtime) {
+  const auto stat = machine.stat_of(runtime);
   if (!stat) return fail(stat.error());
   if (!*stat) return std::nullopt;
-  const auto parent = sys::stat_of((*stat)->parent);
+  const auto parent = machine.stat_of((*stat)->parent);
   if (!parent) return fail(parent.error());
   const bool monitor = *parent && std::ranges::find(kMonitors, (*parent)->name) != kMonitors.end();
   return monitor ? std::optional{(*stat)->parent} : std::nullopt;
@@ -32,10 +32,10 @@ Result<std::optional<Pid>> monitor_of(Pid runtime) {
 
 Status charge_monitor(Transaction& transaction, const core::PodRecord& record, Pid runtime) {
   if (!transaction.settings().charge_monitor || record.adopted) return {};
-  auto monitor = monitor_of(runtime);
+  auto monitor = monitor_of(transaction.machine(), runtime);
   if (!monitor) return fail(std::move(monitor).error());
   if (!*monitor) return {};
-  auto placed = transaction.cgroups().cgroup_of(**monitor);
+  auto placed = transaction.machine().cgroup_of(**monitor);
   if (!placed) return fail(std::move(placed).error());
   // Placed there by the engine, or for an earlier container of the pod.
   if (placed->starts_with(cat(record.cgroup, "/"))) return {};
@@ -53,25 +53,25 @@ Status free_monitor(Transaction& transaction, const std::string& pod_cgroup) {
   // the cgroup.
   constexpr std::chrono::milliseconds kPause{5};
   do {
-    const auto pids = transaction.cgroups().processes(core::monitor_path(pod_cgroup));
+    const auto pids = transaction.machine().processes(core::monitor_path(pod_cgroup));
     if (!pids) return fail(pids.error());
     if (pids->empty()) return {};
     for (const Pid pid : *pids) {
       auto done = transaction.run({core::MoveProcess{.path = "/", .pid = pid}});
       if (!done && done.error().code != ErrorCode::kNotFound) return done;
     }
-  } while (transaction.cgroups().waits().wait(kPause));
+  } while (transaction.machine().wait(kPause));
   return {};
 }
 
 Result<bool> holds_container(Transaction& transaction, const std::string& pod_cgroup) {
-  auto populated = transaction.cgroups().populated(pod_cgroup);
+  auto populated = transaction.machine().populated(pod_cgroup);
   if (!populated || !*populated) return populated;
   const std::string monitor = core::monitor_path(pod_cgroup);
-  if (!transaction.cgroups().exists(monitor)) return true;
-  const auto all = transaction.cgroups().processes(pod_cgroup);
+  if (!transaction.machine().exists(monitor)) return true;
+  const auto all = transaction.machine().processes(pod_cgroup);
   if (!all) return fail(all.error());
-  const auto own = transaction.cgroups().processes(monitor);
+  const auto own = transaction.machine().processes(monitor);
   if (!own) return fail(own.error());
   return all->size() > own->size();
 }

@@ -72,7 +72,7 @@ class FiguresBuilder {
     }
   }
 
-  void add_tier(cgroup::Cgroupfs& cgroups, const std::string& root, core::QosClass qos_class,
+  void add_tier(cgroup::Machine& cgroups, const std::string& root, core::QosClass qos_class,
                 std::optional<Bytes> wanted) {
     TierFigures tier{.qos_class = qos_class,
                      .cgroup = core::tier_path(root, qos_class),

@@ -12,7 +12,7 @@ namespace {
 
 /// A copy of a record proves that podqos created the cgroup.
 bool has_copy(Transaction& transaction, const std::string& pod_cgroup) {
-  const auto copy = transaction.cgroups().attribute(pod_cgroup, kRecordAttribute);
+  const auto copy = transaction.machine().attribute(pod_cgroup, kRecordAttribute);
   return copy && copy->has_value();
 }
 
@@ -27,7 +27,7 @@ Result<bool> is_foreign(Transaction& transaction, const AdmissionRequest& reques
   if (!record) return fail(std::move(record).error());
   if (*record && (*record)->cgroup == placed->pod_path) return (*record)->adopted;
   if (request.annotations.engine.pod_uid && core::is_kubelets_root(own_root)) return true;
-  return transaction.cgroups().exists(placed->pod_path) &&
+  return transaction.machine().exists(placed->pod_path) &&
          !transaction.is_untouched(placed->pod_path);
 }
 
@@ -47,7 +47,7 @@ Status check_own_cgroup(Transaction& transaction, const AdmissionRequest& reques
                         const std::optional<core::PodRecord>& before,
                         const core::PodRecord& record) {
   if (record.adopted || (before && !before->adopted && before->cgroup == record.cgroup)) return {};
-  if (!transaction.cgroups().exists(record.cgroup) || has_copy(transaction, record.cgroup))
+  if (!transaction.machine().exists(record.cgroup) || has_copy(transaction, record.cgroup))
     return {};
   const bool named = request.placed_at && request.placed_at->starts_with(cat(record.cgroup, "/"));
   if (named && transaction.is_untouched(record.cgroup)) return {};

@@ -30,14 +30,14 @@ std::optional<std::string> placed_at_of(const std::optional<std::string>& cgroup
 
 /// The limits of the cgroup that the engine created for its pod and that the container will leave;
 /// nullopt if it has none, or if the engine reports the pod's uid: then a kubelet sets them.
-std::optional<core::EngineResources> engine_pod_limits(cgroup::Cgroupfs& cgroups,
+std::optional<core::EngineResources> engine_pod_limits(cgroup::Machine& machine,
                                                        const AdmissionRequest& request) {
   const core::EngineAnnotations& engine = request.annotations.engine;
   if (!engine.sandbox_id || engine.pod_uid || engine.is_sandbox) return std::nullopt;
   const std::string path = request.placed_at.value_or("");
   // Already placed in a pod cgroup by an earlier interface.
   if (!path.starts_with('/') || core::find_pod_cgroup(path)) return std::nullopt;
-  const CgroupReading reading = read_cgroup(cgroups, path.substr(0, path.rfind('/')));
+  const CgroupReading reading = read_cgroup(machine, path.substr(0, path.rfind('/')));
   core::EngineResources limits;
   if (reading.memory_limit) limits.memory_limit = reading.memory_limit->value();
   if (reading.cpu_quota) limits.cpu_quota = reading.cpu_quota->value();
@@ -97,7 +97,7 @@ Result<std::optional<Admitted>> admit_to_pod(const core::Settings& settings, Log
 
   auto transaction = Transaction::open(settings, log, timeouts);
   if (!transaction) return fail(std::move(transaction).error());
-  if (auto limits = engine_pod_limits(transaction->cgroups(), request))
+  if (auto limits = engine_pod_limits(transaction->machine(), request))
     request.annotations.engine.pod_bound = std::move(limits);
   auto admission = admit(*transaction, std::move(request));
   if (!admission) return fail(std::move(admission).error());

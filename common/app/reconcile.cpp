@@ -44,10 +44,10 @@ class Recomputation {
       transaction_.log().info(line);
     for (const std::string& line : report_.warnings)
       transaction_.log().warning(line);
-    for (const std::string& line : report_.unreadable)
-      transaction_.log().error(line);
-    for (const std::string& line : report_.failed)
-      transaction_.log().error(line);
+    for (const auto* lines : {&report_.unreadable, &report_.failed}) {
+      for (const std::string& line : *lines)
+        transaction_.log().error(line);
+    }
     return std::move(report_);
   }
 
@@ -68,7 +68,7 @@ class Recomputation {
     core::TiersRecord& tiers = transaction_.tiers();
     for (const std::string& root : core::possible_roots(transaction_.settings().cgroup_root)) {
       if (!tiers.kubepods.empty()) break;
-      if (!transaction_.cgroups().exists(root)) continue;
+      if (!transaction_.machine().exists(root)) continue;
       auto marked = transaction_.is_marked(root);
       if (!marked) return fail(std::move(marked).error());
       const bool theirs = core::is_kubelets_root(root) && find_kubelet();
@@ -109,7 +109,7 @@ class Recomputation {
     for (const auto qos_class :
          {core::QosClass::kGuaranteed, core::QosClass::kBurstable, core::QosClass::kBestEffort}) {
       const std::string tier = core::tier_path(kubepods, qos_class);
-      auto children = transaction_.cgroups().children(tier);
+      auto children = transaction_.machine().children(tier);
       if (!children) return fail(std::move(children).error());
       for (const std::string& child : *children) {
         const std::string path = cat(tier, "/", child);
@@ -128,12 +128,13 @@ class Recomputation {
     if (known != records_.end() && known->second.cgroup == cgroup) return {};
     auto populated = holds_container(transaction_, cgroup);
     if (!populated) return fail(std::move(populated).error());
-    const auto copy = transaction_.cgroups().attribute(cgroup, kRecordAttribute);
+    const auto copy = transaction_.machine().attribute(cgroup, kRecordAttribute);
     if (!*populated) {
       // podqos does not remove what it did not create.
       if (!copy || !*copy) return {};
       report_.changes.push_back(cat("removed cgroup ", cgroup, " of a pod that has ended"));
-      return remove_tree(cgroup);
+      if (auto done = remove_empty_children(transaction_, cgroup); !done) return done;
+      return transaction_.run(core::plan_removal(cgroup));
     }
     auto record = copy && *copy ? codec::parse_pod_record(**copy)
                                 : fail(ErrorCode::kNotFound, "cgroup has no copy of the record");
@@ -158,7 +159,7 @@ class Recomputation {
     if (transaction_.tiers().yielded) return;
     std::string pattern{core::unit_of(kubepods)};
     pattern.replace(pattern.rfind('.'), std::string::npos, "-*.slice");
-    auto units = transaction_.cgroups().learn_units(pattern);
+    auto units = transaction_.machine().learn_units(pattern);
     if (!units) {
       report_.failed.push_back(std::move(units).error().message);
       return;
@@ -168,17 +169,12 @@ class Recomputation {
       const auto pod = path ? core::find_pod_cgroup(*path) : std::nullopt;
       const bool ours = pod && pod->pod_path == *path && !records_.contains(pod->uid) &&
                         !unreadable_.contains(pod->uid);
-      if (!ours || unit.active_state == "inactive" || transaction_.cgroups().exists(*path))
+      if (!ours || unit.active_state == "inactive" || transaction_.machine().exists(*path))
         continue;
       report_.changes.push_back(cat("stopped unit ", unit.name, " of a pod that has ended"));
       if (auto done = transaction_.run({core::StopUnit{*path}}); !done)
         report_.failed.push_back(std::move(done).error().message);
     }
-  }
-
-  Status remove_tree(const std::string& cgroup) {
-    if (auto done = remove_empty_children(transaction_, cgroup); !done) return done;
-    return transaction_.run(core::plan_removal(cgroup));
   }
 
   /// Releases ended pods and sums up the live ones.
@@ -207,7 +203,7 @@ class Recomputation {
     for (const core::ContainerRecord& container : ended) {
       report_.changes.push_back(
           cat("pod ", record.pod.uid, ": container ", printable(container.id), " has ended"));
-      forget_ended(record, container);
+      forget_ended(transaction_.machine(), record, container);
     }
     record.containers.erase(ended.begin(), ended.end());
     if (record.containers.empty()) {
@@ -220,7 +216,7 @@ class Recomputation {
     }
     record.released_at.reset();
     for (const core::ContainerRecord& container : record.containers) {
-      if (const auto stray = describe_stray(record, container))
+      if (const auto stray = describe_stray(transaction_.machine(), record, container))
         report_.warnings.push_back(cat("pod ", record.pod.uid, ": ", *stray));
       if (container.state != core::ContainerState::kPending) continue;
       transaction_.tiers().pending.push_back({.uid = record.pod.uid,
@@ -236,8 +232,9 @@ class Recomputation {
   }
 
   bool is_live(core::ContainerRecord& container) {
+    const bool runs = lives(transaction_.machine(), container);
     if (list_ == nullptr || container.state != core::ContainerState::kPending)
-      return lives(container) || confirm_from_cgroup(transaction_, container);
+      return runs || confirm_from_cgroup(transaction_, container);
     if (list_->ids.contains(container.id)) {
       if (confirm_from_cgroup(transaction_, container)) return true;
       container.pid = list_->listener;
@@ -245,7 +242,7 @@ class Recomputation {
       return true;
     }
     const bool own = list_->is_listener(container.pid, container.start_time);
-    return (!own && lives(container)) || confirm_from_cgroup(transaction_, container);
+    return (!own && runs) || confirm_from_cgroup(transaction_, container);
   }
 
   Status end(core::PodRecord record) {

@@ -65,7 +65,7 @@ Status erase(Transaction& transaction, const core::PodRecord& record) {
 /// Whether tmpfs memory is still charged to the pod's cgroup.
 core::ShmemCharge tmpfs_memory(Transaction& transaction, const core::PodRecord& record) {
   using core::ShmemCharge;
-  const auto charge = transaction.cgroups().memory_charge(record.cgroup);
+  const auto charge = transaction.machine().memory_charge(record.cgroup);
   if (!charge) return ShmemCharge::kNone;
   const Bytes page_size{::sysconf(_SC_PAGESIZE)};
   // Count the processors only if the charge exceeds what one of them leaves uncounted, which is
@@ -95,7 +95,7 @@ Status remove_or_retain(Transaction& transaction, const core::PodRecord& record)
     retain(transaction, record.pod.uid);
     return transaction.store().put_pod(record);
   }
-  if (!transaction.cgroups().exists(record.cgroup)) return erase(transaction, record);
+  if (!transaction.machine().exists(record.cgroup)) return erase(transaction, record);
   retain(transaction, record.pod.uid);
   return transaction.store().put_pod(record);
 }
@@ -138,8 +138,8 @@ Status expire(Transaction& transaction, const core::PendingEntry& entry) {
 
 }  // namespace
 
-bool lives(const core::ContainerRecord& container) {
-  return sys::is_alive(container.pid, container.start_time);
+bool lives(cgroup::Machine& machine, const core::ContainerRecord& container) {
+  return machine.is_alive(container.pid, container.start_time);
 }
 
 bool confirm_from_cgroup(Transaction& transaction, core::ContainerRecord& container) {
@@ -147,12 +147,12 @@ bool confirm_from_cgroup(Transaction& transaction, core::ContainerRecord& contai
   const std::string_view leaf =
       std::string_view{container.cgroup}.substr(container.cgroup.rfind('/') + 1);
   if (container.id.empty() || leaf.find(container.id) == std::string_view::npos) return false;
-  const auto pids = transaction.cgroups().processes(container.cgroup);
+  const auto pids = transaction.machine().processes(container.cgroup);
   if (!pids) return false;
   // The oldest process is the init: all others descend from it or joined later.
   std::optional<StartTime> oldest;
   for (const Pid pid : *pids) {
-    const auto start = sys::start_time_of(pid);
+    const auto start = transaction.machine().start_time_of(pid);
     if (!start || !*start || (oldest && **start >= *oldest)) continue;
     oldest = **start;
     container.pid = pid;
@@ -163,11 +163,18 @@ bool confirm_from_cgroup(Transaction& transaction, core::ContainerRecord& contai
   return true;
 }
 
-void forget_ended(core::PodRecord& record, const core::ContainerRecord& ended) {
+bool has_living_container(cgroup::Machine& machine, const core::PodRecord& record) {
+  return std::ranges::any_of(record.containers, [&](const core::ContainerRecord& container) {
+    return lives(machine, container);
+  });
+}
+
+void forget_ended(cgroup::Machine& machine, core::PodRecord& record,
+                  const core::ContainerRecord& ended) {
   const bool replaced =
       std::ranges::any_of(record.containers, [&](const core::ContainerRecord& other) {
         return other.name == ended.name && (other.id != ended.id || other.bundle != ended.bundle) &&
-               lives(other);
+               lives(machine, other);
       });
   if (!replaced) core::forget_container(record, ended.name);
 }
@@ -187,7 +194,7 @@ void grant_again(Transaction& transaction, core::PodRecord& record) {
 Status settle_pod(Transaction& transaction, core::PodRecord record) {
   // Set the mark before the first rmdir: a process that dies in between must leave it.
   if (auto done = transaction.store().begin(); !done) return done;
-  if (std::ranges::any_of(record.containers, lives)) {
+  if (has_living_container(transaction.machine(), record)) {
     if (core::backed_memory(record)) grant_again(transaction, record);
     return transaction.save(record);
   }
@@ -223,7 +230,7 @@ Status drop_container(Transaction& transaction, core::PodRecord record, std::str
     if (auto done = transaction.run(core::plan_removal(found->cgroup)); !done) return done;
   }
   const core::IndexEntry entry{.id = found->id, .bundle = found->bundle, .uid = record.pod.uid};
-  forget_ended(record, *found);
+  forget_ended(transaction.machine(), record, *found);
   record.containers.erase(found);
   if (auto done = settle_pod(transaction, std::move(record)); !done) return done;
   // Last: after a crash before this point the entry still leads to the record.
@@ -235,8 +242,8 @@ namespace {
 /// Plans to lift the quota of an unpopulated cgroup before its removal: cgroup v1 counts it against
 /// the parent until the last process that was in it has been reaped.
 void lift_quota(Transaction& transaction, const std::string& cgroup, core::Plan& plan) {
-  if (transaction.cgroups().layout_without_hugepages().cpu != core::CgroupVersion::kV1) return;
-  const auto populated = transaction.cgroups().populated(cgroup);
+  if (transaction.machine().layout_without_hugepages().cpu != core::CgroupVersion::kV1) return;
+  const auto populated = transaction.machine().populated(cgroup);
   if (!populated || *populated) return;
   plan.emplace_back(core::WriteFile{.path = cgroup,
                                     .controller = core::Controller::kCpu,
@@ -250,7 +257,7 @@ void lift_quota(Transaction& transaction, const std::string& cgroup, core::Plan&
 
 Status remove_empty_children(Transaction& transaction, const std::string& cgroup,
                              std::span<const core::ContainerRecord> except) {
-  auto children = transaction.cgroups().children(cgroup);
+  auto children = transaction.machine().children(cgroup);
   if (!children) return fail(std::move(children).error());
   core::Plan plan;
   for (const std::string& child : *children) {
@@ -334,7 +341,7 @@ Status release_due(Transaction& transaction, const std::string& uid) {
     return {};
   }
   if ((*record)->released_at) return end_pod(transaction, std::move(**record));
-  if (std::ranges::any_of((*record)->containers, lives) &&
+  if (has_living_container(transaction.machine(), **record) &&
       transaction.is_unwritten((*record)->cgroup))
     return write_again(transaction, std::move(**record));
   return settle_pod(transaction, std::move(**record));
@@ -364,7 +371,8 @@ void expire_pending(Transaction& transaction, std::string_view except_id, const 
     if (list != nullptr && list->is_listener(entry.pid, entry.start_time))
       return list->ids.contains(entry.id);
     const auto [creator, is_new] = creators.try_emplace(entry.pid);
-    if (is_new) creator->second = sys::start_time_of(entry.pid).value_or(std::nullopt);
+    if (is_new)
+      creator->second = transaction.machine().start_time_of(entry.pid).value_or(std::nullopt);
     return creator->second == entry.start_time;
   };
   const std::vector<core::PendingEntry> pending = transaction.tiers().pending;

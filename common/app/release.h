@@ -12,11 +12,14 @@
 namespace podqos::app {
 
 /// True if the container's init runs, or while it is pending, the process that creates it.
-[[nodiscard]] bool lives(const core::ContainerRecord& container);
+[[nodiscard]] bool lives(cgroup::Machine& machine, const core::ContainerRecord& container);
+/// True if any container of the pod does.
+[[nodiscard]] bool has_living_container(cgroup::Machine& machine, const core::PodRecord& record);
 
 /// Removes an ended container from the requests of a kubelet's pod (core::forget_container), unless
 /// another container with its name runs.
-void forget_ended(core::PodRecord& record, const core::ContainerRecord& ended);
+void forget_ended(cgroup::Machine& machine, core::PodRecord& record,
+                  const core::ContainerRecord& ended);
 
 /// Removes one container from its pod's record and its index entry, and releases the pod if no
 /// other container runs. Does nothing if the record does not contain it.

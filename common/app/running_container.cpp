@@ -24,14 +24,14 @@ void detect_formula(Transaction& transaction, const core::PodRecord& record,
   const bool wanted =
       transaction.settings().weight_formula == core::WeightFormulaSetting::kAuto &&
       !transaction.tiers().weight_formula &&
-      transaction.cgroups().layout_without_hugepages().cpu == core::CgroupVersion::kV2;
+      transaction.machine().layout_without_hugepages().cpu == core::CgroupVersion::kV2;
   if (!wanted) return;
   const auto values = core::container_values(record, container.name, transaction.settings());
   if (!values || !values->cpu_shares || told.unified.contains("cpu.weight")) return;
   // Annotations may request other shares than the engine has set.
   if (told.cpu_shares && *told.cpu_shares != values->cpu_shares->value()) return;
   const auto text =
-      transaction.cgroups().read(container.cgroup, core::Controller::kCpu, "cpu.weight");
+      transaction.machine().read(container.cgroup, core::Controller::kCpu, "cpu.weight");
   const std::int64_t weight = text ? parse_int(*text).value_or(0) : 0;
   const auto linear =
       core::cpu_weight_for(*values->cpu_shares, core::WeightFormula::kLinear).value();
@@ -72,7 +72,7 @@ Status confirm(Transaction& transaction, KnownContainer found, const core::Conta
                const Init& init) {
   const std::string& bundle = told.bundle;
   core::ContainerRecord& container = found.container();
-  auto started = sys::start_time_of(init.pid);
+  auto started = transaction.machine().start_time_of(init.pid);
   if (!started) return fail(std::move(started).error());
   std::erase_if(transaction.tiers().pending, [&](const core::PendingEntry& entry) {
     return entry.id == container.id && entry.bundle == container.bundle;
@@ -129,7 +129,7 @@ Result<std::optional<Admission>> admit_running(Transaction& transaction, Admissi
                        .value_or(machine_driver());
   if (auto fits = core::check_driver(transaction.settings().cgroup_driver, request.driver); !fits)
     return fail(std::move(fits).error());
-  auto started = sys::start_time_of(init.pid);
+  auto started = transaction.machine().start_time_of(init.pid);
   if (!started) return fail(std::move(started).error());
   request.running = true;
   request.state = core::ContainerState::kLive;

@@ -40,12 +40,12 @@ std::optional<std::string> stray_cgroup(const std::vector<sys::ProcCgroup>& cgro
   return std::nullopt;
 }
 
-std::optional<std::string> describe_stray(const core::PodRecord& record,
+std::optional<std::string> describe_stray(cgroup::Machine& machine, const core::PodRecord& record,
                                           const core::ContainerRecord& container) {
   if (container.state != core::ContainerState::kLive) return std::nullopt;
-  const auto thread = sys::living_thread_of(container.pid);
+  const auto thread = machine.living_thread_of(container.pid);
   if (!thread || !*thread) return std::nullopt;
-  const auto cgroups = sys::cgroups_of(**thread);
+  const auto cgroups = machine.cgroups_of(**thread);
   if (!cgroups) return std::nullopt;
   const auto actual = stray_cgroup(*cgroups, record.cgroup, container.cgroup);
   if (!actual) return std::nullopt;

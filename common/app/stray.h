@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/cgroup/machine.h"
 #include "common/core/record.h"
 #include "common/sys/process.h"
 
@@ -21,7 +22,8 @@ namespace podqos::app {
 /// Checks whether another program has moved a container out of its cgroup since it started.
 /// @return a sentence for the operator: where it runs, where it belongs, and the remedy; nullopt if
 ///         it is in place.
-[[nodiscard]] std::optional<std::string> describe_stray(const core::PodRecord& record,
+[[nodiscard]] std::optional<std::string> describe_stray(cgroup::Machine& machine,
+                                                        const core::PodRecord& record,
                                                         const core::ContainerRecord& container);
 
 }  // namespace podqos::app

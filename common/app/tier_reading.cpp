@@ -31,19 +31,19 @@ std::optional<Micros> total_in(std::string_view text, std::string_view kind) {
 /// Reads files of one cgroup; nullopt for what is missing or malformed.
 class Reader {
  public:
-  Reader(cgroup::Cgroupfs& cgroups, const std::string& path) : cgroups_(cgroups), path_(path) {}
+  Reader(cgroup::Machine& machine, const std::string& path) : machine_(machine), path_(path) {}
 
   [[nodiscard]] std::optional<std::int64_t> number(Controller controller, const char* file) {
-    const auto text = cgroups_.read(path_, controller, file);
+    const auto text = machine_.read(path_, controller, file);
     return text ? parse_int(*text) : std::nullopt;
   }
   [[nodiscard]] std::optional<std::int64_t> keyed(Controller controller, const char* file,
                                                   std::string_view key) {
-    const auto text = cgroups_.read(path_, controller, file);
+    const auto text = machine_.read(path_, controller, file);
     return text ? cgroup::find_key(*text, key) : std::nullopt;
   }
   [[nodiscard]] std::optional<Bytes> bytes(const char* file) {
-    const auto text = cgroups_.read(path_, Controller::kMemory, file);
+    const auto text = machine_.read(path_, Controller::kMemory, file);
     if (!text) return std::nullopt;
     if (*text == "max") return Bytes{kInt64Max};
     const auto value = parse_int(*text);
@@ -51,12 +51,12 @@ class Reader {
   }
   /// With psi=0 the kernel shows the files but refuses to read them.
   [[nodiscard]] std::optional<Pressure> pressure(Controller controller, const char* file) {
-    const auto text = cgroups_.read(path_, controller, file);
+    const auto text = machine_.read(path_, controller, file);
     return text ? parse_pressure(*text) : std::nullopt;
   }
 
  private:
-  cgroup::Cgroupfs& cgroups_;
+  cgroup::Machine& machine_;
   const std::string& path_;
 };
 
@@ -68,12 +68,12 @@ std::optional<Pressure> parse_pressure(std::string_view text) {
   return Pressure{.waiting = *waiting, .stalled = total_in(text, "full")};
 }
 
-TierReading read_tier(cgroup::Cgroupfs& cgroups, const std::string& path) {
+TierReading read_tier(cgroup::Machine& machine, const std::string& path) {
   TierReading tier;
-  tier.values = read_cgroup(cgroups, path);
+  tier.values = read_cgroup(machine, path);
   if (!tier.values.exists) return tier;
-  const core::CgroupLayout& layout = cgroups.layout_without_hugepages();
-  Reader reader{cgroups, path};
+  const core::CgroupLayout& layout = machine.layout_without_hugepages();
+  Reader reader{machine, path};
   if (layout.cpu == CgroupVersion::kV1) {
     // cpuacct is mounted together with cpu by all common distributions.
     tier.cpu_usage_ns = reader.number(Controller::kCpu, "cpuacct.usage");

@@ -7,7 +7,7 @@
 
 #include "common/app/cgroup_reading.h"
 #include "common/base/units.h"
-#include "common/cgroup/cgroupfs.h"
+#include "common/cgroup/machine.h"
 
 namespace podqos::app {
 
@@ -37,6 +37,6 @@ struct TierReading {
 };
 
 /// Reads about a dozen small files, regardless of the number of pods in the tier.
-[[nodiscard]] TierReading read_tier(cgroup::Cgroupfs& cgroups, const std::string& path);
+[[nodiscard]] TierReading read_tier(cgroup::Machine& machine, const std::string& path);
 
 }  // namespace podqos::app

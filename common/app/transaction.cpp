@@ -11,6 +11,7 @@
 
 #include "common/app/node.h"
 #include "common/base/text.h"
+#include "common/cgroup/cgroupfs.h"
 #include "common/codec/record_json.h"
 #include "common/core/tier.h"
 
@@ -48,12 +49,13 @@ std::int64_t bound_of(const core::CgroupValues& values) {
 
 }  // namespace
 
-Transaction::Transaction(const core::Settings& settings, Log& log, store::Store store,
-                         cgroup::Cgroupfs cgroups, core::NodeCapacity capacity)
+Transaction::Transaction(const core::Settings& settings, Log& log,
+                         std::unique_ptr<store::RecordStore> store,
+                         std::unique_ptr<cgroup::Machine> machine, core::NodeCapacity capacity)
     : settings_(&settings),
       log_(&log),
       store_(std::move(store)),
-      cgroups_(std::move(cgroups)),
+      machine_(std::move(machine)),
       capacity_(capacity),
       now_(seconds_since_boot()) {}
 
@@ -66,7 +68,8 @@ Result<Transaction> Transaction::with_store(const core::Settings& settings, Log&
   if (!cgroups) return fail(std::move(cgroups).error());
   auto capacity = node_capacity(settings);
   if (!capacity) return fail(std::move(capacity).error());
-  return Transaction{settings, log, std::move(store), std::move(*cgroups), *capacity};
+  return Transaction{settings, log, std::make_unique<store::Store>(std::move(store)),
+                     std::make_unique<cgroup::Cgroupfs>(std::move(*cgroups)), *capacity};
 }
 
 Result<Transaction> Transaction::open(const core::Settings& settings, Log& log,
@@ -93,11 +96,11 @@ core::WeightFormula Transaction::formula() {
 }
 
 const core::CgroupLayout& Transaction::layout_for(const core::CgroupValues& values) {
-  return values.hugepages.empty() ? cgroups_.layout_without_hugepages() : cgroups_.layout();
+  return values.hugepages.empty() ? machine_->layout_without_hugepages() : machine_->layout();
 }
 
 Status Transaction::run(const core::Plan& plan) {
-  auto report = cgroups_.execute(plan, unit_changes_);
+  auto report = machine_->execute(plan, unit_changes_);
   if (!report) return fail(std::move(report).error());
   for (const std::string& line : report->written)
     log_->debug(cat("wrote ", line));
@@ -110,14 +113,14 @@ Status Transaction::run(const core::Plan& plan) {
 Status Transaction::run_beside_systemd(const core::Plan& plan) {
   while (true) {
     auto done = run(plan);
-    if (done || done.error().code != ErrorCode::kNotFound || !cgroups_.waits().wait(kSystemdPause))
+    if (done || done.error().code != ErrorCode::kNotFound || !machine_->wait(kSystemdPause))
       return done;
   }
 }
 
 bool Transaction::is_held_by_systemd(const std::string& cgroup) {
-  if (core::driver_of(cgroup) != core::Driver::kSystemd || !cgroups_.exists(cgroup)) return false;
-  const auto populated = cgroups_.populated(cgroup);
+  if (core::driver_of(cgroup) != core::Driver::kSystemd || !machine_->exists(cgroup)) return false;
+  const auto populated = machine_->populated(cgroup);
   return populated && !*populated;
 }
 
@@ -127,7 +130,7 @@ Status Transaction::remove_beside_systemd(const std::string& cgroup,
     const auto again = remove();
     if (!again) return fail(again.error());
     if (!*again || !is_held_by_systemd(cgroup)) return {};
-    if (cgroups_.waits().wait(kSystemdPause)) continue;
+    if (machine_->wait(kSystemdPause)) continue;
     leave_unfinished({ErrorCode::kBusy, cat(cgroup, ": systemd still holds the empty cgroup")});
     return {};
   }
@@ -140,7 +143,7 @@ bool Transaction::has_lost_state(const std::string& kubepods) {
 
 bool Transaction::has_lost_record(const core::PodRecord& record) {
   if (record.adopted || recovered_) return false;
-  const auto copy = cgroups_.attribute(record.cgroup, kRecordAttribute);
+  const auto copy = machine_->attribute(record.cgroup, kRecordAttribute);
   return copy && copy->has_value();
 }
 
@@ -155,30 +158,31 @@ Status Transaction::write_pod(const std::string& cgroup, const core::CgroupValue
                           layout.cpu == core::CgroupVersion::kV1 &&
                           core::driver_of(cgroup) == core::Driver::kCgroupfs;
     if (!may_pass) return done;
-    if (cgroups_.waits().wait(kPause)) continue;
+    if (machine_->wait(kPause)) continue;
     return fail(ErrorCode::kBusy, std::move(done).error().message);
   }
 }
 
 void Transaction::mark_unwritten(const std::string& cgroup) {
   // Without support for the attribute, each transaction writes all values anyway.
-  static_cast<void>(cgroups_.set_attribute(cgroup, kRecordAttribute, kUnwrittenRecord).has_value());
+  static_cast<void>(
+      machine_->set_attribute(cgroup, kRecordAttribute, kUnwrittenRecord).has_value());
 }
 
 bool Transaction::is_unwritten(const std::string& cgroup) {
-  const auto copy = cgroups_.attribute(cgroup, kRecordAttribute);
+  const auto copy = machine_->attribute(cgroup, kRecordAttribute);
   return copy && *copy == kUnwrittenRecord;
 }
 
 void Transaction::hold_above_usage(const std::string& cgroup, core::CgroupValues& values) {
   if (!values.memory_limit || values.memory_limit->value() < 0) return;
-  const bool is_v2 = cgroups_.layout_without_hugepages().memory == core::CgroupVersion::kV2;
-  const auto text = cgroups_.read(cgroup, core::Controller::kMemory,
-                                  is_v2 ? "memory.max" : "memory.limit_in_bytes");
+  const bool is_v2 = machine_->layout_without_hugepages().memory == core::CgroupVersion::kV2;
+  const auto text = machine_->read(cgroup, core::Controller::kMemory,
+                                   is_v2 ? "memory.max" : "memory.limit_in_bytes");
   if (!text) return;
   const auto now = parse_int(*text);  // nullopt for "max"
   if (now && *now <= values.memory_limit->value()) return;
-  const auto usage = cgroups_.memory_usage(cgroup);
+  const auto usage = machine_->memory_usage(cgroup);
   if (!usage || *usage <= *values.memory_limit) return;
   const Bytes held = core::bounded_tier_limit(*values.memory_limit, *usage, Bytes{0});
   log_->info(cat("cgroup ", cgroup, ": memory limit lowered to ", held.value(), " instead of ",
@@ -196,7 +200,7 @@ Status Transaction::make_pod(core::PodRecord& record) {
   }
   if (values->memory_limit.value_or(Bytes{0}).value() == 0) values->memory_limit = Bytes{-1};
   hold_above_usage(record.cgroup, *values);
-  if (auto done = write_pod(record.cgroup, *values, cgroups_.layout(), core::Make::kYes); !done)
+  if (auto done = write_pod(record.cgroup, *values, machine_->layout(), core::Make::kYes); !done)
     return done;
   return copy_record(record);
 }
@@ -206,12 +210,12 @@ Status Transaction::update_pod(core::PodRecord& record, core::PodRecord before) 
   if (!values) return fail(std::move(values).error());
   auto held = core::pod_values(before, *settings_);
   if (!held) return fail(std::move(held).error());
-  const auto copy = cgroups_.attribute(record.cgroup, kRecordAttribute);
+  const auto copy = machine_->attribute(record.cgroup, kRecordAttribute);
   if (!copy || !*copy || *copy == kUnwrittenRecord) return make_pod(record);
   if (bound_of(*values) < bound_of(*held)) hold_above_usage(record.cgroup, *values);
   const bool same_pages = values->hugepages == held->hugepages;
   auto done = write_pod(record.cgroup, *values,
-                        same_pages ? cgroups_.layout_without_hugepages() : cgroups_.layout(),
+                        same_pages ? machine_->layout_without_hugepages() : machine_->layout(),
                         core::Make::kNo);
   // Another program has removed the cgroup.
   if (!done && done.error().code == ErrorCode::kNotFound) return make_pod(record);
@@ -221,14 +225,14 @@ Status Transaction::update_pod(core::PodRecord& record, core::PodRecord before) 
 
 Status Transaction::copy_record(const core::PodRecord& record) {
   const bool saved = saved_uid_ == record.pod.uid;
-  auto copied = cgroups_.set_attribute(record.cgroup, kRecordAttribute,
-                                       saved ? saved_text_ : codec::format_pod_record(record));
+  auto copied = machine_->set_attribute(record.cgroup, kRecordAttribute,
+                                        saved ? saved_text_ : codec::format_pod_record(record));
   if (copied) return {};
   // The copy is only needed if the state directory is lost: a kernel without the attribute can do
   // without it. Clear an outdated copy: it would restore the wrong containers.
   log_->debug(
       cat("pod ", record.pod.uid, ": record not copied to its cgroup: ", copied.error().message));
-  static_cast<void>(cgroups_.set_attribute(record.cgroup, kRecordAttribute, "").has_value());
+  static_cast<void>(machine_->set_attribute(record.cgroup, kRecordAttribute, "").has_value());
   return {};
 }
 
@@ -243,7 +247,7 @@ Status Transaction::apply_tiers(core::Make make) {
   const std::string& kubepods = tiers().kubepods;
   const auto bound = [&](core::CgroupValues& tier, core::QosClass qos_class) {
     if (!tier.memory_limit) return;
-    auto usage = cgroups_.memory_usage(core::tier_path(kubepods, qos_class));
+    auto usage = machine_->memory_usage(core::tier_path(kubepods, qos_class));
     tier.memory_limit =
         core::bounded_tier_limit(*tier.memory_limit, usage ? std::optional{*usage} : std::nullopt,
                                  settings_->tier_memory_floor);
@@ -262,7 +266,7 @@ Status Transaction::apply_tiers(core::Make make) {
     // Constant: written when the tier was created.
     values.besteffort.cpu_shares.reset();
   }
-  const core::CgroupLayout& layout = cgroups_.layout_without_hugepages();
+  const core::CgroupLayout& layout = machine_->layout_without_hugepages();
   core::Plan plan = core::plan_top(core::directories_above(kubepods, tiers().top),
                                    core::cpu_shares_for(core::sum_of_own(tiers().sums).cpu), layout,
                                    formula(), make);
@@ -274,7 +278,7 @@ Status Transaction::apply_tiers(core::Make make) {
 Status Transaction::save(const core::PodRecord& record) {
   saved_uid_ = record.pod.uid;
   saved_text_ = codec::format_pod_record(record);
-  return store_.put_pod(record.pod.uid, saved_text_);
+  return store_->put_pod(record.pod.uid, saved_text_);
 }
 
 bool Transaction::has_pods() {
@@ -285,7 +289,7 @@ bool Transaction::has_pods() {
 
 Status Transaction::write_tiers() {
   if (tiers().kubepods.empty()) return {};
-  if (auto done = store_.begin(); !done) return done;
+  if (auto done = store_->begin(); !done) return done;
   if (!has_pods()) return teardown();
   if (tiers().yielded) return {};
   auto done = apply_tiers(tree_ == Tree::kAsItWas ? core::Make::kNo : core::Make::kYes);
@@ -301,9 +305,9 @@ Status Transaction::finish() {
   if (std::exchange(unit_changes_, cgroup::UnitChanges::kNow) == cgroup::UnitChanges::kDeferred) {
     if (auto done = run({}); !done) return done;
   }
-  for (const std::string& incident : store_.incidents())
+  for (const std::string& incident : store_->incidents())
     log_->error(incident);
-  return store_.commit();
+  return store_->commit();
 }
 
 }  // namespace podqos::app

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,11 +12,12 @@
 #include "common/app/log.h"
 #include "common/app/timeouts.h"
 #include "common/base/error.h"
-#include "common/cgroup/cgroupfs.h"
+#include "common/cgroup/machine.h"
 #include "common/core/pod_plan.h"
 #include "common/core/policy.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
+#include "common/store/record_store.h"
 #include "common/store/store.h"
 
 namespace podqos::app {
@@ -41,18 +43,21 @@ class Transaction {
   /// As open(), but creates nothing; nullopt if there is no state directory.
   static Result<std::optional<Transaction>> open_existing(const core::Settings& settings, Log& log,
                                                           const Timeouts& timeouts = {});
+  /// A transaction on records and a machine that the caller opened.
+  Transaction(const core::Settings& settings, Log& log, std::unique_ptr<store::RecordStore> store,
+              std::unique_ptr<cgroup::Machine> machine, core::NodeCapacity capacity);
 
   /// The effective settings.
   [[nodiscard]] const core::Settings& settings() const { return *settings_; }
   /// The program's log.
   [[nodiscard]] Log& log() const { return *log_; }
-  /// The state directory, locked.
-  [[nodiscard]] store::Store& store() { return store_; }
-  /// Access to cgroupfs and systemd; its wait budget is that of the transaction.
-  [[nodiscard]] cgroup::Cgroupfs& cgroups() { return cgroups_; }
+  /// The records; of the state directory, which is locked.
+  [[nodiscard]] store::RecordStore& store() { return *store_; }
+  /// Cgroups, systemd units and processes; its wait budget is that of the transaction.
+  [[nodiscard]] cgroup::Machine& machine() { return *machine_; }
   /// The sums of the tiers, the root in use, and the lists of pending and retained pods; written by
   /// finish().
-  [[nodiscard]] core::TiersRecord& tiers() { return store_.tiers(); }
+  [[nodiscard]] core::TiersRecord& tiers() { return store_->tiers(); }
   /// Seconds since boot when the transaction began, so that steps of the wall clock have no effect.
   [[nodiscard]] UnixSeconds now() const { return now_; }
   /// The node's memory, swap and CPU, see node_capacity().
@@ -131,7 +136,7 @@ class Transaction {
   /// The tiers' values that follow from the sums, without regard to usage.
   [[nodiscard]] core::TierValues wanted_tiers();
 
-  /// Writes the pod's record, but not its index entries (store::Store::put_container()).
+  /// Writes the pod's record, but not its index entries (store::RecordStore::put_container()).
   [[nodiscard]] Status save(const core::PodRecord& record);
 
   /// Writes the tiers' values, or removes tiers and root if no pod is left; sends deferred unit
@@ -157,8 +162,6 @@ class Transaction {
   [[nodiscard]] std::vector<std::string> release_written() { return std::exchange(written_, {}); }
 
  private:
-  Transaction(const core::Settings& settings, Log& log, store::Store store,
-              cgroup::Cgroupfs cgroups, core::NodeCapacity capacity);
   static Result<Transaction> with_store(const core::Settings& settings, Log& log,
                                         store::Store store, const Timeouts& timeouts);
   /// True if the root does not exist, is marked, or holds only the container `just_made`.
@@ -195,8 +198,8 @@ class Transaction {
 
   const core::Settings* settings_;
   Log* log_;
-  store::Store store_;
-  cgroup::Cgroupfs cgroups_;
+  std::unique_ptr<store::RecordStore> store_;
+  std::unique_ptr<cgroup::Machine> machine_;
   core::NodeCapacity capacity_;
   UnixSeconds now_;
   std::string saved_uid_;  ///< uid of the record written last, and its text for the copy

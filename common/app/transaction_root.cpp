@@ -42,7 +42,7 @@ std::vector<std::string> with_parents(std::string_view path) {
 }  // namespace
 
 bool Transaction::is_untouched(const std::string& cgroup) {
-  const CgroupReading reading = read_cgroup(cgroups_, cgroup);
+  const CgroupReading reading = read_cgroup(*machine_, cgroup);
   return !reading.cpu_quota && !reading.memory_limit &&
          reading.cpu_shares.value_or(kDefaultShares) == kDefaultShares &&
          reading.cpu_weight.value_or(kDefaultWeight) == kDefaultWeight;
@@ -55,7 +55,7 @@ bool Transaction::holds_only(const std::string& kubepods, const std::string& con
     if (!is_untouched(path)) return false;
     const std::size_t end = container.find('/', path.size() + 1);
     const std::string next = container.substr(0, end);
-    const auto children = cgroups_.children(path);
+    const auto children = machine_->children(path);
     if (!children || children->size() != 1 || cat(path, "/", children->front()) != next)
       return false;
     path = next;
@@ -64,14 +64,14 @@ bool Transaction::holds_only(const std::string& kubepods, const std::string& con
 }
 
 Result<bool> Transaction::is_marked(const std::string& cgroup) {
-  auto mark = cgroups_.attribute(cgroup, kMadeAttribute);
+  auto mark = machine_->attribute(cgroup, kMadeAttribute);
   if (!mark) return fail(std::move(mark).error());
   return *mark == kMade;
 }
 
 Result<bool> Transaction::is_available(const std::string& kubepods,
                                        const std::optional<std::string>& just_made) {
-  if (!cgroups_.exists(kubepods)) return true;
+  if (!machine_->exists(kubepods)) return true;
   auto marked = is_marked(kubepods);
   if (!marked) return fail(std::move(marked).error());
   return *marked || (just_made && holds_only(kubepods, *just_made));
@@ -88,10 +88,10 @@ Status Transaction::leave_root(core::Driver driver) {
   }
   // Removal may have failed when the last pod ended, because systemd or another program used the
   // root.
-  if (auto done = store_.begin(); !done) return done;
+  if (auto done = store_->begin(); !done) return done;
   if (auto done = teardown(); !done) return done;
   // Committed separately: the rest of the transaction may end without a change of its own.
-  if (auto done = store_.commit(); !done) return done;
+  if (auto done = store_->commit(); !done) return done;
   if (tiers().kubepods.empty()) return {};
   const auto holder = holder_of(in_use);
   const std::string remedy =
@@ -106,7 +106,7 @@ std::optional<std::string> Transaction::holder_of(const std::string& kubepods) {
   for (const auto qos_class : {core::QosClass::kBurstable, core::QosClass::kBestEffort})
     tiers.push_back(core::tier_path(kubepods, qos_class));
   for (const std::string& tier : tiers) {
-    const auto children = cgroups_.children(tier);
+    const auto children = machine_->children(tier);
     if (!children) continue;
     for (const std::string& child : *children) {
       std::string path = cat(tier, "/", child);
@@ -165,7 +165,7 @@ Status Transaction::use_root(const std::string& kubepods) {
   const std::string known = tiers().kubepods == kubepods ? tiers().top : "";
   std::vector<std::string> made;
   for (std::string& path : with_parents(kubepods)) {
-    if (path == kubepods || is_at_or_below(path, known) || !cgroups_.exists(path))
+    if (path == kubepods || is_at_or_below(path, known) || !machine_->exists(path))
       made.push_back(std::move(path));
   }
   // Record the root before creating it: a process that dies in between must not leave an unmarked
@@ -173,7 +173,7 @@ Status Transaction::use_root(const std::string& kubepods) {
   tiers().kubepods = kubepods;
   tiers().top = made.back() == kubepods ? "" : made.back();
   tiers().yielded = false;
-  if (auto done = store_.checkpoint(); !done) return done;
+  if (auto done = store_->checkpoint(); !done) return done;
   if (auto done = run(core::plan_tree(kubepods, tiers().top)); !done) return done;
   tree_ = Tree::kJustMade;
   return mark_made(made);
@@ -181,7 +181,7 @@ Status Transaction::use_root(const std::string& kubepods) {
 
 Status Transaction::mark_made(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
-    auto marked = cgroups_.set_attribute(path, kMadeAttribute, kMade);
+    auto marked = machine_->set_attribute(path, kMadeAttribute, kMade);
     // Without support for the attribute, only the state directory names the root.
     if (!marked && marked.error().code != ErrorCode::kUnsupported) return marked;
   }
@@ -208,7 +208,7 @@ void Transaction::yield_root(std::string_view reason) {
   tiers().yielded = true;
   // Without support for the attribute there is no mark to withdraw.
   static_cast<void>(
-      cgroups_.set_attribute(tiers().kubepods, kMadeAttribute, kMarkWithdrawn).has_value());
+      machine_->set_attribute(tiers().kubepods, kMadeAttribute, kMarkWithdrawn).has_value());
   log_->warning(
       cat("cgroup ", tiers().kubepods, " now belongs to a kubelet (", reason,
           "): podqos no longer writes to it, and the kubelet will remove podqos's pods in it; "
@@ -223,7 +223,7 @@ void Transaction::note_adopted(const std::string& pod_cgroup) {
 
 Status Transaction::remove_unused(const std::string& cgroup) {
   // Remaining children were not created by podqos, or are still in use.
-  const auto children = cgroups_.children(cgroup);
+  const auto children = machine_->children(cgroup);
   if (!children) return fail(children.error());
   return children->empty() ? run(core::plan_removal(cgroup)) : Status{};
 }
@@ -244,7 +244,7 @@ Status Transaction::teardown() {
     // Do not wait for a cgroup of another program.
     return is_held_by_systemd(kubepods) && !holder_of(kubepods);
   });
-  if (!removed || cgroups_.exists(kubepods)) return removed;
+  if (!removed || machine_->exists(kubepods)) return removed;
   const std::string top = tiers().top;
   forget_root();
   for (const std::string& path : with_parents(kubepods)) {

@@ -7,17 +7,11 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/cgroup/listed_unit.h"
 #include "common/core/unit.h"
 #include "common/sys/clock.h"
 
 namespace podqos::cgroup {
-
-/// A unit as ListUnitsByPatterns returns it.
-struct ListedUnit {
-  std::string name;
-  std::string load_state;    ///< "loaded", "not-found" …
-  std::string active_state;  ///< "active", "deactivating", "inactive" …
-};
 
 /// Properties to set on a unit.
 struct UnitChange {

@@ -9,6 +9,7 @@ namespace podqos::store {
 constexpr mode_t kDirectoryMode = 0700;  ///< of the state directory and its subdirectories
 
 // Names in the state directory.
+constexpr const char* kLockName = "lock";
 constexpr std::string_view kTiersName = "tiers.json";       ///< core::TiersRecord and the mark
 constexpr std::string_view kPodsName = "pods";              ///< directory of <uid>.json files
 constexpr std::string_view kRecordSuffix = ".json";         ///< of a pod's record

@@ -20,7 +20,6 @@ namespace podqos::store {
 
 namespace {
 
-constexpr const char* kLockName = "lock";
 constexpr std::string_view kTiersPrefix = "{\"dirty\":";
 static_assert(kTiersPrefix.size() == codec::kDirtyOffset);
 
@@ -152,10 +151,6 @@ Result<std::optional<core::PodRecord>> Store::pod(std::string_view uid) {
   if (auto moved = set_aside(**pods, name, record.error()); !moved)
     return fail(std::move(moved).error());
   return std::nullopt;
-}
-
-Status Store::put_pod(const core::PodRecord& record) {
-  return put_pod(record.pod.uid, codec::format_pod_record(record));
 }
 
 Status Store::put_pod(const std::string& uid, std::string_view text) {

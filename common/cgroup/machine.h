@@ -1,0 +1,141 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/base/units.h"
+#include "common/cgroup/listed_unit.h"
+#include "common/core/driver.h"
+#include "common/core/layout.h"
+#include "common/core/memory_charge.h"
+#include "common/core/plan.h"
+#include "common/sys/process.h"
+
+namespace podqos::cgroup {
+
+/// The result of execute().
+struct Report {
+  std::vector<std::string> written;  ///< "path/file = value" for each value that changed
+  std::vector<std::string> ignored;  ///< refusals that the plan allows, one sentence each
+  std::int64_t made = 0;  ///< cgroups created, parents included; counted once for all hierarchies
+  /// Cgroups removed; counted once for all hierarchies.
+  std::int64_t removed = 0;
+};
+
+/// When execute() sends a plan's unit property changes to systemd.
+enum class UnitChanges : std::uint8_t {
+  kNow,       ///< at the end of the plan, together with earlier deferred changes
+  kDeferred,  ///< with the next kNow plan; saves two round trips per deferred plan
+};
+
+/// What an event reads and changes outside podqos's own records: cgroups with the systemd units
+/// that they are, and processes.
+///
+/// Implementations: Cgroupfs, the real machine; DryRun, which records changes in place of making
+/// them; a fake with the kernel's rules in the unit tests. Cgroup paths are absolute below the
+/// mount ("/kubepods/burstable/pod42").
+class Machine {
+ public:
+  Machine() = default;
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+  Machine(Machine&&) = default;
+  Machine& operator=(Machine&&) = default;
+  virtual ~Machine() = default;
+
+  /// Which cgroup version carries each controller, and the host's huge page sizes (read at the
+  /// first call, and only if the hugetlb controller is available).
+  [[nodiscard]] virtual const core::CgroupLayout& layout() = 0;
+  /// The layout without the hugetlb controller, for plans that set no huge page limits.
+  [[nodiscard]] virtual const core::CgroupLayout& layout_without_hugepages() const = 0;
+
+  /// Executes a plan in order. The first refusal that the plan does not allow ends it with an error
+  /// that names path, file, value, cause and, where podqos knows it, the remedy (missing
+  /// controller, process in an inner cgroup, read-only mount).
+  ///
+  /// Steps that may depend on later ones (kRetryAfterPlan) are retried once at the end, in order.
+  /// Then, also after a failure, all unit changes are sent to systemd together. A cgroup that the
+  /// plan moves a process into is created as a leaf: on v2 its children get no controllers.
+  [[nodiscard]] virtual Result<Report> execute(const core::Plan& plan, UnitChanges when) = 0;
+  [[nodiscard]] Result<Report> execute(const core::Plan& plan) {
+    return execute(plan, UnitChanges::kNow);
+  }
+
+  /// Waits for the kernel or systemd, within what one transaction may wait (WaitBudget).
+  /// @return false, without waiting, if less than `time` is left of it
+  [[nodiscard]] virtual bool wait(std::chrono::milliseconds time) = 0;
+
+  /// Whether the cgroup exists in any hierarchy.
+  [[nodiscard]] virtual bool exists(std::string_view path) = 0;
+  /// Reads a control file of at most 1 MiB, trailing newlines removed; not for cgroup.procs.
+  /// @return kNotFound if the cgroup or the file does not exist, kUnsupported if the machine lacks
+  /// the controller, kTooLarge beyond 1 MiB.
+  [[nodiscard]] virtual Result<std::string> read(std::string_view path, core::Controller controller,
+                                                 const std::string& file) = 0;
+  /// Names of the child cgroups, merged over all hierarchies, sorted and unique; empty if the
+  /// cgroup does not exist.
+  [[nodiscard]] virtual Result<std::vector<std::string>> children(std::string_view path) = 0;
+  /// Whether any hierarchy has a process in `path` or below it. False if the cgroup does not exist;
+  /// on v1, true if more than 16 levels are nested below it.
+  [[nodiscard]] virtual Result<bool> populated(std::string_view path) = 0;
+  /// Pids in `path` and below it, from all hierarchies, sorted and unique; processes outside the
+  /// own pid namespace are omitted. Empty if the cgroup does not exist.
+  /// @return kTooLarge with more than 16 levels below it.
+  [[nodiscard]] virtual Result<std::vector<Pid>> processes(std::string_view path) = 0;
+  /// Which of the optional v2 memory files the cgroup has. None on v1 and hybrid hosts, where
+  /// runtimes do not use them. A file that cannot be checked counts as absent.
+  [[nodiscard]] virtual core::MemoryFiles memory_files(std::string_view path) = 0;
+  /// memory.current (v2) or memory.usage_in_bytes (v1).
+  [[nodiscard]] virtual Result<Bytes> memory_usage(std::string_view path) = 0;
+  /// Computed from memory.stat, where lines missing from older kernels count as 0, and
+  /// memory_usage().
+  [[nodiscard]] virtual Result<core::MemoryCharge> memory_charge(std::string_view path) = 0;
+
+  /// A "trusted.podqos*" extended attribute of a cgroup, in the hierarchy of the memory controller
+  /// (or of cpu if there is none). podqos keeps its mark of ownership and a copy of the pod record
+  /// there, so that both survive the loss of the state directory.
+  /// @return kNotFound if the cgroup does not exist; nullopt if the attribute is not set.
+  [[nodiscard]] virtual Result<std::optional<std::string>> attribute(std::string_view path,
+                                                                     const char* name) = 0;
+  /// Sets such an attribute; kNotFound if the cgroup does not exist.
+  [[nodiscard]] virtual Status set_attribute(std::string_view path, const char* name,
+                                             std::string_view value) = 0;
+
+  /// The device rules that apply to a process in `path` on v2, as ids of BPF programs; empty on v1,
+  /// where MoveProcess does not change them. kPermission if they cannot be queried.
+  [[nodiscard]] virtual Result<std::vector<std::uint32_t>> device_rules(std::string_view path) = 0;
+  /// Whether moving a process on v1 also changes its cgroup in the devices hierarchy: the devices
+  /// controller may be co-mounted with one that podqos uses, and systemd moves the processes of a
+  /// new scope in all hierarchies.
+  [[nodiscard]] virtual bool moves_devices(core::Driver driver) const = 0;
+
+  /// Lists systemd's units that match a pattern ("kubepods-*.slice"). From then on, units listed as
+  /// active are not started again; only their properties are set: one call instead of three.
+  [[nodiscard]] virtual Result<std::vector<ListedUnit>> learn_units(const std::string& pattern) = 0;
+
+  /// The cgroup path of a process in the hierarchy of the memory controller (or of cpu if there is
+  /// none). kNotFound if the process does not exist or is not in that hierarchy.
+  [[nodiscard]] virtual Result<std::string> cgroup_of(Pid pid) = 0;
+  /// The cgroups of a process in all hierarchies, see sys::cgroups_of().
+  [[nodiscard]] virtual Result<std::vector<sys::ProcCgroup>> cgroups_of(Pid pid) = 0;
+  /// Start time of a running process, see sys::start_time_of().
+  [[nodiscard]] virtual Result<std::optional<StartTime>> start_time_of(Pid pid) = 0;
+  /// The stat line of a process, see sys::stat_of().
+  [[nodiscard]] virtual Result<std::optional<sys::ProcStat>> stat_of(Pid pid) = 0;
+  /// A running thread of a process, see sys::living_thread_of().
+  [[nodiscard]] virtual Result<std::optional<Pid>> living_thread_of(Pid pid) = 0;
+
+  /// Whether the process with this pid and start time is still running, that is, the pid was not
+  /// reused.
+  [[nodiscard]] bool is_alive(Pid pid, StartTime start_time) {
+    const auto started = start_time_of(pid);
+    return started && *started == start_time;
+  }
+};
+
+}  // namespace podqos::cgroup

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/core/record.h"
+
+namespace podqos::store {
+
+/// The node's records: the tiers' sums, one record per pod, and an index from container ids to
+/// pods.
+///
+/// A transaction calls begin() before its first change, then puts and erases records and index
+/// entries, and calls commit() after its last change. begin() sets a mark, commit() clears it. Who
+/// finds the mark set when opening the records must recompute the sums, since the previous
+/// transaction was interrupted (dirty() is true).
+class RecordStore {
+ public:
+  RecordStore() = default;
+  RecordStore(const RecordStore&) = delete;
+  RecordStore& operator=(const RecordStore&) = delete;
+  RecordStore(RecordStore&&) = default;
+  RecordStore& operator=(RecordStore&&) = default;
+  virtual ~RecordStore() = default;
+
+  /// The sums of the tiers as opened. If they are missing: empty, and dirty if a pod record exists.
+  /// If they are corrupt: empty and dirty.
+  [[nodiscard]] virtual core::TiersRecord& tiers() = 0;
+  /// Whether the sums in tiers() are unreliable and must be recomputed from the records. Also
+  /// becomes true when a corrupt record is found later.
+  [[nodiscard]] virtual bool dirty() const = 0;
+
+  /// Sets the mark. Further calls do nothing. The put and erase functions call it, so that no
+  /// change is made without the mark.
+  [[nodiscard]] virtual Status begin() = 0;
+  /// Makes commit() keep the mark, because this transaction leaves the sums uncertain.
+  virtual void keep_mark() = 0;
+  /// Writes tiers() and clears the mark. The mark stays if keep_mark() was called or a corrupt
+  /// record was found: then the next transaction recomputes the sums.
+  [[nodiscard]] virtual Status commit() = 0;
+  /// Writes tiers() with the mark set, for values that must be stored before the next step.
+  [[nodiscard]] virtual Status checkpoint() = 0;
+
+  /// Reads a pod's record. A corrupt one is set aside and added to incidents().
+  /// @return nullopt if there is no record or it is corrupt; kInvalidArgument for a uid that
+  ///         check_pod_uid() rejects; kUnsupported for a record of a newer version, which stays.
+  [[nodiscard]] virtual Result<std::optional<core::PodRecord>> pod(std::string_view uid) = 0;
+  /// Creates or replaces a pod's record, formatted by codec::format_pod_record().
+  /// @return kTooLarge for a record beyond codec::kMaxRecordSize, kInvalidArgument for a uid that
+  ///         check_pod_uid() rejects.
+  [[nodiscard]] virtual Status put_pod(const std::string& uid, std::string_view text) = 0;
+  /// The same for a record that is not formatted yet.
+  [[nodiscard]] Status put_pod(const core::PodRecord& record);
+  /// Removes a pod's record. A missing record is not an error.
+  [[nodiscard]] virtual Status erase_pod(std::string_view uid) = 0;
+  /// Uids of all records, sorted. Lists all of them, so ordinary transactions do without.
+  [[nodiscard]] virtual Result<std::vector<std::string>> pod_uids() = 0;
+
+  /// Index entries of all containers with this id; each has a different bundle.
+  [[nodiscard]] virtual Result<std::vector<core::IndexEntry>> containers(std::string_view id) = 0;
+  /// Adds the entry or replaces the one with the same id and bundle. Writes nothing if they are
+  /// equal.
+  [[nodiscard]] virtual Status put_container(const core::IndexEntry& entry) = 0;
+  /// Removes the entry that equals `entry`. One with the same id and bundle but another pod stays.
+  [[nodiscard]] virtual Status erase_container(const core::IndexEntry& entry) = 0;
+  /// All index entries. Reads the whole index, so only reconciliation uses it.
+  [[nodiscard]] virtual Result<std::vector<core::IndexEntry>> all_containers() = 0;
+
+  /// Corrupt records found so far, one sentence each for the log.
+  [[nodiscard]] virtual const std::vector<std::string>& incidents() const = 0;
+};
+
+}  // namespace podqos::store
