@@ -4,9 +4,12 @@
 
 #include <array>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "common/app/configuration.h"
 #include "common/app/log.h"
+#include "common/app/preview.h"
 #include "common/base/text.h"
 #include "ctl/command.h"
 #include "ctl/json.h"
@@ -23,9 +26,17 @@ constexpr std::array kKeptCapabilities = {CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_SYS_R
 /// Values of the command line options.
 struct ReconcileOptions {
   std::string output = "text";
+  bool dry_run = false;
 };
 
-std::string format_json(const app::ReconcileReport& report) {
+/// Pods and records for which a reconciliation fails.
+std::vector<std::string> failures_of(const app::ReconcileReport& report) {
+  std::vector<std::string> failures = report.unreadable;
+  failures.insert(failures.end(), report.failed.begin(), report.failed.end());
+  return failures;
+}
+
+Json report_json(const app::ReconcileReport& report) {
   Json json;
   json["pods"] = report.pods;
   json["containers"] = report.containers;
@@ -33,6 +44,18 @@ std::string format_json(const app::ReconcileReport& report) {
   json["repaired"] = report.repaired;
   json["changes"] = report.changes;
   json["warnings"] = report.warnings;
+  return json;
+}
+
+std::string format_json(const app::ReconcileReport& report) {
+  return dump(report_json(report)) + "\n";
+}
+
+/// The report, and the plan as a list of lines.
+std::string format_json(const app::ReconcilePreview& preview) {
+  Json json = report_json(preview.report);
+  json["failed"] = failures_of(preview.report);
+  json["plan"] = preview.plan;
   return dump(json) + "\n";
 }
 
@@ -47,11 +70,39 @@ std::string format_text(const app::ReconcileReport& report) {
              " pods released, ", report.repaired, " records restored\n");
 }
 
+/// The plan for people, with the reasons as comments in front of it.
+std::string format_text(const app::ReconcilePreview& preview) {
+  const app::ReconcileReport& report = preview.report;
+  std::string out;
+  for (const std::string& change : report.changes)
+    out += cat("# ", change, "\n");
+  for (const std::string& line : preview.plan)
+    out += cat(line, "\n");
+  for (const std::string& warning : report.warnings)
+    out += cat("warning: ", warning, "\n");
+  for (const std::string& failure : failures_of(report))
+    out += cat("error: ", failure, "\n");
+  return cat(out, "dry run, nothing changed: ", preview.plan.size(), " changes planned; ",
+             report.pods, " pods, ", report.containers, " containers; ", report.released,
+             " pods to release, ", report.repaired, " records to restore\n");
+}
+
+/// Prints what a reconciliation would do.
+int run_preview(const ReconcileOptions& options, const core::Settings& settings) {
+  const auto preview = app::preview_reconcile(settings);
+  if (!preview) return log_failure(preview.error());
+  const bool printed =
+      print(options.output == "json" ? format_json(*preview) : format_text(*preview));
+  const int status = finish(printed);
+  return status == kDone && !failures_of(preview->report).empty() ? kRefused : status;
+}
+
 /// Drops all capabilities but kKeptCapabilities, then reconciles under the lock.
 int run_reconcile(const ReconcileOptions& options, const Globals& globals) {
   if (auto status = narrow(kKeptCapabilities); !status) return log_failure(status.error());
   const auto settings = app::load_settings(globals.config);
   if (!settings) return log_failure(settings.error());
+  if (options.dry_run) return run_preview(options, *settings);
   app::Log log{"podqosctl", *settings};
   const auto report = app::reconcile(*settings, log);
   if (!report) return log_failure(report.error());
@@ -66,6 +117,7 @@ Command add_reconcile(CLI::App& app, const Globals& globals) {
       app.add_subcommand("reconcile", "Make state and cgroups match the running containers");
   sub->add_option("-o,--output", options->output, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
+  sub->add_flag("-n,--dry-run", options->dry_run, "Print the changes without making them");
   return {.app = sub, .run = [options, &globals] { return run_reconcile(*options, globals); }};
 }
 

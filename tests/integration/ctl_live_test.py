@@ -179,6 +179,31 @@ class Reconcile(harness.TestCase):
         self.assert_values(path, shares=256)
         self.assert_values(self.tier_path("burstable"), shares=256)
 
+    def test_dry_run(self):
+        """It names each change that a reconciliation then makes, and makes none."""
+        self.launch(BURSTABLE, "app")
+        path = self.pod_path("burstable", "live-b")
+        name, right, wrong = ("cpu.shares", "256", "999") if self.machine.version("cpu") == 1 else (
+            "cpu.weight", None, "77")
+        files = [pathlib.Path(self.machine.hierarchy("cpu").mount + cgroup, name)
+                 for cgroup in (path, self.tier_path("burstable"))]
+        right = right or files[0].read_text(encoding="utf-8").strip()
+        for file in files:
+            file.write_text(wrong, encoding="utf-8")
+        before = self.podqos.state_bytes()
+        said = self.podqos.ctl("reconcile", "--dry-run", kind=self.kind).stdout
+        for cgroup in (path, self.tier_path("burstable")):
+            self.assertIn(f"write  {cgroup}/{name} = {right}", said)
+        self.assertEqual([file.read_text(encoding="utf-8").strip() for file in files], [wrong, wrong])
+        self.assertEqual(self.podqos.state_bytes(), before)
+        planned = json.loads(self.podqos.ctl("reconcile", "-n", "-o", "json", kind=self.kind).stdout)
+        self.assertEqual([line for line in said.splitlines() if line.startswith("write ")],
+                         [line for line in planned["plan"] if line.startswith("write ")])
+        self.podqos.ctl("reconcile", kind=self.kind)
+        self.assertEqual([file.read_text(encoding="utf-8").strip() for file in files], [right, right])
+        again = json.loads(self.podqos.ctl("reconcile", "-n", "-o", "json", kind=self.kind).stdout)
+        self.assertEqual(again["plan"], [])
+
     def test_container_moved_out_of_its_pod(self):
         """It is told of and stays where it is; elsewhere in its pod it is bound as before."""
         name, pid = self.launch(BURSTABLE, "app")

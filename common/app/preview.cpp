@@ -1,0 +1,81 @@
+#include "common/app/preview.h"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "common/app/log.h"
+#include "common/app/node.h"
+#include "common/app/transaction.h"
+#include "common/base/text.h"
+#include "common/cgroup/cgroupfs.h"
+#include "common/cgroup/dry_run.h"
+#include "common/store/memory_store.h"
+#include "common/store/state_copy.h"
+
+namespace podqos::app {
+
+namespace {
+
+using Change = store::MemoryStore::Change;
+
+/// The line of a change to the records; empty for what each transaction writes anyway.
+std::string line_of(const Change& change) {
+  const std::string_view verb = change.erased ? "erase  " : "save   ";
+  switch (change.what) {
+    case Change::What::kPod: return cat(verb, "record of pod ", change.subject);
+    case Change::What::kContainer:
+      return cat(verb, "index entry of container ", printable(change.subject));
+    case Change::What::kMark:
+    case Change::What::kTiers: break;
+  }
+  return {};
+}
+
+core::Settings without_log(core::Settings settings) {
+  settings.log_sink = "none";
+  return settings;
+}
+
+}  // namespace
+
+Result<ReconcilePreview> preview_reconcile(const core::Settings& settings,
+                                           store::StoredRecords records,
+                                           std::unique_ptr<cgroup::Machine> machine,
+                                           const core::NodeCapacity& capacity) {
+  const core::Settings silent = without_log(settings);
+  Log log{"podqosctl", silent};
+  const core::TiersRecord tiers = records.tiers;
+  ReconcilePreview preview;
+  const auto on_change = [&preview](const Change& change) -> Status {
+    if (std::string line = line_of(change); !line.empty()) preview.plan.push_back(std::move(line));
+    return {};
+  };
+  Transaction transaction{silent, log, std::make_unique<store::MemoryStore>(records, on_change),
+                          std::make_unique<cgroup::DryRun>(std::move(machine), preview.plan),
+                          capacity};
+  auto report = recompute(transaction);
+  if (!report) return fail(std::move(report).error());
+  preview.report = std::move(*report);
+  if (auto done = transaction.finish(); !done) return fail(std::move(done).error());
+  if (records.tiers != tiers) preview.plan.emplace_back("save   tiers");
+  for (const std::string& incident : transaction.store().incidents())
+    preview.report.warnings.push_back(incident);
+  return preview;
+}
+
+Result<ReconcilePreview> preview_reconcile(const core::Settings& settings) {
+  auto copy =
+      store::copy_state({.path = settings.state_dir,
+                         .lock_timeout = std::chrono::milliseconds{settings.lock_deadline_ms}});
+  if (!copy) return fail(std::move(copy).error());
+  auto machine = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead});
+  if (!machine) return fail(std::move(machine).error());
+  const auto capacity = node_capacity(settings);
+  if (!capacity) return fail(capacity.error());
+  return preview_reconcile(settings, *copy ? (*copy)->records : store::StoredRecords{},
+                           std::make_unique<cgroup::Cgroupfs>(std::move(*machine)), *capacity);
+}
+
+}  // namespace podqos::app

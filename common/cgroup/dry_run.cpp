@@ -1,0 +1,179 @@
+#include "common/cgroup/dry_run.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "common/base/text.h"
+#include "common/cgroup/value.h"
+
+namespace podqos::cgroup {
+
+namespace {
+
+/// "/a" of "/a/b"; "/" of "/a".
+std::string_view above(std::string_view path) {
+  return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
+}
+
+bool is_within(std::string_view path, std::string_view cgroup) {
+  return cgroup == "/" || path == cgroup || path.starts_with(cat(cgroup, "/"));
+}
+
+std::unexpected<Error> missing(std::string_view path) {
+  return fail(ErrorCode::kNotFound, cat(path, ": no such cgroup"));
+}
+
+/// "/a/b/c", whose parent is `parent`.
+bool is_child(std::string_view path, std::string_view parent) {
+  return path != "/" && above(path) == parent;
+}
+
+}  // namespace
+
+void DryRun::record(const core::Step& step) {
+  std::string line = core::render({step});
+  line.pop_back();  // the newline
+  changes_->push_back(std::move(line));
+}
+
+Result<Report> DryRun::execute(const core::Plan& plan, UnitChanges /*when*/) {
+  Report report;
+  for (const core::Step& step : plan)
+    std::visit([&](const auto& concrete) { run(concrete, report); }, step);
+  return report;
+}
+
+void DryRun::run(const core::EnsureCgroup& step, Report& report) {
+  if (exists(step.path)) return;
+  record(step);
+  ++report.made;
+  for (std::string_view path = step.path; path != "/" && !exists(path); path = above(path)) {
+    removed_.erase(std::string{path});
+    made_.emplace(path);
+  }
+}
+
+void DryRun::run(const core::WriteFile& step, Report& /*report*/) {
+  const auto held = read(step.path, step.controller, step.file);
+  if (held && holds_value(step.file, *held, step.value)) return;
+  // A file that the kernel lacks and that the plan can do without.
+  const bool lacks_file = !held && !is_made(step.path);
+  if (lacks_file && step.on_refusal == core::OnRefusal::kIgnore) return;
+  record(step);
+  files_.insert_or_assign(Key{step.path, step.file}, step.value);
+}
+
+void DryRun::run(const core::CopyDeviceRules& step, Report& /*report*/) {
+  const auto rules = machine_->device_rules(step.from);
+  if (rules && !rules->empty()) record(step);
+}
+
+void DryRun::run(const core::MoveProcess& step, Report& /*report*/) {
+  record(step);
+  moved_.insert_or_assign(step.pid, step.path);
+}
+
+void DryRun::run(const core::RemoveCgroup& step, Report& report) {
+  if (!exists(step.path)) return;
+  const auto below = children(step.path);
+  const auto lives = populated(step.path);
+  if (!below || !lives || !below->empty() || *lives) {
+    report.ignored.push_back(cat(step.path, ": in use"));
+    return;
+  }
+  record(step);
+  ++report.removed;
+  made_.erase(step.path);
+  removed_.insert(step.path);
+  const auto is_of_cgroup = [&](const auto& entry) { return entry.first.first == step.path; };
+  std::erase_if(files_, is_of_cgroup);
+  std::erase_if(attributes_, is_of_cgroup);
+}
+
+void DryRun::run(const core::SetOomScore& step, Report& /*report*/) {
+  record(step);
+}
+
+void DryRun::run(const core::StartUnit& step, Report& /*report*/) {
+  if (!exists(step.path)) record(step);
+}
+
+void DryRun::run(const core::SetUnit& step, Report& /*report*/) {
+  const bool changed = std::ranges::any_of(
+      files_, [&](const auto& entry) { return entry.first.first == step.path; });
+  if (changed && !step.properties.empty()) record(step);
+}
+
+void DryRun::run(const core::StopUnit& step, Report& /*report*/) {
+  if (!exists(step.path)) record(step);
+}
+
+bool DryRun::exists(std::string_view path) {
+  if (is_made(path)) return true;
+  return !removed_.contains(path) && machine_->exists(path);
+}
+
+Result<std::string> DryRun::read(std::string_view path, core::Controller controller,
+                                 const std::string& file) {
+  if (!exists(path)) return missing(path);
+  const auto written = files_.find(Key{path, file});
+  if (written != files_.end()) return written->second;
+  return machine_->read(path, controller, file);
+}
+
+Result<std::vector<std::string>> DryRun::children(std::string_view path) {
+  auto names = machine_->children(path);
+  if (!names) return names;
+  const std::string prefix = path == "/" ? "/" : cat(path, "/");
+  std::erase_if(*names, [&](const std::string& name) { return !exists(cat(prefix, name)); });
+  for (const std::string& made : made_) {
+    if (is_child(made, path)) names->push_back(made.substr(prefix.size()));
+  }
+  std::ranges::sort(*names);
+  const auto repeated = std::ranges::unique(*names);
+  names->erase(repeated.begin(), repeated.end());
+  return names;
+}
+
+Result<bool> DryRun::populated(std::string_view path) {
+  if (moved_.empty()) return machine_->populated(path);
+  const auto pids = processes(path);
+  if (!pids) return fail(pids.error());
+  return !pids->empty();
+}
+
+Result<std::vector<Pid>> DryRun::processes(std::string_view path) {
+  auto pids = machine_->processes(path);
+  if (!pids) return pids;
+  std::erase_if(*pids, [&](Pid pid) { return moved_.contains(pid); });
+  for (const auto& [pid, cgroup] : moved_) {
+    if (is_within(cgroup, path)) pids->push_back(pid);
+  }
+  std::ranges::sort(*pids);
+  return pids;
+}
+
+Result<std::optional<std::string>> DryRun::attribute(std::string_view path, const char* name) {
+  if (!exists(path)) return missing(path);
+  const auto set = attributes_.find(Key{path, name});
+  if (set != attributes_.end()) return std::optional{set->second};
+  if (is_made(path)) return std::nullopt;
+  return machine_->attribute(path, name);
+}
+
+Status DryRun::set_attribute(std::string_view path, const char* name, std::string_view value) {
+  const auto held = attribute(path, name);
+  if (!held) return fail(held.error());
+  if (*held == value) return {};
+  changes_->push_back(cat("attr   ", path, " ", name));
+  attributes_.insert_or_assign(Key{path, name}, std::string{value});
+  return {};
+}
+
+Result<std::string> DryRun::cgroup_of(Pid pid) {
+  const auto moved = moved_.find(pid);
+  if (moved != moved_.end()) return moved->second;
+  return machine_->cgroup_of(pid);
+}
+
+}  // namespace podqos::cgroup

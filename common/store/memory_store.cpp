@@ -1,0 +1,136 @@
+#include "common/store/memory_store.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/codec/record_json.h"
+#include "common/core/naming.h"
+
+namespace podqos::store {
+
+MemoryStore::MemoryStore(StoredRecords& stored, OnChange on_change)
+    : stored_(&stored),
+      on_change_(std::move(on_change)),
+      tiers_(stored.tiers),
+      incidents_(stored.incidents),
+      dirty_(stored.dirty) {}
+
+Status MemoryStore::begin() {
+  if (stored_->dirty) return {};
+  if (auto done = on_change_({.what = Change::What::kMark}); !done) return done;
+  stored_->dirty = true;
+  return {};
+}
+
+Status MemoryStore::write_tiers(bool marked) {
+  if (stored_->tiers == tiers_ && stored_->dirty == marked) return {};
+  if (auto done = on_change_({.what = Change::What::kTiers}); !done) return done;
+  stored_->tiers = tiers_;
+  stored_->dirty = marked;
+  return {};
+}
+
+Status MemoryStore::commit() {
+  if (auto done = write_tiers(keep_mark_); !done) return done;
+  dirty_ = keep_mark_;
+  return {};
+}
+
+Status MemoryStore::checkpoint() {
+  if (auto done = begin(); !done) return done;
+  return write_tiers(true);
+}
+
+Result<std::optional<core::PodRecord>> MemoryStore::pod(std::string_view uid) {
+  if (auto checked = core::check_pod_uid(uid); !checked) return fail(std::move(checked).error());
+  const auto found = stored_->pods.find(uid);
+  if (found == stored_->pods.end()) return std::nullopt;
+  auto record = codec::parse_pod_record(found->second);
+  if (record && record->pod.uid == uid) return std::optional{std::move(*record)};
+  if (!record && record.error().code == ErrorCode::kUnsupported)
+    return fail(std::move(record).error().with_context(cat("record of pod ", uid)));
+  const std::string cause = record ? "it is another pod's" : record.error().message;
+  incidents_.push_back(cat("record of pod ", uid, " is corrupt: ", cause));
+  keep_mark_ = true;
+  dirty_ = true;
+  if (auto done = begin(); !done) return fail(std::move(done).error());
+  if (auto done = on_change_({.what = Change::What::kPod, .subject = uid, .erased = true}); !done)
+    return fail(std::move(done).error());
+  stored_->pods.erase(found);
+  return std::nullopt;
+}
+
+Status MemoryStore::put_pod(const std::string& uid, std::string_view text) {
+  if (auto checked = core::check_pod_uid(uid); !checked) return checked;
+  if (text.size() > codec::kMaxRecordSize) {
+    return fail(ErrorCode::kTooLarge, cat("record of pod ", uid, " has ", text.size(),
+                                          " bytes, the limit is ", codec::kMaxRecordSize));
+  }
+  if (auto done = begin(); !done) return done;
+  const auto found = stored_->pods.find(uid);
+  if (found != stored_->pods.end() && found->second == text) return {};
+  if (auto done = on_change_({.what = Change::What::kPod, .subject = uid}); !done) return done;
+  stored_->pods.insert_or_assign(uid, std::string{text});
+  return {};
+}
+
+Status MemoryStore::erase_pod(std::string_view uid) {
+  if (auto checked = core::check_pod_uid(uid); !checked) return checked;
+  if (auto done = begin(); !done) return done;
+  const auto found = stored_->pods.find(uid);
+  if (found == stored_->pods.end()) return {};
+  if (auto done = on_change_({.what = Change::What::kPod, .subject = uid, .erased = true}); !done)
+    return done;
+  stored_->pods.erase(found);
+  return {};
+}
+
+Result<std::vector<std::string>> MemoryStore::pod_uids() {
+  std::vector<std::string> uids;
+  std::ranges::transform(stored_->pods, std::back_inserter(uids),
+                         [](const auto& entry) { return entry.first; });
+  return uids;
+}
+
+Result<std::vector<core::IndexEntry>> MemoryStore::containers(std::string_view id) {
+  std::vector<core::IndexEntry> found;
+  std::ranges::copy_if(stored_->containers, std::back_inserter(found),
+                       [&](const core::IndexEntry& entry) { return entry.id == id; });
+  return found;
+}
+
+Status MemoryStore::put_container(const core::IndexEntry& entry) {
+  const auto same = std::ranges::find_if(stored_->containers, [&](const core::IndexEntry& known) {
+    return known.id == entry.id && known.bundle == entry.bundle;
+  });
+  if (same != stored_->containers.end() && *same == entry) return {};
+  if (auto done = begin(); !done) return done;
+  if (auto done = on_change_({.what = Change::What::kContainer, .subject = entry.id}); !done)
+    return done;
+  if (same == stored_->containers.end()) {
+    stored_->containers.push_back(entry);
+  } else {
+    *same = entry;
+  }
+  return {};
+}
+
+Status MemoryStore::erase_container(const core::IndexEntry& entry) {
+  const auto found = std::ranges::find(stored_->containers, entry);
+  if (found == stored_->containers.end()) return {};
+  if (auto done = begin(); !done) return done;
+  if (auto done =
+          on_change_({.what = Change::What::kContainer, .subject = entry.id, .erased = true});
+      !done)
+    return done;
+  stored_->containers.erase(found);
+  return {};
+}
+
+Result<std::vector<core::IndexEntry>> MemoryStore::all_containers() {
+  return stored_->containers;
+}
+
+}  // namespace podqos::store

@@ -1,0 +1,118 @@
+#include "common/store/state_copy.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/text.h"
+#include "common/codec/record_json.h"
+#include "common/core/naming.h"
+#include "common/store/index_name.h"
+#include "common/store/state_directory.h"
+#include "common/store/state_files.h"
+
+namespace podqos::store {
+
+namespace {
+
+/// Reads one state directory into a copy.
+class Copying {
+ public:
+  Copying(const sys::Directory& directory, StoredRecords& records)
+      : directory_(directory), records_(records) {}
+
+  Status run() {
+    if (auto done =
+            each_file(kPodsName, [this](const sys::Directory& pods,
+                                        const std::string& name) { return copy_pod(pods, name); });
+        !done)
+      return done;
+    if (auto done = each_file(kContainersName,
+                              [this](const sys::Directory& containers, const std::string& name) {
+                                return copy_index(containers, name);
+                              });
+        !done)
+      return done;
+    return copy_tiers();
+  }
+
+ private:
+  template <class Copy>
+  Status each_file(std::string_view subdirectory, Copy copy) {
+    auto opened = directory_.open_directory(subdirectory);
+    if (!opened && opened.error().code == ErrorCode::kNotFound) return {};
+    if (!opened) return fail(std::move(opened).error());
+    auto names = opened->entries();
+    if (!names) return fail(std::move(names).error());
+    for (const std::string& name : *names) {
+      if (auto done = copy(*opened, name); !done) return done;
+    }
+    return {};
+  }
+
+  Status copy_pod(const sys::Directory& pods, const std::string& name) {
+    if (!name.ends_with(kRecordSuffix)) return {};
+    const std::string uid = name.substr(0, name.size() - kRecordSuffix.size());
+    if (!core::check_pod_uid(uid)) return {};
+    auto text = pods.read_file(name, codec::kMaxRecordSize);
+    if (!text) return fail(std::move(text).error());
+    records_.pods.emplace(uid, std::move(*text));
+    return {};
+  }
+
+  Status copy_index(const sys::Directory& containers, const std::string& name) {
+    if (!is_index_name(name)) return {};
+    auto text = containers.read_file(name, codec::kMaxRecordSize);
+    if (!text) return fail(std::move(text).error());
+    auto entries = codec::parse_index(*text);
+    if (!entries) return note(containers, name, std::move(entries).error());
+    records_.containers.insert(records_.containers.end(), entries->begin(), entries->end());
+    return {};
+  }
+
+  Status copy_tiers() {
+    const auto text = directory_.read_file(kTiersName, codec::kMaxRecordSize);
+    if (!text && text.error().code == ErrorCode::kNotFound) {
+      records_.dirty = !records_.pods.empty();
+      return {};
+    }
+    if (!text) return fail(text.error());
+    auto tiers = codec::parse_tiers(*text);
+    if (!tiers) return note(directory_, std::string{kTiersName}, std::move(tiers).error());
+    records_.tiers = std::move(tiers->record);
+    records_.dirty = tiers->dirty;
+    return {};
+  }
+
+  /// Notes a corrupt file, whose content counts as lost.
+  Status note(const sys::Directory& directory, const std::string& name, Error error) {
+    if (error.code != ErrorCode::kCorrupt)
+      return fail(std::move(error).with_context(cat(directory.path(), "/", name)));
+    records_.dirty = true;
+    records_.incidents.push_back(cat(directory.path(), "/", name, " is corrupt: ", error.message));
+    return {};
+  }
+
+  const sys::Directory& directory_;
+  StoredRecords& records_;
+};
+
+}  // namespace
+
+Result<std::optional<StateCopy>> copy_state(const StoreOptions& options) {
+  auto directory = open_state_directory(options.path);
+  if (!directory && directory.error().code == ErrorCode::kNotFound) return std::nullopt;
+  if (!directory) return fail(std::move(directory).error());
+  if (auto checked = check_state_directory(*directory); !checked)
+    return fail(std::move(checked).error());
+  auto lock = sys::FileLock::acquire(*directory, kLockName, options.lock_timeout, options.deadline,
+                                     *options.clock);
+  if (!lock) return fail(std::move(lock).error());
+  std::optional<StateCopy> copy{std::in_place, StoredRecords{}, std::move(*lock)};
+  if (auto done = Copying{*directory, copy->records}.run(); !done)
+    return fail(std::move(done).error());
+  return copy;
+}
+
+}  // namespace podqos::store

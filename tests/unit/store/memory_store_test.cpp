@@ -1,0 +1,176 @@
+#include "common/store/memory_store.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/codec/record_json.h"
+#include "common/store/state_copy.h"
+#include "tests/unit/store/store_fixture.h"
+
+namespace podqos::store {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Key;
+
+Status allow(const MemoryStore::Change& /*change*/) {
+  return {};
+}
+
+/// The same calls on the records of a state directory and on those in memory.
+class EachStore : public StoreTest, public ::testing::WithParamInterface<bool> {
+ protected:
+  /// Opens the records as the next transaction finds them.
+  std::unique_ptr<RecordStore> next() {
+    if (GetParam()) return std::make_unique<MemoryStore>(records_, allow);
+    return std::make_unique<Store>(opened());
+  }
+
+  StoredRecords records_;
+};
+
+TEST_P(EachStore, KeepsWhatATransactionHasPut) {
+  auto store = next();
+  EXPECT_FALSE(store->dirty());
+  ASSERT_TRUE(store->put_container(entry_of("c1", "/b/1", "pod-1")));
+  ASSERT_TRUE(store->put_container(entry_of("c1", "/b/2", "pod-2")));
+  ASSERT_TRUE(store->put_pod(record_of("pod-1")));
+  ASSERT_TRUE(store->put_pod(record_of("pod-2")));
+  ASSERT_TRUE(store->erase_pod("pod-2"));
+  ASSERT_TRUE(store->erase_container(entry_of("c1", "/b/2", "pod-2")));
+  store->tiers().kubepods = "/kubepods";
+  ASSERT_TRUE(store->commit());
+  store.reset();
+
+  store = next();
+  EXPECT_FALSE(store->dirty());
+  EXPECT_EQ(store->tiers().kubepods, "/kubepods");
+  EXPECT_EQ(*store->pod("pod-1"), record_of("pod-1"));
+  EXPECT_EQ(*store->pod("pod-2"), std::nullopt);
+  EXPECT_THAT(*store->pod_uids(), ElementsAre("pod-1"));
+  EXPECT_THAT(*store->containers("c1"), ElementsAre(entry_of("c1", "/b/1", "pod-1")));
+  EXPECT_THAT(*store->all_containers(), ElementsAre(entry_of("c1", "/b/1", "pod-1")));
+}
+
+TEST_P(EachStore, IsDirtyAfterATransactionThatWasNotCommitted) {
+  auto store = next();
+  ASSERT_TRUE(store->put_pod(record_of("pod-1")));
+  store->tiers().kubepods = "/kubepods";
+  store.reset();
+  store = next();
+  EXPECT_TRUE(store->dirty());
+  EXPECT_EQ(store->tiers().kubepods, "");
+  EXPECT_EQ(*store->pod("pod-1"), record_of("pod-1"));
+  ASSERT_TRUE(store->commit());
+  store.reset();
+  EXPECT_FALSE(next()->dirty());
+}
+
+TEST_P(EachStore, KeepsTheMarkWhereItIsToldTo) {
+  auto store = next();
+  ASSERT_TRUE(store->begin());
+  store->keep_mark();
+  ASSERT_TRUE(store->commit());
+  store.reset();
+  EXPECT_TRUE(next()->dirty());
+}
+
+TEST_P(EachStore, WritesTheTiersOfACheckpoint) {
+  auto store = next();
+  store->tiers().kubepods = "/kubepods";
+  ASSERT_TRUE(store->checkpoint());
+  store.reset();
+  store = next();
+  EXPECT_TRUE(store->dirty());
+  EXPECT_EQ(store->tiers().kubepods, "/kubepods");
+}
+
+TEST_P(EachStore, RefusesWhatCannotBeAFileName) {
+  const auto store = next();
+  EXPECT_EQ(store->pod("a/b").error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(store->put_pod(record_of("..")).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(store->erase_pod("").error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_P(EachStore, RefusesARecordThatCouldNotBeReadBack) {
+  const auto store = next();
+  const auto put = store->put_pod("pod-1", std::string(codec::kMaxRecordSize + 1, ' '));
+  ASSERT_FALSE(put);
+  EXPECT_EQ(put.error().code, ErrorCode::kTooLarge);
+  EXPECT_EQ(*store->pod("pod-1"), std::nullopt);
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, EachStore, ::testing::Bool(), [](const auto& row) {
+  return row.param ? std::string{"Memory"} : std::string{"Directory"};
+});
+
+TEST(MemoryStore, MakesNoChangeThatIsRefused) {
+  StoredRecords records;
+  int allowed = 1;
+  MemoryStore store{records, [&](const MemoryStore::Change& /*change*/) -> Status {
+                      if (allowed-- > 0) return {};
+                      return fail(ErrorCode::kIo, "refused");
+                    }};
+  ASSERT_TRUE(store.begin());
+  EXPECT_EQ(store.put_pod(record_of("pod-1")).error().message, "refused");
+  EXPECT_THAT(records.pods, IsEmpty());
+  EXPECT_FALSE(store.commit());
+  EXPECT_TRUE(records.dirty);
+}
+
+class CopyState : public StoreTest {};
+
+TEST_F(CopyState, HoldsWhatTheDirectoryHolds) {
+  make_state();
+  const auto copy = copy_state(options_);
+  ASSERT_TRUE(copy) << copy.error().message;
+  ASSERT_TRUE(*copy);
+  const StoredRecords& records = (*copy)->records;
+  EXPECT_FALSE(records.dirty);
+  EXPECT_EQ(records.tiers.sums.burstable.pods, 1);
+  EXPECT_THAT(records.pods, ElementsAre(Key("pod-1")));
+  EXPECT_EQ(records.pods.at("pod-1"), codec::format_pod_record(record_of("pod-1")));
+  EXPECT_THAT(records.containers, ElementsAre(entry_of("c1", "/b/1", "pod-1")));
+  EXPECT_THAT(records.incidents, IsEmpty());
+  EXPECT_EQ(open().error().code, ErrorCode::kTimeout) << "the copy holds the lock";
+}
+
+TEST_F(CopyState, IsNoneWithoutADirectoryAndMakesNone) {
+  const auto copy = copy_state(options_);
+  ASSERT_TRUE(copy);
+  EXPECT_FALSE(*copy);
+  EXPECT_FALSE(temporary_.has("state"));
+}
+
+TEST_F(CopyState, NamesWhatIsCorruptAndLeavesIt) {
+  make_state();
+  write("tiers.json", "{");
+  write("pods/pod-2.json", "{");
+  const auto copy = copy_state(options_);
+  ASSERT_TRUE(copy) << copy.error().message;
+  StoredRecords records = (*copy)->records;
+  EXPECT_TRUE(records.dirty);
+  EXPECT_THAT(records.incidents, ElementsAre(HasSubstr("state/tiers.json is corrupt: ")));
+  MemoryStore store{records, allow};
+  EXPECT_EQ(*store.pod("pod-2"), std::nullopt);
+  EXPECT_THAT(store.incidents().back(), HasSubstr("record of pod pod-2 is corrupt"));
+  EXPECT_EQ(read("tiers.json"), "{");
+  EXPECT_EQ(read("pods/pod-2.json"), "{");
+}
+
+TEST_F(CopyState, RefusesTiersOfANewerVersion) {
+  make_state();
+  write("tiers.json", R"({"dirty":0,"version":99})");
+  const auto copy = copy_state(options_);
+  ASSERT_FALSE(copy);
+  EXPECT_EQ(copy.error().code, ErrorCode::kUnsupported);
+}
+
+}  // namespace
+}  // namespace podqos::store
