@@ -1,0 +1,157 @@
+// Events of a container's life on a machine in memory.
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/app/fake_node.h"
+
+namespace podqos::app {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Key;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr const char* kRoot = "/podqos/kubepods";
+const FakeContainer kWeb{
+    .id = "web", .uid = "a", .annotations = {{"podqos.io/requests.web", "cpu=500m,memory=64Mi"}}};
+const FakeContainer kLog{
+    .id = "log", .uid = "a", .annotations = {{"podqos.io/requests.log", "cpu=250m,memory=64Mi"}}};
+const FakeContainer kBatch{.id = "batch", .uid = "b"};
+const FakeContainer kDatabase{
+    .id = "db", .uid = "c", .annotations = {{"podqos.io/limits", "cpu=1,memory=1Gi"}}};
+
+/// The weight of cgroup v2 for shares: runc's and KEP-2254's linear formula.
+std::string weight_of(std::int64_t shares) {
+  return std::to_string(1 + ((shares - 2) * 9999 / 262142));
+}
+
+class Event : public ::testing::Test {
+ protected:
+  FakeNode node_{core::CgroupVersion::kV2};
+};
+
+TEST_F(Event, AdmissionMakesTreeAndPod) {
+  node_.run(kWeb, Pid{10});
+  // KEP-2254 and kubelet cm/helpers_linux.go: shares = milliCPU * 1024 / 1000.
+  EXPECT_EQ(node_.file("/podqos/kubepods/burstable/poda", "cpu.weight"), weight_of(512));
+  EXPECT_EQ(node_.file("/podqos/kubepods/burstable", "cpu.weight"), weight_of(512));
+  EXPECT_EQ(node_.file("/podqos/kubepods/besteffort", "cpu.weight"), "1");
+  EXPECT_EQ(node_.tree.processes.at(Pid{10}).cgroup, "/podqos/kubepods/burstable/poda/web");
+  EXPECT_EQ(node_.records.tiers.sums.burstable,
+            (core::TierSum{.pods = 1, .cpu = MilliCpu{500}, .memory = Bytes{64LL << 20U}}));
+  EXPECT_THAT(node_.records.tiers.pending, IsEmpty());
+  EXPECT_FALSE(node_.records.dirty);
+}
+
+TEST_F(Event, ASecondContainerRaisesThePod) {
+  node_.run(kWeb, Pid{10});
+  node_.run(kLog, Pid{11});
+  EXPECT_EQ(node_.file("/podqos/kubepods/burstable/poda", "cpu.weight"), weight_of(768));
+  EXPECT_EQ(node_.file("/podqos/kubepods/burstable", "cpu.weight"), weight_of(768));
+  EXPECT_EQ(node_.records.tiers.sums.burstable.pods, 1);
+}
+
+TEST_F(Event, AGuaranteedPodIsBounded) {
+  node_.run(kDatabase, Pid{10});
+  EXPECT_EQ(node_.file("/podqos/kubepods/podc", "cpu.max"), "100000 100000");
+  EXPECT_EQ(node_.file("/podqos/kubepods/podc", "memory.max"), std::to_string(1LL << 30U));
+}
+
+TEST_F(Event, TheEndOfTheLastPodLeavesNothing) {
+  node_.run(kWeb, Pid{10});
+  node_.run(kBatch, Pid{11});
+  for (const auto& [container, init] : {std::pair{kWeb, Pid{10}}, std::pair{kBatch, Pid{11}}}) {
+    node_.tree.end(init);
+    ASSERT_TRUE(node_.end(container));
+  }
+  EXPECT_THAT(node_.tree.cgroups, ElementsAre(Key("/")));
+  EXPECT_THAT(node_.records.pods, IsEmpty());
+  EXPECT_THAT(node_.records.containers, IsEmpty());
+  EXPECT_EQ(node_.records.tiers.sums, core::TierSums{});
+  EXPECT_EQ(node_.records.tiers.kubepods, "");
+}
+
+TEST_F(Event, AContainerThatWasNeverCreatedIsForgotten) {
+  node_.tree.start(Pid{1010}, "/");
+  ASSERT_TRUE(node_.admit(kWeb, Pid{1010}));
+  EXPECT_EQ(node_.records.tiers.pending.size(), 1U);
+  node_.tree.end(Pid{1010});
+  node_.run(kBatch, Pid{11});
+  EXPECT_THAT(node_.records.pods, ElementsAre(Key("b")));
+  EXPECT_THAT(node_.tree.cgroups, Not(Contains(Key("/podqos/kubepods/burstable/poda"))));
+  EXPECT_EQ(node_.file("/podqos/kubepods/burstable", "cpu.weight"), "1");
+}
+
+TEST_F(Event, AProcessInATierIsNamedAndNothingCounts) {
+  node_.run(kBatch, Pid{11});
+  node_.tree.cgroups.at("/podqos/kubepods/burstable").enables_controllers = false;
+  node_.tree.processes[Pid{99}] = {.start_time = StartTime{1},
+                                   .cgroup = "/podqos/kubepods/burstable"};
+  node_.tree.start(Pid{1010}, "/");
+  const auto admission = node_.admit(kWeb, Pid{1010});
+  ASSERT_FALSE(admission);
+  EXPECT_EQ(admission.error().code, ErrorCode::kConflict);
+  EXPECT_THAT(admission.error().message, StartsWith("pod a: /podqos/kubepods/burstable: "));
+  EXPECT_EQ(node_.records.tiers.sums.burstable, core::TierSum{});
+  EXPECT_THAT(node_.records.pods, ElementsAre(Key("b")));
+}
+
+TEST_F(Event, ReconcileRestoresWhatWasChanged) {
+  node_.run(kWeb, Pid{10});
+  node_.tree.cgroups.at("/podqos/kubepods/burstable/poda").files.at("cpu.weight") = "9";
+  node_.tree.cgroups.at(kRoot + std::string{"/besteffort"}).files.at("cpu.weight") = "100";
+  const auto report = node_.reconcile();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(node_.file("/podqos/kubepods/burstable/poda", "cpu.weight"), weight_of(512));
+  EXPECT_EQ(node_.file("/podqos/kubepods/besteffort", "cpu.weight"), "1");
+  EXPECT_EQ(report->pods, 1);
+}
+
+TEST_F(Event, ReconcileReleasesWhatHasEnded) {
+  node_.run(kWeb, Pid{10});
+  node_.run(kBatch, Pid{11});
+  node_.tree.end(Pid{10});
+  const auto report = node_.reconcile();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->released, 1);
+  EXPECT_THAT(report->changes, Contains("pod a released"));
+  EXPECT_THAT(node_.records.pods, ElementsAre(Key("b")));
+  EXPECT_EQ(node_.file("/podqos/kubepods/burstable", "cpu.weight"), "1");
+}
+
+TEST_F(Event, RecordsComeBackFromTheCgroups) {
+  node_.run(kWeb, Pid{10});
+  const store::StoredRecords before = node_.records;
+  node_.records = {};
+  const auto report = node_.reconcile();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->repaired, 1);
+  EXPECT_EQ(node_.records.pods, before.pods);
+  EXPECT_EQ(node_.records.tiers.sums, before.tiers.sums);
+  EXPECT_EQ(node_.records.containers, before.containers);
+}
+
+/// On cgroup v1 the kernel holds a quota against the parent's, whichever is written first.
+TEST(EventOnV1, APodsQuotaFollowsItsContainers) {
+  FakeNode node{core::CgroupVersion::kV1};
+  const FakeContainer half{
+      .id = "web", .uid = "a", .annotations = {{"podqos.io/limits.web", "cpu=500m,memory=64Mi"}}};
+  const FakeContainer whole{
+      .id = "log", .uid = "a", .annotations = {{"podqos.io/limits.log", "cpu=1,memory=64Mi"}}};
+  node.run(half, Pid{10});
+  EXPECT_EQ(node.file("/podqos/kubepods/burstable/poda", "cpu.cfs_quota_us"), "50000");
+  node.run(whole, Pid{11});
+  EXPECT_EQ(node.file("/podqos/kubepods/burstable/poda", "cpu.cfs_quota_us"), "150000");
+  EXPECT_EQ(node.file("/podqos/kubepods/burstable/poda", "memory.limit_in_bytes"),
+            std::to_string(128LL << 20U));
+}
+
+}  // namespace
+}  // namespace podqos::app

@@ -1,0 +1,356 @@
+// A machine in memory with the kernel's rules for cgroups, for tests of events.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "common/base/text.h"
+#include "common/cgroup/machine.h"
+#include "common/cgroup/value.h"
+
+namespace podqos::app {
+
+/// A process of the fake machine.
+struct FakeProcess {
+  StartTime start_time;
+  std::string cgroup;
+  int oom_score_adj = 0;
+};
+
+/// The state of a fake machine: one tree that stands for all hierarchies, processes and units.
+struct FakeTree {
+  struct Cgroup {
+    std::map<std::string, std::string, std::less<>> files;
+    std::map<std::string, std::string, std::less<>> attributes;
+    bool enables_controllers = false;  ///< cgroup.subtree_control is not empty (v2)
+    std::int64_t usage = 0;            ///< memory charged to it and to the cgroups below, in bytes
+  };
+
+  explicit FakeTree(core::CgroupVersion version)
+      : layout{.cpu = version,
+               .memory = version,
+               .hugetlb = std::nullopt,
+               .pids = version,
+               .cpuset = version} {
+    cgroups["/"].enables_controllers = true;
+  }
+
+  [[nodiscard]] bool is_v2() const { return layout.memory == core::CgroupVersion::kV2; }
+
+  /// mkdir(2) of a cgroup and its missing parents, with the values of a new one.
+  void make(const std::string& path) {
+    for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+      const std::string part = path.substr(0, end);
+      if (!cgroups.contains(part)) cgroups[part].files = is_v2() ? kNewV2 : kNewV1;
+      if (end == std::string::npos) return;
+      if (is_v2()) cgroups[part].enables_controllers = true;
+    }
+  }
+  /// fork(2) and a write to cgroup.procs, which makes the cgroup if it is missing, as a runtime
+  /// does.
+  void start(Pid pid, const std::string& cgroup) {
+    make(cgroup);
+    processes[pid] = {.start_time = StartTime{pid.value() * 10}, .cgroup = cgroup};
+  }
+  /// The process ends, and its runtime removes its cgroup.
+  void end(Pid pid) {
+    const std::string cgroup = processes.at(pid).cgroup;
+    processes.erase(pid);
+    if (cgroup != "/") cgroups.erase(cgroup);
+  }
+
+  core::CgroupLayout layout;
+  std::map<std::string, Cgroup, std::less<>> cgroups;
+  std::map<Pid, FakeProcess> processes;
+  std::set<std::string, std::less<>> units;
+
+  // Values of a new cgroup: Documentation/admin-guide/cgroup-v2.rst; for v1 kernel/sched/core.c,
+  // mm/memcontrol.c (PAGE_COUNTER_MAX pages of 4 KiB) and kernel/cgroup/pids.c.
+  static inline const std::map<std::string, std::string, std::less<>> kNewV2{
+      {"cpu.weight", "100"},      {"cpu.max", "max 100000"}, {"memory.min", "0"},
+      {"memory.low", "0"},        {"memory.high", "max"},    {"memory.max", "max"},
+      {"memory.swap.max", "max"}, {"memory.oom.group", "0"}, {"pids.max", "max"}};
+  static inline const std::map<std::string, std::string, std::less<>> kNewV1{
+      {"cpu.shares", "1024"},
+      {"cpu.cfs_period_us", "100000"},
+      {"cpu.cfs_quota_us", "-1"},
+      {"memory.limit_in_bytes", "9223372036854771712"},
+      {"pids.max", "max"}};
+};
+
+/// Access to a FakeTree. The calls that change it can be made to fail, as if the program had been
+/// killed: see `on_change`.
+class FakeMachine final : public cgroup::Machine {
+ public:
+  /// Called before each change of the tree with a line like those of cgroup::DryRun. If it returns
+  /// an error, nothing is changed.
+  using OnChange = std::function<Status(const std::string& change)>;
+
+  FakeMachine(FakeTree& tree, OnChange on_change)
+      : tree_(&tree), on_change_(std::move(on_change)) {}
+
+  const core::CgroupLayout& layout() override { return tree_->layout; }
+  const core::CgroupLayout& layout_without_hugepages() const override { return tree_->layout; }
+
+  using Machine::execute;
+  Result<cgroup::Report> execute(const core::Plan& plan, cgroup::UnitChanges /*when*/) override {
+    cgroup::Report report;
+    std::vector<const core::Step*> again;
+    for (const core::Step& step : plan) {
+      auto done = run(step, plan, report);
+      if (done) continue;
+      const auto* write = std::get_if<core::WriteFile>(&step);
+      const auto allowed = write != nullptr ? write->on_refusal : on_refusal_of(step);
+      if (allowed == core::OnRefusal::kRetryAfterPlan) {
+        again.push_back(&step);
+      } else if (allowed != core::OnRefusal::kIgnore) {
+        return fail(std::move(done).error());
+      }
+    }
+    for (const core::Step* step : again) {
+      if (auto done = run(*step, plan, report); !done) return fail(std::move(done).error());
+    }
+    return report;
+  }
+  bool wait(std::chrono::milliseconds /*time*/) override { return false; }
+
+  bool exists(std::string_view path) override { return tree_->cgroups.contains(path); }
+  Result<std::string> read(std::string_view path, core::Controller /*controller*/,
+                           const std::string& file) override {
+    const auto cgroup = tree_->cgroups.find(path);
+    if (cgroup == tree_->cgroups.end()) return gone(path);
+    const auto found = cgroup->second.files.find(file);
+    if (found == cgroup->second.files.end())
+      return fail(ErrorCode::kNotFound, cat(path, "/", file, ": no such file"));
+    return found->second;
+  }
+  Result<std::vector<std::string>> children(std::string_view path) override {
+    std::vector<std::string> names;
+    for (const auto& [each, cgroup] : tree_->cgroups) {
+      if (each != "/" && parent_of(each) == path) names.push_back(each.substr(each.rfind('/') + 1));
+    }
+    return names;
+  }
+  Result<bool> populated(std::string_view path) override {
+    const auto pids = processes(path);
+    return !pids->empty();
+  }
+  Result<std::vector<Pid>> processes(std::string_view path) override {
+    std::vector<Pid> pids;
+    for (const auto& [pid, process] : tree_->processes) {
+      if (process.cgroup == path || process.cgroup.starts_with(cat(path, "/"))) pids.push_back(pid);
+    }
+    return pids;
+  }
+  core::MemoryFiles memory_files(std::string_view path) override {
+    if (!tree_->is_v2() || !exists(path) || path == "/") return {};
+    return {.swap_max = true, .oom_group = true};
+  }
+  Result<Bytes> memory_usage(std::string_view path) override {
+    const auto cgroup = tree_->cgroups.find(path);
+    if (cgroup == tree_->cgroups.end()) return gone(path);
+    return Bytes{cgroup->second.usage};
+  }
+  Result<core::MemoryCharge> memory_charge(std::string_view path) override {
+    const auto usage = memory_usage(path);
+    if (!usage) return fail(usage.error());
+    return core::MemoryCharge{.usage = *usage, .counted = *usage, .shmem = {}};
+  }
+
+  Result<std::optional<std::string>> attribute(std::string_view path, const char* name) override {
+    const auto cgroup = tree_->cgroups.find(path);
+    if (cgroup == tree_->cgroups.end()) return gone(path);
+    const auto found = cgroup->second.attributes.find(name);
+    if (found == cgroup->second.attributes.end()) return std::nullopt;
+    return std::optional{found->second};
+  }
+  Status set_attribute(std::string_view path, const char* name, std::string_view value) override {
+    const auto cgroup = tree_->cgroups.find(path);
+    if (cgroup == tree_->cgroups.end()) return gone(path);
+    const auto held = cgroup->second.attributes.find(name);
+    if (held != cgroup->second.attributes.end() && held->second == value) return {};
+    if (auto done = on_change_(cat("attr   ", path, " ", name)); !done) return done;
+    cgroup->second.attributes.insert_or_assign(name, std::string{value});
+    return {};
+  }
+
+  Result<std::vector<std::uint32_t>> device_rules(std::string_view /*path*/) override {
+    return std::vector<std::uint32_t>{};
+  }
+  bool moves_devices(core::Driver driver) const override {
+    return !tree_->is_v2() && driver == core::Driver::kSystemd;
+  }
+  Result<std::vector<cgroup::ListedUnit>> learn_units(const std::string& /*pattern*/) override {
+    std::vector<cgroup::ListedUnit> units;
+    for (const std::string& name : tree_->units)
+      units.push_back({.name = name, .load_state = "loaded", .active_state = "active"});
+    return units;
+  }
+
+  Result<std::string> cgroup_of(Pid pid) override {
+    const auto found = tree_->processes.find(pid);
+    if (found == tree_->processes.end()) return fail(ErrorCode::kNotFound, "no such process");
+    return found->second.cgroup;
+  }
+  Result<std::vector<sys::ProcCgroup>> cgroups_of(Pid pid) override {
+    auto path = cgroup_of(pid);
+    if (!path) return fail(std::move(path).error());
+    std::vector<std::string> controllers;
+    if (!tree_->is_v2()) controllers = {"cpu", "memory"};
+    return std::vector{sys::ProcCgroup{.controllers = controllers, .path = std::move(*path)}};
+  }
+  Result<std::optional<StartTime>> start_time_of(Pid pid) override {
+    const auto found = tree_->processes.find(pid);
+    if (found == tree_->processes.end()) return std::nullopt;
+    return std::optional{found->second.start_time};
+  }
+  Result<std::optional<sys::ProcStat>> stat_of(Pid /*pid*/) override { return std::nullopt; }
+  Result<std::optional<Pid>> living_thread_of(Pid pid) override {
+    if (!tree_->processes.contains(pid)) return std::nullopt;
+    return std::optional{pid};
+  }
+
+ private:
+  static std::unexpected<Error> gone(std::string_view path) {
+    return fail(ErrorCode::kNotFound, cat(path, ": no such cgroup"));
+  }
+  static std::string parent_of(std::string_view path) {
+    return std::string{path.substr(0, std::max<std::size_t>(path.rfind('/'), 1))};
+  }
+  static std::string line_of(const core::Step& step) {
+    std::string line = core::render({step});
+    line.pop_back();
+    return line;
+  }
+  static core::OnRefusal on_refusal_of(const core::Step& step) {
+    const auto* remove = std::get_if<core::RemoveCgroup>(&step);
+    return remove != nullptr ? remove->on_refusal : core::OnRefusal::kFail;
+  }
+  [[nodiscard]] bool holds_processes(const std::string& path) const {
+    return std::ranges::any_of(tree_->processes,
+                               [&](const auto& entry) { return entry.second.cgroup == path; });
+  }
+
+  Status run(const core::Step& step, const core::Plan& /*plan*/, cgroup::Report& report) {
+    return std::visit([&](const auto& concrete) { return run(concrete, report); }, step);
+  }
+
+  /// cgroup-v2.rst, "No Internal Process Constraint": EBUSY from cgroup.subtree_control.
+  Status run(const core::EnsureCgroup& step, cgroup::Report& report) {
+    if (exists(step.path)) return {};
+    for (std::string above = parent_of(step.path); above != "/"; above = parent_of(above)) {
+      if (tree_->is_v2() && holds_processes(above))
+        return fail(ErrorCode::kConflict, cat(above, ": a process runs in it"));
+    }
+    if (auto done = on_change_(line_of(step)); !done) return done;
+    tree_->make(step.path);
+    ++report.made;
+    return {};
+  }
+
+  Status run(const core::WriteFile& step, cgroup::Report& report) {
+    const auto held = read(step.path, step.controller, step.file);
+    if (!held) return fail(held.error());
+    if (cgroup::holds_value(step.file, *held, step.value)) return {};
+    if (auto taken = check_value(step); !taken) return taken;
+    if (auto done = on_change_(line_of(step)); !done) return done;
+    tree_->cgroups.at(step.path).files.at(step.file) = step.value;
+    report.written.push_back(cat(step.path, "/", step.file, " = ", step.value));
+    return {};
+  }
+
+  /// What the kernel refuses: on v1 a memory limit below usage (mm/memcontrol.c
+  /// mem_cgroup_resize_max, EBUSY), and a quota per period above a parent's (kernel/sched/core.c
+  /// tg_cfs_schedulable_down, EINVAL).
+  Status check_value(const core::WriteFile& step) {
+    if (tree_->is_v2()) return {};
+    if (step.file == "memory.limit_in_bytes") {
+      const auto limit = parse_int(step.value).value_or(-1);
+      if (limit >= 0 && limit < tree_->cgroups.at(step.path).usage)
+        return fail(ErrorCode::kBusy, cat(step.path, ": memory in use exceeds ", step.value));
+    }
+    if (step.file != "cpu.cfs_quota_us" && step.file != "cpu.cfs_period_us") return {};
+    const auto ratio = [&](const std::string& path) -> std::optional<double> {
+      const auto& files = tree_->cgroups.at(path).files;
+      if (!files.contains("cpu.cfs_quota_us")) return std::nullopt;
+      const auto number = [&](const char* file) {
+        const bool changes = path == step.path && step.file == file;
+        return parse_int(changes ? step.value : files.at(file)).value_or(-1);
+      };
+      if (number("cpu.cfs_quota_us") < 0) return std::nullopt;
+      return static_cast<double>(number("cpu.cfs_quota_us")) /
+             static_cast<double>(number("cpu.cfs_period_us"));
+    };
+    for (const auto& [path, cgroup] : tree_->cgroups) {
+      const auto own = ratio(path);
+      for (std::string above = path; own && above != "/";) {
+        above = parent_of(above);
+        const auto bound = ratio(above);
+        if (bound && *own > *bound)
+          return fail(ErrorCode::kInvalidArgument, cat(path, ": quota exceeds that of ", above));
+      }
+    }
+    return {};
+  }
+
+  Status run(const core::CopyDeviceRules& /*step*/, cgroup::Report& /*report*/) { return {}; }
+
+  Status run(const core::MoveProcess& step, cgroup::Report& /*report*/) {
+    const auto process = tree_->processes.find(step.pid);
+    if (process == tree_->processes.end()) return fail(ErrorCode::kNotFound, "no such process");
+    const auto cgroup = tree_->cgroups.find(step.path);
+    if (cgroup == tree_->cgroups.end()) return gone(step.path);
+    if (tree_->is_v2() && step.path != "/" && cgroup->second.enables_controllers)
+      return fail(ErrorCode::kBusy, cat(step.path, ": enables controllers for its children"));
+    if (auto done = on_change_(line_of(step)); !done) return done;
+    process->second.cgroup = step.path;
+    return {};
+  }
+
+  Status run(const core::RemoveCgroup& step, cgroup::Report& report) {
+    if (!exists(step.path)) return {};
+    if (!children(step.path)->empty() || *populated(step.path))
+      return fail(ErrorCode::kBusy, cat(step.path, ": in use"));
+    if (auto done = on_change_(line_of(step)); !done) return done;
+    tree_->cgroups.erase(step.path);
+    ++report.removed;
+    return {};
+  }
+
+  Status run(const core::SetOomScore& step, cgroup::Report& /*report*/) {
+    const auto process = tree_->processes.find(step.pid);
+    if (process == tree_->processes.end()) return fail(ErrorCode::kNotFound, "no such process");
+    if (auto done = on_change_(line_of(step)); !done) return done;
+    process->second.oom_score_adj = step.score;
+    return {};
+  }
+
+  Status run(const core::StartUnit& step, cgroup::Report& /*report*/) {
+    if (tree_->units.contains(core::unit_of(step.path))) return {};
+    if (auto done = on_change_(line_of(step)); !done) return done;
+    tree_->units.emplace(core::unit_of(step.path));
+    return {};
+  }
+  Status run(const core::SetUnit& /*step*/, cgroup::Report& /*report*/) { return {}; }
+  Status run(const core::StopUnit& step, cgroup::Report& /*report*/) {
+    if (exists(step.path)) return {};
+    if (auto done = on_change_(line_of(step)); !done) return done;
+    tree_->units.erase(std::string{core::unit_of(step.path)});
+    return {};
+  }
+
+  FakeTree* tree_;
+  OnChange on_change_;
+};
+
+}  // namespace podqos::app

@@ -1,0 +1,148 @@
+// A node in memory, with the events of its containers' life.
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "common/app/admission.h"
+#include "common/app/ending.h"
+#include "common/app/log.h"
+#include "common/app/preview.h"
+#include "common/app/reconcile.h"
+#include "common/app/running_container.h"
+#include "common/app/transaction.h"
+#include "common/store/memory_store.h"
+#include "tests/unit/app/fake_machine.h"
+
+namespace podqos::app {
+
+/// A container that a test's runtime creates.
+struct FakeContainer {
+  std::string id;
+  std::string uid;                     ///< of its pod
+  core::Annotations annotations = {};  ///< beside podqos.io/pod-uid and podqos.io/container
+};
+
+/// A fake machine, records in memory, and the runtime's part in each event.
+class FakeNode {
+ public:
+  explicit FakeNode(core::CgroupVersion version) : tree{version} {
+    settings.log_sink = "none";
+    settings.weight_formula = core::WeightFormulaSetting::kLinear;
+    settings.release_delay_seconds = 0;
+  }
+
+  /// Lets the program make this many changes; every one after it fails, as after a kill -9.
+  void allow(int changes) { changes_left = changes; }
+  void allow_all() { changes_left = std::numeric_limits<int>::max(); }
+
+  /// A transaction on this node.
+  Transaction begin() {
+    log = std::make_unique<Log>("test", settings);
+    const auto spend = [this](const std::string& change) -> Status {
+      if (changes_left == 0) return fail(ErrorCode::kIo, "the program was killed");
+      --changes_left;
+      changes.push_back(change);
+      return {};
+    };
+    return {settings, *log,
+            std::make_unique<store::MemoryStore>(
+                records, [spend](const store::MemoryStore::Change&) { return spend("record"); }),
+            std::make_unique<FakeMachine>(tree, spend), capacity};
+  }
+
+  /// A runtime is about to create the container: its process `creator` runs the hook or wrapper.
+  Result<std::optional<Admission>> admit(const FakeContainer& container, Pid creator) {
+    core::ContainerFacts facts;
+    facts.id = container.id;
+    facts.bundle = "/run/" + container.id;
+    facts.annotations = container.annotations;
+    facts.annotations["podqos.io/pod-uid"] = container.uid;
+    facts.annotations["podqos.io/container"] = container.id;
+    auto request = admission_request(std::move(facts), settings, std::nullopt);
+    if (!request) return fail(std::move(request).error());
+    (*request)->pid = creator;
+    (*request)->start_time = tree.processes.at(creator).start_time;
+    Transaction transaction = begin();
+    auto admission = app::admit(transaction, std::move(**request));
+    if (!admission) return admission;
+    if (auto done = transaction.finish(); !done) return fail(std::move(done).error());
+    return admission;
+  }
+
+  /// createRuntime of a container that was placed: its init runs in its cgroup.
+  Status confirm(const FakeContainer& container, Pid init) {
+    core::ContainerFacts facts;
+    facts.id = container.id;
+    facts.bundle = "/run/" + container.id;
+    Transaction transaction = begin();
+    auto found = find_known(transaction, facts);
+    if (!found) return fail(std::move(found).error());
+    if (!*found) return fail(ErrorCode::kNotFound, "container is not known");
+    const Init process{.pid = init, .runtime = {}, .cgroup = tree.processes.at(init).cgroup};
+    if (auto done = app::confirm(transaction, std::move(**found), facts, process); !done)
+      return done;
+    return finish_confirmed(transaction);
+  }
+
+  /// Creates, starts and confirms the container as process `init`.
+  void run(const FakeContainer& container, Pid init) {
+    const Pid creator{init.value() + 1000};
+    tree.start(creator, "/");
+    const auto admission = admit(container, creator);
+    ASSERT_TRUE(admission) << admission.error().message;
+    ASSERT_TRUE(*admission);
+    tree.start(init, (*admission)->container.cgroup);
+    tree.end(creator);
+    const auto confirmed = confirm(container, init);
+    ASSERT_TRUE(confirmed) << confirmed.error().message;
+  }
+
+  /// poststop of a container.
+  Result<Ended> end(const FakeContainer& container) {
+    Transaction transaction = begin();
+    return end_container(transaction,
+                         {.id = container.id, .bundle = "/run/" + container.id, .caller = {}},
+                         OnEnding::kDrop);
+  }
+
+  Result<ReconcileReport> reconcile() {
+    Transaction transaction = begin();
+    auto report = recompute(transaction);
+    if (!report) return report;
+    if (auto done = transaction.finish(); !done) return fail(std::move(done).error());
+    return report;
+  }
+
+  /// What reconcile() would do.
+  Result<ReconcilePreview> preview() {
+    const auto refuse = [](const std::string& change) -> Status {
+      return fail(ErrorCode::kIo, cat("a preview has made a change: ", change));
+    };
+    return preview_reconcile(settings, records, std::make_unique<FakeMachine>(tree, refuse),
+                             capacity);
+  }
+
+  /// Content of a control file; "" if it does not exist.
+  [[nodiscard]] std::string file(const std::string& path, const std::string& name) const {
+    const auto cgroup = tree.cgroups.find(path);
+    if (cgroup == tree.cgroups.end() || !cgroup->second.files.contains(name)) return "";
+    return cgroup->second.files.at(name);
+  }
+
+  FakeTree tree;
+  store::StoredRecords records;
+  core::Settings settings;
+  core::NodeCapacity capacity{.memory = Bytes{16LL << 30U}, .cpu = MilliCpu{8000}};
+  std::unique_ptr<Log> log;
+  int changes_left = std::numeric_limits<int>::max();
+  std::vector<std::string>
+      changes;  ///< made so far: those of the machine as FakeMachine names them
+};
+
+}  // namespace podqos::app
