@@ -17,14 +17,11 @@
 #include "common/core/cgroup_parent.h"
 #include "common/core/driver.h"
 #include "common/core/lowering.h"
-#include "common/core/naming.h"
 #include "common/core/pod_plan.h"
 #include "common/core/policy.h"
 #include "common/core/reservation.h"
-#include "common/store/state_directory.h"
-#include "common/store/state_files.h"
-#include "common/store/store.h"
-#include "common/store/unlocked_state.h"
+#include "common/store/memory_store.h"
+#include "common/store/state_copy.h"
 #include "common/sys/process.h"
 
 namespace podqos::app {
@@ -33,75 +30,36 @@ namespace {
 constexpr const char* kInterrupted =
     "the last transaction was interrupted and the sums may be wrong: run podqosctl reconcile";
 
-/// A consistent copy of the records.
-struct StateCopy {
+/// The records, parsed.
+struct NodeRecords {
   core::TiersRecord tiers;
   std::vector<core::PodRecord> pods;
   std::vector<std::string> warnings;
 };
 
-/// Uids of the pods that have a record, sorted.
-Result<std::vector<std::string>> uids_in(const sys::Directory& state) {
-  constexpr std::string_view kSuffix = store::kRecordSuffix;
-  const auto pods = state.open_directory(store::kPodsName);
-  if (!pods && pods.error().code == ErrorCode::kNotFound) return std::vector<std::string>{};
-  auto uids = pods ? pods->entries() : fail(pods.error());
-  if (!uids) return uids;
-  std::erase_if(*uids, [&](std::string& name) {
-    if (!name.ends_with(kSuffix)) return true;
-    name.resize(name.size() - kSuffix.size());
-    return !core::check_pod_uid(name);
-  });
-  std::ranges::sort(*uids);
-  return uids;
-}
-
-/// Reads the records of a read-only state directory, which has no lock and no transactions.
-Result<std::optional<StateCopy>> read_without_lock(const core::Settings& settings) {
-  const auto opened = store::UnlockedState::open(settings.state_dir);
-  if (!opened) return fail(opened.error());
-  if (!*opened) return std::nullopt;
-  const store::UnlockedState& state = **opened;
-  const auto uids = uids_in(state.directory());
-  if (!uids) return fail(uids.error());
-  StateCopy records{.tiers = state.tiers(), .pods = {}, .warnings = {}};
+/// Reads the records under the lock; nullopt if there is no state directory.
+Result<std::optional<NodeRecords>> read_records(const core::Settings& settings) {
+  auto copy =
+      store::copy_state({.path = settings.state_dir,
+                         .lock_timeout = std::chrono::milliseconds{settings.lock_deadline_ms}});
+  if (!copy) return fail(std::move(copy).error());
+  if (!*copy) return std::nullopt;
+  store::MemoryStore store{(*copy)->records, [](const auto&) -> Status { return {}; }};
+  (*copy)->lock.reset();
+  auto uids = store.pod_uids();
+  if (!uids) return fail(std::move(uids).error());
+  NodeRecords records;
   for (const std::string& uid : *uids) {
-    auto pod = state.pod(uid);
+    auto pod = store.pod(uid);
     if (!pod) {
       records.warnings.push_back(pod.error().message);
     } else if (*pod) {
       records.pods.push_back(std::move(**pod));
     }
   }
-  if (state.interrupted()) records.warnings.emplace_back(kInterrupted);
-  return records;
-}
-
-/// Reads the records under the lock; nullopt if there is no state directory.
-Result<std::optional<StateCopy>> read_records(const core::Settings& settings) {
-  if (store::is_read_only(settings.state_dir)) return read_without_lock(settings);
-  auto store = store::Store::open_existing(
-      {.path = settings.state_dir,
-       .lock_timeout = std::chrono::milliseconds{settings.lock_deadline_ms}});
-  if (!store) {
-    if (store.error().code == ErrorCode::kNotFound) return std::nullopt;
-    return fail(std::move(store).error());
-  }
-  StateCopy records;
-  auto uids = store->pod_uids();
-  if (!uids) return fail(std::move(uids).error());
-  for (const std::string& uid : *uids) {
-    auto pod = store->pod(uid);
-    if (!pod) {
-      records.warnings.push_back(pod.error().message);
-      continue;
-    }
-    std::optional<core::PodRecord>& record = *pod;
-    if (record) records.pods.push_back(std::move(*record));
-  }
-  records.tiers = store->tiers();
-  if (store->dirty()) records.warnings.emplace_back(kInterrupted);
-  for (const std::string& incident : store->incidents())
+  records.tiers = store.tiers();
+  if (store.dirty()) records.warnings.emplace_back(kInterrupted);
+  for (const std::string& incident : store.incidents())
     records.warnings.push_back(incident);
   return records;
 }
@@ -127,7 +85,7 @@ std::string pod_label(const core::Pod& pod) {
 /// Compares the records with the kernel's values and collects warnings.
 class InventoryBuilder {
  public:
-  InventoryBuilder(const core::Settings& settings, cgroup::Machine& cgroups, StateCopy records)
+  InventoryBuilder(const core::Settings& settings, cgroup::Machine& cgroups, NodeRecords records)
       : settings_(settings), cgroups_(cgroups), records_(std::move(records)) {
     inventory_.kubepods = records_.tiers.kubepods;
     inventory_.adopted = records_.tiers.sums.adopted;
@@ -322,7 +280,7 @@ class InventoryBuilder {
 
   const core::Settings& settings_;
   cgroup::Machine& cgroups_;
-  StateCopy records_;
+  NodeRecords records_;
   Inventory inventory_;
   Bytes page_size_{::sysconf(_SC_PAGESIZE)};
 };
@@ -332,7 +290,7 @@ class InventoryBuilder {
 Result<std::optional<Inventory>> read_inventory(const core::Settings& settings) {
   auto read = read_records(settings);
   if (!read) return fail(std::move(read).error());
-  std::optional<StateCopy>& records = *read;
+  std::optional<NodeRecords>& records = *read;
   if (!records) return std::nullopt;
   auto cgroups = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead});
   if (!cgroups) return fail(std::move(cgroups).error());

@@ -44,15 +44,14 @@ Result<ReconcilePreview> preview_reconcile(const core::Settings& settings,
                                            store::StoredRecords records,
                                            std::unique_ptr<cgroup::Machine> machine,
                                            const core::NodeCapacity& capacity) {
-  const core::Settings silent = without_log(settings);
-  Log log{"podqosctl", silent};
+  Log log{"podqosctl", without_log(settings)};
   const core::TiersRecord tiers = records.tiers;
   ReconcilePreview preview;
   const auto on_change = [&preview](const Change& change) -> Status {
     if (std::string line = line_of(change); !line.empty()) preview.plan.push_back(std::move(line));
     return {};
   };
-  Transaction transaction{silent, log, std::make_unique<store::MemoryStore>(records, on_change),
+  Transaction transaction{settings, log, std::make_unique<store::MemoryStore>(records, on_change),
                           std::make_unique<cgroup::DryRun>(std::move(machine), preview.plan),
                           capacity};
   auto report = recompute(transaction);

@@ -56,7 +56,7 @@ class Copying {
     const std::string uid = name.substr(0, name.size() - kRecordSuffix.size());
     if (!core::check_pod_uid(uid)) return {};
     auto text = pods.read_file(name, codec::kMaxRecordSize);
-    if (!text) return fail(std::move(text).error());
+    if (!text) return note(pods, name, std::move(text).error());
     records_.pods.emplace(uid, std::move(*text));
     return {};
   }
@@ -64,7 +64,7 @@ class Copying {
   Status copy_index(const sys::Directory& containers, const std::string& name) {
     if (!is_index_name(name)) return {};
     auto text = containers.read_file(name, codec::kMaxRecordSize);
-    if (!text) return fail(std::move(text).error());
+    if (!text) return note(containers, name, std::move(text).error());
     auto entries = codec::parse_index(*text);
     if (!entries) return note(containers, name, std::move(entries).error());
     records_.containers.insert(records_.containers.end(), entries->begin(), entries->end());
@@ -77,7 +77,7 @@ class Copying {
       records_.dirty = !records_.pods.empty();
       return {};
     }
-    if (!text) return fail(text.error());
+    if (!text) return note(directory_, std::string{kTiersName}, text.error());
     auto tiers = codec::parse_tiers(*text);
     if (!tiers) return note(directory_, std::string{kTiersName}, std::move(tiers).error());
     records_.tiers = std::move(tiers->record);
@@ -87,7 +87,7 @@ class Copying {
 
   /// Notes a corrupt file, whose content counts as lost.
   Status note(const sys::Directory& directory, const std::string& name, Error error) {
-    if (error.code != ErrorCode::kCorrupt)
+    if (error.code != ErrorCode::kCorrupt && error.code != ErrorCode::kTooLarge)
       return fail(std::move(error).with_context(cat(directory.path(), "/", name)));
     records_.dirty = true;
     records_.incidents.push_back(cat(directory.path(), "/", name, " is corrupt: ", error.message));
@@ -106,10 +106,13 @@ Result<std::optional<StateCopy>> copy_state(const StoreOptions& options) {
   if (!directory) return fail(std::move(directory).error());
   if (auto checked = check_state_directory(*directory); !checked)
     return fail(std::move(checked).error());
-  auto lock = sys::FileLock::acquire(*directory, kLockName, options.lock_timeout, options.deadline,
-                                     *options.clock);
-  if (!lock) return fail(std::move(lock).error());
-  std::optional<StateCopy> copy{std::in_place, StoredRecords{}, std::move(*lock)};
+  std::optional<StateCopy> copy{std::in_place};
+  if (!is_read_only(options.path)) {
+    auto lock = sys::FileLock::acquire(*directory, kLockName, options.lock_timeout,
+                                       options.deadline, *options.clock);
+    if (!lock) return fail(std::move(lock).error());
+    copy->lock = std::move(*lock);
+  }
   if (auto done = Copying{*directory, copy->records}.run(); !done)
     return fail(std::move(done).error());
   return copy;

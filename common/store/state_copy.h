@@ -12,7 +12,7 @@ namespace podqos::store {
 /// A copy of a state directory. No transaction takes place as long as this object lives.
 struct StateCopy {
   StoredRecords records;
-  sys::FileLock lock;
+  std::optional<sys::FileLock> lock;  ///< absent on a file system that is mounted read-only
 };
 
 /// Copies a state directory under its lock and leaves it unchanged: corrupt files stay where they
