@@ -85,11 +85,11 @@ Status Plugin::report(std::string_view what, Status done) {
   return answered ? done : Status{};
 }
 
-Status Plugin::start(Result<core::ContainerFacts> facts, std::uint32_t pid,
-                     const core::Settings& settings, const app::Timeouts& timeouts) {
+Status Plugin::start(Result<core::ContainerFacts> facts, std::uint32_t pid, Misplaced misplaced,
+                     const app::Timeouts& timeouts) {
   if (!facts) return fail(std::move(facts).error());
   return apply_or_defer(
-      {.kind = ContainerEvent::Kind::kStarted, .facts = std::move(*facts), .pid = pid}, settings,
+      {.kind = ContainerEvent::Kind::kStarted, .facts = std::move(*facts), .pid = pid}, misplaced,
       timeouts);
 }
 
@@ -98,12 +98,15 @@ Status Plugin::update(Result<core::ContainerFacts> facts, std::uint32_t pid,
   if (!facts) return fail(std::move(facts).error());
   return apply_or_defer(
       {.kind = ContainerEvent::Kind::kChanged, .facts = std::move(*facts), .pid = pid},
-      configuration_.settings(), timeouts);
+      Misplaced::kAsConfigured, timeouts);
 }
 
-Status Plugin::apply_event(const ContainerEvent& event, const core::Settings& settings,
+Status Plugin::apply_event(const ContainerEvent& event, Misplaced misplaced,
                            const app::Timeouts& timeouts) {
-  const app::ContainerEvent reported{.facts = event.facts, .process = process_of(event.pid)};
+  const core::Settings& settings = configuration_.settings();
+  const app::ContainerEvent reported{.facts = event.facts,
+                                     .process = process_of(event.pid),
+                                     .stays = misplaced == Misplaced::kStays};
   if (event.kind == ContainerEvent::Kind::kStarted)
     return app::container_started(settings, log(), reported, timeouts);
   auto followed = app::resources_changed(settings, log(), reported, timeouts);
@@ -112,15 +115,15 @@ Status Plugin::apply_event(const ContainerEvent& event, const core::Settings& se
   return {};
 }
 
-Status Plugin::apply_or_defer(ContainerEvent event, const core::Settings& settings,
+Status Plugin::apply_or_defer(ContainerEvent event, Misplaced misplaced,
                               const app::Timeouts& timeouts) {
   auto done = deferred_.apply_before(event, [&](const ContainerEvent& older) {
-    return applied(apply_event(older, settings, timeouts));
+    return applied(apply_event(older, misplaced, timeouts));
   });
-  if (done) done = apply_event(event, settings, timeouts);
+  if (done) done = apply_event(event, misplaced, timeouts);
   // CRI-O starts a container also after an error of the plugin.
-  const bool goes_on =
-      event.kind == ContainerEvent::Kind::kStarted || settings.on_error == core::OnError::kAdmit;
+  const bool goes_on = event.kind == ContainerEvent::Kind::kStarted ||
+                       configuration_.settings().on_error == core::OnError::kAdmit;
   if (is_late(done) && goes_on) deferred_.defer(std::move(event));
   return done;
 }
@@ -200,10 +203,8 @@ Status Plugin::run_pod_sandbox(const api::EventRequest& event, Budget budget) {
   if (event.pod().pid() == 0) return {};
   register_sandbox(event.pod());
   // Plugins cannot change the sandbox's cgroup, so onMisplaced does not apply to it.
-  core::Settings settings = configuration_.settings();
-  settings.on_misplaced = core::OnMisplaced::kIgnore;
-  return report("run pod",
-                start(sandbox_facts(event.pod()), event.pod().pid(), settings, timeouts(budget)));
+  return report("run pod", start(sandbox_facts(event.pod()), event.pod().pid(), Misplaced::kStays,
+                                 timeouts(budget)));
 }
 
 std::vector<std::string> Plugin::created_in(std::string_view sandbox) const {
@@ -262,7 +263,7 @@ Status Plugin::start_container(const api::EventRequest& event, Budget budget) {
   if (event.container().pid() == 0) return {};
   return report("start container",
                 start(container_facts(event.pod(), event.container()), event.container().pid(),
-                      configuration_.settings(), timeouts(budget)));
+                      Misplaced::kAsConfigured, timeouts(budget)));
 }
 
 Status Plugin::remove_container(const api::EventRequest& event, Budget budget) {
@@ -271,13 +272,11 @@ Status Plugin::remove_container(const api::EventRequest& event, Budget budget) {
 }
 
 bool Plugin::apply_deferred() {
-  // The container is running: it is not moved any more.
-  core::Settings settings = configuration_.settings();
-  settings.on_misplaced = core::OnMisplaced::kIgnore;
   const app::Timeouts timeouts = housekeeping(kHousekeepingLock);
   const auto apply = [&](const ContainerEvent& event) -> Result<Applied> {
     if (event.kind == ContainerEvent::Kind::kEnded) return apply_end(event.facts.id, timeouts);
-    return applied(apply_event(event, settings, timeouts));
+    // The container is running: it is not moved any more.
+    return applied(apply_event(event, Misplaced::kStays, timeouts));
   };
   return deferred_.apply(apply, [&](const ContainerEvent& event, const Error& error) {
     if (event.kind == ContainerEvent::Kind::kEnded) {

@@ -66,6 +66,11 @@ class Plugin : public Handler {
   void handled(Request request, std::chrono::nanoseconds time) override;
 
  private:
+  /// What to do with a container that runs outside its pod's cgroup.
+  enum class Misplaced : std::uint8_t {
+    kAsConfigured,  ///< placement.onMisplaced
+    kStays,         ///< it is counted where it runs
+  };
   using TimePoint = sys::Clock::TimePoint;
   /// A container that podqos has placed and the runtime is creating.
   struct Creation {
@@ -92,16 +97,16 @@ class Plugin : public Handler {
   void log_failure(std::string_view what, const Error& error, std::string_view then);
   /// Registers a started pod or container, or defers that.
   [[nodiscard]] Status start(Result<core::ContainerFacts> facts, std::uint32_t pid,
-                             const core::Settings& settings, const app::Timeouts& timeouts);
+                             Misplaced misplaced, const app::Timeouts& timeouts);
   /// Applies changed resources of a pod or container, or defers that.
   [[nodiscard]] Status update(Result<core::ContainerFacts> facts, std::uint32_t pid,
                               const app::Timeouts& timeouts);
   /// Applies an event after older ones of the same pod or container. If the lock cannot be taken in
   /// time and the runtime continues nevertheless, the event is deferred.
-  [[nodiscard]] Status apply_or_defer(ContainerEvent event, const core::Settings& settings,
+  [[nodiscard]] Status apply_or_defer(ContainerEvent event, Misplaced misplaced,
                                       const app::Timeouts& timeouts);
   /// Applies a start or change.
-  [[nodiscard]] Status apply_event(const ContainerEvent& event, const core::Settings& settings,
+  [[nodiscard]] Status apply_event(const ContainerEvent& event, Misplaced misplaced,
                                    const app::Timeouts& timeouts);
   /// Applies an end; held while containers of the pod are being created.
   [[nodiscard]] Result<Applied> apply_end(const std::string& id, const app::Timeouts& timeouts);

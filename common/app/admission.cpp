@@ -100,7 +100,7 @@ struct Described {
 
 /// Reads the limits of a container that is to be moved, or why it cannot be moved.
 void read_origin(Transaction& transaction, const AdmissionRequest& request, Described& described) {
-  if (transaction.settings().on_misplaced != core::OnMisplaced::kMove) return;
+  if (request.on_misplaced != core::OnMisplaced::kMove) return;
   auto origin = origin_of(transaction.machine(), request);
   if (origin) {
     described.origin = std::move(*origin);
@@ -174,7 +174,7 @@ Result<Described> describe_container(const AdmissionContext& context,
     described.container.cgroup = target;
     return described;
   }
-  if (context.transaction->settings().on_misplaced == core::OnMisplaced::kFail) {
+  if (request.on_misplaced == core::OnMisplaced::kFail) {
     return fail(ErrorCode::kRefused,
                 cat("container ", printable(request.facts.id), " runs in cgroup ",
                     *request.placed_at, ", not in ", target,
@@ -309,6 +309,7 @@ Result<Admission> admit_container(AdmissionContext& context,
   admission.origin = std::move(described.origin);
   admission.stays = std::move(described.stays);
   admission.left_with_engine = described.left_with_engine;
+  admission.on_misplaced = request.on_misplaced;
   admission.record = std::move(record);
   admission.container = std::move(container);
   return admission;

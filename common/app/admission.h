@@ -24,6 +24,9 @@ struct AdmissionRequest {
   core::Driver driver = core::Driver::kCgroupfs;  ///< cgroup driver of its runtime
   /// True if placed_at is the cgroup of a running process.
   bool running = false;
+  /// What to do if it runs outside its pod's cgroup: placement.onMisplaced, or kIgnore where the
+  /// call is not about placing it.
+  core::OnMisplaced on_misplaced = core::OnMisplaced::kRewrite;
   /// True if the engine applies the values with its own privileges (NRI), so that this program's
   /// capabilities do not limit them.
   bool engine_writes = false;
@@ -49,6 +52,7 @@ struct Admission : Placement {
   std::optional<std::string> belongs_to;
   std::optional<core::Origin> origin;  ///< the cgroup it is moved from, if container.moved
   std::string stays;                   ///< why it cannot be moved; empty if it can
+  core::OnMisplaced on_misplaced = core::OnMisplaced::kRewrite;  ///< of the request
 };
 
 /// Parses the annotations and checks whether podqos manages the container.

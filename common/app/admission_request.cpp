@@ -32,6 +32,7 @@ Result<std::optional<AdmissionRequest>> admission_request(core::ContainerFacts&&
   (*found)->facts = std::move(facts);
   (*found)->annotations = {.podqos = std::move(podqos), .engine = std::move(*engine)};
   (*found)->placed_at = std::move(placed_at);
+  (*found)->on_misplaced = settings.on_misplaced;
   return found;
 }
 

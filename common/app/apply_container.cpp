@@ -184,7 +184,7 @@ Result<core::Origin> origin_of(cgroup::Machine& machine, const AdmissionRequest&
 Status apply_container(Transaction& transaction, const Admission& admission,
                        const std::string& actual) {
   const core::ContainerRecord& container = admission.container;
-  const bool untouched = transaction.settings().on_misplaced == core::OnMisplaced::kIgnore;
+  const bool untouched = admission.on_misplaced == core::OnMisplaced::kIgnore;
   if (admission.left_with_engine && untouched) return {};
   if (admission.belongs_to && untouched) {
     transaction.log().info(cat("pod ", admission.record.pod.uid, ", container ",

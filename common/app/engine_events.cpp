@@ -62,6 +62,7 @@ Status start(const core::Settings& settings, Log& log, const ContainerEvent& eve
   auto request = announce(settings, log, event.facts, init.cgroup);
   if (!request) return fail(std::move(request).error());
   if (!*request) return {};
+  if (event.stays) (*request)->on_misplaced = core::OnMisplaced::kIgnore;
   auto transaction = Transaction::open(settings, log, timeouts);
   if (!transaction) return fail(std::move(transaction).error());
   auto found = find_known(*transaction, event.facts);
@@ -93,6 +94,7 @@ Status start(const core::Settings& settings, Log& log, const ContainerEvent& eve
 
 /// Registers a running container that podqos was not told about, without moving it.
 Status count_running(Transaction& transaction, AdmissionRequest request, const Init& init) {
+  request.on_misplaced = core::OnMisplaced::kIgnore;
   auto admission = admit_running(transaction, std::move(request), init);
   if (!admission) return fail(std::move(admission).error());
   if (!*admission || !(*admission)->belongs_to) return {};
@@ -101,12 +103,6 @@ Status count_running(Transaction& transaction, AdmissionRequest request, const I
                              init.cgroup, " before podqos knew it, not in ",
                              *(*admission)->belongs_to, ": counted but not moved"));
   return {};
-}
-
-/// Settings under which a container that runs already is not moved.
-core::Settings without_moving(core::Settings settings) {
-  settings.on_misplaced = core::OnMisplaced::kIgnore;
-  return settings;
 }
 
 Result<Followed> finished(Status done, Followed followed = Followed::kNow) {
@@ -193,8 +189,7 @@ Result<Followed> change(const core::Settings& settings, Log& log, const Containe
   auto request = announce(settings, log, event.facts, *init ? (*init)->cgroup : "");
   if (!request) return fail(std::move(request).error());
   if (!*request) return Followed::kNow;
-  const core::Settings unmoved = without_moving(settings);
-  auto transaction = Transaction::open(unmoved, log, timeouts);
+  auto transaction = Transaction::open(settings, log, timeouts);
   if (!transaction) return fail(std::move(transaction).error());
   if (auto done = recover(*transaction); !done) return fail(std::move(done).error());
   const auto counted = count_unknown(*transaction, **request, *init);
@@ -304,8 +299,7 @@ Status Synchronization::prepare(Transaction& transaction, const Listener& listen
 Result<bool> Synchronization::run(const core::Settings& settings, Log& log,
                                   const Listener& listener, const Piece& piece) {
   if (!owns_host()) return true;
-  const core::Settings unmoved = without_moving(settings);
-  auto transaction = Transaction::open_existing(unmoved, log, piece.timeouts);
+  auto transaction = Transaction::open_existing(settings, log, piece.timeouts);
   if (!transaction) return fail(std::move(transaction).error());
   if (*transaction) {
     if (auto done = prepare(**transaction, listener); !done) return fail(std::move(done).error());
@@ -316,7 +310,7 @@ Result<bool> Synchronization::run(const core::Settings& settings, Log& log,
   while (next_ < piece.end) {
     const ContainerEvent& event = all_[next_++];
     if (event.process.init == Pid{0} || live_.contains(event.facts.id)) continue;
-    if (auto done = about(observe_container(*transaction, unmoved, log, event, piece.timeouts),
+    if (auto done = about(observe_container(*transaction, settings, log, event, piece.timeouts),
                           event.facts.id);
         !done)
       log.error(done.error().message);

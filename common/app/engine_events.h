@@ -32,6 +32,8 @@ struct ContainerEvent {
   core::ContainerFacts facts;
   Process process;
   std::string sandbox = {};  ///< sandbox id of its pod (its own for a sandbox); for Synchronization
+  /// It is counted where it runs, whatever placement.onMisplaced says.
+  bool stays = false;
 };
 
 /// Handles the start of a container like the hook stage createRuntime: confirms a placed container,

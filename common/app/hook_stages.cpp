@@ -78,8 +78,7 @@ Status register_from_bundle(Transaction& transaction, AdmissionRequest announced
   if (!admission) return fail(std::move(admission).error());
   if (!*admission) return {};
   auto done = apply_container(transaction, **admission, init.cgroup);
-  if (done && (*admission)->belongs_to &&
-      transaction.settings().on_misplaced != core::OnMisplaced::kIgnore)
+  if (done && (*admission)->belongs_to && (*admission)->on_misplaced != core::OnMisplaced::kIgnore)
     done = rewrite_bundle(*bundle, *text, *config, **admission);
   try_charge_monitor(transaction, (*admission)->record, init.runtime);
   auto finished = transaction.finish();
