@@ -90,10 +90,11 @@ bool DeferredEvents::keeps(Deferred& deferred, const Result<Applied>& applied) {
   return again && ++deferred.tries < kTries;
 }
 
-bool DeferredEvents::apply(const Apply& apply, const Drop& drop) {
+bool DeferredEvents::apply(const Apply& apply, const Drop& drop, sys::Clock::TimePoint deadline) {
   const auto end = clock_.now() + kAtOnce;
   int ends = kEndsAtOnce;
   for (auto next = events_.begin(); next != events_.end();) {
+    if (clock_.now() >= deadline) return false;
     const bool is_end = next->event.kind == Kind::kEnded;
     if (is_end ? ends == 0 : clock_.now() >= end) {
       ++next;

@@ -59,10 +59,12 @@ class DeferredEvents {
   /// @return kTimeout: the lock is still held. Other errors are dropped: a retry would not help.
   [[nodiscard]] Status apply_before(const ContainerEvent& later, const Apply& apply);
   /// Applies deferred events for a bounded time, and each for a bounded number of attempts.
+  /// @param deadline  when no further event is attempted
   /// @param drop  called for each event dropped with an error; not for kNotFound of a start or
   ///              change, whose container has ended
-  /// @return false: an attempt timed out, waiting for the lock or for systemd.
-  [[nodiscard]] bool apply(const Apply& apply, const Drop& drop);
+  /// @return false: an attempt timed out, waiting for the lock or for systemd, or the deadline has
+  ///         passed.
+  [[nodiscard]] bool apply(const Apply& apply, const Drop& drop, sys::Clock::TimePoint deadline);
 
   // The runtime's whole state.
 

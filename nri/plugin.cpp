@@ -29,8 +29,11 @@ constexpr seconds kCreation{120};
 constexpr seconds kReleaseInterval{5};
 /// Interval at which everything is recomputed.
 constexpr seconds kRecomputation{300};
-/// Maximum wait for the lock in housekeeping, which leaves time for a pending request.
+/// Maximum wait for the lock in each step of housekeeping: other processes are served first.
 constexpr milliseconds kHousekeepingLock{100};
+/// Maximum wait in a whole round of housekeeping, for the lock and for systemd: a request that
+/// arrives meanwhile is answered within the runtime's 2 s, since its own waits take at most 1 s.
+constexpr milliseconds kHousekeeping{500};
 
 /// Turns a Status into the result of DeferredEvents::Apply.
 Result<Applied> applied(Status done) {
@@ -52,8 +55,11 @@ app::Timeouts Plugin::timeouts(Budget budget) const {
   return {.deadline = clock_.now() + whole / 2, .clock = &clock_};
 }
 
-app::Timeouts Plugin::housekeeping(milliseconds lock) const {
-  return {.lock = lock, .systemd = milliseconds{500}, .clock = &clock_};
+app::Timeouts Plugin::housekeeping() const {
+  return {.deadline = clock_.now() + kHousekeeping,
+          .lock = kHousekeepingLock,
+          .systemd = kHousekeeping,
+          .clock = &clock_};
 }
 
 void Plugin::registered(Status status) {
@@ -238,6 +244,7 @@ Status Plugin::stop_pod_sandbox(const api::EventRequest& event, Budget budget) {
 }
 
 Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget budget) {
+  const app::Timeouts timeouts = this->timeouts(budget);
   const std::string& id = event.pod().id();
   sandboxes_.erase(id);
   forget_reported(id);
@@ -248,7 +255,7 @@ Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget budget)
   for (const std::string& each : ended) {
     // The runtime waits for the answer: after one timeout the other ends are deferred.
     if (done) {
-      done = release(each, timeouts(budget));
+      done = release(each, timeouts);
     } else {
       created_.erase(each);
       deferred_.defer_end(each);
@@ -258,12 +265,13 @@ Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget budget)
 }
 
 Status Plugin::start_container(const api::EventRequest& event, Budget budget) {
-  if (event.container().pid() != 0) synchronize_pod(event.pod().id(), timeouts(budget));
+  const app::Timeouts timeouts = this->timeouts(budget);
+  if (event.container().pid() != 0) synchronize_pod(event.pod().id(), timeouts);
   created_.erase(event.container().id());
   if (event.container().pid() == 0) return {};
   return report("start container",
                 start(container_facts(event.pod(), event.container()), event.container().pid(),
-                      Misplaced::kAsConfigured, timeouts(budget)));
+                      Misplaced::kAsConfigured, timeouts));
 }
 
 Status Plugin::remove_container(const api::EventRequest& event, Budget budget) {
@@ -271,28 +279,29 @@ Status Plugin::remove_container(const api::EventRequest& event, Budget budget) {
   return report("remove container", release(event.container().id(), timeouts(budget)));
 }
 
-bool Plugin::apply_deferred() {
-  const app::Timeouts timeouts = housekeeping(kHousekeepingLock);
+bool Plugin::apply_deferred(const app::Timeouts& timeouts) {
   const auto apply = [&](const ContainerEvent& event) -> Result<Applied> {
     if (event.kind == ContainerEvent::Kind::kEnded) return apply_end(event.facts.id, timeouts);
     // The container is running: it is not moved any more.
     return applied(apply_event(event, Misplaced::kStays, timeouts));
   };
-  return deferred_.apply(apply, [&](const ContainerEvent& event, const Error& error) {
+  const auto drop = [&](const ContainerEvent& event, const Error& error) {
     if (event.kind == ContainerEvent::Kind::kEnded) {
       log_failure("release", error, "; deferred to the next recomputation");
       deferred_.defer_recomputation();
     } else {
       log_failure("deferred event", error, "; dropped, waiting for the runtime's next update");
     }
-  });
+  };
+  return deferred_.apply(apply, drop, timeouts.deadline);
 }
 
-bool Plugin::release_ended_sandboxes() {
+bool Plugin::release_ended_sandboxes(const app::Timeouts& timeouts) {
   int left = kReleasesAtOnce;
   bool late = false;
   auto looks = std::min(sandboxes_.size(), kObservedAtOnce);
   for (auto sandbox = sandboxes_.upper_bound(observed_); looks > 0 && left > 0 && !late; --looks) {
+    if (clock_.now() >= timeouts.deadline) return false;
     if (sandbox == sandboxes_.end()) sandbox = sandboxes_.begin();
     const auto& [id, process] = *sandbox;
     observed_ = id;
@@ -301,7 +310,7 @@ bool Plugin::release_ended_sandboxes() {
       continue;
     }
     --left;
-    auto done = release(id, housekeeping(kHousekeepingLock));
+    auto done = release(id, timeouts);
     late = is_late(done);
     if (!done) log_failure("release ended sandbox", done.error(), "; retrying");
     sandbox = sandboxes_.erase(sandbox);
@@ -309,13 +318,13 @@ bool Plugin::release_ended_sandboxes() {
   return !late;
 }
 
-void Plugin::reconcile() {
+void Plugin::reconcile(const app::Timeouts& timeouts) {
   const auto now = clock_.now();
   const bool everything = deferred_.has_recomputation() || now >= next_recomputation_;
   if (!everything && now < next_release_) return;
   next_release_ = now + kReleaseInterval;
-  if (auto done = app::housekeep(configuration_.settings(), log(), listener(), everything,
-                                 housekeeping(kHousekeepingLock));
+  if (auto done =
+          app::housekeep(configuration_.settings(), log(), listener(), everything, timeouts);
       !done) {
     log_failure("housekeeping", done.error(), "; retrying");
     return;
@@ -333,9 +342,10 @@ void Plugin::reconciled() {
 bool Plugin::housekeep() {
   const auto now = clock_.now();
   std::erase_if(created_, [&](const auto& entry) { return now - entry.second.since > kCreation; });
-  if (synchronize_piece()) return true;
+  const app::Timeouts timeouts = housekeeping();
+  if (synchronize_piece(timeouts)) return true;
   // After a timeout, waiting for the lock or systemd, the following steps would time out as well.
-  if (apply_deferred() && release_ended_sandboxes()) reconcile();
+  if (apply_deferred(timeouts) && release_ended_sandboxes(timeouts)) reconcile(timeouts);
   return false;
 }
 

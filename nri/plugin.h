@@ -87,8 +87,8 @@ class Plugin : public Handler {
   [[nodiscard]] static app::Process process_of(std::uint32_t pid);
   /// Timeouts for a request: a deadline that leaves time to answer.
   [[nodiscard]] app::Timeouts timeouts(Budget budget) const;
-  /// Timeouts for work that no request waits for.
-  [[nodiscard]] app::Timeouts housekeeping(std::chrono::milliseconds lock) const;
+  /// Timeouts for a whole round of housekeep(): a request may arrive meanwhile.
+  [[nodiscard]] app::Timeouts housekeeping() const;
   [[nodiscard]] app::Log& log() { return configuration_.log(); }
   /// Logs and counts an error.
   /// @return the error under onError "reject" and for kRefused, else success
@@ -126,21 +126,22 @@ class Plugin : public Handler {
   [[nodiscard]] app::Listener listener() const;
   /// The pods and containers of a Synchronize as events.
   [[nodiscard]] std::vector<app::ContainerEvent> reported_in(const api::SynchronizeRequest& state);
-  // Parts of housekeep(), each with its own bound.
+
+  // Parts of housekeep(), which share its deadline.
 
   /// Registers a piece of the runtime's state.
   /// @return whether more is left
-  [[nodiscard]] bool synchronize_piece();
+  [[nodiscard]] bool synchronize_piece(const app::Timeouts& timeouts);
   /// Logs the end or the failure of a synchronization. @return whether more is left
   [[nodiscard]] bool note_synchronized(const Result<bool>& taken);
   /// Removes a container from the synchronization in progress: the runtime has removed it.
   void forget_reported(const std::string& id);
-  /// Retries deferred events. @return false: an attempt timed out
-  [[nodiscard]] bool apply_deferred();
-  /// Releases sandboxes whose process has ended. @return false: an attempt timed out
-  [[nodiscard]] bool release_ended_sandboxes();
+  /// Retries deferred events. @return false: an attempt timed out, or the deadline has passed
+  [[nodiscard]] bool apply_deferred(const app::Timeouts& timeouts);
+  /// Releases sandboxes whose process has ended. @return as apply_deferred()
+  [[nodiscard]] bool release_ended_sandboxes(const app::Timeouts& timeouts);
   /// Releases due pods, and recomputes everything if that was deferred or is due.
-  void reconcile();
+  void reconcile(const app::Timeouts& timeouts);
   /// Notes that state and cgroups match the runtime's state.
   void reconciled();
 

@@ -78,10 +78,10 @@ app::Listener Plugin::listener() const {
   return self;
 }
 
-bool Plugin::synchronize_piece() {
+bool Plugin::synchronize_piece(const app::Timeouts& timeouts) {
   if (!read_state()) return false;
-  return note_synchronized(deferred_.synchronization()->resume(
-      configuration_.settings(), log(), listener(), kPieceAtOnce, housekeeping(kPieceAtOnce)));
+  return note_synchronized(deferred_.synchronization()->resume(configuration_.settings(), log(),
+                                                               listener(), kPieceAtOnce, timeouts));
 }
 
 bool Plugin::note_synchronized(const Result<bool>& taken) {

@@ -230,6 +230,55 @@ TEST_F(SystemdFaults, NoCallIsMadeAfterOneThatWasLetPass) {
   EXPECT_EQ(systemd.round_trips(), before);
 }
 
+/// The deadline of a request, which its runtime waits for.
+TEST_F(SystemdFaults, OneThatIsSilentIsWaitedForUntilTheEndAtMost) {
+  const FakeSystemd fake{path(), [](auto accept) {
+                           Session session = accept();
+                           session.authenticate();
+                           session.wait();
+                         }};
+  const LeapingClock clock;
+  const auto start = clock.now();
+  SystemdOptions options = only(fake, clock);
+  options.end = start + 120ms;
+  Systemd systemd{options};
+  const auto silent = systemd.start("a.slice");
+  ASSERT_FALSE(silent);
+  EXPECT_EQ(silent.error().code, ErrorCode::kTimeout) << silent.error().message;
+  EXPECT_EQ(clock.now() - start, 120ms);
+  EXPECT_FALSE(systemd.stop("a.slice"));
+  const auto late = Systemd{options}.stop("a.slice");
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error(), (Error{ErrorCode::kTimeout,
+                                 "StopUnit a.slice: not called, since the deadline for the "
+                                 "reply to the runtime has passed"}));
+  EXPECT_EQ(clock.now() - start, 120ms);
+}
+
+TEST_F(SystemdFaults, TheEndBoundsAllRepliesTogether) {
+  const FakeSystemd fake{path(), [this](auto accept) {
+                           Session session = accept();
+                           session.authenticate();
+                           for (int i = 0; i < 2; ++i) {
+                             const auto call = session.receive();
+                             clock_.pass(150ms);
+                             session.answer_job(call.get());
+                           }
+                           static_cast<void>(session.receive());
+                           // Less than a call may take.
+                           clock_.pass(150ms);
+                           session.wait();
+                         }};
+  SystemdOptions options = only(fake, clock_);
+  options.end = clock_.now() + 400ms;
+  Systemd systemd{options};
+  EXPECT_TRUE(systemd.start("a.slice"));
+  EXPECT_TRUE(systemd.start("b.slice"));
+  const auto late = systemd.start("c.slice");
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::kTimeout) << late.error().message;
+}
+
 TEST_F(SystemdFaults, GoneAtOnce) {
   expect_broken([](auto accept) { accept(); }, kUnknown);
 }

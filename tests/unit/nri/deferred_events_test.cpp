@@ -44,12 +44,14 @@ class DeferredEventsTest : public ::testing::Test {
           clock_.pass(takes_);
           return result;
         },
-        [&](const ContainerEvent& event, const Error&) { dropped_.push_back(event.facts.id); });
+        [&](const ContainerEvent& event, const Error&) { dropped_.push_back(event.facts.id); },
+        clock_.now() + at_most_);
   }
 
   LeapingClock clock_;
   DeferredEvents events_{clock_};
   std::chrono::milliseconds takes_{0};
+  std::chrono::milliseconds at_most_{500};
   std::vector<std::string> applied_;
   std::vector<std::string> dropped_;
 };
@@ -111,6 +113,17 @@ TEST_F(DeferredEventsTest, EndSixteenAtATime) {
   EXPECT_EQ(applied_.size(), 36U);
   EXPECT_TRUE(apply(Applied::kDone));
   EXPECT_EQ(applied_.size(), 40U);
+}
+
+TEST_F(DeferredEventsTest, WaitForTheNextRoundAfterTheDeadline) {
+  takes_ = std::chrono::milliseconds{100};
+  at_most_ = std::chrono::milliseconds{150};
+  for (const char* id : {"a", "b", "c"})
+    events_.defer_end(id);
+  EXPECT_FALSE(apply(Applied::kDone));
+  EXPECT_THAT(applied_, ElementsAre("a", "b"));
+  EXPECT_TRUE(apply(Applied::kDone));
+  EXPECT_THAT(applied_, ElementsAre("a", "b", "c"));
 }
 
 TEST_F(DeferredEventsTest, TakeNoMoreMemoryThanIsGivenForThem) {
