@@ -3,6 +3,7 @@
 #include <array>
 #include <csignal>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
@@ -188,18 +189,72 @@ TEST_F(KubeletPodTest, RequestsItsOverhead) {
   EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":350,)"));
 }
 
-/// An init container that has ended, beside a sidecar that runs on.
-TEST_F(KubeletPodTest, RequestsTheMostThatRanAtOnce) {
+/// A pod with a sidecar, and an init container that has ended when the main one starts. Of memory a
+/// kubelet tells requests by the OOM scores alone (GetContainerOOMScoreAdjust, qos/policy.go), here
+/// in thousandths of 2000Mi.
+class KubeletPodWithInit : public KubeletPodTest {
+ protected:
+  void SetUp() override {
+    KubeletPodTest::SetUp();
+    if (IsSkipped()) return;
+    std::filesystem::create_directory(temporary().path("d"));
+    temporary().write("d/node.json", R"({"nodeMemory": "2000Mi"})");
+    reconfigure("");
+  }
+  [[nodiscard]] api::Container scored(const api::PodSandbox& pod, const std::string& name,
+                                      std::uint64_t shares, std::int64_t score) {
+    auto created = kubelets(pod, name, {.shares = shares});
+    created.mutable_linux()->mutable_oom_score_adj()->set_value(score);
+    return created;
+  }
+  /// 100m, 32Mi.
+  [[nodiscard]] api::Container sidecar(const api::PodSandbox& pod) {
+    return scored(pod, "sidecar", 102, 984);
+  }
+  /// 300m, 100Mi.
+  [[nodiscard]] api::Container init(const api::PodSandbox& pod) {
+    return scored(pod, "init", 307, 950);
+  }
+  /// 150m, 44Mi.
+  [[nodiscard]] api::Container main(const api::PodSandbox& pod) {
+    return scored(pod, "main", 153, 978);
+  }
+  void expect_requests(int cpu, std::int64_t memory) {
+    EXPECT_THAT(record(), HasSubstr(cat(R"("claimed":{"pods":1,"cpuMilli":)", cpu,
+                                        R"(,"memoryBytes":)", memory * 1024 * 1024, "}")));
+  }
+};
+
+TEST_F(KubeletPodWithInit, RequestsTheMostThatRanAtOnce) {
   const auto sandbox = kubelet_pod({});
   ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
-  static_cast<void>(running(sandbox, kubelets(sandbox, "sidecar", {.shares = 102})));
-  const auto init = running(sandbox, kubelets(sandbox, "init", {.shares = 307}));
-  EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":400,)"));
-  ::kill(static_cast<pid_t>(init.pid()), SIGKILL);
-  ::waitpid(static_cast<pid_t>(init.pid()), nullptr, 0);
-  stop(sandbox, init);
-  static_cast<void>(running(sandbox, kubelets(sandbox, "main", {.shares = 153})));
-  EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":400,)"));
+  static_cast<void>(running(sandbox, sidecar(sandbox)));
+  const auto first = running(sandbox, init(sandbox));
+  expect_requests(400, 132);
+  ::kill(static_cast<pid_t>(first.pid()), SIGKILL);
+  ::waitpid(static_cast<pid_t>(first.pid()), nullptr, 0);
+  stop(sandbox, first);
+  static_cast<void>(running(sandbox, main(sandbox)));
+  // And not the 550m and 176Mi of all three.
+  expect_requests(400, 132);
+}
+
+/// Runtimes list no container that has ended (ListContainers of containerd and CRI-O). The sums of
+/// the sandbox, where a runtime passes them on, tell the CPU of all, and no memory request.
+TEST_F(KubeletPodWithInit, RequestsTheMemoryOfWhatRunsWhenItIsAdopted) {
+  const auto sandbox = kubelet_pod({.shares = 409});
+  api::SynchronizeRequest request;
+  *request.add_pods() = sandbox;
+  for (auto& started : {sidecar(sandbox), main(sandbox)}) {
+    const Pid process = start_process();
+    put(process, started.linux().cgroups_path());
+    auto* listed = request.add_containers();
+    *listed = started;
+    listed->set_pid(static_cast<std::uint32_t>(process.value()));
+  }
+  ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
+  housekeep();
+  expect_requests(400, 76);
 }
 
 /// The same where the plugin hears nothing of the end.
