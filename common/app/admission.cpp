@@ -122,7 +122,7 @@ void leave_with_engine(Transaction& transaction, const core::PodRecord& record,
   if (container.sandbox || told) return;
   transaction.log().warning(
       cat(name_of(record.pod), ": ",
-          core::words_on_parent(container.id, container.cgroup, record.cgroup)));
+          core::describe_missing_parent(container.id, container.cgroup, record.cgroup)));
 }
 
 /// The memory backing reported when the container was created; later reports may contain a limit

@@ -59,7 +59,7 @@ Status start(const core::Settings& settings, Log& log, const ContainerEvent& eve
   if (!actual) return fail(std::move(actual).error());
   const Init init{
       .pid = event.process.init, .runtime = event.process.runtime, .cgroup = std::move(*actual)};
-  auto request = announce(settings, log, event.facts, init.cgroup);
+  auto request = request_of_started(settings, log, event.facts, init.cgroup);
   if (!request) return fail(std::move(request).error());
   if (!*request) return {};
   if (event.stays) (*request)->on_misplaced = core::OnMisplaced::kIgnore;
@@ -186,7 +186,7 @@ Result<Followed> change(const core::Settings& settings, Log& log, const Containe
                         const Timeouts& timeouts) {
   auto init = init_of(event.process);
   if (!init) return fail(std::move(init).error());
-  auto request = announce(settings, log, event.facts, *init ? (*init)->cgroup : "");
+  auto request = request_of_started(settings, log, event.facts, *init ? (*init)->cgroup : "");
   if (!request) return fail(std::move(request).error());
   if (!*request) return Followed::kNow;
   auto transaction = Transaction::open(settings, log, timeouts);
@@ -222,7 +222,7 @@ Status observe_container(std::optional<Transaction>& transaction, const core::Se
   auto init = init_of(event.process);
   if (!init) return fail(std::move(init).error());
   if (!*init) return {};
-  auto request = announce(settings, log, event.facts, (*init)->cgroup);
+  auto request = request_of_started(settings, log, event.facts, (*init)->cgroup);
   if (!request) return fail(std::move(request).error());
   if (!*request) return {};
   if (!transaction) {
@@ -253,12 +253,12 @@ Result<EngineList> list_of(const Listener& listener) {
 
 Status container_started(const core::Settings& settings, Log& log, const ContainerEvent& event,
                          const Timeouts& timeouts) {
-  return about(start(settings, log, event, timeouts), event.facts.id);
+  return with_container_id(start(settings, log, event, timeouts), event.facts.id);
 }
 
 Result<Followed> resources_changed(const core::Settings& settings, Log& log,
                                    const ContainerEvent& event, const Timeouts& timeouts) {
-  return about(change(settings, log, event, timeouts), event.facts.id);
+  return with_container_id(change(settings, log, event, timeouts), event.facts.id);
 }
 
 Synchronization::Synchronization(std::vector<ContainerEvent> all) : all_{std::move(all)} {}
@@ -310,8 +310,8 @@ Result<bool> Synchronization::run(const core::Settings& settings, Log& log,
   while (next_ < piece.end) {
     const ContainerEvent& event = all_[next_++];
     if (event.process.init == Pid{0} || live_.contains(event.facts.id)) continue;
-    if (auto done = about(observe_container(*transaction, settings, log, event, piece.timeouts),
-                          event.facts.id);
+    if (auto done = with_container_id(
+            observe_container(*transaction, settings, log, event, piece.timeouts), event.facts.id);
         !done)
       log.error(done.error().message);
     if (piece.at_most && clock.now() - begin >= *piece.at_most) break;
@@ -348,9 +348,10 @@ Result<bool> Synchronization::run_pod(const core::Settings& settings, Log& log,
 Result<Ending> container_ended(const core::Settings& settings, Log& log, const std::string& id,
                                Pid caller, const Timeouts& timeouts) {
   if (!owns_host()) return Ending::kDone;
-  auto ended = about(end_container(settings, log, {.id = id, .bundle = "", .caller = caller},
-                                   OnEnding::kLeave, timeouts),
-                     id);
+  auto ended =
+      with_container_id(end_container(settings, log, {.id = id, .bundle = "", .caller = caller},
+                                      OnEnding::kLeave, timeouts),
+                        id);
   if (!ended) return fail(std::move(ended).error());
   return ended->ending;
 }

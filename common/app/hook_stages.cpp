@@ -111,7 +111,7 @@ Status start_in_bundle(const core::Settings& settings, Log& log, const codec::Oc
   core::ContainerFacts facts;
   facts.id = state.id;
   facts.annotations = state.annotations;
-  auto request = announce(settings, log, std::move(facts), init.cgroup);
+  auto request = request_of_started(settings, log, std::move(facts), init.cgroup);
   if (!request) return fail(std::move(request).error());
   if (!*request) return {};
   // Runtimes run the hook in the bundle; some do not report its path.
@@ -134,7 +134,7 @@ Status create_runtime(const core::Settings& settings, Log& log, std::string_view
                       Pid runtime) {
   auto state = codec::parse_oci_state(text);
   if (!state) return fail(std::move(state).error());
-  return about(start_in_bundle(settings, log, *state, runtime), state->id);
+  return with_container_id(start_in_bundle(settings, log, *state, runtime), state->id);
 }
 
 namespace {
@@ -179,7 +179,8 @@ Status end(const core::Settings& settings, Log& log, const std::string& id,
 Status poststop(const core::Settings& settings, Log& log, std::string_view text, Pid caller) {
   auto state = codec::parse_oci_state(text);
   if (!state) return fail(std::move(state).error());
-  return about(end(settings, log, state->id, canonical_bundle(state->bundle), caller), state->id);
+  return with_container_id(end(settings, log, state->id, canonical_bundle(state->bundle), caller),
+                           state->id);
 }
 
 }  // namespace podqos::app

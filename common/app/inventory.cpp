@@ -147,7 +147,7 @@ class InventoryBuilder {
         inventory_.warnings.push_back(cat(name, ": ", difference));
     }
     check_parent(entry);
-    if (const auto words = core::words_on_uncounted(record, settings_))
+    if (const auto words = core::describe_uncounted(record, settings_))
       inventory_.warnings.push_back(cat(name, ": ", *words));
     for (const ContainerEntry& container : entry.containers) {
       if (!container.alive) {
@@ -170,7 +170,7 @@ class InventoryBuilder {
     const core::ContainerRecord& container = found->record;
     inventory_.warnings.push_back(
         cat(pod_label(entry.record.pod), ": ",
-            core::words_on_parent(container.id, container.cgroup, entry.record.cgroup)));
+            core::describe_missing_parent(container.id, container.cgroup, entry.record.cgroup)));
   }
 
   Status add_tiers() {

@@ -72,13 +72,13 @@ class Recomputation {
       auto marked = transaction_.is_marked(root);
       if (!marked) return fail(std::move(marked).error());
       const bool theirs = core::is_kubelets_root(root) && find_kubelet();
-      if (*marked && !theirs) transaction_.learn_root(root);
+      if (*marked && !theirs) transaction_.record_root(root);
     }
     if (tiers.kubepods.empty()) return {};
-    if (tiers.top.empty()) transaction_.learn_root(tiers.kubepods);
+    if (tiers.top.empty()) transaction_.record_root(tiers.kubepods);
     const auto kubelet =
         core::is_kubelets_root(tiers.kubepods) ? find_kubelet() : std::optional<std::string>{};
-    if (kubelet) transaction_.yield_root(*kubelet);
+    if (kubelet) transaction_.leave_root_to_kubelet(*kubelet);
     transaction_.remake_tree();
     return {};
   }

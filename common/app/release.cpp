@@ -191,7 +191,7 @@ void grant_again(Transaction& transaction, core::PodRecord& record) {
 
 }  // namespace
 
-Status settle_pod(Transaction& transaction, core::PodRecord record) {
+Status release_or_save(Transaction& transaction, core::PodRecord record) {
   // Set the mark before the first rmdir: a process that dies in between must leave it.
   if (auto done = transaction.store().begin(); !done) return done;
   if (has_living_container(transaction.machine(), record)) {
@@ -232,7 +232,7 @@ Status drop_container(Transaction& transaction, core::PodRecord record, std::str
   const core::IndexEntry entry{.id = found->id, .bundle = found->bundle, .uid = record.pod.uid};
   forget_ended(transaction.machine(), record, *found);
   record.containers.erase(found);
-  if (auto done = settle_pod(transaction, std::move(record)); !done) return done;
+  if (auto done = release_or_save(transaction, std::move(record)); !done) return done;
   // Last: after a crash before this point the entry still leads to the record.
   return transaction.store().erase_container(entry);
 }
@@ -344,7 +344,7 @@ Status release_due(Transaction& transaction, const std::string& uid) {
   if (has_living_container(transaction.machine(), **record) &&
       transaction.is_unwritten((*record)->cgroup))
     return write_again(transaction, std::move(**record));
-  return settle_pod(transaction, std::move(**record));
+  return release_or_save(transaction, std::move(**record));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ void forget_ended(cgroup::Machine& machine, core::PodRecord& record,
 /// otherwise saves the record. The requests of a released pod leave the sums at once. Its cgroup
 /// and record are removed, unless tmpfs memory is still charged to the cgroup or its removal
 /// failed: then both are kept for releaseDelay.
-[[nodiscard]] Status settle_pod(Transaction& transaction, core::PodRecord record);
+[[nodiscard]] Status release_or_save(Transaction& transaction, core::PodRecord record);
 
 /// Removes the unpopulated cgroups directly below `cgroup`: left behind by killed runtimes, or of
 /// ended containers that were not deleted. The kernel refuses to remove populated ones.
@@ -54,7 +54,7 @@ void withdraw(Transaction& transaction, const core::PodRecord& record,
 /// and left to the next transaction.
 void release_retained(Transaction& transaction);
 /// Removes the cgroup and the record of a pod that has left the sums (released_at is set), or
-/// retains them; see settle_pod().
+/// retains them; see release_or_save().
 [[nodiscard]] Status end_pod(Transaction& transaction, core::PodRecord record);
 
 /// Handles placed containers whose creating process has ended without a confirmation: confirms

@@ -51,9 +51,9 @@ void try_charge_monitor(Transaction& transaction, const core::PodRecord& record,
   }
 }
 
-Result<std::optional<AdmissionRequest>> announce(const core::Settings& settings, Log& log,
-                                                 core::ContainerFacts facts,
-                                                 const std::string& cgroup) {
+Result<std::optional<AdmissionRequest>> request_of_started(const core::Settings& settings, Log& log,
+                                                           core::ContainerFacts facts,
+                                                           const std::string& cgroup) {
   auto request = admission_request(std::move(facts), settings, cgroup);
   if (!request || !*request) return request;
   if (owns_host()) return request;

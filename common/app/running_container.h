@@ -19,7 +19,7 @@ namespace podqos::app {
 
 /// Adds the container's id to an error.
 template <class Outcome>
-[[nodiscard]] Outcome about(Outcome done, const std::string& id) {
+[[nodiscard]] Outcome with_container_id(Outcome done, const std::string& id) {
   if (done) return done;
   return fail(std::move(done).error().with_context(cat("container ", printable(id))));
 }
@@ -35,9 +35,9 @@ struct Init {
 /// @param cgroup  cgroup of its init
 /// @return nullopt if podqos does not manage it: it has no podqos.io annotation and no pod, or this
 ///         process is not root on the host.
-[[nodiscard]] Result<std::optional<AdmissionRequest>> announce(const core::Settings& settings,
-                                                               Log& log, core::ContainerFacts facts,
-                                                               const std::string& cgroup);
+[[nodiscard]] Result<std::optional<AdmissionRequest>> request_of_started(
+    const core::Settings& settings, Log& log, core::ContainerFacts facts,
+    const std::string& cgroup);
 
 /// Finds the container's record, after recovering from an interrupted transaction.
 [[nodiscard]] Result<std::optional<KnownContainer>> find_known(Transaction& transaction,

@@ -88,10 +88,10 @@ class Transaction {
   /// True if the cgroup has podqos's mark.
   [[nodiscard]] Result<bool> is_marked(const std::string& cgroup);
   /// Records a marked root of which the state was lost as the root in use.
-  void learn_root(std::string kubepods);
+  void record_root(std::string kubepods);
   /// Leaves the root in use to a kubelet: podqos writes no more values there.
   /// @param reason  how the kubelet was detected, for the log
-  void yield_root(std::string_view reason);
+  void leave_root_to_kubelet(std::string_view reason);
   /// Reports the cgroup of an adopted pod: if it is below "/kubepods" and that is the root in use,
   /// a kubelet has taken it over.
   void note_adopted(const std::string& pod_cgroup);

@@ -194,7 +194,7 @@ void Transaction::forget_root() {
   tiers().yielded = false;
 }
 
-void Transaction::learn_root(std::string kubepods) {
+void Transaction::record_root(std::string kubepods) {
   tiers().kubepods = std::move(kubepods);
   for (const std::string& path : with_parents(tiers().kubepods)) {
     if (path == tiers().kubepods) continue;
@@ -203,7 +203,7 @@ void Transaction::learn_root(std::string kubepods) {
   }
 }
 
-void Transaction::yield_root(std::string_view reason) {
+void Transaction::leave_root_to_kubelet(std::string_view reason) {
   if (tiers().yielded) return;
   tiers().yielded = true;
   // Without support for the attribute there is no mark to withdraw.
@@ -218,7 +218,7 @@ void Transaction::yield_root(std::string_view reason) {
 void Transaction::note_adopted(const std::string& pod_cgroup) {
   const std::string& in_use = tiers().kubepods;
   if (core::is_kubelets_root(in_use) && pod_cgroup.starts_with(cat(in_use, "/")))
-    yield_root(cat("found its pod ", pod_cgroup));
+    leave_root_to_kubelet(cat("found its pod ", pod_cgroup));
 }
 
 Status Transaction::remove_unused(const std::string& cgroup) {
@@ -231,7 +231,7 @@ Status Transaction::remove_unused(const std::string& cgroup) {
 Status Transaction::teardown() {
   const std::string kubepods = tiers().kubepods;
   if (core::is_kubelets_root(kubepods)) {
-    if (const auto kubelet = find_kubelet()) yield_root(*kubelet);
+    if (const auto kubelet = find_kubelet()) leave_root_to_kubelet(*kubelet);
     if (tiers().yielded) {
       forget_root();
       return {};

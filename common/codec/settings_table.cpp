@@ -53,9 +53,10 @@ constexpr std::array<Setting, 32> kTable{{
     setting<OneOf<kTrustWords>, &Settings::trust_annotations>(
         "trustAnnotations",
         "Whose resource annotations are believed. *engine-checked*: those that do not "
-        "contradict what the engine has set for the container. *none*: no resource "
-        "annotation counts. For a pod of a kubelet they only state what it requests: its "
-        "values are the kubelet's."),
+        "contradict what the engine has set for the container; others are ignored with a "
+        "warning. *all*: every one, for nodes where only the operator writes annotations. "
+        "*none*: no resource annotation and no podqos.io/pod-uid counts. For a pod of a "
+        "kubelet they only state what it requests: its values are the kubelet's."),
     setting<Flag, &Settings::allow_qos_override>(
         "allowQosOverride",
         "Whether podqos.io/qos-class may raise a pod's class. Without it the annotation can "
@@ -109,7 +110,10 @@ constexpr std::array<Setting, 32> kTable{{
         "*collection_period* of *[crio.stats]*); mended in 1.37 and in later releases of "
         "1.33 and 1.34."),
     setting<OneOf<kErrorWords>, &Settings::on_error>(
-        "onError", "Whether a container starts although podqos failed."),
+        "onError",
+        "Whether a container starts although podqos failed. *admit*: it starts as the engine "
+        "configured it, and a line on standard error and in the log says why. *reject*: its "
+        "creation fails with that line."),
     setting<OrNull<Positive<MemoryAmount>>, &Settings::node_memory>(
         "nodeMemory", "Capacity of the node. null: the machine's memory."),
     setting<OrNull<Positive<CpuAmount>>, &Settings::node_cpu>(

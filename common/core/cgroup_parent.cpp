@@ -43,8 +43,8 @@ std::string cgroup_parent_for(const std::string& pod_cgroup) {
   return std::string{leaf_of(pod_cgroup)};
 }
 
-std::string words_on_parent(std::string_view id, std::string_view cgroup,
-                            const std::string& pod_cgroup) {
+std::string describe_missing_parent(std::string_view id, std::string_view cgroup,
+                                    const std::string& pod_cgroup) {
   return cat("container ", printable(id), " stays at ", printable(cgroup),
              " outside the pod's limits, because its engine set no cgroup parent for the pod; set "
              "the cgroup parent ",

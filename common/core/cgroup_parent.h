@@ -31,8 +31,8 @@ namespace podqos::core {
 [[nodiscard]] std::string cgroup_parent_for(const std::string& pod_cgroup);
 
 /// Warning about a container that stays at `cgroup`, with cause and remedy.
-[[nodiscard]] std::string words_on_parent(std::string_view id, std::string_view cgroup,
-                                          const std::string& pod_cgroup);
+[[nodiscard]] std::string describe_missing_parent(std::string_view id, std::string_view cgroup,
+                                                  const std::string& pod_cgroup);
 
 /// Whether `cgroup` is not below the pod's cgroup.
 [[nodiscard]] bool lies_outside(const std::string& cgroup, const std::string& pod_cgroup);

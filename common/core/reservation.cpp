@@ -44,7 +44,7 @@ std::int64_t claimable(std::int64_t capacity, const Settings& settings) {
   return mul_div(capacity, settings.max_pod_claim_percent, kPercent);
 }
 
-std::optional<std::string> words_on_uncounted(const PodRecord& record, const Settings& settings) {
+std::optional<std::string> describe_uncounted(const PodRecord& record, const Settings& settings) {
   if (record.adopted || record.released_at || record.qos_class == QosClass::kBestEffort)
     return std::nullopt;
   const ResourceList requests = requests_of(record);

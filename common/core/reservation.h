@@ -29,7 +29,7 @@ namespace podqos::core {
 /// Warning for the node's operator that not all requests of a pod count, with cause and remedy.
 /// nullopt if they all do, if other pods leave too little, and for adopted, released and BestEffort
 /// pods.
-[[nodiscard]] std::optional<std::string> words_on_uncounted(const PodRecord& record,
+[[nodiscard]] std::optional<std::string> describe_uncounted(const PodRecord& record,
                                                             const Settings& settings);
 
 }  // namespace podqos::core

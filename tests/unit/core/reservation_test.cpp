@@ -187,7 +187,7 @@ class WordsOnUncounted : public ::testing::Test {
  protected:
   std::optional<std::string> words() {
     grant_requests(record_, {}, settings_, kNode);
-    return words_on_uncounted(record_, settings_);
+    return describe_uncounted(record_, settings_);
   }
   PodRecord record_ = claiming("1", "8Gi");
   Settings settings_;
