@@ -122,7 +122,8 @@ Result<bool> remove_from(OpenHierarchy& hierarchy, const std::string& path) {
 /// Whether the plan has changed a file of this cgroup.
 bool has_changed(const std::string& path, const Report& report) {
   return std::ranges::any_of(report.written, [files = cat(path, "/")](const std::string& line) {
-    return line.starts_with(files);
+    // "PATH/FILE = VALUE", not a file of a cgroup below.
+    return line.starts_with(files) && line.find('/', files.size()) >= line.find(" = ");
   });
 }
 
