@@ -38,8 +38,14 @@ void DryRun::record(const core::Step& step) {
 
 Result<Report> DryRun::execute(const core::Plan& plan, UnitChanges /*when*/) {
   Report report;
+  changed_.clear();
   for (const core::Step& step : plan)
     std::visit([&](const auto& concrete) { run(concrete, report); }, step);
+  // After all other steps, as on the real machine.
+  for (const core::Step& step : plan) {
+    const auto* set = std::get_if<core::SetUnit>(&step);
+    if (set != nullptr && !set->properties.empty() && changed_.contains(set->path)) record(step);
+  }
   return report;
 }
 
@@ -61,6 +67,7 @@ void DryRun::run(const core::WriteFile& step, Report& /*report*/) {
   if (lacks_file && step.on_refusal == core::OnRefusal::kIgnore) return;
   record(step);
   files_.insert_or_assign(Key{step.path, step.file}, step.value);
+  changed_.insert(step.path);
 }
 
 void DryRun::run(const core::CopyDeviceRules& step, Report& /*report*/) {
@@ -96,12 +103,6 @@ void DryRun::run(const core::SetOomScore& step, Report& /*report*/) {
 
 void DryRun::run(const core::StartUnit& step, Report& /*report*/) {
   if (!exists(step.path)) record(step);
-}
-
-void DryRun::run(const core::SetUnit& step, Report& /*report*/) {
-  const bool changed = std::ranges::any_of(
-      files_, [&](const auto& entry) { return entry.first.first == step.path; });
-  if (changed && !step.properties.empty()) record(step);
 }
 
 void DryRun::run(const core::StopUnit& step, Report& /*report*/) {

@@ -94,7 +94,7 @@ class DryRun final : public Machine {
   void run(const core::RemoveCgroup& step, Report& report);
   void run(const core::SetOomScore& step, Report& report);
   void run(const core::StartUnit& step, Report& report);
-  void run(const core::SetUnit& step, Report& report);
+  void run(const core::SetUnit& /*step*/, Report& /*report*/) {}  ///< see execute()
   void run(const core::StopUnit& step, Report& report);
   void record(const core::Step& step);
   /// Whether the recorded changes have made the cgroup.
@@ -106,7 +106,8 @@ class DryRun final : public Machine {
   std::set<std::string, std::less<>> removed_;
   std::map<Key, std::string> files_;
   std::map<Key, std::string> attributes_;
-  std::map<Pid, std::string> moved_;  ///< where a process has been moved to
+  std::map<Pid, std::string> moved_;            ///< where a process has been moved to
+  std::set<std::string, std::less<>> changed_;  ///< cgroups of which this plan changes a file
 };
 
 }  // namespace podqos::cgroup

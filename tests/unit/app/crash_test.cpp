@@ -29,33 +29,33 @@ using ::testing::UnorderedElementsAreArray;
 struct Known {
   FakeContainer container;
   Pid init;
-  const char* pod_cgroup;
-  std::int64_t milli_cpu;
-  std::int64_t memory;
+  core::QosClass qos_class = core::QosClass::kBestEffort;
+  std::int64_t milli_cpu = 0;
+  std::int64_t memory = 0;
 };
 
 constexpr std::int64_t kMi = std::int64_t{1} << 20U;
 const core::Annotations kWebPod{{"podqos.io/requests", "cpu=750m,memory=96Mi"}};
 const Known kWeb{.container = {.id = "web", .uid = "a", .annotations = kWebPod},
                  .init = Pid{10},
-                 .pod_cgroup = "/podqos/kubepods/burstable/poda",
+                 .qos_class = core::QosClass::kBurstable,
                  .milli_cpu = 750,
                  .memory = 96 * kMi};
 const Known kLog{.container = {.id = "log", .uid = "a", .annotations = kWebPod},
                  .init = Pid{11},
-                 .pod_cgroup = "/podqos/kubepods/burstable/poda",
+                 .qos_class = core::QosClass::kBurstable,
                  .milli_cpu = 750,
                  .memory = 96 * kMi};
 const Known kBatch{.container = {.id = "batch", .uid = "b"},
                    .init = Pid{12},
-                   .pod_cgroup = "/podqos/kubepods/besteffort/podb",
+                   .qos_class = core::QosClass::kBestEffort,
                    .milli_cpu = 0,
                    .memory = 0};
 const Known kDatabase{.container = {.id = "db",
                                     .uid = "c",
                                     .annotations = {{"podqos.io/limits", "cpu=1,memory=1Gi"}}},
                       .init = Pid{13},
-                      .pod_cgroup = "/podqos/kubepods/podc",
+                      .qos_class = core::QosClass::kGuaranteed,
                       .milli_cpu = 1000,
                       .memory = 1024 * kMi};
 /// The one that comes after the cut.
@@ -63,7 +63,7 @@ const Known kNext{.container = {.id = "next",
                                 .uid = "d",
                                 .annotations = {{"podqos.io/requests", "cpu=100m,memory=16Mi"}}},
                   .init = Pid{14},
-                  .pod_cgroup = "/podqos/kubepods/burstable/podd",
+                  .qos_class = core::QosClass::kBurstable,
                   .milli_cpu = 100,
                   .memory = 16 * kMi};
 
@@ -80,39 +80,75 @@ std::string shares_as_written(const FakeNode& node, std::int64_t shares) {
   return std::to_string(node.tree.is_v2() ? 1 + ((shares - 2) * 9999 / 262142) : shares);
 }
 
-/// Whatever has happened before: records, tiers, cgroups and values are those of the containers
-/// that run.
-void expect_truth(const FakeNode& node, const std::vector<Known>& living) {
-  EXPECT_FALSE(node.records.dirty);
-  std::map<std::string, std::vector<std::string>> containers;
-  std::map<std::string, std::int64_t> cpu;
-  std::map<core::QosClass, core::TierSum> tiers;
+/// The cgroups of a node's tree by name, as DESIGN and the kubelet's drivers lay them out: nested
+/// directories, or slices that carry the names of those above.
+struct Paths {
+  std::string top;
+  std::string root;
+  std::string burstable;
+  std::string besteffort;
+};
+const Paths kDirectories{.top = "/podqos",
+                         .root = "/podqos/kubepods",
+                         .burstable = "/podqos/kubepods/burstable",
+                         .besteffort = "/podqos/kubepods/besteffort"};
+const Paths kSlices{
+    .top = "/podqos.slice",
+    .root = "/podqos.slice/podqos-kubepods.slice",
+    .burstable = "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-burstable.slice",
+    .besteffort = "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-besteffort.slice"};
+
+const Paths& paths_of(const FakeNode& node) {
+  return node.driver == core::Driver::kSystemd ? kSlices : kDirectories;
+}
+
+std::string pod_cgroup_of(const FakeNode& node, const Known& known) {
+  const Paths& paths = paths_of(node);
+  const std::string& tier = known.qos_class == core::QosClass::kBurstable    ? paths.burstable
+                            : known.qos_class == core::QosClass::kBestEffort ? paths.besteffort
+                                                                             : paths.root;
+  if (node.driver == core::Driver::kCgroupfs) return cat(tier, "/pod", known.container.uid);
+  const std::string stem = tier.substr(tier.rfind('/') + 1, tier.size() - tier.rfind('/') - 7);
+  return cat(tier, "/", stem, "-pod", known.container.uid, ".slice");
+}
+
+/// What the containers that run need.
+struct Truth {
+  std::map<std::string, std::vector<std::string>> containers;  ///< ids by uid
+  std::map<std::string, std::int64_t> milli_cpu;               ///< of a pod by its cgroup
+  std::map<core::QosClass, core::TierSum> sums;
   std::vector<std::string> cgroups{"/"};
+  std::vector<std::string> ids;
+};
+
+Truth truth_of(const FakeNode& node, const std::vector<Known>& living) {
+  Truth truth;
   for (const Known& each : living) {
-    const std::string uid = each.container.uid;
-    const std::string tier{each.pod_cgroup, std::string{each.pod_cgroup}.rfind('/')};
-    const auto qos_class = tier.ends_with("burstable")    ? core::QosClass::kBurstable
-                           : tier.ends_with("besteffort") ? core::QosClass::kBestEffort
-                                                          : core::QosClass::kGuaranteed;
-    if (!containers.contains(uid)) {
-      core::TierSum& sum = tiers[qos_class];
+    const std::string pod = pod_cgroup_of(node, each);
+    if (!truth.containers.contains(each.container.uid)) {
+      core::TierSum& sum = truth.sums[each.qos_class];
       ++sum.pods;
       sum.cpu = MilliCpu{sum.cpu.value() + each.milli_cpu};
       sum.memory = Bytes{sum.memory.value() + each.memory};
-      cpu[each.pod_cgroup] = each.milli_cpu;
-      cgroups.emplace_back(each.pod_cgroup);
+      truth.milli_cpu[pod] = each.milli_cpu;
+      truth.cgroups.push_back(pod);
     }
-    containers[uid].push_back(each.container.id);
-    cgroups.push_back(each.pod_cgroup + ("/" + each.container.id));
+    truth.containers[each.container.uid].push_back(each.container.id);
+    truth.ids.push_back(each.container.id);
+    const std::string& own = node.tree.processes.at(each.init).cgroup;
+    EXPECT_TRUE(own.starts_with(cat(pod, "/"))) << own;
+    truth.cgroups.push_back(own);
   }
+  const Paths& paths = paths_of(node);
   if (!living.empty()) {
-    cgroups.insert(cgroups.end(), {"/podqos", "/podqos/kubepods", "/podqos/kubepods/burstable",
-                                   "/podqos/kubepods/besteffort"});
-    EXPECT_EQ(shares_in(node, "/podqos/kubepods/burstable"),
-              shares_as_written(node, shares_of(tiers[core::QosClass::kBurstable].cpu.value())));
-    EXPECT_EQ(shares_in(node, "/podqos/kubepods/besteffort"), shares_as_written(node, 2));
+    truth.cgroups.insert(truth.cgroups.end(),
+                         {paths.top, paths.root, paths.burstable, paths.besteffort});
   }
+  return truth;
+}
 
+void expect_records(const FakeNode& node, const Truth& truth) {
+  EXPECT_FALSE(node.records.dirty);
   std::map<std::string, std::vector<std::string>> recorded;
   for (const auto& [uid, text] : node.records.pods) {
     const auto record = codec::parse_pod_record(text);
@@ -122,26 +158,42 @@ void expect_truth(const FakeNode& node, const std::vector<Known>& living) {
       EXPECT_EQ(container.state, core::ContainerState::kLive) << container.id;
     }
   }
-  EXPECT_EQ(recorded, containers);
+  EXPECT_EQ(recorded, truth.containers);
   std::vector<std::string> indexed;
   for (const core::IndexEntry& entry : node.records.containers)
     indexed.push_back(entry.id);
-  std::vector<std::string> ids;
-  for (const Known& each : living)
-    ids.push_back(each.container.id);
-  EXPECT_THAT(indexed, UnorderedElementsAreArray(ids));
-  EXPECT_EQ(node.records.tiers.sums.guaranteed, tiers[core::QosClass::kGuaranteed]);
-  EXPECT_EQ(node.records.tiers.sums.burstable, tiers[core::QosClass::kBurstable]);
-  EXPECT_EQ(node.records.tiers.sums.besteffort, tiers[core::QosClass::kBestEffort]);
+  EXPECT_THAT(indexed, UnorderedElementsAreArray(truth.ids));
+  for (const auto qos_class :
+       {core::QosClass::kGuaranteed, core::QosClass::kBurstable, core::QosClass::kBestEffort}) {
+    const auto sum = truth.sums.find(qos_class);
+    EXPECT_EQ(node.records.tiers.sums.of(qos_class),
+              sum == truth.sums.end() ? core::TierSum{} : sum->second);
+  }
   EXPECT_TRUE(node.records.tiers.pending.empty());
   EXPECT_TRUE(node.records.tiers.retained.empty());
+}
 
+/// Whatever has happened before: records, tiers, cgroups, units and values are those of the
+/// containers that run.
+void expect_truth(const FakeNode& node, const std::vector<Known>& living) {
+  const Truth truth = truth_of(node, living);
+  expect_records(node, truth);
   std::vector<std::string> existing;
-  for (const auto& [path, cgroup] : node.tree.cgroups)
+  std::vector<std::string> slices;
+  for (const auto& [path, cgroup] : node.tree.cgroups) {
     existing.push_back(path);
-  EXPECT_THAT(existing, UnorderedElementsAreArray(cgroups));
-  for (const auto& [path, milli_cpu] : cpu)
+    if (path.ends_with(".slice")) slices.push_back(path.substr(path.rfind('/') + 1));
+  }
+  EXPECT_THAT(existing, UnorderedElementsAreArray(truth.cgroups));
+  EXPECT_THAT(node.tree.units, UnorderedElementsAreArray(slices));
+  for (const auto& [path, milli_cpu] : truth.milli_cpu)
     EXPECT_EQ(shares_in(node, path), shares_as_written(node, shares_of(milli_cpu))) << path;
+  if (living.empty()) return;
+  const auto burstable = truth.sums.find(core::QosClass::kBurstable);
+  const std::int64_t requested = burstable == truth.sums.end() ? 0 : burstable->second.cpu.value();
+  EXPECT_EQ(shares_in(node, paths_of(node).burstable),
+            shares_as_written(node, shares_of(requested)));
+  EXPECT_EQ(shares_in(node, paths_of(node).besteffort), shares_as_written(node, 2));
 }
 
 /// An event that is cut off, and the containers that run afterwards.
@@ -224,17 +276,17 @@ const std::vector<Scenario>& scenarios() {
   return kAll;
 }
 
-class Crash : public TestWithParam<std::tuple<core::CgroupVersion, std::size_t>> {
+class Crash : public TestWithParam<std::tuple<core::CgroupVersion, core::Driver, std::size_t>> {
  protected:
   /// The node on which the event comes.
   static std::unique_ptr<FakeNode> prepared() {
-    auto node = std::make_unique<FakeNode>(std::get<0>(GetParam()));
+    auto node = std::make_unique<FakeNode>(std::get<0>(GetParam()), std::get<1>(GetParam()));
     for (const Known& each : scenario().before)
       node->run(each.container, each.init);
     scenario().prepare(*node);
     return node;
   }
-  static const Scenario& scenario() { return scenarios()[std::get<1>(GetParam())]; }
+  static const Scenario& scenario() { return scenarios()[std::get<2>(GetParam())]; }
 
   /// The node after an event that was cut off.
   static std::unique_ptr<FakeNode> cut_off_after(int changes) {
@@ -308,15 +360,17 @@ TEST_P(Crash, ThePreviewIsWhatReconcileDoes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Events, Crash,
-                         ::testing::Combine(::testing::Values(core::CgroupVersion::kV1,
-                                                              core::CgroupVersion::kV2),
-                                            ::testing::Range(std::size_t{0}, scenarios().size())),
-                         [](const TestParamInfo<Crash::ParamType>& row) {
-                           const bool v1 = std::get<0>(row.param) == core::CgroupVersion::kV1;
-                           return cat(scenarios()[std::get<1>(row.param)].name,
-                                      v1 ? "OnV1" : "OnV2");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Events, Crash,
+    ::testing::Combine(::testing::Values(core::CgroupVersion::kV1, core::CgroupVersion::kV2),
+                       ::testing::Values(core::Driver::kCgroupfs, core::Driver::kSystemd),
+                       ::testing::Range(std::size_t{0}, scenarios().size())),
+    [](const TestParamInfo<Crash::ParamType>& row) {
+      const bool v1 = std::get<0>(row.param) == core::CgroupVersion::kV1;
+      const bool systemd = std::get<1>(row.param) == core::Driver::kSystemd;
+      return cat(scenarios()[std::get<2>(row.param)].name, v1 ? "OnV1" : "OnV2",
+                 systemd ? "WithSystemd" : "");
+    });
 
 }  // namespace
 }  // namespace podqos::app

@@ -120,6 +120,15 @@ class FakeMachine final : public cgroup::Machine {
     for (const core::Step* step : again) {
       if (auto done = run(*step, plan, report); !done) return fail(std::move(done).error());
     }
+    for (const core::Step& step : plan) {
+      const auto* set = std::get_if<core::SetUnit>(&step);
+      const auto is_of_cgroup = [&](const std::string& line) {
+        return line.substr(0, line.find(" = ")).rfind('/') == set->path.size() &&
+               line.starts_with(cat(set->path, "/"));
+      };
+      if (set == nullptr || std::ranges::none_of(report.written, is_of_cgroup)) continue;
+      if (auto done = on_change_(line_of(step)); !done) return fail(std::move(done).error());
+    }
     return report;
   }
   bool wait(std::chrono::milliseconds /*time*/) override { return false; }

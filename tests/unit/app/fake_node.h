@@ -31,7 +31,8 @@ struct FakeContainer {
 /// A fake machine, records in memory, and the runtime's part in each event.
 class FakeNode {
  public:
-  explicit FakeNode(core::CgroupVersion version) : tree{version} {
+  explicit FakeNode(core::CgroupVersion version, core::Driver driver = core::Driver::kCgroupfs)
+      : tree{version}, driver{driver} {
     settings.log_sink = "none";
     settings.weight_formula = core::WeightFormulaSetting::kLinear;
     settings.release_delay_seconds = 0;
@@ -66,6 +67,7 @@ class FakeNode {
     facts.annotations["podqos.io/container"] = container.id;
     auto request = admission_request(std::move(facts), settings, std::nullopt);
     if (!request) return fail(std::move(request).error());
+    (*request)->driver = driver;
     (*request)->pid = creator;
     (*request)->start_time = tree.processes.at(creator).start_time;
     Transaction transaction = begin();
@@ -136,6 +138,7 @@ class FakeNode {
   }
 
   FakeTree tree;
+  core::Driver driver;  ///< of the node's runtimes
   store::StoredRecords records;
   core::Settings settings;
   core::NodeCapacity capacity{.memory = Bytes{16LL << 30U}, .cpu = MilliCpu{8000}};
