@@ -14,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
+import patience  # noqa: E402
 import player  # noqa: E402
 from harness import GI, MI, container, pod  # noqa: E402
 
@@ -54,7 +55,7 @@ class OwnershipCase(player.Case):
         return path
 
     def call(self, command, stdin=b""):
-        done = subprocess.run(command, input=stdin, capture_output=True, check=False, timeout=60)
+        done = patience.capture(command, 60, stdin)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stderr.decode()
 

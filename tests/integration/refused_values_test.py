@@ -11,6 +11,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import harness  # noqa: E402
+import patience  # noqa: E402
 import player  # noqa: E402
 from harness import container, pod  # noqa: E402
 
@@ -46,7 +47,7 @@ class RefusalCase(player.Case):
         super().tearDown()
 
     def call(self, command, stdin=b""):
-        done = subprocess.run(list(map(str, command)), input=stdin, capture_output=True, check=False, timeout=60)
+        done = patience.capture(list(map(str, command)), 60, stdin)
         done.stderr = done.stderr.decode("utf-8", "replace")
         return done
 

@@ -17,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import oracle  # noqa: E402
+import patience  # noqa: E402
 import player  # noqa: E402
 from harness import GI, container, pod  # noqa: E402
 
@@ -53,7 +54,7 @@ class StateCase(player.Case):
     def call(self, *command, stdin=b""):
         """Any program; CompletedProcess with text."""
         started = time.monotonic()
-        done = subprocess.run(list(map(str, command)), input=stdin, capture_output=True, check=False, timeout=60)
+        done = patience.capture(list(map(str, command)), 60, stdin)
         done.seconds = time.monotonic() - started
         done.stderr = done.stderr.decode("utf-8", "replace")
         return done

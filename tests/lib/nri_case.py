@@ -192,6 +192,11 @@ class Case(harness.TestCase):
     def assert_soon(self, condition, what):
         patience.wait_for(condition, SOON, what)
 
+    def assert_answered_within(self, seconds, *asked, **given):
+        """An event is answered so soon, at one of several times that it is told: a busy machine delays some."""
+        found = patience.until(lambda: self.ask(*asked, **given) < seconds, 5, length=0.5)
+        self.assertTrue(found, f"{asked[0]} is answered within {seconds} s")
+
     def assert_released(self, uid):
         self.assert_soon(lambda: self.known(uid) is None, f"pod {uid} is released")
 

@@ -36,20 +36,25 @@ def wait_for(condition, seconds, what):
     raise AssertionError(f"{what}: not in {seconds} s")
 
 
+def capture(command, seconds, stdin=b""):
+    """run(), with what it writes as stdout and stderr, in bytes."""
+    return run(command, seconds, stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
 def run(command, seconds, stdin=None, **given):
     """subprocess.run with a patience of so many seconds, and `stdin` as bytes; its output goes to where `given` says."""
     source = subprocess.DEVNULL if stdin is None else subprocess.PIPE
     with subprocess.Popen(command, stdin=source, **given) as process:
-        pending = [stdin]
+        pending, output = [stdin], []
 
         def attend(length):
             try:
-                process.communicate(pending.pop() if pending else None, timeout=length)
+                output[:] = process.communicate(pending.pop() if pending else None, timeout=length)
             except subprocess.TimeoutExpired:
                 pass
 
         for _ in turns(seconds, attend, length=1):
             if process.returncode is not None:
-                return subprocess.CompletedProcess(command, process.returncode)
+                return subprocess.CompletedProcess(command, process.returncode, *output)
         process.kill()
         raise subprocess.TimeoutExpired(command, seconds)

@@ -10,6 +10,7 @@ import subprocess
 
 import harness
 import oracle
+import patience
 from harness import GI
 
 UNFINISHED = ".podqos-tmp"  # a file that was being written: it may stay for a while, not for ever
@@ -62,7 +63,7 @@ class Case(harness.TestCase):
         """Runs podqos; returns whether it was killed. `kill` is ("all" or "one", "every" or "effects", N)."""
         if kill:
             command = [str(self.stepper), *map(str, kill), str(self.count_file), *command]
-        done = subprocess.run(command, input=stdin, capture_output=True, check=False, timeout=60)
+        done = patience.capture(command, 60, stdin)
         if not kill:
             self.assertEqual((done.returncode, done.stderr), (0, b""))
             return False
