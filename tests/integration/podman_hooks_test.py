@@ -24,11 +24,13 @@ from engine import WORK, call  # noqa: E402
 OWN = WORK / "own-hooks"
 COMMON = pathlib.Path("/usr/share/containers/oci/hooks.d")  # Podman's own default
 CONFIGURATION = pathlib.Path("/etc/containers/containers.conf.d")
+MAIN = CONFIGURATION.with_suffix("")  # read before those; podman.configure() has written it, [engine] last
 DROP_IN = CONFIGURATION / "zz-podqos.conf"
 EXAMPLE = harness.REPOSITORY / "examples/podman/50-podqos.conf"
 RECORDER = f"#!/bin/sh\necho $1 >>{WORK}/ran\ncat\n"
-# Where an operator may have named a directory, and what runs then: nowhere, or before podqos's file.
-PLACES = {"": {"common"}, "10-own.conf": {"own"}}
+OWN_FILE = CONFIGURATION / "10-own.conf"
+# Where an operator may have named a directory, and what runs then: nowhere, or in a file that is read before podqos's.
+PLACES = {None: {"common"}, MAIN: {"own"}, OWN_FILE: {"own"}}
 
 
 def write_hook(directory, name):
@@ -62,15 +64,17 @@ class Hooks(unittest.TestCase):
 
     def check(self, place, placed, names=None):
         """With the operator's directory named there."""
-        own = CONFIGURATION / place
+        before = place.read_text(encoding="utf-8") if place == MAIN else None
         if place:
-            own.parent.mkdir(exist_ok=True)
-            own.write_text(f'[engine]\nhooks_dir = ["{OWN}"]\n', encoding="utf-8")
+            place.parent.mkdir(exist_ok=True)
+            place.write_text(f'{before or "[engine]"}\nhooks_dir = ["{OWN}"]\n', encoding="utf-8")
         try:
             self.assertEqual(self.ran(), (names or PLACES[place], placed), place)
         finally:
-            if place:
-                own.unlink()
+            if before:
+                place.write_text(before, encoding="utf-8")
+            elif place:
+                place.unlink()
 
     def test_before_during_and_after(self):
         for place in PLACES:
@@ -81,7 +85,7 @@ class Hooks(unittest.TestCase):
             self.check(place, self.appends)
         if self.appends:
             # An array that is set after one with "append" is appended: what runs beside it is Podman's own directory.
-            self.check("zzz-own.conf", True, {"own", "common"})
+            self.check(CONFIGURATION / "zzz-own.conf", True, {"own", "common"})
         else:
             self.check_example()
         call("dpkg", "--remove", "podqos")
@@ -89,7 +93,7 @@ class Hooks(unittest.TestCase):
         for place in PLACES:
             self.check(place, False)
         call("dpkg", "--purge", "podqos")
-        self.check("10-own.conf", False)
+        self.check(OWN_FILE, False)
 
     def test_podman_comes_later(self):
         """dpkg tells of it, by a trigger."""
@@ -109,7 +113,7 @@ class Hooks(unittest.TestCase):
         """By hand, as the example's head says."""
         CONFIGURATION.mkdir(exist_ok=True)
         shutil.copy(EXAMPLE, CONFIGURATION)
-        self.check("", True)
+        self.check(None, True)
         (CONFIGURATION / EXAMPLE.name).unlink()
 
 
