@@ -3,20 +3,28 @@
 #include <string_view>
 
 #include "common/base/text.h"
+#include "common/core/value_table.h"
 
 namespace podqos::app {
 namespace {
 
 using core::CgroupVersion;
-using core::Controller;
+using core::Value;
 
 /// cgroup v1 shows "unlimited" as LONG_MAX rounded down to a page, whatever the page size;
 /// include/linux/page_counter.h, PAGE_COUNTER_MAX.
 constexpr std::int64_t kV1Unlimited = std::int64_t{1} << 62U;
 
+/// The text of a value's file.
+Result<std::string> text_of(cgroup::Machine& machine, const std::string& path, Value value,
+                            CgroupVersion version) {
+  const core::ValueRow& row = core::row_of(value);
+  return machine.read(path, row.controller, std::string{row.on(version).name});
+}
+
 std::optional<std::int64_t> number_in(cgroup::Machine& machine, const std::string& path,
-                                      Controller controller, const std::string& file) {
-  const auto text = machine.read(path, controller, file);
+                                      Value value, CgroupVersion version) {
+  const auto text = text_of(machine, path, value, version);
   return text ? parse_int(*text) : std::nullopt;
 }
 
@@ -32,17 +40,19 @@ std::optional<Strong> strong(std::optional<std::int64_t> value) {
 
 /// Documentation/scheduler/sched-bwc.rst: cpu.cfs_quota_us is -1 for "unlimited".
 void read_cpu_v1(cgroup::Machine& machine, const std::string& path, CgroupReading& reading) {
-  reading.cpu_shares = strong<CpuShares>(number_in(machine, path, Controller::kCpu, "cpu.shares"));
+  reading.cpu_shares =
+      strong<CpuShares>(number_in(machine, path, Value::kCpuShares, CgroupVersion::kV1));
   reading.cpu_quota =
-      strong<Micros>(positive(number_in(machine, path, Controller::kCpu, "cpu.cfs_quota_us")));
+      strong<Micros>(positive(number_in(machine, path, Value::kCpuQuota, CgroupVersion::kV1)));
   reading.cpu_period =
-      strong<Micros>(number_in(machine, path, Controller::kCpu, "cpu.cfs_period_us"));
+      strong<Micros>(number_in(machine, path, Value::kCpuPeriod, CgroupVersion::kV1));
 }
 
 /// Documentation/admin-guide/cgroup-v2.rst: cpu.max is "$MAX $PERIOD".
 void read_cpu_v2(cgroup::Machine& machine, const std::string& path, CgroupReading& reading) {
-  reading.cpu_weight = strong<CpuWeight>(number_in(machine, path, Controller::kCpu, "cpu.weight"));
-  const auto text = machine.read(path, Controller::kCpu, "cpu.max");
+  reading.cpu_weight =
+      strong<CpuWeight>(number_in(machine, path, Value::kCpuShares, CgroupVersion::kV2));
+  const auto text = text_of(machine, path, Value::kCpuQuota, CgroupVersion::kV2);
   if (!text) return;
   const std::string_view max = *text;
   const std::size_t space = max.find(' ');
@@ -84,15 +94,14 @@ CgroupReading read_cgroup(cgroup::Machine& machine, const std::string& path) {
   if (layout.cpu == CgroupVersion::kV1) read_cpu_v1(machine, path, reading);
   if (layout.cpu == CgroupVersion::kV2) read_cpu_v2(machine, path, reading);
   if (layout.memory) {
-    const bool v1 = layout.memory == CgroupVersion::kV1;
-    const auto limit =
-        number_in(machine, path, Controller::kMemory, v1 ? "memory.limit_in_bytes" : "memory.max");
+    const auto limit = number_in(machine, path, Value::kMemoryLimit, *layout.memory);
     if (limit && *limit < kV1Unlimited) reading.memory_limit = Bytes{*limit};
     if (const auto usage = machine.memory_usage(path)) reading.memory_usage = *usage;
   }
   if (layout.pids) {
-    reading.pids_limit = number_in(machine, path, Controller::kPids, "pids.max");
-    reading.pids = number_in(machine, path, Controller::kPids, "pids.current");
+    reading.pids_limit = number_in(machine, path, Value::kPidsLimit, *layout.pids);
+    const auto current = machine.read(path, core::Controller::kPids, "pids.current");
+    reading.pids = current ? parse_int(*current) : std::nullopt;
   }
   return reading;
 }

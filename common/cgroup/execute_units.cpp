@@ -1,7 +1,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/core/driver.h"
+#include "common/core/value_table.h"
 
 namespace podqos::cgroup {
 
@@ -19,12 +19,6 @@ namespace {
 /// File Load Path". Stopping a unit does not remove them, so that the next unit of the same name
 /// would inherit them.
 constexpr const char* kControlDirectory = "/run/systemd/system.control";
-
-/// The drop-in files of the properties that unit_properties() sets.
-constexpr std::array<std::string_view, 11> kDropIns = {
-    "50-CPUWeight.conf", "50-CPUShares.conf",     "50-CPUQuota.conf",   "50-CPUQuotaPeriodSec.conf",
-    "50-MemoryMax.conf", "50-MemoryLimit.conf",   "50-MemoryHigh.conf", "50-MemoryLow.conf",
-    "50-MemoryMin.conf", "50-MemorySwapMax.conf", "50-TasksMax.conf"};
 
 /// The administrator's runtime unit files; systemd.unit(5).
 constexpr const char* kUnitDirectory = "/run/systemd/system";
@@ -50,7 +44,7 @@ Status remove_drop_ins(const std::string& unit) {
   if (!files) return fail(std::move(files).error());
   for (const std::string& file : *files) {
     // Other drop-ins are the administrator's and are kept.
-    if (std::ranges::find(kDropIns, file) == kDropIns.end()) continue;
+    if (!core::is_drop_in(file)) continue;
     if (auto removed = drop_ins->remove_file(file); !removed)
       return fail(std::move(removed).error());
   }

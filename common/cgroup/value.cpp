@@ -2,13 +2,13 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
 
 #include "common/base/text.h"
 #include "common/base/units.h"
+#include "common/core/value_table.h"
 
 namespace podqos::cgroup {
 
@@ -39,19 +39,14 @@ std::optional<std::int64_t> size_of_label(std::string_view label) {
   return std::nullopt;
 }
 
-/// Files whose value the kernel rounds, by the word behind the last dot. Others, like
-/// memory.oom.group, are exact.
-constexpr std::array<std::string_view, 6> kRoundedLimits = {
-    "max", "high", "low", "min", "limit_in_bytes", "soft_limit_in_bytes"};
-
 /// What the limit in `file` is a multiple of; nullopt for files that hold no such limit.
 std::optional<std::int64_t> granularity(std::string_view file) {
-  const std::string_view last = file.substr(file.rfind('.') + 1);
-  if (std::ranges::find(kRoundedLimits, last) == kRoundedLimits.end()) return std::nullopt;
-  const std::string_view controller = read_token(file, '.');
-  if (controller == "memory") return ::sysconf(_SC_PAGESIZE);
-  if (controller == "hugetlb") return size_of_label(read_token(file, '.'));
-  return std::nullopt;
+  if (const std::string_view label = core::hugepage_label_in(file); !label.empty())
+    return size_of_label(label);
+  const core::ValueRow* row = core::row_with(file, core::CgroupVersion::kV2);
+  if (row == nullptr) row = core::row_with(file, core::CgroupVersion::kV1);
+  if (row == nullptr || !row->whole_pages) return std::nullopt;
+  return ::sysconf(_SC_PAGESIZE);
 }
 
 /// A limit as the kernel keeps it; nullopt for text that is none.
@@ -74,7 +69,8 @@ bool begins_with_words(std::string_view have, std::string_view want) {
 
 bool holds_value(std::string_view file, std::string_view have, std::string_view want) {
   if (have == want) return true;
-  if (file == "cpu.max") return !want.empty() && begins_with_words(have, want);
+  if (file == core::file_of(core::Value::kCpuQuota, core::CgroupVersion::kV2))
+    return !want.empty() && begins_with_words(have, want);
   const std::optional<std::int64_t> step = granularity(file);
   if (!step) return false;
   const std::optional<std::int64_t> stored = stored_limit(want, *step);

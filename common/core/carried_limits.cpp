@@ -1,91 +1,33 @@
 #include "common/core/carried_limits.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <span>
 #include <utility>
 
 #include "common/base/text.h"
 #include "common/core/driver.h"
 #include "common/core/lowering.h"
+#include "common/core/value_table.h"
 
 namespace podqos::core {
 
 namespace {
 
-/// LimitFile as a constant.
-struct Known {
-  Controller controller = Controller::kCpu;
-  std::string_view name;
-  std::optional<std::string_view> unset;
-};
-
-constexpr std::array kV2 = {
-    Known{Controller::kCpu, "cpu.idle", "0"},
-    Known{Controller::kCpu, "cpu.weight", "100"},
-    Known{Controller::kCpu, "cpu.max", "max 100000"},
-    Known{Controller::kCpu, "cpu.max.burst", "0"},
-    Known{Controller::kCpu, "cpu.uclamp.min", "0.00"},
-    Known{Controller::kCpu, "cpu.uclamp.max", "max"},
-    Known{Controller::kMemory, "memory.min", "0"},
-    Known{Controller::kMemory, "memory.low", "0"},
-    Known{Controller::kMemory, "memory.high", "max"},
-    Known{Controller::kMemory, "memory.max", "max"},
-    Known{Controller::kMemory, "memory.swap.high", "max"},
-    Known{Controller::kMemory, "memory.swap.max", "max"},
-    Known{Controller::kMemory, "memory.zswap.max", "max"},
-    Known{Controller::kMemory, "memory.oom.group", "0"},
-    Known{Controller::kPids, "pids.max", "max"},
-    Known{Controller::kCpuset, "cpuset.cpus", ""},
-    Known{Controller::kCpuset, "cpuset.mems", ""},
-};
-
-constexpr std::array kV1 = {
-    Known{Controller::kCpu, "cpu.shares", "1024"},
-    Known{Controller::kCpu, "cpu.idle", "0"},
-    Known{Controller::kCpu, "cpu.cfs_period_us", "100000"},
-    Known{Controller::kCpu, "cpu.cfs_quota_us", "-1"},
-    Known{Controller::kCpu, "cpu.cfs_burst_us", "0"},
-    Known{Controller::kCpu, "cpu.rt_period_us", "1000000"},
-    Known{Controller::kCpu, "cpu.rt_runtime_us", "0"},
-    Known{Controller::kMemory, "memory.limit_in_bytes", "-1"},
-    Known{Controller::kMemory, "memory.memsw.limit_in_bytes", "-1"},
-    Known{Controller::kMemory, "memory.soft_limit_in_bytes", "-1"},
-    Known{Controller::kMemory, "memory.kmem.tcp.limit_in_bytes", "-1"},
-    Known{Controller::kMemory, "memory.swappiness", std::nullopt},
-    Known{Controller::kMemory, "memory.oom_control", std::nullopt},
-    Known{Controller::kPids, "pids.max", "max"},
-    Known{Controller::kCpuset, "cpuset.cpus", std::nullopt},
-    Known{Controller::kCpuset, "cpuset.mems", std::nullopt},
-};
-
-/// Files that podqos's cgroups lack, since podqos does not enable their controllers, and the
-/// partition. files_left_behind() replaces the controller.
-constexpr std::array kLeftBehind = {
-    Known{Controller::kCpu, "io.max", ""},
-    Known{Controller::kCpu, "io.latency", ""},
-    Known{Controller::kCpu, "io.weight", "default 100"},
-    Known{Controller::kCpu, "io.bfq.weight", "default 100"},
-    Known{Controller::kCpu, "io.prio.class", "no-change"},
-    Known{Controller::kCpu, "rdma.max", std::nullopt},
-    Known{Controller::kCpu, "misc.max", std::nullopt},
-    Known{Controller::kCpuset, "cpuset.cpus.partition", "member"},
-};
-
 /// cgroup v1 shows "no limit" as the largest multiple of the page size, which is above this.
 constexpr std::int64_t kV1Unlimited = std::int64_t{1} << 62U;
 
-LimitFile file_of(const Known& known) {
-  LimitFile file{.controller = known.controller, .name = std::string{known.name}, .unset = {}};
-  if (known.unset) file.unset = std::string{*known.unset};
+LimitFile limit_file(const ValueFile& value, Controller controller) {
+  LimitFile file{.controller = controller, .name = std::string{value.name}, .unset = {}};
+  if (value.unset) file.unset = std::string{*value.unset};
   return file;
 }
 
-void append(std::vector<LimitFile>& files, std::span<const Known> known, CgroupVersion version,
-            const CgroupLayout& layout) {
-  for (const Known& each : known) {
-    if (layout.version_of(each.controller) == version) files.push_back(file_of(each));
+void append(std::vector<LimitFile>& files, CgroupVersion version, const CgroupLayout& layout) {
+  for (const ValueRow& row : value_table()) {
+    const ValueFile& file = row.on(version);
+    if (file.name.empty() || row.on_move == OnMove::kLeftBehind) continue;
+    if (layout.version_of(row.controller) == version)
+      files.push_back(limit_file(file, row.controller));
   }
 }
 
@@ -114,14 +56,14 @@ bool ends_own_part(std::string_view path, std::size_t end) {
 
 std::vector<LimitFile> limit_files(const CgroupLayout& layout) {
   std::vector<LimitFile> files;
-  append(files, kV1, CgroupVersion::kV1, layout);
-  append(files, kV2, CgroupVersion::kV2, layout);
-  const bool v1 = layout.hugetlb == CgroupVersion::kV1;
+  append(files, CgroupVersion::kV1, layout);
+  append(files, CgroupVersion::kV2, layout);
+  const CgroupVersion version = layout.hugetlb.value_or(CgroupVersion::kV2);
   for (const std::string& label : layout.hugepage_labels) {
-    for (const std::string_view part : {".", ".rsvd."}) {
+    for (const auto use : {HugePageUse::kUsed, HugePageUse::kReserved}) {
       files.push_back({.controller = Controller::kHugetlb,
-                       .name = cat("hugetlb.", label, part, v1 ? "limit_in_bytes" : "max"),
-                       .unset = v1 ? "-1" : "max"});
+                       .name = hugepage_file(label, version, use),
+                       .unset = std::string{unset_hugepages(version)}});
     }
   }
   return files;
@@ -144,9 +86,8 @@ std::vector<LimitFile> files_left_behind(const CgroupLayout& layout) {
   for (const auto controller : {Controller::kMemory, Controller::kCpu}) {
     // Either controller on cgroup v2 leads to the hierarchy that has these files.
     if (layout.version_of(controller) != CgroupVersion::kV2) continue;
-    for (const Known& each : kLeftBehind) {
-      files.push_back(file_of(each));
-      files.back().controller = controller;
+    for (const ValueRow& row : value_table()) {
+      if (row.on_move == OnMove::kLeftBehind) files.push_back(limit_file(row.v2, controller));
     }
     return files;
   }

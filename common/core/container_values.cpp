@@ -6,6 +6,7 @@
 #include "common/core/aggregation.h"
 #include "common/core/container_config.h"
 #include "common/core/kernel_bounds.h"
+#include "common/core/value_table.h"
 
 namespace podqos::core {
 
@@ -94,8 +95,8 @@ void add_missing_hugepages(CgroupValues& missing, const CgroupValues& wanted,
     // Runtimes refuse a container with a page size that the host lacks, since it has no file.
     const bool on_host =
         std::ranges::find(layout.hugepage_labels, label) != layout.hugepage_labels.end();
-    const bool set =
-        engine.hugepages.contains(label) || engine.unified.contains(cat("hugetlb.", label, ".max"));
+    const bool set = engine.hugepages.contains(label) ||
+                     engine.unified.contains(hugepage_file(label, CgroupVersion::kV2));
     if (limit.value() > 0 && on_host && !set) missing.hugepages.emplace(label, limit);
   }
 }
@@ -104,9 +105,9 @@ void add_missing_unified(CgroupValues& missing, const CgroupValues& wanted,
                          const EngineResources& engine, const CgroupLayout& layout) {
   // Runtimes that use cgroup v1, also on hybrid hosts, refuse a container with unified values.
   if (layout.memory != CgroupVersion::kV2 || layout.cpu == CgroupVersion::kV1) return;
+  const std::string_view swap_limit = file_of(Value::kSwapLimit, CgroupVersion::kV2);
   for (const auto& [file, value] : wanted.unified) {
-    const bool set =
-        engine.unified.contains(file) || (file == "memory.swap.max" && engine.memory_swap);
+    const bool set = engine.unified.contains(file) || (file == swap_limit && engine.memory_swap);
     if (!set) missing.unified.emplace(file, value);
   }
 }
@@ -116,19 +117,21 @@ void add_missing_unified(CgroupValues& missing, const CgroupValues& wanted,
 CgroupValues missing_values(const CgroupValues& wanted, const EngineResources& engine,
                             const CgroupLayout& layout) {
   CgroupValues missing;
-  const auto& unified = engine.unified;
+  // A unified file stands for the engine's field.
+  const auto in_unified = [&](Value value) {
+    return engine.unified.contains(file_of(value, CgroupVersion::kV2));
+  };
   if (layout.cpu) {
-    if (!engine.cpu_shares && !unified.contains("cpu.weight"))
+    if (!engine.cpu_shares && !in_unified(Value::kCpuShares))
       missing.cpu_shares = wanted.cpu_shares;
-    if (!engine.cpu_quota && !unified.contains("cpu.max") && wanted.cpu_quota &&
-        wanted.cpu_quota->value() > 0)
+    if (!engine.cpu_quota && !in_unified(Value::kCpuQuota) && limiting_quota(wanted))
       add_missing_quota(missing, wanted, engine);
   }
-  if (layout.memory && !engine.memory_limit && !unified.contains("memory.max") &&
+  if (layout.memory && !engine.memory_limit && !in_unified(Value::kMemoryLimit) &&
       wanted.memory_limit && wanted.memory_limit->value() > 0) {
     missing.memory_limit = wanted.memory_limit;
   }
-  if (layout.pids && !engine.pids_limit && !unified.contains("pids.max"))
+  if (layout.pids && !engine.pids_limit && !in_unified(Value::kPidsLimit))
     missing.pids_limit = wanted.pids_limit;
   add_missing_hugepages(missing, wanted, engine, layout);
   add_missing_unified(missing, wanted, engine, layout);

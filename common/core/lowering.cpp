@@ -1,18 +1,15 @@
 #include "common/core/lowering.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/core/value_table.h"
 
 namespace podqos::core {
 
 namespace {
-
-constexpr std::int64_t kMicrosPerSecond = 1'000'000;
-constexpr std::int64_t kSystemdQuotaStep = 10'000;  // 10 ms of CPU time a second
 
 /// Collects the steps of one cgroup; leaves out those whose controller the machine lacks.
 class Lowering {
@@ -50,142 +47,44 @@ std::string limit_or(std::int64_t limit, std::string_view unlimited) {
   return limit < 0 ? std::string{unlimited} : std::to_string(limit);
 }
 
-bool has_quota_or_period(const CgroupValues& values) {
-  return values.cpu_quota || values.cpu_period;
-}
-
-Micros period_of(const CgroupValues& values) {
-  return values.cpu_period.value_or(kDefaultPeriod);
-}
-
-/// A quota that limits; "none" (0) and "unlimited" (-1) are nullopt.
-std::optional<Micros> limiting_quota(const CgroupValues& values) {
-  if (!values.cpu_quota || values.cpu_quota->value() <= 0) return std::nullopt;
-  return values.cpu_quota;
-}
-
-void lower_cpu_v1(Lowering& out, const CgroupValues& values) {
-  if (values.cpu_shares)
-    out.write(Controller::kCpu, "cpu.shares", std::to_string(values.cpu_shares->value()));
-  if (!has_quota_or_period(values)) return;
-  // The kernel holds the old quota over the new period, and then the new quota over the period,
-  // against the parent's ratio, so either may be refused until the other is in.
-  out.write(Controller::kCpu, "cpu.cfs_period_us", std::to_string(period_of(values).value()),
-            OnRefusal::kRetryAfterPlan);
-  if (!values.cpu_quota) return;
-  const auto quota = limiting_quota(values);
-  out.write(Controller::kCpu, "cpu.cfs_quota_us", quota ? std::to_string(quota->value()) : "-1",
-            OnRefusal::kRetryAfterPlan);
-}
-
-void lower_cpu_v2(Lowering& out, const CgroupValues& values, WeightFormula formula) {
-  if (values.cpu_shares) {
-    out.write(Controller::kCpu, "cpu.weight",
-              std::to_string(cpu_weight_for(*values.cpu_shares, formula).value()));
+/// The rows of one controller, in their order.
+void lower_rows(Lowering& out, Controller controller, const CgroupValues& values,
+                WeightFormula formula) {
+  const auto version = out.version_of(controller);
+  if (!version) return;
+  for (const ValueRow& row : value_table()) {
+    if (row.controller != controller) continue;
+    const ValueFile& file = row.on(*version);
+    if (file.name.empty()) continue;
+    std::string content = content_for(file, values, formula);
+    if (!content.empty())
+      out.write(controller, std::string{file.name}, std::move(content), file.on_refusal);
   }
-  if (!has_quota_or_period(values)) return;
-  const auto quota = limiting_quota(values);
-  out.write(Controller::kCpu, "cpu.max",
-            cat(quota ? std::to_string(quota->value()) : "max", " ", period_of(values).value()));
-}
-
-void lower_cpu(Lowering& out, const CgroupValues& values, WeightFormula formula) {
-  const auto version = out.version_of(Controller::kCpu);
-  if (version == CgroupVersion::kV1) lower_cpu_v1(out, values);
-  if (version == CgroupVersion::kV2) lower_cpu_v2(out, values, formula);
 }
 
 void lower_hugepages(Lowering& out, const CgroupValues& values) {
   const auto version = out.version_of(Controller::kHugetlb);
   if (!version) return;
-  const std::string_view limit_file = version == CgroupVersion::kV1 ? "limit_in_bytes" : "max";
   for (const auto& [label, limit] : with_host_sizes(values.hugepages, out.host_sizes())) {
-    const std::string value = limit_or(limit.value(), version == CgroupVersion::kV1 ? "-1" : "max");
+    const std::string value = limit_or(limit.value(), unset_hugepages(*version));
     // A size that this host has no pages of cannot be used either: nothing is lost without its
     // file.
     const bool on_host = std::ranges::find(out.host_sizes(), label) != out.host_sizes().end();
-    out.write(Controller::kHugetlb, cat("hugetlb.", label, ".", limit_file), value,
+    out.write(Controller::kHugetlb, hugepage_file(label, *version), value,
               on_host ? OnRefusal::kFail : OnRefusal::kIgnore);
     // Kernels before 5.7 have no reservation limits.
-    out.write(Controller::kHugetlb, cat("hugetlb.", label, ".rsvd.", limit_file), value,
+    out.write(Controller::kHugetlb, hugepage_file(label, *version, HugePageUse::kReserved), value,
               OnRefusal::kIgnore);
   }
 }
 
-/// 0 is not a usable limit; both drivers turn it into the smallest one.
-std::int64_t usable_pids(std::int64_t limit) {
-  return limit == 0 ? 1 : limit;
-}
-
-void lower_pids(Lowering& out, const CgroupValues& values) {
-  if (!values.pids_limit || !out.version_of(Controller::kPids)) return;
-  out.write(Controller::kPids, "pids.max", limit_or(usable_pids(*values.pids_limit), "max"));
-}
-
-void lower_memory(Lowering& out, const CgroupValues& values) {
-  const auto version = out.version_of(Controller::kMemory);
-  if (!version || !values.memory_limit || values.memory_limit->value() == 0) return;
-  const std::int64_t limit = values.memory_limit->value();
-  if (version == CgroupVersion::kV1)
-    out.write(Controller::kMemory, "memory.limit_in_bytes", limit_or(limit, "-1"));
-  if (version == CgroupVersion::kV2)
-    out.write(Controller::kMemory, "memory.max", limit_or(limit, "max"));
-}
-
-/// The controller that a cgroup v2 file belongs to, by the part before the first dot, compared
-/// whole: "cpuset" is not "cpu".
-std::optional<Controller> controller_of(std::string_view file) {
-  static constexpr std::array<std::pair<std::string_view, Controller>, 5> kPrefixes = {{
-      {"cpu", Controller::kCpu},
-      {"memory", Controller::kMemory},
-      {"hugetlb", Controller::kHugetlb},
-      {"pids", Controller::kPids},
-      {"cpuset", Controller::kCpuset},
-  }};
-  const std::string_view prefix = file.substr(0, file.find('.'));
-  const auto* found =
-      std::ranges::find(kPrefixes, prefix, &std::pair<std::string_view, Controller>::first);
-  if (found == kPrefixes.end()) return std::nullopt;
-  return found->second;
-}
-
 void lower_unified(Lowering& out, const CgroupValues& values) {
   for (const auto& [file, value] : values.unified) {
-    const auto controller = controller_of(file);
-    if (controller && out.version_of(*controller) == CgroupVersion::kV2)
-      out.write(*controller, file, value);
+    const ValueRow* row = row_with(file, CgroupVersion::kV2);
+    if (row == nullptr || row->on_move == OnMove::kLeftBehind) continue;
+    if (out.version_of(row->controller) == CgroupVersion::kV2)
+      out.write(row->controller, file, value);
   }
-}
-
-/// What CPUQuotaPerSecUSec is for a quota: systemd keeps whole 10 ms a second, so the rest is
-/// rounded up.
-struct SystemdQuota {
-  std::int64_t per_second = 0;
-  Micros quota;  ///< what the kernel ends up with
-};
-
-SystemdQuota systemd_quota(Micros quota, Micros period) {
-  const std::int64_t exact = mul_div(quota.value(), kMicrosPerSecond, period.value());
-  if (exact % kSystemdQuotaStep == 0) return {.per_second = exact, .quota = quota};
-  const std::int64_t rounded = ((exact / kSystemdQuotaStep) + 1) * kSystemdQuotaStep;
-  return {.per_second = rounded,
-          .quota = Micros{mul_div(rounded, period.value(), kMicrosPerSecond)}};
-}
-
-/// The unit property of a unified file that holds one number or "max".
-std::string_view systemd_property(std::string_view file) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kProperties = {{
-      {"cpu.weight", "CPUWeight"},
-      {"memory.high", "MemoryHigh"},
-      {"memory.low", "MemoryLow"},
-      {"memory.max", "MemoryMax"},
-      {"memory.min", "MemoryMin"},
-      {"memory.swap.max", "MemorySwapMax"},
-      {"pids.max", "TasksMax"},
-  }};
-  const auto* found =
-      std::ranges::find(kProperties, file, &std::pair<std::string_view, std::string_view>::first);
-  return found == kProperties.end() ? std::string_view{} : found->second;
 }
 
 constexpr std::int64_t kNoLimit = -1;
@@ -223,10 +122,10 @@ CgroupLayout all_v2(const std::vector<std::string>& hugepage_labels) {
 Plan lower_values(const std::string& path, const CgroupValues& values, const CgroupLayout& layout,
                   WeightFormula formula, const std::string& reason) {
   Lowering out{path, layout, reason};
-  lower_cpu(out, values, formula);
+  lower_rows(out, Controller::kCpu, values, formula);
   lower_hugepages(out, values);
-  lower_pids(out, values);
-  lower_memory(out, values);
+  lower_rows(out, Controller::kPids, values, formula);
+  lower_rows(out, Controller::kMemory, values, formula);
   lower_unified(out, values);
   return std::move(out).release();
 }
@@ -245,33 +144,19 @@ std::map<std::string, std::string, std::less<>> v2_files(
 
 CgroupValues rounded_by_systemd(CgroupValues values) {
   if (const auto quota = limiting_quota(values))
-    values.cpu_quota = systemd_quota(*quota, period_of(values)).quota;
+    values.cpu_quota = quota_of_systemd(*quota, period_of(values));
   return values;
 }
 
 namespace {
 
-void set_cpu_properties(Properties& out, const CgroupValues& values, CgroupVersion version,
-                        WeightFormula formula) {
-  if (values.cpu_shares && version == CgroupVersion::kV2)
-    out.set("CPUWeight", cpu_weight_for(*values.cpu_shares, formula).value());
-  if (values.cpu_shares && version == CgroupVersion::kV1)
-    out.set("CPUShares", values.cpu_shares->value());
-  if (!has_quota_or_period(values)) return;
-  const Micros period = period_of(values);
-  const auto quota = limiting_quota(values);
-  out.set("CPUQuotaPeriodUSec", period.value());
-  out.set("CPUQuotaPerSecUSec", quota ? systemd_quota(*quota, period).per_second : kNoLimit);
-}
-
 void set_unified_properties(Properties& out, const CgroupValues& values,
                             const CgroupLayout& layout) {
   for (const auto& [file, value] : values.unified) {
-    const std::string_view property = systemd_property(file);
-    const auto controller = controller_of(file);
-    if (property.empty() || layout.version_of(*controller) != CgroupVersion::kV2) continue;
+    const ValueRow* row = row_with(file, CgroupVersion::kV2);
+    if (row == nullptr || layout.version_of(row->controller) != CgroupVersion::kV2) continue;
     const auto number = value == "max" ? kNoLimit : parse_int(value);
-    if (number) out.set(property, *number);
+    if (number && !row->v2.property.empty()) out.set(row->v2.property, *number);
   }
 }
 
@@ -280,12 +165,12 @@ void set_unified_properties(Properties& out, const CgroupValues& values,
 std::vector<UnitProperty> unit_properties(const CgroupValues& values, const CgroupLayout& layout,
                                           WeightFormula formula) {
   Properties out;
-  if (layout.cpu) set_cpu_properties(out, values, *layout.cpu, formula);
-  if (values.memory_limit && values.memory_limit->value() != 0 && layout.memory) {
-    const bool v2 = layout.memory == CgroupVersion::kV2;
-    out.set(v2 ? "MemoryMax" : "MemoryLimit", values.memory_limit->value());
+  for (const ValueRow& row : value_table()) {
+    const auto version = layout.version_of(row.controller);
+    if (!version) continue;
+    const ValueFile& file = row.on(*version);
+    if (const auto number = property_for(file, values, formula)) out.set(file.property, *number);
   }
-  if (values.pids_limit && layout.pids) out.set("TasksMax", usable_pids(*values.pids_limit));
   set_unified_properties(out, values, layout);
   return std::move(out).release();
 }
