@@ -33,10 +33,9 @@ Result<Cgroupfs> Cgroupfs::open(const CgroupfsOptions& options) {
   // Each controller is in one hierarchy; the first one wins if mountinfo shows it twice.
   for (std::size_t index = 0; index < cgroupfs.hierarchies_.size(); ++index) {
     const OpenHierarchy& hierarchy = cgroupfs.hierarchies_[index];
-    for (std::size_t number = 0; number < kControllers; ++number) {
-      std::optional<std::size_t>& carrier = cgroupfs.by_controller_[number];
-      const auto controller = static_cast<core::Controller>(number);
-      if (!carrier && hierarchy.has(controller_name(controller))) carrier = index;
+    for (const core::ControllerRow& row : core::kControllers) {
+      auto& carrier = cgroupfs.by_controller_.at(static_cast<std::size_t>(row.controller));
+      if (!carrier && carries(hierarchy.description(), row)) carrier = index;
     }
   }
   // Attributes and reads that concern the whole cgroup use this hierarchy.

@@ -84,8 +84,6 @@ class Cgroupfs final : public Machine {
   }
 
  private:
-  static constexpr std::size_t kControllers = 5;
-
   [[nodiscard]] OpenHierarchy* hierarchy_of(core::Controller controller);
   [[nodiscard]] Result<Bytes> memory_amount(std::string_view path, const std::string& file);
   [[nodiscard]] OpenHierarchy& primary() { return hierarchies_[primary_]; }
@@ -118,7 +116,7 @@ class Cgroupfs final : public Machine {
   std::string hugepages_;                           ///< directory that lists the huge page sizes
   std::optional<core::CgroupLayout> whole_layout_;  ///< with hugetlb; set by layout()
   std::vector<OpenHierarchy> hierarchies_;
-  std::array<std::optional<std::size_t>, kControllers> by_controller_;
+  std::array<std::optional<std::size_t>, core::kControllers.size()> by_controller_;
   Systemd systemd_;
   WaitBudget waits_;
   std::vector<core::SetUnit> deferred_changes_;

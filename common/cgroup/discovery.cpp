@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <optional>
 #include <utility>
@@ -52,14 +51,6 @@ std::vector<OpenHierarchy> usable_of(std::vector<Hierarchy> mounted, sys::Resolv
     if (!relevant || hierarchy.is_usable()) hierarchies.push_back(std::move(hierarchy));
   }
   return hierarchies;
-}
-
-std::optional<core::CgroupVersion> version_with(const std::vector<OpenHierarchy>& hierarchies,
-                                                core::Controller controller) {
-  for (const OpenHierarchy& hierarchy : hierarchies) {
-    if (hierarchy.has(controller_name(controller))) return hierarchy.description().version;
-  }
-  return std::nullopt;
 }
 
 /// Whether each relevant hierarchy is still mounted where its description says.
@@ -146,13 +137,16 @@ std::optional<Bytes> page_size_of(std::string_view name) {
 
 }  // namespace
 
+bool carries(const Hierarchy& hierarchy, const core::ControllerRow& row) {
+  const bool is_v1 = hierarchy.version == core::CgroupVersion::kV1;
+  const std::string_view name = is_v1 ? row.v1_name : row.v2_name;
+  return std::ranges::find(hierarchy.controllers, name) != hierarchy.controllers.end();
+}
+
 bool has_used_controller(const Hierarchy& hierarchy) {
-  using enum core::Controller;
-  return std::ranges::any_of(
-      std::array{kCpu, kMemory, kHugetlb, kPids, kCpuset}, [&](core::Controller controller) {
-        return std::ranges::find(hierarchy.controllers, controller_name(controller)) !=
-               hierarchy.controllers.end();
-      });
+  return std::ranges::any_of(core::kControllers, [&](const core::ControllerRow& row) {
+    return row.enabled == core::Enabled::kAlways && carries(hierarchy, row);
+  });
 }
 
 Result<std::vector<OpenHierarchy>> find_hierarchies(const CgroupfsOptions& options) {
@@ -171,13 +165,13 @@ Result<std::vector<OpenHierarchy>> find_hierarchies(const CgroupfsOptions& optio
 }
 
 core::CgroupLayout layout_of(const std::vector<OpenHierarchy>& hierarchies) {
-  using core::Controller;
   core::CgroupLayout layout;
-  layout.cpu = version_with(hierarchies, Controller::kCpu);
-  layout.memory = version_with(hierarchies, Controller::kMemory);
-  layout.hugetlb = version_with(hierarchies, Controller::kHugetlb);
-  layout.pids = version_with(hierarchies, Controller::kPids);
-  layout.cpuset = version_with(hierarchies, Controller::kCpuset);
+  for (const core::ControllerRow& row : core::kControllers) {
+    const auto found = std::ranges::find_if(hierarchies, [&](const OpenHierarchy& hierarchy) {
+      return carries(hierarchy.description(), row);
+    });
+    if (found != hierarchies.end()) layout.*row.version = found->description().version;
+  }
   return layout;
 }
 
@@ -202,14 +196,7 @@ std::vector<std::string> hugepage_labels(const std::vector<std::string>& names) 
 }
 
 std::string_view controller_name(core::Controller controller) {
-  switch (controller) {
-    case core::Controller::kCpu: return "cpu";
-    case core::Controller::kMemory: return "memory";
-    case core::Controller::kHugetlb: return "hugetlb";
-    case core::Controller::kPids: return "pids";
-    case core::Controller::kCpuset: return "cpuset";
-  }
-  return "";
+  return core::row_of(controller).v2_name;
 }
 
 }  // namespace podqos::cgroup

@@ -50,11 +50,14 @@ struct CgroupfsOptions {
 /// Labels, in ascending order of size, for names like "hugepages-2048kB"; other names are ignored.
 [[nodiscard]] std::vector<std::string> hugepage_labels(const std::vector<std::string>& names);
 
-/// The controller's name in the kernel: "cpu" for kCpu.
+/// The controller's name on cgroup v2: "cpu" for kCpu.
 [[nodiscard]] std::string_view controller_name(core::Controller controller);
 
-/// Whether the hierarchy has a controller that podqos uses (core::Controller). For v2 only valid
-/// once the hierarchy is open.
+/// Whether the hierarchy has this controller. For v2 only valid once the hierarchy is open.
+[[nodiscard]] bool carries(const Hierarchy& hierarchy, const core::ControllerRow& row);
+
+/// Whether the hierarchy has a controller that podqos uses in every cgroup
+/// (core::Enabled::kAlways). For v2 only valid once the hierarchy is open.
 [[nodiscard]] bool has_used_controller(const Hierarchy& hierarchy);
 
 }  // namespace podqos::cgroup

@@ -4,12 +4,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <string_view>
 
 #include "common/base/text.h"
 #include "common/cgroup/control_file.h"
+#include "common/core/layout.h"
 
 namespace podqos::cgroup {
 
@@ -18,8 +18,6 @@ namespace {
 /// Readable by all, like cgroups made by runc and systemd.
 constexpr mode_t kMode = 0755;
 constexpr int kMaxAttempts = 8;  // each needs a concurrent removal of an ancestor
-constexpr std::array<std::string_view, 5> kEnabledControllers = {"cpu", "memory", "pids", "hugetlb",
-                                                                 "cpuset"};
 constexpr const char* kSubtreeControl = "cgroup.subtree_control";
 
 enum class Age : std::uint8_t { kExisting, kNew };
@@ -37,13 +35,15 @@ bool has_word(std::string_view list, std::string_view word) {
 
 /// What to write to cgroup.subtree_control, "+cpu +memory": the controllers that podqos uses, the
 /// hierarchy has and `enabled` lacks.
-std::string missing_controllers(const OpenHierarchy& hierarchy, std::string_view enabled) {
+std::string missing_controllers(const OpenHierarchy& hierarchy, std::string_view enabled,
+                                std::optional<core::Controller> also) {
   std::string missing;
-  for (const std::string_view controller : kEnabledControllers) {
-    if (!hierarchy.has(controller) || has_word(enabled, controller)) continue;
+  for (const core::ControllerRow& row : core::kControllers) {
+    if (row.enabled == core::Enabled::kOnDemand && row.controller != also) continue;
+    if (!hierarchy.has(row.v2_name) || has_word(enabled, row.v2_name)) continue;
     if (!missing.empty()) missing += ' ';
     missing += '+';
-    missing += controller;
+    missing += row.v2_name;
   }
   return missing;
 }
@@ -109,7 +109,8 @@ Status inherit(const sys::Directory& parent, const sys::Directory& cgroup, const
 /// configuring what is missing.
 class Walk {
  public:
-  explicit Walk(OpenHierarchy& hierarchy) : hierarchy_(hierarchy) {}
+  Walk(OpenHierarchy& hierarchy, std::optional<core::Controller> also)
+      : hierarchy_(hierarchy), also_(also) {}
 
   /// Makes `path` exist and fit for its use.
   Status prepare(const std::string& path, CgroupUse use);
@@ -128,6 +129,7 @@ class Walk {
   }
 
   OpenHierarchy& hierarchy_;
+  std::optional<core::Controller> also_;
   std::int64_t made_ = 0;
 };
 
@@ -183,7 +185,7 @@ Status Walk::configure_v2(const std::string& path, const sys::Directory& cgroup,
     if (!read) return fail_errno(read.error(), cat("read ", cgroup.path(), "/", kSubtreeControl));
     enabled = std::move(*read);
   }
-  const std::string missing = missing_controllers(hierarchy_, enabled);
+  const std::string missing = missing_controllers(hierarchy_, enabled, also_);
   // A controller enabled here is enabled in all ancestors; if nothing is missing here, nothing is
   // missing above.
   if (missing.empty()) return {};
@@ -215,9 +217,9 @@ std::string topmost_of(std::string_view path) {
 
 }  // namespace
 
-Result<std::int64_t> ensure_cgroup(OpenHierarchy& hierarchy, const std::string& path,
-                                   CgroupUse use) {
-  Walk walk{hierarchy};
+Result<std::int64_t> ensure_cgroup(OpenHierarchy& hierarchy, const std::string& path, CgroupUse use,
+                                   std::optional<core::Controller> also) {
+  Walk walk{hierarchy, also};
   for (int attempt = 1;; ++attempt) {
     Status done = walk.prepare(path, use);
     if (done) return walk.made();

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "common/base/error.h"
 #include "common/cgroup/open_hierarchy.h"
+#include "common/core/plan.h"
 
 namespace podqos::cgroup {
 
@@ -16,15 +18,16 @@ enum class CgroupUse : std::uint8_t {
 
 /// Creates the cgroup `path` and its missing ancestors, mode 0755, in one hierarchy.
 ///
-/// In a v1 cpuset hierarchy, a cgroup without CPUs gets those of its parent. On v2, as many of cpu,
-/// memory, pids, hugetlb and cpuset as the hierarchy has are enabled in cgroup.subtree_control of
-/// all ancestors, and of `path` itself if it is an inner cgroup. Retried if an ancestor is removed
-/// concurrently.
+/// In a v1 cpuset hierarchy, a cgroup without CPUs gets those of its parent. On v2, as many of the
+/// controllers that every cgroup gets (core::Enabled::kAlways), and of `also`, as the hierarchy has
+/// are enabled in cgroup.subtree_control of all ancestors, and of `path` itself if it is an inner
+/// cgroup. Retried if an ancestor is removed concurrently.
 /// @return the number of directories created. Errors name the full path and, for EBUSY, the
 /// processes that prevent enabling the controllers.
 /// @note Documentation/admin-guide/cgroup-v2.rst "No Internal Process Constraint";
 /// cgroup-v1/cpusets.rst.
 [[nodiscard]] Result<std::int64_t> ensure_cgroup(OpenHierarchy& hierarchy, const std::string& path,
-                                                 CgroupUse use);
+                                                 CgroupUse use,
+                                                 std::optional<core::Controller> also);
 
 }  // namespace podqos::cgroup

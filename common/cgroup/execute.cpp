@@ -270,7 +270,7 @@ Status Cgroupfs::ensure(const core::EnsureCgroup& step, CgroupUse use, Report& r
   std::int64_t most = 0;
   for (OpenHierarchy& hierarchy : hierarchies_) {
     if (!hierarchy.is_writable()) continue;
-    Result<std::int64_t> made = ensure_cgroup(hierarchy, step.path, use);
+    Result<std::int64_t> made = ensure_cgroup(hierarchy, step.path, use, step.also);
     if (!made) return fail(std::move(made).error());
     most = std::max(most, *made);
   }

@@ -49,6 +49,20 @@ std::optional<std::int64_t> granularity(std::string_view file) {
   return ::sysconf(_SC_PAGESIZE);
 }
 
+/// What the line for devices without a line of their own begins with.
+constexpr std::string_view kDefault = "default ";
+
+/// Files that take a number and show such a line.
+/// @note Documentation/admin-guide/cgroup-v2.rst, io.weight
+bool shows_default(std::string_view file) {
+  const core::ValueRow* row = core::row_with(file, core::CgroupVersion::kV2);
+  return row != nullptr && row->v2.unset.value_or("").starts_with(kDefault);
+}
+
+std::string_view first_line(std::string_view text) {
+  return text.substr(0, text.find('\n'));
+}
+
 /// A limit as the kernel keeps it; nullopt for text that is none.
 std::optional<std::int64_t> stored_limit(std::string_view text, std::int64_t step) {
   if (text == "max" || text == "-1") return kInt64Max;
@@ -71,6 +85,7 @@ bool holds_value(std::string_view file, std::string_view have, std::string_view 
   if (have == want) return true;
   if (file == core::file_of(core::Value::kCpuQuota, core::CgroupVersion::kV2))
     return !want.empty() && begins_with_words(have, want);
+  if (shows_default(file)) return first_line(have) == cat(kDefault, want);
   const std::optional<std::int64_t> step = granularity(file);
   if (!step) return false;
   const std::optional<std::int64_t> stored = stored_limit(want, *step);

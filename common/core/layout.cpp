@@ -1,16 +1,15 @@
 #include "common/core/layout.h"
 
+#include <algorithm>
+
 namespace podqos::core {
 
+const ControllerRow& row_of(Controller controller) {
+  return *std::ranges::find(kControllers, controller, &ControllerRow::controller);
+}
+
 std::optional<CgroupVersion> CgroupLayout::version_of(Controller controller) const {
-  switch (controller) {
-    case Controller::kCpu: return cpu;
-    case Controller::kMemory: return memory;
-    case Controller::kHugetlb: return hugetlb;
-    case Controller::kPids: return pids;
-    case Controller::kCpuset: return cpuset;
-  }
-  return std::nullopt;
+  return this->*row_of(controller).version;
 }
 
 }  // namespace podqos::core

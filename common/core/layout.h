@@ -1,7 +1,10 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/core/plan.h"
@@ -18,12 +21,40 @@ struct CgroupLayout {
   std::optional<CgroupVersion> hugetlb = std::nullopt;
   std::optional<CgroupVersion> pids = std::nullopt;
   std::optional<CgroupVersion> cpuset = std::nullopt;
+  std::optional<CgroupVersion> io = std::nullopt;
   std::vector<std::string> hugepage_labels = {};  ///< page sizes of the host: "2MB", "1GB"
 
   /// The member for `controller`.
   [[nodiscard]] std::optional<CgroupVersion> version_of(Controller controller) const;
   friend bool operator==(const CgroupLayout&, const CgroupLayout&) = default;
 };
+
+/// Where podqos uses a controller.
+enum class Enabled : std::uint8_t {
+  kAlways,    ///< in every cgroup that podqos makes; processes move in its v1 hierarchy too
+  kOnDemand,  ///< only above cgroups with a value of it
+};
+
+/// What is known of a controller.
+struct ControllerRow {
+  Controller controller = Controller::kCpu;
+  std::string_view v1_name;  ///< among the mount options of a v1 hierarchy
+  std::string_view v2_name;  ///< in cgroup.controllers
+  std::optional<CgroupVersion> CgroupLayout::* version = nullptr;
+  Enabled enabled = Enabled::kAlways;
+};
+
+/// Every controller, in the order in which they are enabled.
+inline constexpr std::array kControllers = {
+    ControllerRow{Controller::kCpu, "cpu", "cpu", &CgroupLayout::cpu},
+    ControllerRow{Controller::kMemory, "memory", "memory", &CgroupLayout::memory},
+    ControllerRow{Controller::kPids, "pids", "pids", &CgroupLayout::pids},
+    ControllerRow{Controller::kHugetlb, "hugetlb", "hugetlb", &CgroupLayout::hugetlb},
+    ControllerRow{Controller::kCpuset, "cpuset", "cpuset", &CgroupLayout::cpuset},
+    ControllerRow{Controller::kIo, "blkio", "io", &CgroupLayout::io, Enabled::kOnDemand},
+};
+/// The row of `controller`.
+[[nodiscard]] const ControllerRow& row_of(Controller controller);
 
 /// Files of the cgroup v2 memory controller that some kernels lack. The root cgroup has neither.
 struct MemoryFiles {

@@ -34,6 +34,13 @@ class Lowering {
                                  .on_refusal = on_refusal});
   }
 
+  /// A controller that not every cgroup has, unless the last step has done so.
+  void enable(Controller controller) {
+    if (row_of(controller).enabled == Enabled::kAlways) return;
+    if (version_of(controller) == CgroupVersion::kV1 || std::exchange(enabled_, true)) return;
+    plan_.emplace_back(EnsureCgroup{.path = path_.substr(0, path_.rfind('/')), .also = controller});
+  }
+
   [[nodiscard]] Plan release() && { return std::move(plan_); }
 
  private:
@@ -41,6 +48,7 @@ class Lowering {
   const CgroupLayout& layout_;
   const std::string& reason_;
   Plan plan_;
+  bool enabled_ = false;
 };
 
 std::string limit_or(std::int64_t limit, std::string_view unlimited) {
@@ -57,8 +65,9 @@ void lower_rows(Lowering& out, Controller controller, const CgroupValues& values
     const ValueFile& file = row.on(*version);
     if (file.name.empty()) continue;
     std::string content = content_for(file, values, formula);
-    if (!content.empty())
-      out.write(controller, std::string{file.name}, std::move(content), file.on_refusal);
+    if (content.empty()) continue;
+    out.enable(controller);
+    out.write(controller, std::string{file.name}, std::move(content), file.on_refusal);
   }
 }
 
@@ -114,6 +123,7 @@ CgroupLayout all_v2(const std::vector<std::string>& hugepage_labels) {
           .hugetlb = CgroupVersion::kV2,
           .pids = CgroupVersion::kV2,
           .cpuset = CgroupVersion::kV2,
+          .io = CgroupVersion::kV2,
           .hugepage_labels = hugepage_labels};
 }
 
@@ -125,6 +135,7 @@ Plan lower_values(const std::string& path, const CgroupValues& values, const Cgr
   lower_rows(out, Controller::kCpu, values, formula);
   lower_hugepages(out, values);
   lower_rows(out, Controller::kPids, values, formula);
+  lower_rows(out, Controller::kIo, values, formula);
   lower_rows(out, Controller::kMemory, values, formula);
   lower_unified(out, values);
   return std::move(out).release();

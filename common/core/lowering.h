@@ -13,8 +13,9 @@ namespace podqos::core {
 /// or v2 by where the controller lives (a hybrid host mixes them). Order matters: v1 period before
 /// quota (retry at the end), memory last. Huge page sizes of the host that the values do not name
 /// get 0 (kubelet: maybeSetHugetlb); the files of sizes that the host lacks and the rsvd files are
-/// optional. No EnsureCgroup step: making the cgroup is the caller's. A quota of 0 or -1 is written
-/// as "none" (v1 -1, v2 max), so that a cgroup that had one loses it.
+/// optional. No EnsureCgroup step for the cgroup: making it is the caller's. Where a value's
+/// controller is enabled on demand, one for the cgroup's parent precedes the value. A quota of 0 or
+/// -1 is written as "none" (v1 -1, v2 max), so that a cgroup that had one loses it.
 /// @param reason  why, put behind each step for people ("pod 42: sum of limits").
 /// @note v2 files: opencontainers/cgroups fs2/{cpu,memory,pids,hugetlb}.go; v1: fs/.
 [[nodiscard]] Plan lower_values(const std::string& path, const CgroupValues& values,

@@ -4,13 +4,15 @@
 
 #include "common/base/text.h"
 #include "common/core/driver.h"
+#include "common/core/layout.h"
 
 namespace podqos::core {
 
 namespace {
 
 std::string line(const EnsureCgroup& step) {
-  return cat("mkdir  ", step.path);
+  return step.also ? cat("mkdir  ", step.path, " +", row_of(*step.also).v2_name)
+                   : cat("mkdir  ", step.path);
 }
 
 std::string line(const WriteFile& step) {

@@ -12,7 +12,7 @@
 namespace podqos::core {
 
 /// The controllers podqos writes to. A layout says in which hierarchy each lives.
-enum class Controller : std::uint8_t { kCpu, kMemory, kHugetlb, kPids, kCpuset };
+enum class Controller : std::uint8_t { kCpu, kMemory, kHugetlb, kPids, kCpuset, kIo };
 
 /// What to do when the kernel refuses a step.
 enum class OnRefusal : std::uint8_t {
@@ -26,6 +26,8 @@ enum class OnRefusal : std::uint8_t {
 /// hierarchy, parents included; on v2 with controllers enabled on the way down.
 struct EnsureCgroup {
   std::string path;
+  /// Enabled on v2 like those that every cgroup gets (layout.h, Enabled::kAlways).
+  std::optional<Controller> also = std::nullopt;
   friend bool operator==(const EnsureCgroup&, const EnsureCgroup&) = default;
 };
 /// Write `value` to `file` of cgroup `path` in the hierarchy of `controller`; skipped when it holds
@@ -47,9 +49,9 @@ struct CopyDeviceRules {
   std::string path;
   friend bool operator==(const CopyDeviceRules&, const CopyDeviceRules&) = default;
 };
-/// Move a process into cgroup `path` in every hierarchy that has a Controller. In v1's others
-/// (devices, blkio, freezer, net_cls …) it stays: podqos writes nothing there, and what the engine
-/// has written, or writes later, still counts.
+/// Move a process into cgroup `path` in every hierarchy that has a controller of all cgroups
+/// (layout.h, Enabled::kAlways). In v1's others (devices, blkio, freezer, net_cls …) it stays, so
+/// that what the engine has written there, or writes later, still counts.
 struct MoveProcess {
   std::string path;
   Pid pid;
@@ -106,8 +108,8 @@ using Step = std::variant<EnsureCgroup, WriteFile, CopyDeviceRules, MoveProcess,
 /// An ordered list of effects: the same value is dry run, assertion and work list.
 using Plan = std::vector<Step>;
 
-/// One line a step: "mkdir  /kubepods/pod42", "write  /kubepods/pod42/cpu.weight = 39  # sum of
-/// requests".
+/// One line a step: "mkdir  /kubepods/pod42", "mkdir  /kubepods +io", "write
+/// /kubepods/pod42/cpu.weight = 39  # sum of requests".
 [[nodiscard]] std::string render(const Plan& plan);
 
 }  // namespace podqos::core

@@ -79,9 +79,10 @@ constexpr ValueFile other(std::string_view name, std::optional<std::string_view>
   return {.name = name, .unset = unset};
 }
 
-/// A file that podqos's cgroups lack, since podqos does not enable its controller.
-constexpr ValueRow left_behind(std::string_view name, std::optional<std::string_view> unset) {
-  return {.v2 = other(name, unset), .on_move = OnMove::kLeftBehind};
+/// A file that podqos's cgroups may lack, since podqos does not enable its controller everywhere.
+constexpr ValueRow left_behind(std::string_view name, std::optional<std::string_view> unset,
+                               Controller controller = Controller::kCpu) {
+  return {.controller = controller, .v2 = other(name, unset), .on_move = OnMove::kLeftBehind};
 }
 
 constexpr std::array kTable = {
@@ -199,11 +200,12 @@ constexpr std::array kTable = {
     ValueRow{.controller = Controller::kCpuset,
              .v1 = other("cpuset.mems", std::nullopt),
              .v2 = other("cpuset.mems", "")},
-    left_behind("io.max", ""),
-    left_behind("io.latency", ""),
-    left_behind("io.weight", "default 100"),
-    left_behind("io.bfq.weight", "default 100"),
-    left_behind("io.prio.class", "no-change"),
+    left_behind("io.max", "", Controller::kIo),
+    left_behind("io.latency", "", Controller::kIo),
+    left_behind("io.weight", "default 100", Controller::kIo),
+    left_behind("io.bfq.weight", "default 100", Controller::kIo),
+    left_behind("io.prio.class", "no-change", Controller::kIo),
+    // podqos knows no controllers of these names.
     left_behind("rdma.max", std::nullopt),
     left_behind("misc.max", std::nullopt),
     ValueRow{.controller = Controller::kCpuset,

@@ -38,6 +38,8 @@ TEST_F(OpenCgroupfs, FindsTheControllersOfThisMachine) {
   const core::CgroupLayout& layout = cgroupfs().layout();
   EXPECT_TRUE(layout.cpu.has_value() || layout.memory.has_value());
   EXPECT_EQ(layout.memory.has_value(), !memory_mount().empty());
+  const bool has_blkio = !hierarchy_with("blkio").mount_point.empty();
+  EXPECT_EQ(layout.io == core::CgroupVersion::kV1, has_blkio);
   for (const Hierarchy& hierarchy : hierarchies()) {
     EXPECT_TRUE(is_directory(hierarchy.mount_point)) << hierarchy.mount_point;
     EXPECT_TRUE(hierarchy.writable) << hierarchy.mount_point;

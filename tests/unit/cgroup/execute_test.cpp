@@ -96,6 +96,23 @@ TEST_F(ExecuteEnsure, EnablesControllersOnTheWayDown) {
   }
 }
 
+TEST_F(ExecuteEnsure, EnablesTheIoControllerOnDemandOnly) {
+  const std::optional<Hierarchy> v2 = unified();
+  if (!v2 || std::ranges::count(v2->controllers, "io") == 0)
+    GTEST_SKIP() << "no cgroup v2 hierarchy with the io controller";
+  const auto is_enabled = [&](const std::string& path) {
+    const std::string enabled = content(v2->mount_point + path + "/cgroup.subtree_control");
+    return cat(" ", enabled, " ").contains(" io ");
+  };
+  static_cast<void>(execute({EnsureCgroup{below("a")}}));
+  EXPECT_FALSE(is_enabled(base()));
+  EXPECT_FALSE(is_enabled(below("a")));
+  const core::EnsureCgroup with_io{.path = base(), .also = core::Controller::kIo};
+  static_cast<void>(execute({with_io}));
+  EXPECT_TRUE(is_enabled(base()));
+  EXPECT_FALSE(is_enabled(below("a")));
+}
+
 TEST_F(ExecuteEnsure, GivesACpusetItsParentsCpus) {
   const Hierarchy cpuset = hierarchy_with("cpuset");
   if (cpuset.mount_point.empty() || cpuset.version == core::CgroupVersion::kV2) {

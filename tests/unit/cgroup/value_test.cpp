@@ -51,6 +51,12 @@ INSTANTIATE_TEST_SUITE_P(
         ValueCase{"CpuMaxQuota", "cpu.max", "20000 100000", "20000 100000", true},
         ValueCase{"CpuMaxQuotaLonger", "cpu.max", "200000 100000", "20000", false},
         ValueCase{"CpuMaxEmpty", "cpu.max", "max 100000", "", false},
+        ValueCase{"IoWeight", "io.weight", "default 200", "200", true},
+        ValueCase{"IoWeightWithDevices", "io.bfq.weight", "default 200\n8:0 50", "200", true},
+        ValueCase{"IoWeightOther", "io.weight", "default 2000", "200", false},
+        ValueCase{"IoWeightOfADevice", "io.weight", "default 100\n8:0 200", "200", false},
+        // Kernels before 5.4 show the number alone.
+        ValueCase{"IoWeightAlone", "io.bfq.weight", "200", "200", true},
         ValueCase{"QuotaUnlimitedIsExact", "cpu.cfs_quota_us", "-1", "-1", true},
         ValueCase{"Garbage", "memory.max", "garbage", "1", false},
         ValueCase{"GarbageWanted", "memory.max", "0", "-5", false}),

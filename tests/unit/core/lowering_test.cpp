@@ -209,6 +209,12 @@ TEST(LowerValues, ComparesTheControllerOfAUnifiedFileWhole) {
               ElementsAre("cpuset.cpus = 0"));
 }
 
+TEST(LowerValues, WritesNothingOfIoWithoutAValue) {
+  CgroupLayout layout = layout_of(CgroupVersion::kV2);
+  layout.io = CgroupVersion::kV2;
+  EXPECT_EQ(lower(full_values(), layout), lower(full_values(), layout_of(CgroupVersion::kV2)));
+}
+
 TEST(V2Files, LetsUnifiedValuesWin) {
   CgroupValues values = full_values();
   values.unified = {{"memory.max", "max"}};

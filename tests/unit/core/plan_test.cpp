@@ -7,6 +7,7 @@ namespace {
 
 TEST(Render, PrintsOneLineAStep) {
   const Plan plan{
+      EnsureCgroup{.path = "/kubepods", .also = Controller::kIo},
       EnsureCgroup{.path = "/kubepods/pod42"},
       WriteFile{.path = "/kubepods/pod42",
                 .file = "cpu.weight",
@@ -18,6 +19,7 @@ TEST(Render, PrintsOneLineAStep) {
       RemoveCgroup{.path = "/kubepods/pod41"},
   };
   EXPECT_EQ(render(plan),
+            "mkdir  /kubepods +io\n"
             "mkdir  /kubepods/pod42\n"
             "write  /kubepods/pod42/cpu.weight = 39  # sum of requests\n"
             "write  /kubepods/pod42/cpu.max = max 100000\n"
