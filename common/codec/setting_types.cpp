@@ -7,7 +7,6 @@
 #include "common/base/text.h"
 #include "common/codec/json_text.h"
 #include "common/codec/settings_words.h"
-#include "common/core/kernel_bounds.h"
 #include "common/core/naming.h"
 #include "common/core/quantity.h"
 
@@ -179,14 +178,10 @@ Result<std::string> CgroupPath::read(const JsonNode& node) {
   return path;
 }
 
-std::string PidCount::expected() {
-  return cat("a whole number from 1 to ", core::kMaxPids);
-}
-
-Result<std::int64_t> PidCount::read(const JsonNode& node) {
-  const auto limit = node.kind == Kind::kNumber ? parse_int(node.text) : std::nullopt;
-  if (!limit || *limit < 1 || *limit > core::kMaxPids) return unexpected_value(expected(), node);
-  return *limit;
+Result<std::int64_t> read_whole_number(const JsonNode& node) {
+  const auto number = node.kind == Kind::kNumber ? parse_int(node.text) : std::nullopt;
+  if (!number) return unexpected_value("a whole number", node);
+  return *number;
 }
 
 std::string Swap::expected() {

@@ -157,11 +157,20 @@ struct CgroupPath {
   static std::string format(const std::string& path) { return AbsolutePath::format(path); }
 };
 
-/// From 1 to core::kMaxPids.
-struct PidCount {
-  static std::string expected();
-  static Result<std::int64_t> read(const JsonNode& node);
-  static std::string format(std::int64_t limit) { return std::to_string(limit); }
+[[nodiscard]] Result<std::int64_t> read_whole_number(const JsonNode& node);
+
+/// From kMin to kMax.
+template <std::int64_t kMin, std::int64_t kMax>
+struct WholeNumber {
+  static std::string expected() {
+    return "a whole number from " + std::to_string(kMin) + " to " + std::to_string(kMax);
+  }
+  static Result<std::int64_t> read(const JsonNode& node) {
+    auto number = read_whole_number(node);
+    if (!number || *number < kMin || *number > kMax) return unexpected_value(expected(), node);
+    return number;
+  }
+  static std::string format(std::int64_t number) { return std::to_string(number); }
 };
 
 /// The kubelet's memorySwap.swapBehavior: "" is NoSwap.

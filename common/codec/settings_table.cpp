@@ -6,6 +6,7 @@
 
 #include "common/codec/setting_types.h"
 #include "common/codec/settings_words.h"
+#include "common/core/kernel_bounds.h"
 
 namespace podqos::codec {
 
@@ -161,7 +162,7 @@ constexpr std::array<Setting, 32> kTable{{
         "and of older runtimes (1 CPU is 39), *log* that of runc since 1.3.2 and crun since "
         "1.23 (1 CPU is 100). *auto* is the one that the node's runtime was observed to "
         "use, else *log*."),
-    setting<OrNull<PidCount>, &Settings::pod_pids_limit>(
+    setting<OrNull<WholeNumber<1, core::kMaxPids>>, &Settings::pod_pids_limit>(
         "podPidsLimit",
         "Limit of processes and threads for each pod, except for the pods of a kubelet, "
         "which has its own. null: none."),
