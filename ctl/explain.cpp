@@ -5,6 +5,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/core/container_values.h"
+#include "common/core/policy.h"
 #include "common/core/quantity.h"
 #include "common/sys/process.h"
 #include "ctl/command.h"
@@ -63,9 +64,7 @@ Result<core::ContainerMemoryParams> container_params(const core::Settings& setti
 Result<ExplainParams> params_of(const ExplainOptions& options, const core::Settings& settings) {
   ExplainParams params;
   params.cgroup_root = settings.cgroup_root;
-  params.config = {.enforce_cpu_limits = settings.cpu_cfs_quota,
-                   .cpu_period = settings.cpu_cfs_quota_period,
-                   .pod_pids_limit = settings.pod_pids_limit};
+  params.config = core::pod_config_params(settings);
   const bool log = options.weight_formula.empty()
                        ? settings.weight_formula == core::WeightFormulaSetting::kLog
                        : options.weight_formula == "log";

@@ -297,12 +297,16 @@ void apply_partial_limits(CgroupValues& values, PodRecord& record, const Pod& wh
 
 }  // namespace
 
+PodConfigParams pod_config_params(const Settings& settings) {
+  return {.enforce_cpu_limits = settings.cpu_cfs_quota,
+          .cpu_period = settings.cpu_cfs_quota_period,
+          .enforce_memory_qos = false,
+          .reservation_policy = MemoryReservationPolicy::kNone,
+          .pod_pids_limit = settings.pod_pids_limit};
+}
+
 Result<CgroupValues> pod_values(PodRecord& record, const Settings& settings) {
-  const PodConfigParams params{.enforce_cpu_limits = settings.cpu_cfs_quota,
-                               .cpu_period = settings.cpu_cfs_quota_period,
-                               .enforce_memory_qos = false,
-                               .reservation_policy = MemoryReservationPolicy::kNone,
-                               .pod_pids_limit = settings.pod_pids_limit};
+  const PodConfigParams params = pod_config_params(settings);
   std::optional<Pod> with;
   if (record.sums) with = whole_pod(record);
   const Pod& whole = with ? *with : record.pod;

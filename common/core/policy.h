@@ -9,6 +9,7 @@
 #include "common/core/container_facts.h"
 #include "common/core/identity.h"
 #include "common/core/pod_claim.h"
+#include "common/core/pod_config.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
 
@@ -72,6 +73,9 @@ void grant_requests(PodRecord& record, const TierSums& others, const Settings& s
 void add_pod(TiersRecord& tiers, const PodRecord& record);
 /// Subtracts them again. Sums never become negative.
 void remove_pod(TiersRecord& tiers, const PodRecord& record);
+
+/// The parameters of pods' values that these settings mean.
+[[nodiscard]] PodConfigParams pod_config_params(const Settings& settings);
 
 /// Values of the pod's cgroup, as Kubernetes computes them. Two cases differ: the limits of an
 /// incomplete pod only grow (stored in the record) and become unlimited with the first container
