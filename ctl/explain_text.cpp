@@ -96,7 +96,7 @@ void add_cpu(Rows& rows, const Explanation& e, const ExplainParams& params) {
       cat(kPodConfig, " MilliCPUToQuota"));
 }
 
-/// Memory limit, huge pages, MemoryQoS files and pids limit of the pod.
+/// Memory limit, huge pages, MemoryQoS files, pids limit and I/O weight of the pod.
 void add_memory(Rows& rows, const Explanation& e) {
   if (e.values.memory_limit) {
     add(rows, "memory limit",
@@ -116,6 +116,9 @@ void add_memory(Rows& rows, const Explanation& e) {
   if (e.values.pids_limit)
     add(rows, "pids.max", cat(*e.values.pids_limit), "podPidsLimit of the configuration",
         "pkg/kubelet/cm/pod_container_manager_linux.go");
+  if (e.values.io_weight)
+    add(rows, "io.weight", cat(*e.values.io_weight), "ioWeight.guaranteed of the configuration",
+        "podqos.json(5)");
 }
 
 /// The numbers behind a Burstable container's score, for display; core::oom_score_adj() decides.
@@ -272,6 +275,7 @@ core::CgroupLayout layout_of(core::CgroupVersion version,
           .hugetlb = version,
           .pids = version,
           .cpuset = version,
+          .io = version,
           .hugepage_labels = hugepage_labels};
 }
 

@@ -14,6 +14,7 @@
 #include "common/cgroup/cgroupfs.h"
 #include "common/codec/record_json.h"
 #include "common/core/tier.h"
+#include "common/core/value_table.h"
 
 namespace podqos::app {
 
@@ -45,6 +46,70 @@ std::int64_t seconds_since_boot() {
 std::int64_t bound_of(const core::CgroupValues& values) {
   const std::int64_t limit = values.memory_limit.value_or(Bytes{-1}).value();
   return limit > 0 ? limit : std::numeric_limits<std::int64_t>::max();
+}
+
+/// Extended attribute of a cgroup that holds a weight of ioWeight.
+constexpr const char* kIoWeightAttribute = "trusted.podqos.ioweight";
+constexpr const char* kNoIoWeight = "0";
+
+/// Resets the weight of a cgroup that holds one although the setting has gone. Another weight is
+/// the administrator's and stays.
+void reset_io_weight(cgroup::Machine& machine, const std::string& cgroup,
+                     core::CgroupValues& values) {
+  if (values.io_weight) return;
+  const auto weighted = machine.attribute(cgroup, kIoWeightAttribute);
+  if (weighted && *weighted == kMade) values.io_weight = core::kDefaultIoWeight;
+}
+
+/// Notes that a weight was written. Without support for the attribute it is never reset.
+void note_io_weight(cgroup::Machine& machine, const std::string& cgroup,
+                    const core::CgroupValues& values) {
+  if (!values.io_weight) return;
+  const bool is_default = *values.io_weight == core::kDefaultIoWeight;
+  static_cast<void>(
+      machine.set_attribute(cgroup, kIoWeightAttribute, is_default ? kNoIoWeight : kMade)
+          .has_value());
+}
+
+/// Whether the kernel has a file for the weight of a tier.
+bool takes_io_weight(cgroup::Machine& machine, const std::string& tier) {
+  const auto version = machine.layout_without_hugepages().io;
+  return version && std::ranges::any_of(core::value_table(), [&](const core::ValueRow& row) {
+           const core::ValueFile& file = row.on(*version);
+           return row.controller == core::Controller::kIo && file.number != nullptr &&
+                  machine.read(tier, row.controller, std::string{file.name});
+         });
+}
+
+/// For the tiers, as for a pod.
+void reset_io_weights(cgroup::Machine& machine, const std::string& kubepods,
+                      core::TierValues& values) {
+  using enum core::QosClass;
+  reset_io_weight(machine, core::tier_path(kubepods, kBurstable), values.burstable);
+  reset_io_weight(machine, core::tier_path(kubepods, kBestEffort), values.besteffort);
+}
+
+void note_io_weights(cgroup::Machine& machine, const std::string& kubepods,
+                     const core::TierValues& values) {
+  using enum core::QosClass;
+  note_io_weight(machine, core::tier_path(kubepods, kBurstable), values.burstable);
+  note_io_weight(machine, core::tier_path(kubepods, kBestEffort), values.besteffort);
+}
+
+/// Says that ioWeight has no effect here: when the root is made, not at each container.
+Status check_io_weight(Transaction& transaction) {
+  if (transaction.settings().io_weight == core::IoWeights{}) return {};
+  const std::string& kubepods = transaction.tiers().kubepods;
+  // Only then does a tier have the file if only Guaranteed pods have a weight.
+  const core::EnsureCgroup with_io{.path = kubepods, .also = core::Controller::kIo};
+  if (auto done = transaction.run({with_io}); !done) return done;
+  const std::string tier = core::tier_path(kubepods, core::QosClass::kBurstable);
+  if (takes_io_weight(transaction.machine(), tier)) return {};
+  transaction.log().warning(
+      cat("ioWeight has no effect below ", kubepods,
+          ": the kernel has neither io.weight nor io.bfq.weight (cgroup v1: blkio.bfq.weight, "
+          "blkio.weight): load the module bfq, or unset ioWeight"));
+  return {};
 }
 
 }  // namespace
@@ -200,8 +265,12 @@ Status Transaction::make_pod(core::PodRecord& record) {
   }
   if (values->memory_limit.value_or(Bytes{0}).value() == 0) values->memory_limit = Bytes{-1};
   hold_above_usage(record.cgroup, *values);
+  if (tree_ == Tree::kToMake) reset_io_weight(*machine_, record.cgroup, *values);
+  // A weight would enable the controller in the kubelet's root.
+  if (tiers().yielded) values->io_weight.reset();
   if (auto done = write_pod(record.cgroup, *values, machine_->layout(), core::Make::kYes); !done)
     return done;
+  note_io_weight(*machine_, record.cgroup, *values);
   return copy_record(record);
 }
 
@@ -213,6 +282,8 @@ Status Transaction::update_pod(core::PodRecord& record, core::PodRecord before) 
   const auto copy = machine_->attribute(record.cgroup, kRecordAttribute);
   if (!copy || !*copy || *copy == kUnwrittenRecord) return make_pod(record);
   if (bound_of(*values) < bound_of(*held)) hold_above_usage(record.cgroup, *values);
+  // Constant: written when the cgroup was created.
+  values->io_weight.reset();
   const bool same_pages = values->hugepages == held->hugepages;
   auto done = write_pod(record.cgroup, *values,
                         same_pages ? machine_->layout_without_hugepages() : machine_->layout(),
@@ -259,8 +330,11 @@ Status Transaction::apply_tiers(core::Make make) {
     for (core::CgroupValues* tier : {&values.burstable, &values.besteffort}) {
       if (!tier->memory_limit) tier->memory_limit = Bytes{-1};
     }
+    values.burstable.io_weight = settings_->io_weight.burstable;
+    values.besteffort.io_weight = settings_->io_weight.besteffort;
     if (tree_ != Tree::kJustMade) {
       if (auto done = run(core::plan_tree(kubepods, tiers().top)); !done) return done;
+      reset_io_weights(*machine_, kubepods, values);
     }
   } else {
     // Constant: written when the tier was created.
@@ -272,7 +346,9 @@ Status Transaction::apply_tiers(core::Make make) {
                                    formula(), make);
   std::ranges::move(core::plan_tiers(kubepods, values, layout, formula(), make),
                     std::back_inserter(plan));
-  return run(plan);
+  if (auto done = run(plan); !done || make == core::Make::kNo) return done;
+  note_io_weights(*machine_, kubepods, values);
+  return tree_ == Tree::kJustMade ? check_io_weight(*this) : Status{};
 }
 
 Status Transaction::save(const core::PodRecord& record) {

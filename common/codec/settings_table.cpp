@@ -7,6 +7,7 @@
 #include "common/codec/setting_types.h"
 #include "common/codec/settings_words.h"
 #include "common/core/kernel_bounds.h"
+#include "common/core/pod_config.h"
 
 namespace podqos::codec {
 
@@ -39,7 +40,9 @@ constexpr Setting setting(std::string_view path, std::string_view help) {
               [](const Settings& settings) { return Type::format(std::invoke(kField, settings)); }};
 }
 
-constexpr std::array<Setting, 32> kTable{{
+using IoWeight = OrNull<WholeNumber<core::kMinIoWeight, core::kMaxIoWeight>>;
+
+constexpr std::array<Setting, 35> kTable{{
     setting<Flag, &Settings::enabled>(
         "enabled",
         "*false* stops new placements. Containers that podqos placed before are still "
@@ -86,8 +89,8 @@ constexpr std::array<Setting, 32> kTable{{
         "it as the old one does: limits and weights of CPU, memory, processes, CPU sets and "
         "huge pages, and the device rules. The runtime's own exec, update and stats stay on "
         "the old path, and so does pause, except on cgroup v1, where the process stays in "
-        "the hierarchies that podqos does not write to (devices, blkio, freezer, net_cls, "
-        "named ones). An update may report success then and not bound the container, as the "
+        "the hierarchies of other controllers (devices, blkio, freezer, net_cls, named "
+        "ones). An update may report success then and not bound the container, as the "
         "log says at the move. What would lose something is not moved, but treated as under "
         "*rewrite*, and the log says why: on v2 a container with limits of I/O, RDMA or the "
         "misc controller, or with a partition of CPUs; on v1 one of the systemd driver, or "
@@ -166,6 +169,23 @@ constexpr std::array<Setting, 32> kTable{{
         "podPidsLimit",
         "Limit of processes and threads for each pod, except for the pods of a kubelet, "
         "which has its own. null: none."),
+    setting<IoWeight, [](auto& s) -> auto& { return s.io_weight.guaranteed; }>(
+        "ioWeight.guaranteed",
+        "The I/O weight of each Guaranteed pod. Disks are shared in proportion to the "
+        "weights of these pods and the two tiers; 100 is what the kernel gives a cgroup. "
+        "The pods of a kubelet get none. null: podqos sets none; a weight that it set before "
+        "goes back to 100 at the next **podqosctl reconcile**.\n\n"
+        "On cgroup v2 podqos enables the io controller for the root and above where a weight "
+        "is set, and writes io.weight and io.bfq.weight; on v1 blkio.bfq.weight and "
+        "blkio.weight, in the ranges of these files; whichever the kernel has. The kernel "
+        "goes by a weight only where its cost model (io.cost.qos) or the scheduler BFQ is on "
+        "for the disk. If it has none of the files, the log says so when the root is made."),
+    setting<IoWeight, [](auto& s) -> auto& { return s.io_weight.burstable; }>(
+        "ioWeight.burstable",
+        "The I/O weight of the Burstable tier, which its pods share, as above."),
+    setting<IoWeight, [](auto& s) -> auto& { return s.io_weight.besteffort; }>(
+        "ioWeight.bestEffort",
+        "The I/O weight of the BestEffort tier, which its pods share, as above."),
     setting<OrNull<Swap>, &Settings::swap_behavior>(
         "memorySwap.swapBehavior",
         "How much a container of a pod may swap on cgroup v2, if the kernel counts swap and "

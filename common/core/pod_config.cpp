@@ -53,6 +53,7 @@ Result<CgroupValues> pod_cgroup_values(const Pod& pod, QosClass qos_class,
       break;
     case QosClass::kBestEffort: values.cpu_shares = kMinShares; break;
   }
+  if (qos_class == QosClass::kGuaranteed) values.io_weight = params.guaranteed_io_weight;
   set_memory_qos(values, qos_class, Bytes{memory_of(requests).value()}, params);
   if (params.pod_pids_limit && *params.pod_pids_limit >= 0)
     values.pids_limit = params.pod_pids_limit;

@@ -17,6 +17,12 @@ namespace podqos::core {
 /// Contents of cgroup v2 files by file name: OCI's linux.resources.unified.
 using UnifiedValues = std::map<std::string, std::string, std::less<>>;
 
+/// Range of I/O weights, and that of a new cgroup.
+/// @note Documentation/admin-guide/cgroup-v2.rst, io.weight
+constexpr std::int64_t kMinIoWeight = 1;
+constexpr std::int64_t kMaxIoWeight = 10'000;
+constexpr std::int64_t kDefaultIoWeight = 100;
+
 /// Values of the cgroup of a container, pod or tier, independent of the cgroup version. podqos does
 /// not set absent ones.
 struct CgroupValues {
@@ -29,6 +35,8 @@ struct CgroupValues {
   std::optional<Bytes> memory_limit = std::nullopt;
   HugePageLimits hugepages = {};  ///< only the page sizes that the pod names
   std::optional<std::int64_t> pids_limit = std::nullopt;
+  /// 1 to 10000, as io.weight of cgroup v2; among siblings, disks are shared in this proportion.
+  std::optional<std::int64_t> io_weight = std::nullopt;
   /// MemoryQoS of a pod or tier: memory.min, memory.low. Of a container: container_memory.h.
   UnifiedValues unified = {};
   friend bool operator==(const CgroupValues&, const CgroupValues&) = default;
@@ -46,6 +54,8 @@ struct PodConfigParams {
   MemoryReservationPolicy reservation_policy = MemoryReservationPolicy::kNone;
   /// podPidsLimit; absent or negative: not set. 0 is lowered to 1.
   std::optional<std::int64_t> pod_pids_limit = std::nullopt;
+  /// ioWeight.guaranteed: of each Guaranteed pod. Others share the weight of their tier.
+  std::optional<std::int64_t> guaranteed_io_weight = std::nullopt;
 };
 
 /// Values of the cgroup of a pod with API defaults. A Guaranteed pod gets shares, quota and memory

@@ -302,11 +302,13 @@ PodConfigParams pod_config_params(const Settings& settings) {
           .cpu_period = settings.cpu_cfs_quota_period,
           .enforce_memory_qos = false,
           .reservation_policy = MemoryReservationPolicy::kNone,
-          .pod_pids_limit = settings.pod_pids_limit};
+          .pod_pids_limit = settings.pod_pids_limit,
+          .guaranteed_io_weight = settings.io_weight.guaranteed};
 }
 
 Result<CgroupValues> pod_values(PodRecord& record, const Settings& settings) {
-  const PodConfigParams params = pod_config_params(settings);
+  PodConfigParams params = pod_config_params(settings);
+  if (record.adopted) params.guaranteed_io_weight.reset();
   std::optional<Pod> with;
   if (record.sums) with = whole_pod(record);
   const Pod& whole = with ? *with : record.pod;

@@ -48,6 +48,15 @@ struct Reserved {
   friend bool operator==(const Reserved&, const Reserved&) = default;
 };
 
+/// ioWeight: the I/O weight of each Guaranteed pod and of the two tiers, 1 to 10000; nullopt:
+/// podqos writes none.
+struct IoWeights {
+  std::optional<std::int64_t> guaranteed;
+  std::optional<std::int64_t> burstable;
+  std::optional<std::int64_t> besteffort;
+  friend bool operator==(const IoWeights&, const IoWeights&) = default;
+};
+
 /// cgroupRoot by default. "/" is left to kubelets: one that comes later than podqos removes from
 /// its kubepods what it does not know.
 constexpr const char* kDefaultCgroupRoot = "/podqos";
@@ -73,6 +82,7 @@ struct Settings {
   Micros cpu_cfs_quota_period = kDefaultPeriod;  ///< [1 ms, 1 s]
   WeightFormulaSetting weight_formula = WeightFormulaSetting::kAuto;
   std::optional<std::int64_t> pod_pids_limit;
+  IoWeights io_weight;
   std::optional<SwapBehavior> swap_behavior = SwapBehavior::kNoSwap;  ///< nullopt: the engine's
   /// On cgroup v2: does the kernel's OOM killer take one process of a container, not all of them?
   bool single_process_oom_kill = false;

@@ -68,6 +68,31 @@ Number pids(const CgroupValues& values, WeightFormula) {
   return values.pids_limit == 0 ? 1 : values.pids_limit;
 }
 
+Number io_weight(const CgroupValues& values, WeightFormula) {
+  return values.io_weight;
+}
+
+/// The weight in BFQ's range: 1 to 1000, the default being 100 as well.
+/// @note systemd src/basic/cgroup-util.h BFQ_WEIGHT
+Number bfq_weight(const CgroupValues& values, WeightFormula) {
+  constexpr std::int64_t kMaxBfqWeight = 1000;
+  const Number weight = values.io_weight;
+  if (!weight || *weight <= kDefaultIoWeight) return weight;
+  return kDefaultIoWeight + mul_div(*weight - kDefaultIoWeight, kMaxBfqWeight - kDefaultIoWeight,
+                                    kMaxIoWeight - kDefaultIoWeight);
+}
+
+/// The weight in the range of CFQ on cgroup v1: 10 to 1000, the default being 500.
+/// @note systemd src/core/cgroup.c cgroup_weight_io_to_blkio
+Number blkio_weight(const CgroupValues& values, WeightFormula) {
+  constexpr std::int64_t kMinBlkioWeight = 10;
+  constexpr std::int64_t kMaxBlkioWeight = 1000;
+  constexpr std::int64_t kDefaultBlkioWeight = 500;
+  if (!values.io_weight) return std::nullopt;
+  return std::clamp(mul_div(*values.io_weight, kDefaultBlkioWeight, kDefaultIoWeight),
+                    kMinBlkioWeight, kMaxBlkioWeight);
+}
+
 constexpr ValueFile kPidsMax{.name = "pids.max",
                              .unset = "max",
                              .number = pids,
@@ -202,8 +227,31 @@ constexpr std::array kTable = {
              .v2 = other("cpuset.mems", "")},
     left_behind("io.max", "", Controller::kIo),
     left_behind("io.latency", "", Controller::kIo),
-    left_behind("io.weight", "default 100", Controller::kIo),
-    left_behind("io.bfq.weight", "default 100", Controller::kIo),
+    // Of these files a kernel has those of its I/O schedulers and controllers, or none.
+    ValueRow{.controller = Controller::kIo,
+             .v1 = {.name = "blkio.weight",
+                    .unset = "500",
+                    .number = blkio_weight,
+                    .on_refusal = OnRefusal::kIgnore,
+                    .property = "BlockIOWeight",
+                    .drop_in = "50-BlockIOWeight.conf"},
+             .v2 = {.name = "io.weight",
+                    .unset = "default 100",
+                    .number = io_weight,
+                    .on_refusal = OnRefusal::kIgnore,
+                    .property = "IOWeight",
+                    .drop_in = "50-IOWeight.conf"},
+             .on_move = OnMove::kLeftBehind},
+    ValueRow{.controller = Controller::kIo,
+             .v1 = {.name = "blkio.bfq.weight",
+                    .unset = "100",
+                    .number = bfq_weight,
+                    .on_refusal = OnRefusal::kIgnore},
+             .v2 = {.name = "io.bfq.weight",
+                    .unset = "default 100",
+                    .number = bfq_weight,
+                    .on_refusal = OnRefusal::kIgnore},
+             .on_move = OnMove::kLeftBehind},
     left_behind("io.prio.class", "no-change", Controller::kIo),
     // podqos knows no controllers of these names.
     left_behind("rdma.max", std::nullopt),

@@ -69,6 +69,70 @@ class Milestone(harness.TestCase):
         self.assert_values(self.tier_path("besteffort"), shares=2, memory=32 * GI - 64 * MI - 2 * GI - 128 * MI)
 
 
+# What ioWeight becomes: in io.weight itself, in BFQ's range (1 to 1000), in that of CFQ (10 to 1000; 500 is its default).
+IO_WEIGHTS = {
+    500: {"io.weight": 500, "io.bfq.weight": 136, "blkio.bfq.weight": 136, "blkio.weight": 1000},
+    100: {"io.weight": 100, "io.bfq.weight": 100, "blkio.bfq.weight": 100, "blkio.weight": 500},
+    10: {"io.weight": 10, "io.bfq.weight": 10, "blkio.bfq.weight": 10, "blkio.weight": 50},
+}
+
+
+@harness.for_each_runtime
+class IoWeight(harness.TestCase):
+    """ioWeight: the tiers and each Guaranteed pod get their I/O weight, whichever file the kernel has for it."""
+
+    settings = {"ioWeight": {"guaranteed": 500, "burstable": 100, "bestEffort": 10}}
+
+    def files(self, path):
+        """{file: weight} of a cgroup, as far as the kernel has the files."""
+        controller = "blkio" if self.machine.version("blkio") == 1 else "io"
+        read = {name: self.machine.file(path, controller, name) for name in IO_WEIGHTS[100]}
+        return {name: int(text.splitlines()[0].removeprefix("default ")) for name, text in read.items() if text}
+
+    def need_files(self):
+        if not self.files(self.tier_path("burstable")):
+            self.assertEqual(self.podqos.log_text().count("ioWeight has no effect"), 1)
+            self.skipTest("the kernel weights no I/O: io.weight, io.bfq.weight, blkio.weight and blkio.bfq.weight lack")
+        self.assertNotIn("ioWeight has no effect", self.podqos.log_text())
+
+    def assert_weights(self, guaranteed, burstable, besteffort):
+        wanted = {self.pod_path("guaranteed", "guaranteed-1"): guaranteed, self.tier_path("burstable"): burstable,
+                  self.tier_path("besteffort"): besteffort, self.pod_path("burstable", "burstable-1"): 100}
+        for path, weight in wanted.items():
+            for name, found in self.files(path).items():
+                self.assertEqual(found, IO_WEIGHTS[weight][name], f"{name} of {path}")
+
+    def test_by_class_until_the_setting_goes(self):
+        names = [self.launch(manifest, "app")[0] for manifest in (GUARANTEED, BURSTABLE)]
+        self.need_files()
+        self.assertTrue(self.files(self.pod_path("guaranteed", "guaranteed-1")))
+        self.assert_weights(500, 100, 10)
+        self.podqos.settings["ioWeight"] = {"burstable": 10}
+        self.podqos.ctl("reconcile", kind=self.kind)
+        self.assert_weights(100, 10, 100)
+        del self.podqos.settings["ioWeight"]
+        self.podqos.ctl("reconcile", kind=self.kind)
+        self.assert_weights(100, 100, 100)
+        for name in names:
+            self.wrapper.delete(name)
+        self.assert_nothing_left()
+
+    def test_without_it_weights_are_left_alone(self):
+        del self.podqos.settings["ioWeight"]
+        self.podqos.config(self.kind)
+        for manifest in (GUARANTEED, BURSTABLE):
+            self.launch(manifest, "app")
+        if not self.files(self.tier_path("burstable")):
+            self.skipTest("nothing weights I/O in the tiers")
+        self.assert_weights(100, 100, 100)
+        name = next(iter(self.files(self.tier_path("burstable"))))
+        hierarchy = self.machine.hierarchy(name.split(".", 1)[0])
+        file = pathlib.Path(hierarchy.mount + self.tier_path("burstable"), name)
+        file.write_text(str(IO_WEIGHTS[10][name]), encoding="ascii")
+        self.podqos.ctl("reconcile", kind=self.kind)
+        self.assertEqual(self.files(self.tier_path("burstable"))[name], IO_WEIGHTS[10][name])
+
+
 @harness.for_each_runtime
 class Lives(harness.TestCase):
     """The pod's cgroup lives as long as the first to the last of its containers, through restarts and failures."""

@@ -24,7 +24,7 @@ constexpr std::string_view kEverything = R"({
   "nodeMemory": "32Gi", "nodeCpu": 4, /* pinned */
   "reserved": {"system": {"cpu": "500m", "memory": "1Gi"}, "kube": {"cpu": "0.25", "memory": 1048576}},
   "qosReserved": {"memory": "50%"}, "maxPodClaim": "40%", "cpuCFSQuota": false, "cpuCFSQuotaPeriod": "5ms", "weightFormula": "log",
-  "podPidsLimit": 1024, "memorySwap": {"swapBehavior": "LimitedSwap"}, "singleProcessOOMKill": true, "releaseDelay": "2m", "tierMemoryFloor": "32Mi", "runtimes": ["/opt/runc"],
+  "podPidsLimit": 1024, "ioWeight": {"guaranteed": 10000, "burstable": 100, "bestEffort": 1}, "memorySwap": {"swapBehavior": "LimitedSwap"}, "singleProcessOOMKill": true, "releaseDelay": "2m", "tierMemoryFloor": "32Mi", "runtimes": ["/opt/runc"],
   "chargeMonitor": true, "stateDir": "/run/other", "lockDeadline": "250ms",
   "nri": {"metrics": "unix:/run/other/metrics.sock"}, "log": {"sink": "/var/log/podqos.log", "level": "debug"}
 })";
@@ -50,6 +50,7 @@ Settings everything() {
   out.cpu_cfs_quota_period = Micros{5'000};
   out.weight_formula = core::WeightFormulaSetting::kLog;
   out.pod_pids_limit = 1024;
+  out.io_weight = {.guaranteed = 10'000, .burstable = 100, .besteffort = 1};
   out.swap_behavior = core::SwapBehavior::kLimitedSwap;
   out.single_process_oom_kill = true;
   out.release_delay_seconds = 120;
@@ -83,10 +84,11 @@ TEST(MergeSettings, TakesNullForNotPinned) {
   expected.node_cpu.reset();
   expected.pod_pids_limit.reset();
   expected.reserve_memory_percent.reset();
+  expected.io_weight.besteffort.reset();
   EXPECT_EQ(
       merge_settings(
           everything(),
-          R"({"nodeMemory":null,"nodeCpu":null,"podPidsLimit":null,"qosReserved":{"memory":null}})"),
+          R"({"nodeMemory":null,"nodeCpu":null,"podPidsLimit":null,"qosReserved":{"memory":null},"ioWeight":{"bestEffort":null}})"),
       expected);
 }
 
@@ -172,6 +174,12 @@ TEST(MergeSettings, NamesWhatItRefuses) {
       {R"({"podPidsLimit":0})", "podPidsLimit"},
       {R"({"podPidsLimit":1.5})", "podPidsLimit"},
       {R"({"podPidsLimit":4194305})", "podPidsLimit"},
+      {R"({"ioWeight":100})", "ioWeight: expected an object, found number"},
+      {R"({"ioWeight":{"guaranteed":0}})",
+       "ioWeight.guaranteed: expected a whole number from 1 to 10000, or null, found 0"},
+      {R"({"ioWeight":{"burstable":10001}})", "ioWeight.burstable: expected a whole number"},
+      {R"({"ioWeight":{"bestEffort":"10"}})",
+       "ioWeight.bestEffort: expected a whole number from 1 to 10000, or null, found \"10\""},
       {R"({"log":{"sink":"stderr"}})", "log.sink"},
       {R"({"log":{"level":"trace"}})", "log.level"},
   };
@@ -219,6 +227,9 @@ const std::vector<FieldCase> kFields = {
     {"cpuCFSQuotaPeriod", R"("10ms")"},
     {"weightFormula", R"("log")"},
     {"podPidsLimit", "1", {"null"}},
+    {"ioWeight.guaranteed", "10000", {"null"}},
+    {"ioWeight.burstable", "100", {"null"}},
+    {"ioWeight.bestEffort", "1", {"null"}},
     {"memorySwap.swapBehavior", R"("NoSwap")", {"null", R"("")"}},
     {"singleProcessOOMKill", "false", {"true"}},
     {"releaseDelay", R"("1s")"},
@@ -299,8 +310,9 @@ TEST(MergeSettings, NamesAllFieldsOfTheObjectWhenNoneIsNear) {
       {"foo",
        "unknown field foo; expected one of enabled, scope, trustAnnotations, allowQosOverride, "
        "cgroupRoot, cgroupDriver, placement, onError, nodeMemory, nodeCpu, reserved, qosReserved, "
-       "maxPodClaim, cpuCFSQuota, cpuCFSQuotaPeriod, weightFormula, podPidsLimit, memorySwap, "
-       "singleProcessOOMKill, releaseDelay, tierMemoryFloor, runtimes, chargeMonitor, stateDir, "
+       "maxPodClaim, cpuCFSQuota, cpuCFSQuotaPeriod, weightFormula, podPidsLimit, ioWeight, "
+       "memorySwap, singleProcessOOMKill, releaseDelay, tierMemoryFloor, runtimes, chargeMonitor, "
+       "stateDir, "
        "lockDeadline, nri, log"},
       {"reserved.kube.disk", "unknown field reserved.kube.disk; expected one of cpu, memory"},
   };
@@ -473,6 +485,11 @@ TEST(FormatSettings, PrintsEveryFieldInTheUnitsOfPeople) {
   "cpuCFSQuotaPeriod": "100ms",
   "weightFormula": "auto",
   "podPidsLimit": null,
+  "ioWeight": {
+    "guaranteed": null,
+    "burstable": null,
+    "bestEffort": null
+  },
   "memorySwap": {
     "swapBehavior": "NoSwap"
   },

@@ -215,6 +215,31 @@ TEST(LowerValues, WritesNothingOfIoWithoutAValue) {
   EXPECT_EQ(lower(full_values(), layout), lower(full_values(), layout_of(CgroupVersion::kV2)));
 }
 
+TEST(LowerValues, EnablesIoInTheParentBeforeAWeight) {
+  CgroupLayout layout{.memory = CgroupVersion::kV2, .io = CgroupVersion::kV2};
+  const CgroupValues values{.memory_limit = Bytes{1'048'576}, .io_weight = 200};
+  EXPECT_EQ(render(lower(values, layout)),
+            "mkdir  /kubepods/burstable +io\n"
+            "write  /kubepods/burstable/pod42/io.weight = 200  # pod 42\n"
+            "write  /kubepods/burstable/pod42/io.bfq.weight = 109  # pod 42\n"
+            "write  /kubepods/burstable/pod42/memory.max = 1048576  # pod 42\n");
+  layout.io = CgroupVersion::kV1;
+  EXPECT_EQ(render(lower(values, layout)),
+            "write  /kubepods/burstable/pod42/blkio.weight = 1000  # pod 42\n"
+            "write  /kubepods/burstable/pod42/blkio.bfq.weight = 109  # pod 42\n"
+            "write  /kubepods/burstable/pod42/memory.max = 1048576  # pod 42\n");
+  layout.io = std::nullopt;
+  EXPECT_EQ(render(lower(values, layout)),
+            "write  /kubepods/burstable/pod42/memory.max = 1048576  # pod 42\n");
+}
+
+TEST(LowerValues, GoesOnWithoutAFileForTheIoWeight) {
+  const CgroupLayout layout{.io = CgroupVersion::kV1};
+  const Plan plan = lower({.io_weight = 200}, layout);
+  EXPECT_EQ(refusal_of(plan, "blkio.weight"), OnRefusal::kIgnore);
+  EXPECT_EQ(refusal_of(plan, "blkio.bfq.weight"), OnRefusal::kIgnore);
+}
+
 TEST(V2Files, LetsUnifiedValuesWin) {
   CgroupValues values = full_values();
   values.unified = {{"memory.max", "max"}};
@@ -269,6 +294,14 @@ TEST(SystemdWrites, GivesPropertiesAndFiles) {
                            Pair("TasksMax", "512"), Pair("MemoryLow", "536870912")));
   EXPECT_EQ(writes.files.at("hugetlb.1GB.max"), "0");
   EXPECT_EQ(writes.files.at("memory.low"), "536870912");
+}
+
+TEST(UnitProperties, TellTheIoWeightByTheVersion) {
+  const CgroupValues values{.io_weight = 150};
+  const auto v2 = unit_properties(values, {.io = CgroupVersion::kV2}, WeightFormula::kLog);
+  EXPECT_THAT(v2, ElementsAre(UnitProperty{.name = "IOWeight", .value = std::uint64_t{150}}));
+  const auto v1 = unit_properties(values, {.io = CgroupVersion::kV1}, WeightFormula::kLog);
+  EXPECT_THAT(v1, ElementsAre(UnitProperty{.name = "BlockIOWeight", .value = std::uint64_t{750}}));
 }
 
 TEST(SystemdWrites, TurnsUnlimitedIntoInfinity) {

@@ -122,6 +122,19 @@ TEST(PlanTiers, WritesMemoryLimitsAndLiftsThem) {
             "write  /kubepods/besteffort/memory.max = max  # besteffort tier\n");
 }
 
+TEST(PlanTiers, WritesTheIoWeightsBelowARootThatEnablesIo) {
+  const TierValues values{.burstable = {.io_weight = 100}, .besteffort = {.io_weight = 10}};
+  CgroupLayout layout = layout_of(kV2);
+  layout.io = kV2;
+  EXPECT_EQ(render(plan_tiers("/kubepods", values, layout, WeightFormula::kLog)),
+            "mkdir  /kubepods +io\n"
+            "write  /kubepods/burstable/io.weight = 100  # burstable tier\n"
+            "write  /kubepods/burstable/io.bfq.weight = 100  # burstable tier\n"
+            "mkdir  /kubepods +io\n"
+            "write  /kubepods/besteffort/io.weight = 10  # besteffort tier\n"
+            "write  /kubepods/besteffort/io.bfq.weight = 10  # besteffort tier\n");
+}
+
 TEST(PlanTiers, NeverBoundsHugePages) {
   const TierValues values{.burstable = {.hugepages = {{"2MB", Bytes{4'194'304}}}},
                           .besteffort = {}};

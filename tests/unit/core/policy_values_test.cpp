@@ -42,6 +42,22 @@ TEST(PodValues, BoundsAPartialPodByAllItsContainers) {
   EXPECT_EQ(record.grown_memory_limit, Bytes{192 * kMi});
 }
 
+TEST(PodValues, GivesAnIoWeightToGuaranteedPodsOnly) {
+  Settings settings;
+  settings.io_weight = {.guaranteed = 500, .burstable = 100, .besteffort = 10};
+  PodRecord record = record_of({limited("a", "500m", "64Mi")});
+  for (const auto qos_class : {QosClass::kBurstable, QosClass::kBestEffort}) {
+    record.qos_class = qos_class;
+    EXPECT_EQ(values_of(record, settings).io_weight, std::nullopt);
+  }
+  record.qos_class = QosClass::kGuaranteed;
+  EXPECT_EQ(values_of(record, settings).io_weight, 500);
+  EXPECT_EQ(values_of(record).io_weight, std::nullopt);
+  // A kubelet's.
+  record.adopted = true;
+  EXPECT_EQ(values_of(record, settings).io_weight, std::nullopt);
+}
+
 TEST(PodValues, NeverShrinksAPartialPod) {
   PodRecord record = record_of({limited("a", "1", "128Mi")});
   values_of(record);

@@ -74,6 +74,13 @@ TEST(SlicePlanTiers, TellsSystemdWhatItWrites) {
             "set    kubepods-besteffort.slice MemoryMax=infinity\n");
 }
 
+TEST(SlicePlanTiers, TellsSystemdTheIoWeight) {
+  const TierValues values{.burstable = {}, .besteffort = {.io_weight = 10}};
+  const CgroupLayout layout{.io = CgroupVersion::kV2};
+  const Plan plan = plan_tiers("/kubepods.slice", values, layout, WeightFormula::kLinear);
+  EXPECT_EQ(render({plan.back()}), "set    kubepods-besteffort.slice IOWeight=10\n");
+}
+
 const CgroupValues kPod{.cpu_shares = CpuShares{1024},
                         .cpu_quota = Micros{33'300},
                         .cpu_period = Micros{100'000},

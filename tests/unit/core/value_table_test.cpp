@@ -65,12 +65,47 @@ TEST(IsDropIn, KnowsWhereSystemdKeepsTheProperties) {
   for (const std::string_view name :
        {"50-CPUWeight.conf", "50-CPUShares.conf", "50-CPUQuota.conf", "50-CPUQuotaPeriodSec.conf",
         "50-MemoryMax.conf", "50-MemoryLimit.conf", "50-MemoryHigh.conf", "50-MemoryLow.conf",
-        "50-MemoryMin.conf", "50-MemorySwapMax.conf", "50-TasksMax.conf"})
+        "50-MemoryMin.conf", "50-MemorySwapMax.conf", "50-TasksMax.conf", "50-IOWeight.conf",
+        "50-BlockIOWeight.conf"})
     EXPECT_TRUE(is_drop_in(name)) << name;
   EXPECT_FALSE(is_drop_in("50-CPUAccounting.conf"));
   EXPECT_FALSE(is_drop_in("admin.conf"));
   EXPECT_FALSE(is_drop_in(""));
 }
+
+struct IoWeightCase {
+  std::int64_t weight;
+  const char* io;     ///< io.weight
+  const char* bfq;    ///< io.bfq.weight and blkio.bfq.weight
+  const char* blkio;  ///< blkio.weight
+};
+
+class IoWeight : public testing::TestWithParam<IoWeightCase> {};
+
+// What systemd writes for IOWeight=: src/basic/cgroup-util.h BFQ_WEIGHT, src/core/cgroup.c
+// cgroup_weight_io_to_blkio.
+TEST_P(IoWeight, IsWrittenInTheRangeOfEachFile) {
+  const IoWeightCase& each = GetParam();
+  const auto content = [&](std::string_view file, CgroupVersion version) {
+    const ValueRow* row = row_with(file, version);
+    return row == nullptr
+               ? "no such file"
+               : content_for(row->on(version), {.io_weight = each.weight}, WeightFormula::kLog);
+  };
+  EXPECT_EQ(content("io.weight", kV2), each.io);
+  EXPECT_EQ(content("io.bfq.weight", kV2), each.bfq);
+  EXPECT_EQ(content("blkio.bfq.weight", kV1), each.bfq);
+  EXPECT_EQ(content("blkio.weight", kV1), each.blkio);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Weights, IoWeight,
+    testing::Values(IoWeightCase{1, "1", "1", "10"}, IoWeightCase{10, "10", "10", "50"},
+                    IoWeightCase{50, "50", "50", "250"}, IoWeightCase{100, "100", "100", "500"},
+                    IoWeightCase{200, "200", "109", "1000"},
+                    IoWeightCase{1000, "1000", "181", "1000"},
+                    IoWeightCase{10'000, "10000", "1000", "1000"}),
+    [](const auto& case_info) { return "Of" + std::to_string(case_info.param.weight); });
 
 struct HugePageCase {
   const char* name;
