@@ -84,7 +84,7 @@ BusResult<BusClient> BusClient::open(const std::string& address, Deadline deadli
   return opened;
 }
 
-BusResult<void> BusClient::request_of_started(DBusMessage* message) {
+BusResult<void> BusClient::send_without_reply(DBusMessage* message) {
   if (dbus_connection_send(connection_.get(), message, nullptr) == 0) return out_of_memory();
   return {};
 }

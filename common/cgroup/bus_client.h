@@ -45,7 +45,7 @@ class BusClient {
 
   /// Queues a message without a reply; it is sent with the next call.
   /// @return org.freedesktop.DBus.Error.NoMemory if it cannot be queued.
-  [[nodiscard]] BusResult<void> request_of_started(DBusMessage* message);
+  [[nodiscard]] BusResult<void> send_without_reply(DBusMessage* message);
 
   /// Sends all requests, then waits for the replies, which are returned in the order of the
   /// requests. Signals received meanwhile are discarded.

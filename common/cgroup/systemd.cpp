@@ -263,7 +263,7 @@ BusResult<void> Systemd::Connection::handshake(Peer peer) {
   // systemd 252 to 257 reads the end of the authentication into a buffer of 256 bytes, and does not
   // process what else is in the buffer until more data arrives: a short call would get no reply.
   // After another message it does not fit into the buffer.
-  if (peer == Peer::kSystemd) return client_->request_of_started(first->get());
+  if (peer == Peer::kSystemd) return client_->send_without_reply(first->get());
   const Replies replies = exchange(std::array{first->get()});
   if (!replies.front()) return std::unexpected(replies.front().error());
   return {};
