@@ -62,6 +62,13 @@ app::Timeouts Plugin::housekeeping() const {
           .clock = &clock_};
 }
 
+app::Timeouts Plugin::whole_node(const app::Timeouts& round) const {
+  const auto left = std::chrono::floor<milliseconds>(round.deadline - clock_.now());
+  return {.lock = std::clamp(left, milliseconds{0}, kHousekeepingLock),
+          .systemd = kHousekeeping,
+          .clock = &clock_};
+}
+
 void Plugin::registered(Status status) {
   if (!status) log().error(cat("the runtime rejected the plugin: ", status.error().message));
 }
@@ -124,7 +131,8 @@ Status Plugin::apply_event(const ContainerEvent& event, Misplaced misplaced,
 Status Plugin::apply_or_defer(ContainerEvent event, Misplaced misplaced,
                               const app::Timeouts& timeouts) {
   auto done = deferred_.apply_before(event, [&](const ContainerEvent& older) {
-    return applied(apply_event(older, misplaced, timeouts));
+    // The container is running: it is not moved any more.
+    return applied(apply_event(older, Misplaced::kStays, timeouts));
   });
   if (done) done = apply_event(event, misplaced, timeouts);
   // CRI-O starts a container also after an error of the plugin.
@@ -323,8 +331,8 @@ void Plugin::reconcile(const app::Timeouts& timeouts) {
   const bool everything = deferred_.has_recomputation() || now >= next_recomputation_;
   if (!everything && now < next_release_) return;
   next_release_ = now + kReleaseInterval;
-  if (auto done =
-          app::housekeep(configuration_.settings(), log(), listener(), everything, timeouts);
+  if (auto done = app::housekeep(configuration_.settings(), log(), listener(), everything,
+                                 everything ? whole_node(timeouts) : timeouts);
       !done) {
     log_failure("housekeeping", done.error(), "; retrying");
     return;

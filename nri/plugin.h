@@ -89,6 +89,10 @@ class Plugin : public Handler {
   [[nodiscard]] app::Timeouts timeouts(Budget budget) const;
   /// Timeouts for a whole round of housekeep(): a request may arrive meanwhile.
   [[nodiscard]] app::Timeouts housekeeping() const;
+  /// Timeouts for work on all pods, in a round of housekeeping. Only the wait for the lock ends
+  /// with the round: with the systemd driver each pod takes a call, so that a bound for all calls
+  /// could never be met on a full node.
+  [[nodiscard]] app::Timeouts whole_node(const app::Timeouts& round) const;
   [[nodiscard]] app::Log& log() { return configuration_.log(); }
   /// Logs and counts an error.
   /// @return the error under onError "reject" and for kRefused, else success

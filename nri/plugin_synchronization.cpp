@@ -80,8 +80,8 @@ app::Listener Plugin::listener() const {
 
 bool Plugin::synchronize_piece(const app::Timeouts& timeouts) {
   if (!read_state()) return false;
-  return note_synchronized(deferred_.synchronization()->resume(configuration_.settings(), log(),
-                                                               listener(), kPieceAtOnce, timeouts));
+  return note_synchronized(deferred_.synchronization()->resume(
+      configuration_.settings(), log(), listener(), kPieceAtOnce, whole_node(timeouts)));
 }
 
 bool Plugin::note_synchronized(const Result<bool>& taken) {
