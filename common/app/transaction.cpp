@@ -48,8 +48,7 @@ std::int64_t bound_of(const core::CgroupValues& values) {
   return limit > 0 ? limit : std::numeric_limits<std::int64_t>::max();
 }
 
-/// Extended attribute of a cgroup that holds a weight of ioWeight.
-constexpr const char* kIoWeightAttribute = "trusted.podqos.ioweight";
+/// Value of cgroup::kIoWeightAttribute once the weight was reset.
 constexpr const char* kNoIoWeight = "0";
 
 /// Resets the weight of a cgroup that holds one although the setting has gone. Another weight is
@@ -57,7 +56,7 @@ constexpr const char* kNoIoWeight = "0";
 void reset_io_weight(cgroup::Machine& machine, const std::string& cgroup,
                      core::CgroupValues& values) {
   if (values.io_weight) return;
-  const auto weighted = machine.attribute(cgroup, kIoWeightAttribute);
+  const auto weighted = machine.attribute(cgroup, cgroup::kIoWeightAttribute);
   if (weighted && *weighted == kMade) values.io_weight = core::kDefaultIoWeight;
 }
 
@@ -67,7 +66,7 @@ void note_io_weight(cgroup::Machine& machine, const std::string& cgroup,
   if (!values.io_weight) return;
   const bool is_default = *values.io_weight == core::kDefaultIoWeight;
   static_cast<void>(
-      machine.set_attribute(cgroup, kIoWeightAttribute, is_default ? kNoIoWeight : kMade)
+      machine.set_attribute(cgroup, cgroup::kIoWeightAttribute, is_default ? kNoIoWeight : kMade)
           .has_value());
 }
 

@@ -120,7 +120,8 @@ class Cgroupfs final : public Machine {
   Systemd systemd_;
   WaitBudget waits_;
   std::vector<core::SetUnit> deferred_changes_;
-  std::set<std::string, std::less<>> active_units_;  ///< filled by learn_units()
+  std::set<std::string, std::less<>> active_units_;    ///< filled by learn_units()
+  std::set<std::string, std::less<>> weighted_units_;  ///< removed ones, with kIoWeightAttribute
   std::size_t primary_ = 0;  ///< hierarchy of the memory controller, or of cpu
 };
 

@@ -337,6 +337,10 @@ Status Cgroupfs::remove(const core::RemoveCgroup& step, Report& report) {
   if (step.path == "/") {
     return fail(ErrorCode::kInvalidArgument, "the root cgroup cannot be removed");
   }
+  if (core::driver_of(step.path) == core::Driver::kSystemd) {
+    const auto weighted = attribute(step.path, kIoWeightAttribute);
+    if (weighted && *weighted) weighted_units_.emplace(core::unit_of(step.path));
+  }
   // The memory hierarchy goes first: if the cgroup is still in use, it stays in all hierarchies,
   // with all its limits.
   std::vector<OpenHierarchy*> order{&primary()};

@@ -27,8 +27,12 @@ constexpr const char* kUnitDirectory = "/run/systemd/system";
 /// being unloaded.
 constexpr std::chrono::milliseconds kStartPause{10};
 
+constexpr std::string_view kIoWeightDropIn = "50-IOWeight.conf";
+/// Whose the drop-in of IOWeight= is: most often nobody has told systemd a weight.
+enum class IoWeight : std::uint8_t { kPodqos, kAdministrator };
+
 /// Removes the drop-ins of a stopped unit.
-Status remove_drop_ins(const std::string& unit) {
+Status remove_drop_ins(const std::string& unit, IoWeight io_weight) {
   auto control = sys::Directory::open(kControlDirectory);
   if (!control) {
     if (control.error().code == ErrorCode::kNotFound) return {};
@@ -45,6 +49,7 @@ Status remove_drop_ins(const std::string& unit) {
   for (const std::string& file : *files) {
     // Other drop-ins are the administrator's and are kept.
     if (!core::is_drop_in(file)) continue;
+    if (file == kIoWeightDropIn && io_weight == IoWeight::kAdministrator) continue;
     if (auto removed = drop_ins->remove_file(file); !removed)
       return fail(std::move(removed).error());
   }
@@ -127,7 +132,8 @@ Status Cgroupfs::stop(const core::StopUnit& step) {
   if (auto done = systemd_.stop(unit); !done) return done;
   if (auto done = systemd_.reset_failed(unit); !done) return done;
   touch_unit_directory();
-  return remove_drop_ins(unit);
+  return remove_drop_ins(
+      unit, weighted_units_.contains(unit) ? IoWeight::kPodqos : IoWeight::kAdministrator);
 }
 
 }  // namespace podqos::cgroup

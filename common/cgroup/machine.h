@@ -18,6 +18,10 @@
 
 namespace podqos::cgroup {
 
+/// Extended attribute of a cgroup for which podqos has set the weight of ioWeight; see
+/// Machine::attribute().
+constexpr const char* kIoWeightAttribute = "trusted.podqos.ioweight";
+
 /// The result of execute().
 struct Report {
   std::vector<std::string> written;  ///< "path/file = value" for each value that changed

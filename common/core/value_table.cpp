@@ -233,8 +233,11 @@ constexpr std::array kTable = {
                     .unset = "500",
                     .number = blkio_weight,
                     .on_refusal = OnRefusal::kIgnore,
-                    .property = "BlockIOWeight",
-                    .drop_in = "50-BlockIOWeight.conf"},
+                    .property = "IOWeight",
+                    .drop_in = "50-IOWeight.conf",
+                    // With IOAccounting=, which podqos's slices have, systemd goes by IOWeight= on
+                    // v1 too and ignores BlockIOWeight=: src/core/cgroup.c cgroup_context_apply.
+                    .told = io_weight},
              .v2 = {.name = "io.weight",
                     .unset = "default 100",
                     .number = io_weight,

@@ -65,8 +65,7 @@ TEST(IsDropIn, KnowsWhereSystemdKeepsTheProperties) {
   for (const std::string_view name :
        {"50-CPUWeight.conf", "50-CPUShares.conf", "50-CPUQuota.conf", "50-CPUQuotaPeriodSec.conf",
         "50-MemoryMax.conf", "50-MemoryLimit.conf", "50-MemoryHigh.conf", "50-MemoryLow.conf",
-        "50-MemoryMin.conf", "50-MemorySwapMax.conf", "50-TasksMax.conf", "50-IOWeight.conf",
-        "50-BlockIOWeight.conf"})
+        "50-MemoryMin.conf", "50-MemorySwapMax.conf", "50-TasksMax.conf", "50-IOWeight.conf"})
     EXPECT_TRUE(is_drop_in(name)) << name;
   EXPECT_FALSE(is_drop_in("50-CPUAccounting.conf"));
   EXPECT_FALSE(is_drop_in("admin.conf"));
