@@ -76,8 +76,9 @@ std::string format_text(const app::ReconcilePreview& preview) {
   std::string out;
   for (const std::string& change : report.changes)
     out += cat("# ", change, "\n");
+  // Names of cgroups may have been chosen by others.
   for (const std::string& line : preview.plan)
-    out += cat(line, "\n");
+    out += cat(app::one_line(line), "\n");
   for (const std::string& warning : report.warnings)
     out += cat("warning: ", warning, "\n");
   for (const std::string& failure : failures_of(report))

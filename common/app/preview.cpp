@@ -69,7 +69,12 @@ Result<ReconcilePreview> preview_reconcile(const core::Settings& settings) {
       store::copy_state({.path = settings.state_dir,
                          .lock_timeout = std::chrono::milliseconds{settings.lock_deadline_ms}});
   if (!copy) return fail(std::move(copy).error());
-  auto machine = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead});
+  if (*copy && !(*copy)->lock) {
+    return fail(ErrorCode::kPermission,
+                cat(settings.state_dir, " is mounted read-only, so nothing can be reconciled"));
+  }
+  // As a reconciliation opens it, so that the preview fails where that would.
+  auto machine = cgroup::Cgroupfs::open();
   if (!machine) return fail(std::move(machine).error());
   const auto capacity = node_capacity(settings);
   if (!capacity) return fail(capacity.error());

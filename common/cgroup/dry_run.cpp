@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "common/base/text.h"
+#include "common/cgroup/flat_keyed.h"
 #include "common/cgroup/value.h"
 
 namespace podqos::cgroup {
@@ -49,8 +50,38 @@ Result<Report> DryRun::execute(const core::Plan& plan, UnitChanges /*when*/) {
   return report;
 }
 
+bool DryRun::enables(const std::string& path, core::Controller controller) {
+  if (enabled_.contains({path, controller})) return true;
+  const std::string_view name = core::row_of(controller).v2_name;
+  const auto enabled = machine_->read(path, controller, "cgroup.subtree_control");
+  if (!enabled) return false;
+  std::string_view rest = *enabled;
+  while (!rest.empty()) {
+    if (read_until(rest, ' ') == name) return true;
+  }
+  return false;
+}
+
+bool DryRun::may_lack(const core::WriteFile& step) {
+  if (step.on_refusal != core::OnRefusal::kIgnore) return false;
+  std::string_view path = step.path;
+  // The files of a new cgroup are those of the ones above, other than the root, which has few.
+  while (is_made(path))
+    path = above(path);
+  return path == "/" || !machine_->read(path, step.controller, step.file);
+}
+
 void DryRun::run(const core::EnsureCgroup& step, Report& report) {
-  if (exists(step.path)) return;
+  if (exists(step.path)) {
+    const bool enable =
+        step.also &&
+        layout_without_hugepages().version_of(*step.also) == core::CgroupVersion::kV2 &&
+        !enables(step.path, *step.also);
+    if (!enable) return;
+    record(step);
+    enabled_.emplace(step.path, *step.also);
+    return;
+  }
   record(step);
   ++report.made;
   for (std::string_view path = step.path; path != "/" && !exists(path); path = above(path)) {
@@ -62,9 +93,9 @@ void DryRun::run(const core::EnsureCgroup& step, Report& report) {
 void DryRun::run(const core::WriteFile& step, Report& /*report*/) {
   const auto held = read(step.path, step.controller, step.file);
   if (held && holds_value(step.file, *held, step.value)) return;
-  // A file that the kernel lacks and that the plan can do without.
-  const bool lacks_file = !held && !is_made(step.path);
-  if (lacks_file && step.on_refusal == core::OnRefusal::kIgnore) return;
+  // With its controller enabled only now, the kernel shows which files it has only then.
+  const bool is_unknown = enabled_.contains({std::string{above(step.path)}, step.controller});
+  if (!held && !is_unknown && may_lack(step)) return;
   record(step);
   files_.insert_or_assign(Key{step.path, step.file}, step.value);
   changed_.insert(step.path);

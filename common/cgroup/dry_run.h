@@ -97,6 +97,10 @@ class DryRun final : public Machine {
   void run(const core::SetUnit& /*step*/, Report& /*report*/) {}  ///< see execute()
   void run(const core::StopUnit& step, Report& report);
   void record(const core::Step& step);
+  /// Whether the cgroup enables a controller for its children.
+  [[nodiscard]] bool enables(const std::string& path, core::Controller controller);
+  /// Whether the kernel may have no such file, and the plan does without it then.
+  [[nodiscard]] bool may_lack(const core::WriteFile& step);
   /// Whether the recorded changes have made the cgroup.
   [[nodiscard]] bool is_made(std::string_view path) const { return made_.contains(path); }
 
@@ -104,6 +108,7 @@ class DryRun final : public Machine {
   std::vector<std::string>* changes_;
   std::set<std::string, std::less<>> made_;
   std::set<std::string, std::less<>> removed_;
+  std::set<std::pair<std::string, core::Controller>> enabled_;  ///< for the children of a cgroup
   std::map<Key, std::string> files_;
   std::map<Key, std::string> attributes_;
   std::map<Pid, std::string> moved_;            ///< where a process has been moved to

@@ -87,6 +87,8 @@ class Copying {
 
   /// Notes a corrupt file, whose content counts as lost.
   Status note(const sys::Directory& directory, const std::string& name, Error error) {
+    // Removed since the directory was listed: without a lock a transaction may be in progress.
+    if (error.code == ErrorCode::kNotFound) return {};
     if (error.code != ErrorCode::kCorrupt && error.code != ErrorCode::kTooLarge)
       return fail(std::move(error).with_context(cat(directory.path(), "/", name)));
     records_.dirty = true;

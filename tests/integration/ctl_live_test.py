@@ -83,14 +83,21 @@ class Views(harness.TestCase):
                 self.assertIn(str(64 * MI), json.dumps(value))
 
     def test_where_nothing_can_be_written(self):
-        script = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"'
         for view in ("status", "tree"):
             with self.subTest(view=view):
-                command = ["unshare", "--mount", "sh", "-c", script, "sh", str(self.podqos.state), str(harness.CTL),
-                           "--config", str(self.podqos.config(self.kind)), view]
-                done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=harness.CALL_TIMEOUT)
+                done = self.call_read_only(view)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
                 self.assertEqual(without_usage(done.stdout), without_usage(self.podqos.ctl(view).stdout))
+        done = self.call_read_only("reconcile", "--dry-run")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn(f"{self.podqos.state} is mounted read-only", done.stderr)
+
+    def call_read_only(self, *arguments):
+        """podqosctl where the state directory is mounted read-only."""
+        script = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"'
+        command = ["unshare", "--mount", "sh", "-c", script, "sh", str(self.podqos.state), str(harness.CTL),
+                   "--config", str(self.podqos.config(self.kind)), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=harness.CALL_TIMEOUT)
 
     def test_looking_changes_nothing(self):
         before = self.podqos.state_bytes()

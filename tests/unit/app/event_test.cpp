@@ -138,6 +138,33 @@ TEST_F(Event, RecordsComeBackFromTheCgroups) {
   EXPECT_EQ(node_.records.containers, before.containers);
 }
 
+/// Weights that an operator sets while pods run: the io controller is enabled from the root down.
+TEST_F(Event, ReconcileSetsTheWeightsOfDisks) {
+  node_.tree.layout.io = core::CgroupVersion::kV2;
+  node_.run(kWeb, Pid{10});
+  node_.run(kDatabase, Pid{11});
+  EXPECT_EQ(node_.file("/podqos/kubepods/burstable", "io.weight"), "");
+  EXPECT_FALSE(node_.tree.cgroups.at("/").enables_io);
+
+  node_.settings.io_weight = {.guaranteed = 400, .burstable = 100, .besteffort = 10};
+  const auto preview = node_.preview();
+  ASSERT_TRUE(preview) << preview.error().message;
+  EXPECT_THAT(preview->plan, Contains(StartsWith("mkdir  /podqos/kubepods +io")));
+  EXPECT_THAT(preview->plan, Contains(StartsWith("write  /podqos/kubepods/podc/io.weight = 400")));
+  EXPECT_FALSE(node_.tree.cgroups.at("/").enables_io);
+  const auto report = node_.reconcile();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_TRUE(node_.tree.cgroups.at("/").enables_io);
+  EXPECT_EQ(node_.file("/podqos/kubepods/podc", "io.weight"), "400");
+  EXPECT_EQ(node_.file("/podqos/kubepods/besteffort", "io.weight"), "10");
+  EXPECT_EQ(node_.file("/podqos/kubepods/burstable/poda", "io.weight"), "");
+
+  node_.settings.io_weight = {};
+  ASSERT_TRUE(node_.reconcile());
+  EXPECT_EQ(node_.file("/podqos/kubepods/podc", "io.weight"), "100");
+  EXPECT_EQ(node_.file("/podqos/kubepods/besteffort", "io.weight"), "100");
+}
+
 /// On cgroup v1 the kernel holds a quota against the parent's, whichever is written first.
 TEST(EventOnV1, APodsQuotaFollowsItsContainers) {
   FakeNode node{core::CgroupVersion::kV1};

@@ -33,6 +33,7 @@ struct FakeTree {
     std::map<std::string, std::string, std::less<>> files;
     std::map<std::string, std::string, std::less<>> attributes;
     bool enables_controllers = false;  ///< cgroup.subtree_control is not empty (v2)
+    bool enables_io = false;           ///< it has io
     std::int64_t usage = 0;            ///< memory charged to it and to the cgroups below, in bytes
   };
 
@@ -51,9 +52,25 @@ struct FakeTree {
   void make(const std::string& path) {
     for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
       const std::string part = path.substr(0, end);
-      if (!cgroups.contains(part)) cgroups[part].files = is_v2() ? kNewV2 : kNewV1;
+      if (!cgroups.contains(part)) {
+        cgroups[part].files = is_v2() ? kNewV2 : kNewV1;
+        const auto above = cgroups.find(part.substr(0, std::max<std::size_t>(part.rfind('/'), 1)));
+        if (above->second.enables_io) cgroups[part].files["io.weight"] = "default 100";
+      }
       if (end == std::string::npos) return;
       if (is_v2()) cgroups[part].enables_controllers = true;
+    }
+  }
+  /// Enables io for the children of a cgroup, and above. They get io.weight, as with iocost.
+  void enable_io(std::string path) {
+    while (true) {
+      cgroups.at(path).enables_io = true;
+      for (auto& [each, cgroup] : cgroups) {
+        if (each != "/" && each.substr(0, std::max<std::size_t>(each.rfind('/'), 1)) == path)
+          cgroup.files.try_emplace("io.weight", "default 100");
+      }
+      if (path == "/") return;
+      path = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
     }
   }
   /// fork(2) and a write to cgroup.procs, which makes the cgroup if it is missing, as a runtime
@@ -138,6 +155,8 @@ class FakeMachine final : public cgroup::Machine {
                            const std::string& file) override {
     const auto cgroup = tree_->cgroups.find(path);
     if (cgroup == tree_->cgroups.end()) return gone(path);
+    if (file == "cgroup.subtree_control" && tree_->is_v2())
+      return std::string{cgroup->second.enables_io ? "cpu io memory pids" : "cpu memory pids"};
     const auto found = cgroup->second.files.find(file);
     if (found == cgroup->second.files.end())
       return fail(ErrorCode::kNotFound, cat(path, "/", file, ": no such file"));
@@ -256,7 +275,13 @@ class FakeMachine final : public cgroup::Machine {
 
   /// cgroup-v2.rst, "No Internal Process Constraint": EBUSY from cgroup.subtree_control.
   Status run(const core::EnsureCgroup& step, cgroup::Report& report) {
-    if (exists(step.path)) return {};
+    const bool enable = step.also == core::Controller::kIo && tree_->is_v2();
+    if (exists(step.path)) {
+      if (!enable || tree_->cgroups.at(step.path).enables_io) return {};
+      if (auto done = on_change_(line_of(step)); !done) return done;
+      tree_->enable_io(step.path);
+      return {};
+    }
     for (std::string above = parent_of(step.path); above != "/"; above = parent_of(above)) {
       if (tree_->is_v2() && holds_processes(above))
         return fail(ErrorCode::kConflict, cat(above, ": a process runs in it"));
