@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -179,6 +180,20 @@ int run_precreate(const core::Settings& settings, app::Log& log, codec::HookRegi
   return write_all(STDOUT_FILENO, edited ? *edited : *text) ? 0 : 1;
 }
 
+/// SIGALRM ends the hook then, whatever it waits for. Its registrations have no `timeout`: with one
+/// crun waits for SIGCHLD (src/libcrun/utils.c, run_process_with_stdin_timeout_envp), and when it
+/// misses the signal of a hook that has ended, it fails the container at the end of that time.
+constexpr unsigned kDeadlineSeconds = 30;
+
+void set_deadline() {
+  // crun starts hooks with all signals blocked.
+  sigset_t alarm_only{};
+  sigemptyset(&alarm_only);
+  sigaddset(&alarm_only, SIGALRM);
+  sigprocmask(SIG_UNBLOCK, &alarm_only, nullptr);
+  ::alarm(kDeadlineSeconds);
+}
+
 /// With an invalid configuration podqos manages nothing, since state directory and cgroup root are
 /// unknown. The error is reported, and the container starts unchanged.
 int without_settings(std::string_view stage, Error error) {
@@ -205,6 +220,8 @@ int run_hook(std::span<const char* const> args) {
     write_all(STDERR_FILENO, kUsage);
     return 2;
   }
+  // precreate has the `timeout` of its registration, which Podman itself keeps.
+  if (stage != "precreate") set_deadline();
   auto settings = app::load_settings(arguments->config);
   if (!settings) return without_settings(stage, settings.error());
   app::Log log{"podqos-hook", *settings};

@@ -141,7 +141,7 @@ namespace {
 
 // Runtimes that do not wait for the processes they killed call the hook at once.
 constexpr milliseconds kWhileAlive{200};
-// Well below the 30 s after which runtimes kill the hook (`timeout` of its registration).
+// Well below the 30 s after which the hook ends itself (hook/stages.cpp).
 constexpr milliseconds kWhileEnding{5000};
 // Each attempt takes the lock; pause in between.
 constexpr milliseconds kFirstPause{10};

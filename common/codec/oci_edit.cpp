@@ -13,9 +13,6 @@ namespace {
 
 using enum ConfigNode;
 
-/// The runtime kills a hook after this time and fails the container.
-constexpr int kHookTimeoutSeconds = 30;
-
 /// Collects changes to the config and turns them into splices, starting with the innermost object,
 /// so that a missing object becomes a member of its parent.
 class SplicePlanner {
@@ -136,7 +133,7 @@ std::string hook_literal(const HookRegistration& hooks, std::string_view stage) 
   for (const std::string& arg : hooks.args)
     args += cat(",", quote_json(arg));
   return cat("{\"path\":", quote_json(hooks.path), ",\"args\":[", args, ",", quote_json(stage),
-             "],\"timeout\":", kHookTimeoutSeconds, "}");
+             "]}");
 }
 
 Result<std::vector<Splice>> plan_splices(std::string_view text, const OciConfig& config,

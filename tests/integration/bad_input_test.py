@@ -2,6 +2,8 @@
 
 import json
 import pathlib
+import re
+import signal
 import subprocess
 import sys
 
@@ -10,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import oci  # noqa: E402
+import patience  # noqa: E402
 from harness import GI, MI, container, pod  # noqa: E402
 
 POLICIES = ("admit", "reject")
@@ -304,6 +307,28 @@ class HookState(BadInput):
         self.podqos.ctl("reconcile")
         self.assertFalse(self.machine.exists(self.pod_path("burstable", "gone-1")))
         self.assert_values(self.tier_path("burstable"), shares=102)
+
+
+@harness.runc_only
+class EndlessState(harness.TestCase):
+    """An OCI state that never ends holds a container up for 30 s at most, by an alarm that no runtime can block."""
+
+    def test_the_alarm_ends_the_hook(self):
+        for stage in ("createRuntime", "poststop"):
+            with self.subTest(stage=stage):
+                trace = pathlib.Path(self.podqos.directory, f"{stage}.trace")
+                # As crun starts it: with all signals blocked.
+                with subprocess.Popen(
+                        ["strace", "-f", "-e", "trace=alarm,setitimer", "-o", trace, harness.HOOK, stage],
+                        stdin=subprocess.PIPE,
+                        preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})) as traced:
+                    pid = patience.wait_for(lambda: re.match(rb"(\d+) +alarm\(30\)", self.content(trace)), 60, "alarm")[1]
+                    subprocess.run(["kill", "-ALRM", pid.decode()], check=True)
+                    self.assertEqual(traced.wait(harness.CALL_TIMEOUT), -signal.SIGALRM)
+
+    @staticmethod
+    def content(file):
+        return file.read_bytes() if file.exists() else b""
 
 
 @harness.for_each_runtime

@@ -18,9 +18,9 @@ using nlohmann::json;
 
 const HookRegistration kHooks{.path = "/usr/libexec/podqos-hook", .args = {"--config", "/x.json"}};
 constexpr std::string_view kCreateHook =
-    R"({"path":"/usr/libexec/podqos-hook","args":["podqos-hook","--config","/x.json","createRuntime"],"timeout":30})";
+    R"({"path":"/usr/libexec/podqos-hook","args":["podqos-hook","--config","/x.json","createRuntime"]})";
 constexpr std::string_view kPoststopHook =
-    R"({"path":"/usr/libexec/podqos-hook","args":["podqos-hook","--config","/x.json","poststop"],"timeout":30})";
+    R"({"path":"/usr/libexec/podqos-hook","args":["podqos-hook","--config","/x.json","poststop"]})";
 
 Result<std::string> edited(std::string_view text, const core::ConfigEdit& edit,
                            const std::optional<HookRegistration>& hooks = std::nullopt) {

@@ -29,9 +29,9 @@ constexpr std::string_view kConfig =
     R"("linux":{"cgroupsPath":"/system/c1","resources":{"cpu":{"shares":512,"quota":null},)"
     R"("memory":{},"hugepageLimits":[]},"namespaces":[{"type":"pid"}],"sysctl":{"limit":0}}})";
 constexpr std::string_view kCreateHook =
-    R"({"path":"/usr/bin/podqos-hook","args":["podqos-hook","--config","/x.json","createRuntime"],"timeout":30})";
+    R"({"path":"/usr/bin/podqos-hook","args":["podqos-hook","--config","/x.json","createRuntime"]})";
 constexpr std::string_view kPoststopHook =
-    R"({"path":"/usr/bin/podqos-hook","args":["podqos-hook","--config","/x.json","poststop"],"timeout":30})";
+    R"({"path":"/usr/bin/podqos-hook","args":["podqos-hook","--config","/x.json","poststop"]})";
 
 codec::HookRegistration own_hooks() {
   return {.path = "/usr/bin/podqos-hook", .args = {"--config", "/x.json"}};

@@ -157,7 +157,7 @@ TEST(CheckPlacement, TakesWhatPodqosWrites) {
   EXPECT_TRUE(check({insert_behind(
       R"("createRuntime":[)",
       R"({"path":"/usr/bin/podqos-hook","args":["podqos-hook","--config","/etc/podqos/x.json",)"
-      R"("createRuntime"],"timeout":30})")}));
+      R"("createRuntime"]})")}));
   EXPECT_TRUE(check({insert_behind(
       R"("limit":null})",
       R"(,"hugepageLimits":[{"pageSize":"2MB","limit":4194304}],"pids":{"limit":512})")}));
