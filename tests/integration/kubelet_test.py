@@ -88,10 +88,14 @@ RESTARTED = (("mix", "main"), ("shop", "log"), ("static", "api"))
 
 
 class Life:
-    """A kubelet's pods from the first to the last in one of WAYS; `seen` is {stage: all that is set then}."""
+    """A kubelet's pods from the first to the last in one of WAYS; `seen` is {stage: all that is set then}.
 
-    def __init__(self, daemon, driver, kind, way):
+    Those that meet the plugin do so while they run, and are seen once more then: "late".
+    """
+
+    def __init__(self, daemon, driver, kind, way, meets_plugin=False):
         how, self.with_plugin, self.are_told = WAYS[way]
+        self.meets_plugin = meets_plugin
         self.is_podqos_there = way != "none"
         self.node = kubelet.Kubelet(daemon.cri, containerd.handler(how, kind, driver), libcontainer.DRIVERS[driver]())
         self.seen, self.known = {}, set()
@@ -122,7 +126,7 @@ class Life:
         node.update_tiers()
         node.sweep()
         self._look("restarted")
-        if not self.is_podqos_there:
+        if self.meets_plugin:
             self._meet_late_plugin()
         for name in list(node.running):
             node.remove(name)
@@ -177,12 +181,14 @@ class InGuest(unittest.TestCase):
 class Untouched(InGuest):
     """What a kubelet sets, on its pods and for their containers, is what it is without podqos."""
 
+    meets_plugin = True
+
     @classmethod
     def setUpClass(cls):
         engine.write_json(SETTINGS, EAGER)
         engine.choose_runtime(cls.kind)
         cls.addClassCleanup(cls.clean_up, cls.daemon)
-        cls.baseline = Life(cls.daemon, cls.driver, cls.kind, "none").live().seen
+        cls.baseline = Life(cls.daemon, cls.driver, cls.kind, "none", cls.meets_plugin).live().seen
         units.clear("kubepods")
 
     def check(self, way):
@@ -219,6 +225,7 @@ class HugePages(Untouched):
     """The same where the kernel bounds huge pages, as user-mode-linux does not."""
 
     test_with_wrapper = test_with_plugin = test_with_late_plugin = test_without = None  # those of Untouched
+    meets_plugin = False
 
     def test_with_both(self):
         self.assertIn("2MB", kubelet.huge_page_sizes())
