@@ -190,7 +190,7 @@ void set_deadline() {
   sigset_t alarm_only{};
   sigemptyset(&alarm_only);
   sigaddset(&alarm_only, SIGALRM);
-  sigprocmask(SIG_UNBLOCK, &alarm_only, nullptr);
+  pthread_sigmask(SIG_UNBLOCK, &alarm_only, nullptr);
   ::alarm(kDeadlineSeconds);
 }
 
