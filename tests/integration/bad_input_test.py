@@ -1,6 +1,7 @@
 """Bad input under admit and under reject: a clear error, nothing written, nothing lost."""
 
 import json
+import os
 import pathlib
 import re
 import signal
@@ -323,7 +324,7 @@ class EndlessState(harness.TestCase):
                         stdin=subprocess.PIPE,
                         preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})) as traced:
                     pid = patience.wait_for(lambda: re.match(rb"(\d+) +alarm\(30\)", self.content(trace)), 60, "alarm")[1]
-                    subprocess.run(["kill", "-ALRM", pid.decode()], check=True)
+                    os.kill(int(pid), signal.SIGALRM)
                     self.assertEqual(traced.wait(harness.CALL_TIMEOUT), -signal.SIGALRM)
 
     @staticmethod
