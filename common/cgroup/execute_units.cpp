@@ -28,7 +28,7 @@ constexpr const char* kUnitDirectory = "/run/systemd/system";
 constexpr std::chrono::milliseconds kStartPause{10};
 
 constexpr std::string_view kIoWeightDropIn = "50-IOWeight.conf";
-/// Whose the drop-in of IOWeight= is: most often nobody has told systemd a weight.
+/// Who has set IOWeight=: podqos only for a cgroup with kIoWeightAttribute.
 enum class IoWeight : std::uint8_t { kPodqos, kAdministrator };
 
 /// Removes the drop-ins of a stopped unit.

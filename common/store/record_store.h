@@ -45,7 +45,7 @@ class RecordStore {
   [[nodiscard]] virtual Status checkpoint() = 0;
 
   /// Reads a pod's record. A corrupt one is set aside and added to incidents().
-  /// @return nullopt if there is no record or it is corrupt; kInvalidArgument for a uid that
+  /// @return nullopt for a missing or corrupt record; kInvalidArgument for a uid that
   ///         check_pod_uid() rejects; kUnsupported for a record of a newer version, which stays.
   [[nodiscard]] virtual Result<std::optional<core::PodRecord>> pod(std::string_view uid) = 0;
   /// Creates or replaces a pod's record, formatted by codec::format_pod_record().

@@ -17,7 +17,7 @@ struct StateCopy {
 
 /// Copies a state directory under its lock and leaves it unchanged: corrupt files stay where they
 /// are, and the copy's incidents name them.
-/// @return nullopt if there is no state directory; the errors of Store::open_existing().
+/// @return nullopt if the state directory is missing; the errors of Store::open_existing().
 [[nodiscard]] Result<std::optional<StateCopy>> copy_state(const StoreOptions& options);
 
 }  // namespace podqos::store
