@@ -67,7 +67,19 @@ Result<bool> walk_processes(const sys::Directory& cgroup, int depth, const Visit
   return true;
 }
 
-/// cgroup.events covers all descendants; cgroup-v2.rst, "[Un]populated Notification".
+/// Reads cgroup.procs of the cgroup and its descendants until one is not empty.
+Result<bool> lists_process(const sys::Directory& cgroup) {
+  const Result<bool> all =
+      walk_processes(cgroup, 0, [](std::string_view pids) { return pids.empty(); });
+  // Containers choose how deep they nest their cgroups; below the bound a process must be assumed.
+  if (!all && all.error().code == ErrorCode::kTooLarge) return true;
+  if (!all) return fail(all.error());
+  return !*all;
+}
+
+/// cgroup.events covers all descendants (cgroup-v2.rst, "[Un]populated Notification"), and a killed
+/// process until the kernel has switched away from it for the last time, when it is in no
+/// cgroup.procs any more and its cgroup may be removed already.
 Result<bool> populated_v2(const sys::Directory& cgroup) {
   const OrErrno<std::string> events = read_value(cgroup, "cgroup.events");
   if (!events) {
@@ -77,17 +89,11 @@ Result<bool> populated_v2(const sys::Directory& cgroup) {
     }
     return false;
   }
-  return find_key(*events, "populated") == 1;
-}
-
-/// v1 has no such file: every cgroup.procs must be read until one is not empty.
-Result<bool> populated_v1(const sys::Directory& cgroup) {
-  const Result<bool> all =
-      walk_processes(cgroup, 0, [](std::string_view pids) { return pids.empty(); });
-  // Containers choose how deep they nest their cgroups; below the bound a process must be assumed.
-  if (!all && all.error().code == ErrorCode::kTooLarge) return true;
-  if (!all) return fail(all.error());
-  return !*all;
+  if (find_key(*events, "populated") != 1) return false;
+  // A threaded cgroup has no list of its processes.
+  const OrErrno<std::string> type = read_value(cgroup, "cgroup.type");
+  if (type && *type == "threaded") return true;
+  return lists_process(cgroup);
 }
 
 }  // namespace
@@ -144,9 +150,9 @@ Result<bool> Cgroupfs::populated(std::string_view path) {
       return fail(cgroup.error());
     }
     const bool is_v2 = hierarchy.description().version == core::CgroupVersion::kV2;
-    // The root has no cgroup.events.
+    // Neither v1 nor the root has cgroup.events.
     const Result<bool> found =
-        is_v2 && path != "/" ? populated_v2(**cgroup) : populated_v1(**cgroup);
+        is_v2 && path != "/" ? populated_v2(**cgroup) : lists_process(**cgroup);
     if (!found || *found) return found;
   }
   return false;

@@ -1,7 +1,9 @@
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -97,6 +99,40 @@ TEST_F(Observe, AProcessInOneHierarchyCounts) {
   std::ofstream{procs + "/cgroup.procs"} << process.value();
   EXPECT_EQ(cgroupfs().populated(base()), true);
   EXPECT_THAT(cgroupfs().processes(base()).value(), ElementsAre(process));
+}
+
+void compute() {
+  for (;;)
+    static_cast<void>(::getppid());
+}
+
+void fill_memory_and_stop() {
+  constexpr std::size_t kSize = 4U << 20U;
+  void* const memory =
+      ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory != MAP_FAILED) std::memset(memory, 1, kSize);
+  static_cast<void>(::raise(SIGSTOP));
+}
+
+/// Beside processes that compute the kernel takes long over the rest of a killed one, which is in
+/// no cgroup.procs any more and may be counted in `populated`.
+TEST_F(Observe, AKilledProcessThatIsInNoListDoesNotCount) {
+  for (int i = 0; i < 4; ++i)
+    static_cast<void>(start_process(compute));
+  for (int round = 0; round < 50; ++round) {
+    const pid_t child = start_child(fill_memory_and_stop);
+    static_cast<void>(execute({EnsureCgroup{below("a")}, MoveProcess{below("a"), Pid{child}}}));
+    ASSERT_EQ(::waitpid(child, nullptr, WUNTRACED), child);
+    ASSERT_EQ(::kill(child, SIGKILL), 0);
+    for (const Hierarchy& hierarchy : hierarchies()) {
+      // Allowed as soon as all its processes are dying.
+      while (::rmdir((hierarchy.mount_point + below("a")).c_str()) != 0)
+        ASSERT_EQ(errno, EBUSY);
+    }
+    EXPECT_EQ(cgroupfs().populated(base()), false) << round;
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    reopen();
+  }
 }
 
 TEST_F(Observe, NestingHasABound) {
