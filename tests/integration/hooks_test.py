@@ -180,6 +180,7 @@ class MoveNot(HookCase):
             procs = [f"{hierarchy.mount}{self.elsewhere}/{bundle.path.name}/cgroup.procs"
                      for hierarchy in self.machine.hierarchies]
             bundle.add_hook("createRuntime", "/bin/sh", ["sh", "-c", f"""
+                cat >/dev/null
                 sleep 1000 </dev/null >/dev/null 2>&1 &
                 echo $! >{pid_file}
                 for procs in {' '.join(procs)}; do if [ -e $procs ]; then echo $! >$procs; fi; done"""])

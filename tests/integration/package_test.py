@@ -311,7 +311,7 @@ class Installed(unittest.TestCase):
         made.annotations.update(changes)
         for stage in ("createRuntime", "poststop"):
             made.add_hook(stage, HOOK, ["podqos-hook", stage])
-        made.add_hook("poststop", "/bin/sh", ["sh", "-c", f"echo ran >>{WORK}/foreign-{name}"])
+        made.add_hook("poststop", "/bin/sh", ["sh", "-c", f"cat >/dev/null; echo ran >>{WORK}/foreign-{name}"])
         return made.save()
 
     def launch(self, name, uid=None, runtime=None):
