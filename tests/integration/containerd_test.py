@@ -318,7 +318,9 @@ class Shown(ContainerdCase):
         pods = {pod: self.run_pod(pod) for pod in (BURSTABLE, GUARANTEED, BESTEFFORT)}
         for pod, sandbox in pods.items():
             for name in pod.sent:
-                self.start(sandbox, pod, name)
+                container = self.start(sandbox, pod, name)
+                # What only sleeps may have computed for less than the kernel counts.
+                self.cri.exec(container, "dd", "if=/dev/zero", "of=/dev/null", "bs=1M", "count=100")
         values = self.samples()
         self.assert_shown(values, Guaranteed=1, Burstable=1, BestEffort=1)
         requests = 'podqos_pod_requests_{}{{qos_class="Burstable",owner="podqos"}}'

@@ -17,20 +17,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import guest  # noqa: E402
 import harness  # noqa: E402
+import patience  # noqa: E402
 
 HAS_COME = "the guest is up"
 END_TIMEOUT = 10  # seconds in which a guest has to be gone
 BOOT_TIMEOUT = 60
-
-
-def wait_for(condition, timeout):
-    """The first true value of condition(), or its last one after `timeout` seconds."""
-    deadline = time.monotonic() + timeout
-    while True:
-        value = condition()
-        if value or time.monotonic() > deadline:
-            return value
-        time.sleep(0.05)
 
 
 def processes():
@@ -176,7 +167,7 @@ class EndCase(GuestCase):
         return {pid: argv for pid, (_, group, argv) in processes().items() if group == self.group or mine in argv}
 
     def assert_gone(self):
-        left = not wait_for(lambda: not self.guest_processes() and not self.directory.exists(), END_TIMEOUT)
+        left = not patience.until(lambda: not self.guest_processes() and not self.directory.exists(), END_TIMEOUT)
         self.assertFalse(left, f"left: {self.guest_processes()}, {self.directory} exists: {self.directory.exists()}")
         self.assertEqual(os.listdir(self.tmp), [])
         # Where virtiofsd locks its sockets.
