@@ -112,8 +112,8 @@ Status move(Transaction& transaction, const Admission& admission, const std::str
   const core::ContainerRecord& container = admission.container;
   const core::CgroupLayout& layout = transaction.layout_for(admission.missing);
   auto done = run_for(transaction, container,
-                      core::plan_move(container, *admission.origin, admission.missing, layout,
-                                      transaction.formula()));
+                      core::plan_move(container, *admission.relocation.origin, admission.missing,
+                                      layout, transaction.formula()));
   if (done) return done;
   if (auto taken = undo_move(transaction, admission.record, container, actual); !taken)
     transaction.log().error(taken.error().message);
@@ -136,9 +136,9 @@ Status check_own(const Admission& admission, const std::string& actual) {
 /// Warns of a container that ran outside its pod, and how to avoid it.
 void report_place(Transaction& transaction, const Admission& admission, const std::string& actual) {
   const std::string stays =
-      admission.stays.empty()
+      admission.relocation.stays.empty()
           ? ""
-          : cat(" (onMisplaced \"move\" leaves it there: ", admission.stays, ")");
+          : cat(" (onMisplaced \"move\" leaves it there: ", admission.relocation.stays, ")");
   const std::string where =
       admission.container.moved
           ? cat(" and was moved to ", *admission.belongs_to,
@@ -201,8 +201,8 @@ Status apply_container(Transaction& transaction, const Admission& admission,
   const core::CgroupLayout& layout = transaction.layout_for(admission.missing);
   core::Plan plan =
       container.moved
-          ? core::plan_moved_scope(container, *admission.origin, admission.missing, layout,
-                                   transaction.formula())
+          ? core::plan_moved_scope(container, *admission.relocation.origin, admission.missing,
+                                   layout, transaction.formula())
           : core::plan_container(container, admission.missing, layout, transaction.formula());
   if (admission.oom_score_adj) {
     plan.emplace_back(core::SetOomScore{.pid = container.pid, .score = *admission.oom_score_adj});

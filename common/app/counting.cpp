@@ -6,19 +6,10 @@
 
 namespace podqos::app {
 
-core::TierSums sums_beside(const core::TiersRecord& tiers,
-                           const std::optional<core::PodRecord>& pod) {
-  core::TiersRecord others;
-  others.sums = tiers.sums;
-  // A released pod has left the sums already.
-  if (pod && !pod->released_at) core::remove_pod(others, *pod);
-  return others.sums;
-}
-
 void grant_pod(Transaction& transaction, core::PodRecord& record,
                const std::optional<core::PodRecord>& before) {
-  core::grant_requests(record, sums_beside(transaction.tiers(), before), transaction.settings(),
-                       transaction.capacity());
+  core::grant_requests(record, core::sums_beside(transaction.tiers(), before),
+                       transaction.settings(), transaction.capacity());
 }
 
 void count_pod(Transaction& transaction, const core::PodRecord& record,

@@ -4,14 +4,8 @@
 
 #include "common/app/transaction.h"
 #include "common/core/record.h"
-#include "common/core/tier.h"
 
 namespace podqos::app {
-
-/// The sums of all other pods.
-/// @param pod  the pod as currently included in the sums; nullopt if it is new
-[[nodiscard]] core::TierSums sums_beside(const core::TiersRecord& tiers,
-                                         const std::optional<core::PodRecord>& pod);
 
 /// Grants the pod its requests, limited to what the other pods leave free.
 /// @param before  the pod as currently included in the sums

@@ -54,12 +54,11 @@ struct Admitted {
 };
 
 /// The edit of config.json.
-/// @param keeps_place  the engine's cgroupsPath is left unchanged
-core::ConfigEdit edit_for(const Placement& placement, bool keeps_place) {
+core::ConfigEdit edit_for(const Admission& admission) {
   core::ConfigEdit edit =
-      core::config_edit(core::oci_cgroups_path(placement.container.cgroup, placement.container.id),
-                        placement.missing, placement.oom_score_adj);
-  if (keeps_place) edit.cgroups_path.reset();
+      core::config_edit(core::oci_cgroups_path(admission.container.cgroup, admission.container.id),
+                        admission.missing, admission.oom_score_adj);
+  if (admission.record.adopted || admission.left_with_engine) edit.cgroups_path.reset();
   return edit;
 }
 
@@ -105,8 +104,7 @@ Result<std::optional<Admitted>> admit_to_pod(const core::Settings& settings, Log
     if (auto done = transaction->finish_recovery(); !done) return fail(std::move(done).error());
     return std::nullopt;
   }
-  core::ConfigEdit edit =
-      edit_for(**admission, (*admission)->record.adopted || (*admission)->left_with_engine);
+  core::ConfigEdit edit = edit_for(**admission);
   return Admitted{.transaction = std::move(*transaction),
                   .admission = std::move(**admission),
                   .edit = std::move(edit)};
@@ -185,13 +183,13 @@ Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings, L
   if (!request) return fail(std::move(request).error());
   if (!*request) return std::nullopt;
   (*request)->engine_writes = true;
-  if (const auto placement = placement_cache.find(settings, **request)) {
+  if (const auto admission = placement_cache.find(settings, **request)) {
     if (log.shows_debug()) {
-      log.debug(cat("pod ", placement->pod_uid, ", container ", printable(placement->container.id),
-                    " at ", placement->container.cgroup,
+      log.debug(cat("pod ", admission->record.pod.uid, ", container ",
+                    printable(admission->container.id), " at ", admission->container.cgroup,
                     ": placed from cache, will be counted after its start"));
     }
-    return edit_for(*placement, placement->adopted);
+    return edit_for(*admission);
   }
   auto admitted = admit_to_pod(settings, log, std::move(**request), call.creator, call.timeouts);
   if (!admitted) return fail(std::move(admitted).error());

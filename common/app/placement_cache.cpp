@@ -5,7 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include "common/app/counting.h"
 #include "common/app/node.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
@@ -92,58 +91,12 @@ bool is_same(const core::PodRecord& before, core::PodRecord& now, const core::Se
   return old_values && new_values && *old_values == *new_values;
 }
 
-/// What the pod's granted requests depend on besides its record.
-struct GrantContext {
-  const core::Settings& settings;
-  const core::NodeCapacity& capacity;
-  core::TierSums others;
-  std::optional<Bytes> backed;  // memory backing of the new container
-};
-
-/// True if the container's claim does not change the pod's record.
-bool stays_the_same(const core::PodRecord& before, const core::Identity& identity,
-                    const core::PodClaim& claim, const GrantContext& context) {
-  if (before.adopted != identity.placed.has_value()) return false;
-  if (!core::adds_nothing(before, identity, claim, context.settings)) return false;
-  const core::Grants now =
-      core::grants_for(before, context.others, context.settings, context.capacity, context.backed);
-  return now == core::Grants{.claimed = before.claimed, .granted = before.granted};
-}
-
-/// The pod's record with the container's claim; nullopt if that changes a value of pod or tiers, or
-/// causes a warning.
-std::optional<core::PodRecord> merged_record(const std::optional<core::PodRecord>& before,
-                                             const core::Identity& identity,
-                                             const core::PodClaim& claim,
-                                             const GrantContext& context) {
-  auto pod = core::merge_claim(before, identity, claim, context.settings);
-  if (!pod || !pod->warnings.empty()) return std::nullopt;
-  core::PodRecord& record = pod->record;
-  if (record.adopted != identity.placed.has_value()) return std::nullopt;
-  const core::Grants grants =
-      core::grants_for(record, context.others, context.settings, context.capacity, context.backed);
-  record.claimed = grants.claimed;
-  record.granted = grants.granted;
-  if (!record.adopted && !is_same(*before, record, context.settings)) return std::nullopt;
-  return std::move(record);
-}
-
 /// True if podqos fills in a limit that would be taken for the engine's when reported again after
 /// the start, and would then back the claim that it comes from. admit() prevents this under the
 /// lock.
-bool would_back_itself(const core::PodRecord& record, const core::CgroupValues& missing,
-                       const GrantContext& context) {
-  return context.settings.reserve_memory_percent && context.backed && !record.adopted &&
-         missing.memory_limit.has_value();
-}
-
-/// The container's cgroup; nullopt if its name is in use.
-std::optional<std::string> cgroup_for(const AdmissionRequest& request,
-                                      const core::PodRecord& before) {
-  if (before.adopted) return request.placed_at;
-  const auto leaf = core::container_leaf(request.facts, before.cgroup, before.containers);
-  if (!leaf) return std::nullopt;
-  return cat(before.cgroup, "/", *leaf);
+bool would_back_itself(const core::Admission& admission, const core::Settings& settings) {
+  return settings.reserve_memory_percent && admission.container.backed_memory &&
+         !admission.record.adopted && admission.missing.memory_limit.has_value();
 }
 
 }  // namespace
@@ -234,7 +187,7 @@ bool PlacementCache::read_state(const core::Settings& settings) {
   return !state_->interrupted();
 }
 
-std::optional<CachedPlacement> PlacementCache::find(const core::Settings& settings,
+std::optional<core::Admission> PlacementCache::find(const core::Settings& settings,
                                                     const AdmissionRequest& request) {
   if (core::stays_without_parent(request.facts, request.driver, settings) ||
       !read_machine(settings) || !read_state(settings))
@@ -247,45 +200,33 @@ std::optional<CachedPlacement> PlacementCache::find(const core::Settings& settin
   if (pod == nullptr || !pod->has_room) return std::nullopt;
   const std::optional<core::PodRecord>& before = pod->record;
   if (!is_expected(*before, *identity, request.facts.id)) return std::nullopt;
+  if (before->adopted != identity->placed.has_value()) return std::nullopt;
   // All of podqos's own pods use one driver.
   if (!before->adopted &&
       (tiers.kubepods.empty() || core::driver_of(tiers.kubepods) != request.driver))
     return std::nullopt;
-  core::PodClaim claim = core::claim_sharing_spec(*identity, request.facts, request.annotations,
-                                                  settings, machine_->capacity.memory);
-  const GrantContext context{.settings = settings,
-                             .capacity = machine_->capacity,
-                             .others = sums_beside(tiers, before),
-                             .backed = core::backing_of(request.facts, request.annotations.engine)};
-  std::optional<core::PodRecord> changed;
-  if (!stays_the_same(*before, *identity, claim, context)) {
-    core::own_spec(claim);
-    changed = merged_record(before, *identity, claim, context);
-    if (!changed) return std::nullopt;
-  }
-  const core::PodRecord& record = changed ? *changed : *before;
-  const std::string name = core::container_name_for(*identity, claim, request.facts);
-  if (core::lacks_container(record, claim, name)) return std::nullopt;
-  auto cgroup = cgroup_for(request, *before);
-  auto values = core::container_values(record, name, settings);
-  if (!cgroup || !values) return std::nullopt;
-  values->unified = core::container_unified(
-      record, claim, name,
-      core::container_memory_params(settings, machine_->capacity, memory_files(before->cgroup)));
-
-  CachedPlacement placement;
-  placement.pod_uid = record.pod.uid;
-  placement.adopted = record.adopted;
-  placement.container.id = request.facts.id;
-  placement.container.name = name;
-  placement.container.cgroup = std::move(*cgroup);
-  placement.missing = core::missing_values(*values, request.facts.resources, machine_->layout);
-  if (would_back_itself(record, placement.missing, context)) return std::nullopt;
-  if (!core::engine_sets_oom(request.facts) && !record.adopted) {
-    placement.oom_score_adj =
-        core::container_oom_score_adj(record, placement.container, machine_->capacity.memory);
-  }
-  return placement;
+  const core::PodClaim claim = core::claim_for(*identity, request.facts, request.annotations,
+                                               settings, machine_->capacity.memory);
+  const Result<std::string> root{tiers.kubepods};
+  const core::AdmissionSnapshot snapshot{.identity = *identity,
+                                         .claim = claim,
+                                         .before = before,
+                                         .existing = before,
+                                         .others = core::sums_beside(tiers, before),
+                                         .capacity = machine_->capacity,
+                                         .root = root};
+  auto decided = core::decide_pod(request, snapshot, settings);
+  if (!decided || !decided->warnings.empty()) return std::nullopt;
+  auto admission =
+      core::admit_container(request, snapshot, std::move(decided->record), {}, settings);
+  if (!admission || !admission->warnings.empty()) return std::nullopt;
+  if (!before->adopted && !is_same(*before, admission->record, settings)) return std::nullopt;
+  core::fill_in_missing(
+      *admission, request, claim,
+      core::container_memory_params(settings, machine_->capacity, memory_files(before->cgroup)),
+      machine_->layout);
+  if (would_back_itself(*admission, settings)) return std::nullopt;
+  return std::move(*admission);
 }
 
 bool PlacementCache::is_foreign(const core::Settings& settings, const std::string& id) {

@@ -19,12 +19,6 @@
 
 namespace podqos::app {
 
-/// The placement of a container whose pod's record need not change now.
-struct CachedPlacement : Placement {
-  std::string pod_uid;
-  bool adopted = false;
-};
-
 /// Answers placement requests of a long-running engine (NRI) from memory, without lock or write. It
 /// can do so if the container's sandbox is live in a recorded pod and the container changes no
 /// value of pod or tiers; the container is then counted only once it has started.
@@ -36,10 +30,10 @@ class PlacementCache {
   /// annotations, and pods of one workload have the same except for the uid.
   [[nodiscard]] Result<core::PodqosAnnotations> read(const core::Annotations& annotations);
 
-  /// Places a container if no record has to change.
-  /// @return the placement that admit() would decide; nullopt if admit() must decide, or report an
-  ///         error.
-  [[nodiscard]] std::optional<CachedPlacement> find(const core::Settings& settings,
+  /// Decides the admission as admit() does.
+  /// @return nullopt if it changes a value of pod or tiers, or gives a warning or an error: admit()
+  ///         must then decide again under the lock.
+  [[nodiscard]] std::optional<core::Admission> find(const core::Settings& settings,
                                                     const AdmissionRequest& request);
 
   /// True if the container is known not to be podqos's, so that its end changes nothing. False if

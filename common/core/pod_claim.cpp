@@ -140,9 +140,7 @@ bool claim_pod_annotation(PodClaim& claim, const Claimant& claimant,
     claim.warnings.push_back(cat("annotation podqos.io/pod refused: ", reason));
     return false;
   }
-  claim.shared = podqos.pod;
-  claim.pod.name = pod.name;
-  claim.pod.pod_namespace = pod.pod_namespace;
+  claim.pod = pod;
   claim.source = ClassSource::kPodAnnotation;
   claim.complete = true;
   claim.known = true;
@@ -189,10 +187,9 @@ std::string name_in(const Pod* spec, const Identity& identity, const ContainerFa
 void bound_by_engine(PodClaim& claim, const EngineResources& engine) {
   const ResourceList bounds = infer_resources(engine, std::nullopt, false, Bytes{0}).limits;
   for (const auto& [name, bound] : bounds) {
-    const Pod& pod = spec_of(claim);
-    const auto own = find(pod_limits(pod), name);
+    const auto own = find(pod_limits(claim.pod), name);
     // In an incomplete pod, containers without a limit may follow.
-    if (claim.complete && limit_declared(pod, name) && own && *own <= bound) continue;
+    if (claim.complete && limit_declared(claim.pod, name) && own && *own <= bound) continue;
     if (claim.source != ClassSource::kInference) {
       claim.warnings.push_back(cat("annotations allow the pod more ", name,
                                    " than the engine's pod limit, which applies instead"));
@@ -215,9 +212,7 @@ void claim_sums(PodClaim& claim, EngineResources reported) {
 
 /// Sets the overhead that the engine reports unless podqos.io/pod has one.
 void claim_overhead(PodClaim& claim, const EngineResources& reported) {
-  if (!spec_of(claim).overhead.empty()) return;
-  own_spec(claim);
-  claim.pod.overhead = overhead_of(reported);
+  if (claim.pod.overhead.empty()) claim.pod.overhead = overhead_of(reported);
 }
 
 bool is_same_identity(const Pod& a, const Pod& b) {
@@ -240,12 +235,12 @@ bool is_same_spec(const Pod& a, const Pod& b) {
 
 std::string container_name_for(const Identity& identity, const PodClaim& claim,
                                const ContainerFacts& facts) {
-  return name_in(claim.complete ? &spec_of(claim) : nullptr, identity, facts);
+  return name_in(claim.complete ? &claim.pod : nullptr, identity, facts);
 }
 
 bool describes_otherwise(const PodClaim& claim, const Pod& known) {
   if (claim.source != ClassSource::kShortForms)
-    return !is_same_identity(known, claim.pod) || !is_same_spec(known, spec_of(claim));
+    return !is_same_identity(known, claim.pod) || !is_same_spec(known, claim.pod);
   return known.resources.value_or(Resources{}).limits !=
          claim.pod.resources.value_or(Resources{}).limits;
 }
@@ -256,30 +251,9 @@ bool lacks_container(const PodRecord& record, const PodClaim& claim, std::string
   return is_spec && find_container(record.pod, name) == nullptr;
 }
 
-const Pod& spec_of(const PodClaim& claim) {
-  return claim.shared ? *claim.shared : claim.pod;
-}
-
-void own_spec(PodClaim& claim) {
-  if (!claim.shared) return;
-  Pod identity = std::exchange(claim.pod, *claim.shared);
-  claim.shared.reset();
-  claim.pod.uid = std::move(identity.uid);
-  claim.pod.name = std::move(identity.name);
-  claim.pod.pod_namespace = std::move(identity.pod_namespace);
-}
-
 PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
                    const ParsedAnnotations& annotations, const Settings& settings,
                    Bytes node_memory) {
-  PodClaim claim = claim_sharing_spec(identity, facts, annotations, settings, node_memory);
-  own_spec(claim);
-  return claim;
-}
-
-PodClaim claim_sharing_spec(const Identity& identity, const ContainerFacts& facts,
-                            const ParsedAnnotations& annotations, const Settings& settings,
-                            Bytes node_memory) {
   const auto& [podqos, engine] = annotations;
   PodClaim claim;
   if (identity.placed) claim.engine_class = identity.placed->qos_class;

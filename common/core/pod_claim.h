@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,8 +17,6 @@ namespace podqos::core {
 /// The resources that one container's admission request claims for its pod.
 struct PodClaim {
   Pod pod;  ///< the whole spec, or the containers known from this request; with API defaults
-  /// podqos.io/pod if claim_sharing_spec() has not copied it; `pod` then has only the identity.
-  std::shared_ptr<const Pod> shared;
   bool complete = false;  ///< the pod's values are final: a whole spec, or pod-level resources
   std::optional<EngineSums> sums;  ///< resources of the whole pod as its engine reports them
   ClassSource source = ClassSource::kInference;
@@ -36,17 +33,6 @@ struct PodClaim {
 [[nodiscard]] PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
                                  const ParsedAnnotations& annotations, const Settings& settings,
                                  Bytes node_memory);
-
-/// Like claim_for(), but without a copy of podqos.io/pod, which may be large. Sufficient for
-/// container_name_for(), describes_otherwise(), lacks_container() and adds_nothing().
-[[nodiscard]] PodClaim claim_sharing_spec(const Identity& identity, const ContainerFacts& facts,
-                                          const ParsedAnnotations& annotations,
-                                          const Settings& settings, Bytes node_memory);
-/// Copies `shared` into `pod`, so that the claim is what claim_for() returns.
-void own_spec(PodClaim& claim);
-/// The pod with the claimed containers and resources: `shared` or `pod`. Only `pod` has the
-/// identity.
-[[nodiscard]] const Pod& spec_of(const PodClaim& claim);
 
 /// The name of this container in its pod: as given by engine or annotation; else the only container
 /// of a complete pod; else, in a pod of the engine, the only container with the limits that the

@@ -38,8 +38,8 @@ QosClass claimed_class(const PodClaim& claim, const Settings& settings,
     }
     return *claim.engine_class;
   }
-  const Pod& spec = spec_of(claim);
-  const QosClass computed = classify(claim.sums ? with_sums(spec, *claim.sums) : spec).qos_class;
+  const QosClass computed =
+      classify(claim.sums ? with_sums(claim.pod, *claim.sums) : claim.pod).qos_class;
   if (claim.declared_class) {
     if (rank(*claim.declared_class) >= rank(computed) || settings.allow_qos_override)
       return *claim.declared_class;
@@ -166,19 +166,6 @@ Result<MergedPod> merge_claim(const std::optional<PodRecord>& existing, const Id
   return merged;
 }
 
-bool adds_nothing(const PodRecord& record, const Identity& identity, const PodClaim& claim,
-                  const Settings& settings) {
-  if (!record.complete || record.released_at || record.containers.empty()) return false;
-  if (!claim.known || !claim.complete || claim.declared_class || !claim.warnings.empty())
-    return false;
-  if (!identity.sandbox_id.empty() && identity.sandbox_id != record.sandbox_id) return false;
-  if (describes_otherwise(claim, record.pod) || !check_owner(record, identity)) return false;
-  std::vector<std::string> warnings;
-  const QosClass claimed = claimed_class(claim, settings, warnings);
-  const bool fits = claim.engine_class || rank(claimed) >= rank(record.qos_class);
-  return fits && warnings.empty();
-}
-
 Bytes allocatable_memory(const Settings& settings, const NodeCapacity& capacity) {
   return allocatable(capacity.memory, settings.system_reserved.memory,
                      settings.kube_reserved.memory);
@@ -194,7 +181,7 @@ std::int64_t unavailable(std::int64_t guaranteed, std::int64_t burstable, std::i
 }  // namespace
 
 Grants grants_for(const PodRecord& record, const TierSums& others, const Settings& settings,
-                  const NodeCapacity& capacity, const std::optional<Bytes>& arriving) {
+                  const NodeCapacity& capacity) {
   const ResourceList requests = requests_of(record);
   const auto cpu = find(requests, kCpu);
   const auto memory = find(requests, kMemory);
@@ -226,7 +213,7 @@ Grants grants_for(const PodRecord& record, const TierSums& others, const Setting
   grants.granted.cpu = MilliCpu{grant(grants.claimed.cpu.value(), cpu_capacity, cpu_others)};
   // Without qosReserved no memory is reserved, so limits need not back it.
   std::optional<Bytes> backed;
-  if (settings.reserve_memory_percent) backed = backed_memory(record, arriving);
+  if (settings.reserve_memory_percent) backed = backed_memory(record);
   const Bytes counted = std::min(grants.claimed.memory, backed.value_or(Bytes{kInt64Max}));
   grants.granted.memory = Bytes{grant(counted.value(), memory_capacity, memory_others)};
   return grants;
@@ -261,6 +248,14 @@ void remove_pod(TiersRecord& tiers, const PodRecord& record) {
       std::max<std::int64_t>(0, saturating_sub(sum.cpu.value(), record.granted.cpu.value()))};
   sum.memory = Bytes{
       std::max<std::int64_t>(0, saturating_sub(sum.memory.value(), record.granted.memory.value()))};
+}
+
+TierSums sums_beside(const TiersRecord& tiers, const std::optional<PodRecord>& pod) {
+  TiersRecord others;
+  others.sums = tiers.sums;
+  // A released pod has left the sums already.
+  if (pod && !pod->released_at) remove_pod(others, *pod);
+  return others.sums;
 }
 
 namespace {

@@ -40,12 +40,6 @@ struct MergedPod {
                                             const Identity& identity, const PodClaim& claim,
                                             const Settings& settings);
 
-/// Whether merge_claim() would return the record of a complete pod unchanged and without warnings,
-/// provided that it has room for one more container (record_size.h). Copies nothing. If false,
-/// merge_claim() may still change nothing.
-[[nodiscard]] bool adds_nothing(const PodRecord& record, const Identity& identity,
-                                const PodClaim& claim, const Settings& settings);
-
 /// The part of a pod's requests that counts.
 struct Grants {
   /// Requests up to maxPodClaim of the allocatable resources (capacity without reserves).
@@ -57,11 +51,9 @@ struct Grants {
 };
 /// Computes the grants of a pod. All requests of an adopted pod count, since its kubelet has
 /// admitted it. No requests of a BestEffort pod are granted.
-/// @param others    the sums of all other pods
-/// @param arriving  backed_memory of a container that is not in the record yet
+/// @param others  the sums of all other pods
 [[nodiscard]] Grants grants_for(const PodRecord& record, const TierSums& others,
-                                const Settings& settings, const NodeCapacity& capacity,
-                                const std::optional<Bytes>& arriving = std::nullopt);
+                                const Settings& settings, const NodeCapacity& capacity);
 /// Sets `claimed` and `granted` of a record to its grants.
 void grant_requests(PodRecord& record, const TierSums& others, const Settings& settings,
                     const NodeCapacity& capacity);
@@ -73,6 +65,9 @@ void grant_requests(PodRecord& record, const TierSums& others, const Settings& s
 void add_pod(TiersRecord& tiers, const PodRecord& record);
 /// Subtracts them again. Sums never become negative.
 void remove_pod(TiersRecord& tiers, const PodRecord& record);
+/// The sums of all other pods.
+/// @param pod  the pod as currently included in the sums; nullopt if it is new
+[[nodiscard]] TierSums sums_beside(const TiersRecord& tiers, const std::optional<PodRecord>& pod);
 
 /// The parameters of pods' values that these settings mean.
 [[nodiscard]] PodConfigParams pod_config_params(const Settings& settings);

@@ -21,12 +21,11 @@ std::string claim_warning(std::string_view name, std::int64_t requested, std::in
 
 }  // namespace
 
-std::optional<Bytes> backed_memory(const PodRecord& record, const std::optional<Bytes>& arriving) {
+std::optional<Bytes> backed_memory(const PodRecord& record) {
   if (record.adopted) return std::nullopt;
-  std::optional<Bytes> sum = arriving;
+  std::optional<Bytes> sum;
   // All containers have ended, but processes of them are left: nothing backs the request.
-  if (record.containers.empty() && record.founded_by == IdentitySource::kEngine && !sum)
-    sum = Bytes{0};
+  if (record.containers.empty() && record.founded_by == IdentitySource::kEngine) sum = Bytes{0};
   for (const ContainerRecord& container : record.containers) {
     if (!container.backed_memory && container.sandbox) continue;
     if (!container.backed_memory) return std::nullopt;

@@ -13,11 +13,9 @@ namespace podqos::core {
 /// Sum of the memory limits that a CRI engine enforces on the pod's containers. Only this much of
 /// the pod's memory request is reserved, since under such an engine the pod's author writes the
 /// annotations that claim it.
-/// @param arriving  backed_memory of a container that is not in the record yet
 /// @return nullopt if the whole request counts: a container was made by the node's operator
 ///         (Podman, Docker, a plain runtime), or a kubelet has placed the pod
-[[nodiscard]] std::optional<Bytes> backed_memory(
-    const PodRecord& record, const std::optional<Bytes>& arriving = std::nullopt);
+[[nodiscard]] std::optional<Bytes> backed_memory(const PodRecord& record);
 
 /// ContainerRecord::backed_memory of a new container.
 [[nodiscard]] std::optional<Bytes> backing_of(const ContainerFacts& facts,

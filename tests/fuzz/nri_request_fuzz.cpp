@@ -6,6 +6,7 @@
 
 #include "common/codec/annotations.h"
 #include "common/codec/record_json.h"
+#include "common/core/admission.h"
 #include "common/core/container_values.h"
 #include "common/core/driver.h"
 #include "common/core/identity.h"
@@ -29,61 +30,63 @@ using podqos::fuzz::require;
 
 const core::NodeCapacity kNode{.memory = Bytes{std::int64_t{8} << 30U}, .cpu = MilliCpu{4000}};
 
-/// What podqos decides for one arrival; nullopt: refused, or none of its business.
-std::optional<core::PodRecord> joined(const core::ContainerFacts& facts,
-                                      const std::optional<core::PodRecord>& existing,
-                                      const core::Settings& settings) {
+const core::CgroupLayout kLayout{.cpu = core::CgroupVersion::kV2,
+                                 .memory = core::CgroupVersion::kV2,
+                                 .hugetlb = core::CgroupVersion::kV2,
+                                 .pids = core::CgroupVersion::kV2,
+                                 .hugepage_labels = {"2MB", "1GB"}};
+
+/// What podqos decides for one container; nullopt if it is refused or not managed.
+std::optional<core::Admission> admitted(const core::ContainerFacts& facts,
+                                        const std::optional<core::PodRecord>& existing,
+                                        const core::Settings& settings) {
   const auto podqos = codec::parse_podqos_annotations(facts.annotations);
   const auto& engine = facts.engine;
   require(engine.has_value());
   if (!podqos || !core::concerns_podqos(*podqos, *engine, settings, facts.cgroups_path))
     return std::nullopt;
-  const core::ParsedAnnotations annotations{*podqos, *engine};
+  core::AdmissionRequest request;
+  request.facts = facts;
+  request.annotations = {*podqos, *engine};
+  request.placed_at = facts.cgroups_path;
   const auto identity =
-      core::identify(facts, annotations, settings, facts.cgroups_path, "/kubepods");
+      core::identify(facts, request.annotations, settings, facts.cgroups_path, "/kubepods");
   if (!identity) return std::nullopt;
   require(core::check_pod_uid(identity->uid).has_value());
-  const auto claim = core::claim_for(*identity, facts, annotations, settings, kNode.memory);
-  auto pod = core::merge_claim(existing, *identity, claim, settings);
-  const bool nothing = existing && core::adds_nothing(*existing, *identity, claim, settings);
-  // A record without room is refused, whatever comes.
-  require(!nothing || !pod || (pod->record == *existing && pod->warnings.empty()));
+  const auto claim = core::claim_for(*identity, facts, request.annotations, settings, kNode.memory);
+  const podqos::Result<std::string> root{"/kubepods"};
+  const core::AdmissionSnapshot snapshot{.identity = *identity,
+                                         .claim = claim,
+                                         .before = existing,
+                                         .existing = existing,
+                                         .others = {},
+                                         .capacity = kNode,
+                                         .root = root};
+  auto pod = core::decide_pod(request, snapshot, settings);
   if (!pod) return std::nullopt;
-  core::PodRecord& record = pod->record;
-  record.adopted = identity->placed.has_value();
-  record.cgroup = record.adopted ? identity->placed->pod_path
-                                 : core::pod_path("/kubepods", record.qos_class, record.pod.uid);
-  core::grant_requests(record, {}, settings, kNode);
+  auto admission = core::admit_container(request, snapshot, std::move(pod->record), {}, settings);
+  if (!admission) return std::nullopt;
+  const core::PodRecord& record = admission->record;
   require(record.granted.cpu <= kNode.cpu && record.granted.memory <= kNode.memory);
   require(record.granted.cpu.value() >= 0 && record.granted.memory.value() >= 0);
-  core::ContainerRecord container;
-  container.id = facts.id;
-  container.name = core::container_name_for(*identity, claim, facts);
-  container.sandbox = identity->is_sandbox;
-  record.containers.push_back(std::move(container));
-  return std::move(record);
+  core::fill_in_missing(*admission, request, claim, {}, kLayout);
+  return std::move(*admission);
 }
 
 /// What is asked of the runtime stays within the pod, and can be sent and written down.
-void check_answer(const core::ContainerFacts& facts, core::PodRecord record,
-                  const core::Settings& settings) {
+void check_answer(const core::ContainerFacts& facts, const core::Admission& admission) {
+  const core::PodRecord& record = admission.record;
   require(codec::parse_pod_record(codec::format_pod_record(record)).value() == record);
-  static_cast<void>(core::pod_values(record, settings).has_value());
-  const auto leaf = core::container_leaf(facts, record.cgroup, {});
-  const auto values = core::container_values(record, record.containers.back().name, settings);
-  if (!leaf || !values) return;
-  require(!leaf->contains('/') && *leaf != "." && *leaf != ".." && !leaf->empty());
-  const std::string cgroup = record.cgroup + "/" + *leaf;
-  const int score = core::container_oom_score_adj(record, record.containers.back(), kNode.memory);
+  const std::string& cgroup = admission.container.cgroup;
+  if (!record.adopted && !admission.left_with_engine) {
+    require(cgroup.starts_with(record.cgroup + "/"));
+    const std::string leaf = cgroup.substr(record.cgroup.size() + 1);
+    require(!leaf.contains('/') && leaf != "." && leaf != ".." && !leaf.empty());
+  }
+  const int score = admission.oom_score_adj.value_or(0);
   require(score >= -1000 && score <= 1000);
-  const core::CgroupLayout layout{.cpu = core::CgroupVersion::kV2,
-                                  .memory = core::CgroupVersion::kV2,
-                                  .hugetlb = core::CgroupVersion::kV2,
-                                  .pids = core::CgroupVersion::kV2,
-                                  .hugepage_labels = {"2MB", "1GB"}};
-  const auto edit =
-      core::config_edit(core::oci_cgroups_path(cgroup, facts.id),
-                        core::missing_values(*values, facts.resources, layout), score);
+  const auto edit = core::config_edit(core::oci_cgroups_path(cgroup, facts.id), admission.missing,
+                                      admission.oom_score_adj);
   api::CreateContainerResponse answer;
   *answer.mutable_adjust() = podqos::nri::adjustment_for(edit);
   api::CreateContainerResponse read;
@@ -106,13 +109,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   if (!request.ParseFromArray(bytes + 1, static_cast<int>(size - 1))) return 0;
   std::optional<core::PodRecord> pod;
   if (const auto facts = podqos::nri::sandbox_facts(request.pod())) {
-    pod = joined(*facts, std::nullopt, settings);
-    if (pod) check_answer(*facts, *pod, settings);
+    if (const auto sandbox = admitted(*facts, std::nullopt, settings)) {
+      check_answer(*facts, *sandbox);
+      pod = sandbox->record;
+    }
   }
   const auto facts = podqos::nri::container_facts(request.pod(), request.container());
   if (!facts) return 0;
-  // With its sandbox the pod lives; without one, which nobody has told of, it is a new pod.
+  // With its sandbox the pod lives; without one, which was not reported, it is a new pod.
   if (pod && (bytes[0] & 8U) != 0) pod->containers.clear();
-  if (const auto record = joined(*facts, pod, settings)) check_answer(*facts, *record, settings);
+  if (const auto admission = admitted(*facts, pod, settings)) check_answer(*facts, *admission);
   return 0;
 }

@@ -100,13 +100,6 @@ TEST(GrantRequests, KeepsAllThatAKubeletsPodRequests) {
   EXPECT_EQ(granted_memory(record), Bytes{8 * kGi});
 }
 
-TEST(GrantRequests, CountsAContainerThatIsYetToBeRecorded) {
-  PodRecord record = claiming("1", "8Gi");
-  add_container(record, "sandbox", Bytes{0});
-  EXPECT_EQ(grants_for(record, {}, reserving(), kNode, Bytes{3 * kGi}).granted.memory,
-            Bytes{3 * kGi});
-}
-
 /// LimitedSwap goes by it, too.
 TEST(GrantRequests, CountsTheWholeRequestWhereNothingIsReserved) {
   PodRecord record = claiming("1", "8Gi");

@@ -1,0 +1,193 @@
+#include "common/core/admission.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/core/cgroup_parent.h"
+#include "common/core/container_values.h"
+#include "common/core/naming.h"
+#include "common/core/reservation.h"
+
+namespace podqos::core {
+
+namespace {
+
+/// A container is identified by id and bundle.
+bool is_same(const ContainerRecord& container, const ContainerFacts& facts) {
+  return container.id == facts.id && container.bundle == facts.bundle;
+}
+
+/// The names of the pod's containers: "web, log".
+std::string names_of(const Pod& pod) {
+  std::string names;
+  for (const Container& container : pod.containers)
+    names += cat(names.empty() ? "" : ", ", printable(container.name));
+  return names;
+}
+
+/// True if the container runs in the pod's cgroup.
+bool is_in_place(const AdmissionRequest& request, const PodRecord& pod) {
+  return request.running && request.placed_at &&
+         request.placed_at->starts_with(cat(pod.cgroup, "/"));
+}
+
+/// True if the container stays where it is without being misplaced.
+bool stays(const AdmissionRequest& request, const PodRecord& pod, const Settings& settings) {
+  return pod.adopted || is_in_place(request, pod) ||
+         stays_without_parent(request.facts, request.driver, settings);
+}
+
+/// The memory backing reported when the container was created; later reports may contain a limit
+/// that podqos filled in.
+std::optional<Bytes> backing_in(const AdmissionSnapshot& snapshot,
+                                const AdmissionRequest& request) {
+  if (snapshot.before) {
+    for (const ContainerRecord& container : snapshot.before->containers) {
+      if (is_same(container, request.facts) && container.backed_memory)
+        return container.backed_memory;
+    }
+  }
+  return backing_of(request.facts, request.annotations.engine);
+}
+
+ContainerRecord describe(const AdmissionRequest& request, const AdmissionSnapshot& snapshot) {
+  return {.id = request.facts.id,
+          .bundle = request.facts.bundle,
+          .name = container_name_for(snapshot.identity, snapshot.claim, request.facts),
+          .state = request.state,
+          .pid = request.pid,
+          .start_time = request.start_time,
+          .cgroup = request.placed_at.value_or(""),
+          .sandbox = snapshot.identity.is_sandbox,
+          .moved = false,
+          .backed_memory = backing_in(snapshot, request)};
+}
+
+/// Leaves a container of a pod without a cgroup parent where its engine puts it.
+void leave_with_engine(Admission& admission) {
+  admission.left_with_engine = true;
+  ContainerRecord& container = admission.container;
+  // Provisional until it runs: its runtime decides where a relative or missing path leads.
+  if (!container.cgroup.starts_with('/')) container.cgroup = cat("/crio-", container.id);
+  const PodRecord& pod = admission.record;
+  const bool told = std::ranges::any_of(pod.containers, [&](const ContainerRecord& known) {
+    return !known.sandbox && lies_outside(known.cgroup, pod.cgroup);
+  });
+  if (container.sandbox || told) return;
+  admission.warnings.push_back(cat(
+      name_of(pod.pod), ": ", describe_missing_parent(container.id, container.cgroup, pod.cgroup)));
+}
+
+/// Chooses the container's cgroup in its pod.
+Status place_in_pod(Admission& admission, const AdmissionRequest& request,
+                    const AdmissionSnapshot& snapshot) {
+  const std::string& pod = admission.record.cgroup;
+  const bool moves = admission.relocation.origin.has_value();
+  ContainerFacts facts = request.facts;
+  // The engine's scope exists elsewhere and keeps its name, so choose another one.
+  if (moves && driver_of(pod) == Driver::kSystemd) facts.cgroups_path.reset();
+  std::span<const ContainerRecord> known;
+  if (snapshot.before) known = snapshot.before->containers;
+  auto leaf = container_leaf(facts, pod, known);
+  if (!leaf) return fail(std::move(leaf).error());
+  std::string target = cat(pod, "/", *leaf);
+  if (request.running && request.on_misplaced == OnMisplaced::kFail) {
+    return fail(ErrorCode::kRefused,
+                cat("container ", printable(facts.id), " runs in cgroup ",
+                    request.placed_at.value_or(""), ", not in ", target,
+                    ": refused by placement.onMisplaced \"fail\"; register podqos-runtime, or "
+                    "Podman's precreate hook, so that it is placed before it starts"));
+  }
+  if (!request.running || moves) admission.container.cgroup = target;
+  admission.container.moved = moves;
+  if (request.running) admission.belongs_to = std::move(target);
+  return {};
+}
+
+/// Warns if the pod's spec has no container of this name: it would run without values unnoticed.
+void warn_unknown_container(Admission& admission, const PodClaim& claim) {
+  const PodRecord& record = admission.record;
+  const ContainerRecord& container = admission.container;
+  // Neither of these gets container values.
+  if (container.sandbox || record.adopted) return;
+  if (!lacks_container(record, claim, container.name)) return;
+  admission.warnings.push_back(
+      cat(name_of(record.pod), ", container ", printable(container.id),
+          ": the pod's spec has no container \"", printable(container.name),
+          "\", so it gets no values of its own: set podqos.io/container to one of ",
+          names_of(record.pod)));
+}
+
+}  // namespace
+
+std::string name_of(const Pod& pod) {
+  if (pod.name.empty()) return cat("pod ", pod.uid);
+  return cat("pod ", pod.uid, " (", printable(pod.pod_namespace), "/", printable(pod.name), ")");
+}
+
+Result<MergedPod> decide_pod(const AdmissionRequest& request, const AdmissionSnapshot& snapshot,
+                             const Settings& settings) {
+  auto pod = merge_claim(snapshot.existing, snapshot.identity, snapshot.claim, settings);
+  if (!pod) return pod;
+  PodRecord& record = pod->record;
+  for (std::string& warning : pod->warnings) {
+    warning = cat(name_of(record.pod), ", container ", printable(request.facts.id), ": ", warning);
+  }
+  const auto& placed = snapshot.identity.placed;
+  const bool fresh = record.cgroup.empty();
+  if (fresh) record.adopted = placed.has_value();
+  if (!record.adopted && !snapshot.root) return fail(snapshot.root.error());
+  if (fresh) {
+    record.cgroup =
+        placed ? placed->pod_path : pod_path(*snapshot.root, record.qos_class, record.pod.uid);
+  }
+  return pod;
+}
+
+bool is_to_be_moved(const AdmissionRequest& request, const PodRecord& pod,
+                    const Settings& settings) {
+  return request.running && request.on_misplaced == OnMisplaced::kMove &&
+         !stays(request, pod, settings);
+}
+
+Result<Admission> admit_container(const AdmissionRequest& request,
+                                  const AdmissionSnapshot& snapshot, PodRecord pod,
+                                  Relocation relocation, const Settings& settings) {
+  Admission admission;
+  admission.container = describe(request, snapshot);
+  admission.record = std::move(pod);
+  admission.relocation = std::move(relocation);
+  admission.on_misplaced = request.on_misplaced;
+  PodRecord& record = admission.record;
+  if (!stays(request, record, settings)) {
+    if (auto placed = place_in_pod(admission, request, snapshot); !placed)
+      return fail(std::move(placed).error());
+  } else if (!record.adopted && !is_in_place(request, record)) {
+    leave_with_engine(admission);
+  }
+  record.containers.push_back(admission.container);
+  // Before computing values: they follow from the granted requests.
+  grant_requests(record, snapshot.others, settings, snapshot.capacity);
+  auto values = container_values(record, admission.container.name, settings);
+  if (!values) return fail(std::move(values).error());
+  admission.wanted = std::move(*values);
+  if (!record.adopted && !engine_sets_oom(request.facts)) {
+    admission.oom_score_adj =
+        container_oom_score_adj(record, admission.container, snapshot.capacity.memory);
+  }
+  if (auto sound = pod_values(record, settings); !sound && !record.adopted)
+    return fail(std::move(sound).error());
+  warn_unknown_container(admission, snapshot.claim);
+  return admission;
+}
+
+void fill_in_missing(Admission& admission, const AdmissionRequest& request, const PodClaim& claim,
+                     const ContainerMemoryParams& params, const CgroupLayout& layout) {
+  admission.wanted.unified =
+      container_unified(admission.record, claim, admission.container.name, params);
+  admission.missing = missing_values(admission.wanted, request.facts.resources, layout);
+}
+
+}  // namespace podqos::core

@@ -1,0 +1,237 @@
+#include "common/core/admission.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/core/facts.h"
+#include "tests/unit/core/pod_text.h"
+
+namespace podqos::core {
+namespace {
+
+using pod_text::list;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char* kKubepods = "/podqos/kubepods";
+constexpr const char* kPodCgroup = "/podqos/kubepods/burstable/pod42";
+
+/// A pod whose only container requests 100m and is limited to 200m.
+Pod web_pod() {
+  Pod pod =
+      pod_text::pod({pod_text::container("web", list({{"cpu", "100m"}}), list({{"cpu", "200m"}}))});
+  pod.uid = "42";
+  return pod;
+}
+
+class AdmissionTest : public ::testing::Test {
+ protected:
+  AdmissionTest() {
+    request_.facts = facts::container_facts("c1");
+    identity_.container_name = "web";
+    claim_.pod = web_pod();
+    claim_.complete = true;
+    claim_.known = true;
+    claim_.source = ClassSource::kPodAnnotation;
+  }
+
+  /// As an engine that has chosen this cgroup, which the container runs in.
+  void runs_in(const std::string& cgroup) {
+    request_.placed_at = cgroup;
+    request_.running = true;
+    request_.state = ContainerState::kLive;
+  }
+
+  [[nodiscard]] AdmissionSnapshot snapshot() const {
+    return {.identity = identity_,
+            .claim = claim_,
+            .before = before_,
+            .existing = before_,
+            .others = others_,
+            .capacity = capacity_,
+            .root = root_};
+  }
+  [[nodiscard]] Result<MergedPod> pod() const {
+    return decide_pod(request_, snapshot(), settings_);
+  }
+  [[nodiscard]] Result<Admission> admission(Relocation relocation = {}) const {
+    auto decided = pod();
+    if (!decided) return fail(std::move(decided).error());
+    return admit_container(request_, snapshot(), std::move(decided->record), std::move(relocation),
+                           settings_);
+  }
+
+  AdmissionRequest request_;
+  Identity identity_ = facts::identity(IdentitySource::kAnnotation);
+  PodClaim claim_;
+  std::optional<PodRecord> before_;
+  TierSums others_;
+  NodeCapacity capacity_{.memory = Bytes{std::int64_t{8} << 30U}, .cpu = MilliCpu{4000}};
+  Result<std::string> root_{kKubepods};
+  Settings settings_;
+};
+
+TEST_F(AdmissionTest, ANewPodGetsACgroupInItsTier) {
+  const auto decided = pod();
+  ASSERT_TRUE(decided) << decided.error().to_string();
+  EXPECT_EQ(decided->record.cgroup, kPodCgroup);
+  EXPECT_FALSE(decided->record.adopted);
+  EXPECT_THAT(decided->record.containers, IsEmpty());
+}
+
+TEST_F(AdmissionTest, AContainerGetsItsPlaceAndItsValues) {
+  const auto decided = admission();
+  ASSERT_TRUE(decided) << decided.error().to_string();
+  EXPECT_EQ(decided->container.cgroup, std::string{kPodCgroup} + "/c1");
+  EXPECT_EQ(decided->container.name, "web");
+  EXPECT_THAT(decided->record.containers, ElementsAre(decided->container));
+  EXPECT_EQ(decided->record.granted.cpu, MilliCpu{100});
+  EXPECT_EQ(decided->wanted.cpu_shares, CpuShares{102});
+  EXPECT_EQ(decided->wanted.cpu_quota, Micros{20000});
+  EXPECT_EQ(decided->oom_score_adj, 999);
+  EXPECT_THAT(decided->warnings, IsEmpty());
+}
+
+TEST_F(AdmissionTest, ValuesOfTheEngineAreNotMissing) {
+  request_.facts.resources = facts::engine({.shares = 512});
+  auto decided = admission();
+  ASSERT_TRUE(decided) << decided.error().to_string();
+  const CgroupLayout v2{.cpu = CgroupVersion::kV2, .memory = CgroupVersion::kV2};
+  fill_in_missing(*decided, request_, claim_, {}, v2);
+  EXPECT_EQ(decided->missing.cpu_shares, std::nullopt);
+  EXPECT_EQ(decided->missing.cpu_quota, Micros{20000});
+}
+
+TEST_F(AdmissionTest, GrantsOnlyWhatOtherPodsLeave) {
+  others_.guaranteed.cpu = MilliCpu{3950};
+  const auto decided = admission();
+  ASSERT_TRUE(decided) << decided.error().to_string();
+  EXPECT_EQ(decided->record.granted.cpu, MilliCpu{50});
+}
+
+TEST_F(AdmissionTest, APodThatAKubeletHasPlacedIsAdopted) {
+  identity_.placed = placed_in("/kubepods/burstable/pod42/c1");
+  request_.placed_at = "/kubepods/burstable/pod42/c1";
+  root_ = fail(ErrorCode::kConflict, "the root is the kubelet's");
+  const auto decided = admission();
+  ASSERT_TRUE(decided) << decided.error().to_string();
+  EXPECT_TRUE(decided->record.adopted);
+  EXPECT_EQ(decided->record.cgroup, "/kubepods/burstable/pod42");
+  EXPECT_EQ(decided->container.cgroup, "/kubepods/burstable/pod42/c1");
+  EXPECT_EQ(decided->oom_score_adj, std::nullopt);
+}
+
+TEST_F(AdmissionTest, APodOfPodqosNeedsARoot) {
+  root_ = fail(ErrorCode::kConflict, "the root is another's");
+  const auto decided = pod();
+  ASSERT_FALSE(decided);
+  EXPECT_EQ(decided.error().message, "the root is another's");
+}
+
+TEST_F(AdmissionTest, WarnsOfAContainerThatTheSpecLacks) {
+  identity_.container_name = "wed";
+  const auto decided = admission();
+  ASSERT_TRUE(decided) << decided.error().to_string();
+  EXPECT_THAT(decided->warnings, ElementsAre(HasSubstr("no container \"wed\"")));
+}
+
+TEST_F(AdmissionTest, AWarningNamesPodAndContainer) {
+  claim_.warnings.emplace_back("refused");
+  const auto decided = pod();
+  ASSERT_TRUE(decided) << decided.error().to_string();
+  EXPECT_THAT(decided->warnings, ElementsAre("pod 42, container c1: refused"));
+}
+
+TEST_F(AdmissionTest, AContainerThatRunsInItsPodStays) {
+  runs_in(std::string{kPodCgroup} + "/own");
+  request_.on_misplaced = OnMisplaced::kMove;
+  EXPECT_FALSE(is_to_be_moved(request_, pod()->record, settings_));
+  const auto decided = admission();
+  ASSERT_TRUE(decided) << decided.error().to_string();
+  EXPECT_EQ(decided->container.cgroup, std::string{kPodCgroup} + "/own");
+  EXPECT_EQ(decided->belongs_to, std::nullopt);
+}
+
+TEST_F(AdmissionTest, OneThatRunsElsewhereStaysThereAndIsToldWhereItBelongs) {
+  runs_in("/elsewhere/c1");
+  request_.on_misplaced = OnMisplaced::kRewrite;
+  EXPECT_FALSE(is_to_be_moved(request_, pod()->record, settings_));
+  const auto decided = admission();
+  ASSERT_TRUE(decided) << decided.error().to_string();
+  EXPECT_EQ(decided->container.cgroup, "/elsewhere/c1");
+  EXPECT_FALSE(decided->container.moved);
+  EXPECT_EQ(decided->belongs_to, std::string{kPodCgroup} + "/c1");
+}
+
+TEST_F(AdmissionTest, OneThatRunsElsewhereIsMoved) {
+  runs_in("/elsewhere/c1");
+  request_.on_misplaced = OnMisplaced::kMove;
+  EXPECT_TRUE(is_to_be_moved(request_, pod()->record, settings_));
+  const auto decided =
+      admission({.origin = Origin{.cgroup = "/elsewhere/c1", .limits = {}}, .stays = {}});
+  ASSERT_TRUE(decided) << decided.error().to_string();
+  EXPECT_TRUE(decided->container.moved);
+  EXPECT_EQ(decided->container.cgroup, std::string{kPodCgroup} + "/c1");
+  EXPECT_EQ(decided->belongs_to, decided->container.cgroup);
+}
+
+TEST_F(AdmissionTest, OneThatCannotBeMovedStays) {
+  runs_in("/elsewhere/c1");
+  request_.on_misplaced = OnMisplaced::kMove;
+  const auto decided = admission({.origin = std::nullopt, .stays = "it is not alone"});
+  ASSERT_TRUE(decided) << decided.error().to_string();
+  EXPECT_FALSE(decided->container.moved);
+  EXPECT_EQ(decided->container.cgroup, "/elsewhere/c1");
+  EXPECT_EQ(decided->relocation.stays, "it is not alone");
+}
+
+TEST_F(AdmissionTest, OneThatRunsElsewhereIsRefused) {
+  runs_in("/elsewhere/c1");
+  request_.on_misplaced = OnMisplaced::kFail;
+  const auto decided = admission();
+  ASSERT_FALSE(decided);
+  EXPECT_EQ(decided.error().code, ErrorCode::kRefused);
+  EXPECT_THAT(decided.error().message,
+              HasSubstr(std::string{"runs in cgroup /elsewhere/c1, not in "} + kPodCgroup + "/c1"));
+}
+
+TEST_F(AdmissionTest, AContainerOfCrioWithoutCgroupParentStaysWithItsEngine) {
+  request_.facts.cgroups_path = "/crio/crio-c1";
+  request_.placed_at = request_.facts.cgroups_path;
+  const auto decided = admission();
+  ASSERT_TRUE(decided) << decided.error().to_string();
+  EXPECT_TRUE(decided->left_with_engine);
+  EXPECT_EQ(decided->container.cgroup, "/crio/crio-c1");
+  EXPECT_THAT(decided->warnings, ElementsAre(HasSubstr("cgroup parent")));
+}
+
+/// Once per pod.
+TEST_F(AdmissionTest, IsNotWarnedOfForTheNextContainer) {
+  request_.facts.cgroups_path = "/crio/crio-c1";
+  request_.placed_at = request_.facts.cgroups_path;
+  before_ = admission()->record;
+  request_.facts = facts::container_facts("c2");
+  request_.facts.cgroups_path = "/crio/crio-c2";
+  request_.placed_at = request_.facts.cgroups_path;
+  const auto decided = admission();
+  ASSERT_TRUE(decided) << decided.error().to_string();
+  EXPECT_THAT(decided->warnings, IsEmpty());
+}
+
+TEST_F(AdmissionTest, TheBackingOfAKnownContainerIsThatOfItsCreation) {
+  before_ = admission()->record;
+  before_->containers.front().backed_memory = Bytes{4096};
+  request_.annotations.engine.sandbox_id = "box";
+  request_.facts.resources = facts::engine({.memory = 1 << 20});
+  const auto decided = admission();
+  ASSERT_TRUE(decided) << decided.error().to_string();
+  EXPECT_EQ(decided->container.backed_memory, Bytes{4096});
+}
+
+}  // namespace
+}  // namespace podqos::core
