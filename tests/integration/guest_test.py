@@ -1,7 +1,9 @@
 """The guest of tests/guest itself: what comes out of it, how it ends, and that it harms and leaves nothing."""
 
 import concurrent.futures
+import contextlib
 import hashlib
+import io
 import os
 import pathlib
 import re
@@ -211,6 +213,16 @@ class End(EndCase):
 
     def test_with_a_panic(self):
         self.check_panic()
+
+    def test_with_a_fault_of_its_kernel(self):
+        """Then, and only then, another is booted: here it dies likewise."""
+        script = """echo '<2>Kernel panic - not syncing: Segfault without recovery target' >/dev/kmsg
+            echo c >/proc/sysrq-trigger; sleep 1000"""
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            done = guest.Guest(self.flavour).run("sh", "-c", script)
+        self.assertEqual(done.returncode, guest.FAULT, done.stdout)
+        self.assertEqual(printed.getvalue().count("booting another"), 1)
 
 
 class EmulatedEnd(EndCase):

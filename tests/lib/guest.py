@@ -39,7 +39,7 @@ FLAVOURS = {
     "emulated": ("--emulated", "--cpus", "2"),
 }
 MACHINE = "machine"  # the root of this machine; every other name is a release of Debian
-SKIPPED, TIMEOUT, DIED = 77, 124, 125  # exit statuses of tests/guest/boot
+SKIPPED, FAULT, TIMEOUT, DIED = 77, 123, 124, 125  # exit statuses of tests/guest/boot
 PATIENCE = 30  # seconds that boot may take to end beyond its own timeout
 MKROOT_TIMEOUT = 3700
 # What tests of a release that moves were written for, as the beginnings of versions; with others they are skipped.
@@ -145,15 +145,21 @@ class Guest:
     def run(self, *argv, options=(), show=False):
         """Runs a command; `options` are further ones of boot. show: the output goes where ours goes, not into `stdout`.
 
-        Status 124 is a guest that did not end in time, 125 one that ended without a status.
+        Status 124 is a guest that did not end in time, 125 one that ended without a status. One whose kernel has died of
+        a fault of its own is booted once more.
         """
         self.require()
         output = {} if show else {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         sys.stdout.flush()
         # The guest goes when we go, also if that is by SIGKILL.
         command = ["setpriv", "--pdeathsig", "TERM", BOOT, *self._options(), *options, "--", *argv]
-        return subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL, check=False, text=True,
-                              errors="replace", timeout=self.timeout + PATIENCE, **output)
+        boot = functools.partial(subprocess.run, list(map(str, command)), stdin=subprocess.DEVNULL, check=False,
+                                 text=True, errors="replace", timeout=self.timeout + PATIENCE, **output)
+        done = boot()
+        if done.returncode != FAULT:
+            return done
+        print(f"{done.stdout or ''}the guest's kernel has died of a fault of its own: booting another", flush=True)
+        return boot()
 
     def run_test(self, file, *args, show=False, installed=True):
         """Runs a test file of the tree against the installed package, or a test program of the build tree.
