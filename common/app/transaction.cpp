@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "common/app/io_weight.h"
 #include "common/app/node.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/codec/record_json.h"
 #include "common/core/tier.h"
-#include "common/core/value_table.h"
 
 namespace podqos::app {
 
@@ -46,69 +46,6 @@ std::int64_t seconds_since_boot() {
 std::int64_t bound_of(const core::CgroupValues& values) {
   const std::int64_t limit = values.memory_limit.value_or(Bytes{-1}).value();
   return limit > 0 ? limit : std::numeric_limits<std::int64_t>::max();
-}
-
-/// Value of cgroup::kIoWeightAttribute once the weight was reset.
-constexpr const char* kNoIoWeight = "0";
-
-/// Resets the weight of a cgroup that holds one although the setting has gone. Another weight is
-/// the administrator's and stays.
-void reset_io_weight(cgroup::Machine& machine, const std::string& cgroup,
-                     core::CgroupValues& values) {
-  if (values.io_weight) return;
-  const auto weighted = machine.attribute(cgroup, cgroup::kIoWeightAttribute);
-  if (weighted && *weighted == kMade) values.io_weight = core::kDefaultIoWeight;
-}
-
-/// Notes that a weight was written. Without support for the attribute it is never reset.
-void note_io_weight(cgroup::Machine& machine, const std::string& cgroup,
-                    const core::CgroupValues& values) {
-  if (!values.io_weight) return;
-  const bool is_default = *values.io_weight == core::kDefaultIoWeight;
-  static_cast<void>(
-      machine.set_attribute(cgroup, cgroup::kIoWeightAttribute, is_default ? kNoIoWeight : kMade)
-          .has_value());
-}
-
-/// Whether the kernel has a file for the weight of a tier.
-bool takes_io_weight(cgroup::Machine& machine, const std::string& tier) {
-  const auto version = machine.layout_without_hugepages().io;
-  return version && std::ranges::any_of(core::value_table(), [&](const core::ValueRow& row) {
-           const core::ValueFile& file = row.on(*version);
-           return row.controller == core::Controller::kIo && file.number != nullptr &&
-                  machine.read(tier, row.controller, std::string{file.name});
-         });
-}
-
-/// For the tiers, as for a pod.
-void reset_io_weights(cgroup::Machine& machine, const std::string& kubepods,
-                      core::TierValues& values) {
-  using enum core::QosClass;
-  reset_io_weight(machine, core::tier_path(kubepods, kBurstable), values.burstable);
-  reset_io_weight(machine, core::tier_path(kubepods, kBestEffort), values.besteffort);
-}
-
-void note_io_weights(cgroup::Machine& machine, const std::string& kubepods,
-                     const core::TierValues& values) {
-  using enum core::QosClass;
-  note_io_weight(machine, core::tier_path(kubepods, kBurstable), values.burstable);
-  note_io_weight(machine, core::tier_path(kubepods, kBestEffort), values.besteffort);
-}
-
-/// Says that ioWeight has no effect here: when the root is made, not at each container.
-Status check_io_weight(Transaction& transaction) {
-  if (transaction.settings().io_weight == core::IoWeights{}) return {};
-  const std::string& kubepods = transaction.tiers().kubepods;
-  // Only then does a tier have the file if only Guaranteed pods have a weight.
-  const core::EnsureCgroup with_io{.path = kubepods, .also = core::Controller::kIo};
-  if (auto done = transaction.run({with_io}); !done) return done;
-  const std::string tier = core::tier_path(kubepods, core::QosClass::kBurstable);
-  if (takes_io_weight(transaction.machine(), tier)) return {};
-  transaction.log().warning(
-      cat("ioWeight has no effect below ", kubepods,
-          ": the kernel has neither io.weight nor io.bfq.weight (cgroup v1: blkio.bfq.weight, "
-          "blkio.weight): load the module bfq, or unset ioWeight"));
-  return {};
 }
 
 }  // namespace
@@ -347,7 +284,21 @@ Status Transaction::apply_tiers(core::Make make) {
                     std::back_inserter(plan));
   if (auto done = run(plan); !done || make == core::Make::kNo) return done;
   note_io_weights(*machine_, kubepods, values);
-  return tree_ == Tree::kJustMade ? check_io_weight(*this) : Status{};
+  return tree_ == Tree::kJustMade ? check_io_weight() : Status{};
+}
+
+Status Transaction::check_io_weight() {
+  if (settings_->io_weight == core::IoWeights{}) return {};
+  const std::string& kubepods = tiers().kubepods;
+  // Only then does a tier have the file if only Guaranteed pods have a weight.
+  const core::EnsureCgroup with_io{.path = kubepods, .also = core::Controller::kIo};
+  if (auto done = run({with_io}); !done) return done;
+  if (takes_io_weight(*machine_, kubepods)) return {};
+  log_->warning(
+      cat("ioWeight has no effect below ", kubepods,
+          ": the kernel has neither io.weight nor io.bfq.weight (cgroup v1: blkio.bfq.weight, "
+          "blkio.weight): load the module bfq, or unset ioWeight"));
+  return {};
 }
 
 Status Transaction::save(const core::PodRecord& record) {

@@ -180,6 +180,8 @@ class Transaction {
   void hold_above_usage(const std::string& cgroup, core::CgroupValues& values);
   /// Copies the record to the cgroup's extended attribute. Does not fail: the kernel may lack it.
   [[nodiscard]] Status copy_record(const core::PodRecord& record);
+  /// Warns if ioWeight has no effect on this kernel: when the root is made, not at each container.
+  [[nodiscard]] Status check_io_weight();
   [[nodiscard]] bool has_pods();
   [[nodiscard]] bool is_held_by_systemd(const std::string& cgroup);
   /// Removes the root of the other driver, which a node without pods may leave.
