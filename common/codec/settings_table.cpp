@@ -144,9 +144,9 @@ constexpr std::array<Setting, 35> kTable{{
         "all that is allocatable as their limit.\n\n"
         "Only what is backed is kept free: under a CRI engine (containerd, CRI-O), where "
         "annotations are written by the pod's author, a request counts up to the memory "
-        "limits that the engine itself enforces on the pod's containers. What Podman, "
-        "Docker or a plain runtime starts was claimed by its operator: it counts in full, "
-        "as do the pods of a kubelet."),
+        "limits that the engine itself enforces on the pod's containers, and the overhead "
+        "that it tells. What Podman, Docker or a plain runtime starts was claimed by its "
+        "operator: it counts in full, as do the pods of a kubelet."),
     setting<Percentage<1>, &Settings::max_pod_claim_percent>(
         "maxPodClaim",
         "How much of the allocatable CPU and memory one pod may claim. What a pod requests "

@@ -36,7 +36,12 @@ std::optional<Bytes> backed_memory(const PodRecord& record) {
 
 std::optional<Bytes> backing_of(const ContainerFacts& facts, const EngineAnnotations& engine) {
   if (!engine.cri) return std::nullopt;
-  return Bytes{std::max<std::int64_t>(facts.resources.memory_limit.value_or(0), 0)};
+  const auto memory_of = [](const EngineResources& resources) {
+    return std::max<std::int64_t>(resources.memory_limit.value_or(0), 0);
+  };
+  const std::int64_t overhead =
+      engine.is_sandbox && engine.pod_overhead ? memory_of(*engine.pod_overhead) : 0;
+  return Bytes{saturating_add(memory_of(facts.resources), overhead)};
 }
 
 std::int64_t claimable(std::int64_t capacity, const Settings& settings) {

@@ -17,7 +17,8 @@ namespace podqos::core {
 ///         (Podman, Docker, a plain runtime), or a kubelet has placed the pod
 [[nodiscard]] std::optional<Bytes> backed_memory(const PodRecord& record);
 
-/// ContainerRecord::backed_memory of a new container.
+/// ContainerRecord::backed_memory of a new container. The sandbox also backs the pod's overhead,
+/// which the node's operator sets (RuntimeClass) and no container's limit covers.
 [[nodiscard]] std::optional<Bytes> backing_of(const ContainerFacts& facts,
                                               const EngineAnnotations& engine);
 

@@ -63,6 +63,15 @@ TEST(BackingOf, IsTheLimitOfACriEngine) {
   EXPECT_EQ(backing_of(with_limit(-1), engine), Bytes{0});
 }
 
+TEST(BackingOf, IsThePodsOverheadForItsSandbox) {
+  EngineAnnotations engine;
+  engine.cri = true;
+  engine.pod_overhead = with_limit(kGi).resources;
+  EXPECT_EQ(backing_of(with_limit(2 * kGi), engine), Bytes{2 * kGi});
+  engine.is_sandbox = true;
+  EXPECT_EQ(backing_of(with_limit(std::nullopt), engine), Bytes{kGi});
+}
+
 TEST(BackingOf, IsNotNeededByWhatTheOperatorMakes) {
   EXPECT_EQ(backing_of(with_limit(5 * kGi), {}), std::nullopt);
 }
