@@ -17,6 +17,7 @@
 #include "common/core/pod_plan.h"
 #include "common/core/policy.h"
 #include "common/core/reservation.h"
+#include "common/core/value_table.h"
 #include "common/core/whole_pod.h"
 #include "common/sys/process.h"
 
@@ -245,12 +246,13 @@ void lift_quota(Transaction& transaction, const std::string& cgroup, core::Plan&
   if (transaction.machine().layout_without_hugepages().cpu != core::CgroupVersion::kV1) return;
   const auto populated = transaction.machine().populated(cgroup);
   if (!populated || *populated) return;
-  plan.emplace_back(core::WriteFile{.path = cgroup,
-                                    .controller = core::Controller::kCpu,
-                                    .file = "cpu.cfs_quota_us",
-                                    .value = "-1",
-                                    .reason = "removed with its pod or container",
-                                    .on_refusal = core::OnRefusal::kIgnore});
+  plan.emplace_back(core::WriteFile{
+      .path = cgroup,
+      .controller = core::Controller::kCpu,
+      .file = std::string{core::file_of(core::Value::kCpuQuota, core::CgroupVersion::kV1)},
+      .value = "-1",
+      .reason = "removed with its pod or container",
+      .on_refusal = core::OnRefusal::kIgnore});
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "common/core/cgroup_parent.h"
 #include "common/core/container_values.h"
 #include "common/core/driver.h"
+#include "common/core/value_table.h"
 #include "common/sys/process.h"
 
 namespace podqos::app {
@@ -27,11 +28,11 @@ void detect_formula(Transaction& transaction, const core::PodRecord& record,
       transaction.machine().layout_without_hugepages().cpu == core::CgroupVersion::kV2;
   if (!wanted) return;
   const auto values = core::container_values(record, container.name, transaction.settings());
-  if (!values || !values->cpu_shares || told.unified.contains("cpu.weight")) return;
+  const std::string file{core::file_of(core::Value::kCpuShares, core::CgroupVersion::kV2)};
+  if (!values || !values->cpu_shares || told.unified.contains(file)) return;
   // Annotations may request other shares than the engine has set.
   if (told.cpu_shares && *told.cpu_shares != values->cpu_shares->value()) return;
-  const auto text =
-      transaction.machine().read(container.cgroup, core::Controller::kCpu, "cpu.weight");
+  const auto text = transaction.machine().read(container.cgroup, core::Controller::kCpu, file);
   const std::int64_t weight = text ? parse_int(*text).value_or(0) : 0;
   const auto linear =
       core::cpu_weight_for(*values->cpu_shares, core::WeightFormula::kLinear).value();

@@ -15,6 +15,7 @@
 #include "common/cgroup/cgroupfs.h"
 #include "common/codec/record_json.h"
 #include "common/core/tier.h"
+#include "common/core/value_table.h"
 
 namespace podqos::app {
 
@@ -177,9 +178,10 @@ bool Transaction::is_unwritten(const std::string& cgroup) {
 
 void Transaction::hold_above_usage(const std::string& cgroup, core::CgroupValues& values) {
   if (!values.memory_limit || values.memory_limit->value() < 0) return;
-  const bool is_v2 = machine_->layout_without_hugepages().memory == core::CgroupVersion::kV2;
+  const auto version = machine_->layout_without_hugepages().memory;
+  if (!version) return;
   const auto text = machine_->read(cgroup, core::Controller::kMemory,
-                                   is_v2 ? "memory.max" : "memory.limit_in_bytes");
+                                   std::string{core::file_of(core::Value::kMemoryLimit, *version)});
   if (!text) return;
   const auto now = parse_int(*text);  // nullopt for "max"
   if (now && *now <= values.memory_limit->value()) return;
