@@ -11,6 +11,7 @@
 #include "common/codec/json_text.h"
 #include "common/core/driver.h"
 #include "common/core/pod_plan.h"
+#include "common/store/unlocked_state.h"
 #include "hook/edit_check.h"
 
 namespace podqos::hook {
@@ -81,12 +82,11 @@ std::unexpected<Error> broken() {
   return fail(ErrorCode::kCorrupt, "the parser process sent an invalid reply");
 }
 
-/// Checks that a cgroupsPath lies below one of podqos's possible roots and has plain components.
-Status check_path(std::string_view cgroups_path, const core::Settings& settings) {
+/// Checks that a cgroupsPath lies below one of podqos's roots and has plain components.
+Status check_path(std::string_view cgroups_path, const std::vector<std::string>& roots) {
   // The systemd driver writes "slice:prefix:name".
   const auto unit = core::parse_systemd_cgroups_path(cgroups_path);
   const std::string path = unit ? core::scope_path(*unit).value_or("") : std::string{cgroups_path};
-  const auto roots = core::possible_roots(settings.cgroup_root);
   const bool beneath = std::ranges::any_of(
       roots, [&](const std::string& root) { return path.starts_with(cat(root, "/")); });
   bool plain = true;
@@ -156,15 +156,25 @@ Result<Handover> parse_handover(std::string_view bytes) {
   return Handover{std::move(placement)};
 }
 
+std::vector<std::string> allowed_roots(const core::Settings& settings) {
+  std::vector<std::string> roots = core::possible_roots(settings.cgroup_root);
+  // An unreadable state is reported by the parser process, which needs it.
+  const auto state = store::UnlockedState::open(settings.state_dir);
+  if (state && *state && !(*state)->tiers().kubepods.empty())
+    roots.push_back((*state)->tiers().kubepods);
+  return roots;
+}
+
 Status check_placement(const app::ConfigChange& placement, std::string_view config,
-                       const core::Settings& settings, const codec::HookRegistration& hooks) {
+                       const std::vector<std::string>& roots,
+                       const codec::HookRegistration& hooks) {
   if (auto sound = check_splices(placement.splices, config, placement.cgroups_path, hooks); !sound)
     return sound;
   const std::string quoted = codec::quote_json(placement.cgroups_path);
   const bool moves = std::ranges::any_of(placement.splices, [&](const codec::Splice& splice) {
     return splice.text.find(quoted) != std::string::npos;
   });
-  return moves ? check_path(placement.cgroups_path, settings) : Status{};
+  return moves ? check_path(placement.cgroups_path, roots) : Status{};
 }
 
 }  // namespace podqos::hook

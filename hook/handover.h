@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/app/place.h"
 #include "common/base/error.h"
@@ -26,16 +27,21 @@ using Handover = Result<std::optional<app::ConfigChange>>;
 /// @return kCorrupt for bytes that are not a handover or exceed kMaxHandover.
 [[nodiscard]] Result<Handover> parse_handover(std::string_view bytes);
 
+/// The roots below which the parser process may place a container: those of `cgroup_root`, and the
+/// one in use, in which pods stay when cgroupRoot changes. To be read before that process starts,
+/// since it can write the state.
+[[nodiscard]] std::vector<std::string> allowed_roots(const core::Settings& settings);
+
 /// Checks that a placement only contains what podqos may write into a config.json. A compromised
 /// parser process must not be able to add a hook or move the container out of podqos's root.
 /// @param placement  as received from the parser process
 /// @param config     the bytes of config.json
-/// @param settings   `cgroup_root` is the root below which a written cgroupsPath has to lie
+/// @param roots      allowed_roots(), below one of which a written cgroupsPath has to lie
 /// @param hooks      podqos's own hook registration
 /// @return kConflict for a splice that check_splices() rejects, and for a cgroupsPath that is not
 ///         below podqos's root or has a component that is not a plain cgroup name.
 [[nodiscard]] Status check_placement(const app::ConfigChange& placement, std::string_view config,
-                                     const core::Settings& settings,
+                                     const std::vector<std::string>& roots,
                                      const codec::HookRegistration& hooks);
 
 }  // namespace podqos::hook

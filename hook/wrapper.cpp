@@ -252,6 +252,7 @@ Status place_container(const RuntimeCall& call, const core::Settings& settings, 
   if (!opened) return fail(std::move(opened).error());
   if (!*opened) return {};
   const app::PlacementRequest request = request_for(call, **opened);
+  const std::vector<std::string> roots = allowed_roots(settings);
   // Reaped after config.json has been written, and before the runtime is executed.
   ParserProcess parser;
   if (auto started = parser.start(app::place, settings, log, request); !started) return started;
@@ -259,7 +260,7 @@ Status place_container(const RuntimeCall& call, const core::Settings& settings, 
   if (!handover) return fail(std::move(handover).error());
   if (!*handover) return fail(std::move(*handover).error());
   if (!**handover || (**handover)->splices.empty()) return {};
-  if (auto sound = check_placement(***handover, (*opened)->config, settings, request.hooks); !sound)
+  if (auto sound = check_placement(***handover, (*opened)->config, roots, request.hooks); !sound)
     return sound;
   return write_edited(**opened, call, ***handover);
 }

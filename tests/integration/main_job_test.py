@@ -327,6 +327,26 @@ class ContainerValues(harness.TestCase):
 
 
 @harness.for_each_runtime
+class AnotherRoot(harness.TestCase):
+    """When cgroupRoot changes, living pods stay, and further ones join them until the last has ended."""
+
+    def test_pods_stay_together(self):
+        first, pid = self.launch(BURSTABLE, "app")
+        path = self.assert_placed(pid, self.pod_path("burstable", "burstable-1"))
+        self.podqos.settings["cgroupRoot"] = f"{self.root}/new"
+        self.podqos.config(self.kind)
+        second, pid = self.launch(TWO, "log")
+        self.assert_placed(pid, self.pod_path("burstable", "two-1"))
+        self.assertTrue(self.machine.exists(path))
+        for name in (first, second):
+            self.wrapper.delete(name)
+        third, pid = self.launch(TWO, "log")
+        self.assert_placed(pid, f"{self.root}/new/kubepods/burstable/podtwo-1")
+        self.wrapper.delete(third)
+        self.assert_nothing_left()
+
+
+@harness.for_each_runtime
 class CommandLine(harness.TestCase):
     """The wrapper reads the argv of an engine as the runtime itself does, and hands on what is not its own."""
 

@@ -11,10 +11,14 @@
 #include <gtest/gtest.h>
 
 #include "common/codec/json_text.h"
+#include "common/store/store.h"
+#include "tests/unit/temporary_directory.h"
 
 namespace podqos::hook {
 namespace {
 
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
@@ -57,8 +61,8 @@ std::string text(std::string_view value) {
 Status check(const std::vector<codec::Splice>& splices,
              const std::string& cgroups_path = "/kubepods/burstable/pod42/c1",
              const core::Settings& settings = {}) {
-  return check_placement({.cgroups_path = cgroups_path, .splices = splices}, kConfig, settings,
-                         own_hooks());
+  return check_placement({.cgroups_path = cgroups_path, .splices = splices}, kConfig,
+                         allowed_roots(settings), own_hooks());
 }
 
 TEST(Handover, CarriesAPlacement) {
@@ -221,6 +225,23 @@ INSTANTIATE_TEST_SUITE_P(
         {"AQuote", "/", R"(/../"/c1)", false},
     }),
     [](const TestParamInfo<Place>& row) { return std::string{row.param.name}; });
+
+/// In which pods stay when cgroupRoot changes.
+TEST(AllowedRoots, ContainTheOneInUse) {
+  const TemporaryDirectory directory;
+  core::Settings settings;
+  settings.cgroup_root = "/new";
+  settings.state_dir = directory.path() + "/state";
+  EXPECT_THAT(allowed_roots(settings),
+              ElementsAre("/new/kubepods", "/new.slice/new-kubepods.slice"));
+  {
+    auto store = store::Store::open({.path = settings.state_dir});
+    ASSERT_TRUE(store) << store.error().to_string();
+    store->tiers().kubepods = "/old/kubepods";
+    ASSERT_TRUE(store->commit());
+  }
+  EXPECT_THAT(allowed_roots(settings), Contains("/old/kubepods"));
+}
 
 TEST(CheckPlacement, RefusesAPathThatIsNotTheAnnouncedOne) {
   EXPECT_FALSE(check({replace(R"("/system/c1")", R"("/kubepods/pod7/c1")")}));
