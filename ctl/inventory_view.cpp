@@ -30,12 +30,18 @@ void add_reading(Json& json, const app::CgroupReading& reading,
   json["pids"] = json_of(reading.pids);
 }
 
+/// As the kernel's values are shown: null is "unlimited", which rules have as a negative number.
+template <class Limit>
+Json limit_json(const std::optional<Limit>& limit) {
+  return limit && limit->value() > 0 ? json_of(limit) : Json(nullptr);
+}
+
 Json rule_json(const core::CgroupValues& rule) {
   Json json;
   json["shares"] = json_of(rule.cpu_shares);
-  json["quotaUs"] = json_of(rule.cpu_quota);
+  json["quotaUs"] = limit_json(rule.cpu_quota);
   json["periodUs"] = json_of(rule.cpu_period);
-  json["memoryLimitBytes"] = json_of(rule.memory_limit);
+  json["memoryLimitBytes"] = limit_json(rule.memory_limit);
   json["pidsLimit"] = json_of(rule.pids_limit);
   return json;
 }
@@ -101,16 +107,14 @@ Json top_json(const app::TierEntry& top, core::WeightFormula formula) {
 
 }  // namespace
 
-Result<std::optional<app::Inventory>> observe(const Globals& globals) {
+Result<app::Inventory> observe(const Globals& globals) {
   if (auto status = narrow(kKept); !status) return fail(std::move(status).error());
   const auto settings = app::load_settings(globals.config);
   if (!settings) return fail(settings.error());
   return app::read_inventory(*settings);
 }
 
-std::string format_inventory(const std::optional<app::Inventory>& inventory) {
-  const app::Inventory empty;
-  const app::Inventory& all = inventory ? *inventory : empty;
+std::string format_inventory(const app::Inventory& all) {
   Json json;
   json["kubepods"] = all.kubepods.empty() ? Json(nullptr) : Json(all.kubepods);
   json["adopted"] = {{"pods", all.adopted.pods}, {"requests", requests_json(all.adopted)}};

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "common/app/inventory.h"
@@ -11,12 +10,10 @@ namespace podqos::ctl {
 
 /// Restricts the process with narrow(), loads the settings and reads the inventory, in this order:
 /// nothing untrusted is parsed before the restriction.
-/// @return nullopt if podqos has no state on this node.
-[[nodiscard]] Result<std::optional<app::Inventory>> observe(const Globals& globals);
+[[nodiscard]] Result<app::Inventory> observe(const Globals& globals);
 
-/// The inventory as one JSON object, for `status -o json` and `tree -o json`; a node without state
-/// has the same members, empty.
-[[nodiscard]] std::string format_inventory(const std::optional<app::Inventory>& inventory);
+/// The inventory as one JSON object, for `status -o json` and `tree -o json`.
+[[nodiscard]] std::string format_inventory(const app::Inventory& all);
 
 /// The pod's limits: those in its record, or for an adopted pod, whose limits the kubelet sets,
 /// those read from its cgroup.

@@ -123,9 +123,7 @@ int run_status(const StatusOptions& options, const Globals& globals) {
   const auto inventory = observe(globals);
   if (!inventory) return log_failure(inventory.error());
   if (options.output == "json") return finish(print(format_inventory(*inventory)));
-  const std::optional<app::Inventory>& found = *inventory;
-  if (!found) return finish(print("no pods\n"));
-  return finish(print(status_text(*found, colour_mode(options.colour))));
+  return finish(print(status_text(*inventory, colour_mode(options.colour))));
 }
 
 }  // namespace

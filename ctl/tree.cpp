@@ -204,9 +204,7 @@ int run_tree(const TreeOptions& options, const Globals& globals) {
   const auto inventory = observe(globals);
   if (!inventory) return log_failure(inventory.error());
   if (options.output == "json") return finish(print(format_inventory(*inventory)));
-  const std::optional<app::Inventory>& found = *inventory;
-  if (!found) return finish(print("no pods\n"));
-  return finish(print(tree_text(*found, colour_mode(options.colour))));
+  return finish(print(tree_text(*inventory, colour_mode(options.colour))));
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "common/core/cgroup_parent.h"
 #include "common/core/container_values.h"
 #include "common/core/reservation.h"
+#include "common/sys/process.h"
 
 namespace podqos::app {
 
@@ -41,6 +42,23 @@ core::PodRecord without_dead(cgroup::Machine& machine, core::PodRecord record,
   }
   if (!has_living_container(machine, record)) record.containers.clear();
   return record;
+}
+
+/// Refuses to create a container that runs: its runtime will refuse it too, and the record of the
+/// running one must not be lost to it.
+Status check_not_running(Transaction& transaction, const AdmissionRequest& request,
+                         const std::optional<core::PodRecord>& before) {
+  if (!before || request.state != core::ContainerState::kPending) return {};
+  for (const core::ContainerRecord& container : before->containers) {
+    if (!is_same(container, request.facts) || container.state != core::ContainerState::kLive ||
+        !lives(transaction.machine(), container) || sys::is_ending(container.pid))
+      continue;
+    return fail(ErrorCode::kConflict,
+                cat("container ", printable(container.id), " runs already, as process ",
+                    container.pid.value(),
+                    ": its record stays as it is; delete it before it is created again"));
+  }
+  return {};
 }
 
 /// What one admission works with.
@@ -197,6 +215,8 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
   std::optional<core::IndexEntry> outdated;
   if (*before) outdated = recognise(transaction, **before, context.request->facts);
   const AdmissionRequest& request = *context.request;
+  if (auto free = check_not_running(transaction, request, *before); !free)
+    return fail(std::move(free).error());
   if (context.identity.is_sandbox && !context.claim.known && !*before && !context.identity.placed)
     return std::nullopt;
   const auto existing =
@@ -236,7 +256,7 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
 
 Result<std::optional<Admission>> admit(Transaction& transaction, AdmissionRequest request) {
   if (auto done = recover(transaction); !done) return fail(std::move(done).error());
-  expire_pending(transaction, request.facts.id);
+  expire_pending(transaction, {.id = request.facts.id, .bundle = request.facts.bundle});
   release_retained(transaction);
   auto context = begin_admission(transaction, request);
   if (!context) return fail(std::move(context).error());

@@ -53,7 +53,7 @@ Result<Ended> end_container(Transaction& transaction, const EndedContainer& ende
   auto done =
       drop_container(transaction, std::move((*found)->record), container.id, container.bundle);
   if (done) {
-    expire_pending(transaction, ended.id);
+    expire_pending(transaction, {.id = ended.id, .bundle = ended.bundle});
     release_retained(transaction);
     done = transaction.finish();
   }

@@ -369,7 +369,7 @@ Status housekeep(const core::Settings& settings, Log& log, const Listener& liste
       return fail(std::move(live).error());
   } else {
     if (auto done = recover(**transaction); !done) return done;
-    expire_pending(**transaction, "", &*list);
+    expire_pending(**transaction, {}, &*list);
     release_retained(**transaction);
   }
   return (*transaction)->finish();

@@ -37,18 +37,18 @@ struct NodeRecords {
   std::vector<std::string> warnings;
 };
 
-/// Reads the records under the lock; nullopt if there is no state directory.
-Result<std::optional<NodeRecords>> read_records(const core::Settings& settings) {
+/// Reads the records under the lock; none if there is no state directory.
+Result<NodeRecords> read_records(const core::Settings& settings) {
   auto copy =
       store::copy_state({.path = settings.state_dir,
                          .lock_timeout = std::chrono::milliseconds{settings.lock_deadline_ms}});
   if (!copy) return fail(std::move(copy).error());
-  if (!*copy) return std::nullopt;
+  NodeRecords records;
+  if (!*copy) return records;
   store::MemoryStore store{(*copy)->records, [](const auto&) -> Status { return {}; }};
   (*copy)->lock.reset();
   auto uids = store.pod_uids();
   if (!uids) return fail(std::move(uids).error());
-  NodeRecords records;
   for (const std::string& uid : *uids) {
     auto pod = store.pod(uid);
     if (!pod) {
@@ -146,7 +146,7 @@ class InventoryBuilder {
            differences(entry.reading, entry.rule, inventory_.formula, page_size_))
         inventory_.warnings.push_back(cat(name, ": ", difference));
     }
-    check_parent(entry);
+    check_place(entry);
     if (const auto words = core::describe_uncounted(record, settings_))
       inventory_.warnings.push_back(cat(name, ": ", *words));
     for (const ContainerEntry& container : entry.containers) {
@@ -159,18 +159,25 @@ class InventoryBuilder {
     }
   }
 
-  /// Warns of a container that its engine keeps outside the pod's cgroup, once per pod.
-  void check_parent(const PodEntry& entry) {
+  /// Warns of a container outside the pod's cgroup, once per pod: its engine keeps it there, or it
+  /// was started there.
+  void check_place(const PodEntry& entry) {
     const auto outside = [&](const ContainerEntry& container) {
-      return !entry.record.adopted &&
-             core::is_place_without_parent(container.record.cgroup, container.record.id);
+      return !entry.record.adopted && !container.record.sandbox &&
+             container.record.state == core::ContainerState::kLive &&
+             core::lies_outside(container.record.cgroup, entry.record.cgroup);
     };
     const auto found = std::ranges::find_if(entry.containers, outside);
     if (found == entry.containers.end()) return;
     const core::ContainerRecord& container = found->record;
-    inventory_.warnings.push_back(
-        cat(pod_label(entry.record.pod), ": ",
-            core::describe_missing_parent(container.id, container.cgroup, entry.record.cgroup)));
+    const std::string words =
+        core::is_place_without_parent(container.cgroup, container.id)
+            ? core::describe_missing_parent(container.id, container.cgroup, entry.record.cgroup)
+            : cat("container ", printable(container.id), " runs in cgroup ",
+                  printable(container.cgroup),
+                  ", outside the pod's limits: register podqos-runtime, or Podman's precreate "
+                  "hook, so that it is placed before it starts");
+    inventory_.warnings.push_back(cat(pod_label(entry.record.pod), ": ", words));
   }
 
   Status add_tiers() {
@@ -260,7 +267,7 @@ class InventoryBuilder {
     });
   }
 
-  /// Warns of a root that podqos cannot use, or has lost to a kubelet.
+  /// Warns of a root that podqos cannot use, has lost to a kubelet, or has no records of.
   void find_foreign_roots() {
     if (records_.tiers.yielded) {
       inventory_.warnings.push_back(cat("a kubelet has taken over cgroup ", inventory_.kubepods,
@@ -270,11 +277,18 @@ class InventoryBuilder {
       const std::string root = core::root_path(settings_.cgroup_root, driver);
       if (root == inventory_.kubepods || !cgroups_.exists(root) || holds_adopted(root)) continue;
       const auto mark = cgroups_.attribute(root, kMadeAttribute);
-      if (mark && *mark != kMade)
+      if (!mark) continue;
+      if (*mark != kMade) {
         inventory_.warnings.push_back(
             cat("cgroup ", root,
                 " exists but was not created by podqos, so no pods are placed in it: "
                 "set cgroupRoot to a cgroup reserved for podqos"));
+      } else if (inventory_.kubepods.empty()) {
+        inventory_.warnings.push_back(cat("cgroup ", root, " was created by podqos, but ",
+                                          settings_.state_dir,
+                                          " has lost the records of its pods: run podqosctl "
+                                          "reconcile, which restores them"));
+      }
     }
   }
 
@@ -287,11 +301,9 @@ class InventoryBuilder {
 
 }  // namespace
 
-Result<std::optional<Inventory>> read_inventory(const core::Settings& settings) {
-  auto read = read_records(settings);
-  if (!read) return fail(std::move(read).error());
-  std::optional<NodeRecords>& records = *read;
-  if (!records) return std::nullopt;
+Result<Inventory> read_inventory(const core::Settings& settings) {
+  auto records = read_records(settings);
+  if (!records) return fail(std::move(records).error());
   auto cgroups = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead});
   if (!cgroups) return fail(std::move(cgroups).error());
   InventoryBuilder builder{settings, *cgroups, std::move(*records)};

@@ -55,7 +55,6 @@ struct Inventory {
 
 /// Reads records and cgroups; changes nothing. The lock is held only while the records are read, so
 /// that a slow terminal delays no container.
-/// @return nullopt if there is no state directory.
-[[nodiscard]] Result<std::optional<Inventory>> read_inventory(const core::Settings& settings);
+[[nodiscard]] Result<Inventory> read_inventory(const core::Settings& settings);
 
 }  // namespace podqos::app

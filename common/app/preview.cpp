@@ -3,7 +3,9 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/app/log.h"
 #include "common/app/node.h"
@@ -33,6 +35,12 @@ std::string line_of(const Change& change) {
   return {};
 }
 
+/// Whether a line is about the copy of a record in its cgroup: it lags behind the record where
+/// containers have only been confirmed, and says nothing to the operator.
+bool is_copy(std::string_view line) {
+  return line.starts_with("attr ") && line.ends_with(cat(" ", kRecordAttribute));
+}
+
 core::Settings without_log(core::Settings settings) {
   settings.log_sink = "none";
   return settings;
@@ -58,6 +66,7 @@ Result<ReconcilePreview> preview_reconcile(const core::Settings& settings,
   if (!report) return fail(std::move(report).error());
   preview.report = std::move(*report);
   if (auto done = transaction.finish(); !done) return fail(std::move(done).error());
+  std::erase_if(preview.plan, is_copy);
   if (records.tiers != tiers) preview.plan.emplace_back("save   tiers");
   for (const std::string& incident : transaction.store().incidents())
     preview.report.warnings.push_back(incident);

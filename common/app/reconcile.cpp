@@ -40,6 +40,7 @@ class Recomputation {
     regrant();
     if (auto done = apply(); !done) return fail(std::move(done).error());
     if (auto done = clean_index(); !done) return fail(std::move(done).error());
+    transaction_.store().recomputed();
     for (const std::string& line : report_.changes)
       transaction_.log().info(line);
     for (const std::string& line : report_.warnings)

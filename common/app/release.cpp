@@ -366,7 +366,7 @@ void release_retained(Transaction& transaction) {
   }
 }
 
-void expire_pending(Transaction& transaction, std::string_view except_id, const EngineList* list) {
+void expire_pending(Transaction& transaction, const Handled& handled, const EngineList* list) {
   // One process may create many containers: look up each once.
   std::map<Pid, std::optional<StartTime>> creators;
   const auto is_created = [&](const core::PendingEntry& entry) {
@@ -379,7 +379,9 @@ void expire_pending(Transaction& transaction, std::string_view except_id, const 
   };
   const std::vector<core::PendingEntry> pending = transaction.tiers().pending;
   for (const core::PendingEntry& entry : pending) {
-    if (entry.id == except_id || is_created(entry)) continue;
+    const bool same_bundle =
+        entry.bundle == handled.bundle || entry.bundle.empty() || handled.bundle.empty();
+    if ((entry.id == handled.id && same_bundle) || is_created(entry)) continue;
     if (auto done = expire(transaction, entry); !done) {
       transaction.store().keep_mark();
       transaction.log().error(

@@ -57,12 +57,19 @@ void release_retained(Transaction& transaction);
 /// retains them; see release_or_save().
 [[nodiscard]] Status end_pod(Transaction& transaction, core::PodRecord record);
 
+/// A container by its id and bundle; the bundle may be unknown.
+struct Handled {
+  std::string_view id;
+  std::string_view bundle;
+};
+
 /// Handles placed containers whose creating process has ended without a confirmation: confirms
 /// those that run and drops the others. Errors are logged per pod and left to the next transaction.
-/// @param except_id  container that the caller is handling itself
+/// @param handled  container that the caller is handling itself; others with its id in another
+///         bundle are not
 /// @param list  the caller's list if it places containers for an engine: those that it placed and
 ///         that are not in the list are dropped although the caller runs
-void expire_pending(Transaction& transaction, std::string_view except_id,
+void expire_pending(Transaction& transaction, const Handled& handled,
                     const EngineList* list = nullptr);
 
 /// Makes a pending container live if its cgroup is populated; its oldest process is its init.

@@ -38,8 +38,11 @@ class RecordStore {
   [[nodiscard]] virtual Status begin() = 0;
   /// Makes commit() keep the mark, because this transaction leaves the sums uncertain.
   virtual void keep_mark() = 0;
+  /// Takes back keep_mark(), and what a corrupt record found so far means for the mark: the sums
+  /// have been recomputed from the records that are left.
+  virtual void recomputed() = 0;
   /// Writes tiers() and clears the mark. The mark stays if keep_mark() was called or a corrupt
-  /// record was found: then the next transaction recomputes the sums.
+  /// record was found since recomputed(): then the next transaction recomputes the sums.
   [[nodiscard]] virtual Status commit() = 0;
   /// Writes tiers() with the mark set, for values that must be stored before the next step.
   [[nodiscard]] virtual Status checkpoint() = 0;

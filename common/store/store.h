@@ -47,6 +47,7 @@ class Store final : public RecordStore {
 
   [[nodiscard]] Status begin() override;
   void keep_mark() override { keep_mark_ = true; }
+  void recomputed() override { keep_mark_ = false; }
   [[nodiscard]] Status commit() override;
   [[nodiscard]] Status checkpoint() override;
 

@@ -23,9 +23,9 @@ ARGUMENTS = {
     "faccessat2": "isii", "access": "si", "renameat": "isis", "renameat2": "isisi", "rename": "ss",
     "unlinkat": "isi", "unlink": "s", "mkdirat": "isi", "mkdir": "si", "rmdir": "s", "fchmod": "ii", "fchown": "iii",
     "fsetxattr": "issii", "fgetxattr": "isbi", "fremovexattr": "is", "uname": "b", "sched_yield": "",
-    "utimensat": "iiii",
+    "utimensat": "iiii", "alarm": "i",
 }
-MAKERS = ("brk", "mprotect", "mmap", "munmap", "capget", "capset", "seccomp", "exit_group")
+MAKERS = ("brk", "mprotect", "mmap", "munmap", "capget", "capset", "rt_sigprocmask", "seccomp", "exit_group")
 CODE = re.compile(r"\{\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+)U?\}")
 
 
@@ -108,6 +108,11 @@ class Generator:
         words = ", ".join("{" + ", ".join(hex(s >> shift & 0xffffffff) for s in sets) + "}" for shift in (0, 32))
         return ("syscall(SYS_capset, &(struct __user_cap_header_struct){_LINUX_CAPABILITY_VERSION_3, 0}, "
                 f"(struct __user_cap_data_struct[2]){{{words}}})")
+
+    def _rt_sigprocmask(self, call):
+        how, given = call.arguments[:2]
+        mask = sum(1 << (int(number) - 1) for number in re.findall(r"\d+", given))
+        return f"{{ unsigned long mask = {mask}UL; syscall(SYS_rt_sigprocmask, {how}, &mask, 0, 8); }}"
 
     def _seccomp(self, _):
         return ("syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, "

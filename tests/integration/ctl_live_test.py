@@ -250,6 +250,9 @@ class Reconcile(harness.TestCase):
         for file in sorted(self.podqos.state.rglob("*"), reverse=True):
             if file.is_file() and file.name != "lock":
                 file.unlink()
+        lost = f"cgroup {self.root}/kubepods was created by podqos, but {self.podqos.state} has lost the records"
+        for command in ("status", "tree"):
+            self.assertIn(lost, self.podqos.ctl(command, kind=self.kind).stdout)
         self.podqos.ctl("reconcile", kind=self.kind)
         path = self.pod_path("burstable", "live-b")
         self.assert_placed(pid, path)
@@ -271,6 +274,29 @@ class Reconcile(harness.TestCase):
         self.assertTrue(aside, "the corrupt files are gone")
         for file in aside:
             file.unlink()
+        self.assertNotIn("interrupted", self.podqos.ctl("status", kind=self.kind).stdout)
+        self.wrapper.delete(name)
+        self.podqos.ctl("reconcile", kind=self.kind)
+        self.assert_nothing_left()
+
+    def test_nothing_to_do(self):
+        """After ordinary starts."""
+        self.launch(BURSTABLE, "app")
+        self.assertIn("0 changes planned", self.podqos.ctl("reconcile", "-n", kind=self.kind).stdout)
+
+    def test_second_create_of_a_running_container(self):
+        """The runtime refuses it, and podqos's record of the first stays as it is."""
+        name, pid = self.launch(BURSTABLE, "app")
+        first, before = self.wrapper.bundles[name], self.podqos.state_bytes()
+        other = harness.pod("live-x", harness.container("app", requests={"cpu": "1"}))
+        done = self.wrapper.create(name, first, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(f"runs already, as process {pid}", done.stderr)
+        self.assertEqual(self.podqos.state_bytes(), before)
+        self.assertEqual(self.podqos.ctl_json("status", kind=self.kind)["pods"][0]["containers"][0]["state"], "live")
+        # From another bundle it might be another runtime's; what it has left goes with the next event.
+        self.assertNotEqual(self.wrapper.create(name, self.bundle(other, "app"), check=False).returncode, 0)
+        self.wrapper.bundles[name] = first
         self.wrapper.delete(name)
         self.podqos.ctl("reconcile", kind=self.kind)
         self.assert_nothing_left()

@@ -126,6 +126,23 @@ TEST_F(Event, ReconcileReleasesWhatHasEnded) {
   EXPECT_EQ(node_.file("/podqos/kubepods/burstable", "cpu.weight"), "1");
 }
 
+TEST_F(Event, ReconcileHasNothingToDoOnAHealthyNode) {
+  node_.run(kWeb, Pid{10});
+  node_.run(kBatch, Pid{11});
+  const auto preview = node_.preview();
+  ASSERT_TRUE(preview) << preview.error().message;
+  EXPECT_THAT(preview->plan, IsEmpty());
+}
+
+TEST_F(Event, OneReconciliationMakesGoodWhatWasCorrupt) {
+  node_.run(kWeb, Pid{10});
+  node_.records.pods.at("a") = "garbage";
+  const auto report = node_.reconcile();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->repaired, 1);
+  EXPECT_FALSE(node_.records.dirty);
+}
+
 TEST_F(Event, RecordsComeBackFromTheCgroups) {
   node_.run(kWeb, Pid{10});
   const store::StoredRecords before = node_.records;

@@ -9,7 +9,7 @@ namespace {
 using nlohmann::json;
 
 TEST(FormatInventory, HasTheSameMembersWithoutState) {
-  EXPECT_EQ(format_inventory(std::nullopt),
+  EXPECT_EQ(format_inventory({}),
             R"({"kubepods":null,"adopted":{"pods":0,"requests":{"cpuMilli":0,"memoryBytes":0}},)"
             R"("top":null,"weightFormula":"linear","tiers":[],"pods":[],"warnings":[]})"
             "\n");
@@ -23,6 +23,7 @@ TEST(FormatInventory, ShowsAPodWithItsContainers) {
   pod.record.pod.uid = "u-1";
   pod.record.qos_class = core::QosClass::kBurstable;
   pod.rule.cpu_shares = CpuShares{102};
+  pod.rule.memory_limit = Bytes{-1};
   pod.reading.exists = true;
   pod.reading.cpu_weight = CpuWeight{4};
   app::ContainerEntry& container = pod.containers.emplace_back();
@@ -34,6 +35,7 @@ TEST(FormatInventory, ShowsAPodWithItsContainers) {
   EXPECT_EQ(entry["uid"], "u-1");
   EXPECT_EQ(entry["qosClass"], "Burstable");
   EXPECT_EQ(entry["rule"]["shares"], 102);
+  EXPECT_TRUE(entry["rule"]["memoryLimitBytes"].is_null());
   EXPECT_EQ(entry["weight"], 4);
   EXPECT_TRUE(entry["memoryLimitBytes"].is_null());
   EXPECT_EQ(entry["containers"][0]["state"], "dead");

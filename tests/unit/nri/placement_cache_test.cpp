@@ -168,11 +168,13 @@ TEST_F(PlacementCacheTest, LeavesAContainerThatTheSpecLacksToJoining) {
   EXPECT_THAT(log(), HasSubstr("has no container \"strange\""));
 }
 
-TEST_F(PlacementCacheTest, LeavesOneThatIsKnownToJoining) {
+TEST_F(PlacementCacheTest, LeavesOneThatRunsToJoiningWhichRefusesIt) {
   const auto sandbox = running_pod("1", kBurstable);
   const auto app = started(sandbox, container(sandbox, "app"));
+  const std::string before = temporary().read("state/pods/1.json");
   static_cast<void>(created(sandbox, app));
-  EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr("pending"));
+  EXPECT_EQ(temporary().read("state/pods/1.json"), before);
+  EXPECT_THAT(log(), HasSubstr("runs already"));
 }
 
 TEST_F(PlacementCacheTest, LeavesAnotherSandboxOfThatUidToJoining) {
