@@ -68,7 +68,7 @@ const Known kNext{.container = {.id = "next",
                   .memory = 16 * kMi};
 
 /// Shares of a cgroup with this sum of requests: kubelet cm/helpers_linux.go MilliCPUToShares.
-std::int64_t shares_of(std::int64_t milli_cpu) {
+std::int64_t shares_of_requests(std::int64_t milli_cpu) {
   return std::max<std::int64_t>(milli_cpu * 1024 / 1000, 2);
 }
 
@@ -187,12 +187,13 @@ void expect_truth(const FakeNode& node, const std::vector<Known>& living) {
   EXPECT_THAT(existing, UnorderedElementsAreArray(truth.cgroups));
   EXPECT_THAT(node.tree.units, UnorderedElementsAreArray(slices));
   for (const auto& [path, milli_cpu] : truth.milli_cpu)
-    EXPECT_EQ(shares_in(node, path), shares_as_written(node, shares_of(milli_cpu))) << path;
+    EXPECT_EQ(shares_in(node, path), shares_as_written(node, shares_of_requests(milli_cpu)))
+        << path;
   if (living.empty()) return;
   const auto burstable = truth.sums.find(core::QosClass::kBurstable);
   const std::int64_t requested = burstable == truth.sums.end() ? 0 : burstable->second.cpu.value();
   EXPECT_EQ(shares_in(node, paths_of(node).burstable),
-            shares_as_written(node, shares_of(requested)));
+            shares_as_written(node, shares_of_requests(requested)));
   EXPECT_EQ(shares_in(node, paths_of(node).besteffort), shares_as_written(node, 2));
 }
 

@@ -19,12 +19,12 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr const char* kRoot = "/podqos/kubepods";
-const FakeContainer kWeb{
+const FakeContainer kWebContainer{
     .id = "web", .uid = "a", .annotations = {{"podqos.io/requests.web", "cpu=500m,memory=64Mi"}}};
-const FakeContainer kLog{
+const FakeContainer kLogContainer{
     .id = "log", .uid = "a", .annotations = {{"podqos.io/requests.log", "cpu=250m,memory=64Mi"}}};
-const FakeContainer kBatch{.id = "batch", .uid = "b"};
-const FakeContainer kDatabase{
+const FakeContainer kBatchContainer{.id = "batch", .uid = "b"};
+const FakeContainer kDatabaseContainer{
     .id = "db", .uid = "c", .annotations = {{"podqos.io/limits", "cpu=1,memory=1Gi"}}};
 
 /// The weight of cgroup v2 for shares: runc's and KEP-2254's linear formula.
@@ -38,7 +38,7 @@ class Event : public ::testing::Test {
 };
 
 TEST_F(Event, AdmissionMakesTreeAndPod) {
-  node_.run(kWeb, Pid{10});
+  node_.run(kWebContainer, Pid{10});
   // KEP-2254 and kubelet cm/helpers_linux.go: shares = milliCPU * 1024 / 1000.
   EXPECT_EQ(node_.file("/podqos/kubepods/burstable/poda", "cpu.weight"), weight_of(512));
   EXPECT_EQ(node_.file("/podqos/kubepods/burstable", "cpu.weight"), weight_of(512));
@@ -51,23 +51,24 @@ TEST_F(Event, AdmissionMakesTreeAndPod) {
 }
 
 TEST_F(Event, ASecondContainerRaisesThePod) {
-  node_.run(kWeb, Pid{10});
-  node_.run(kLog, Pid{11});
+  node_.run(kWebContainer, Pid{10});
+  node_.run(kLogContainer, Pid{11});
   EXPECT_EQ(node_.file("/podqos/kubepods/burstable/poda", "cpu.weight"), weight_of(768));
   EXPECT_EQ(node_.file("/podqos/kubepods/burstable", "cpu.weight"), weight_of(768));
   EXPECT_EQ(node_.records.tiers.sums.burstable.pods, 1);
 }
 
 TEST_F(Event, AGuaranteedPodIsBounded) {
-  node_.run(kDatabase, Pid{10});
+  node_.run(kDatabaseContainer, Pid{10});
   EXPECT_EQ(node_.file("/podqos/kubepods/podc", "cpu.max"), "100000 100000");
   EXPECT_EQ(node_.file("/podqos/kubepods/podc", "memory.max"), std::to_string(1LL << 30U));
 }
 
 TEST_F(Event, TheEndOfTheLastPodLeavesNothing) {
-  node_.run(kWeb, Pid{10});
-  node_.run(kBatch, Pid{11});
-  for (const auto& [container, init] : {std::pair{kWeb, Pid{10}}, std::pair{kBatch, Pid{11}}}) {
+  node_.run(kWebContainer, Pid{10});
+  node_.run(kBatchContainer, Pid{11});
+  for (const auto& [container, init] :
+       {std::pair{kWebContainer, Pid{10}}, std::pair{kBatchContainer, Pid{11}}}) {
     node_.tree.end(init);
     ASSERT_TRUE(node_.end(container));
   }
@@ -80,22 +81,22 @@ TEST_F(Event, TheEndOfTheLastPodLeavesNothing) {
 
 TEST_F(Event, AContainerThatWasNeverCreatedIsForgotten) {
   node_.tree.start(Pid{1010}, "/");
-  ASSERT_TRUE(node_.admit(kWeb, Pid{1010}));
+  ASSERT_TRUE(node_.admit(kWebContainer, Pid{1010}));
   EXPECT_EQ(node_.records.tiers.pending.size(), 1U);
   node_.tree.end(Pid{1010});
-  node_.run(kBatch, Pid{11});
+  node_.run(kBatchContainer, Pid{11});
   EXPECT_THAT(node_.records.pods, ElementsAre(Key("b")));
   EXPECT_THAT(node_.tree.cgroups, Not(Contains(Key("/podqos/kubepods/burstable/poda"))));
   EXPECT_EQ(node_.file("/podqos/kubepods/burstable", "cpu.weight"), "1");
 }
 
 TEST_F(Event, AProcessInATierIsNamedAndNothingCounts) {
-  node_.run(kBatch, Pid{11});
+  node_.run(kBatchContainer, Pid{11});
   node_.tree.cgroups.at("/podqos/kubepods/burstable").enables_controllers = false;
   node_.tree.processes[Pid{99}] = {.start_time = StartTime{1},
                                    .cgroup = "/podqos/kubepods/burstable"};
   node_.tree.start(Pid{1010}, "/");
-  const auto admission = node_.admit(kWeb, Pid{1010});
+  const auto admission = node_.admit(kWebContainer, Pid{1010});
   ASSERT_FALSE(admission);
   EXPECT_EQ(admission.error().code, ErrorCode::kConflict);
   EXPECT_THAT(admission.error().message, StartsWith("pod a: /podqos/kubepods/burstable: "));
@@ -104,7 +105,7 @@ TEST_F(Event, AProcessInATierIsNamedAndNothingCounts) {
 }
 
 TEST_F(Event, ReconcileRestoresWhatWasChanged) {
-  node_.run(kWeb, Pid{10});
+  node_.run(kWebContainer, Pid{10});
   node_.tree.cgroups.at("/podqos/kubepods/burstable/poda").files.at("cpu.weight") = "9";
   node_.tree.cgroups.at(kRoot + std::string{"/besteffort"}).files.at("cpu.weight") = "100";
   const auto report = node_.reconcile();
@@ -115,8 +116,8 @@ TEST_F(Event, ReconcileRestoresWhatWasChanged) {
 }
 
 TEST_F(Event, ReconcileReleasesWhatHasEnded) {
-  node_.run(kWeb, Pid{10});
-  node_.run(kBatch, Pid{11});
+  node_.run(kWebContainer, Pid{10});
+  node_.run(kBatchContainer, Pid{11});
   node_.tree.end(Pid{10});
   const auto report = node_.reconcile();
   ASSERT_TRUE(report) << report.error().message;
@@ -127,15 +128,15 @@ TEST_F(Event, ReconcileReleasesWhatHasEnded) {
 }
 
 TEST_F(Event, ReconcileHasNothingToDoOnAHealthyNode) {
-  node_.run(kWeb, Pid{10});
-  node_.run(kBatch, Pid{11});
+  node_.run(kWebContainer, Pid{10});
+  node_.run(kBatchContainer, Pid{11});
   const auto preview = node_.preview();
   ASSERT_TRUE(preview) << preview.error().message;
   EXPECT_THAT(preview->plan, IsEmpty());
 }
 
 TEST_F(Event, OneReconciliationMakesGoodWhatWasCorrupt) {
-  node_.run(kWeb, Pid{10});
+  node_.run(kWebContainer, Pid{10});
   node_.records.pods.at("a") = "garbage";
   const auto report = node_.reconcile();
   ASSERT_TRUE(report) << report.error().message;
@@ -144,7 +145,7 @@ TEST_F(Event, OneReconciliationMakesGoodWhatWasCorrupt) {
 }
 
 TEST_F(Event, RecordsComeBackFromTheCgroups) {
-  node_.run(kWeb, Pid{10});
+  node_.run(kWebContainer, Pid{10});
   const store::StoredRecords before = node_.records;
   node_.records = {};
   const auto report = node_.reconcile();
@@ -158,8 +159,8 @@ TEST_F(Event, RecordsComeBackFromTheCgroups) {
 /// Weights that an operator sets while pods run: the io controller is enabled from the root down.
 TEST_F(Event, ReconcileSetsTheWeightsOfDisks) {
   node_.tree.layout.io = core::CgroupVersion::kV2;
-  node_.run(kWeb, Pid{10});
-  node_.run(kDatabase, Pid{11});
+  node_.run(kWebContainer, Pid{10});
+  node_.run(kDatabaseContainer, Pid{11});
   EXPECT_EQ(node_.file("/podqos/kubepods/burstable", "io.weight"), "");
   EXPECT_FALSE(node_.tree.cgroups.at("/").enables_io);
 

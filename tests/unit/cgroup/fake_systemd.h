@@ -184,6 +184,10 @@ class Session {
   dbus_uint32_t serial_ = 0;
 };
 
+/// The remedy that an error names where no systemd is found.
+inline constexpr const char* kNoSystemdRemedy =
+    "; if systemd is not running, configure the engine to use the cgroupfs driver";
+
 /// Answers every call of the next connection as StartTransientUnit is answered.
 constexpr auto kAnswersJobs = [](auto accept) {
   Session session = accept();

@@ -26,9 +26,6 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr const char* kDriver =
-    "; if systemd is not running, configure the engine to use the cgroupfs driver";
-
 constexpr auto kDeadline = 200ms;
 
 /// @param clock  one that stands still: no time passes but that which a server takes
@@ -350,7 +347,7 @@ TEST_F(SystemdFaults, NobodyListensAnywhere) {
   EXPECT_EQ(done.error().message,
             "StopUnit a.slice: cannot connect to systemd: Failed to connect to socket " + path() +
                 ": No such file or directory; Failed to connect to socket " + left_behind +
-                ": Connection refused" + kDriver);
+                ": Connection refused" + kNoSystemdRemedy);
   EXPECT_EQ(systemd.round_trips(), 0);
 }
 

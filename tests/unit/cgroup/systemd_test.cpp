@@ -359,8 +359,6 @@ constexpr const char* kRoot = "; run as root, or allow the call in the bus polic
 constexpr const char* kHangs =
     "; the timeout is 2000 ms; if systemd hangs, check `systemctl is-system-running` and the "
     "journal of PID 1";
-constexpr const char* kDriver =
-    "; if systemd is not running, configure the engine to use the cgroupfs driver";
 
 INSTANTIATE_TEST_SUITE_P(
     Table, SystemdErrors,
@@ -373,11 +371,11 @@ INSTANTIATE_TEST_SUITE_P(
         {"NoReply", "org.freedesktop.DBus.Error.NoReply", ErrorCode::kTimeout, kHangs},
         {"Timeout", "org.freedesktop.DBus.Error.Timeout", ErrorCode::kTimeout, kHangs},
         {"NoSystemdOnTheBus", "org.freedesktop.DBus.Error.NameHasNoOwner", ErrorCode::kNotFound,
-         kDriver},
+         kNoSystemdRemedy},
         {"UnknownOnTheBus", "org.freedesktop.DBus.Error.ServiceUnknown", ErrorCode::kNotFound,
-         kDriver},
+         kNoSystemdRemedy},
         {"NotStartedByTheBus", "org.freedesktop.DBus.Error.Spawn.ChildExited", ErrorCode::kNotFound,
-         kDriver},
+         kNoSystemdRemedy},
         {"Masked", "org.freedesktop.systemd1.UnitMasked", ErrorCode::kConflict,
          "; `systemctl unmask` it unless it was masked deliberately"},
         {"ReadOnly", "org.freedesktop.DBus.Error.PropertyReadOnly", ErrorCode::kUnsupported, ""},

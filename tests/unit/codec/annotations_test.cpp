@@ -44,13 +44,13 @@ TEST(ParseShortForm, ReadsResources) {
   EXPECT_EQ(parse_short_form("memory=0"), list({{"memory", "0"}}));
 }
 
-struct RefusalCase {
+struct ShortFormRefusal {
   std::string text;
   std::string message;
 };
 
 TEST(ParseShortForm, RefusesOtherThings) {
-  const std::vector<RefusalCase> cases = {
+  const std::vector<ShortFormRefusal> cases = {
       {"", "expected name=quantity"},
       {"cpu=1,", "expected name=quantity"},
       {"cpu", "expected name=quantity"},

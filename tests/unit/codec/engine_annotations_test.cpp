@@ -142,14 +142,14 @@ TEST(ParseEngineAnnotations, BelievesTheEngineBeforeThePodAuthor) {
   EXPECT_EQ(containerd->pod_uid, std::nullopt);
 }
 
-struct RefusalCase {
+struct EngineAnnotationRefusal {
   std::string key;
   std::string value;
   std::string message;
 };
 
 TEST(ParseEngineAnnotations, NamesWhatItRefuses) {
-  const std::vector<RefusalCase> cases = {
+  const std::vector<EngineAnnotationRefusal> cases = {
       {"io.kubernetes.cri.container-type", "pause", "io.kubernetes.cri.container-type = \"pause\""},
       {"io.kubernetes.cri.sandbox-uid", "a/b", "annotation io.kubernetes.cri.sandbox-uid"},
       {"io.kubernetes.cri-o.SandboxID", "..", "annotation io.kubernetes.cri-o.SandboxID"},
@@ -342,13 +342,13 @@ Annotations of_crio(const std::string& key, const std::string& json) {
           {key, json}};
 }
 
-struct NumberCase {
+struct SumText {
   std::string text;
   std::optional<std::int64_t> number;
 };
 
 TEST(ParseEngineAnnotations, ReadsEverySum) {
-  const std::vector<NumberCase> numbers = {
+  const std::vector<SumText> numbers = {
       {"1", 1},
       {"-1", -1},
       {"0", std::nullopt},

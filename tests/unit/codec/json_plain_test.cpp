@@ -1,8 +1,6 @@
 #include "common/codec/json_plain.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,10 +12,13 @@
 #include "common/codec/json_events.h"
 #include "common/codec/json_tree.h"
 #include "common/codec/oci_config.h"
+#include "tests/unit/codec/bundle_text.h"
 
 namespace podqos::codec {
 namespace {
 
+using bundle_text::read_bundle;
+using bundle_text::value_text;
 using nlohmann::json;
 
 constexpr std::size_t kLevels = 3;
@@ -66,11 +67,6 @@ TEST(EndOfPlainMember, LeavesTheRestToAParser) {
     const std::string text = cat("{\"x\"", value);
     EXPECT_EQ(end_of_plain_member(text, 4, kLevels), std::nullopt) << text;
   }
-}
-
-std::string read_bundle(const std::string& name) {
-  std::ifstream file{cat(PODQOS_TEST_DATA "/bundles/", name)};
-  return {std::istreambuf_iterator<char>{file}, {}};
 }
 
 /// One to three bytes are gone, new or changed.
@@ -194,11 +190,6 @@ struct JumpCase {
 };
 
 class OciConfigJumps : public testing::TestWithParam<JumpCase> {};
-
-std::string_view value_text(std::string_view text, const OciConfig& config, ConfigNode node) {
-  const auto& value = config.place(node).value;
-  return value ? text.substr(value->begin, value->end - value->begin) : "(absent)";
-}
 
 /// What was read, and the bytes at the places where it was found.
 std::string findings(std::string_view text) {

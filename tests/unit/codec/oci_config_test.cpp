@@ -1,7 +1,5 @@
 #include "common/codec/oci_config.h"
 
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -10,21 +8,14 @@
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
 #include "common/codec/json_events.h"
+#include "tests/unit/codec/bundle_text.h"
 
 namespace podqos::codec {
 namespace {
 
+using bundle_text::read_bundle;
+using bundle_text::value_text;
 using testing::HasSubstr;
-
-std::string read_bundle(const std::string& name) {
-  std::ifstream file{cat(PODQOS_TEST_DATA "/bundles/", name)};
-  return {std::istreambuf_iterator<char>{file}, {}};
-}
-
-std::string_view value_text(std::string_view text, const OciConfig& config, ConfigNode node) {
-  const auto& value = config.place(node).value;
-  return value ? text.substr(value->begin, value->end - value->begin) : "(absent)";
-}
 
 TEST(OciConfig, ReadsAConfigOfRunc) {
   const auto config = OciConfig::parse(read_bundle("runc.json"));
@@ -162,13 +153,13 @@ TEST(OciConfig, RecognisesItsOwnHooks) {
   }
 }
 
-struct RefusalCase {
+struct ConfigRefusal {
   std::string text;
   std::string message;
 };
 
 TEST(OciConfig, RefusesWhatParsersReadDifferently) {
-  const std::vector<RefusalCase> cases = {
+  const std::vector<ConfigRefusal> cases = {
       {R"({"linux":{},"linux":{}})", "linux at offset 19: member is repeated"},
       {R"({"linux":{"cgroupsPath":"/a","cgroupsPath":"/b"}})", "linux.cgroupsPath"},
       {R"({"linux":{"resources":null,"resources":{}}})", "linux.resources at"},
@@ -201,7 +192,7 @@ TEST(OciConfig, RefusesWhatParsersReadDifferently) {
 }
 
 TEST(OciConfig, RefusesWrongTypesWithPathAndOffset) {
-  const std::vector<RefusalCase> cases = {
+  const std::vector<ConfigRefusal> cases = {
       {"[]", "config.json at offset 1: expected an object, found an array"},
       {"null", "config.json at offset 4: expected an object, found null"},
       {R"({"linux":[]})", "linux at offset 10: expected an object"},

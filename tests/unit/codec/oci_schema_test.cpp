@@ -8,14 +8,13 @@
 namespace podqos::codec {
 namespace {
 
-using enum ConfigNode;
-
 struct PathCase {
   ConfigNode node;
   std::string path;
 };
 
 TEST(FormatPath, IsThePathOfTheSpecification) {
+  using enum ConfigNode;
   const std::vector<PathCase> cases = {
       {kRoot, "config.json"},
       {kOomScoreAdj, "process.oomScoreAdj"},
@@ -44,6 +43,7 @@ struct MemberCase {
 };
 
 TEST(FindMember, GoesByParentAndLetterCase) {
+  using enum ConfigNode;
   const std::vector<MemberCase> cases = {
       {kRoot, "linux", kLinux, kLinux},
       {kRoot, "Linux", kOther, kLinux},
@@ -73,6 +73,7 @@ TEST(FindMember, GoesByParentAndLetterCase) {
 }
 
 TEST(ElementOf, KnowsListsAndMaps) {
+  using enum ConfigNode;
   for (const ConfigNode list : {kPrestart, kCreateRuntime, kPoststop})
     EXPECT_EQ(element_of(list), kHook);
   EXPECT_EQ(element_of(kHookArgs), kHookArg);

@@ -50,13 +50,13 @@ TEST(ParseOciState, PassesOverWhatItDoesNotKnow) {
   EXPECT_EQ(state->id, "c1");
 }
 
-struct RefusalCase {
+struct StateRefusal {
   std::string text;
   std::string message;
 };
 
 TEST(ParseOciState, RefusesWhatIsMalformed) {
-  const std::vector<RefusalCase> cases = {
+  const std::vector<StateRefusal> cases = {
       {"", "OCI state: malformed JSON at offset 0"},
       {"{\"id\":\"c1\"", "malformed JSON"},
       {"{\"id\":\"c1\"}x", "malformed JSON"},

@@ -70,22 +70,22 @@ TEST(ParsePod, AMirrorPodIsStaticAndOneFromTheApiIsNot) {
   EXPECT_FALSE(is_static("{}"));
 }
 
-struct NumberCase {
+struct QuantityCase {
   const char* json;
   const char* decimal;
 };
 
 TEST(ParsePodSpec, BareNumbersKeepTheirExactText) {
   for (const auto& [json, decimal] : {
-           NumberCase{"0.1", "0.1"},
-           NumberCase{"0.300000000", "0.3"},
-           NumberCase{"9007199254740993", "9007199254740993"},
-           NumberCase{"36893488147419103232", "36893488147419103232"},
-           NumberCase{"1e3", "1000"},
-           NumberCase{"1.000000001E2", "100.0000001"},
-           NumberCase{"-2", "-2"},
-           NumberCase{"null", "0"},
-           NumberCase{"\"\\n1.5Gi\\t\"", "1610612736"},
+           QuantityCase{"0.1", "0.1"},
+           QuantityCase{"0.300000000", "0.3"},
+           QuantityCase{"9007199254740993", "9007199254740993"},
+           QuantityCase{"36893488147419103232", "36893488147419103232"},
+           QuantityCase{"1e3", "1000"},
+           QuantityCase{"1.000000001E2", "100.0000001"},
+           QuantityCase{"-2", "-2"},
+           QuantityCase{"null", "0"},
+           QuantityCase{"\"\\n1.5Gi\\t\"", "1610612736"},
        }) {
     const auto pod = parse_pod_spec(cat(R"({"overhead":{"cpu":)", json, "}}"));
     ASSERT_TRUE(pod) << json << ": " << pod.error().message;
@@ -93,14 +93,14 @@ TEST(ParsePodSpec, BareNumbersKeepTheirExactText) {
   }
 }
 
-struct RefusalCase {
+struct PodRefusal {
   const char* name;
   std::string json;
   ErrorCode code;
   const char* says;
 };
 
-class ParsePodRefuses : public testing::TestWithParam<RefusalCase> {};
+class ParsePodRefuses : public testing::TestWithParam<PodRefusal> {};
 
 TEST_P(ParsePodRefuses, WithThePathAndTheReason) {
   const auto pod = parse_pod(GetParam().json);
@@ -129,59 +129,59 @@ constexpr auto kInvalid = ErrorCode::kInvalidArgument;
 INSTANTIATE_TEST_SUITE_P(
     All, ParsePodRefuses,
     testing::Values(
-        RefusalCase{"Empty", "", kInvalid, "not JSON"},
-        RefusalCase{"Truncated", R"({"kind":"Pod","spec":{)", kInvalid, "not JSON"},
-        RefusalCase{"TrailingText", with_spec("{}") + "x", kInvalid, "not JSON"},
-        RefusalCase{"BadUtf8", "{\"kind\":\"\xff\"}", kInvalid, "not JSON"},
-        RefusalCase{"HugeExponent", with_spec(R"({"overhead":{"cpu":1e999}})"), kInvalid,
-                    "not JSON"},
-        RefusalCase{"NoObject", "[]", kInvalid, "expected object, found array"},
-        RefusalCase{"OtherKind", R"({"kind":"Deployment"})", kInvalid,
-                    R"(kind "Deployment": expected Pod)"},
-        RefusalCase{"NoSpec", R"({"kind":"Pod"})", kInvalid, "spec is missing"},
-        RefusalCase{"SpecTwice", R"({"spec":{},"spec":{}})", kInvalid, "spec is repeated"},
-        RefusalCase{"ContainersNoArray", with_spec(R"({"containers":{}})"), kInvalid,
-                    "spec.containers: expected array, found object"},
-        RefusalCase{"ContainerNoObject", with_spec(R"({"containers":[1]})"), kInvalid,
-                    "spec.containers[0]: expected object, found number"},
-        RefusalCase{
+        PodRefusal{"Empty", "", kInvalid, "not JSON"},
+        PodRefusal{"Truncated", R"({"kind":"Pod","spec":{)", kInvalid, "not JSON"},
+        PodRefusal{"TrailingText", with_spec("{}") + "x", kInvalid, "not JSON"},
+        PodRefusal{"BadUtf8", "{\"kind\":\"\xff\"}", kInvalid, "not JSON"},
+        PodRefusal{"HugeExponent", with_spec(R"({"overhead":{"cpu":1e999}})"), kInvalid,
+                   "not JSON"},
+        PodRefusal{"NoObject", "[]", kInvalid, "expected object, found array"},
+        PodRefusal{"OtherKind", R"({"kind":"Deployment"})", kInvalid,
+                   R"(kind "Deployment": expected Pod)"},
+        PodRefusal{"NoSpec", R"({"kind":"Pod"})", kInvalid, "spec is missing"},
+        PodRefusal{"SpecTwice", R"({"spec":{},"spec":{}})", kInvalid, "spec is repeated"},
+        PodRefusal{"ContainersNoArray", with_spec(R"({"containers":{}})"), kInvalid,
+                   "spec.containers: expected array, found object"},
+        PodRefusal{"ContainerNoObject", with_spec(R"({"containers":[1]})"), kInvalid,
+                   "spec.containers[0]: expected object, found number"},
+        PodRefusal{
             "QuantityBoolean",
             with_spec(R"({"containers":[{"name":"a","resources":{"limits":{"cpu":true}}}]})"),
             kInvalid,
             "spec.containers[0].resources.limits.cpu: expected a quantity, found boolean"},
-        RefusalCase{"QuantityMalformed", with_spec(R"({"resources":{"requests":{"cpu":"1 Gi"}}})"),
-                    kInvalid, R"(spec.resources.requests.cpu: "1 Gi" is not a quantity)"},
-        RefusalCase{"ResourceTwice", with_spec(R"({"overhead":{"cpu":1,"cpu":2}})"), kInvalid,
-                    "spec.overhead.cpu: is repeated"},
-        RefusalCase{"ResourceUnnamed", with_spec(R"({"overhead":{"":1}})"), kInvalid,
-                    "resource name"},
-        RefusalCase{"PriorityText", with_spec(R"({"priority":"1"})"), kInvalid,
-                    "spec.priority: expected number, found string"},
-        RefusalCase{"PriorityFraction", with_spec(R"({"priority":1.5})"), kInvalid,
-                    "not a 32-bit integer"},
-        RefusalCase{"PriorityHuge", with_spec(R"({"priority":2147483648})"), kInvalid,
-                    "not a 32-bit integer"},
-        RefusalCase{"ClassUnknown", R"({"spec":{},"status":{"qosClass":"Silver"}})", kInvalid,
-                    R"(qosClass "Silver": expected one of)"},
-        RefusalCase{"AnnotationNoText",
-                    R"({"metadata":{"annotations":{"kubernetes.io/config.mirror":1}},"spec":{}})",
-                    kInvalid, "metadata.annotations.kubernetes.io/config.mirror: expected string"},
-        RefusalCase{"NameMissing", with_spec(R"({"containers":[{}]})"), kInvalid,
-                    R"(container name "")"},
-        RefusalCase{"NameParent", named(".."), kInvalid, R"(container name "..")"},
-        RefusalCase{"NameNewline", named("a\\nb"), kInvalid, R"(container name "a\x0ab")"},
-        RefusalCase{"NameUpperCase", named("App"), kInvalid, "not a DNS label"},
-        RefusalCase{"NameDashFirst", named("-a"), kInvalid, "not a DNS label"},
-        RefusalCase{"NameTooLong", named(std::string(64, 'a')), kInvalid, "not a DNS label"},
-        RefusalCase{
+        PodRefusal{"QuantityMalformed", with_spec(R"({"resources":{"requests":{"cpu":"1 Gi"}}})"),
+                   kInvalid, R"(spec.resources.requests.cpu: "1 Gi" is not a quantity)"},
+        PodRefusal{"ResourceTwice", with_spec(R"({"overhead":{"cpu":1,"cpu":2}})"), kInvalid,
+                   "spec.overhead.cpu: is repeated"},
+        PodRefusal{"ResourceUnnamed", with_spec(R"({"overhead":{"":1}})"), kInvalid,
+                   "resource name"},
+        PodRefusal{"PriorityText", with_spec(R"({"priority":"1"})"), kInvalid,
+                   "spec.priority: expected number, found string"},
+        PodRefusal{"PriorityFraction", with_spec(R"({"priority":1.5})"), kInvalid,
+                   "not a 32-bit integer"},
+        PodRefusal{"PriorityHuge", with_spec(R"({"priority":2147483648})"), kInvalid,
+                   "not a 32-bit integer"},
+        PodRefusal{"ClassUnknown", R"({"spec":{},"status":{"qosClass":"Silver"}})", kInvalid,
+                   R"(qosClass "Silver": expected one of)"},
+        PodRefusal{"AnnotationNoText",
+                   R"({"metadata":{"annotations":{"kubernetes.io/config.mirror":1}},"spec":{}})",
+                   kInvalid, "metadata.annotations.kubernetes.io/config.mirror: expected string"},
+        PodRefusal{"NameMissing", with_spec(R"({"containers":[{}]})"), kInvalid,
+                   R"(container name "")"},
+        PodRefusal{"NameParent", named(".."), kInvalid, R"(container name "..")"},
+        PodRefusal{"NameNewline", named("a\\nb"), kInvalid, R"(container name "a\x0ab")"},
+        PodRefusal{"NameUpperCase", named("App"), kInvalid, "not a DNS label"},
+        PodRefusal{"NameDashFirst", named("-a"), kInvalid, "not a DNS label"},
+        PodRefusal{"NameTooLong", named(std::string(64, 'a')), kInvalid, "not a DNS label"},
+        PodRefusal{
             "NameTwice",
             with_spec(R"({"containers":[{"name":"a"}],"ephemeralContainers":[{"name":"a"}]})"),
             kInvalid, R"(two containers are named "a")"},
-        RefusalCase{"TooManyContainers", with_spec(many_containers(1001)), ErrorCode::kTooLarge,
-                    "1001 containers, at most 1000"},
-        RefusalCase{"TooDeep", std::string(65, '['), ErrorCode::kTooLarge, "nested deeper than 64"},
-        RefusalCase{"TooLong", std::string(kMaxPodJsonBytes + 1, ' '), ErrorCode::kTooLarge,
-                    "1048577 bytes"}),
+        PodRefusal{"TooManyContainers", with_spec(many_containers(1001)), ErrorCode::kTooLarge,
+                   "1001 containers, at most 1000"},
+        PodRefusal{"TooDeep", std::string(65, '['), ErrorCode::kTooLarge, "nested deeper than 64"},
+        PodRefusal{"TooLong", std::string(kMaxPodJsonBytes + 1, ' '), ErrorCode::kTooLarge,
+                   "1048577 bytes"}),
     [](const auto& row) { return row.param.name; });
 
 TEST(ParsePod, TakesAThousandContainers) {

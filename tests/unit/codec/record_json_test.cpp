@@ -292,7 +292,7 @@ TEST(RecordProperty, DamageFailsCleanlyOrParses) {
   }
 }
 
-struct RefusalCase {
+struct RecordRefusal {
   std::string text;
   ErrorCode code;
   std::string message;
@@ -300,7 +300,7 @@ struct RefusalCase {
 
 TEST(ParsePodRecord, SaysWhatIsWrong) {
   const std::string deep = std::string(5000, '[');
-  const std::vector<RefusalCase> cases = {
+  const std::vector<RecordRefusal> cases = {
       {"", ErrorCode::kCorrupt, "not JSON"},
       {"[]", ErrorCode::kCorrupt, "version"},
       {"{}", ErrorCode::kCorrupt, "version: expected number, found nothing"},

@@ -105,13 +105,13 @@ TEST(MergeSettings, TakesTheEndsOfRanges) {
   }
 }
 
-struct RefusalCase {
+struct SettingsRefusal {
   std::string text;
   std::string message;
 };
 
 TEST(MergeSettings, NamesWhatItRefuses) {
-  const std::vector<RefusalCase> cases = {
+  const std::vector<SettingsRefusal> cases = {
       {"", "not JSON"},
       {"[]", "expected one object of settings, found array"},
       {"{\"enabled\":true,}", "not JSON"},
@@ -283,7 +283,7 @@ TEST(MergeSettings, RefusesOtherThingsThanObjects) {
 }
 
 TEST(MergeSettings, NamesTheNearestFieldOfTheSameObject) {
-  const std::vector<RefusalCase> cases = {
+  const std::vector<SettingsRefusal> cases = {
       {"placement.onMisplace", "placement.onMisplaced"},
       {"reserved.kubes", "reserved.kube"},
       {"reserved.system.memoryy", "reserved.system.memory"},
@@ -306,7 +306,7 @@ TEST(MergeSettings, NamesTheNearestFieldOfTheSameObject) {
 }
 
 TEST(MergeSettings, NamesAllFieldsOfTheObjectWhenNoneIsNear) {
-  const std::vector<RefusalCase> cases = {
+  const std::vector<SettingsRefusal> cases = {
       {"foo",
        "unknown field foo; expected one of enabled, scope, trustAnnotations, allowQosOverride, "
        "cgroupRoot, cgroupDriver, placement, onError, nodeMemory, nodeCpu, reserved, qosReserved, "
@@ -420,7 +420,7 @@ TEST(MergeSettings, BoundsTheSize) {
 }
 
 TEST(MergeSettings, TakesNoDotForAnObject) {
-  const std::vector<RefusalCase> cases = {
+  const std::vector<SettingsRefusal> cases = {
       {R"({"log.level":"info"})",
        "unknown field log.level; write level as a field of the object log"},
       {R"({"reserved.system":{}})",

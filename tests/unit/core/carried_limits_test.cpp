@@ -8,20 +8,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/core/layouts.h"
+
 namespace podqos::core {
 namespace {
 
-constexpr CgroupVersion kV1 = CgroupVersion::kV1;
-constexpr CgroupVersion kV2 = CgroupVersion::kV2;
-
-CgroupLayout all_on(CgroupVersion version) {
-  return {.cpu = version,
-          .memory = version,
-          .hugetlb = version,
-          .pids = version,
-          .cpuset = version,
-          .hugepage_labels = {"2MB"}};
-}
+using layouts::kV1;
+using layouts::kV2;
+using layouts::with_2mb_pages;
 
 std::vector<std::string> names_of(const std::vector<LimitFile>& files) {
   std::vector<std::string> names;
@@ -32,7 +26,7 @@ std::vector<std::string> names_of(const std::vector<LimitFile>& files) {
 
 TEST(LimitFiles, HasWhatTheRuntimesWriteOnV2) {
   EXPECT_THAT(
-      names_of(limit_files(all_on(kV2))),
+      names_of(limit_files(with_2mb_pages(kV2))),
       testing::ElementsAre("cpu.idle", "cpu.weight", "cpu.max", "cpu.max.burst", "cpu.uclamp.min",
                            "cpu.uclamp.max", "memory.min", "memory.low", "memory.high",
                            "memory.max", "memory.swap.high", "memory.swap.max", "memory.zswap.max",
@@ -49,7 +43,7 @@ TEST(LimitFiles, TakesThoseOfTheControllersThereAre) {
 }
 
 TEST(LimitFiles, OrdersThoseOfV1AsANewCgroupTakesThem) {
-  const auto names = names_of(limit_files(all_on(kV1)));
+  const auto names = names_of(limit_files(with_2mb_pages(kV1)));
   const auto at = [&](const char* name) { return std::ranges::find(names, name); };
   EXPECT_LT(at("memory.limit_in_bytes"), at("memory.memsw.limit_in_bytes"));
   EXPECT_LT(at("cpu.cfs_period_us"), at("cpu.cfs_quota_us"));
@@ -68,7 +62,7 @@ class CarriedValue : public testing::TestWithParam<CarriedCase> {};
 
 TEST_P(CarriedValue, IsWhatBounds) {
   const CarriedCase& each = GetParam();
-  const auto files = limit_files(all_on(each.version));
+  const auto files = limit_files(with_2mb_pages(each.version));
   const auto file = std::ranges::find(files, each.file, &LimitFile::name);
   ASSERT_NE(file, files.end());
   EXPECT_EQ(carried_value(*file, each.held), each.value);
@@ -118,19 +112,19 @@ class Bounds : public testing::TestWithParam<BoundsCase> {};
 
 TEST_P(Bounds, IsToldFromADefault) {
   const BoundsCase& each = GetParam();
-  const auto files = files_left_behind(all_on(kV2));
+  const auto files = files_left_behind(with_2mb_pages(kV2));
   const auto file = std::ranges::find(files, each.file, &LimitFile::name);
   ASSERT_NE(file, files.end());
   EXPECT_EQ(bounds(*file, each.held), each.bounds);
 }
 
 TEST(FilesLeftBehind, AreThoseOfV2) {
-  EXPECT_THAT(files_left_behind(all_on(kV1)), testing::IsEmpty());
+  EXPECT_THAT(files_left_behind(with_2mb_pages(kV1)), testing::IsEmpty());
   const auto files = files_left_behind({.cpu = kV2, .memory = kV1});
   ASSERT_THAT(files, testing::Not(testing::IsEmpty()));
   EXPECT_EQ(files.front().name, "io.max");
   EXPECT_EQ(files.front().controller, Controller::kCpu);
-  EXPECT_EQ(files_left_behind(all_on(kV2)).front().controller, Controller::kMemory);
+  EXPECT_EQ(files_left_behind(with_2mb_pages(kV2)).front().controller, Controller::kMemory);
 }
 
 INSTANTIATE_TEST_SUITE_P(

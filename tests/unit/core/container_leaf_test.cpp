@@ -15,7 +15,7 @@ using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
 
-constexpr const char* kPod = "/kubepods/burstable/pod42";
+constexpr const char* kPodPath = "/kubepods/burstable/pod42";
 
 struct Leaf {
   const char* name;
@@ -28,7 +28,7 @@ class ContainerLeaf : public TestWithParam<Leaf> {};
 TEST_P(ContainerLeaf, KeepsTheEnginesNameWhereItHoldsTheId) {
   ContainerFacts facts = container_facts(GetParam().id);
   facts.cgroups_path = GetParam().cgroups_path;
-  EXPECT_EQ(container_leaf(facts, kPod, {}), GetParam().want);
+  EXPECT_EQ(container_leaf(facts, kPodPath, {}), GetParam().want);
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, ContainerLeaf,
@@ -52,7 +52,7 @@ struct BadId {
 class ContainerLeafBadId : public TestWithParam<BadId> {};
 
 TEST_P(ContainerLeafBadId, IsRefused) {
-  const auto leaf = container_leaf(container_facts(GetParam().id), kPod, {});
+  const auto leaf = container_leaf(container_facts(GetParam().id), kPodPath, {});
   ASSERT_FALSE(leaf);
   EXPECT_EQ(leaf.error().code, ErrorCode::kInvalidArgument);
 }
@@ -80,17 +80,17 @@ std::vector<ContainerRecord> holding(const char* id, const char* bundle, const c
 
 TEST(ContainerLeafUnique, TellsOneIdUnderTwoRuntimesApart) {
   const std::vector<ContainerRecord> known = holding("c1", "/a", "/kubepods/burstable/pod42/c1");
-  const auto leaf = container_leaf(container_facts("c1", "/b"), kPod, known);
+  const auto leaf = container_leaf(container_facts("c1", "/b"), kPodPath, known);
   ASSERT_TRUE(leaf);
   EXPECT_NE(*leaf, "c1");
   EXPECT_TRUE(leaf->starts_with("c1-"));
   EXPECT_EQ(leaf->size(), std::string{"c1-"}.size() + 16);
-  EXPECT_EQ(container_leaf(container_facts("c1", "/b"), kPod, known), leaf);
-  EXPECT_NE(container_leaf(container_facts("c1", "/d"), kPod, known), leaf);
+  EXPECT_EQ(container_leaf(container_facts("c1", "/b"), kPodPath, known), leaf);
+  EXPECT_NE(container_leaf(container_facts("c1", "/d"), kPodPath, known), leaf);
 }
 
 TEST(ContainerLeafUnique, LetsARestartedContainerKeepItsName) {
-  EXPECT_EQ(container_leaf(container_facts("c1", "/a"), kPod,
+  EXPECT_EQ(container_leaf(container_facts("c1", "/a"), kPodPath,
                            holding("c1", "/a", "/kubepods/burstable/pod42/c1")),
             "c1");
 }
@@ -98,20 +98,21 @@ TEST(ContainerLeafUnique, LetsARestartedContainerKeepItsName) {
 TEST(ContainerLeafUnique, TellsTwoIdsWithOneLeafApart) {
   ContainerFacts facts = container_facts("1", "/b");
   facts.cgroups_path = "/x/c1";
-  EXPECT_NE(container_leaf(facts, kPod, holding("c1", "/a", "/kubepods/burstable/pod42/c1")), "c1");
+  EXPECT_NE(container_leaf(facts, kPodPath, holding("c1", "/a", "/kubepods/burstable/pod42/c1")),
+            "c1");
 }
 
 TEST(ContainerLeafUnique, DoesNotMindTheSameNameInAnotherCgroup) {
-  EXPECT_EQ(
-      container_leaf(container_facts("c1", "/b"), kPod, holding("c1", "/a", "/system.slice/c1")),
-      "c1");
+  EXPECT_EQ(container_leaf(container_facts("c1", "/b"), kPodPath,
+                           holding("c1", "/a", "/system.slice/c1")),
+            "c1");
 }
 
 TEST(ContainerLeafUnique, StaysAFileName) {
   const std::string id(250, 'a');
   const std::vector<ContainerRecord> known =
       holding(id.c_str(), "/a", ("/kubepods/burstable/pod42/" + id).c_str());
-  const auto leaf = container_leaf(container_facts(id, "/b"), kPod, known);
+  const auto leaf = container_leaf(container_facts(id, "/b"), kPodPath, known);
   ASSERT_TRUE(leaf);
   EXPECT_EQ(leaf->size(), 128U + 1 + 16);
 }
@@ -123,22 +124,22 @@ TEST(ContainerLeafUnique, TellsLongIdsUnderTwoRuntimesApart) {
   one.cgroups_path = two.cgroups_path = "/x/" + common + "12";
   const std::vector<ContainerRecord> known =
       holding("first", "/a", ("/kubepods/burstable/pod42/" + common + "12").c_str());
-  const auto leaf = container_leaf(one, kPod, known);
+  const auto leaf = container_leaf(one, kPodPath, known);
   ASSERT_TRUE(leaf);
   EXPECT_TRUE(leaf->starts_with(std::string(128, 'a') + "-"));
   // Only the first path holds its id.
-  EXPECT_EQ(container_leaf(two, kPod, known), common + "2");
+  EXPECT_EQ(container_leaf(two, kPodPath, known), common + "2");
 }
 
 TEST(ContainerLeafUnique, RefusesANameThatAnotherContainerHasForeseen) {
   std::vector<ContainerRecord> known = holding("c1", "/a", "/kubepods/burstable/pod42/c1");
-  const auto leaf = container_leaf(container_facts("c1", "/b"), kPod, known);
+  const auto leaf = container_leaf(container_facts("c1", "/b"), kPodPath, known);
   ASSERT_TRUE(leaf);
   ContainerRecord& foreseen = known.emplace_back();
   foreseen.id = *leaf;
   foreseen.bundle = "/evil";
   foreseen.cgroup = "/kubepods/burstable/pod42/" + *leaf;
-  const auto refused = container_leaf(container_facts("c1", "/b"), kPod, known);
+  const auto refused = container_leaf(container_facts("c1", "/b"), kPodPath, known);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
 }

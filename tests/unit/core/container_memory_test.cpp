@@ -10,10 +10,6 @@ namespace {
 using namespace pod_text;
 using Unified = UnifiedValues;
 
-ResourceList memory(const char* text) {
-  return list({{"memory", text}});
-}
-
 Unified unified(const Container& container, QosClass qos_class,
                 const ContainerMemoryParams& params) {
   return container_unified_values(pod({container}), qos_class, container, params);

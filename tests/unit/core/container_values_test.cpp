@@ -7,18 +7,18 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/pod_records.h"
 #include "tests/unit/core/pod_text.h"
 
 namespace podqos::core {
 namespace {
 
+using byte_units::kMi;
 using pod_text::container;
 using pod_text::limited;
 using pod_text::list;
 using pod_text::record_of;
-
-constexpr std::int64_t kMi = 1'048'576;
 
 CgroupValues container_values_of(const PodRecord& record, const std::string& name,
                                  const Settings& settings = {}) {

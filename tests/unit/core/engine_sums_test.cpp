@@ -13,24 +13,26 @@
 #include "common/core/pod_claim.h"
 #include "common/core/policy.h"
 #include "common/core/whole_pod.h"
+#include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/pod_text.h"
 
 namespace podqos::core {
 namespace {
 
+using byte_units::kMi;
 using facts::engine;
 using facts::kubelet_pod;
 using pod_text::container;
 using pod_text::list;
 
-constexpr std::int64_t kMi = 1'048'576;
-constexpr NodeCapacity kNode{.memory = Bytes{8192 * kMi}, .cpu = MilliCpu{4000}, .swap = Bytes{0}};
+constexpr NodeCapacity kNodeOf8Gi{
+    .memory = Bytes{8192 * kMi}, .cpu = MilliCpu{4000}, .swap = Bytes{0}};
 /// What a kubelet sends for 50m and 32Mi, and for a pod of which only one container has these
 /// limits.
 constexpr facts::EngineValues kHelper{
     .shares = 51, .quota = 5'000, .period = 100'000, .memory = 32 * kMi};
-constexpr facts::EngineValues kNothing{.shares = 2};
+constexpr facts::EngineValues kTwoShares{.shares = 2};
 
 /// One pod of an engine that names its uid, as its containers come.
 class EngineSums : public ::testing::Test {
@@ -87,7 +89,8 @@ class EngineSums : public ::testing::Test {
     said.is_sandbox = a.is_sandbox;
     said.pod_sums = a.sums;
     if (a.is_sandbox) said.pod_overhead = overhead_;
-    const PodClaim claim = claim_for(identity, facts, {podqos_, said}, settings_, kNode.memory);
+    const PodClaim claim =
+        claim_for(identity, facts, {podqos_, said}, settings_, kNodeOf8Gi.memory);
     const auto known = record_.containers.empty() ? std::nullopt : std::optional{record_};
     auto joined = merge_claim(known, identity, claim, settings_);
     ASSERT_TRUE(joined) << joined.error().message;
@@ -98,14 +101,14 @@ class EngineSums : public ::testing::Test {
     arrived.name = container_name_for(identity, claim, facts);
     arrived.sandbox = a.is_sandbox;
     record_.containers.push_back(std::move(arrived));
-    grant_requests(record_, {}, settings_, kNode);
+    grant_requests(record_, {}, settings_, kNodeOf8Gi);
   }
 };
 
 TEST_F(EngineSums, LimitNoContainer) {
   sandbox(kHelper);
   app("helper", kHelper);
-  app("main", kNothing);
+  app("main", kTwoShares);
   expect_no_limit("main");
 }
 
@@ -113,7 +116,7 @@ TEST_F(EngineSums, LimitNoContainer) {
 TEST_F(EngineSums, LimitNoContainerOfAPodWithoutASandbox) {
   podqos_.qos_class = QosClass::kBurstable;
   app("helper", kHelper, kHelper);
-  app("main", kNothing, kHelper);
+  app("main", kTwoShares, kHelper);
   expect_no_limit("main");
 }
 
@@ -130,7 +133,7 @@ TEST_F(EngineSums, BoundThePodWhileEachContainerHasALimit) {
 TEST_F(EngineSums, DoNotBoundAPodOfWhichAContainerHasNoLimit) {
   sandbox(kHelper);
   EXPECT_EQ(pod().memory_limit, Bytes{32 * kMi});
-  app("main", kNothing);
+  app("main", kTwoShares);
   EXPECT_EQ(pod().memory_limit, Bytes{-1});
   EXPECT_EQ(pod().cpu_quota, Micros{-1});
   app("helper", kHelper);
@@ -161,7 +164,7 @@ class KubeletsPod : public EngineSums {
 TEST_F(KubeletsPod, GetsNoValuesFromSums) {
   sandbox(kHelper);
   app("helper", kHelper);
-  app("main", kNothing);
+  app("main", kTwoShares);
   EXPECT_EQ(values_of("main"), CgroupValues{});
   EXPECT_EQ(values_of("helper"), CgroupValues{});
 }
@@ -169,14 +172,14 @@ TEST_F(KubeletsPod, GetsNoValuesFromSums) {
 TEST_F(KubeletsPod, GetsNoValuesFromAnAnnotation) {
   const ResourceList limits = list({{"cpu", "1"}, {"memory", "64Mi"}, {"hugepages-2Mi", "2Mi"}});
   podqos_.pod = std::make_shared<const Pod>(pod_text::pod({container("main", limits, limits)}));
-  app("main", kNothing);
+  app("main", kTwoShares);
   EXPECT_EQ(values_of("main"), CgroupValues{});
 }
 
 TEST_F(KubeletsPod, GetsNoValuesFromShortForms) {
   podqos_.containers["main"] = {.requests = list({{"cpu", "1"}}), .limits = list({{"cpu", "2"}})};
   podqos_.pod_level = Resources{.requests = {}, .limits = list({{"memory", "64Mi"}})};
-  app("main", kNothing);
+  app("main", kTwoShares);
   EXPECT_EQ(values_of("main"), CgroupValues{});
 }
 

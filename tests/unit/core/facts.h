@@ -10,6 +10,9 @@
 
 namespace podqos::core::facts {
 
+/// Of the node: a thousandth of it, as oom_score_adj counts, is a megabyte.
+inline constexpr Bytes kNodeMemory{1'000'000'000};
+
 /// linux.resources in short: 0 is unset, as in a config.json.
 struct EngineValues {
   std::int64_t shares = 0;

@@ -6,17 +6,17 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/core/facts.h"
 #include "tests/unit/core/pod_text.h"
 
 namespace podqos::core {
 namespace {
 
+using facts::kNodeMemory;
 using pod_text::list;
 using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
-
-constexpr Bytes kNode{1'000'000'000};
 
 struct Inferred {
   const char* name;
@@ -29,7 +29,7 @@ class InferResources : public TestWithParam<Inferred> {};
 
 TEST_P(InferResources, ReadsBackWhatTheEngineWrote) {
   const Inferred& row = GetParam();
-  EXPECT_EQ(infer_resources(row.engine, row.score, row.believe, kNode), row.want);
+  EXPECT_EQ(infer_resources(row.engine, row.score, row.believe, kNodeMemory), row.want);
 }
 
 EngineResources engine(std::int64_t shares, std::int64_t quota = 0, std::int64_t period = 0,

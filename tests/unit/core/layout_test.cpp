@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/core/layouts.h"
+
 namespace podqos::core {
 namespace {
 
-constexpr CgroupVersion kV1 = CgroupVersion::kV1;
-constexpr CgroupVersion kV2 = CgroupVersion::kV2;
+using layouts::kV1;
+using layouts::kV2;
 
 TEST(CgroupLayout, KnowsTheVersionOfEachController) {
   const CgroupLayout layout{.cpu = kV1, .hugetlb = kV2, .pids = kV1, .io = kV2};

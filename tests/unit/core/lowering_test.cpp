@@ -8,24 +8,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/core/layouts.h"
+
 namespace podqos::core {
 namespace {
 
+using layouts::layout_of;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
 constexpr std::string_view kPath = "/kubepods/burstable/pod42";
-
-CgroupLayout layout_of(CgroupVersion version) {
-  return {.cpu = version,
-          .memory = version,
-          .hugetlb = version,
-          .pids = version,
-          .cpuset = version,
-          .hugepage_labels = {"2MB", "1GB"}};
-}
 
 CgroupValues full_values() {
   return {.cpu_shares = CpuShares{1024},

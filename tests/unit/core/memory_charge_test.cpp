@@ -5,14 +5,16 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/core/byte_units.h"
+
 namespace podqos::core {
 namespace {
 
+using byte_units::kMi;
 using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
 
-constexpr std::int64_t kMi = 1'048'576;
 constexpr Bytes kPage{4096};
 
 constexpr auto kNone = ShmemCharge::kNone;

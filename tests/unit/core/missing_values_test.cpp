@@ -6,26 +6,18 @@
 
 #include "common/core/container_values.h"
 #include "tests/unit/core/facts.h"
+#include "tests/unit/core/layouts.h"
 
 namespace podqos::core {
 namespace {
 
 using facts::engine;
+using layouts::kV1;
+using layouts::kV2;
+using layouts::layout_of;
 using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
-
-constexpr CgroupVersion kV1 = CgroupVersion::kV1;
-constexpr CgroupVersion kV2 = CgroupVersion::kV2;
-
-CgroupLayout layout_of(CgroupVersion version) {
-  return {.cpu = version,
-          .memory = version,
-          .hugetlb = version,
-          .pids = version,
-          .cpuset = version,
-          .hugepage_labels = {"2MB", "1GB"}};
-}
 
 CgroupValues wanted() {
   return {.cpu_shares = CpuShares{512},
@@ -55,7 +47,7 @@ CgroupValues wanted_but(Change change) {
   change(out);
   return out;
 }
-EngineResources unified(const char* file) {
+EngineResources with_unified(const char* file) {
   EngineResources out;
   out.unified.emplace(file, "1");
   return out;
@@ -87,25 +79,25 @@ INSTANTIATE_TEST_SUITE_P(
     ValuesIn<Missing>({
         {"Nothing", {}, wanted()},
         {"Shares", engine({.shares = 1024}), wanted_but(kNoShares)},
-        {"Weight", unified("cpu.weight"), wanted_but(kNoShares)},
+        {"Weight", with_unified("cpu.weight"), wanted_but(kNoShares)},
         {"Quota", engine({.quota = 10'000}), wanted_but(kNoQuota)},
         {"UnlimitedQuota", engine({.quota = -1}), wanted_but(kNoQuota)},
-        {"CpuMax", unified("cpu.max"), wanted_but(kNoQuota)},
+        {"CpuMax", with_unified("cpu.max"), wanted_but(kNoQuota)},
         {"Memory", engine({.memory = 8192}), wanted_but(kNoMemory)},
         {"UnlimitedMemory", engine({.memory = -1}), wanted_but(kNoMemory)},
-        {"MemoryMax", unified("memory.max"), wanted_but(kNoMemory)},
+        {"MemoryMax", with_unified("memory.max"), wanted_but(kNoMemory)},
         {"Pids", engine({.pids = 5}), wanted_but(kNoPids)},
         {"UnlimitedPids", engine({.pids = -1}), wanted_but(kNoPids)},
-        {"PidsMax", unified("pids.max"), wanted_but(kNoPids)},
+        {"PidsMax", with_unified("pids.max"), wanted_but(kNoPids)},
         {"ThesePages", with_hugepages("2MB"), wanted_but(kNoPages)},
-        {"PagesMax", unified("hugetlb.2MB.max"), wanted_but(kNoPages)},
-        {"OtherPagesMax", unified("hugetlb.1GB.max"), wanted()},
+        {"PagesMax", with_unified("hugetlb.2MB.max"), wanted_but(kNoPages)},
+        {"OtherPagesMax", with_unified("hugetlb.1GB.max"), wanted()},
         {"Period", engine({.period = 50'000}), wanted_quota(25'000)},
         {"ALongPeriod", engine({.period = 1'000'000}), wanted_quota(500'000)},
         {"APeriodBelowTheKernelsSmallestQuota", engine({.period = 1'000}), wanted_quota(1'000)},
         {"QuotaAndPeriod", engine({.quota = 10'000, .period = 20'000}), wanted_but(kNoQuota)},
         {"OtherPages", with_hugepages("1GB"), wanted()},
-        {"AnotherFile", unified("memory.high"), wanted()},
+        {"AnotherFile", with_unified("memory.high"), wanted()},
     }),
     [](const TestParamInfo<Missing>& row) { return std::string{row.param.name}; });
 
@@ -117,10 +109,12 @@ CgroupValues wanted_unified() {
 
 TEST(MissingValues, AreThoseOfV2FilesThatTheEngineHasNotSet) {
   EXPECT_EQ(missing_values(wanted_unified(), {}, layout_of(kV2)), wanted_unified());
-  EXPECT_EQ(missing_values(wanted_unified(), unified("memory.oom.group"), layout_of(kV2)).unified,
-            (UnifiedValues{{"memory.swap.max", "0"}}));
-  EXPECT_EQ(missing_values(wanted_unified(), unified("memory.swap.max"), layout_of(kV2)).unified,
-            (UnifiedValues{{"memory.oom.group", "1"}}));
+  EXPECT_EQ(
+      missing_values(wanted_unified(), with_unified("memory.oom.group"), layout_of(kV2)).unified,
+      (UnifiedValues{{"memory.swap.max", "0"}}));
+  EXPECT_EQ(
+      missing_values(wanted_unified(), with_unified("memory.swap.max"), layout_of(kV2)).unified,
+      (UnifiedValues{{"memory.oom.group", "1"}}));
 }
 
 // OCI runtime-spec config-linux.md: memory and swap together, which a runtime turns into
@@ -134,7 +128,7 @@ TEST(MissingValues, LeaveTheEnginesSwapAlone) {
   }
 }
 
-// runc and crun refuse `unified` on a host whose /sys/fs/cgroup is no cgroup2.
+// runc and crun refuse `with_unified` on a host whose /sys/fs/cgroup is no cgroup2.
 TEST(MissingValues, AreNoV2FilesForARuntimeThatUsesV1) {
   EXPECT_EQ(missing_values(wanted_unified(), {}, layout_of(kV1)), CgroupValues{});
   CgroupLayout hybrid = layout_of(kV2);

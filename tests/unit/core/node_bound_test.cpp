@@ -5,19 +5,20 @@
 #include <gtest/gtest.h>
 
 #include "common/core/policy.h"
+#include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/pod_text.h"
 
 namespace podqos::core {
 namespace {
 
+using byte_units::kGi;
 using pod_text::container;
 using pod_text::list;
 using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
 
-constexpr std::int64_t kGi = 1'073'741'824;
-constexpr Bytes kNode{10 * kGi};
+constexpr Bytes kMemoryOf10Gi{10 * kGi};
 
 Container full(const char* name, const char* cpu, const char* memory) {
   const ResourceList both = list({{"cpu", cpu}, {"memory", memory}});
@@ -33,14 +34,14 @@ PodRecord recorded(Container only, QosClass qos_class, const TierSum& held = {})
   record.class_source = ClassSource::kPodAnnotation;
   TierSums others;
   others.burstable = held;
-  grant_requests(record, others, {}, {.memory = kNode, .cpu = MilliCpu{4000}});
+  grant_requests(record, others, {}, {.memory = kMemoryOf10Gi, .cpu = MilliCpu{4000}});
   return record;
 }
 
 int score_of(const PodRecord& record, const char* name = "a") {
   ContainerRecord container;
   container.name = name;
-  return container_oom_score_adj(record, container, kNode);
+  return container_oom_score_adj(record, container, kMemoryOf10Gi);
 }
 
 struct Claim {
@@ -63,33 +64,33 @@ TEST_P(NodeBound, HoldsOnlyWhatNoNodeCouldGive) {
   EXPECT_EQ(score_of(record), row.score);
 }
 
-constexpr TierSum kNone{};
-constexpr TierSum kAll{.pods = 1, .cpu = MilliCpu{4000}, .memory = Bytes{10 * kGi}};
+constexpr TierSum kNothingHeld{};
+constexpr TierSum kAllHeld{.pods = 1, .cpu = MilliCpu{4000}, .memory = Bytes{10 * kGi}};
 
 INSTANTIATE_TEST_SUITE_P(
     Table, NodeBound,
     ValuesIn<Claim>({
-        {"WholeNodeGuaranteed", "4", "10Gi", QosClass::kGuaranteed, kNone, 4096, -997},
-        {"HalfOfIt", "1", "5Gi", QosClass::kBurstable, kNone, 1024, 500},
+        {"WholeNodeGuaranteed", "4", "10Gi", QosClass::kGuaranteed, kNothingHeld, 4096, -997},
+        {"HalfOfIt", "1", "5Gi", QosClass::kBurstable, kNothingHeld, 1024, 500},
         // A kubelet would have refused it; beside others that took all before it keeps its values.
-        {"NothingLeftForGuaranteed", "1", "5Gi", QosClass::kGuaranteed, kAll, 1024, -997},
-        {"NothingLeftForBurstable", "1", "5Gi", QosClass::kBurstable, kAll, 1024, 500},
-        {"BestEffort", "8", "20Gi", QosClass::kBestEffort, kNone, 2, 1000},
-        {"TwiceTheNode", "8", "20Gi", QosClass::kGuaranteed, kNone, 4096, 3},
-        {"TwiceItsCpu", "8", "5Gi", QosClass::kGuaranteed, kNone, 4096, 500},
-        {"TwiceItsMemory", "1", "20Gi", QosClass::kGuaranteed, kNone, 1024, 3},
-        {"OneByteMore", "1", "10737418241", QosClass::kGuaranteed, kNone, 1024, 3},
-        {"OneMilliCpuMore", "4001m", "5Gi", QosClass::kGuaranteed, kNone, 4096, 500},
-        {"APebibyte", "1", "1Pi", QosClass::kBurstable, kNone, 1024, 3},
+        {"NothingLeftForGuaranteed", "1", "5Gi", QosClass::kGuaranteed, kAllHeld, 1024, -997},
+        {"NothingLeftForBurstable", "1", "5Gi", QosClass::kBurstable, kAllHeld, 1024, 500},
+        {"BestEffort", "8", "20Gi", QosClass::kBestEffort, kNothingHeld, 2, 1000},
+        {"TwiceTheNode", "8", "20Gi", QosClass::kGuaranteed, kNothingHeld, 4096, 3},
+        {"TwiceItsCpu", "8", "5Gi", QosClass::kGuaranteed, kNothingHeld, 4096, 500},
+        {"TwiceItsMemory", "1", "20Gi", QosClass::kGuaranteed, kNothingHeld, 1024, 3},
+        {"OneByteMore", "1", "10737418241", QosClass::kGuaranteed, kNothingHeld, 1024, 3},
+        {"OneMilliCpuMore", "4001m", "5Gi", QosClass::kGuaranteed, kNothingHeld, 4096, 500},
+        {"APebibyte", "1", "1Pi", QosClass::kBurstable, kNothingHeld, 1024, 3},
         // The most for which the kernel takes a quota.
-        {"MostCpusOfAQuota", "175921860", "1Gi", QosClass::kBurstable, kNone, 4096, 900},
+        {"MostCpusOfAQuota", "175921860", "1Gi", QosClass::kBurstable, kNothingHeld, 4096, 900},
     }),
     [](const TestParamInfo<Claim>& row) { return std::string{row.param.name}; });
 
 TEST(ContainerOomScoreAdj, ScoresEachContainerOfAPodBeyondTheNode) {
   PodRecord record = recorded(full("a", "1", "2Gi"), QosClass::kGuaranteed);
   record.pod.containers.push_back(full("b", "1", "15Gi"));
-  grant_requests(record, {}, {}, {.memory = kNode, .cpu = MilliCpu{4000}});
+  grant_requests(record, {}, {}, {.memory = kMemoryOf10Gi, .cpu = MilliCpu{4000}});
   EXPECT_EQ(score_of(record, "a"), 800);
   EXPECT_EQ(score_of(record, "b"), 3);
 }

@@ -9,20 +9,18 @@ namespace {
 
 using namespace pod_text;
 
-constexpr Bytes kNode{8LL << 30U};
+constexpr Bytes kMemoryOf8Gi{8LL << 30U};
 
-ResourceList memory(const char* text) {
-  return list({{"memory", text}});
-}
-
-int burstable(const Pod& pod, const Container& container) {
-  return oom_score_adj(pod, QosClass::kBurstable, container, kNode);
+int burstable_score(const Pod& pod, const Container& container) {
+  return oom_score_adj(pod, QosClass::kBurstable, container, kMemoryOf8Gi);
 }
 
 TEST(OomScoreAdj, ClassesHaveFixedEnds) {
   const auto subject = pod({container("a", memory("4Gi"))});
-  EXPECT_EQ(oom_score_adj(subject, QosClass::kGuaranteed, subject.containers[0], kNode), -997);
-  EXPECT_EQ(oom_score_adj(subject, QosClass::kBestEffort, subject.containers[0], kNode), 1000);
+  EXPECT_EQ(oom_score_adj(subject, QosClass::kGuaranteed, subject.containers[0], kMemoryOf8Gi),
+            -997);
+  EXPECT_EQ(oom_score_adj(subject, QosClass::kBestEffort, subject.containers[0], kMemoryOf8Gi),
+            1000);
 }
 
 struct ScoreCase {
@@ -44,7 +42,7 @@ TEST(OomScoreAdj, BurstableFollowsTheOwnRequest) {
            ScoreCase{"100m", 999},
        }) {
     const auto subject = pod({container("a", memory(request))});
-    EXPECT_EQ(burstable(subject, subject.containers[0]), score) << request;
+    EXPECT_EQ(burstable_score(subject, subject.containers[0]), score) << request;
   }
 }
 
@@ -57,23 +55,23 @@ TEST(OomScoreAdj, ANodeOfUnknownSizeMeansNothingIsKnown) {
 TEST(OomScoreAdj, ASidecarNeverDiesBeforeTheContainers) {
   const auto subject = pod({container("a", memory("2Gi")), container("b", memory("1Gi"))},
                            {sidecar("s", memory("64Mi")), init("i", memory("64Mi"))});
-  EXPECT_EQ(burstable(subject, subject.init_containers[0]), 875);
-  EXPECT_EQ(burstable(subject, subject.init_containers[1]), 993);
+  EXPECT_EQ(burstable_score(subject, subject.init_containers[0]), 875);
+  EXPECT_EQ(burstable_score(subject, subject.init_containers[1]), 993);
 }
 
 TEST(OomScoreAdj, WhatThePodAsksBeyondItsContainersIsShared) {
   // 4Gi for the pod, 1Gi claimed: 3Gi over three containers (init included) is 1Gi each.
   auto subject = pod({container("a", memory("1Gi")), container("b", {})}, {init("i", {})});
   subject.resources = Resources{.requests = memory("4Gi"), .limits = {}};
-  EXPECT_EQ(burstable(subject, subject.containers[0]), 750);
-  EXPECT_EQ(burstable(subject, subject.containers[1]), 875);
-  EXPECT_EQ(burstable(subject, subject.init_containers[0]), 875);
+  EXPECT_EQ(burstable_score(subject, subject.containers[0]), 750);
+  EXPECT_EQ(burstable_score(subject, subject.containers[1]), 875);
+  EXPECT_EQ(burstable_score(subject, subject.init_containers[0]), 875);
 }
 
 TEST(OomScoreAdj, ANegativeShareStaysInTheKernelsRange) {
   auto subject = pod({container("a", memory("4Gi")), container("b", {})});
   subject.resources = Resources{.requests = memory("1Gi"), .limits = {}};
-  EXPECT_EQ(burstable(subject, subject.containers[1]), 1000);
+  EXPECT_EQ(burstable_score(subject, subject.containers[1]), 1000);
 }
 
 struct CriticalCase {
@@ -91,7 +89,7 @@ TEST_P(NodeCritical, NeedsBothTheClassAndTheStanding) {
   subject.is_static = GetParam().is_static;
   subject.priority = GetParam().priority;
   subject.priority_class_name = GetParam().priority_class;
-  EXPECT_EQ(burstable(subject, subject.containers[0]), GetParam().score);
+  EXPECT_EQ(burstable_score(subject, subject.containers[0]), GetParam().score);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -9,13 +9,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/pod_text.h"
 
 namespace podqos::core {
 namespace {
 
+using byte_units::kMi;
 using facts::engine;
+using facts::kNodeMemory;
 using facts::kubelet_pod;
 using pod_text::container;
 using pod_text::list;
@@ -27,8 +30,6 @@ using ::testing::TestWithParam;
 using ::testing::UnorderedElementsAre;
 using ::testing::ValuesIn;
 
-constexpr Bytes kNode{1'000'000'000};
-
 /// One container's arrival, as plain runc sees it unless a test says otherwise.
 struct Arriving {
   Identity identity = facts::identity(IdentitySource::kAnnotation);
@@ -39,7 +40,7 @@ struct Arriving {
 };
 
 PodClaim claim_of(const Arriving& a) {
-  return claim_for(a.identity, a.facts, {a.podqos, a.engine}, a.settings, kNode);
+  return claim_for(a.identity, a.facts, {a.podqos, a.engine}, a.settings, kNodeMemory);
 }
 
 Pod pod_named_app(ResourceList requests, ResourceList limits = {}) {
@@ -190,8 +191,8 @@ TEST(ClaimForSandbox, TakesTheEnginesPodSums) {
   EXPECT_FALSE(claim.complete);
   EXPECT_EQ(claim.source, ClassSource::kCriSums);
   EXPECT_THAT(claim.pod.containers, IsEmpty());
-  EXPECT_EQ(claim.sums, (EngineSums{.resources = {.requests = list({{"cpu", "1"}}),
-                                                  .limits = list({{"memory", "4096"}})}}));
+  EXPECT_EQ(claim.sums, (core::EngineSums{.resources = {.requests = list({{"cpu", "1"}}),
+                                                        .limits = list({{"memory", "4096"}})}}));
   EXPECT_EQ(claim.pod.resources, std::nullopt);
 }
 
@@ -200,8 +201,8 @@ TEST(ClaimForSandbox, LetsAPodRequestMoreThanItsSumOfLimits) {
   Arriving a;
   a.identity.is_sandbox = true;
   a.engine.pod_sums = engine({.shares = 1024, .quota = 5'000, .period = 100'000});
-  EXPECT_EQ(claim_of(a).sums, (EngineSums{.resources = {.requests = list({{"cpu", "1"}}),
-                                                        .limits = list({{"cpu", "50m"}})}}));
+  EXPECT_EQ(claim_of(a).sums, (core::EngineSums{.resources = {.requests = list({{"cpu", "1"}}),
+                                                              .limits = list({{"cpu", "50m"}})}}));
 }
 
 // calculateLinuxResources of 330m, and of 5m, whose quota is raised to the least.
@@ -395,7 +396,7 @@ Arriving in_bounded_pod(Arriving a) {
 }
 
 /// They bound the pod, whatever its containers have.
-EngineSums bound_by(ResourceList limits) {
+core::EngineSums bound_by(ResourceList limits) {
   return {.resources = {.requests = {}, .limits = std::move(limits)}, .enforced = true};
 }
 
@@ -493,8 +494,6 @@ EngineResources with_reservation(EngineResources engine, std::int64_t reservatio
   engine.memory_reservation = reservation;
   return engine;
 }
-
-constexpr std::int64_t kMi = 1 << 20;
 
 INSTANTIATE_TEST_SUITE_P(
     Table, ContainerNameForResources,

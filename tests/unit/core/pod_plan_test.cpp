@@ -5,24 +5,17 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/core/layouts.h"
+
 namespace podqos::core {
 namespace {
 
+using layouts::kV1;
+using layouts::kV2;
+using layouts::with_2mb_pages;
 using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
-
-constexpr CgroupVersion kV1 = CgroupVersion::kV1;
-constexpr CgroupVersion kV2 = CgroupVersion::kV2;
-
-CgroupLayout layout_of(CgroupVersion version) {
-  return {.cpu = version,
-          .memory = version,
-          .hugetlb = version,
-          .pids = version,
-          .cpuset = version,
-          .hugepage_labels = {"2MB"}};
-}
 
 struct RootCase {
   const char* name;
@@ -89,16 +82,17 @@ TEST(DirectoriesAbove, AreThoseThatPodqosHasMade) {
 }
 
 TEST(PlanTop, WritesTheSharesOfAllRequests) {
-  EXPECT_EQ(render(plan_top({"/podqos"}, CpuShares{153}, layout_of(kV1), WeightFormula::kLog)),
+  EXPECT_EQ(render(plan_top({"/podqos"}, CpuShares{153}, with_2mb_pages(kV1), WeightFormula::kLog)),
             "write  /podqos/cpu.shares = 153  # all pods of podqos\n");
-  EXPECT_EQ(render(plan_top({"/podqos"}, CpuShares{1024}, layout_of(kV2), WeightFormula::kLinear)),
-            "write  /podqos/cpu.weight = 39  # all pods of podqos\n");
+  EXPECT_EQ(
+      render(plan_top({"/podqos"}, CpuShares{1024}, with_2mb_pages(kV2), WeightFormula::kLinear)),
+      "write  /podqos/cpu.weight = 39  # all pods of podqos\n");
 }
 
 TEST(PlanTiers, WritesSharesOnV1) {
   const TierValues values{.burstable = {.cpu_shares = CpuShares{133}},
                           .besteffort = {.cpu_shares = CpuShares{2}}};
-  EXPECT_EQ(render(plan_tiers("/kubepods", values, layout_of(kV1), WeightFormula::kLog)),
+  EXPECT_EQ(render(plan_tiers("/kubepods", values, with_2mb_pages(kV1), WeightFormula::kLog)),
             "write  /kubepods/burstable/cpu.shares = 133  # burstable tier\n"
             "write  /kubepods/besteffort/cpu.shares = 2  # besteffort tier\n");
 }
@@ -106,10 +100,10 @@ TEST(PlanTiers, WritesSharesOnV1) {
 TEST(PlanTiers, WritesWeightsByTheFormulaOnV2) {
   const TierValues values{.burstable = {.cpu_shares = CpuShares{1024}},
                           .besteffort = {.cpu_shares = CpuShares{2}}};
-  EXPECT_EQ(render(plan_tiers("/kubepods", values, layout_of(kV2), WeightFormula::kLinear)),
+  EXPECT_EQ(render(plan_tiers("/kubepods", values, with_2mb_pages(kV2), WeightFormula::kLinear)),
             "write  /kubepods/burstable/cpu.weight = 39  # burstable tier\n"
             "write  /kubepods/besteffort/cpu.weight = 1  # besteffort tier\n");
-  EXPECT_EQ(render(plan_tiers("/kubepods", values, layout_of(kV2), WeightFormula::kLog)),
+  EXPECT_EQ(render(plan_tiers("/kubepods", values, with_2mb_pages(kV2), WeightFormula::kLog)),
             "write  /kubepods/burstable/cpu.weight = 100  # burstable tier\n"
             "write  /kubepods/besteffort/cpu.weight = 1  # besteffort tier\n");
 }
@@ -117,14 +111,14 @@ TEST(PlanTiers, WritesWeightsByTheFormulaOnV2) {
 TEST(PlanTiers, WritesMemoryLimitsAndLiftsThem) {
   const TierValues values{.burstable = {.memory_limit = Bytes{7'000'000'000}},
                           .besteffort = {.memory_limit = Bytes{-1}}};
-  EXPECT_EQ(render(plan_tiers("/kubepods", values, layout_of(kV2), WeightFormula::kLog)),
+  EXPECT_EQ(render(plan_tiers("/kubepods", values, with_2mb_pages(kV2), WeightFormula::kLog)),
             "write  /kubepods/burstable/memory.max = 7000000000  # burstable tier\n"
             "write  /kubepods/besteffort/memory.max = max  # besteffort tier\n");
 }
 
 TEST(PlanTiers, WritesTheIoWeightsBelowARootThatEnablesIo) {
   const TierValues values{.burstable = {.io_weight = 100}, .besteffort = {.io_weight = 10}};
-  CgroupLayout layout = layout_of(kV2);
+  CgroupLayout layout = with_2mb_pages(kV2);
   layout.io = kV2;
   EXPECT_EQ(render(plan_tiers("/kubepods", values, layout, WeightFormula::kLog)),
             "mkdir  /kubepods +io\n"
@@ -138,21 +132,21 @@ TEST(PlanTiers, WritesTheIoWeightsBelowARootThatEnablesIo) {
 TEST(PlanTiers, NeverBoundsHugePages) {
   const TierValues values{.burstable = {.hugepages = {{"2MB", Bytes{4'194'304}}}},
                           .besteffort = {}};
-  EXPECT_EQ(render(plan_tiers("/kubepods", values, layout_of(kV2), WeightFormula::kLog)), "");
+  EXPECT_EQ(render(plan_tiers("/kubepods", values, with_2mb_pages(kV2), WeightFormula::kLog)), "");
 }
 
 TEST(PlanTiers, LeavesOutControllersThatTheMachineLacks) {
   const TierValues values{
       .burstable = {.cpu_shares = CpuShares{133}, .memory_limit = Bytes{1'048'576}},
       .besteffort = {.cpu_shares = CpuShares{2}}};
-  CgroupLayout layout = layout_of(kV1);
+  CgroupLayout layout = with_2mb_pages(kV1);
   layout.cpu.reset();
   EXPECT_EQ(render(plan_tiers("/kubepods", values, layout, WeightFormula::kLog)),
             "write  /kubepods/burstable/memory.limit_in_bytes = 1048576  # burstable tier\n");
 }
 
 TEST(PlanPod, MakesTheCgroupFirst) {
-  CgroupLayout layout = layout_of(kV1);
+  CgroupLayout layout = with_2mb_pages(kV1);
   layout.hugetlb.reset();
   EXPECT_EQ(render(plan_pod("/kubepods/pod42",
                             {.cpu_shares = CpuShares{112}, .memory_limit = Bytes{4096}}, layout,
@@ -163,7 +157,7 @@ TEST(PlanPod, MakesTheCgroupFirst) {
 }
 
 TEST(PlanPod, OnlyWritesWhereTheCgroupIsThere) {
-  CgroupLayout layout = layout_of(kV1);
+  CgroupLayout layout = with_2mb_pages(kV1);
   layout.hugetlb.reset();
   EXPECT_EQ(render(plan_pod("/kubepods/pod42", {.cpu_shares = CpuShares{112}}, layout,
                             WeightFormula::kLog, Make::kNo)),
@@ -171,9 +165,10 @@ TEST(PlanPod, OnlyWritesWhereTheCgroupIsThere) {
 }
 
 TEST(PlanPod, BoundsHugePagesThatThePodDoesNotName) {
-  EXPECT_EQ(render(plan_pod("/kubepods/pod42", {}, layout_of(kV2), WeightFormula::kLog, Make::kNo)),
-            "write  /kubepods/pod42/hugetlb.2MB.max = 0  # pod\n"
-            "write  /kubepods/pod42/hugetlb.2MB.rsvd.max = 0  # pod\n");
+  EXPECT_EQ(
+      render(plan_pod("/kubepods/pod42", {}, with_2mb_pages(kV2), WeightFormula::kLog, Make::kNo)),
+      "write  /kubepods/pod42/hugetlb.2MB.max = 0  # pod\n"
+      "write  /kubepods/pod42/hugetlb.2MB.rsvd.max = 0  # pod\n");
 }
 
 }  // namespace

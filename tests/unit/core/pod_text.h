@@ -24,6 +24,10 @@ inline ResourceList list(std::initializer_list<std::pair<const char*, const char
   return out;
 }
 
+inline ResourceList memory(const char* text) {
+  return list({{"memory", text}});
+}
+
 inline Container container(std::string name, ResourceList requests, ResourceList limits = {},
                            ContainerKind kind = ContainerKind::kApp) {
   return {std::move(name), kind, {std::move(requests), std::move(limits)}};

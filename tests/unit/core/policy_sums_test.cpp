@@ -14,11 +14,9 @@ using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
 
-constexpr auto kGuaranteed = QosClass::kGuaranteed;
-constexpr auto kBurstable = QosClass::kBurstable;
-constexpr auto kBestEffort = QosClass::kBestEffort;
+using enum QosClass;
 
-PodRecord claiming(const char* cpu, const char* memory, QosClass qos_class = kBurstable) {
+PodRecord requesting(const char* cpu, const char* memory, QosClass qos_class = kBurstable) {
   PodRecord record;
   record.pod = pod_text::pod({container("a", list({{"cpu", cpu}, {"memory", memory}}))});
   record.qos_class = qos_class;
@@ -30,7 +28,7 @@ PodRecord adopted(PodRecord record) {
   return record;
 }
 
-constexpr NodeCapacity kNode{.memory = Bytes{8'000}, .cpu = MilliCpu{4'000}};
+constexpr NodeCapacity kNodeOf8000Bytes{.memory = Bytes{8'000}, .cpu = MilliCpu{4'000}};
 
 struct Granting {
   const char* name;
@@ -46,7 +44,7 @@ TEST_P(GrantRequests, CountsWhatIsFree) {
   Settings settings;
   settings.kube_reserved = GetParam().reserved;
   PodRecord record = GetParam().record;
-  grant_requests(record, GetParam().others, settings, kNode);
+  grant_requests(record, GetParam().others, settings, kNodeOf8000Bytes);
   EXPECT_EQ(record.claimed, GetParam().claimed);
   EXPECT_EQ(record.granted, GetParam().granted);
 }
@@ -61,41 +59,41 @@ TierSums others(const TierSum& guaranteed, const TierSum& burstable, const TierS
 INSTANTIATE_TEST_SUITE_P(
     Table, GrantRequests,
     ValuesIn<Granting>({
-        {"AllOfIt", claiming("1", "1k"), {}, {}, sum(1, 1000, 1000), sum(1, 1000, 1000)},
-        {"AnExbibyte", claiming("1", "1Ei"), {}, {}, sum(1, 1000, 8000), sum(1, 1000, 8000)},
-        {"AnExaCpu", claiming("1E", "1k"), {}, {}, sum(1, 4000, 1000), sum(1, 4000, 1000)},
+        {"AllOfIt", requesting("1", "1k"), {}, {}, sum(1, 1000, 1000), sum(1, 1000, 1000)},
+        {"AnExbibyte", requesting("1", "1Ei"), {}, {}, sum(1, 1000, 8000), sum(1, 1000, 8000)},
+        {"AnExaCpu", requesting("1E", "1k"), {}, {}, sum(1, 4000, 1000), sum(1, 4000, 1000)},
         {"WhatOthersLeave",
-         claiming("4", "8k"),
+         requesting("4", "8k"),
          others(sum(1, 500, 1000), sum(1, 1000, 2000), {}),
          {},
          sum(1, 4000, 8000),
          sum(1, 2500, 5000)},
         {"WhatTheReserveLeaves",
-         claiming("4", "8k"),
+         requesting("4", "8k"),
          {},
          {MilliCpu{1000}, Bytes{3000}},
          sum(1, 3000, 5000),
          sum(1, 3000, 5000)},
         {"NothingWhereAllIsGiven",
-         claiming("1", "1k"),
+         requesting("1", "1k"),
          others(sum(1, 4000, 8000), {}, {}),
          {},
          sum(1, 1000, 1000),
          sum(1, 0, 0)},
         {"NothingWhereMoreIsGiven",
-         claiming("1", "1k"),
+         requesting("1", "1k"),
          others(sum(1, 4000, 8000), sum(1, 4000, 8000), {}),
          {},
          sum(1, 1000, 1000),
          sum(1, 0, 0)},
         {"NothingWhereAllIsReserved",
-         claiming("1", "1k"),
+         requesting("1", "1k"),
          {},
          {MilliCpu{9000}, Bytes{9000}},
          sum(1, 0, 0),
          sum(1, 0, 0)},
         {"WhatAKubeletsPodsLeave",
-         claiming("4", "8k"),
+         requesting("4", "8k"),
          {.guaranteed = sum(1, 500, 1000),
           .burstable = {},
           .besteffort = {},
@@ -104,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(
          sum(1, 4000, 8000),
          sum(1, 2500, 5000)},
         {"NothingWhereAKubeletsPodsHaveMore",
-         claiming("1", "1k"),
+         requesting("1", "1k"),
          {.guaranteed = {},
           .burstable = {},
           .besteffort = {},
@@ -113,31 +111,31 @@ INSTANTIATE_TEST_SUITE_P(
          sum(1, 1000, 1000),
          sum(1, 0, 0)},
         {"AllThatAnAdoptedPodClaims",
-         adopted(claiming("1", "1k")),
+         adopted(requesting("1", "1k")),
          others(sum(1, 4000, 8000), {}, {}),
          {},
          sum(1, 1000, 1000),
          sum(1, 1000, 1000)},
         {"NothingToAnAdoptedBestEffortPod",
-         adopted(claiming("1", "1k", kBestEffort)),
+         adopted(requesting("1", "1k", kBestEffort)),
          {},
          {},
          sum(1, 1000, 1000),
          sum(1, 0, 0)},
         {"NothingToBestEffort",
-         claiming("1", "1k", kBestEffort),
+         requesting("1", "1k", kBestEffort),
          {},
          {},
          sum(1, 1000, 1000),
          sum(1, 0, 0)},
         {"AsMuchToGuaranteed",
-         claiming("1", "1k", kGuaranteed),
+         requesting("1", "1k", kGuaranteed),
          {},
          {},
          sum(1, 1000, 1000),
          sum(1, 1000, 1000)},
         {"SumsAtTheEndOfTheRange",
-         claiming("1", "1k"),
+         requesting("1", "1k"),
          others(sum(1, kInt64Max, kInt64Max), sum(1, kInt64Max, kInt64Max), {}),
          {},
          sum(1, 1000, 1000),
@@ -148,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(GrantRequests, NeedsNoRequest) {
   PodRecord record;
   record.qos_class = kBurstable;
-  grant_requests(record, {}, {}, kNode);
+  grant_requests(record, {}, {}, kNodeOf8000Bytes);
   EXPECT_EQ(record.claimed, sum(1, 0, 0));
   EXPECT_EQ(record.granted, sum(1, 0, 0));
 }
@@ -157,11 +155,11 @@ TEST(AllocatableMemory, LeavesOutBothReserves) {
   Settings settings;
   settings.system_reserved.memory = Bytes{1000};
   settings.kube_reserved.memory = Bytes{2000};
-  EXPECT_EQ(allocatable_memory(settings, kNode), Bytes{5000});
+  EXPECT_EQ(allocatable_memory(settings, kNodeOf8000Bytes), Bytes{5000});
 }
 
 TEST(AddPod, CountsInItsTierAndGoesAgain) {
-  PodRecord record = claiming("1", "1k");
+  PodRecord record = requesting("1", "1k");
   record.granted = sum(1, 1000, 900);
   TiersRecord tiers;
   tiers.sums.burstable = sum(2, 10, 20);
@@ -172,7 +170,7 @@ TEST(AddPod, CountsInItsTierAndGoesAgain) {
 }
 
 TEST(AddPod, CountsAdoptedPodsByThemselves) {
-  PodRecord record = claiming("1", "1k");
+  PodRecord record = requesting("1", "1k");
   record.adopted = true;
   record.granted = sum(1, 1000, 900);
   TiersRecord tiers;
@@ -187,7 +185,7 @@ TEST(AddPod, CountsAdoptedPodsByThemselves) {
 }
 
 TEST(RemovePod, NeverGoesBelowZero) {
-  PodRecord record = claiming("1", "1k");
+  PodRecord record = requesting("1", "1k");
   record.granted = sum(1, 1000, 900);
   TiersRecord tiers;
   remove_pod(tiers, record);

@@ -23,9 +23,7 @@ using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
 
-constexpr auto kGuaranteed = QosClass::kGuaranteed;
-constexpr auto kBurstable = QosClass::kBurstable;
-constexpr auto kBestEffort = QosClass::kBestEffort;
+using enum QosClass;
 
 /// A container whose limits are its requests.
 Container full(const char* name) {
@@ -102,16 +100,16 @@ TEST_P(JoinPodFirst, FixesTheClass) {
   EXPECT_EQ(joined.warnings.size(), row.warnings);
 }
 
-constexpr auto kPod = ClassSource::kPodAnnotation;
+constexpr auto kSpecified = ClassSource::kPodAnnotation;
 constexpr auto kDeclared = ClassSource::kQosAnnotation;
 constexpr auto kInferred = ClassSource::kInference;
 
 INSTANTIATE_TEST_SUITE_P(
     Table, JoinPodFirst,
     ValuesIn<FirstClass>({
-        {"WholeGuaranteed", whole(full("a")), {}, false, kGuaranteed, kPod},
-        {"WholeBurstable", whole(some("a")), {}, false, kBurstable, kPod},
-        {"WholeBestEffort", whole(none("a")), {}, false, kBestEffort, kPod},
+        {"WholeGuaranteed", whole(full("a")), {}, false, kGuaranteed, kSpecified},
+        {"WholeBurstable", whole(some("a")), {}, false, kBurstable, kSpecified},
+        {"WholeBestEffort", whole(none("a")), {}, false, kBestEffort, kSpecified},
         {"PartialIsNeverGuaranteed", partial(full("a")), {}, false, kBurstable, kInferred},
         {"PartialIsNotGuaranteedByOverride", partial(full("a")), {}, true, kBurstable, kInferred},
         {"PartialBurstable", partial(some("a")), {}, false, kBurstable, kInferred},
@@ -122,8 +120,8 @@ INSTANTIATE_TEST_SUITE_P(
          kBurstable, kInferred, 1},
         {"LoweredToBurstable", whole(full("a")), kBurstable, false, kBurstable, kDeclared},
         {"LoweredToBestEffort", whole(full("a")), kBestEffort, false, kBestEffort, kDeclared},
-        {"RaisedToGuaranteed", whole(some("a")), kGuaranteed, false, kBurstable, kPod, 1},
-        {"RaisedFromBestEffort", whole(none("a")), kBurstable, false, kBestEffort, kPod, 1},
+        {"RaisedToGuaranteed", whole(some("a")), kGuaranteed, false, kBurstable, kSpecified, 1},
+        {"RaisedFromBestEffort", whole(none("a")), kBurstable, false, kBestEffort, kSpecified, 1},
         {"RaisedByTheOperatorsLeave", whole(none("a")), kGuaranteed, true, kGuaranteed, kDeclared},
         {"DeclaredAsItIs", whole(some("a")), kBurstable, false, kBurstable, kDeclared},
     }),

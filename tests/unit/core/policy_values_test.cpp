@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "common/core/policy.h"
+#include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/pod_records.h"
 #include "tests/unit/core/pod_text.h"
@@ -14,6 +15,7 @@
 namespace podqos::core {
 namespace {
 
+using byte_units::kMi;
 using facts::container_facts;
 using pod_text::container;
 using pod_text::limited;
@@ -22,8 +24,6 @@ using pod_text::record_of;
 using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
-
-constexpr std::int64_t kMi = 1'048'576;
 
 CgroupValues values_of(PodRecord& record, const Settings& settings = {}) {
   auto values = pod_values(record, settings);

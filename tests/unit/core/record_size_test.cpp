@@ -21,7 +21,7 @@ using pod_text::list;
 using ::testing::HasSubstr;
 
 /// A claim that names containers [begin, end).
-PodClaim claim_of(std::size_t begin, std::size_t end, const ResourceList& requests = {}) {
+PodClaim claim_naming(std::size_t begin, std::size_t end, const ResourceList& requests = {}) {
   PodClaim claim;
   claim.known = true;
   claim.pod = pod_text::pod({});
@@ -31,58 +31,59 @@ PodClaim claim_of(std::size_t begin, std::size_t end, const ResourceList& reques
   return claim;
 }
 
-Result<MergedPod> join(const std::optional<PodRecord>& existing, const PodClaim& claim) {
+Result<MergedPod> merged(const std::optional<PodRecord>& existing, const PodClaim& claim) {
   return merge_claim(existing, facts::identity(IdentitySource::kAnnotation), claim, {});
 }
 
-PodRecord living(const PodClaim& claim) {
-  auto joined = join(std::nullopt, claim);
+PodRecord living_pod(const PodClaim& claim) {
+  auto joined = merged(std::nullopt, claim);
   EXPECT_TRUE(joined) << joined.error().message;
   joined->record.containers.emplace_back().id = "first";
   return std::move(joined->record);
 }
 
 TEST(JoinPodSize, BoundsTheContainersThatOneNames) {
-  EXPECT_TRUE(join(std::nullopt, claim_of(0, kMaxPartialContainers)));
-  const auto joined = join(std::nullopt, claim_of(0, kMaxPartialContainers + 1));
+  EXPECT_TRUE(merged(std::nullopt, claim_naming(0, kMaxPartialContainers)));
+  const auto joined = merged(std::nullopt, claim_naming(0, kMaxPartialContainers + 1));
   ASSERT_FALSE(joined);
   EXPECT_EQ(joined.error().code, ErrorCode::kTooLarge);
   EXPECT_THAT(joined.error().message, HasSubstr("257 containers"));
 }
 
 TEST(JoinPodSize, BoundsTheContainersThatAllName) {
-  const PodRecord record = living(claim_of(0, kMaxPartialContainers));
-  EXPECT_TRUE(join(record, claim_of(0, kMaxPartialContainers)));
-  const auto joined = join(record, claim_of(kMaxPartialContainers, kMaxPartialContainers + 1));
+  const PodRecord record = living_pod(claim_naming(0, kMaxPartialContainers));
+  EXPECT_TRUE(merged(record, claim_naming(0, kMaxPartialContainers)));
+  const auto joined =
+      merged(record, claim_naming(kMaxPartialContainers, kMaxPartialContainers + 1));
   ASSERT_FALSE(joined);
   EXPECT_EQ(joined.error().code, ErrorCode::kTooLarge);
 }
 
 TEST(JoinPodSize, LeavesAWholePodToItsOwnBound) {
-  PodClaim claim = claim_of(0, 1000);
+  PodClaim claim = claim_naming(0, 1000);
   claim.complete = true;
-  EXPECT_TRUE(join(std::nullopt, claim));
+  EXPECT_TRUE(merged(std::nullopt, claim));
 }
 
 TEST(JoinPodSize, BoundsWhatAPodDescribes) {
   ResourceList many;
   for (int i = 0; i < 50; ++i)
     many.emplace(cat("example.com/", i), Quantity::parse("1E").value());
-  PodClaim claim = claim_of(0, 200, many);
+  PodClaim claim = claim_naming(0, 200, many);
   claim.complete = true;
-  const auto joined = join(std::nullopt, claim);
+  const auto joined = merged(std::nullopt, claim);
   ASSERT_FALSE(joined);
   EXPECT_EQ(joined.error().code, ErrorCode::kTooLarge);
   EXPECT_THAT(joined.error().message, HasSubstr("bytes"));
 }
 
 TEST(JoinPodSize, BoundsTheContainersThatLive) {
-  PodRecord record = living(claim_of(0, 1));
+  PodRecord record = living_pod(claim_naming(0, 1));
   record.containers.front().bundle = std::string(100, 'b');
   record.containers.resize(200, record.containers.front());
-  EXPECT_TRUE(join(record, claim_of(0, 1)));
+  EXPECT_TRUE(merged(record, claim_naming(0, 1)));
   record.containers.resize(1000, record.containers.front());
-  EXPECT_FALSE(join(record, claim_of(0, 1)));
+  EXPECT_FALSE(merged(record, claim_naming(0, 1)));
 }
 
 }  // namespace

@@ -9,17 +9,18 @@
 
 #include "common/core/policy.h"
 #include "common/core/resize.h"
+#include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/pod_text.h"
 
 namespace podqos::core {
 namespace {
 
+using byte_units::kGi;
 using pod_text::container;
 using pod_text::list;
 using ::testing::HasSubstr;
 
-constexpr std::int64_t kGi = std::int64_t{1} << 30U;
-constexpr NodeCapacity kNode{.memory = Bytes{32 * kGi}, .cpu = MilliCpu{16'000}};
+constexpr NodeCapacity kNodeOf32Gi{.memory = Bytes{32 * kGi}, .cpu = MilliCpu{16'000}};
 
 Settings reserving() {
   Settings settings;
@@ -45,7 +46,7 @@ void add_container(PodRecord& record, const char* id, std::optional<Bytes> backe
 }
 
 Bytes granted_memory(PodRecord record, const Settings& settings = reserving()) {
-  grant_requests(record, {}, settings, kNode);
+  grant_requests(record, {}, settings, kNodeOf32Gi);
   return record.granted.memory;
 }
 
@@ -142,7 +143,7 @@ TEST(GrantRequests, CountsOnePodUpToMaxPodClaim) {
   Settings settings;
   settings.max_pod_claim_percent = 25;
   PodRecord record = claiming("16", "32Gi");
-  grant_requests(record, {}, settings, kNode);
+  grant_requests(record, {}, settings, kNodeOf32Gi);
   const TierSum quarter{.pods = 1, .cpu = MilliCpu{4'000}, .memory = Bytes{8 * kGi}};
   EXPECT_EQ(record.claimed, quarter);
   EXPECT_EQ(record.granted, quarter);
@@ -188,7 +189,7 @@ TEST(ApplyResize, TakesNoLimitThatIsKnownForTheEngines) {
 class WordsOnUncounted : public ::testing::Test {
  protected:
   std::optional<std::string> words() {
-    grant_requests(record_, {}, settings_, kNode);
+    grant_requests(record_, {}, settings_, kNodeOf32Gi);
     return describe_uncounted(record_, settings_);
   }
   PodRecord record_ = claiming("1", "8Gi");

@@ -4,15 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/pod_text.h"
 
 namespace podqos::core {
 namespace {
 
+using byte_units::kMi;
 using pod_text::container;
 using pod_text::list;
-
-constexpr std::int64_t kMi = std::int64_t{1} << 20U;
 
 /// What an engine makes of 250m, a limit of 500m and 128Mi.
 EngineResources usual() {
@@ -30,7 +30,7 @@ Pod web_and_log() {
                         container("log", list({{"cpu", "10m"}}))});
 }
 
-PodRecord record_of(Pod pod) {
+PodRecord plain_record_of(Pod pod) {
   PodRecord record;
   record.pod = std::move(pod);
   return record;
@@ -38,7 +38,7 @@ PodRecord record_of(Pod pod) {
 
 /// Of a pod of which the engine says nothing as a whole.
 void resize(Pod& pod, const Resize& change) {
-  PodRecord record = record_of(std::move(pod));
+  PodRecord record = plain_record_of(std::move(pod));
   apply_resize(record, change);
   EXPECT_FALSE(record.sums);
   pod = std::move(record.pod);
@@ -107,7 +107,7 @@ TEST(ApplyResize, AContainerThatThePodLacksIsAdded) {
 
 /// What an engine says of the pod as a whole is no spec.resources.
 TEST(ApplyResize, ThePodItself) {
-  PodRecord record = record_of(web_and_log());
+  PodRecord record = plain_record_of(web_and_log());
   apply_resize(record, {.whole_pod = true, .container = "", .now = usual()});
   ASSERT_TRUE(record.sums);
   EXPECT_EQ(record.sums->resources,
@@ -145,9 +145,10 @@ TEST(ApplyResize, ThePodsOwnValuesAreRaisedToItsContainers) {
 }
 
 TEST(ApplyResize, TheEnginesSumsAreRaisedToTheContainers) {
-  PodRecord record = record_of(web_and_log());
-  record.sums = EngineSums{.resources = {.requests = list({{"cpu", "300m"}}),
-                                         .limits = list({{"cpu", "600m"}, {"memory", "512Mi"}})}};
+  PodRecord record = plain_record_of(web_and_log());
+  record.sums =
+      core::EngineSums{.resources = {.requests = list({{"cpu", "300m"}}),
+                                     .limits = list({{"cpu", "600m"}, {"memory", "512Mi"}})}};
   EngineResources now = usual();
   now.cpu_shares = 512;
   now.cpu_quota = 100'000;

@@ -11,9 +11,9 @@
 namespace podqos::core {
 namespace {
 
-constexpr CgroupLayout kV2{
+constexpr CgroupLayout kLayoutV2{
     .cpu = CgroupVersion::kV2, .memory = CgroupVersion::kV2, .pids = CgroupVersion::kV2};
-constexpr CgroupLayout kV1{
+constexpr CgroupLayout kLayoutV1{
     .cpu = CgroupVersion::kV1, .memory = CgroupVersion::kV1, .pids = CgroupVersion::kV1};
 
 std::string new_slice(const std::string& unit, const std::string& what, const std::string& parent) {
@@ -53,7 +53,7 @@ TEST(SlicePlanTree, StartsWhatItMakesAboveTheRoot) {
 }
 
 TEST(SlicePlanTop, TellsSystemd) {
-  EXPECT_EQ(render(plan_top({"/podqos.slice"}, CpuShares{1024}, kV2, WeightFormula::kLinear)),
+  EXPECT_EQ(render(plan_top({"/podqos.slice"}, CpuShares{1024}, kLayoutV2, WeightFormula::kLinear)),
             "write  /podqos.slice/cpu.weight = 39  # all pods of podqos\n"
             "set    podqos.slice CPUWeight=39\n");
 }
@@ -67,7 +67,7 @@ TEST(SlicePlanRemoval, StopsTheUnitOnceItsDirectoryHasGone) {
 TEST(SlicePlanTiers, TellsSystemdWhatItWrites) {
   const TierValues values{.burstable = {.cpu_shares = CpuShares{1024}},
                           .besteffort = {.memory_limit = Bytes{-1}}};
-  EXPECT_EQ(render(plan_tiers("/kubepods.slice", values, kV2, WeightFormula::kLinear)),
+  EXPECT_EQ(render(plan_tiers("/kubepods.slice", values, kLayoutV2, WeightFormula::kLinear)),
             "write  /kubepods.slice/kubepods-burstable.slice/cpu.weight = 39  # burstable tier\n"
             "set    kubepods-burstable.slice CPUWeight=39\n"
             "write  /kubepods.slice/kubepods-besteffort.slice/memory.max = max  # besteffort tier\n"
@@ -81,29 +81,29 @@ TEST(SlicePlanTiers, TellsSystemdTheIoWeight) {
   EXPECT_EQ(render({plan.back()}), "set    kubepods-besteffort.slice IOWeight=10\n");
 }
 
-const CgroupValues kPod{.cpu_shares = CpuShares{1024},
-                        .cpu_quota = Micros{33'300},
-                        .cpu_period = Micros{100'000},
-                        .memory_limit = Bytes{134'217'728},
-                        .pids_limit = 64};
+const CgroupValues kPodValues{.cpu_shares = CpuShares{1024},
+                              .cpu_quota = Micros{33'300},
+                              .cpu_period = Micros{100'000},
+                              .memory_limit = Bytes{134'217'728},
+                              .pids_limit = 64};
 
 TEST(SlicePlanPod, RoundsTheQuotaAsSystemdDoes) {
   const std::string cgroup = "/kubepods.slice/kubepods-pod42.slice";
   const std::string properties =
       " CPUWeight=39 CPUQuotaPeriodUSec=100000 CPUQuotaPerSecUSec=340000 MemoryMax=134217728 "
       "TasksMax=64\n";
-  EXPECT_EQ(render(plan_pod(cgroup, kPod, kV2, WeightFormula::kLinear, Make::kYes)),
+  EXPECT_EQ(render(plan_pod(cgroup, kPodValues, kLayoutV2, WeightFormula::kLinear, Make::kYes)),
             new_slice("kubepods-pod42.slice", "pod", "kubepods.slice") + properties + "mkdir  " +
                 cgroup + "\nwrite  " + cgroup + "/cpu.weight = 39  # pod\nwrite  " + cgroup +
                 "/cpu.max = 34000 100000  # pod\nwrite  " + cgroup +
                 "/pids.max = 64  # pod\nwrite  " + cgroup + "/memory.max = 134217728  # pod\n");
   // Where the unit is there already it is told, if that changes anything.
-  const Plan again = plan_pod(cgroup, kPod, kV2, WeightFormula::kLinear, Make::kNo);
+  const Plan again = plan_pod(cgroup, kPodValues, kLayoutV2, WeightFormula::kLinear, Make::kNo);
   EXPECT_EQ(render({again.back()}), "set    kubepods-pod42.slice" + properties);
 }
 
 TEST(SlicePlanPod, HasTheOldPropertiesOnV1) {
-  const Plan plan = plan_pod("/kubepods.slice/kubepods-pod42.slice", kPod, kV1,
+  const Plan plan = plan_pod("/kubepods.slice/kubepods-pod42.slice", kPodValues, kLayoutV1,
                              WeightFormula::kLinear, Make::kNo);
   EXPECT_EQ(render({plan.back()}),
             "set    kubepods-pod42.slice CPUShares=1024 CPUQuotaPeriodUSec=100000 "
@@ -126,11 +126,11 @@ ContainerRecord at(const char* cgroup, bool moved) {
 
 TEST(PlanContainer, TellsSystemdOfAScope) {
   const CgroupValues values{.memory_limit = Bytes{4096}};
-  EXPECT_EQ(render(plan_container(at("/m.slice/crun-c.scope/container", false), values, kV2,
+  EXPECT_EQ(render(plan_container(at("/m.slice/crun-c.scope/container", false), values, kLayoutV2,
                                   WeightFormula::kLog)),
             "write  /m.slice/crun-c.scope/container/memory.max = 4096  # container\n"
             "set    crun-c.scope MemoryMax=4096\n");
-  EXPECT_EQ(render(plan_container(at("/m/c", false), values, kV2, WeightFormula::kLog)),
+  EXPECT_EQ(render(plan_container(at("/m/c", false), values, kLayoutV2, WeightFormula::kLog)),
             "write  /m/c/memory.max = 4096  # container\n");
 }
 
@@ -139,12 +139,13 @@ TEST(PlanMove, BoundsTheNewCgroupBeforeTheProcessIsThere) {
   const Origin origin{
       .cgroup = "/old",
       .limits = {{.controller = Controller::kPids, .file = "pids.max", .value = "9"}}};
-  EXPECT_EQ(render(plan_move(at("/k/pod1/c", true), origin, values, kV2, WeightFormula::kLog)),
-            "mkdir  /k/pod1/c\n"
-            "write  /k/pod1/c/pids.max = 9  # as in /old\n"
-            "write  /k/pod1/c/memory.max = 4096  # container\n"
-            "device /old -> /k/pod1/c\n"
-            "move   7 -> /k/pod1/c\n");
+  EXPECT_EQ(
+      render(plan_move(at("/k/pod1/c", true), origin, values, kLayoutV2, WeightFormula::kLog)),
+      "mkdir  /k/pod1/c\n"
+      "write  /k/pod1/c/pids.max = 9  # as in /old\n"
+      "write  /k/pod1/c/memory.max = 4096  # container\n"
+      "device /old -> /k/pod1/c\n"
+      "move   7 -> /k/pod1/c\n");
 }
 
 TEST(PlanMove, LeavesTheDevicesOfV1Alone) {
@@ -163,7 +164,8 @@ TEST(PlanMovedScope, TellsSystemdOfAllThatItWouldWriteOver) {
                  {.controller = Controller::kCpu, .file = "cpu.max", .value = "50000 100000"}}};
   const std::string scope = "/k.slice/k-pod1.slice/podqos-c.scope";
   EXPECT_EQ(
-      render(plan_moved_scope(at(scope.c_str(), true), origin, values, kV2, WeightFormula::kLog)),
+      render(plan_moved_scope(at(scope.c_str(), true), origin, values, kLayoutV2,
+                              WeightFormula::kLog)),
       "mkdir  " + scope + "\nmove   7 -> " + scope +
           "\nstart  podqos-c.scope Description=\"podqos scope\" Slice=\"k-pod1.slice\" PIDs=7 "
           "Delegate=yes DefaultDependencies=no CPUAccounting=yes MemoryAccounting=yes "
@@ -179,7 +181,7 @@ TEST(PlanMovedScope, KeepsProcessesThatEndTogether) {
   const std::string scope = "/k.slice/k-pod1.slice/podqos-c.scope";
   const auto plan = [&](const Origin& origin, const CgroupValues& values) {
     return render(
-        plan_moved_scope(at(scope.c_str(), true), origin, values, kV2, WeightFormula::kLog));
+        plan_moved_scope(at(scope.c_str(), true), origin, values, kLayoutV2, WeightFormula::kLog));
   };
   const auto carried = [](const char* value) {
     return Origin{
@@ -198,8 +200,8 @@ TEST(PlanMovedScope, KeepsProcessesThatEndTogether) {
 }
 
 TEST(PlanMovedScope, IsNothingWithoutSystemd) {
-  EXPECT_THAT(plan_moved_scope(at("/k/pod1/c", true), {.cgroup = "/old", .limits = {}}, {}, kV2,
-                               WeightFormula::kLog),
+  EXPECT_THAT(plan_moved_scope(at("/k/pod1/c", true), {.cgroup = "/old", .limits = {}}, {},
+                               kLayoutV2, WeightFormula::kLog),
               testing::IsEmpty());
 }
 
@@ -216,12 +218,12 @@ TEST(PlanMonitor, HasACgroupOfItsOwnInThePod) {
                 "CPUAccounting=yes MemoryAccounting=yes IOAccounting=yes TasksAccounting=yes\n");
 }
 
-struct Leaf {
+struct ScopePath {
   const char* name;
   std::optional<std::string> path;
   const char* leaf;
 };
-class ScopeLeaf : public ::testing::TestWithParam<Leaf> {};
+class ScopeLeaf : public ::testing::TestWithParam<ScopePath> {};
 
 TEST_P(ScopeLeaf, IsTheEnginesWhereItNamesTheContainer) {
   ContainerFacts facts;
@@ -236,7 +238,7 @@ TEST_P(ScopeLeaf, IsTheEnginesWhereItNamesTheContainer) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, ScopeLeaf,
-    ::testing::ValuesIn<Leaf>({
+    ::testing::ValuesIn<ScopePath>({
         {"Podman", "machine.slice:libpod:c1", "libpod-c1.scope"},
         {"Containerd", "system.slice:cri-containerd:c1", "cri-containerd-c1.scope"},
         {"NoPrefix", "system.slice::c1", "-c1.scope"},
@@ -246,7 +248,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"AScope", "/machine.slice/libpod-c1.scope", "libpod-c1.scope"},
         {"ASlice", "machine.slice:x:c1.slice", "podqos-c1-f4ac0ccb5b6f64d0.scope"},
     }),
-    [](const ::testing::TestParamInfo<Leaf>& row) { return std::string{row.param.name}; });
+    [](const ::testing::TestParamInfo<ScopePath>& row) { return std::string{row.param.name}; });
 
 TEST(ScopeLeaf, IsUniqueOnTheMachine) {
   // runc and crun may both run a c1, in two pods; names of units know no slices.

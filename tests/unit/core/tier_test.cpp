@@ -5,11 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/core/byte_units.h"
+
 namespace podqos::core {
 namespace {
 
-constexpr std::int64_t kGi = 1LL << 30U;
-constexpr std::int64_t kMi = 1LL << 20U;
+using byte_units::kGi;
+using byte_units::kMi;
 
 TierSums sums(std::int64_t guaranteed_memory, std::int64_t burstable_memory,
               std::int64_t burstable_milli = 0) {

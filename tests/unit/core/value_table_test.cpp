@@ -8,11 +8,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/core/layouts.h"
+
 namespace podqos::core {
 namespace {
 
-constexpr CgroupVersion kV1 = CgroupVersion::kV1;
-constexpr CgroupVersion kV2 = CgroupVersion::kV2;
+using layouts::kV1;
+using layouts::kV2;
 
 std::vector<std::string_view> names_on(CgroupVersion version) {
   std::vector<std::string_view> names;

@@ -13,21 +13,18 @@
 
 #include "common/base/text.h"
 #include "hook/edit_check.h"
+#include "tests/unit/hook/own_hooks.h"
 
 namespace podqos::hook {
 namespace {
 
 using codec::Splice;
 using nlohmann::json;
+using test::kContainerPath;
+using test::own_hooks;
 using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
-
-constexpr std::string_view kPath = "/kubepods/burstable/pod42/c1";
-
-codec::HookRegistration own_hooks() {
-  return {.path = "/usr/bin/podqos-hook", .args = {"--config", "/x.json"}};
-}
 
 /// Changes members on the edited paths as engines might have them: gone, null, 0 or empty.
 void loosen(json& config, std::mt19937& random) {
@@ -71,7 +68,7 @@ void loosen(json& config, std::mt19937& random) {
 /// All that podqos may fill in, as far as the engine has left it unset.
 core::ConfigEdit edit_for(const core::ContainerFacts& facts) {
   const core::EngineResources& engine = facts.resources;
-  core::ConfigEdit edit{.cgroups_path = std::string{kPath},
+  core::ConfigEdit edit{.cgroups_path = std::string{kContainerPath},
                         .hugepages = {{"1GB", Bytes{1 << 30}}, {"2MB", Bytes{2 << 20}}}};
   if (!engine.cpu_shares) edit.cpu_shares = CpuShares{102};
   if (!engine.cpu_quota) edit.cpu_quota = Micros{50'000};
@@ -94,7 +91,7 @@ class CheckSplicesOfBundle : public TestWithParam<const char*> {
     EXPECT_TRUE(config) << config.error().message;
     auto splices = codec::plan_splices(text, *config, edit_for(config->facts), own_hooks());
     EXPECT_TRUE(splices) << splices.error().message;
-    const auto checked = check_splices(*splices, text, kPath, own_hooks());
+    const auto checked = check_splices(*splices, text, kContainerPath, own_hooks());
     EXPECT_TRUE(checked) << checked.error().message << "\n" << text;
     return std::move(*splices);
   }
@@ -124,7 +121,7 @@ TEST_P(CheckSplicesOfBundle, TakesOnlyWhatLeavesJsonOneByteAside) {
       moved.end += by;
       const auto after = codec::apply_splices(text, {moved});
       // White space may lie there: then the place is the same.
-      if (check_splices({moved}, text, kPath, own_hooks())) {
+      if (check_splices({moved}, text, kContainerPath, own_hooks())) {
         EXPECT_TRUE(after && json::accept(*after)) << *after;
       }
     }

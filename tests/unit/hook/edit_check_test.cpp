@@ -10,18 +10,20 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/text.h"
+#include "tests/unit/hook/own_hooks.h"
 
 namespace podqos::hook {
 namespace {
 
 using codec::Splice;
 using nlohmann::json;
+using test::kContainerPath;
+using test::own_hooks;
 using ::testing::HasSubstr;
 using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
 
-constexpr std::string_view kPath = "/kubepods/burstable/pod42/c1";
 constexpr std::string_view kConfig =
     R"({"process":{"args":["sh"],"user":{"uid":1000},"oomScoreAdj":0},)"
     R"("mounts":[{"destination":"/x","type":"bind","source":"/pod/evil"}],)"
@@ -33,12 +35,8 @@ constexpr std::string_view kCreateHook =
 constexpr std::string_view kPoststopHook =
     R"({"path":"/usr/bin/podqos-hook","args":["podqos-hook","--config","/x.json","poststop"]})";
 
-codec::HookRegistration own_hooks() {
-  return {.path = "/usr/bin/podqos-hook", .args = {"--config", "/x.json"}};
-}
-
 Status check(const std::vector<Splice>& splices, std::string_view config = kConfig,
-             std::string_view path = kPath) {
+             std::string_view path = kContainerPath) {
   return check_splices(splices, config, path, own_hooks());
 }
 

@@ -24,25 +24,25 @@ using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
 
-constexpr std::string_view kConfig =
+constexpr std::string_view kConfigToPlace =
     R"({"process":{"args":["sh"],"oomScoreAdj":0},"hooks":{"createRuntime":[]},)"
     R"("linux":{"cgroupsPath":"/system/c1","resources":{"memory":{"limit":null}},)"
     R"("namespaces":[{"type":"pid"}]}})";
 
-codec::HookRegistration own_hooks() {
+codec::HookRegistration configured_hooks() {
   return {.path = "/usr/bin/podqos-hook", .args = {"--config", "/etc/podqos/x.json"}};
 }
 
 /// Replaces the first `old` of the config by `text`; an empty `old` inserts in front of the config.
-codec::Splice replace(std::string_view old, std::string text) {
-  const std::size_t begin = kConfig.find(old);
+codec::Splice replace_first(std::string_view old, std::string text) {
+  const std::size_t begin = kConfigToPlace.find(old);
   EXPECT_NE(begin, std::string_view::npos) << old;
   return {.begin = begin, .end = begin + old.size(), .text = std::move(text)};
 }
 
 /// Inserts `text` behind the first `before` of the config.
-codec::Splice insert_behind(std::string_view before, std::string text) {
-  const std::size_t at = kConfig.find(before) + before.size();
+codec::Splice insert_behind_first(std::string_view before, std::string text) {
+  const std::size_t at = kConfigToPlace.find(before) + before.size();
   return {.begin = at, .end = at, .text = std::move(text)};
 }
 
@@ -58,11 +58,11 @@ std::string text(std::string_view value) {
   return number(value.size()).append(value);
 }
 
-Status check(const std::vector<codec::Splice>& splices,
-             const std::string& cgroups_path = "/kubepods/burstable/pod42/c1",
-             const core::Settings& settings = {}) {
-  return check_placement({.cgroups_path = cgroups_path, .splices = splices}, kConfig,
-                         allowed_roots(settings), own_hooks());
+Status check_placement_of(const std::vector<codec::Splice>& splices,
+                          const std::string& cgroups_path = "/kubepods/burstable/pod42/c1",
+                          const core::Settings& settings = {}) {
+  return check_placement({.cgroups_path = cgroups_path, .splices = splices}, kConfigToPlace,
+                         allowed_roots(settings), configured_hooks());
 }
 
 TEST(Handover, CarriesAPlacement) {
@@ -156,24 +156,27 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(CheckPlacement, TakesWhatPodqosWrites) {
   EXPECT_TRUE(
-      check({replace("0", "-997"), replace(R"("/system/c1")", R"("/kubepods/burstable/pod42/c1")"),
-             replace("null", "1073741824")}));
-  EXPECT_TRUE(check({insert_behind(
+      check_placement_of({replace_first("0", "-997"),
+                          replace_first(R"("/system/c1")", R"("/kubepods/burstable/pod42/c1")"),
+                          replace_first("null", "1073741824")}));
+  EXPECT_TRUE(check_placement_of({insert_behind_first(
       R"("createRuntime":[)",
       R"({"path":"/usr/bin/podqos-hook","args":["podqos-hook","--config","/etc/podqos/x.json",)"
       R"("createRuntime"]})")}));
-  EXPECT_TRUE(check({insert_behind(
+  EXPECT_TRUE(check_placement_of({insert_behind_first(
       R"("limit":null})",
       R"(,"hugepageLimits":[{"pageSize":"2MB","limit":4194304}],"pids":{"limit":512})")}));
-  EXPECT_TRUE(check({}));
+  EXPECT_TRUE(check_placement_of({}));
 }
 
 TEST(CheckPlacement, LetsAnAdoptedContainerStayOutsideTheRoot) {
-  EXPECT_TRUE(check({replace("null", "1048576")}, "/elsewhere/kubepods/burstable/pod42/c1"));
+  EXPECT_TRUE(check_placement_of({replace_first("null", "1048576")},
+                                 "/elsewhere/kubepods/burstable/pod42/c1"));
 }
 
 TEST(CheckPlacement, RefusesWhatPodqosNeverWrites) {
-  const auto refused = check({insert_behind(R"("createRuntime":[)", R"({"path":"/tmp/evil"})")});
+  const auto refused =
+      check_placement_of({insert_behind_first(R"("createRuntime":[)", R"({"path":"/tmp/evil"})")});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
 }
@@ -190,7 +193,8 @@ TEST_P(CheckPlacementPath, KeepsToTheRoot) {
   core::Settings settings;
   settings.cgroup_root = GetParam().cgroup_root;
   const std::string& path = GetParam().path;
-  const auto checked = check({replace(R"("/system/c1")", codec::quote_json(path))}, path, settings);
+  const auto checked = check_placement_of(
+      {replace_first(R"("/system/c1")", codec::quote_json(path))}, path, settings);
   EXPECT_EQ(checked.has_value(), GetParam().allowed);
   if (!GetParam().allowed && !checked) {
     EXPECT_THAT(checked.error().message, HasSubstr("cgroupsPath"));
@@ -244,13 +248,13 @@ TEST(AllowedRoots, ContainTheOneInUse) {
 }
 
 TEST(CheckPlacement, RefusesAPathThatIsNotTheAnnouncedOne) {
-  EXPECT_FALSE(check({replace(R"("/system/c1")", R"("/kubepods/pod7/c1")")}));
+  EXPECT_FALSE(check_placement_of({replace_first(R"("/system/c1")", R"("/kubepods/pod7/c1")")}));
 }
 
 /// Escapes would lead out of the root once the runtime has read them.
 TEST(CheckPlacement, RefusesAPathThatIsEscapedOtherwise) {
   const std::string path = R"(/kubepods/\u002e\u002e\u002fsystem.slice)";
-  EXPECT_FALSE(check({replace(R"("/system/c1")", "\"" + path + "\"")}, path));
+  EXPECT_FALSE(check_placement_of({replace_first(R"("/system/c1")", "\"" + path + "\"")}, path));
 }
 
 }  // namespace

@@ -17,13 +17,12 @@ namespace {
 using test::call;
 using test::frame;
 using test::hear;
+using test::kRequest;
 using test::message;
 using test::RecordingHandler;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-constexpr int kRequest = 1;
 
 SessionOptions small_limits() {
   SessionOptions options;

@@ -26,6 +26,7 @@ using namespace std::chrono_literals;
 using test::call;
 using test::connected_pair;
 using test::frame;
+using test::kResponse;
 using test::message;
 using test::PeerConnection;
 using test::RuntimePeer;
@@ -34,7 +35,6 @@ using test::u32;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int kResponse = 2;
 constexpr std::int32_t kOldestEvents = 0x7ff;
 constexpr std::int32_t kAllEvents = 0x1fff;
 constexpr const char* kMorePieces = "\x18\x01";  ///< SynchronizeRequest with `more` set

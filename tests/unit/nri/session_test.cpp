@@ -23,6 +23,8 @@ using test::call;
 using test::frame;
 using test::hear;
 using test::Heard;
+using test::kRequest;
+using test::kResponse;
 using test::message;
 using test::RecordingHandler;
 using test::u32;
@@ -33,9 +35,6 @@ using ::testing::Pair;
 using ::testing::SizeIs;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
-
-constexpr int kRequest = 1;
-constexpr int kResponse = 2;
 
 SessionOptions podqos_plugin() {
   SessionOptions options;

@@ -16,6 +16,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using namespace std::string_literals;
+using test::kRequest;
+using test::kResponse;
 using test::message;
 using test::u32;
 using ::testing::ElementsAre;
@@ -24,8 +26,6 @@ using ::testing::IsEmpty;
 using ::testing::TestWithParam;
 using ::testing::Values;
 
-constexpr int kRequest = 1;
-constexpr int kResponse = 2;
 constexpr int kData = 3;
 
 /// "type stream payload" of each message; "oversized" for one without a payload.

@@ -14,6 +14,10 @@
 /// What goes over a trunk, written and read without the code under test where that matters.
 namespace podqos::nri::test {
 
+/// Types of a message, by PROTOCOL.md of ttrpc.
+inline constexpr int kRequest = 1;
+inline constexpr int kResponse = 2;
+
 inline std::string u32(std::uint32_t number) {
   std::string out(4, '\0');
   for (std::size_t i = 4; i-- > 0; number >>= 8U)
