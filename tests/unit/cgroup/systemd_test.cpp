@@ -1,6 +1,5 @@
 #include "common/cgroup/systemd.h"
 
-#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -11,47 +10,17 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/cgroup/fake_systemd.h"
-#include "tests/unit/temporary_directory.h"
+#include "tests/unit/cgroup/systemd_calls.h"
 
 namespace podqos::cgroup {
 namespace {
 
-using core::UnitProperty;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using calls::kManager;
+using calls::kPing;
+using calls::only;
+using calls::SystemdCalls;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
-
-constexpr const char* kManager =
-    "org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager.";
-
-/// Goes before the first call on systemd's own socket; see AShortFirstCallIsNotAlone.
-constexpr const char* kPing = "- / org.freedesktop.DBus.Peer.Ping  \n";
-
-SystemdOptions only(const FakeSystemd& fake, Peer peer = Peer::kSystemd) {
-  return {.addresses = {{.address = fake.address(), .peer = peer}},
-          .restart = std::chrono::milliseconds{0}};
-}
-
-class SystemdCalls : public ::testing::Test {
- protected:
-  /// What systemd is told when `call` is made.
-  template <class Call>
-  std::string told(Call call) const {
-    FakeSystemd fake{directory_.path("private"), kAnswersJobs};
-    {
-      Systemd systemd{only(fake)};
-      const auto done = call(systemd);
-      EXPECT_TRUE(done) << done.error().message;
-      EXPECT_EQ(systemd.round_trips(), 1);
-    }
-    const std::string heard = fake.heard();
-    EXPECT_THAT(heard, StartsWith(kPing));
-    return heard.substr(heard.find('\n') + 1);
-  }
-
-  TemporaryDirectory directory_;
-};
 
 // Signatures and meaning of the arguments: org.freedesktop.systemd1(5).
 TEST_F(SystemdCalls, StartTransientUnitSendsEachTypeOfProperty) {
@@ -317,170 +286,6 @@ TEST_F(SystemdCalls, AShortFirstCallIsNotAlone) {
   Systemd systemd{only(fake)};
   const auto done = systemd.reset_failed("a.slice");
   EXPECT_TRUE(done) << done.error().message;
-}
-
-struct ErrorCase {
-  const char* name;
-  const char* dbus_name;
-  ErrorCode code;
-  const char* remedy;
-};
-
-class SystemdErrors : public ::testing::TestWithParam<ErrorCase> {
- protected:
-  TemporaryDirectory directory_;
-};
-
-TEST_P(SystemdErrors, AreToldApartAndQuoted) {
-  FakeSystemd fake{directory_.path("private"), [&](auto accept) {
-                     Session session = accept();
-                     session.authenticate();
-                     while (true) {
-                       session.refuse(session.receive().get(), GetParam().dbus_name,
-                                      "Unit a.slice\nis special.");
-                     }
-                   }};
-  Systemd systemd{only(fake)};
-  // An error is an answer, the connection goes on; unless it says that systemd has left it.
-  const std::string_view said = GetParam().dbus_name;
-  const bool left = said.ends_with(".NoReply") || said.ends_with(".ServiceUnknown") ||
-                    said.ends_with(".NameHasNoOwner");
-  for (int i = 0; i < (left ? 1 : 2); ++i) {
-    const auto refused = systemd.start_transient("a.slice", {});
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, GetParam().code) << refused.error().message;
-    EXPECT_EQ(refused.error().message, cat("StartTransientUnit a.slice at ", fake.address(),
-                                           ": Unit a.slice\\x0ais special. (", GetParam().dbus_name,
-                                           ")", GetParam().remedy));
-  }
-}
-
-constexpr const char* kRoot = "; run as root, or allow the call in the bus policy";
-constexpr const char* kHangs =
-    "; the timeout is 2000 ms; if systemd hangs, check `systemctl is-system-running` and the "
-    "journal of PID 1";
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, SystemdErrors,
-    ::testing::ValuesIn<ErrorCase>({
-        {"UnitExists", "org.freedesktop.systemd1.UnitExists", ErrorCode::kAlreadyExists, ""},
-        {"NoSuchUnit", "org.freedesktop.systemd1.NoSuchUnit", ErrorCode::kNotFound, ""},
-        {"AccessDenied", "org.freedesktop.DBus.Error.AccessDenied", ErrorCode::kPermission, kRoot},
-        {"Interactive", "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired",
-         ErrorCode::kPermission, kRoot},
-        {"NoReply", "org.freedesktop.DBus.Error.NoReply", ErrorCode::kTimeout, kHangs},
-        {"Timeout", "org.freedesktop.DBus.Error.Timeout", ErrorCode::kTimeout, kHangs},
-        {"NoSystemdOnTheBus", "org.freedesktop.DBus.Error.NameHasNoOwner", ErrorCode::kNotFound,
-         kNoSystemdRemedy},
-        {"UnknownOnTheBus", "org.freedesktop.DBus.Error.ServiceUnknown", ErrorCode::kNotFound,
-         kNoSystemdRemedy},
-        {"NotStartedByTheBus", "org.freedesktop.DBus.Error.Spawn.ChildExited", ErrorCode::kNotFound,
-         kNoSystemdRemedy},
-        {"Masked", "org.freedesktop.systemd1.UnitMasked", ErrorCode::kConflict,
-         "; `systemctl unmask` it unless it was masked deliberately"},
-        {"ReadOnly", "org.freedesktop.DBus.Error.PropertyReadOnly", ErrorCode::kUnsupported, ""},
-    }),
-    [](const auto& param) { return param.param.name; });
-
-TEST_F(SystemdCalls, StoppingWhatIsNotLoadedIsFine) {
-  FakeSystemd fake{directory_.path("private"), [](auto accept) {
-                     Session session = accept();
-                     session.authenticate();
-                     while (true) {
-                       session.refuse(session.receive().get(),
-                                      "org.freedesktop.systemd1.NoSuchUnit",
-                                      "Unit a.slice not loaded.");
-                     }
-                   }};
-  Systemd systemd{only(fake)};
-  EXPECT_TRUE(systemd.stop("a.slice"));
-  EXPECT_TRUE(systemd.reset_failed("a.slice"));
-  const auto start = systemd.start("a.slice");
-  ASSERT_FALSE(start);
-  EXPECT_EQ(start.error().code, ErrorCode::kNotFound);
-  const auto set = systemd.set_properties("a.slice", {});
-  ASSERT_FALSE(set);
-  EXPECT_EQ(set.error().code, ErrorCode::kNotFound);
-}
-
-struct BadCase {
-  const char* name;
-  std::string unit;
-  std::vector<UnitProperty> properties;
-  const char* message;
-};
-
-class SystemdInput : public ::testing::TestWithParam<BadCase> {};
-
-// libdbus would end the process.
-TEST_P(SystemdInput, IsCheckedBeforeItIsSent) {
-  Systemd systemd{{.addresses = {}}};
-  for (const auto& refused : {systemd.start_transient(GetParam().unit, GetParam().properties),
-                              systemd.set_properties(GetParam().unit, GetParam().properties)}) {
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument) << refused.error().message;
-    EXPECT_THAT(refused.error().message, HasSubstr(GetParam().message));
-  }
-  EXPECT_EQ(systemd.round_trips(), 0);
-}
-
-constexpr const char* kNoUnit =
-    " is not a systemd unit name: expected 1 to 255 letters, digits and ";
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, SystemdInput,
-    ::testing::ValuesIn<BadCase>({
-        {"EmptyUnit", "", {}, kNoUnit},
-        {"UnitOf256Bytes", std::string(256, 'a'), {}, kNoUnit},
-        {"UnitWithASlash", "a/b.slice", {}, "\"a/b.slice\" is not a systemd unit name"},
-        {"UnitWithANul",
-         std::string{"a\0.slice", 8},
-         {},
-         "\"a\\x00.slice\" is not a systemd unit name"},
-        {"UnitThatIsNoUtf8", "a\xff.slice", {}, "\"a\\xff.slice\" is not a systemd unit name"},
-        {"EmptyProperty", "a.slice", {{"", true}}, " a.slice: \"\" is not a unit property name"},
-        {"PropertyWithASpace", "a.slice", {{"a b", true}}, "\"a b\" is not a unit property name"},
-        {"TextThatIsNoUtf8",
-         "a.slice",
-         {{"Description", std::string{"\xc3("}}},
-         " a.slice: Description: \"\\xc3(\" is not UTF-8"},
-        {"TextWithANul",
-         "a.slice",
-         {{"Description", std::string{"a\0b", 3}}},
-         "Description: \"a\\x00b\" is not UTF-8"},
-        {"TextTooLong",
-         "a.slice",
-         {{"Description", std::string(4097, 'x')}},
-         "Description: 4097 bytes, at most 4096"},
-        {"ElementThatIsNoUtf8",
-         "a.slice",
-         {{"Before", std::vector<std::string>{"good", "\xff"}}},
-         "Before: \"\\xff\" is not UTF-8"},
-        {"TooManyElements",
-         "a.slice",
-         {{"Before", std::vector<std::string>(257, "x")}},
-         "Before: 257 elements, at most 256"},
-        {"TooManyNumbers",
-         "a.slice",
-         {{"PIDs", std::vector<std::uint32_t>(257, 1)}},
-         "PIDs: 257 elements, at most 256"},
-        {"TooManyProperties", "a.slice", std::vector<UnitProperty>(257, {"A", true}),
-         "properties: 257 elements, at most 256"},
-    }),
-    [](const auto& param) { return param.param.name; });
-
-TEST(SystemdNames, AreCheckedByEveryCall) {
-  Systemd systemd{{.addresses = {}}};
-  for (const auto& refused :
-       {systemd.start("\xff"), systemd.stop("\xff"), systemd.reset_failed("\xff")}) {
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
-  }
-  const auto list = systemd.list("\xff");
-  ASSERT_FALSE(list);
-  EXPECT_EQ(list.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_THAT(list.error().message,
-              AllOf(StartsWith("ListUnitsByPatterns"), HasSubstr("is not UTF-8")));
 }
 
 }  // namespace

@@ -107,6 +107,11 @@ class PluginTest : public cgroup::OwnCgroup {
     tell(*container.mutable_linux()->mutable_resources(), told);
     return container;
   }
+  /// With an annotation that cannot be read.
+  [[nodiscard]] static api::PodSandbox broken(api::PodSandbox pod) {
+    (*pod.mutable_annotations())["podqos.io/pod"] = "{";
+    return pod;
+  }
   [[nodiscard]] static NodeState state_of(const api::SynchronizeRequest& all) {
     NodeState state;
     EXPECT_TRUE(state.add(all.SerializeAsString()));

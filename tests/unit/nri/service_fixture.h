@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <cstdint>
 #include <future>
 #include <optional>
 #include <string>
@@ -24,6 +25,10 @@
 #include "tests/unit/temporary_directory.h"
 
 namespace podqos::nri::test {
+
+/// The events that the plugin asks a runtime for, and one that has ended the connection at these.
+inline constexpr std::int32_t kAllEvents = 0x1fff;
+inline constexpr std::int32_t kOldestEvents = 0x7ff;
 
 /// A service in a thread of its own. What it has done may be looked at once it has ended.
 class ServiceTest : public ::testing::Test {

@@ -1,0 +1,178 @@
+#include <optional>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/core/pod_claim.h"
+#include "tests/unit/core/arrivals.h"
+#include "tests/unit/core/byte_units.h"
+#include "tests/unit/core/facts.h"
+#include "tests/unit/core/pod_text.h"
+
+namespace podqos::core {
+namespace {
+
+using arrivals::Arriving;
+using arrivals::claim_of;
+using arrivals::pod_named_app;
+using arrivals::with_spec;
+using byte_units::kMi;
+using facts::engine;
+using pod_text::container;
+using pod_text::list;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::TestParamInfo;
+using ::testing::TestWithParam;
+using ::testing::ValuesIn;
+
+struct Trust {
+  const char* name;
+  ResourceList limits;
+  EngineResources engine;
+  bool checked;  ///< believed under engine-checked
+};
+class ClaimForTrust : public TestWithParam<Trust> {
+ protected:
+  static PodClaim claim(Arriving a, TrustAnnotations trust) {
+    a.facts.resources = GetParam().engine;
+    a.settings.trust_annotations = trust;
+    return claim_of(a);
+  }
+  static Arriving short_form() {
+    Arriving a;
+    a.podqos.containers["app"] = {.requests = {}, .limits = GetParam().limits};
+    return a;
+  }
+};
+
+TEST_P(ClaimForTrust, ChecksTheSpecAgainstTheEngine) {
+  const PodClaim got = claim(with_spec(pod_named_app(GetParam().limits, GetParam().limits)),
+                             TrustAnnotations::kEngineChecked);
+  EXPECT_EQ(got.source, GetParam().checked ? ClassSource::kPodAnnotation : ClassSource::kInference);
+  EXPECT_EQ(got.complete, GetParam().checked);
+  EXPECT_EQ(got.warnings.size(), GetParam().checked ? 0U : 1U);
+}
+
+TEST_P(ClaimForTrust, ChecksTheShortFormsAgainstTheEngine) {
+  const PodClaim got = claim(short_form(), TrustAnnotations::kEngineChecked);
+  EXPECT_EQ(got.source, GetParam().checked ? ClassSource::kShortForms : ClassSource::kInference);
+  EXPECT_EQ(got.warnings.size(), GetParam().checked ? 0U : 1U);
+}
+
+TEST_P(ClaimForTrust, BelievesAllWhereTheOperatorSaysSo) {
+  EXPECT_EQ(claim(short_form(), TrustAnnotations::kAll).source, ClassSource::kShortForms);
+}
+
+TEST_P(ClaimForTrust, BelievesNothingWhereTheOperatorSaysSo) {
+  Arriving a = with_spec(pod_named_app(GetParam().limits, GetParam().limits));
+  a.podqos.qos_class = QosClass::kBestEffort;
+  const PodClaim got = claim(a, TrustAnnotations::kNone);
+  EXPECT_EQ(got.source, ClassSource::kInference);
+  EXPECT_EQ(got.declared_class, std::nullopt);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, ClaimForTrust,
+    ValuesIn<Trust>({
+        {"NoEngineLimit", list({{"memory", "1Ei"}}), {}, true},
+        {"TheEnginesMemory", list({{"memory", "4096"}}), engine({.memory = 4096}), true},
+        {"MoreMemory", list({{"memory", "4097"}}), engine({.memory = 4096}), false},
+        {"AFractionMoreMemory", list({{"memory", "4096.5"}}), engine({.memory = 4096}), false},
+        {"LessMemory", list({{"memory", "1"}}), engine({.memory = 4096}), true},
+        {"UnlimitedMemory", list({{"memory", "1Ei"}}), engine({.memory = -1}), true},
+        {"TheEnginesQuota", list({{"cpu", "500m"}}), engine({.quota = 50'000, .period = 100'000}),
+         true},
+        {"AQuotaThatTheEngineRoundedDown", list({{"cpu", "333m"}}),
+         engine({.quota = 3'329, .period = 10'000}), true},
+        {"MoreCpu", list({{"cpu", "501m"}}), engine({.quota = 50'000, .period = 100'000}), false},
+        {"MoreCpuOfTheDefaultPeriod", list({{"cpu", "2"}}), engine({.quota = 100'000}), false},
+        {"AsMuchInAnotherPeriod", list({{"cpu", "2"}}),
+         engine({.quota = 100'000, .period = 50'000}), true},
+        {"UnlimitedCpu", list({{"cpu", "2"}}), engine({.quota = -1}), true},
+        {"AnEnormousCpu", list({{"cpu", "1E"}}), engine({.quota = 100'000}), false},
+    }),
+    [](const TestParamInfo<Trust>& row) { return std::string{row.param.name}; });
+
+TEST(ClaimForTrust, ChecksRequestsAlone) {
+  Arriving a;
+  a.podqos.containers["app"] = {.requests = list({{"memory", "100Gi"}}), .limits = {}};
+  a.facts.resources.memory_limit = 4096;
+  const PodClaim claim = claim_of(a);
+  EXPECT_EQ(claim.source, ClassSource::kInference);
+  EXPECT_THAT(claim.warnings, ElementsAre(HasSubstr("memory request 107374182400 exceeds")));
+}
+
+TEST(ClaimForTrust, ChecksCpuRequestsAlone) {
+  Arriving a = with_spec(pod_named_app(list({{"cpu", "2"}})));
+  a.facts.resources = engine({.quota = 100'000, .period = 100'000});
+  EXPECT_EQ(claim_of(a).source, ClassSource::kInference);
+  a.podqos.pod = with_spec(pod_named_app(list({{"cpu", "1"}}))).podqos.pod;
+  EXPECT_EQ(claim_of(a).source, ClassSource::kPodAnnotation);
+}
+
+TEST(ClaimForTrust, ChecksTheOnlyContainerOfAPodWithoutAName) {
+  Arriving a = with_spec(pod_named_app({}, list({{"memory", "100Gi"}})));
+  a.identity.container_name = "";
+  a.facts.resources.memory_limit = 4096;
+  EXPECT_EQ(claim_of(a).source, ClassSource::kInference);
+  a.facts.resources.memory_limit = 107'374'182'400;
+  EXPECT_EQ(claim_of(a).source, ClassSource::kPodAnnotation);
+}
+
+TEST(ClaimForTrust, ChecksWhatIsClaimedForTheWholePodOfOneContainer) {
+  Pod pod = pod_named_app({});
+  pod.resources = Resources{.requests = list({{"memory", "100Gi"}}), .limits = {}};
+  Arriving a = with_spec(pod);
+  a.facts.resources.memory_limit = 4096;
+  EXPECT_EQ(claim_of(a).source, ClassSource::kInference);
+  pod.containers.push_back(container("other", {}));
+  a.podqos.pod = with_spec(pod).podqos.pod;
+  EXPECT_EQ(claim_of(a).source, ClassSource::kPodAnnotation);
+}
+
+TEST(ClaimForTrust, ChecksPodLevelShortFormsOfALoneContainer) {
+  Arriving a;
+  a.podqos.pod_level = Resources{.requests = list({{"memory", "100Gi"}}), .limits = {}};
+  a.facts.resources.memory_limit = 4096;
+  EXPECT_EQ(claim_of(a).source, ClassSource::kShortForms);
+  a.identity.source = IdentitySource::kLone;
+  EXPECT_EQ(claim_of(a).source, ClassSource::kInference);
+}
+
+TEST(ClaimForTrust, RefusesASpecWithoutTheEnginesContainer) {
+  Arriving a = with_spec(pod_named_app({}));
+  a.identity = facts::identity(IdentitySource::kEngine, "web");
+  const PodClaim claim = claim_of(a);
+  EXPECT_EQ(claim.source, ClassSource::kInference);
+  EXPECT_THAT(claim.warnings, ElementsAre(HasSubstr("has no container \"web\"")));
+  a.settings.trust_annotations = TrustAnnotations::kAll;
+  EXPECT_EQ(claim_of(a).source, ClassSource::kPodAnnotation);
+}
+
+TEST(ClaimForTrust, TakesASpecForTheEnginesSandbox) {
+  Arriving a = with_spec(pod_named_app({}));
+  a.identity = facts::identity(IdentitySource::kEngine, "");
+  a.identity.is_sandbox = true;
+  EXPECT_EQ(claim_of(a).source, ClassSource::kPodAnnotation);
+}
+
+TEST(ClaimForTrust, KeepsADeclaredClassOfARefusedSpec) {
+  Arriving a = with_spec(pod_named_app({}, list({{"memory", "2Gi"}})));
+  a.podqos.qos_class = QosClass::kBestEffort;
+  a.facts.resources.memory_limit = 4096;
+  EXPECT_EQ(claim_of(a).declared_class, QosClass::kBestEffort);
+}
+
+TEST(ClaimForTrust, ChecksAnUnnamedContainerAgainstItsOwnPart) {
+  Arriving a = with_spec(pod_text::pod({container("a", {}, list({{"memory", "32Mi"}})),
+                                        container("b", {}, list({{"memory", "64Mi"}}))}));
+  a.identity = facts::identity(IdentitySource::kSandbox, "");
+  a.identity.sandbox_id = "infra";
+  a.facts.resources.memory_limit = 32 * kMi;
+  EXPECT_EQ(claim_of(a).source, ClassSource::kPodAnnotation);
+}
+
+}  // namespace
+}  // namespace podqos::core

@@ -1,0 +1,139 @@
+#include <optional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/core/policy.h"
+#include "tests/unit/core/merging.h"
+#include "tests/unit/core/pod_text.h"
+
+namespace podqos::core {
+namespace {
+
+using merging::full;
+using merging::identity_in;
+using merging::join;
+using merging::living;
+using merging::none;
+using merging::partial;
+using merging::some;
+using merging::whole;
+using pod_text::list;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using enum QosClass;
+
+TEST(JoinPod, PassesOnWhatTheClaimWarnsOf) {
+  PodClaim claim = whole(some("a"));
+  claim.warnings = {"refused"};
+  EXPECT_THAT(join(std::nullopt, claim).warnings, ElementsAre("refused"));
+}
+
+TEST(JoinPod, RemembersTheSandbox) {
+  const auto joined = merge_claim(std::nullopt, identity_in("s1"), whole(some("a")), {});
+  ASSERT_TRUE(joined);
+  EXPECT_EQ(joined->record.sandbox_id, "s1");
+}
+
+TEST(JoinPod, CollectsTheContainersOfAPartialPod) {
+  const PodRecord record = join(living(partial(some("a"))), partial(some("b"))).record;
+  EXPECT_THAT(record.pod.containers, ElementsAre(some("a"), some("b")));
+  EXPECT_FALSE(record.complete);
+}
+
+TEST(JoinPod, LetsARestartedContainerReplaceItself) {
+  const MergedPod joined = join(living(partial(some("a"))), partial(none("a")));
+  EXPECT_THAT(joined.record.pod.containers, ElementsAre(none("a")));
+  EXPECT_THAT(joined.warnings, IsEmpty());
+}
+
+TEST(JoinPod, LetsASpecCompleteAPartialPod) {
+  PodRecord before = living(partial(none("a")));
+  before.grown_cpu_limit = MilliCpu{1};
+  before.grown_memory_limit = Bytes{1};
+  const MergedPod joined = join(before, whole(full("a")));
+  EXPECT_TRUE(joined.record.complete);
+  EXPECT_EQ(joined.record.pod, whole(full("a")).pod);
+  EXPECT_EQ(joined.record.qos_class, kBestEffort);
+  EXPECT_EQ(joined.record.grown_cpu_limit, std::nullopt);
+  EXPECT_EQ(joined.record.grown_memory_limit, std::nullopt);
+  EXPECT_EQ(joined.warnings.size(), 1U);
+}
+
+TEST(JoinPod, KeepsTheFirstOfTwoSpecs) {
+  const MergedPod joined = join(living(whole(some("a"))), whole(none("a")));
+  EXPECT_EQ(joined.record.pod, whole(some("a")).pod);
+  EXPECT_THAT(joined.warnings, ElementsAre(HasSubstr("which applies until the pod has ended")));
+}
+
+TEST(JoinPod, IsSilentWhereTheSpecsAgree) {
+  EXPECT_THAT(join(living(whole(some("a"))), whole(some("a"))).warnings, IsEmpty());
+}
+
+TEST(JoinPod, AddsNothingToAWholePod) {
+  const PodRecord record = join(living(whole(some("a"))), partial(some("b"))).record;
+  EXPECT_THAT(record.pod.containers, ElementsAre(some("a")));
+}
+
+/// podqos.io/limits of the pod, as the container `name` tells it.
+PodClaim sums(const char* name, const char* limit) {
+  PodClaim claim = whole(none(name));
+  claim.source = ClassSource::kShortForms;
+  claim.pod.resources = Resources{.requests = {}, .limits = list({{"cpu", limit}})};
+  return claim;
+}
+
+TEST(JoinPod, SaysWhenAContainerDescribesAWholePodOtherwise) {
+  const PodRecord known = living(whole(some("a")));
+  EXPECT_THAT(join(known, whole(some("a"))).warnings, IsEmpty());
+  EXPECT_THAT(join(known, whole(some("b"))).warnings,
+              ElementsAre(HasSubstr("pod spec differs from the first container's")));
+}
+
+TEST(JoinPod, ExpectsTheSameSumsOfAllContainersAndNotTheSameContainers) {
+  const PodRecord known = living(sums("a", "1"));
+  EXPECT_THAT(join(known, sums("b", "1")).warnings, IsEmpty());
+  EXPECT_THAT(join(known, sums("b", "2")).warnings,
+              ElementsAre(HasSubstr("pod spec differs from the first container's")));
+}
+
+TEST(JoinPod, LearnsNothingFromASandbox) {
+  PodClaim sandbox;
+  sandbox.declared_class = kBestEffort;
+  const PodRecord before = living(partial(some("a")));
+  const MergedPod joined = join(before, sandbox);
+  EXPECT_EQ(joined.record, before);
+  EXPECT_THAT(joined.warnings, IsEmpty());
+}
+
+TEST(JoinPod, StartsAnewUnderTheUidOfAPodThatHasEnded) {
+  PodRecord ended = living(whole(full("a")));
+  ended.containers.clear();
+  ended.released_at = UnixSeconds{1};
+  ended.granted.cpu = MilliCpu{1000};
+  const PodRecord record = join(ended, partial(none("b"))).record;
+  EXPECT_EQ(record.qos_class, kBestEffort);
+  EXPECT_FALSE(record.complete);
+  EXPECT_EQ(record.released_at, std::nullopt);
+  EXPECT_EQ(record.cgroup, "");
+  EXPECT_THAT(record.pod.containers, ElementsAre(none("b")));
+}
+
+TEST(JoinPod, WakesAnEndedPodForASandboxThatKnowsNothing) {
+  PodRecord ended = living(whole(full("a")));
+  ended.containers.clear();
+  ended.released_at = UnixSeconds{1};
+  const PodRecord record = join(ended, PodClaim{}).record;
+  EXPECT_EQ(record.released_at, std::nullopt);
+  EXPECT_EQ(record.pod, ended.pod);
+}
+
+TEST(JoinPod, KeepsTheNamespaceOfAPodThatIsCompleted) {
+  PodRecord before = living(partial(none("a")));
+  before.pod.pod_namespace = "shop";
+  EXPECT_EQ(join(before, whole(full("a"))).record.pod.pod_namespace, "shop");
+}
+
+}  // namespace
+}  // namespace podqos::core

@@ -1,0 +1,90 @@
+#include <gtest/gtest.h>
+
+#include "nri/plugin.h"
+#include "tests/unit/nri/plugin_fixture.h"
+
+namespace podqos::nri {
+namespace {
+
+using test::kLarge;
+using test::kNoBudget;
+using test::kSmall;
+using test::PluginTest;
+using test::tell;
+
+TEST_F(PluginTest, MakesThePodsCgroupWhenItsSandboxRuns) {
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", start_process(), kSmall)), kNoBudget));
+  EXPECT_EQ(quota(pod_path("burstable", "1")), "20000");
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
+  EXPECT_TRUE(is_known("1"));
+}
+
+TEST_F(PluginTest, LeavesTheSandboxsProcessWhereItIs) {
+  reconfigure(R"(, "placement": {"onMisplaced": "move"})");
+  const Pid init = start_process();
+  put(init, below("engine/sandbox"));
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", init, kSmall)), kNoBudget));
+  const auto now = cgroupfs().cgroup_of(init);
+  ASSERT_TRUE(now);
+  EXPECT_EQ(*now, below("engine/sandbox"));
+}
+
+TEST_F(PluginTest, MakesAPodWithoutProcessForItsFirstContainer) {
+  const auto sandbox = pod("1", {}, kSmall);
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  EXPECT_FALSE(is_known("1"));
+  api::CreateContainerRequest request;
+  *request.mutable_pod() = sandbox;
+  *request.mutable_container() = container(sandbox, "app", kSmall);
+  ASSERT_TRUE(plugin().create_container(request, kNoBudget));
+  EXPECT_TRUE(is_known("1"));
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
+}
+
+TEST_F(PluginTest, MakesNothingForAPodOfWhichNothingIsKnown) {
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", start_process())), kNoBudget));
+  EXPECT_FALSE(is_known("1"));
+  EXPECT_FALSE(has_cgroup(base() + "/kubepods"));
+}
+
+TEST_F(PluginTest, ResizesAPod) {
+  const auto sandbox = pod("1", start_process(), kSmall);
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  api::UpdatePodSandboxRequest request;
+  *request.mutable_pod() = sandbox;
+  tell(*request.mutable_linux_resources(), kLarge);
+  ASSERT_TRUE(plugin().update_pod_sandbox(request, kNoBudget));
+  EXPECT_EQ(quota(pod_path("burstable", "1")), "60000");
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
+}
+
+TEST_F(PluginTest, ReleasesAPodThatHasStopped) {
+  const auto sandbox = pod("1", start_process(), kSmall);
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  end_processes();
+  ASSERT_TRUE(plugin().stop_pod_sandbox(event(sandbox), kNoBudget));
+  EXPECT_FALSE(is_known("1"));
+  EXPECT_FALSE(has_cgroup(base() + "/kubepods"));
+  // As every runtime does; there is nothing left to do.
+  ASSERT_TRUE(plugin().remove_pod_sandbox(event(sandbox), kNoBudget));
+}
+
+TEST_F(PluginTest, ReleasesAPodThatNobodyHasStopped) {
+  const auto sandbox = pod("1", start_process(), kSmall);
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  end_processes();
+  ASSERT_TRUE(plugin().remove_pod_sandbox(event(sandbox), kNoBudget));
+  EXPECT_FALSE(is_known("1"));
+}
+
+TEST_F(PluginTest, TendsSandboxesThatEndWithoutAWord) {
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", start_process(), kSmall)), kNoBudget));
+  housekeep();
+  EXPECT_TRUE(is_known("1"));
+  end_processes();
+  housekeep();
+  EXPECT_FALSE(is_known("1"));
+}
+
+}  // namespace
+}  // namespace podqos::nri

@@ -1,0 +1,144 @@
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "nri/exposition.h"
+#include "nri/plugin.h"
+#include "tests/unit/nri/plugin_fixture.h"
+
+namespace podqos::nri {
+namespace {
+
+using test::kNoBudget;
+using test::kSmall;
+using test::PluginTest;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST_F(PluginTest, TakesInWhatLivesAtTheSynchronization) {
+  const auto sandbox = pod("1", start_process(), kSmall);
+  api::SynchronizeRequest request;
+  *request.add_pods() = sandbox;
+  auto app = container(sandbox, "app", kSmall);
+  const Pid init = start_process();
+  app.set_pid(static_cast<std::uint32_t>(init.value()));
+  put(init, below("engine"));
+  *request.add_containers() = app;
+  const auto answer = plugin().synchronize(state_of(request), kNoBudget);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->update_size(), 0);
+  EXPECT_FALSE(is_known("1"));
+  housekeep();
+  EXPECT_TRUE(is_known("1"));
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
+  EXPECT_THAT(log(), HasSubstr("app-of-1"));
+}
+
+TEST_F(PluginTest, ReleasesAtTheSynchronizationWhatIsGone) {
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", start_process(), kSmall)), kNoBudget));
+  EXPECT_TRUE(is_known("1"));
+  end_processes();
+  ASSERT_TRUE(plugin().synchronize(NodeState{}, kNoBudget));
+  housekeep();
+  EXPECT_FALSE(is_known("1"));
+  EXPECT_FALSE(has_cgroup(pod_path("burstable", "1")));
+}
+
+TEST_F(PluginTest, SynchronizesTheOthersWhenOneIsBroken) {
+  api::SynchronizeRequest request;
+  *request.add_pods() = broken(pod("1", start_process()));
+  *request.add_pods() = pod("2", start_process(), kSmall);
+  ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
+  housekeep();
+  EXPECT_FALSE(is_known("1"));
+  EXPECT_TRUE(is_known("2"));
+  EXPECT_THAT(log(), HasSubstr("podqos.io/pod"));
+}
+
+/// Without what it says it would be a pod of its own.
+TEST_F(PluginTest, TakesNothingInOfWhichItCannotReadTheIdentity) {
+  reconfigure(R"(, "scope": "all")");
+  api::SynchronizeRequest request;
+  auto odd = pod("1", start_process(), kSmall);
+  odd.set_name("a/b");
+  *request.add_pods() = odd;
+  auto app = container(odd, "app", kSmall);
+  const Pid init = start_process();
+  app.set_pid(static_cast<std::uint32_t>(init.value()));
+  put(init, below("engine"));
+  *request.add_containers() = app;
+  *request.add_pods() = pod("2", start_process(), kSmall);
+  ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
+  housekeep();
+  EXPECT_TRUE(is_known("2"));
+  const std::filesystem::directory_iterator records{temporary().path("state/pods")};
+  EXPECT_EQ(std::distance(begin(records), end(records)), 1);
+  EXPECT_THAT(log(), HasSubstr("the runtime's pod name"));
+}
+
+TEST_F(PluginTest, SaysThatItCannotReadWhatTheRuntimeHas) {
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", start_process(), kSmall)), kNoBudget));
+  NodeState state;
+  ASSERT_TRUE(state.add("\x0a\x02\xff\xff"));
+  ASSERT_TRUE(plugin().synchronize(std::move(state), kNoBudget));
+  end_processes();
+  housekeep();
+  EXPECT_THAT(log(), HasSubstr("synchronize: not a SynchronizeRequest"));
+  EXPECT_THAT(log(), Not(HasSubstr("sandboxes and containers")));
+  // What has ended is found nevertheless.
+  EXPECT_FALSE(is_known("1"));
+}
+
+TEST_F(PluginTest, SaysWhenEverythingIsKnown) {
+  const auto shown = [&] { return format_exposition(metrics().collect()); };
+  const auto known = HasSubstr("\npodqos_last_reconcile_timestamp_seconds ");
+  api::SynchronizeRequest request;
+  *request.add_pods() = pod("1", start_process(), kSmall);
+  ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
+  EXPECT_THAT(shown(), Not(known));
+  housekeep();
+  EXPECT_THAT(shown(), known);
+  EXPECT_THAT(log(), HasSubstr("synchronized 1 sandboxes and containers"));
+}
+
+TEST_F(PluginTest, TendsManySandboxesInTurn) {
+  constexpr int kMany = 150;
+  const Pid lives{::getpid()};
+  api::SynchronizeRequest request;
+  for (int i = 0; i < kMany; ++i)
+    *request.add_pods() = pod(std::to_string(1000 + i), lives);
+  const auto ends = pod("2000", start_process(), kSmall);
+  *request.add_pods() = ends;
+  ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
+  housekeep();
+  EXPECT_TRUE(is_known("2000"));
+  end_processes();
+  int rounds = 0;
+  while (is_known("2000") && rounds < 10) {
+    housekeep();
+    ++rounds;
+  }
+  EXPECT_LE(rounds, 3);
+}
+
+TEST_F(PluginTest, TendsThoseThatAnEarlierOneHasTakenIn) {
+  const auto sandbox = pod("1", start_process(), kSmall);
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  Plugin next{configuration(), metrics()};
+  api::SynchronizeRequest request;
+  *request.add_pods() = sandbox;
+  ASSERT_TRUE(next.synchronize(state_of(request), kNoBudget));
+  end_processes();
+  housekeep(next);
+  EXPECT_FALSE(is_known("1"));
+}
+
+}  // namespace
+}  // namespace podqos::nri

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "nri/session.h"
+#include "tests/unit/nri/recording_handler.h"
+#include "tests/unit/nri/wire.h"
+#include "tests/unit/test_clock.h"
+
+namespace podqos::nri::test {
+
+inline SessionOptions podqos_plugin() {
+  SessionOptions options;
+  options.index = "10";
+  options.name = "podqos";
+  return options;
+}
+
+class SessionTest : public ::testing::Test {
+ protected:
+  /// What the session sends for these bytes, as the runtime takes it.
+  std::vector<Heard> answers(std::string_view bytes) {
+    const Status fed = session_.feed(bytes);
+    EXPECT_TRUE(fed.has_value()) << fed.error().message;
+    const std::string out{session_.output()};
+    session_.sent(out.size());
+    return hear(out);
+  }
+
+  /// The one answer to a call: its payload, or the error's text.
+  Result<std::string> answer(const std::string& method, const std::string& payload) {
+    const auto heard = answers(call(stream_, method, payload, std::chrono::seconds{2}));
+    EXPECT_THAT(heard, ::testing::SizeIs(1));
+    if (heard.empty()) return fail(ErrorCode::kIo, "none");
+    EXPECT_EQ(heard[0].connection, Connection::kPlugin);
+    EXPECT_EQ(heard[0].type, MessageType::kResponse);
+    EXPECT_EQ(heard[0].stream, stream_);
+    stream_ += 2;
+    return parse_answer(heard[0].payload);
+  }
+
+  RecordingHandler handler_;
+  Session session_{podqos_plugin(), handler_};
+  std::uint32_t stream_ = 1;
+};
+
+/// A plugin for which a Synchronize takes its time.
+class SlowHandler : public RecordingHandler {
+ public:
+  SlowHandler(LeapingClock& clock, std::chrono::nanoseconds time) : clock_(clock), time_(time) {}
+  Result<api::SynchronizeResponse> synchronize(NodeState node, Budget budget) override {
+    clock_.pass(time_);
+    return RecordingHandler::synchronize(std::move(node), budget);
+  }
+
+ private:
+  LeapingClock& clock_;
+  std::chrono::nanoseconds time_;
+};
+
+}  // namespace podqos::nri::test
