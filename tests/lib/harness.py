@@ -13,15 +13,17 @@ A test file ends with `harness.main()` and holds classes like
 Per test there are: self.tmp (directory), self.root (cgroup root of its own, "/podqos-test-<pid>-<n>"), self.elsewhere
 (a cgroup for containers where an engine would place them), self.machine (machine.Machine), self.podqos (Podqos),
 self.kind, self.wrapper (oci.Runtime through podqos-runtime) and self.plain (the same runtime and state directory
-without podqos). Afterwards it deletes the containers and then fails the test if a cgroup is left beneath the root in any
-hierarchy or a record in the state directory.
+without podqos). Afterwards it deletes the containers and then fails the test if a cgroup is left beneath the root in
+any hierarchy or a record in the state directory.
 
 Programs are taken from PODQOS_BIN (build/release/bin). Classes are made once per runtime; on a hybrid machine whose v2
 side has controllers main() runs the crun classes in a second process with that mount covered (crun 1.8 refuses it).
-A file exits 77 if everything in it was skipped.
+The tests of a class with `at_once = True` run side by side, for most of their time is a wait; so do the two processes
+of a file with such a class. A file exits 77 if everything in it was skipped.
 """
 
 import collections
+import concurrent.futures
 import itertools
 import json
 import os
@@ -152,6 +154,7 @@ class TestCase(unittest.TestCase):
     """A test with a cgroup root, a podqos and a runtime of its own; see the head of this file."""
 
     kind = "runc"
+    at_once = False
     settings = {}  # laid over the configuration of Podqos
     maxDiff = 4000
 
@@ -296,6 +299,61 @@ def runc_only(cls):
     return cls if "runc" in active_kinds() else None
 
 
+def _keeping(name):
+    def keep(self, *args):
+        getattr(unittest.TestResult, name)(self, *args)
+        self.told.append((name, args))
+    return keep
+
+
+class _Kept(unittest.TestResult):
+    """Keeps what one test tells, for the result that is shown."""
+
+    addSuccess, addFailure, addError, addSkip = map(_keeping, ("addSuccess", "addFailure", "addError", "addSkip"))
+    addSubTest, addExpectedFailure, addUnexpectedSuccess = map(
+        _keeping, ("addSubTest", "addExpectedFailure", "addUnexpectedSuccess"))
+
+    def __init__(self):
+        super().__init__()
+        self.told = []
+
+
+class _SideBySide(unittest.TestSuite):
+    """Each test in a thread of its own."""
+
+    def run(self, result, debug=False):
+        tests = list(self)
+        with concurrent.futures.ThreadPoolExecutor(len(tests)) as pool:
+            for test, kept in zip(tests, pool.map(lambda test: test.run(_Kept()), tests)):
+                result.startTest(test)
+                for name, args in kept.told:
+                    getattr(result, name)(*args)
+                result.stopTest(test)
+        return result
+
+
+class _Runner(unittest.TextTestRunner):
+    """Runs the tests that are to run at once, and then the others."""
+
+    def run(self, test):
+        tests = list(_each(test))
+        at_once = [t for t in tests if _is_at_once(t)]
+        if len(at_once) > 1:
+            others = [t for t in tests if not _is_at_once(t)]
+            test = unittest.TestSuite([_SideBySide(at_once), unittest.TestSuite(others)])
+        return super().run(test)
+
+
+def _each(suite):
+    for test in suite:
+        yield from _each(test) if isinstance(test, unittest.TestSuite) else (test,)
+
+
+def _is_at_once(test):
+    """Of a test, or of anything else, such as a class."""
+    return getattr(test, "at_once", False)
+
+
 def main(kinds=KINDS):
     """Runs the tests of the calling file; see the head of this file for processes and exit status."""
     if os.geteuid() != 0:
@@ -309,7 +367,7 @@ def main(kinds=KINDS):
         sys.exit(_run_each_alone(kinds))
     if active_kinds() == ("crun",):
         cover_unified()
-    done = unittest.main(module="__main__", verbosity=2, exit=False).result
+    done = unittest.main(module="__main__", testRunner=_Runner, verbosity=2, exit=False).result
     if not done.wasSuccessful():
         sys.exit(1)
     if done.testsRun == 0:
@@ -318,18 +376,27 @@ def main(kinds=KINDS):
 
 
 def _run_each_alone(kinds):
-    statuses = []
     flags = [a for a in sys.argv[1:] if a.startswith("-")]
     names = [a for a in sys.argv[1:] if not a.startswith("-")]
-    for kind in kinds:
+    side_by_side = any(map(_is_at_once, vars(sys.modules["__main__"]).values()))
+
+    def run(kind):
         # Classes of crun end in "_crun", every other class is in the process of runc.
         named = [n for n in names if n.split(".")[0].endswith("_crun") == (kind == "crun")]
         if names and not named:
-            continue
-        print(f"--- {kind}", flush=True)
+            return EMPTY
         environment = {**os.environ, "PODQOS_TEST_KINDS": kind}
         command = [sys.executable, sys.argv[0], *flags, *named]
-        statuses.append(subprocess.run(command, env=environment, check=False).returncode)
+        if not side_by_side:
+            print(f"--- {kind}", flush=True)
+            return subprocess.run(command, env=environment, check=False).returncode
+        done = subprocess.run(command, env=environment, check=False, text=True, errors="replace",
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        print(f"--- {kind}\n{done.stdout}", end="", flush=True)
+        return done.returncode
+
+    with concurrent.futures.ThreadPoolExecutor(len(kinds) if side_by_side else 1) as pool:
+        statuses = list(pool.map(run, kinds))
     ran = [s for s in statuses if s != EMPTY]
     if any(s not in (0, SKIPPED) for s in ran):
         return 1
