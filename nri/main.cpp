@@ -100,7 +100,7 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
   nri::Service service{
       {.session = std::move(*identity),
        .socket = options.socket.value_or(nri::kDefaultSocket),
-       .timeouts = {}},
+       .times = {}},
       {.handler = plugin,
        .signals = *signals,
        .notify = *notify,

@@ -56,7 +56,7 @@ std::string remedy_for(const Error& error, const std::string& socket) {
 Service::Service(ServiceOptions options, ServicePorts ports)
     : options_{std::move(options)},
       ports_{std::move(ports)},
-      retry_{options_.timeouts.first_retry},
+      retry_{options_.times.first_retry},
       next_attempt_{ports_.clock.now()} {
   set_status(false, cat("waiting for a runtime at ", options_.socket));
 }
@@ -135,8 +135,7 @@ void Service::apply_deadlines() {
   }
   if (counts_on_plugin() && now >= next_housekeeping_) {
     // Between two pieces of long work the runtime is served, and other processes get the lock.
-    const auto pause =
-        ports_.housekeep() ? options_.timeouts.piece : options_.timeouts.housekeeping;
+    const auto pause = ports_.housekeep() ? options_.times.piece : options_.times.housekeeping;
     next_housekeeping_ = ports_.clock.now() + pause;
   }
   if (link_ && timeout_ && now >= *timeout_) {
@@ -185,7 +184,7 @@ Status Service::make_link(sys::UniqueFd socket) {
   ports_.notify.status(cat("connected to ", peer_));
   // No timeout for a launched plugin: up to NRI 0.6 the runtime never synchronizes it, but sends
   // events.
-  if (origin_ == Origin::kByPath) timeout_ = ports_.clock.now() + options_.timeouts.configure;
+  if (origin_ == Origin::kByPath) timeout_ = ports_.clock.now() + options_.times.configure;
   return {};
 }
 
@@ -216,10 +215,10 @@ void Service::observe_progress() {
       return;
     case Progress::kConfigured:
     case Progress::kSynchronizing:
-      if (origin_ == Origin::kByPath) timeout_ = ports_.clock.now() + options_.timeouts.synchronize;
+      if (origin_ == Origin::kByPath) timeout_ = ports_.clock.now() + options_.times.synchronize;
       // From NRI 0.7 on the runtime synchronizes a launched plugin now: housekeeping waits for it.
       if (origin_ == Origin::kLaunched)
-        next_housekeeping_ = ports_.clock.now() + options_.timeouts.housekeeping;
+        next_housekeeping_ = ports_.clock.now() + options_.times.housekeeping;
       return;
     case Progress::kSynchronized:
       timeout_.reset();
@@ -247,8 +246,8 @@ void Service::end_link(const Error& reason) {
     line += " after Configure; requesting another set of events";
   } else if (status_.synchronized) {
     events = EventChoice::kByRuntime;
-    if (ports_.clock.now() - status_.since >= options_.timeouts.longest_retry)
-      retry_ = options_.timeouts.first_retry;
+    if (ports_.clock.now() - status_.since >= options_.times.longest_retry)
+      retry_ = options_.times.first_retry;
   }
   ports_.log.warning(cat(line, "; retrying in ", retry_.count(), " ms"));
   ports_.notify.status(line);
@@ -258,7 +257,7 @@ void Service::end_link(const Error& reason) {
 
 void Service::retry_later() {
   next_attempt_ = ports_.clock.now() + retry_;
-  retry_ = std::min(retry_ * 2, options_.timeouts.longest_retry);
+  retry_ = std::min(retry_ * 2, options_.times.longest_retry);
 }
 
 void Service::set_status(bool connected, std::string obstacle) {

@@ -25,8 +25,8 @@
 
 namespace podqos::nri {
 
-/// Timeouts and intervals of a Service.
-struct Timeouts {
+/// How long a Service waits for a runtime, and how often it does what no runtime asks for.
+struct ServiceTimes {
   std::chrono::milliseconds first_retry{100};  ///< doubles with each failed attempt
   /// Maximum of the retry interval; a connection that was synchronized for so long resets it.
   std::chrono::milliseconds longest_retry{5000};
@@ -45,7 +45,7 @@ struct Timeouts {
 struct ServiceOptions {
   SessionOptions session;  ///< `events` applies to the first connection
   std::string socket = kDefaultSocket;
-  Timeouts timeouts;
+  ServiceTimes times;
 };
 
 /// The state of the connection to the runtime, for metrics and /readyz.

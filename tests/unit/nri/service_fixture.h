@@ -37,10 +37,10 @@ class ServiceTest : public ::testing::Test {
     options_.session.index = "10";
     options_.session.name = "podqos";
     options_.socket = temporary_.path("nri.sock");
-    options_.timeouts = {.first_retry = std::chrono::milliseconds{10},
-                         .longest_retry = std::chrono::milliseconds{40},
-                         .configure = kLong,
-                         .synchronize = kLong};
+    options_.times = {.first_retry = std::chrono::milliseconds{10},
+                      .longest_retry = std::chrono::milliseconds{40},
+                      .configure = kLong,
+                      .synchronize = kLong};
   }
   ~ServiceTest() override {
     if (thread_.joinable()) static_cast<void>(stop());

@@ -25,8 +25,8 @@ TEST_F(ServiceTest, EndsWithTheRuntimeThatStartedIt) {
 }
 
 TEST_F(ServiceTest, ServesARuntimeThatStartsItAndDoesNotSynchronizeIt) {
-  options_.timeouts.configure = 50ms;
-  options_.timeouts.synchronize = 50ms;
+  options_.times.configure = 50ms;
+  options_.times.synchronize = 50ms;
   auto [plugin, connection] = connected_pair();
   start(std::move(plugin));
   ASSERT_TRUE(connection.accepts_registration());
@@ -37,7 +37,7 @@ TEST_F(ServiceTest, ServesARuntimeThatStartsItAndDoesNotSynchronizeIt) {
 }
 
 TEST_F(ServiceTest, LooksForWhatARuntimeThatDoesNotSynchronizeItDoesNotTell) {
-  options_.timeouts.housekeeping = 10ms;
+  options_.times.housekeeping = 10ms;
   auto [plugin, connection] = connected_pair();
   start(std::move(plugin));
   ASSERT_TRUE(connection.accepts_registration());
@@ -49,7 +49,7 @@ TEST_F(ServiceTest, LooksForWhatARuntimeThatDoesNotSynchronizeItDoesNotTell) {
 }
 
 TEST_F(ServiceTest, LeavesTimeToSynchronizeToARuntimeThatStartsIt) {
-  options_.timeouts.housekeeping = kLong;
+  options_.times.housekeeping = kLong;
   auto [plugin, connection] = connected_pair();
   start(std::move(plugin));
   ASSERT_TRUE(connection.accepts_registration());

@@ -59,8 +59,8 @@ TEST_F(ServiceTest, ComesBackWhenTheRuntimeDoes) {
 }
 
 TEST_F(ServiceTest, TriesAgainEverMoreSlowly) {
-  options_.timeouts.first_retry = 50ms;
-  options_.timeouts.longest_retry = 200ms;
+  options_.times.first_retry = 50ms;
+  options_.times.longest_retry = 200ms;
   RuntimePeer runtime{options_.socket};
   start();
   std::vector<std::chrono::nanoseconds> pauses;
@@ -95,7 +95,7 @@ TEST_F(ServiceTest, TriesSoonAgainAfterAConnectionThatWasGood) {
 
 TEST_F(ServiceTest, DoesNotHurryAfterOneThatEndsAtOnce) {
   RuntimePeer runtime{options_.socket};
-  options_.timeouts.longest_retry = kLong;
+  options_.times.longest_retry = kLong;
   start();
   for (const auto pause : {10ms, 20ms, 40ms}) {
     auto connection = runtime.accept();

@@ -20,7 +20,7 @@ using test::ServiceTest;
 constexpr const char* kMorePieces = "\x18\x01";  ///< SynchronizeRequest with `more` set
 
 TEST_F(ServiceTest, LeavesARuntimeThatDoesNotSynchronize) {
-  options_.timeouts.synchronize = 50ms;
+  options_.times.synchronize = 50ms;
   RuntimePeer runtime{options_.socket};
   start();
   for (int i = 0; i < 2; ++i) {
@@ -38,7 +38,7 @@ TEST_F(ServiceTest, LeavesARuntimeThatDoesNotSynchronize) {
 }
 
 TEST_F(ServiceTest, LeavesARuntimeWhoseSynchronizeItCouldNotAnswer) {
-  options_.timeouts.synchronize = 50ms;
+  options_.times.synchronize = 50ms;
   handler_.synchronize_answer = fail(ErrorCode::kIo, "no");
   RuntimePeer runtime{options_.socket};
   start();
@@ -52,8 +52,8 @@ TEST_F(ServiceTest, LeavesARuntimeWhoseSynchronizeItCouldNotAnswer) {
 }
 
 TEST_F(ServiceTest, StaysWithARuntimeThatHasSynchronizedIt) {
-  options_.timeouts.synchronize = 1s;
-  options_.timeouts.configure = 1s;
+  options_.times.synchronize = 1s;
+  options_.times.configure = 1s;
   RuntimePeer runtime{options_.socket};
   start();
   auto connection = runtime.accept();
@@ -65,7 +65,7 @@ TEST_F(ServiceTest, StaysWithARuntimeThatHasSynchronizedIt) {
 
 /// A busy runtime of a full node: each piece comes in time, all of them together do not.
 TEST_F(ServiceTest, WaitsWhilePiecesOfASynchronizationCome) {
-  options_.timeouts.synchronize = 400ms;
+  options_.times.synchronize = 400ms;
   RuntimePeer runtime{options_.socket};
   start();
   auto connection = runtime.accept();
@@ -81,7 +81,7 @@ TEST_F(ServiceTest, WaitsWhilePiecesOfASynchronizationCome) {
 }
 
 TEST_F(ServiceTest, LeavesARuntimeThatSaysNothing) {
-  options_.timeouts.configure = 50ms;
+  options_.times.configure = 50ms;
   RuntimePeer runtime{options_.socket};
   start();
   auto connection = runtime.accept();

@@ -53,7 +53,7 @@ TEST_F(ServiceTest, EndsAtSigint) {
 }
 
 TEST_F(ServiceTest, LooksForWhatTheRuntimeDoesNotTell) {
-  options_.timeouts.housekeeping = 10ms;
+  options_.times.housekeeping = 10ms;
   RuntimePeer runtime{options_.socket};
   start();
   {
@@ -68,8 +68,8 @@ TEST_F(ServiceTest, LooksForWhatTheRuntimeDoesNotTell) {
 }
 
 TEST_F(ServiceTest, ServesTheRuntimeBetweenPiecesOfLongWork) {
-  options_.timeouts.housekeeping = kLong;
-  options_.timeouts.piece = 0ms;
+  options_.times.housekeeping = kLong;
+  options_.times.piece = 0ms;
   wanted_housekeepings_ = std::numeric_limits<int>::max();
   RuntimePeer runtime{options_.socket};
   start();
@@ -84,7 +84,7 @@ TEST_F(ServiceTest, ServesTheRuntimeBetweenPiecesOfLongWork) {
 }
 
 TEST_F(ServiceTest, LooksForNothingBeforeARuntimeHasSynchronizedIt) {
-  options_.timeouts.housekeeping = 10ms;
+  options_.times.housekeeping = 10ms;
   RuntimePeer runtime{options_.socket};
   start();
   auto connection = runtime.accept();
