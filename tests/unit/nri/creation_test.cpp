@@ -1,7 +1,6 @@
 // What becomes of a container that the plugin has placed and that never starts.
 
 #include <chrono>
-#include <cstdint>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -23,10 +22,7 @@ class CreationTest : public PluginTest {
  protected:
   /// A container whose pod comes with it; how it was placed.
   api::Container created(const api::PodSandbox& sandbox, const std::string& name = "app") {
-    api::Container made = container(sandbox, name, kSmall);
-    const auto adjustment = create(sandbox, made);
-    EXPECT_TRUE(adjustment);
-    if (adjustment) made.mutable_linux()->set_cgroups_path(adjustment->linux().cgroups_path());
+    api::Container made = placed(sandbox, container(sandbox, name, kSmall));
     EXPECT_TRUE(is_known(sandbox.uid()));
     return made;
   }
@@ -37,11 +33,16 @@ class CreationTest : public PluginTest {
   }
   /// The runtime starts the container where it was placed.
   void start(const api::PodSandbox& sandbox, api::Container& made) {
-    const Pid init = start_process();
-    put(init, made.linux().cgroups_path());
-    made.set_pid(static_cast<std::uint32_t>(init.value()));
+    run(made);
     const auto done = plugin().start_container(event(sandbox, made), kNoBudget);
     EXPECT_TRUE(done) << done.error().message;
+  }
+  /// A container that is created while the runtime lists it to the plugin.
+  void create_listed(const api::PodSandbox& sandbox) {
+    auto app = created(sandbox);
+    app.set_state(api::CONTAINER_CREATED);
+    ASSERT_TRUE(plugin().synchronize(state_of({sandbox}, {app}), kNoBudget));
+    housekeep();
   }
 };
 
@@ -114,13 +115,7 @@ TEST_F(CreationTest, IsGoneWhereTheRuntimeListsItNoMore) {
 
 TEST_F(CreationTest, IsKeptWhereTheRuntimeListsItAndEndsWithItsSandbox) {
   const auto sandbox = pod("1");
-  auto app = created(sandbox);
-  app.set_state(api::CONTAINER_CREATED);
-  api::SynchronizeRequest request;
-  *request.add_pods() = sandbox;
-  *request.add_containers() = app;
-  ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
-  housekeep();
+  ASSERT_NO_FATAL_FAILURE(create_listed(sandbox));
   pass(seconds{20});
   housekeep();
   EXPECT_TRUE(is_known("1"));
@@ -129,14 +124,7 @@ TEST_F(CreationTest, IsKeptWhereTheRuntimeListsItAndEndsWithItsSandbox) {
 }
 
 TEST_F(CreationTest, OfAPluginBeforeIsGivenUpAfterATimeToo) {
-  const auto sandbox = pod("1");
-  auto app = created(sandbox);
-  app.set_state(api::CONTAINER_CREATED);
-  api::SynchronizeRequest request;
-  *request.add_pods() = sandbox;
-  *request.add_containers() = app;
-  ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
-  housekeep();
+  ASSERT_NO_FATAL_FAILURE(create_listed(pod("1")));
   pass(kLong);
   housekeep();
   expect_nothing_left("1");

@@ -77,6 +77,14 @@ class DeadlineTest : public PluginTest {
     call();
     return clock_.now() - begun;
   }
+  /// The same of a container's start, where the plugin has been told of its sandbox just before.
+  [[nodiscard]] std::chrono::nanoseconds waited_at_start(std::chrono::nanoseconds time,
+                                                         const api::PodSandbox& sandbox,
+                                                         const api::Container& app) {
+    EXPECT_TRUE(contended().synchronize(state_of({sandbox}), kNoBudget));
+    return waited(
+        time, [&] { EXPECT_TRUE(contended().start_container(event(sandbox, app), kNoBudget)); });
+  }
 
  private:
   ContendedClock clock_;
@@ -89,30 +97,16 @@ constexpr auto kForEver = std::chrono::hours{24};
 TEST_F(DeadlineTest, OfAStartIncludesTheSynchronizationOfItsPod) {
   const auto sandbox = pod("1", start_process(), kSmall);
   auto app = container(sandbox, "app", kSmall);
-  const Pid init = start_process();
-  put(init, pod_path("burstable", "1") + "/app-of-1");
-  app.set_pid(static_cast<std::uint32_t>(init.value()));
   app.mutable_linux()->set_cgroups_path(pod_path("burstable", "1") + "/app-of-1");
-  api::SynchronizeRequest request;
-  *request.add_pods() = sandbox;
-  ASSERT_TRUE(contended().synchronize(state_of(request), kNoBudget));
-  const auto start = [&] {
-    EXPECT_TRUE(contended().start_container(event(sandbox, app), kNoBudget));
-  };
-  EXPECT_EQ(waited(600ms, start), 1s);
+  run(app);
+  EXPECT_EQ(waited_at_start(600ms, sandbox, app), 1s);
 }
 
 TEST_F(DeadlineTest, OfAStartHoldsWhereTheLockIsNeverFree) {
   const auto sandbox = pod("1", start_process(), kSmall);
   auto app = container(sandbox, "app", kSmall);
   app.set_pid(static_cast<std::uint32_t>(start_process().value()));
-  api::SynchronizeRequest request;
-  *request.add_pods() = sandbox;
-  ASSERT_TRUE(contended().synchronize(state_of(request), kNoBudget));
-  const auto start = [&] {
-    EXPECT_TRUE(contended().start_container(event(sandbox, app), kNoBudget));
-  };
-  EXPECT_EQ(waited(kForEver, start), 1s);
+  EXPECT_EQ(waited_at_start(kForEver, sandbox, app), 1s);
 }
 
 TEST_F(DeadlineTest, OfARemovedSandboxIncludesItsContainers) {

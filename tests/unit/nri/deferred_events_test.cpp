@@ -172,6 +172,13 @@ class LockedPluginTest : public PluginTest {
     if (file_ >= 0) ::close(file_);
     file_ = -1;
   }
+  /// A container of this sandbox that has started before the lock is taken.
+  [[nodiscard]] api::Container started_before_lock(const api::PodSandbox& sandbox) {
+    unlock();
+    auto running = started(sandbox, container(sandbox, "app", kSmall));
+    lock();
+    return running;
+  }
 
  private:
   int file_ = -1;
@@ -198,10 +205,8 @@ TEST_F(LockedPluginTest, WaitsNoLongerThanItIsToldTo) {
 }
 
 TEST_F(LockedPluginTest, FollowsAnUpdateOnceItCan) {
-  unlock();
   const auto sandbox = pod("1");
-  const auto running = started(sandbox, container(sandbox, "app", kSmall));
-  lock();
+  const auto running = started_before_lock(sandbox);
   ASSERT_TRUE(update(sandbox, running, kLarge));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
   unlock();
@@ -227,11 +232,9 @@ TEST_F(LockedPluginTest, CountsAContainerOnceItCan) {
 }
 
 TEST_F(LockedPluginTest, LeavesWhatTheRuntimeHasNotDone) {
-  unlock();
   const auto sandbox = pod("1");
-  const auto running = started(sandbox, container(sandbox, "app", kSmall));
+  const auto running = started_before_lock(sandbox);
   reconfigure(R"(, "lockDeadline": "50ms", "onError": "reject")");
-  lock();
   ASSERT_FALSE(update(sandbox, running, kLarge));
   unlock();
   housekeep();
@@ -239,10 +242,8 @@ TEST_F(LockedPluginTest, LeavesWhatTheRuntimeHasNotDone) {
 }
 
 TEST_F(LockedPluginTest, RemovesTheEventsOfWhatHasEnded) {
-  unlock();
   const auto sandbox = pod("1");
-  const auto running = started(sandbox, container(sandbox, "app", kSmall));
-  lock();
+  const auto running = started_before_lock(sandbox);
   ASSERT_TRUE(update(sandbox, running, kLarge));
   end_processes();
   ASSERT_TRUE(plugin().remove_container(event(sandbox, running), kNoBudget));
@@ -256,21 +257,15 @@ TEST_F(LockedPluginTest, RemovesTheEventsOfWhatHasEnded) {
 TEST_F(LockedPluginTest, KeepsTheStartThatAnUpdateFollows) {
   unlock();
   const auto sandbox = pod("1");
-  auto app = container(sandbox, "app", kSmall);
-  const auto adjustment = create(sandbox, app);
-  ASSERT_TRUE(adjustment);
-  const std::string path = adjustment->linux().cgroups_path();
-  const Pid init = start_process();
-  put(init, path);
-  app.set_pid(static_cast<std::uint32_t>(init.value()));
-  app.mutable_linux()->set_cgroups_path(path);
+  auto app = placed(sandbox, container(sandbox, "app", kSmall));
+  run(app);
   lock();
   ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
   ASSERT_TRUE(update(sandbox, app, kLarge));
   unlock();
   housekeep();
   EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
-  EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr(cat("\"pid\":", init.value())));
+  EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr(cat("\"pid\":", app.pid())));
   EXPECT_THAT(temporary().read("state/pods/1.json"), Not(HasSubstr("pending")));
 }
 
@@ -278,17 +273,11 @@ TEST_F(LockedPluginTest, KeepsTheStartThatAnUpdateFollows) {
 TEST_F(LockedPluginTest, KeepsTheUpdateThatAStartFollows) {
   unlock();
   const auto sandbox = pod("1");
-  auto app = container(sandbox, "app", kSmall);
-  const auto adjustment = create(sandbox, app);
-  ASSERT_TRUE(adjustment);
-  const std::string path = adjustment->linux().cgroups_path();
-  const Pid init = start_process();
-  app.mutable_linux()->set_cgroups_path(path);
+  auto app = placed(sandbox, container(sandbox, "app", kSmall));
   lock();
   ASSERT_TRUE(update(sandbox, app, kLarge));
   unlock();
-  put(init, path);
-  app.set_pid(static_cast<std::uint32_t>(init.value()));
+  run(app);
   tell(*app.mutable_linux()->mutable_resources(), kLarge);
   ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
   housekeep();

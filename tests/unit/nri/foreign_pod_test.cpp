@@ -1,7 +1,6 @@
 // The cgroup of a pod in podqos's own tree that podqos did not make.
 
 #include <chrono>
-#include <cstdint>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -56,9 +55,7 @@ class ForeignPodTest : public PluginTest {
     const auto adjustment = create(sandbox, app);
     ASSERT_TRUE(adjustment) << adjustment.error().message;
     EXPECT_THAT(adjustment->linux().cgroups_path(), IsEmpty());
-    const Pid init = start_process();
-    put(init, app.linux().cgroups_path());
-    app.set_pid(static_cast<std::uint32_t>(init.value()));
+    run(app);
     ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
     EXPECT_TRUE(is_known("1"));
     expect_theirs_unchanged();

@@ -65,9 +65,7 @@ class KubeletPodTest : public PluginTest {
   }
   /// As it is once the runtime has started it.
   [[nodiscard]] api::Container running(const api::PodSandbox& pod, api::Container container) {
-    const Pid init = start_process();
-    put(init, container.linux().cgroups_path());
-    container.set_pid(static_cast<std::uint32_t>(init.value()));
+    run(container);
     EXPECT_TRUE(plugin().start_container(event(pod, container), kNoBudget));
     return container;
   }
@@ -243,16 +241,10 @@ TEST_F(KubeletPodWithInit, RequestsTheMostThatRanAtOnce) {
 /// the sandbox, where a runtime passes them on, tell the CPU of all, and no memory request.
 TEST_F(KubeletPodWithInit, RequestsTheMemoryOfWhatRunsWhenItIsAdopted) {
   const auto sandbox = kubelet_pod({.shares = 409});
-  api::SynchronizeRequest request;
-  *request.add_pods() = sandbox;
-  for (auto& started : {sidecar(sandbox), main(sandbox)}) {
-    const Pid process = start_process();
-    put(process, started.linux().cgroups_path());
-    auto* listed = request.add_containers();
-    *listed = started;
-    listed->set_pid(static_cast<std::uint32_t>(process.value()));
-  }
-  ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
+  std::vector<api::Container> listed{sidecar(sandbox), main(sandbox)};
+  for (auto& container : listed)
+    run(container);
+  ASSERT_TRUE(plugin().synchronize(state_of({sandbox}, listed), kNoBudget));
   housekeep();
   expect_requests(400, 76);
 }

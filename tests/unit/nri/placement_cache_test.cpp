@@ -348,16 +348,13 @@ TEST_P(UpdatedBeforeStartTest, FollowsTheUpdate) {
   auto sandbox = foreseen ? running_pod("1", kOne) : pod("1");
   (*sandbox.mutable_annotations())["podqos.io/pod"] = kOne;
   auto app = container(sandbox, "app");
-  const std::string path = created(sandbox, app).linux().cgroups_path();
+  app.mutable_linux()->set_cgroups_path(created(sandbox, app).linux().cgroups_path());
   ASSERT_EQ(is_counted("1", app.id()), !foreseen);
-  app.mutable_linux()->set_cgroups_path(path);
   tell(*app.mutable_linux()->mutable_resources(), kSmall);
   constexpr Told kMore{.shares = 307, .quota = 60'000, .memory = 201'326'592};
   ASSERT_TRUE(update(sandbox, app, kMore));
   tell(*app.mutable_linux()->mutable_resources(), kMore);
-  const Pid init = start_process();
-  put(init, path);
-  app.set_pid(static_cast<std::uint32_t>(init.value()));
+  run(app);
   ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
   EXPECT_EQ(quota(pod_path("burstable", "1")), "60000");

@@ -1,7 +1,5 @@
 #include <unistd.h>
 
-#include <cstdint>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -104,10 +102,8 @@ TEST_F(PluginTest, MovesAContainerThatItDidNotPlace) {
   reconfigure(R"(, "placement": {"onMisplaced": "move"})");
   const auto sandbox = pod("1");
   auto app = container(sandbox, "app", kSmall);
-  const Pid init = start_process();
-  put(init, below("engine/app-of-1"));
   app.mutable_linux()->set_cgroups_path(below("engine/app-of-1"));
-  app.set_pid(static_cast<std::uint32_t>(init.value()));
+  const Pid init = run(app);
   ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
   const auto now = cgroupfs().cgroup_of(init);
   ASSERT_TRUE(now);

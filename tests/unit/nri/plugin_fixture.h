@@ -13,6 +13,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -112,7 +113,11 @@ class PluginTest : public cgroup::OwnCgroup {
     (*pod.mutable_annotations())["podqos.io/pod"] = "{";
     return pod;
   }
-  [[nodiscard]] static NodeState state_of(const api::SynchronizeRequest& all) {
+  [[nodiscard]] static NodeState state_of(const std::vector<api::PodSandbox>& pods,
+                                          const std::vector<api::Container>& containers = {}) {
+    api::SynchronizeRequest all;
+    all.mutable_pods()->Assign(pods.begin(), pods.end());
+    all.mutable_containers()->Assign(containers.begin(), containers.end());
     NodeState state;
     EXPECT_TRUE(state.add(all.SerializeAsString()));
     return state;
@@ -167,15 +172,26 @@ class PluginTest : public cgroup::OwnCgroup {
       std::ofstream{hierarchy.mount_point + path + "/cgroup.procs"} << process.value();
     }
   }
-  /// The container as it is once it has started where the plugin has placed it.
-  [[nodiscard]] api::Container started(const api::PodSandbox& pod, api::Container container) {
+  /// The container as it is created where the plugin places it, without a process.
+  [[nodiscard]] api::Container placed(const api::PodSandbox& pod, api::Container container) {
     const auto adjustment = create(pod, container);
     EXPECT_TRUE(adjustment);
+    if (adjustment) container.mutable_linux()->set_cgroups_path(adjustment->linux().cgroups_path());
+    return container;
+  }
+  /// Gives the container a process in that cgroup; returns it.
+  Pid run_in(const std::string& cgroup, api::Container& container) {
     const Pid init = start_process();
-    const std::string path = adjustment->linux().cgroups_path();
-    put(init, path);
+    put(init, cgroup);
     container.set_pid(static_cast<std::uint32_t>(init.value()));
-    container.mutable_linux()->set_cgroups_path(path);
+    return init;
+  }
+  /// The same in the container's own cgroup.
+  Pid run(api::Container& container) { return run_in(container.linux().cgroups_path(), container); }
+  /// The container as it is once it has started where the plugin has placed it.
+  [[nodiscard]] api::Container started(const api::PodSandbox& pod, api::Container container) {
+    container = placed(pod, std::move(container));
+    run(container);
     const auto done = plugin().start_container(event(pod, container), std::nullopt);
     EXPECT_TRUE(done) << done.error().message;
     return container;

@@ -1,10 +1,10 @@
 #include <unistd.h>
 
-#include <cstdint>
 #include <filesystem>
 #include <iterator>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,14 +24,9 @@ using ::testing::Not;
 
 TEST_F(PluginTest, TakesInWhatLivesAtTheSynchronization) {
   const auto sandbox = pod("1", start_process(), kSmall);
-  api::SynchronizeRequest request;
-  *request.add_pods() = sandbox;
   auto app = container(sandbox, "app", kSmall);
-  const Pid init = start_process();
-  app.set_pid(static_cast<std::uint32_t>(init.value()));
-  put(init, below("engine"));
-  *request.add_containers() = app;
-  const auto answer = plugin().synchronize(state_of(request), kNoBudget);
+  run_in(below("engine"), app);
+  const auto answer = plugin().synchronize(state_of({sandbox}, {app}), kNoBudget);
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->update_size(), 0);
   EXPECT_FALSE(is_known("1"));
@@ -52,10 +47,9 @@ TEST_F(PluginTest, ReleasesAtTheSynchronizationWhatIsGone) {
 }
 
 TEST_F(PluginTest, SynchronizesTheOthersWhenOneIsBroken) {
-  api::SynchronizeRequest request;
-  *request.add_pods() = broken(pod("1", start_process()));
-  *request.add_pods() = pod("2", start_process(), kSmall);
-  ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
+  const auto odd = broken(pod("1", start_process()));
+  const auto good = pod("2", start_process(), kSmall);
+  ASSERT_TRUE(plugin().synchronize(state_of({odd, good}), kNoBudget));
   housekeep();
   EXPECT_FALSE(is_known("1"));
   EXPECT_TRUE(is_known("2"));
@@ -65,17 +59,12 @@ TEST_F(PluginTest, SynchronizesTheOthersWhenOneIsBroken) {
 /// Without what it says it would be a pod of its own.
 TEST_F(PluginTest, TakesNothingInOfWhichItCannotReadTheIdentity) {
   reconfigure(R"(, "scope": "all")");
-  api::SynchronizeRequest request;
   auto odd = pod("1", start_process(), kSmall);
   odd.set_name("a/b");
-  *request.add_pods() = odd;
   auto app = container(odd, "app", kSmall);
-  const Pid init = start_process();
-  app.set_pid(static_cast<std::uint32_t>(init.value()));
-  put(init, below("engine"));
-  *request.add_containers() = app;
-  *request.add_pods() = pod("2", start_process(), kSmall);
-  ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
+  run_in(below("engine"), app);
+  const auto good = pod("2", start_process(), kSmall);
+  ASSERT_TRUE(plugin().synchronize(state_of({odd, good}, {app}), kNoBudget));
   housekeep();
   EXPECT_TRUE(is_known("2"));
   const std::filesystem::directory_iterator records{temporary().path("state/pods")};
@@ -99,9 +88,7 @@ TEST_F(PluginTest, SaysThatItCannotReadWhatTheRuntimeHas) {
 TEST_F(PluginTest, SaysWhenEverythingIsKnown) {
   const auto shown = [&] { return format_exposition(metrics().collect()); };
   const auto known = HasSubstr("\npodqos_last_reconcile_timestamp_seconds ");
-  api::SynchronizeRequest request;
-  *request.add_pods() = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
+  ASSERT_TRUE(plugin().synchronize(state_of({pod("1", start_process(), kSmall)}), kNoBudget));
   EXPECT_THAT(shown(), Not(known));
   housekeep();
   EXPECT_THAT(shown(), known);
@@ -111,12 +98,11 @@ TEST_F(PluginTest, SaysWhenEverythingIsKnown) {
 TEST_F(PluginTest, TendsManySandboxesInTurn) {
   constexpr int kMany = 150;
   const Pid lives{::getpid()};
-  api::SynchronizeRequest request;
+  std::vector<api::PodSandbox> sandboxes;
   for (int i = 0; i < kMany; ++i)
-    *request.add_pods() = pod(std::to_string(1000 + i), lives);
-  const auto ends = pod("2000", start_process(), kSmall);
-  *request.add_pods() = ends;
-  ASSERT_TRUE(plugin().synchronize(state_of(request), kNoBudget));
+    sandboxes.push_back(pod(std::to_string(1000 + i), lives));
+  sandboxes.push_back(pod("2000", start_process(), kSmall));
+  ASSERT_TRUE(plugin().synchronize(state_of(sandboxes), kNoBudget));
   housekeep();
   EXPECT_TRUE(is_known("2000"));
   end_processes();
@@ -132,9 +118,7 @@ TEST_F(PluginTest, TendsThoseThatAnEarlierOneHasTakenIn) {
   const auto sandbox = pod("1", start_process(), kSmall);
   ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
   Plugin next{configuration(), metrics()};
-  api::SynchronizeRequest request;
-  *request.add_pods() = sandbox;
-  ASSERT_TRUE(next.synchronize(state_of(request), kNoBudget));
+  ASSERT_TRUE(next.synchronize(state_of({sandbox}), kNoBudget));
   end_processes();
   housekeep(next);
   EXPECT_FALSE(is_known("1"));

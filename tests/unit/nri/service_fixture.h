@@ -79,6 +79,26 @@ class ServiceTest : public ::testing::Test {
     }};
     ready.get();
   }
+  /// Starts it at a runtime that has accepted its registration: runtime_, with connection_.
+  void start_registered() {
+    runtime_.emplace(options_.socket);
+    start();
+    connection_ = runtime_->accept();
+    ASSERT_TRUE(connection_ && connection_->accepts_registration());
+  }
+  /// The same at one that has synchronized it.
+  void start_synchronized() {
+    ASSERT_NO_FATAL_FAILURE(start_registered());
+    ASSERT_GT(connection_->configure(), 0);
+    ASSERT_TRUE(connection_->synchronize());
+  }
+  /// Starts it as a runtime does, which has accepted its registration.
+  void start_launched() {
+    auto [plugin, runtime] = connected_pair();
+    connection_.emplace(std::move(runtime));
+    start(std::move(plugin));
+    ASSERT_TRUE(connection_->accepts_registration());
+  }
   void send(int signal) { EXPECT_EQ(::pthread_kill(thread_.native_handle(), signal), 0); }
   [[nodiscard]] Status join() {
     thread_.join();
@@ -106,6 +126,8 @@ class ServiceTest : public ::testing::Test {
   RecordingHandler handler_;
   Notify notify_;
   std::optional<Listener> listener_;  ///< for whoever asks for pages
+  std::optional<RuntimePeer> runtime_;
+  std::optional<PeerConnection> connection_;
   int reloads_ = 0;
   int housekeepings_ = 0;
   int wanted_housekeepings_ = 0;  ///< so many at once, with requests between them

@@ -73,10 +73,7 @@ TEST_F(ServiceHttpTest, ShowsHowItStandsWithTheRuntime) {
 }
 
 TEST_F(ServiceHttpTest, AnswersTheRuntimeWhoeverElseAsks) {
-  RuntimePeer runtime{options_.socket};
-  start();
-  auto connection = runtime.accept();
-  ASSERT_TRUE(connection && connection->welcomes());
+  ASSERT_NO_FATAL_FAILURE(start_synchronized());
   // As many as there is room for, who say nothing, half of it, or do not read; and more behind.
   std::vector<sys::UniqueFd> strangers;
   for (int i = 0; i < 20; ++i) {
@@ -85,7 +82,7 @@ TEST_F(ServiceHttpTest, AnswersTheRuntimeWhoeverElseAsks) {
     if (i % 3 != 2) ::send(strangers.back().get(), text.data(), text.size(), MSG_NOSIGNAL);
   }
   for (int i = 0; i < 200; ++i)
-    ASSERT_TRUE(connection->ask("StartContainer", ""));
+    ASSERT_TRUE(connection_->ask("StartContainer", ""));
   EXPECT_TRUE(stop());
 }
 

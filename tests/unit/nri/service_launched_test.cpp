@@ -27,21 +27,17 @@ TEST_F(ServiceTest, EndsWithTheRuntimeThatStartedIt) {
 TEST_F(ServiceTest, ServesARuntimeThatStartsItAndDoesNotSynchronizeIt) {
   options_.times.configure = 50ms;
   options_.times.synchronize = 50ms;
-  auto [plugin, connection] = connected_pair();
-  start(std::move(plugin));
-  ASSERT_TRUE(connection.accepts_registration());
-  EXPECT_EQ(connection.configure(), kAllEvents);
+  ASSERT_NO_FATAL_FAILURE(start_launched());
+  EXPECT_EQ(connection_->configure(), kAllEvents);
   clock_.pass(150ms);
-  EXPECT_TRUE(connection.ask("StartContainer", ""));
+  EXPECT_TRUE(connection_->ask("StartContainer", ""));
   EXPECT_TRUE(stop());
 }
 
 TEST_F(ServiceTest, LooksForWhatARuntimeThatDoesNotSynchronizeItDoesNotTell) {
   options_.times.housekeeping = 10ms;
-  auto [plugin, connection] = connected_pair();
-  start(std::move(plugin));
-  ASSERT_TRUE(connection.accepts_registration());
-  EXPECT_EQ(connection.configure(), kAllEvents);
+  ASSERT_NO_FATAL_FAILURE(start_launched());
+  EXPECT_EQ(connection_->configure(), kAllEvents);
   clock_.pass(10ms);
   clock_.pass(10ms);
   EXPECT_TRUE(stop());
@@ -50,11 +46,9 @@ TEST_F(ServiceTest, LooksForWhatARuntimeThatDoesNotSynchronizeItDoesNotTell) {
 
 TEST_F(ServiceTest, LeavesTimeToSynchronizeToARuntimeThatStartsIt) {
   options_.times.housekeeping = kLong;
-  auto [plugin, connection] = connected_pair();
-  start(std::move(plugin));
-  ASSERT_TRUE(connection.accepts_registration());
-  EXPECT_EQ(connection.configure(), kAllEvents);
-  EXPECT_TRUE(connection.ask("StartContainer", ""));
+  ASSERT_NO_FATAL_FAILURE(start_launched());
+  EXPECT_EQ(connection_->configure(), kAllEvents);
+  EXPECT_TRUE(connection_->ask("StartContainer", ""));
   EXPECT_TRUE(stop());
   EXPECT_EQ(housekeepings_, 0);
 }

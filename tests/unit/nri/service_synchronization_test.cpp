@@ -40,42 +40,33 @@ TEST_F(ServiceTest, LeavesARuntimeThatDoesNotSynchronize) {
 TEST_F(ServiceTest, LeavesARuntimeWhoseSynchronizeItCouldNotAnswer) {
   options_.times.synchronize = 50ms;
   handler_.synchronize_answer = fail(ErrorCode::kIo, "no");
-  RuntimePeer runtime{options_.socket};
-  start();
-  auto connection = runtime.accept();
-  ASSERT_TRUE(connection && connection->accepts_registration());
-  EXPECT_EQ(connection->configure(), kAllEvents);
-  EXPECT_FALSE(connection->synchronize());
+  ASSERT_NO_FATAL_FAILURE(start_registered());
+  EXPECT_EQ(connection_->configure(), kAllEvents);
+  EXPECT_FALSE(connection_->synchronize());
   clock_.pass(50ms);
-  EXPECT_TRUE(connection->ends());
+  EXPECT_TRUE(connection_->ends());
   EXPECT_TRUE(stop());
 }
 
 TEST_F(ServiceTest, StaysWithARuntimeThatHasSynchronizedIt) {
   options_.times.synchronize = 1s;
   options_.times.configure = 1s;
-  RuntimePeer runtime{options_.socket};
-  start();
-  auto connection = runtime.accept();
-  ASSERT_TRUE(connection && connection->welcomes());
+  ASSERT_NO_FATAL_FAILURE(start_synchronized());
   clock_.pass(1200ms);
-  EXPECT_TRUE(connection->ask("StartContainer", ""));
+  EXPECT_TRUE(connection_->ask("StartContainer", ""));
   EXPECT_TRUE(stop());
 }
 
 /// A busy runtime of a full node: each piece comes in time, all of them together do not.
 TEST_F(ServiceTest, WaitsWhilePiecesOfASynchronizationCome) {
   options_.times.synchronize = 400ms;
-  RuntimePeer runtime{options_.socket};
-  start();
-  auto connection = runtime.accept();
-  ASSERT_TRUE(connection && connection->accepts_registration());
-  EXPECT_EQ(connection->configure(), kAllEvents);
+  ASSERT_NO_FATAL_FAILURE(start_registered());
+  EXPECT_EQ(connection_->configure(), kAllEvents);
   for (int piece = 0; piece < 6; ++piece) {
     clock_.pass(399ms);
-    ASSERT_TRUE(connection->ask("Synchronize", kMorePieces)) << piece;
+    ASSERT_TRUE(connection_->ask("Synchronize", kMorePieces)) << piece;
   }
-  EXPECT_TRUE(connection->synchronize());
+  EXPECT_TRUE(connection_->synchronize());
   EXPECT_TRUE(stop());
   EXPECT_EQ(logged("in time"), 0);
 }

@@ -30,14 +30,10 @@ using test::u32;
 using ::testing::ElementsAre;
 
 TEST_F(ServiceTest, ServesARuntimeUntilItIsToldToStop) {
-  RuntimePeer runtime{options_.socket};
-  start();
-  auto connection = runtime.accept();
-  ASSERT_TRUE(connection);
-  ASSERT_TRUE(connection->welcomes());
-  EXPECT_TRUE(connection->ask("StartContainer", ""));
+  ASSERT_NO_FATAL_FAILURE(start_synchronized());
+  EXPECT_TRUE(connection_->ask("StartContainer", ""));
   EXPECT_TRUE(stop());
-  EXPECT_TRUE(connection->ends());
+  EXPECT_TRUE(connection_->ends());
   EXPECT_THAT(handler_.heard,
               ElementsAre("registered", "configure  ", "synchronize 0 0", "start "));
   EXPECT_EQ(status_.connections, 1U);
@@ -54,16 +50,11 @@ TEST_F(ServiceTest, EndsAtSigint) {
 
 TEST_F(ServiceTest, LooksForWhatTheRuntimeDoesNotTell) {
   options_.times.housekeeping = 10ms;
-  RuntimePeer runtime{options_.socket};
-  start();
-  {
-    auto connection = runtime.accept();
-    ASSERT_TRUE(connection && connection->welcomes());
-    clock_.pass(9ms);
-    clock_.pass(1ms);
-    clock_.pass(10ms);
-    EXPECT_TRUE(stop());
-  }
+  ASSERT_NO_FATAL_FAILURE(start_synchronized());
+  clock_.pass(9ms);
+  clock_.pass(1ms);
+  clock_.pass(10ms);
+  EXPECT_TRUE(stop());
   EXPECT_EQ(housekeepings_, 3);
 }
 
@@ -71,59 +62,46 @@ TEST_F(ServiceTest, ServesTheRuntimeBetweenPiecesOfLongWork) {
   options_.times.housekeeping = kLong;
   options_.times.piece = 0ms;
   wanted_housekeepings_ = std::numeric_limits<int>::max();
-  RuntimePeer runtime{options_.socket};
-  start();
-  {
-    auto connection = runtime.accept();
-    ASSERT_TRUE(connection && connection->welcomes());
-    EXPECT_TRUE(connection->ask("StartContainer", ""));
-    EXPECT_TRUE(connection->ask("StartContainer", ""));
-  }
+  ASSERT_NO_FATAL_FAILURE(start_synchronized());
+  EXPECT_TRUE(connection_->ask("StartContainer", ""));
+  EXPECT_TRUE(connection_->ask("StartContainer", ""));
+  connection_->close();
   EXPECT_TRUE(stop());
   EXPECT_GE(housekeepings_, 3);
 }
 
 TEST_F(ServiceTest, LooksForNothingBeforeARuntimeHasSynchronizedIt) {
   options_.times.housekeeping = 10ms;
-  RuntimePeer runtime{options_.socket};
-  start();
-  auto connection = runtime.accept();
-  ASSERT_TRUE(connection && connection->accepts_registration());
+  ASSERT_NO_FATAL_FAILURE(start_registered());
   clock_.pass(100ms);
   EXPECT_TRUE(stop());
   EXPECT_EQ(housekeepings_, 0);
 }
 
 TEST_F(ServiceTest, TakesFramesByteByByte) {
-  RuntimePeer runtime{options_.socket};
-  start();
-  auto connection = runtime.accept();
-  ASSERT_TRUE(connection && connection->accepts_registration());
+  ASSERT_NO_FATAL_FAILURE(start_registered());
   for (const char byte : call(1, "Configure", "\x12\x01x"))
-    ASSERT_TRUE(connection->send({&byte, 1}));
-  const auto answer = connection->next();
+    ASSERT_TRUE(connection_->send({&byte, 1}));
+  const auto answer = connection_->next();
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->payload, "\x12\x03\x10\xff\x0f");
   // Half a frame is left behind without harm.
-  EXPECT_TRUE(connection->send(call(3, "Synchronize", "").substr(0, 7)));
-  connection->close();
+  EXPECT_TRUE(connection_->send(call(3, "Synchronize", "").substr(0, 7)));
+  connection_->close();
   clock_.pass(10ms);
-  connection = runtime.accept();
-  ASSERT_TRUE(connection);
-  EXPECT_TRUE(connection->welcomes());
+  connection_ = runtime_->accept();
+  ASSERT_TRUE(connection_);
+  EXPECT_TRUE(connection_->welcomes());
   EXPECT_TRUE(stop());
 }
 
 TEST_F(ServiceTest, EndsAConnectionThatBreaksALimit) {
-  RuntimePeer runtime{options_.socket};
-  start();
-  auto connection = runtime.accept();
-  ASSERT_TRUE(connection && connection->welcomes());
-  EXPECT_TRUE(connection->send(u32(1) + u32(5U << 20U)));
-  EXPECT_TRUE(connection->ends());
+  ASSERT_NO_FATAL_FAILURE(start_synchronized());
+  EXPECT_TRUE(connection_->send(u32(1) + u32(5U << 20U)));
+  EXPECT_TRUE(connection_->ends());
   clock_.pass(10ms);
-  connection = runtime.accept();
-  ASSERT_TRUE(connection && connection->welcomes());
+  connection_ = runtime_->accept();
+  ASSERT_TRUE(connection_ && connection_->welcomes());
   EXPECT_TRUE(stop());
   EXPECT_EQ(logged(" ended: a frame of 5242880 bytes for connection 1, at most 4194314"), 1);
 }
@@ -132,15 +110,12 @@ TEST_F(ServiceTest, EndsAConnectionWhoseAnswersNobodyReads) {
   options_.session.unsent_bytes = 1U << 20U;
   handler_.create_answer->mutable_adjust()->mutable_linux()->set_cgroups_path(
       std::string(100'000, 'x'));
-  RuntimePeer runtime{options_.socket};
-  start();
-  auto connection = runtime.accept();
-  ASSERT_TRUE(connection && connection->welcomes());
+  ASSERT_NO_FATAL_FAILURE(start_synchronized());
   std::uint32_t stream = 101;
-  while (connection->send(call(stream, "CreateContainer", "")))
+  while (connection_->send(call(stream, "CreateContainer", "")))
     stream += 2;
   clock_.pass(10ms);
-  EXPECT_TRUE(runtime.accept());
+  EXPECT_TRUE(runtime_->accept());
   EXPECT_TRUE(stop());
   EXPECT_EQ(logged("bytes wait for the runtime to read them, at most 1048576"), 1);
 }
@@ -148,13 +123,10 @@ TEST_F(ServiceTest, EndsAConnectionWhoseAnswersNobodyReads) {
 TEST_F(ServiceTest, SendsALargeAnswerToARuntimeThatReadsSlowly) {
   handler_.create_answer->mutable_adjust()->mutable_linux()->set_cgroups_path(
       std::string(4'000'000, 'x'));
-  RuntimePeer runtime{options_.socket};
-  start();
-  auto connection = runtime.accept();
-  ASSERT_TRUE(connection && connection->welcomes());
-  ASSERT_TRUE(connection->send(call(101, "CreateContainer", "")));
+  ASSERT_NO_FATAL_FAILURE(start_synchronized());
+  ASSERT_TRUE(connection_->send(call(101, "CreateContainer", "")));
   clock_.settle();  // it has sent what there is room for
-  const auto answer = connection->next();
+  const auto answer = connection_->next();
   ASSERT_TRUE(answer);
   EXPECT_EQ(parse_answer(answer->payload).value_or("").size(), 4'000'015U);
   EXPECT_TRUE(stop());
@@ -170,14 +142,11 @@ TEST_F(ServiceTest, StopsWhileTheRuntimeHangs) {
 }
 
 TEST_F(ServiceTest, ReloadsAtSighupBetweenRequests) {
-  RuntimePeer runtime{options_.socket};
-  start();
-  auto connection = runtime.accept();
-  ASSERT_TRUE(connection && connection->welcomes());
+  ASSERT_NO_FATAL_FAILURE(start_synchronized());
   for (int i = 0; i < 3; ++i) {
     send(SIGHUP);
     // Its answer says that the signal has been taken: it was there first.
-    EXPECT_TRUE(connection->ask("StartContainer", ""));
+    EXPECT_TRUE(connection_->ask("StartContainer", ""));
   }
   EXPECT_TRUE(stop());
   EXPECT_EQ(reloads_, 3);
