@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
@@ -51,13 +52,52 @@ bool is_json_number(std::string_view text) {
   return is_digits(text) && (text.size() == 1 || text.front() != '0');
 }
 
-/// The decimal text of an octal number of YAML 1.1, such as 0644; nullopt for other text.
-std::optional<std::string> octal_number(std::string_view text) {
-  if (text.size() < 2 || text.front() != '0') return std::nullopt;
+/// The decimal text of an integer of Go's syntax: 0x1f, 0o17, 017, 0b101; nullopt for other text,
+/// and for integers beyond 64 bits.
+std::optional<std::string> prefixed_integer(std::string_view digits) {
+  if (digits.size() < 2 || digits.front() != '0') return std::nullopt;
+  constexpr std::array kBases = {std::pair{'x', 16}, std::pair{'o', 8}, std::pair{'b', 2}};
+  const char kind = static_cast<char>(digits[1] | 0x20);
+  const auto* const base = std::ranges::find(kBases, kind, &std::pair<char, int>::first);
+  const bool named = base != kBases.end();
+  digits.remove_prefix(named ? 2 : 1);
   std::uint64_t value = 0;
-  const auto [last, error] = std::from_chars(text.begin(), text.end(), value, 8);
-  if (error != std::errc{} || last != text.end()) return std::nullopt;
+  const auto [last, error] =
+      std::from_chars(digits.begin(), digits.end(), value, named ? base->second : 8);
+  if (error != std::errc{} || last != digits.end()) return std::nullopt;
   return std::to_string(value);
+}
+
+/// "007.50e3" as a JSON number, "7.50e3"; nullopt unless it is one of YAML 1.1 without sign.
+std::optional<std::string> decimal_number(std::string_view text) {
+  const std::string_view power = text.substr(std::min(text.find_first_of("eE"), text.size()));
+  text.remove_suffix(power.size());
+  const std::size_t point = std::min(text.find('.'), text.size());
+  std::string_view whole = text.substr(0, point);
+  const std::string_view fraction = text.substr(std::min(point + 1, text.size()));
+  if (whole.empty() && fraction.empty()) return std::nullopt;
+  whole.remove_prefix(std::min(whole.find_first_not_of('0'), whole.size()));
+  std::string number =
+      cat(whole.empty() ? "0" : whole, fraction.empty() ? "" : ".", fraction, power);
+  if (!is_json_number(number)) return std::nullopt;
+  return number;
+}
+
+/// A number that Kubernetes' parser reads and JSON spells otherwise, such as 0644, 0x1f, +5, 1_000
+/// or .5, as JSON; nullopt for other text.
+/// @note resolve() of go.yaml.in/yaml/v2, which sigs.k8s.io/yaml uses
+std::optional<std::string> number_of_go(std::string_view text) {
+  if (text.empty() || !std::string_view{"+-.0123456789"}.contains(text.front()))
+    return std::nullopt;
+  std::string plain;
+  std::ranges::copy_if(text, std::back_inserter(plain), [](char c) { return c != '_'; });
+  std::string_view digits = plain;
+  const bool negative = digits.starts_with('-');
+  if (negative || digits.starts_with('+')) digits.remove_prefix(1);
+  auto number = prefixed_integer(digits);
+  if (!number) number = decimal_number(digits);
+  if (!number) return std::nullopt;
+  return negative && *number != "0" ? cat("-", *number) : *number;
 }
 
 /// The JSON value of a plain scalar.
@@ -66,7 +106,7 @@ std::string plain_json(std::string_view text) {
   if (is_one_of(kTrueWords, text)) return "true";
   if (is_one_of(kFalseWords, text)) return "false";
   if (is_json_number(text)) return std::string{text};
-  return octal_number(text).value_or(json_quote(text));
+  return number_of_go(text).value_or(json_quote(text));
 }
 
 /// Converts a node tree to JSON text within the bounds on nesting and size.

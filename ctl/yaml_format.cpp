@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 
 #include "common/base/text.h"
 #include "ctl/json_text.h"
@@ -18,12 +19,48 @@ constexpr std::string_view kPlain =
 constexpr std::array kReserved = {"true", "false", "yes", "no",  "on",  "off",
                                   "null", "y",     "n",   "inf", "nan", "e"};
 
-/// Whether `text` contains ASCII control characters.
-bool has_control(std::string_view text) {
-  return std::ranges::any_of(text, [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte < 0x20 || byte == 0x7f;
-  });
+/// A character that YAML parsers refuse raw, or read as the end of a line or the mark of an
+/// encoding (YAML 1.1, sections 5.1 to 5.4), in UTF-8, and its escape. U+0080 to U+009F are found
+/// by their range.
+struct Special {
+  std::string_view bytes;
+  std::string_view escape;
+};
+constexpr std::array kSpecials = {
+    Special{"\x7f", "\\x7f"},           Special{"\xe2\x80\xa8", "\\u2028"},
+    Special{"\xe2\x80\xa9", "\\u2029"}, Special{"\xef\xbb\xbf", "\\ufeff"},
+    Special{"\xef\xbf\xbe", "\\ufffe"}, Special{"\xef\xbf\xbf", "\\uffff"}};
+
+/// The special character at the start of `text`: its bytes and its escape; none if there is none.
+std::pair<std::size_t, std::string> special_at(std::string_view text) {
+  for (const auto& [bytes, escape] : kSpecials) {
+    if (text.starts_with(bytes)) return {bytes.size(), std::string{escape}};
+  }
+  const auto second = static_cast<unsigned char>(text.size() > 1 ? text[1] : '\0');
+  if (!text.starts_with('\xc2') || second < 0x80 || second > 0x9f) return {};
+  constexpr std::string_view kHex = "0123456789abcdef";
+  return {2, cat("\\x", kHex.substr(second >> 4U, 1), kHex.substr(second & 0xfU, 1))};
+}
+
+/// Whether `text` has a character that is written as an escape.
+bool has_special(std::string_view text) {
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (static_cast<unsigned char>(text[at]) < 0x20 || special_at(text.substr(at)).first > 0)
+      return true;
+  }
+  return false;
+}
+
+/// `text` in double quotes, with the escapes of JSON, which YAML has too, and those of specials.
+std::string double_quoted(std::string_view text) {
+  const std::string quoted = json_quote(text);
+  std::string out;
+  for (std::size_t at = 0; at < quoted.size();) {
+    const auto [length, escape] = special_at(std::string_view{quoted}.substr(at));
+    out += length > 0 ? escape : quoted.substr(at, 1);
+    at += std::max<std::size_t>(length, 1);
+  }
+  return out;
 }
 
 /// Whether `text` is a quantity such as "250m" or "1Gi": a string in every YAML version, and
@@ -53,7 +90,7 @@ bool is_plain(std::string_view text) {
 /// Whether `text` can be written as a literal block: several lines of printable ASCII, the first
 /// one without indentation.
 bool is_block(std::string_view text) {
-  if (text.find('\n') == std::string_view::npos || text.front() == ' ' || text.front() == '\n')
+  if (text.find('\n') == std::string_view::npos || std::string_view{" \t\n"}.contains(text.front()))
     return false;
   return std::ranges::all_of(text, [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -161,7 +198,7 @@ std::string with_crlf(std::string_view text) {
 
 std::string format_yaml_scalar(std::string_view text) {
   if (is_plain(text)) return std::string{text};
-  if (text.find('"') == std::string_view::npos || has_control(text)) return json_quote(text);
+  if (text.find('"') == std::string_view::npos || has_special(text)) return double_quoted(text);
   std::string quoted = "'";
   for (const char c : text)
     quoted.append(c == '\'' ? 2 : 1, c);

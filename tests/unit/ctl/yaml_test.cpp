@@ -26,20 +26,56 @@ struct ScalarCase {
   std::string_view json;
 };
 
-// YAML 1.1 as sigs.k8s.io/yaml reads it, except for 1_000 (there a number): it stays text, which no
-// quantity accepts.
 TEST(ParseYaml, ReadsScalarsAsKubernetesDoes) {
-  for (const auto& [yaml, json] : std::vector<ScalarCase>{{"1.50", "1.50"},
-                                                          {"100m", R"("100m")"},
-                                                          {"'1'", R"("1")"},
-                                                          {"yes", "true"},
-                                                          {"off", "false"},
-                                                          {"~", "null"},
-                                                          {"0644", "420"},
-                                                          {"1_000", R"("1_000")"},
-                                                          {"a: b", R"({"a":"b"})"},
-                                                          {"[1, x]", R"([1,"x"])"}})
+  for (const auto& [yaml, json] :
+       std::vector<ScalarCase>{{"1.50", "1.50"},
+                               {"100m", R"("100m")"},
+                               {"'1'", R"("1")"},
+                               {"yes", "true"},
+                               {"off", "false"},
+                               {"~", "null"},
+                               {"0644", "420"},
+                               {"1_000", "1000"},
+                               {"0x1F", "31"},
+                               {"0o644", "420"},
+                               {"0b101", "5"},
+                               {"+5", "5"},
+                               {"-0x10", "-16"},
+                               {"-0", "-0"},
+                               {"0899", "899"},
+                               {".5", "0.5"},
+                               {"-1.", "-1"},
+                               {"+1_0.50e3", "10.50e3"},
+                               {"0x", R"("0x")"},
+                               {"0xg", R"("0xg")"},
+                               {"1.2.3", R"("1.2.3")"},
+                               {"+", R"("+")"},
+                               {".", R"(".")"},
+                               {"-.e5", R"("-.e5")"},
+                               {"1e", R"("1e")"},
+                               {"2001-01-01", R"("2001-01-01")"},
+                               {"18446744073709551616", "18446744073709551616"},
+                               {"a: b", R"({"a":"b"})"},
+                               {"[1, x]", R"([1,"x"])"}})
     EXPECT_EQ(json_from(cat("k: ", yaml == "a: b" ? "{a: b}" : yaml)), cat(R"({"k":)", json, "}"));
+}
+
+TEST(FormatYaml, EscapesWhatParsersRefuseOrChange) {
+  EXPECT_EQ(format_yaml_scalar("a\x7f"
+                               "b"),
+            R"("a\x7fb")");
+  EXPECT_EQ(format_yaml_scalar("a\xc2\x85"
+                               "b"),
+            R"("a\x85b")");
+  EXPECT_EQ(format_yaml_scalar("a \xe2\x80\xa8 \"b\""), R"("a \u2028 \"b\"")");
+  EXPECT_EQ(format_yaml_scalar("\xef\xbb\xbf"), R"("\ufeff")");
+  EXPECT_EQ(format_yaml_scalar("\xc3\xbc \xc2\xa0"), "\"\xc3\xbc \xc2\xa0\"");
+}
+
+/// The parser finds the indentation by the first line.
+TEST(FormatYaml, WritesNoBlockThatBeginsWithATab) {
+  EXPECT_EQ(format_yaml(R"({"a":"\tb\nc"})"), "a: \"\\tb\\nc\"\n");
+  EXPECT_EQ(format_yaml(R"({"a":"b\n\tc"})"), "a: |-\n  b\n  \tc\n");
 }
 
 TEST(ParseYaml, SplitsDocuments) {
