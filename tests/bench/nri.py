@@ -46,7 +46,10 @@ class Node:
     """The runtime with its pods, and both plugins. Use as a context manager: it leaves nothing behind."""
 
     def __init__(self):
+        # Nothing is reserved, as by default: with qosReserved a container that its engine gives no memory limit is counted
+        # before podqos answers, for the limit that podqos fills in must not back its claim.
         self.ground = scenario.Scenario("nri", placement={"onMisplaced": "ignore"}, nodeMemory="1Ti", nodeCpu="10000",
+                                        qosReserved=None,
                                         memorySwap={"swapBehavior": None}, singleProcessOOMKill=True,
                                         log={"sink": "none", "level": "error"})
         self.tmp, self.plugins = self.ground.tmp, {}
