@@ -2,10 +2,10 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <climits>
+#include <chrono>
 #include <csignal>
+#include <ctime>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +17,7 @@
 #include "common/app/hook_stages.h"
 #include "common/app/log.h"
 #include "common/app/place.h"
+#include "common/app/timeouts.h"
 #include "common/base/text.h"
 #include "common/codec/oci_config.h"
 #include "common/codec/oci_edit.h"
@@ -26,6 +27,7 @@
 #include "common/sys/directory.h"
 #include "hook/output.h"
 #include "hook/privileges.h"
+#include "hook/working_directory.h"
 
 namespace podqos::hook {
 
@@ -91,25 +93,24 @@ int report(app::Log& log, std::string_view stage, const core::Settings& settings
   return exit_status(settings, error);
 }
 
+/// What the hook waits for ends before it is ended itself (set_deadline()), so that it can report
+/// and obey onError.
+constexpr std::chrono::seconds kPatience{25};
+
 /// createRuntime, prestart and poststop: the OCI state comes from standard input.
 int run_state_stage(std::string_view stage, const core::Settings& settings, app::Log& log) {
+  const app::Timeouts timeouts{.deadline = app::Timeouts::Clock::now() + kPatience};
   auto text = sys::read_all(STDIN_FILENO, codec::kMaxStateSize, "OCI state on stdin");
   if (stage == "poststop") {
-    auto done = text ? app::poststop(settings, log, *text, Pid{::getppid()})
+    auto done = text ? app::poststop(settings, log, *text, Pid{::getppid()}, timeouts)
                      : fail(std::move(text).error());
     if (!done) report(log, stage, settings, done.error());
     // The container has already stopped: there is nothing to refuse.
     return 0;
   }
-  auto done = text ? app::create_runtime(settings, log, *text, Pid{::getppid()})
+  auto done = text ? app::create_runtime(settings, log, *text, Pid{::getppid()}, timeouts)
                    : fail(std::move(text).error());
   return done ? 0 : report(log, stage, settings, done.error());
-}
-
-/// The working directory; "" if it cannot be determined.
-std::string working_directory() {
-  std::array<char, PATH_MAX> buffer{};
-  return ::getcwd(buffer.data(), buffer.size()) == nullptr ? "" : buffer.data();
 }
 
 /// The container id, which Podman does not pass to precreate: it is taken from the cgroup leaf
@@ -180,18 +181,20 @@ int run_precreate(const core::Settings& settings, app::Log& log, codec::HookRegi
   return write_all(STDOUT_FILENO, edited ? *edited : *text) ? 0 : 1;
 }
 
-/// SIGALRM ends the hook then, whatever it waits for. Its registrations have no `timeout`: with one
+/// A timer ends the hook then, whatever it waits for. Its registrations have no `timeout`: with one
 /// crun waits for SIGCHLD (src/libcrun/utils.c, run_process_with_stdin_timeout_envp), and when it
 /// misses the signal of a hook that has ended, it fails the container at the end of that time.
-constexpr unsigned kDeadlineSeconds = 30;
+constexpr time_t kDeadlineSeconds = 30;
 
 void set_deadline() {
-  // crun starts hooks with all signals blocked.
-  sigset_t alarm_only{};
-  sigemptyset(&alarm_only);
-  sigaddset(&alarm_only, SIGALRM);
-  pthread_sigmask(SIG_UNBLOCK, &alarm_only, nullptr);
-  ::alarm(kDeadlineSeconds);
+  sigevent event{};
+  event.sigev_notify = SIGEV_SIGNAL;
+  // No runtime can have blocked or ignored it: crun starts hooks with all signals blocked.
+  event.sigev_signo = SIGKILL;
+  timer_t timer{};
+  const itimerspec time{.it_interval = {}, .it_value = {.tv_sec = kDeadlineSeconds, .tv_nsec = 0}};
+  if (::timer_create(CLOCK_MONOTONIC, &event, &timer) == 0)
+    ::timer_settime(timer, 0, &time, nullptr);
 }
 
 /// With an invalid configuration podqos manages nothing, since state directory and cgroup root are
@@ -229,7 +232,7 @@ int run_hook(std::span<const char* const> args) {
     return report(log, stage, *settings, done.error());
   if (stage != "precreate") return run_state_stage(stage, *settings, log);
   codec::HookRegistration hooks{.path = own_path(), .args = {}};
-  if (arguments->config) hooks.args = {"--config", *arguments->config};
+  if (arguments->config) hooks.args = {"--config", absolute_path(*arguments->config)};
   return run_precreate(*settings, log, std::move(hooks));
 }
 

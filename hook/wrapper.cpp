@@ -33,6 +33,7 @@
 #include "hook/output.h"
 #include "hook/privileges.h"
 #include "hook/runtime_argv.h"
+#include "hook/working_directory.h"
 
 namespace podqos::hook {
 
@@ -237,7 +238,7 @@ app::PlacementRequest request_for(const RuntimeCall& call, const Opened& opened)
       .creator = Pid{::getpid()},
       .driver = call.systemd ? core::Driver::kSystemd : core::Driver::kCgroupfs,
       .hooks = {.path = own_path(), .args = {}}};
-  if (call.podqos_config) request.hooks.args = {"--config", *call.podqos_config};
+  if (call.podqos_config) request.hooks.args = {"--config", absolute_path(*call.podqos_config)};
   return request;
 }
 

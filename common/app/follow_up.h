@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "common/app/log.h"
+#include "common/app/timeouts.h"
 #include "common/base/error.h"
 #include "common/core/settings.h"
 
@@ -12,6 +13,6 @@ namespace podqos::app {
 /// own for up to 1.3 s; the lock is free in between.
 /// @return the reason if it is still unfinished; later transactions retry it.
 [[nodiscard]] Status follow_up(const core::Settings& settings, Log& log,
-                               std::optional<Error> unfinished);
+                               std::optional<Error> unfinished, const Timeouts& timeouts = {});
 
 }  // namespace podqos::app

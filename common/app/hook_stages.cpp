@@ -100,7 +100,7 @@ Status start_under_lock(Transaction& transaction, AdmissionRequest request, cons
 
 /// Handles create_runtime() in one transaction, then retries unfinished work without the lock.
 Status start_in_bundle(const core::Settings& settings, Log& log, const codec::OciState& state,
-                       Pid runtime) {
+                       Pid runtime, const Timeouts& timeouts) {
   if (!state.pid) {
     return fail(ErrorCode::kInvalidArgument,
                 "the OCI state has no pid: register podqos-hook for the stage createRuntime");
@@ -119,22 +119,22 @@ Status start_in_bundle(const core::Settings& settings, Log& log, const codec::Oc
   (*request)->facts.bundle = bundle ? bundle->canonical() : state.bundle;
   std::optional<Error> unfinished;
   {
-    auto transaction = Transaction::open(settings, log);
+    auto transaction = Transaction::open(settings, log, timeouts);
     if (!transaction) return fail(std::move(transaction).error());
     if (auto done = start_under_lock(*transaction, std::move(**request), init, bundle); !done)
       return done;
     unfinished = transaction->unfinished();
   }
-  return follow_up(settings, log, std::move(unfinished));
+  return follow_up(settings, log, std::move(unfinished), timeouts);
 }
 
 }  // namespace
 
-Status create_runtime(const core::Settings& settings, Log& log, std::string_view text,
-                      Pid runtime) {
+Status create_runtime(const core::Settings& settings, Log& log, std::string_view text, Pid runtime,
+                      const Timeouts& timeouts) {
   auto state = codec::parse_oci_state(text);
   if (!state) return fail(std::move(state).error());
-  return with_container_id(start_in_bundle(settings, log, *state, runtime), state->id);
+  return with_container_id(start_in_bundle(settings, log, *state, runtime, timeouts), state->id);
 }
 
 namespace {
@@ -154,33 +154,34 @@ void pause_for(milliseconds pause) {
 }
 
 /// Retries end_container() until the container is removed from its pod, or is known to run.
-Status end(const core::Settings& settings, Log& log, const std::string& id,
-           const std::string& bundle, Pid caller) {
+Status end(const core::Settings& settings, Log& log, const EndedContainer& ended,
+           const Timeouts& timeouts) {
   if (!owns_host()) return {};
   const auto begin = std::chrono::steady_clock::now();
   for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     const auto waited = std::chrono::steady_clock::now() - begin;
     const auto on_ending = waited < kWhileEnding ? OnEnding::kLeave : OnEnding::kDrop;
-    auto outcome =
-        end_container(settings, log, {.id = id, .bundle = bundle, .caller = caller}, on_ending);
+    auto outcome = end_container(settings, log, ended, on_ending, timeouts);
     if (!outcome) return fail(std::move(outcome).error());
     if (outcome->ending == Ending::kDone)
-      return follow_up(settings, log, std::move(outcome->unfinished));
+      return follow_up(settings, log, std::move(outcome->unfinished), timeouts);
     if (outcome->ending == Ending::kStillAlive && waited >= kWhileAlive) break;
     pause_for(pause);
   }
-  log.info(
-      cat("container ", printable(id), ": ignored poststop of an earlier container with this id"));
+  log.info(cat("container ", printable(ended.id),
+               ": ignored poststop of an earlier container with this id"));
   return {};
 }
 
 }  // namespace
 
-Status poststop(const core::Settings& settings, Log& log, std::string_view text, Pid caller) {
+Status poststop(const core::Settings& settings, Log& log, std::string_view text, Pid caller,
+                const Timeouts& timeouts) {
   auto state = codec::parse_oci_state(text);
   if (!state) return fail(std::move(state).error());
-  return with_container_id(end(settings, log, state->id, canonical_bundle(state->bundle), caller),
-                           state->id);
+  const EndedContainer ended{
+      .id = state->id, .bundle = canonical_bundle(state->bundle), .caller = caller};
+  return with_container_id(end(settings, log, ended, timeouts), state->id);
 }
 
 }  // namespace podqos::app

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "common/app/log.h"
+#include "common/app/timeouts.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/core/settings.h"
@@ -16,13 +17,13 @@ namespace podqos::app {
 /// @return kRefused if placement.onMisplaced is "fail" and the container runs outside its pod,
 ///         regardless of onError; kInvalidArgument for a state without a pid.
 [[nodiscard]] Status create_runtime(const core::Settings& settings, Log& log,
-                                    std::string_view state, Pid runtime);
+                                    std::string_view state, Pid runtime, const Timeouts& timeouts);
 
 /// The hook stage poststop: removes the container from its pod and releases the pod with its last
 /// container. Ignores an unknown container, and one whose id is in use by a later container. Waits
-/// up to 5 s for killed processes; runtimes kill the hook after 30 s.
+/// up to 5 s for killed processes.
 /// @param caller  the process that runs the hook; after a failed creation it is the creator itself
 [[nodiscard]] Status poststop(const core::Settings& settings, Log& log, std::string_view state,
-                              Pid caller);
+                              Pid caller, const Timeouts& timeouts);
 
 }  // namespace podqos::app

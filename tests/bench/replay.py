@@ -23,9 +23,10 @@ ARGUMENTS = {
     "faccessat2": "isii", "access": "si", "renameat": "isis", "renameat2": "isisi", "rename": "ss",
     "unlinkat": "isi", "unlink": "s", "mkdirat": "isi", "mkdir": "si", "rmdir": "s", "fchmod": "ii", "fchown": "iii",
     "fsetxattr": "issii", "fgetxattr": "isbi", "fremovexattr": "is", "uname": "b", "sched_yield": "",
-    "utimensat": "iiii", "alarm": "i",
+    "utimensat": "iiii",
 }
-MAKERS = ("brk", "mprotect", "mmap", "munmap", "capget", "capset", "rt_sigprocmask", "seccomp", "exit_group")
+MAKERS = ("brk", "mprotect", "mmap", "munmap", "capget", "capset", "seccomp", "timer_create", "timer_settime",
+          "exit_group")
 CODE = re.compile(r"\{\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+)U?\}")
 
 
@@ -51,8 +52,8 @@ class Generator:
         body = "\n".join(f"  {self._statement(call)};" for call in self.calls if call.name != "exit_group")
         return (
             "#define _GNU_SOURCE\n#include <linux/capability.h>\n#include <linux/filter.h>\n"
-            "#include <linux/openat2.h>\n#include <linux/seccomp.h>\n#include <sys/mman.h>\n"
-            "#include <sys/syscall.h>\n#include <unistd.h>\n"
+            "#include <linux/openat2.h>\n#include <linux/seccomp.h>\n#include <signal.h>\n#include <sys/mman.h>\n"
+            "#include <sys/syscall.h>\n#include <time.h>\n#include <unistd.h>\n"
             '#include "filter.h"\nstatic char buffer[1 << 20];\n'
             "static char page[8192] __attribute__((aligned(4096)));\n"
             "int main(void) {\n  (void)page;\n  long top = (long)sbrk(0), map = 0;\n  (void)top, (void)map;\n"
@@ -109,10 +110,12 @@ class Generator:
         return ("syscall(SYS_capset, &(struct __user_cap_header_struct){_LINUX_CAPABILITY_VERSION_3, 0}, "
                 f"(struct __user_cap_data_struct[2]){{{words}}})")
 
-    def _rt_sigprocmask(self, call):
-        how, given = call.arguments[:2]
-        mask = sum(1 << (int(number) - 1) for number in re.findall(r"\d+", given))
-        return f"{{ unsigned long mask = {mask}UL; syscall(SYS_rt_sigprocmask, {how}, &mask, 0, 8); }}"
+    def _timer_create(self, _):
+        return ("{ struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL}; int timer; "
+                "syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &timer); }")
+
+    def _timer_settime(self, _):
+        return "{ struct itimerspec time = {{0, 0}, {30, 0}}; syscall(SYS_timer_settime, 0, 0, &time, 0); }"
 
     def _seccomp(self, _):
         return ("syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, "

@@ -1,9 +1,9 @@
 """Bad input under admit and under reject: a clear error, nothing written, nothing lost."""
 
+import fcntl
 import json
 import os
 import pathlib
-import re
 import signal
 import subprocess
 import sys
@@ -13,7 +13,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import oci  # noqa: E402
-import patience  # noqa: E402
 from harness import GI, MI, container, pod  # noqa: E402
 
 POLICIES = ("admit", "reject")
@@ -311,25 +310,49 @@ class HookState(BadInput):
 
 
 @harness.runc_only
-class EndlessState(harness.TestCase):
-    """An OCI state that never ends holds a container up for 30 s at most, by an alarm that no runtime can block."""
+class HookThatWaits(harness.TestCase):
+    """A hook ends after 30 s, whatever it waits for, by a timer that no runtime can block; here its time is poked to 1 s."""
 
-    def test_the_alarm_ends_the_hook(self):
+    TIME = "00" * 16 + "0100000000000000" + "00" * 8
+
+    def traced(self, stage, stdin, *options):
+        """(exit status, calls that make the timer)"""
+        trace = pathlib.Path(self.podqos.directory, f"{stage}.trace")
+        command = ["strace", "-f", "-e", "trace=timer_create,timer_settime", *options, "-o", trace,
+                   harness.HOOK, "--config", self.podqos.config(self.kind), stage]
+        # As crun starts it: with all signals blocked.
+        with subprocess.Popen(command, stdin=stdin, stderr=subprocess.DEVNULL, preexec_fn=lambda: signal.pthread_sigmask(
+                signal.SIG_BLOCK, signal.valid_signals())) as process:
+            return process.wait(harness.CALL_TIMEOUT), trace.read_text(encoding="utf-8")
+
+    def assert_ends(self, stage, stdin):
+        poke = f"inject=timer_settime:poke_enter=@arg3={self.TIME}"
+        self.assertEqual(self.traced(stage, stdin, "-e", poke)[0], -signal.SIGKILL)
+
+    def test_time(self):
+        calls = self.traced("poststop", subprocess.DEVNULL)[1]
+        self.assertRegex(calls, r"timer_create\(CLOCK_MONOTONIC, \{.*sigev_signo=SIGKILL, sigev_notify=SIGEV_SIGNAL")
+        self.assertRegex(calls, r"timer_settime\(.*it_value=\{tv_sec=30, tv_nsec=0\}")
+
+    def test_for_the_state(self):
         for stage in ("createRuntime", "poststop"):
             with self.subTest(stage=stage):
-                trace = pathlib.Path(self.podqos.directory, f"{stage}.trace")
-                # As crun starts it: with all signals blocked.
-                with subprocess.Popen(
-                        ["strace", "-f", "-e", "trace=alarm,setitimer", "-o", trace, harness.HOOK, stage],
-                        stdin=subprocess.PIPE,
-                        preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})) as traced:
-                    pid = patience.wait_for(lambda: re.match(rb"(\d+) +alarm\(30\)", self.content(trace)), 60, "alarm")[1]
-                    os.kill(int(pid), signal.SIGALRM)
-                    self.assertEqual(traced.wait(harness.CALL_TIMEOUT), -signal.SIGALRM)
+                read, write = os.pipe()
+                self.assert_ends(stage, read)
+                os.close(read)
+                os.close(write)
 
-    @staticmethod
-    def content(file):
-        return file.read_bytes() if file.exists() else b""
+    def test_for_the_lock(self):
+        """Which it waits for with a timer of its own."""
+        self.podqos.settings["lockDeadline"] = "60s"
+        name, _ = self.launch(harness.pod("waits", harness.container("app", limits={"cpu": "100m"})), "app")
+        state = self.tmp / "state.json"
+        state.write_text(json.dumps({"ociVersion": "1.0.2", "id": name, "status": "stopped",
+                                     "bundle": str(self.wrapper.bundles[name].path)}), encoding="utf-8")
+        with open(self.podqos.state / "lock", encoding="utf-8") as lock, open(state, encoding="utf-8") as stdin:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.assert_ends("poststop", stdin)
+        self.wrapper.delete(name)
 
 
 @harness.for_each_runtime

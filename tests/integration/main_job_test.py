@@ -1,6 +1,7 @@
 """The main job: containers of pods, started by a real runtime, live where Kubernetes would put them."""
 
 import json
+import os
 import pathlib
 import sys
 import unittest
@@ -363,6 +364,15 @@ class CommandLine(harness.TestCase):
         self.assert_placed(pid, self.pod_path("burstable", "burstable-1"))
         self.plain.delete(self.name)
         self.assert_nothing_left()
+
+    def test_relative_configuration(self):
+        """The hooks that are registered with it run in another directory."""
+        prefix = [*self.podqos.prefix(self.kind)]
+        prefix[2] = os.path.relpath(prefix[2])
+        self.wrapper.call(argv=[*prefix, "--root", str(self.wrapper.root), "create", "-b", self.made.path, self.name])
+        record = self.podqos.ctl_json("status", kind=self.kind)["pods"][0]["containers"][0]
+        self.assertEqual(record["state"], "live")
+        self.check_placed()
 
     def test_bundle_flags(self):
         for flags in (("--bundle", self.made.path), (f"--bundle={self.made.path}",), ("-b", self.made.path)):

@@ -135,7 +135,7 @@ TEST_F(PluginAtCrio, CountsTheRequestsOfAPodOnceThatWrapperAndHookRegisterToo) {
       configuration().settings(), configuration().log(),
       cat(R"({"ociVersion": "1.0.2", "id": ")", app.id(), R"(", "status": "creating", "pid": )",
           init.value(), R"(, "bundle": ")", temporary().path(), R"("})"),
-      runtime_);
+      runtime_, {});
   ASSERT_TRUE(hooked) << hooked.error().message;
   expect_counted_once("134217728");
   app.set_pid(static_cast<std::uint32_t>(init.value()));
