@@ -1,6 +1,7 @@
 #include "common/app/kubelet.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "common/base/text.h"
 #include "common/sys/directory.h"
+#include "common/sys/process.h"
 
 namespace podqos::app {
 
@@ -41,7 +43,17 @@ bool is_pid(std::string_view name) {
   return !name.empty() && std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// Looks for a process with one of these names.
+/// Any user, and root in a container, may give a process such a name.
+bool is_of_host(const sys::Directory& proc, const std::string& pid) {
+  struct stat root{};
+  struct stat process{};
+  return ::fstat(proc.fd(), &root) == 0 &&
+         ::fstatat(proc.fd(), pid.c_str(), &process, AT_SYMLINK_NOFOLLOW) == 0 &&
+         process.st_uid == root.st_uid &&
+         sys::shares_pid_namespace(Pid{parse_int(pid).value_or(0)});
+}
+
+/// Looks for a process of the host's root with one of these names.
 std::optional<std::string> find_process(const std::string& root) {
   constexpr std::size_t kMaxNameSize = 64;
   const auto proc = sys::Directory::open(cat(root, "/proc"));
@@ -53,7 +65,7 @@ std::optional<std::string> find_process(const std::string& root) {
     auto name = proc->read_file(cat(entry, "/comm"), kMaxNameSize);
     if (!name) continue;
     if (name->ends_with('\n')) name->pop_back();
-    if (std::ranges::find(kProcesses, *name) != kProcesses.end())
+    if (std::ranges::find(kProcesses, *name) != kProcesses.end() && is_of_host(*proc, entry))
       return cat("process ", entry, " (", *name, ")");
   }
   return std::nullopt;

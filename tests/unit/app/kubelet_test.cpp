@@ -1,5 +1,7 @@
 #include "common/app/kubelet.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -72,6 +74,16 @@ INSTANTIATE_TEST_SUITE_P(
         {"AnotherFile", "var/lib/kubelet/other", "", nullptr},
     }),
     [](const TestParamInfo<Trace>& row) { return std::string{row.param.name}; });
+
+/// Any user may give a process such a name.
+TEST(FindKubeletAlone, SeesNoProcessOfAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files to others";
+  const TemporaryDirectory root;
+  put(root, "proc/42/comm", "k3s\n");
+  ASSERT_EQ(find_kubelet(root.path()), "process 42 (k3s)");
+  ASSERT_EQ(::chown(root.path("proc/42").c_str(), 65534, 65534), 0);
+  EXPECT_EQ(find_kubelet(root.path()), std::nullopt);
+}
 
 TEST(FindKubeletAlone, SeesNoneWithoutProc) {
   const TemporaryDirectory root;
