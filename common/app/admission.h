@@ -14,6 +14,11 @@ namespace podqos::app {
 using core::Admission;
 using core::AdmissionRequest;
 
+/// podqos's annotations as far as trustAnnotations lets them count: with "none" those that cannot
+/// be parsed are no error.
+[[nodiscard]] Result<core::PodqosAnnotations> trusted(Result<core::PodqosAnnotations> podqos,
+                                                      const core::Settings& settings);
+
 /// Parses the annotations and checks whether podqos manages the container.
 /// @param placed_at  see AdmissionRequest::placed_at
 /// @return nullopt if podqos does not manage it; kInvalidArgument for annotations that cannot be

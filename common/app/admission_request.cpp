@@ -9,10 +9,17 @@
 
 namespace podqos::app {
 
+Result<core::PodqosAnnotations> trusted(Result<core::PodqosAnnotations> podqos,
+                                        const core::Settings& settings) {
+  if (!podqos && settings.trust_annotations == core::TrustAnnotations::kNone)
+    return core::PodqosAnnotations{};
+  return podqos;
+}
+
 Result<std::optional<AdmissionRequest>> admission_request(core::ContainerFacts facts,
                                                           const core::Settings& settings,
                                                           std::optional<std::string> placed_at) {
-  auto podqos = codec::parse_podqos_annotations(facts.annotations);
+  auto podqos = trusted(codec::parse_podqos_annotations(facts.annotations), settings);
   if (!podqos) return fail(std::move(podqos).error());
   return admission_request(std::move(facts), std::move(*podqos), settings, std::move(placed_at));
 }

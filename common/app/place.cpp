@@ -67,6 +67,7 @@ core::ConfigEdit edit_for(const Admission& admission) {
 Result<std::optional<AdmissionRequest>> request_from_engine(
     const core::Settings& settings, core::ContainerFacts&& facts,
     Result<core::PodqosAnnotations>&& podqos, std::optional<core::Driver> flags) {
+  podqos = trusted(std::move(podqos), settings);
   if (!podqos) return fail(std::move(podqos).error());
   const auto told = core::detect_driver({.flags = flags, .path = facts.cgroups_path});
   const core::Driver driver = told ? *told : machine_driver();

@@ -59,7 +59,9 @@ std::optional<PodCgroup> placed_in(const std::optional<std::string>& path) {
 
 bool concerns_podqos(const PodqosAnnotations& podqos, const EngineAnnotations& engine,
                      const Settings& settings, const std::optional<std::string>& placed_at) {
-  if (podqos.ignore || !settings.enabled) return false;
+  // Under a CRI engine annotations are those of the pod's author.
+  const bool untrusted = settings.trust_annotations == TrustAnnotations::kNone && engine.cri;
+  if ((podqos.ignore && !untrusted) || !settings.enabled) return false;
   switch (settings.scope) {
     case Scope::kAll: return true;
     case Scope::kAnnotated: return podqos.any_identity_or_resource();

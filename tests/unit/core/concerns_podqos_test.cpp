@@ -56,6 +56,21 @@ TEST_P(ConcernsPodqos, NeverWhereTheContainerOptsOut) {
   }
 }
 
+/// Under a CRI engine annotations are those of the pod's author.
+TEST(ConcernsPodqosUntrusted, NoAuthorOptsOut) {
+  PodqosAnnotations podqos;
+  podqos.ignore = true;
+  EngineAnnotations engine;
+  engine.cri = true;
+  engine.pod_uid = "42";
+  Settings settings;
+  EXPECT_FALSE(concerns_podqos(podqos, engine, settings, std::nullopt));
+  settings.trust_annotations = TrustAnnotations::kNone;
+  EXPECT_TRUE(concerns_podqos(podqos, engine, settings, std::nullopt));
+  engine.cri = false;
+  EXPECT_FALSE(concerns_podqos(podqos, engine, settings, std::nullopt));
+}
+
 template <class Fill>
 PodqosAnnotations podqos_with(Fill fill) {
   PodqosAnnotations out;
