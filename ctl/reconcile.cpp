@@ -44,6 +44,7 @@ Json report_json(const app::ReconcileReport& report) {
   json["repaired"] = report.repaired;
   json["changes"] = report.changes;
   json["warnings"] = report.warnings;
+  json["failed"] = failures_of(report);
   return json;
 }
 
@@ -54,7 +55,6 @@ std::string format_json(const app::ReconcileReport& report) {
 /// The report, and the plan as a list of lines.
 std::string format_json(const app::ReconcilePreview& preview) {
   Json json = report_json(preview.report);
-  json["failed"] = failures_of(preview.report);
   json["plan"] = preview.plan;
   return dump(json) + "\n";
 }
@@ -107,7 +107,11 @@ int run_reconcile(const ReconcileOptions& options, const Globals& globals) {
   app::Log log{"podqosctl", *settings};
   const auto report = app::reconcile(*settings, log);
   if (!report) return log_failure(report.error());
-  return finish(print(options.output == "json" ? format_json(*report) : format_text(*report)));
+  const int status =
+      finish(print(options.output == "json" ? format_json(*report) : format_text(*report)));
+  for (const std::string& failure : failures_of(*report))
+    log_failure({ErrorCode::kIo, failure});
+  return status == kDone && !failures_of(*report).empty() ? kRefused : status;
 }
 
 }  // namespace

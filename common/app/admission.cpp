@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/app/apply_container.h"
+#include "common/app/child_cgroups.h"
 #include "common/app/counting.h"
 #include "common/app/known_container.h"
 #include "common/app/node.h"

@@ -95,9 +95,8 @@ class InventoryBuilder {
   }
 
   Status build() {
-    for (const core::PodRecord& record : records_.pods) {
-      if (auto status = add_pod(record); !status) return status;
-    }
+    for (const core::PodRecord& record : records_.pods)
+      add_pod(record);
     std::ranges::sort(inventory_.pods, {}, [](const PodEntry& entry) {
       return std::tuple{entry.record.qos_class, entry.record.pod.pod_namespace,
                         entry.record.pod.name, entry.record.pod.uid};
@@ -112,19 +111,23 @@ class InventoryBuilder {
   Inventory release() { return std::move(inventory_); }
 
  private:
-  Status add_pod(const core::PodRecord& record) {
+  void add_pod(const core::PodRecord& record) {
     PodEntry entry{.record = record, .rule = {}, .reading = {}, .containers = {}};
+    bool has_rule = false;
     if (!record.adopted) {
       auto rule = rule_for(record);
-      if (!rule) return fail(std::move(rule).error().with_context(pod_label(record.pod)));
-      entry.rule = std::move(*rule);
+      has_rule = rule.has_value();
+      if (rule) {
+        entry.rule = std::move(*rule);
+      } else {
+        inventory_.warnings.push_back(cat(pod_label(record.pod), ": ", rule.error().message));
+      }
     }
     entry.reading = read_cgroup(cgroups_, record.cgroup);
     for (const core::ContainerRecord& container : record.containers)
       entry.containers.push_back(container_entry(cgroups_, container));
-    check_pod(entry);
+    check_pod(entry, has_rule);
     inventory_.pods.push_back(std::move(entry));
-    return {};
   }
 
   /// By value: pod_values() records in a partial pod how far its limits have grown.
@@ -135,13 +138,14 @@ class InventoryBuilder {
   }
 
   /// Warns if the pod's cgroup or its containers differ from the record.
-  void check_pod(const PodEntry& entry) {
+  /// @param has_rule  false for an adopted pod, and for one whose values break a rule
+  void check_pod(const PodEntry& entry, bool has_rule) {
     const core::PodRecord& record = entry.record;
     const std::string name = pod_label(record.pod);
     if (!entry.reading.exists) {
       inventory_.warnings.push_back(
           cat(name, ": its cgroup ", record.cgroup, " does not exist: run podqosctl reconcile"));
-    } else if (!record.adopted) {
+    } else if (has_rule) {
       for (const std::string& difference :
            differences(entry.reading, entry.rule, inventory_.formula, page_size_))
         inventory_.warnings.push_back(cat(name, ": ", difference));

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/app/child_cgroups.h"
 #include "common/app/follow_up.h"
 #include "common/app/held_tiers.h"
 #include "common/app/kubelet.h"
@@ -390,8 +391,6 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log) {
     report.warnings.push_back(cat("cgroup ", tier.path, ": memory limit is ", tier.excess.value(),
                                   " bytes above the rule because the tier's usage is"));
   }
-  if (!report.unreadable.empty()) return fail(ErrorCode::kUnsupported, report.unreadable.front());
-  if (!report.failed.empty()) return fail(ErrorCode::kIo, report.failed.front());
   return report;
 }
 

@@ -28,8 +28,7 @@ struct ReconcileReport {
 /// records from their copies in the cgroups, recomputes the sums, writes all values and removes
 /// what is left over. Lowers a tier's memory limit that usage had kept above the rule, step by
 /// step, with the lock released in between.
-/// @return kUnsupported if a record has a newer version, kIo if a pod could not be written; the
-///         other pods are done in both cases.
+/// @return the report, also if single pods failed: see `unreadable` and `failed`
 [[nodiscard]] Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log);
 
 /// Recomputes under the lock of `transaction`, without the steps that lower a tier's limit.

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/app/child_cgroups.h"
 #include "common/app/monitor.h"
 #include "common/base/text.h"
 #include "common/core/driver.h"
@@ -17,7 +18,6 @@
 #include "common/core/pod_plan.h"
 #include "common/core/policy.h"
 #include "common/core/reservation.h"
-#include "common/core/value_table.h"
 #include "common/core/whole_pod.h"
 #include "common/sys/process.h"
 
@@ -236,42 +236,6 @@ Status drop_container(Transaction& transaction, core::PodRecord record, std::str
   if (auto done = release_or_save(transaction, std::move(record)); !done) return done;
   // Last: after a crash before this point the entry still leads to the record.
   return transaction.store().erase_container(entry);
-}
-
-namespace {
-
-/// Plans to lift the quota of an unpopulated cgroup before its removal: cgroup v1 counts it against
-/// the parent until the last process that was in it has been reaped.
-void lift_quota(Transaction& transaction, const std::string& cgroup, core::Plan& plan) {
-  if (transaction.machine().layout_without_hugepages().cpu != core::CgroupVersion::kV1) return;
-  const auto populated = transaction.machine().populated(cgroup);
-  if (!populated || *populated) return;
-  plan.emplace_back(core::WriteFile{
-      .path = cgroup,
-      .controller = core::Controller::kCpu,
-      .file = std::string{core::file_of(core::Value::kCpuQuota, core::CgroupVersion::kV1)},
-      .value = "-1",
-      .reason = "removed with its pod or container",
-      .on_refusal = core::OnRefusal::kIgnore});
-}
-
-}  // namespace
-
-Status remove_empty_children(Transaction& transaction, const std::string& cgroup,
-                             std::span<const core::ContainerRecord> except) {
-  auto children = transaction.machine().children(cgroup);
-  if (!children) return fail(std::move(children).error());
-  core::Plan plan;
-  for (const std::string& child : *children) {
-    std::string path = cat(cgroup, "/", child);
-    if (std::ranges::find(except, path, &core::ContainerRecord::cgroup) != except.end()) continue;
-    if (path == core::monitor_path(cgroup)) {
-      if (auto done = free_monitor(transaction, cgroup); !done) return done;
-    }
-    lift_quota(transaction, path, plan);
-    plan.emplace_back(core::RemoveCgroup{std::move(path)});
-  }
-  return transaction.run(plan);
 }
 
 Status end_pod(Transaction& transaction, core::PodRecord record) {

@@ -32,13 +32,6 @@ void forget_ended(cgroup::Machine& machine, core::PodRecord& record,
 /// failed: then both are kept for releaseDelay.
 [[nodiscard]] Status release_or_save(Transaction& transaction, core::PodRecord record);
 
-/// Removes the unpopulated cgroups directly below `cgroup`: left behind by killed runtimes, or of
-/// ended containers that were not deleted. The kernel refuses to remove populated ones.
-/// @param except  containers whose cgroups are kept, because a runtime may be about to use an empty
-///         one
-[[nodiscard]] Status remove_empty_children(Transaction& transaction, const std::string& cgroup,
-                                           std::span<const core::ContainerRecord> except = {});
-
 /// Marks the values of a live pod's cgroup as unknown after the kernel refused them.
 /// release_retained() writes them again: in the next transaction if the refusal is temporary
 /// (kBusy), otherwise after releaseDelay.

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
+import patience  # noqa: E402
 from harness import GI, MI, container, pod  # noqa: E402
 
 BURSTABLE = pod(
@@ -278,6 +280,35 @@ class Reconcile(harness.TestCase):
         self.wrapper.delete(name)
         self.podqos.ctl("reconcile", kind=self.kind)
         self.assert_nothing_left()
+
+    def test_one_pod_that_no_rule_fits(self):
+        """A quota that was possible before: that pod alone is told of."""
+        big = harness.pod("live-x", harness.container("app", limits={"cpu": "170000000"}))
+        names = [self.launch(manifest, "app")[0] for manifest in (big, BURSTABLE)]
+        self.podqos.settings["cpuCFSQuotaPeriod"] = "1s"
+        shown = self.podqos.ctl("status", kind=self.kind).stdout
+        self.assertIn("live-b  Burstable", shown)
+        self.assertNotIn("the rule says unlimited", shown)
+        self.assertRegex(shown, r"warning: pod .*live-x.*quota of 170000000000000 us")
+        done = self.podqos.ctl("reconcile", check=False, kind=self.kind)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("2 pods, 2 containers", done.stdout)
+        self.assertRegex(done.stderr, "live-x.*quota of 170000000000000 us")
+        for name in names:
+            self.wrapper.delete(name)
+
+    def test_cgroups_that_a_container_has_left(self):
+        name, pid = self.launch(BURSTABLE, "app")
+        for hierarchy in self.machine.hierarchies:
+            cgroup = pathlib.Path(f"{hierarchy.mount}{machines.cgroup_of(pid)}")
+            if cgroup.is_dir():
+                (cgroup / "inner/most").mkdir(parents=True)
+        os.kill(pid, signal.SIGKILL)
+        patience.wait_for(lambda: not machines.alive(pid), 10, "the container has ended")
+        patience.wait_for(lambda: not self.podqos.ctl("reconcile", kind=self.kind) or not self.podqos.records(), 10,
+                          "the pod is released")
+        self.assertEqual(self.machine.leftovers(self.root), [])
+        self.plain.delete(name)
 
     def test_nothing_to_do(self):
         """After ordinary starts."""
