@@ -111,6 +111,7 @@ Result<std::string> explain_document(const Document& document, const ExplainPara
     if (target.is_v1()) explanation->files = files_on(*explanation, target.layout, params.formula);
     Json json = explanation_json(*explanation);
     json["reason"] = explanation->reason;
+    json["document"] = title_of(document);
     return dump(json);
   }
   const ColourMode mode = colour_mode(options.colour);
@@ -119,12 +120,8 @@ Result<std::string> explain_document(const Document& document, const ExplainPara
 }
 
 /// Explains all pods of a manifest: one JSON object or a list of them, or texts below each other.
-Result<std::string> explain_manifest(const ExplainOptions& options,
-                                     const core::Settings& settings) {
-  auto params = params_of(options, settings);
-  if (!params) return fail(std::move(params).error());
-  const auto target = target_of(options, *params);
-  if (!target) return fail(target.error());
+Result<std::string> explain_manifest(const ExplainOptions& options, const ExplainParams& params,
+                                     const Target& target) {
   const auto text = read_input(options.file, kMaxInput);
   if (!text) return fail(text.error());
   const auto manifest = parse_manifest(*text);
@@ -133,7 +130,7 @@ Result<std::string> explain_manifest(const ExplainOptions& options,
   std::size_t pods = 0;
   const std::string_view between = options.output == "json" ? "," : "\n";
   for (const Document* document : documents_with_pods(*manifest)) {
-    auto explained = explain_document(*document, *params, *target, options);
+    auto explained = explain_document(*document, params, target, options);
     if (!explained) return explained;
     out += cat(pods++ == 0 ? "" : between, *explained);
   }
@@ -150,7 +147,14 @@ int run_explain(const ExplainOptions& options, const Globals& globals) {
   if (options.batch) return run_batch(options.file.empty() ? "-" : options.file);
   const auto settings = app::load_settings(globals.config);
   if (!settings) return log_failure(settings.error());
-  auto text = explain_manifest(options, *settings);
+  auto params = params_of(options, *settings);
+  if (!params) {
+    const int refused = log_failure(params.error());
+    return params.error().code == ErrorCode::kInvalidArgument ? kUsage : refused;
+  }
+  const auto target = target_of(options, *params);
+  if (!target) return log_failure(target.error());
+  auto text = explain_manifest(options, *params, *target);
   if (!text) {
     const std::string name = options.file == "-" ? "standard input" : options.file;
     return log_failure(std::move(text).error().with_context(name));

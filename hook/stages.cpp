@@ -194,7 +194,7 @@ void set_deadline() {
   timer_t timer{};
   const itimerspec time{.it_interval = {}, .it_value = {.tv_sec = kDeadlineSeconds, .tv_nsec = 0}};
   if (::timer_create(CLOCK_MONOTONIC, &event, &timer) == 0)
-    ::timer_settime(timer, 0, &time, nullptr);
+    static_cast<void>(::timer_settime(timer, 0, &time, nullptr));
 }
 
 /// With an invalid configuration podqos manages nothing, since state directory and cgroup root are

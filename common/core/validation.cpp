@@ -117,10 +117,47 @@ std::vector<std::string> validate(const Pod& pod) {
   return problems;
 }
 
+namespace {
+
+/// A name that a container may use: standard, or with a domain.
+bool is_container_resource(std::string_view name) {
+  return name == kCpu || name == kMemory || name == "ephemeral-storage" || is_hugepages(name) ||
+         name.contains('/');
+}
+
+/// Checks name and, of huge pages, whole pages, as the API server does when it accepts a pod.
+void check_resource(Problems& problems, std::string_view owner, const std::string& name,
+                    Quantity quantity) {
+  if (!is_container_resource(name)) {
+    problems.push_back(cat(owner, ": resource \"", printable(name),
+                           "\": expected cpu, memory, ephemeral-storage, hugepages-SIZE, or a "
+                           "name with a domain such as example.com/device"));
+  }
+  if (!is_hugepages(name)) return;
+  const auto page = Quantity::parse(name.substr(kHugePagesPrefix.size()));
+  if (page && page->value() > 0 && quantity.value() % page->value() == 0) return;
+  problems.push_back(cat(owner, ": ", printable(name), " ", quantity.format_decimal(),
+                         " is not a multiple of the page size"));
+}
+
+void check_container(Problems& problems, const Container& container) {
+  const std::string owner = cat("container \"", printable(container.name), "\"");
+  for (const auto* list : {&container.resources.requests, &container.resources.limits}) {
+    for (const auto& [name, quantity] : *list)
+      check_resource(problems, owner, name, quantity);
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> validate_manifest(const Pod& pod) {
   Problems problems = validate(pod);
   if (pod.containers.empty())
     problems.emplace_back("spec.containers: a pod needs at least one container");
+  for (const auto* list : {&pod.containers, &pod.init_containers}) {
+    for (const Container& container : *list)
+      check_container(problems, container);
+  }
   return problems;
 }
 

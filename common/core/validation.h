@@ -15,9 +15,10 @@ namespace podqos::core {
 /// @note pkg/apis/core/validation/validation.go.
 [[nodiscard]] std::vector<std::string> validate(const Pod& pod);
 
-/// Like validate(), but also requires a container. A manifest must have one, an annotation need
-/// not.
-/// @note pkg/apis/core/validation/validation.go validateContainers.
+/// Like validate(), but also requires a container, names of resources that containers can have, and
+/// whole huge pages. A manifest must have these, an annotation need not.
+/// @note pkg/apis/core/validation/validation.go validateContainers, validateContainerResourceName,
+///       validateResourceQuantityHugePageValue.
 [[nodiscard]] std::vector<std::string> validate_manifest(const Pod& pod);
 
 }  // namespace podqos::core

@@ -49,7 +49,7 @@ class Node:
         # Nothing is reserved, as by default: with qosReserved a container that its engine gives no memory limit is counted
         # before podqos answers, for the limit that podqos fills in must not back its claim.
         self.ground = scenario.Scenario("nri", placement={"onMisplaced": "ignore"}, nodeMemory="1Ti", nodeCpu="10000",
-                                        qosReserved=None,
+                                        qosReserved={"memory": None},
                                         memorySwap={"swapBehavior": None}, singleProcessOOMKill=True,
                                         log={"sink": "none", "level": "error"})
         self.tmp, self.plugins = self.ground.tmp, {}
@@ -100,6 +100,8 @@ class Node:
         begin = time.time_ns()
         self.plugins[name] = self.spawn(name, self.socket(name))
         while len(done := self.runtime.synchronized(name)) == before:
+            if self.plugins[name].poll() is not None:
+                raise RuntimeError(f"{name} has ended with status {self.plugins[name].returncode}")
             time.sleep(0.001)
         if "error" in done[-1]:
             raise RuntimeError(f"{name}: {done[-1]['error']}")

@@ -326,7 +326,7 @@ class Explain(unittest.TestCase):
     def test_node_memory_must_be_above_zero(self):
         for amount in ("0", "-1Gi"):
             done = ctl("explain", "-f", "-", f"--node-memory={amount}", stdin=json.dumps(POD), check=False)
-            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.returncode, 2)
             self.assertIn("--node-memory: ", done.stderr)
             self.assertNotIn("nodeMemoryBytes", done.stderr)
 

@@ -98,6 +98,24 @@ TEST(ValidateManifest, WantsAContainer) {
   EXPECT_THAT(validate_manifest(pod({container("a", {})})), IsEmpty());
 }
 
+TEST(ValidateManifest, WantsNamesThatContainersCanHave) {
+  EXPECT_THAT(validate_manifest(pod({container("a", list({{"cpus", "1"}}))})),
+              ElementsAre(HasSubstr("container \"a\": resource \"cpus\": expected cpu, memory")));
+  EXPECT_THAT(validate_manifest(pod({container("a", list({{"ephemeral-storage", "1Gi"}}))})),
+              IsEmpty());
+  const auto device = list({{"example.com/device", "1"}});
+  EXPECT_THAT(validate_manifest(pod({container("a", device, device)})), IsEmpty());
+}
+
+TEST(ValidateManifest, WantsWholeHugePages) {
+  const auto with = [](const char* size) {
+    const auto both = list({{"cpu", "1"}, {"hugepages-2Mi", size}});
+    return validate_manifest(pod({container("a", both, both)}));
+  };
+  EXPECT_THAT(with("4Mi"), IsEmpty());
+  EXPECT_THAT(with("3Mi"), Contains(HasSubstr("hugepages-2Mi 3145728 is not a multiple")));
+}
+
 TEST(ValidateManifest, ReportsWhatValidateDoes) {
   EXPECT_THAT(validate_manifest(pod({container("a", list({{"cpu", "-1"}}))})),
               ElementsAre("container \"a\": cpu request -1 is negative"));
