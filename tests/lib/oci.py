@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import uuid
 
 import patience
 
@@ -24,9 +25,11 @@ def runtime_path(kind):
 @functools.cache
 def shared_rootfs():
     """A read-only busybox root file system that all bundles of this process share."""
-    root = pathlib.Path(tempfile.mkdtemp(prefix="podqos-test-rootfs-"))
-    root.chmod(0o755)
+    root = pathlib.Path(tempfile.gettempdir(), f"podqos-test-rootfs-{uuid.uuid4().hex}")
+    # Before it is there: a signal may end this process at any point.
     atexit.register(shutil.rmtree, root, True)
+    root.mkdir(mode=0o755)
+    root.chmod(0o755)  # whatever the umask
     for name in ("bin", "proc", "dev", "sys", "tmp", "etc"):
         (root / name).mkdir()
     shutil.copy("/bin/busybox", root / "bin/busybox")
