@@ -14,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
+import patience  # noqa: E402
 
 
 @harness.for_each_runtime
@@ -40,7 +41,13 @@ class DyingContainer(harness.TestCase):
         second = self.container_id("second")
         self.assert_placed(self.wrapper.launch(second, self.limited("second", "200m", 20000)),
                            self.pod_path("burstable", "dying"))
-        self.assert_values(self.pod_path("burstable", "dying"), quota=20000)
+        pod = self.pod_path("burstable", "dying")
+        if self.machine.read(pod, "quota") != 20000:
+            # On a busy machine cgroup v1 counts the quota of what has ended for longer than podqos comes back to it.
+            self.assertIn("values not written yet, retrying", self.podqos.log_text())
+            patience.until(lambda: self.podqos.ctl("reconcile", check=False, kind=self.kind).returncode == 0
+                           and self.machine.read(pod, "quota") == 20000, 10)
+        self.assert_values(pod, quota=20000)
         self.assertFalse(self.machine.exists(path))
         self.plain.delete(first)
         self.plain.delete(second)
