@@ -240,6 +240,8 @@ class Reconcile(harness.TestCase):
         pid = self.plain.launch(name, bundle.save())
         self.assertTrue(machines.cgroup_of(pid).startswith(self.elsewhere))
         self.assert_no_stray(name)
+        self.assertIn(f"container {name} runs in cgroup {self.elsewhere}/{name}, outside the pod's limits",
+                      self.podqos.ctl("status", kind=self.kind).stdout)
         self.plain.delete(name)
 
     def assert_no_stray(self, name):
