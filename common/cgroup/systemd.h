@@ -56,9 +56,10 @@ struct SystemdOptions {
   std::chrono::milliseconds deadline{2000};
   /// Deadline for all calls together.
   std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max();
-  /// How long a call is retried after systemd has closed the connection: systemd disconnects all
-  /// clients, and its socket is missing for a moment, during daemon-reexec.
-  std::chrono::milliseconds restart{1000};
+  /// How long a call is retried after systemd has closed the connection, within its deadline:
+  /// systemd disconnects all clients, and its socket is missing for a moment, during daemon-reexec.
+  /// On a busy machine that takes more than a second.
+  std::chrono::milliseconds restart{2000};
   const sys::Clock* clock = &sys::kSteadyClock;  ///< measures all timeouts; never null
 };
 
@@ -67,7 +68,7 @@ struct SystemdOptions {
 /// loaded with its properties and that the job is queued. For single-threaded programs that do not
 /// execute others: it uses SIGALRM while connecting and sets DBUS_FATAL_WARNINGS=0.
 ///
-/// A call whose connection is closed is made once more on a new connection, since systemd drops its
+/// A call whose connection is closed is repeated on a new connection, since systemd drops its
 /// clients at daemon-reexec; start_transient() may therefore find the unit that it has just
 /// created.
 ///

@@ -106,10 +106,11 @@ class Restart(FaultCase):
 
     @contextlib.contextmanager
     def again_and_again(self, verb):
+        """With a moment between: without it the next one may always come before systemd has answered others."""
         over = threading.Event()
 
         def repeat():
-            while not over.is_set():
+            while not over.wait(0.1):
                 units.call(verb, check=False)
 
         thread = threading.Thread(target=repeat)
