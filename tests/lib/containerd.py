@@ -23,6 +23,7 @@ import time
 
 import cri
 import engine
+import patience
 from engine import IMAGE, WORK, call
 
 SOCKET = WORK / "containerd.sock"
@@ -167,11 +168,13 @@ class Containerd:
             raise AssertionError(f"containerd does not answer: {refused}\n{log_text()}") from refused
 
     def load_image(self, *names):
-        """The image, by further names too."""
+        """The image, by further names too. CRI hears of them by events, a moment after they are there."""
         ctr = ("ctr", "--address", SOCKET, "--namespace", "k8s.io", "image")
         call(*ctr, "import", WORK / "image.tar")
         for name in names:
             call(*ctr, "tag", IMAGE, name)
+        for name in (IMAGE, *names):
+            patience.wait_for(lambda name=name: self.cri.has_image(name), PATIENCE, f"image {name}")
 
     def stop(self, number=signal.SIGTERM):
         os.kill(self.process.pid, number)

@@ -17,7 +17,7 @@ import time
 
 import wire
 
-SERVICE = "/runtime.v1.RuntimeService"
+SERVICE, IMAGES = "/runtime.v1.RuntimeService", "/runtime.v1.ImageService"
 TIMEOUT = 300  # seconds for one call; most take one or two where nothing else runs
 NODE = 2  # NamespaceMode: the machine's own
 RUNNING, EXITED = 1, 2  # ContainerState
@@ -41,6 +41,7 @@ SCHEMA = {
         "metadata": (1, "PodSandboxMetadata"), "log_directory": (3, "text"), "labels": (6, "map"),
         "annotations": (7, "map"), "linux": (8, "LinuxPodSandboxConfig")},
     "ContainerMetadata": {"name": (1, "text"), "attempt": (2, "int")},
+    "Image": {"id": (1, "text")},
     "ImageSpec": {"image": (1, "text"), "user_specified_image": (18, "text")},
     "LinuxContainerSecurityContext": {"namespace_options": (3, "NamespaceOption")},
     "LinuxContainerConfig": {
@@ -82,6 +83,8 @@ SCHEMA = {
     "UpdatePodSandboxResourcesRequest": {
         **SANDBOX_ID, "overhead": (2, "LinuxContainerResources"), "resources": (3, "LinuxContainerResources")},
     "UpdatePodSandboxResourcesResponse": {},
+    "ImageStatusRequest": {"image": (1, "ImageSpec")},
+    "ImageStatusResponse": {"image": (1, "Image")},
     "ExecSyncRequest": {**ID, "cmd": (2, "*text"), "timeout": (3, "int")},
     "ExecSyncResponse": {"stdout": (1, "bytes"), "stderr": (2, "bytes"), "exit_code": (3, "int")},
 }
@@ -119,11 +122,11 @@ class Client:
     def __init__(self, path):
         self.path = str(path)
 
-    def call(self, method, **fields):
+    def call(self, method, service=SERVICE, **fields):
         """One call; the answer as a dictionary."""
         request = wire.encode(SCHEMA, f"{method}Request", fields)
         try:
-            status, message, body = exchange(self.path, f"{SERVICE}/{method}", request)
+            status, message, body = exchange(self.path, f"{service}/{method}", request)
         except OSError as error:
             raise Failed(method, UNAVAILABLE, f"{self.path}: {error}") from error
         if status != OK:
@@ -178,6 +181,10 @@ class Client:
         """What the engine says of a pod's own container: its pid and the runtime's config."""
         done = self.call("PodSandboxStatus", pod_sandbox_id=pod[0], verbose=1)
         return json.loads(done["info"]["info"])
+
+    def has_image(self, name):
+        """Whether a pod that names the image finds it without a registry."""
+        return self.call("ImageStatus", service=IMAGES, image={"image": name})["image"] is not None
 
     def containers(self):
         """{id: state} of all."""
