@@ -24,17 +24,13 @@ namespace podqos::app {
 
 namespace {
 
-/// A container is identified by id and bundle.
-bool is_same(const core::ContainerRecord& container, const core::ContainerFacts& facts) {
-  return container.id == facts.id && container.bundle == facts.bundle;
-}
-
 /// The existing record for merge_claim(): without this container, and without all others if none of
 /// them runs.
 core::PodRecord without_dead(cgroup::Machine& machine, core::PodRecord record,
                              const core::ContainerFacts& facts) {
-  std::erase_if(record.containers,
-                [&](const core::ContainerRecord& container) { return is_same(container, facts); });
+  std::erase_if(record.containers, [&](const core::ContainerRecord& container) {
+    return core::is_same_container(container, facts);
+  });
   // Only adopted pods drop ended containers here, so that each one is looked up once.
   if (record.adopted) {
     for (const core::ContainerRecord& container : record.containers) {
@@ -51,7 +47,8 @@ Status check_not_running(Transaction& transaction, const AdmissionRequest& reque
                          const std::optional<core::PodRecord>& before) {
   if (!before || request.state != core::ContainerState::kPending) return {};
   for (const core::ContainerRecord& container : before->containers) {
-    if (!is_same(container, request.facts) || container.state != core::ContainerState::kLive ||
+    if (!core::is_same_container(container, request.facts) ||
+        container.state != core::ContainerState::kLive ||
         !lives(transaction.machine(), container) || sys::is_ending(container.pid))
       continue;
     return fail(ErrorCode::kConflict,

@@ -14,22 +14,17 @@ namespace podqos::app {
 using core::Admission;
 using core::AdmissionRequest;
 
-/// podqos's annotations as far as trustAnnotations lets them count: with "none" those that cannot
-/// be parsed are no error.
-[[nodiscard]] Result<core::PodqosAnnotations> trusted(Result<core::PodqosAnnotations> podqos,
-                                                      const core::Settings& settings);
-
 /// Parses the annotations and checks whether podqos manages the container.
 /// @param placed_at  see AdmissionRequest::placed_at
 /// @return nullopt if podqos does not manage it; kInvalidArgument for annotations that cannot be
-///         parsed.
+///         parsed, except with trustAnnotations "none" under a CRI engine, where they are ignored.
 [[nodiscard]] Result<std::optional<AdmissionRequest>> admission_request(
     core::ContainerFacts facts, const core::Settings& settings,
     std::optional<std::string> placed_at);
-/// As above, with podqos's own annotations already parsed.
+/// As above, with podqos's own annotations, or the error of parsing them.
 [[nodiscard]] Result<std::optional<AdmissionRequest>> admission_request(
-    core::ContainerFacts&& facts, core::PodqosAnnotations&& podqos, const core::Settings& settings,
-    std::optional<std::string> placed_at);
+    core::ContainerFacts&& facts, Result<core::PodqosAnnotations>&& podqos,
+    const core::Settings& settings, std::optional<std::string> placed_at);
 
 /// Adds the container to its pod: writes the record, and creates the pod's cgroup with its values.
 /// Transaction::finish() writes the tiers' values. If the kernel or systemd refuses a write, the

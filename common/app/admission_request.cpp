@@ -9,23 +9,15 @@
 
 namespace podqos::app {
 
-Result<core::PodqosAnnotations> trusted(Result<core::PodqosAnnotations> podqos,
-                                        const core::Settings& settings) {
-  if (!podqos && settings.trust_annotations == core::TrustAnnotations::kNone)
-    return core::PodqosAnnotations{};
-  return podqos;
-}
-
 Result<std::optional<AdmissionRequest>> admission_request(core::ContainerFacts facts,
                                                           const core::Settings& settings,
                                                           std::optional<std::string> placed_at) {
-  auto podqos = trusted(codec::parse_podqos_annotations(facts.annotations), settings);
-  if (!podqos) return fail(std::move(podqos).error());
-  return admission_request(std::move(facts), std::move(*podqos), settings, std::move(placed_at));
+  auto podqos = codec::parse_podqos_annotations(facts.annotations);
+  return admission_request(std::move(facts), std::move(podqos), settings, std::move(placed_at));
 }
 
 Result<std::optional<AdmissionRequest>> admission_request(core::ContainerFacts&& facts,
-                                                          core::PodqosAnnotations&& podqos,
+                                                          Result<core::PodqosAnnotations>&& podqos,
                                                           const core::Settings& settings,
                                                           std::optional<std::string> placed_at) {
   auto engine =
@@ -34,10 +26,14 @@ Result<std::optional<AdmissionRequest>> admission_request(core::ContainerFacts&&
                          facts.annotations,
                          {.id = facts.id, .cgroup = placed_at ? std::string_view{*placed_at} : ""});
   if (!engine) return fail(std::move(engine).error());
-  if (!core::concerns_podqos(podqos, *engine, settings, placed_at)) return std::nullopt;
+  // Under a CRI engine annotations are those of the pod's author.
+  if (!podqos && engine->cri && settings.trust_annotations == core::TrustAnnotations::kNone)
+    podqos = core::PodqosAnnotations{};
+  if (!podqos) return fail(std::move(podqos).error());
+  if (!core::concerns_podqos(*podqos, *engine, settings, placed_at)) return std::nullopt;
   Result<std::optional<AdmissionRequest>> found{std::in_place, std::in_place};
   (*found)->facts = std::move(facts);
-  (*found)->annotations = {.podqos = std::move(podqos), .engine = std::move(*engine)};
+  (*found)->annotations = {.podqos = std::move(*podqos), .engine = std::move(*engine)};
   (*found)->placed_at = std::move(placed_at);
   (*found)->on_misplaced = settings.on_misplaced;
   return found;

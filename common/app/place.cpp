@@ -67,13 +67,11 @@ core::ConfigEdit edit_for(const Admission& admission) {
 Result<std::optional<AdmissionRequest>> request_from_engine(
     const core::Settings& settings, core::ContainerFacts&& facts,
     Result<core::PodqosAnnotations>&& podqos, std::optional<core::Driver> flags) {
-  podqos = trusted(std::move(podqos), settings);
-  if (!podqos) return fail(std::move(podqos).error());
   const auto told = core::detect_driver({.flags = flags, .path = facts.cgroups_path});
   const core::Driver driver = told ? *told : machine_driver();
   auto placed_at = placed_at_of(facts.cgroups_path, driver);
   auto request =
-      admission_request(std::move(facts), std::move(*podqos), settings, std::move(placed_at));
+      admission_request(std::move(facts), std::move(podqos), settings, std::move(placed_at));
   if (!request || !*request) return request;
   if (auto fits = core::check_driver(settings.cgroup_driver, driver); !fits)
     return fail(std::move(fits).error());

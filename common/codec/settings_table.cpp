@@ -59,9 +59,9 @@ constexpr std::array<Setting, 35> kTable{{
         "Whose resource annotations are believed. *engine-checked*: those that do not "
         "contradict what the engine has set for the container; others are ignored with a "
         "warning. *all*: every one, for nodes where only the operator writes annotations. "
-        "*none*: no resource annotation and no podqos.io/pod-uid counts, nor podqos.io/ignore "
-        "under a CRI engine, and one that cannot be read is no error. For a pod of a kubelet "
-        "they only state what it requests: its values are the kubelet's."),
+        "*none*: no resource annotation and no podqos.io/pod-uid counts. Under a CRI engine "
+        "podqos.io/ignore does not count either, and invalid annotations are ignored. For a "
+        "pod of a kubelet they only state what it requests: its values are the kubelet's."),
     setting<Flag, &Settings::allow_qos_override>(
         "allowQosOverride",
         "Whether podqos.io/qos-class may raise a pod's class. Without it the annotation can "

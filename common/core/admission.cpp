@@ -14,11 +14,6 @@ namespace podqos::core {
 
 namespace {
 
-/// A container is identified by id and bundle.
-bool is_same(const ContainerRecord& container, const ContainerFacts& facts) {
-  return container.id == facts.id && container.bundle == facts.bundle;
-}
-
 /// The names of the pod's containers: "web, log".
 std::string names_of(const Pod& pod) {
   std::string names;
@@ -45,7 +40,7 @@ std::optional<Bytes> backing_in(const AdmissionSnapshot& snapshot,
                                 const AdmissionRequest& request) {
   if (snapshot.before) {
     for (const ContainerRecord& container : snapshot.before->containers) {
-      if (is_same(container, request.facts) && container.backed_memory)
+      if (is_same_container(container, request.facts) && container.backed_memory)
         return container.backed_memory;
     }
   }
@@ -121,6 +116,10 @@ void warn_unknown_container(Admission& admission, const PodClaim& claim) {
 }
 
 }  // namespace
+
+bool is_same_container(const ContainerRecord& container, const ContainerFacts& facts) {
+  return container.id == facts.id && container.bundle == facts.bundle;
+}
 
 std::string name_of(const Pod& pod) {
   if (pod.name.empty()) return cat("pod ", pod.uid);

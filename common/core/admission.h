@@ -76,6 +76,9 @@ struct Admission {
   std::vector<std::string> warnings;                 ///< one sentence each, for the log
 };
 
+/// Whether the record is that of this container, which its id and bundle identify.
+[[nodiscard]] bool is_same_container(const ContainerRecord& container, const ContainerFacts& facts);
+
 /// A pod's name in messages: "pod 42 (web/front)".
 [[nodiscard]] std::string name_of(const Pod& pod);
 
