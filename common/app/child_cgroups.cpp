@@ -13,12 +13,10 @@ namespace podqos::app {
 
 namespace {
 
-/// Plans to lift the quota of an unpopulated cgroup before its removal: cgroup v1 counts it against
-/// the parent until the last process that was in it has been reaped.
+/// Plans to lift the quota of a cgroup before its removal: cgroup v1 counts it against the parent
+/// until the last process that was in it has been reaped.
 void lift_quota(Transaction& transaction, const std::string& cgroup, core::Plan& plan) {
   if (transaction.machine().layout_without_hugepages().cpu != core::CgroupVersion::kV1) return;
-  const auto populated = transaction.machine().populated(cgroup);
-  if (!populated || *populated) return;
   plan.emplace_back(core::WriteFile{
       .path = cgroup,
       .controller = core::Controller::kCpu,
@@ -62,8 +60,8 @@ Status remove_empty_children(Transaction& transaction, const std::string& cgroup
     const auto populated = transaction.machine().populated(path);
     if (populated && !*populated) {
       if (auto done = remove_below(transaction, path, plan, kLevels); !done) return done;
+      lift_quota(transaction, path, plan);
     }
-    lift_quota(transaction, path, plan);
     plan.emplace_back(core::RemoveCgroup{std::move(path)});
   }
   return transaction.run(plan);

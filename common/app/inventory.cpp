@@ -37,7 +37,7 @@ struct NodeRecords {
   std::vector<std::string> warnings;
 };
 
-/// Reads the records under the lock; none if there is no state directory.
+/// Reads the records under the lock; empty if the state directory is missing.
 Result<NodeRecords> read_records(const core::Settings& settings) {
   auto copy =
       store::copy_state({.path = settings.state_dir,
@@ -105,7 +105,7 @@ class InventoryBuilder {
       if (auto status = add_tiers(); !status) return status;
       find_unmanaged();
     }
-    find_foreign_roots();
+    check_roots();
     return {};
   }
   Inventory release() { return std::move(inventory_); }
@@ -272,7 +272,7 @@ class InventoryBuilder {
   }
 
   /// Warns of a root that podqos cannot use, has lost to a kubelet, or has no records of.
-  void find_foreign_roots() {
+  void check_roots() {
     if (records_.tiers.yielded) {
       inventory_.warnings.push_back(cat("a kubelet has taken over cgroup ", inventory_.kubepods,
                                         ": remove cgroupRoot \"/\" from the configuration"));

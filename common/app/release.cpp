@@ -330,7 +330,7 @@ void release_retained(Transaction& transaction) {
   }
 }
 
-void expire_pending(Transaction& transaction, const Handled& handled, const EngineList* list) {
+void expire_pending(Transaction& transaction, const ContainerKey& handled, const EngineList* list) {
   // One process may create many containers: look up each once.
   std::map<Pid, std::optional<StartTime>> creators;
   const auto is_created = [&](const core::PendingEntry& entry) {

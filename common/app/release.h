@@ -51,7 +51,7 @@ void release_retained(Transaction& transaction);
 [[nodiscard]] Status end_pod(Transaction& transaction, core::PodRecord record);
 
 /// A container by its id and bundle; the bundle may be unknown.
-struct Handled {
+struct ContainerKey {
   std::string_view id;
   std::string_view bundle;
 };
@@ -62,7 +62,7 @@ struct Handled {
 ///         bundle are not
 /// @param list  the caller's list if it places containers for an engine: those that it placed and
 ///         that are not in the list are dropped although the caller runs
-void expire_pending(Transaction& transaction, const Handled& handled,
+void expire_pending(Transaction& transaction, const ContainerKey& handled,
                     const EngineList* list = nullptr);
 
 /// Makes a pending container live if its cgroup is populated; its oldest process is its init.
