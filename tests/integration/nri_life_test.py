@@ -9,6 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import nri_case  # noqa: E402
+import patience  # noqa: E402
 from harness import GI, MI  # noqa: E402
 from nri_case import CREATED, RUNNING, Container, Pod  # noqa: E402
 
@@ -98,7 +99,7 @@ class FullNode(nri_case.Case):
         return {pod["uid"] for pod in self.podqos.ctl_json("status")["pods"]}
 
     def assert_taken(self, before):
-        self.assert_soon(lambda: self.stocks() > before, "all that the runtime has is known")
+        patience.wait_for(lambda: self.stocks() > before, 4 * nri_case.SOON, f"{self.PODS} pods are known")
 
     def test_is_served_meanwhile(self):
         """It cannot be told how far the plugin is; a test that was put to sleep in between tries again."""
