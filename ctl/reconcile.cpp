@@ -17,16 +17,17 @@
 namespace podqos::ctl {
 namespace {
 
-/// The first two are for bundles that belong to other users, CAP_SYS_RESOURCE lowers OOM scores,
-/// CAP_SYS_ADMIN accesses trusted.* attributes. The v1 cpuset controller requires CAP_SYS_NICE to
-/// move a monitor out of an ended pod.
-constexpr std::array kKeptCapabilities = {CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_SYS_RESOURCE,
-                                          CAP_SYS_ADMIN, CAP_SYS_NICE};
+/// CAP_DAC_OVERRIDE is for cgroup files that belong to other users, CAP_SYS_RESOURCE lowers OOM
+/// scores, CAP_SYS_ADMIN accesses trusted.* attributes. The v1 cpuset controller requires
+/// CAP_SYS_NICE to move a monitor out of an ended pod.
+constexpr std::array kKeptCapabilities = {CAP_DAC_OVERRIDE, CAP_SYS_RESOURCE, CAP_SYS_ADMIN,
+                                          CAP_SYS_NICE};
 
 /// Values of the command line options.
 struct ReconcileOptions {
   std::string output = "text";
   bool dry_run = false;
+  bool quiet = false;
 };
 
 /// Pods and records for which a reconciliation fails.
@@ -59,11 +60,12 @@ std::string format_json(const app::ReconcilePreview& preview) {
   return dump(json) + "\n";
 }
 
-/// The report for people: changes, warnings and totals, one a line.
-std::string format_text(const app::ReconcileReport& report) {
+/// The report for people: changes, and unless `quiet` warnings and totals, one a line.
+std::string format_text(const app::ReconcileReport& report, bool quiet) {
   std::string out;
   for (const std::string& change : report.changes)
     out += cat(change, "\n");
+  if (quiet) return out;
   for (const std::string& warning : report.warnings)
     out += cat("warning: ", warning, "\n");
   return cat(out, report.pods, " pods, ", report.containers, " containers; ", report.released,
@@ -105,10 +107,11 @@ int run_reconcile(const ReconcileOptions& options, const Globals& globals) {
   if (!settings) return log_failure(settings.error());
   if (options.dry_run) return run_preview(options, *settings);
   app::Log log{"podqosctl", *settings};
-  const auto report = app::reconcile(*settings, log);
+  const auto report = app::reconcile(
+      *settings, log, options.quiet ? app::Warnings::kReported : app::Warnings::kLogged);
   if (!report) return log_failure(report.error());
-  const int status =
-      finish(print(options.output == "json" ? format_json(*report) : format_text(*report)));
+  const int status = finish(
+      print(options.output == "json" ? format_json(*report) : format_text(*report, options.quiet)));
   for (const std::string& failure : failures_of(*report))
     log_failure({ErrorCode::kIo, failure});
   return status == kDone && !failures_of(*report).empty() ? kRefused : status;
@@ -122,7 +125,10 @@ Command add_reconcile(CLI::App& app, const Globals& globals) {
       app.add_subcommand("reconcile", "Make state and cgroups match the running containers");
   sub->add_option("-o,--output", options->output, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
-  sub->add_flag("-n,--dry-run", options->dry_run, "Print the changes without making them");
+  auto* dry_run =
+      sub->add_flag("-n,--dry-run", options->dry_run, "Print the changes without making them");
+  sub->add_flag("-q,--quiet", options->quiet, "Print and log only changes and failures")
+      ->excludes(dry_run);
   return {.app = sub, .run = [options, &globals] { return run_reconcile(*options, globals); }};
 }
 

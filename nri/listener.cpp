@@ -25,8 +25,13 @@ constexpr mode_t kSocketMode = S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP;
 /// A non-blocking, close-on-exec stream socket.
 Result<sys::UniqueFd> make_socket(int family) {
   sys::UniqueFd socket{::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
-  if (!socket.valid()) return fail_errno(errno, "create a socket");
-  return socket;
+  const int err = errno;
+  if (socket.valid()) return socket;
+  auto failed = fail_errno(err, "create a socket");
+  // RestrictAddressFamilies= of podqos-nri.service.
+  if (err == EAFNOSUPPORT && family != AF_UNIX)
+    failed.error().message += "; the service needs a drop-in for it, see podqos-nri(8)";
+  return failed;
 }
 
 /// Removes the socket of a plugin that was killed.

@@ -31,7 +31,7 @@ class Recomputation {
   explicit Recomputation(Transaction& transaction, const EngineList* list = nullptr)
       : transaction_(transaction), list_(list) {}
 
-  Result<ReconcileReport> run() {
+  Result<ReconcileReport> run(Warnings warnings = Warnings::kLogged) {
     if (auto done = find_root(); !done) return fail(std::move(done).error());
     if (auto done = load(); !done) return fail(std::move(done).error());
     if (auto done = transaction_.store().begin(); !done) return fail(std::move(done).error());
@@ -44,8 +44,10 @@ class Recomputation {
     transaction_.store().recomputed();
     for (const std::string& line : report_.changes)
       transaction_.log().info(line);
-    for (const std::string& line : report_.warnings)
-      transaction_.log().warning(line);
+    if (warnings == Warnings::kLogged) {
+      for (const std::string& line : report_.warnings)
+        transaction_.log().warning(line);
+    }
     for (const auto* lines : {&report_.unreadable, &report_.failed}) {
       for (const std::string& line : *lines)
         transaction_.log().error(line);
@@ -336,8 +338,8 @@ constexpr std::chrono::milliseconds kLoweringPause{20};
 
 }  // namespace
 
-Result<ReconcileReport> recompute(Transaction& transaction) {
-  return Recomputation{transaction}.run();
+Result<ReconcileReport> recompute(Transaction& transaction, Warnings warnings) {
+  return Recomputation{transaction}.run(warnings);
 }
 
 Result<Ids> recompute_beside(Transaction& transaction, const EngineList& list) {
@@ -357,14 +359,14 @@ Status recover(Transaction& transaction) {
   return {};
 }
 
-Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log) {
+Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warnings warnings) {
   ReconcileReport report;
   std::vector<HeldTier> held;
   std::optional<Error> unfinished;
   {
     auto transaction = Transaction::open(settings, log);
     if (!transaction) return fail(std::move(transaction).error());
-    auto recomputed = recompute(*transaction);
+    auto recomputed = recompute(*transaction, warnings);
     if (!recomputed) return fail(std::move(recomputed).error());
     report = std::move(*recomputed);
     if (auto done = transaction->finish(); !done) return fail(std::move(done).error());

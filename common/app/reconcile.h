@@ -24,15 +24,21 @@ struct ReconcileReport {
   std::vector<std::string> warnings;    ///< what the operator should check
 };
 
+/// Whether warnings of a recomputation are logged, or only reported. What calls for an operator
+/// would otherwise be logged once a minute by the timer.
+enum class Warnings : std::uint8_t { kLogged, kReported };
+
 /// Makes records and cgroups match the running containers: removes ended containers, restores lost
 /// records from their copies in the cgroups, recomputes the sums, writes all values and removes
 /// what is left over. Lowers a tier's memory limit that usage had kept above the rule, step by
 /// step, with the lock released in between.
 /// @return the report, also if single pods failed: see `unreadable` and `failed`
-[[nodiscard]] Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log);
+[[nodiscard]] Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log,
+                                                Warnings warnings = Warnings::kLogged);
 
 /// Recomputes under the lock of `transaction`, without the steps that lower a tier's limit.
-[[nodiscard]] Result<ReconcileReport> recompute(Transaction& transaction);
+[[nodiscard]] Result<ReconcileReport> recompute(Transaction& transaction,
+                                                Warnings warnings = Warnings::kLogged);
 
 /// Recomputes with an engine's list of containers. A container that was placed for this engine and
 /// is not confirmed yet is kept if it is in the list; if it is not, and the listener placed it, it

@@ -5,7 +5,7 @@ _podqosctl_words() {
     explain) echo "-f --filename -o --output --batch --driver --cgroup-version --node-memory --weight-formula --color --config --help" ;;
     annotate) echo "-f --filename -o --output --container --bundle --config --help" ;;
     status | tree) echo "-o --output --color --config --help" ;;
-    reconcile) echo "-n --dry-run -o --output --config --help" ;;
+    reconcile) echo "-n --dry-run -q --quiet -o --output --config --help" ;;
     config) echo "show fields check runtimes --config --help" ;;
     config-show | config-fields) echo "-o --output --config --help" ;;
     config-check | config-runtimes) echo "--config --help" ;;

@@ -184,7 +184,8 @@ class Reconcile(harness.TestCase):
         for cgroup in (path, self.tier_path("burstable")):
             mount = self.machine.hierarchy("cpu").mount
             pathlib.Path(mount + cgroup, name).write_text(wrong, encoding="utf-8")
-        self.podqos.ctl("reconcile", kind=self.kind)
+        said = self.podqos.ctl("reconcile", "--quiet", kind=self.kind).stdout
+        self.assertEqual(len(said.splitlines()), 2, said)
         self.assert_values(path, shares=256)
         self.assert_values(self.tier_path("burstable"), shares=256)
 
@@ -226,6 +227,10 @@ class Reconcile(harness.TestCase):
             done = self.podqos.ctl("reconcile", kind=self.kind)
             self.assertIn(said, done.stdout + done.stderr)
             self.assertEqual(machines.cgroup_of(pid), self.elsewhere)
+        logged = self.podqos.log_text()
+        self.assertIn(said, logged)
+        done = self.podqos.ctl("reconcile", "--quiet", kind=self.kind)
+        self.assertEqual((done.stdout + done.stderr, self.podqos.log_text()), ("", logged))
         self.assert_values(self.tier_path("burstable"), shares=256)
         self.machine.enter(pid, home)
         self.assert_no_stray(name)

@@ -50,6 +50,8 @@ FILES = {  # mode of what must be there
     "/usr/share/containers/oci/hooks.d/50-podqos-poststop.json": "-rw-r--r--",
     "/usr/share/podqos/podman-hooks.d/50-podqos-precreate.json": "-rw-r--r--",
     "/usr/lib/tmpfiles.d/podqos.conf": "-rw-r--r--",
+    "/usr/lib/systemd/system/podqos-reconcile.service": "-rw-r--r--",
+    "/usr/lib/systemd/system/podqos-reconcile.timer": "-rw-r--r--",
     "/usr/share/bash-completion/completions/podqosctl": "-rw-r--r--",
     "/usr/share/man/man1/podqosctl.1.gz": "-rw-r--r--",
     "/usr/share/man/man5/podqos.json.5.gz": "-rw-r--r--",
@@ -68,6 +70,7 @@ PLUGIN_FILES = {
     "/usr/share/man/man8/podqos-nri.8.gz": "-rw-r--r--",
     "/usr/share/doc/podqos-nri/examples/containerd/nri.toml": "-rw-r--r--",
     "/usr/share/doc/podqos-nri/examples/cri-o/60-podqos-nri.conf": "-rw-r--r--",
+    "/usr/share/doc/podqos-nri/examples/systemd/metrics-over-tcp.conf": "-rw-r--r--",
 }
 
 
