@@ -4,14 +4,11 @@ Here the package is built from the programs of PODQOS_BIN and looked at. The lif
 where this file runs again: real dpkg, real runc and crun, the configuration that the package ships.
 """
 
-import contextlib
-import ctypes
 import json
 import os
 import pathlib
 import re
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -25,16 +22,10 @@ import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import oci  # noqa: E402
+from package_case import HOOK, KEPT, STATE, VERSION, WORK, WRAPPER, Absences, PackageCase, output  # noqa: E402
 
 BUILD = harness.BIN.parent
-VERSION = re.search(r"VERSION ([\d.]+) LANG", (harness.REPOSITORY / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
-HOOK = pathlib.Path("/usr/libexec/oci/hooks.d/podqos-hook")
-WRAPPER = pathlib.Path("/usr/bin/podqos-runtime")
 CHROOTED = harness.REPOSITORY / "tests/guest/chrooted"
-KEPT = pathlib.Path("/usr/libexec/podqos-removed")
-STATE = pathlib.Path("/run/podqos")
-WORK = pathlib.Path("/run/podqos-test")  # in the guest: an overlay cannot stand on the guest's root, which is one
-MI = harness.MI
 DEPENDED = re.compile(r"(?:^|[,|])\s*([a-z0-9][a-z0-9.+-]+)")
 # Where a package may have left something. The whole root would not do: the guest keeps open what it has looked at.
 PLACES = ("/etc", "/usr/bin", "/usr/libexec", "/usr/lib/tmpfiles.d", "/usr/share/podqos", "/usr/share/doc/podqos",
@@ -74,13 +65,6 @@ PLUGIN_FILES = {
 }
 
 
-def _output(*command, **options):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=180, **options)
-    if done.returncode != 0:
-        raise AssertionError(f"{command}: exit {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
 class Package(unittest.TestCase):
     """The package as a file."""
 
@@ -98,7 +82,7 @@ class Package(unittest.TestCase):
     @classmethod
     def build(cls, revision, folder):
         """The package of that Debian revision."""
-        printed = _output(harness.REPOSITORY / "packaging/deb/build", "--revision", revision, cls.place / folder,
+        printed = output(harness.REPOSITORY / "packaging/deb/build", "--revision", revision, cls.place / folder,
                           env={**os.environ, "PODQOS_BUILT": str(BUILD)})
         return next(pathlib.Path(line) for line in printed.splitlines() if "/podqos_" in line)
 
@@ -109,17 +93,17 @@ class Package(unittest.TestCase):
     @staticmethod
     def contents(package):
         """{path: mode} of a package whose files are all root's."""
-        lines = [line.split(None, 5) for line in _output("dpkg-deb", "--contents", package).splitlines()]
+        lines = [line.split(None, 5) for line in output("dpkg-deb", "--contents", package).splitlines()]
         owners = {line[1] for line in lines}
         if owners != {"root/root"}:
             raise AssertionError(f"{package}: owners {owners}")
         return {line[5].removeprefix("."): line[0] for line in lines}
 
     def field(self, name):
-        return _output("dpkg-deb", "--field", self.package, name).strip()
+        return output("dpkg-deb", "--field", self.package, name).strip()
 
     def test_name_and_control(self):
-        architecture = _output("dpkg", "--print-architecture").strip()
+        architecture = output("dpkg", "--print-architecture").strip()
         self.assertEqual(self.package.name, f"podqos_{VERSION}-1_{architecture}.deb")
         self.assertEqual(self.field("Version"), f"{VERSION}-1")
         # The hook is one static executable: whoever ships it must know of what.
@@ -152,12 +136,12 @@ class Package(unittest.TestCase):
 
     def test_configuration_belongs_to_the_operator(self):
         unpacked = self.place / "control"
-        _output("dpkg-deb", "--control", self.package, unpacked)
+        output("dpkg-deb", "--control", self.package, unpacked)
         self.assertEqual((unpacked / "conffiles").read_text(encoding="utf-8").split(), ["/etc/podqos/podqos.json"])
 
     def test_programs_are_those_that_were_tested(self):
         unpacked = self.place / "files"
-        _output("dpkg-deb", "--extract", self.package, unpacked)
+        output("dpkg-deb", "--extract", self.package, unpacked)
         packed = (unpacked / str(HOOK).lstrip("/")).read_bytes()
         self.assertEqual(packed, (BUILD / "bin/podqos-hook").read_bytes())
 
@@ -212,33 +196,8 @@ class Refused(unittest.TestCase):
             self.assertIn(f"PODQOS_BUILT={built} holds no manual pages", done.stderr)
 
 
-class Absences:
-    """Sees whether a directory loses an entry, be it for a moment."""
-
-    DELETE, MOVED_FROM, NONBLOCK = 0x200, 0x40, 0o4000
-
-    def __init__(self, directory):
-        self.libc = ctypes.CDLL(None, use_errno=True)
-        self.fd = self.libc.inotify_init1(self.NONBLOCK)
-        if self.libc.inotify_add_watch(self.fd, str(directory).encode(), self.DELETE | self.MOVED_FROM) < 0:
-            raise OSError(ctypes.get_errno(), f"inotify on {directory}")
-
-    def names(self):
-        found = []
-        with contextlib.suppress(BlockingIOError):
-            while data := os.read(self.fd, 1 << 16):
-                while data:
-                    length = struct.unpack_from("iIII", data)[3]
-                    found.append(data[16:16 + length].rstrip(b"\0").decode())
-                    data = data[16 + length:]
-        os.close(self.fd)
-        return found
-
-
-class Installed(unittest.TestCase):
+class Installed(PackageCase):
     """The installed package and what it can leave; each test begins without it and ends with a purge."""
-
-    kind = "runc"
 
     @classmethod
     def setUpClass(cls):
@@ -263,7 +222,7 @@ class Installed(unittest.TestCase):
         known = {}
         for stanza in (real / "status").read_text(encoding="utf-8").split("\n\n"):
             known.setdefault(stanza.partition("\n")[0].removeprefix("Package: "), []).append(stanza)
-        wanted, names = {}, set(DEPENDED.findall(_output("dpkg-deb", "--field", cls.first, "Depends")))
+        wanted, names = {}, set(DEPENDED.findall(output("dpkg-deb", "--field", cls.first, "Depends")))
         while names:
             name = names.pop()
             if name in wanted or name not in known:
@@ -277,21 +236,15 @@ class Installed(unittest.TestCase):
         (cls.database / "status").write_text("\n\n".join(kept) + "\n", encoding="utf-8")
 
     def setUp(self):
-        self.machine = machines.Machine()
-        self.wrapper = oci.Runtime(self.kind, f"/run/{self.kind}", [str(WRAPPER)])
-        self.plain = oci.Runtime(self.kind, f"/run/{self.kind}")
+        super().setUp()
         self.addCleanup(self.clean_up)
-        shutil.rmtree(WORK / "bundles", ignore_errors=True)
-        for told in WORK.glob("foreign-*"):
-            told.unlink()
         self.dpkg("--install", self.first)
         if self.kind == "crun":
             settings = pathlib.Path("/etc/podqos/conf.d/runtime.json")
             settings.write_text('{"runtimes": ["/usr/bin/crun"]}', encoding="utf-8")
 
     def clean_up(self):
-        self.plain.bundles.update(self.wrapper.bundles)
-        self.plain.delete_all()
+        self.delete_all()
         self.dpkg("--purge", "podqos")
         self.assert_nothing_left()
 
@@ -301,42 +254,10 @@ class Installed(unittest.TestCase):
         self.assertEqual(done.returncode, 0, f"dpkg {words}\n{done.stdout}")
         return done.stdout
 
-    def bundle(self, name, uid=None, **changes):
-        """A bundle with podqos's hooks, as an engine that reads hooks.d registers them, and a foreign one behind them."""
-        made = oci.Bundle(WORK / "bundles" / name, self.kind)
-        if uid is not None:
-            limits = {"cpu": "100m", "memory": "64Mi"}
-            members = [harness.container(member, {"cpu": "50m"}, limits) for member in ("app", "log")]
-            manifest = WORK / f"{uid}.json"
-            manifest.write_text(json.dumps(harness.pod(uid, *members)), encoding="utf-8")
-            made.annotations.update(json.loads(_output("podqosctl", "annotate", "-f", manifest, "--container", name,
-                                                       "-o", "annotations")))
-        made.annotations.update(changes)
-        for stage in ("createRuntime", "poststop"):
-            made.add_hook(stage, HOOK, ["podqos-hook", stage])
-        made.add_hook("poststop", "/bin/sh", ["sh", "-c", f"cat >/dev/null; echo ran >>{WORK}/foreign-{name}"])
-        return made.save()
-
-    def launch(self, name, uid=None, runtime=None):
-        return (runtime or self.wrapper).launch(name, self.bundle(name, uid))
-
-    def pod(self, uid, root="/podqos"):
-        return f"{root}/kubepods/burstable/pod{uid}"
-
-    def assert_managed(self, pid, uid, root="/podqos"):
-        self.assertTrue(machines.alive(pid))
-        self.assertEqual(os.path.dirname(machines.cgroup_of(pid)), self.pod(uid, root))
-        self.assertEqual(self.machine.read(self.pod(uid, root), "memory"), 2 * 64 * MI)
-        self.assertEqual(self.machine.read(self.pod(uid, root), "quota"), 20000)
-
-    def assert_foreign_ran(self, name):
-        told = WORK / f"foreign-{name}"
-        self.assertEqual(told.read_text(encoding="utf-8") if told.exists() else "", "ran\n", f"foreign hook of {name}")
-
     def left(self):
         found = [path for place in PLACES for folder, folders, files in os.walk(place) for entry in folders + files
                  if "podqos" in entry and not (path := os.path.join(folder, entry)).startswith(str(WORK))]
-        diverted = _output("dpkg-divert", f"--admindir={self.database}", "--list", "*podqos*")
+        diverted = output("dpkg-divert", f"--admindir={self.database}", "--list", "*podqos*")
         return sorted(found) + diverted.splitlines()
 
     def assert_nothing_left(self):
@@ -399,9 +320,9 @@ class Life(Installed):
     def test_installation(self):
         status = STATE.stat()
         self.assertEqual((status.st_mode & 0o7777, status.st_uid, status.st_gid), (0o700, 0, 0))
-        self.assertIn(VERSION, _output("podqosctl", "version"))
-        self.assertIn("ok", _output("podqosctl", "config", "check"))
-        self.assertEqual(_output(WRAPPER, "--version"), _output(oci.runtime_path(self.kind), "--version"))
+        self.assertIn(VERSION, output("podqosctl", "version"))
+        self.assertIn("ok", output("podqosctl", "config", "check"))
+        self.assertEqual(output(WRAPPER, "--version"), output(oci.runtime_path(self.kind), "--version"))
         self.dpkg("--remove", "podqos")
         self.assert_gone()
         self.assertTrue(pathlib.Path("/etc/podqos/podqos.json").exists())
@@ -472,23 +393,23 @@ class Life(Installed):
         configuration.write_text(f'BinaryName = "{WRAPPER}"\n', encoding="utf-8")
         said = self.dpkg("--remove", "podqos")
         self.assertIn(f"podqos: {configuration} still names podqos-runtime", said)
-        theirs = _output(oci.runtime_path(self.kind), "--version")
-        self.assertEqual(_output(WRAPPER, "--version"), theirs)
+        theirs = output(oci.runtime_path(self.kind), "--version")
+        self.assertEqual(output(WRAPPER, "--version"), theirs)
         (shim / "runtime").unlink()
 
         # conmon has the runtime in its arguments.
         conmon = subprocess.Popen(["sh", "-c", "read x", "conmon", "-r", str(WRAPPER)], stdin=subprocess.PIPE)
-        _output(HOOK, "--sweep")
-        self.assertEqual(_output(WRAPPER, "--version"), theirs)
+        output(HOOK, "--sweep")
+        self.assertEqual(output(WRAPPER, "--version"), theirs)
         conmon.communicate()
-        _output(HOOK, "--sweep")
+        output(HOOK, "--sweep")
         self.assert_gone()
 
     def test_installation_takes_over_again(self):
         pid = self.launch("app", "again")
         self.dpkg("--remove", "podqos")
         self.dpkg("--install", self.first)
-        self.assertIn("podqos-hook", _output(HOOK, "--version"))
+        self.assertIn("podqos-hook", output(HOOK, "--version"))
         self.assertFalse(KEPT.exists())
         self.assert_managed(pid, "again")
         self.assert_managed(self.launch("log", "again"), "again")
@@ -502,9 +423,9 @@ class Life(Installed):
         environment = {**os.environ, "DPKG_ADMINDIR": str(self.database), "DPKG_MAINTSCRIPT_PACKAGE": "podqos"}
         program = HOOK.read_bytes()
         for _ in range(2):  # a removal that was cut off is begun again
-            _output(script / "podqos.prerm", "remove", env=environment)
+            output(script / "podqos.prerm", "remove", env=environment)
         self.assertNotEqual(HOOK.read_bytes(), program)
-        _output(script / "podqos.postinst", "abort-remove", env=environment)
+        output(script / "podqos.postinst", "abort-remove", env=environment)
         self.assertEqual(HOOK.read_bytes(), program)
         self.assertFalse(KEPT.exists())
         self.assert_managed(self.launch("app", "kept"), "kept")
@@ -515,9 +436,9 @@ class Life(Installed):
             self.skipTest("systemd-tmpfiles is not installed")
         pid = self.launch("app", "boot")
         self.dpkg("--purge", "podqos")
-        _output("systemd-tmpfiles", "--remove", "podqos-removed.conf")
+        output("systemd-tmpfiles", "--remove", "podqos-removed.conf")
         self.assertTrue(HOOK.exists(), "only a boot may take it away")
-        _output("systemd-tmpfiles", "--remove", "--boot", "podqos-removed.conf")
+        output("systemd-tmpfiles", "--remove", "--boot", "podqos-removed.conf")
         self.assertEqual(self.left(), [str(STATE)])
         # A real boot ends what lives in memory.
         self.assert_managed(pid, "boot")
@@ -535,7 +456,7 @@ class Life(Installed):
         self.plain.delete("app")
         self.assertFalse((WORK / "foreign-app").exists())
         away.rename(HOOK)
-        _output(HOOK, "--sweep")
+        output(HOOK, "--sweep")
         self.assert_gone()
 
 
@@ -544,4 +465,5 @@ if __name__ == "__main__":
         del Package, Refused
     else:
         del Installed, Removal, RemovalUnderCrun, Life
+    del PackageCase
     harness.main(("runc",))

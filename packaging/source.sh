@@ -1,0 +1,37 @@
+# shellcheck shell=bash
+# What the builds of all packages need of the source tree. Sourced by packaging/deb/build and packaging/rpm/build.
+
+# project_version TREE
+project_version() {
+  sed -n 's/^project(podqos VERSION \([0-9.]*\) .*/\1/p' "$1/CMakeLists.txt"
+}
+
+# copy_tree TREE COPY: what git knows and what it would take in, without what has been built. A tree without git has only
+# sources.
+copy_tree() {
+  local tree=$1 copy=$2 file
+  if git -C "$tree" rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+    (cd "$tree" && git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
+      if [[ -e $file || -L $file ]]; then printf '%s\0' "$file"; fi
+    done | tar --create --no-recursion --null --files-from=- --file=-)
+  else
+    tar --create --directory "$tree" --exclude=./build --exclude=./.git --file=- .
+  fi | tar --extract --directory "$copy" --file=-
+}
+
+# source_date TREE: seconds since 1970 of the last change, so that the same tree gives the same package.
+source_date() {
+  git -C "$1" log -1 --format=%ct 2>/dev/null || stat --format=%Y "$1/CHANGELOG.md"
+}
+
+# require_built BUILD_TREE: says what it lacks of what is packaged.
+require_built() {
+  if ! [[ -x $1/bin/podqos-hook && -x $1/bin/podqosctl && -x $1/bin/podqos-nri ]]; then
+    echo "build: PODQOS_BUILT=$1 holds no programs" >&2
+    return 1
+  elif ! [[ -e $1/packaging/man/podqosctl.1 ]]; then
+    echo "build: PODQOS_BUILT=$1 holds no manual pages:" \
+      "install pandoc, then run cmake for it and build all of it again" >&2
+    return 1
+  fi
+}

@@ -1,0 +1,105 @@
+"""What the tests of the packages share: containers that call the installed programs, as engines let them."""
+
+import contextlib
+import ctypes
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import unittest
+
+import harness
+import machine as machines
+import oci
+
+VERSION = re.search(r"VERSION ([\d.]+) LANG", (harness.REPOSITORY / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
+HOOK = pathlib.Path("/usr/libexec/oci/hooks.d/podqos-hook")
+WRAPPER = pathlib.Path("/usr/bin/podqos-runtime")
+KEPT = pathlib.Path("/usr/libexec/podqos-removed")
+STATE = pathlib.Path("/run/podqos")
+WORK = pathlib.Path("/run/podqos-test")  # in the guest: an overlay cannot stand on the guest's root, which is one
+
+
+def output(*command, **options):
+    """What a command prints; it has to succeed."""
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=180, **options)
+    if done.returncode != 0:
+        raise AssertionError(f"{command}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+class Absences:
+    """Sees whether a directory loses an entry, be it for a moment."""
+
+    DELETE, MOVED_FROM, NONBLOCK = 0x200, 0x40, 0o4000
+
+    def __init__(self, directory):
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = self.libc.inotify_init1(self.NONBLOCK)
+        if self.libc.inotify_add_watch(self.fd, str(directory).encode(), self.DELETE | self.MOVED_FROM) < 0:
+            raise OSError(ctypes.get_errno(), f"inotify on {directory}")
+
+    def names(self):
+        found = []
+        with contextlib.suppress(BlockingIOError):
+            while data := os.read(self.fd, 1 << 16):
+                while data:
+                    length = struct.unpack_from("iIII", data)[3]
+                    found.append(data[16:16 + length].rstrip(b"\0").decode())
+                    data = data[16 + length:]
+        os.close(self.fd)
+        return found
+
+
+class PackageCase(unittest.TestCase):
+    """In a guest: the programs at the paths of the package, and containers that call them."""
+
+    kind = "runc"
+
+    def setUp(self):
+        self.machine = machines.Machine()
+        self.wrapper = oci.Runtime(self.kind, f"/run/{self.kind}", [str(WRAPPER)])
+        self.plain = oci.Runtime(self.kind, f"/run/{self.kind}")
+        shutil.rmtree(WORK / "bundles", ignore_errors=True)
+        for told in WORK.glob("foreign-*"):
+            told.unlink()
+
+    def delete_all(self):
+        """Whatever runtime has made them."""
+        self.plain.bundles.update(self.wrapper.bundles)
+        self.plain.delete_all()
+
+    def bundle(self, name, uid=None, **changes):
+        """A bundle with podqos's hooks, as an engine that reads hooks.d registers them, and a foreign one behind them."""
+        made = oci.Bundle(WORK / "bundles" / name, self.kind)
+        if uid is not None:
+            limits = {"cpu": "100m", "memory": "64Mi"}
+            members = [harness.container(member, {"cpu": "50m"}, limits) for member in ("app", "log")]
+            manifest = WORK / f"{uid}.json"
+            manifest.write_text(json.dumps(harness.pod(uid, *members)), encoding="utf-8")
+            made.annotations.update(json.loads(output("podqosctl", "annotate", "-f", manifest, "--container", name,
+                                                       "-o", "annotations")))
+        made.annotations.update(changes)
+        for stage in ("createRuntime", "poststop"):
+            made.add_hook(stage, HOOK, ["podqos-hook", stage])
+        made.add_hook("poststop", "/bin/sh", ["sh", "-c", f"cat >/dev/null; echo ran >>{WORK}/foreign-{name}"])
+        return made.save()
+
+    def launch(self, name, uid=None, runtime=None):
+        return (runtime or self.wrapper).launch(name, self.bundle(name, uid))
+
+    def pod(self, uid, root="/podqos"):
+        return f"{root}/kubepods/burstable/pod{uid}"
+
+    def assert_managed(self, pid, uid, root="/podqos"):
+        self.assertTrue(machines.alive(pid))
+        self.assertEqual(os.path.dirname(machines.cgroup_of(pid)), self.pod(uid, root))
+        self.assertEqual(self.machine.read(self.pod(uid, root), "memory"), 2 * 64 * harness.MI)
+        self.assertEqual(self.machine.read(self.pod(uid, root), "quota"), 20000)
+
+    def assert_foreign_ran(self, name):
+        told = WORK / f"foreign-{name}"
+        self.assertEqual(told.read_text(encoding="utf-8") if told.exists() else "", "ran\n", f"foreign hook of {name}")
