@@ -11,8 +11,8 @@ packages_build=(
 )
 # To start containers with them.
 packages_containers=(runc crun busybox-static python3 procps util-linux)
-# To build the Debian package and look at it.
-packages_packaging=(debhelper dpkg-dev fakeroot lintian pandoc)
+# To build the packages and look at them.
+packages_packaging=(debhelper dpkg-dev fakeroot lintian pandoc rpm rpmlint cpio)
 # To test them.
 packages_testing=(
   libgtest-dev libgmock-dev golang-go golang-github-opencontainers-specs-dev
