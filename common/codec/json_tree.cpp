@@ -1,6 +1,7 @@
 #include "common/codec/json_tree.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -15,100 +16,164 @@ namespace {
 
 using nlohmann::json;
 
-/// Builds the tree from the parser's events; returning false stops the parser.
+/// White space, separators and the byte order mark: what stands between the tokens of valid JSON,
+/// apart from comments.
+constexpr std::string_view kBetweenTokens = " \t\r\n,:\xef\xbb\xbf";
+
+/// An error of the syntax at a byte of the text.
+Error syntax_error(std::string_view text, std::size_t offset, std::string_view reason) {
+  return {.code = ErrorCode::kInvalidArgument,
+          .message = cat("malformed JSON at ", format_position(text, offset), ": ", reason)};
+}
+
+/// Builds the tree from the parser's events; returning false stops the parser. The parser does not
+/// tell where a value is: the builder finds its token behind the one before, which is simple in
+/// text that the parser has accepted.
 class TreeBuilder : public nlohmann::json_sax<json> {
  public:
-  explicit TreeBuilder(std::size_t max_depth) : max_depth_(max_depth) {}
+  TreeBuilder(std::string_view text, const JsonBounds& bounds) : text_(text), bounds_(bounds) {}
 
-  bool null() override { return add(JsonNode::Kind::kNull, {}); }
+  bool null() override {
+    place(JsonNode::Kind::kNull, std::string_view{"null"}.size());
+    return true;
+  }
   bool boolean(bool value) override {
-    return add(JsonNode::Kind::kBoolean, value ? "true" : "false");
+    return add_verbatim(JsonNode::Kind::kBoolean, value ? "true" : "false");
   }
   bool number_integer(number_integer_t value) override {
-    return add(JsonNode::Kind::kNumber, keep(std::to_string(value)));
+    return add_verbatim(JsonNode::Kind::kNumber, value == 0 ? "-0" : std::to_string(value));
   }
   bool number_unsigned(number_unsigned_t value) override {
-    return add(JsonNode::Kind::kNumber, keep(std::to_string(value)));
+    return add_verbatim(JsonNode::Kind::kNumber, std::to_string(value));
   }
   bool number_float(number_float_t /*value*/, const string_t& digits) override {
-    return add(JsonNode::Kind::kNumber, keep(digits));
+    return add_verbatim(JsonNode::Kind::kNumber, digits);
   }
   bool string(string_t& value) override {
-    return add(JsonNode::Kind::kString, keep(std::move(value)));
+    place(JsonNode::Kind::kString).text = keep(value);
+    return true;
   }
   bool binary(binary_t& /*value*/) override { return false; }
   bool start_object(std::size_t /*elements*/) override { return open(JsonNode::Kind::kObject); }
   bool key(string_t& name) override {
-    key_ = keep(std::move(name));
+    key_ = keep(name);
+    raw_key_ = next_token();
     return true;
   }
   bool end_object() override { return close(); }
   bool start_array(std::size_t /*elements*/) override { return open(JsonNode::Kind::kArray); }
   bool end_array() override { return close(); }
-  bool parse_error(std::size_t position, const std::string& token,
-                   const json::exception& /*cause*/) override {
-    // The parser's position is after the invalid token.
-    sound_bytes_ = position - std::min(position, token.size());
-    error_ = Error{.code = ErrorCode::kInvalidArgument,
-                   .message = cat("not JSON: syntax error at byte ", position)};
+  bool parse_error(std::size_t position, const std::string& /*token*/,
+                   const json::exception& cause) override {
+    // The parser's position is after the invalid token, and also counts the end of the text. The
+    // token begins before it, unless a comment does.
+    std::size_t offset = std::min(position - 1, text_.size());
+    const std::size_t begin = text_.find_first_not_of(kBetweenTokens, at_);
+    if (begin < offset && text_[begin] != '/') offset = begin;
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error …"
+    std::string_view reason = cause.what();
+    for (const std::string_view before : {"] ", ": "}) {
+      if (const std::size_t at = reason.find(before); at != std::string_view::npos)
+        reason.remove_prefix(at + before.size());
+    }
+    error_ = syntax_error(text_, offset, printable(reason, 200));
     return false;
   }
 
-  JsonPrefix release(bool complete, std::string_view text) && {
+  JsonPrefix release(bool complete) && {
     if (complete) return {.tree = std::move(tree_), .error = {}, .rest = {}};
     // The member that contains the error is incomplete.
     if (open_.size() > 1) tree_.children.pop_back();
-    return {.tree = std::move(tree_),
-            .error = std::move(error_),
-            .rest = text.substr(std::min(sound_bytes_, text.size()))};
+    std::string_view rest = text_;
+    if (!tree_.children.empty()) {
+      const std::string_view last = tree_.children.back().raw;
+      rest = {last.end(), text_.end()};
+    }
+    return {.tree = std::move(tree_), .error = std::move(error_), .rest = rest};
   }
 
  private:
-  bool add(JsonNode::Kind kind, std::string_view text) {
-    place(kind).text = text;
+  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
+  /// The token of the event, after those before it.
+  /// @param length  of a literal or number, which may stand before invalid text; else not used
+  std::string_view next_token(std::size_t length = 1) {
+    std::size_t begin = text_.find_first_not_of(kBetweenTokens, at_);
+    while (text_[begin] == '/') {
+      const bool line = text_[begin + 1] == '/';
+      const std::size_t end =
+          line ? text_.find_first_of("\r\n", begin) : text_.find("*/", begin + 2) + 2;
+      begin = text_.find_first_not_of(kBetweenTokens, end);
+    }
+    at_ = begin + length;
+    if (text_[begin] == '"') {
+      while (text_[at_] != '"')
+        at_ += text_[at_] == '\\' ? std::size_t{2} : std::size_t{1};
+      ++at_;
+    }
+    return text_.substr(begin, at_ - begin);
+  }
+
+  /// Whether the values that come next are read; see JsonBounds::is_read.
+  [[nodiscard]] bool storing() const { return open_.size() < first_unread_; }
+  std::string_view keep(std::string& text) {
+    return storing() ? tree_.keep(std::move(text)) : std::string_view{};
+  }
+
+  /// @param token  as long as it is in the text
+  bool add_verbatim(JsonNode::Kind kind, std::string_view token) {
+    JsonNode& node = place(kind, token.size());
+    node.text = node.raw;
     return true;
   }
-  std::string_view keep(std::string text) { return tree_.keep(std::move(text)); }
 
   bool open(JsonNode::Kind kind) {
-    if (open_.size() == max_depth_) {
+    if (open_.size() == bounds_.depth) {
       error_ = Error{.code = ErrorCode::kTooLarge,
-                     .message = cat("JSON nested deeper than ", max_depth_)};
+                     .message = cat("JSON nested deeper than ", bounds_.depth, " levels at ",
+                                    format_position(text_, next_token()))};
       return false;
     }
-    constexpr std::size_t kUsualChildren = 8;
+    const bool stored = storing();
     JsonNode& node = place(kind);
-    node.children.reserve(kUsualChildren);
     open_.push_back(&node);
+    if (stored && !node.raw_key.empty() && !bounds_.reads(node.key)) first_unread_ = open_.size();
     return true;
   }
 
   bool close() {
+    JsonNode& node = *open_.back();
+    const std::string_view bracket = next_token();
+    node.raw = {node.raw.begin(), bracket.end()};
     open_.pop_back();
+    if (open_.size() < first_unread_) first_unread_ = kNone;
     return true;
   }
 
   /// Adds a value to the innermost open container. A parent gets no child while one of its children
   /// is open, so that the pointers in open_ stay valid.
-  JsonNode& place(JsonNode::Kind kind) {
-    JsonNode& node = open_.empty() ? tree_ : open_.back()->children.emplace_back();
+  JsonNode& place(JsonNode::Kind kind, std::size_t length = 1) {
+    JsonNode& node = open_.empty() ? tree_
+                     : storing()   ? open_.back()->children.emplace_back()
+                                   : unread_;
     node.kind = kind;
     node.key = std::exchange(key_, {});
+    node.raw_key = std::exchange(raw_key_, {});
+    node.raw = next_token(length);
     return node;
   }
 
-  std::size_t max_depth_;
+  std::string_view text_;
+  const JsonBounds& bounds_;
   JsonTree tree_;
   std::vector<JsonNode*> open_;
+  JsonNode unread_;                   ///< takes the values that are not read
+  std::size_t first_unread_ = kNone;  ///< size of open_ in a member that is not read
   std::string_view key_;
+  std::string_view raw_key_;
   Error error_;
-  std::size_t sound_bytes_ = 0;  ///< bytes before the invalid token
+  std::size_t at_ = 0;  ///< after the last token
 };
-
-/// The text was not parsed at all.
-JsonPrefix refused(ErrorCode code, std::string message, std::string_view text) {
-  return {.tree = {}, .error = Error{.code = code, .message = std::move(message)}, .rest = text};
-}
 
 }  // namespace
 
@@ -122,6 +187,19 @@ Result<const JsonNode*> JsonNode::member(std::string_view name) const {
     found = child.is_null() ? nullptr : &child;
   }
   return found;
+}
+
+std::string format_position(std::string_view text, std::size_t offset) {
+  if (!text.contains('\n')) return cat("byte ", offset + 1);
+  const std::string_view before = text.substr(0, offset);
+  const std::size_t line = before.rfind('\n') + 1;  // npos + 1 is 0
+  const auto columns = std::ranges::count_if(
+      before.substr(line), [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80; });
+  return cat("line ", std::ranges::count(before, '\n') + 1, ", column ", columns + 1);
+}
+
+std::string format_position(std::string_view text, std::string_view part) {
+  return format_position(text, static_cast<std::size_t>(part.data() - text.data()));
 }
 
 std::string_view format_kind(JsonNode::Kind kind) {
@@ -146,23 +224,23 @@ std::unexpected<Error> unexpected_kind(std::string_view expected, const JsonNode
 
 JsonPrefix parse_json_prefix(std::string_view text, const JsonBounds& bounds) {
   if (text.size() > bounds.bytes) {
-    return refused(ErrorCode::kTooLarge,
-                   cat("JSON of ", text.size(), " bytes, at most ", bounds.bytes, " are read"),
-                   text);
+    return {.tree = {},
+            .error = Error{.code = ErrorCode::kTooLarge,
+                           .message = cat("JSON of ", text.size(), " bytes, at most ", bounds.bytes,
+                                          " are read")},
+            .rest = text};
   }
   // nlohmann's lexer takes a NUL as the end of the text and ignores what follows.
-  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
-    return refused(ErrorCode::kInvalidArgument,
-                   cat("not JSON: syntax error at byte ", nul + 1, ", a NUL"), text);
-  }
+  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos)
+    return {.tree = {}, .error = syntax_error(text, nul, "NUL byte"), .rest = text};
   // The fast path; it fails for any text that the full parser might treat differently.
-  if (auto plain = plain_tree(text, bounds.depth))
+  if (auto plain = plain_tree(text, bounds))
     return {.tree = std::move(*plain), .error = {}, .rest = {}};
-  TreeBuilder builder{bounds.depth};
+  TreeBuilder builder{text, bounds};
   const bool complete =
       json::sax_parse(text.begin(), text.end(), &builder, json::input_format_t::json, true,
                       bounds.comments == JsonComments::kIgnore);
-  return std::move(builder).release(complete, text);
+  return std::move(builder).release(complete);
 }
 
 Result<JsonTree> parse_json_tree(std::string_view text, const JsonBounds& bounds) {

@@ -13,15 +13,17 @@
 
 namespace podqos::codec {
 
-/// A JSON value from untrusted input. The tree is lossless: numbers keep their exact text (except
-/// -0, which becomes 0), and objects keep all members in order, duplicates included. Views are
-/// valid as long as the tree and the text it was parsed from.
+/// A JSON value from untrusted input. The tree is lossless: numbers keep their exact text, and
+/// objects keep all members in order, duplicates included. Views are valid as long as the tree and
+/// the text it was parsed from.
 struct JsonNode {
   enum class Kind : std::uint8_t { kNull, kBoolean, kNumber, kString, kArray, kObject };
 
   Kind kind = Kind::kNull;
-  std::string_view key;   ///< name in the parent object
-  std::string_view text;  ///< value of a string, digits of a number, "true" or "false"
+  std::string_view key;      ///< name in the parent object
+  std::string_view text;     ///< value of a string, digits of a number, "true" or "false"
+  std::string_view raw_key;  ///< bytes of the name in the parsed text, with its quotes
+  std::string_view raw;      ///< bytes of the value in the parsed text, without space around it
   /// Members of an object or elements of an array, in order.
   std::vector<JsonNode> children;
 
@@ -50,6 +52,13 @@ class JsonTree : public JsonNode {
   std::forward_list<std::string> kept_;
 };
 
+/// Where a byte of a text is, for people: "byte 13", or "line 7, column 3" in a text of several
+/// lines; each counted from 1, columns in characters of UTF-8.
+/// @param offset  at most the length of the text, which is the position after its end
+[[nodiscard]] std::string format_position(std::string_view text, std::size_t offset);
+/// The same for the first byte of a part of the text, such as JsonNode::raw.
+[[nodiscard]] std::string format_position(std::string_view text, std::string_view part);
+
 /// "null", "boolean", "number", "string", "array" or "object".
 [[nodiscard]] std::string_view format_kind(JsonNode::Kind kind);
 
@@ -62,25 +71,38 @@ class JsonTree : public JsonNode {
 /// Whether comments are an error or white space.
 enum class JsonComments : std::uint8_t { kRefuse, kIgnore };
 
+/// Levels of nested objects and arrays in the formats that podqos reads.
+constexpr std::size_t kMaxJsonDepth = 64;
+
 /// Limits of the parser.
 struct JsonBounds {
   /// Length of the text; nesting of objects and arrays.
   std::size_t bytes = std::size_t{1} << 20U;
-  std::size_t depth = 64;
+  std::size_t depth = kMaxJsonDepth;
   JsonComments comments = JsonComments::kRefuse;  ///< kIgnore accepts // and /* */
+  /// Whether anything in a member with this name is read; nullptr: in all. The others are checked
+  /// like all text, but get no children: a config.json of 8 MiB could need 1 GB for them.
+  bool (*is_read)(std::string_view name) = nullptr;
+
+  /// is_read(), with its default.
+  [[nodiscard]] bool reads(std::string_view name) const {
+    return is_read == nullptr || is_read(name);
+  }
 };
 
 /// Parses a text.
 /// @param text  must outlive the tree
-/// @return kTooLarge beyond the bounds, kInvalidArgument with the byte position for invalid JSON.
+/// @return kTooLarge beyond the bounds, kInvalidArgument with the position (see format_position())
+/// and the reason for invalid JSON.
 [[nodiscard]] Result<JsonTree> parse_json_tree(std::string_view text,
                                                const JsonBounds& bounds = {});
 
 /// What was read of a text before its first syntax error.
 struct JsonPrefix {
-  JsonTree tree;               ///< complete members and elements only
+  /// Complete members and elements only. `raw` of what contains the error is its opening bracket.
+  JsonTree tree;
   std::optional<Error> error;  ///< as parse_json_tree(); nullopt if the text is JSON
-  std::string_view rest;       ///< remaining text, from the token at which the error was found
+  std::string_view rest;       ///< the text after the last complete member or element of the root
 };
 
 /// As parse_json_tree(), but keeps what was read before a syntax error.

@@ -2,28 +2,26 @@
 
 #include <algorithm>
 #include <bitset>
+#include <charconv>
 #include <cstdint>
 #include <string>
+#include <system_error>
 #include <utility>
-#include <vector>
 
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
-#include "common/codec/json_events.h"
-#include "common/codec/json_plain.h"
 #include "common/codec/json_text.h"
+#include "common/codec/json_tree.h"
 
 namespace podqos::codec {
 
 namespace {
 
 using enum ConfigNode;
+using Kind = JsonNode::Kind;
 
 /// Basename of a hook by which podqos recognises its own.
 constexpr std::string_view kHookName = "podqos-hook";
-constexpr std::string_view kWhiteSpace = " \t\r\n";
-constexpr std::string_view kNumberBytes = "+-.0123456789Ee";
-
 /// The numeric resources and the facts they set.
 struct ResourceField {
   ConfigNode node;
@@ -54,266 +52,185 @@ std::string_view format_node_type(NodeType type) {
   return "";
 }
 
-/// Whether a scalar has the type that the runtime-spec requires.
-bool fits(NodeType type, const JsonScalar& value) {
+/// The number as nlohmann_json reads integers: of up to 64 bits, a fraction or exponent makes it a
+/// float. What only fits in 64 unsigned bits becomes 2^63-1.
+std::optional<std::int64_t> integer_of(const JsonNode& value) {
+  if (value.kind != Kind::kNumber) return std::nullopt;
+  const std::string_view digits = value.text;
+  if (const auto number = parse_int(digits)) return number;
+  std::uint64_t large = 0;
+  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), large);
+  if (error != std::errc{} || end != digits.end()) return std::nullopt;
+  return kInt64Max;
+}
+
+/// Whether a value has the type that the runtime-spec requires.
+bool fits(NodeType type, const JsonNode& value) {
   switch (type) {
-    case NodeType::kSigned: return value.kind == JsonKind::kInteger;
-    case NodeType::kUnsigned: return value.kind == JsonKind::kInteger && value.integer >= 0;
-    case NodeType::kString: return value.kind == JsonKind::kString;
-    case NodeType::kObject:
-    case NodeType::kArray: break;
+    case NodeType::kSigned: return integer_of(value).has_value();
+    case NodeType::kUnsigned: return integer_of(value).value_or(-1) >= 0;
+    case NodeType::kString: return value.kind == Kind::kString;
+    case NodeType::kObject: return value.kind == Kind::kObject;
+    case NodeType::kArray: return value.kind == Kind::kArray;
   }
   return false;
 }
 
 }  // namespace
 
-/// Follows the parser's events through the schema and skips members that podqos does not know.
+/// Follows the tree through the schema and ignores members that podqos does not know.
 class ConfigReader {
  public:
-  explicit ConfigReader(JsonCursor& cursor) : cursor_(cursor) { frames_.reserve(kMaxJsonDepth); }
+  explicit ConfigReader(std::string_view text) : text_(text) {}
 
-  Status scalar(JsonScalar& value);
-  Status begin(JsonKind kind);
-  Status end();
-  Status key(std::string& name);
+  /// Reads the value of `node`, and what is in it.
+  Status read(ConfigNode node, const JsonNode& value);
 
   OciConfig release() { return std::move(config_); }
 
  private:
-  /// An open object or array.
-  struct Frame {
-    ConfigNode node = kOther;
-    bool array = false;
-    bool empty = true;
-    std::size_t begin = 0;
-    std::string key;  ///< in maps, the name of the member whose value comes next
-  };
-  /// The element of hugepageLimits that is being read.
-  struct HugepageLimit {
-    std::string size;
-    Bytes limit;
-  };
-
-  ConfigNode enter();
-  /// Stores the position of a member's value.
-  void note_scalar_place(ConfigNode node, bool null);
-  Status set_text(ConfigNode node, std::string text);
+  Status read_members(ConfigNode node, const JsonNode& object);
+  /// Reads a map: annotations that podqos knows, and all of `unified`.
+  Status read_map(ConfigNode node, const JsonNode& object);
+  Status read_elements(ConfigNode node, const JsonNode& array);
+  Status read_hugepage_limit(const JsonNode& object);
+  Status read_annotation(const JsonNode& member);
+  Status read_cgroups_path(const JsonNode& value);
   void set_integer(ConfigNode node, std::int64_t value);
-  Status set_annotation(std::string text);
-  Status set_cgroups_path(std::string text);
-  void note_hook();
-  /// Allows the members of a node to appear again.
-  void forget_members(ConfigNode node);
-  /// Finds the member of a struct; refuses repeated and case-folded names.
-  Status known_key(Frame& frame, std::string& name);
-  /// Finds the member of a map: annotations that podqos reads, and all of `unified`.
-  Status map_key(Frame& frame, std::string& name);
-  /// Skips an unknown member without parsing it, if it is plain JSON.
-  void jump_over_member();
-
-  [[nodiscard]] Error error_at(ConfigNode node, std::string_view problem,
-                               ErrorCode code = ErrorCode::kInvalidArgument) const {
-    return Error{code, cat(format_path(node), " at offset ", cursor_.offset(), ": ", problem)};
-  }
-  [[nodiscard]] Error wrong_type(ConfigNode node, JsonKind found) const {
-    return error_at(node, cat("expected ", format_node_type(spec_of(node).type), ", found ",
-                              format_json_kind(found)));
+  void note_hook() {
+    (hook_list_ == kPoststop ? config_.has_poststop_hook : config_.has_create_hook) = true;
   }
 
-  JsonCursor& cursor_;
+  /// @param part  the name or value that the error is about
+  [[nodiscard]] std::unexpected<Error> refuse(ConfigNode node, std::string_view part,
+                                              std::string_view problem,
+                                              ErrorCode code = ErrorCode::kInvalidArgument) const {
+    return fail(code, cat(format_path(node), " at ", format_position(text_, part), ": ", problem));
+  }
+
+  std::string_view text_;
   OciConfig config_;
-  std::vector<Frame> frames_;
-  std::bitset<kConfigNodes> seen_;
-  ConfigNode member_ = kOther;  // member whose value comes next
-  std::size_t key_end_ = 0;     // offset after that member's name
-  ConfigNode hook_list_ = kOther;
-  bool first_arg_ = false;
-  HugepageLimit hugepage_;
+  ConfigNode hook_list_ = kOther;  ///< list of the hook that is being read
 };
 
-/// The node of the value that starts now.
-ConfigNode ConfigReader::enter() {
-  if (frames_.empty()) return kRoot;
-  Frame& frame = frames_.back();
-  first_arg_ = frame.empty;
-  frame.empty = false;
-  if (!frame.array) return member_;
-  return frame.node == kOther ? kOther : element_of(frame.node);
-}
-
-Status ConfigReader::scalar(JsonScalar& value) {
-  const ConfigNode node = enter();
-  if (node == kOther) return {};
-  const bool null = value.kind == JsonKind::kNull;
-  const bool map_value = node == kAnnotation || node == kUnifiedValue;
-  if (null ? node == kRoot || map_value : !fits(spec_of(node).type, value))
-    return fail(wrong_type(node, value.kind));
-  note_scalar_place(node, null);
-  if (null) return {};
-  if (value.kind == JsonKind::kString) return set_text(node, std::move(*value.text));
-  set_integer(node, value.integer);
+Status ConfigReader::read(ConfigNode node, const JsonNode& value) {
+  const NodeType type = spec_of(node).type;
+  const bool nullable = node != kRoot && node != kAnnotation && node != kUnifiedValue;
+  if (!fits(type, value) && !(nullable && value.is_null())) {
+    const bool number = value.kind == Kind::kNumber;
+    return refuse(node, value.raw,
+                  cat("expected ", format_node_type(type), ", found ",
+                      number ? printable(value.text) : format_kind(value.kind)));
+  }
+  const auto begin = static_cast<std::size_t>(value.raw.data() - text_.data());
+  config_.places_.at(index_of(node)) = {.value = ByteRange{begin, begin + value.raw.size()},
+                                        .null = value.is_null(),
+                                        .empty = value.children.empty()};
+  if (value.is_null()) return {};
+  if (node == kAnnotations || node == kUnified) return read_map(node, value);
+  if (node == kHugepageLimit) return read_hugepage_limit(value);
+  if (node == kAnnotation) return read_annotation(value);
+  if (node == kCgroupsPath) return read_cgroups_path(value);
+  if (node == kHookPath && is_podqos_hook(value.text)) note_hook();
+  if (type == NodeType::kObject) return read_members(node, value);
+  if (type == NodeType::kArray) return read_elements(node, value);
+  if (const auto number = integer_of(value)) set_integer(node, *number);
   return {};
 }
 
-void ConfigReader::note_scalar_place(ConfigNode node, bool null) {
-  if (frames_.empty() || frames_.back().array) return;
-  const std::string_view text = cursor_.text();
-  const std::size_t colon = text.find_first_not_of(kWhiteSpace, key_end_);
-  const std::size_t begin = text.find_first_not_of(kWhiteSpace, colon + 1);
-  // The lexer reads one byte past a number, but not past other values.
-  const bool number = kNumberBytes.contains(text[begin]);
-  const std::size_t end = number
-                              ? std::min(text.find_first_not_of(kNumberBytes, begin), text.size())
-                              : cursor_.offset();
-  config_.places_.at(index_of(node)) = {
-      .value = ByteRange{begin, end}, .null = null, .empty = true};
+Status ConfigReader::read_members(ConfigNode node, const JsonNode& object) {
+  std::bitset<kConfigNodes> seen;
+  for (const JsonNode& member : object.children) {
+    const ConfigNode known = find_member(node, member.key);
+    if (known == kOther) {
+      const ConfigNode taken_for = find_folded_member(node, member.key);
+      if (taken_for == kOther) continue;
+      return refuse(
+          taken_for, member.raw_key,
+          cat("member is spelled \"", printable(member.key), "\", which some parsers accept"));
+    }
+    if (seen.test(index_of(known))) return refuse(known, member.raw_key, "member is repeated");
+    seen.set(index_of(known));
+    if (Status status = read(known, member); !status) return status;
+  }
+  return {};
 }
 
-Status ConfigReader::set_text(ConfigNode node, std::string text) {
-  if (node == kAnnotation) return set_annotation(std::move(text));
-  if (node == kCgroupsPath) return set_cgroups_path(std::move(text));
-  if (node == kUnifiedValue) {
-    config_.facts.resources.unified.emplace(frames_.back().key, std::move(text));
-    return {};
+Status ConfigReader::read_map(ConfigNode node, const JsonNode& object) {
+  core::ContainerFacts& facts = config_.facts;
+  for (const JsonNode& member : object.children) {
+    const bool annotation = node == kAnnotations;
+    if (annotation && !is_known_annotation(member.key)) continue;
+    const std::string key{member.key};
+    if (annotation ? facts.annotations.contains(key) : facts.resources.unified.contains(key))
+      return refuse(node, member.raw_key, cat("\"", printable(key), "\" is repeated"));
+    const ConfigNode value = element_of(node);
+    if (Status status = read(value, member); !status) return status;
+    if (!annotation) facts.resources.unified.emplace(key, member.text);
   }
-  if (node == kHugepageSize) {
-    hugepage_.size = std::move(text);
-    return {};
-  }
+  return {};
+}
+
+Status ConfigReader::read_elements(ConfigNode node, const JsonNode& array) {
+  const ConfigNode element = element_of(node);
+  if (element == kHook) hook_list_ = node;
   // Only args[0] names a program; later arguments may be anything.
-  if ((node == kHookPath || (node == kHookArg && first_arg_)) && is_podqos_hook(text)) note_hook();
+  if (node == kHookArgs && !array.children.empty() && is_podqos_hook(array.children.front().text))
+    note_hook();
+  for (const JsonNode& child : array.children) {
+    if (Status status = read(element, child); !status) return status;
+  }
+  return {};
+}
+
+Status ConfigReader::read_hugepage_limit(const JsonNode& object) {
+  if (Status status = read_members(kHugepageLimit, object); !status) return status;
+  const auto size = std::ranges::find(object.children, spec_of(kHugepageSize).name, &JsonNode::key);
+  if (size == object.children.end() || size->text.empty()) return {};
+  const auto limit =
+      std::ranges::find(object.children, spec_of(kHugepageBytes).name, &JsonNode::key);
+  const auto bytes = limit == object.children.end() ? 0 : integer_of(*limit).value_or(0);
+  config_.facts.resources.hugepages.insert_or_assign(std::string{size->text}, Bytes{bytes});
+  return {};
+}
+
+Status ConfigReader::read_annotation(const JsonNode& member) {
+  if (member.text.size() > kMaxAnnotationSize) {
+    return refuse(kAnnotation, member.raw,
+                  cat("annotation \"", printable(member.key), "\" has ", member.text.size(),
+                      " bytes, at most ", kMaxAnnotationSize, " are read"),
+                  ErrorCode::kTooLarge);
+  }
+  if (config_.facts.annotations.size() == kMaxKnownAnnotations) {
+    return refuse(kAnnotation, member.raw,
+                  cat("more than ", kMaxKnownAnnotations, " annotations that podqos reads"),
+                  ErrorCode::kTooLarge);
+  }
+  config_.facts.annotations.emplace(member.key, member.text);
+  return {};
+}
+
+Status ConfigReader::read_cgroups_path(const JsonNode& value) {
+  if (std::ranges::any_of(value.text, is_control))
+    return refuse(kCgroupsPath, value.raw, "path contains control bytes");
+  if (value.text.size() > kMaxCgroupsPathSize)
+    return refuse(kCgroupsPath, value.raw, "path is too long", ErrorCode::kTooLarge);
+  if (!value.text.empty()) config_.facts.cgroups_path = value.text;  // "": unset in Go
   return {};
 }
 
 void ConfigReader::set_integer(ConfigNode node, std::int64_t value) {
   if (node == kOomScoreAdj) config_.facts.oom_score_adj = value;
-  if (node == kHugepageBytes) hugepage_.limit = Bytes{value};
   // 0 means unset, as in opencontainers/cgroups.
   const auto* const row = std::ranges::find(kResourceFields, node, &ResourceField::node);
   if (row != kResourceFields.end() && value != 0) config_.facts.resources.*(row->field) = value;
 }
 
-Status ConfigReader::set_annotation(std::string text) {
-  const std::string& name = frames_.back().key;
-  if (text.size() > kMaxAnnotationSize) {
-    return fail(error_at(kAnnotation,
-                         cat("annotation \"", printable(name), "\" has ", text.size(),
-                             " bytes, at most ", kMaxAnnotationSize, " are read"),
-                         ErrorCode::kTooLarge));
-  }
-  if (config_.facts.annotations.size() == kMaxKnownAnnotations) {
-    return fail(error_at(kAnnotation,
-                         cat("more than ", kMaxKnownAnnotations, " annotations that podqos reads"),
-                         ErrorCode::kTooLarge));
-  }
-  config_.facts.annotations.emplace(name, std::move(text));
-  return {};
-}
-
-Status ConfigReader::set_cgroups_path(std::string text) {
-  if (std::ranges::any_of(text, is_control))
-    return fail(error_at(kCgroupsPath, "path contains control bytes"));
-  if (text.size() > kMaxCgroupsPathSize) {
-    return fail(error_at(kCgroupsPath, "path is too long", ErrorCode::kTooLarge));
-  }
-  if (!text.empty()) config_.facts.cgroups_path = std::move(text);  // "": unset in Go
-  return {};
-}
-
-void ConfigReader::note_hook() {
-  (hook_list_ == kPoststop ? config_.has_poststop_hook : config_.has_create_hook) = true;
-}
-
-void ConfigReader::forget_members(ConfigNode node) {
-  for (std::size_t i = 0; i < kConfigNodes; ++i) {
-    if (spec_of(static_cast<ConfigNode>(i)).parent == node) seen_.reset(i);
-  }
-}
-
-Status ConfigReader::begin(JsonKind kind) {
-  const ConfigNode node = enter();
-  if (node != kOther) {
-    const NodeType wanted = spec_of(node).type;
-    if (wanted != (kind == JsonKind::kArray ? NodeType::kArray : NodeType::kObject))
-      return fail(wrong_type(node, kind));
-    if (node == kHook) hook_list_ = frames_.back().node;
-    if (node == kHugepageLimit) hugepage_ = {};
-    // Each element of a list has these members once.
-    if (node == kHook || node == kHugepageLimit) forget_members(node);
-  }
-  frames_.push_back({.node = node,
-                     .array = kind == JsonKind::kArray,
-                     .empty = true,
-                     .begin = cursor_.offset() - 1,
-                     .key = {}});
-  return {};
-}
-
-Status ConfigReader::end() {
-  const Frame frame = std::move(frames_.back());
-  frames_.pop_back();
-  if (frame.node == kOther) return {};
-  config_.places_.at(index_of(frame.node)) = {
-      .value = ByteRange{frame.begin, cursor_.offset()}, .null = false, .empty = frame.empty};
-  if (frame.node == kHugepageLimit && !hugepage_.size.empty()) {
-    config_.facts.resources.hugepages.insert_or_assign(std::move(hugepage_.size), hugepage_.limit);
-  }
-  return {};
-}
-
-Status ConfigReader::key(std::string& name) {
-  Frame& frame = frames_.back();
-  key_end_ = cursor_.offset();
-  member_ = kOther;
-  if (frame.node == kOther) return {};
-  const bool map = frame.node == kAnnotations || frame.node == kUnified;
-  Status status = map ? map_key(frame, name) : known_key(frame, name);
-  if (status && member_ == kOther) jump_over_member();
-  return status;
-}
-
-/// Most of a config is unknown to podqos (mounts, seccomp, capabilities …), and the lexer needs a
-/// hundred instructions per byte. What is not plain JSON is left to the lexer, so that it alone
-/// decides what is malformed.
-void ConfigReader::jump_over_member() {
-  const std::size_t levels = kMaxJsonDepth - frames_.size();
-  if (const auto end = end_of_plain_member(cursor_.text(), key_end_, levels))
-    cursor_.jump_over_value(*end);
-}
-
-Status ConfigReader::known_key(Frame& frame, std::string& name) {
-  member_ = find_member(frame.node, name);
-  if (member_ != kOther) {
-    if (seen_.test(index_of(member_))) return fail(error_at(member_, "member is repeated"));
-    seen_.set(index_of(member_));
-    return {};
-  }
-  const ConfigNode taken_for = find_folded_member(frame.node, name);
-  if (taken_for == kOther) return {};
-  return fail(error_at(
-      taken_for, cat("member is spelled \"", printable(name), "\", which some parsers accept")));
-}
-
-Status ConfigReader::map_key(Frame& frame, std::string& name) {
-  const bool annotation = frame.node == kAnnotations;
-  if (annotation && !is_known_annotation(name)) return {};
-  member_ = annotation ? kAnnotation : kUnifiedValue;
-  const bool repeated = annotation ? config_.facts.annotations.contains(name)
-                                   : config_.facts.resources.unified.contains(name);
-  if (repeated) return fail(error_at(frame.node, cat("\"", printable(name), "\" is repeated")));
-  frame.key = std::move(name);
-  return {};
-}
-
 Result<OciConfig> OciConfig::parse(std::string_view text) {
-  if (text.size() > kMaxConfigSize) {
-    return fail(ErrorCode::kTooLarge, cat("config.json has ", text.size(), " bytes, at most ",
-                                          kMaxConfigSize, " are read"));
-  }
-  JsonCursor cursor = cursor_over(text);
-  ConfigReader reader{cursor};
-  if (Status status = read_json(cursor, reader); !status) return fail(std::move(status).error());
+  auto tree = parse_json_tree(text, {.bytes = kMaxConfigSize, .is_read = is_container_name});
+  if (!tree) return fail(std::move(tree).error());
+  ConfigReader reader{text};
+  if (Status status = reader.read(kRoot, *tree); !status) return fail(std::move(status).error());
   return reader.release();
 }
 

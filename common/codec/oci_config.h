@@ -33,10 +33,10 @@ struct NodePlace {
 /// positions of the values that it may change.
 class OciConfig {
  public:
-  /// Parses the text in one pass; only facts and positions are kept.
+  /// Parses the text; only facts and positions are kept.
   ///
   /// @return kTooLarge (kMaxConfigSize bytes, kMaxJsonDepth levels, kMaxKnownAnnotations,
-  /// kMaxAnnotationSize), or kInvalidArgument with path and offset if the text is not a JSON
+  /// kMaxAnnotationSize), or kInvalidArgument with path and position if the text is not a JSON
   /// object, a member that podqos reads has the wrong type, a member on an edited path is repeated
   /// (parsers differ in which one they use) or is spelled with different letter case (Go's parser
   /// accepts it), or cgroupsPath has control bytes.
@@ -49,7 +49,8 @@ class OciConfig {
   /// The same for poststop.
   bool has_poststop_hook = false;
 
-  /// Position of a member, for oci_edit.h. Array elements and map values have none.
+  /// Position of a member, for oci_edit.h. Of array elements, their members and map values, the
+  /// last one's.
   [[nodiscard]] const NodePlace& place(ConfigNode node) const { return places_.at(index_of(node)); }
 
  private:

@@ -91,6 +91,12 @@ ConfigNode find_member(ConfigNode parent, std::string_view name) {
   return row == kSchema.end() ? kOther : row->node;
 }
 
+bool is_container_name(std::string_view name) {
+  return std::ranges::any_of(kSchema, [&](const NodeSpec& spec) {
+    return spec.name == name && (spec.type == NodeType::kObject || spec.type == NodeType::kArray);
+  });
+}
+
 ConfigNode find_folded_member(ConfigNode parent, std::string_view name) {
   const std::string wanted = folded(name);
   const auto* const row = std::ranges::find_if(kSchema, [&](const NodeSpec& spec) {

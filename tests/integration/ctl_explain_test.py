@@ -555,6 +555,8 @@ class Configuration(unittest.TestCase):
             self.assertEqual(done.stdout, f"{good}: ok\n")
             self.assertIn("bad.json", done.stderr)
             self.assertIn("cgroupRoot", done.stderr)
+            bad.write_text('{\n  // ours\n  "enabled": true,\n}\n')
+            self.assertIn("bad.json: malformed JSON at line 4, column 1: ", ctl("config", "check", str(bad), check=False).stderr)
             shown = json.loads(ctl("config", "show", "--config", str(good)).stdout)
             self.assertEqual(shown["cgroupRoot"], "/x")
             self.assertEqual(json.loads(ctl("--config", str(good), "config", "show", "-o", "json").stdout), shown)

@@ -185,7 +185,7 @@ TEST_F(SalvageRuntimes, LeavesADoubtToALaterFile) {
   write("conf.d/20-b.json", R"({"runtimes": )");
   runtimes = salvage();
   ASSERT_FALSE(runtimes);
-  EXPECT_THAT(runtimes.error().message, HasSubstr("20-b.json: not JSON"));
+  EXPECT_THAT(runtimes.error().message, HasSubstr("20-b.json: malformed JSON"));
 }
 
 TEST_F(SalvageRuntimes, RefusesAFileThatCannotBeBelieved) {

@@ -13,6 +13,7 @@ namespace podqos::codec {
 namespace {
 
 using testing::HasSubstr;
+using testing::StartsWith;
 using Kind = JsonNode::Kind;
 
 struct ValueCase {
@@ -27,6 +28,7 @@ TEST(ParseJsonTree, KeepsTheTextOfScalars) {
       {"true", Kind::kBoolean, "true"},
       {"false", Kind::kBoolean, "false"},
       {"0", Kind::kNumber, "0"},
+      {"-0", Kind::kNumber, "-0"},
       {"-17", Kind::kNumber, "-17"},
       {"18446744073709551615", Kind::kNumber, "18446744073709551615"},
       {"18446744073709551616", Kind::kNumber, "18446744073709551616"},
@@ -93,16 +95,138 @@ TEST(ParseJsonTree, RefusesWhatIsNoJson) {
     const auto tree = parse_json_tree(text);
     ASSERT_FALSE(tree) << text;
     EXPECT_EQ(tree.error().code, ErrorCode::kInvalidArgument) << text;
-    EXPECT_THAT(tree.error().message, HasSubstr("not JSON: syntax error at byte ")) << text;
+    EXPECT_THAT(tree.error().message, HasSubstr("malformed JSON at ")) << text;
   }
 }
 
-TEST(ParseJsonTree, CountsTheBytesFromOne) {
-  for (const std::string& text : {std::string("{}x"), std::string("{}\0 ", 4)}) {
+TEST(ParseJsonTree, NamesPositionAndReason) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"{}x", "malformed JSON at byte 3: syntax error while parsing value - invalid literal"},
+      {std::string("{}\0 ", 4), "malformed JSON at byte 3: NUL byte"},
+      {"", "malformed JSON at byte 1: syntax error while parsing value - unexpected end of input"},
+      {"[1",
+       "malformed JSON at byte 3: syntax error while parsing array - unexpected end of input"},
+      {"{\"a\":1,}", "malformed JSON at byte 8: syntax error while parsing object key"},
+      {"{\n\t\"a\": 1\n\t\"b\": 2\n}", "malformed JSON at line 3, column 2: syntax error"},
+      {"{\"a\": \"b\n\"}", "malformed JSON at line 1, column 7: syntax error"},
+      {"[\n1e999]", "malformed JSON at line 2, column 1: number overflow parsing '1e999'"},
+      {"[nulx]", "malformed JSON at byte 2: syntax error while parsing value - invalid literal"},
+      {"[1,,2]", "malformed JSON at byte 4: syntax error while parsing value - unexpected ','"},
+      {"[,1]", "malformed JSON at byte 2: syntax error while parsing value - unexpected ','"},
+      {"[\n", "malformed JSON at line 2, column 1: "}};
+  for (const auto& [text, message] : cases) {
     const auto tree = parse_json_tree(text);
-    ASSERT_FALSE(tree);
-    EXPECT_THAT(tree.error().message, HasSubstr("at byte 3"));
+    ASSERT_FALSE(tree) << text;
+    EXPECT_THAT(tree.error().message, StartsWith(message)) << text;
   }
+}
+
+TEST(ParseJsonPrefix, KeepsWhatIsCompleteBeforeTheError) {
+  const std::vector<std::pair<std::string, std::string>> cases = {{"[1[", "1"},
+                                                                  {"[-0-0]", "-0"},
+                                                                  {"[1.5e1true]", "1.5e1"},
+                                                                  {"[falsefalse]", "false"},
+                                                                  {"[null1]", "null"},
+                                                                  {R"(["\u0061"2])", R"("\u0061")"},
+                                                                  {"[{}{}]", "{}"}};
+  for (const auto& [text, first] : cases) {
+    const JsonPrefix prefix = parse_json_prefix(text);
+    ASSERT_TRUE(prefix.error) << text;
+    ASSERT_EQ(prefix.tree.children.size(), 1U) << text;
+    EXPECT_EQ(prefix.tree.children[0].raw, first) << text;
+    EXPECT_EQ(prefix.rest, text.substr(1 + first.size())) << text;
+  }
+  EXPECT_EQ(parse_json_prefix("[[1], {\"a\": [2 3").rest, R"(, {"a": [2 3)");
+  EXPECT_EQ(parse_json_prefix(" {\"a\": [2 3").rest, " {\"a\": [2 3");
+}
+
+TEST(FormatPosition, CountsCharactersFromOne) {
+  EXPECT_EQ(format_position("abc", std::size_t{0}), "byte 1");
+  EXPECT_EQ(format_position("abc", 3), "byte 4");
+  EXPECT_EQ(format_position("\n", std::size_t{0}), "line 1, column 1");
+  EXPECT_EQ(format_position("\n", 1), "line 2, column 1");
+  EXPECT_EQ(format_position("a\n\xc3\xa9\xf0\x9f\x98\x80x\n", 8), "line 2, column 3");
+  const std::string_view text = "{\n \"a\": 1}";
+  EXPECT_EQ(format_position(text, text.substr(8, 1)), "line 2, column 7");
+}
+
+TEST(ParseJsonTree, KeepsTheBytesOfNamesAndValues) {
+  // Each text also in a form that is left to nlohmann's parser, for its exponent.
+  for (const std::string_view number : {"-0.50", "5E-1"}) {
+    const std::string list = cat(R"([ "b\"}\u00e9" , [] ,true, )", number, " ]");
+    const std::string text = cat(" { \"\\u0061 \" :", list, R"(,"":{"c":null}})", "\n");
+    const auto tree = parse_json_tree(text);
+    ASSERT_TRUE(tree) << tree.error().message;
+    EXPECT_EQ(tree->raw, std::string_view{text}.substr(1, text.size() - 2));
+    EXPECT_EQ(tree->raw_key, "");
+    ASSERT_EQ(tree->children.size(), 2U);
+    const JsonNode& first = tree->children[0];
+    EXPECT_EQ(first.key, "a ");
+    EXPECT_EQ(first.raw_key, R"("\u0061 ")");
+    EXPECT_EQ(first.raw, list);
+    EXPECT_EQ(first.raw.data(), text.data() + text.find('['));
+    ASSERT_EQ(first.children.size(), 4U);
+    EXPECT_EQ(first.children[0].raw, R"("b\"}\u00e9")");
+    EXPECT_EQ(first.children[0].text, "b\"}\xc3\xa9");
+    EXPECT_EQ(first.children[1].raw, "[]");
+    EXPECT_EQ(first.children[2].raw, "true");
+    EXPECT_EQ(first.children[3].raw, number);
+    const JsonNode& last = tree->children[1];
+    EXPECT_EQ(last.raw_key, R"("")");
+    EXPECT_EQ(last.raw, R"({"c":null})");
+    EXPECT_EQ(last.children[0].raw, "null");
+  }
+}
+
+TEST(ParseJsonTree, KeepsTheBytesBetweenComments) {
+  const std::string_view text =
+      "\xef\xbb\xbf// \"[\r/*/ */{/**/\"a\"// :\n:/* 1 */12/*,*/,\"b\":false//\n}";
+  const auto tree = parse_json_tree(text, {.comments = JsonComments::kIgnore});
+  ASSERT_TRUE(tree) << tree.error().message;
+  EXPECT_EQ(tree->raw, text.substr(text.find('{')));
+  ASSERT_EQ(tree->children.size(), 2U);
+  EXPECT_EQ(tree->children[0].raw_key, R"("a")");
+  EXPECT_EQ(tree->children[0].raw, "12");
+  EXPECT_EQ(tree->children[1].raw, "false");
+}
+
+TEST(ParseJsonTree, StoresNothingBelowWhatIsNotRead) {
+  for (const std::string_view number : {"1", "1e0"}) {
+    const std::string skipped =
+        cat(R"({"read":[{"a":"\n"}],"x":[[)", number, R"(],"read",{"read":{}}]})");
+    const std::string text =
+        cat(R"([{"x":)", skipped, R"(,"read":[[{"b":2,"x":[3]}],4],"x":"\u0035","y":[]},"6"])");
+    const auto tree =
+        parse_json_tree(text, {.is_read = [](std::string_view name) { return name == "read"; }});
+    ASSERT_TRUE(tree) << tree.error().message;
+    ASSERT_EQ(tree->children.size(), 2U);
+    EXPECT_EQ(tree->children[1].text, "6");
+    const auto& members = tree->children[0].children;
+    ASSERT_EQ(members.size(), 4U);
+    EXPECT_EQ(members[0].kind, Kind::kObject);
+    EXPECT_EQ(members[0].raw, skipped);
+    EXPECT_TRUE(members[0].children.empty());
+    ASSERT_EQ(members[1].children.size(), 2U);
+    EXPECT_EQ(members[1].children[1].text, "4");
+    const JsonNode& inner = members[1].children[0].children.at(0);
+    ASSERT_EQ(inner.children.size(), 2U);
+    EXPECT_EQ(inner.children[0].text, "2");
+    EXPECT_EQ(inner.children[1].raw, "[3]");
+    EXPECT_TRUE(inner.children[1].children.empty());
+    EXPECT_EQ(members[2].text, "5");
+    EXPECT_EQ(members[3].raw, "[]");
+  }
+}
+
+TEST(ParseJsonTree, ChecksWhatIsNotRead) {
+  const auto parse = [](std::string_view value) {
+    return parse_json_tree(cat("{\"x\":", value, "}"),
+                           {.depth = 3, .is_read = [](std::string_view) { return false; }});
+  };
+  EXPECT_TRUE(parse(R"([["\u0061"]])"));
+  for (const std::string_view bad : {"[1", "[1,]", R"(["\x"])", "[\"\xff\"]", "{\"a\"}", "01"})
+    EXPECT_FALSE(parse(bad)) << bad;
+  EXPECT_EQ(parse("[[[]]]").error().code, ErrorCode::kTooLarge);
 }
 
 TEST(ParseJsonTree, IgnoresCommentsWhereAsked) {

@@ -7,7 +7,7 @@
 
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
-#include "common/codec/json_events.h"
+#include "common/codec/json_tree.h"
 #include "tests/unit/codec/bundle_text.h"
 
 namespace podqos::codec {
@@ -160,7 +160,7 @@ struct ConfigRefusal {
 
 TEST(OciConfig, RefusesWhatParsersReadDifferently) {
   const std::vector<ConfigRefusal> cases = {
-      {R"({"linux":{},"linux":{}})", "linux at offset 19: member is repeated"},
+      {R"({"linux":{},"linux":{}})", "linux at byte 13: member is repeated"},
       {R"({"linux":{"cgroupsPath":"/a","cgroupsPath":"/b"}})", "linux.cgroupsPath"},
       {R"({"linux":{"resources":null,"resources":{}}})", "linux.resources at"},
       {R"({"linux":{"resources":{"cpu":{},"cpu":{}}}})", "linux.resources.cpu at"},
@@ -177,7 +177,7 @@ TEST(OciConfig, RefusesWhatParsersReadDifferently) {
       {R"({"annotations":{},"annotations":{}})", "annotations at"},
       {R"({"annotations":{"podqos.io/pod":"","podqos.io/pod":""}})",
        "\"podqos.io/pod\" is repeated"},
-      {R"({"Linux":{}})", "linux at offset 8: member is spelled \"Linux\""},
+      {R"({"Linux":{}})", "linux at byte 2: member is spelled \"Linux\""},
       {R"({"linux":{"cgroupspath":"/a"}})", "linux.cgroupsPath"},
       {R"({"linux":{"resources":{"cpu":{"SHARES":1}}}})", "linux.resources.cpu.shares"},
       {R"({"proce\u017f\u017f":{}})", "process at"},
@@ -193,21 +193,25 @@ TEST(OciConfig, RefusesWhatParsersReadDifferently) {
 
 TEST(OciConfig, RefusesWrongTypesWithPathAndOffset) {
   const std::vector<ConfigRefusal> cases = {
-      {"[]", "config.json at offset 1: expected an object, found an array"},
-      {"null", "config.json at offset 4: expected an object, found null"},
-      {R"({"linux":[]})", "linux at offset 10: expected an object"},
+      {"[]", "config.json at byte 1: expected an object, found array"},
+      {"null", "config.json at byte 1: expected an object, found null"},
+      {R"({"linux":[]})", "linux at byte 10: expected an object"},
       {R"({"linux":{"cgroupsPath":1}})", "linux.cgroupsPath"},
       {R"({"linux":{"resources":{"cpu":{"shares":"1"}}}})",
-       "expected a non-negative integer, found a string"},
-      {R"({"linux":{"resources":{"cpu":{"shares":-1}}}})", "linux.resources.cpu.shares"},
+       "expected a non-negative integer, found string"},
+      {R"({"linux":{"resources":{"cpu":{"shares":-1}}}})",
+       "linux.resources.cpu.shares at byte 40: expected a non-negative integer, found -1"},
       {R"({"linux":{"resources":{"cpu":{"shares":1e2}}}})", "linux.resources.cpu.shares"},
+      {"{\n \"linux\": {\n  \"cgroupsPath\": 1\n }\n}\n",
+       "linux.cgroupsPath at line 3, column 18: expected a string, found 1"},
       {R"({"linux":{"resources":{"memory":{"limit":18446744073709551616}}}})",
        "linux.resources.memory.limit"},
-      {R"({"linux":{"resources":{"pids":{"limit":true}}}})", "found a boolean"},
-      {R"({"linux":{"resources":{"pids":{"limit":{}}}}})", "found an object"},
-      {R"({"linux":{"resources":{"hugepageLimits":{}}}})", "expected an array, found an object"},
+      {R"({"linux":{"resources":{"pids":{"limit":true}}}})", "found boolean"},
+      {R"({"linux":{"resources":{"pids":{"limit":{}}}}})", "found object"},
+      {R"({"linux":{"resources":{"hugepageLimits":{}}}})", "expected an array, found object"},
       {R"({"linux":{"resources":{"hugepageLimits":["2MB"]}}})", "linux.resources.hugepageLimits[]"},
-      {R"({"process":{"oomScoreAdj":1.0}})", "process.oomScoreAdj"},
+      {R"({"process":{"oomScoreAdj":1.0}})",
+       "process.oomScoreAdj at byte 27: expected an integer, found 1.0"},
       {R"({"annotations":{"podqos.io/pod":null}})", "annotations[]"},
       {R"({"hooks":{"createRuntime":{}}})", "hooks.createRuntime"},
   };
@@ -241,7 +245,7 @@ TEST(OciConfig, RefusesMalformedText) {
     const auto config = OciConfig::parse(text);
     ASSERT_FALSE(config) << text;
     EXPECT_EQ(config.error().code, ErrorCode::kInvalidArgument) << text;
-    EXPECT_THAT(config.error().message, HasSubstr("offset")) << text;
+    EXPECT_THAT(config.error().message, HasSubstr("malformed JSON at ")) << text;
   }
 }
 

@@ -57,12 +57,12 @@ struct StateRefusal {
 
 TEST(ParseOciState, RefusesWhatIsMalformed) {
   const std::vector<StateRefusal> cases = {
-      {"", "OCI state: malformed JSON at offset 0"},
+      {"", "OCI state: malformed JSON at byte 1"},
       {"{\"id\":\"c1\"", "malformed JSON"},
       {"{\"id\":\"c1\"}x", "malformed JSON"},
       {"{\"id\":\"\xff\"}", "malformed JSON"},
-      {std::string("{\"id\":\"c1\"}\0", 12), "malformed JSON at offset 11"},
-      {std::string("{\"id\":\"c1\"}\0,\"id\":\"c2\"}", 22), "malformed JSON at offset 11"},
+      {std::string("{\"id\":\"c1\"}\0", 12), "malformed JSON at byte 12"},
+      {std::string("{\"id\":\"c1\"}\0,\"id\":\"c2\"}", 22), "malformed JSON at byte 12"},
       {"[]", "expected an object"},
       {"\"c1\"", "expected an object"},
       {"{}", "id is missing or empty"},
@@ -71,21 +71,22 @@ TEST(ParseOciState, RefusesWhatIsMalformed) {
       {R"({"id":"a\u0000b"})", "unprintable"},
       {R"({"id":"a\n"})", "unprintable"},
       {R"({"id":"\u00e9"})", "unprintable"},
-      {R"({"id":1})", "OCI state: id at offset 8: found an integer"},
-      {R"({"id":"a","id":"a"})", "id at offset 14: member is repeated"},
+      {R"({"id":1})", "OCI state: id at byte 7: expected string, found number"},
+      {R"({"id":"a","id":"a"})", "id at byte 11: member is repeated"},
       {R"({"id":"a","pid":1,"pid":1})", "pid at"},
       {R"({"id":"a","bundle":"/a","bundle":"/b"})", "bundle at"},
       {R"({"id":"a","annotations":{},"annotations":{}})", "annotations at"},
       {R"({"id":"a","annotations":{"podqos.io/pod":"","podqos.io/pod":""}})",
        "annotation is repeated"},
       {R"({"id":"a","annotations":{"podqos.io/pod":1}})",
-       "podqos.io/pod at offset 43: expected a string"},
+       "podqos.io/pod at byte 42: expected a string"},
       {R"({"id":"a","annotations":{"podqos.io/pod":{}}})", "expected a string"},
-      {R"({"id":"a","annotations":[]})", "annotations at offset 25: found an array"},
-      {R"({"id":"a","pid":"1"})", "found a string"},
-      {R"({"id":"a","pid":-1})", "out of range"},
-      {R"({"id":"a","pid":2147483648})", "out of range"},
-      {R"({"id":"a","pid":1e3})", "found a number"},
+      {R"({"id":"a","annotations":[]})", "annotations at byte 25: expected object, found array"},
+      {R"({"id":"a","pid":"1"})", "expected number, found string"},
+      {R"({"id":"a","pid":-1})", "expected an integer from 0 to 2147483647"},
+      {R"({"id":"a","pid":2147483648})", "expected an integer from 0 to 2147483647"},
+      {R"({"id":"a","pid":1e3})",
+       "pid at byte 17: expected an integer from 0 to 2147483647, found 1e3"},
       {R"({"id":"a","bundle":"/a\u0000"})", "NUL"},
   };
   for (const auto& [text, message] : cases) {
@@ -110,7 +111,7 @@ TEST(ParseOciState, RefusesEveryCutState) {
       const auto cut = parse_oci_state(std::string_view{whole}.substr(0, size));
       ASSERT_FALSE(cut) << size;
       EXPECT_EQ(cut.error().code, ErrorCode::kInvalidArgument) << size;
-      EXPECT_THAT(cut.error().message, HasSubstr("malformed JSON at offset")) << size;
+      EXPECT_THAT(cut.error().message, HasSubstr("malformed JSON at byte ")) << size;
     }
   }
 }

@@ -129,12 +129,12 @@ constexpr auto kInvalid = ErrorCode::kInvalidArgument;
 INSTANTIATE_TEST_SUITE_P(
     All, ParsePodRefuses,
     testing::Values(
-        PodRefusal{"Empty", "", kInvalid, "not JSON"},
-        PodRefusal{"Truncated", R"({"kind":"Pod","spec":{)", kInvalid, "not JSON"},
-        PodRefusal{"TrailingText", with_spec("{}") + "x", kInvalid, "not JSON"},
-        PodRefusal{"BadUtf8", "{\"kind\":\"\xff\"}", kInvalid, "not JSON"},
+        PodRefusal{"Empty", "", kInvalid, "malformed JSON"},
+        PodRefusal{"Truncated", R"({"kind":"Pod","spec":{)", kInvalid, "malformed JSON"},
+        PodRefusal{"TrailingText", with_spec("{}") + "x", kInvalid, "malformed JSON"},
+        PodRefusal{"BadUtf8", "{\"kind\":\"\xff\"}", kInvalid, "malformed JSON"},
         PodRefusal{"HugeExponent", with_spec(R"({"overhead":{"cpu":1e999}})"), kInvalid,
-                   "not JSON"},
+                   "malformed JSON"},
         PodRefusal{"NoObject", "[]", kInvalid, "expected object, found array"},
         PodRefusal{"OtherKind", R"({"kind":"Deployment"})", kInvalid,
                    R"(kind "Deployment": expected Pod)"},

@@ -301,7 +301,7 @@ struct RecordRefusal {
 TEST(ParsePodRecord, SaysWhatIsWrong) {
   const std::string deep = std::string(5000, '[');
   const std::vector<RecordRefusal> cases = {
-      {"", ErrorCode::kCorrupt, "not JSON"},
+      {"", ErrorCode::kCorrupt, "malformed JSON"},
       {"[]", ErrorCode::kCorrupt, "version"},
       {"{}", ErrorCode::kCorrupt, "version: expected number, found nothing"},
       {R"({"version":0})", ErrorCode::kCorrupt, "version 0 is invalid"},

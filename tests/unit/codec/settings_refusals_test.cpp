@@ -27,9 +27,11 @@ struct SettingsRefusal {
 
 TEST(MergeSettings, NamesWhatItRefuses) {
   const std::vector<SettingsRefusal> cases = {
-      {"", "not JSON"},
+      {"", "malformed JSON"},
       {"[]", "expected one object of settings, found array"},
-      {"{\"enabled\":true,}", "not JSON"},
+      {"{\"enabled\":true,}", "malformed JSON"},
+      {"// ours\n{\n  \"scope\": \"pods\",\n  \"enabled\" true\n}\n",
+       "malformed JSON at line 4, column 13: syntax error while parsing object separator"},
       {R"({"enable":true})", "unknown field enable; did you mean enabled?"},
       {R"({"reserved":{"system":{"mem":1}}})", "unknown field reserved.system.mem"},
       {R"({"reserved":{"sytem":{}}})",
