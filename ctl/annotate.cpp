@@ -162,16 +162,17 @@ Result<std::string> annotate_document(const Document& document, bool is_yaml) {
 /// Annotates the items of a document of kind List; the bytes between them stay.
 Result<std::string> annotate_list(const Document& document, bool is_yaml) {
   const std::string_view json = document.json;
-  const auto elements = json_elements(json_member(json, "items").value_or(""));
+  const codec::JsonTree tree = json_tree(json);
+  const auto elements = json_elements(json_member(tree, "items"));
   std::string out;
   std::size_t copied = 0;
   for (std::size_t i = 0; i < document.items.size(); ++i) {
     if (!document.items[i].pod_path) continue;
     auto annotated = annotate_json(document.items[i]);
     if (!annotated) return fail(std::move(annotated).error());
-    const auto begin = static_cast<std::size_t>(elements[i].data() - json.data());
+    const auto begin = static_cast<std::size_t>(elements[i].raw.data() - json.data());
     out += cat(json.substr(copied, begin - copied), annotated->json);
-    copied = begin + elements[i].size();
+    copied = begin + elements[i].raw.size();
   }
   out += json.substr(copied);
   if (!is_yaml) return out;

@@ -23,8 +23,6 @@ constexpr std::string_view kAnnotations = "annotations";
 }  // namespace
 
 Result<std::string> annotate_config(std::string_view config, const AnnotationList& annotations) {
-  if (auto checked = check_json(config, codec::kMaxConfigSize); !checked)
-    return fail(std::move(checked).error());
   // Rejects repeated or misspelt members, which a runtime could read differently.
   if (auto parsed = codec::OciConfig::parse(config); !parsed)
     return fail(std::move(parsed).error());
@@ -32,9 +30,11 @@ Result<std::string> annotate_config(std::string_view config, const AnnotationLis
   const std::array path = {std::string{kAnnotations}};
   // In reverse, because each is inserted before the existing members.
   for (const auto& [key, value] : std::views::reverse(annotations)) {
-    const auto present = json_member(json_member(text, kAnnotations).value_or("{}"), key);
-    if (present && json_text_of(*present) == value) continue;
-    if (present)
+    const codec::JsonTree tree = json_tree(text);
+    const codec::JsonNode* const present = json_at(tree, std::array{path.front(), key});
+    const bool is_text = present != nullptr && present->kind == codec::JsonNode::Kind::kString;
+    if (is_text && present->text == value) continue;
+    if (present != nullptr)
       return fail(ErrorCode::kConflict,
                   cat("annotation ", key, " already exists with a different value, ",
                       json_shown(*present), ": remove it first"));

@@ -21,14 +21,17 @@
 namespace podqos::ctl {
 namespace {
 
+using codec::JsonNode;
+using Kind = JsonNode::Kind;
+
 /// Maximum CFS period in microseconds (kernel/sched/core.c, max_cfs_quota_period).
 constexpr std::int64_t kMaxPeriod = 1'000'000;
 
 /// The member `key` as a whole number; nullopt if absent or null.
-Result<std::optional<std::int64_t>> integer_at(std::string_view object, std::string_view key) {
-  const auto raw = json_member(object, key);
-  if (!raw) return std::nullopt;
-  const auto number = parse_int(*raw);
+Result<std::optional<std::int64_t>> integer_at(const JsonNode& object, std::string_view key) {
+  const JsonNode* const raw = json_member(object, key);
+  if (raw == nullptr) return std::nullopt;
+  const auto number = parse_int(raw->raw);
   if (!number)
     return fail(ErrorCode::kInvalidArgument,
                 cat(key, ": expected a whole number of 64 bits, found ", json_shown(*raw)));
@@ -36,28 +39,27 @@ Result<std::optional<std::int64_t>> integer_at(std::string_view object, std::str
 }
 
 /// The member `key` as a boolean; nullopt if absent or null.
-Result<std::optional<bool>> flag_at(std::string_view object, std::string_view key) {
-  const auto raw = json_member(object, key);
-  if (!raw) return std::nullopt;
-  if (raw == "true") return true;
-  if (raw == "false") return false;
+Result<std::optional<bool>> flag_at(const JsonNode& object, std::string_view key) {
+  const JsonNode* const raw = json_member(object, key);
+  if (raw == nullptr) return std::nullopt;
+  if (raw->raw == "true") return true;
+  if (raw->raw == "false") return false;
   return fail(ErrorCode::kInvalidArgument,
               cat(key, ": expected true or false, found ", json_shown(*raw)));
 }
 
 /// The member `key` as a string; nullopt if absent or null.
-Result<std::optional<std::string>> string_member(std::string_view object, std::string_view key) {
-  const auto raw = json_member(object, key);
-  if (!raw) return std::nullopt;
-  auto text = json_text_of(*raw);
-  if (!text)
+Result<std::optional<std::string>> string_member(const JsonNode& object, std::string_view key) {
+  const JsonNode* const raw = json_member(object, key);
+  if (raw == nullptr) return std::nullopt;
+  if (raw->kind != Kind::kString)
     return fail(ErrorCode::kInvalidArgument,
                 cat(key, ": expected a string, found ", json_shown(*raw)));
-  return text;
+  return std::string{raw->text};
 }
 
 /// memoryReservationPolicy as in the kubelet's configuration (KEP-2570); default None.
-Result<core::MemoryReservationPolicy> policy_at(std::string_view object) {
+Result<core::MemoryReservationPolicy> policy_at(const JsonNode& object) {
   auto text = string_member(object, "memoryReservationPolicy");
   if (!text) return fail(std::move(text).error());
   const std::string word = text->value_or("None");
@@ -69,7 +71,7 @@ Result<core::MemoryReservationPolicy> policy_at(std::string_view object) {
 }
 
 /// Reads weightFormula; default linear.
-Status read_formula(std::string_view object, ExplainParams& params) {
+Status read_formula(const JsonNode& object, ExplainParams& params) {
   auto text = string_member(object, "weightFormula");
   if (!text) return fail(std::move(text).error());
   const std::string word = text->value_or("linear");
@@ -99,31 +101,30 @@ bool is_page_size(std::string_view label) {
 }
 
 /// Reads hugePageSizes; without it the default of ExplainParams stays.
-Status read_hugepage_sizes(std::string_view object, ExplainParams& params) {
-  const auto raw = json_member(object, "hugePageSizes");
-  if (!raw) return {};
+Status read_hugepage_sizes(const JsonNode& object, ExplainParams& params) {
+  const JsonNode* const raw = json_member(object, "hugePageSizes");
+  if (raw == nullptr) return {};
   const auto expected = [&] {
     return fail(ErrorCode::kInvalidArgument,
                 cat(R"(hugePageSizes: expected a list like ["2MB"], found )", json_shown(*raw)));
   };
-  if (!raw->starts_with('[')) return expected();
+  if (raw->kind != Kind::kArray) return expected();
   params.hugepage_labels.clear();
-  for (const std::string_view element : json_elements(*raw)) {
-    auto label = json_text_of(element);
-    if (!label) return expected();
-    if (!is_page_size(*label))
+  for (const JsonNode& element : raw->children) {
+    if (element.kind != Kind::kString) return expected();
+    if (!is_page_size(element.text))
       return fail(
           ErrorCode::kInvalidArgument,
           cat("hugePageSizes: expected a page size as in the kernel's file names, such as 2MB, "
               "found ",
               json_shown(element)));
-    params.hugepage_labels.push_back(std::move(*label));
+    params.hugepage_labels.emplace_back(element.text);
   }
   return {};
 }
 
 /// Reads enforceCPULimits (default true) and cpuPeriodUs (default 100000).
-Status read_cpu_params(std::string_view object, core::PodConfigParams& config) {
+Status read_cpu_params(const JsonNode& object, core::PodConfigParams& config) {
   auto limits = flag_at(object, "enforceCPULimits");
   if (!limits) return fail(std::move(limits).error());
   config.enforce_cpu_limits = limits->value_or(true);
@@ -138,7 +139,7 @@ Status read_cpu_params(std::string_view object, core::PodConfigParams& config) {
 }
 
 /// Reads enforceMemoryQoS (default false) and memoryReservationPolicy.
-Status read_memory_params(std::string_view object, core::PodConfigParams& config) {
+Status read_memory_params(const JsonNode& object, core::PodConfigParams& config) {
   auto memory_qos = flag_at(object, "enforceMemoryQoS");
   if (!memory_qos) return fail(std::move(memory_qos).error());
   config.enforce_memory_qos = memory_qos->value_or(false);
@@ -149,11 +150,11 @@ Status read_memory_params(std::string_view object, core::PodConfigParams& config
 }
 
 /// Rejects unknown members: for a misspelt one the default would be used silently.
-Status check_param_names(std::string_view object) {
+Status check_param_names(const JsonNode& object) {
   const std::vector<std::string_view> known = {
       "cgroupRoot",    "cpuPeriodUs",  "enforceCPULimits", "enforceMemoryQoS",
       "hugePageSizes", "podPidsLimit", "weightFormula",    "memoryReservationPolicy"};
-  for (const JsonMember& member : json_members(object)) {
+  for (const JsonNode& member : object.children) {
     if (std::ranges::find(known, member.key) != known.end()) continue;
     return fail(ErrorCode::kInvalidArgument, cat("params: unknown member ", printable(member.key),
                                                  codec::hint_for(member.key, known)));
@@ -162,7 +163,7 @@ Status check_param_names(std::string_view object) {
 }
 
 /// The parameters of one line: nodeMemoryBytes and the object "params".
-Result<ExplainParams> params_of(std::string_view line) {
+Result<ExplainParams> params_of(const JsonNode& line) {
   ExplainParams params;
   auto memory = integer_at(line, "nodeMemoryBytes");
   if (!memory) return fail(std::move(memory).error());
@@ -170,8 +171,11 @@ Result<ExplainParams> params_of(std::string_view line) {
     return fail(ErrorCode::kInvalidArgument,
                 cat("nodeMemoryBytes: expected more than 0, found ", **memory));
   params.node_memory = memory->transform([](std::int64_t bytes) { return Bytes{bytes}; });
-  const std::string_view object = json_member(line, "params").value_or("{}");
-  if (!object.starts_with('{'))
+  JsonNode defaults;
+  defaults.kind = Kind::kObject;
+  const JsonNode* const given = json_member(line, "params");
+  const JsonNode& object = given == nullptr ? defaults : *given;
+  if (object.kind != Kind::kObject)
     return fail(ErrorCode::kInvalidArgument, "params: expected an object");
   if (auto status = check_param_names(object); !status) return fail(std::move(status).error());
   auto root = string_member(object, "cgroupRoot");
@@ -190,10 +194,10 @@ Result<ExplainParams> params_of(std::string_view line) {
   return params;
 }
 
-Result<Json> answer_pod(std::string_view line, std::string_view pod_text) {
+Result<Json> answer_pod(const JsonNode& line, const JsonNode& given) {
   const auto params = params_of(line);
   if (!params) return fail(params.error());
-  auto pod = admitted_pod(pod_text);
+  auto pod = admitted_pod(given.raw);
   if (!pod) return fail(std::move(pod).error());
   const auto explanation = explain(std::move(*pod), *params);
   if (!explanation) return fail(explanation.error());
@@ -201,13 +205,12 @@ Result<Json> answer_pod(std::string_view line, std::string_view pod_text) {
 }
 
 /// Whether the member `key` is present, also as null.
-bool has_member(std::string_view object, std::string_view key) {
-  const auto members = json_members(object);
-  return std::ranges::find(members, key, &JsonMember::key) != members.end();
+bool has_member(const JsonNode& object, std::string_view key) {
+  return std::ranges::find(object.children, key, &JsonNode::key) != object.children.end();
 }
 
 /// reservePercent and allocatableMemoryBytes of a line with "pods".
-Result<core::TierParams> tier_params_of(std::string_view line) {
+Result<core::TierParams> tier_params_of(const JsonNode& line) {
   auto memory = integer_at(line, "allocatableMemoryBytes");
   if (!memory) return fail(std::move(memory).error());
   auto percent = integer_at(line, "reservePercent");
@@ -230,32 +233,31 @@ Result<core::TierParams> tier_params_of(std::string_view line) {
                           .allocatable_memory = Bytes{memory->value_or(0)}};
 }
 
-Result<Json> answer_tiers(std::string_view line, std::string_view pods_text) {
+Result<Json> answer_tiers(const JsonNode& line, const JsonNode& list) {
   const auto params = tier_params_of(line);
   if (!params) return fail(params.error());
   const auto policy = policy_at(line);
   if (!policy) return fail(policy.error());
-  if (!pods_text.starts_with('['))
-    return fail(ErrorCode::kInvalidArgument, "pods: expected a list");
+  if (list.kind != Kind::kArray) return fail(ErrorCode::kInvalidArgument, "pods: expected a list");
   std::vector<core::Pod> pods;
-  for (const std::string_view element : json_elements(pods_text)) {
+  for (const JsonNode& element : list.children) {
     // Pods that the node already runs, as the kubelet has them: defaulted and admitted.
-    auto pod = codec::parse_pod(element);
+    auto pod = codec::parse_pod(element.raw);
     if (!pod) return fail(std::move(pod).error().with_context(cat("pods[", pods.size(), "]")));
     pods.push_back(std::move(*pod));
   }
   const TierExplanation explanation = explain_tiers(pods, *params);
   Json answer;
   answer["tiers"] = tiers_json(explanation.values);
-  if (json_member(line, "memoryReservationPolicy"))
+  if (json_member(line, "memoryReservationPolicy") != nullptr)
     answer["memoryQoSUnified"] =
         tier_memory_qos_json(core::tier_memory_qos(explanation.sums, *policy));
   return answer;
 }
 
-Result<Json> answer_object(std::string_view line) {
-  if (const auto pod = json_member(line, "pod")) return answer_pod(line, *pod);
-  if (const auto pods = json_member(line, "pods")) return answer_tiers(line, *pods);
+Result<Json> answer_object(const JsonNode& line) {
+  if (const JsonNode* pod = json_member(line, "pod")) return answer_pod(line, *pod);
+  if (const JsonNode* pods = json_member(line, "pods")) return answer_tiers(line, *pods);
   return fail(ErrorCode::kInvalidArgument, R"(expected an object with "pod" or "pods")");
 }
 
@@ -265,11 +267,11 @@ std::string answer_line(const Result<std::string>& line) {
   std::string id = "null";
   const Result<Json> answer = [&]() -> Result<Json> {
     if (!line) return fail(line.error());
-    if (auto checked = check_json(*line); !checked)
-      return fail(checked.error().code, cat("the line ", checked.error().message));
+    auto tree = codec::parse_json_tree(*line, {.bytes = kMaxInput});
+    if (!tree) return fail(std::move(tree).error().with_context("the line"));
     // In the caller's own bytes, for numbers have more than one form.
-    id = json_member(*line, "id").value_or("null");
-    return answer_object(*line);
+    if (const JsonNode* given = json_member(*tree, "id")) id = given->raw;
+    return answer_object(*tree);
   }();
   const std::string text = dump(answer ? *answer : Json{{"error", answer.error().message}});
   return cat(R"({"id":)", id, ",", std::string_view{text}.substr(1));

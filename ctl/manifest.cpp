@@ -15,6 +15,8 @@
 namespace podqos::ctl {
 namespace {
 
+using codec::JsonNode;
+
 /// A kind that has a pod, and where.
 struct TemplateKind {
   std::string_view kind;
@@ -45,13 +47,14 @@ std::vector<std::string> split_path(std::string_view path) {
 }
 
 /// The string at `path`; "" if it is absent or another type.
-std::string text_at(std::string_view json, const std::vector<std::string>& path) {
-  const auto value = json_at(json, path);
-  return value ? json_text_of(*value).value_or("") : "";
+std::string text_at(const JsonNode& json, const std::vector<std::string>& path) {
+  const JsonNode* const value = json_at(json, path);
+  const bool text = value != nullptr && value->kind == JsonNode::Kind::kString;
+  return text ? std::string{value->text} : "";
 }
 
 /// Document::pod_path for a document.
-std::optional<std::vector<std::string>> pod_path(std::string_view json) {
+std::optional<std::vector<std::string>> pod_path(const JsonNode& json) {
   const std::string kind = text_at(json, {"kind"});
   // A pasted pod may lack its kind; all other documents need one.
   if (kind.empty() && json_at(json, std::array{std::string{"spec"}, std::string{"containers"}}))
@@ -64,16 +67,16 @@ std::optional<std::vector<std::string>> pod_path(std::string_view json) {
 /// A document with its pod path, items not looked at.
 Document document_of(std::string text, std::string json) {
   Document document{.text = std::move(text), .json = std::move(json), .pod_path = {}, .items = {}};
-  document.pod_path = pod_path(document.json);
+  document.pod_path = pod_path(json_tree(document.json));
   return document;
 }
 
 /// The document with the items of a kind List; lists do not nest.
 Document with_items(Document document) {
-  if (text_at(document.json, {"kind"}) != "List") return document;
-  for (const std::string_view item :
-       json_elements(json_member(document.json, "items").value_or("")))
-    document.items.push_back(document_of(std::string{item}, std::string{item}));
+  const codec::JsonTree tree = json_tree(document.json);
+  if (text_at(tree, {"kind"}) != "List") return document;
+  for (const JsonNode& item : json_elements(json_member(tree, "items")))
+    document.items.push_back(document_of(std::string{item.raw}, std::string{item.raw}));
   return document;
 }
 
@@ -82,7 +85,7 @@ Document with_items(Document document) {
 Result<Manifest> parse_manifest(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool like_json = first != std::string_view::npos && text[first] == '{';
-  if (like_json && check_json(text)) {
+  if (like_json && codec::parse_json_tree(text, {.bytes = kMaxInput})) {
     Manifest manifest;
     manifest.documents.push_back(with_items(document_of(std::string{text}, std::string{text})));
     return manifest;
@@ -125,13 +128,15 @@ namespace {
 Result<core::Pod> pod_in(const Document& document) {
   if (!document.pod_path) return fail(ErrorCode::kInvalidArgument, "has no pod");
   if (document.pod_path->empty()) return admitted_pod(document.json);
-  const auto holder = json_at(document.json, *document.pod_path);
-  if (!holder) return fail(ErrorCode::kInvalidArgument, "has no pod template");
-  const auto metadata = json_member(*holder, "metadata");
-  const auto spec = json_member(*holder, "spec");
-  if (!spec) return fail(ErrorCode::kInvalidArgument, "its pod template has no spec");
-  return admitted_pod(cat(R"({"apiVersion":"v1","kind":"Pod","metadata":)", metadata.value_or("{}"),
-                          R"(,"spec":)", *spec, "}"));
+  const codec::JsonTree tree = json_tree(document.json);
+  const JsonNode* const holder = json_at(tree, *document.pod_path);
+  if (holder == nullptr) return fail(ErrorCode::kInvalidArgument, "has no pod template");
+  const JsonNode* const metadata = json_member(*holder, "metadata");
+  const JsonNode* const spec = json_member(*holder, "spec");
+  if (spec == nullptr) return fail(ErrorCode::kInvalidArgument, "its pod template has no spec");
+  return admitted_pod(cat(R"({"apiVersion":"v1","kind":"Pod","metadata":)",
+                          metadata == nullptr ? "{}" : metadata->raw, R"(,"spec":)", spec->raw,
+                          "}"));
 }
 
 }  // namespace
@@ -143,9 +148,10 @@ Result<core::Pod> pod_of(const Document& document) {
 }
 
 std::string title_of(const Document& document) {
-  const std::string kind = text_at(document.json, {"kind"});
-  const std::string name = text_at(document.json, {"metadata", "name"});
-  const std::string space = text_at(document.json, {"metadata", "namespace"});
+  const codec::JsonTree tree = json_tree(document.json);
+  const std::string kind = text_at(tree, {"kind"});
+  const std::string name = text_at(tree, {"metadata", "name"});
+  const std::string space = text_at(tree, {"metadata", "namespace"});
   return cat(kind.empty() ? "Pod" : printable(kind), " ", printable(space),
              space.empty() ? "" : "/", name.empty() ? "(no name)" : printable(name));
 }

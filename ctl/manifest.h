@@ -28,7 +28,7 @@ struct Manifest {
 };
 
 /// Parses a manifest: JSON if the text starts with "{" and is valid JSON, else YAML.
-/// @return kInvalidArgument or kTooLarge, see check_json() and parse_yaml().
+/// @return kInvalidArgument or kTooLarge, see parse_yaml().
 [[nodiscard]] Result<Manifest> parse_manifest(std::string_view text);
 
 /// The documents with a pod or pod template, including items of lists, in order. The pointers are

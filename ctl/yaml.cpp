@@ -115,7 +115,8 @@ class Converter {
   /// Appends one value.
   /// @return kTooLarge beyond the bounds; kInvalidArgument for keys that JSON cannot have.
   Status append(const YAML::Node& node, std::size_t depth) {
-    if (depth > kMaxDepth) return fail(ErrorCode::kTooLarge, cat("nests deeper than ", kMaxDepth));
+    if (depth > codec::kMaxJsonDepth)
+      return fail(ErrorCode::kTooLarge, cat("nests deeper than ", codec::kMaxJsonDepth));
     // Aliases share their node: a few lines can expand to billions of values.
     if (++nodes_ > kMaxYamlNodes || out_.size() > kMaxInput)
       return fail(ErrorCode::kTooLarge, cat("expands to more than ", kMaxYamlNodes, " values"));

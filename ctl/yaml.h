@@ -24,7 +24,8 @@ constexpr std::size_t kMaxYamlNodes = 100'000;
 /// a plain scalar that is a JSON number stays that number, digit by digit. Other YAML 1.1 words for
 /// true, false and null, and octal numbers, are read as Kubernetes' parser reads them
 /// (sigs.k8s.io/yaml). All other scalars are strings.
-/// @return kTooLarge beyond kMaxInput bytes, kMaxDepth levels or kMaxYamlNodes values, aliases
+/// @return kTooLarge beyond kMaxInput bytes, codec::kMaxJsonDepth levels or kMaxYamlNodes values,
+/// aliases
 ///         expanded; kInvalidArgument for text that is not YAML, with the line, and for a document
 ///         that repeats a key or uses merge keys, with its first line
 [[nodiscard]] Result<std::vector<YamlDocument>> parse_yaml(std::string_view text);

@@ -10,6 +10,9 @@
 namespace podqos::ctl {
 namespace {
 
+using codec::JsonNode;
+using Kind = JsonNode::Kind;
+
 /// Columns by which maps are indented, as kubectl prints them.
 constexpr std::size_t kIndent = 2;
 /// Characters that never end or change the meaning of a plain scalar.
@@ -99,9 +102,9 @@ bool is_block(std::string_view text) {
 }
 
 /// An empty object or array without white space; any other value as it is.
-std::string_view without_space(std::string_view value) {
-  if (value.starts_with('{')) return "{}";
-  return value.starts_with('[') ? "[]" : value;
+std::string_view without_space(const JsonNode& value) {
+  if (value.kind == Kind::kObject) return "{}";
+  return value.kind == Kind::kArray ? "[]" : value.raw;
 }
 
 /// The header of a literal block that keeps exactly the line ends of `text` (YAML 1.2, section
@@ -115,40 +118,38 @@ std::string_view chomping(std::string_view text) {
 class Writer {
  public:
   /// Appends a value after "key:" or "-": on the same line, or on lines of its own.
-  void append(std::string_view value, std::size_t indent, bool in_sequence) {
-    const auto members = json_members(value);
-    const auto elements = json_elements(value);
-    if (!members.empty()) {
-      append_map(members, indent, in_sequence);
-    } else if (!elements.empty()) {
-      append_sequence(elements, indent, in_sequence);
-    } else {
+  void append(const JsonNode& value, std::size_t indent, bool in_sequence) {
+    if (value.children.empty()) {
       append_scalar(value, indent);
+    } else if (value.kind == Kind::kObject) {
+      append_map(value.children, indent, in_sequence);
+    } else {
+      append_sequence(value.children, indent, in_sequence);
     }
   }
   std::string release() { return std::move(out_); }
 
   /// Appends a map.
   /// @param in_sequence  the first member follows "-" on the same line
-  void append_map(const std::vector<JsonMember>& members, std::size_t indent, bool in_sequence) {
+  void append_map(const std::vector<JsonNode>& members, std::size_t indent, bool in_sequence) {
     bool same_line = in_sequence;
     if (!same_line && !out_.empty()) out_ += '\n';
-    for (const JsonMember& member : members) {
+    for (const JsonNode& member : members) {
       out_.append(same_line ? 1 : indent, ' ');
       same_line = false;
       out_ += cat(format_yaml_scalar(member.key), ":");
       // A list below a key keeps the key's indentation, as kubectl prints it.
-      const bool list = !json_elements(member.value).empty();
-      append(member.value, list ? indent : indent + kIndent, false);
+      const bool list = !json_elements(&member).empty();
+      append(member, list ? indent : indent + kIndent, false);
     }
   }
 
  private:
   /// Appends a sequence, one element a line.
-  void append_sequence(const std::vector<std::string_view>& elements, std::size_t indent,
+  void append_sequence(const std::vector<JsonNode>& elements, std::size_t indent,
                        bool in_sequence) {
     if (in_sequence || !out_.empty()) out_ += '\n';
-    for (const std::string_view element : elements) {
+    for (const JsonNode& element : elements) {
       out_ += cat(std::string(indent, ' '), "-");
       append(element, indent + kIndent, true);
     }
@@ -156,14 +157,13 @@ class Writer {
 
   /// Appends a scalar, or an empty object or array, on the same line; text of several lines as a
   /// block.
-  void append_scalar(std::string_view value, std::size_t indent) {
-    const auto text = json_text_of(value);
-    if (!text) {
+  void append_scalar(const JsonNode& value, std::size_t indent) {
+    if (value.kind != Kind::kString) {
       out_ += cat(" ", without_space(value), "\n");
-    } else if (is_block(*text)) {
-      append_block(*text, indent);
+    } else if (is_block(value.text)) {
+      append_block(value.text, indent);
     } else {
-      out_ += cat(" ", format_yaml_scalar(*text), "\n");
+      out_ += cat(" ", format_yaml_scalar(value.text), "\n");
     }
   }
 
@@ -207,9 +207,9 @@ std::string format_yaml_scalar(std::string_view text) {
 
 std::string format_yaml(std::string_view json) {
   Writer writer;
-  const auto members = json_members(json);
-  if (members.empty()) return cat(json, "\n");
-  writer.append_map(members, 0, false);
+  const codec::JsonTree tree = json_tree(json);
+  if (tree.kind != Kind::kObject || tree.children.empty()) return cat(json, "\n");
+  writer.append_map(tree.children, 0, false);
   return writer.release();
 }
 

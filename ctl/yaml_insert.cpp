@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <string>
 
-#include <nlohmann/json.hpp>
 #include <yaml-cpp/yaml.h>
 
 #include "common/base/text.h"
+#include "ctl/json_text.h"
 #include "ctl/yaml.h"
 
 namespace podqos::ctl {
@@ -45,11 +45,10 @@ std::optional<Place> place_in(std::string_view text, const YAML::Node& map) {
   return Place{.offset = *offset, .indent = indent};
 }
 
-/// Whether two JSON texts have the same value.
-bool same_value(std::string_view a, std::string_view b) {
-  const auto left = nlohmann::json::parse(a, nullptr, false);
-  const auto right = nlohmann::json::parse(b, nullptr, false);
-  return !left.is_discarded() && left == right;
+/// Whether two values differ in white space and escapes at most.
+bool same_value(const codec::JsonNode& a, const codec::JsonNode& b) {
+  return a.kind == b.kind && a.key == b.key && a.text == b.text &&
+         std::ranges::equal(a.children, b.children, same_value);
 }
 
 /// The document with the new lines; nullopt if lines cannot be inserted.
@@ -92,7 +91,8 @@ std::optional<std::string> insert_yaml(
     if (!text) return std::nullopt;
     // Verified by parsing the result.
     const auto read = parse_yaml(*text);
-    if (!read || read->size() != 1 || !same_value(read->front().json, expected))
+    if (!read || read->size() != 1 ||
+        !same_value(json_tree(read->front().json), json_tree(expected)))
       return std::nullopt;
     return text;
   } catch (const YAML::Exception&) {

@@ -169,9 +169,9 @@ class Batch(unittest.TestCase):
         cases = [
             (json.dumps(tier), "allocatableMemoryBytes is missing"),
             (json.dumps({**tier, "allocatableMemoryBytes": -1}), "allocatableMemoryBytes: expected 0 or more, found -1"),
-            ('{"id": 1,}', "the line is not valid JSON: error at byte 10"),
-            ("nonsense", "the line is not valid JSON: error at byte 2"),
-            ("[" * 100, "the line nests deeper than 64 levels"),
+            ('{"id": 1,}', "the line: malformed JSON at byte 10: "),
+            ("nonsense", "the line: malformed JSON at byte 1: "),
+            ("[" * 100, "the line: JSON nested deeper than 64 levels at byte 65"),
             (json.dumps({**good, "nodeMemoryBytes": 0}), "nodeMemoryBytes: expected more than 0, found 0"),
             (json.dumps({**good, "params": {"hugePageSizes": ["2M"]}}), page_size + '"2M"'),
             (json.dumps({**good, "params": {"hugePageSizes": ["../../x"]}}), page_size + '"../../x"'),

@@ -9,53 +9,38 @@
 namespace podqos::ctl {
 namespace {
 
+using codec::JsonNode;
 using testing::ElementsAre;
+using testing::Field;
 using testing::HasSubstr;
 
-TEST(CheckJson, NamesTheByteOfTheMistake) {
-  EXPECT_TRUE(check_json(R"({"a": [1, "x", null]})"));
-  const auto mistake = check_json(R"({"a": 1,})");
-  ASSERT_FALSE(mistake);
-  EXPECT_EQ(mistake.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_THAT(mistake.error().message, HasSubstr("byte 9"));
-}
-
-TEST(CheckJson, BoundsSizeAndDepth) {
-  EXPECT_EQ(check_json("[1]", 2).error().code, ErrorCode::kTooLarge);
-  const auto nested = [](std::size_t depth) {
-    return std::string(depth, '[') + std::string(depth, ']');
-  };
-  EXPECT_TRUE(check_json(nested(kMaxDepth)));
-  EXPECT_FALSE(check_json(nested(kMaxDepth + 1)));
-  // A bracket in a string nests nothing.
-  EXPECT_TRUE(check_json("\"" + std::string(kMaxDepth + 1, '[') + "\""));
-}
-
-TEST(JsonMembers, KeepsOrderAndBytes) {
-  const auto members = json_members(R"( {"b" : 1.50 , "a\u0041": {"x": "}"}, "c":[] } )");
-  ASSERT_EQ(members.size(), 3U);
-  EXPECT_EQ(members[0].key, "b");
-  EXPECT_EQ(members[0].value, "1.50");
-  EXPECT_EQ(members[1].key, "aA");
-  EXPECT_EQ(members[1].raw_key, R"("a\u0041")");
-  EXPECT_EQ(members[1].value, R"({"x": "}"})");
-  EXPECT_EQ(members[2].value, "[]");
-  EXPECT_TRUE(json_members("[1]").empty());
+TEST(JsonTree, IsNullForWhatIsNotJson) {
+  EXPECT_EQ(json_tree("[1]").raw, "[1]");
+  EXPECT_TRUE(json_tree("").is_null());
+  EXPECT_TRUE(json_tree("[1").is_null());
 }
 
 TEST(JsonElements, AreTheValuesOfAnArray) {
-  EXPECT_THAT(json_elements(R"([1, "a,b", [2, 3], {"k": []}])"),
-              ElementsAre("1", R"("a,b")", "[2, 3]", R"({"k": []})"));
-  EXPECT_TRUE(json_elements("{}").empty());
+  const auto array = json_tree(R"([1, "a,b", [2, 3], {"k": []}])");
+  EXPECT_THAT(json_elements(&array),
+              ElementsAre(Field(&JsonNode::raw, "1"), Field(&JsonNode::raw, R"("a,b")"),
+                          Field(&JsonNode::raw, "[2, 3]"), Field(&JsonNode::raw, R"({"k": []})")));
+  const auto object = json_tree(R"({"a": 1})");
+  EXPECT_TRUE(json_elements(&object).empty());
+  EXPECT_TRUE(json_elements(nullptr).empty());
 }
 
 // encoding/json, which Kubernetes uses, keeps the last of several.
 TEST(JsonMember, IsTheLastOfSeveral) {
-  EXPECT_EQ(json_member(R"({"a": 1, "a": 2})", "a"), "2");
-  EXPECT_EQ(json_member(R"({"a": null})", "a"), std::nullopt);
+  const auto several = json_tree(R"({"a": 1, "b": 1, "a": 2.0 , "b": null})");
+  EXPECT_EQ(json_member(several, "a")->raw, "2.0");
+  EXPECT_EQ(json_member(several, "b"), nullptr);
+  EXPECT_EQ(json_member(several, "c"), nullptr);
   const std::vector<std::string> path = {"a", "b"};
-  EXPECT_EQ(json_at(R"({"a": {"b": true}})", path), "true");
-  EXPECT_EQ(json_at(R"({"a": 1})", path), std::nullopt);
+  const auto nested = json_tree(R"({"a": {"b": true}})");
+  EXPECT_EQ(json_at(nested, path)->raw, "true");
+  EXPECT_EQ(json_at(several, path), nullptr);
+  EXPECT_EQ(json_member(json_tree("[1]"), ""), nullptr);
 }
 
 TEST(JsonSet, ChangesNoOtherByte) {
@@ -80,8 +65,8 @@ TEST(JsonSet, RefusesWhatIsNotAnObject) {
 }
 
 TEST(JsonShown, FitsOneLine) {
-  EXPECT_EQ(json_shown("\"a\\u0000b\""), "\"a\\x00b\"");
-  EXPECT_EQ(json_shown("12"), "12");
+  EXPECT_EQ(json_shown(json_tree("\"a\\u0000b\"")), "\"a\\x00b\"");
+  EXPECT_EQ(json_shown(json_tree("12")), "12");
 }
 
 TEST(JsonQuote, ReplacesWhatIsNotUtf8) {
