@@ -25,8 +25,8 @@ LOG = WORK / "podqos.log"
 IMAGE = "localhost/busybox:1"
 NODE_MEMORY = 2 << 30
 TIMEOUT = 600  # seconds for one command; most take two where nothing else runs
-# Names of cgroups, and of units; the plugin's own service is neither's.
-CONTAINER_OR_POD = re.compile(r"kubepods|podqos(?!-nri\.service)|(libpod|cri-containerd|docker)-[0-9a-f]{64}")
+# Names of cgroups, and of units; the services of podqos itself are neither's.
+CONTAINER_OR_POD = re.compile(r"kubepods|podqos(?!-(nri\.service|reconcile\.))|(libpod|cri-containerd|docker)-[0-9a-f]{64}")
 APPLETS = ("sh", "sleep", "cat", "dd", "true")
 SETTINGS = {
     "nodeMemory": str(NODE_MEMORY),
