@@ -8,7 +8,6 @@
 
 #include "common/app/apply_container.h"
 #include "common/app/child_cgroups.h"
-#include "common/app/counting.h"
 #include "common/app/known_container.h"
 #include "common/app/node.h"
 #include "common/app/own_cgroup.h"
@@ -17,6 +16,7 @@
 #include "common/base/text.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/container_values.h"
+#include "common/core/counting.h"
 #include "common/core/reservation.h"
 #include "common/sys/process.h"
 
@@ -107,8 +107,8 @@ Status write_state(AdmissionContext& context, const std::optional<core::PodRecor
   } else if (auto done = transaction.use_root(*context.root); !done) {
     return done;
   }
-  count_pod(transaction, record, before);
-  note_pending(transaction.tiers(), record, container);
+  core::count_pod(transaction.tiers(), record, before);
+  core::note_pending(transaction.tiers(), record, container);
   // Index entry first: a process that dies in between leaves an entry without a record, which is
   // harmless, not a record that no entry leads to.
   if (auto done = transaction.store().put_container(
@@ -220,13 +220,14 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
   const auto existing =
       *before ? std::optional{without_dead(transaction.machine(), **before, request.facts)}
               : std::nullopt;
-  const core::AdmissionSnapshot snapshot{.identity = context.identity,
-                                         .claim = context.claim,
-                                         .before = *before,
-                                         .existing = existing,
-                                         .others = core::sums_beside(transaction.tiers(), *before),
-                                         .capacity = transaction.capacity(),
-                                         .root = context.root};
+  const core::AdmissionSnapshot snapshot{
+      .identity = context.identity,
+      .claim = context.claim,
+      .before = *before,
+      .existing = existing,
+      .others = core::sums_beside(transaction.tiers().sums, *before),
+      .capacity = transaction.capacity(),
+      .root = context.root};
   const core::Settings& settings = transaction.settings();
   auto pod = core::decide_pod(request, snapshot, settings);
   if (!pod) return fail(std::move(pod).error());

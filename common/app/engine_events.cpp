@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "common/app/apply_container.h"
-#include "common/app/counting.h"
 #include "common/app/known_container.h"
 #include "common/app/node.h"
 #include "common/app/reconcile.h"
@@ -15,6 +14,7 @@
 #include "common/app/running_container.h"
 #include "common/app/transaction.h"
 #include "common/base/text.h"
+#include "common/core/counting.h"
 #include "common/core/pod_plan.h"
 #include "common/core/policy.h"
 #include "common/core/record_size.h"
@@ -122,13 +122,14 @@ Result<Followed> resize(Transaction& transaction, core::PodRecord record,
   // Recomputed below from the containers that are known now.
   record.grown_cpu_limit.reset();
   record.grown_memory_limit.reset();
-  grant_pod(transaction, record, before);
+  core::grant_requests(record, core::sums_beside(transaction.tiers().sums, before),
+                       transaction.settings(), transaction.capacity());
   if (!record.adopted) {
     if (auto sound = core::pod_values(record, transaction.settings()); !sound)
       return fail(std::move(sound).error());
   }
   if (auto done = transaction.store().begin(); !done) return fail(std::move(done).error());
-  count_pod(transaction, record, before);
+  core::count_pod(transaction.tiers(), record, before);
   if (auto done = transaction.save(record); !done) return fail(std::move(done).error());
   // The kubelet resizes the pod's cgroup itself.
   if (record.adopted) return finished(transaction.finish());

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/core/counting.h"
 #include "common/store/store.h"
 #include "common/sys/process.h"
 
@@ -100,10 +101,8 @@ std::optional<core::IndexEntry> recognise(Transaction& transaction, core::PodRec
     facts.bundle = known->bundle;
     return std::nullopt;
   }
-  std::erase_if(transaction.tiers().pending, [&](const core::PendingEntry& entry) {
-    return entry.uid == record.pod.uid && entry.id == known->id && entry.bundle == known->bundle;
-  });
   core::IndexEntry outdated{.id = known->id, .bundle = known->bundle, .uid = record.pod.uid};
+  core::forget_pending(transaction.tiers(), outdated);
   known->bundle = facts.bundle;
   return outdated;
 }

@@ -11,6 +11,7 @@
 #include "common/codec/annotations.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/container_values.h"
+#include "common/core/counting.h"
 #include "common/core/driver.h"
 #include "common/core/identity.h"
 #include "common/core/naming.h"
@@ -212,7 +213,7 @@ std::optional<core::Admission> PlacementCache::find(const core::Settings& settin
                                          .claim = claim,
                                          .before = before,
                                          .existing = before,
-                                         .others = core::sums_beside(tiers, before),
+                                         .others = core::sums_beside(tiers.sums, before),
                                          .capacity = machine_->capacity,
                                          .root = root};
   auto decided = core::decide_pod(request, snapshot, settings);

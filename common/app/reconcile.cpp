@@ -17,6 +17,7 @@
 #include "common/app/stray.h"
 #include "common/base/text.h"
 #include "common/codec/record_json.h"
+#include "common/core/counting.h"
 #include "common/core/driver.h"
 
 namespace podqos::app {
@@ -229,7 +230,7 @@ class Recomputation {
                                               .pid = container.pid,
                                               .start_time = container.start_time});
     }
-    core::add_pod(transaction_.tiers(), record);
+    core::add_pod(transaction_.tiers().sums, record);
     ++report_.pods;
     report_.containers += static_cast<std::int64_t>(record.containers.size());
     return true;
@@ -266,17 +267,17 @@ class Recomputation {
       if (record.adopted) continue;
       const core::Grants most =
           core::grants_for(record, {}, transaction_.settings(), transaction_.capacity());
-      core::remove_pod(transaction_.tiers(), record);
+      core::remove_pod(transaction_.tiers().sums, record);
       record.granted.cpu = std::min(record.granted.cpu, most.granted.cpu);
       record.granted.memory = std::min(record.granted.memory, most.granted.memory);
-      core::add_pod(transaction_.tiers(), record);
+      core::add_pod(transaction_.tiers().sums, record);
     }
     for (auto& [uid, record] : records_) {
       if (record.adopted) continue;
-      core::remove_pod(transaction_.tiers(), record);
+      core::remove_pod(transaction_.tiers().sums, record);
       core::grant_requests(record, transaction_.tiers().sums, transaction_.settings(),
                            transaction_.capacity());
-      core::add_pod(transaction_.tiers(), record);
+      core::add_pod(transaction_.tiers().sums, record);
     }
   }
 

@@ -13,6 +13,7 @@
 #include "common/app/child_cgroups.h"
 #include "common/app/monitor.h"
 #include "common/base/text.h"
+#include "common/core/counting.h"
 #include "common/core/driver.h"
 #include "common/core/memory_charge.h"
 #include "common/core/pod_plan.h"
@@ -28,11 +29,6 @@ namespace {
 constexpr int kReleasedPerTransaction = 4;
 constexpr std::int64_t kMilliPerCpu = 1000;
 
-/// Removes the pod from the list of retained pods.
-void forget_retained(core::TiersRecord& tiers, std::string_view uid) {
-  std::erase_if(tiers.retained, [&](const core::RetainedEntry& entry) { return entry.uid == uid; });
-}
-
 /// Seconds since a time in a record; negative if it is in the future. Times above 10^9 were written
 /// by an older podqos from the wall clock, the others count from boot.
 std::int64_t seconds_since(UnixSeconds moment, const Transaction& transaction) {
@@ -46,14 +42,13 @@ void retain(Transaction& transaction, const std::string& uid, std::int64_t most 
   // At least one second: a cgroup that cannot be removed must not be retried in a loop.
   const std::int64_t delay =
       std::max<std::int64_t>(transaction.settings().release_delay_seconds, 1);
-  forget_retained(transaction.tiers(), uid);
-  transaction.tiers().retained.push_back(
-      {.uid = uid, .until = UnixSeconds{transaction.now().value() + std::min(delay, most)}});
+  core::retain_pod(transaction.tiers(), uid,
+                   UnixSeconds{transaction.now().value() + std::min(delay, most)});
 }
 
 /// Erases the pod's record and its index entries.
 Status erase(Transaction& transaction, const core::PodRecord& record) {
-  forget_retained(transaction.tiers(), record.pod.uid);
+  core::forget_retained(transaction.tiers(), record.pod.uid);
   if (auto done = transaction.store().erase_pod(record.pod.uid); !done) return done;
   for (const core::ContainerRecord& container : record.containers) {
     auto done = transaction.store().erase_container(
@@ -101,12 +96,6 @@ Status remove_or_retain(Transaction& transaction, const core::PodRecord& record)
   return transaction.store().put_pod(record);
 }
 
-void forget_pending(core::TiersRecord& tiers, const core::PendingEntry& which) {
-  std::erase_if(tiers.pending, [&](const core::PendingEntry& entry) {
-    return entry.uid == which.uid && entry.id == which.id && entry.bundle == which.bundle;
-  });
-}
-
 /// An adopted pod is not in podqos's tiers.
 void log_release(Transaction& transaction, const core::PodRecord& record) {
   const std::string_view qos_class = core::format_qos_class(record.qos_class);
@@ -121,7 +110,8 @@ void log_release(Transaction& transaction, const core::PodRecord& record) {
 
 /// Confirms a pending container that runs, drops one that was never created.
 Status expire(Transaction& transaction, const core::PendingEntry& entry) {
-  forget_pending(transaction.tiers(), entry);
+  core::forget_pending(transaction.tiers(),
+                       {.id = entry.id, .bundle = entry.bundle, .uid = entry.uid});
   auto record = transaction.store().pod(entry.uid);
   if (!record) return fail(std::move(record).error());
   if (!*record) return {};
@@ -184,10 +174,10 @@ namespace {
 
 /// Grants the pod's requests again: an ended container no longer backs them.
 void grant_again(Transaction& transaction, core::PodRecord& record) {
-  core::remove_pod(transaction.tiers(), record);
+  core::remove_pod(transaction.tiers().sums, record);
   core::grant_requests(record, transaction.tiers().sums, transaction.settings(),
                        transaction.capacity());
-  core::add_pod(transaction.tiers(), record);
+  core::add_pod(transaction.tiers().sums, record);
 }
 
 }  // namespace
@@ -208,7 +198,7 @@ Status release_or_save(Transaction& transaction, core::PodRecord record) {
     }
   }
   if (!record.released_at) {
-    core::remove_pod(transaction.tiers(), record);
+    core::remove_pod(transaction.tiers().sums, record);
     record.released_at = transaction.now();
     log_release(transaction, record);
   }
@@ -221,16 +211,12 @@ Status drop_container(Transaction& transaction, core::PodRecord record, std::str
     return c.id == id && c.bundle == bundle;
   });
   if (found == record.containers.end()) return {};
-  forget_pending(transaction.tiers(), {.uid = record.pod.uid,
-                                       .id = found->id,
-                                       .bundle = found->bundle,
-                                       .pid = {},
-                                       .start_time = {}});
+  const core::IndexEntry entry{.id = found->id, .bundle = found->bundle, .uid = record.pod.uid};
+  core::forget_pending(transaction.tiers(), entry);
   if (auto done = transaction.store().begin(); !done) return done;
   if (found->moved) {
     if (auto done = transaction.run(core::plan_removal(found->cgroup)); !done) return done;
   }
-  const core::IndexEntry entry{.id = found->id, .bundle = found->bundle, .uid = record.pod.uid};
   forget_ended(transaction.machine(), record, *found);
   record.containers.erase(found);
   if (auto done = release_or_save(transaction, std::move(record)); !done) return done;
@@ -294,7 +280,7 @@ Status write_again(Transaction& transaction, core::PodRecord record) {
     transaction.log().error(cat("pod ", record.pod.uid, ": ", done.error().message));
     return {};
   }
-  forget_retained(transaction.tiers(), record.pod.uid);
+  core::forget_retained(transaction.tiers(), record.pod.uid);
   return transaction.save(record);
 }
 
@@ -303,7 +289,7 @@ Status release_due(Transaction& transaction, const std::string& uid) {
   auto record = transaction.store().pod(uid);
   if (!record) return fail(std::move(record).error());
   if (!*record) {
-    forget_retained(transaction.tiers(), uid);
+    core::forget_retained(transaction.tiers(), uid);
     return {};
   }
   if ((*record)->released_at) return end_pod(transaction, std::move(**record));

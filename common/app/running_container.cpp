@@ -11,6 +11,7 @@
 #include "common/base/text.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/container_values.h"
+#include "common/core/counting.h"
 #include "common/core/driver.h"
 #include "common/core/value_table.h"
 #include "common/sys/process.h"
@@ -75,10 +76,8 @@ Status confirm(Transaction& transaction, KnownContainer found, const core::Conta
   core::ContainerRecord& container = found.container();
   auto started = transaction.machine().start_time_of(init.pid);
   if (!started) return fail(std::move(started).error());
-  std::erase_if(transaction.tiers().pending, [&](const core::PendingEntry& entry) {
-    return entry.id == container.id && entry.bundle == container.bundle;
-  });
   container.state = core::ContainerState::kLive;
+  core::note_pending(transaction.tiers(), found.record, container);
   container.pid = init.pid;
   container.start_time = started->value_or(StartTime{0});
   const bool elsewhere =

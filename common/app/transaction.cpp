@@ -14,6 +14,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/codec/record_json.h"
+#include "common/core/counting.h"
 #include "common/core/tier.h"
 #include "common/core/value_table.h"
 
@@ -309,16 +310,10 @@ Status Transaction::save(const core::PodRecord& record) {
   return store_->put_pod(record.pod.uid, saved_text_);
 }
 
-bool Transaction::has_pods() {
-  const core::TierSums& sums = tiers().sums;
-  return sums.guaranteed.pods + sums.burstable.pods + sums.besteffort.pods != 0 ||
-         !tiers().retained.empty();
-}
-
 Status Transaction::write_tiers() {
   if (tiers().kubepods.empty()) return {};
   if (auto done = store_->begin(); !done) return done;
-  if (!has_pods()) return teardown();
+  if (!core::has_pods(tiers())) return teardown();
   if (tiers().yielded) return {};
   auto done = apply_tiers(tree_ == Tree::kAsItWas ? core::Make::kNo : core::Make::kYes);
   const bool vanished = !done && done.error().code == ErrorCode::kNotFound;

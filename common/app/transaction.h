@@ -182,7 +182,6 @@ class Transaction {
   [[nodiscard]] Status copy_record(const core::PodRecord& record);
   /// Warns if ioWeight has no effect on this kernel: when the root is made, not at each container.
   [[nodiscard]] Status check_io_weight();
-  [[nodiscard]] bool has_pods();
   [[nodiscard]] bool is_held_by_systemd(const std::string& cgroup);
   /// Removes the root of the other driver, which a node without pods may leave.
   /// @return kConflict if pods use it, or if it cannot be removed.

@@ -11,6 +11,7 @@
 #include "common/app/kubelet.h"
 #include "common/app/transaction.h"
 #include "common/base/text.h"
+#include "common/core/counting.h"
 
 namespace podqos::app {
 
@@ -81,7 +82,7 @@ Status Transaction::leave_root(core::Driver driver) {
   const std::string in_use = tiers().kubepods;
   const std::string reason =
       cat("its runtime uses the ", core::format_driver(driver), " driver, but ");
-  if (has_pods()) {
+  if (core::has_pods(tiers())) {
     return fail(ErrorCode::kConflict,
                 cat(reason, "the node's pods are in ", in_use,
                     ": configure all engines for one driver, and set cgroupDriver to it"));
@@ -145,12 +146,12 @@ Result<std::string> Transaction::choose_root(core::Driver driver,
   if (!in_use.empty()) {
     if (core::driver_of(in_use) != driver) {
       if (auto left = leave_root(driver); !left) return fail(std::move(left).error());
-    } else if (tiers().yielded && has_pods()) {
+    } else if (tiers().yielded && core::has_pods(tiers())) {
       return fail(ErrorCode::kConflict,
                   cat("a kubelet has taken over cgroup ", in_use,
                       ", which holds podqos's pods: stop them, and set cgroupRoot to a cgroup "
                       "other than \"/\" for new ones"));
-    } else if (has_pods() || (in_use == root && !tiers().yielded)) {
+    } else if (core::has_pods(tiers()) || (in_use == root && !tiers().yielded)) {
       return in_use;
     }
   }
@@ -160,7 +161,7 @@ Result<std::string> Transaction::choose_root(core::Driver driver,
 
 Status Transaction::use_root(const std::string& kubepods) {
   // Without pods the tiers may be missing, even if another program's cgroup keeps the root.
-  if (!tiers().kubepods.empty() && has_pods()) return {};
+  if (!tiers().kubepods.empty() && core::has_pods(tiers())) return {};
   // A transaction interrupted here may have left directories without marks.
   const std::string known = tiers().kubepods == kubepods ? tiers().top : "";
   std::vector<std::string> made;

@@ -228,38 +228,6 @@ void grant_requests(PodRecord& record, const TierSums& others, const Settings& s
 
 namespace {
 
-TierSum& sum_of(TiersRecord& tiers, const PodRecord& record) {
-  return record.adopted ? tiers.sums.adopted : tiers.sums.of(record.qos_class);
-}
-
-}  // namespace
-
-void add_pod(TiersRecord& tiers, const PodRecord& record) {
-  TierSum& sum = sum_of(tiers, record);
-  ++sum.pods;
-  sum.cpu = MilliCpu{saturating_add(sum.cpu.value(), record.granted.cpu.value())};
-  sum.memory = Bytes{saturating_add(sum.memory.value(), record.granted.memory.value())};
-}
-
-void remove_pod(TiersRecord& tiers, const PodRecord& record) {
-  TierSum& sum = sum_of(tiers, record);
-  sum.pods = std::max<std::int64_t>(0, sum.pods - 1);
-  sum.cpu = MilliCpu{
-      std::max<std::int64_t>(0, saturating_sub(sum.cpu.value(), record.granted.cpu.value()))};
-  sum.memory = Bytes{
-      std::max<std::int64_t>(0, saturating_sub(sum.memory.value(), record.granted.memory.value()))};
-}
-
-TierSums sums_beside(const TiersRecord& tiers, const std::optional<PodRecord>& pod) {
-  TiersRecord others;
-  others.sums = tiers.sums;
-  // A released pod has left the sums already.
-  if (pod && !pod->released_at) remove_pod(others, *pod);
-  return others.sums;
-}
-
-namespace {
-
 /// "No limit" among grown limits, since it is the largest one.
 constexpr std::int64_t kUnlimited = kInt64Max;
 

@@ -61,14 +61,6 @@ void grant_requests(PodRecord& record, const TierSums& others, const Settings& s
 /// Memory for pods: capacity - systemReserved - kubeReserved, at least 0.
 [[nodiscard]] Bytes allocatable_memory(const Settings& settings, const NodeCapacity& capacity);
 
-/// Adds a pod's granted requests to the sum of its tier, or to that of adopted pods.
-void add_pod(TiersRecord& tiers, const PodRecord& record);
-/// Subtracts them again. Sums never become negative.
-void remove_pod(TiersRecord& tiers, const PodRecord& record);
-/// The sums of all other pods.
-/// @param pod  the pod as currently included in the sums; nullopt if it is new
-[[nodiscard]] TierSums sums_beside(const TiersRecord& tiers, const std::optional<PodRecord>& pod);
-
 /// The parameters of pods' values that these settings mean.
 [[nodiscard]] PodConfigParams pod_config_params(const Settings& settings);
 

@@ -158,39 +158,5 @@ TEST(AllocatableMemory, LeavesOutBothReserves) {
   EXPECT_EQ(allocatable_memory(settings, kNodeOf8000Bytes), Bytes{5000});
 }
 
-TEST(AddPod, CountsInItsTierAndGoesAgain) {
-  PodRecord record = requesting("1", "1k");
-  record.granted = sum(1, 1000, 900);
-  TiersRecord tiers;
-  tiers.sums.burstable = sum(2, 10, 20);
-  add_pod(tiers, record);
-  EXPECT_EQ(tiers.sums, others({}, sum(3, 1010, 920), {}));
-  remove_pod(tiers, record);
-  EXPECT_EQ(tiers.sums, others({}, sum(2, 10, 20), {}));
-}
-
-TEST(AddPod, CountsAdoptedPodsByThemselves) {
-  PodRecord record = requesting("1", "1k");
-  record.adopted = true;
-  record.granted = sum(1, 1000, 900);
-  TiersRecord tiers;
-  add_pod(tiers, record);
-  EXPECT_EQ(
-      tiers.sums,
-      (TierSums{
-          .guaranteed = {}, .burstable = {}, .besteffort = {}, .adopted = sum(1, 1000, 900)}));
-  remove_pod(tiers, record);
-  remove_pod(tiers, record);
-  EXPECT_EQ(tiers.sums, TierSums{});
-}
-
-TEST(RemovePod, NeverGoesBelowZero) {
-  PodRecord record = requesting("1", "1k");
-  record.granted = sum(1, 1000, 900);
-  TiersRecord tiers;
-  remove_pod(tiers, record);
-  EXPECT_EQ(tiers.sums, TierSums{});
-}
-
 }  // namespace
 }  // namespace podqos::core

@@ -1,0 +1,87 @@
+#include "common/core/counting.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace podqos::core {
+
+namespace {
+
+TierSum& sum_of(TierSums& sums, const PodRecord& record) {
+  return record.adopted ? sums.adopted : sums.of(record.qos_class);
+}
+
+}  // namespace
+
+void add_pod(TierSums& sums, const PodRecord& record) {
+  TierSum& sum = sum_of(sums, record);
+  ++sum.pods;
+  sum.cpu = MilliCpu{saturating_add(sum.cpu.value(), record.granted.cpu.value())};
+  sum.memory = Bytes{saturating_add(sum.memory.value(), record.granted.memory.value())};
+}
+
+void remove_pod(TierSums& sums, const PodRecord& record) {
+  TierSum& sum = sum_of(sums, record);
+  sum.pods = std::max<std::int64_t>(0, sum.pods - 1);
+  sum.cpu = MilliCpu{
+      std::max<std::int64_t>(0, saturating_sub(sum.cpu.value(), record.granted.cpu.value()))};
+  sum.memory = Bytes{
+      std::max<std::int64_t>(0, saturating_sub(sum.memory.value(), record.granted.memory.value()))};
+}
+
+TierSums sums_beside(const TierSums& sums, const std::optional<PodRecord>& pod) {
+  TierSums others = sums;
+  // A released pod has left the sums already.
+  if (pod && !pod->released_at) remove_pod(others, *pod);
+  return others;
+}
+
+void count_pod(TiersRecord& tiers, const PodRecord& record,
+               const std::optional<PodRecord>& before) {
+  tiers.sums = sums_beside(tiers.sums, before);
+  add_pod(tiers.sums, record);
+  forget_retained(tiers, record.pod.uid);
+}
+
+bool has_pods(const TiersRecord& tiers) {
+  const TierSums& sums = tiers.sums;
+  return sums.guaranteed.pods + sums.burstable.pods + sums.besteffort.pods != 0 ||
+         !tiers.retained.empty();
+}
+
+PendingEntry pending_entry(const PodRecord& record, const ContainerRecord& container) {
+  return {.uid = record.pod.uid,
+          .id = container.id,
+          .bundle = container.bundle,
+          .pid = container.pid,
+          .start_time = container.start_time};
+}
+
+void note_pending(TiersRecord& tiers, const PodRecord& record, const ContainerRecord& container) {
+  // Of whatever pod: a container belongs to one only.
+  std::erase_if(tiers.pending, [&](const PendingEntry& entry) {
+    return entry.id == container.id && entry.bundle == container.bundle;
+  });
+  if (container.state == ContainerState::kPending)
+    tiers.pending.push_back(pending_entry(record, container));
+}
+
+void forget_pending(TiersRecord& tiers, const IndexEntry& container) {
+  std::erase_if(tiers.pending, [&](const PendingEntry& entry) {
+    return entry.uid == container.uid && entry.id == container.id &&
+           entry.bundle == container.bundle;
+  });
+}
+
+void retain_pod(TiersRecord& tiers, std::string_view uid, UnixSeconds until) {
+  forget_retained(tiers, uid);
+  tiers.retained.push_back({.uid = std::string{uid}, .until = until});
+}
+
+void forget_retained(TiersRecord& tiers, std::string_view uid) {
+  std::erase_if(tiers.retained, [&](const RetainedEntry& entry) { return entry.uid == uid; });
+}
+
+}  // namespace podqos::core

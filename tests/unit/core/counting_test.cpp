@@ -1,0 +1,145 @@
+#include "common/core/counting.h"
+
+#include <cstdint>
+#include <optional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace podqos::core {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TierSum sum(std::int64_t pods, std::int64_t milli_cpu, std::int64_t bytes) {
+  return {.pods = pods, .cpu = MilliCpu{milli_cpu}, .memory = Bytes{bytes}};
+}
+
+TierSums of_burstable(TierSum burstable) {
+  TierSums sums;
+  sums.burstable = burstable;
+  return sums;
+}
+
+/// Pod 42, whose requests count with this much.
+PodRecord granted(QosClass qos_class, std::int64_t milli_cpu, std::int64_t bytes) {
+  PodRecord record;
+  record.pod.uid = "42";
+  record.qos_class = qos_class;
+  record.granted = sum(1, milli_cpu, bytes);
+  return record;
+}
+
+ContainerRecord recorded(ContainerState state) {
+  ContainerRecord out;
+  out.id = "c1";
+  out.bundle = "/b";
+  out.state = state;
+  out.pid = Pid{7};
+  out.start_time = StartTime{70};
+  return out;
+}
+
+TEST(AddPod, CountsInItsTierAndGoesAgain) {
+  PodRecord record = granted(QosClass::kBurstable, 1000, 900);
+  TierSums sums;
+  sums.burstable = sum(2, 10, 20);
+  add_pod(sums, record);
+  EXPECT_EQ(sums, of_burstable(sum(3, 1010, 920)));
+  remove_pod(sums, record);
+  EXPECT_EQ(sums, of_burstable(sum(2, 10, 20)));
+}
+
+TEST(AddPod, CountsAdoptedPodsByThemselves) {
+  PodRecord record = granted(QosClass::kBurstable, 1000, 900);
+  record.adopted = true;
+  TierSums sums;
+  add_pod(sums, record);
+  EXPECT_EQ(sums.adopted, sum(1, 1000, 900));
+  EXPECT_EQ(sums.burstable, TierSum{});
+  remove_pod(sums, record);
+  remove_pod(sums, record);
+  EXPECT_EQ(sums, TierSums{});
+}
+
+TEST(RemovePod, NeverGoesBelowZero) {
+  PodRecord record = granted(QosClass::kBurstable, 1000, 900);
+  TierSums sums;
+  remove_pod(sums, record);
+  EXPECT_EQ(sums, TierSums{});
+}
+
+TEST(SumsBeside, LeavesThePodOut) {
+  const TierSums sums = of_burstable(sum(3, 1010, 920));
+  EXPECT_EQ(sums_beside(sums, granted(QosClass::kBurstable, 1000, 900)),
+            of_burstable(sum(2, 10, 20)));
+  EXPECT_EQ(sums_beside(sums, std::nullopt), sums);
+}
+
+TEST(SumsBeside, AReleasedPodHasLeftThem) {
+  PodRecord released = granted(QosClass::kBurstable, 1000, 900);
+  released.released_at = UnixSeconds{5};
+  const TierSums sums = of_burstable(sum(2, 10, 20));
+  EXPECT_EQ(sums_beside(sums, released), sums);
+}
+
+TEST(CountPod, ReplacesThePodAndNoLongerRetainsIt) {
+  TiersRecord tiers;
+  tiers.sums = of_burstable(sum(3, 1010, 920));
+  retain_pod(tiers, "42", UnixSeconds{9});
+  retain_pod(tiers, "43", UnixSeconds{9});
+  count_pod(tiers, granted(QosClass::kBurstable, 500, 80),
+            granted(QosClass::kBurstable, 1000, 900));
+  EXPECT_EQ(tiers.sums, of_burstable(sum(3, 510, 100)));
+  EXPECT_THAT(tiers.retained, ElementsAre(RetainedEntry{.uid = "43", .until = UnixSeconds{9}}));
+}
+
+TEST(HasPods, AnAdoptedPodDoesNotUseTheRoot) {
+  TiersRecord tiers;
+  EXPECT_FALSE(has_pods(tiers));
+  tiers.sums.adopted = sum(1, 100, 100);
+  EXPECT_FALSE(has_pods(tiers));
+  tiers.sums.besteffort = sum(1, 0, 0);
+  EXPECT_TRUE(has_pods(tiers));
+}
+
+TEST(HasPods, ARetainedPodUsesTheRoot) {
+  TiersRecord tiers;
+  retain_pod(tiers, "42", UnixSeconds{9});
+  EXPECT_TRUE(has_pods(tiers));
+}
+
+TEST(NotePending, ListsAContainerUntilItIsLive) {
+  TiersRecord tiers;
+  const PodRecord record = granted(QosClass::kBurstable, 1000, 900);
+  const PendingEntry entry{
+      .uid = "42", .id = "c1", .bundle = "/b", .pid = Pid{7}, .start_time = StartTime{70}};
+  note_pending(tiers, record, recorded(ContainerState::kPending));
+  note_pending(tiers, record, recorded(ContainerState::kPending));
+  EXPECT_THAT(tiers.pending, ElementsAre(entry));
+  note_pending(tiers, record, recorded(ContainerState::kLive));
+  EXPECT_THAT(tiers.pending, IsEmpty());
+}
+
+TEST(ForgetPending, KeepsAContainerOfAnotherBundle) {
+  TiersRecord tiers;
+  const PodRecord record = granted(QosClass::kBurstable, 1000, 900);
+  note_pending(tiers, record, recorded(ContainerState::kPending));
+  forget_pending(tiers, {.id = "c1", .bundle = "/other", .uid = "42"});
+  EXPECT_EQ(tiers.pending.size(), 1U);
+  forget_pending(tiers, {.id = "c1", .bundle = "/b", .uid = "42"});
+  EXPECT_THAT(tiers.pending, IsEmpty());
+}
+
+TEST(RetainPod, ChangesTheTimeOfARetainedPod) {
+  TiersRecord tiers;
+  retain_pod(tiers, "42", UnixSeconds{9});
+  retain_pod(tiers, "42", UnixSeconds{12});
+  EXPECT_THAT(tiers.retained, ElementsAre(RetainedEntry{.uid = "42", .until = UnixSeconds{12}}));
+  forget_retained(tiers, "42");
+  EXPECT_THAT(tiers.retained, IsEmpty());
+}
+
+}  // namespace
+}  // namespace podqos::core
