@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "common/app/ending.h"
+#include "common/app/departure.h"
 #include "common/app/place.h"
 #include "common/base/text.h"
 #include "common/sys/process.h"

@@ -8,16 +8,17 @@
 
 #include "common/app/apply_container.h"
 #include "common/app/child_cgroups.h"
+#include "common/app/departure.h"
 #include "common/app/known_container.h"
 #include "common/app/node.h"
 #include "common/app/own_cgroup.h"
 #include "common/app/reconcile.h"
-#include "common/app/release.h"
 #include "common/base/text.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/container_values.h"
 #include "common/core/counting.h"
 #include "common/core/reservation.h"
+#include "common/core/whole_pod.h"
 #include "common/sys/process.h"
 
 namespace podqos::app {
@@ -34,7 +35,8 @@ core::PodRecord without_dead(cgroup::Machine& machine, core::PodRecord record,
   // Only adopted pods drop ended containers here, so that each one is looked up once.
   if (record.adopted) {
     for (const core::ContainerRecord& container : record.containers) {
-      if (!lives(machine, container)) forget_ended(machine, record, container);
+      if (!lives(machine, container) && !is_replaced(machine, record, container))
+        core::forget_container(record, container.name);
     }
   }
   if (!has_living_container(machine, record)) record.containers.clear();

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "common/app/apply_container.h"
+#include "common/app/departure.h"
 #include "common/app/known_container.h"
 #include "common/app/node.h"
 #include "common/app/reconcile.h"
-#include "common/app/release.h"
 #include "common/app/running_container.h"
 #include "common/app/transaction.h"
 #include "common/base/text.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/app/ending.h"
+#include "common/app/departure.h"
 #include "common/app/engine_list.h"
 #include "common/app/log.h"
 #include "common/app/reconcile.h"

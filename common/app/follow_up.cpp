@@ -4,8 +4,8 @@
 #include <thread>
 #include <utility>
 
+#include "common/app/departure.h"
 #include "common/app/reconcile.h"
-#include "common/app/release.h"
 #include "common/app/transaction.h"
 
 namespace podqos::app {

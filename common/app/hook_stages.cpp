@@ -10,7 +10,7 @@
 #include "common/app/admission.h"
 #include "common/app/apply_container.h"
 #include "common/app/bundle.h"
-#include "common/app/ending.h"
+#include "common/app/departure.h"
 #include "common/app/follow_up.h"
 #include "common/app/known_container.h"
 #include "common/app/node.h"

@@ -121,4 +121,44 @@ Result<std::string> real_cgroup(Pid pid) {
   return chosen->path;
 }
 
+bool lives(cgroup::Machine& machine, const core::ContainerRecord& container) {
+  return machine.is_alive(container.pid, container.start_time);
+}
+
+bool confirm_from_cgroup(Transaction& transaction, core::ContainerRecord& container) {
+  // A cgroup that is shared with other containers proves nothing.
+  const std::string_view leaf =
+      std::string_view{container.cgroup}.substr(container.cgroup.rfind('/') + 1);
+  if (container.id.empty() || leaf.find(container.id) == std::string_view::npos) return false;
+  const auto pids = transaction.machine().processes(container.cgroup);
+  if (!pids) return false;
+  // The oldest process is the init: all others descend from it or joined later.
+  std::optional<StartTime> oldest;
+  for (const Pid pid : *pids) {
+    const auto start = transaction.machine().start_time_of(pid);
+    if (!start || !*start || (oldest && **start >= *oldest)) continue;
+    oldest = **start;
+    container.pid = pid;
+  }
+  if (!oldest) return false;
+  container.start_time = *oldest;
+  container.state = core::ContainerState::kLive;
+  return true;
+}
+
+bool has_living_container(cgroup::Machine& machine, const core::PodRecord& record) {
+  return std::ranges::any_of(record.containers, [&](const core::ContainerRecord& container) {
+    return lives(machine, container);
+  });
+}
+
+bool is_replaced(cgroup::Machine& machine, const core::PodRecord& record,
+                 const core::ContainerRecord& ended) {
+  return record.adopted &&
+         std::ranges::any_of(record.containers, [&](const core::ContainerRecord& other) {
+           return other.name == ended.name &&
+                  (other.id != ended.id || other.bundle != ended.bundle) && lives(machine, other);
+         });
+}
+
 }  // namespace podqos::app

@@ -47,4 +47,19 @@ struct KnownContainer {
 /// @note /proc/PID/cgroup, cgroups(7).
 [[nodiscard]] Result<std::string> real_cgroup(Pid pid);
 
+/// True if the container's init runs, or while it is pending, the process that creates it.
+[[nodiscard]] bool lives(cgroup::Machine& machine, const core::ContainerRecord& container);
+/// True if any container of the pod does.
+[[nodiscard]] bool has_living_container(cgroup::Machine& machine, const core::PodRecord& record);
+
+/// True if a living container of an adopted pod has the name of `ended`. Not observed for other
+/// pods, where it does not matter (core::forget_container()).
+[[nodiscard]] bool is_replaced(cgroup::Machine& machine, const core::PodRecord& record,
+                               const core::ContainerRecord& ended);
+
+/// Makes a pending container live if its cgroup is populated; its oldest process is its init.
+/// @return false if there is no process in the cgroup, or if the cgroup is not the container's
+///         alone.
+[[nodiscard]] bool confirm_from_cgroup(Transaction& transaction, core::ContainerRecord& container);
+
 }  // namespace podqos::app

@@ -5,9 +5,9 @@
 
 #include "common/app/admission.h"
 #include "common/app/cgroup_reading.h"
+#include "common/app/departure.h"
 #include "common/app/follow_up.h"
 #include "common/app/node.h"
-#include "common/app/release.h"
 #include "common/app/transaction.h"
 #include "common/base/text.h"
 #include "common/codec/annotations.h"

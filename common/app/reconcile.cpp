@@ -9,16 +9,18 @@
 #include <utility>
 
 #include "common/app/child_cgroups.h"
+#include "common/app/departure.h"
 #include "common/app/follow_up.h"
 #include "common/app/held_tiers.h"
+#include "common/app/known_container.h"
 #include "common/app/kubelet.h"
 #include "common/app/monitor.h"
-#include "common/app/release.h"
 #include "common/app/stray.h"
 #include "common/base/text.h"
 #include "common/codec/record_json.h"
 #include "common/core/counting.h"
 #include "common/core/driver.h"
+#include "common/core/whole_pod.h"
 
 namespace podqos::app {
 
@@ -208,7 +210,8 @@ class Recomputation {
     for (const core::ContainerRecord& container : ended) {
       report_.changes.push_back(
           cat("pod ", record.pod.uid, ": container ", printable(container.id), " has ended"));
-      forget_ended(transaction_.machine(), record, container);
+      if (!is_replaced(transaction_.machine(), record, container))
+        core::forget_container(record, container.name);
     }
     record.containers.erase(ended.begin(), ended.end());
     if (record.containers.empty()) {

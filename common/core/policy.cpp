@@ -229,13 +229,14 @@ void grant_requests(PodRecord& record, const TierSums& others, const Settings& s
 namespace {
 
 /// "No limit" among grown limits, since it is the largest one.
-constexpr std::int64_t kUnlimited = kInt64Max;
+constexpr std::int64_t kLargestLimit = kInt64Max;
 
-/// The highest limit of one resource of an incomplete pod; kUnlimited if a container has no limit.
+/// The highest limit of one resource of an incomplete pod; kLargestLimit if a container has no
+/// limit.
 std::int64_t grown_limit(const Pod& whole, std::string_view resource, std::int64_t before,
                          std::int64_t now) {
   const bool declared = limit_declared(whole, resource) && now > 0;
-  return declared ? std::max(before, now) : kUnlimited;
+  return declared ? std::max(before, now) : kLargestLimit;
 }
 
 /// Sets the limits of an incomplete pod: the highest so far, or unlimited.
@@ -252,10 +253,10 @@ void apply_partial_limits(CgroupValues& values, PodRecord& record, const Pod& wh
                                        memory ? memory->value() : 0)};
   record.grown_cpu_limit = cpu_limit;
   record.grown_memory_limit = memory_limit;
-  const bool quota = settings.cpu_cfs_quota && cpu_limit.value() != kUnlimited;
+  const bool quota = settings.cpu_cfs_quota && cpu_limit.value() != kLargestLimit;
   values.cpu_quota = quota ? cpu_quota_for(cpu_limit, settings.cpu_cfs_quota_period) : Micros{-1};
   values.cpu_period = settings.cpu_cfs_quota_period;
-  values.memory_limit = memory_limit.value() == kUnlimited ? Bytes{-1} : memory_limit;
+  values.memory_limit = memory_limit.value() == kLargestLimit ? Bytes{-1} : memory_limit;
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "common/app/admission.h"
-#include "common/app/ending.h"
+#include "common/app/departure.h"
 #include "common/app/log.h"
 #include "common/app/preview.h"
 #include "common/app/reconcile.h"

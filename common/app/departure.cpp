@@ -1,25 +1,27 @@
-#include "common/app/release.h"
+#include "common/app/departure.h"
 
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <ctime>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "common/app/child_cgroups.h"
+#include "common/app/known_container.h"
 #include "common/app/monitor.h"
+#include "common/app/reconcile.h"
 #include "common/base/text.h"
 #include "common/core/counting.h"
 #include "common/core/driver.h"
 #include "common/core/memory_charge.h"
 #include "common/core/pod_plan.h"
-#include "common/core/policy.h"
-#include "common/core/reservation.h"
-#include "common/core/whole_pod.h"
+#include "common/store/unlocked_state.h"
 #include "common/sys/process.h"
 
 namespace podqos::app {
@@ -37,13 +39,15 @@ std::int64_t seconds_since(UnixSeconds moment, const Transaction& transaction) {
   return now - moment.value();
 }
 
-/// Retains the pod for releaseDelay, at most for `most` seconds.
-void retain(Transaction& transaction, const std::string& uid, std::int64_t most = kInt64Max) {
-  // At least one second: a cgroup that cannot be removed must not be retried in a loop.
-  const std::int64_t delay =
-      std::max<std::int64_t>(transaction.settings().release_delay_seconds, 1);
+/// Retains a pod whose cgroup could not be removed or written.
+void retain(Transaction& transaction, const std::string& uid) {
   core::retain_pod(transaction.tiers(), uid,
-                   UnixSeconds{transaction.now().value() + std::min(delay, most)});
+                   core::retry_at(transaction.now(), transaction.settings()));
+}
+
+/// Retains a pod for the next transaction.
+void retain_for_next(Transaction& transaction, const std::string& uid) {
+  core::retain_pod(transaction.tiers(), uid, transaction.now());
 }
 
 /// Erases the pod's record and its index entries.
@@ -96,18 +100,6 @@ Status remove_or_retain(Transaction& transaction, const core::PodRecord& record)
   return transaction.store().put_pod(record);
 }
 
-/// An adopted pod is not in podqos's tiers.
-void log_release(Transaction& transaction, const core::PodRecord& record) {
-  const std::string_view qos_class = core::format_qos_class(record.qos_class);
-  if (record.adopted) {
-    transaction.log().info(cat("pod ", record.pod.uid, " of a kubelet has ended: ", qos_class));
-    return;
-  }
-  transaction.log().info(cat("pod ", record.pod.uid, " released: ", qos_class, ", cpu ",
-                             record.granted.cpu.value(), "m, memory ",
-                             record.granted.memory.value(), " returned to the tiers"));
-}
-
 /// Confirms a pending container that runs, drops one that was never created.
 Status expire(Transaction& transaction, const core::PendingEntry& entry) {
   core::forget_pending(transaction.tiers(),
@@ -127,83 +119,73 @@ Status expire(Transaction& transaction, const core::PendingEntry& entry) {
   return drop_container(transaction, std::move(**record), entry.id, entry.bundle);
 }
 
-}  // namespace
-
-bool lives(cgroup::Machine& machine, const core::ContainerRecord& container) {
-  return machine.is_alive(container.pid, container.start_time);
-}
-
-bool confirm_from_cgroup(Transaction& transaction, core::ContainerRecord& container) {
-  // A cgroup that is shared with other containers proves nothing.
-  const std::string_view leaf =
-      std::string_view{container.cgroup}.substr(container.cgroup.rfind('/') + 1);
-  if (container.id.empty() || leaf.find(container.id) == std::string_view::npos) return false;
-  const auto pids = transaction.machine().processes(container.cgroup);
-  if (!pids) return false;
-  // The oldest process is the init: all others descend from it or joined later.
-  std::optional<StartTime> oldest;
-  for (const Pid pid : *pids) {
-    const auto start = transaction.machine().start_time_of(pid);
-    if (!start || !*start || (oldest && **start >= *oldest)) continue;
-    oldest = **start;
-    container.pid = pid;
+/// Writes all values of a live pod whose values were refused.
+Status write_again(Transaction& transaction, core::PodRecord record) {
+  // Left-over child cgroups have old limits, which the kernel checks the pod's new ones against.
+  if (auto done = remove_empty_children(transaction, record.cgroup, record.containers); !done)
+    return done;
+  if (auto done = transaction.make_pod(record); !done) {
+    leave_unwritten(transaction, record, done.error());
+    transaction.log().error(cat("pod ", record.pod.uid, ": ", done.error().message));
+    return {};
   }
-  if (!oldest) return false;
-  container.start_time = *oldest;
-  container.state = core::ContainerState::kLive;
-  return true;
+  core::forget_retained(transaction.tiers(), record.pod.uid);
+  return transaction.save(record);
 }
 
-bool has_living_container(cgroup::Machine& machine, const core::PodRecord& record) {
-  return std::ranges::any_of(record.containers, [&](const core::ContainerRecord& container) {
-    return lives(machine, container);
-  });
+/// Why a pod is looked at.
+enum class Cause : std::uint8_t {
+  kEnded,  ///< a container of it has ended
+  kDue,    ///< it was retained until now
+};
+
+core::DepartureSnapshot observe(Transaction& transaction, const core::PodRecord& record,
+                                Cause cause) {
+  core::DepartureSnapshot snapshot{
+      .has_living = has_living_container(transaction.machine(), record),
+      .sums = transaction.tiers().sums,
+      .capacity = transaction.capacity(),
+      .now = transaction.now()};
+  if (snapshot.has_living) {
+    snapshot.unwritten = cause == Cause::kDue && transaction.is_unwritten(record.cgroup);
+  } else if (!record.adopted) {
+    snapshot.populated = holds_container(transaction, record.cgroup).value_or(false);
+  }
+  return snapshot;
 }
 
-void forget_ended(cgroup::Machine& machine, core::PodRecord& record,
-                  const core::ContainerRecord& ended) {
-  const bool replaced =
-      std::ranges::any_of(record.containers, [&](const core::ContainerRecord& other) {
-        return other.name == ended.name && (other.id != ended.id || other.bundle != ended.bundle) &&
-               lives(machine, other);
-      });
-  if (!replaced) core::forget_container(record, ended.name);
-}
-
-namespace {
-
-/// Grants the pod's requests again: an ended container no longer backs them.
-void grant_again(Transaction& transaction, core::PodRecord& record) {
-  core::remove_pod(transaction.tiers().sums, record);
-  core::grant_requests(record, transaction.tiers().sums, transaction.settings(),
-                       transaction.capacity());
-  core::add_pod(transaction.tiers().sums, record);
-}
-
-}  // namespace
-
-Status release_or_save(Transaction& transaction, core::PodRecord record) {
+/// Decides what becomes of a pod, and does it.
+Status depart(Transaction& transaction, core::PodRecord record, Cause cause) {
   // Set the mark before the first rmdir: a process that dies in between must leave it.
   if (auto done = transaction.store().begin(); !done) return done;
-  if (has_living_container(transaction.machine(), record)) {
-    if (core::backed_memory(record)) grant_again(transaction, record);
-    return transaction.save(record);
+  const core::DepartureSnapshot snapshot = observe(transaction, record, cause);
+  auto departure = core::decide_departure(std::move(record), snapshot, transaction.settings());
+  transaction.tiers().sums = departure.sums;
+  if (departure.until)
+    core::retain_pod(transaction.tiers(), departure.record.pod.uid, *departure.until);
+  if (!departure.message.empty()) transaction.log().info(departure.message);
+  switch (departure.outcome) {
+    case core::PodOutcome::kStays:
+    case core::PodOutcome::kRetained: return transaction.save(departure.record);
+    case core::PodOutcome::kRewritten: return write_again(transaction, std::move(departure.record));
+    case core::PodOutcome::kReleased: break;
   }
-  if (!record.adopted) {
-    const auto populated = holds_container(transaction, record.cgroup);
-    if (populated && *populated) {
-      // A process has outlived its container's init; the pod is released when it ends.
-      retain(transaction, record.pod.uid);
-      return transaction.save(record);
-    }
-  }
-  if (!record.released_at) {
-    core::remove_pod(transaction.tiers().sums, record);
-    record.released_at = transaction.now();
-    log_release(transaction, record);
-  }
-  return end_pod(transaction, std::move(record));
+  return end_pod(transaction, std::move(departure.record));
 }
+
+/// Removes a released pod's cgroup, erases its record, and retains both if that takes longer.
+Status remove_released(Transaction& transaction, const core::PodRecord& record) {
+  auto removed = transaction.remove_beside_systemd(record.cgroup, [&]() -> Result<bool> {
+    auto done = remove_empty_children(transaction, record.cgroup);
+    if (done) done = remove_or_retain(transaction, record);
+    if (!done) return fail(std::move(done).error());
+    return true;
+  });
+  if (removed && transaction.unfinished()) retain_for_next(transaction, record.pod.uid);
+  return removed;
+}
+
+}  // namespace
 
 Status drop_container(Transaction& transaction, core::PodRecord record, std::string_view id,
                       std::string_view bundle) {
@@ -217,38 +199,34 @@ Status drop_container(Transaction& transaction, core::PodRecord record, std::str
   if (found->moved) {
     if (auto done = transaction.run(core::plan_removal(found->cgroup)); !done) return done;
   }
-  forget_ended(transaction.machine(), record, *found);
-  record.containers.erase(found);
-  if (auto done = release_or_save(transaction, std::move(record)); !done) return done;
+  const bool replaced = is_replaced(transaction.machine(), record, *found);
+  core::remove_container(record, static_cast<std::size_t>(found - record.containers.begin()),
+                         replaced);
+  if (auto done = depart(transaction, std::move(record), Cause::kEnded); !done) return done;
   // Last: after a crash before this point the entry still leads to the record.
   return transaction.store().erase_container(entry);
 }
 
 Status end_pod(Transaction& transaction, core::PodRecord record) {
   if (auto done = transaction.store().begin(); !done) return done;
-  if (record.adopted) return erase(transaction, record);
-  const std::int64_t kept = seconds_since(*record.released_at, transaction);
-  if (kept < transaction.settings().release_delay_seconds) {
-    const core::ShmemCharge held = tmpfs_memory(transaction, record);
-    if (held == core::ShmemCharge::kUncertain)
-      retain(transaction, record.pod.uid, core::kStatDelay);
-    if (held == core::ShmemCharge::kSome) retain(transaction, record.pod.uid);
-    if (held != core::ShmemCharge::kNone) return transaction.save(record);
+  const core::Settings& settings = transaction.settings();
+  auto held = core::ShmemCharge::kNone;
+  if (core::depends_on_charge(record, seconds_since(*record.released_at, transaction), settings))
+    held = tmpfs_memory(transaction, record);
+  switch (core::decide_removal(record, held)) {
+    case core::Removal::kForget: return erase(transaction, record);
+    case core::Removal::kRemove: return remove_released(transaction, record);
+    case core::Removal::kRetain: break;
   }
-  auto removed = transaction.remove_beside_systemd(record.cgroup, [&]() -> Result<bool> {
-    auto done = remove_empty_children(transaction, record.cgroup);
-    if (done) done = remove_or_retain(transaction, record);
-    if (!done) return fail(std::move(done).error());
-    return true;
-  });
-  if (removed && transaction.unfinished()) retain(transaction, record.pod.uid, 0);
-  return removed;
+  core::retain_pod(transaction.tiers(), record.pod.uid,
+                   core::read_again_at(held, transaction.now(), settings));
+  return transaction.save(record);
 }
 
 void leave_unwritten(Transaction& transaction, const core::PodRecord& record, const Error& reason) {
   transaction.mark_unwritten(record.cgroup);
   if (reason.code == ErrorCode::kBusy) {
-    retain(transaction, record.pod.uid, 0);
+    retain_for_next(transaction, record.pod.uid);
     transaction.leave_unfinished(reason);
   } else {
     retain(transaction, record.pod.uid);
@@ -269,21 +247,6 @@ void withdraw(Transaction& transaction, const core::PodRecord& record,
 
 namespace {
 
-/// Writes all values of a live pod whose values were refused.
-Status write_again(Transaction& transaction, core::PodRecord record) {
-  if (auto done = transaction.store().begin(); !done) return done;
-  // Left-over child cgroups have old limits, which the kernel checks the pod's new ones against.
-  if (auto done = remove_empty_children(transaction, record.cgroup, record.containers); !done)
-    return done;
-  if (auto done = transaction.make_pod(record); !done) {
-    leave_unwritten(transaction, record, done.error());
-    transaction.log().error(cat("pod ", record.pod.uid, ": ", done.error().message));
-    return {};
-  }
-  core::forget_retained(transaction.tiers(), record.pod.uid);
-  return transaction.save(record);
-}
-
 /// Handles one retained pod that is due.
 Status release_due(Transaction& transaction, const std::string& uid) {
   auto record = transaction.store().pod(uid);
@@ -293,10 +256,7 @@ Status release_due(Transaction& transaction, const std::string& uid) {
     return {};
   }
   if ((*record)->released_at) return end_pod(transaction, std::move(**record));
-  if (has_living_container(transaction.machine(), **record) &&
-      transaction.is_unwritten((*record)->cgroup))
-    return write_again(transaction, std::move(**record));
-  return release_or_save(transaction, std::move(**record));
+  return depart(transaction, std::move(**record), Cause::kDue);
 }
 
 }  // namespace
@@ -339,6 +299,69 @@ void expire_pending(Transaction& transaction, const ContainerKey& handled, const
               ": not removed from its pod, will be retried: ", done.error().message));
     }
   }
+}
+
+namespace {
+
+/// True if processes have outlived the container's init in its cgroup, and all were killed.
+bool are_killed(Transaction& transaction, const std::string& cgroup) {
+  const auto others = transaction.machine().processes(cgroup);
+  // Bounded: the pod's author decides how many there are, and the lock is held.
+  constexpr std::ptrdiff_t kMaxChecked = 64;
+  return others && !others->empty() &&
+         std::ranges::all_of(*others | std::views::take(kMaxChecked), sys::is_ending);
+}
+
+core::EndingSnapshot observe(Transaction& transaction, const core::ContainerRecord& container,
+                             Pid caller) {
+  core::EndingSnapshot snapshot;
+  snapshot.never_started =
+      container.state == core::ContainerState::kPending && container.pid == caller;
+  if (snapshot.never_started) return snapshot;
+  snapshot.cgroup_exists = transaction.machine().exists(container.cgroup);
+  if (!snapshot.cgroup_exists) return snapshot;
+  snapshot.init_lives = lives(transaction.machine(), container);
+  snapshot.killed = snapshot.init_lives ? sys::is_ending(container.pid)
+                                        : are_killed(transaction, container.cgroup);
+  return snapshot;
+}
+
+}  // namespace
+
+Result<Ended> end_container(Transaction& transaction, const EndedContainer& ended,
+                            OnEnding on_ending) {
+  if (auto done = recover(transaction); !done) return fail(std::move(done).error());
+  auto found = find_container(transaction, ended.id, ended.bundle);
+  if (!found) return fail(std::move(found).error());
+  if (!*found) {
+    if (auto done = transaction.finish_recovery(); !done) return fail(std::move(done).error());
+    return Ended{};
+  }
+  const core::ContainerRecord container = (*found)->container();
+  const Ending ending = core::decide_ending(observe(transaction, container, ended.caller));
+  if (!core::is_removed(ending, on_ending)) {
+    if (auto done = transaction.finish_recovery(); !done) return fail(std::move(done).error());
+    return Ended{.ending = ending};
+  }
+  auto done =
+      drop_container(transaction, std::move((*found)->record), container.id, container.bundle);
+  if (done) {
+    expire_pending(transaction, {.id = ended.id, .bundle = ended.bundle});
+    release_retained(transaction);
+    done = transaction.finish();
+  }
+  if (!done) return fail(std::move(done).error());
+  return Ended{.unfinished = transaction.unfinished()};
+}
+
+Result<Ended> end_container(const core::Settings& settings, Log& log, const EndedContainer& ended,
+                            OnEnding on_ending, const Timeouts& timeouts) {
+  // Most containers of a node may not be podqos's: return without the lock.
+  if (!store::may_involve(settings.state_dir, ended.id)) return Ended{};
+  auto transaction = Transaction::open_existing(settings, log, timeouts);
+  if (!transaction) return fail(std::move(transaction).error());
+  if (!*transaction) return Ended{};
+  return end_container(**transaction, ended, on_ending);
 }
 
 }  // namespace podqos::app

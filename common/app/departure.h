@@ -1,36 +1,53 @@
 #pragma once
 
-#include <span>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "common/app/engine_list.h"
+#include "common/app/log.h"
+#include "common/app/timeouts.h"
 #include "common/app/transaction.h"
 #include "common/base/error.h"
+#include "common/base/units.h"
+#include "common/core/departure.h"
 #include "common/core/record.h"
+#include "common/core/settings.h"
 
 namespace podqos::app {
 
-/// True if the container's init runs, or while it is pending, the process that creates it.
-[[nodiscard]] bool lives(cgroup::Machine& machine, const core::ContainerRecord& container);
-/// True if any container of the pod does.
-[[nodiscard]] bool has_living_container(cgroup::Machine& machine, const core::PodRecord& record);
+using core::Ending;
+using core::OnEnding;
 
-/// Removes an ended container from the requests of a kubelet's pod (core::forget_container), unless
-/// another container with its name runs.
-void forget_ended(cgroup::Machine& machine, core::PodRecord& record,
-                  const core::ContainerRecord& ended);
+/// The result of end_container().
+struct Ended {
+  Ending ending = Ending::kDone;
+  std::optional<Error> unfinished = std::nullopt;  ///< for follow_up()
+};
+
+/// A container that has ended, as reported by the engine.
+struct EndedContainer {
+  std::string id;
+  std::string bundle;  ///< canonical; empty if the engine reports none
+  /// The process that placed the container. If it is the recorded creator, creation failed and the
+  /// container is removed although its creator runs.
+  Pid caller;
+};
+
+/// Removes a container from its pod and releases the pod with its last container. Makes one attempt
+/// under the lock; the caller retries on kEnding and kStillAlive.
+/// @return kConflict if several containers share the id and the engine reports no bundle.
+[[nodiscard]] Result<Ended> end_container(const core::Settings& settings, Log& log,
+                                          const EndedContainer& ended, OnEnding on_ending,
+                                          const Timeouts& timeouts = {});
+/// As above, in a transaction of the caller, which this function finishes.
+[[nodiscard]] Result<Ended> end_container(Transaction& transaction, const EndedContainer& ended,
+                                          OnEnding on_ending);
 
 /// Removes one container from its pod's record and its index entry, and releases the pod if no
 /// other container runs. Does nothing if the record does not contain it.
 [[nodiscard]] Status drop_container(Transaction& transaction, core::PodRecord record,
                                     std::string_view id, std::string_view bundle);
-
-/// Releases the pod if none of its containers is live or pending and its cgroup is unpopulated;
-/// otherwise saves the record. The requests of a released pod leave the sums at once. Its cgroup
-/// and record are removed, unless tmpfs memory is still charged to the cgroup or its removal
-/// failed: then both are kept for releaseDelay.
-[[nodiscard]] Status release_or_save(Transaction& transaction, core::PodRecord record);
 
 /// Marks the values of a live pod's cgroup as unknown after the kernel refused them.
 /// release_retained() writes them again: in the next transaction if the refusal is temporary
@@ -46,8 +63,9 @@ void withdraw(Transaction& transaction, const core::PodRecord& record,
 /// refused. At most four pods per call, to bound the time under the lock. Errors are logged per pod
 /// and left to the next transaction.
 void release_retained(Transaction& transaction);
-/// Removes the cgroup and the record of a pod that has left the sums (released_at is set), or
-/// retains them; see release_or_save().
+/// Removes the cgroup and the record of a pod that has left the sums (released_at is set). Both are
+/// retained for releaseDelay if tmpfs memory is still charged to the cgroup, or if its removal
+/// failed.
 [[nodiscard]] Status end_pod(Transaction& transaction, core::PodRecord record);
 
 /// A container by its id and bundle; the bundle may be unknown.
@@ -64,10 +82,5 @@ struct ContainerKey {
 ///         that are not in the list are dropped although the caller runs
 void expire_pending(Transaction& transaction, const ContainerKey& handled,
                     const EngineList* list = nullptr);
-
-/// Makes a pending container live if its cgroup is populated; its oldest process is its init.
-/// @return false if there is no process in the cgroup, or if the cgroup is not the container's
-///         alone.
-[[nodiscard]] bool confirm_from_cgroup(Transaction& transaction, core::ContainerRecord& container);
 
 }  // namespace podqos::app

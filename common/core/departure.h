@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/base/units.h"
+#include "common/core/memory_charge.h"
+#include "common/core/policy.h"
+#include "common/core/record.h"
+#include "common/core/settings.h"
+#include "common/core/tier.h"
+
+namespace podqos::core {
+
+/// State of a container that its engine reports as ended.
+enum class Ending : std::uint8_t {
+  kDone,        ///< removed from its pod, or unknown to podqos
+  kEnding,      ///< its processes were killed but still exist
+  kStillAlive,  ///< its process runs: a later container with this id, or not killed yet
+};
+
+/// What to do if the container's processes were killed but still exist.
+enum class OnEnding : std::uint8_t {
+  kLeave,  ///< change nothing, return kEnding
+  kDrop,   ///< remove it; an empty pod ends once its cgroup is empty
+};
+
+/// What was observed of a container that is reported as ended. Each observation is made only if
+/// those before it do not decide.
+struct EndingSnapshot {
+  /// Its creation failed: the process that placed it reports its end, and nothing confirmed it.
+  bool never_started = false;
+  /// Runtimes remove the cgroup first, but wait only briefly for the kernel to allow it.
+  bool cgroup_exists = true;
+  bool init_lives = false;  ///< the process in its record exists
+  /// That process, or all those that have outlived it in the cgroup, were killed but still exist.
+  bool killed = false;
+};
+
+/// Decides whether a container that is reported as ended has ended. Processes that outlive its init
+/// without being killed may stay: they are not waited for.
+[[nodiscard]] Ending decide_ending(const EndingSnapshot& snapshot);
+/// Whether the container is removed from its pod now.
+[[nodiscard]] bool is_removed(Ending ending, OnEnding on_ending);
+
+/// Removes an ended container from its pod's record, and from the requests of a kubelet's pod
+/// (forget_container()).
+/// @param index  of the container in the record
+/// @param replaced  another living container has its name, whose requests are the same
+void remove_container(PodRecord& record, std::size_t index, bool replaced);
+
+/// What becomes of a pod of which a container has ended, or whose time has come.
+enum class PodOutcome : std::uint8_t {
+  kStays,      ///< a container lives: save the record
+  kRewritten,  ///< a container lives: write all values of the cgroup again, save the record
+  kRetained,   ///< a process has outlived the containers: save the record, come back at `until`
+  kReleased,   ///< it has ended; decide_removal() decides about its cgroup
+};
+
+/// What was observed of a pod for decide_departure().
+struct DepartureSnapshot {
+  bool has_living = false;  ///< a container of it is live or being created
+  /// Processes other than the monitor's are in its cgroup; observed only for podqos's own pods
+  /// without a living container.
+  bool populated = false;
+  /// Values of its cgroup were refused, and it is time to write them again; observed only for due
+  /// pods with a living container.
+  bool unwritten = false;
+  const TierSums& sums;  ///< the pod included, unless it is released already
+  const NodeCapacity& capacity;
+  UnixSeconds now;  ///< since boot
+};
+
+/// The result of decide_departure(): the pod's record, and what else changes with it.
+struct Departure {
+  PodOutcome outcome = PodOutcome::kStays;
+  PodRecord record;
+  TierSums sums;
+  std::optional<UnixSeconds> until;  ///< kRetained: when to come back, since boot
+  std::string message;               ///< for the log; empty if there is nothing to report
+};
+
+/// Decides what becomes of a pod. Its requests count while a container lives or a process is in its
+/// cgroup, and leave the sums as soon as it is released. If an ended container backed a part of
+/// them, they are granted again.
+[[nodiscard]] Departure decide_departure(PodRecord record, const DepartureSnapshot& snapshot,
+                                         const Settings& settings);
+
+/// What becomes of the cgroup and the record of a released pod.
+enum class Removal : std::uint8_t {
+  kForget,  ///< erase the record: the cgroup is the kubelet's
+  kRetain,  ///< tmpfs memory is charged to the cgroup: keep both for a container that comes again
+  kRemove,  ///< remove the cgroup, then erase the record
+};
+
+/// Whether decide_removal() depends on the memory charged to the pod's cgroup: it does until
+/// releaseDelay has passed, and for podqos's own pods.
+/// @param released_for  seconds since the pod was released; negative if the clock was set back
+[[nodiscard]] bool depends_on_charge(const PodRecord& record, std::int64_t released_for,
+                                     const Settings& settings);
+/// Decides about a released pod.
+/// @param held  tmpfs memory charged to its cgroup; kNone where depends_on_charge() is false
+[[nodiscard]] Removal decide_removal(const PodRecord& record, ShmemCharge held);
+/// When to decide again about a pod with this charge: after releaseDelay, or as soon as the kernel
+/// has flushed memory.stat.
+[[nodiscard]] UnixSeconds read_again_at(ShmemCharge held, UnixSeconds now,
+                                        const Settings& settings);
+
+/// When to come back to a pod whose cgroup could not be removed or written: after releaseDelay, at
+/// least one second, so that it is not retried in a loop.
+[[nodiscard]] UnixSeconds retry_at(UnixSeconds now, const Settings& settings);
+
+}  // namespace podqos::core
