@@ -13,13 +13,13 @@
 #include "common/app/follow_up.h"
 #include "common/app/held_tiers.h"
 #include "common/app/known_container.h"
-#include "common/app/kubelet.h"
 #include "common/app/monitor.h"
 #include "common/app/stray.h"
 #include "common/base/text.h"
 #include "common/codec/record_json.h"
 #include "common/core/counting.h"
 #include "common/core/driver.h"
+#include "common/core/root_choice.h"
 #include "common/core/whole_pod.h"
 
 namespace podqos::app {
@@ -75,17 +75,13 @@ class Recomputation {
     core::TiersRecord& tiers = transaction_.tiers();
     for (const std::string& root : core::possible_roots(transaction_.settings().cgroup_root)) {
       if (!tiers.kubepods.empty()) break;
-      if (!transaction_.machine().exists(root)) continue;
-      auto marked = transaction_.is_marked(root);
-      if (!marked) return fail(std::move(marked).error());
-      const bool theirs = core::is_kubelets_root(root) && find_kubelet();
-      if (*marked && !theirs) transaction_.record_root(root);
+      auto snapshot = transaction_.observe_root(root, std::nullopt);
+      if (!snapshot) return fail(std::move(snapshot).error());
+      if (core::is_own_root(*snapshot)) transaction_.record_root(root);
     }
     if (tiers.kubepods.empty()) return {};
     if (tiers.top.empty()) transaction_.record_root(tiers.kubepods);
-    const auto kubelet =
-        core::is_kubelets_root(tiers.kubepods) ? find_kubelet() : std::optional<std::string>{};
-    if (kubelet) transaction_.leave_root_to_kubelet(*kubelet);
+    transaction_.leave_root_to_kubelet();
     transaction_.remake_tree();
     return {};
   }

@@ -16,6 +16,7 @@
 #include "common/core/pod_plan.h"
 #include "common/core/policy.h"
 #include "common/core/record.h"
+#include "common/core/root_choice.h"
 #include "common/core/settings.h"
 #include "common/store/record_store.h"
 #include "common/store/store.h"
@@ -68,15 +69,19 @@ class Transaction {
   /// The hierarchies of the controllers; hugetlb is included only if `values` has huge page limits.
   [[nodiscard]] const core::CgroupLayout& layout_for(const core::CgroupValues& values);
 
-  /// The root for podqos's own pods: the one in use while it has pods, otherwise
-  /// <cgroupRoot>/kubepods. Creates nothing.
-  /// @param just_made  cgroup of a container that its runtime has just started: if the root holds
-  ///         nothing else, that runtime created the root.
-  /// @return kConflict if the root is not podqos's (it exists without podqos's mark, or it is
-  ///         "/kubepods" and the machine has a kubelet), or if the root in use is the other
-  ///         driver's.
+  /// The root for podqos's own pods; see core::choose_root(). Removes the root in use if it has to
+  /// be replaced, and creates nothing.
+  /// @param just_made  see observe_root()
+  /// @return the errors of core::choose_root() and core::check_root(); kConflict if the root in use
+  ///         must be replaced and cannot be removed.
   [[nodiscard]] Result<std::string> choose_root(core::Driver driver,
                                                 const std::optional<std::string>& just_made);
+  /// Observes a cgroup that may become the root, or may be podqos's root of which the state was
+  /// lost.
+  /// @param just_made  cgroup of a container that its runtime has just started: if the root holds
+  ///         nothing else, that runtime created the root.
+  [[nodiscard]] Result<core::RootSnapshot> observe_root(
+      const std::string& root, const std::optional<std::string>& just_made);
   /// True if the state directory, or the record of one pod, was lost while the cgroups still exist:
   /// a marked root that the state does not name, or a pod's cgroup with a copy but no record.
   [[nodiscard]] bool has_lost_state(const std::string& kubepods);
@@ -89,9 +94,9 @@ class Transaction {
   [[nodiscard]] Result<bool> is_marked(const std::string& cgroup);
   /// Records a marked root of which the state was lost as the root in use.
   void record_root(std::string kubepods);
-  /// Leaves the root in use to a kubelet: podqos writes no more values there.
-  /// @param reason  how the kubelet was detected, for the log
-  void leave_root_to_kubelet(std::string_view reason);
+  /// Leaves the root in use to a kubelet if it is the one that kubelets use and the machine has a
+  /// kubelet: podqos writes no more values there.
+  void leave_root_to_kubelet();
   /// Reports the cgroup of an adopted pod: if it is below "/kubepods" and that is the root in use,
   /// a kubelet has taken it over.
   void note_adopted(const std::string& pod_cgroup);
@@ -164,12 +169,6 @@ class Transaction {
  private:
   static Result<Transaction> with_store(const core::Settings& settings, Log& log,
                                         store::Store store, const Timeouts& timeouts);
-  /// True if the root does not exist, is marked, or holds only the container `just_made`.
-  [[nodiscard]] Result<bool> is_available(const std::string& kubepods,
-                                          const std::optional<std::string>& just_made);
-  /// kConflict if the root is not podqos's, or is "/kubepods" on a machine with a kubelet.
-  [[nodiscard]] Status check_free(const std::string& root,
-                                  const std::optional<std::string>& just_made);
   [[nodiscard]] Status mark_made(const std::vector<std::string>& paths);
   /// True if the root is untouched and `container` is its only descendant.
   [[nodiscard]] bool holds_only(const std::string& kubepods, const std::string& container);
@@ -184,8 +183,11 @@ class Transaction {
   [[nodiscard]] Status check_io_weight();
   [[nodiscard]] bool is_held_by_systemd(const std::string& cgroup);
   /// Removes the root of the other driver, which a node without pods may leave.
-  /// @return kConflict if pods use it, or if it cannot be removed.
-  [[nodiscard]] Status leave_root(core::Driver driver);
+  /// @return kConflict if it cannot be removed.
+  [[nodiscard]] Status remove_other_root(core::Driver driver);
+  /// Leaves the root in use to a kubelet.
+  /// @param kubelet  how it was detected, for the log
+  void leave_root_to(std::string_view kubelet);
   /// The first cgroup below the root that is not a tier; nullopt if there is none.
   [[nodiscard]] std::optional<std::string> holder_of(const std::string& kubepods);
   [[nodiscard]] Status write_tiers();

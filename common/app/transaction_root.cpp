@@ -70,23 +70,23 @@ Result<bool> Transaction::is_marked(const std::string& cgroup) {
   return *mark == kMade;
 }
 
-Result<bool> Transaction::is_available(const std::string& kubepods,
-                                       const std::optional<std::string>& just_made) {
-  if (!machine_->exists(kubepods)) return true;
-  auto marked = is_marked(kubepods);
-  if (!marked) return fail(std::move(marked).error());
-  return *marked || (just_made && holds_only(kubepods, *just_made));
+Result<core::RootSnapshot> Transaction::observe_root(const std::string& root,
+                                                     const std::optional<std::string>& just_made) {
+  core::RootSnapshot snapshot;
+  snapshot.exists = machine_->exists(root);
+  if (snapshot.exists) {
+    auto marked = is_marked(root);
+    if (!marked) return fail(std::move(marked).error());
+    snapshot.marked = *marked;
+    snapshot.made_by_runtime = !*marked && just_made && holds_only(root, *just_made);
+  }
+  if (core::is_kubelets_root(root) && core::is_available(snapshot))
+    snapshot.kubelet = find_kubelet();
+  return snapshot;
 }
 
-Status Transaction::leave_root(core::Driver driver) {
+Status Transaction::remove_other_root(core::Driver driver) {
   const std::string in_use = tiers().kubepods;
-  const std::string reason =
-      cat("its runtime uses the ", core::format_driver(driver), " driver, but ");
-  if (core::has_pods(tiers())) {
-    return fail(ErrorCode::kConflict,
-                cat(reason, "the node's pods are in ", in_use,
-                    ": configure all engines for one driver, and set cgroupDriver to it"));
-  }
   // Removal may have failed when the last pod ended, because systemd or another program used the
   // root.
   if (auto done = store_->begin(); !done) return done;
@@ -94,12 +94,7 @@ Status Transaction::leave_root(core::Driver driver) {
   // Committed separately: the rest of the transaction may end without a change of its own.
   if (auto done = store_->commit(); !done) return done;
   if (tiers().kubepods.empty()) return {};
-  const auto holder = holder_of(in_use);
-  const std::string remedy =
-      holder ? cat("stop what runs in ", printable(*holder), " and remove it")
-             : cat("stop the processes in it, or retry if systemd has not removed it yet");
-  return fail(ErrorCode::kConflict,
-              cat(reason, in_use, ", which held the node's pods, still exists: ", remedy));
+  return fail(core::describe_remaining_root(in_use, driver, holder_of(in_use)));
 }
 
 std::optional<std::string> Transaction::holder_of(const std::string& kubepods) {
@@ -117,46 +112,19 @@ std::optional<std::string> Transaction::holder_of(const std::string& kubepods) {
   return std::nullopt;
 }
 
-Status Transaction::check_free(const std::string& root,
-                               const std::optional<std::string>& just_made) {
-  auto available = is_available(root, just_made);
-  if (!available) return fail(std::move(available).error());
-  if (!*available) {
-    return fail(
-        ErrorCode::kConflict,
-        cat("cgroup ", root,
-            " exists but was not created by podqos: set cgroupRoot to a cgroup reserved for podqos "
-            "(default: /podqos), or remove ",
-            root, " if nothing uses it"));
-  }
-  if (!core::is_kubelets_root(root)) return {};
-  const auto kubelet = find_kubelet();
-  if (!kubelet) return {};
-  return fail(ErrorCode::kConflict,
-              cat("cgroup ", root, " belongs to the kubelet that was found on this machine (",
-                  printable(*kubelet),
-                  "): remove cgroupRoot \"/\" from podqos's "
-                  "configuration, so that its own pods are placed below /podqos"));
-}
-
 Result<std::string> Transaction::choose_root(core::Driver driver,
                                              const std::optional<std::string>& just_made) {
-  std::string root = core::root_path(settings_->cgroup_root, driver);
-  const std::string& in_use = tiers().kubepods;
-  if (!in_use.empty()) {
-    if (core::driver_of(in_use) != driver) {
-      if (auto left = leave_root(driver); !left) return fail(std::move(left).error());
-    } else if (tiers().yielded && core::has_pods(tiers())) {
-      return fail(ErrorCode::kConflict,
-                  cat("a kubelet has taken over cgroup ", in_use,
-                      ", which holds podqos's pods: stop them, and set cgroupRoot to a cgroup "
-                      "other than \"/\" for new ones"));
-    } else if (core::has_pods(tiers()) || (in_use == root && !tiers().yielded)) {
-      return in_use;
-    }
+  auto choice = core::choose_root(tiers(), settings_->cgroup_root, driver);
+  if (!choice) return fail(std::move(choice).error());
+  if (choice->step == core::RootStep::kUse) return std::move(choice->root);
+  if (choice->step == core::RootStep::kReplace) {
+    if (auto removed = remove_other_root(driver); !removed) return fail(std::move(removed).error());
   }
-  if (auto free = check_free(root, just_made); !free) return fail(std::move(free).error());
-  return root;
+  auto snapshot = observe_root(choice->root, just_made);
+  if (!snapshot) return fail(std::move(snapshot).error());
+  if (auto free = core::check_root(choice->root, *snapshot); !free)
+    return fail(std::move(free).error());
+  return std::move(choice->root);
 }
 
 Status Transaction::use_root(const std::string& kubepods) {
@@ -204,22 +172,25 @@ void Transaction::record_root(std::string kubepods) {
   }
 }
 
-void Transaction::leave_root_to_kubelet(std::string_view reason) {
+void Transaction::leave_root_to(std::string_view kubelet) {
   if (tiers().yielded) return;
   tiers().yielded = true;
   // Without support for the attribute there is no mark to withdraw.
   static_cast<void>(
       machine_->set_attribute(tiers().kubepods, kMadeAttribute, kMarkWithdrawn).has_value());
   log_->warning(
-      cat("cgroup ", tiers().kubepods, " now belongs to a kubelet (", reason,
+      cat("cgroup ", tiers().kubepods, " now belongs to a kubelet (", kubelet,
           "): podqos no longer writes to it, and the kubelet will remove podqos's pods in it; "
           "remove cgroupRoot \"/\" from the configuration"));
 }
 
+void Transaction::leave_root_to_kubelet() {
+  if (!core::is_kubelets_root(tiers().kubepods)) return;
+  if (const auto kubelet = find_kubelet()) leave_root_to(*kubelet);
+}
+
 void Transaction::note_adopted(const std::string& pod_cgroup) {
-  const std::string& in_use = tiers().kubepods;
-  if (core::is_kubelets_root(in_use) && pod_cgroup.starts_with(cat(in_use, "/")))
-    leave_root_to_kubelet(cat("found its pod ", pod_cgroup));
+  if (core::is_taken_over(tiers(), pod_cgroup)) leave_root_to(cat("found its pod ", pod_cgroup));
 }
 
 Status Transaction::remove_unused(const std::string& cgroup) {
@@ -231,12 +202,10 @@ Status Transaction::remove_unused(const std::string& cgroup) {
 
 Status Transaction::teardown() {
   const std::string kubepods = tiers().kubepods;
-  if (core::is_kubelets_root(kubepods)) {
-    if (const auto kubelet = find_kubelet()) leave_root_to_kubelet(*kubelet);
-    if (tiers().yielded) {
-      forget_root();
-      return {};
-    }
+  leave_root_to_kubelet();
+  if (tiers().yielded) {
+    forget_root();
+    return {};
   }
   auto removed = remove_beside_systemd(kubepods, [&]() -> Result<bool> {
     for (const std::string& cgroup : core::tiers_and_root(kubepods)) {

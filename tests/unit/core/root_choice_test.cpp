@@ -1,0 +1,139 @@
+#include "common/core/root_choice.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace podqos::core {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::TestParamInfo;
+using ::testing::TestWithParam;
+using ::testing::ValuesIn;
+
+constexpr const char* kDefaultRoot = "/podqos/kubepods";
+constexpr const char* kDefaultSlice = "/podqos.slice/podqos-kubepods.slice";
+
+struct InUse {
+  std::string kubepods;
+  int pods = 0;
+  bool yielded = false;
+};
+
+TiersRecord tiers_of(const InUse& in_use) {
+  TiersRecord tiers;
+  tiers.kubepods = in_use.kubepods;
+  tiers.sums.burstable.pods = in_use.pods;
+  tiers.yielded = in_use.yielded;
+  return tiers;
+}
+
+struct Choice {
+  const char* name;
+  InUse in_use;
+  Driver driver;
+  RootChoice chosen;
+};
+
+class ChooseRoot : public TestWithParam<Choice> {};
+
+TEST_P(ChooseRoot, KeepsTheRootInUseWhileItHasPods) {
+  const auto chosen = choose_root(tiers_of(GetParam().in_use), "/podqos", GetParam().driver);
+  ASSERT_TRUE(chosen) << chosen.error().to_string();
+  EXPECT_EQ(*chosen, GetParam().chosen);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ChooseRoot,
+    ValuesIn(std::vector<Choice>{
+        {"FirstPod", {}, Driver::kCgroupfs, {RootStep::kCheck, kDefaultRoot}},
+        {"FirstPodWithSystemd", {}, Driver::kSystemd, {RootStep::kCheck, kDefaultSlice}},
+        {"NextPod", {kDefaultRoot, 1}, Driver::kCgroupfs, {RootStep::kUse, kDefaultRoot}},
+        {"WithoutPods", {kDefaultRoot}, Driver::kCgroupfs, {RootStep::kUse, kDefaultRoot}},
+        {"OfAnEarlierConfiguration",
+         {"/other/kubepods", 1},
+         Driver::kCgroupfs,
+         {RootStep::kUse, "/other/kubepods"}},
+        {"NoLongerConfigured",
+         {"/other/kubepods"},
+         Driver::kCgroupfs,
+         {RootStep::kCheck, kDefaultRoot}},
+        {"OtherDriver", {kDefaultRoot}, Driver::kSystemd, {RootStep::kReplace, kDefaultSlice}},
+        {"TakenOver", {"/kubepods", 0, true}, Driver::kCgroupfs, {RootStep::kCheck, kDefaultRoot}},
+    }),
+    [](const TestParamInfo<Choice>& row) { return row.param.name; });
+
+TEST(ChooseRoot, ARetainedPodKeepsTheRootToo) {
+  TiersRecord tiers = tiers_of({.kubepods = "/other/kubepods"});
+  tiers.retained.push_back({.uid = "42", .until = UnixSeconds{9}});
+  const auto chosen = choose_root(tiers, "/podqos", Driver::kCgroupfs);
+  ASSERT_TRUE(chosen) << chosen.error().to_string();
+  EXPECT_EQ(chosen->root, "/other/kubepods");
+}
+
+TEST(ChooseRoot, PodsOfBothDriversAreAConflict) {
+  const auto chosen =
+      choose_root(tiers_of({.kubepods = kDefaultRoot, .pods = 1}), "/podqos", Driver::kSystemd);
+  ASSERT_FALSE(chosen);
+  EXPECT_EQ(chosen.error().code, ErrorCode::kConflict);
+  EXPECT_THAT(chosen.error().message, HasSubstr("its runtime uses the systemd driver"));
+  EXPECT_THAT(chosen.error().message, HasSubstr("configure all engines for one driver"));
+}
+
+TEST(ChooseRoot, APodIsNotPlacedBesidePodsThatAKubeletWillRemove) {
+  const auto chosen = choose_root(tiers_of({.kubepods = "/kubepods", .pods = 1, .yielded = true}),
+                                  "/podqos", Driver::kCgroupfs);
+  ASSERT_FALSE(chosen);
+  EXPECT_EQ(chosen.error().code, ErrorCode::kConflict);
+  EXPECT_THAT(chosen.error().message, HasSubstr("a kubelet has taken over cgroup /kubepods"));
+}
+
+TEST(CheckRoot, AllowsWhatPodqosHasMadeOrWillMake) {
+  EXPECT_TRUE(check_root(kDefaultRoot, {.exists = false}));
+  EXPECT_TRUE(check_root(kDefaultRoot, {.exists = true, .marked = true}));
+}
+
+TEST(CheckRoot, AllowsWhatTheContainersRuntimeHasJustMade) {
+  EXPECT_TRUE(check_root(kDefaultRoot, {.exists = true, .made_by_runtime = true}));
+}
+
+TEST(CheckRoot, RefusesACgroupOfAnotherProgram) {
+  const auto checked = check_root(kDefaultRoot, {.exists = true});
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().code, ErrorCode::kConflict);
+  EXPECT_THAT(checked.error().message, HasSubstr("was not created by podqos"));
+}
+
+TEST(CheckRoot, RefusesTheRootOfAKubelet) {
+  const auto checked =
+      check_root("/kubepods", {.exists = false, .kubelet = "/var/lib/kubelet/config.yaml"});
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().code, ErrorCode::kConflict);
+  EXPECT_THAT(checked.error().message, HasSubstr("/var/lib/kubelet/config.yaml"));
+}
+
+TEST(IsOwnRoot, TheMarkTellsUnlessAKubeletHasCome) {
+  EXPECT_TRUE(is_own_root({.exists = true, .marked = true}));
+  EXPECT_FALSE(is_own_root({.exists = true, .marked = true, .kubelet = "process 7 (kubelet)"}));
+  EXPECT_FALSE(is_own_root({.exists = true, .made_by_runtime = true}));
+  EXPECT_FALSE(is_own_root({}));
+}
+
+TEST(DescribeRemainingRoot, NamesWhatKeepsIt) {
+  EXPECT_THAT(describe_remaining_root(kDefaultRoot, Driver::kSystemd, "/podqos/kubepods/x").message,
+              HasSubstr("stop what runs in /podqos/kubepods/x and remove it"));
+  EXPECT_THAT(describe_remaining_root(kDefaultRoot, Driver::kSystemd, std::nullopt).message,
+              HasSubstr("stop the processes in it"));
+}
+
+TEST(IsTakenOver, ByAKubeletsPodInTheRootInUse) {
+  const TiersRecord shared = tiers_of({.kubepods = "/kubepods"});
+  EXPECT_TRUE(is_taken_over(shared, "/kubepods/burstable/pod42"));
+  EXPECT_FALSE(is_taken_over(shared, "/kubepods.slice/kubepods-pod42.slice"));
+  EXPECT_FALSE(is_taken_over(tiers_of({.kubepods = kDefaultRoot}), "/kubepods/burstable/pod42"));
+}
+
+}  // namespace
+}  // namespace podqos::core
