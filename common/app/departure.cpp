@@ -113,7 +113,10 @@ Status expire(Transaction& transaction, const core::PendingEntry& entry) {
            container.state == core::ContainerState::kPending;
   });
   if (found == containers.end()) return {};
-  if (confirm_from_cgroup(transaction, *found)) return transaction.save(**record);
+  if (const auto init = find_init(transaction.machine(), *found)) {
+    core::confirm_container(*found, *init);
+    return transaction.save(**record);
+  }
   transaction.log().info(cat("pod ", entry.uid, ", container ", printable(entry.id),
                              ": removed from the pod, its creation was not finished"));
   return drop_container(transaction, std::move(**record), entry.id, entry.bundle);
@@ -276,7 +279,8 @@ void release_retained(Transaction& transaction) {
   }
 }
 
-void expire_pending(Transaction& transaction, const ContainerKey& handled, const EngineList* list) {
+void expire_pending(Transaction& transaction, const ContainerKey& handled,
+                    const core::EngineList* list) {
   // One process may create many containers: look up each once.
   std::map<Pid, std::optional<StartTime>> creators;
   const auto is_created = [&](const core::PendingEntry& entry) {

@@ -4,13 +4,13 @@
 #include <string>
 #include <string_view>
 
-#include "common/app/engine_list.h"
 #include "common/app/log.h"
 #include "common/app/timeouts.h"
 #include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/core/departure.h"
+#include "common/core/reconciliation.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
 
@@ -81,6 +81,6 @@ struct ContainerKey {
 /// @param list  the caller's list if it places containers for an engine: those that it placed and
 ///         that are not in the list are dropped although the caller runs
 void expire_pending(Transaction& transaction, const ContainerKey& handled,
-                    const EngineList* list = nullptr);
+                    const core::EngineList* list = nullptr);
 
 }  // namespace podqos::app

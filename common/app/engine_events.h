@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "common/app/departure.h"
-#include "common/app/engine_list.h"
 #include "common/app/log.h"
 #include "common/app/reconcile.h"
 #include "common/app/timeouts.h"
@@ -20,6 +19,13 @@
 #include "common/core/settings.h"
 
 namespace podqos::app {
+
+/// The process that places containers for an engine, and the ids of containers that the engine has
+/// announced to it.
+struct Listener {
+  Pid pid;
+  Ids ids;
+};
 
 /// A container's init process, and the runtime that reported it. init is 0 if none runs.
 struct Process {

@@ -5,6 +5,7 @@
 
 #include "common/base/text.h"
 #include "common/core/counting.h"
+#include "common/core/naming.h"
 #include "common/store/store.h"
 #include "common/sys/process.h"
 
@@ -125,25 +126,22 @@ bool lives(cgroup::Machine& machine, const core::ContainerRecord& container) {
   return machine.is_alive(container.pid, container.start_time);
 }
 
-bool confirm_from_cgroup(Transaction& transaction, core::ContainerRecord& container) {
+std::optional<core::InitProcess> find_init(cgroup::Machine& machine,
+                                           const core::ContainerRecord& container) {
   // A cgroup that is shared with other containers proves nothing.
-  const std::string_view leaf =
-      std::string_view{container.cgroup}.substr(container.cgroup.rfind('/') + 1);
-  if (container.id.empty() || leaf.find(container.id) == std::string_view::npos) return false;
-  const auto pids = transaction.machine().processes(container.cgroup);
-  if (!pids) return false;
+  const std::string_view leaf = core::leaf_of(container.cgroup);
+  if (container.id.empty() || leaf.find(container.id) == std::string_view::npos)
+    return std::nullopt;
+  const auto pids = machine.processes(container.cgroup);
+  if (!pids) return std::nullopt;
   // The oldest process is the init: all others descend from it or joined later.
-  std::optional<StartTime> oldest;
+  std::optional<core::InitProcess> oldest;
   for (const Pid pid : *pids) {
-    const auto start = transaction.machine().start_time_of(pid);
-    if (!start || !*start || (oldest && **start >= *oldest)) continue;
-    oldest = **start;
-    container.pid = pid;
+    const auto start = machine.start_time_of(pid);
+    if (!start || !*start || (oldest && **start >= oldest->start_time)) continue;
+    oldest = core::InitProcess{.pid = pid, .start_time = **start};
   }
-  if (!oldest) return false;
-  container.start_time = *oldest;
-  container.state = core::ContainerState::kLive;
-  return true;
+  return oldest;
 }
 
 bool has_living_container(cgroup::Machine& machine, const core::PodRecord& record) {

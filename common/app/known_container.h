@@ -9,6 +9,7 @@
 #include "common/base/units.h"
 #include "common/core/container_facts.h"
 #include "common/core/identity.h"
+#include "common/core/reconciliation.h"
 #include "common/core/record.h"
 
 namespace podqos::app {
@@ -57,9 +58,10 @@ struct KnownContainer {
 [[nodiscard]] bool is_replaced(cgroup::Machine& machine, const core::PodRecord& record,
                                const core::ContainerRecord& ended);
 
-/// Makes a pending container live if its cgroup is populated; its oldest process is its init.
-/// @return false if there is no process in the cgroup, or if the cgroup is not the container's
+/// The init process of a container, found in its cgroup.
+/// @return nullopt if there is no process in the cgroup, or if the cgroup is not the container's
 ///         alone.
-[[nodiscard]] bool confirm_from_cgroup(Transaction& transaction, core::ContainerRecord& container);
+[[nodiscard]] std::optional<core::InitProcess> find_init(cgroup::Machine& machine,
+                                                         const core::ContainerRecord& container);
 
 }  // namespace podqos::app

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <optional>
-#include <set>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "common/app/child_cgroups.h"
 #include "common/app/departure.h"
@@ -17,16 +17,13 @@
 #include "common/app/stray.h"
 #include "common/base/text.h"
 #include "common/codec/record_json.h"
-#include "common/core/counting.h"
 #include "common/core/driver.h"
+#include "common/core/pod_plan.h"
 #include "common/core/root_choice.h"
-#include "common/core/whole_pod.h"
 
 namespace podqos::app {
 
 namespace {
-
-using Records = std::map<std::string, core::PodRecord, std::less<>>;
 
 /// One recomputation of everything, under the lock.
 class Recomputation {
@@ -41,8 +38,7 @@ class Recomputation {
     if (auto done = restore(); !done) return fail(std::move(done).error());
     stop_stray_units();
     if (auto done = evaluate(); !done) return fail(std::move(done).error());
-    regrant();
-    if (auto done = apply(); !done) return fail(std::move(done).error());
+    if (auto done = write_pods(); !done) return fail(std::move(done).error());
     if (auto done = clean_index(); !done) return fail(std::move(done).error());
     transaction_.store().recomputed();
     for (const std::string& line : report_.changes)
@@ -132,26 +128,30 @@ class Recomputation {
     auto populated = holds_container(transaction_, cgroup);
     if (!populated) return fail(std::move(populated).error());
     const auto copy = transaction_.machine().attribute(cgroup, kRecordAttribute);
-    if (!*populated) {
-      // podqos does not remove what it did not create.
-      if (!copy || !*copy) return {};
-      report_.changes.push_back(cat("removed cgroup ", cgroup, " of a pod that has ended"));
+    core::FoundPodCgroup found{.path = cgroup,
+                               .uid = uid,
+                               .known = known != records_.end(),
+                               .populated = *populated,
+                               .has_copy = copy && copy->has_value(),
+                               .copy = std::nullopt};
+    if (found.populated && found.has_copy) {
+      if (auto record = codec::parse_pod_record(**copy)) found.copy = std::move(*record);
+    }
+    return apply(core::decide_restoration(std::move(found)), cgroup);
+  }
+
+  Status apply(core::Restoration restoration, const std::string& cgroup) {
+    if (restoration.change) report_.changes.push_back(std::move(*restoration.change));
+    if (restoration.warning) report_.warnings.push_back(std::move(*restoration.warning));
+    if (restoration.what == core::Restoration::What::kRemove) {
       if (auto done = remove_empty_children(transaction_, cgroup); !done) return done;
       return transaction_.run(core::plan_removal(cgroup));
     }
-    auto record = copy && *copy ? codec::parse_pod_record(**copy)
-                                : fail(ErrorCode::kNotFound, "cgroup has no copy of the record");
-    if (known != records_.end() || !record || record->pod.uid != uid || record->cgroup != cgroup) {
-      report_.warnings.push_back(cat("cgroup ", cgroup,
-                                     " contains processes that podqos did not place: ",
-                                     "restart its containers, or move them elsewhere"));
-      return {};
+    if (restoration.record) {
+      ++report_.repaired;
+      std::string uid = restoration.record->pod.uid;
+      records_.emplace(std::move(uid), std::move(*restoration.record));
     }
-    report_.changes.push_back(
-        cat("pod ", uid, " restored from the copy of its record in its cgroup"));
-    ++report_.repaired;
-    record->released_at.reset();
-    records_.emplace(uid, std::move(*record));
     return {};
   }
 
@@ -180,109 +180,51 @@ class Recomputation {
     }
   }
 
-  /// Releases ended pods and sums up the live ones.
+  /// Releases ended pods, sums up the living ones and grants their requests.
   Status evaluate() {
+    std::vector<core::ReconciledPod> pods;
+    pods.reserve(records_.size());
+    for (auto& [uid, record] : records_)
+      pods.push_back(observe(std::move(record)));
     core::TiersRecord& tiers = transaction_.tiers();
-    tiers.sums = {};
-    tiers.pending.clear();
-    std::erase_if(tiers.retained,
-                  [&](const core::RetainedEntry& entry) { return !records_.contains(entry.uid); });
-    for (auto at = records_.begin(); at != records_.end();) {
-      const bool alive = refresh(at->second);
-      if (alive) {
-        ++at;
-        continue;
-      }
-      if (auto done = end(std::move(at->second)); !done) return done;
-      at = records_.erase(at);
+    auto decided = core::reconcile_pods(std::move(pods), std::move(report_),
+                                        {.retained = tiers.retained,
+                                         .capacity = transaction_.capacity(),
+                                         .now = transaction_.now()},
+                                        transaction_.settings());
+    records_ = std::move(decided.living);
+    report_ = std::move(decided.report);
+    tiers.sums = decided.sums;
+    tiers.pending = std::move(decided.pending);
+    tiers.retained = std::move(decided.retained);
+    for (core::PodRecord& record : decided.ended) {
+      if (auto done = end_pod(transaction_, std::move(record)); !done) return done;
     }
     return {};
   }
 
-  /// Removes ended containers from a record and counts the others; false if none is left.
-  bool refresh(core::PodRecord& record) {
-    const auto ended = std::ranges::stable_partition(
-        record.containers, [&](core::ContainerRecord& container) { return is_live(container); });
-    for (const core::ContainerRecord& container : ended) {
-      report_.changes.push_back(
-          cat("pod ", record.pod.uid, ": container ", printable(container.id), " has ended"));
-      if (!is_replaced(transaction_.machine(), record, container))
-        core::forget_container(record, container.name);
-    }
-    record.containers.erase(ended.begin(), ended.end());
-    if (record.containers.empty()) {
-      const auto populated = holds_container(transaction_, record.cgroup);
-      if (record.adopted || !populated || !*populated) return false;
-      report_.warnings.push_back(
-          cat("cgroup ", record.cgroup, " of pod ", record.pod.uid,
-              " contains processes but its containers have ended: stop the processes, then run "
-              "podqosctl reconcile"));
-    }
-    record.released_at.reset();
+  core::ReconciledPod observe(core::PodRecord record) {
+    cgroup::Machine& machine = transaction_.machine();
+    std::vector<core::ContainerObservation> observations;
     for (const core::ContainerRecord& container : record.containers) {
-      if (const auto stray = describe_stray(transaction_.machine(), record, container))
-        report_.warnings.push_back(cat("pod ", record.pod.uid, ": ", *stray));
-      if (container.state != core::ContainerState::kPending) continue;
-      transaction_.tiers().pending.push_back({.uid = record.pod.uid,
-                                              .id = container.id,
-                                              .bundle = container.bundle,
-                                              .pid = container.pid,
-                                              .start_time = container.start_time});
+      core::ContainerObservation& observation = observations.emplace_back();
+      observation.lives = lives(machine, container);
+      if (core::needs_init(container, observation.lives, list_))
+        observation.init = find_init(machine, container);
     }
-    core::add_pod(transaction_.tiers().sums, record);
-    ++report_.pods;
-    report_.containers += static_cast<std::int64_t>(record.containers.size());
-    return true;
-  }
-
-  bool is_live(core::ContainerRecord& container) {
-    const bool runs = lives(transaction_.machine(), container);
-    if (list_ == nullptr || container.state != core::ContainerState::kPending)
-      return runs || confirm_from_cgroup(transaction_, container);
-    if (list_->ids.contains(container.id)) {
-      if (confirm_from_cgroup(transaction_, container)) return true;
-      container.pid = list_->listener;
-      container.start_time = list_->listener_start;
-      return true;
+    auto pod = core::remove_ended(std::move(record), observations, list_);
+    if (pod.record.containers.empty() && !pod.record.adopted)
+      pod.populated = holds_container(transaction_, pod.record.cgroup).value_or(false);
+    for (const core::ContainerRecord& container : pod.record.containers) {
+      if (auto stray = describe_stray(machine, pod.record, container))
+        pod.strays.push_back(std::move(*stray));
     }
-    const bool own = list_->is_listener(container.pid, container.start_time);
-    return (!own && runs) || confirm_from_cgroup(transaction_, container);
-  }
-
-  Status end(core::PodRecord record) {
-    if (!record.released_at) {
-      ++report_.released;
-      report_.changes.push_back(cat("pod ", record.pod.uid, " released"));
-      record.released_at = transaction_.now();
-    }
-    return end_pod(transaction_, std::move(record));
-  }
-
-  /// Grants freed requests to pods that claimed more than was available, after taking back what
-  /// pods may no longer claim or an ended container had backed.
-  void regrant() {
-    // First take back, so that it is available to the others.
-    for (auto& [uid, record] : records_) {
-      if (record.adopted) continue;
-      const core::Grants most =
-          core::grants_for(record, {}, transaction_.settings(), transaction_.capacity());
-      core::remove_pod(transaction_.tiers().sums, record);
-      record.granted.cpu = std::min(record.granted.cpu, most.granted.cpu);
-      record.granted.memory = std::min(record.granted.memory, most.granted.memory);
-      core::add_pod(transaction_.tiers().sums, record);
-    }
-    for (auto& [uid, record] : records_) {
-      if (record.adopted) continue;
-      core::remove_pod(transaction_.tiers().sums, record);
-      core::grant_requests(record, transaction_.tiers().sums, transaction_.settings(),
-                           transaction_.capacity());
-      core::add_pod(transaction_.tiers().sums, record);
-    }
+    return pod;
   }
 
   /// Writes all records and values. If the kernel refuses a pod's values, or its record is too
   /// large, only that pod fails.
-  Status apply() {
+  Status write_pods() {
     for (auto& [uid, record] : records_) {
       auto done = store_record(uid, record);
       if (!done && done.error().code != ErrorCode::kTooLarge) return done;
@@ -313,14 +255,8 @@ class Recomputation {
   Status clean_index() {
     auto entries = transaction_.store().all_containers();
     if (!entries) return fail(std::move(entries).error());
-    for (const core::IndexEntry& entry : *entries) {
-      const auto record = records_.find(entry.uid);
-      const bool known =
-          record != records_.end() &&
-          std::ranges::any_of(record->second.containers, [&](const core::ContainerRecord& c) {
-            return c.id == entry.id && c.bundle == entry.bundle;
-          });
-      if (known || unreadable_.contains(entry.uid)) continue;
+    for (const core::IndexEntry& entry :
+         core::entries_without_record(std::move(*entries), records_, unreadable_)) {
       if (auto done = transaction_.store().erase_container(entry); !done) return done;
     }
     return {};
@@ -328,8 +264,8 @@ class Recomputation {
 
   Transaction& transaction_;
   const EngineList* list_;
-  Records records_;
-  std::set<std::string, std::less<>> unreadable_;
+  core::PodRecords records_;
+  Ids unreadable_;  ///< uids of pods whose records cannot be read
   ReconcileReport report_;
 };
 

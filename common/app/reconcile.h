@@ -1,28 +1,16 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
-#include "common/app/engine_list.h"
 #include "common/app/log.h"
 #include "common/app/transaction.h"
 #include "common/base/error.h"
+#include "common/core/reconciliation.h"
 #include "common/core/settings.h"
 
 namespace podqos::app {
 
-/// What a recomputation found and changed.
-struct ReconcileReport {
-  std::int64_t pods = 0;                ///< live pods, adopted ones included
-  std::int64_t containers = 0;          ///< live containers
-  std::int64_t released = 0;            ///< pods whose end podqos had missed
-  std::int64_t repaired = 0;            ///< pods whose lost record was restored
-  std::vector<std::string> changes;     ///< one sentence per change
-  std::vector<std::string> unreadable;  ///< records of a newer version: unchanged, not counted
-  std::vector<std::string> failed;      ///< pods of which a value or record could not be written
-  std::vector<std::string> warnings;    ///< what the operator should check
-};
+using core::EngineList;
+using core::Ids;
+using core::ReconcileReport;
 
 /// Whether warnings of a recomputation are logged, or only reported. What calls for an operator
 /// would otherwise be logged once a minute by the timer.

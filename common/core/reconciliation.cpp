@@ -1,0 +1,198 @@
+#include "common/core/reconciliation.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/core/counting.h"
+#include "common/core/whole_pod.h"
+
+namespace podqos::core {
+
+namespace {
+
+/// Whether the engine's list decides about a container: it is being created.
+bool is_listed_by(const ContainerRecord& container, const EngineList* list) {
+  return list != nullptr && container.state == ContainerState::kPending;
+}
+
+/// Decides whether the container lives, and updates its record.
+bool update_container(ContainerRecord& container, const ContainerObservation& observation,
+                      const EngineList* list) {
+  if (observation.init) {
+    confirm_container(container, *observation.init);
+    return true;
+  }
+  if (!is_listed_by(container, list)) return observation.lives;
+  if (list->ids.contains(container.id)) {
+    // The listener is told when it has started, or was removed.
+    container.pid = list->listener;
+    container.start_time = list->listener_start;
+    return true;
+  }
+  return observation.lives && !list->is_listener(container.pid, container.start_time);
+}
+
+/// A reconciliation in progress.
+class Summary {
+ public:
+  Summary(ReconcileReport report, const ReconcileSnapshot& snapshot, const Settings& settings)
+      : snapshot_(&snapshot), settings_(&settings) {
+    out_.report = std::move(report);
+  }
+
+  void add(ReconciledPod pod) {
+    for (const ContainerRecord& container : pod.ended) {
+      out_.report.changes.push_back(
+          cat("pod ", pod.record.pod.uid, ": container ", printable(container.id), " has ended"));
+    }
+    const bool lives = !pod.record.containers.empty() || (!pod.record.adopted && pod.populated);
+    lives ? count(std::move(pod)) : release(std::move(pod.record));
+  }
+
+  Reconciliation finish() && {
+    std::ranges::copy_if(snapshot_->retained, std::back_inserter(out_.retained),
+                         [this](const RetainedEntry& entry) { return has_record(entry.uid); });
+    grant_all(out_.living, out_.sums, *settings_, snapshot_->capacity);
+    return std::move(out_);
+  }
+
+ private:
+  [[nodiscard]] bool has_record(const std::string& uid) const {
+    return out_.living.contains(uid) ||
+           std::ranges::any_of(out_.ended,
+                               [&](const PodRecord& record) { return record.pod.uid == uid; });
+  }
+
+  void count(ReconciledPod pod) {
+    PodRecord& record = pod.record;
+    if (record.containers.empty()) {
+      out_.report.warnings.push_back(
+          cat("cgroup ", record.cgroup, " of pod ", record.pod.uid,
+              " contains processes but its containers have ended: stop the processes, then run "
+              "podqosctl reconcile"));
+    }
+    record.released_at.reset();
+    for (const std::string& stray : pod.strays)
+      out_.report.warnings.push_back(cat("pod ", record.pod.uid, ": ", stray));
+    for (const ContainerRecord& container : record.containers) {
+      if (container.state == ContainerState::kPending)
+        out_.pending.push_back(pending_entry(record, container));
+    }
+    add_pod(out_.sums, record);
+    ++out_.report.pods;
+    out_.report.containers += static_cast<std::int64_t>(record.containers.size());
+    std::string uid = record.pod.uid;
+    out_.living.emplace(std::move(uid), std::move(record));
+  }
+
+  void release(PodRecord record) {
+    if (!record.released_at) {
+      ++out_.report.released;
+      out_.report.changes.push_back(cat("pod ", record.pod.uid, " released"));
+      record.released_at = snapshot_->now;
+    }
+    out_.ended.push_back(std::move(record));
+  }
+
+  const ReconcileSnapshot* snapshot_;
+  const Settings* settings_;
+  Reconciliation out_;
+};
+
+}  // namespace
+
+Restoration decide_restoration(FoundPodCgroup found) {
+  Restoration out;
+  if (!found.populated) {
+    if (!found.has_copy) return out;
+    out.what = Restoration::What::kRemove;
+    out.change = cat("removed cgroup ", found.path, " of a pod that has ended");
+    return out;
+  }
+  if (found.known || !found.copy || found.copy->pod.uid != found.uid ||
+      found.copy->cgroup != found.path) {
+    out.warning = cat("cgroup ", found.path, " contains processes that podqos did not place: ",
+                      "restart its containers, or move them elsewhere");
+    return out;
+  }
+  out.what = Restoration::What::kRestore;
+  out.change = cat("pod ", found.uid, " restored from the copy of its record in its cgroup");
+  out.record = std::move(found.copy);
+  out.record->released_at.reset();
+  return out;
+}
+
+void confirm_container(ContainerRecord& container, const InitProcess& init) {
+  container.pid = init.pid;
+  container.start_time = init.start_time;
+  container.state = ContainerState::kLive;
+}
+
+bool needs_init(const ContainerRecord& container, bool lives, const EngineList* list) {
+  if (!is_listed_by(container, list)) return !lives;
+  return !lives || list->ids.contains(container.id) ||
+         list->is_listener(container.pid, container.start_time);
+}
+
+ReconciledPod remove_ended(PodRecord record, std::span<const ContainerObservation> observations,
+                           const EngineList* list) {
+  ReconciledPod out;
+  std::vector<ContainerRecord> living;
+  for (std::size_t at = 0; at < record.containers.size(); ++at) {
+    ContainerRecord& container = record.containers[at];
+    const bool lives = update_container(container, observations[at], list);
+    (lives ? living : out.ended).push_back(std::move(container));
+  }
+  record.containers = std::move(living);
+  for (const ContainerRecord& ended : out.ended) {
+    const bool replaced = std::ranges::find(record.containers, ended.name,
+                                            &ContainerRecord::name) != record.containers.end();
+    if (!replaced) forget_container(record, ended.name);
+  }
+  out.record = std::move(record);
+  return out;
+}
+
+Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, ReconcileReport report,
+                              const ReconcileSnapshot& snapshot, const Settings& settings) {
+  Summary summary{std::move(report), snapshot, settings};
+  for (ReconciledPod& pod : pods)
+    summary.add(std::move(pod));
+  return std::move(summary).finish();
+}
+
+void grant_all(PodRecords& records, TierSums& sums, const Settings& settings,
+               const NodeCapacity& capacity) {
+  for (auto& [uid, record] : records) {
+    if (record.adopted) continue;
+    const Grants most = grants_for(record, {}, settings, capacity);
+    remove_pod(sums, record);
+    record.granted.cpu = std::min(record.granted.cpu, most.granted.cpu);
+    record.granted.memory = std::min(record.granted.memory, most.granted.memory);
+    add_pod(sums, record);
+  }
+  for (auto& [uid, record] : records) {
+    if (record.adopted) continue;
+    remove_pod(sums, record);
+    grant_requests(record, sums, settings, capacity);
+    add_pod(sums, record);
+  }
+}
+
+std::vector<IndexEntry> entries_without_record(std::vector<IndexEntry> entries,
+                                               const PodRecords& records, const Ids& unreadable) {
+  std::erase_if(entries, [&](const IndexEntry& entry) {
+    if (unreadable.contains(entry.uid)) return true;
+    const auto record = records.find(entry.uid);
+    return record != records.end() &&
+           std::ranges::any_of(record->second.containers, [&](const ContainerRecord& container) {
+             return container.id == entry.id && container.bundle == entry.bundle;
+           });
+  });
+  return entries;
+}
+
+}  // namespace podqos::core

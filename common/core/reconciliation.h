@@ -1,0 +1,156 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/base/units.h"
+#include "common/core/policy.h"
+#include "common/core/record.h"
+#include "common/core/settings.h"
+#include "common/core/tier.h"
+
+namespace podqos::core {
+
+/// Container ids.
+using Ids = std::set<std::string, std::less<>>;
+/// Pod records by uid.
+using PodRecords = std::map<std::string, PodRecord, std::less<>>;
+
+/// All containers of an engine, as the engine reports them.
+struct EngineList {
+  Ids ids;       ///< sandboxes and containers, including those not started yet
+  Pid listener;  ///< the process that received the list and places containers
+  StartTime listener_start;
+
+  /// True if the process that placed a container is the listener itself and not a later process
+  /// with its pid.
+  [[nodiscard]] bool is_listener(Pid pid, StartTime start_time) const {
+    return pid == listener && start_time == listener_start;
+  }
+};
+
+/// What a reconciliation found and changed.
+struct ReconcileReport {
+  std::int64_t pods = 0;                ///< live pods, adopted ones included
+  std::int64_t containers = 0;          ///< live containers
+  std::int64_t released = 0;            ///< pods whose end podqos had missed
+  std::int64_t repaired = 0;            ///< pods whose lost record was restored
+  std::vector<std::string> changes;     ///< one sentence per change
+  std::vector<std::string> unreadable;  ///< records of a newer version: unchanged, not counted
+  std::vector<std::string> failed;      ///< pods of which a value or record could not be written
+  std::vector<std::string> warnings;    ///< what the operator should check
+};
+
+/// A pod cgroup below podqos's root whose pod has no record there.
+struct FoundPodCgroup {
+  std::string path;
+  std::string uid;                ///< by its name
+  bool known = false;             ///< the pod has a record, with another cgroup
+  bool populated = false;         ///< it holds a process other than the pod's monitor
+  bool has_copy = false;          ///< it has a copy of a record: podqos created it
+  std::optional<PodRecord> copy;  ///< parsed if `populated`; nullopt if it cannot be
+};
+
+/// What becomes of a pod cgroup without a record.
+struct Restoration {
+  enum class What : std::uint8_t {
+    kLeave,    ///< podqos did not create it, or does not know what runs in it
+    kRestore,  ///< its pod has lost its record: use `record`
+    kRemove,   ///< its pod has ended
+  };
+  What what = What::kLeave;
+  std::optional<PodRecord> record;
+  std::optional<std::string> change;   ///< for the report
+  std::optional<std::string> warning;  ///< for the report
+};
+
+/// Decides what becomes of a pod cgroup without a record. podqos removes nothing that it did not
+/// create, and restores a pod only from a copy that is about this cgroup.
+[[nodiscard]] Restoration decide_restoration(FoundPodCgroup found);
+
+/// The init process of a container.
+struct InitProcess {
+  Pid pid;
+  StartTime start_time;
+};
+
+/// Makes a container live with this init process.
+void confirm_container(ContainerRecord& container, const InitProcess& init);
+
+/// What was observed of a recorded container.
+struct ContainerObservation {
+  /// The process in its record lives: its init, or while it is pending, the process that creates
+  /// it.
+  bool lives = false;
+  /// The init process found in its cgroup; observed only where needs_init().
+  std::optional<InitProcess> init = std::nullopt;
+};
+
+/// Whether the process in the record does not decide if the container lives, so that its cgroup
+/// must be searched for its init process.
+/// @param list  the engine's list, if there is one
+[[nodiscard]] bool needs_init(const ContainerRecord& container, bool lives, const EngineList* list);
+
+/// A pod's record, and what was observed of the pod.
+struct ReconciledPod {
+  PodRecord record;
+  std::vector<ContainerRecord> ended;  ///< containers removed from the record
+  /// A process other than the monitor's is in its cgroup; observed only for podqos's own pods
+  /// without a living container.
+  bool populated = false;
+  std::vector<std::string> strays;  ///< living containers that another program has moved
+};
+
+/// Removes ended containers from a pod's record, and confirms those that were found running. A
+/// container that was placed for an engine and is not confirmed yet lives if the engine's list has
+/// it; if not, and the listener placed it, it lives only if it runs.
+/// @param observations  in the order of the record's containers
+[[nodiscard]] ReconciledPod remove_ended(PodRecord record,
+                                         std::span<const ContainerObservation> observations,
+                                         const EngineList* list);
+
+/// What reconcile_pods() needs to know beside the pods.
+struct ReconcileSnapshot {
+  const std::vector<RetainedEntry>& retained;
+  const NodeCapacity& capacity;
+  UnixSeconds now;  ///< since boot
+};
+
+/// The result of a reconciliation: which pods live, what their requests sum up to, and which pods
+/// have ended.
+struct Reconciliation {
+  PodRecords living;
+  std::vector<PodRecord> ended;  ///< released: decide_removal() decides about their cgroups
+  TierSums sums;
+  std::vector<PendingEntry> pending;
+  std::vector<RetainedEntry> retained;  ///< those that have a record
+  ReconcileReport report;
+};
+
+/// Decides which pods have ended, sums up the others, and grants their requests (grant_all()). A
+/// pod lives while a container of it does, or a process is in the cgroup that podqos made for it.
+/// @param report  what was found before, which is continued
+[[nodiscard]] Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, ReconcileReport report,
+                                            const ReconcileSnapshot& snapshot,
+                                            const Settings& settings);
+
+/// Grants freed requests to pods of podqos's own that claimed more than was available, after taking
+/// back what pods may no longer claim or an ended container had backed. First all take back, so
+/// that it is available to the others.
+void grant_all(PodRecords& records, TierSums& sums, const Settings& settings,
+               const NodeCapacity& capacity);
+
+/// Index entries of containers that no record has.
+/// @param unreadable  uids of pods whose records cannot be read; their containers are left alone
+[[nodiscard]] std::vector<IndexEntry> entries_without_record(std::vector<IndexEntry> entries,
+                                                             const PodRecords& records,
+                                                             const Ids& unreadable);
+
+}  // namespace podqos::core

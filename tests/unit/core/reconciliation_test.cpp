@@ -1,0 +1,328 @@
+#include "common/core/reconciliation.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/core/byte_units.h"
+#include "tests/unit/core/pod_text.h"
+
+namespace podqos::core {
+namespace {
+
+using byte_units::kGi;
+using byte_units::kMi;
+using pod_text::list;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Key;
+using ::testing::SizeIs;
+using ::testing::TestParamInfo;
+using ::testing::TestWithParam;
+using ::testing::ValuesIn;
+
+using What = Restoration::What;
+
+constexpr const char* kCgroup = "/podqos/kubepods/burstable/pod42";
+constexpr InitProcess kInit{.pid = Pid{20}, .start_time = StartTime{200}};
+constexpr Pid kListener{1};
+constexpr StartTime kListenerStart{10};
+
+/// A container whose process is the one that creates it, or its init.
+ContainerRecord in_state(ContainerState state, std::string id = "c1") {
+  ContainerRecord out;
+  out.name = id;
+  out.id = std::move(id);
+  out.bundle = "/b";
+  out.state = state;
+  out.pid = Pid{7};
+  out.start_time = StartTime{70};
+  return out;
+}
+
+/// A Burstable pod with one container, which requests this much CPU.
+PodRecord requesting_pod(std::string uid, const char* cpu) {
+  PodRecord record;
+  record.pod = pod_text::pod({pod_text::container("c1", list({{"cpu", cpu}}))});
+  record.pod.uid = std::move(uid);
+  record.qos_class = QosClass::kBurstable;
+  record.cgroup = kCgroup;
+  record.containers = {in_state(ContainerState::kLive)};
+  return record;
+}
+
+EngineList engine_list(Ids ids) {
+  return {.ids = std::move(ids), .listener = kListener, .listener_start = kListenerStart};
+}
+
+FoundPodCgroup found_cgroup() {
+  return {.path = kCgroup,
+          .uid = "42",
+          .known = false,
+          .populated = true,
+          .has_copy = true,
+          .copy = requesting_pod("42", "100m")};
+}
+
+TEST(DecideRestoration, ARunningPodIsRestoredFromItsCopy) {
+  FoundPodCgroup found = found_cgroup();
+  found.copy->released_at = UnixSeconds{9};
+  const auto decided = decide_restoration(std::move(found));
+  EXPECT_EQ(decided.what, What::kRestore);
+  EXPECT_EQ(decided.record, requesting_pod("42", "100m"));
+  EXPECT_EQ(decided.change, "pod 42 restored from the copy of its record in its cgroup");
+  EXPECT_EQ(decided.warning, std::nullopt);
+}
+
+TEST(DecideRestoration, AnEndedPodsCgroupIsRemoved) {
+  FoundPodCgroup found = found_cgroup();
+  found.populated = false;
+  const auto decided = decide_restoration(std::move(found));
+  EXPECT_EQ(decided.what, What::kRemove);
+  EXPECT_EQ(decided.change,
+            "removed cgroup /podqos/kubepods/burstable/pod42 of a pod that has "
+            "ended");
+}
+
+TEST(DecideRestoration, AnEmptyCgroupThatPodqosDidNotCreateIsLeft) {
+  FoundPodCgroup found = found_cgroup();
+  found.populated = false;
+  found.has_copy = false;
+  const auto decided = decide_restoration(std::move(found));
+  EXPECT_EQ(decided.what, What::kLeave);
+  EXPECT_EQ(decided.change, std::nullopt);
+  EXPECT_EQ(decided.warning, std::nullopt);
+}
+
+struct UnknownProcesses {
+  const char* name;
+  void (*change)(FoundPodCgroup& found);
+};
+
+class DecideRestorationWarns : public TestWithParam<UnknownProcesses> {};
+
+TEST_P(DecideRestorationWarns, OfProcessesOfNoKnownPod) {
+  FoundPodCgroup found = found_cgroup();
+  GetParam().change(found);
+  const auto decided = decide_restoration(std::move(found));
+  EXPECT_EQ(decided.what, What::kLeave);
+  EXPECT_EQ(decided.change, std::nullopt);
+  ASSERT_TRUE(decided.warning);
+  EXPECT_THAT(*decided.warning, HasSubstr("contains processes that podqos did not place"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, DecideRestorationWarns,
+    ValuesIn(std::vector<UnknownProcesses>{
+        {"CopyCannotBeRead", [](FoundPodCgroup& found) { found.copy.reset(); }},
+        {"CopyIsOfAnotherPod", [](FoundPodCgroup& found) { found.copy->pod.uid = "43"; }},
+        {"CopyIsOfAnotherCgroup", [](FoundPodCgroup& found) { found.copy->cgroup = "/other"; }},
+        {"PodHasACgroupElsewhere", [](FoundPodCgroup& found) { found.known = true; }},
+    }),
+    [](const TestParamInfo<UnknownProcesses>& row) { return row.param.name; });
+
+/// The containers left in a pod of one, of which this was observed.
+std::vector<ContainerRecord> left_of(const ContainerRecord& container,
+                                     const ContainerObservation& observation,
+                                     const EngineList* list = nullptr) {
+  PodRecord record = requesting_pod("42", "100m");
+  record.containers = {container};
+  return remove_ended(std::move(record), {{observation}}, list).record.containers;
+}
+
+TEST(RemoveEnded, AContainerEndsWithItsProcess) {
+  const auto live = in_state(ContainerState::kLive);
+  EXPECT_FALSE(needs_init(live, true, nullptr));
+  EXPECT_TRUE(needs_init(live, false, nullptr));
+  EXPECT_THAT(left_of(live, {.lives = true}), ElementsAre(live));
+  EXPECT_THAT(left_of(live, {.lives = false}), IsEmpty());
+}
+
+TEST(RemoveEnded, AContainerWhoseCreatorIsGoneIsConfirmedIfItRuns) {
+  const auto left = left_of(in_state(ContainerState::kPending), {.lives = false, .init = kInit});
+  ASSERT_THAT(left, SizeIs(1));
+  EXPECT_EQ(left.front().state, ContainerState::kLive);
+  EXPECT_EQ(left.front().pid, kInit.pid);
+  EXPECT_EQ(left.front().start_time, kInit.start_time);
+}
+
+TEST(RemoveEnded, AListedContainerWaitsForItsEngine) {
+  const EngineList list = engine_list({"c1"});
+  const auto pending = in_state(ContainerState::kPending);
+  EXPECT_TRUE(needs_init(pending, true, &list));
+  const auto left = left_of(pending, {.lives = false}, &list);
+  ASSERT_THAT(left, SizeIs(1));
+  EXPECT_EQ(left.front().state, ContainerState::kPending);
+  EXPECT_EQ(left.front().pid, kListener);
+  EXPECT_EQ(left.front().start_time, kListenerStart);
+}
+
+TEST(RemoveEnded, AContainerThatTheListenerPlacedEndsWhenItIsNotListed) {
+  const EngineList list = engine_list({"other"});
+  auto pending = in_state(ContainerState::kPending);
+  pending.pid = kListener;
+  pending.start_time = kListenerStart;
+  EXPECT_TRUE(needs_init(pending, true, &list));
+  EXPECT_THAT(left_of(pending, {.lives = true}, &list), IsEmpty());
+}
+
+TEST(RemoveEnded, AContainerOfAnotherCreatorNeedNotBeListed) {
+  const EngineList list = engine_list({"other"});
+  const auto pending = in_state(ContainerState::kPending);
+  EXPECT_FALSE(needs_init(pending, true, &list));
+  EXPECT_THAT(left_of(pending, {.lives = true}, &list), ElementsAre(pending));
+  EXPECT_THAT(left_of(pending, {.lives = false}, &list), IsEmpty());
+}
+
+TEST(RemoveEnded, AnEndedContainerLeavesAKubeletsPodUnlessItIsReplaced) {
+  PodRecord record = requesting_pod("42", "100m");
+  record.adopted = true;
+  auto next = in_state(ContainerState::kLive, "c2");
+  next.name = "c1";
+  record.containers.push_back(next);
+  const std::vector<ContainerObservation> replaced{{.lives = false}, {.lives = true}};
+  const auto restarted = remove_ended(record, replaced, nullptr);
+  EXPECT_THAT(restarted.record.containers, ElementsAre(next));
+  EXPECT_THAT(restarted.record.pod.containers, SizeIs(1));
+  EXPECT_THAT(restarted.ended, ElementsAre(in_state(ContainerState::kLive)));
+
+  const std::vector<ContainerObservation> gone{{.lives = false}, {.lives = false}};
+  EXPECT_THAT(remove_ended(record, gone, nullptr).record.pod.containers, IsEmpty());
+}
+
+class ReconcilePods : public ::testing::Test {
+ protected:
+  [[nodiscard]] Reconciliation reconcile(std::vector<ReconciledPod> pods) const {
+    return reconcile_pods(std::move(pods), {},
+                          {.retained = retained_, .capacity = capacity_, .now = UnixSeconds{1000}},
+                          settings_);
+  }
+  [[nodiscard]] static ReconciledPod living(PodRecord record) {
+    return {.record = std::move(record), .ended = {}, .populated = false, .strays = {}};
+  }
+
+  std::vector<RetainedEntry> retained_;
+  NodeCapacity capacity_{.memory = Bytes{8 * kGi}, .cpu = MilliCpu{4000}};
+  Settings settings_;
+};
+
+TEST_F(ReconcilePods, SumsUpWhatLives) {
+  const auto decided =
+      reconcile({living(requesting_pod("42", "100m")), living(requesting_pod("43", "200m"))});
+  EXPECT_THAT(decided.living, ElementsAre(Key("42"), Key("43")));
+  EXPECT_EQ(decided.sums.burstable, (TierSum{.pods = 2, .cpu = MilliCpu{300}, .memory = Bytes{0}}));
+  EXPECT_THAT(decided.pending, IsEmpty());
+  EXPECT_THAT(decided.ended, IsEmpty());
+  EXPECT_EQ(decided.report.pods, 2);
+  EXPECT_EQ(decided.report.containers, 2);
+  EXPECT_THAT(decided.report.changes, IsEmpty());
+}
+
+TEST_F(ReconcilePods, ListsPendingContainers) {
+  PodRecord record = requesting_pod("42", "100m");
+  record.containers = {in_state(ContainerState::kPending)};
+  EXPECT_THAT(
+      reconcile({living(record)}).pending,
+      ElementsAre(PendingEntry{
+          .uid = "42", .id = "c1", .bundle = "/b", .pid = Pid{7}, .start_time = StartTime{70}}));
+}
+
+TEST_F(ReconcilePods, ReleasesAPodWithoutContainers) {
+  PodRecord record = requesting_pod("42", "100m");
+  record.containers.clear();
+  ReconciledPod pod = living(record);
+  pod.ended = {in_state(ContainerState::kLive)};
+  const auto decided = reconcile({pod});
+  EXPECT_THAT(decided.living, IsEmpty());
+  EXPECT_EQ(decided.sums, TierSums{});
+  ASSERT_THAT(decided.ended, SizeIs(1));
+  EXPECT_EQ(decided.ended.front().released_at, UnixSeconds{1000});
+  EXPECT_EQ(decided.report.released, 1);
+  EXPECT_THAT(decided.report.changes,
+              ElementsAre("pod 42: container c1 has ended", "pod 42 released"));
+}
+
+TEST_F(ReconcilePods, APodThatWasReleasedBeforeIsNotReportedAgain) {
+  PodRecord record = requesting_pod("42", "100m");
+  record.containers.clear();
+  record.released_at = UnixSeconds{900};
+  const auto decided = reconcile({living(record)});
+  ASSERT_THAT(decided.ended, ElementsAre(record));
+  EXPECT_EQ(decided.report.released, 0);
+  EXPECT_THAT(decided.report.changes, IsEmpty());
+}
+
+TEST_F(ReconcilePods, AProcessInThePodsCgroupKeepsItsRequests) {
+  PodRecord record = requesting_pod("42", "100m");
+  record.containers.clear();
+  ReconciledPod pod = living(record);
+  pod.populated = true;
+  const auto decided = reconcile({pod});
+  EXPECT_THAT(decided.living, ElementsAre(Key("42")));
+  EXPECT_EQ(decided.sums.burstable.cpu, MilliCpu{100});
+  EXPECT_THAT(decided.report.warnings, ElementsAre(HasSubstr("its containers have ended")));
+}
+
+TEST_F(ReconcilePods, AKubeletsPodEndsWithItsContainers) {
+  PodRecord record = requesting_pod("42", "100m");
+  record.containers.clear();
+  record.adopted = true;
+  ReconciledPod pod = living(record);
+  pod.populated = true;
+  EXPECT_THAT(reconcile({pod}).ended, SizeIs(1));
+}
+
+TEST_F(ReconcilePods, RetainsPodsThatHaveARecord) {
+  PodRecord ended = requesting_pod("43", "100m");
+  ended.containers.clear();
+  const RetainedEntry of_ended{.uid = "43", .until = UnixSeconds{1}};
+  const RetainedEntry of_living{.uid = "42", .until = UnixSeconds{2}};
+  retained_ = {of_ended, {.uid = "gone", .until = UnixSeconds{3}}, of_living};
+  EXPECT_THAT(reconcile({living(requesting_pod("42", "100m")), living(ended)}).retained,
+              ElementsAre(of_ended, of_living));
+}
+
+TEST_F(ReconcilePods, TellsOfContainersThatAnotherProgramHasMoved) {
+  ReconciledPod pod = living(requesting_pod("42", "100m"));
+  pod.strays = {"container c1 runs elsewhere"};
+  EXPECT_THAT(reconcile({pod}).report.warnings, ElementsAre("pod 42: container c1 runs elsewhere"));
+}
+
+TEST_F(ReconcilePods, GrantsWhatAnEndedPodHasFreed) {
+  // The node has 4 CPUs, and the pod that has ended had 3 of them.
+  PodRecord waiting = requesting_pod("43", "2");
+  waiting.granted.cpu = MilliCpu{1000};
+  const auto decided = reconcile({living(waiting)});
+  EXPECT_EQ(decided.living.at("43").granted.cpu, MilliCpu{2000});
+  EXPECT_EQ(decided.sums.burstable.cpu, MilliCpu{2000});
+}
+
+TEST_F(ReconcilePods, GrantsWhatAnotherPodMayNoLongerClaim) {
+  settings_.max_pod_claim_percent = 50;
+  PodRecord greedy = requesting_pod("42", "3");
+  greedy.granted.cpu = MilliCpu{3000};
+  PodRecord waiting = requesting_pod("43", "2");
+  waiting.granted.cpu = MilliCpu{1000};
+  const auto decided = reconcile({living(waiting), living(greedy)});
+  EXPECT_EQ(decided.living.at("42").granted.cpu, MilliCpu{2000});
+  EXPECT_EQ(decided.living.at("43").granted.cpu, MilliCpu{2000});
+}
+
+TEST(EntriesWithoutRecord, AreThoseOfUnknownContainers) {
+  PodRecords records;
+  records.emplace("42", requesting_pod("42", "100m"));
+  const IndexEntry known{.id = "c1", .bundle = "/b", .uid = "42"};
+  const IndexEntry ended{.id = "c2", .bundle = "/b", .uid = "42"};
+  const IndexEntry of_no_pod{.id = "c1", .bundle = "/b", .uid = "43"};
+  const IndexEntry unreadable{.id = "c9", .bundle = "/b", .uid = "newer"};
+  EXPECT_THAT(entries_without_record({known, ended, of_no_pod, unreadable}, records, {"newer"}),
+              ElementsAre(ended, of_no_pod));
+}
+
+}  // namespace
+}  // namespace podqos::core
