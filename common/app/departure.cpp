@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <ctime>
 #include <map>
 #include <optional>
 #include <ranges>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -277,6 +279,24 @@ void release_retained(Transaction& transaction) {
           cat("pod ", uid, ": not completed, will be retried: ", done.error().message));
     }
   }
+}
+
+Status follow_up(const core::Settings& settings, Log& log, std::optional<Error> unfinished,
+                 const Timeouts& timeouts) {
+  constexpr std::chrono::milliseconds kFirstPause{10};
+  constexpr std::chrono::milliseconds kLongestPause{640};
+  for (auto pause = kFirstPause; unfinished; pause *= 2) {
+    if (pause > kLongestPause) return fail(std::move(*unfinished));
+    std::this_thread::sleep_for(pause);
+    auto transaction = Transaction::open_existing(settings, log, timeouts);
+    if (!transaction) return fail(std::move(transaction).error());
+    if (!*transaction) return {};
+    if (auto done = recover(**transaction); !done) return done;
+    release_retained(**transaction);
+    if (auto done = (*transaction)->finish(); !done) return done;
+    unfinished = (*transaction)->unfinished();
+  }
+  return {};
 }
 
 void expire_pending(Transaction& transaction, const ContainerKey& handled,

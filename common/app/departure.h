@@ -63,6 +63,12 @@ void withdraw(Transaction& transaction, const core::PodRecord& record,
 /// refused. At most four pods per call, to bound the time under the lock. Errors are logged per pod
 /// and left to the next transaction.
 void release_retained(Transaction& transaction);
+/// Retries what a transaction left unfinished (Transaction::unfinished()), in transactions of its
+/// own for up to 1.3 s; the lock is free in between.
+/// @return the reason if it is still unfinished; later transactions retry it.
+[[nodiscard]] Status follow_up(const core::Settings& settings, Log& log,
+                               std::optional<Error> unfinished, const Timeouts& timeouts = {});
+
 /// Removes the cgroup and the record of a pod that has left the sums (released_at is set). Both are
 /// retained for releaseDelay if tmpfs memory is still charged to the cgroup, or if its removal
 /// failed.

@@ -11,7 +11,6 @@
 #include "common/app/apply_container.h"
 #include "common/app/bundle.h"
 #include "common/app/departure.h"
-#include "common/app/follow_up.h"
 #include "common/app/known_container.h"
 #include "common/app/node.h"
 #include "common/app/running_container.h"

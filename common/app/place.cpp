@@ -6,7 +6,6 @@
 #include "common/app/admission.h"
 #include "common/app/cgroup_reading.h"
 #include "common/app/departure.h"
-#include "common/app/follow_up.h"
 #include "common/app/node.h"
 #include "common/app/transaction.h"
 #include "common/base/text.h"

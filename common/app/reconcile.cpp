@@ -10,16 +10,16 @@
 
 #include "common/app/child_cgroups.h"
 #include "common/app/departure.h"
-#include "common/app/follow_up.h"
-#include "common/app/held_tiers.h"
 #include "common/app/known_container.h"
 #include "common/app/monitor.h"
 #include "common/app/stray.h"
 #include "common/base/text.h"
+#include "common/cgroup/cgroupfs.h"
 #include "common/codec/record_json.h"
 #include "common/core/driver.h"
 #include "common/core/pod_plan.h"
 #include "common/core/root_choice.h"
+#include "common/core/tier.h"
 
 namespace podqos::app {
 
@@ -271,6 +271,50 @@ class Recomputation {
 
 constexpr int kLoweringSteps = 20;
 constexpr std::chrono::milliseconds kLoweringPause{20};
+
+/// A tier whose memory limit cannot be lowered to its rule yet.
+struct HeldTier {
+  std::string path;  ///< its cgroup
+  Bytes excess;      ///< how far the limit is above the rule
+};
+
+/// Tiers whose memory limit is above the rule because their usage is.
+std::vector<HeldTier> held_tiers(Transaction& transaction) {
+  std::vector<HeldTier> held;
+  if (transaction.tiers().kubepods.empty() || transaction.tiers().yielded) return held;
+  const core::TierValues wanted = transaction.wanted_tiers();
+  for (const auto qos_class : {core::QosClass::kBurstable, core::QosClass::kBestEffort}) {
+    const auto& limit = qos_class == core::QosClass::kBurstable ? wanted.burstable.memory_limit
+                                                                : wanted.besteffort.memory_limit;
+    const std::string path = core::tier_path(transaction.tiers().kubepods, qos_class);
+    const auto usage = transaction.machine().memory_usage(path);
+    if (!limit || !usage) continue;
+    const Bytes least = std::max(*limit, transaction.settings().tier_memory_floor);
+    const Bytes now =
+        core::bounded_tier_limit(*limit, *usage, transaction.settings().tier_memory_floor);
+    if (now > least) held.push_back({.path = path, .excess = Bytes{now.value() - least.value()}});
+  }
+  return held;
+}
+
+/// Asks the kernel to reclaim `excess` bytes of each tier (memory.reclaim, cgroup v2, Linux 5.19).
+/// Call it without the lock: it may take long.
+/// @note Documentation/admin-guide/cgroup-v2.rst, memory.reclaim.
+void reclaim(const std::vector<HeldTier>& held) {
+  auto cgroups = cgroup::Cgroupfs::open();
+  if (!cgroups || cgroups->layout().memory != core::CgroupVersion::kV2) return;
+  for (const HeldTier& tier : held) {
+    // Fails with EAGAIN if less could be reclaimed; the file exists since Linux 5.19.
+    const auto asked =
+        cgroups->execute({core::WriteFile{.path = tier.path,
+                                          .controller = core::Controller::kMemory,
+                                          .file = "memory.reclaim",
+                                          .value = std::to_string(tier.excess.value()),
+                                          .reason = "lower the tier's limit",
+                                          .on_refusal = core::OnRefusal::kIgnore}});
+    if (!asked) return;
+  }
+}
 
 }  // namespace
 
