@@ -122,7 +122,7 @@ bool PlainWalk::parse_members(JsonNode& object, std::size_t levels) {
     if (!accept(':')) return false;
     skip_space();
     const bool container = rest().starts_with('{') || rest().starts_with('[');
-    storing_ = storing && (!container || bounds_.reads(member.key));
+    storing_ = storing && (!container || bounds_.reads(object.key, member.key));
     if (!parse_node(member, levels)) return false;
     storing_ = storing;
   } while (accept(','));

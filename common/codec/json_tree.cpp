@@ -136,8 +136,9 @@ class TreeBuilder : public nlohmann::json_sax<json> {
     }
     const bool stored = storing();
     JsonNode& node = place(kind);
+    if (stored && !node.raw_key.empty() && !bounds_.reads(open_.back()->key, node.key))
+      first_unread_ = open_.size() + 1;
     open_.push_back(&node);
-    if (stored && !node.raw_key.empty() && !bounds_.reads(node.key)) first_unread_ = open_.size();
     return true;
   }
 

@@ -80,13 +80,14 @@ struct JsonBounds {
   std::size_t bytes = std::size_t{1} << 20U;
   std::size_t depth = kMaxJsonDepth;
   JsonComments comments = JsonComments::kRefuse;  ///< kIgnore accepts // and /* */
-  /// Whether anything in a member with this name is read; nullptr: in all. The others are checked
-  /// like all text, but get no children: a config.json of 8 MiB could need 1 GB for them.
-  bool (*is_read)(std::string_view name) = nullptr;
+  /// Whether anything in a member with this name is read, in an object that is the member `parent`,
+  /// "" for the root and for elements; nullptr: in all. The others are checked like all text, but
+  /// get no children: a config.json of 8 MiB could need 1 GB for them.
+  bool (*is_read)(std::string_view parent, std::string_view name) = nullptr;
 
   /// is_read(), with its default.
-  [[nodiscard]] bool reads(std::string_view name) const {
-    return is_read == nullptr || is_read(name);
+  [[nodiscard]] bool reads(std::string_view parent, std::string_view name) const {
+    return is_read == nullptr || is_read(parent, name);
   }
 };
 

@@ -91,9 +91,10 @@ ConfigNode find_member(ConfigNode parent, std::string_view name) {
   return row == kSchema.end() ? kOther : row->node;
 }
 
-bool is_container_name(std::string_view name) {
+bool is_container_name(std::string_view parent, std::string_view name) {
   return std::ranges::any_of(kSchema, [&](const NodeSpec& spec) {
-    return spec.name == name && (spec.type == NodeType::kObject || spec.type == NodeType::kArray);
+    return spec.name == name && (spec.type == NodeType::kObject || spec.type == NodeType::kArray) &&
+           spec.parent != kOther && spec_of(spec.parent).name == parent;
   });
 }
 

@@ -71,8 +71,9 @@ struct NodeSpec {
 /// The member `name` of `parent`; kOther if podqos ignores it.
 [[nodiscard]] ConfigNode find_member(ConfigNode parent, std::string_view name);
 
-/// Whether `name` is an object or array of the schema, in whatever parent.
-[[nodiscard]] bool is_container_name(std::string_view name);
+/// Whether `name` is an object or array of the schema in an object that is called `parent`; see
+/// JsonBounds::is_read.
+[[nodiscard]] bool is_container_name(std::string_view parent, std::string_view name);
 
 /// The member of `parent` that a case-insensitive parser would take `name` for; kOther if there is
 /// none.

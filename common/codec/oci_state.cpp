@@ -143,7 +143,9 @@ Result<OciState> StateReader::read(const JsonNode& root) {
 }  // namespace
 
 Result<OciState> parse_oci_state(std::string_view text) {
-  const auto is_read = [](std::string_view name) { return name == "annotations"; };
+  const auto is_read = [](std::string_view parent, std::string_view name) {
+    return parent.empty() && name == "annotations";
+  };
   const auto tree = parse_json_tree(text, {.bytes = kMaxStateSize, .is_read = is_read});
   auto state = tree ? StateReader{text}.read(*tree) : fail(tree.error());
   if (!state) return fail(std::move(state).error().with_context("OCI state"));

@@ -196,8 +196,8 @@ TEST(ParseJsonTree, StoresNothingBelowWhatIsNotRead) {
         cat(R"({"read":[{"a":"\n"}],"x":[[)", number, R"(],"read",{"read":{}}]})");
     const std::string text =
         cat(R"([{"x":)", skipped, R"(,"read":[[{"b":2,"x":[3]}],4],"x":"\u0035","y":[]},"6"])");
-    const auto tree =
-        parse_json_tree(text, {.is_read = [](std::string_view name) { return name == "read"; }});
+    const auto tree = parse_json_tree(
+        text, {.is_read = [](std::string_view, std::string_view name) { return name == "read"; }});
     ASSERT_TRUE(tree) << tree.error().message;
     ASSERT_EQ(tree->children.size(), 2U);
     EXPECT_EQ(tree->children[1].text, "6");
@@ -218,10 +218,27 @@ TEST(ParseJsonTree, StoresNothingBelowWhatIsNotRead) {
   }
 }
 
+TEST(ParseJsonTree, TellsMembersApartByTheirParent) {
+  for (const std::string_view number : {"1", "1e0"}) {
+    const std::string text = cat(R"({"a":{"x":[)", number, R"(]},"b":{"x":[2]},"c":[{"x":[3]}]})");
+    const auto tree = parse_json_tree(text, {.is_read = [](auto parent, auto name) {
+                                        return name != "x" || parent == "a" || parent.empty();
+                                      }});
+    ASSERT_TRUE(tree) << tree.error().message;
+    const auto elements = [](const JsonNode& object) {
+      return object.children.at(0).children.size();
+    };
+    EXPECT_EQ(elements(tree->children.at(0)), 1U);
+    EXPECT_EQ(elements(tree->children.at(1)), 0U);
+    EXPECT_EQ(elements(tree->children.at(2).children.at(0)), 1U);
+  }
+}
+
 TEST(ParseJsonTree, ChecksWhatIsNotRead) {
   const auto parse = [](std::string_view value) {
-    return parse_json_tree(cat("{\"x\":", value, "}"),
-                           {.depth = 3, .is_read = [](std::string_view) { return false; }});
+    return parse_json_tree(
+        cat("{\"x\":", value, "}"),
+        {.depth = 3, .is_read = [](std::string_view, std::string_view) { return false; }});
   };
   EXPECT_TRUE(parse(R"([["\u0061"]])"));
   for (const std::string_view bad : {"[1", "[1,]", R"(["\x"])", "[\"\xff\"]", "{\"a\"}", "01"})

@@ -35,6 +35,16 @@ TEST(FormatPath, IsThePathOfTheSpecification) {
     EXPECT_EQ(format_path(node), path);
 }
 
+/// process.args is the pod author's, and may be long.
+TEST(IsContainerName, GoesByTheParent) {
+  EXPECT_TRUE(is_container_name("", "linux"));
+  EXPECT_TRUE(is_container_name("linux", "resources"));
+  EXPECT_TRUE(is_container_name("", "args"));
+  EXPECT_FALSE(is_container_name("process", "args"));
+  EXPECT_FALSE(is_container_name("linux", "cgroupsPath"));
+  EXPECT_FALSE(is_container_name("", "mounts"));
+}
+
 struct MemberCase {
   ConfigNode parent;
   std::string name;
