@@ -7,7 +7,7 @@
 packages_build=(
   g++ cmake ninja-build pkg-config
   nlohmann-json3-dev libspdlog-dev libfmt-dev libseccomp-dev libcli11-dev libyaml-cpp-dev
-  libdbus-1-dev libprotobuf-dev protobuf-compiler
+  libdbus-1-dev libprotobuf-dev protobuf-compiler libtomlplusplus-dev
 )
 # To start containers with them.
 packages_containers=(runc crun busybox-static python3 procps util-linux)

@@ -1,0 +1,150 @@
+#include "ctl/configure/crio.h"
+
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "common/base/text.h"
+#include "ctl/configure/parts.h"
+#include "ctl/configure/plan.h"
+#include "ctl/configure/toml.h"
+
+namespace podqos::ctl {
+namespace {
+
+const std::string kCrioConfig = "/etc/crio/crio.conf";
+const std::string kCrioDropIns = "/etc/crio/crio.conf.d";
+const std::string kCrioRuntimeDropIn = "/etc/crio/crio.conf.d/50-podqos.conf";
+const std::string kCrioNriDropIn = "/etc/crio/crio.conf.d/60-podqos-nri.conf";
+/// Where the package registers createRuntime and poststop; CRI-O's default hooks_dir.
+const std::string kPackagedHook = "/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json";
+/// CRI-O has NRI switched on from this version on (pkg/config/config.go, DefaultConfig).
+constexpr Version kNriByDefault{.major = 1, .minor = 30};
+
+const std::vector<std::string_view> kCrioBlocks = {"wrapper", "nri"};
+
+/// crio.conf and its drop-ins, podqos's own lines left out.
+Result<std::vector<TomlDocument>> read_crio(const ConfigSource& source) {
+  auto main = read_others(kCrioConfig, kCrioBlocks, source);
+  if (!main) return fail(std::move(main).error());
+  // CRI-O reads every file of the directory, whatever its name.
+  auto drop_ins = read_drop_ins(kCrioDropIns, "", kCrioBlocks, source);
+  if (!drop_ins) return fail(std::move(drop_ins).error());
+  std::vector<TomlDocument> documents;
+  documents.push_back(std::move(*main));
+  std::ranges::move(*drop_ins, std::back_inserter(documents));
+  return documents;
+}
+
+Result<ConfigurePlan> plan_crio_block(const TomlBlock& block, const ConfigSource& source) {
+  auto change = plan_block(block, source);
+  if (!change) return fail(std::move(change).error());
+  ConfigurePlan plan;
+  if (*change) plan.changes.push_back(std::move(**change));
+  return plan;
+}
+
+Result<ConfigurePlan> plan_crio_runtime(const std::vector<TomlDocument>& documents,
+                                        const ConfigSource& source) {
+  const TomlPath runtime = {"crio", "runtime", "runtimes", std::string{kHandler}};
+  const auto there = registered_by_hand(documents, runtime, {"runtime_path"});
+  if (!there) return fail(there.error());
+  if (*there) return nothing_to_do(already_there(last_with(documents, runtime)->place_of(runtime)));
+  return plan_crio_block({.path = kCrioRuntimeDropIn,
+                          .name = format_way(Way::kWrapper),
+                          .body = format_crio_runtime(),
+                          .what = "runtime \"podqos\"",
+                          .base = {}},
+                         source);
+}
+
+/// Fails where the owner has switched NRI off; true if it was switched on.
+Result<bool> read_crio_nri(const std::vector<TomlDocument>& documents) {
+  for (const auto& [name, wanted] :
+       {std::pair{"enable_nri", true}, {"nri_disable_connections", false}}) {
+    const TomlPath path = {"crio", "nri", name};
+    const TomlDocument* document = last_with(documents, path);
+    if (document == nullptr || *document->at(path) == wanted) continue;
+    return fail(ErrorCode::kConflict, cat(document->place_of(path), ": NRI is off; write \"", name,
+                                          " = ", wanted ? "true" : "false", "\" there by hand"));
+  }
+  return last_with(documents, {"crio", "nri", "enable_nri"}) != nullptr;
+}
+
+Result<ConfigurePlan> plan_crio_nri(const ConfigureRequest& request,
+                                    const std::vector<TomlDocument>& documents,
+                                    const ConfigSource& source) {
+  if (!request.version)
+    return fail(ErrorCode::kInvalidArgument,
+                "CRI-O's version is not known; give it with --engine-version");
+  const auto on = read_crio_nri(documents);
+  if (!on) return fail(on.error());
+  if (*on || *request.version >= kNriByDefault)
+    return nothing_to_do(cat("NRI is on in this CRI-O; ", kCrioConfig, " needs no change"));
+  const TomlPath listen = {"crio", "nri", "nri_listen"};
+  if (const TomlDocument* document = last_with(documents, listen)) {
+    return fail(ErrorCode::kConflict,
+                cat(document->place_of(listen),
+                    ": nri_listen is set, but not enable_nri; write \"enable_nri = true\" beside "
+                    "it by hand"));
+  }
+  return plan_crio_block({.path = kCrioNriDropIn,
+                          .name = format_way(Way::kNri),
+                          .body = format_crio_nri(),
+                          .what = "NRI switched on",
+                          .base = {}},
+                         source);
+}
+
+/// What the package registers by itself.
+Result<ConfigurePlan> plan_crio_hooks(const ConfigSource& source) {
+  const auto hook = source.follow(kPackagedHook);
+  if (!hook) return fail(hook.error());
+  if (!*hook) {
+    return fail(ErrorCode::kNotFound,
+                cat(kPackagedHook, " is missing: install the package podqos again"));
+  }
+  return nothing_to_do(cat(kPackagedHook,
+                           ": registered already by the package; hooks alone cannot "
+                           "place containers"));
+}
+
+}  // namespace
+
+std::string format_crio_runtime() {
+  return cat("[crio.runtime.runtimes.", kHandler, "]\nruntime_path = \"", kWrapperPath,
+             "\"\nruntime_type = \"oci\"\nruntime_root = \"/run/podqos-runc\"\n");
+}
+
+std::string format_crio_nri() {
+  return "[crio.nri]\n"
+         "enable_nri = true\n"
+         "nri_listen = \"/var/run/nri/nri.sock\"\n"
+         "nri_disable_connections = false\n";
+}
+
+Result<ConfigurePlan> plan_crio(const ConfigureRequest& request, const ConfigSource& source) {
+  if (request.way == Way::kHooks) return plan_crio_hooks(source);
+  const auto documents = read_crio(source);
+  if (!documents) return fail(documents.error());
+  return request.way == Way::kNri ? plan_crio_nri(request, *documents, source)
+                                  : plan_crio_runtime(*documents, source);
+}
+
+Result<ConfigurePlan> plan_crio_removal(const ConfigSource& source) {
+  const auto documents = read_crio(source);
+  if (!documents) return fail(documents.error());
+  for (const TomlDocument& document : *documents) {
+    const auto free = check_not_default(document, {"crio", "runtime", "default_runtime"});
+    if (!free) return fail(free.error());
+  }
+  ConfigurePlan plan;
+  for (const std::string& path : {kCrioRuntimeDropIn, kCrioNriDropIn}) {
+    const BlockRemoval removal{.path = path, .names = kCrioBlocks, .bases = {}};
+    if (auto done = plan_block_removal(removal, source, plan); !done)
+      return fail(std::move(done).error());
+  }
+  return plan;
+}
+
+}  // namespace podqos::ctl

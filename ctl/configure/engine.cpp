@@ -1,0 +1,135 @@
+#include "ctl/configure/engine.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+
+#include "common/base/text.h"
+
+namespace podqos::ctl {
+namespace {
+
+constexpr std::array kEngines = {
+    EngineFacts{.name = "containerd",
+                .title = "containerd",
+                .program = "containerd",
+                .service = "containerd.service"},
+    EngineFacts{.name = "crio", .title = "CRI-O", .program = "crio", .service = "crio.service"},
+    EngineFacts{.name = "podman", .title = "Podman", .program = "podman", .service = ""},
+    EngineFacts{
+        .name = "docker", .title = "Docker", .program = "dockerd", .service = "docker.service"},
+};
+static_assert(kEngines.size() == static_cast<std::size_t>(Engine::kDocker) + 1);
+
+constexpr std::array<std::string_view, 3> kWays = {"wrapper", "nri", "hooks"};
+static_assert(kWays.size() == static_cast<std::size_t>(Way::kHooks) + 1);
+
+/// The first versions with NRI; containerd's release notes of 1.7, CRI-O's of 1.26.
+constexpr Version kContainerdNri{.major = 1, .minor = 7};
+constexpr Version kCrioNri{.major = 1, .minor = 26};
+
+bool has_nri(Engine engine, const Version& version) {
+  switch (engine) {
+    case Engine::kContainerd: return version >= kContainerdNri;
+    case Engine::kCrio: return version >= kCrioNri;
+    case Engine::kPodman:
+    case Engine::kDocker: return false;
+  }
+  return false;
+}
+
+/// The number at the beginning of `text`, which it is taken off.
+std::optional<std::uint32_t> take_number(std::string_view& text) {
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{}) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return number;
+}
+
+std::optional<Version> version_of_word(std::string_view word) {
+  if (word.starts_with('v')) word.remove_prefix(1);
+  const auto major = take_number(word);
+  if (!major || !word.starts_with('.')) return std::nullopt;
+  word.remove_prefix(1);
+  const auto minor = take_number(word);
+  if (!minor) return std::nullopt;
+  return Version{.major = *major, .minor = *minor};
+}
+
+Status check_nri(Engine engine, const std::optional<Version>& version) {
+  const std::string_view title = facts_of(engine).title;
+  if (engine == Engine::kPodman || engine == Engine::kDocker) {
+    return fail(ErrorCode::kUnsupported,
+                cat(title, " has no NRI; use --way ",
+                    engine == Engine::kPodman ? "hooks or wrapper" : "wrapper"));
+  }
+  if (version && !has_nri(engine, *version)) {
+    return fail(ErrorCode::kUnsupported,
+                cat(title, " ", format_version(*version), " has no NRI, which came with ",
+                    format_version(engine == Engine::kCrio ? kCrioNri : kContainerdNri),
+                    "; use --way wrapper"));
+  }
+  return {};
+}
+
+}  // namespace
+
+const EngineFacts& facts_of(Engine engine) {
+  return kEngines.at(static_cast<std::size_t>(engine));
+}
+
+std::optional<Engine> parse_engine(std::string_view name) {
+  const auto found = std::ranges::find(kEngines, name, &EngineFacts::name);
+  if (found == kEngines.end()) return std::nullopt;
+  return static_cast<Engine>(found - kEngines.begin());
+}
+
+std::span<const EngineFacts> engines() {
+  return kEngines;
+}
+
+std::string_view format_way(Way way) {
+  return kWays.at(static_cast<std::size_t>(way));
+}
+
+std::optional<Way> parse_way(std::string_view word) {
+  const auto found = std::ranges::find(kWays, word);
+  if (found == kWays.end()) return std::nullopt;
+  return static_cast<Way>(found - kWays.begin());
+}
+
+std::optional<Version> parse_version(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  for (std::size_t at = text.find_first_not_of(kSpace); at != std::string_view::npos;) {
+    const std::size_t end = std::min(text.find_first_of(kSpace, at), text.size());
+    if (const auto version = version_of_word(text.substr(at, end - at))) return version;
+    at = text.find_first_not_of(kSpace, end);
+  }
+  return std::nullopt;
+}
+
+std::string format_version(const Version& version) {
+  return cat(version.major, ".", version.minor);
+}
+
+Way best_way(Engine engine, const std::optional<Version>& version, bool plugin_installed) {
+  if (engine == Engine::kPodman) return Way::kHooks;
+  return plugin_installed && version && has_nri(engine, *version) ? Way::kNri : Way::kWrapper;
+}
+
+Status check_way(Engine engine, Way way, const std::optional<Version>& version) {
+  switch (way) {
+    case Way::kWrapper: return {};
+    case Way::kNri: return check_nri(engine, version);
+    case Way::kHooks: break;
+  }
+  if (engine == Engine::kPodman || engine == Engine::kCrio) return {};
+  return fail(ErrorCode::kUnsupported,
+              cat(facts_of(engine).title,
+                  " reads no directory of hooks, and hooks alone cannot place containers; use "
+                  "--way wrapper"));
+}
+
+}  // namespace podqos::ctl

@@ -1,0 +1,43 @@
+#include "ctl/configure/plan.h"
+
+#include <utility>
+
+#include "common/base/text.h"
+
+namespace podqos::ctl {
+
+Result<ConfigurePlan> plan_registration(const ConfigureRequest& request,
+                                        const ConfigSource& source) {
+  if (auto known = check_way(request.engine, request.way, request.version); !known)
+    return fail(std::move(known).error());
+  switch (request.engine) {
+    case Engine::kContainerd: return plan_containerd(request, source);
+    case Engine::kCrio: return plan_crio(request, source);
+    case Engine::kPodman: return plan_podman(request, source);
+    case Engine::kDocker: return plan_docker(request, source);
+  }
+  return {};
+}
+
+Result<ConfigurePlan> plan_removal(Engine engine, const ConfigSource& source) {
+  switch (engine) {
+    case Engine::kContainerd: return plan_containerd_removal(source);
+    case Engine::kCrio: return plan_crio_removal(source);
+    case Engine::kPodman: return plan_podman_removal(source);
+    case Engine::kDocker: return plan_docker_removal(source);
+  }
+  return {};
+}
+
+ConfigurePlan nothing_to_do(std::string note) {
+  ConfigurePlan plan;
+  plan.notes.push_back(std::move(note));
+  return plan;
+}
+
+std::string backup_stays(const std::string& path) {
+  return cat(path, kBackupSuffix, " stays: others have changed ", path,
+             " since podqos first did; remove it when you no longer need it");
+}
+
+}  // namespace podqos::ctl

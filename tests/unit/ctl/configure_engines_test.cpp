@@ -1,0 +1,280 @@
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ctl/configure/crio.h"
+#include "ctl/configure/docker.h"
+#include "ctl/configure/plan.h"
+#include "ctl/configure/podman.h"
+#include "ctl/configure/toml.h"
+#include "tests/unit/ctl/configure_fixture.h"
+
+namespace podqos::ctl {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+Result<ConfigurePlan> plan_engine(Engine engine, Way way, std::optional<Version> version,
+                                  const FilesInMemory& files) {
+  return plan_registration({.engine = engine, .way = way, .version = version, .node = {}},
+                           files.source());
+}
+
+/// Registers, sees that twice is once, and that undo restores everything; the registered files.
+FilesInMemory there_and_back(Engine engine, Way way, std::optional<Version> version,
+                             const FilesInMemory& before) {
+  FilesInMemory files = before;
+  const ConfigurePlan plan = must(plan_engine(engine, way, version, files));
+  EXPECT_THAT(plan.changes, testing::Not(IsEmpty()));
+  files.apply(plan);
+  EXPECT_THAT(must(plan_engine(engine, way, version, files)).changes, IsEmpty());
+  FilesInMemory undone = files;
+  undone.apply(must(plan_removal(engine, undone.source())));
+  EXPECT_EQ(undone, before);
+  EXPECT_THAT(must(plan_removal(engine, undone.source())).changes, IsEmpty());
+  return files;
+}
+
+nlohmann::json values_of(const std::string& toml) {
+  const auto document = TomlDocument::parse(toml, "text");
+  EXPECT_TRUE(document) << document.error().message;
+  return document ? document->values() : nlohmann::json{};
+}
+
+// CRI-O.
+
+const std::string kCrioDropIn = "/etc/crio/crio.conf.d/50-podqos.conf";
+
+TEST(PlanCrio, WritesTheExamplesAsDropIns) {
+  const auto wrapper = there_and_back(Engine::kCrio, Way::kWrapper, std::nullopt, {});
+  EXPECT_EQ(values_of(wrapper.at(kCrioDropIn).text),
+            values_of(project_file("examples/cri-o/50-podqos.conf")));
+  const auto nri = there_and_back(Engine::kCrio, Way::kNri, Version{1, 29}, {});
+  EXPECT_EQ(values_of(nri.at("/etc/crio/crio.conf.d/60-podqos-nri.conf").text),
+            values_of(project_file("examples/cri-o/60-podqos-nri.conf")));
+}
+
+TEST(PlanCrio, LeavesARowThatIsThereByHand) {
+  const FilesInMemory files = {
+      {kCrioDropIn, FileState::file(project_file("examples/cri-o/50-podqos.conf"))}};
+  const ConfigurePlan plan = must(plan_engine(Engine::kCrio, Way::kWrapper, std::nullopt, files));
+  EXPECT_THAT(plan.changes, IsEmpty());
+  EXPECT_THAT(plan.notes, ElementsAre(HasSubstr(kCrioDropIn)));
+  EXPECT_THAT(must(plan_removal(Engine::kCrio, files.source())).changes, IsEmpty());
+  const FilesInMemory other = {
+      {"/etc/crio/crio.conf", FileState::file("\n[crio.runtime.runtimes.podqos]\n")}};
+  EXPECT_THAT(plan_engine(Engine::kCrio, Way::kWrapper, std::nullopt, other).error().message,
+              StartsWith("/etc/crio/crio.conf:2: a runtime \"podqos\" is there already"));
+  const FilesInMemory foreign = {{kCrioDropIn, FileState::file("[crio.api]\n")}};
+  EXPECT_THAT(plan_engine(Engine::kCrio, Way::kWrapper, std::nullopt, foreign).error().message,
+              AllOf(HasSubstr("is not podqosctl's file"), HasSubstr("runtime_path")));
+}
+
+TEST(PlanCrio, SwitchesNriOnWhereNobodyHasSwitchedItOff) {
+  const auto with = [](const std::string& text, Version version) {
+    return plan_engine(Engine::kCrio, Way::kNri, version,
+                       {{"/etc/crio/crio.conf", FileState::file(text)}});
+  };
+  EXPECT_THAT(must(with("[crio.nri]\nenable_nri = true\n", {1, 27})).changes, IsEmpty());
+  EXPECT_THAT(must(with("", {1, 30})).changes, IsEmpty());
+  for (const Version version : {Version{1, 27}, Version{1, 30}})
+    EXPECT_THAT(with("[crio.nri]\nenable_nri = false\n", version).error().message,
+                StartsWith("/etc/crio/crio.conf:2: NRI is off; write \"enable_nri = true\""));
+  EXPECT_THAT(with("[crio.nri]\nnri_listen = \"/x\"\n", {1, 27}).error().message,
+              StartsWith("/etc/crio/crio.conf:2: nri_listen is set"));
+  EXPECT_FALSE(with("", {1, 25}));
+}
+
+TEST(PlanCrio, LeavesHooksToThePackage) {
+  EXPECT_EQ(plan_engine(Engine::kCrio, Way::kHooks, std::nullopt, {}).error().code,
+            ErrorCode::kNotFound);
+  const FilesInMemory files = {
+      {"/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json", FileState::file("{}")}};
+  EXPECT_THAT(must(plan_engine(Engine::kCrio, Way::kHooks, std::nullopt, files)).notes,
+              ElementsAre(HasSubstr("registered already by the package")));
+}
+
+TEST(PlanCrio, UndoRefusesWhileTheRuntimeIsTheDefault) {
+  const FilesInMemory files = {
+      {"/etc/crio/crio.conf", FileState::file("[crio.runtime]\ndefault_runtime = \"podqos\"\n")}};
+  EXPECT_THAT(plan_removal(Engine::kCrio, files.source()).error().message,
+              StartsWith("/etc/crio/crio.conf:2: default_runtime = \"podqos\" still needs podqos"));
+}
+
+// Podman.
+
+const std::string kPodmanDropIn = "/etc/containers/containers.conf.d/50-podqos.conf";
+const std::string kPodmanLink = "/etc/containers/containers.conf.d/zz-podqos.conf";
+const std::string kPodmanShipped = "/usr/share/podqos/containers.conf.d/zz-podqos.conf";
+
+FilesInMemory with_package() {
+  return {{kPodmanShipped,
+           FileState::file(project_file("packaging/containers.conf.d/zz-podqos.conf"))}};
+}
+
+TEST(PlanPodman, WritesTheExampleBefore48) {
+  const auto hooks = there_and_back(Engine::kPodman, Way::kHooks, Version{4, 3}, with_package());
+  EXPECT_EQ(values_of(hooks.at(kPodmanDropIn).text),
+            values_of(project_file("examples/podman/50-podqos.conf")));
+  const auto wrapper = there_and_back(Engine::kPodman, Way::kWrapper, Version{4, 3}, {});
+  EXPECT_EQ(values_of(wrapper.at(kPodmanDropIn).text),
+            nlohmann::json::parse(
+                R"({"engine": {"runtimes": {"podqos": ["/usr/bin/podqos-runtime"]}}})"));
+}
+
+TEST(PlanPodman, MakesThePackagesLinkFrom48On) {
+  const auto files = there_and_back(Engine::kPodman, Way::kHooks, Version{5, 4}, with_package());
+  EXPECT_EQ(files.at(kPodmanLink), FileState::link(kPodmanShipped));
+  EXPECT_THAT(plan_engine(Engine::kPodman, Way::kHooks, Version{5, 4}, {}).error().message,
+              HasSubstr("install the package"));
+  EXPECT_THAT(plan_engine(Engine::kPodman, Way::kHooks, Version{4, 3}, files).error().message,
+              StartsWith(kPodmanLink + ":1: Podman before 4.8 refuses"));
+}
+
+TEST(PlanPodman, ReplacesTheOldDropInAfterAnUpgrade) {
+  FilesInMemory files = with_package();
+  files.apply(must(plan_engine(Engine::kPodman, Way::kHooks, Version{4, 3}, files)));
+  files.apply(must(plan_engine(Engine::kPodman, Way::kHooks, Version{5, 4}, files)));
+  EXPECT_EQ(files.at(kPodmanDropIn), FileState{});
+  EXPECT_EQ(files.at(kPodmanLink), FileState::link(kPodmanShipped));
+}
+
+TEST(PlanPodman, KeepsTheDirectoriesOfOthers) {
+  // oci-seccomp-bpf-hook and nvidia-container-toolkit have theirs in the common one.
+  FilesInMemory files = {{"/etc/containers/containers.conf",
+                          FileState::file("[engine]\nhooks_dir = [\"/own\", \"/b\\\\c\"]\n")}};
+  const auto plan = must(plan_engine(Engine::kPodman, Way::kHooks, Version{4, 3}, files));
+  EXPECT_EQ(values_of(plan.changes.at(0).after.text).at("engine").at("hooks_dir"),
+            nlohmann::json::parse(R"(["/own", "/b\\c", "/usr/share/podqos/podman-hooks.d"])"));
+  files.put("/etc/containers/containers.conf.d/99-own.conf", "[engine]\nhooks_dir = []\n");
+  EXPECT_THAT(plan_engine(Engine::kPodman, Way::kHooks, Version{4, 3}, files).error().message,
+              AllOf(StartsWith("/etc/containers/containers.conf.d/99-own.conf:2: "),
+                    HasSubstr("add \"/usr/share/podqos/podman-hooks.d\"")));
+}
+
+TEST(PlanPodman, ObeysAnEmptyFileInPlaceOfTheLink) {
+  FilesInMemory files = with_package();
+  files.put(kPodmanLink, "");
+  EXPECT_THAT(plan_engine(Engine::kPodman, Way::kHooks, Version{5, 4}, files).error().message,
+              StartsWith(kPodmanLink + ":1: this file keeps podqos from being registered"));
+  EXPECT_THAT(must(plan_removal(Engine::kPodman, files.source())).changes, IsEmpty());
+}
+
+TEST(PlanPodman, LeavesWhatIsThereByHand) {
+  const FilesInMemory files = {
+      {kPodmanDropIn, FileState::file(project_file("examples/podman/50-podqos.conf"))}};
+  for (const Way way : {Way::kHooks, Way::kWrapper})
+    EXPECT_THAT(must(plan_engine(Engine::kPodman, way, Version{4, 3}, files)).changes, IsEmpty());
+}
+
+// Docker.
+
+const std::string kDaemonJson = "/etc/docker/daemon.json";
+
+std::string registered_with_docker(const std::string& text) {
+  const auto files = there_and_back(Engine::kDocker, Way::kWrapper, std::nullopt,
+                                    {{kDaemonJson, FileState::file(text)}});
+  return files.at(kDaemonJson).text;
+}
+
+TEST(PlanDocker, WritesTheExampleWhereThereIsNoFile) {
+  EXPECT_EQ(format_docker(), project_file("examples/docker/daemon.json"));
+  const auto files = there_and_back(Engine::kDocker, Way::kWrapper, std::nullopt, {});
+  EXPECT_EQ(files.at(kDaemonJson).text, format_docker());
+  EXPECT_EQ(registered_with_docker(" \n"), format_docker());
+}
+
+TEST(PlanDocker, KeepsOrderNumbersAndLayout) {
+  EXPECT_EQ(registered_with_docker("{\n    \"log-level\": \"info\",\n    \"mtu\": 1.50e3\n}\n"),
+            "{\n    \"runtimes\": {\n        \"podqos\": {\n"
+            "            \"path\": \"/usr/bin/podqos-runtime\"\n        }\n    },\n"
+            "    \"log-level\": \"info\",\n    \"mtu\": 1.50e3\n}\n");
+  EXPECT_EQ(registered_with_docker("{\"a\":1}"),
+            "{\"runtimes\": {\"podqos\": {\"path\": \"/usr/bin/podqos-runtime\"}},\"a\":1}");
+  EXPECT_EQ(registered_with_docker("\xef\xbb\xbf{\r\n\t\"a\": 1\r\n}\r\n"),
+            "\xef\xbb\xbf{\r\n\t\"runtimes\": {\r\n\t\t\"podqos\": {\r\n"
+            "\t\t\t\"path\": \"/usr/bin/podqos-runtime\"\r\n\t\t}\r\n\t},\r\n\t\"a\": 1\r\n}\r\n");
+  EXPECT_THAT(registered_with_docker("{}"), HasSubstr("podqos"));
+  EXPECT_THAT(registered_with_docker("{\"runtimes\": {}}"), HasSubstr("podqos"));
+}
+
+TEST(PlanDocker, StandsBesideNvidia) {
+  const std::string nvidia =
+      "{\n    \"runtimes\": {\n        \"nvidia\": {\n            \"args\": [],\n"
+      "            \"path\": \"nvidia-container-runtime\"\n        }\n    }\n}\n";
+  const std::string after = registered_with_docker(nvidia);
+  EXPECT_EQ(after,
+            "{\n    \"runtimes\": {\n        \"podqos\": {\n"
+            "            \"path\": \"/usr/bin/podqos-runtime\"\n        },\n"
+            "        \"nvidia\": {\n            \"args\": [],\n"
+            "            \"path\": \"nvidia-container-runtime\"\n        }\n    }\n}\n");
+}
+
+TEST(PlanDocker, UndoKeepsWhatOthersWroteSince) {
+  FilesInMemory files = {{kDaemonJson, FileState::file("{\n  \"a\": 1\n}\n")}};
+  files.apply(must(plan_engine(Engine::kDocker, Way::kWrapper, std::nullopt, files)));
+  files.put(kDaemonJson,
+            "{\n  \"b\": 2,\n  \"runtimes\": {\n    \"own\": {\"path\": \"/own\"},\n"
+            "    \"podqos\": {\"path\": \"/usr/bin/podqos-runtime\"}\n  }\n}\n");
+  const ConfigurePlan removal = must(plan_removal(Engine::kDocker, files.source()));
+  EXPECT_THAT(removal.notes, ElementsAre(HasSubstr(" stays: ")));
+  files.apply(removal);
+  EXPECT_EQ(files.at(kDaemonJson).text,
+            "{\n  \"b\": 2,\n  \"runtimes\": {\n    \"own\": {\"path\": \"/own\"}\n  }\n}\n");
+}
+
+struct DockerRefusal {
+  const char* name;
+  const char* text;
+  const char* says;
+};
+
+class RefusedDocker : public testing::TestWithParam<DockerRefusal> {};
+
+TEST_P(RefusedDocker, NamesTheLineAndWhatToAdd) {
+  const FilesInMemory files = {{kDaemonJson, FileState::file(GetParam().text)}};
+  EXPECT_THAT(plan_engine(Engine::kDocker, Way::kWrapper, std::nullopt, files).error().message,
+              AllOf(StartsWith(kDaemonJson + GetParam().says),
+                    HasSubstr(R"("podqos": {"path": "/usr/bin/podqos-runtime"})")));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, RefusedDocker,
+    testing::Values(DockerRefusal{"Comment", "{\n  // mine\n  \"a\": 1\n}\n",
+                                  ": malformed JSON at line 2, column 3: "},
+                    DockerRefusal{"TrailingComma", "{\n  \"a\": 1,\n}\n",
+                                  ": malformed JSON at line 3, column 1: "},
+                    DockerRefusal{"NoObject", "[]\n", ":1: is not an object"},
+                    DockerRefusal{"RuntimesOfNoObject", "{\n\"runtimes\": null}\n",
+                                  ":2: \"runtimes\" is not an object"},
+                    DockerRefusal{"RuntimesTwice", "{\"runtimes\": {},\n\"runtimes\": {}}\n",
+                                  ":2: \"runtimes\" stands here a second time"},
+                    DockerRefusal{"PodqosTwice",
+                                  "{\"runtimes\": {\"podqos\": {},\n\"podqos\": {}}}\n",
+                                  ":2: \"podqos\" stands here a second time"},
+                    DockerRefusal{"AnotherPodqos",
+                                  "{\"runtimes\": {\n\"podqos\": {\"path\": \"/x\"}}}\n",
+                                  ":2: a runtime \"podqos\" is there already"},
+                    DockerRefusal{"Utf16", "\xff\xfe{", ": malformed JSON at byte 1: "}),
+    [](const auto& tested) { return tested.param.name; });
+
+TEST(PlanDocker, UndoRefusesWhatIsNotItsOwn) {
+  const auto refused = [](const std::string& text) {
+    const FilesInMemory files = {{kDaemonJson, FileState::file(text)}};
+    return plan_removal(Engine::kDocker, files.source()).error().message;
+  };
+  EXPECT_THAT(refused("{\"runtimes\": {\"podqos\":\n{\"path\": \"/usr/bin/podqos-runtime\", "
+                      "\"runtimeArgs\": []}}}"),
+              StartsWith(kDaemonJson + ":1: the runtime \"podqos\" is not as podqosctl"));
+  EXPECT_THAT(refused("{\"runtimes\": {\"podqos\": {\"path\": \"/usr/bin/podqos-runtime\"}},\n"
+                      "\"default-runtime\": \"podqos\"}"),
+              StartsWith(kDaemonJson + ":2: default-runtime = \"podqos\" still needs podqos"));
+}
+
+}  // namespace
+}  // namespace podqos::ctl

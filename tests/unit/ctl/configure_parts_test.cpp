@@ -1,0 +1,148 @@
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ctl/configure/block.h"
+#include "ctl/configure/diff.h"
+#include "ctl/configure/engine.h"
+#include "ctl/configure/toml.h"
+
+namespace podqos::ctl {
+namespace {
+
+using testing::HasSubstr;
+using testing::Optional;
+
+struct VersionCase {
+  const char* name;
+  const char* text;
+  std::optional<Version> want;
+};
+
+class ParseVersion : public testing::TestWithParam<VersionCase> {};
+
+TEST_P(ParseVersion, FindsTheFirstNumber) {
+  EXPECT_EQ(parse_version(GetParam().text), GetParam().want);
+}
+
+// The first lines of what the programs of Debian 12, 13 and testing and of docker.com print.
+INSTANTIATE_TEST_SUITE_P(
+    Table, ParseVersion,
+    testing::Values(
+        VersionCase{"Containerd16",
+                    "containerd github.com/containerd/containerd 1.6.20~ds1 1.6.20~ds1-1+deb12u3\n",
+                    Version{1, 6}},
+        VersionCase{"Containerd21",
+                    "containerd github.com/containerd/containerd/v2 2.1.9+ds1 2.1.9+ds1-5\n",
+                    Version{2, 1}},
+        VersionCase{"ContainerdIo", "containerd containerd.io v1.7.27 05044ec0a9a75232cad458027\n",
+                    Version{1, 7}},
+        VersionCase{"Podman", "podman version 4.3.1\n", Version{4, 3}},
+        VersionCase{"Docker", "Docker version 28.5.2+dfsg4, build 89c5e8f\n", Version{28, 5}},
+        VersionCase{"Crio", "crio version 1.30.0\nVersion:        1.30.0\n", Version{1, 30}},
+        VersionCase{"None", "segmentation fault\n", std::nullopt},
+        VersionCase{"Empty", "", std::nullopt},
+        VersionCase{"TooLarge", "x 99999999999.1\n", std::nullopt}),
+    [](const auto& tested) { return tested.param.name; });
+
+TEST(BestWay, IsNriWhereVersionAndPluginHaveIt) {
+  EXPECT_EQ(best_way(Engine::kContainerd, Version{1, 6}, true), Way::kWrapper);
+  EXPECT_EQ(best_way(Engine::kContainerd, Version{1, 7}, true), Way::kNri);
+  EXPECT_EQ(best_way(Engine::kContainerd, Version{2, 1}, false), Way::kWrapper);
+  EXPECT_EQ(best_way(Engine::kContainerd, std::nullopt, true), Way::kWrapper);
+  EXPECT_EQ(best_way(Engine::kCrio, Version{1, 25}, true), Way::kWrapper);
+  EXPECT_EQ(best_way(Engine::kCrio, Version{1, 26}, true), Way::kNri);
+  EXPECT_EQ(best_way(Engine::kDocker, Version{28, 5}, true), Way::kWrapper);
+  EXPECT_EQ(best_way(Engine::kPodman, Version{4, 3}, true), Way::kHooks);
+}
+
+TEST(CheckWay, SaysWhatToUseInstead) {
+  EXPECT_THAT(check_way(Engine::kContainerd, Way::kNri, Version{1, 6}).error().message,
+              "containerd 1.6 has no NRI, which came with 1.7; use --way wrapper");
+  EXPECT_THAT(check_way(Engine::kDocker, Way::kNri, std::nullopt).error().message,
+              "Docker has no NRI; use --way wrapper");
+  EXPECT_THAT(check_way(Engine::kDocker, Way::kHooks, std::nullopt).error().message,
+              HasSubstr("use --way wrapper"));
+  EXPECT_FALSE(check_way(Engine::kContainerd, Way::kHooks, Version{2, 1}));
+  EXPECT_TRUE(check_way(Engine::kCrio, Way::kHooks, std::nullopt));
+}
+
+const std::string kRemark = " (podqosctl configure writes these lines anew; --undo removes them)\n";
+
+TEST(PutBlock, AppendsAndReplacesInPlace) {
+  const auto first = put_block("a = 1\n", "x", "b = 2\n", "f");
+  EXPECT_EQ(first, "a = 1\n# podqos: begin x" + kRemark + "b = 2\n# podqos: end x\n");
+  const auto second = put_block(*first + "c = 3\n", "x", "b = 4\n", "f");
+  EXPECT_EQ(second, "a = 1\n# podqos: begin x" + kRemark + "b = 4\n# podqos: end x\nc = 3\n");
+  EXPECT_EQ(without_block(*second, "x", "f"), "a = 1\nc = 3\n");
+  EXPECT_EQ(without_block(*second, "y", "f"), *second);
+}
+
+TEST(PutBlock, EndsLinesAsTheFileDoes) {
+  EXPECT_EQ(put_block("a = 1\r\nb = 2", "x", "c = 3\n", "f"),
+            "a = 1\r\nb = 2\r\n# podqos: begin x" + kRemark.substr(0, kRemark.size() - 1) +
+                "\r\nc = 3\r\n# podqos: end x\r\n");
+}
+
+TEST(FindBlock, NamesTheLineOfAMarkThatIsAlone) {
+  EXPECT_THAT(find_block("\n# podqos: begin x\n", "x", "f").error().message,
+              HasSubstr("f:2: \"# podqos: begin x\" has no end below it"));
+  EXPECT_THAT(find_block("# podqos: end x\r\n", "x", "f").error().message,
+              HasSubstr("f:1: \"# podqos: end x\" has no begin above it"));
+  EXPECT_THAT(find_block("# podqos: begin x\n# podqos: begin x\n# podqos: end x\n", "x", "f")
+                  .error()
+                  .message,
+              HasSubstr("f:2: "));
+  // The marks of another block are none of this one's.
+  EXPECT_EQ(find_block("# podqos: begin xy\n", "x", "f"), std::nullopt);
+}
+
+TEST(TomlDocument, KnowsValuesAndLines) {
+  const auto document = TomlDocument::parse(
+      "\xef\xbb\xbfversion = 2\r\n[a.\"b.c\"]\r\n  d = [\"x\", 1.5, 1979-05-27]\r\n", "f");
+  ASSERT_TRUE(document) << document.error().message;
+  EXPECT_EQ(document->values(), nlohmann::json::parse(R"({"version": 2, "a": {"b.c":
+      {"d": ["x", 1.5, "date or time"]}}})"));
+  EXPECT_EQ(document->place_of({"a", "b.c", "d"}), "f:3");
+  EXPECT_EQ(document->place_of({"a", "b.c", "e"}), "f:2");
+  EXPECT_EQ(document->place_of({"x"}), "f:1");
+}
+
+TEST(TomlDocument, NamesTheLineOfTheMistake) {
+  EXPECT_THAT(TomlDocument::parse("[a]\nb = 1\n[a]\n", "f").error().message, HasSubstr("f:3: "));
+  EXPECT_THAT(TomlDocument::parse("a = 1\nb = \n", "f").error().message, HasSubstr("f:2: "));
+  EXPECT_FALSE(TomlDocument::parse("a = \"\xff\"\n", "f"));
+  for (const char* name : {"[=]", "[[[a]]]", "[.a]", "[#]", "[ =]", "[\n]", "[", "[[", "a.", "[]"})
+    EXPECT_FALSE(TomlDocument::parse(name, "f")) << name;
+  EXPECT_FALSE(TomlDocument::parse(std::string(100'000, '[') + "\n", "f"));
+  EXPECT_FALSE(TomlDocument::parse("a = " + std::string(100'000, '[') + "\n", "f"));
+}
+
+TEST(FormatDiff, IsAUnifiedDiff) {
+  const FileChange change{.path = "/etc/f",
+                          .before = FileState::file("1\n2\n3\n4\n5\n6\n7\n8\n9"),
+                          .after = FileState::file("1\n2\n3\n4\nfive\n6\n7\n8\n9"),
+                          .what = {}};
+  EXPECT_EQ(
+      format_diff(change, "/tree", ColourMode::kPlain),
+      "--- /tree/etc/f\n+++ /tree/etc/f\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n");
+}
+
+TEST(FormatDiff, ShowsNewFilesLinksAndMissingNewlines) {
+  EXPECT_EQ(format_diff({.path = "/f", .before = {}, .after = FileState::link("/t"), .what = {}},
+                        "", ColourMode::kPlain),
+            "--- /dev/null\n+++ /f\n@@ -0,0 +1,1 @@\n+-> /t\n");
+  EXPECT_EQ(format_diff({.path = "/f",
+                         .before = FileState::file("a"),
+                         .after = FileState::file("a\n"),
+                         .what = {}},
+                        "", ColourMode::kPlain),
+            "--- /f\n+++ /f\n@@ -1,1 +1,1 @@\n-a\n\\ No newline at end of file\n+a\n");
+  EXPECT_THAT(format_diff({.path = "/f", .before = {}, .after = FileState::file("a\n"), .what = {}},
+                          "", ColourMode::kColoured),
+              HasSubstr("\x1b[32m+a"));
+}
+
+}  // namespace
+}  // namespace podqos::ctl
