@@ -3,13 +3,12 @@
 #include <cstdio>
 
 #include "common/base/text.h"
-#include "common/sys/sandbox.h"
 
 namespace podqos::ctl {
 
-Status narrow(std::span<const int> kept) {
+Status narrow(std::span<const int> kept, sys::Filter filter) {
   if (auto status = sys::keep_capabilities(kept); !status) return status;
-  return sys::install_filter(sys::Filter::kTool);
+  return sys::install_filter(filter);
 }
 
 bool print(std::string_view text) {

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "common/base/error.h"
+#include "common/sys/sandbox.h"
 
 namespace podqos::ctl {
 
@@ -34,11 +35,12 @@ struct Command {
 [[nodiscard]] Command add_status(CLI::App& app, const Globals& globals);
 [[nodiscard]] Command add_tree(CLI::App& app, const Globals& globals);
 [[nodiscard]] Command add_reconcile(CLI::App& app, const Globals& globals);
+[[nodiscard]] Command add_configure(CLI::App& app);
 [[nodiscard]] Command add_config(CLI::App& app, const Globals& globals);
 
-/// Drops all capabilities but `kept` and installs the syscall allow-list sys::Filter::kTool. To be
-/// called before untrusted input is parsed; cannot be undone.
-[[nodiscard]] Status narrow(std::span<const int> kept);
+/// Drops all capabilities but `kept` and installs the syscall allow-list `filter`. To be called
+/// before untrusted input is parsed; cannot be undone.
+[[nodiscard]] Status narrow(std::span<const int> kept, sys::Filter filter = sys::Filter::kTool);
 
 /// Writes to standard output, buffered. @return false on a write error (EPIPE, ENOSPC, …).
 [[nodiscard]] bool print(std::string_view text);

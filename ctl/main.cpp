@@ -26,7 +26,8 @@ std::vector<Command> add_commands(CLI::App& app, const Globals& globals) {
   using namespace podqos::ctl;  // NOLINT(google-build-using-namespace): the list below is all of it
   std::vector<Command> commands = {add_explain(app, globals),   add_annotate(app),
                                    add_status(app, globals),    add_tree(app, globals),
-                                   add_reconcile(app, globals), add_config(app, globals)};
+                                   add_reconcile(app, globals), add_configure(app),
+                                   add_config(app, globals)};
   CLI::App* version = app.add_subcommand("version", "Print the version");
   commands.push_back({.app = version, .run = print_version});
   return commands;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -60,22 +61,45 @@ Status set_owner(int fd, const FileOwner& owner) {
   return {};
 }
 
-/// @param owner  nullptr keeps the owner and mode of the new file
-Status fill_and_close(UniqueFd fd, std::string_view content, const FileOwner* owner) {
-  if (auto written = write_all(fd.get(), content); !written) return written;
-  if (owner != nullptr) {
-    if (auto owned = set_owner(fd.get(), *owner); !owned) return owned;
+/// Whether a file has to survive a crash of the machine.
+enum class Durability : std::uint8_t { kUntilBoot, kDurable };
+
+/// What a new file gets.
+struct Fill {
+  std::string_view content;
+  const FileOwner* owner = nullptr;  ///< nullptr keeps the owner and mode of the new file
+  Durability durability = Durability::kUntilBoot;
+};
+
+Status sync(int fd) {
+  if (::fsync(fd) != 0) return fail_errno(errno, "fsync");
+  return {};
+}
+
+Status fill_and_close(UniqueFd fd, const Fill& fill) {
+  if (auto written = write_all(fd.get(), fill.content); !written) return written;
+  if (fill.owner != nullptr) {
+    if (auto owned = set_owner(fd.get(), *fill.owner); !owned) return owned;
+  }
+  if (fill.durability == Durability::kDurable) {
+    if (auto synced = sync(fd.get()); !synced) return synced;
   }
   // Quotas and network file systems report a failed write only at close(2).
   if (::close(fd.release()) != 0 && errno != EINTR) return fail_errno(errno, "close");
   return {};
 }
 
-// No fsync(2): the state is on a tmpfs and is lost with the boot it describes, and the config.json
-// of a bundle is written again before each create. A file left by a crash of the machine is never
-// read.
-Status replace(const Directory& directory, std::string_view name, std::string_view content,
-               const FileOwner* owner) {
+/// Puts the directory's entries on the disk.
+Status sync_directory(const Directory& directory) {
+  if (auto synced = sync(directory.fd()); !synced)
+    return fail(std::move(synced).error().with_context(directory.path()));
+  return {};
+}
+
+// kUntilBoot has no fsync(2): the state is on a tmpfs and is lost with the boot it describes, and
+// the config.json of a bundle is written again before each create. A file left by a crash of the
+// machine is never read.
+Status replace(const Directory& directory, std::string_view name, const Fill& fill) {
   if (name.empty() || name == "." || name == ".." || name.find('/') != std::string_view::npos) {
     return fail(ErrorCode::kInvalidArgument, cat("replace \"", printable(name), "\" in ",
                                                  directory.path(), ": not a file name"));
@@ -85,7 +109,7 @@ Status replace(const Directory& directory, std::string_view name, std::string_vi
   auto fd = create_temporary(directory, temporary.c_str());
   if (!fd) return fail(std::move(fd).error());
 
-  auto filled = fill_and_close(std::move(*fd), content, owner);
+  auto filled = fill_and_close(std::move(*fd), fill);
   if (filled &&
       ::renameat(directory.fd(), temporary.c_str(), directory.fd(), target.c_str()) != 0) {
     filled = fail_errno(errno, "rename");
@@ -99,11 +123,30 @@ Status replace(const Directory& directory, std::string_view name, std::string_vi
 
 Status replace_file(const Directory& directory, std::string_view name, std::string_view content,
                     const FileOwner& owner) {
-  return replace(directory, name, content, &owner);
+  return replace(directory, name, {.content = content, .owner = &owner});
 }
 
 Status replace_file(const Directory& directory, std::string_view name, std::string_view content) {
-  return replace(directory, name, content, nullptr);
+  return replace(directory, name, {.content = content});
+}
+
+Status replace_durable_file(const Directory& directory, std::string_view name,
+                            std::string_view content, const FileOwner& owner) {
+  const Fill fill{.content = content, .owner = &owner, .durability = Durability::kDurable};
+  if (auto replaced = replace(directory, name, fill); !replaced) return replaced;
+  return sync_directory(directory);
+}
+
+Status make_durable_link(const Directory& directory, const std::string& name,
+                         const std::string& target) {
+  if (::symlinkat(target.c_str(), directory.fd(), name.c_str()) != 0)
+    return fail_errno(errno, cat("link ", directory.path(), "/", name));
+  return sync_directory(directory);
+}
+
+Status remove_durable_file(const Directory& directory, const std::string& name) {
+  if (auto removed = directory.remove_file(name); !removed) return fail(std::move(removed).error());
+  return sync_directory(directory);
 }
 
 Status remove_leftover(const Directory& directory, const std::string& name) {

@@ -33,6 +33,19 @@ struct FileOwner {
 [[nodiscard]] Status replace_file(const Directory& directory, std::string_view name,
                                   std::string_view content);
 
+/// replace_file() for a file that outlives the boot: file and directory are on the disk when it
+/// returns. The caller must hold a lock of its own.
+[[nodiscard]] Status replace_durable_file(const Directory& directory, std::string_view name,
+                                          std::string_view content, const FileOwner& owner);
+
+/// Makes `name` a symlink to `target`, durably.
+/// @return kAlreadyExists if the name is taken, otherwise the errno with the path.
+[[nodiscard]] Status make_durable_link(const Directory& directory, const std::string& name,
+                                       const std::string& target);
+
+/// Removes `name`, durably. Success if it does not exist.
+[[nodiscard]] Status remove_durable_file(const Directory& directory, const std::string& name);
+
 /// Removes `name` if it is a temporary file left by a process that died before the rename. The
 /// caller must hold the lock, so that no other process is about to rename it.
 [[nodiscard]] Status remove_leftover(const Directory& directory, const std::string& name);

@@ -212,7 +212,7 @@ Result<ConfigurePlan> plan_containerd_block(const ContainerdFiles& found, Way wa
   TomlBlock block{.path = kContainerdConfig,
                   .name = format_way(way),
                   .body = body,
-                  .what = way == Way::kNri ? "NRI switched on" : "handler \"podqos\"",
+                  .what = way == Way::kNri ? "table for NRI" : "handler \"podqos\"",
                   .base = version,
                   .drop_in = false};
   const bool merges = way == Way::kNri || found.version >= kMerging;

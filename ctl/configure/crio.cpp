@@ -91,7 +91,7 @@ Result<ConfigurePlan> plan_crio_nri(const ConfigureRequest& request,
   return plan_crio_block({.path = kCrioNriDropIn,
                           .name = format_way(Way::kNri),
                           .body = format_crio_nri(),
-                          .what = "NRI switched on",
+                          .what = "table for NRI",
                           .base = {}},
                          source);
 }

@@ -91,6 +91,19 @@ TEST_F(ReplaceFile, GivesTheOwner) {
   EXPECT_EQ(made.st_mode & 07777U, 0640U);
 }
 
+TEST_F(ReplaceFile, MakesDurableFilesAndLinksAndRemovesThem) {
+  ASSERT_TRUE(replace_durable_file(*directory_, "daemon.json", "{}", mine(0644)));
+  EXPECT_EQ(temporary_.read("daemon.json"), "{}");
+  EXPECT_EQ(status_of("daemon.json").st_mode & 07777U, 0644U);
+  ASSERT_TRUE(make_durable_link(*directory_, "link", "daemon.json"));
+  EXPECT_EQ(temporary_.read("link"), "{}");
+  EXPECT_EQ(make_durable_link(*directory_, "link", "other").error().code,
+            ErrorCode::kAlreadyExists);
+  for (const char* name : {"link", "daemon.json", "not there"})
+    EXPECT_TRUE(remove_durable_file(*directory_, name)) << name;
+  EXPECT_FALSE(temporary_.has("link") || temporary_.has("daemon.json"));
+}
+
 TEST_F(ReplaceFile, ReplacesWhatAKilledProcessLeft) {
   temporary_.write(kTemporaryName, "half a fi");
   ASSERT_TRUE(replace_file(*directory_, "config.json", "whole", mine(0600)));

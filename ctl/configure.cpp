@@ -1,0 +1,272 @@
+#include <linux/capability.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/app/kubelet.h"
+#include "common/base/text.h"
+#include "ctl/command.h"
+#include "ctl/configure/engine.h"
+#include "ctl/configure/files.h"
+#include "ctl/configure/plan.h"
+#include "ctl/configure/program.h"
+#include "ctl/configure/report.h"
+#include "ctl/configure/session.h"
+#include "ctl/table.h"
+
+namespace podqos::ctl {
+namespace {
+
+/// An engine's file may belong to another user, and keeps its owner and mode.
+constexpr std::array kKeptCapabilities = {CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_FOWNER};
+constexpr const char* kPlugin = "/usr/sbin/podqos-nri";
+constexpr const char* kPluginUnit = "podqos-nri.service";
+
+/// Values of the command line options.
+struct ConfigureOptions {
+  std::string engine;
+  std::string way;
+  std::string root;
+  std::string program;
+  std::string engine_version;
+  std::string output = "text";
+  std::string colour = "auto";
+  bool dry_run = false;
+  bool undo = false;
+  bool restart = false;
+};
+
+/// What is known before any file is read.
+struct EngineProgram {
+  Engine engine = Engine::kContainerd;
+  std::optional<std::string> path;  ///< nullopt if it is not installed, and with --root
+  std::optional<Version> version;
+};
+
+/// Finds the engine's program and its version.
+Result<EngineProgram> find_engine(const ConfigureOptions& options) {
+  EngineProgram found{.engine = parse_engine(options.engine).value_or(Engine::kContainerd),
+                      .path = std::nullopt,
+                      .version = std::nullopt};
+  if (!options.engine_version.empty()) {
+    found.version = parse_version(options.engine_version);
+    if (!found.version)
+      return fail(ErrorCode::kInvalidArgument,
+                  cat("--engine-version: expected a version such as 1.7, found \"",
+                      printable(options.engine_version), "\""));
+  }
+  if (!options.root.empty()) return found;
+  if (!options.program.empty()) {
+    found.path = options.program;
+  } else {
+    auto path = find_program(found.engine);
+    if (!path) return fail(std::move(path).error());
+    found.path = std::move(*path);
+  }
+  if (found.version) return found;
+  if (!found.path && options.undo) return found;
+  if (!found.path)
+    return fail(ErrorCode::kNotFound,
+                cat(facts_of(found.engine).title, " is not installed: there is no ",
+                    facts_of(found.engine).program,
+                    " in /usr/bin, /usr/sbin, /usr/local/bin or /usr/local/sbin; to configure it "
+                    "beforehand, give --engine-version"));
+  const auto version = version_of(*found.path);
+  if (version) found.version = *version;
+  if (!version && !options.undo) return fail(version.error());
+  return found;
+}
+
+/// What the plan has to know of the node.
+NodeFacts read_node(const EngineFiles& files, const std::string& root) {
+  const bool is_systemd = !root.empty() || (files.exists("/run/systemd/system") &&
+                                            files.exists("/sys/fs/cgroup/cgroup.controllers"));
+  // A kubelet must use the driver of the handlers that it finds, and where no driver is written
+  // down that is cgroupfs.
+  return {.plugin_installed = files.exists(kPlugin),
+          .systemd_driver = is_systemd && !app::find_kubelet(root)};
+}
+
+/// Plans what the options ask for.
+Result<ConfigureReport> make_report(const ConfigureOptions& options, const EngineProgram& program,
+                                    const EngineFiles& files) {
+  ConfigureReport report{.request = {.engine = program.engine,
+                                     .way = Way::kWrapper,
+                                     .version = program.version,
+                                     .node = read_node(files, options.root)},
+                         .undo = options.undo,
+                         .root = options.root,
+                         .plan = {},
+                         .outcome = {}};
+  ConfigureRequest& request = report.request;
+  request.way =
+      parse_way(options.way)
+          .value_or(best_way(request.engine, request.version, request.node.plugin_installed));
+  auto plan = options.undo ? plan_removal(request.engine, files.source())
+                           : plan_registration(request, files.source());
+  if (!plan) return fail(std::move(plan).error());
+  report.plan = std::move(*plan);
+  return report;
+}
+
+/// The child: everything that has to do with files.
+int run_files(const ConfigureOptions& options, const EngineProgram& program,
+              const FilesProcess& process) {
+  if (auto status = narrow(kKeptCapabilities, sys::Filter::kConfigure); !status)
+    return log_failure(status.error());
+  EngineFiles files{options.root};
+  auto report = make_report(options, program, files);
+  if (!report && !options.root.empty())
+    return log_failure(std::move(report).error().with_context(options.root));
+  if (!report) return log_failure(report.error());
+  const bool json = options.output == "json";
+  if (options.dry_run) {
+    return finish(print(json ? format_json(*report, WithDiff::kYes)
+                             : format_dry_run(*report, colour_mode(options.colour))));
+  }
+  if (auto applied = files.apply(report->plan); !applied) return log_failure(applied.error());
+  const Verdict verdict =
+      process.report({.changed = !report->plan.changes.empty(), .way = report->request.way});
+  if (!verdict.keep) {
+    if (auto undone = files.roll_back(); !undone) return log_failure(undone.error());
+    return kRefused;
+  }
+  report->outcome = verdict.outcome;
+  return finish(print(json ? format_json(*report, WithDiff::kNo) : format_text(*report)));
+}
+
+/// Has the engine check its configuration. @return false if it has no check.
+Result<bool> check(const EngineProgram& program) {
+  if (!program.path) return false;
+  const auto command = check_command(program.engine, *program.path, program.version);
+  if (!command) return false;
+  const auto end = run_program(*command);
+  if (!end) return fail(end.error());
+  if (end->status == 0) return true;
+  return fail(
+      ErrorCode::kInvalidArgument,
+      cat("`", join(*command, " "), "` refuses the configuration: ", printable(end->output, 2000)));
+}
+
+/// The parent: all that executes other programs.
+class Supervisor {
+ public:
+  Supervisor(const ConfigureOptions& options, const EngineProgram& program)
+      : options_(options), program_(program), service_(facts_of(program.engine).service) {}
+
+  /// Checks and restarts. @return the exit status.
+  int run(FilesProcessHandle& files, const FilesDone& done) {
+    Verdict verdict{.keep = true, .outcome = {}};
+    if (done.changed || options_.restart) {
+      auto checked = check(program_);
+      if (!checked && options_.undo) return keep_undone(files, checked.error());
+      if (!checked) return give_up(files, checked.error());
+      verdict.outcome.checked = *checked;
+    }
+    if (options_.restart && !service_.empty() && (done.changed || done.way != Way::kNri)) {
+      if (auto restarted = ask_service_manager({"restart", service_}); !restarted) {
+        const int status = give_up(files, restarted.error());
+        // With the files as they were.
+        if (auto again = ask_service_manager({"restart", service_}); !again)
+          return log_failure(again.error());
+        return status;
+      }
+      verdict.outcome.restarted = true;
+    }
+    if (!options_.restart || options_.undo || done.way != Way::kNri) return files.finish(verdict);
+    const auto enabled = ask_service_manager({"enable", "--now", kPluginUnit});
+    verdict.outcome.plugin_enabled = enabled.has_value();
+    const int status = files.finish(verdict);
+    return enabled ? status : log_failure(enabled.error());
+  }
+
+ private:
+  /// Without podqos's lines the engine has another reason to refuse its configuration.
+  static int keep_undone(FilesProcessHandle& files, const Error& error) {
+    static_cast<void>(files.finish({.keep = true, .outcome = {}}));
+    warn(cat(error.message, "; podqos's lines are removed all the same, nothing was restarted"));
+    return kRefused;
+  }
+
+  /// Has the files restored.
+  static int give_up(FilesProcessHandle& files, const Error& error) {
+    const int status = files.finish({.keep = false, .outcome = {}});
+    warn(cat(error.message, "; the files are as they were"));
+    return status;
+  }
+
+  const ConfigureOptions& options_;
+  const EngineProgram& program_;
+  std::string service_;
+};
+
+int run_configure(ConfigureOptions& options) {
+  while (options.root.ends_with('/'))
+    options.root.pop_back();
+  // Users other than root read the files of engines, too.
+  ::umask(S_IWGRP | S_IWOTH);
+  const auto program = find_engine(options);
+  if (!program) return log_failure(program.error());
+  auto files = FilesProcessHandle::start([&options, &program](const FilesProcess& process) {
+    return run_files(options, *program, process);
+  });
+  if (!files) return log_failure(files.error());
+  const auto done = files->wait_for_files();
+  if (!done) return files->wait();
+  // The programs of another root are not run.
+  if (!options.root.empty()) return files->finish({.keep = true, .outcome = {}});
+  return Supervisor{options, *program}.run(*files, *done);
+}
+
+/// The options that choose what is done.
+void add_choices(CLI::App& sub, ConfigureOptions& options) {
+  std::vector<std::string> names;
+  for (const EngineFacts& facts : engines())
+    names.emplace_back(facts.name);
+  sub.add_option("ENGINE", options.engine, "containerd, crio, podman or docker")
+      ->required()
+      ->check(CLI::IsMember(names));
+  CLI::Option* way =
+      sub.add_option("--way", options.way,
+                     "wrapper, nri or hooks; default: nri if this version has it and podqos-nri "
+                     "is installed, hooks for Podman, else wrapper")
+          ->check(CLI::IsMember({"wrapper", "nri", "hooks"}));
+  CLI::Option* dry_run = sub.add_flag("-n,--dry-run", options.dry_run,
+                                      "Print the changes as a unified diff without making them");
+  sub.add_flag("--undo", options.undo, "Remove all that this command has ever written for ENGINE")
+      ->excludes(way);
+  CLI::Option* restart = sub.add_flag(
+      "--restart", options.restart,
+      "Restart the engine afterwards, and enable podqos-nri.service if NRI was chosen");
+  restart->excludes(dry_run);
+  CLI::Option* program =
+      sub.add_option("--program", options.program,
+                     "The engine's program, if there are several or it is elsewhere");
+  sub.add_option("--root", options.root, "Configure the tree in this directory instead of /")
+      ->check(CLI::ExistingDirectory)
+      ->excludes(restart)
+      ->excludes(program);
+}
+
+}  // namespace
+
+Command add_configure(CLI::App& app) {
+  auto options = std::make_shared<ConfigureOptions>();
+  CLI::App* sub = app.add_subcommand(
+      "configure", "Register podqos with containerd, CRI-O, Podman or Docker, or undo it");
+  add_choices(*sub, *options);
+  sub->add_option("--engine-version", options->engine_version,
+                  "Version of ENGINE; default: what its program says");
+  sub->add_option("-o,--output", options->output, "text or json")
+      ->check(CLI::IsMember({"text", "json"}));
+  sub->add_option("--color", options->colour, "auto (default), always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  return {.app = sub, .run = [options] { return run_configure(*options); }};
+}
+
+}  // namespace podqos::ctl

@@ -1,0 +1,235 @@
+#include "ctl/configure/files.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <set>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/sys/fd.h"
+
+namespace podqos::ctl {
+namespace {
+
+constexpr mode_t kNewFile = 0644;
+constexpr mode_t kNewDirectory = 0755;
+
+/// Directory and name of an absolute path.
+std::pair<std::string, std::string> split(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return {path.substr(0, slash), path.substr(slash + 1)};
+}
+
+Result<std::string> read_link(const sys::Directory& directory, const std::string& name) {
+  std::array<char, PATH_MAX> target{};
+  const ssize_t length = ::readlinkat(directory.fd(), name.c_str(), target.data(), target.size());
+  if (length < 0) return fail_errno(errno, cat("read the link ", directory.path(), "/", name));
+  return std::string{target.data(), static_cast<std::size_t>(length)};
+}
+
+/// What is at a name, not followed.
+Result<FileState> state_of(const sys::Directory& directory, const std::string& name) {
+  struct stat found{};
+  if (::fstatat(directory.fd(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) {
+    const int err = errno;
+    if (err == ENOENT) return FileState{};
+    return fail_errno(err, cat("stat ", directory.path(), "/", name));
+  }
+  if (S_ISLNK(found.st_mode)) {
+    auto target = read_link(directory, name);
+    if (!target) return fail(std::move(target).error());
+    return FileState::link(std::move(*target));
+  }
+  auto text = directory.read_file(name, EngineFiles::kMaxFile);
+  if (!text) return fail(std::move(text).error());
+  return FileState::file(std::move(*text));
+}
+
+/// Owner and mode of a file; the caller's and 0644 for a new one.
+sys::FileOwner owner_of(const sys::Directory& directory, const std::string& name) {
+  struct stat found{};
+  if (::fstatat(directory.fd(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0)
+    return {.uid = ::geteuid(), .gid = ::getegid(), .mode = kNewFile};
+  return {.uid = found.st_uid, .gid = found.st_gid, .mode = found.st_mode};
+}
+
+Status write_state(const sys::Directory& directory, const std::string& name, const FileState& state,
+                   const sys::FileOwner& owner) {
+  switch (state.kind) {
+    case FileState::Kind::kAbsent: return sys::remove_durable_file(directory, name);
+    case FileState::Kind::kFile:
+      return sys::replace_durable_file(directory, name, state.text, owner);
+    case FileState::Kind::kLink: return sys::make_durable_link(directory, name, state.text);
+  }
+  return {};
+}
+
+/// Opens a file for reading below `root`, with its symlinks resolved inside of it.
+sys::UniqueFd open_below(const sys::Directory& root, const std::string& path) {
+  open_how how{.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+               .mode = 0,
+               .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+  return sys::UniqueFd{
+      static_cast<int>(::syscall(SYS_openat2, root.fd(), path.c_str(), &how, sizeof how))};
+}
+
+}  // namespace
+
+ConfigSource EngineFiles::source() const {
+  return {.read = [this](const std::string& path) { return read(path); },
+          .follow = [this](const std::string& path) { return follow(path); },
+          .list = [this](const std::string& directory) { return list(directory); }};
+}
+
+bool EngineFiles::exists(const std::string& path) const {
+  struct stat found{};
+  return ::stat(cat(root_, path).c_str(), &found) == 0;
+}
+
+Result<sys::Directory> EngineFiles::open(const std::string& directory) const {
+  if (root_.empty()) return sys::Directory::open(directory.empty() ? "/" : directory);
+  auto root = sys::Directory::open(root_);
+  if (!root) return fail(std::move(root).error());
+  return root->open_directory(directory.empty() ? "" : std::string_view{directory}.substr(1));
+}
+
+Result<FileState> EngineFiles::read(const std::string& path) const {
+  const auto [parent, name] = split(path);
+  auto directory = open(parent);
+  if (!directory && directory.error().code == ErrorCode::kNotFound) return FileState{};
+  if (!directory) return fail(std::move(directory).error());
+  return state_of(*directory, name);
+}
+
+Result<std::optional<std::string>> EngineFiles::follow(const std::string& path) const {
+  auto root = sys::Directory::open(root_.empty() ? "/" : root_);
+  if (!root) return fail(std::move(root).error());
+  sys::UniqueFd fd =
+      root_.empty()
+          ? sys::UniqueFd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)}
+          : open_below(*root, path);
+  if (!fd.valid()) {
+    const int err = errno;
+    if (err == ENOENT || err == ENOTDIR) return std::nullopt;
+    return fail_errno(err, cat("open ", root_, path));
+  }
+  struct stat found{};
+  if (::fstat(fd.get(), &found) != 0) return fail_errno(errno, cat("stat ", root_, path));
+  if (!S_ISREG(found.st_mode))
+    return fail(ErrorCode::kConflict, cat(root_, path, ": not a regular file"));
+  auto text = sys::read_all(fd.get(), kMaxFile, cat(root_, path));
+  if (!text) return fail(std::move(text).error());
+  return std::move(*text);
+}
+
+Result<std::vector<std::string>> EngineFiles::list(const std::string& directory) const {
+  auto opened = open(directory);
+  if (!opened && opened.error().code == ErrorCode::kNotFound) return std::vector<std::string>{};
+  if (!opened) return fail(std::move(opened).error());
+  auto entries = opened->entries();
+  if (!entries) return fail(std::move(entries).error());
+  std::ranges::sort(*entries);
+  return std::move(*entries);
+}
+
+Status EngineFiles::make_directories(const std::string& directory) const {
+  if (directory.empty() || open(directory)) return {};
+  const auto [parent, name] = split(directory);
+  if (auto made = make_directories(parent); !made) return made;
+  const auto opened = open(parent);
+  if (!opened) return fail(opened.error());
+  if (auto made = opened->make_directory(name, kNewDirectory); !made)
+    return fail(std::move(made).error());
+  return {};
+}
+
+Status EngineFiles::put(const std::string& path, const FileState& after,
+                        const sys::FileOwner& owner) {
+  const auto [parent, name] = split(path);
+  auto directory = open(parent);
+  if (!directory) return fail(std::move(directory).error());
+  auto before = state_of(*directory, name);
+  if (!before) return fail(std::move(before).error());
+  const sys::FileOwner old_owner = owner_of(*directory, name);
+  if (auto written = write_state(*directory, name, after, owner); !written) return written;
+  made_.push_back({.directory = std::move(*directory),
+                   .name = name,
+                   .state = std::move(*before),
+                   .owner = old_owner});
+  return {};
+}
+
+Status EngineFiles::lock_directories(const ConfigurePlan& plan) {
+  std::set<std::string> parents;
+  for (const FileChange& change : plan.changes)
+    parents.insert(split(change.path).first);
+  for (const std::string& parent : parents) {
+    if (auto made = make_directories(parent); !made) return made;
+    auto directory = open(parent);
+    if (!directory) return fail(std::move(directory).error());
+    if (::flock(directory->fd(), LOCK_EX | LOCK_NB) != 0) {
+      const int err = errno;
+      if (err == EWOULDBLOCK)
+        return fail(ErrorCode::kBusy, cat(parent, ": another podqosctl is changing its files"));
+      return fail_errno(err, cat("lock ", parent));
+    }
+    locked_.push_back(std::move(*directory));
+  }
+  return {};
+}
+
+Status EngineFiles::make(const FileChange& change) {
+  const auto [parent, name] = split(change.path);
+  auto directory = open(parent);
+  if (!directory) return fail(std::move(directory).error());
+  const auto now = state_of(*directory, name);
+  if (!now) return fail(now.error());
+  if (*now != change.before)
+    return fail(ErrorCode::kBusy, cat(change.path, ": has changed meanwhile; try again"));
+  const sys::FileOwner owner = owner_of(*directory, name);
+  const std::string backup = cat(change.path, kBackupSuffix);
+  if (change.backup && !exists(backup))
+    if (auto kept = put(backup, change.before, owner); !kept) return kept;
+  if (auto made = put(change.path, change.after, owner); !made) return made;
+  return change.drop_backup ? put(backup, {}, owner) : Status{};
+}
+
+Status EngineFiles::apply(const ConfigurePlan& plan) {
+  if (auto locked = lock_directories(plan); !locked) return locked;
+  for (const FileChange& change : plan.changes) {
+    auto made = make(change);
+    if (made) continue;
+    if (auto undone = roll_back(); !undone)
+      return fail(made.error().code, cat(made.error().message, "; ", undone.error().message));
+    return made;
+  }
+  return {};
+}
+
+Status EngineFiles::roll_back() {
+  Status result;
+  for (; !made_.empty(); made_.pop_back()) {
+    const Made& made = made_.back();
+    // A name that is to be a symlink again has to be free.
+    auto undone = made.state.kind == FileState::Kind::kLink
+                      ? sys::remove_durable_file(made.directory, made.name)
+                      : Status{};
+    if (undone) undone = write_state(made.directory, made.name, made.state, made.owner);
+    if (!undone && result) {
+      result = fail(std::move(undone).error().with_context(
+          cat("cannot restore ", made.directory.path(), "/", made.name)));
+    }
+  }
+  return result;
+}
+
+}  // namespace podqos::ctl

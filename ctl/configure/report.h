@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "ctl/configure/plan.h"
+#include "ctl/json.h"
+#include "ctl/table.h"
+
+namespace podqos::ctl {
+
+/// What was done beside the files.
+struct ConfigureOutcome {
+  bool checked = false;         ///< the engine has accepted the configuration
+  bool restarted = false;       ///< the engine was restarted
+  bool plugin_enabled = false;  ///< podqos-nri.service was enabled and started
+};
+
+/// Everything that a report is made of.
+struct ConfigureReport {
+  ConfigureRequest request;
+  bool undo = false;
+  std::string root;  ///< of --root; "" for the machine itself
+  ConfigurePlan plan;
+  ConfigureOutcome outcome;
+};
+
+/// A line for each change with how to undo it, the notes, and what is left to the operator.
+[[nodiscard]] std::string format_text(const ConfigureReport& report);
+
+/// The diffs of all changes, and the notes in lines that begin with "#".
+[[nodiscard]] std::string format_dry_run(const ConfigureReport& report, ColourMode mode);
+
+/// Whether each change in JSON has its "diff", as for --dry-run.
+enum class WithDiff : std::uint8_t { kNo, kYes };
+
+/// For programs: engine, version, way, undo, changes (path, action, what, backup), notes, next,
+/// checked, restarted, pluginEnabled.
+[[nodiscard]] std::string format_json(const ConfigureReport& report, WithDiff diffs);
+
+}  // namespace podqos::ctl
