@@ -171,7 +171,8 @@ class Supervisor {
     if (options_.restart && !service_.empty() && (done.changed || done.way != Way::kNri)) {
       if (auto restarted = ask_service_manager({"restart", service_}); !restarted) {
         const int status = give_up(files, restarted.error());
-        // With the files as they were.
+        // With the files as they were. systemd counts starts that have failed.
+        static_cast<void>(ask_service_manager({"reset-failed", service_}));
         if (auto again = ask_service_manager({"restart", service_}); !again)
           return log_failure(again.error());
         return status;

@@ -1,6 +1,7 @@
 #include "ctl/configure/containerd.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <set>
 #include <utility>
@@ -17,9 +18,9 @@
 namespace podqos::ctl {
 namespace {
 
-const std::string kContainerdDirectory = "/etc/containerd";
-const std::string kContainerdConfig = "/etc/containerd/config.toml";
-const std::string kContainerdDropIns = "/etc/containerd/conf.d";
+constexpr const char* kContainerdDirectory = "/etc/containerd";
+constexpr const char* kContainerdConfig = "/etc/containerd/config.toml";
+constexpr const char* kContainerdDropIns = "/etc/containerd/conf.d";
 constexpr std::string_view kHandlerDropIn = "50-podqos.toml";
 constexpr std::string_view kContainerdNriDropIn = "60-podqos-nri.toml";
 constexpr std::string_view kNriPlugin = "io.containerd.nri.v1.nri";
@@ -32,7 +33,7 @@ constexpr Version kMerging{.major = 2, .minor = 0};
 /// containerd reads imports of imports; this many files are nobody's intention.
 constexpr std::size_t kMaxImports = 256;
 
-const std::vector<std::string_view> kContainerdBlocks = {"wrapper", "nri"};
+constexpr std::array<std::string_view, 2> kContainerdBlocks = {"wrapper", "nri"};
 
 /// containerd's configuration as its owner wrote it, without the block that is to be planned.
 struct ContainerdFiles {

@@ -1,5 +1,6 @@
 #include "ctl/configure/crio.h"
 
+#include <array>
 #include <iterator>
 #include <utility>
 #include <vector>
@@ -12,16 +13,17 @@
 namespace podqos::ctl {
 namespace {
 
-const std::string kCrioConfig = "/etc/crio/crio.conf";
-const std::string kCrioDropIns = "/etc/crio/crio.conf.d";
-const std::string kCrioRuntimeDropIn = "/etc/crio/crio.conf.d/50-podqos.conf";
-const std::string kCrioNriDropIn = "/etc/crio/crio.conf.d/60-podqos-nri.conf";
+constexpr const char* kCrioConfig = "/etc/crio/crio.conf";
+constexpr const char* kCrioDropIns = "/etc/crio/crio.conf.d";
+constexpr const char* kCrioRuntimeDropIn = "/etc/crio/crio.conf.d/50-podqos.conf";
+constexpr const char* kCrioNriDropIn = "/etc/crio/crio.conf.d/60-podqos-nri.conf";
 /// Where the package registers createRuntime and poststop; CRI-O's default hooks_dir.
-const std::string kPackagedHook = "/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json";
+constexpr const char* kPackagedHook =
+    "/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json";
 /// CRI-O has NRI switched on from this version on (pkg/config/config.go, DefaultConfig).
 constexpr Version kNriByDefault{.major = 1, .minor = 30};
 
-const std::vector<std::string_view> kCrioBlocks = {"wrapper", "nri"};
+constexpr std::array<std::string_view, 2> kCrioBlocks = {"wrapper", "nri"};
 
 /// crio.conf and its drop-ins, podqos's own lines left out.
 Result<std::vector<TomlDocument>> read_crio(const ConfigSource& source) {
@@ -139,7 +141,7 @@ Result<ConfigurePlan> plan_crio_removal(const ConfigSource& source) {
     if (!free) return fail(free.error());
   }
   ConfigurePlan plan;
-  for (const std::string& path : {kCrioRuntimeDropIn, kCrioNriDropIn}) {
+  for (const char* path : {kCrioRuntimeDropIn, kCrioNriDropIn}) {
     const BlockRemoval removal{.path = path, .names = kCrioBlocks, .bases = {}};
     if (auto done = plan_block_removal(removal, source, plan); !done)
       return fail(std::move(done).error());

@@ -10,7 +10,7 @@ namespace podqos::ctl {
 namespace {
 
 /// `text` without all blocks of these names.
-Result<std::string> without_blocks(std::string text, const std::vector<std::string_view>& names,
+Result<std::string> without_blocks(std::string text, std::span<const std::string_view> names,
                                    const std::string& file) {
   for (const std::string_view name : names) {
     auto rest = without_block(text, name, file);
@@ -110,8 +110,7 @@ Status check_not_default(const TomlDocument& document, const TomlPath& key) {
                                         "\" still needs podqos; change that line first"));
 }
 
-Result<TomlDocument> read_others(const std::string& path,
-                                 const std::vector<std::string_view>& names,
+Result<TomlDocument> read_others(const std::string& path, std::span<const std::string_view> names,
                                  const ConfigSource& source) {
   auto text = source.follow(path);
   if (!text) return fail(std::move(text).error());
@@ -122,7 +121,7 @@ Result<TomlDocument> read_others(const std::string& path,
 
 Result<std::vector<TomlDocument>> read_drop_ins(const std::string& directory,
                                                 std::string_view suffix,
-                                                const std::vector<std::string_view>& names,
+                                                std::span<const std::string_view> names,
                                                 const ConfigSource& source) {
   const auto entries = source.list(directory);
   if (!entries) return fail(entries.error());

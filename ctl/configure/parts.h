@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,7 +39,7 @@ struct TomlBlock {
 /// A file out of which podqos's blocks are to be taken.
 struct BlockRemoval {
   std::string path;
-  std::vector<std::string_view> names;  ///< of the blocks
+  std::span<const std::string_view> names;  ///< of the blocks
   /// Contents that plan_block() may have put in front of a new file's block.
   std::vector<std::string> bases;
 };
@@ -56,14 +57,14 @@ struct BlockRemoval {
 /// A TOML file as its owner wrote it: without the blocks `names` of podqos. Empty if it does not
 /// exist; symlinks are followed.
 [[nodiscard]] Result<TomlDocument> read_others(const std::string& path,
-                                               const std::vector<std::string_view>& names,
+                                               std::span<const std::string_view> names,
                                                const ConfigSource& source);
 
 /// read_others() of the files of a directory whose names end with `suffix`, in the order in which
 /// engines read them.
 [[nodiscard]] Result<std::vector<TomlDocument>> read_drop_ins(
-    const std::string& directory, std::string_view suffix,
-    const std::vector<std::string_view>& names, const ConfigSource& source);
+    const std::string& directory, std::string_view suffix, std::span<const std::string_view> names,
+    const ConfigSource& source);
 
 /// The last of the documents that has `path`, which is the one that counts; nullptr if none has.
 [[nodiscard]] const TomlDocument* last_with(const std::vector<TomlDocument>& documents,

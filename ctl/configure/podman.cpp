@@ -1,6 +1,7 @@
 #include "ctl/configure/podman.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <utility>
 
@@ -14,27 +15,31 @@
 namespace podqos::ctl {
 namespace {
 
-const std::string kPodmanShipped = "/usr/share/containers/containers.conf";
-const std::string kPodmanConfig = "/etc/containers/containers.conf";
-const std::string kPodmanDropIns = "/etc/containers/containers.conf.d";
-const std::string kPodmanDropIn = "/etc/containers/containers.conf.d/50-podqos.conf";
+constexpr const char* kPodmanShipped = "/usr/share/containers/containers.conf";
+constexpr const char* kPodmanConfig = "/etc/containers/containers.conf";
+constexpr const char* kPodmanDropIns = "/etc/containers/containers.conf.d";
+constexpr const char* kPodmanDropIn = "/etc/containers/containers.conf.d/50-podqos.conf";
 /// What the package makes (packaging/deb/debian/podqos.postinst), and where it leads.
-const std::string kPodmanLink = "/etc/containers/containers.conf.d/zz-podqos.conf";
-const std::string kPodmanLinked = "/usr/share/podqos/containers.conf.d/zz-podqos.conf";
+constexpr const char* kPodmanLink = "/etc/containers/containers.conf.d/zz-podqos.conf";
+constexpr const char* kPodmanLinked = "/usr/share/podqos/containers.conf.d/zz-podqos.conf";
 /// From this version on a list can be appended to; older ones refuse to run beside kPodmanLinked.
 constexpr Version kAppending{.major = 4, .minor = 8};
 /// Podman's own default of hooks_dir, and the directory with precreate.
-const std::string kCommonHooks = "/usr/share/containers/oci/hooks.d";
-const std::string kPrecreate = "/usr/share/podqos/podman-hooks.d";
+constexpr const char* kCommonHooks = "/usr/share/containers/oci/hooks.d";
+constexpr const char* kPrecreate = "/usr/share/podqos/podman-hooks.d";
 
 /// One block for both ways: a table may be there only once.
-const std::vector<std::string_view> kPodmanBlocks = {"registration"};
-const TomlPath kHooksKey = {"engine", "hooks_dir"};
+constexpr std::array<std::string_view, 1> kPodmanBlocks = {"registration"};
+
+/// The list of directories of hooks.
+TomlPath hooks_key() {
+  return {"engine", "hooks_dir"};
+}
 
 /// Podman's files in the order in which it reads them, podqos's lines left out.
 Result<std::vector<TomlDocument>> read_podman(const ConfigSource& source) {
   std::vector<TomlDocument> documents;
-  for (const std::string& path : {kPodmanShipped, kPodmanConfig}) {
+  for (const char* path : {kPodmanShipped, kPodmanConfig}) {
     auto document = read_others(path, kPodmanBlocks, source);
     if (!document) return fail(std::move(document).error());
     documents.push_back(std::move(*document));
@@ -64,13 +69,13 @@ std::string linked_note() {
 /// The directories of hooks for a Podman that cannot append to a list: all others, and podqos's.
 Result<std::vector<std::string>> hook_directories(const std::vector<TomlDocument>& documents) {
   std::vector<std::string> directories = {kCommonHooks};
-  if (const TomlDocument* naming = last_with(documents, kHooksKey)) {
-    const std::string place = naming->place_of(kHooksKey);
+  if (const TomlDocument* naming = last_with(documents, hooks_key())) {
+    const std::string place = naming->place_of(hooks_key());
     if (naming->file() > kPodmanDropIn && naming->file().starts_with(kPodmanDropIns)) {
       return fail(ErrorCode::kConflict, cat(place, ": hooks_dir is set after ", kPodmanDropIn,
                                             "; add \"", kPrecreate, "\" to that list by hand"));
     }
-    const nlohmann::json& list = *naming->at(kHooksKey);
+    const nlohmann::json& list = *naming->at(hooks_key());
     if (!list.is_array() ||
         !std::ranges::all_of(list, [](const auto& each) { return each.is_string(); }))
       return fail(ErrorCode::kInvalidArgument, cat(place, ": hooks_dir is no list of strings"));
@@ -83,8 +88,8 @@ Result<std::vector<std::string>> hook_directories(const std::vector<TomlDocument
 
 /// Whether podqos's directory is in a list that podqosctl has not written.
 bool has_precreate(const std::vector<TomlDocument>& documents) {
-  const TomlDocument* naming = last_with(documents, kHooksKey);
-  return naming != nullptr && lists(*naming, kHooksKey, kPrecreate);
+  const TomlDocument* naming = last_with(documents, hooks_key());
+  return naming != nullptr && lists(*naming, hooks_key(), kPrecreate);
 }
 
 Result<ConfigurePlan> plan_podman_drop_in(Way way, const std::vector<std::string>& directories,
@@ -146,7 +151,7 @@ Result<ConfigurePlan> plan_podman(const ConfigureRequest& request, const ConfigS
   const auto documents = read_podman(source);
   if (!documents) return fail(documents.error());
   if (request.way == Way::kHooks && has_precreate(*documents)) {
-    return nothing_to_do(already_there(last_with(*documents, kHooksKey)->place_of(kHooksKey)));
+    return nothing_to_do(already_there(last_with(*documents, hooks_key())->place_of(hooks_key())));
   }
   if (request.way == Way::kHooks && *request.version >= kAppending) return plan_podman_link(source);
   const TomlPath runtime = {"engine", "runtimes", std::string{kHandler}};

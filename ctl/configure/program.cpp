@@ -57,6 +57,7 @@ class FileActions {
 Result<pid_t> spawn(const std::vector<std::string>& argv, int output) {
   std::vector<std::string> words = argv;
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words)
     pointers.push_back(word.data());
   pointers.push_back(nullptr);
@@ -116,6 +117,7 @@ Result<ProgramEnd> run_program(const std::vector<std::string>& argv) {
   const bool ended = read_until(reader.get(), steady_clock::now() + kTimeout, end.output);
   if (!ended) ::kill(*pid, SIGKILL);
   end.status = wait_for_end(*pid);
+  end.output.resize(end.output.find_last_not_of('\n') + 1);
   if (!ended)
     return fail(ErrorCode::kTimeout,
                 cat(join(argv, " "), ": has not ended in two minutes, and was killed"));

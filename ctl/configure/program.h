@@ -11,8 +11,9 @@ namespace podqos::ctl {
 
 /// How a program ended.
 struct ProgramEnd {
-  int status = 0;      ///< exit status; 128 and the number for a signal
-  std::string output;  ///< standard output and standard error, the first 64 KiB
+  int status = 0;  ///< exit status; 128 and the number for a signal
+  std::string
+      output;  ///< standard output and standard error, the first 64 KiB, no newline at its end
 };
 
 /// Runs a program with an environment of its own and no input, and waits for its end.

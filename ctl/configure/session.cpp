@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "common/base/text.h"
 #include "ctl/command.h"
 
 namespace podqos::ctl {
@@ -84,7 +85,7 @@ int FilesProcessHandle::wait() const {
   while (::waitpid(child_, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFEXITED(status)) return WEXITSTATUS(status);
-  warn("the process that reads and writes the files was killed");
+  warn(cat("the process that reads and writes the files was killed by signal ", WTERMSIG(status)));
   return kRefused;
 }
 

@@ -1,5 +1,6 @@
 #include "ctl/configure/toml.h"
 
+#include <algorithm>
 #include <utility>
 
 // Errors are values here. A header only, for each release of a distribution has its own version of
@@ -13,6 +14,7 @@
 #include <toml++/toml.h>
 
 #include "common/base/text.h"
+#include "common/codec/json_text.h"
 
 namespace podqos::ctl {
 namespace {
@@ -24,8 +26,8 @@ class Reader {
  public:
   explicit Reader(Lines& lines) : lines_(lines) {}
 
-  // The nesting is bounded by the parser (TOML_MAX_NESTED_VALUES).
-  nlohmann::json read_table(const toml::table& table) {  // NOLINT(misc-no-recursion)
+  // NOLINTBEGIN(misc-no-recursion): as deep as the parser has been, which recurses, too
+  nlohmann::json read_table(const toml::table& table) {
     auto object = nlohmann::json::object();
     for (const auto& [key, node] : table) {
       path_.emplace_back(key.str());
@@ -37,7 +39,7 @@ class Reader {
   }
 
  private:
-  nlohmann::json read(const toml::node& node) {  // NOLINT(misc-no-recursion)
+  nlohmann::json read(const toml::node& node) {
     if (const auto* table = node.as_table()) return read_table(*table);
     if (const auto* array = node.as_array()) return read_array(*array);
     if (const auto* text = node.as_string()) return text->get();
@@ -48,20 +50,34 @@ class Reader {
   }
 
   /// The tables of an array have no place of their own: the path names the array.
-  nlohmann::json read_array(const toml::array& array) {  // NOLINT(misc-no-recursion)
+  nlohmann::json read_array(const toml::array& array) {
     auto list = nlohmann::json::array();
     for (const toml::node& node : array)
       list.push_back(read(node));
     return list;
   }
+  // NOLINTEND(misc-no-recursion)
 
   Lines& lines_;
   TomlPath path_;
 };
 
+/// The first line that is not UTF-8, counted from 1; 0 if there is none.
+std::size_t first_line_of_other_bytes(std::string_view text) {
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
+    if (!codec::is_utf8(text.substr(0, end))) return number;
+    text.remove_prefix(end);
+  }
+  return 0;
+}
+
 }  // namespace
 
 Result<TomlDocument> TomlDocument::parse(std::string_view text, const std::string& file) {
+  // toml++ reads ahead, and names the line where it was then.
+  if (const std::size_t line = first_line_of_other_bytes(text); line != 0)
+    return fail(ErrorCode::kInvalidArgument, cat(file, ":", line, ": is not UTF-8"));
   const toml::parse_result parsed = toml::parse(text);
   if (parsed.failed()) {
     const toml::parse_error& error = parsed.error();
@@ -111,6 +127,7 @@ bool lists(const TomlDocument& document, const TomlPath& path, std::string_view 
   return false;
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the parser has been
 nlohmann::json merged(nlohmann::json values, const nlohmann::json& more) {
   if (!values.is_object() || !more.is_object()) return more;
   for (const auto& [key, value] : more.items()) {
