@@ -6,11 +6,12 @@ _podqosctl_words() {
     annotate) echo "-f --filename -o --output --container --bundle --config --help" ;;
     status | tree) echo "-o --output --color --config --help" ;;
     reconcile) echo "-n --dry-run -q --quiet -o --output --config --help" ;;
+    configure) echo "containerd crio podman docker --way -n --dry-run --undo --restart --root --program --engine-version -o --output --color --config --help" ;;
     config) echo "show fields check runtimes --config --help" ;;
     config-show | config-fields) echo "-o --output --config --help" ;;
     config-check | config-runtimes) echo "--config --help" ;;
     version) echo "--help" ;;
-    *) echo "explain annotate status tree reconcile config version --config --version --help" ;;
+    *) echo "explain annotate status tree reconcile configure config version --config --version --help" ;;
   esac
 }
 
@@ -24,7 +25,7 @@ _podqosctl_command() {
         [[ ${COMP_WORDS[i]} == "=" ]] && ((i++))
         ;;
       -*) ;;
-      explain | annotate | status | tree | reconcile | version)
+      explain | annotate | status | tree | reconcile | configure | version)
         echo "${COMP_WORDS[i]}"
         return
         ;;
@@ -52,6 +53,7 @@ _podqosctl() {
   command=$(_podqosctl_command)
   COMPREPLY=()
   case "$prev" in
+    --way) words="wrapper nri hooks" ;;
     --driver) words="cgroupfs systemd" ;;
     --cgroup-version) words="1 2" ;;
     --weight-formula) words="linear log" ;;
@@ -64,12 +66,12 @@ _podqosctl() {
         *) words="text json" ;;
       esac
       ;;
-    --node-memory | --container) return ;;
-    --bundle)
+    --node-memory | --container | --engine-version) return ;;
+    --bundle | --root)
       mapfile -t COMPREPLY < <(compgen -d -- "$cur")
       return
       ;;
-    -f | --filename | --config)
+    -f | --filename | --config | --program)
       mapfile -t COMPREPLY < <(compgen -f -- "$cur")
       return
       ;;

@@ -1,0 +1,179 @@
+"""A first managed pod by nothing but `podqosctl configure ENGINE --restart`, under systemd.
+
+Here the packages are built, and a guest each of Debian 13 and testing is booted: containerd 1.7 and 2.1, Docker 28.
+There this file runs again, with the services of the engines as Debian ships them.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import containerd  # noqa: E402
+import cri  # noqa: E402
+import docker  # noqa: E402
+import engine  # noqa: E402
+import guest  # noqa: E402
+import harness  # noqa: E402
+import machine as machines  # noqa: E402
+import patience  # noqa: E402
+
+SOCKET = pathlib.Path("/run/containerd/containerd.sock")
+CONFIG = pathlib.Path("/etc/containerd/config.toml")
+SANDBOX_IMAGE = re.compile(r"""^\s*sandbox(?:_image)? = ["']([^"']+)["']$""", re.MULTILINE)
+SPEC = {"podqos.io/pod": json.dumps({"containers": [harness.container(
+    "web", requests={"cpu": "100m", "memory": "64Mi"}, limits={"cpu": "200m", "memory": "128Mi"})]})}
+
+
+def configure(*words):
+    return json.loads(engine.call("podqosctl", "configure", *words, "-o", "json").stdout)
+
+
+def state(unit):
+    return subprocess.run(["systemctl", "is-active", unit], capture_output=True, text=True, check=False,
+                          timeout=engine.TIMEOUT).stdout.strip()
+
+
+class Containerd(unittest.TestCase):
+    """In the guest: containerd.service."""
+
+    @classmethod
+    def setUpClass(cls):
+        # What installed forbids, so that no service starts by itself.
+        pathlib.Path("/usr/sbin/policy-rc.d").unlink(missing_ok=True)
+        # The guest's root is an overlay, on which containerd's own cannot stand.
+        pathlib.Path("/var/lib/containerd").mkdir(exist_ok=True)
+        engine.call("mount", "-t", "tmpfs", "tmpfs", "/var/lib/containerd")
+        # The guest masks all services but its own (tests/guest/inside/systemd.sh).
+        for masking in ("/etc/systemd/system/containerd.service", "/run/systemd/system/containerd.service"):
+            pathlib.Path(masking).unlink(missing_ok=True)
+        engine.call("systemctl", "daemon-reload")
+        engine.call("systemctl", "start", "containerd.service")
+        cls.cri = cri.Client(SOCKET)
+        cls.cri.wait(containerd.PATIENCE)
+        image = SANDBOX_IMAGE.search(engine.call("containerd", "config", "dump").stdout)[1]
+        ctr = ("ctr", "--namespace", "k8s.io", "image")
+        engine.call(*ctr, "import", engine.WORK / "image.tar")
+        engine.call(*ctr, "tag", engine.IMAGE, image)
+        for name in (engine.IMAGE, image):
+            patience.wait_for(lambda name=name: cls.cri.has_image(name), containerd.PATIENCE, f"image {name}")
+
+    def setUp(self):
+        # All tests together restart it too often for systemd.
+        engine.call("systemctl", "reset-failed", "containerd.service", check=False)
+
+    def run_pod(self, handler, parent=""):
+        """Where its container is; afterwards nothing of the pod is left."""
+        sandbox = self.cri.run_pod(cri.sandbox("web", "web-1", parent, SPEC), handler)
+        container = self.cri.create(sandbox, cri.container("web", engine.IMAGE))
+        self.cri.start(container)
+        path = machines.cgroup_of(self.cri.pid(container))
+        self.cri.stop_pod(sandbox)
+        self.cri.remove_pod(sandbox)
+        return path
+
+    def wait(self):
+        self.cri.wait(containerd.PATIENCE)
+
+    def test_wrapper(self):
+        stock = CONFIG.read_bytes()
+        said = configure("containerd", "--way", "wrapper", "--restart")
+        self.assertEqual((said["checked"], said["restarted"], len(said["changes"])), (True, True, 1))
+        self.wait()
+        self.assertIn("burstable", self.run_pod("podqos"))
+        self.assertNotIn("kubepods", self.run_pod(""))
+        self.assertTrue(configure("containerd", "--undo", "--restart")["restarted"])
+        self.wait()
+        self.assertEqual(CONFIG.read_bytes(), stock)
+        with self.assertRaises(cri.Failed):
+            self.run_pod("podqos")
+
+    def test_the_default_is_nri(self):
+        """The package podqos-nri is installed: no pod has to ask for anything."""
+        stock = CONFIG.read_bytes()
+        said = configure("containerd", "--restart")
+        self.assertEqual((said["way"], said["pluginEnabled"]), ("nri", True))
+        self.wait()
+        self.assertEqual(state("podqos-nri.service"), "active")
+        patience.wait_for(lambda: "burstable" in self.run_pod(""), containerd.PATIENCE, "the plugin")
+        engine.call("systemctl", "disable", "--now", "podqos-nri.service")
+        configure("containerd", "--undo", "--restart")
+        self.wait()
+        self.assertEqual(CONFIG.read_bytes(), stock)
+
+    def test_a_service_that_does_not_start(self):
+        """containerd's own check accepts it; then all is as before, and containerd runs."""
+        stock = CONFIG.read_text(encoding="utf-8")
+        self.addCleanup(CONFIG.write_text, stock, encoding="utf-8")
+        unit = pathlib.Path("/run/systemd/system/containerd.service.d/fail.conf")
+        unit.parent.mkdir(parents=True, exist_ok=True)
+        unit.write_text("[Service]\nExecStartPre=/bin/sh -c '! grep -q podqos /etc/containerd/config.toml'\n",
+                        encoding="ascii")
+        engine.call("systemctl", "daemon-reload")
+        self.addCleanup(engine.call, "systemctl", "daemon-reload")
+        self.addCleanup(unit.unlink)
+        done = engine.call("podqosctl", "configure", "containerd", "--way", "wrapper", "--restart", check=False)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("the files are as they were", done.stderr)
+        self.assertEqual(CONFIG.read_text(encoding="utf-8"), stock)
+        self.assertEqual(os.listdir(CONFIG.parent), ["config.toml"])
+        self.assertEqual(state("containerd.service"), "active")
+        self.wait()
+
+
+class Docker(unittest.TestCase):
+    """In the guest: dockerd's own check, and a container."""
+
+    def test_first_pod(self):
+        docker.configure("systemd")
+        path = pathlib.Path("/etc/docker/daemon.json")
+        text = json.loads(path.read_text(encoding="utf-8"))
+        del text["runtimes"]
+        engine.write_json(path, text)
+        before = path.read_bytes()
+        said = configure("docker")
+        self.assertEqual((said["checked"], len(said["changes"])), (True, 1))
+        daemon = docker.Docker()
+        daemon.start()
+        self.addCleanup(daemon.stop)
+        daemon.load_image()
+        container = daemon.run("--annotation", "podqos.io/pod-uid=web-1")
+        self.assertIn("besteffort", machines.cgroup_of(daemon.pid(container)))
+        daemon("rm", "--force", container)
+        configure("docker", "--undo")
+        self.assertEqual(path.read_bytes(), before)
+
+
+class Guests(unittest.TestCase):
+    """Here."""
+
+    def check(self, root, *names):
+        machine = guest.Guest("systemd", root=root, timeout=900)
+        machine.require()
+        done = machine.run_test(__file__, *names)
+        print(done.stdout, flush=True)
+        self.assertEqual(done.returncode, 0, f"in the guest with {root}")
+
+    def test_debian_13(self):
+        self.check("trixie", "Containerd")
+
+    def test_debian_testing(self):
+        self.check("testing", "Containerd", "Docker")
+
+
+def setUpModule():
+    if guest.inside():
+        engine.configure()
+
+
+if __name__ == "__main__":
+    if guest.inside():
+        del Guests
+    else:
+        del Containerd, Docker
+    harness.main(("runc",))
