@@ -169,14 +169,8 @@ class Supervisor {
       verdict.outcome.checked = *checked;
     }
     if (options_.restart && !service_.empty() && (done.changed || done.way != Way::kNri)) {
-      if (auto restarted = ask_service_manager({"restart", service_}); !restarted) {
-        const int status = give_up(files, restarted.error());
-        // With the files as they were. systemd counts starts that have failed.
-        static_cast<void>(ask_service_manager({"reset-failed", service_}));
-        if (auto again = ask_service_manager({"restart", service_}); !again)
-          return log_failure(again.error());
-        return status;
-      }
+      if (auto restarted = ask_service_manager({"restart", service_}); !restarted)
+        return restart_with_old_files(files, restarted.error());
       verdict.outcome.restarted = true;
     }
     if (!options_.restart || options_.undo || done.way != Way::kNri) return files.finish(verdict);
@@ -187,6 +181,16 @@ class Supervisor {
   }
 
  private:
+  /// Has the files restored after a start that has failed, and the engine started with them.
+  int restart_with_old_files(FilesProcessHandle& files, const Error& error) {
+    const int status = give_up(files, error);
+    // systemd counts the starts that have failed, and may refuse one more.
+    if (auto reset = ask_service_manager({"reset-failed", service_}); !reset)
+      log_failure(reset.error());
+    const auto again = ask_service_manager({"restart", service_});
+    return again ? status : log_failure(again.error());
+  }
+
   /// Without podqos's lines the engine has another reason to refuse its configuration.
   static int keep_undone(FilesProcessHandle& files, const Error& error) {
     static_cast<void>(files.finish({.keep = true, .outcome = {}}));
