@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <set>
 #include <utility>
@@ -12,6 +13,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "common/base/text.h"
+#include "common/codec/json_tree.h"
 #include "ctl/json_text.h"
 
 namespace podqos::ctl {
@@ -224,12 +226,19 @@ Result<std::string> convert(std::string_view part, int first_line) {
 }  // namespace
 
 Result<std::vector<YamlDocument>> parse_yaml(std::string_view text) {
+  // A document nests one level deeper as JSON.
+  constexpr codec::JsonBounds kBounds{.bytes = std::numeric_limits<std::size_t>::max(),
+                                      .depth = codec::kMaxJsonDepth + 1};
   if (text.size() > kMaxInput)
     return fail(ErrorCode::kTooLarge, cat("input is larger than ", kMaxInput, " bytes"));
   std::vector<YamlDocument> documents;
   for (const auto& [part, line] : split(text)) {
     auto json = convert(part, line);
     if (!json) return fail(std::move(json).error());
+    // Numbers are copied; no parser of JSON takes one such as 1e400.
+    if (auto tree = codec::parse_json_tree(*json, kBounds); !json->empty() && !tree)
+      return fail(
+          std::move(tree).error().with_context(cat("document that begins on line ", line + 1)));
     documents.push_back({.text = std::string{part}, .json = std::move(*json)});
   }
   return documents;

@@ -1,5 +1,5 @@
 """The units: systemd takes them as they are shipped, keeps the plugin running whatever becomes of it, and reconciles
-once a minute where no plugin runs, without a word if there is nothing to do.
+once a minute, without a word if there is nothing to do.
 
 Here the package is built, and two guests are booted: this machine's systemd, and that of Debian 13. There this file
 runs again, with the installed package and without a runtime.
@@ -145,23 +145,36 @@ class Reconciliation(unittest.TestCase):
         return found
 
     def test_releases_what_has_ended_and_says_only_that(self):
+        before = journal(RECONCILE)
         systemctl("start", RECONCILE)
-        self.assertEqual(journal(RECONCILE), "")
+        self.assertEqual(journal(RECONCILE), before)
         pod = self.leave_pod()
         systemctl("start", RECONCILE)
         self.assertFalse(pod.exists())
-        self.assertIn("pod gone-1 released", journal(RECONCILE))
-        before = journal(RECONCILE)
+        released = journal(RECONCILE)
+        self.assertEqual(released, f"{before}pod gone-1: container gone has ended\npod gone-1 released\n")
         systemctl("start", RECONCILE)
-        self.assertEqual(journal(RECONCILE), before)
+        self.assertEqual(journal(RECONCILE), released)
 
-    def test_leaves_it_to_a_running_plugin(self):
+    def test_beside_a_plugin_that_waits_for_its_runtime(self):
+        """That one counts on no list of an engine, and reconciles nothing."""
         systemctl("start", UNIT)
         self.addCleanup(systemctl, "stop", UNIT)
-        before = journal(RECONCILE)
+        pod = self.leave_pod()
         systemctl("start", RECONCILE)
-        self.assertEqual(systemctl("show", "--value", "--property=ConditionResult", RECONCILE).strip(), "no")
-        self.assertEqual(journal(RECONCILE), before)
+        self.assertFalse(pod.exists())
+
+    def test_state_below_tmp(self):
+        """It is the same for the hook and for the service."""
+        before = CONFIGURATION.read_bytes()
+        self.addCleanup(CONFIGURATION.write_bytes, before)
+        state = pathlib.Path(tempfile.mkdtemp(dir="/tmp"), "state")
+        CONFIGURATION.write_text(json.dumps({"stateDir": str(state)}), encoding="ascii")
+        pod = self.leave_pod()
+        self.assertTrue(list(state.glob("pods/*")))
+        systemctl("start", RECONCILE)
+        self.assertFalse(pod.exists())
+        self.assertEqual(list(state.glob("pods/*")), [])
 
     def test_timer(self):
         """The package has enabled it. Here it need not wait for the minute."""

@@ -221,7 +221,8 @@ class Foreign(FaultCase):
         self.end(self.app)
         self.assertEqual(self.machine.read("/podqos.slice", "weight"), 20)
         self.end(self.other)
-        units.wait_for_none("podqos", node_case.PATIENCE)
+        for prefix in ("podqos.slice", "podqos-kubepods"):
+            units.wait_for_none(prefix, node_case.PATIENCE)
         self.assertEqual(self.podqos.records(), [])
 
 

@@ -87,6 +87,13 @@ TEST(ParseYaml, SplitsDocuments) {
   EXPECT_EQ((*documents)[2].text, "---\nb: 2\n");
 }
 
+TEST(ParseYaml, RefusesNumbersThatJsonCannotHold) {
+  EXPECT_TRUE(parse_yaml("a: 1e308\n"));
+  const auto parsed = parse_yaml("kind: Pod\n---\nkind: Pod\na: [1e400]\n");
+  ASSERT_FALSE(parsed);
+  EXPECT_THAT(parsed.error().message, ::testing::HasSubstr("document that begins on line 2: "));
+}
+
 TEST(ParseYaml, RefusesWhatParsersReadDifferently) {
   EXPECT_THAT(json_from("b: 1\n---\na: 1\na: 2\n"), HasSubstr("line 2: repeats the key a"));
   EXPECT_FALSE(parse_yaml("a: &x {b: 1}\nc:\n  <<: *x\n"));
