@@ -141,6 +141,28 @@ Result<std::int64_t> format_of(const ContainerdFiles& found) {
                   format_version(found.version), "; see docs/engines/containerd.md"));
 }
 
+/// The first of these plugins that disabled_plugins switches off, with its place; nullopt if none.
+std::optional<std::string> find_disabled(const ContainerdFiles& found,
+                                         const std::vector<std::string_view>& names) {
+  const TomlPath key = {"disabled_plugins"};
+  for (const TomlDocument& document : found.documents) {
+    for (const std::string_view name : names)
+      if (lists(document, key, name))
+        return cat(document.place_of(key), ": \"", name, "\" is switched off");
+  }
+  return std::nullopt;
+}
+
+/// Fails if containerd starts no pods. Docker's package of containerd comes so.
+Status check_cri(const ContainerdFiles& found) {
+  const auto disabled = find_disabled(found, {"cri", kCriPlugin2, kCriPlugin3});
+  if (!disabled) return {};
+  return fail(ErrorCode::kUnsupported,
+              cat(*disabled,
+                  ", so that this containerd starts no pods: take it out of disabled_plugins by "
+                  "hand, or for Docker run `podqosctl configure docker`"));
+}
+
 Result<ContainerdFiles> read_containerd(const ConfigureRequest& request,
                                         const ConfigSource& source) {
   if (!request.version)
@@ -152,25 +174,12 @@ Result<ContainerdFiles> read_containerd(const ConfigureRequest& request,
   if (!state) return fail(state.error());
   found.exists = state->kind != FileState::Kind::kAbsent;
   if (auto read = read_all_documents(source, found); !read) return fail(std::move(read).error());
+  if (auto enabled = check_cri(found); !enabled) return fail(std::move(enabled).error());
   auto format = format_of(found);
   if (!format) return fail(std::move(format).error());
   found.format = *format;
   found.drop_in_directory = find_drop_in_directory(found.main());
   return found;
-}
-
-/// Fails if a plugin is switched off by disabled_plugins.
-Status check_enabled(const ContainerdFiles& found, const std::vector<std::string_view>& names) {
-  const TomlPath key = {"disabled_plugins"};
-  for (const TomlDocument& document : found.documents) {
-    for (const std::string_view name : names) {
-      if (!lists(document, key, name)) continue;
-      return fail(ErrorCode::kUnsupported,
-                  cat(document.place_of(key), ": \"", name,
-                      "\" is switched off; take it out of disabled_plugins by hand"));
-    }
-  }
-  return {};
 }
 
 /// The driver of containerd's default handler, as far as the configuration says it.
@@ -234,8 +243,6 @@ Result<ConfigurePlan> plan_containerd_block(const ContainerdFiles& found, Way wa
 Result<ConfigurePlan> plan_handler(const ContainerdFiles& found, const NodeFacts& node,
                                    const ConfigSource& source) {
   const TomlPath runtimes = below(found.cri(), {"containerd", "runtimes"});
-  if (auto enabled = check_enabled(found, {"cri", kCriPlugin2, kCriPlugin3}); !enabled)
-    return fail(std::move(enabled).error());
   const auto there =
       registered_by_hand(found.documents, below(runtimes, {kHandler}), {"options", "BinaryName"});
   if (!there) return fail(there.error());
@@ -271,8 +278,9 @@ Result<std::optional<bool>> read_containerd_nri(const ContainerdFiles& found) {
 
 Result<ConfigurePlan> plan_containerd_nri(const ContainerdFiles& found,
                                           const ConfigSource& source) {
-  if (auto enabled = check_enabled(found, {"nri", kNriPlugin}); !enabled)
-    return fail(std::move(enabled).error());
+  if (const auto disabled = find_disabled(found, {"nri", kNriPlugin}))
+    return fail(ErrorCode::kUnsupported,
+                cat(*disabled, ": take it out of disabled_plugins by hand"));
   const auto said = read_containerd_nri(found);
   if (!said) return fail(said.error());
   if (*said || found.version >= kMerging)

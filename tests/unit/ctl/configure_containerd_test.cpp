@@ -229,6 +229,11 @@ INSTANTIATE_TEST_SUITE_P(
                     "version = 2\ndisabled_plugins = [\"cri\"]\n",
                     {1, 7},
                     ":2: \"cri\" is switched off"},
+        // containerd.io, Docker's package, comes with this file.
+        RefusedCase{"CriOffAsDockerShipsIt",
+                    "# Copyright 2018-2022 Docker Inc.\n\ndisabled_plugins = [\"cri\"]\n",
+                    {1, 7},
+                    "or for Docker run `podqosctl configure docker`"},
         RefusedCase{"DuplicateTables",
                     "version = 2\n" + kCriTable2 + "]\na = 1\n" + kCriTable2 + "]\n",
                     {1, 7},
@@ -249,6 +254,12 @@ INSTANTIATE_TEST_SUITE_P(
                     {1, 7},
                     ":2: \"# podqos: begin wrapper\" has no end"}),
     [](const auto& tested) { return tested.param.name; });
+
+TEST(PlanContainerd, RefusesNriWhereNoPodsAreStarted) {
+  const std::string config = "version = 3\ndisabled_plugins = [\"io.containerd.cri.v1.runtime\"]\n";
+  EXPECT_THAT(refusal(config, {2, 1}, Way::kNri),
+              AllOf(StartsWith(kContainerdConfig + ":2: "), HasSubstr("starts no pods")));
+}
 
 TEST(PlanContainerd, RefusesSymlinksWithWhatToAddByHand) {
   const FilesInMemory files = {{kContainerdConfig, FileState::link("/srv/containerd.toml")},
