@@ -10,6 +10,7 @@ namespace {
 
 using namespace pod_text;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 TEST(Validate, AValidPodHasNoProblems) {
