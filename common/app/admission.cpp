@@ -7,16 +7,16 @@
 #include <vector>
 
 #include "common/app/apply_container.h"
-#include "common/app/child_cgroups.h"
 #include "common/app/departure.h"
 #include "common/app/known_container.h"
 #include "common/app/node.h"
-#include "common/app/own_cgroup.h"
+#include "common/app/pod_cgroup.h"
 #include "common/app/reconcile.h"
 #include "common/base/text.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/container_values.h"
 #include "common/core/counting.h"
+#include "common/core/ownership.h"
 #include "common/core/reservation.h"
 #include "common/core/whole_pod.h"
 #include "common/sys/process.h"
@@ -176,6 +176,25 @@ Status write_admission(AdmissionContext& context, const std::optional<core::PodR
   return {};
 }
 
+/// The root below which podqos created the pod cgroup that the engine names; "" if podqos did not
+/// create it, and adopts it instead.
+/// @param root  the root of podqos's own pods, or why there is none
+Result<std::string> own_root_for(Transaction& transaction, const AdmissionRequest& request,
+                                 const Result<std::string>& root) {
+  const std::string& in_use = transaction.tiers().kubepods;
+  std::string own_root = in_use.empty() ? root.value_or("") : in_use;
+  const auto placed = core::placed_in(request.placed_at);
+  if (own_root.empty() || !placed || !placed->pod_path.starts_with(cat(own_root, "/")))
+    return own_root;
+  const auto snapshot = observe_pod_cgroup(transaction.machine(), placed->pod_path);
+  if (snapshot.has_copy) return own_root;
+  const auto record = transaction.store().pod(placed->uid);
+  if (!record) return fail(record.error());
+  const bool foreign =
+      core::is_foreign_cgroup(placed->pod_path, snapshot, *record, request, own_root);
+  return foreign ? std::string{} : own_root;
+}
+
 Result<AdmissionContext> begin_admission(Transaction& transaction, AdmissionRequest& request) {
   auto root =
       transaction.choose_root(request.driver, request.running ? request.placed_at : std::nullopt);
@@ -236,8 +255,11 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
   log_warnings(transaction, pod->warnings);
   if (!*before && transaction.has_lost_record(pod->record))
     return admit_after_loss(transaction, request);
-  if (auto own = check_own_cgroup(transaction, request, *before, pod->record); !own)
-    return fail(std::move(own).error());
+  if (core::must_own_cgroup(*before, pod->record)) {
+    const auto cgroup = observe_pod_cgroup(transaction.machine(), pod->record.cgroup);
+    if (auto own = core::check_pod_cgroup(pod->record, cgroup, request); !own)
+      return fail(std::move(own).error());
+  }
   auto relocation = relocation_of(transaction, request, pod->record);
   auto admission = core::admit_container(request, snapshot, std::move(pod->record),
                                          std::move(relocation), settings);

@@ -14,9 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/app/child_cgroups.h"
 #include "common/app/known_container.h"
-#include "common/app/monitor.h"
+#include "common/app/pod_cgroup.h"
 #include "common/app/reconcile.h"
 #include "common/base/text.h"
 #include "common/core/counting.h"

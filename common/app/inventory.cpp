@@ -14,6 +14,7 @@
 #include "common/app/transaction.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
+#include "common/core/attributes.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/driver.h"
 #include "common/core/lowering.h"
@@ -280,9 +281,9 @@ class InventoryBuilder {
     for (const auto driver : {core::Driver::kCgroupfs, core::Driver::kSystemd}) {
       const std::string root = core::root_path(settings_.cgroup_root, driver);
       if (root == inventory_.kubepods || !cgroups_.exists(root) || holds_adopted(root)) continue;
-      const auto mark = cgroups_.attribute(root, kMadeAttribute);
+      const auto mark = cgroups_.attribute(root, core::kMadeAttribute);
       if (!mark) continue;
-      if (*mark != kMade) {
+      if (*mark != core::kMade) {
         inventory_.warnings.push_back(
             cat("cgroup ", root,
                 " exists but was not created by podqos, so no pods are placed in it: "

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/app/tier_reading.h"
+#include "common/app/cgroup_reading.h"
 #include "common/base/error.h"
 #include "common/core/pod.h"
 #include "common/core/settings.h"

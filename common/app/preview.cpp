@@ -13,6 +13,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/dry_run.h"
+#include "common/core/attributes.h"
 #include "common/store/memory_store.h"
 #include "common/store/state_copy.h"
 
@@ -38,7 +39,7 @@ std::string line_of(const Change& change) {
 /// Whether a line is about the copy of a record in its cgroup: it lags behind the record where
 /// containers have only been confirmed, and says nothing to the operator.
 bool is_copy(std::string_view line) {
-  return line.starts_with("attr ") && line.ends_with(cat(" ", kRecordAttribute));
+  return line.starts_with("attr ") && line.ends_with(cat(" ", core::kRecordAttribute));
 }
 
 core::Settings without_log(core::Settings settings) {

@@ -8,14 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "common/app/child_cgroups.h"
 #include "common/app/departure.h"
 #include "common/app/known_container.h"
-#include "common/app/monitor.h"
+#include "common/app/pod_cgroup.h"
 #include "common/app/stray.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/codec/record_json.h"
+#include "common/core/attributes.h"
 #include "common/core/driver.h"
 #include "common/core/pod_plan.h"
 #include "common/core/root_choice.h"
@@ -127,7 +127,7 @@ class Recomputation {
     if (known != records_.end() && known->second.cgroup == cgroup) return {};
     auto populated = holds_container(transaction_, cgroup);
     if (!populated) return fail(std::move(populated).error());
-    const auto copy = transaction_.machine().attribute(cgroup, kRecordAttribute);
+    const auto copy = transaction_.machine().attribute(cgroup, core::kRecordAttribute);
     core::FoundPodCgroup found{.path = cgroup,
                                .uid = uid,
                                .known = known != records_.end(),

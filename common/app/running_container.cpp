@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "common/app/monitor.h"
 #include "common/app/node.h"
+#include "common/app/pod_cgroup.h"
 #include "common/app/reconcile.h"
 #include "common/base/text.h"
 #include "common/core/cgroup_parent.h"

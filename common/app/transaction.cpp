@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "common/app/io_weight.h"
 #include "common/app/node.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/codec/record_json.h"
+#include "common/core/attributes.h"
 #include "common/core/counting.h"
 #include "common/core/tier.h"
 #include "common/core/value_table.h"
@@ -42,6 +42,16 @@ std::int64_t seconds_since_boot() {
   // Fails only for an unknown clock.
   static_cast<void>(::clock_gettime(CLOCK_BOOTTIME, &time));
   return time.tv_sec;
+}
+
+/// Whether the kernel has a file for the I/O weight in this cgroup.
+bool takes_io_weight(cgroup::Machine& machine, const std::string& cgroup) {
+  const auto version = machine.layout_without_hugepages().io;
+  return version && std::ranges::any_of(core::value_table(), [&](const core::ValueRow& row) {
+           const core::ValueFile& file = row.on(*version);
+           return row.controller == core::Controller::kIo && file.number != nullptr &&
+                  machine.read(cgroup, row.controller, std::string{file.name});
+         });
 }
 
 /// The memory limit in bytes; "unlimited" as the largest number.
@@ -146,20 +156,22 @@ bool Transaction::has_lost_state(const std::string& kubepods) {
 
 bool Transaction::has_lost_record(const core::PodRecord& record) {
   if (record.adopted || recovered_) return false;
-  const auto copy = machine_->attribute(record.cgroup, kRecordAttribute);
+  const auto copy = machine_->attribute(record.cgroup, core::kRecordAttribute);
   return copy && copy->has_value();
 }
 
-Status Transaction::write_pod(const std::string& cgroup, const core::CgroupValues& values,
+Status Transaction::write_pod(const core::PodRecord& record, const core::CgroupValues& values,
                               const core::CgroupLayout& layout, core::Make make) {
   // cgroup v1 counts the quota of a removed child until its last reference is gone: a few
   // milliseconds, on a busy machine some hundred. kernel/sched/core.c, tg_cfs_schedulable_down.
   constexpr std::chrono::milliseconds kPause{10};
+  core::Plan plan = core::plan_pod(record.cgroup, values, layout, formula(), make);
+  plan.emplace_back(copy_of(record));
   while (true) {
-    auto done = run(core::plan_pod(cgroup, values, layout, formula(), make));
+    auto done = run(plan);
     const bool may_pass = !done && done.error().code == ErrorCode::kInvalidArgument &&
                           layout.cpu == core::CgroupVersion::kV1 &&
-                          core::driver_of(cgroup) == core::Driver::kCgroupfs;
+                          core::driver_of(record.cgroup) == core::Driver::kCgroupfs;
     if (!may_pass) return done;
     if (machine_->wait(kPause)) continue;
     return fail(ErrorCode::kBusy, std::move(done).error().message);
@@ -169,12 +181,14 @@ Status Transaction::write_pod(const std::string& cgroup, const core::CgroupValue
 void Transaction::mark_unwritten(const std::string& cgroup) {
   // Without support for the attribute, each transaction writes all values anyway.
   static_cast<void>(
-      machine_->set_attribute(cgroup, kRecordAttribute, kUnwrittenRecord).has_value());
+      run({core::SetAttribute{
+              .path = cgroup, .name = core::kRecordAttribute, .value = core::kUnwrittenRecord}})
+          .has_value());
 }
 
 bool Transaction::is_unwritten(const std::string& cgroup) {
-  const auto copy = machine_->attribute(cgroup, kRecordAttribute);
-  return copy && *copy == kUnwrittenRecord;
+  const auto copy = machine_->attribute(cgroup, core::kRecordAttribute);
+  return copy && *copy == core::kUnwrittenRecord;
 }
 
 void Transaction::hold_above_usage(const std::string& cgroup, core::CgroupValues& values) {
@@ -204,13 +218,10 @@ Status Transaction::make_pod(core::PodRecord& record) {
   }
   if (values->memory_limit.value_or(Bytes{0}).value() == 0) values->memory_limit = Bytes{-1};
   hold_above_usage(record.cgroup, *values);
-  if (tree_ == Tree::kToMake) reset_io_weight(*machine_, record.cgroup, *values);
+  if (tree_ == Tree::kToMake) reset_io_weight(record.cgroup, *values);
   // A weight would enable the controller in the kubelet's root.
   if (tiers().yielded) values->io_weight.reset();
-  if (auto done = write_pod(record.cgroup, *values, machine_->layout(), core::Make::kYes); !done)
-    return done;
-  note_io_weight(*machine_, record.cgroup, *values);
-  return copy_record(record);
+  return write_pod(record, *values, machine_->layout(), core::Make::kYes);
 }
 
 Status Transaction::update_pod(core::PodRecord& record, core::PodRecord before) {
@@ -218,32 +229,31 @@ Status Transaction::update_pod(core::PodRecord& record, core::PodRecord before) 
   if (!values) return fail(std::move(values).error());
   auto held = core::pod_values(before, *settings_);
   if (!held) return fail(std::move(held).error());
-  const auto copy = machine_->attribute(record.cgroup, kRecordAttribute);
-  if (!copy || !*copy || *copy == kUnwrittenRecord) return make_pod(record);
+  const auto copy = machine_->attribute(record.cgroup, core::kRecordAttribute);
+  if (!copy || !*copy || *copy == core::kUnwrittenRecord) return make_pod(record);
   if (bound_of(*values) < bound_of(*held)) hold_above_usage(record.cgroup, *values);
   // Constant: written when the cgroup was created.
   values->io_weight.reset();
   const bool same_pages = values->hugepages == held->hugepages;
-  auto done = write_pod(record.cgroup, *values,
+  auto done = write_pod(record, *values,
                         same_pages ? machine_->layout_without_hugepages() : machine_->layout(),
                         core::Make::kNo);
   // Another program has removed the cgroup.
-  if (!done && done.error().code == ErrorCode::kNotFound) return make_pod(record);
-  if (!done) return done;
-  return copy_record(record);
+  return !done && done.error().code == ErrorCode::kNotFound ? make_pod(record) : done;
 }
 
-Status Transaction::copy_record(const core::PodRecord& record) {
+core::SetAttribute Transaction::copy_of(const core::PodRecord& record) const {
   const bool saved = saved_uid_ == record.pod.uid;
-  auto copied = machine_->set_attribute(record.cgroup, kRecordAttribute,
-                                        saved ? saved_text_ : codec::format_pod_record(record));
-  if (copied) return {};
-  // The copy is only needed if the state directory is lost: a kernel without the attribute can do
-  // without it. Clear an outdated copy: it would restore the wrong containers.
-  log_->debug(
-      cat("pod ", record.pod.uid, ": record not copied to its cgroup: ", copied.error().message));
-  static_cast<void>(machine_->set_attribute(record.cgroup, kRecordAttribute, "").has_value());
-  return {};
+  return {.path = record.cgroup,
+          .name = core::kRecordAttribute,
+          .value = saved ? saved_text_ : codec::format_pod_record(record),
+          .otherwise = ""};
+}
+
+void Transaction::reset_io_weight(const std::string& cgroup, core::CgroupValues& values) {
+  if (values.io_weight) return;
+  const auto weighted = machine_->attribute(cgroup, core::kIoWeightAttribute);
+  if (weighted && *weighted == core::kIoWeightSet) values.io_weight = core::kDefaultIoWeight;
 }
 
 core::TierValues Transaction::wanted_tiers() {
@@ -273,7 +283,9 @@ Status Transaction::apply_tiers(core::Make make) {
     values.besteffort.io_weight = settings_->io_weight.besteffort;
     if (tree_ != Tree::kJustMade) {
       if (auto done = run(core::plan_tree(kubepods, tiers().top)); !done) return done;
-      reset_io_weights(*machine_, kubepods, values);
+      using enum core::QosClass;
+      reset_io_weight(core::tier_path(kubepods, kBurstable), values.burstable);
+      reset_io_weight(core::tier_path(kubepods, kBestEffort), values.besteffort);
     }
   } else {
     // Constant: written when the tier was created.
@@ -286,7 +298,6 @@ Status Transaction::apply_tiers(core::Make make) {
   std::ranges::move(core::plan_tiers(kubepods, values, layout, formula(), make),
                     std::back_inserter(plan));
   if (auto done = run(plan); !done || make == core::Make::kNo) return done;
-  note_io_weights(*machine_, kubepods, values);
   return tree_ == Tree::kJustMade ? check_io_weight() : Status{};
 }
 
@@ -296,7 +307,7 @@ Status Transaction::check_io_weight() {
   // Only then does a tier have the file if only Guaranteed pods have a weight.
   const core::EnsureCgroup with_io{.path = kubepods, .also = core::Controller::kIo};
   if (auto done = run({with_io}); !done) return done;
-  if (takes_io_weight(*machine_, kubepods)) return {};
+  if (takes_io_weight(*machine_, core::tier_path(kubepods, core::QosClass::kBurstable))) return {};
   log_->warning(
       cat("ioWeight has no effect below ", kubepods,
           ": the kernel has neither io.weight nor io.bfq.weight (cgroup v1: blkio.bfq.weight, "

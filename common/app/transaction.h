@@ -23,16 +23,6 @@
 
 namespace podqos::app {
 
-/// Extended attribute, and its value, that marks the root and the cgroups above it as created by
-/// podqos.
-/// @note xattr(7), trusted.*: readable and writable with CAP_SYS_ADMIN only.
-constexpr const char* kMadeAttribute = "trusted.podqos.made";
-constexpr const char* kMade = "1";
-/// Extended attribute of a pod's cgroup with a copy of its record.
-constexpr const char* kRecordAttribute = "trusted.podqos.record";
-/// Its value while it is unknown which values the cgroup has.
-constexpr const char* kUnwrittenRecord = "unwritten";
-
 /// A transaction: everything that is read and written about pods while the lock is held. The object
 /// holds the lock; its destructor releases it.
 class Transaction {
@@ -100,8 +90,6 @@ class Transaction {
   /// Reports the cgroup of an adopted pod: if it is below "/kubepods" and that is the root in use,
   /// a kubelet has taken it over.
   void note_adopted(const std::string& pod_cgroup);
-  /// True if the cgroup has the kernel's default values: no limit, default shares or weight.
-  [[nodiscard]] bool is_untouched(const std::string& cgroup);
 
   /// True if this transaction has recomputed everything after an interrupted one.
   [[nodiscard]] bool recovered() const { return recovered_; }
@@ -169,16 +157,20 @@ class Transaction {
  private:
   static Result<Transaction> with_store(const core::Settings& settings, Log& log,
                                         store::Store store, const Timeouts& timeouts);
-  [[nodiscard]] Status mark_made(const std::vector<std::string>& paths);
   /// True if the root is untouched and `container` is its only descendant.
   [[nodiscard]] bool holds_only(const std::string& kubepods, const std::string& container);
-  [[nodiscard]] Status write_pod(const std::string& cgroup, const core::CgroupValues& values,
+  /// Writes the pod's values and copies the record to its cgroup.
+  [[nodiscard]] Status write_pod(const core::PodRecord& record, const core::CgroupValues& values,
                                  const core::CgroupLayout& layout, core::Make make);
   /// Raises the memory limit in `values` to the cgroup's usage: below it the kernel would invoke
   /// the OOM killer (Documentation/admin-guide/cgroup-v2.rst, memory.max).
   void hold_above_usage(const std::string& cgroup, core::CgroupValues& values);
-  /// Copies the record to the cgroup's extended attribute. Does not fail: the kernel may lack it.
-  [[nodiscard]] Status copy_record(const core::PodRecord& record);
+  /// Copies the record to the cgroup. The copy is only needed if the state directory is lost: a
+  /// kernel without the attribute can do without it. An outdated one is cleared: it would restore
+  /// the wrong containers.
+  [[nodiscard]] core::SetAttribute copy_of(const core::PodRecord& record) const;
+  /// Sets a weight back to the kernel's default if podqos has set it and the settings no longer do.
+  void reset_io_weight(const std::string& cgroup, core::CgroupValues& values);
   /// Warns if ioWeight has no effect on this kernel: when the root is made, not at each container.
   [[nodiscard]] Status check_io_weight();
   [[nodiscard]] bool is_held_by_systemd(const std::string& cgroup);

@@ -7,23 +7,16 @@
 #include <utility>
 #include <vector>
 
-#include "common/app/cgroup_reading.h"
 #include "common/app/kubelet.h"
+#include "common/app/pod_cgroup.h"
 #include "common/app/transaction.h"
 #include "common/base/text.h"
+#include "common/core/attributes.h"
 #include "common/core/counting.h"
 
 namespace podqos::app {
 
 namespace {
-
-/// Value of a mark that was withdrawn.
-constexpr const char* kMarkWithdrawn = "0";
-
-/// Defaults of a new cgroup: Documentation/admin-guide/cgroup-v2.rst, cpu.weight;
-/// kernel/sched/sched.h, NICE_0_LOAD for cpu.shares.
-constexpr CpuShares kDefaultShares{1024};
-constexpr CpuWeight kDefaultWeight{100};
 
 /// False for an empty `top`.
 bool is_at_or_below(std::string_view path, std::string_view top) {
@@ -42,18 +35,11 @@ std::vector<std::string> with_parents(std::string_view path) {
 
 }  // namespace
 
-bool Transaction::is_untouched(const std::string& cgroup) {
-  const CgroupReading reading = read_cgroup(*machine_, cgroup);
-  return !reading.cpu_quota && !reading.memory_limit &&
-         reading.cpu_shares.value_or(kDefaultShares) == kDefaultShares &&
-         reading.cpu_weight.value_or(kDefaultWeight) == kDefaultWeight;
-}
-
 bool Transaction::holds_only(const std::string& kubepods, const std::string& container) {
   if (!container.starts_with(cat(kubepods, "/"))) return false;
   std::string path = kubepods;
   while (path != container) {
-    if (!is_untouched(path)) return false;
+    if (!is_untouched(*machine_, path)) return false;
     const std::size_t end = container.find('/', path.size() + 1);
     const std::string next = container.substr(0, end);
     const auto children = machine_->children(path);
@@ -65,9 +51,9 @@ bool Transaction::holds_only(const std::string& kubepods, const std::string& con
 }
 
 Result<bool> Transaction::is_marked(const std::string& cgroup) {
-  auto mark = machine_->attribute(cgroup, kMadeAttribute);
+  auto mark = machine_->attribute(cgroup, core::kMadeAttribute);
   if (!mark) return fail(std::move(mark).error());
-  return *mark == kMade;
+  return *mark == core::kMade;
 }
 
 Result<core::RootSnapshot> Transaction::observe_root(const std::string& root,
@@ -143,18 +129,17 @@ Status Transaction::use_root(const std::string& kubepods) {
   tiers().top = made.back() == kubepods ? "" : made.back();
   tiers().yielded = false;
   if (auto done = store_->checkpoint(); !done) return done;
-  if (auto done = run(core::plan_tree(kubepods, tiers().top)); !done) return done;
-  tree_ = Tree::kJustMade;
-  return mark_made(made);
-}
-
-Status Transaction::mark_made(const std::vector<std::string>& paths) {
-  for (const std::string& path : paths) {
-    auto marked = machine_->set_attribute(path, kMadeAttribute, kMade);
-    // Without support for the attribute, only the state directory names the root.
-    if (!marked && marked.error().code != ErrorCode::kUnsupported) return marked;
+  core::Plan plan = core::plan_tree(kubepods, tiers().top);
+  // Without support for the attribute, only the state directory names the root.
+  for (const std::string& path : made) {
+    plan.emplace_back(core::SetAttribute{.path = path,
+                                         .name = core::kMadeAttribute,
+                                         .value = core::kMade,
+                                         .on_refusal = core::OnRefusal::kIgnoreIfUnsupported});
   }
-  return {};
+  auto done = run(plan);
+  if (done) tree_ = Tree::kJustMade;
+  return done;
 }
 
 void Transaction::forget_root() {
@@ -176,8 +161,10 @@ void Transaction::leave_root_to(std::string_view kubelet) {
   if (tiers().yielded) return;
   tiers().yielded = true;
   // Without support for the attribute there is no mark to withdraw.
-  static_cast<void>(
-      machine_->set_attribute(tiers().kubepods, kMadeAttribute, kMarkWithdrawn).has_value());
+  static_cast<void>(run({core::SetAttribute{.path = tiers().kubepods,
+                                            .name = core::kMadeAttribute,
+                                            .value = core::kMarkWithdrawn}})
+                        .has_value());
   log_->warning(
       cat("cgroup ", tiers().kubepods, " now belongs to a kubelet (", kubelet,
           "): podqos no longer writes to it, and the kubelet will remove podqos's pods in it; "

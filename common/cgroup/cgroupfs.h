@@ -62,8 +62,6 @@ class Cgroupfs final : public Machine {
 
   [[nodiscard]] Result<std::optional<std::string>> attribute(std::string_view path,
                                                              const char* name) override;
-  [[nodiscard]] Status set_attribute(std::string_view path, const char* name,
-                                     std::string_view value) override;
 
   [[nodiscard]] Result<std::vector<std::uint32_t>> device_rules(std::string_view path) override;
   [[nodiscard]] bool moves_devices(core::Driver driver) const override;
@@ -95,6 +93,7 @@ class Cgroupfs final : public Machine {
   [[nodiscard]] Status copy_device_rules(const core::CopyDeviceRules& step, Report& report);
   [[nodiscard]] Status move(const core::MoveProcess& step);
   [[nodiscard]] Status remove(const core::RemoveCgroup& step, Report& report);
+  [[nodiscard]] Status set_attribute(const core::SetAttribute& step);
   [[nodiscard]] Status start(const core::StartUnit& step, Report& report);
   /// Queues the SetUnit steps of an executed plan whose cgroup has changed.
   void note_units(const core::Plan& plan, const Report& report);

@@ -128,6 +128,13 @@ void DryRun::run(const core::RemoveCgroup& step, Report& report) {
   std::erase_if(attributes_, is_of_cgroup);
 }
 
+void DryRun::run(const core::SetAttribute& step, Report& /*report*/) {
+  const auto held = attribute(step.path, step.name.c_str());
+  if (!held || *held == step.value) return;
+  record(step);
+  attributes_.insert_or_assign(Key{step.path, step.name}, step.value);
+}
+
 void DryRun::run(const core::SetOomScore& step, Report& /*report*/) {
   record(step);
 }
@@ -191,15 +198,6 @@ Result<std::optional<std::string>> DryRun::attribute(std::string_view path, cons
   if (set != attributes_.end()) return std::optional{set->second};
   if (is_made(path)) return std::nullopt;
   return machine_->attribute(path, name);
-}
-
-Status DryRun::set_attribute(std::string_view path, const char* name, std::string_view value) {
-  const auto held = attribute(path, name);
-  if (!held) return fail(held.error());
-  if (*held == value) return {};
-  changes_->push_back(cat("attr   ", path, " ", name));
-  attributes_.insert_or_assign(Key{path, name}, std::string{value});
-  return {};
 }
 
 Result<std::string> DryRun::cgroup_of(Pid pid) {

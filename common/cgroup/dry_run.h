@@ -57,8 +57,6 @@ class DryRun final : public Machine {
 
   [[nodiscard]] Result<std::optional<std::string>> attribute(std::string_view path,
                                                              const char* name) override;
-  [[nodiscard]] Status set_attribute(std::string_view path, const char* name,
-                                     std::string_view value) override;
 
   [[nodiscard]] Result<std::vector<std::uint32_t>> device_rules(std::string_view path) override {
     return machine_->device_rules(path);
@@ -92,6 +90,7 @@ class DryRun final : public Machine {
   void run(const core::CopyDeviceRules& step, Report& report);
   void run(const core::MoveProcess& step, Report& report);
   void run(const core::RemoveCgroup& step, Report& report);
+  void run(const core::SetAttribute& step, Report& report);
   void run(const core::SetOomScore& step, Report& report);
   void run(const core::StartUnit& step, Report& report);
   void run(const core::SetUnit& /*step*/, Report& /*report*/) {}  ///< see execute()

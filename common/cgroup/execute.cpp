@@ -10,6 +10,7 @@
 #include "common/cgroup/control_file.h"
 #include "common/cgroup/refusal.h"
 #include "common/cgroup/value.h"
+#include "common/core/attributes.h"
 #include "common/core/driver.h"
 #include "common/sys/device_programs.h"
 #include "common/sys/process.h"
@@ -21,10 +22,11 @@ namespace {
 // Must survive property changes of a scope; see keep_together().
 constexpr const char* kOomGroup = "memory.oom.group";
 
-/// Only writes and removals can be optional.
+/// The other steps cannot be optional.
 core::OnRefusal on_refusal_of(const core::Step& step) {
   if (const auto* write = std::get_if<core::WriteFile>(&step)) return write->on_refusal;
   if (const auto* remove = std::get_if<core::RemoveCgroup>(&step)) return remove->on_refusal;
+  if (const auto* attribute = std::get_if<core::SetAttribute>(&step)) return attribute->on_refusal;
   return core::OnRefusal::kFail;
 }
 
@@ -36,6 +38,8 @@ Refused classify(core::OnRefusal on_refusal, const Error& error) {
     case core::OnRefusal::kFail: return Refused::kEndsPlan;
     case core::OnRefusal::kIgnoreIfGone:
       return error.code == ErrorCode::kNotFound ? Refused::kIsAllowed : Refused::kEndsPlan;
+    case core::OnRefusal::kIgnoreIfUnsupported:
+      return error.code == ErrorCode::kUnsupported ? Refused::kIsAllowed : Refused::kEndsPlan;
     case core::OnRefusal::kIgnore: return Refused::kIsAllowed;
     case core::OnRefusal::kRetryAfterPlan: return Refused::kIsTriedAgain;
   }
@@ -258,6 +262,7 @@ Status Cgroupfs::run(const core::Step& step, const core::Plan& plan, Report& rep
           [&](const core::CopyDeviceRules& s) { return copy_device_rules(s, report); },
           [&](const core::MoveProcess& s) { return move(s); },
           [&](const core::RemoveCgroup& s) { return remove(s, report); },
+          [&](const core::SetAttribute& s) { return set_attribute(s); },
           [&](const core::SetOomScore& s) { return set_oom_score(s, report); },
           [&](const core::StartUnit& s) { return start(s, report); },
           [&](const core::SetUnit&) -> Status { return {}; },  // see note_units()
@@ -302,6 +307,16 @@ Status Cgroupfs::write(const core::WriteFile& step, Report& report) {
   }
 }
 
+Status Cgroupfs::set_attribute(const core::SetAttribute& step) {
+  const Result<DirectoryRef> cgroup = primary().directory(step.path);
+  if (!cgroup) return fail(cgroup.error());
+  Status done = (*cgroup)->set_attribute(step.name.c_str(), step.value);
+  // The refusal of the first value is what the report tells.
+  if (!done && step.otherwise)
+    static_cast<void>((*cgroup)->set_attribute(step.name.c_str(), *step.otherwise).has_value());
+  return done;
+}
+
 Status Cgroupfs::copy_device_rules(const core::CopyDeviceRules& step, Report& report) {
   const auto wanted = device_rules(step.from);
   if (!wanted) return fail(wanted.error());
@@ -338,7 +353,7 @@ Status Cgroupfs::remove(const core::RemoveCgroup& step, Report& report) {
     return fail(ErrorCode::kInvalidArgument, "the root cgroup cannot be removed");
   }
   if (core::driver_of(step.path) == core::Driver::kSystemd) {
-    const auto weighted = attribute(step.path, kIoWeightAttribute);
+    const auto weighted = attribute(step.path, core::kIoWeightAttribute);
     if (weighted && *weighted) weighted_units_.emplace(core::unit_of(step.path));
   }
   // The memory hierarchy goes first: if the cgroup is still in use, it stays in all hierarchies,

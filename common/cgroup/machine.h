@@ -18,10 +18,6 @@
 
 namespace podqos::cgroup {
 
-/// Extended attribute of a cgroup for which podqos has set the weight of ioWeight; see
-/// Machine::attribute().
-constexpr const char* kIoWeightAttribute = "trusted.podqos.ioweight";
-
 /// The result of execute().
 struct Report {
   std::vector<std::string> written;  ///< "path/file = value" for each value that changed
@@ -103,12 +99,10 @@ class Machine {
   /// A "trusted.podqos*" extended attribute of a cgroup, in the hierarchy of the memory controller
   /// (or of cpu if there is none). podqos keeps its mark of ownership and a copy of the pod record
   /// there, so that both survive the loss of the state directory.
+  /// core::SetAttribute sets it.
   /// @return kNotFound if the cgroup does not exist; nullopt if the attribute is not set.
   [[nodiscard]] virtual Result<std::optional<std::string>> attribute(std::string_view path,
                                                                      const char* name) = 0;
-  /// Sets such an attribute; kNotFound if the cgroup does not exist.
-  [[nodiscard]] virtual Status set_attribute(std::string_view path, const char* name,
-                                             std::string_view value) = 0;
 
   /// The device rules that apply to a process in `path` on v2, as ids of BPF programs; empty on v1,
   /// where MoveProcess does not change them. kPermission if they cannot be queried.

@@ -266,12 +266,6 @@ Result<std::optional<std::string>> Cgroupfs::attribute(std::string_view path, co
   return (*cgroup)->attribute(name);
 }
 
-Status Cgroupfs::set_attribute(std::string_view path, const char* name, std::string_view value) {
-  const Result<DirectoryRef> cgroup = primary().directory(path);
-  if (!cgroup) return fail(cgroup.error());
-  return (*cgroup)->set_attribute(name, value);
-}
-
 Result<std::string> Cgroupfs::cgroup_of(Pid pid) {
   Result<std::vector<sys::ProcCgroup>> cgroups = sys::cgroups_of(pid);
   if (!cgroups) return fail(std::move(cgroups).error());

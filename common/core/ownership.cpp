@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "common/base/text.h"
+#include "common/core/pod_plan.h"
 
 namespace podqos::core {
 
@@ -87,6 +88,31 @@ Status check_owner(const PodRecord& record, const Identity& identity) {
             printable(identity.pod_namespace), "\": ", remedy(record, identity)));
   }
   return {};
+}
+
+bool is_foreign_cgroup(const std::string& pod_cgroup, const PodCgroupSnapshot& snapshot,
+                       const std::optional<PodRecord>& record, const AdmissionRequest& request,
+                       const std::string& own_root) {
+  if (snapshot.has_copy) return false;
+  if (record && record->cgroup == pod_cgroup) return record->adopted;
+  if (request.annotations.engine.pod_uid && is_kubelets_root(own_root)) return true;
+  return snapshot.exists && !snapshot.untouched;
+}
+
+bool must_own_cgroup(const std::optional<PodRecord>& before, const PodRecord& record) {
+  return !record.adopted && (!before || before->adopted || before->cgroup != record.cgroup);
+}
+
+Status check_pod_cgroup(const PodRecord& record, const PodCgroupSnapshot& snapshot,
+                        const AdmissionRequest& request) {
+  if (snapshot.has_copy || !snapshot.exists) return {};
+  const bool named = request.placed_at && request.placed_at->starts_with(cat(record.cgroup, "/"));
+  if (named && snapshot.untouched) return {};
+  return fail(
+      ErrorCode::kConflict,
+      cat("cgroup ", record.cgroup,
+          " exists but was not created by podqos: stop what runs in it and remove it, or give "
+          "the pod another uid"));
 }
 
 }  // namespace podqos::core

@@ -34,6 +34,11 @@ std::string line(const RemoveCgroup& step) {
   return cat("rmdir  ", step.path);
 }
 
+/// Without the value: a record's copy is kilobytes.
+std::string line(const SetAttribute& step) {
+  return cat("attr   ", step.path, " ", step.name);
+}
+
 /// "CPUWeight=39 Wants=kubepods.slice".
 std::string text_of(const std::vector<UnitProperty>& properties) {
   std::string text;

@@ -16,10 +16,11 @@ enum class Controller : std::uint8_t { kCpu, kMemory, kHugetlb, kPids, kCpuset, 
 
 /// What to do when the kernel refuses a step.
 enum class OnRefusal : std::uint8_t {
-  kFail,            ///< the plan stops with the error
-  kIgnoreIfGone,    ///< ENOENT/ENODEV is a normal answer
-  kIgnore,          ///< optional: counted in the report, never an error
-  kRetryAfterPlan,  ///< depends on a later write: tried once more at the end
+  kFail,                 ///< the plan stops with the error
+  kIgnoreIfGone,         ///< ENOENT/ENODEV is a normal answer
+  kIgnoreIfUnsupported,  ///< a kernel without the feature is a normal answer
+  kIgnore,               ///< optional: counted in the report, never an error
+  kRetryAfterPlan,       ///< depends on a later write: tried once more at the end
 };
 
 /// Make the cgroup `path` (absolute below the hierarchy's mount, "/kubepods/pod42") in every
@@ -63,6 +64,18 @@ struct RemoveCgroup {
   OnRefusal on_refusal = OnRefusal::kIgnore;
   friend bool operator==(const RemoveCgroup&, const RemoveCgroup&) = default;
 };
+/// Set an extended attribute ("trusted.podqos…", xattr(7)) of cgroup `path` in the hierarchy of the
+/// memory controller (or of cpu if there is none).
+struct SetAttribute {
+  std::string path;
+  std::string name;
+  std::string value;
+  OnRefusal on_refusal = OnRefusal::kIgnore;
+  /// Set in place of a refused value, which may be too large, so that an outdated one does not
+  /// stay.
+  std::optional<std::string> otherwise = std::nullopt;
+  friend bool operator==(const SetAttribute&, const SetAttribute&) = default;
+};
 /// Write /proc/PID/oom_score_adj.
 struct SetOomScore {
   Pid pid;
@@ -103,7 +116,7 @@ struct StopUnit {
 };
 
 using Step = std::variant<EnsureCgroup, WriteFile, CopyDeviceRules, MoveProcess, RemoveCgroup,
-                          SetOomScore, StartUnit, SetUnit, StopUnit>;
+                          SetAttribute, SetOomScore, StartUnit, SetUnit, StopUnit>;
 
 /// An ordered list of effects: the same value is dry run, assertion and work list.
 using Plan = std::vector<Step>;

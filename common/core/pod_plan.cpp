@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/core/attributes.h"
 #include "common/core/lowering.h"
 #include "common/core/settings.h"
 
@@ -98,7 +99,13 @@ void make(Plan& plan, const std::string& path, std::string_view what,
 Plan write(const std::string& path, const CgroupValues& values, const CgroupLayout& layout,
            WeightFormula formula, const std::string& what) {
   const bool unit = driver_of(path) == Driver::kSystemd;
-  return lower_values(path, unit ? rounded_by_systemd(values) : values, layout, formula, what);
+  Plan plan = lower_values(path, unit ? rounded_by_systemd(values) : values, layout, formula, what);
+  if (values.io_weight) {
+    const bool reset = *values.io_weight == kDefaultIoWeight;
+    plan.emplace_back(SetAttribute{
+        .path = path, .name = kIoWeightAttribute, .value = reset ? kIoWeightReset : kIoWeightSet});
+  }
+  return plan;
 }
 
 /// What the container held in its old cgroup, and what the engine has left open.

@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "common/codec/record_json.h"
+#include "common/core/attributes.h"
 #include "tests/unit/app/fake_node.h"
 
 namespace podqos::app {
@@ -349,7 +350,7 @@ TEST_P(Crash, ThePreviewIsWhatReconcileDoes) {
     node->changes.clear();
     ASSERT_TRUE(node->reconcile());
     std::erase_if(node->changes, [](const std::string& line) {
-      return line == "record" || line.ends_with(kRecordAttribute);
+      return line == "record" || line.ends_with(core::kRecordAttribute);
     });
     std::vector<std::string> planned = preview->plan;
     std::erase_if(planned, [](const std::string& line) {

@@ -126,8 +126,7 @@ class FakeMachine final : public cgroup::Machine {
     for (const core::Step& step : plan) {
       auto done = run(step, plan, report);
       if (done) continue;
-      const auto* write = std::get_if<core::WriteFile>(&step);
-      const auto allowed = write != nullptr ? write->on_refusal : on_refusal_of(step);
+      const auto allowed = on_refusal_of(step);
       if (allowed == core::OnRefusal::kRetryAfterPlan) {
         again.push_back(&step);
       } else if (allowed != core::OnRefusal::kIgnore) {
@@ -202,15 +201,6 @@ class FakeMachine final : public cgroup::Machine {
     if (found == cgroup->second.attributes.end()) return std::nullopt;
     return std::optional{found->second};
   }
-  Status set_attribute(std::string_view path, const char* name, std::string_view value) override {
-    const auto cgroup = tree_->cgroups.find(path);
-    if (cgroup == tree_->cgroups.end()) return gone(path);
-    const auto held = cgroup->second.attributes.find(name);
-    if (held != cgroup->second.attributes.end() && held->second == value) return {};
-    if (auto done = on_change_(cat("attr   ", path, " ", name)); !done) return done;
-    cgroup->second.attributes.insert_or_assign(name, std::string{value});
-    return {};
-  }
 
   Result<std::vector<std::uint32_t>> device_rules(std::string_view /*path*/) override {
     return std::vector<std::uint32_t>{};
@@ -261,8 +251,10 @@ class FakeMachine final : public cgroup::Machine {
     return line;
   }
   static core::OnRefusal on_refusal_of(const core::Step& step) {
-    const auto* remove = std::get_if<core::RemoveCgroup>(&step);
-    return remove != nullptr ? remove->on_refusal : core::OnRefusal::kFail;
+    if (const auto* write = std::get_if<core::WriteFile>(&step)) return write->on_refusal;
+    if (const auto* remove = std::get_if<core::RemoveCgroup>(&step)) return remove->on_refusal;
+    if (const auto* set = std::get_if<core::SetAttribute>(&step)) return set->on_refusal;
+    return core::OnRefusal::kFail;
   }
   [[nodiscard]] bool holds_processes(const std::string& path) const {
     return std::ranges::any_of(tree_->processes,
@@ -358,6 +350,16 @@ class FakeMachine final : public cgroup::Machine {
     if (auto done = on_change_(line_of(step)); !done) return done;
     tree_->cgroups.erase(step.path);
     ++report.removed;
+    return {};
+  }
+
+  Status run(const core::SetAttribute& step, cgroup::Report& /*report*/) {
+    const auto cgroup = tree_->cgroups.find(step.path);
+    if (cgroup == tree_->cgroups.end()) return gone(step.path);
+    const auto held = cgroup->second.attributes.find(step.name);
+    if (held != cgroup->second.attributes.end() && held->second == step.value) return {};
+    if (auto done = on_change_(line_of(step)); !done) return done;
+    cgroup->second.attributes.insert_or_assign(step.name, step.value);
     return {};
   }
 

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/app/tier_reading.h"
+#include "common/app/cgroup_reading.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/core/plan.h"

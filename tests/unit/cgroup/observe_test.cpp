@@ -217,7 +217,10 @@ TEST_F(Observe, AttributesStayWithTheCgroup) {
   static_cast<void>(execute({EnsureCgroup{base()}}));
   EXPECT_EQ(cgroupfs().attribute(base(), "trusted.podqos").value(), std::nullopt);
   const std::string record(5'000, 'r');  // longer than the first read
-  const Status set = cgroupfs().set_attribute(base(), "trusted.podqos", record);
+  const auto set = cgroupfs().execute({core::SetAttribute{.path = base(),
+                                                          .name = "trusted.podqos",
+                                                          .value = record,
+                                                          .on_refusal = core::OnRefusal::kFail}});
   ASSERT_TRUE(set) << set.error().to_string();
   reopen();
   EXPECT_EQ(cgroupfs().attribute(base(), "trusted.podqos").value(), record);

@@ -124,9 +124,11 @@ TEST(PlanTiers, WritesTheIoWeightsBelowARootThatEnablesIo) {
             "mkdir  /kubepods +io\n"
             "write  /kubepods/burstable/io.weight = 100  # burstable tier\n"
             "write  /kubepods/burstable/io.bfq.weight = 100  # burstable tier\n"
+            "attr   /kubepods/burstable trusted.podqos.ioweight\n"
             "mkdir  /kubepods +io\n"
             "write  /kubepods/besteffort/io.weight = 10  # besteffort tier\n"
-            "write  /kubepods/besteffort/io.bfq.weight = 10  # besteffort tier\n");
+            "write  /kubepods/besteffort/io.bfq.weight = 10  # besteffort tier\n"
+            "attr   /kubepods/besteffort trusted.podqos.ioweight\n");
 }
 
 TEST(PlanTiers, NeverBoundsHugePages) {

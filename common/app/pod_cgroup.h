@@ -1,0 +1,44 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "common/app/transaction.h"
+#include "common/base/error.h"
+#include "common/base/units.h"
+#include "common/core/ownership.h"
+#include "common/core/record.h"
+
+namespace podqos::app {
+
+/// True if the cgroup has the kernel's default values: no limit, default shares or weight.
+[[nodiscard]] bool is_untouched(cgroup::Machine& machine, const std::string& cgroup);
+
+/// Observes a pod's cgroup as far as core::is_foreign_cgroup() and core::check_pod_cgroup() need
+/// it: a copy of the record decides, and what is beyond it is read only without one.
+[[nodiscard]] core::PodCgroupSnapshot observe_pod_cgroup(cgroup::Machine& machine,
+                                                         const std::string& cgroup);
+
+/// Moves the container's monitor (conmon or a containerd shim), which is the parent of the runtime,
+/// into the pod's cgroup, so that its usage is charged to the pod. Does nothing unless
+/// chargeMonitor is set, for adopted pods, and if the parent is another program, such as a shell.
+/// @param runtime  the process that runs the hook
+[[nodiscard]] Status charge_monitor(Transaction& transaction, const core::PodRecord& record,
+                                    Pid runtime);
+
+/// Moves the monitor back to the root cgroup: it ends slightly later than the pod, and would keep
+/// the pod's cgroup from being removed.
+[[nodiscard]] Status free_monitor(Transaction& transaction, const std::string& pod_cgroup);
+
+/// True if the pod's cgroup holds a process other than the monitor's.
+[[nodiscard]] Result<bool> holds_container(Transaction& transaction, const std::string& pod_cgroup);
+
+/// Removes the unpopulated cgroups directly below `cgroup`: left behind by killed runtimes, or of
+/// ended containers that were not deleted, with what containers have nested in them. The kernel
+/// refuses to remove populated ones.
+/// @param except  containers whose cgroups are kept, because a runtime may be about to use an empty
+///         one
+[[nodiscard]] Status remove_empty_children(Transaction& transaction, const std::string& cgroup,
+                                           std::span<const core::ContainerRecord> except = {});
+
+}  // namespace podqos::app
