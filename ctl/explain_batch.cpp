@@ -267,7 +267,7 @@ std::string answer_line(const Result<std::string>& line) {
   std::string id = "null";
   const Result<Json> answer = [&]() -> Result<Json> {
     if (!line) return fail(line.error());
-    auto tree = codec::parse_json_tree(*line, {.bytes = kMaxInput});
+    auto tree = codec::parse_json_tree(*line, {.bytes = kMaxInput, .values = codec::kUnbounded});
     if (!tree) return fail(std::move(tree).error().with_context("the line"));
     // In the caller's own bytes, for numbers have more than one form.
     if (const JsonNode* given = json_member(*tree, "id")) id = given->raw;

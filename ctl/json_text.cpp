@@ -1,7 +1,6 @@
 #include "ctl/json_text.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -44,8 +43,8 @@ std::string insert_member(std::string_view text, const JsonNode& object, std::st
 
 codec::JsonTree json_tree(std::string_view text) {
   // Bounded when it was accepted; a YAML document may be longer as JSON, and nest one level deeper.
-  constexpr codec::JsonBounds kBounds{.bytes = std::numeric_limits<std::size_t>::max(),
-                                      .depth = codec::kMaxJsonDepth + 1};
+  constexpr codec::JsonBounds kBounds{
+      .bytes = codec::kUnbounded, .depth = codec::kMaxJsonDepth + 1, .values = codec::kUnbounded};
   auto tree = codec::parse_json_tree(text, kBounds);
   return tree ? std::move(*tree) : codec::JsonTree{};
 }

@@ -85,7 +85,8 @@ Document with_items(Document document) {
 Result<Manifest> parse_manifest(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool like_json = first != std::string_view::npos && text[first] == '{';
-  if (like_json && codec::parse_json_tree(text, {.bytes = kMaxInput})) {
+  constexpr codec::JsonBounds kBounds{.bytes = kMaxInput, .values = codec::kUnbounded};
+  if (like_json && codec::parse_json_tree(text, kBounds)) {
     Manifest manifest;
     manifest.documents.push_back(with_items(document_of(std::string{text}, std::string{text})));
     return manifest;

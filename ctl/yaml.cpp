@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cstdint>
 #include <iterator>
-#include <limits>
 #include <optional>
 #include <set>
 #include <utility>
@@ -227,8 +226,8 @@ Result<std::string> convert(std::string_view part, int first_line) {
 
 Result<std::vector<YamlDocument>> parse_yaml(std::string_view text) {
   // A document nests one level deeper as JSON.
-  constexpr codec::JsonBounds kBounds{.bytes = std::numeric_limits<std::size_t>::max(),
-                                      .depth = codec::kMaxJsonDepth + 1};
+  constexpr codec::JsonBounds kBounds{
+      .bytes = codec::kUnbounded, .depth = codec::kMaxJsonDepth + 1, .values = codec::kUnbounded};
   if (text.size() > kMaxInput)
     return fail(ErrorCode::kTooLarge, cat("input is larger than ", kMaxInput, " bytes"));
   std::vector<YamlDocument> documents;

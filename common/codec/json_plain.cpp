@@ -1,6 +1,10 @@
 #include "common/codec/json_plain.h"
 
+#include <cstddef>
+#include <iterator>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -16,8 +20,8 @@ using Kind = JsonNode::Kind;
 /// Doubles have up to 308 digits: a number of at most this length is in their range.
 constexpr std::ptrdiff_t kMaxPlainNumber = 32;
 
-/// Most objects written by podqos have no more members.
-constexpr std::size_t kUsualChildren = 8;
+/// Most objects written by podqos, with what is nested in them, have no more members.
+constexpr std::size_t kUsualPending = 64;
 
 constexpr bool is_space(char c) {
   return c == ' ' || c == '\n' || c == '\t' || c == '\r';
@@ -32,10 +36,11 @@ constexpr bool is_digit(char c) {
 class PlainWalk {
  public:
   PlainWalk(std::string_view text, const JsonBounds& bounds)
-      : at_(text.data()), end_(at_ + text.size()), bounds_(bounds) {}
+      : at_(text.data()), end_(at_ + text.size()), bounds_(bounds), left_(bounds.values) {}
 
   /// The tree of the whole text.
   std::optional<JsonTree> parse() {
+    pending_.reserve(kUsualPending);
     if (!parse_node(tree_, bounds_.depth)) return std::nullopt;
     skip_space();
     if (at_ != end_) return std::nullopt;
@@ -73,7 +78,10 @@ class PlainWalk {
   bool parse_node(JsonNode& node, std::size_t levels);
   bool parse_value(JsonNode& node, std::size_t levels);
   bool parse_members(JsonNode& object, std::size_t levels);
+  bool parse_member(const JsonNode& object, JsonNode& member, std::size_t levels);
   bool parse_elements(JsonNode& array, std::size_t levels);
+  bool store(JsonNode&& child);
+  void take_children(JsonNode& parent, std::size_t first);
   bool parse_string(std::string_view& value);
   bool parse_number();
   bool parse_literal(std::string_view literal);
@@ -82,7 +90,11 @@ class PlainWalk {
   const char* end_;
   const JsonBounds& bounds_;
   JsonTree tree_;
+  std::size_t left_;     ///< values that may still be stored
   bool storing_ = true;  ///< false within a member that is not read
+  /// The children so far of each container that is being parsed, the innermost one's last. They get
+  /// their place in the tree when their number is known.
+  std::vector<JsonNode> pending_;
 };
 
 bool PlainWalk::parse_node(JsonNode& node, std::size_t levels) {
@@ -110,33 +122,57 @@ bool PlainWalk::parse_value(JsonNode& node, std::size_t levels) {
 bool PlainWalk::parse_members(JsonNode& object, std::size_t levels) {
   ++at_;
   if (accept('}')) return true;
-  const bool storing = storing_;
-  if (storing) object.children.reserve(kUsualChildren);
+  const std::size_t first = pending_.size();
   do {
-    JsonNode unread;
-    JsonNode& member = storing ? object.children.emplace_back() : unread;
-    skip_space();
-    const char* const begin = at_;
-    if (!rest().starts_with('"') || !parse_string(member.key)) return false;
-    member.raw_key = text_from(begin);
-    if (!accept(':')) return false;
-    skip_space();
-    const bool container = rest().starts_with('{') || rest().starts_with('[');
-    storing_ = storing && (!container || bounds_.reads(object.key, member.key));
-    if (!parse_node(member, levels)) return false;
-    storing_ = storing;
+    JsonNode member;
+    if (!parse_member(object, member, levels) || !store(std::move(member))) return false;
   } while (accept(','));
+  take_children(object, first);
   return accept('}');
+}
+
+bool PlainWalk::parse_member(const JsonNode& object, JsonNode& member, std::size_t levels) {
+  skip_space();
+  const char* const begin = at_;
+  if (!rest().starts_with('"') || !parse_string(member.key)) return false;
+  member.raw_key = text_from(begin);
+  if (!accept(':')) return false;
+  skip_space();
+  const bool container = rest().starts_with('{') || rest().starts_with('[');
+  const bool storing = storing_;
+  storing_ = storing && (!container || bounds_.reads(object.key, member.key));
+  const bool parsed = parse_node(member, levels);
+  storing_ = storing;
+  return parsed;
 }
 
 bool PlainWalk::parse_elements(JsonNode& array, std::size_t levels) {
   ++at_;
   if (accept(']')) return true;
+  const std::size_t first = pending_.size();
   do {
-    JsonNode unread;
-    if (!parse_node(storing_ ? array.children.emplace_back() : unread, levels)) return false;
+    JsonNode element;
+    if (!parse_node(element, levels) || !store(std::move(element))) return false;
   } while (accept(','));
+  take_children(array, first);
   return accept(']');
+}
+
+/// Adds a child to the container that is being parsed, unless it is not read.
+/// @return false beyond the bound.
+bool PlainWalk::store(JsonNode&& child) {
+  if (!storing_) return true;
+  if (left_ == 0) return false;
+  --left_;
+  pending_.push_back(std::move(child));
+  return true;
+}
+
+/// Moves the children from `first` on, all that are pending, to their parent.
+void PlainWalk::take_children(JsonNode& parent, std::size_t first) {
+  const auto begin = pending_.begin() + static_cast<std::ptrdiff_t>(first);
+  parent.children.assign(std::make_move_iterator(begin), std::make_move_iterator(pending_.end()));
+  pending_.erase(begin, pending_.end());
 }
 
 /// Parses the string that begins here. Without escapes, its bytes are its value; with them, the

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <ranges>
 #include <string>
 #include <utility>
 
@@ -31,11 +32,11 @@ Error syntax_error(std::string_view text, std::size_t offset, std::string_view r
 /// text that the parser has accepted.
 class TreeBuilder : public nlohmann::json_sax<json> {
  public:
-  TreeBuilder(std::string_view text, const JsonBounds& bounds) : text_(text), bounds_(bounds) {}
+  TreeBuilder(std::string_view text, const JsonBounds& bounds)
+      : text_(text), bounds_(bounds), left_(bounds.values) {}
 
   bool null() override {
-    place(JsonNode::Kind::kNull, std::string_view{"null"}.size());
-    return true;
+    return place(JsonNode::Kind::kNull, std::string_view{"null"}.size()) != nullptr;
   }
   bool boolean(bool value) override {
     return add_verbatim(JsonNode::Kind::kBoolean, value ? "true" : "false");
@@ -50,8 +51,9 @@ class TreeBuilder : public nlohmann::json_sax<json> {
     return add_verbatim(JsonNode::Kind::kNumber, digits);
   }
   bool string(string_t& value) override {
-    place(JsonNode::Kind::kString).text = keep(value);
-    return true;
+    JsonNode* const node = place(JsonNode::Kind::kString);
+    if (node != nullptr) node->text = keep(value);
+    return node != nullptr;
   }
   bool binary(binary_t& /*value*/) override { return false; }
   bool start_object(std::size_t /*elements*/) override { return open(JsonNode::Kind::kObject); }
@@ -122,9 +124,9 @@ class TreeBuilder : public nlohmann::json_sax<json> {
 
   /// @param token  as long as it is in the text
   bool add_verbatim(JsonNode::Kind kind, std::string_view token) {
-    JsonNode& node = place(kind, token.size());
-    node.text = node.raw;
-    return true;
+    JsonNode* const node = place(kind, token.size());
+    if (node != nullptr) node->text = node->raw;
+    return node != nullptr;
   }
 
   bool open(JsonNode::Kind kind) {
@@ -135,10 +137,11 @@ class TreeBuilder : public nlohmann::json_sax<json> {
       return false;
     }
     const bool stored = storing();
-    JsonNode& node = place(kind);
-    if (stored && !node.raw_key.empty() && !bounds_.reads(open_.back()->key, node.key))
+    JsonNode* const node = place(kind);
+    if (node == nullptr) return false;
+    if (stored && !node->raw_key.empty() && !bounds_.reads(open_.back()->key, node->key))
       first_unread_ = open_.size() + 1;
-    open_.push_back(&node);
+    open_.push_back(node);
     return true;
   }
 
@@ -153,15 +156,36 @@ class TreeBuilder : public nlohmann::json_sax<json> {
 
   /// Adds a value to the innermost open container. A parent gets no child while one of its children
   /// is open, so that the pointers in open_ stay valid.
-  JsonNode& place(JsonNode::Kind kind, std::size_t length = 1) {
+  /// @return nullptr, with the error set, if it would be one too many.
+  JsonNode* place(JsonNode::Kind kind, std::size_t length = 1) {
+    const bool child = !open_.empty() && storing();
+    if (child && left_ == 0) {
+      error_ = too_many_values();
+      return nullptr;
+    }
+    left_ -= child ? 1U : 0U;
     JsonNode& node = open_.empty() ? tree_
-                     : storing()   ? open_.back()->children.emplace_back()
+                     : child       ? open_.back()->children.emplace_back()
                                    : unread_;
     node.kind = kind;
     node.key = std::exchange(key_, {});
     node.raw_key = std::exchange(raw_key_, {});
     node.raw = next_token(length);
-    return node;
+    return &node;
+  }
+
+  /// The error of the value that comes next, with its path: "hooks.prestart[].path".
+  Error too_many_values() {
+    std::string path;
+    const auto append = [&](std::string_view raw_key, std::string_view key) {
+      path += raw_key.empty() ? "[]" : cat(path.empty() ? "" : ".", key);
+    };
+    for (const JsonNode* node : open_ | std::views::drop(1))
+      append(node->raw_key, node->key);
+    append(raw_key_, key_);
+    return {.code = ErrorCode::kTooLarge,
+            .message = cat("JSON with more than ", bounds_.values, " values that are read: ",
+                           printable(path), " at ", format_position(text_, next_token()))};
   }
 
   std::string_view text_;
@@ -174,6 +198,7 @@ class TreeBuilder : public nlohmann::json_sax<json> {
   std::string_view raw_key_;
   Error error_;
   std::size_t at_ = 0;  ///< after the last token
+  std::size_t left_;    ///< values that may still be stored
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <forward_list>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -74,15 +75,23 @@ enum class JsonComments : std::uint8_t { kRefuse, kIgnore };
 /// Levels of nested objects and arrays in the formats that podqos reads.
 constexpr std::size_t kMaxJsonDepth = 64;
 
+/// Most values that are stored of a text from an untrusted source. Each takes about a hundred bytes
+/// of memory, and as few as three of text. Of a config.json podqos stores some hundred, however
+/// many mounts and syscalls it has; of the spec of a large pod some thousand.
+constexpr std::size_t kMaxJsonValues = 100'000;
+/// For a bound that another one or the source of the text makes unnecessary.
+constexpr std::size_t kUnbounded = std::numeric_limits<std::size_t>::max();
+
 /// Limits of the parser.
 struct JsonBounds {
-  /// Length of the text; nesting of objects and arrays.
+  /// Length of the text; nesting of objects and arrays; members and elements in the tree.
   std::size_t bytes = std::size_t{1} << 20U;
   std::size_t depth = kMaxJsonDepth;
+  std::size_t values = kMaxJsonValues;
   JsonComments comments = JsonComments::kRefuse;  ///< kIgnore accepts // and /* */
   /// Whether anything in a member with this name is read, in an object that is the member `parent`,
   /// "" for the root and for elements; nullptr: in all. The others are checked like all text, but
-  /// get no children: a config.json of 8 MiB could need 1 GB for them.
+  /// get no children, so that what `values` bounds is what podqos reads.
   bool (*is_read)(std::string_view parent, std::string_view name) = nullptr;
 
   /// is_read(), with its default.
@@ -93,7 +102,8 @@ struct JsonBounds {
 
 /// Parses a text.
 /// @param text  must outlive the tree
-/// @return kTooLarge beyond the bounds, kInvalidArgument with the position (see format_position())
+/// @return kTooLarge beyond the bounds, with the path of the value that is too many;
+/// kInvalidArgument with the position (see format_position())
 /// and the reason for invalid JSON.
 [[nodiscard]] Result<JsonTree> parse_json_tree(std::string_view text,
                                                const JsonBounds& bounds = {});

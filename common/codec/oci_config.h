@@ -35,11 +35,11 @@ class OciConfig {
  public:
   /// Parses the text; only facts and positions are kept.
   ///
-  /// @return kTooLarge (kMaxConfigSize bytes, kMaxJsonDepth levels, kMaxKnownAnnotations,
-  /// kMaxAnnotationSize), or kInvalidArgument with path and position if the text is not a JSON
-  /// object, a member that podqos reads has the wrong type, a member on an edited path is repeated
-  /// (parsers differ in which one they use) or is spelled with different letter case (Go's parser
-  /// accepts it), or cgroupsPath has control bytes.
+  /// @return kTooLarge (kMaxConfigSize bytes, kMaxJsonDepth levels, kMaxJsonValues values
+  /// that are read, kMaxKnownAnnotations, kMaxAnnotationSize), or kInvalidArgument with path and
+  /// position if the text is not a JSON object, a member that podqos reads has the wrong type, a
+  /// member on an edited path is repeated (parsers differ in which one they use) or is spelled with
+  /// different letter case (Go's parser accepts it), or cgroupsPath has control bytes.
   static Result<OciConfig> parse(std::string_view text);
 
   core::ContainerFacts facts;  ///< id and bundle are filled in by the caller

@@ -255,7 +255,8 @@ void RecordReader::tiers(const JsonNode& object, core::TiersRecord& out) {
 
 /// Parses a record, and checks its version before any other member.
 Result<JsonTree> parse_versioned(std::string_view text) {
-  auto tree = parse_json_tree(text, {.bytes = kMaxRecordSize});
+  // podqos has written it: its size is bound enough.
+  auto tree = parse_json_tree(text, {.bytes = kMaxRecordSize, .values = kUnbounded});
   if (!tree) return fail(ErrorCode::kCorrupt, cat("record: ", tree.error().message));
   RecordReader reader;
   std::int64_t version = 0;

@@ -275,6 +275,50 @@ TEST(ParseJsonTree, BoundsBytesAndDepth) {
   }
 }
 
+TEST(ParseJsonTree, BoundsStoredValues) {
+  const auto is_read = [](std::string_view, std::string_view name) { return name != "x"; };
+  const JsonBounds bounds{.values = 4, .is_read = is_read};
+  // Each text also in a form that is left to nlohmann's parser, for its exponent.
+  for (const std::string_view number : {"1", "1e0"}) {
+    for (const std::string& text :
+         {cat("[2,[3],", number, "]"), cat(R"({"a":{"b":)", number, R"(,"c":null},"d":"e"})"),
+          cat(R"([{"x":[1,2,3,[4],{"a":5}]},6,)", number, "]")})
+      EXPECT_TRUE(parse_json_tree(text, bounds)) << text;
+    const std::vector<std::pair<std::string, std::string>> cases = {
+        {cat("[", number, ",2,3,4,5]"), "[] at byte "},
+        {cat("[", number, ",2,3,4,{}]"), "[] at byte "},
+        {cat(R"({"a":{"b":[)", number, R"(,{"c":[]}]}})"), "a.b[].c at byte "},
+        {cat(R"({"a":)", number, R"(,"\u0062":{"c":[null,true]}})"), "b.c[] at byte "}};
+    for (const auto& [text, place] : cases) {
+      const auto tree = parse_json_tree(text, bounds);
+      ASSERT_FALSE(tree) << text;
+      EXPECT_EQ(tree.error().code, ErrorCode::kTooLarge) << text;
+      EXPECT_THAT(tree.error().message,
+                  StartsWith(cat("JSON with more than 4 values that are read: ", place)))
+          << text;
+    }
+  }
+}
+
+/// Space for children, of this node and all below it.
+std::size_t capacity(const JsonNode& node) {
+  std::size_t sum = node.children.capacity();
+  for (const JsonNode& child : node.children)
+    sum += capacity(child);
+  return sum;
+}
+
+TEST(ParseJsonTree, KeepsNoSpaceForChildrenThatAreNotThere) {
+  constexpr std::size_t kObjects = 1000;
+  std::string text = "[{}";
+  for (std::size_t i = 0; i < kObjects; ++i)
+    text += R"(,{"a":[1]})";
+  const auto tree = parse_json_tree(text + "]");
+  ASSERT_TRUE(tree);
+  // Growing doubles the space of the array; its objects have one member each.
+  EXPECT_LE(capacity(*tree), 2 * kObjects + 2 * kObjects);
+}
+
 TEST(JsonNode, FindsAMemberThatIsThereOnce) {
   const auto tree = parse_json_tree(R"({"a":1,"n":null,"d":1,"d":1,"e":null,"e":2})");
   ASSERT_TRUE(tree);

@@ -281,6 +281,40 @@ TEST(OciConfig, BoundsSizeDepthAndAnnotations) {
   EXPECT_EQ(annotated(kMaxAnnotationSize + 1).error().code, ErrorCode::kTooLarge);
 }
 
+std::string repeated(std::string_view text, std::size_t times) {
+  std::string list;
+  for (; times > 0; --times)
+    list += cat(text, times > 1 ? "," : "");
+  return list;
+}
+
+TEST(OciConfig, BoundsTheNumberOfValuesThatItStores) {
+  // "hooks" and "prestart" are values as well.
+  const auto hooks = [](std::size_t count) {
+    return OciConfig::parse(cat(R"({"hooks":{"prestart":[)", repeated("{}", count), "]}}"));
+  };
+  EXPECT_TRUE(hooks(kMaxJsonValues - 2));
+  for (const std::size_t count : {kMaxJsonValues - 1, std::size_t{1'000'000}}) {
+    const auto many = hooks(count);
+    ASSERT_FALSE(many) << count;
+    EXPECT_EQ(many.error().code, ErrorCode::kTooLarge);
+    EXPECT_THAT(many.error().message, HasSubstr("100000 values"));
+    EXPECT_THAT(many.error().message, HasSubstr("hooks.prestart[]"));
+  }
+}
+
+TEST(OciConfig, ReadsAConfigWithMuchThatItDoesNotStore) {
+  const std::string_view mount =
+      R"({"destination":"/a","type":"bind","source":"/b","options":["rbind","ro"]})";
+  const std::string_view rule = R"({"names":["personality"],"action":"SCMP_ACT_ALLOW","args":[]})";
+  const std::string text =
+      cat(R"({"mounts":[)", repeated(mount, 20'000), R"(],"linux":{"seccomp":{"syscalls":[)",
+          repeated(rule, 20'000), R"(]},"cgroupsPath":"/a"}})");
+  const auto config = OciConfig::parse(text);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->facts.cgroups_path, "/a");
+}
+
 TEST(OciConfig, BoundsTheNumberOfAnnotations) {
   const auto annotated = [](std::size_t count) {
     std::string text = "{\"annotations\":{\"other\":\"\"";
