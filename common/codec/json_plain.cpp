@@ -1,8 +1,10 @@
 #include "common/codec/json_plain.h"
 
+#include <charconv>
 #include <cstddef>
 #include <iterator>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -23,12 +25,39 @@ constexpr std::ptrdiff_t kMaxPlainNumber = 32;
 /// Most objects written by podqos, with what is nested in them, have no more members.
 constexpr std::size_t kUsualPending = 64;
 
+/// Length in bytes of \uXXXX.
+constexpr std::size_t kUnitLength = 6;
+
 constexpr bool is_space(char c) {
   return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
 
 constexpr bool is_digit(char c) {
   return c >= '0' && c <= '9';
+}
+
+/// The UTF-16 code unit that the escape \uXXXX at the start of `text` stands for.
+std::optional<unsigned> escaped_unit(std::string_view text) {
+  if (text.size() < kUnitLength || !text.starts_with("\\u")) return std::nullopt;
+  unsigned unit = 0;
+  const char* const end = text.data() + kUnitLength;
+  const auto parsed = std::from_chars(text.data() + 2, end, unit, 16);
+  return parsed.ec == std::errc{} && parsed.ptr == end ? std::optional{unit} : std::nullopt;
+}
+
+/// Length in bytes of the valid escape at the start of `text`, which begins with a backslash; 0 if
+/// there is none. Surrogates are valid in pairs only, and are one escape then.
+/// @note RFC 8259, section 7
+std::size_t escape_length(std::string_view text) {
+  if (text.size() < 2) return 0;
+  if (text[1] != 'u') return std::string_view{"\"\\/bfnrt"}.contains(text[1]) ? 2 : 0;
+  const auto is_between = [](std::optional<unsigned> unit, unsigned first, unsigned last) {
+    return unit && *unit >= first && *unit <= last;
+  };
+  const auto unit = escaped_unit(text);
+  if (!unit || is_between(unit, 0xdc00, 0xdfff)) return 0;
+  if (!is_between(unit, 0xd800, 0xdbff)) return kUnitLength;
+  return is_between(escaped_unit(text.substr(kUnitLength)), 0xdc00, 0xdfff) ? 2 * kUnitLength : 0;
 }
 
 /// A recursive descent over plain JSON. When a parse function returns false, the position is
@@ -176,7 +205,7 @@ void PlainWalk::take_children(JsonNode& parent, std::size_t first) {
 }
 
 /// Parses the string that begins here. Without escapes, its bytes are its value; with them, the
-/// full parser reads it.
+/// full parser reads it, unless nobody reads its value.
 bool PlainWalk::parse_string(std::string_view& value) {
   const char* const begin = at_++;
   bool escaped = false;
@@ -187,17 +216,17 @@ bool PlainWalk::parse_string(std::string_view& value) {
     // Control bytes are invalid in a string; DEL is allowed and has length 1.
     const bool invalid = static_cast<unsigned char>(*at_) < 0x20;
     const bool escape = *at_ == '\\';
-    const std::size_t length = invalid ? 0 : escape ? 2 : utf8_length(rest());
-    if (length == 0 || length > rest().size()) return false;
+    const std::size_t length = invalid ? 0 : escape ? escape_length(rest()) : utf8_length(rest());
+    if (length == 0) return false;
     at_ += length;
     escaped = escaped || escape;
   }
   const std::string_view raw = text_from(begin);
   value = raw.substr(1, raw.size() - 2);
-  if (!escaped) return true;
+  if (!escaped || !storing_) return true;
   const auto decoded = nlohmann::json::parse(raw, nullptr, false);
   if (!decoded.is_string()) return false;
-  if (storing_) value = tree_.keep(decoded.get<std::string>());
+  value = tree_.keep(decoded.get<std::string>());
   return true;
 }
 

@@ -83,6 +83,35 @@ TEST(UnreadMember, AcceptsExactlyWhatTheParserAccepts) {
   EXPECT_GT(accepted, 100U);
 }
 
+TEST(UnreadMember, AcceptsTheEscapesThatTheParserAccepts) {
+  std::vector<std::string> escapes;
+  for (int byte = 1; byte < 256; ++byte) {
+    const std::string character(1, static_cast<char>(byte));
+    escapes.push_back("\\" + character);
+    for (const std::string digits : {"000", "00c", "dc0", "d80"}) {
+      escapes.push_back(cat(R"(\u)", digits, character));
+      escapes.push_back(cat(R"(\u)", character, digits));
+    }
+  }
+  const std::vector<std::string> units = {
+      R"(\u0000)", R"(\uD7FF)", R"(\ud800)", R"(\uDbFf)", R"(\uDC00)", R"(\udfff)", R"(\uE000)",
+      R"(\uffff)", R"(\n)",     "x",         R"(\U0041)", R"(\u+041)", R"(\u0x1)",  R"(\ud80)"};
+  for (const std::string& first : units)
+    for (const std::string& second : units)
+      escapes.push_back(first + second);
+  unsigned accepted = 0;
+  for (const std::string& escape : escapes) {
+    for (const std::string after : {"", "0", "\"", "\\"}) {
+      const std::string unread = cat(R"({"x":["a)", escape, after, R"(b"]})");
+      const std::string cut = cat(R"({"x":["a)", escape, after);
+      ASSERT_EQ(OciConfig::parse(unread).has_value(), json::accept(unread)) << unread;
+      ASSERT_FALSE(OciConfig::parse(cut)) << cut;
+      accepted += json::accept(unread) ? 1U : 0U;
+    }
+  }
+  EXPECT_GT(accepted, 100U);
+}
+
 /// Compares values of two copies of a text.
 bool same(const JsonNode& a, const JsonNode& b) {
   const auto distance = [](const JsonNode& from, const JsonNode& to) {
