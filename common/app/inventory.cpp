@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "common/app/io_weight.h"
 #include "common/app/node.h"
 #include "common/app/stray.h"
 #include "common/app/transaction.h"
@@ -150,6 +151,7 @@ class InventoryBuilder {
       for (const std::string& difference :
            differences(entry.reading, entry.rule, inventory_.formula, page_size_))
         inventory_.warnings.push_back(cat(name, ": ", difference));
+      check_io_weight(name, record.cgroup, entry.rule);
     }
     check_place(entry);
     if (const auto words = core::describe_uncounted(record, settings_))
@@ -162,6 +164,14 @@ class InventoryBuilder {
         inventory_.warnings.push_back(cat(name, ": ", *stray));
       }
     }
+  }
+
+  /// Warns if a cgroup's weight differs. Where a kubelet has taken the root over, podqos sets none.
+  void check_io_weight(std::string_view name, const std::string& cgroup,
+                       const core::CgroupValues& rule) {
+    if (records_.tiers.yielded) return;
+    for (const std::string& difference : io_weight_differences(cgroups_, cgroup, rule))
+      inventory_.warnings.push_back(cat(name, ": ", difference));
   }
 
   /// Warns of a container outside the pod's cgroup, once per pod: its engine keeps it there, or it
@@ -188,10 +198,12 @@ class InventoryBuilder {
   Status add_tiers() {
     const auto capacity = node_capacity(settings_);
     if (!capacity) return fail(capacity.error());
-    const core::TierValues rule =
+    core::TierValues rule =
         core::tier_values(records_.tiers.sums,
                           {.reserve_percent = settings_.reserve_memory_percent,
                            .allocatable_memory = core::allocatable_memory(settings_, *capacity)});
+    rule.burstable.io_weight = settings_.io_weight.burstable;
+    rule.besteffort.io_weight = settings_.io_weight.besteffort;
     add_top();
     add_tier(core::QosClass::kGuaranteed, {});
     add_tier(core::QosClass::kBurstable, rule.burstable);
@@ -246,6 +258,7 @@ class InventoryBuilder {
     for (const std::string& difference :
          differences(tier.reading, expected, inventory_.formula, page_size_))
       inventory_.warnings.push_back(cat("tier ", tier.path, ": ", difference));
+    check_io_weight(cat("tier ", tier.path), tier.path, tier.rule);
   }
 
   /// Warns of pod cgroups below podqos's root that have no record.

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/app/io_weight.h"
 #include "common/app/node.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
@@ -42,16 +43,6 @@ std::int64_t seconds_since_boot() {
   // Fails only for an unknown clock.
   static_cast<void>(::clock_gettime(CLOCK_BOOTTIME, &time));
   return time.tv_sec;
-}
-
-/// Whether the kernel has a file for the I/O weight in this cgroup.
-bool takes_io_weight(cgroup::Machine& machine, const std::string& cgroup) {
-  const auto version = machine.layout_without_hugepages().io;
-  return version && std::ranges::any_of(core::value_table(), [&](const core::ValueRow& row) {
-           const core::ValueFile& file = row.on(*version);
-           return row.controller == core::Controller::kIo && file.number != nullptr &&
-                  machine.read(cgroup, row.controller, std::string{file.name});
-         });
 }
 
 /// The memory limit in bytes; "unlimited" as the largest number.
@@ -218,7 +209,7 @@ Status Transaction::make_pod(core::PodRecord& record) {
   }
   if (values->memory_limit.value_or(Bytes{0}).value() == 0) values->memory_limit = Bytes{-1};
   hold_above_usage(record.cgroup, *values);
-  if (tree_ == Tree::kToMake) reset_io_weight(record.cgroup, *values);
+  if (tree_ == Tree::kToMake) reset_io_weight(*machine_, record.cgroup, *values);
   // A weight would enable the controller in the kubelet's root.
   if (tiers().yielded) values->io_weight.reset();
   return write_pod(record, *values, machine_->layout(), core::Make::kYes);
@@ -250,12 +241,6 @@ core::SetAttribute Transaction::copy_of(const core::PodRecord& record) const {
           .otherwise = ""};
 }
 
-void Transaction::reset_io_weight(const std::string& cgroup, core::CgroupValues& values) {
-  if (values.io_weight) return;
-  const auto weighted = machine_->attribute(cgroup, core::kIoWeightAttribute);
-  if (weighted && *weighted == core::kIoWeightSet) values.io_weight = core::kDefaultIoWeight;
-}
-
 core::TierValues Transaction::wanted_tiers() {
   return core::tier_values(tiers().sums,
                            {.reserve_percent = settings_->reserve_memory_percent,
@@ -284,8 +269,8 @@ Status Transaction::apply_tiers(core::Make make) {
     if (tree_ != Tree::kJustMade) {
       if (auto done = run(core::plan_tree(kubepods, tiers().top)); !done) return done;
       using enum core::QosClass;
-      reset_io_weight(core::tier_path(kubepods, kBurstable), values.burstable);
-      reset_io_weight(core::tier_path(kubepods, kBestEffort), values.besteffort);
+      reset_io_weight(*machine_, core::tier_path(kubepods, kBurstable), values.burstable);
+      reset_io_weight(*machine_, core::tier_path(kubepods, kBestEffort), values.besteffort);
     }
   } else {
     // Constant: written when the tier was created.

@@ -169,8 +169,6 @@ class Transaction {
   /// kernel without the attribute can do without it. An outdated one is cleared: it would restore
   /// the wrong containers.
   [[nodiscard]] core::SetAttribute copy_of(const core::PodRecord& record) const;
-  /// Sets a weight back to the kernel's default if podqos has set it and the settings no longer do.
-  void reset_io_weight(const std::string& cgroup, core::CgroupValues& values);
   /// Warns if ioWeight has no effect on this kernel: when the root is made, not at each container.
   [[nodiscard]] Status check_io_weight();
   [[nodiscard]] bool is_held_by_systemd(const std::string& cgroup);

@@ -118,6 +118,20 @@ class IoWeight(harness.TestCase):
             self.wrapper.delete(name)
         self.assert_nothing_left()
 
+    def test_status_names_weights_that_others_changed(self):
+        self.launch(GUARANTEED, "app")
+        self.need_files()
+        wanted = {self.pod_path("guaranteed", "guaranteed-1"): 500, self.tier_path("besteffort"): 10}
+        self.assertNotIn("weight is", self.podqos.ctl("status", kind=self.kind).stdout)
+        hierarchy = self.machine.hierarchy("blkio" if self.machine.version("blkio") == 1 else "io")
+        for path, weight in wanted.items():
+            for name in self.files(path):
+                pathlib.Path(hierarchy.mount + path, name).write_text("77", encoding="ascii")
+                self.assertIn(f"{name} is 77, the rule says {IO_WEIGHTS[weight][name]}",
+                              self.podqos.ctl("status", kind=self.kind).stdout)
+        self.podqos.ctl("reconcile", kind=self.kind)
+        self.assertNotIn("weight is", self.podqos.ctl("status", kind=self.kind).stdout)
+
     def test_without_it_weights_are_left_alone(self):
         del self.podqos.settings["ioWeight"]
         self.podqos.config(self.kind)
