@@ -1,8 +1,11 @@
 #include "common/app/reconcile.h"
 
 #include <linux/capability.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -100,6 +103,17 @@ int run_preview(const ReconcileOptions& options, const core::Settings& settings)
   return status == kDone && !failures_of(preview->report).empty() ? kRefused : status;
 }
 
+/// Whether standard error leads to the journal and the log does as well: what is in the log would
+/// be there twice, as under podqos-reconcile.service.
+/// @note systemd.exec(5), $JOURNAL_STREAM: device and inode of the stream
+bool logs_to_the_same_journal(const core::Settings& settings) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): podqosctl has one thread
+  const char* const stream = std::getenv("JOURNAL_STREAM");
+  struct stat file{};
+  return settings.log_sink == "syslog" && stream != nullptr && ::fstat(STDERR_FILENO, &file) == 0 &&
+         stream == cat(file.st_dev, ":", file.st_ino);
+}
+
 /// Drops all capabilities but kKeptCapabilities, then reconciles under the lock.
 int run_reconcile(const ReconcileOptions& options, const Globals& globals) {
   if (auto status = narrow(kKeptCapabilities); !status) return log_failure(status.error());
@@ -112,8 +126,10 @@ int run_reconcile(const ReconcileOptions& options, const Globals& globals) {
   if (!report) return log_failure(report.error());
   const int status = finish(
       print(options.output == "json" ? format_json(*report) : format_text(*report, options.quiet)));
-  for (const std::string& failure : failures_of(*report))
-    log_failure({ErrorCode::kIo, failure});
+  if (!logs_to_the_same_journal(*settings)) {
+    for (const std::string& failure : failures_of(*report))
+      log_failure({ErrorCode::kIo, failure});
+  }
   return status == kDone && !failures_of(*report).empty() ? kRefused : status;
 }
 

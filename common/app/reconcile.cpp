@@ -359,8 +359,10 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warn
     held = held_tiers(*transaction);
     unfinished = transaction->unfinished();
   }
-  if (auto done = follow_up(settings, log, std::move(unfinished)); !done)
+  if (auto done = follow_up(settings, log, std::move(unfinished)); !done) {
+    log.error(done.error().message);
     report.failed.push_back(done.error().message);
+  }
   for (int step = 0; step < kLoweringSteps && !held.empty(); ++step) {
     reclaim(held);
     std::this_thread::sleep_for(kLoweringPause);

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
@@ -301,8 +302,25 @@ class Reconcile(harness.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("2 pods, 2 containers", done.stdout)
         self.assertRegex(done.stderr, "live-x.*quota of 170000000000000 us")
+        self.check_failure_is_once_in_the_journal()
         for name in names:
             self.wrapper.delete(name)
+
+    def check_failure_is_once_in_the_journal(self):
+        """Where standard error is the journal and the log leads there as well, only the log tells of what fails."""
+        command = [str(harness.CTL), "--config", str(self.podqos.config(self.kind)), "reconcile", "--quiet"]
+        for sink, to_journal, told in (("syslog", True, 0), ("syslog", False, 1), (str(self.podqos.log), True, 1)):
+            with self.subTest(sink=sink, to_journal=to_journal), tempfile.TemporaryFile() as err:
+                self.podqos.settings["log"] = {**self.podqos.settings.get("log", {}), "sink": sink}
+                self.podqos.config(self.kind)
+                # As systemd says it: the device and the inode of standard error, systemd.exec(5).
+                file = os.fstat(err.fileno())
+                stream = f"{file.st_dev}:{file.st_ino + (0 if to_journal else 1)}"
+                done = subprocess.run(command, stdout=subprocess.PIPE, stderr=err, check=False,
+                                      env={**os.environ, "JOURNAL_STREAM": stream}, timeout=harness.CALL_TIMEOUT)
+                err.seek(0)
+                self.assertEqual((done.returncode, done.stdout), (1, b""))
+                self.assertEqual(err.read().count(b"quota of 170000000000000 us"), told)
 
     def test_cgroups_that_a_container_has_left(self):
         name, pid = self.launch(BURSTABLE, "app")
