@@ -91,7 +91,9 @@ Result<bool> Flag::read(const JsonNode& node) {
 
 Result<Bytes> MemoryAmount::read(const JsonNode& node) {
   const auto quantity = read_quantity(node);
-  if (!quantity) return unexpected_value(expected(), node);
+  // A fraction of a byte is a misprint of something larger.
+  if (!quantity || *quantity != core::Quantity::from_units(quantity->value()))
+    return unexpected_value(expected(), node);
   return Bytes{quantity->value()};
 }
 
@@ -116,7 +118,8 @@ template <std::int64_t kMin>
 Result<std::int64_t> Percentage<kMin>::read(const JsonNode& node) {
   constexpr std::int64_t kMost = 100;
   const std::string_view text = node.text;
-  const bool is_percentage = node.kind == Kind::kString && text.ends_with('%');
+  const bool is_percentage =
+      node.kind == Kind::kString && text.ends_with('%') && !text.starts_with('-');
   const auto percent = is_percentage ? parse_int(text.substr(0, text.size() - 1)) : std::nullopt;
   if (!percent || *percent < kMin || *percent > kMost) return unexpected_value(expected(), node);
   return *percent;

@@ -60,9 +60,9 @@ struct OneOf {
   }
 };
 
-/// A quantity of bytes, as Kubernetes writes it, that is not negative.
+/// A quantity of bytes, as Kubernetes writes it, that is whole, not negative, and below 2^63.
 struct MemoryAmount {
-  static std::string expected() { return "an amount of memory such as \"64Mi\""; }
+  static std::string expected() { return "an amount of memory such as \"64Mi\", in whole bytes"; }
   static Result<Bytes> read(const JsonNode& node);
   static std::string format(Bytes memory);
 };

@@ -21,7 +21,7 @@ std::unexpected<Error> refuse(std::string_view text, std::string_view why) {
 /// Parses a decimal number without sign or leading zeros, at most `max`.
 std::optional<std::int64_t> parse_number(std::string_view text, std::int64_t max) {
   const bool padded = text.size() > 1 && text.starts_with('0');
-  const auto number = padded ? std::nullopt : parse_int(text);
+  const auto number = padded || text.starts_with('-') ? std::nullopt : parse_int(text);
   return number && *number >= 0 && *number <= max ? number : std::nullopt;
 }
 
