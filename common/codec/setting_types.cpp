@@ -7,7 +7,6 @@
 #include "common/base/text.h"
 #include "common/codec/json_text.h"
 #include "common/codec/settings_words.h"
-#include "common/core/naming.h"
 #include "common/core/quantity.h"
 
 namespace podqos::codec {
@@ -69,6 +68,36 @@ std::optional<std::int64_t> parse_duration(std::string_view text) {
   if (unit == kUnits.end() || !number || __builtin_mul_overflow(*number, unit->value, &micros))
     return std::nullopt;
   return micros;
+}
+
+/// Why this is not an absolute path, and what to do; "" if it is one.
+std::string problem_of(std::string_view path) {
+  constexpr std::size_t kMaxSize = 4096;
+  if (!path.starts_with('/')) return "it must begin with \"/\"";
+  if (path.size() > kMaxSize)
+    return cat("it has ", path.size(), " bytes, at most ", kMaxSize, " are allowed");
+  if (std::ranges::any_of(path, is_control)) return "it contains a control character";
+  if (cat(path, "/").contains("/../")) return "write the path that \"..\" leads to";
+  return {};
+}
+
+/// The same of the name of a cgroup. "_" would be ambiguous: common/core/naming.h.
+std::string problem_of_name(std::string_view name) {
+  constexpr std::size_t kMaxSize = 255;  // NAME_MAX
+  if (name.empty()) return "write one \"/\" between names";
+  if (name == ".") return "leave out the name \".\"";
+  if (name.size() > kMaxSize)
+    return cat("a name has ", name.size(), " bytes, at most ", kMaxSize, " are allowed");
+  if (name.contains('_'))
+    return "\"_\" is not allowed in names, since it stands for \"-\" in those of slices";
+  const bool ascii = std::ranges::all_of(name, [](char c) { return c >= ' ' && c <= '~'; });
+  return ascii ? "" : "names consist of ASCII characters";
+}
+
+/// "expected <a path>, found <the value>: <the problem>".
+std::unexpected<Error> refuse_path(const JsonNode& node, std::string_view problem) {
+  return refuse_value(
+      cat("expected ", AbsolutePath::expected(), ", found ", shown(node), ": ", problem));
 }
 
 }  // namespace
@@ -153,13 +182,10 @@ std::string format_duration(std::int64_t micros) {
 }
 
 Result<std::string> AbsolutePath::read(const JsonNode& node) {
-  constexpr std::size_t kMaxSize = 4096;
-  const std::string_view path = node.text;
-  const bool upwards = cat(path, "/").contains("/../");
-  if (node.kind != Kind::kString || !path.starts_with('/') || upwards || path.size() > kMaxSize ||
-      std::ranges::any_of(path, is_control))
-    return unexpected_value(expected(), node);
-  return std::string{path};
+  if (node.kind != Kind::kString) return unexpected_value(expected(), node);
+  if (const std::string problem = problem_of(node.text); !problem.empty())
+    return refuse_path(node, problem);
+  return std::string{node.text};
 }
 
 std::string AbsolutePath::format(const std::string& path) {
@@ -167,17 +193,18 @@ std::string AbsolutePath::format(const std::string& path) {
 }
 
 Result<std::string> CgroupPath::read(const JsonNode& node) {
+  if (node.kind == Kind::kString && node.text.empty())
+    return refuse_path(
+        node, "it is empty; leave the field out for the default, or write \"/\" for the root");
   auto path = AbsolutePath::read(node);
   if (!path) return path;
   const std::string_view below = std::string_view{*path}.substr(1);
   for (std::size_t begin = 0; begin < below.size();) {
     const std::size_t end = std::min(below.find('/', begin), below.size());
-    if (auto sound = core::check_cgroup_component(below.substr(begin, end - begin)); !sound)
-      return fail(std::move(sound).error());
+    const std::string problem = problem_of_name(below.substr(begin, end - begin));
+    if (!problem.empty()) return refuse_path(node, problem);
     begin = end + 1;
   }
-  if (const auto name = core::format_cgroupfs(core::kubepods_name(*path)); !name)
-    return fail(name.error());
   return path;
 }
 

@@ -150,7 +150,8 @@ struct AbsolutePath {
   static std::string format(const std::string& path);
 };
 
-/// A path whose components are names of cgroups, for both drivers.
+/// A path whose components are names of cgroups, for both drivers. What the systemd driver further
+/// asks for is checked when a root is chosen: core::choose_root().
 struct CgroupPath {
   static std::string expected() { return AbsolutePath::expected(); }
   static Result<std::string> read(const JsonNode& node);

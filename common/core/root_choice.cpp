@@ -1,7 +1,12 @@
 #include "common/core/root_choice.h"
 
+#include <cstddef>
+#include <string>
+#include <utility>
+
 #include "common/base/text.h"
 #include "common/core/counting.h"
+#include "common/core/naming.h"
 #include "common/core/pod_plan.h"
 
 namespace podqos::core {
@@ -13,32 +18,75 @@ std::string describe_driver(Driver driver) {
   return cat("its runtime uses the ", format_driver(driver), " driver, but ");
 }
 
+/// `cgroup_root` without the suffixes of slices: "/mine" of "/mine.slice".
+std::string without_slices(std::string_view cgroup_root) {
+  constexpr std::string_view kSlice = ".slice";
+  std::string path;
+  for (std::string name : parse_cgroupfs(cgroup_root)) {
+    if (name.ends_with(kSlice)) name.resize(name.size() - kSlice.size());
+    if (!name.empty()) path += cat("/", name);
+  }
+  return path;
+}
+
+/// Checks that cgroupRoot can be a slice, with room for those of its pods in their names.
+/// @note systemd src/basic/unit-name.h: VALID_CHARS, UNIT_NAME_MAX
+Status check_slices(std::string_view cgroup_root) {
+  constexpr std::string_view kAllowed =
+      "/ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789:-.@";
+  constexpr std::string_view kLongestPod =
+      "-kubepods-besteffort-pod01234567-89ab-cdef-0123-456789abcdef.slice";
+  constexpr std::size_t kMaxUnitName = 255;
+  constexpr std::size_t kMaxSize = kMaxUnitName - kLongestPod.size();
+  const auto refuse = [&](std::string_view why) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat("cgroupRoot \"", printable(cgroup_root), "\": with the systemd driver, ", why));
+  };
+  while (cgroup_root.ends_with('/'))
+    cgroup_root.remove_suffix(1);
+  if (const std::string plain = without_slices(cgroup_root); plain != cgroup_root)
+    return refuse(cat("podqos makes the slice of a name: write \"", printable(plain), "\""));
+  if (cgroup_root.find_first_not_of(kAllowed) != std::string_view::npos)
+    return refuse("a name consists of letters, digits and \":-.@\"");
+  // The name of the slice lacks the first "/" of the path.
+  if (cgroup_root.size() > kMaxSize + 1) return refuse(cat("it has at most ", kMaxSize, " bytes"));
+  return {};
+}
+
+/// The root that the configuration names.
+Result<RootChoice> configured_root(std::string_view cgroup_root, Driver driver) {
+  if (driver == Driver::kSystemd) {
+    if (auto sound = check_slices(cgroup_root); !sound) return fail(std::move(sound).error());
+  }
+  return RootChoice{.step = RootStep::kCheck, .root = root_path(cgroup_root, driver)};
+}
+
 }  // namespace
 
 Result<RootChoice> choose_root(const TiersRecord& tiers, std::string_view cgroup_root,
                                Driver driver) {
   const std::string& in_use = tiers.kubepods;
-  RootChoice configured{.step = RootStep::kCheck, .root = root_path(cgroup_root, driver)};
-  if (in_use.empty()) return configured;
+  if (in_use.empty()) return configured_root(cgroup_root, driver);
   if (driver_of(in_use) != driver) {
     if (has_pods(tiers)) {
       return fail(ErrorCode::kConflict,
                   cat(describe_driver(driver), "the node's pods are in ", in_use,
                       ": configure all engines for one driver, and set cgroupDriver to it"));
     }
-    configured.step = RootStep::kReplace;
+    auto configured = configured_root(cgroup_root, driver);
+    if (configured) configured->step = RootStep::kReplace;
     return configured;
   }
   if (tiers.yielded) {
-    if (!has_pods(tiers)) return configured;
+    if (!has_pods(tiers)) return configured_root(cgroup_root, driver);
     return fail(ErrorCode::kConflict,
                 cat("a kubelet has taken over cgroup ", in_use,
                     ", which holds podqos's pods: stop them, and set cgroupRoot to a cgroup "
                     "other than \"/\" for new ones"));
   }
-  if (has_pods(tiers) || in_use == configured.root)
+  if (has_pods(tiers) || in_use == root_path(cgroup_root, driver))
     return RootChoice{.step = RootStep::kUse, .root = in_use};
-  return configured;
+  return configured_root(cgroup_root, driver);
 }
 
 bool is_available(const RootSnapshot& snapshot) {

@@ -30,7 +30,7 @@ struct RootChoice {
 /// @param tiers  the root in use, and whether it has pods
 /// @param driver  of the container's runtime
 /// @return kConflict if the root in use has pods and is the other driver's, or has been taken over
-///         by a kubelet
+///         by a kubelet; kInvalidArgument if `cgroup_root` is needed and cannot be a slice
 [[nodiscard]] Result<RootChoice> choose_root(const TiersRecord& tiers, std::string_view cgroup_root,
                                              Driver driver);
 

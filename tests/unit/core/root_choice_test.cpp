@@ -1,6 +1,8 @@
 #include "common/core/root_choice.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -88,6 +90,30 @@ TEST(ChooseRoot, APodIsNotPlacedBesidePodsThatAKubeletWillRemove) {
   ASSERT_FALSE(chosen);
   EXPECT_EQ(chosen.error().code, ErrorCode::kConflict);
   EXPECT_THAT(chosen.error().message, HasSubstr("a kubelet has taken over cgroup /kubepods"));
+}
+
+// Names of units: systemd src/basic/unit-name.h, VALID_CHARS and UNIT_NAME_MAX. The longest slice
+// is of a BestEffort pod: -besteffort-pod, 36 characters of its uid, .slice.
+TEST(ChooseRoot, NamesWhatCannotBeASlice) {
+  const std::string longest = "/" + std::string(255 - 6 - 36 - 15 - 9, 'a');  // -kubepods
+  for (const std::string& root : {std::string{"/"}, std::string{"/a-b/c.d:e@f"}, longest})
+    EXPECT_TRUE(choose_root({}, root, Driver::kSystemd)) << root;
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"/mine.slice",
+       "cgroupRoot \"/mine.slice\": with the systemd driver, podqos makes the slice "
+       "of a name: write \"/mine\""},
+      {"/mine.slice/x", "write \"/mine/x\""},
+      {"/a b",
+       "cgroupRoot \"/a b\": with the systemd driver, a name consists of letters, digits and "
+       "\":-.@\""},
+      {longest + "b", "with the systemd driver, it has at most 189 bytes"}};
+  for (const auto& [root, message] : cases) {
+    const auto chosen = choose_root({}, root, Driver::kSystemd);
+    ASSERT_FALSE(chosen) << root;
+    EXPECT_EQ(chosen.error().code, ErrorCode::kInvalidArgument) << root;
+    EXPECT_THAT(chosen.error().message, HasSubstr(message));
+    EXPECT_TRUE(choose_root({}, root, Driver::kCgroupfs)) << root;
+  }
 }
 
 TEST(CheckRoot, AllowsWhatPodqosHasMadeOrWillMake) {
