@@ -42,7 +42,7 @@ constexpr std::uint64_t kInt = 0xffff'ffff;
 constexpr std::uint64_t kWhole = ~std::uint64_t{0};
 
 /// podqos-hook and the wrapper's parser process: statically linked, one thread, no terminal.
-constexpr std::array kHookRules{
+inline constexpr std::array kHookRules{
     // Files below the state directory, the bundle, /proc and the cgroup hierarchies.
     Rule{"openat", {}},
     Rule{"openat2", {}},
@@ -200,7 +200,7 @@ struct FilterSource {
   std::span<const Rule> more;  ///< rules in addition to kHookRules
 };
 
-constexpr std::array kFilters{
+inline constexpr std::array kFilters{
     FilterSource{.name = "kHookFilter", .more = {}},
     FilterSource{.name = "kToolFilter", .more = kToolRules},
     FilterSource{.name = "kConfigureFilter", .more = kConfigureRules},

@@ -1,98 +1,29 @@
 // Compiles the allow-lists of filters.h to BPF at build time and writes them as a C++ header, so
 // that programs need neither link libseccomp nor compile filters at start.
 
-#include <linux/filter.h>
 #include <seccomp.h>
 
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "common/base/error.h"
 #include "common/base/text.h"
+#include "common/sys/seccomp_gen/compile.h"
 #include "common/sys/seccomp_gen/filters.h"
 
 namespace {
 
 using podqos::seccomp_gen::FilterSource;
 using podqos::seccomp_gen::kFilters;
-using podqos::seccomp_gen::kHookRules;
-using podqos::seccomp_gen::Rule;
 
 struct CloseFile {
   void operator()(std::FILE* file) const { static_cast<void>(std::fclose(file)); }
 };
-struct ReleaseContext {
-  void operator()(void* context) const { ::seccomp_release(context); }
-};
 using File = std::unique_ptr<std::FILE, CloseFile>;
-using Context = std::unique_ptr<void, ReleaseContext>;
-
-/// Adds a rule for each system call; several rules of one call are alternatives.
-podqos::Status add_rules(void* context, std::span<const Rule> rules) {
-  for (const Rule& rule : rules) {
-    const int number = ::seccomp_syscall_resolve_name(rule.syscall);
-    if (number == __NR_SCMP_ERROR) {
-      return podqos::fail(podqos::ErrorCode::kInvalidArgument,
-                          podqos::cat("unknown syscall ", rule.syscall));
-    }
-    int result = 0;
-    if (rule.only_if) {
-      const scmp_arg_cmp condition{.arg = rule.only_if->argument,
-                                   .op = SCMP_CMP_MASKED_EQ,
-                                   .datum_a = rule.only_if->mask,
-                                   .datum_b = rule.only_if->value};
-      result = ::seccomp_rule_add_array(context, SCMP_ACT_ALLOW, number, 1, &condition);
-    } else {
-      result = ::seccomp_rule_add_array(context, SCMP_ACT_ALLOW, number, 0, nullptr);
-    }
-    // A negative number is a system call that this architecture does not have (mkdir on arm64), so
-    // that no rule is needed.
-    if (result != 0 && number >= 0) {
-      return podqos::fail_errno(-result, podqos::cat("rule for ", rule.syscall));
-    }
-  }
-  return {};
-}
-
-/// libseccomp only exports BPF to a file descriptor.
-podqos::Result<std::vector<sock_filter>> read_program(void* context) {
-  const File file{std::tmpfile()};
-  if (!file) return podqos::fail_errno(errno, "temporary file");
-  if (const int result = ::seccomp_export_bpf(context, ::fileno(file.get())); result != 0) {
-    return podqos::fail_errno(-result, "export");
-  }
-  if (std::fseek(file.get(), 0, SEEK_SET) != 0) return podqos::fail_errno(errno, "seek");
-  std::vector<sock_filter> code;
-  sock_filter instruction{};
-  while (std::fread(&instruction, sizeof instruction, 1, file.get()) == 1)
-    code.push_back(instruction);
-  return code;
-}
-
-podqos::Result<std::vector<sock_filter>> compile(const FilterSource& source) {
-  const Context context{::seccomp_init(SCMP_ACT_KILL_PROCESS)};
-  if (!context) return podqos::fail(podqos::ErrorCode::kIo, "seccomp_init");
-  // 2: a binary tree over the system call numbers instead of a list. Calls of another architecture
-  // (32 bit, x32) kill the process too.
-  for (const auto& [attribute, value] :
-       {std::pair{SCMP_FLTATR_CTL_OPTIMIZE, std::uint32_t{2}},
-        std::pair{SCMP_FLTATR_ACT_BADARCH, std::uint32_t{SCMP_ACT_KILL_PROCESS}}}) {
-    if (const int result = ::seccomp_attr_set(context.get(), attribute, value); result != 0) {
-      return podqos::fail_errno(-result, "filter attribute");
-    }
-  }
-  if (auto added = add_rules(context.get(), kHookRules); !added) return podqos::fail(added.error());
-  if (auto added = add_rules(context.get(), source.more); !added)
-    return podqos::fail(added.error());
-  return read_program(context.get());
-}
 
 /// One array per filter, in podqos::sys::generated.
 podqos::Result<std::string> format_header() {
@@ -101,7 +32,7 @@ podqos::Result<std::string> format_header() {
       "#pragma once\n\n#include <linux/filter.h>\n\n#include <array>\n\n"
       "namespace podqos::sys::generated {\n\n";
   for (const FilterSource& source : kFilters) {
-    const auto code = compile(source);
+    const auto code = podqos::seccomp_gen::compile(source, SCMP_ARCH_NATIVE);
     if (!code) return podqos::fail(podqos::Error{code.error()}.with_context(source.name));
     text += podqos::cat("inline constexpr std::array<sock_filter, ", code->size(), "> ",
                         source.name, "{{\n");

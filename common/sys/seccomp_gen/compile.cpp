@@ -1,0 +1,103 @@
+#include "common/sys/seccomp_gen/compile.h"
+
+#include <seccomp.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "common/base/text.h"
+
+namespace podqos::seccomp_gen {
+
+namespace {
+
+/// SCMP_ACT_KILL_PROCESS; seccomp_api_get(3).
+constexpr unsigned kApiLevel = 3;
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { static_cast<void>(std::fclose(file)); }
+};
+struct ReleaseContext {
+  void operator()(void* context) const { ::seccomp_release(context); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+using Context = std::unique_ptr<void, ReleaseContext>;
+
+/// Adds a rule for each system call; several rules of one call are alternatives.
+Status add_rules(void* context, std::span<const Rule> rules) {
+  for (const Rule& rule : rules) {
+    // libseccomp takes the number of the architecture that it runs on, and translates it.
+    const int number = ::seccomp_syscall_resolve_name(rule.syscall);
+    if (number == __NR_SCMP_ERROR) {
+      return fail(ErrorCode::kInvalidArgument, cat("unknown syscall ", rule.syscall));
+    }
+    int result = 0;
+    if (rule.only_if) {
+      const scmp_arg_cmp condition{.arg = rule.only_if->argument,
+                                   .op = SCMP_CMP_MASKED_EQ,
+                                   .datum_a = rule.only_if->mask,
+                                   .datum_b = rule.only_if->value};
+      result = ::seccomp_rule_add_array(context, SCMP_ACT_ALLOW, number, 1, &condition);
+    } else {
+      result = ::seccomp_rule_add_array(context, SCMP_ACT_ALLOW, number, 0, nullptr);
+    }
+    // A negative number is a system call that this architecture does not have (mkdir on arm64), so
+    // that no rule is needed.
+    if (result != 0 && number >= 0) return fail_errno(-result, cat("rule for ", rule.syscall));
+  }
+  return {};
+}
+
+/// libseccomp only exports BPF to a file descriptor.
+Result<std::vector<sock_filter>> read_program(void* context) {
+  const File file{std::tmpfile()};
+  if (!file) return fail_errno(errno, "temporary file");
+  if (const int result = ::seccomp_export_bpf(context, ::fileno(file.get())); result != 0) {
+    return fail_errno(-result, "export");
+  }
+  if (std::fseek(file.get(), 0, SEEK_SET) != 0) return fail_errno(errno, "seek");
+  std::vector<sock_filter> code;
+  sock_filter instruction{};
+  while (std::fread(&instruction, sizeof instruction, 1, file.get()) == 1)
+    code.push_back(instruction);
+  return code;
+}
+
+/// Leaves `architecture` as the only one of the filter.
+Status choose_architecture(void* context, std::uint32_t architecture) {
+  if (architecture == SCMP_ARCH_NATIVE || architecture == ::seccomp_arch_native()) return {};
+  int result = ::seccomp_arch_add(context, architecture);
+  if (result == 0) result = ::seccomp_arch_remove(context, SCMP_ARCH_NATIVE);
+  return result == 0 ? Status{} : fail_errno(-result, "architecture");
+}
+
+}  // namespace
+
+Result<std::vector<sock_filter>> compile(const FilterSource& source, std::uint32_t architecture) {
+  // Otherwise libseccomp asks the kernel of the build what it can do, and an emulator that has no
+  // seccomp refuses (qemu-user).
+  if (const int result = ::seccomp_api_set(kApiLevel); result != 0) {
+    return fail_errno(-result, "API level of libseccomp");
+  }
+  const Context context{::seccomp_init(SCMP_ACT_KILL_PROCESS)};
+  if (!context) return fail(ErrorCode::kIo, "seccomp_init");
+  if (auto chosen = choose_architecture(context.get(), architecture); !chosen)
+    return fail(chosen.error());
+  // 2: a binary tree over the system call numbers instead of a list. Calls of another architecture
+  // (32 bit, x32) kill the process too.
+  for (const auto& [attribute, value] :
+       {std::pair{SCMP_FLTATR_CTL_OPTIMIZE, std::uint32_t{2}},
+        std::pair{SCMP_FLTATR_ACT_BADARCH, std::uint32_t{SCMP_ACT_KILL_PROCESS}}}) {
+    if (const int result = ::seccomp_attr_set(context.get(), attribute, value); result != 0) {
+      return fail_errno(-result, "filter attribute");
+    }
+  }
+  if (auto added = add_rules(context.get(), kHookRules); !added) return fail(added.error());
+  if (auto added = add_rules(context.get(), source.more); !added) return fail(added.error());
+  return read_program(context.get());
+}
+
+}  // namespace podqos::seccomp_gen
