@@ -18,6 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import engine  # noqa: E402
 import guest  # noqa: E402
 import harness  # noqa: E402
+import neighbours  # noqa: E402
 import podman  # noqa: E402
 from engine import WORK, call  # noqa: E402
 
@@ -117,6 +118,53 @@ class Hooks(unittest.TestCase):
         (CONFIGURATION / EXAMPLE.name).unlink()
 
 
+class Neighbours(unittest.TestCase):
+    """In the guest: hooks and devices of others are called as before, and their files are theirs."""
+
+    def setUp(self):
+        if not (WORK / "images").exists():
+            podman.configure()
+        neighbours.register_hooks()
+        self.files = neighbours.snapshot()
+        self.addCleanup(call, "dpkg", "--purge", "podqos")
+
+    def ran(self, *flags):
+        """(what the others were told with one container, the hooks in its config.json, whether podqos placed it)."""
+        made = call("podman", "create", "--cgroupns", "host", *neighbours.FLAGS, *flags, engine.IMAGE, "cat",
+                    "/proc/self/cgroup").stdout.strip()
+        where = call("podman", "start", "--attach", made).stdout
+        config = podman.Podman.config(made)
+        call("podman", "rm", "--force", made)
+        return neighbours.told(), config["hooks"], "kubepods" in where
+
+    def check(self, placed, own):
+        """own: whether podqos's hooks are in a config.json."""
+        self.assertEqual(neighbours.snapshot(), self.files)
+        for flags, managed in (((), False), (("--annotation", "podqos.io/pod-uid=web-1"), placed)):
+            told, hooks, where = self.ran(*flags)
+            self.assertEqual((told, where), (self.told[bool(flags)], managed), flags)
+            others = {stage: [hook for hook in entries if "podqos" not in hook["path"]] for stage, entries in hooks.items()}
+            self.assertEqual({stage: entries for stage, entries in others.items() if entries}, self.hooks)
+            self.assertEqual(hooks != self.hooks, own)
+
+    def test_before_during_and_after(self):
+        before = [self.ran(), self.ran("--annotation", "podqos.io/pod-uid=web-1")]
+        self.told, self.hooks = [told for told, _, _ in before], before[0][1]
+        self.assertEqual([called.split()[0] for called, _, _ in self.told[0]],
+                         [str(path) for path in (neighbours.TOOLKIT, neighbours.SECCOMP_HOOK, neighbours.CDI_HOOK)])
+        call("dpkg", "--force-unsafe-io", "--no-triggers", "--install", os.environ["PODQOS_PACKAGE"])
+        appends = DROP_IN.is_symlink()
+        self.check(appends, True)
+        call("podqosctl", "configure", "podman")
+        self.check(True, True)
+        call("podqosctl", "configure", "podman", "--undo")
+        self.check(False, True)  # by createRuntime and poststop, which the package has in the common directory
+        call("dpkg", "--remove", "podqos")
+        self.check(False, False)
+        call("dpkg", "--purge", "podqos")
+        self.check(False, False)
+
+
 class Guests(unittest.TestCase):
     """Here."""
 
@@ -143,5 +191,5 @@ if __name__ == "__main__":
     if guest.inside():
         del Guests
     else:
-        del Hooks
+        del Hooks, Neighbours
     harness.main(("runc",))
