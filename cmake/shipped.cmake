@@ -9,3 +9,10 @@ function(podqos_link_whole target)
     target_link_libraries(${target} PRIVATE podqos_dbus_static)
   endif()
 endfunction()
+
+# podqos_link_map(TARGET): the linker writes down what the program is made of, in link/<target>.map of the build tree:
+# packages name by it whose code is in them (packaging/sbom).
+function(podqos_link_map target)
+  file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/link")
+  target_link_options(${target} PRIVATE "-Wl,-Map=${PROJECT_BINARY_DIR}/link/${target}.map")
+endfunction()

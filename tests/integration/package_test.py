@@ -4,6 +4,8 @@ Here the package is built from the programs of PODQOS_BIN and looked at. The lif
 where this file runs again: real dpkg, real runc and crun, the configuration that the package ships.
 """
 
+import gzip
+import hashlib
 import json
 import os
 import pathlib
@@ -22,6 +24,7 @@ import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import oci  # noqa: E402
+import spdx  # noqa: E402
 from package_case import HOOK, KEPT, STATE, VERSION, WORK, WRAPPER, Absences, PackageCase, output  # noqa: E402
 
 BUILD = harness.BIN.parent
@@ -54,15 +57,42 @@ FILES = {  # mode of what must be there
     "/usr/share/doc/podqos/changelog.gz": "-rw-r--r--",
     "/usr/share/doc/podqos/changelog.Debian.gz": "-rw-r--r--",
     "/usr/share/doc/podqos/copyright": "-rw-r--r--",
+    "/usr/share/doc/podqos/podqos.spdx.json": "-rw-r--r--",
 }
 PLUGIN_FILES = {
     "/usr/sbin/podqos-nri": "-rwxr-xr-x",
     "/usr/lib/systemd/system/podqos-nri.service": "-rw-r--r--",
     "/usr/share/man/man8/podqos-nri.8.gz": "-rw-r--r--",
+    "/usr/share/doc/podqos-nri/podqos-nri.spdx.json": "-rw-r--r--",
     "/usr/share/doc/podqos-nri/examples/containerd/nri.toml": "-rw-r--r--",
     "/usr/share/doc/podqos-nri/examples/cri-o/60-podqos-nri.conf": "-rw-r--r--",
     "/usr/share/doc/podqos-nri/examples/systemd/metrics-over-tcp.conf": "-rw-r--r--",
 }
+
+
+# What is linked into each program, as Debian 12's source packages; gcc's has its version in its name.
+SOURCES = {
+    "podqos-hook": {"dbus", "fmtlib", "gcc", "glibc", "nlohmann-json3", "spdlog"},
+    "podqosctl": {"cli11", "fmtlib", "gcc", "glibc", "nlohmann-json3", "spdlog", "tomlplusplus", "yaml-cpp"},
+    "podqos-nri": {"cli11", "dbus", "fmtlib", "gcc", "glibc", "nlohmann-json3", "protobuf", "spdlog"},
+}
+SHARED = {"podqos-hook": set(), "podqos-nri": set(),
+          "podqosctl": {"libc.so.6", "libdbus-1.so.3", "libgcc_s.so.1", "libm.so.6", "libstdc++.so.6"}}
+# What of them is archives; the others are headers, and podqosctl has the parts of libc and libgcc that are never shared.
+ARCHIVES = {
+    "podqos-hook": {"dbus", "gcc", "glibc"},
+    "podqosctl": {"gcc", "glibc", "yaml-cpp"},
+    "podqos-nri": {"dbus", "gcc", "glibc", "protobuf"},
+}
+
+
+def source_of(path):
+    """The source package of a file of this machine."""
+    real = os.path.realpath(path)
+    found = subprocess.run(["dpkg-query", "--search", real, real.removeprefix("/usr")], capture_output=True, text=True,
+                           check=False, timeout=60).stdout
+    source = output("dpkg-query", "--show", "--showformat=${source:Package}", found.partition(": ")[0])
+    return re.sub(r"-\d+$", "", source)
 
 
 class Package(unittest.TestCase):
@@ -80,9 +110,9 @@ class Package(unittest.TestCase):
         cls.package, _ = (cls.build(revision, "packages") for revision in ("1", "2"))
 
     @classmethod
-    def build(cls, revision, folder):
+    def build(cls, revision, folder, *prefix):
         """The package of that Debian revision."""
-        printed = output(harness.REPOSITORY / "packaging/deb/build", "--revision", revision, cls.place / folder,
+        printed = output(*prefix, harness.REPOSITORY / "packaging/deb/build", "--revision", revision, cls.place / folder,
                           env={**os.environ, "PODQOS_BUILT": str(BUILD)})
         return next(pathlib.Path(line) for line in printed.splitlines() if "/podqos_" in line)
 
@@ -106,13 +136,92 @@ class Package(unittest.TestCase):
         architecture = output("dpkg", "--print-architecture").strip()
         self.assertEqual(self.package.name, f"podqos_{VERSION}-1_{architecture}.deb")
         self.assertEqual(self.field("Version"), f"{VERSION}-1")
-        # The hook is one static executable: whoever ships it must know of what.
-        built_using = re.findall(r"([\w.+-]+) \(= [^)]+\)", self.field("Static-Built-Using"))
-        self.assertLessEqual({"cli11", "glibc", "nlohmann-json3", "spdlog", "fmtlib", "yaml-cpp"}, set(built_using))
-        self.assertTrue(any(re.fullmatch(r"gcc-\d+", name) for name in built_using), built_using)
         # Only on libraries that keep their names from release to release.
         self.assertEqual({name.split()[0] for name in self.field("Depends").split(", ")},
                          {"libc6", "libdbus-1-3", "libgcc-s1", "libstdc++6"})
+
+    def test_static_built_using(self):
+        """Hook and plugin are static executables: whoever ships them must know of what."""
+        for package, programs in ((self.package, ("podqos-hook", "podqosctl")), (self.plugin_package(), ("podqos-nri",))):
+            field = output("dpkg-deb", "--field", package, "Static-Built-Using").strip()
+            named = [re.fullmatch(r"([\w.+-]+?)(-\d+)? \(= [^)]+\)", entry)[1] for entry in field.split(", ")]
+            self.assertEqual(sorted(named), sorted(set().union(*(SOURCES[program] for program in programs))), field)
+
+    def test_what_the_linker_takes(self):
+        """Linked once more, aloud; nothing is compiled."""
+        if "PODQOS_LTO:BOOL=ON" in (BUILD / "CMakeCache.txt").read_text(encoding="utf-8"):
+            self.skipTest("linking compiles, with PODQOS_LTO")
+        for program, expected in ARCHIVES.items():
+            command = output("ninja", "-C", BUILD, "-t", "commands", "-s", f"bin/{program}").splitlines()[-1]
+            link = next(part for part in command.split(" && ") if f" -o bin/{program} " in part)
+            link = link.replace(f" -o bin/{program} ", f" -o {self.place}/{program} ")
+            # Twice, it names each member of an archive.
+            said = output("sh", "-c", re.sub(r"-Map=\S+", f"-Map={self.place}/map", link) + " -Wl,--trace,--trace", cwd=BUILD)
+            taken = {found[1] or found[2] for found in re.finditer(r"(?m)^(?:\((/\S+\.a)\)\S+|(/\S+\.o))$", said)}
+            self.assertEqual({source_of(path) for path in taken}, expected, program)
+
+    def test_sbom(self):
+        """The programs of the package, and what is in each of them."""
+        for package, name, programs in ((self.package, "podqos", ("podqos-hook", "podqosctl")),
+                                        (self.plugin_package(), "podqos-nri", ("podqos-nri",))):
+            unpacked = self.place / f"sbom-{name}"
+            output("dpkg-deb", "--extract", package, unpacked)
+            text = (unpacked / f"usr/share/doc/{name}/{name}.spdx.json").read_text(encoding="utf-8")
+            document = json.loads(text)
+            self.assertEqual(spdx.problems(document), [])
+            self.assertEqual(spdx.related(document, f"Package-{name}", "CONTAINS"), dict.fromkeys(programs, f"{VERSION}-1"))
+            for program in programs:
+                linked = spdx.related(document, f"Program-{program}", "STATIC_LINK")
+                versions = {each: output("dpkg-query", "--show", "--showformat=${Version}", each) for each in linked}
+                self.assertEqual(linked, versions)
+                sources = {re.sub(r"-\d+$", "", output("dpkg-query", "--show", "--showformat=${source:Package}", each))
+                           for each in linked}
+                self.assertEqual((sources, set(spdx.related(document, f"Program-{program}", "DYNAMIC_LINK"))),
+                                 (SOURCES[program], SHARED[program]))
+                file = next(path for path in unpacked.rglob(program) if path.is_file() and path.stat().st_mode & 0o111)
+                checksums = next(each["checksums"] for each in document["packages"]
+                                 if each["SPDXID"] == f"SPDXRef-Program-{program}")
+                self.assertEqual(checksums[0]["checksumValue"], hashlib.sha256(file.read_bytes()).hexdigest())
+
+    def test_hardening(self):
+        """Of the programs as they are packed: position-independent, nothing writable is executable, all bound at once and
+        read-only then, with the stack protector and the checked functions of _FORTIFY_SOURCE."""
+        unpacked = self.place / "hardening"
+        for package in (self.package, self.plugin_package()):
+            output("dpkg-deb", "--extract", package, unpacked)
+        for path in ("usr/libexec/oci/hooks.d/podqos-hook", "usr/bin/podqosctl", "usr/sbin/podqos-nri"):
+            said = output("readelf", "--wide", "--file-header", "--program-headers", "--dynamic", unpacked / path)
+            self.assertRegex(said, r"Type: +DYN ", path)
+            self.assertRegex(said, r"FLAGS_1\) +Flags: (NOW )?PIE|FLAGS_1\) +Flags: .*PIE", path)
+            self.assertRegex(said, r"\n +GNU_RELRO ", path)
+            self.assertRegex(said, r"FLAGS\) .*BIND_NOW", path)
+            self.assertEqual(re.findall(r"\n +(?:LOAD|GNU_STACK) .* RWE ", said), [], path)
+            linked = (BUILD / "link" / f"{pathlib.PurePath(path).name}.map").read_text(encoding="utf-8")
+            if "INTERP" in said:
+                linked = output("readelf", "--wide", "--dyn-syms", unpacked / path)
+            for word in ("stack_chk_fail", "_chk"):
+                self.assertIn(word, linked.replace("stack_chk_fail", "") if word == "_chk" else linked, path)
+
+    def test_one_version(self):
+        """CMakeLists.txt says which, and all else repeats it."""
+        unpacked = self.place / "version"
+        for package in (self.package, self.plugin_package()):
+            output("dpkg-deb", "--extract", package, unpacked)
+            (unpacked / "control").mkdir(exist_ok=True)
+            output("dpkg-deb", "--control", package, unpacked / "control" / package.name)
+            self.assertEqual(output("dpkg-deb", "--field", package, "Version").strip(), f"{VERSION}-1")
+        for program in ("usr/libexec/oci/hooks.d/podqos-hook", "usr/sbin/podqos-nri", "usr/bin/podqosctl"):
+            self.assertRegex(output(unpacked / program, "--version"), rf"(?m)^{pathlib.PurePath(program).name} "
+                                                                      rf"{re.escape(VERSION)}$")
+        pages = list(unpacked.glob("usr/share/man/man?/*.gz"))
+        self.assertEqual(len(pages), 5)
+        for page in pages:
+            self.assertIn(f"podqos {VERSION}", gzip.decompress(page.read_bytes()).decode(), page.name)
+        for name in ("podqos", "podqos-nri"):
+            changelog = unpacked / f"usr/share/doc/{name}/changelog.Debian.gz"
+            if changelog.exists():
+                self.assertIn(f"podqos ({VERSION}-1)", gzip.decompress(changelog.read_bytes()).decode())
+        self.assertRegex((harness.REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8"), rf"(?m)^## \[?{VERSION}\]?\b")
 
     def test_contents(self):
         found = self.contents(self.package)
@@ -146,7 +255,12 @@ class Package(unittest.TestCase):
         self.assertEqual(packed, (BUILD / "bin/podqos-hook").read_bytes())
 
     def test_same_tree_gives_same_package(self):
-        self.assertEqual(self.build("1", "again").read_bytes(), self.package.read_bytes())
+        """Whatever the umask, the locale, the time zone and the place."""
+        again = self.build("1", "again", "env", "LC_ALL=C", "TZ=Asia/Tokyo", f"TMPDIR={self.place}", "sh", "-c",
+                           'umask 077; exec "$@"', "sh")
+        self.assertEqual(again.read_bytes(), self.package.read_bytes())
+        plugin = again.with_name(self.plugin_package().name)
+        self.assertEqual(plugin.read_bytes(), self.plugin_package().read_bytes())
 
     def check_lintian(self, *prefix):
         # The pages are written by this machine's pandoc, which names a font that newer groffs miss.

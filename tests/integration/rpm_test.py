@@ -4,6 +4,7 @@ Here they are built with Debian's rpmbuild from the programs of PODQOS_BIN and l
 passes in a guest, where this file runs again: real rpm with a database of its own, and real runc.
 """
 
+import json
 import os
 import pathlib
 import shutil
@@ -19,6 +20,7 @@ import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import oci  # noqa: E402
+import spdx  # noqa: E402
 from package_case import HOOK, KEPT, STATE, VERSION, WORK, WRAPPER, PackageCase, output  # noqa: E402
 
 BUILD = harness.BIN.parent
@@ -40,6 +42,7 @@ FILES = {  # mode of what must be there
     "/usr/share/containers/oci/hooks.d/50-podqos-poststop.json": "-rw-r--r--",
     "/usr/share/doc/podqos/CHANGELOG.md": "-rw-r--r--",
     "/usr/share/doc/podqos/docs/configuration.md": "-rw-r--r--",
+    "/usr/share/doc/podqos/podqos.spdx.json": "-rw-r--r--",
     "/usr/share/licenses/podqos/LICENSE": "-rw-r--r--",
     "/usr/share/man/man1/podqosctl.1.gz": "-rw-r--r--",
     "/usr/share/man/man8/podqos-runtime.8.gz": "-rw-r--r--",
@@ -49,6 +52,7 @@ FILES = {  # mode of what must be there
 PLUGIN_FILES = {
     "/usr/lib/systemd/system/podqos-nri.service": "-rw-r--r--",
     "/usr/sbin/podqos-nri": "-rwxr-xr-x",
+    "/usr/share/doc/podqos-nri/podqos-nri.spdx.json": "-rw-r--r--",
     "/usr/share/doc/podqos-nri/examples/systemd/metrics-over-tcp.conf": "-rw-r--r--",
     "/usr/share/man/man8/podqos-nri.8.gz": "-rw-r--r--",
 }
@@ -120,6 +124,10 @@ class Package(unittest.TestCase):
         subprocess.run(["cpio", "--extract", "--quiet", "--make-directories"], check=True, input=archive, cwd=unpacked,
                        timeout=60)
         self.assertEqual((unpacked / str(HOOK).lstrip("/")).read_bytes(), (BUILD / "bin/podqos-hook").read_bytes())
+        document = json.loads((unpacked / "usr/share/doc/podqos/podqos.spdx.json").read_text(encoding="utf-8"))
+        self.assertEqual(spdx.problems(document), [])
+        self.assertEqual(spdx.related(document, "Package-podqos", "CONTAINS"),
+                         {"podqos-hook": f"{VERSION}-1", "podqosctl": f"{VERSION}-1"})
 
     def test_same_tree_gives_same_packages(self):
         """Whatever the umask, the locale, the place and the time."""
