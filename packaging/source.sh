@@ -35,3 +35,15 @@ require_built() {
     return 1
   fi
 }
+
+# check_state TREE: the script that refuses to be installed over a newer state, for this version and what it reads.
+check_state() {
+  local version reads
+  version=$(project_version "$1")
+  reads=$(sed -n 's/^constexpr int kRecordVersion = \([0-9]*\);$/\1/p' "$1/common/codec/record_json.h")
+  if [[ ! $version || ! $reads ]]; then
+    echo "check_state: $1 has no version, or record_json.h names no kRecordVersion" >&2
+    return 1
+  fi
+  sed -e "s/@VERSION@/$version/g" -e "s/@RECORD_VERSION@/$reads/g" "$1/packaging/removal/check-state.in"
+}

@@ -221,6 +221,8 @@ class Package(unittest.TestCase):
             changelog = unpacked / f"usr/share/doc/{name}/changelog.Debian.gz"
             if changelog.exists():
                 self.assertIn(f"podqos ({VERSION}-1)", gzip.decompress(changelog.read_bytes()).decode())
+        for script in unpacked.glob("control/*/preinst"):
+            self.assertIn(f"version {VERSION} is not installed", script.read_text(encoding="utf-8"))
         self.assertRegex((harness.REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8"), rf"(?m)^## \[?{VERSION}\]?\b")
 
     def test_contents(self):
@@ -352,7 +354,7 @@ class Installed(PackageCase):
     def setUp(self):
         super().setUp()
         self.addCleanup(self.clean_up)
-        self.dpkg("--install", self.first)
+        self.said = self.dpkg("--install", self.first)
         if self.kind == "crun":
             settings = pathlib.Path("/etc/podqos/conf.d/runtime.json")
             settings.write_text('{"runtimes": ["/usr/bin/crun"]}', encoding="utf-8")
@@ -362,10 +364,10 @@ class Installed(PackageCase):
         self.dpkg("--purge", "podqos")
         self.assert_nothing_left()
 
-    def dpkg(self, *words):
+    def dpkg(self, *words, status=0):
         done = subprocess.run(["dpkg", f"--admindir={self.database}", "--force-unsafe-io", *map(str, words)], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=120)
-        self.assertEqual(done.returncode, 0, f"dpkg {words}\n{done.stdout}")
+        self.assertEqual(done.returncode, status, f"dpkg {words}\n{done.stdout}")
         return done.stdout
 
     def left(self):
@@ -432,6 +434,11 @@ class Life(Installed):
     """Installation, upgrade and what else may befall an installed package."""
 
     def test_installation(self):
+        told = [line for line in self.said.splitlines() if "registered by itself" in line]
+        self.assertEqual(len(told), 1, self.said)
+        for name in ("/usr/share/containers/oci/hooks.d/50-podqos-*.json", "podqos-reconcile.timer",
+                     "/usr/lib/tmpfiles.d/podqos.conf", "to undo: ", "apt remove podqos"):
+            self.assertIn(name, told[0])
         status = STATE.stat()
         self.assertEqual((status.st_mode & 0o7777, status.st_uid, status.st_gid), (0o700, 0, 0))
         self.assertIn(VERSION, output("podqosctl", "version"))
@@ -447,7 +454,7 @@ class Life(Installed):
         pid = self.launch("app", "upgraded")
         before = self.machine.snapshot(self.pod("upgraded"))
         absences = Absences(HOOK.parent)
-        self.dpkg("--force-confold", "--install", self.second)
+        self.assertNotIn("registered by itself", self.dpkg("--force-confold", "--install", self.second))
         self.assertEqual([name for name in absences.names() if name == HOOK.name], [])
         self.assertEqual(own.read_text(encoding="utf-8"), '{"podPidsLimit": 77}')
         self.assert_managed(pid, "upgraded")
@@ -458,6 +465,35 @@ class Life(Installed):
             self.wrapper.delete(name)
             self.assert_foreign_ran(name)
         self.assertEqual(self.machine.directories("/podqos"), [])
+
+    def test_downgrade_with_a_pod_alive(self):
+        """A version that can read the state takes over from a newer one, any other is not installed."""
+        self.dpkg("--install", self.second)
+        pid = self.launch("app", "older")
+        records = [path for path in STATE.rglob("*") if path.is_file() and '"version":1,' in path.read_text(encoding="utf-8")]
+        self.assertEqual({path.parent.name for path in records}, {"podqos", "pods", "containers"})
+        texts = {path: path.read_text(encoding="utf-8") for path in records}
+        for path, text in texts.items():
+            path.write_text(re.sub(r'"version":1,"writer":"[^"]*"', '"version":12,"writer":"9.8.7"', text), encoding="utf-8")
+        program = HOOK.read_bytes()
+        said = self.dpkg("--install", self.first, status=1)
+        self.assertIn(f"podqos: version {VERSION} is not installed: the state in {STATE} has format 12, written by podqos "
+                      "9.8.7, and this version reads formats up to 1", said)
+        self.assertIn("remove podqos", said)
+        self.assertEqual(HOOK.read_bytes(), program)
+        self.assertIn("-2\ninstalled", output("dpkg-query", f"--admindir={self.database}", "--show", "--showformat="
+                                              "${Version}\n${db:Status-Status}", "podqos"))
+        # Nor is one that was removed put back before the containers of the newer one have ended.
+        self.dpkg("--remove", "podqos")
+        self.assertIn(f"version {VERSION} is not installed", self.dpkg("--install", self.first, status=1))
+        for path, text in texts.items():
+            path.write_text(text, encoding="utf-8")
+        self.dpkg("--install", self.first)
+        self.assert_managed(pid, "older")
+        self.assert_managed(self.launch("log", "older"), "older")
+        for name in ("app", "log"):
+            self.wrapper.delete(name)
+            self.assert_foreign_ran(name)
 
     def test_purge_under_a_configuration_of_its_own(self):
         settings = {"cgroupRoot": "/podqos-test-own", "stateDir": "/run/podqos-own", "podPidsLimit": 55}

@@ -7,6 +7,7 @@ passes in a guest, where this file runs again: real rpm with a database of its o
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -162,13 +163,13 @@ class Life(PackageCase):
     def setUp(self):
         super().setUp()
         self.addCleanup(self.clean_up)
-        self.rpm("--install", self.first)
+        self.said = self.rpm("--install", self.first)
 
-    def rpm(self, *words):
+    def rpm(self, *words, refused=False):
         """Debian's packages are not known to rpm, so that nothing is there to depend on."""
         done = subprocess.run(["rpm", "--dbpath", WORK / "rpm", "--nodeps", *words], text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, check=False, timeout=120)
-        self.assertEqual(done.returncode, 0, f"rpm {words}\n{done.stdout}")
+        self.assertEqual(done.returncode != 0, refused, f"rpm {words}\n{done.stdout}")
         return done.stdout
 
     def clean_up(self):
@@ -181,6 +182,7 @@ class Life(PackageCase):
         shutil.rmtree(STATE, ignore_errors=True)
 
     def test_installation(self):
+        self.assertRegex(self.said, r"(?m)^podqos: registered by itself: /usr/share/.*; to undo: .*rpm --erase podqos.*$")
         self.assertIn(VERSION, output("podqosctl", "version"))
         self.assertIn("ok", output("podqosctl", "config", "check"))
         self.assertEqual(output(WRAPPER, "--version"), output(oci.runtime_path(self.kind), "--version"))
@@ -193,7 +195,7 @@ class Life(PackageCase):
         DROP_IN.unlink()  # whoever takes podqos away from Podman need not do so again
         pid = self.launch("app", "upgraded")
         before = self.machine.snapshot(self.pod("upgraded"))
-        self.rpm("--upgrade", self.second)
+        self.assertNotIn("registered by itself", self.rpm("--upgrade", self.second))
         self.assertEqual(CONFIGURATION.read_text(encoding="utf-8"), '{"podPidsLimit": 77}')
         self.assertFalse(os.path.lexists(DROP_IN))
         self.assert_managed(pid, "upgraded")
@@ -202,6 +204,24 @@ class Life(PackageCase):
         for name in ("app", "log"):
             self.wrapper.delete(name)
             self.assert_foreign_ran(name)
+
+    def test_downgrade_with_a_pod_alive(self):
+        """rpm wants to be asked twice; a version that cannot read the state is not installed even then."""
+        self.rpm("--upgrade", self.second)
+        pid = self.launch("app", "older")
+        self.assertIn("is already installed", self.rpm("--upgrade", self.first, refused=True))
+        record, program = STATE / "pods/older.json", HOOK.read_bytes()
+        text = record.read_text(encoding="utf-8")
+        record.write_text(re.sub(r'"version":1,"writer":"[^"]*"', '"version":12,"writer":"9.8.7"', text), encoding="utf-8")
+        said = self.rpm("--upgrade", "--oldpackage", self.first, refused=True)
+        self.assertIn(f"version {VERSION} is not installed: the state in {STATE} has format 12, written by podqos 9.8.7", said)
+        self.assertEqual(HOOK.read_bytes(), program)
+        self.assertEqual(output("rpm", "--dbpath", WORK / "rpm", "--query", "--queryformat", "%{RELEASE}", "podqos"), "2")
+        record.write_text(text, encoding="utf-8")
+        self.rpm("--upgrade", "--oldpackage", self.first)
+        self.assert_managed(pid, "older")
+        self.wrapper.delete("app")
+        self.assert_foreign_ran("app")
 
     def test_removal_with_a_pod_alive(self):
         pids = [self.launch(name, "removed") for name in ("app", "log")]
