@@ -6,11 +6,11 @@ project_version() {
   sed -n 's/^project(podqos VERSION \([0-9.]*\) .*/\1/p' "$1/CMakeLists.txt"
 }
 
-# copy_tree TREE COPY: what git knows and what it would take in, without what has been built. A tree without git has only
-# sources.
+# copy_tree TREE COPY: what git knows and what it would take in, without what has been built. A tree that git does not know
+# has only sources.
 copy_tree() {
   local tree=$1 copy=$2 file
-  if git -C "$tree" rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+  if [[ $(git -C "$tree" rev-parse --show-toplevel 2>/dev/null) == "$(realpath -- "$tree")" ]]; then
     (cd "$tree" && git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
       if [[ -e $file || -L $file ]]; then printf '%s\0' "$file"; fi
     done | tar --create --no-recursion --null --files-from=- --file=-)
