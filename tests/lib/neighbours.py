@@ -57,9 +57,9 @@ containerEdits:
     - /usr/lib/x86_64-linux-gnu
 """,
 }
-# The state is one line, which ends without an end of line.
+# Newer cruns write the state in lines.
 HOOK = f"""#!/bin/sh
-{{ echo "$0 $*"; /usr/bin/env | /usr/bin/sort | /usr/bin/tr '\\n' ' '; echo; /bin/cat; echo; }} >>{TOLD}
+{{ echo "$0 $*"; /usr/bin/env | /usr/bin/sort | /usr/bin/tr '\\n' ' '; echo; /usr/bin/tr '\\n' ' '; echo; }} >>{TOLD}
 """
 # What `nvidia-ctk runtime configure --set-as-default` adds for Docker, and for containerd to a file of version 2.
 DOCKER = {"default-runtime": "nvidia", "runtimes": {"nvidia": {"args": [], "path": NVIDIA_RUNTIME.name}}}
