@@ -15,6 +15,7 @@
 #include "tests/unit/cgroup/fake_systemd.h"
 #include "tests/unit/cgroup/systemd_faults.h"
 #include "tests/unit/child_process.h"
+#include "tests/unit/emulation.h"
 #include "tests/unit/sanitized.h"
 #include "tests/unit/test_clock.h"
 
@@ -97,6 +98,7 @@ class SystemdUnderTheFilter : public SystemdFaults {
  protected:
   void SetUp() override {
     if (kSanitized) GTEST_SKIP() << "the sanitizer's own syscalls are not on the list";
+    if (!has_seccomp()) GTEST_SKIP() << "this kernel, or what emulates it, has no seccomp";
   }
 };
 

@@ -17,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/child_process.h"
+#include "tests/unit/emulation.h"
 
 namespace podqos::sys {
 namespace {
@@ -196,6 +197,7 @@ TEST(IsEnding, OneWhoseFirstThreadHasEndedIsNot) {
 }
 
 TEST(IsEnding, OneThatASignalEndsIs) {
+  if (!has_ptrace()) GTEST_SKIP() << "this kernel, or what emulates it, has no ptrace";
   const WaitingChild child;
   // Held where it has its signal and is not marked as exiting yet.
   ASSERT_EQ(::ptrace(PTRACE_SEIZE, child.pid().value(), nullptr, PTRACE_O_TRACEEXIT), 0);

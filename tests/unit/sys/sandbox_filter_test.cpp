@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -12,7 +11,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
@@ -31,6 +29,7 @@
 #include "common/sys/process.h"
 #include "common/sys/sandbox.h"
 #include "tests/unit/child_process.h"
+#include "tests/unit/emulation.h"
 #include "tests/unit/sanitized.h"
 #include "tests/unit/sys/own_status.h"
 #include "tests/unit/temporary_directory.h"
@@ -50,9 +49,7 @@ class InstallFilter : public ::testing::Test {
  protected:
   void SetUp() override {
     if (kSanitized) GTEST_SKIP() << "the sanitizer's own syscalls are not on the list";
-    const unsigned action = SECCOMP_RET_KILL_PROCESS;
-    if (::syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) != 0 && errno == ENOSYS)
-      GTEST_SKIP() << "this kernel, or what emulates it, has no seccomp";
+    if (!has_seccomp()) GTEST_SKIP() << "this kernel, or what emulates it, has no seccomp";
   }
 };
 
