@@ -6,7 +6,11 @@
 // Errors are values here. A header only, for each release of a distribution has its own version of
 // the library.
 #define TOML_EXCEPTIONS 0
+#if __has_include(<toml++/impl/preprocessor.hpp>)
+#include <toml++/impl/preprocessor.hpp>  // from 3.4 on
+#else
 #include <toml++/impl/preprocessor.h>
+#endif
 // toml++ 3.3 asserts, and in a release build assumes, that a table's name begins like a name: "[=]"
 // would end the program. Without that it reports the error as any other.
 #undef TOML_ASSERT_ASSUME
