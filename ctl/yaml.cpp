@@ -7,8 +7,11 @@
 #include <iterator>
 #include <optional>
 #include <set>
+#include <sstream>
+#include <string>
 #include <utility>
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include "common/base/text.h"
@@ -201,18 +204,52 @@ std::vector<std::pair<std::string_view, int>> split(std::string_view text) {
   return parts;
 }
 
+/// Throws at the second document of a text. yaml-cpp reads nothing of a comma outside of brackets,
+/// and makes documents of it until memory ends.
+class SingleDocument final : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (begin_ == mark.pos) throw YAML::ParserException(mark, "unexpected character");
+    if (begin_) throw YAML::ParserException(mark, "documents must be separated by a line \"---\"");
+    begin_ = mark.pos;
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                const std::string& /*value*/) override {}
+  void OnSequenceStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/,
+                       YAML::anchor_t /*anchor*/, YAML::EmitterStyle::value /*style*/) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                  YAML::EmitterStyle::value /*style*/) override {}
+  void OnMapEnd() override {}
+
+ private:
+  std::optional<int> begin_;  ///< position of the first document
+};
+
+/// Throws unless the text has one document, or none.
+void check_single_document(const std::string& text) {
+  std::istringstream stream{text};
+  YAML::Parser parser{stream};
+  SingleDocument handler;
+  while (parser.HandleNextDocument(handler)) {
+  }
+}
+
 /// Converts one document.
 /// @param first_line  number of its first line in the stream, counted from 0, for messages
 /// @return "" for a document that is empty or null.
 Result<std::string> convert(std::string_view part, int first_line) {
   // yaml-cpp reports errors as exceptions, which are converted here.
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string{part});
-    if (documents.size() > 1)
-      return fail(ErrorCode::kInvalidArgument, "documents must be separated by a line \"---\"");
-    if (documents.empty() || documents.front().IsNull()) return std::string{};
+    const std::string text{part};
+    check_single_document(text);
+    const YAML::Node document = YAML::Load(text);
+    if (document.IsNull()) return std::string{};
     Converter converter;
-    if (auto status = converter.append(documents.front(), 0); !status)
+    if (auto status = converter.append(document, 0); !status)
       return fail(std::move(status).error().with_context(
           cat("document that begins on line ", first_line + 1)));
     return converter.release();

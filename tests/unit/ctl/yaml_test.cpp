@@ -87,6 +87,19 @@ TEST(ParseYaml, SplitsDocuments) {
   EXPECT_EQ((*documents)[2].text, "---\nb: 2\n");
 }
 
+TEST(ParseYaml, RefusesDocumentsThatNothingSeparates) {
+  EXPECT_EQ(json_from("a: 1\n...\nb: 2\n"),
+            "line 3: documents must be separated by a line \"---\"");
+  EXPECT_EQ(json_from("'a' 'b'"), "line 1: documents must be separated by a line \"---\"");
+}
+
+// yaml-cpp makes documents without end of each: it reads nothing at a comma outside of brackets.
+TEST(ParseYaml, RefusesACommaWithoutAValue) {
+  EXPECT_EQ(json_from(","), "line 1: unexpected character");
+  for (const std::string_view text : {"\"x\" ,", "&a ,", "!x ,", "---\n,", "[1],", "{a: 1}\n,"})
+    EXPECT_THAT(json_from(text), HasSubstr("line ")) << text;
+}
+
 TEST(ParseYaml, RefusesNumbersThatJsonCannotHold) {
   EXPECT_TRUE(parse_yaml("a: 1e308\n"));
   const auto parsed = parse_yaml("kind: Pod\n---\nkind: Pod\na: [1e400]\n");
