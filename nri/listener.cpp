@@ -72,8 +72,8 @@ Status bind_to(int socket, const Address& address) {
   return {};
 }
 
-/// Binds to a port of a loopback address, IPv4 or IPv6.
-Status bind_loopback(int socket, const core::LoopbackPort& port) {
+/// Binds to a port, IPv4 or IPv6.
+Status bind_port(int socket, const core::TcpPort& port) {
   // Connections of a previous plugin in TIME_WAIT must not block the port.
   const int yes = 1;
   if (::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0)
@@ -82,7 +82,8 @@ Status bind_loopback(int socket, const core::LoopbackPort& port) {
     sockaddr_in6 address{};
     address.sin6_family = AF_INET6;
     address.sin6_port = htons(port.port);
-    address.sin6_addr = IN6ADDR_LOOPBACK_INIT;
+    if (::inet_pton(AF_INET6, port.host.c_str(), &address.sin6_addr) != 1)
+      return fail(ErrorCode::kInvalidArgument, "invalid address");
     return bind_to(socket, address);
   }
   sockaddr_in address{};
@@ -115,8 +116,8 @@ Listener::~Listener() {
 
 Result<Listener> Listener::open(const core::MetricsAddress& address) {
   const auto* socket = std::get_if<core::UnixSocket>(&address);
-  auto opened = socket != nullptr ? open_unix(socket->path)
-                                  : open_loopback(std::get<core::LoopbackPort>(address));
+  auto opened =
+      socket != nullptr ? open_unix(socket->path) : open_tcp(std::get<core::TcpPort>(address));
   if (opened) return opened;
   return fail(std::move(opened).error().with_context(core::format_metrics_address(address)));
 }
@@ -136,11 +137,10 @@ Result<Listener> Listener::open_unix(const std::string& path) {
   return listener;
 }
 
-Result<Listener> Listener::open_loopback(const core::LoopbackPort& port) {
+Result<Listener> Listener::open_tcp(const core::TcpPort& port) {
   auto socket = make_socket(port.host.contains(':') ? AF_INET6 : AF_INET);
   if (!socket) return fail(std::move(socket).error());
-  if (auto bound = bind_loopback(socket->get(), port); !bound)
-    return fail(std::move(bound).error());
+  if (auto bound = bind_port(socket->get(), port); !bound) return fail(std::move(bound).error());
   if (auto listens = listen_on(socket->get()); !listens) return fail(std::move(listens).error());
   return Listener{std::move(*socket)};
 }

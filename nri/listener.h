@@ -30,7 +30,7 @@ class Listener {
  private:
   explicit Listener(sys::UniqueFd socket) : socket_(std::move(socket)) {}
   static Result<Listener> open_unix(const std::string& path);
-  static Result<Listener> open_loopback(const core::LoopbackPort& port);
+  static Result<Listener> open_tcp(const core::TcpPort& port);
 
   sys::UniqueFd socket_;
   std::string path_;  ///< of the unix socket; "": none

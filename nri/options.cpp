@@ -79,7 +79,7 @@ std::variant<Options, Answer> parse_options(int argc, const char* const* argv) {
   app.add_option(
          "--metrics", metrics,
          "Serve metrics and health over HTTP at this address instead of the configured one: "
-         "unix:PATH, 127.0.0.1:PORT or [::1]:PORT")
+         "unix:PATH, 127.0.0.1:PORT or [::1]:PORT; in a pod also 0.0.0.0:PORT or [::]:PORT")
       ->type_name("ADDRESS")
       ->check(metrics_fault);
   app.footer(

@@ -1,6 +1,7 @@
 #include "common/app/log.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -35,18 +36,28 @@ class AppendSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
   explicit AppendSink(const std::string& path)
       : fd_(::open(path.c_str(),
                    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600)) {}
+  /// Standard error, whose flags others may share.
+  AppendSink() : fd_(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)), may_block_(true) {}
 
  private:
+  /// Whether a write of a line will not block; a pipe has room for PIPE_BUF bytes then (pipe(7)).
+  [[nodiscard]] bool has_room() const {
+    pollfd polled{.fd = fd_.get(), .events = POLLOUT, .revents = 0};
+    return ::poll(&polled, 1, 0) == 1 && polled.revents == POLLOUT;
+  }
+
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
     // One write per line, so that lines of concurrent programs do not mix. Errors are ignored: they
     // must not keep a container from starting.
-    if (fd_.valid()) static_cast<void>(::write(fd_.get(), line.data(), line.size()) < 0);
+    if (fd_.valid() && (!may_block_ || has_room()))
+      static_cast<void>(::write(fd_.get(), line.data(), line.size()) < 0);
   }
   void flush_() override {}
 
   sys::UniqueFd fd_;
+  bool may_block_ = false;
 };
 
 /// Sends to the local log daemon. spdlog's sink uses syslog(3), which blocks while the daemon does
@@ -137,11 +148,12 @@ spdlog::level::level_enum spdlog_level(core::LogLevel level) {
   return spdlog::level::info;
 }
 
-/// Opens syslog, or the file `name`.
+/// Opens syslog, standard error, or the file `name`.
 std::shared_ptr<spdlog::sinks::sink> open_sink(const std::string& name,
                                                const std::string& program) {
   if (name == "syslog") return std::make_shared<SyslogSink>(program);
-  auto sink = std::make_shared<AppendSink>(name);
+  auto sink =
+      name == "stderr" ? std::make_shared<AppendSink>() : std::make_shared<AppendSink>(name);
   auto formatter = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc);
   formatter->add_flag<UtcTime>('Q').set_pattern("%Q %n[%P] %l: %v");
   sink->set_formatter(std::move(formatter));

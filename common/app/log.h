@@ -18,7 +18,7 @@ namespace podqos::app {
 class Log {
  public:
   /// @param program  the name shown in syslog: "podqos-hook", "podqosctl"
-  /// @param settings  log level and sink: "syslog", "none" or the path of a file
+  /// @param settings  log level and sink: "syslog", "stderr", "none" or the path of a file
   Log(std::string program, const core::Settings& settings);
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;

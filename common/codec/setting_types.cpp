@@ -253,7 +253,8 @@ std::string RuntimePaths::format(const std::vector<std::string>& paths) {
 }
 
 Result<std::string> LogSink::read(const JsonNode& node) {
-  if (node.kind == Kind::kString && (node.text == "syslog" || node.text == "none"))
+  if (node.kind == Kind::kString &&
+      (node.text == "syslog" || node.text == "stderr" || node.text == "none"))
     return std::string{node.text};
   auto path = AbsolutePath::read(node);
   if (!path) return unexpected_value(expected(), node);

@@ -190,7 +190,9 @@ struct RuntimePaths {
 };
 
 struct LogSink {
-  static std::string expected() { return R"("syslog", "none" or the absolute path of a file)"; }
+  static std::string expected() {
+    return R"("syslog", "stderr", "none" or the absolute path of a file)";
+  }
   static Result<std::string> read(const JsonNode& node);
   static std::string format(const std::string& sink);
 };

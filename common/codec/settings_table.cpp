@@ -237,10 +237,15 @@ constexpr std::array<Setting, 35> kTable{{
     setting<OrNull<MetricsListener>, &Settings::metrics>(
         "nri.metrics",
         "Where **podqos-nri**(8) serves metrics and health over HTTP: *\"unix:PATH\"*, or a "
-        "loopback address with its port, *\"127.0.0.1:9464\"* or *\"[::1]:9464\"*; names and "
-        "other addresses are refused. null: nowhere; no port is opened by default. A change "
+        "loopback address with its port, *\"127.0.0.1:9464\"* or *\"[::1]:9464\"*; in a pod with "
+        "a network of its own also *\"0.0.0.0:9464\"* or *\"[::]:9464\"*, which other machines "
+        "can reach. Names and other addresses are refused. null: nowhere; no port is opened by "
+        "default. A change "
         "takes effect with a restart of the plugin."),
-    setting<LogSink, &Settings::log_sink>("log.sink", "Where the log goes."),
+    setting<LogSink, &Settings::log_sink>("log.sink",
+                                          "Where the log goes. *stderr* is for **podqos-nri**(8) "
+                                          "in a pod; lines that its reader has no "
+                                          "room for are dropped."),
     setting<OneOf<kLevelWords>, &Settings::log_level>(
         "log.level",
         "The least severe lines that are logged. At *info* there is one line for each pod "

@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::string_view kUnix = "unix:";
 constexpr std::string_view kLoopback6 = "[::1]";
+constexpr std::string_view kAll4 = "0.0.0.0";
+constexpr std::string_view kAll6 = "[::]";
 constexpr std::size_t kMaxSocketPath = 107;  // sun_path of unix(7) without its final NUL
 
 std::unexpected<Error> refuse(std::string_view text, std::string_view why) {
@@ -63,16 +65,19 @@ Result<MetricsAddress> parse_metrics_address(std::string_view text) {
                   "127.0.0.1:9464, [::1]:9464");
   const std::string_view host = text.substr(0, colon);
   const auto number = static_cast<std::uint16_t>(*port);
-  if (host == kLoopback6) return LoopbackPort{.host = "::1", .port = number};
-  if (is_loopback4(host)) return LoopbackPort{.host = std::string{host}, .port = number};
-  return refuse(text,
-                "is not a loopback address: expected a unix socket, 127.0.0.1 or [::1]; to serve "
-                "metrics to other machines, use a proxy that authenticates them");
+  if (host == kLoopback6) return TcpPort{.host = "::1", .port = number};
+  if (host == kAll6) return TcpPort{.host = "::", .port = number};
+  if (host == kAll4 || is_loopback4(host))
+    return TcpPort{.host = std::string{host}, .port = number};
+  return refuse(
+      text,
+      "is not a loopback address: expected a unix socket, 127.0.0.1 or [::1], or in a pod with "
+      "a network of its own 0.0.0.0 or [::]");
 }
 
 std::string format_metrics_address(const MetricsAddress& address) {
   if (const auto* socket = std::get_if<UnixSocket>(&address)) return cat(kUnix, socket->path);
-  const auto& [host, port] = std::get<LoopbackPort>(address);
+  const auto& [host, port] = std::get<TcpPort>(address);
   return host.contains(':') ? cat("[", host, "]:", port) : cat(host, ":", port);
 }
 

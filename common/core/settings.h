@@ -94,7 +94,8 @@ struct Settings {
   std::string state_dir = "/run/podqos";
   std::int64_t lock_deadline_ms = 5000;
   std::optional<MetricsAddress> metrics;  ///< of podqos-nri; nullopt: shown nowhere
-  std::string log_sink = "syslog";        ///< "syslog", "none" or the absolute path of a file
+  /// "syslog", "stderr", "none" or the absolute path of a file
+  std::string log_sink = "syslog";
   LogLevel log_level = LogLevel::kInfo;
 
   friend bool operator==(const Settings&, const Settings&) = default;

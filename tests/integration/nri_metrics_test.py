@@ -213,15 +213,15 @@ class Addresses(MetricsCase):
         self.stop(process)
 
     def test_refuses_addresses_of_others(self):
-        command = [nri_daemon.PROGRAM, "--metrics", "0.0.0.0:9464"]
+        command = [nri_daemon.PROGRAM, "--metrics", "10.0.0.1:9464"]
         said = subprocess.run(command, capture_output=True, text=True, check=False)
         self.assertEqual(said.returncode, 2)
-        self.assertIn('--metrics: "0.0.0.0:9464" is not a loopback address', said.stderr)
-        self.configure(nri={"metrics": "[::]:9464"})
+        self.assertIn('--metrics: "10.0.0.1:9464" is not a loopback address', said.stderr)
+        self.configure(nri={"metrics": "[fe80::1]:9464"})
         process = self.start_at_socket()
         _, said = process.communicate(timeout=nri_peer.PATIENCE)
         self.assertEqual(process.returncode, 1)
-        self.assertIn('nri.metrics: "[::]:9464" is not a loopback address', said)
+        self.assertIn('nri.metrics: "[fe80::1]:9464" is not a loopback address', said)
 
     def test_works_without_a_place_to_listen(self):
         with socket.socket() as taken:

@@ -25,6 +25,46 @@ TEST(OneLine, EscapesControlBytesOnly) {
   EXPECT_EQ(one_line("\nforged\x1b[2J\x7f"), "\\x0aforged\\x1b[2J\\x7f");
 }
 
+/// With a pipe as standard error; `body` gets the end to read.
+template <class Body>
+void with_error_pipe(Body body) {
+  const int status = run_in_child([&] {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::pipe(ends.data()), 0);
+    ASSERT_EQ(::dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+    ::close(ends[1]);
+    body(ends[0]);
+  });
+  EXPECT_EQ(status, 0);
+}
+
+core::Settings to_standard_error() {
+  core::Settings settings;
+  settings.log_sink = "stderr";
+  return settings;
+}
+
+TEST(StandardError, GetsALine) {
+  with_error_pipe([](int reader) {
+    Log log{"podqos-nri", to_standard_error()};
+    log.warning("pod 42:\nrefused");
+    std::array<char, 256> line{};
+    ASSERT_GT(::read(reader, line.data(), line.size() - 1), 0);
+    EXPECT_THAT(line.data(),
+                EndsWith(cat(" podqos-nri[", ::getpid(), "] warning: pod 42:\\x0arefused\n")));
+  });
+}
+
+TEST(StandardError, IsNotWaitedFor) {
+  with_error_pipe([](int reader) {
+    Log log{"podqos-nri", to_standard_error()};
+    for (int i = 0; i < 100; ++i)
+      log.info(std::string(2000, 'x'));  // a pipe holds 65536 bytes
+    ::close(reader);
+    log.info("nobody reads");  // and SIGPIPE ends nobody
+  });
+}
+
 /// In a /dev of its own, with a log daemon's socket in it.
 template <class Body>
 void with_log_socket(Body body) {

@@ -109,6 +109,7 @@ TEST(MergeSettings, KnowsEveryWord) {
       {"log.level", "warning", [](const Settings& s) { return s.log_level == Level::kWarning; }},
       {"log.level", "error", [](const Settings& s) { return s.log_level == Level::kError; }},
       {"log.sink", "syslog", [](const Settings& s) { return s.log_sink == "syslog"; }},
+      {"log.sink", "stderr", [](const Settings& s) { return s.log_sink == "stderr"; }},
       {"log.sink", "none", [](const Settings& s) { return s.log_sink == "none"; }},
       {"log.sink", "/l", [](const Settings& s) { return s.log_sink == "/l"; }},
   };

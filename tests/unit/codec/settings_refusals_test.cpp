@@ -129,7 +129,7 @@ TEST(MergeSettings, NamesWhatItRefuses) {
       {R"({"ioWeight":{"burstable":10001}})", "ioWeight.burstable: expected a whole number"},
       {R"({"ioWeight":{"bestEffort":"10"}})",
        "ioWeight.bestEffort: expected a whole number from 1 to 10000, or null, found \"10\""},
-      {R"({"log":{"sink":"stderr"}})", "log.sink"},
+      {R"({"log":{"sink":"stdout"}})", "log.sink"},
       {R"({"log":{"level":"trace"}})", "log.level"},
   };
   for (const auto& [text, message] : cases) {

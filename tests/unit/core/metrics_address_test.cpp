@@ -21,11 +21,18 @@ TEST(ParseMetricsAddress, TakesAUnixSocket) {
 
 TEST(ParseMetricsAddress, TakesLoopbackOnly) {
   EXPECT_EQ(parse_metrics_address("127.0.0.1:9464"),
-            (MetricsAddress{LoopbackPort{.host = "127.0.0.1", .port = 9464}}));
+            (MetricsAddress{TcpPort{.host = "127.0.0.1", .port = 9464}}));
   EXPECT_EQ(parse_metrics_address("127.255.3.4:1"),
-            (MetricsAddress{LoopbackPort{.host = "127.255.3.4", .port = 1}}));
+            (MetricsAddress{TcpPort{.host = "127.255.3.4", .port = 1}}));
   EXPECT_EQ(parse_metrics_address("[::1]:65535"),
-            (MetricsAddress{LoopbackPort{.host = "::1", .port = 65535}}));
+            (MetricsAddress{TcpPort{.host = "::1", .port = 65535}}));
+}
+
+TEST(ParseMetricsAddress, TakesAllInterfacesAtOnce) {
+  EXPECT_EQ(parse_metrics_address("0.0.0.0:9464"),
+            (MetricsAddress{TcpPort{.host = "0.0.0.0", .port = 9464}}));
+  EXPECT_EQ(parse_metrics_address("[::]:9464"),
+            (MetricsAddress{TcpPort{.host = "::", .port = 9464}}));
 }
 
 TEST(ParseMetricsAddress, TakesAsLongAPathAsAnAddressHolds) {
@@ -45,7 +52,7 @@ TEST_P(ParseMetricsAddressRefuses, WhatOthersCouldReach) {
   EXPECT_THAT(parsed.error().message, HasSubstr("is not a loopback address"));
 }
 INSTANTIATE_TEST_SUITE_P(Hosts, ParseMetricsAddressRefuses,
-                         Values("0.0.0.0:9464", "*:9464", "[::]:9464", "10.0.0.1:9464",
+                         Values("*:9464", "10.0.0.1:9464", "0.0.0.1:9464", "0:9464",
                                 "localhost:9464", "128.0.0.1:9464", "12.7.0.0.1:9464",
                                 "127.0.0:9464", "127.0.0.0.1:9464", "127.0.0.256:9464",
                                 "127.0.0.01:9464", "127.-0.0.1:9464", "127..0.1:9464",
@@ -79,7 +86,8 @@ INSTANTIATE_TEST_SUITE_P(Texts, ParseMetricsAddressNeedsAPath,
                                 "unix:/run/..", "unix:/run/podqos/", "unix:/run/a\nb"));
 
 TEST(FormatMetricsAddress, IsWhatWasParsed) {
-  for (const std::string_view text : {"unix:/run/podqos/metrics.sock", "127.0.0.1:9464", "[::1]:9"})
+  for (const std::string_view text :
+       {"unix:/run/podqos/metrics.sock", "127.0.0.1:9464", "[::1]:9", "0.0.0.0:9464", "[::]:9"})
     EXPECT_EQ(format_metrics_address(*parse_metrics_address(text)), text);
 }
 

@@ -64,7 +64,7 @@ TEST_F(ConfigurationTest, KeepsTheAddressOfTheMetrics) {
   EXPECT_TRUE(configuration.reload());
   EXPECT_EQ(configuration.settings().pod_pids_limit, 5);
   EXPECT_EQ(configuration.settings().metrics,
-            (core::MetricsAddress{core::LoopbackPort{.host = "127.0.0.1", .port = 9464}}));
+            (core::MetricsAddress{core::TcpPort{.host = "127.0.0.1", .port = 9464}}));
   EXPECT_THAT(
       temporary_.read("log"),
       HasSubstr("warning: nri.metrics: keeping 127.0.0.1:9464; to use [::1]:1, set it in "));

@@ -126,7 +126,7 @@ TEST_F(ListenerTest, NeedsADirectory) {
 }
 
 TEST_F(ListenerTest, ListensOnLoopback) {
-  const core::LoopbackPort port{.host = "127.0.0.1", .port = free_port()};
+  const core::TcpPort port{.host = "127.0.0.1", .port = free_port()};
   const auto listener = Listener::open(port);
   ASSERT_TRUE(listener) << listener.error().message;
   sockaddr_in bound{};
@@ -140,7 +140,7 @@ TEST_F(ListenerTest, ListensOnLoopback) {
 }
 
 TEST_F(ListenerTest, ListensOnLoopbackOfVersionSix) {
-  const auto listener = Listener::open(core::LoopbackPort{.host = "::1", .port = free_port()});
+  const auto listener = Listener::open(core::TcpPort{.host = "::1", .port = free_port()});
   if (!listener) GTEST_SKIP() << listener.error().message;
   sockaddr_in6 bound{};
   socklen_t size = sizeof bound;
