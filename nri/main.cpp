@@ -82,8 +82,10 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
   }
   auto identity = nri::identity_for(options, launch);
   if (!identity) return fail(std::move(identity).error());
-  const auto only = nri::SingleInstance::acquire(configuration.settings().state_dir);
-  if (!only) return fail(only.error());
+  const std::string& state_dir = configuration.settings().state_dir;
+  auto only = options.take_over ? nri::SingleInstance::contend(state_dir)
+                                : nri::SingleInstance::acquire(state_dir);
+  if (!only) return fail(std::move(only).error());
   const auto notify = nri::Notify::open(nri::notify_environment());
   if (!notify) return fail(notify.error());
   auto signals = nri::Signals::open();
@@ -95,7 +97,7 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
   std::optional<nri::HttpServer> http;
   if (listener) http.emplace(listener->fd());
   nri::Metrics metrics;
-  nri::Plugin plugin{configuration, metrics};
+  nri::Plugin plugin{configuration, metrics, podqos::sys::kSteadyClock, &*only};
   nri::Pages pages{configuration, metrics};
   nri::Service service{
       {.session = std::move(*identity),
@@ -106,6 +108,8 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
        .notify = *notify,
        .log = configuration.log(),
        .reload = [&] { reload(configuration); },
+       .yield = [&] { only->release(); },
+       .regain = [&] { return only->hold(); },
        .housekeep = [&] { return plugin.housekeep(); },
        .http = http ? &*http : nullptr,
        .page = [&](std::string_view path,

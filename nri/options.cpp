@@ -82,6 +82,8 @@ std::variant<Options, Answer> parse_options(int argc, const char* const* argv) {
          "unix:PATH, 127.0.0.1:PORT or [::1]:PORT; in a pod also 0.0.0.0:PORT or [::]:PORT")
       ->type_name("ADDRESS")
       ->check(metrics_fault);
+  app.add_flag("--take-over", options.take_over,
+               "Take the place of another podqos-nri when the runtime synchronizes this one");
   app.footer(
       "A runtime that starts the plugin sets NRI_PLUGIN_SOCKET, NRI_PLUGIN_NAME and "
       "NRI_PLUGIN_IDX;\n"

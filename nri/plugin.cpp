@@ -151,6 +151,12 @@ void Plugin::register_sandbox(const api::PodSandbox& pod) {
 }
 
 Result<api::SynchronizeResponse> Plugin::synchronize(NodeState state, Budget) {
+  if (only_ != nullptr) {
+    if (auto taken = only_->take(); !taken) {
+      log_failure("synchronize", taken.error(), "");
+      return fail(std::move(taken).error());
+    }
+  }
   // Done by housekeep() right after the answer: thousands of containers take a while.
   deferred_.defer_synchronization(std::move(state));
   sandboxes_.clear();

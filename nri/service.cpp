@@ -107,10 +107,42 @@ void Service::read_signals() {
       stopping_ = true;
       return;
     }
+    if (*signal == Signal::kYield) {
+      yield();
+      continue;
+    }
     ports_.notify.reloading();
     ports_.reload();
     ports_.notify.ready(status_.synchronized ? "synchronized" : "not synchronized");
   }
+}
+
+void Service::yield() {
+  if (yielded_) return;
+  link_.reset();
+  timeout_.reset();
+  yielded_ = true;
+  if (ports_.yield) ports_.yield();
+  set_status(false, "another podqos-nri has taken over");
+  ports_.log.info("another podqos-nri has taken over");
+  ports_.notify.status("another podqos-nri has taken over");
+  // The runtime does not start it again before its own restart.
+  stopping_ = origin_ == Origin::kLaunched;
+  next_attempt_ = ports_.clock.now() + options_.times.turn;
+}
+
+bool Service::regain() {
+  if (ports_.regain) {
+    if (const auto regained = ports_.regain(); !regained) {
+      next_attempt_ = ports_.clock.now() + options_.times.turn;
+      return false;
+    }
+  }
+  yielded_ = false;
+  retry_ = options_.times.first_retry;
+  ports_.log.info("the other podqos-nri has ended");
+  set_status(false, cat("waiting for a runtime at ", options_.socket));
+  return true;
 }
 
 std::optional<Service::TimePoint> Service::next_deadline() const {
@@ -147,6 +179,7 @@ void Service::apply_deadlines() {
 }
 
 void Service::try_to_connect() {
+  if (yielded_ && !regain()) return;
   auto socket = connect_to(options_.socket);
   const Status made = socket ? make_link(std::move(*socket)) : Status{fail(socket.error())};
   if (made) return;

@@ -37,6 +37,8 @@ struct ServiceTimes {
   std::chrono::milliseconds synchronize{10'000};
   /// Between two rounds of housekeeping.
   std::chrono::milliseconds housekeeping{2000};
+  /// Between two attempts of a plugin that has yielded to serve the runtime again.
+  std::chrono::milliseconds turn{1000};
   /// Between two pieces of a round; waiters for the lock poll it at least every 5 ms.
   std::chrono::milliseconds piece{10};
 };
@@ -65,6 +67,10 @@ struct ServicePorts {
   const Notify& notify;
   app::Log& log;
   std::function<void()> reload;  ///< called at SIGHUP
+  /// Called at SIGUSR1, after the connection was closed: another plugin may serve the runtime.
+  std::function<void()> yield = {};
+  /// Called after a yield, before the plugin connects again: an error while another one serves.
+  std::function<Status()> regain = {};
   /// Called regularly while the runtime sends events to the plugin, which may not have been
   /// synchronized. If it returns true, it is called again after pending requests.
   std::function<bool()> housekeep;
@@ -98,6 +104,11 @@ class Service {
   /// Polls all descriptors until one is ready or a deadline has passed.
   [[nodiscard]] Status wait();
   void read_signals();
+  /// Leaves the runtime to another plugin until that one has ended; a plugin that the runtime has
+  /// started stops.
+  void yield();
+  /// Whether this plugin, after a yield, serves the runtime again; else schedules the next attempt.
+  [[nodiscard]] bool regain();
   /// Whether the runtime sends events to the plugin, as far as can be known.
   [[nodiscard]] bool counts_on_plugin() const;
   /// Does what is due: watchdog, housekeeping, timeout of the link, next attempt to connect.
@@ -133,6 +144,7 @@ class Service {
   std::optional<TimePoint> next_watchdog_;
   TimePoint next_housekeeping_;
   std::vector<pollfd> polled_;  ///< signals, the link, and the descriptors of the HTTP server
+  bool yielded_ = false;        ///< another plugin serves the runtime
   bool stopping_ = false;
 };
 

@@ -10,7 +10,7 @@ namespace podqos::nri {
 Result<Signals> Signals::open() {
   sigset_t taken{};
   ::sigemptyset(&taken);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP})
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1})
     ::sigaddset(&taken, number);
   sys::UniqueFd fd{::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK)};
   if (!fd.valid()) return fail_errno(errno, "signalfd");
@@ -27,7 +27,11 @@ Signals::~Signals() {
 std::optional<Signal> Signals::read() {
   signalfd_siginfo signal{};
   if (::read(fd_.get(), &signal, sizeof signal) != sizeof signal) return std::nullopt;
-  return signal.ssi_signo == SIGHUP ? Signal::kReload : Signal::kStop;
+  switch (signal.ssi_signo) {
+    case SIGHUP: return Signal::kReload;
+    case SIGUSR1: return Signal::kYield;
+    default: return Signal::kStop;
+  }
 }
 
 }  // namespace podqos::nri

@@ -14,13 +14,14 @@ namespace podqos::nri {
 enum class Signal : std::uint8_t {
   kStop,    ///< SIGTERM, SIGINT
   kReload,  ///< SIGHUP
+  kYield,   ///< SIGUSR1: another podqos-nri takes over
 };
 
 /// The signals that the plugin handles, as a descriptor for poll(2). While the object exists they
 /// are blocked. For programs with one thread.
 class Signals {
  public:
-  /// Blocks SIGTERM, SIGINT and SIGHUP, and opens a signalfd(2) for them.
+  /// Blocks SIGTERM, SIGINT, SIGHUP and SIGUSR1, and opens a signalfd(2) for them.
   static Result<Signals> open();
   /// Restores the signal mask.
   ~Signals();

@@ -4,12 +4,16 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/base/units.h"
 #include "common/store/state_directory.h"
 #include "common/sys/directory.h"
+#include "common/sys/process.h"
 
 namespace podqos::nri {
 
@@ -20,12 +24,21 @@ constexpr const char* kLockName = "nri.lock";
 /// Bytes of the lock file that are read.
 constexpr std::size_t kLongestPid = 16;
 
-/// " (process 42)", or "" if the lock file has no pid.
-std::string holder_of(const sys::Directory& directory) {
+/// The pid in the lock file; nullopt if it has none.
+std::optional<Pid> holder_of(const sys::Directory& directory) {
   const auto text = directory.read_file(kLockName, kLongestPid);
-  if (!text) return "";
+  if (!text) return std::nullopt;
   const auto pid = parse_int(std::string_view{*text}.substr(0, text->find('\n')));
-  return pid ? cat(" (process ", *pid, ")") : "";
+  if (!pid || *pid <= 0 || !std::in_range<pid_t>(*pid)) return std::nullopt;
+  return Pid{static_cast<pid_t>(*pid)};
+}
+
+/// Whether the process runs the same program as this one: a pid may be that of a process which
+/// ended and whose successor has not written its own yet.
+bool is_plugin(Pid pid) {
+  const auto own = sys::stat_of(Pid{::getpid()});
+  const auto other = sys::stat_of(pid);
+  return own && *own && other && *other && (*own)->name == (*other)->name;
 }
 
 /// Writes this process's pid into the lock file, for the message of another plugin.
@@ -40,23 +53,57 @@ Status name_holder(const sys::Directory& directory) {
 
 }  // namespace
 
+Result<SingleInstance> SingleInstance::open(const std::string& state_directory,
+                                            const sys::Clock& clock) {
+  auto directory = store::make_state_directory(state_directory);
+  if (!directory) return fail(std::move(directory).error());
+  if (auto owner = store::check_state_directory(*directory); !owner)
+    return fail(std::move(owner).error());
+  return SingleInstance{std::move(*directory), clock};
+}
+
 Result<SingleInstance> SingleInstance::acquire(const std::string& state_directory,
                                                std::chrono::milliseconds timeout,
                                                const sys::Clock& clock) {
-  const auto directory = store::make_state_directory(state_directory);
-  if (!directory) return fail(directory.error());
-  if (const auto owner = store::check_state_directory(*directory); !owner)
-    return fail(owner.error());
+  auto only = open(state_directory, clock);
+  if (!only) return only;
+  if (auto locked = only->lock(timeout); !locked) return fail(std::move(locked).error());
+  return only;
+}
+
+Result<SingleInstance> SingleInstance::contend(const std::string& state_directory,
+                                               const sys::Clock& clock) {
+  auto only = open(state_directory, clock);
+  if (!only) return only;
+  if (auto held = only->hold(); !held && held.error().code != ErrorCode::kConflict)
+    return fail(std::move(held).error());
+  return only;
+}
+
+Status SingleInstance::take(std::chrono::milliseconds timeout) {
+  if (is_held()) return {};
+  auto held = hold();
+  if (held || held.error().code != ErrorCode::kConflict) return held;
+  const auto holder = holder_of(directory_);
+  if (!holder || !is_plugin(*holder) || ::kill(static_cast<pid_t>(holder->value()), SIGUSR1) != 0)
+    return held;
+  return lock(timeout);
+}
+
+Status SingleInstance::lock(std::chrono::milliseconds timeout) {
   auto lock =
-      sys::FileLock::acquire(*directory, kLockName, timeout, sys::Clock::TimePoint::max(), clock);
+      sys::FileLock::acquire(directory_, kLockName, timeout, sys::Clock::TimePoint::max(), *clock_);
   if (!lock && lock.error().code == ErrorCode::kTimeout) {
+    const auto holder = holder_of(directory_);
+    const std::string name = holder ? cat(" (process ", holder->value(), ")") : "";
     return fail(ErrorCode::kConflict,
-                cat("another podqos-nri", holder_of(*directory), " holds ", directory->path(), "/",
-                    kLockName, ": stop it first, as two plugins make container creation fail"));
+                cat("another podqos-nri", name, " holds ", directory_.path(), "/", kLockName,
+                    ": stop it first, as two plugins make container creation fail"));
   }
   if (!lock) return fail(std::move(lock).error());
-  if (auto named = name_holder(*directory); !named) return fail(std::move(named).error());
-  return SingleInstance{std::move(*lock)};
+  if (auto named = name_holder(directory_); !named) return named;
+  lock_ = std::move(*lock);
+  return {};
 }
 
 }  // namespace podqos::nri

@@ -100,6 +100,25 @@ class DaemonTest(nri_daemon.DaemonCase):
         runtime.accept().welcome()
         self.stop(third)
 
+    def test_takes_over_while_the_runtime_synchronizes_it(self):
+        """Until then the first one is asked; it serves again when the second one has ended."""
+        runtime, first, connection = self.connected()
+        second = self.start("--socket", self.socket, "--take-over")
+        other = runtime.accept()
+        other.register()
+        other.configure()
+        connection.ask("PostStartContainer")
+        self.assertNotIn("taken over", self.log.read_text(encoding="utf-8"))
+        other.ask("Synchronize")
+        self.assertEqual((self.folder / "state/nri.lock").read_text(encoding="ascii"), f"{second.pid}\n")
+        self.wait_for_log("another podqos-nri has taken over")
+        other.ask("PostStartContainer")
+        self.assertIsNone(first.poll())
+        self.stop(second)
+        runtime.accept().welcome()
+        self.wait_for_log("the other podqos-nri has ended")
+        self.stop(first)
+
     def test_reloads_and_refuses_what_is_bad(self):
         _, process, connection = self.connected()
         self.configure(podPidsLimit=100)

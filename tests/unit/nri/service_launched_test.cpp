@@ -1,4 +1,5 @@
 #include <chrono>
+#include <csignal>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -42,6 +43,15 @@ TEST_F(ServiceTest, LooksForWhatARuntimeThatDoesNotSynchronizeItDoesNotTell) {
   clock_.pass(10ms);
   EXPECT_TRUE(stop());
   EXPECT_EQ(housekeepings_, 2);
+}
+
+TEST_F(ServiceTest, EndsWhenAnotherTakesOverFromTheRuntimeThatStartedIt) {
+  ASSERT_NO_FATAL_FAILURE(start_launched());
+  EXPECT_EQ(connection_->configure(), kAllEvents);
+  send(SIGUSR1);
+  EXPECT_TRUE(connection_->ends());
+  EXPECT_TRUE(join());
+  EXPECT_EQ(yields_, 1);
 }
 
 TEST_F(ServiceTest, LeavesTimeToSynchronizeToARuntimeThatStartsIt) {

@@ -42,6 +42,24 @@ TEST_F(ServiceTest, ServesARuntimeUntilItIsToldToStop) {
   EXPECT_EQ(logged(" ended: "), 0);
 }
 
+TEST_F(ServiceTest, LeavesTheRuntimeToAnotherUntilThatHasEnded) {
+  ASSERT_NO_FATAL_FAILURE(start_synchronized());
+  send(SIGUSR1);
+  EXPECT_TRUE(connection_->ends());
+  clock_.settle();
+  send(SIGUSR1);
+  clock_.pass(50ms);  // the other still serves
+  clock_.pass(50ms);
+  connection_ = runtime_->accept();
+  ASSERT_TRUE(connection_ && connection_->welcomes());
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(yields_, 1);
+  EXPECT_EQ(attempts_to_regain_, 2);
+  EXPECT_EQ(status_.connections, 2U);
+  EXPECT_EQ(logged("another podqos-nri has taken over"), 1);
+  EXPECT_EQ(logged("the other podqos-nri has ended"), 1);
+}
+
 TEST_F(ServiceTest, EndsAtSigint) {
   start();
   send(SIGINT);

@@ -1,6 +1,8 @@
 #include "nri/single_instance.h"
 
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -97,6 +99,94 @@ TEST_F(SingleInstanceTest, DoesWithoutTheNameOfTheFirst) {
               "another podqos-nri holds " + directory_ +
                   "/nri.lock: stop it first, as two plugins make container creation fail");
   }
+}
+
+TEST_F(SingleInstanceTest, ContendsWithoutTheLock) {
+  const auto first = SingleInstance::acquire(directory_);
+  ASSERT_TRUE(first);
+  auto second = SingleInstance::contend(directory_);
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_FALSE(second->is_held());
+  const auto held = second->hold();
+  ASSERT_FALSE(held);
+  EXPECT_EQ(held.error().code, ErrorCode::kConflict);
+  EXPECT_FALSE(second->is_held());
+}
+
+TEST_F(SingleInstanceTest, ContendsWithTheLockWhereItIsFree) {
+  auto only = SingleInstance::contend(directory_);
+  ASSERT_TRUE(only);
+  EXPECT_TRUE(only->is_held());
+  EXPECT_TRUE(only->take(0ms));
+  EXPECT_EQ(temporary_.read("state/nri.lock"), std::to_string(::getpid()) + "\n");
+  only->release();
+  EXPECT_FALSE(only->is_held());
+  EXPECT_TRUE(SingleInstance::acquire(directory_, 0ms));
+}
+
+TEST_F(SingleInstanceTest, TakesFromOneThatYields) {
+  const Pipe ready;
+  const pid_t first = start_child([&] {
+    sigset_t yield{};
+    ::sigemptyset(&yield);
+    ::sigaddset(&yield, SIGUSR1);
+    ::sigprocmask(SIG_BLOCK, &yield, nullptr);
+    auto only = SingleInstance::acquire(directory_);
+    EXPECT_TRUE(only);
+    ready.tell();
+    int signal = 0;
+    ::sigwait(&yield, &signal);
+    only->release();
+    ::pause();
+  });
+  ready.await();
+  auto second = SingleInstance::contend(directory_);
+  ASSERT_TRUE(second);
+  const auto taken = second->take(1h);
+  EXPECT_TRUE(taken) << taken.error().message;
+  EXPECT_TRUE(second->is_held());
+  EXPECT_EQ(temporary_.read("state/nri.lock"), std::to_string(::getpid()) + "\n");
+  ::kill(first, SIGKILL);
+  static_cast<void>(wait_for(first));
+}
+
+TEST_F(SingleInstanceTest, TakesNothingFromOneThatDoesNotYield) {
+  const Pipe ready;
+  const pid_t first = start_child([&] {
+    ::signal(SIGUSR1, SIG_IGN);
+    const auto only = SingleInstance::acquire(directory_);
+    EXPECT_TRUE(only);
+    ready.tell();
+    ::pause();
+  });
+  ready.await();
+  auto second = SingleInstance::contend(directory_);
+  ASSERT_TRUE(second);
+  const auto taken = second->take(1ms);
+  ASSERT_FALSE(taken);
+  EXPECT_THAT(taken.error().message,
+              ::testing::HasSubstr("(process " + std::to_string(first) + ") holds"));
+  ::kill(first, SIGKILL);
+  static_cast<void>(wait_for(first));
+}
+
+TEST_F(SingleInstanceTest, SignalsNoOtherProgram) {
+  const auto first = SingleInstance::acquire(directory_);
+  ASSERT_TRUE(first);
+  const Pipe never;
+  const pid_t other = start_child([&] {
+    ::prctl(PR_SET_NAME, "other");
+    never.tell();
+    ::pause();
+  });
+  never.await();
+  temporary_.write("state/nri.lock", std::to_string(other) + "\n");
+  auto second = SingleInstance::contend(directory_);
+  ASSERT_TRUE(second);
+  EXPECT_FALSE(second->take(1h));  // without a wait
+  EXPECT_EQ(::kill(other, SIGTERM), 0);
+  const int status = wait_for(other);
+  EXPECT_EQ(WTERMSIG(status), SIGTERM);
 }
 
 TEST_F(SingleInstanceTest, RefusesADirectoryThatOthersCanWriteTo) {

@@ -194,6 +194,18 @@ TEST_F(InstallFilter, AllowsThePluginMoreThanTheHook) {
     EXPECT_TRUE(WIFSIGNALED(killed) && WTERMSIG(killed) == SIGSYS) << killed;
 }
 
+TEST_F(InstallFilter, AllowsThePluginOneSignal) {
+  const auto sends = [](Filter filter, int signal) {
+    return run_in_child([&] {
+      install(filter);
+      raw(SYS_kill, 0x7fff'ffff, signal);  // no such process
+    });
+  };
+  EXPECT_EQ(sends(Filter::kPlugin, SIGUSR1), 0);
+  for (const int killed : {sends(Filter::kPlugin, SIGTERM), sends(Filter::kHook, SIGUSR1)})
+    EXPECT_TRUE(WIFSIGNALED(killed) && WTERMSIG(killed) == SIGSYS) << killed;
+}
+
 TEST_F(InstallFilter, LetsAWaitGoOnAfterAStop) {
   std::array<int, 2> ready{};
   ASSERT_EQ(::pipe(ready.data()), 0);
