@@ -68,6 +68,7 @@ std::optional<nri::Listener> listen(const std::optional<podqos::core::MetricsAdd
 
 /// Enters the sandbox and runs the event loop.
 Status serve(nri::Service& service, std::optional<nri::Launch> launch) {
+  if (auto joined = nri::join_cgroup_namespace(); !joined) return joined;
   if (auto entered = nri::enter_sandbox(); !entered) return entered;
   return launch ? service.run_launched(std::move(launch->socket)) : service.run();
 }

@@ -78,6 +78,31 @@ class DaemonTest(nri_daemon.DaemonCase):
         self.assertIn("hostPID: true", self.log.read_text(encoding="utf-8"))
         self.assertNotIn("connected to", self.log.read_text(encoding="utf-8"))
 
+    def start_in_cgroup_namespace(self, *before):
+        """As in a container of cgroup v2: below the cgroups of process 1, with its own as their root."""
+        machine, inner = machines.Machine(), f"{self.root}-own"
+        self.addCleanup(machine.remove, inner)
+        return self.start_at_socket(before=("unshare", "--cgroup", "--", *before),
+                                    preexec_fn=lambda: machine.enter(os.getpid(), inner))
+
+    def test_joins_the_cgroup_namespace_of_process_1(self):
+        try:
+            theirs = os.readlink("/proc/1/ns/cgroup")
+        except PermissionError as error:
+            self.skipTest(f"not even we may look at it here: {error}")
+        self.listen()
+        process = self.start_in_cgroup_namespace()
+        self.wait_for_log("connected to")
+        self.assertEqual(os.readlink(f"/proc/{process.pid}/ns/cgroup"), theirs)
+        self.stop(process)
+
+    def test_does_not_serve_from_a_cgroup_namespace_of_its_own(self):
+        process = self.start_in_cgroup_namespace("setpriv", "--bounding-set", "-sys_ptrace", "--")
+        _, said = process.communicate(timeout=nri_peer.PATIENCE)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("join the cgroup namespace /proc/1/ns/cgroup: Permission denied", said)
+        self.assertIn("needs CAP_SYS_PTRACE and CAP_SYS_ADMIN", said)
+
     def test_goes_on_after_it_was_stopped(self):
         _, process, connection = self.connected()
         for _ in range(3):
