@@ -27,6 +27,12 @@ packages_testing+=(user-mode-linux patchelf systemd dbus mmdebstrap debian-archi
 # For what that kernel lacks: an emulated machine, and the service that shows it our files (qemu-system-common).
 packages_testing+=(qemu-system-x86)
 
+# To build the container image, and to render and check the manifests of Kubernetes.
+packages_packaging+=(buildah binutils)
+packages_testing+=(python3-kubernetes golang-github-masterminds-sprig-dev)
+# kubectl may have come from elsewhere, and two packages of it cannot be installed.
+if ! command -v kubectl >/dev/null; then packages_testing+=(kubernetes-client); fi
+
 is_installed() {
   [[ "$(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null)" == installed ]]
 }
