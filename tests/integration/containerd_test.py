@@ -472,6 +472,42 @@ class Preinstalled(AllClasses):
 
     plugin_type = containerd.Preinstalled
 
+    def test_configuration(self):
+        """containerd's file for it lies over podqos's own, which has the address of its metrics."""
+        handed = containerd.PLUGIN_CONFIGS / "10-podqos.conf"
+        self.addCleanup(handed.unlink)
+        engine.write_json(handed, {"podPidsLimit": 100})
+        engine.write_json(SETTINGS, {"podPidsLimit": 200, "nri": {"metrics": containerd.METRICS}})
+        self.plugin.stop()
+        self.plugin.start()
+        sandbox = self.run_pod(BURSTABLE)
+        containers = {name: self.start(sandbox, BURSTABLE, name) for name in BURSTABLE.sent}
+        self.assert_pod(BURSTABLE, sandbox, containers)
+        self.assert_values(self.pod_path(BURSTABLE), pids=100)
+        values = metrics.samples(containerd.METRICS)
+        self.assertEqual(values["podqos_nri_connected"], 1)
+        self.assertEqual(values['podqos_pods{qos_class="Burstable",owner="podqos"}'], 1)
+        self.check_service(self.plugin.pid)
+        self.assert_pod(BURSTABLE, sandbox, containers)
+        self.remove(sandbox)
+        self.assert_nothing_left()
+        self.check_end(self.plugin.pid)
+
+    def check_service(self, pid):
+        """A service beside it waits in vain, and takes nothing."""
+        refused = f"another podqos-nri (process {pid}) holds"
+        engine.call("systemctl", "start", "--no-block", containerd.Service.UNIT)
+        self.addCleanup(engine.call, "systemctl", "stop", containerd.Service.UNIT)
+        patience.wait_for(lambda: self.plugin.said(refused), 60, "the service has been refused")
+        engine.call("systemctl", "stop", containerd.Service.UNIT)
+        self.assertEqual(self.plugin.pid, pid)
+
+    def check_end(self, pid):
+        """It ends with containerd."""
+        self.daemon.stop()
+        patience.wait_for(lambda: not machines.alive(pid), 20, "the plugin has ended")
+        self.daemon.start()
+
 
 def cells():
     """{name: class}: what is run of the classes above with which runtime, driver and set-up."""

@@ -36,6 +36,7 @@ LOG = WORK / "containerd.log"
 CONFIG = WORK / "containerd.toml"
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples/containerd"
 PREINSTALLED = pathlib.Path("/opt/nri/plugins")  # containerd starts what is in there
+PLUGIN_CONFIGS = pathlib.Path("/etc/nri/conf.d")  # and hands it the file of its name from there
 HOOKED_SPEC = WORK / "hooked.json"
 PATIENCE = 600  # seconds until containerd answers; it takes three where nothing else runs
 HOOK = "/usr/libexec/oci/hooks.d/podqos-hook"
@@ -108,7 +109,7 @@ sandbox_image = "{IMAGE}"
 disable = false
 socket_path = "{NRI_SOCKET}"
 plugin_path = "{PREINSTALLED}"
-plugin_config_path = "{WORK}/nri/conf.d"
+plugin_config_path = "{PLUGIN_CONFIGS}"
 """
 
 
@@ -292,6 +293,15 @@ class Preinstalled(Plugin):
         except BaseException:
             self.stop()
             raise
+
+    @property
+    def pid(self):
+        """It is a child of containerd."""
+        children = pathlib.Path(f"/proc/{self.daemon.process.pid}/task").glob("*/children")
+        pids = [pid for file in children for pid in file.read_text(encoding="ascii").split()]
+        (own,) = (pid for pid in pids
+                  if pathlib.Path(f"/proc/{pid}/comm").read_text(encoding="utf-8") == "10-podqos\n")
+        return int(own)
 
     def has_ended(self):
         return self.daemon.process.poll() is not None
