@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/attributes.h"
 #include "common/core/pod_config.h"
 #include "tests/unit/app/fake_machine.h"
 
@@ -68,9 +69,9 @@ TEST_F(IoWeightDifferences, ComparesNothingWithoutFileOrRule) {
 TEST_F(IoWeightDifferences, WantsTheDefaultWhereAWeightOfPodqosIsLeft) {
   make(core::CgroupVersion::kV2, {{"io.weight", "default 7"}});
   auto& attributes = tree_->cgroups.at("/pod").attributes;
-  attributes[cgroup::kIoWeightAttribute] = "1";
+  attributes[core::kIoWeightAttribute] = "1";
   EXPECT_THAT(compare({}), ElementsAre("io.weight is 7, the rule says 100"));
-  attributes[cgroup::kIoWeightAttribute] = "0";
+  attributes[core::kIoWeightAttribute] = "0";
   EXPECT_THAT(compare({}), IsEmpty());
 }
 
