@@ -7,7 +7,7 @@
 #include <iterator>
 #include <optional>
 #include <set>
-#include <sstream>
+#include <spanstream>
 #include <string>
 #include <utility>
 
@@ -230,8 +230,8 @@ class SingleDocument final : public YAML::EventHandler {
 };
 
 /// Throws unless the text has one document, or none.
-void check_single_document(const std::string& text) {
-  std::istringstream stream{text};
+void check_single_document(std::string_view text) {
+  std::ispanstream stream{text};
   YAML::Parser parser{stream};
   SingleDocument handler;
   while (parser.HandleNextDocument(handler)) {
