@@ -103,11 +103,28 @@ class Image(unittest.TestCase):
             index = json.loads(archive.extractfile("index.json").read())
         self.assertEqual(set(index["manifests"][0]["annotations"].values()), {"registry.example/qos/nri:v1"})
 
+    def test_is_of_another_architecture_where_its_program_is(self):
+        built = self.folder / "foreign/bin"
+        built.mkdir(parents=True)
+        # What strip of this machine could not read is packed as it is.
+        (built / "podqos-nri").write_bytes(b"\x7fELF of another machine")
+        (built / "podqos-nri").chmod(0o755)
+        archive = kubernetes_manifests.build_image(self.folder / "arm64", "--architecture", "arm64",
+                                                   PODQOS_BUILT=str(built.parent))
+        self.assertEqual(archive.name, f"podqos-nri_{VERSION}_arm64.oci.tar")
+        with tarfile.open(archive) as made:
+            index = json.loads(made.extractfile("index.json").read())
+            manifest = json.loads(made.extractfile(f"blobs/{index['manifests'][0]['digest'].replace(':', '/')}").read())
+            config = json.loads(made.extractfile(f"blobs/{manifest['config']['digest'].replace(':', '/')}").read())
+        self.assertEqual((config["os"], config["architecture"]), ("linux", "arm64"))
+
     def test_refuses_what_it_cannot_build(self):
         build = harness.REPOSITORY / "packaging/image/build"
         environment = {**os.environ, "PODQOS_BUILT": str(self.folder)}
         for words, said in (((), "one directory, please"), (("--name", "No Name", self.folder), "a name with a tag"),
-                            ((self.folder,), "holds no podqos-nri")):
+                            ((self.folder,), "holds no podqos-nri"),
+                            (("--architecture", "../x", self.folder), "Debian's name of an architecture"),
+                            (("--isolation", "rootless", self.folder), "unknown argument --isolation")):
             done = subprocess.run([build, *words], capture_output=True, text=True, check=False, env=environment, timeout=60)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(said, done.stderr)
