@@ -1,9 +1,12 @@
 #include "ctl/configure/crio.h"
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 #include <utility>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "common/base/text.h"
 #include "ctl/configure/parts.h"
@@ -24,6 +27,11 @@ constexpr const char* kPackagedHook =
 constexpr Version kNriByDefault{.major = 1, .minor = 30};
 
 constexpr std::array<std::string_view, 2> kCrioBlocks = {"wrapper", "nri"};
+
+/// What a row of the runtime table says of the runtime itself, which is another one for podqos.
+constexpr std::array<std::string_view, 7> kOfTheRuntime = {
+    "runtime_path",           "runtime_type",       "runtime_root",           "runtime_config_path",
+    "platform_runtime_paths", "runtime_pull_image", "inherit_default_runtime"};
 
 /// crio.conf and its drop-ins, podqos's own lines left out.
 Result<std::vector<TomlDocument>> read_crio(const ConfigSource& source) {
@@ -46,6 +54,26 @@ Result<ConfigurePlan> plan_crio_block(const TomlBlock& block, const ConfigSource
   return plan;
 }
 
+/// The row of the runtime that pods get without a RuntimeClass; an empty one if it has none, or is
+/// of a kind that conmon does not serve.
+nlohmann::json default_row(const std::vector<TomlDocument>& documents) {
+  const TomlPath runtimes = {"crio", "runtime", "runtimes"};
+  const TomlPath key = {"crio", "runtime", "default_runtime"};
+  std::vector<std::string> names;
+  if (const TomlDocument* document = last_with(documents, key))
+    names.push_back(text_at(*document, key));
+  // CRI-O's own default: crun from 1.31 on, runc before.
+  names.insert(names.end(), {"crun", "runc"});
+  for (const std::string& name : names) {
+    const TomlPath path = below(runtimes, {name});
+    const TomlDocument* document = name == kHandler ? nullptr : last_with(documents, path);
+    if (document == nullptr || !document->at(path)->is_object()) continue;
+    const std::string type = text_at(*document, below(path, {"runtime_type"}));
+    return type.empty() || type == "oci" ? *document->at(path) : nlohmann::json::object();
+  }
+  return nlohmann::json::object();
+}
+
 Result<ConfigurePlan> plan_crio_runtime(const std::vector<TomlDocument>& documents,
                                         const ConfigSource& source) {
   const TomlPath runtime = {"crio", "runtime", "runtimes", std::string{kHandler}};
@@ -54,7 +82,7 @@ Result<ConfigurePlan> plan_crio_runtime(const std::vector<TomlDocument>& documen
   if (*there) return nothing_to_do(already_there(last_with(documents, runtime)->place_of(runtime)));
   return plan_crio_block({.path = kCrioRuntimeDropIn,
                           .name = format_way(Way::kWrapper),
-                          .body = format_crio_runtime(),
+                          .body = format_crio_runtime(default_row(documents)),
                           .what = "runtime \"podqos\"",
                           .base = {}},
                          source);
@@ -113,9 +141,14 @@ Result<ConfigurePlan> plan_crio_hooks(const ConfigSource& source) {
 
 }  // namespace
 
-std::string format_crio_runtime() {
-  return cat("[crio.runtime.runtimes.", kHandler, "]\nruntime_path = \"", kWrapperPath,
-             "\"\nruntime_type = \"oci\"\nruntime_root = \"/run/podqos-runc\"\n");
+std::string format_crio_runtime(const nlohmann::json& like) {
+  std::string row = cat("[crio.runtime.runtimes.", kHandler, "]\nruntime_path = \"", kWrapperPath,
+                        "\"\nruntime_type = \"oci\"\nruntime_root = \"/run/podqos-runc\"\n");
+  for (const auto& [name, value] : like.items()) {
+    if (std::ranges::find(kOfTheRuntime, name) == kOfTheRuntime.end())
+      row += cat(name, " = ", format_toml(value), "\n");
+  }
+  return row;
 }
 
 std::string format_crio_nri() {

@@ -132,6 +132,19 @@ bool lists(const TomlDocument& document, const TomlPath& path, std::string_view 
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the parser has been
+std::string format_toml(const nlohmann::json& value) {
+  // A string of JSON is one of TOML, see their grammars of escapes (TOML 1.0, "String").
+  if (!value.is_structured()) return value.dump();
+  std::string list;
+  for (const auto& [key, each] : value.items()) {
+    if (!list.empty()) list += ", ";
+    if (value.is_object()) list += cat(nlohmann::json(key).dump(), " = ");
+    list += format_toml(each);
+  }
+  return value.is_object() ? cat("{ ", list, " }") : cat("[", list, "]");
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the parser has been
 nlohmann::json merged(nlohmann::json values, const nlohmann::json& more) {
   if (!values.is_object() || !more.is_object()) return more;
   for (const auto& [key, value] : more.items()) {

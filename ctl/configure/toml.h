@@ -51,4 +51,7 @@ class TomlDocument {
 /// `values` with all that `more` has, tables merged into tables.
 [[nodiscard]] nlohmann::json merged(nlohmann::json values, const nlohmann::json& more);
 
+/// A value as TOML writes it on one line: strings and keys in quotes, tables inline.
+[[nodiscard]] std::string format_toml(const nlohmann::json& value);
+
 }  // namespace podqos::ctl

@@ -59,6 +59,49 @@ TEST(PlanCrio, WritesTheExamplesAsDropIns) {
             values_of(project_file("examples/cri-o/60-podqos-nri.conf")));
 }
 
+/// As CRI-O's own packages have it (cri-o/packaging, 10-crio.conf), and more of what a row may say.
+constexpr const char* kPackagedCrio = R"([crio.runtime]
+default_runtime = "crun"
+
+[crio.runtime.runtimes.crun]
+runtime_path = "/usr/libexec/crio/crun"
+runtime_root = "/run/crun"
+monitor_path = "/usr/libexec/crio/conmon"
+monitor_env = ["PATH=/usr/libexec/crio:/usr/bin", "QUOTED=\"1\""]
+allowed_annotations = [
+    "io.containers.trace-syscall",
+]
+privileged_without_host_devices = true
+default_annotations = { "run.oci.systemd.force_cgroup_v1" = "/sys/fs/cgroup" }
+
+[crio.runtime.runtimes.runc]
+monitor_path = "/usr/libexec/crio/other"
+)";
+
+TEST(PlanCrio, TakesOverWhatTheDefaultRuntimesRowSays) {
+  // Without monitor_path CRI-O looks for conmon in PATH, and does not start where it is elsewhere.
+  const FilesInMemory packaged = {
+      {"/etc/crio/crio.conf.d/10-crio.conf", FileState::file(kPackagedCrio)}};
+  const auto files = there_and_back(Engine::kCrio, Way::kWrapper, std::nullopt, packaged);
+  nlohmann::json row = values_of(kPackagedCrio)["crio"]["runtime"]["runtimes"]["crun"];
+  row.update({{"runtime_path", "/usr/bin/podqos-runtime"},
+              {"runtime_type", "oci"},
+              {"runtime_root", "/run/podqos-runc"}});
+  EXPECT_EQ(values_of(files.at(kCrioDropIn).text)["crio"]["runtime"]["runtimes"]["podqos"], row);
+  // The last file counts, and a runtime that is no conmon's has nothing to take over.
+  for (const auto& [more, path] :
+       {std::pair{"[crio.runtime]\ndefault_runtime = \"runc\"\n", "/usr/libexec/crio/other"},
+        {"[crio.runtime.runtimes.crun]\nmonitor_path = \"/own\"\n", "/own"},
+        {"[crio.runtime.runtimes.crun]\nruntime_type = \"pod\"\nmonitor_path = \"/rs\"\n", ""}}) {
+    FilesInMemory both = packaged;
+    both.put("/etc/crio/crio.conf.d/99-own.conf", more);
+    const auto made = there_and_back(Engine::kCrio, Way::kWrapper, std::nullopt, both);
+    const auto document = TomlDocument::parse(made.at(kCrioDropIn).text, "text");
+    EXPECT_EQ(text_at(*document, {"crio", "runtime", "runtimes", "podqos", "monitor_path"}), path)
+        << more;
+  }
+}
+
 TEST(PlanCrio, LeavesARowThatIsThereByHand) {
   const FilesInMemory files = {
       {kCrioDropIn, FileState::file(project_file("examples/cri-o/50-podqos.conf"))}};
