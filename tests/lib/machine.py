@@ -218,13 +218,17 @@ class Machine:
         """Kills and removes what is beneath `root`, which must be a test's own, and `root` itself."""
         if not root.startswith(("/podqos-test-", "/podqos-demo-")):
             raise ValueError(f"{root} is not a test's own cgroup")
-        for pid in self.processes(root):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        patience.until(lambda: self.killed(root), 5)
         for directory in self.leftovers(root) + [str(d) for d in self.directories(root)]:
             patience.until(lambda directory=directory: removed(directory), 5)
+
+    def killed(self, root):
+        """Kills what is in this cgroup and below; False if anything was: it may just have forked."""
+        pids = self.processes(root)
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return not pids
 
 
 def removed(directory):
