@@ -26,8 +26,8 @@ struct HookRegistration {
   std::vector<std::string> args;  ///< between argv[0] and the stage, e.g. {"--config", "/x.json"}
 };
 
-/// The hook's entry in config.json, a JSON object with a timeout of 30 s (OCI runtime-spec,
-/// config.md "POSIX-platform Hooks").
+/// The hook's entry in config.json, a JSON object (OCI runtime-spec, config.md "POSIX-platform
+/// Hooks"). It has no timeout: the hook ends itself.
 /// @param stage  "createRuntime" or "poststop"
 [[nodiscard]] std::string hook_literal(const HookRegistration& hooks, std::string_view stage);
 

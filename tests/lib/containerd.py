@@ -39,7 +39,6 @@ PREINSTALLED = pathlib.Path("/opt/nri/plugins")  # containerd starts what is in 
 PLUGIN_CONFIGS = pathlib.Path("/etc/nri/conf.d")  # and hands it the file of its name from there
 HOOKED_SPEC = WORK / "hooked.json"
 PATIENCE = 600  # seconds until containerd answers; it takes three where nothing else runs
-HOOK = "/usr/libexec/oci/hooks.d/podqos-hook"
 WRAPPER = "/usr/bin/podqos-runtime"
 RUNTIMES, DRIVERS = ("runc", "crun"), ("cgroupfs", "systemd")
 # What a handler of containerd has of podqos: the wrapper as its runtime, hooks in the spec that containers start from,
@@ -132,10 +131,9 @@ conf_dir = "{WORK}/no-networks"
 
 
 def _write_hooked_spec():
-    """containerd's own spec with podqos's hooks in it, for containerd reads no directory of hooks."""
+    """containerd's own spec with the hooks of the example in it, for containerd reads no directory of hooks."""
     spec = json.loads(call("ctr", "oci", "spec").stdout)
-    spec["hooks"] = {stage: [{"path": HOOK, "args": ["podqos-hook", stage], "timeout": 30}]
-                     for stage in ("createRuntime", "poststop")}
+    spec["hooks"] = json.loads((EXAMPLES.parent / "runc/hooks.json").read_text(encoding="utf-8"))
     engine.write_json(HOOKED_SPEC, spec)
 
 
