@@ -39,7 +39,7 @@ class FakeNode {
   }
 
   /// Lets the program make this many changes; every one after it fails, as after a kill -9.
-  void allow(int changes) { changes_left = changes; }
+  void allow(int count) { changes_left = count; }
   void allow_all() { changes_left = std::numeric_limits<int>::max(); }
 
   /// A transaction on this node.
