@@ -1,7 +1,6 @@
 #include "common/app/admission.h"
 
 #include <algorithm>
-#include <chrono>
 #include <span>
 #include <utility>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "common/app/pod_cgroup.h"
 #include "common/app/reconcile.h"
 #include "common/base/text.h"
+#include "common/cgroup/removal.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/container_values.h"
 #include "common/core/counting.h"
@@ -120,16 +120,6 @@ Status write_state(AdmissionContext& context, const std::optional<core::PodRecor
   return transaction.save(record);
 }
 
-/// Removes cgroups of ended containers. That of a killed process is busy until it has exited.
-Status clear_children(Transaction& transaction, const std::string& cgroup) {
-  constexpr std::chrono::milliseconds kPause{10};
-  while (true) {
-    if (auto done = remove_empty_children(transaction, cgroup); !done) return done;
-    const auto left = transaction.machine().children(cgroup);
-    if (!left || left->empty() || !transaction.machine().wait(kPause)) return {};
-  }
-}
-
 /// Creates or updates the pod's cgroup, after removing what an earlier pod of this uid left.
 Status make_cgroups(Transaction& transaction, const std::optional<core::PodRecord>& before,
                     core::PodRecord& record) {
@@ -141,7 +131,8 @@ Status make_cgroups(Transaction& transaction, const std::optional<core::PodRecor
   if (record.adopted) return {};
   if (first && before) {
     // Left-over child cgroups have old limits, which the kernel checks the pod's new ones against.
-    if (auto done = clear_children(transaction, record.cgroup); !done) return done;
+    auto done = transaction.note(cgroup::clear_children(transaction.machine(), record.cgroup));
+    if (!done) return done;
   }
   auto done =
       first || !before ? transaction.make_pod(record) : transaction.update_pod(record, *before);

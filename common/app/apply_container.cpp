@@ -99,12 +99,11 @@ Status undo_move(Transaction& transaction, core::PodRecord record,
   return transaction.save(record);
 }
 
-/// systemd works asynchronously: it may disable the controllers once more before it knows the
-/// scope.
+/// Executes a plan that may create a scope.
 Status run_for(Transaction& transaction, const core::ContainerRecord& container,
                const core::Plan& plan) {
   const bool scope = core::driver_of(container.cgroup) == core::Driver::kSystemd;
-  return scope ? transaction.run_beside_systemd(plan) : transaction.run(plan);
+  return transaction.run(plan, scope ? cgroup::Transient::kControllers : cgroup::Transient::kNone);
 }
 
 /// Moves the container to its pod with its limits; undone on failure.

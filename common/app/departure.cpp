@@ -18,6 +18,7 @@
 #include "common/app/pod_cgroup.h"
 #include "common/app/reconcile.h"
 #include "common/base/text.h"
+#include "common/cgroup/removal.h"
 #include "common/core/counting.h"
 #include "common/core/driver.h"
 #include "common/core/memory_charge.h"
@@ -126,8 +127,9 @@ Status expire(Transaction& transaction, const core::PendingEntry& entry) {
 /// Writes all values of a live pod whose values were refused.
 Status write_again(Transaction& transaction, core::PodRecord record) {
   // Left-over child cgroups have old limits, which the kernel checks the pod's new ones against.
-  if (auto done = remove_empty_children(transaction, record.cgroup, record.containers); !done)
-    return done;
+  auto cleared = transaction.note(
+      cgroup::remove_children(transaction.machine(), record.cgroup, record.containers));
+  if (!cleared) return cleared;
   if (auto done = transaction.make_pod(record); !done) {
     leave_unwritten(transaction, record, done.error());
     transaction.log().error(cat("pod ", record.pod.uid, ": ", done.error().message));
@@ -180,7 +182,7 @@ Status depart(Transaction& transaction, core::PodRecord record, Cause cause) {
 /// Removes a released pod's cgroup, erases its record, and retains both if that takes longer.
 Status remove_released(Transaction& transaction, const core::PodRecord& record) {
   auto removed = transaction.remove_beside_systemd(record.cgroup, [&]() -> Result<bool> {
-    auto done = remove_empty_children(transaction, record.cgroup);
+    auto done = transaction.note(cgroup::remove_children(transaction.machine(), record.cgroup));
     if (done) done = remove_or_retain(transaction, record);
     if (!done) return fail(std::move(done).error());
     return true;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <span>
 #include <string>
 
 #include "common/app/transaction.h"
@@ -26,19 +25,7 @@ namespace podqos::app {
 [[nodiscard]] Status charge_monitor(Transaction& transaction, const core::PodRecord& record,
                                     Pid runtime);
 
-/// Moves the monitor back to the root cgroup: it ends slightly later than the pod, and would keep
-/// the pod's cgroup from being removed.
-[[nodiscard]] Status free_monitor(Transaction& transaction, const std::string& pod_cgroup);
-
 /// True if the pod's cgroup holds a process other than the monitor's.
 [[nodiscard]] Result<bool> holds_container(Transaction& transaction, const std::string& pod_cgroup);
-
-/// Removes the unpopulated cgroups directly below `cgroup`: left behind by killed runtimes, or of
-/// ended containers that were not deleted, with what containers have nested in them. The kernel
-/// refuses to remove populated ones.
-/// @param except  containers whose cgroups are kept, because a runtime may be about to use an empty
-///         one
-[[nodiscard]] Status remove_empty_children(Transaction& transaction, const std::string& cgroup,
-                                           std::span<const core::ContainerRecord> except = {});
 
 }  // namespace podqos::app

@@ -14,6 +14,7 @@
 #include "common/app/stray.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
+#include "common/cgroup/removal.h"
 #include "common/codec/record_json.h"
 #include "common/core/attributes.h"
 #include "common/core/driver.h"
@@ -144,7 +145,8 @@ class Recomputation {
     if (restoration.change) report_.changes.push_back(std::move(*restoration.change));
     if (restoration.warning) report_.warnings.push_back(std::move(*restoration.warning));
     if (restoration.what == core::Restoration::What::kRemove) {
-      if (auto done = remove_empty_children(transaction_, cgroup); !done) return done;
+      auto done = transaction_.note(cgroup::remove_children(transaction_.machine(), cgroup));
+      if (!done) return done;
       return transaction_.run(core::plan_removal(cgroup));
     }
     if (restoration.record) {

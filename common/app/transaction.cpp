@@ -13,6 +13,7 @@
 #include "common/app/node.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
+#include "common/cgroup/removal.h"
 #include "common/codec/record_json.h"
 #include "common/core/attributes.h"
 #include "common/core/counting.h"
@@ -22,9 +23,6 @@
 namespace podqos::app {
 
 namespace {
-
-/// Pause between attempts: systemd works asynchronously, mostly within milliseconds.
-constexpr std::chrono::milliseconds kSystemdPause{10};
 
 /// The shorter of lockDeadline and the caller's time limit applies to the lock.
 store::StoreOptions store_options(const core::Settings& settings, const Timeouts& timeouts) {
@@ -103,8 +101,11 @@ const core::CgroupLayout& Transaction::layout_for(const core::CgroupValues& valu
   return values.hugepages.empty() ? machine_->layout_without_hugepages() : machine_->layout();
 }
 
-Status Transaction::run(const core::Plan& plan) {
-  auto report = machine_->execute(plan, unit_changes_);
+Status Transaction::run(const core::Plan& plan, cgroup::Transient transient) {
+  return note(cgroup::execute(*machine_, plan, unit_changes_, transient));
+}
+
+Status Transaction::note(Result<cgroup::Report> report) {
   if (!report) return fail(std::move(report).error());
   for (const std::string& line : report->written)
     log_->debug(cat("wrote ", line));
@@ -114,30 +115,17 @@ Status Transaction::run(const core::Plan& plan) {
   return {};
 }
 
-Status Transaction::run_beside_systemd(const core::Plan& plan) {
-  while (true) {
-    auto done = run(plan);
-    if (done || done.error().code != ErrorCode::kNotFound || !machine_->wait(kSystemdPause))
-      return done;
-  }
-}
-
-bool Transaction::is_held_by_systemd(const std::string& cgroup) {
-  if (core::driver_of(cgroup) != core::Driver::kSystemd || !machine_->exists(cgroup)) return false;
-  const auto populated = machine_->populated(cgroup);
-  return populated && !*populated;
-}
-
 Status Transaction::remove_beside_systemd(const std::string& cgroup,
                                           const std::function<Result<bool>()>& remove) {
-  while (true) {
+  const auto removed = cgroup::repeat(*machine_, [&]() -> Result<bool> {
     const auto again = remove();
     if (!again) return fail(again.error());
-    if (!*again || !is_held_by_systemd(cgroup)) return {};
-    if (machine_->wait(kSystemdPause)) continue;
+    return !*again || !cgroup::is_held_by_systemd(*machine_, cgroup);
+  });
+  if (!removed) return fail(removed.error());
+  if (!*removed)
     leave_unfinished({ErrorCode::kBusy, cat(cgroup, ": systemd still holds the empty cgroup")});
-    return {};
-  }
+  return {};
 }
 
 bool Transaction::has_lost_state(const std::string& kubepods) {
@@ -153,20 +141,11 @@ bool Transaction::has_lost_record(const core::PodRecord& record) {
 
 Status Transaction::write_pod(const core::PodRecord& record, const core::CgroupValues& values,
                               const core::CgroupLayout& layout, core::Make make) {
-  // cgroup v1 counts the quota of a removed child until its last reference is gone: a few
-  // milliseconds, on a busy machine some hundred. kernel/sched/core.c, tg_cfs_schedulable_down.
-  constexpr std::chrono::milliseconds kPause{10};
   core::Plan plan = core::plan_pod(record.cgroup, values, layout, formula(), make);
   plan.emplace_back(copy_of(record));
-  while (true) {
-    auto done = run(plan);
-    const bool may_pass = !done && done.error().code == ErrorCode::kInvalidArgument &&
-                          layout.cpu == core::CgroupVersion::kV1 &&
-                          core::driver_of(record.cgroup) == core::Driver::kCgroupfs;
-    if (!may_pass) return done;
-    if (machine_->wait(kPause)) continue;
-    return fail(ErrorCode::kBusy, std::move(done).error().message);
-  }
+  const bool counts_removed = layout.cpu == core::CgroupVersion::kV1 &&
+                              core::driver_of(record.cgroup) == core::Driver::kCgroupfs;
+  return run(plan, counts_removed ? cgroup::Transient::kQuota : cgroup::Transient::kNone);
 }
 
 void Transaction::mark_unwritten(const std::string& cgroup) {

@@ -13,6 +13,7 @@
 #include "common/app/timeouts.h"
 #include "common/base/error.h"
 #include "common/cgroup/machine.h"
+#include "common/cgroup/retry.h"
 #include "common/core/pod_plan.h"
 #include "common/core/policy.h"
 #include "common/core/record.h"
@@ -137,16 +138,16 @@ class Transaction {
   [[nodiscard]] Status finish();
 
   /// Executes a plan and logs the changed values at debug level.
-  [[nodiscard]] Status run(const core::Plan& plan);
+  /// @param transient  a refusal after which the plan is executed again, see cgroup::execute()
+  [[nodiscard]] Status run(const core::Plan& plan,
+                           cgroup::Transient transient = cgroup::Transient::kNone);
   /// Collects changed unit properties and sends them to systemd in finish(). For containers that
   /// run already: if systemd refuses them, nothing is rolled back.
   void defer_unit_changes() { unit_changes_ = cgroup::UnitChanges::kDeferred; }
-  /// As run(), for a plan that creates a scope. Retries for a moment on kNotFound: systemd works
-  /// asynchronously and may disable the controllers once more before it knows the scope.
-  [[nodiscard]] Status run_beside_systemd(const core::Plan& plan);
+  /// Logs what was executed, and collects its written values for release_written().
+  [[nodiscard]] Status note(Result<cgroup::Report> report);
   /// Calls `remove` until it returns false, systemd no longer holds the empty cgroup, or the wait
-  /// budget is used up; in the last case the removal is left unfinished. systemd releases a scope
-  /// and its directories asynchronously after the last process has ended.
+  /// budget is used up; in the last case the removal is left unfinished.
   /// @param remove  removes `cgroup` if it is unpopulated; returns true if another attempt may
   ///         remove more
   [[nodiscard]] Status remove_beside_systemd(const std::string& cgroup,
@@ -171,7 +172,6 @@ class Transaction {
   [[nodiscard]] core::SetAttribute copy_of(const core::PodRecord& record) const;
   /// Warns if ioWeight has no effect on this kernel: when the root is made, not at each container.
   [[nodiscard]] Status check_io_weight();
-  [[nodiscard]] bool is_held_by_systemd(const std::string& cgroup);
   /// Removes the root of the other driver, which a node without pods may leave.
   /// @return kConflict if it cannot be removed.
   [[nodiscard]] Status remove_other_root(core::Driver driver);

@@ -199,7 +199,7 @@ Status Transaction::teardown() {
       if (auto done = remove_unused(cgroup); !done) return fail(std::move(done).error());
     }
     // Do not wait for a cgroup of another program.
-    return is_held_by_systemd(kubepods) && !holder_of(kubepods);
+    return cgroup::is_held_by_systemd(*machine_, kubepods) && !holder_of(kubepods);
   });
   if (!removed || machine_->exists(kubepods)) return removed;
   const std::string top = tiers().top;

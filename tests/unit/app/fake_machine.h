@@ -90,6 +90,8 @@ struct FakeTree {
   std::map<std::string, Cgroup, std::less<>> cgroups;
   std::map<Pid, FakeProcess> processes;
   std::set<std::string, std::less<>> units;
+  /// What happens while the program waits; returns whether it may wait, by default never.
+  std::function<bool()> on_wait = [] { return false; };
 
   // Values of a new cgroup: Documentation/admin-guide/cgroup-v2.rst; for v1 kernel/sched/core.c,
   // mm/memcontrol.c (PAGE_COUNTER_MAX pages of 4 KiB) and kernel/cgroup/pids.c.
@@ -147,7 +149,7 @@ class FakeMachine final : public cgroup::Machine {
     }
     return report;
   }
-  bool wait(std::chrono::milliseconds /*time*/) override { return false; }
+  bool wait(std::chrono::milliseconds /*time*/) override { return tree_->on_wait(); }
 
   bool exists(std::string_view path) override { return tree_->cgroups.contains(path); }
   Result<std::string> read(std::string_view path, core::Controller /*controller*/,

@@ -1,0 +1,42 @@
+#include "common/cgroup/retry.h"
+
+#include <chrono>
+#include <utility>
+
+namespace podqos::cgroup {
+
+namespace {
+
+constexpr std::chrono::milliseconds kPause{10};
+
+bool may_pass(const Error& error, Transient transient) {
+  switch (transient) {
+    case Transient::kNone: return false;
+    case Transient::kControllers: return error.code == ErrorCode::kNotFound;
+    case Transient::kQuota: return error.code == ErrorCode::kInvalidArgument;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<bool> repeat(Machine& machine, const std::function<Result<bool>()>& attempt) {
+  while (true) {
+    auto done = attempt();
+    if (!done || *done || !machine.wait(kPause)) return done;
+  }
+}
+
+Result<Report> execute(Machine& machine, const core::Plan& plan, UnitChanges when,
+                       Transient transient) {
+  Result<Report> report;
+  const auto settled = repeat(machine, [&]() -> Result<bool> {
+    report = machine.execute(plan, when);
+    return report || !may_pass(report.error(), transient);
+  });
+  if (!report && !*settled && transient == Transient::kQuota)
+    return fail(ErrorCode::kBusy, std::move(report).error().message);
+  return report;
+}
+
+}  // namespace podqos::cgroup

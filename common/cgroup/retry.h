@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "common/base/error.h"
+#include "common/cgroup/machine.h"
+#include "common/core/plan.h"
+
+namespace podqos::cgroup {
+
+/// A refusal that passes by itself, mostly within milliseconds.
+enum class Transient : std::uint8_t {
+  kNone,
+  /// kNotFound: systemd works asynchronously and may disable the controllers once more before it
+  /// knows a new scope.
+  kControllers,
+  /// kInvalidArgument: cgroup v1 counts the quota of a removed child until its last reference is
+  /// gone: a few milliseconds, on a busy machine some hundred. kernel/sched/core.c,
+  /// tg_cfs_schedulable_down.
+  kQuota,
+};
+
+/// Repeats an attempt with a pause of 10 ms in between, within what the transaction may wait
+/// (WaitBudget). All waiting for the kernel or systemd under the lock is done here.
+/// @param attempt  returns true if no further attempt is needed
+/// @return false if the last attempt wanted another one; an error ends it at once.
+[[nodiscard]] Result<bool> repeat(Machine& machine, const std::function<Result<bool>()>& attempt);
+
+/// Executes a plan, and executes it again while it is refused as `transient` says.
+/// @return the errors of Machine::execute(); kBusy for a quota that is still refused.
+[[nodiscard]] Result<Report> execute(Machine& machine, const core::Plan& plan, UnitChanges when,
+                                     Transient transient);
+
+}  // namespace podqos::cgroup

@@ -1,0 +1,116 @@
+#include "common/cgroup/retry.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/app/fake_machine.h"
+
+namespace podqos::cgroup {
+namespace {
+
+Status allow(const std::string& /*change*/) {
+  return {};
+}
+
+core::WriteFile weight_of(const std::string& path) {
+  return {.path = path, .controller = core::Controller::kCpu, .file = "cpu.weight", .value = "39"};
+}
+core::WriteFile quota_of(const std::string& path) {
+  return {.path = path,
+          .controller = core::Controller::kCpu,
+          .file = "cpu.cfs_quota_us",
+          .value = "10000"};
+}
+
+TEST(Repeat, EndsWithTheFirstAttemptThatIsEnough) {
+  app::FakeTree tree{core::CgroupVersion::kV2};
+  app::FakeMachine machine{tree, allow};
+  int waits = 0;
+  tree.on_wait = [&] { return ++waits < 10; };
+  int attempts = 0;
+  const auto done = repeat(machine, [&]() -> Result<bool> { return ++attempts == 3; });
+  ASSERT_TRUE(done);
+  EXPECT_TRUE(*done);
+  EXPECT_EQ(attempts, 3);
+  EXPECT_EQ(waits, 2);
+}
+
+TEST(Repeat, EndsWithAnError) {
+  app::FakeTree tree{core::CgroupVersion::kV2};
+  app::FakeMachine machine{tree, allow};
+  tree.on_wait = [] { return true; };
+  const auto done =
+      repeat(machine, []() -> Result<bool> { return fail(ErrorCode::kPermission, "refused"); });
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().message, "refused");
+}
+
+TEST(ExecuteWithRetries, WaitsUntilSystemdHasEnabledTheControllersAgain) {
+  app::FakeTree tree{core::CgroupVersion::kV2};
+  app::FakeMachine machine{tree, allow};
+  int waits = 0;
+  tree.on_wait = [&] {
+    if (++waits == 2) tree.make("/pod.slice");
+    return true;
+  };
+  const auto report =
+      execute(machine, {weight_of("/pod.slice")}, UnitChanges::kNow, Transient::kControllers);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->written, std::vector<std::string>{"/pod.slice/cpu.weight = 39"});
+  EXPECT_EQ(waits, 2);
+}
+
+TEST(ExecuteWithRetries, ReturnsTheRefusalWhenNothingMayBeWaitedForAnyMore) {
+  app::FakeTree tree{core::CgroupVersion::kV2};
+  app::FakeMachine machine{tree, allow};
+  int waits = 0;
+  tree.on_wait = [&] { return ++waits <= 5; };
+  const auto report =
+      execute(machine, {weight_of("/pod.slice")}, UnitChanges::kNow, Transient::kControllers);
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(waits, 6);
+}
+
+TEST(ExecuteWithRetries, DoesNotWaitForARefusalThatStays) {
+  app::FakeTree tree{core::CgroupVersion::kV2};
+  app::FakeMachine machine{tree, allow};
+  tree.on_wait = []() -> bool {
+    ADD_FAILURE() << "waited";
+    return false;
+  };
+  for (const auto transient : {Transient::kNone, Transient::kQuota}) {
+    const auto report = execute(machine, {weight_of("/pod")}, UnitChanges::kNow, transient);
+    ASSERT_FALSE(report);
+    EXPECT_EQ(report.error().code, ErrorCode::kNotFound);
+  }
+}
+
+/// A v1 tree with a pod whose removed container's quota the kernel still counts.
+class RemovedQuota : public ::testing::Test {
+ protected:
+  RemovedQuota() {
+    tree_.make("/pod/removed");
+    tree_.cgroups.at("/pod/removed").files.at("cpu.cfs_quota_us") = "50000";
+  }
+  app::FakeTree tree_{core::CgroupVersion::kV1};
+  app::FakeMachine machine_{tree_, allow};
+};
+
+TEST_F(RemovedQuota, IsWaitedFor) {
+  tree_.on_wait = [&] { return tree_.cgroups.erase("/pod/removed") == 1; };
+  const auto report = execute(machine_, {quota_of("/pod")}, UnitChanges::kNow, Transient::kQuota);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(tree_.cgroups.at("/pod").files.at("cpu.cfs_quota_us"), "10000");
+}
+
+TEST_F(RemovedQuota, IsBusyIfItLastsLonger) {
+  const auto report = execute(machine_, {quota_of("/pod")}, UnitChanges::kNow, Transient::kQuota);
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, ErrorCode::kBusy);
+  EXPECT_EQ(report.error().message, "/pod/removed: quota exceeds that of /pod");
+}
+
+}  // namespace
+}  // namespace podqos::cgroup
