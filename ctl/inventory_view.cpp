@@ -17,17 +17,16 @@ namespace {
 constexpr std::array kKept = {CAP_SYS_ADMIN};
 
 /// Adds what the kernel shows of a cgroup.
-void add_reading(Json& json, const app::CgroupReading& reading,
-                 const std::optional<CpuShares>& shares) {
-  json["exists"] = reading.exists;
+void add_values(Json& json, const app::CgroupView& cgroup, const std::optional<CpuShares>& shares) {
+  json["exists"] = cgroup.exists();
   json["shares"] = json_of(shares);
-  json["weight"] = json_of(reading.cpu_weight);
-  json["quotaUs"] = json_of(reading.cpu_quota);
-  json["periodUs"] = json_of(reading.cpu_period);
-  json["memoryLimitBytes"] = json_of(reading.memory_limit);
-  json["memoryUsageBytes"] = json_of(reading.memory_usage);
-  json["pidsLimit"] = json_of(reading.pids_limit);
-  json["pids"] = json_of(reading.pids);
+  json["weight"] = json_of(cgroup.cpu_weight());
+  json["quotaUs"] = json_of(cgroup.cpu_quota());
+  json["periodUs"] = json_of(cgroup.cpu_period());
+  json["memoryLimitBytes"] = json_of(cgroup.memory_limit());
+  json["memoryUsageBytes"] = json_of(cgroup.memory_usage());
+  json["pidsLimit"] = json_of(cgroup.pids_limit());
+  json["pids"] = json_of(cgroup.pids());
 }
 
 /// As the kernel's values are shown: null is "unlimited", which rules have as a negative number.
@@ -60,7 +59,7 @@ Json container_json(const app::ContainerEntry& container, core::WeightFormula fo
   json["pid"] = record.pid.value();
   json["cgroup"] = record.cgroup;
   json["oomScoreAdj"] = json_of(container.oom_score_adj);
-  add_reading(json, container.reading, app::shares_of(container.reading, {}, formula));
+  add_values(json, container.cgroup, container.cgroup.shares({}, formula));
   return json;
 }
 
@@ -78,7 +77,7 @@ Json pod_json(const app::PodEntry& entry, core::WeightFormula formula) {
   json["requests"] = json_of(core::requests_of(record));
   json["limits"] = json_of(limits_shown(entry));
   json["rule"] = rule_json(entry.rule);
-  add_reading(json, entry.reading, app::shares_of(entry.reading, entry.rule.cpu_shares, formula));
+  add_values(json, entry.cgroup, entry.cgroup.shares(entry.rule.cpu_shares, formula));
   Json& containers = json["containers"] = Json::array();
   for (const app::ContainerEntry& container : entry.containers)
     containers.push_back(container_json(container, formula));
@@ -88,20 +87,20 @@ Json pod_json(const app::PodEntry& entry, core::WeightFormula formula) {
 Json tier_json(const app::TierEntry& tier, core::WeightFormula formula) {
   Json json;
   json["qosClass"] = core::format_qos_class(tier.qos_class);
-  json["cgroup"] = tier.path;
+  json["cgroup"] = tier.cgroup.path();
   json["pods"] = tier.sum.pods;
   json["requests"] = requests_json(tier.sum);
   json["rule"] = rule_json(tier.rule);
-  add_reading(json, tier.reading, app::shares_of(tier.reading, tier.rule.cpu_shares, formula));
+  add_values(json, tier.cgroup, tier.cgroup.shares(tier.rule.cpu_shares, formula));
   return json;
 }
 
 Json top_json(const app::TierEntry& top, core::WeightFormula formula) {
   Json json;
-  json["cgroup"] = top.path;
+  json["cgroup"] = top.cgroup.path();
   json["pods"] = top.sum.pods;
   json["rule"] = rule_json(top.rule);
-  add_reading(json, top.reading, app::shares_of(top.reading, top.rule.cpu_shares, formula));
+  add_values(json, top.cgroup, top.cgroup.shares(top.rule.cpu_shares, formula));
   return json;
 }
 
@@ -133,14 +132,13 @@ std::string format_inventory(const app::Inventory& all) {
 core::ResourceList limits_shown(const app::PodEntry& pod) {
   if (!pod.record.adopted) return core::limits_of(pod.record);
   core::ResourceList limits;
-  const app::CgroupReading& reading = pod.reading;
-  if (reading.cpu_quota) {
-    const Micros period = reading.cpu_period.value_or(core::kDefaultPeriod);
-    if (const auto cpu = core::milli_cpu_for_quota(*reading.cpu_quota, period))
+  if (const auto quota = pod.cgroup.cpu_quota()) {
+    const Micros period = pod.cgroup.cpu_period().value_or(core::kDefaultPeriod);
+    if (const auto cpu = core::milli_cpu_for_quota(*quota, period))
       limits.emplace(core::kCpu, core::Quantity::from_milli(cpu->value()));
   }
-  if (reading.memory_limit)
-    limits.emplace(core::kMemory, core::Quantity::from_units(reading.memory_limit->value()));
+  if (const auto memory = pod.cgroup.memory_limit())
+    limits.emplace(core::kMemory, core::Quantity::from_units(memory->value()));
   return limits;
 }
 

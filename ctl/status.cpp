@@ -74,14 +74,14 @@ std::string pods_table(const app::Inventory& inventory, ColourMode mode) {
                   record.adopted ? " (adopted)" : "")),
          cell(std::string{format_source(record.class_source)}), cell(containers_of(pod)),
          cell(shown(core::requests_of(record))), cell(shown(limits_shown(pod))),
-         cell(shown(pod.reading.memory_usage))});
+         cell(shown(pod.cgroup.memory_usage()))});
   }
   return format_table(rows, mode);
 }
 
 /// "rule / kernel" of a tier's shares; the kernel's alone if there is no rule.
 std::string cpu_pair(const app::TierEntry& tier, core::WeightFormula formula) {
-  const auto shares = app::shares_of(tier.reading, tier.rule.cpu_shares, formula);
+  const auto shares = tier.cgroup.shares(tier.rule.cpu_shares, formula);
   std::string kernel = shares ? cat(shares->value()) : "-";
   if (!tier.rule.cpu_shares) return kernel;
   return cat(tier.rule.cpu_shares->value(), " / ", kernel);
@@ -95,10 +95,10 @@ std::string tiers_table(const app::Inventory& inventory, ColourMode mode) {
     rows.push_back(
         {cell(std::move(name), Colour::kBold), cell(cat(tier.sum.pods)), cell(shown(tier.sum)),
          cell(cpu_pair(tier, inventory.formula)),
-         cell(cat(shown(tier.rule.memory_limit), " / ", shown(tier.reading.memory_limit))),
-         cell(shown(tier.reading.memory_usage))});
+         cell(cat(shown(tier.rule.memory_limit), " / ", shown(tier.cgroup.memory_limit()))),
+         cell(shown(tier.cgroup.memory_usage()))});
   };
-  if (inventory.top) add(inventory.top->path, *inventory.top);
+  if (inventory.top) add(inventory.top->cgroup.path(), *inventory.top);
   for (const app::TierEntry& tier : inventory.tiers)
     add(std::string{core::format_qos_class(tier.qos_class)}, tier);
   return format_table(rows, mode);

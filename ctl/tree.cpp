@@ -28,7 +28,7 @@ struct TreeOptions {
 /// A line of the tree and its children.
 struct Node {
   Cell label;
-  const app::CgroupReading* reading = nullptr;
+  const app::CgroupView* cgroup = nullptr;
   std::optional<CpuShares> shares;
   std::optional<int> oom_score_adj;
   std::optional<Pid> pid;
@@ -61,8 +61,8 @@ Node container_node(const app::ContainerEntry& container, const app::PodEntry& p
   if (!record.cgroup.starts_with(cat(pod.record.cgroup, "/")))
     label += cat(" at ", printable(record.cgroup));
   Node node{.label = cell(std::move(label), container.alive ? Colour::kNone : Colour::kRed),
-            .reading = &container.reading,
-            .shares = app::shares_of(container.reading, {}, formula),
+            .cgroup = &container.cgroup,
+            .shares = container.cgroup.shares({}, formula),
             .oom_score_adj = container.oom_score_adj,
             .pid = {},
             .children = {}};
@@ -77,10 +77,10 @@ Node pod_node(const app::PodEntry& pod, core::WeightFormula formula, bool whole_
   const std::string_view name = whole_path ? std::string_view{record.cgroup} : leaf(record.cgroup);
   const std::string title = record.pod.name.empty() ? "" : cat("  ", pod_title(record.pod));
   Node node{.label = cell(cat(printable(name), title, record.adopted ? "  (adopted)" : "",
-                              pod.reading.exists ? "" : "  (gone)"),
+                              pod.cgroup.exists() ? "" : "  (gone)"),
                           colour_of(record.qos_class)),
-            .reading = &pod.reading,
-            .shares = app::shares_of(pod.reading, pod.rule.cpu_shares, formula),
+            .cgroup = &pod.cgroup,
+            .shares = pod.cgroup.shares(pod.rule.cpu_shares, formula),
             .oom_score_adj = {},
             .pid = {},
             .children = {}};
@@ -92,10 +92,10 @@ Node pod_node(const app::PodEntry& pod, core::WeightFormula formula, bool whole_
 /// A tier; the Guaranteed one is the root itself.
 Node tier_node(const app::TierEntry& tier, core::WeightFormula formula) {
   const bool root = tier.qos_class == core::QosClass::kGuaranteed;
-  return {.label = cell(root ? tier.path : std::string{leaf(tier.path)},
+  return {.label = cell(root ? tier.cgroup.path() : std::string{leaf(tier.cgroup.path())},
                         root ? Colour::kBold : colour_of(tier.qos_class)),
-          .reading = &tier.reading,
-          .shares = app::shares_of(tier.reading, tier.rule.cpu_shares, formula),
+          .cgroup = &tier.cgroup,
+          .shares = tier.cgroup.shares(tier.rule.cpu_shares, formula),
           .oom_score_adj = {},
           .pid = {},
           .children = {}};
@@ -132,16 +132,17 @@ std::vector<Node> forest(const app::Inventory& inventory) {
 /// "weight (shares)" on cgroup v2, the shares alone on v1.
 std::string shown_weight(const Node& node) {
   std::string shares = node.shares ? cat(node.shares->value()) : "-";
-  if (!node.reading->cpu_weight) return shares;
-  return cat(node.reading->cpu_weight->value(), " (", shares, ")");
+  const auto weight = node.cgroup->cpu_weight();
+  return weight ? cat(weight->value(), " (", shares, ")") : shares;
 }
 
 /// The quota in microseconds, with "/period" if that is not 100000.
-std::string shown_quota(const app::CgroupReading& reading) {
-  if (!reading.cpu_quota) return "-";
-  const bool usual = !reading.cpu_period || *reading.cpu_period == core::kDefaultPeriod;
-  return usual ? cat(reading.cpu_quota->value())
-               : cat(reading.cpu_quota->value(), "/", reading.cpu_period->value());
+std::string shown_quota(const app::CgroupView& cgroup) {
+  const auto quota = cgroup.cpu_quota();
+  if (!quota) return "-";
+  const auto period = cgroup.cpu_period();
+  const bool usual = !period || *period == core::kDefaultPeriod;
+  return usual ? cat(quota->value()) : cat(quota->value(), "/", period->value());
 }
 
 /// Bytes with a unit, or "-".
@@ -152,13 +153,14 @@ std::string shown_rule(const std::optional<Bytes>& bytes) {
 /// The cells of one node.
 /// @param prefix  the lines of the tree in front of the label
 Row row_of(const Node& node, const std::string& prefix) {
-  const app::CgroupReading& reading = *node.reading;
+  const app::CgroupView& cgroup = *node.cgroup;
+  const auto pids = cgroup.pids();
   return {cell(cat(prefix, node.label.text), node.label.colour),
           cell(shown_weight(node)),
-          cell(shown_quota(reading)),
-          cell(shown_rule(reading.memory_limit)),
-          cell(shown_rule(reading.memory_usage)),
-          cell(reading.pids ? cat(*reading.pids) : "-"),
+          cell(shown_quota(cgroup)),
+          cell(shown_rule(cgroup.memory_limit())),
+          cell(shown_rule(cgroup.memory_usage())),
+          cell(pids ? cat(*pids) : "-"),
           cell(node.oom_score_adj ? cat(*node.oom_score_adj) : ""),
           cell(node.pid ? cat(node.pid->value()) : "")};
 }

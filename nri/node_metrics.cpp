@@ -61,15 +61,15 @@ std::string_view tier_label(core::QosClass qos_class) {
 /// The labels of all metrics of a tier.
 Labels labels_of(const app::TierFigures& tier) {
   return {{.name = "tier", .value = std::string{tier_label(tier.qos_class)}},
-          {.name = "cgroup", .value = tier.cgroup}};
+          {.name = "cgroup", .value = tier.cgroup.path()}};
 }
 
 /// CPU limit in cores; nullopt without a quota.
-std::optional<double> cpu_limit(const app::CgroupReading& reading) {
-  if (!reading.cpu_quota || !reading.cpu_period || reading.cpu_period->value() == 0)
-    return std::nullopt;
-  return static_cast<double>(reading.cpu_quota->value()) /
-         static_cast<double>(reading.cpu_period->value());
+std::optional<double> cpu_limit(const app::CgroupView& cgroup) {
+  const auto quota = cgroup.cpu_quota();
+  const auto period = cgroup.cpu_period();
+  if (!quota || !period || period->value() == 0) return std::nullopt;
+  return static_cast<double>(quota->value()) / static_cast<double>(period->value());
 }
 
 /// Metrics with one sample per tier.
@@ -82,36 +82,36 @@ struct TierMetric {
 using Tier = app::TierFigures;
 constexpr std::array kTierMetrics = {
     TierMetric{MetricType::kGauge, "podqos_tier_cpu_shares", "CPU shares of the tier (cgroup v1).",
-               [](const Tier& t) { return scaled(t.reading.values.cpu_shares); }},
+               [](const Tier& t) { return scaled(t.cgroup.cpu_shares()); }},
     TierMetric{MetricType::kGauge, "podqos_tier_cpu_weight", "CPU weight of the tier (cgroup v2).",
-               [](const Tier& t) { return scaled(t.reading.values.cpu_weight); }},
+               [](const Tier& t) { return scaled(t.cgroup.cpu_weight()); }},
     TierMetric{MetricType::kGauge, "podqos_tier_cpu_limit_cores",
                "CPU quota of the tier in CPUs; absent without one.",
-               [](const Tier& t) { return cpu_limit(t.reading.values); }},
+               [](const Tier& t) { return cpu_limit(t.cgroup); }},
     TierMetric{MetricType::kCounter, "podqos_tier_cpu_usage_seconds_total",
                "CPU time that the tier has used, in seconds.",
-               [](const Tier& t) { return scaled(t.reading.cpu_usage_ns, kNano); }},
+               [](const Tier& t) { return scaled(t.cgroup.cpu_usage_ns(), kNano); }},
     TierMetric{MetricType::kGauge, "podqos_tier_memory_limit_bytes",
                "Memory limit of the tier as the kernel has it; absent without one.",
-               [](const Tier& t) { return scaled(t.reading.values.memory_limit); }},
+               [](const Tier& t) { return scaled(t.cgroup.memory_limit()); }},
     TierMetric{MetricType::kGauge, "podqos_tier_memory_limit_wanted_bytes",
                "Memory limit that the reservation (qosReserved) asks for: the kernel's is higher "
                "while the tier uses more than that.",
                [](const Tier& t) { return scaled(t.wanted_memory_limit); }},
     TierMetric{MetricType::kGauge, "podqos_tier_memory_usage_bytes",
                "Memory charged to the tier, page cache included.",
-               [](const Tier& t) { return scaled(t.reading.values.memory_usage); }},
+               [](const Tier& t) { return scaled(t.cgroup.memory_usage()); }},
     TierMetric{MetricType::kGauge, "podqos_tier_memory_min_bytes",
                "Memory of the tier that is never reclaimed (memory.min, cgroup v2).",
-               [](const Tier& t) { return scaled(t.reading.memory_min); }},
+               [](const Tier& t) { return scaled(t.cgroup.memory_min()); }},
     TierMetric{MetricType::kGauge, "podqos_tier_memory_low_bytes",
                "Memory of the tier that is reclaimed last (memory.low, cgroup v2).",
-               [](const Tier& t) { return scaled(t.reading.memory_low); }},
+               [](const Tier& t) { return scaled(t.cgroup.memory_low()); }},
     TierMetric{MetricType::kCounter, "podqos_tier_oom_kills_total",
                "Processes in the tier that the OOM killer has ended (cgroup v2).",
-               [](const Tier& t) { return scaled(t.reading.oom_kills); }},
+               [](const Tier& t) { return scaled(t.cgroup.oom_kills()); }},
     TierMetric{MetricType::kGauge, "podqos_tier_threads", "Processes and threads in the tier.",
-               [](const Tier& t) { return scaled(t.reading.values.pids); }},
+               [](const Tier& t) { return scaled(t.cgroup.pids()); }},
 };
 
 void add_tiers(const app::NodeFigures& figures, std::vector<MetricFamily>& out) {
@@ -132,15 +132,15 @@ void add_pressure(const app::NodeFigures& figures, std::vector<MetricFamily>& ou
                  "Time in seconds for which all tasks of the tier waited for the resource (PSI "
                  "full, cgroup v2)."};
   for (const app::TierFigures& tier : figures.tiers) {
-    const app::TierReading& reading = tier.reading;
+    const app::CgroupView& cgroup = tier.cgroup;
     for (const auto& [resource, pressure] :
-         {std::pair{"cpu", &reading.cpu_pressure}, std::pair{"memory", &reading.memory_pressure},
-          std::pair{"io", &reading.io_pressure}}) {
-      if (!*pressure) continue;
+         {std::pair{"cpu", cgroup.cpu_pressure()}, std::pair{"memory", cgroup.memory_pressure()},
+          std::pair{"io", cgroup.io_pressure()}}) {
+      if (!pressure) continue;
       Labels labels = labels_of(tier);
       labels.push_back({.name = "resource", .value = resource});
-      waiting.add(labels, scaled(std::optional{(*pressure)->waiting}, kMicro));
-      stalled.add(std::move(labels), scaled((*pressure)->stalled, kMicro));
+      waiting.add(labels, scaled(std::optional{pressure->waiting}, kMicro));
+      stalled.add(std::move(labels), scaled(pressure->stalled, kMicro));
     }
   }
   out.push_back(std::move(waiting).release());

@@ -71,7 +71,7 @@ ContainerEntry container_entry(cgroup::Machine& cgroups, const core::ContainerRe
   ContainerEntry entry{.record = record,
                        .alive = sys::is_alive(record.pid, record.start_time),
                        .oom_score_adj = {},
-                       .reading = read_cgroup(cgroups, record.cgroup)};
+                       .cgroup = {cgroups, record.cgroup}};
   if (!entry.alive || record.state != core::ContainerState::kLive) return entry;
   if (const auto score = sys::oom_score_adj_of(record.pid)) entry.oom_score_adj = *score;
   return entry;
@@ -87,8 +87,10 @@ std::string pod_label(const core::Pod& pod) {
 /// Compares the records with the kernel's values and collects warnings.
 class InventoryBuilder {
  public:
-  InventoryBuilder(const core::Settings& settings, cgroup::Machine& cgroups, NodeRecords records)
-      : settings_(settings), cgroups_(cgroups), records_(std::move(records)) {
+  InventoryBuilder(const core::Settings& settings, std::unique_ptr<cgroup::Machine> machine,
+                   NodeRecords records)
+      : settings_(settings), cgroups_(*machine), records_(std::move(records)) {
+    inventory_.machine = std::move(machine);
     inventory_.kubepods = records_.tiers.kubepods;
     inventory_.adopted = records_.tiers.sums.adopted;
     inventory_.warnings = std::move(records_.warnings);
@@ -114,7 +116,8 @@ class InventoryBuilder {
 
  private:
   void add_pod(const core::PodRecord& record) {
-    PodEntry entry{.record = record, .rule = {}, .reading = {}, .containers = {}};
+    PodEntry entry{
+        .record = record, .rule = {}, .cgroup = {cgroups_, record.cgroup}, .containers = {}};
     bool has_rule = false;
     if (!record.adopted) {
       auto rule = rule_for(record);
@@ -125,7 +128,6 @@ class InventoryBuilder {
         inventory_.warnings.push_back(cat(pod_label(record.pod), ": ", rule.error().message));
       }
     }
-    entry.reading = read_cgroup(cgroups_, record.cgroup);
     for (const core::ContainerRecord& container : record.containers)
       entry.containers.push_back(container_entry(cgroups_, container));
     check_pod(entry, has_rule);
@@ -144,12 +146,12 @@ class InventoryBuilder {
   void check_pod(const PodEntry& entry, bool has_rule) {
     const core::PodRecord& record = entry.record;
     const std::string name = pod_label(record.pod);
-    if (!entry.reading.exists) {
+    if (!entry.cgroup.exists()) {
       inventory_.warnings.push_back(
           cat(name, ": its cgroup ", record.cgroup, " does not exist: run podqosctl reconcile"));
     } else if (has_rule) {
       for (const std::string& difference :
-           differences(entry.reading, entry.rule, inventory_.formula, page_size_))
+           differences(entry.cgroup, entry.rule, inventory_.formula, page_size_))
         inventory_.warnings.push_back(cat(name, ": ", difference));
       check_io_weight(name, record.cgroup, entry.rule);
     }
@@ -218,25 +220,23 @@ class InventoryBuilder {
     if (path.empty()) return;
     inventory_.top =
         TierEntry{.qos_class = core::QosClass::kGuaranteed,
-                  .path = path,
                   .sum = core::sum_of_own(sums),
                   .rule = {.cpu_shares = core::cpu_shares_for(core::sum_of_own(sums).cpu)},
-                  .reading = read_cgroup(cgroups_, path)};
+                  .cgroup = {cgroups_, path}};
     for (const std::string& difference :
-         differences(inventory_.top->reading, inventory_.top->rule, inventory_.formula, page_size_))
+         differences(inventory_.top->cgroup, inventory_.top->rule, inventory_.formula, page_size_))
       inventory_.warnings.push_back(cat("cgroup ", path, ": ", difference));
   }
 
   void add_tier(core::QosClass qos_class, core::CgroupValues rule) {
     const std::string path = core::tier_path(inventory_.kubepods, qos_class);
     TierEntry tier{.qos_class = qos_class,
-                   .path = path,
                    .sum = records_.tiers.sums.of(qos_class),
                    .rule = std::move(rule),
-                   .reading = read_cgroup(cgroups_, path)};
+                   .cgroup = {cgroups_, path}};
     if (records_.tiers.yielded) {
       // Managed by a kubelet.
-    } else if (!tier.reading.exists) {
+    } else if (!tier.cgroup.exists()) {
       inventory_.warnings.push_back(cat("tier ", path, " does not exist: run podqosctl reconcile"));
     } else if (qos_class != core::QosClass::kGuaranteed) {
       check_tier(tier);
@@ -248,17 +248,17 @@ class InventoryBuilder {
     core::CgroupValues expected = tier.rule;
     // A limit is never written below usage or the floor. A higher one for that reason is correct,
     // and reconcile lowers it later.
-    const auto& limit = tier.reading.memory_limit;
+    const auto limit = tier.cgroup.memory_limit();
     const bool held = expected.memory_limit && limit && *limit > *expected.memory_limit;
     if (held) {
       const Bytes least = core::bounded_tier_limit(
-          *expected.memory_limit, tier.reading.memory_usage, settings_.tier_memory_floor);
+          *expected.memory_limit, tier.cgroup.memory_usage(), settings_.tier_memory_floor);
       if (least > *expected.memory_limit) expected.memory_limit = limit;
     }
     for (const std::string& difference :
-         differences(tier.reading, expected, inventory_.formula, page_size_))
-      inventory_.warnings.push_back(cat("tier ", tier.path, ": ", difference));
-    check_io_weight(cat("tier ", tier.path), tier.path, tier.rule);
+         differences(tier.cgroup, expected, inventory_.formula, page_size_))
+      inventory_.warnings.push_back(cat("tier ", tier.cgroup.path(), ": ", difference));
+    check_io_weight(cat("tier ", tier.cgroup.path()), tier.cgroup.path(), tier.rule);
   }
 
   /// Warns of pod cgroups below podqos's root that have no record.
@@ -267,10 +267,10 @@ class InventoryBuilder {
     for (const PodEntry& entry : inventory_.pods)
       known.insert(entry.record.cgroup);
     for (const TierEntry& tier : inventory_.tiers) {
-      const auto children = cgroups_.children(tier.path);
+      const auto children = cgroups_.children(tier.cgroup.path());
       if (!children) continue;
       for (const std::string& child : *children) {
-        const std::string path = cat(tier.path, "/", child);
+        const std::string path = cat(tier.cgroup.path(), "/", child);
         const auto pod = core::find_pod_cgroup(path);
         if (pod && pod->below.empty() && !known.contains(path))
           inventory_.warnings.push_back(cat("pod cgroup ", path, " is not managed by podqos"));
@@ -324,7 +324,8 @@ Result<Inventory> read_inventory(const core::Settings& settings) {
   if (!records) return fail(std::move(records).error());
   auto cgroups = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead});
   if (!cgroups) return fail(std::move(cgroups).error());
-  InventoryBuilder builder{settings, *cgroups, std::move(*records)};
+  InventoryBuilder builder{settings, std::make_unique<cgroup::Cgroupfs>(std::move(*cgroups)),
+                           std::move(*records)};
   if (auto status = builder.build(); !status) return fail(std::move(status).error());
   return builder.release();
 }

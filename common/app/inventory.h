@@ -1,11 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "common/app/cgroup_reading.h"
+#include "common/app/cgroup_view.h"
 #include "common/base/error.h"
 #include "common/core/layout.h"
 #include "common/core/record.h"
@@ -19,29 +20,29 @@ struct ContainerEntry {
   core::ContainerRecord record;
   bool alive = false;                ///< its init runs (pending: the creating process)
   std::optional<int> oom_score_adj;  ///< nullopt unless live
-  CgroupReading reading;
+  CgroupView cgroup;
 };
 
-/// A pod: its record, the values that the rules require, and those found in the kernel.
+/// A pod: its record, the values that the rules require, and its cgroup.
 struct PodEntry {
   core::PodRecord record;
   core::CgroupValues rule;  ///< empty for an adopted pod, whose values its kubelet writes
-  CgroupReading reading;
+  CgroupView cgroup;
   std::vector<ContainerEntry> containers;
 };
 
 /// A tier. The Guaranteed tier is the root itself and has no values of its own.
 struct TierEntry {
   core::QosClass qos_class = core::QosClass::kGuaranteed;
-  std::string path;
   core::TierSum sum;  ///< granted requests
   core::CgroupValues rule;
-  CgroupReading reading;
+  CgroupView cgroup;
 };
 
-/// All pods that podqos manages or has adopted, with the values found in the kernel.
+/// All pods that podqos manages or has adopted, with views of their cgroups.
 struct Inventory {
-  std::string kubepods;          ///< root in use; "" before the first pod
+  std::unique_ptr<cgroup::Machine> machine;  ///< what the views read
+  std::string kubepods;                      ///< root in use; "" before the first pod
   std::vector<TierEntry> tiers;  ///< Guaranteed, Burstable, BestEffort; empty without a root
   /// The cgroup above the root that podqos created, with the sum of all of podqos's own pods. Of
   /// its values only the CPU shares follow a rule.

@@ -48,12 +48,12 @@ class FiguresBuilder {
     const core::TierValues rule = core::tier_values(
         state_.tiers.sums, {.reserve_percent = settings_.reserve_memory_percent,
                             .allocatable_memory = core::allocatable_memory(settings_, *capacity)});
+    figures_.machine = std::make_unique<cgroup::Cgroupfs>(std::move(*cgroups));
     for (const std::string& root : roots_) {
       const bool own = root == state_.tiers.kubepods;
-      add_tier(*cgroups, root, core::QosClass::kGuaranteed, {});
-      add_tier(*cgroups, root, core::QosClass::kBurstable,
-               own ? rule.burstable.memory_limit : std::nullopt);
-      add_tier(*cgroups, root, core::QosClass::kBestEffort,
+      add_tier(root, core::QosClass::kGuaranteed, {});
+      add_tier(root, core::QosClass::kBurstable, own ? rule.burstable.memory_limit : std::nullopt);
+      add_tier(root, core::QosClass::kBestEffort,
                own ? rule.besteffort.memory_limit : std::nullopt);
     }
     return std::move(figures_);
@@ -72,15 +72,12 @@ class FiguresBuilder {
     }
   }
 
-  void add_tier(cgroup::Machine& cgroups, const std::string& root, core::QosClass qos_class,
-                std::optional<Bytes> wanted) {
+  void add_tier(const std::string& root, core::QosClass qos_class, std::optional<Bytes> wanted) {
     TierFigures tier{.qos_class = qos_class,
-                     .cgroup = core::tier_path(root, qos_class),
                      .wanted_memory_limit = wanted,
-                     .reading = {}};
-    tier.reading = read_tier(cgroups, tier.cgroup);
+                     .cgroup = {*figures_.machine, core::tier_path(root, qos_class)}};
     // Omit a tier that has just been removed.
-    if (tier.reading.values.exists) figures_.tiers.push_back(std::move(tier));
+    if (tier.cgroup.exists()) figures_.tiers.push_back(std::move(tier));
   }
 
   const core::Settings& settings_;

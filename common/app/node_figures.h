@@ -3,11 +3,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "common/app/cgroup_reading.h"
+#include "common/app/cgroup_view.h"
 #include "common/base/error.h"
 #include "common/core/pod.h"
 #include "common/core/settings.h"
@@ -20,24 +21,24 @@ namespace podqos::app {
 struct TierFigures {
   /// The Guaranteed tier is the root itself, so its values include the other tiers.
   core::QosClass qos_class = core::QosClass::kGuaranteed;
-  std::string cgroup;
   /// The memory limit that the rules require now; nullopt if none, or if a kubelet manages the
   /// tier.
   std::optional<Bytes> wanted_memory_limit;
-  TierReading reading;
+  CgroupView cgroup;
 };
 
 /// Totals of the node for metrics; their number does not grow with the number of pods.
 struct NodeFigures {
-  core::TierSums own;      ///< podqos's own pods, with their granted requests
-  core::TierSums adopted;  ///< kubelet pods, with their claimed requests
+  std::unique_ptr<cgroup::Machine> machine;  ///< what the tiers' views read; absent without tiers
+  core::TierSums own;                        ///< podqos's own pods, with their granted requests
+  core::TierSums adopted;                    ///< kubelet pods, with their claimed requests
   std::vector<TierFigures> tiers;
   bool interrupted = false;    ///< a transaction is running, or was interrupted
   std::size_t unreadable = 0;  ///< number of unreadable records
 };
 
-/// Computes the figures from a snapshot of the records and reads the tiers' values from the kernel.
-/// Changes nothing and takes no lock.
+/// Computes the figures from a snapshot of the records, and finds the tiers. Changes nothing and
+/// takes no lock.
 [[nodiscard]] Result<NodeFigures> node_figures(const core::Settings& settings,
                                                const store::NodeSnapshot& state);
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/app/admission.h"
-#include "common/app/cgroup_reading.h"
+#include "common/app/cgroup_view.h"
 #include "common/app/departure.h"
 #include "common/app/node.h"
 #include "common/app/transaction.h"
@@ -36,11 +36,13 @@ std::optional<core::EngineResources> engine_pod_limits(cgroup::Machine& machine,
   const std::string path = request.placed_at.value_or("");
   // Already placed in a pod cgroup by an earlier interface.
   if (!path.starts_with('/') || core::find_pod_cgroup(path)) return std::nullopt;
-  const CgroupReading reading = read_cgroup(machine, path.substr(0, path.rfind('/')));
+  const CgroupView above{machine, path.substr(0, path.rfind('/'))};
   core::EngineResources limits;
-  if (reading.memory_limit) limits.memory_limit = reading.memory_limit->value();
-  if (reading.cpu_quota) limits.cpu_quota = reading.cpu_quota->value();
-  if (reading.cpu_quota && reading.cpu_period) limits.cpu_period = reading.cpu_period->value();
+  if (const auto limit = above.memory_limit()) limits.memory_limit = limit->value();
+  if (const auto quota = above.cpu_quota()) {
+    limits.cpu_quota = quota->value();
+    if (const auto period = above.cpu_period()) limits.cpu_period = period->value();
+  }
   if (limits == core::EngineResources{}) return std::nullopt;
   return limits;
 }

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "common/app/cgroup_reading.h"
+#include "common/app/cgroup_view.h"
 #include "common/base/text.h"
 #include "common/core/attributes.h"
 #include "common/core/pod_plan.h"
@@ -37,10 +37,10 @@ Result<std::optional<Pid>> monitor_of(cgroup::Machine& machine, Pid runtime) {
 }  // namespace
 
 bool is_untouched(cgroup::Machine& machine, const std::string& cgroup) {
-  const CgroupReading reading = read_cgroup(machine, cgroup);
-  return !reading.cpu_quota && !reading.memory_limit &&
-         reading.cpu_shares.value_or(kDefaultShares) == kDefaultShares &&
-         reading.cpu_weight.value_or(kDefaultWeight) == kDefaultWeight;
+  const CgroupView view{machine, cgroup};
+  return !view.cpu_quota() && !view.memory_limit() &&
+         view.cpu_shares().value_or(kDefaultShares) == kDefaultShares &&
+         view.cpu_weight().value_or(kDefaultWeight) == kDefaultWeight;
 }
 
 core::PodCgroupSnapshot observe_pod_cgroup(cgroup::Machine& machine, const std::string& cgroup) {

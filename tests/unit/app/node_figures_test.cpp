@@ -9,7 +9,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/app/cgroup_reading.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/core/plan.h"
@@ -18,22 +17,6 @@ namespace podqos::app {
 namespace {
 
 using ::testing::IsEmpty;
-
-// As Linux 6.1 shows them.
-TEST(ParsePressure, TakesTheTotals) {
-  const auto both = parse_pressure(
-      "some avg10=0.12 avg60=0.00 avg300=0.00 total=1234567\n"
-      "full avg10=0.00 avg60=0.00 avg300=0.00 total=89\n");
-  EXPECT_EQ(both, (Pressure{.waiting = Micros{1'234'567}, .stalled = Micros{89}}));
-  const auto some = parse_pressure("some avg10=0.00 avg60=0.00 avg300=0.00 total=5");
-  EXPECT_EQ(some, (Pressure{.waiting = Micros{5}, .stalled = std::nullopt}));
-}
-
-TEST(ParsePressure, RefusesWhatIsNone) {
-  for (const char* text : {"", "some", "some avg10=0.00", "some total=", "some total=x", "total=5",
-                           "somewhat total=5"})
-    EXPECT_FALSE(parse_pressure(text)) << text;
-}
 
 store::PodSnapshot pod(std::string cgroup, core::QosClass qos_class, bool adopted = false) {
   return {.cgroup = std::move(cgroup),
@@ -107,28 +90,28 @@ TEST_F(NodeFiguresLive, ReadsTheTiersOfPodqosAndOfAKubelet) {
   const auto figures = node_figures(settings, state);
   ASSERT_TRUE(figures) << figures.error().message;
   ASSERT_EQ(figures->tiers.size(), 5U);  // a kubelet's BestEffort tier is not there
-  EXPECT_EQ(figures->tiers[0].cgroup, own_ + "/kubepods");
-  EXPECT_EQ(figures->tiers[1].cgroup, own_ + "/kubepods/burstable");
+  EXPECT_EQ(figures->tiers[0].cgroup.path(), own_ + "/kubepods");
+  EXPECT_EQ(figures->tiers[1].cgroup.path(), own_ + "/kubepods/burstable");
   EXPECT_EQ(figures->tiers[1].wanted_memory_limit, Bytes{3LL << 30});
-  EXPECT_EQ(figures->tiers[4].cgroup, own_ + "/theirs/kubepods/burstable");
+  EXPECT_EQ(figures->tiers[4].cgroup.path(), own_ + "/theirs/kubepods/burstable");
   EXPECT_FALSE(figures->tiers[4].wanted_memory_limit);
-  const TierReading& reading = figures->tiers[1].reading;
+  const CgroupView& tier = figures->tiers[1].cgroup;
   const core::CgroupLayout layout = cgroups_->layout();
-  EXPECT_EQ(reading.values.memory_usage.has_value(), layout.memory.has_value());
+  EXPECT_EQ(tier.memory_usage().has_value(), layout.memory.has_value());
   if (layout.cpu == core::CgroupVersion::kV2) {
-    EXPECT_EQ(reading.cpu_usage_ns, 0);
-    EXPECT_EQ(reading.values.cpu_weight, CpuWeight{100});
+    EXPECT_EQ(tier.cpu_usage_ns(), 0);
+    EXPECT_EQ(tier.cpu_weight(), CpuWeight{100});
   }
   if (layout.memory == core::CgroupVersion::kV2) {
-    EXPECT_EQ(reading.memory_min, Bytes{0});
-    EXPECT_EQ(reading.oom_kills, 0);
+    EXPECT_EQ(tier.memory_min(), Bytes{0});
+    EXPECT_EQ(tier.oom_kills(), 0);
     const auto readable = [&](const char* file) {
       return cgroups_->read(own_ + "/kubepods/burstable", core::Controller::kMemory, file)
           .has_value();
     };
-    EXPECT_EQ(reading.cpu_pressure.has_value(), readable("cpu.pressure"));
-    EXPECT_EQ(reading.memory_pressure.has_value(), readable("memory.pressure"));
-    EXPECT_EQ(reading.io_pressure.has_value(), readable("io.pressure"));
+    EXPECT_EQ(tier.cpu_pressure().has_value(), readable("cpu.pressure"));
+    EXPECT_EQ(tier.memory_pressure().has_value(), readable("memory.pressure"));
+    EXPECT_EQ(tier.io_pressure().has_value(), readable("io.pressure"));
   }
 }
 

@@ -3,10 +3,24 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/unit/app/fake_machine.h"
+
 namespace podqos::ctl {
 namespace {
 
 using nlohmann::json;
+
+/// A machine with the cgroup /pod, for views that only read.
+class ViewedPod : public ::testing::Test {
+ protected:
+  ViewedPod() { tree_.make("/pod"); }
+
+  app::FakeTree tree_{core::CgroupVersion::kV2};
+  std::map<std::string, std::string, std::less<>>& files_ = tree_.cgroups["/pod"].files;
+  app::FakeMachine machine_{
+      tree_, [](const std::string& change) { return Status{fail(ErrorCode::kIo, change)}; }};
+  app::PodEntry pod_{.record = {}, .rule = {}, .cgroup = {machine_, "/pod"}, .containers = {}};
+};
 
 TEST(FormatInventory, HasTheSameMembersWithoutState) {
   EXPECT_EQ(format_inventory({}),
@@ -15,20 +29,19 @@ TEST(FormatInventory, HasTheSameMembersWithoutState) {
             "\n");
 }
 
-TEST(FormatInventory, ShowsAPodWithItsContainers) {
+TEST_F(ViewedPod, IsShownWithItsContainers) {
   app::Inventory inventory;
   inventory.kubepods = "/podqos/kubepods";
   inventory.warnings = {"a \"quoted\" \xff"};
-  app::PodEntry& pod = inventory.pods.emplace_back();
+  app::PodEntry& pod = inventory.pods.emplace_back(pod_);
   pod.record.pod.uid = "u-1";
   pod.record.qos_class = core::QosClass::kBurstable;
   pod.rule.cpu_shares = CpuShares{102};
   pod.rule.memory_limit = Bytes{-1};
-  pod.reading.exists = true;
-  pod.reading.cpu_weight = CpuWeight{4};
-  app::ContainerEntry& container = pod.containers.emplace_back();
+  files_["cpu.weight"] = "4";
+  app::ContainerEntry container{.record = {}, .oom_score_adj = -997, .cgroup = {machine_, ""}};
   container.record.id = "c-1";
-  container.oom_score_adj = -997;
+  pod.containers.push_back(container);
   const json shown = json::parse(format_inventory(inventory));
   EXPECT_EQ(shown["warnings"][0], "a \"quoted\" \xef\xbf\xbd");
   const json& entry = shown["pods"][0];
@@ -43,13 +56,11 @@ TEST(FormatInventory, ShowsAPodWithItsContainers) {
 }
 
 // What bounds a kubelet's pod is in its cgroup, whatever its annotations say.
-TEST(LimitsShown, AreTheKernelsForAnAdoptedPod) {
-  app::PodEntry pod;
-  pod.record.adopted = true;
-  pod.reading.cpu_quota = Micros{25'000};
-  pod.reading.cpu_period = Micros{50'000};
-  pod.reading.memory_limit = Bytes{1LL << 30U};
-  const core::ResourceList limits = limits_shown(pod);
+TEST_F(ViewedPod, HasTheKernelsLimitsIfItIsAdopted) {
+  pod_.record.adopted = true;
+  files_["cpu.max"] = "25000 50000";
+  files_["memory.max"] = "1073741824";
+  const core::ResourceList limits = limits_shown(pod_);
   EXPECT_EQ(limits.at("cpu").milli_value(), 500);
   EXPECT_EQ(limits.at("memory").value(), 1LL << 30U);
 }

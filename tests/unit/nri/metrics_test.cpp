@@ -1,6 +1,7 @@
 #include "nri/metrics.h"
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 
 #include "nri/node_metrics.h"
 #include "nri/pages.h"
+#include "tests/unit/app/fake_machine.h"
 #include "tests/unit/temporary_directory.h"
 #include "tests/unit/test_clock.h"
 
@@ -84,30 +86,37 @@ TEST(Metrics, CountErrorsByKind) {
   EXPECT_EQ(value_of(text, R"(podqos_errors_total{code="io"})"), "1");
 }
 
-app::TierFigures burstable() {
-  app::TierFigures tier{.qos_class = core::QosClass::kBurstable,
-                        .cgroup = "/kubepods/burstable",
-                        .wanted_memory_limit = Bytes{1LL << 30},
-                        .reading = {}};
-  tier.reading.values.cpu_weight = CpuWeight{39};
-  tier.reading.values.memory_limit = Bytes{2LL << 30};
-  tier.reading.values.memory_usage = Bytes{1234567890123};
-  tier.reading.values.pids = 17;
-  tier.reading.cpu_usage_ns = 1'500'000'000;
-  tier.reading.oom_kills = 2;
-  tier.reading.cpu_pressure = app::Pressure{.waiting = Micros{2'500'000}, .stalled = {}};
-  tier.reading.memory_pressure =
-      app::Pressure{.waiting = Micros{1'000'000}, .stalled = Micros{250'000}};
-  return tier;
+/// A machine with a Burstable tier, as Linux 6.1 shows it on cgroup v2.
+app::FakeTree with_burstable() {
+  app::FakeTree tree{core::CgroupVersion::kV2};
+  tree.make("/kubepods/burstable");
+  auto& tier = tree.cgroups.at("/kubepods/burstable");
+  tier.usage = 1234567890123;
+  tier.files = {{"cpu.weight", "39"},
+                {"cpu.max", "max 100000"},
+                {"cpu.stat", "usage_usec 1500000\nuser_usec 1000000\nsystem_usec 500000"},
+                {"cpu.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=2500000"},
+                {"memory.max", "2147483648"},
+                {"memory.events", "low 0\nhigh 0\nmax 7\noom 3\noom_kill 2"},
+                {"memory.pressure",
+                 "some avg10=0.00 avg60=0.00 avg300=0.00 total=1000000\n"
+                 "full avg10=0.00 avg60=0.00 avg300=0.00 total=250000"},
+                {"pids.current", "17"}};
+  return tree;
 }
 
 TEST(NodeMetrics, AreInTheBaseUnits) {
   app::NodeFigures figures;
   figures.own.burstable = {.pods = 3, .cpu = MilliCpu{1250}, .memory = Bytes{1LL << 30}};
   figures.adopted.guaranteed = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{4096}};
-  figures.tiers = {burstable()};
+  app::FakeTree tree = with_burstable();
+  figures.machine = std::make_unique<app::FakeMachine>(
+      tree, [](const std::string& change) { return Status{fail(ErrorCode::kIo, change)}; });
+  figures.tiers.push_back({.qos_class = core::QosClass::kBurstable,
+                           .wanted_memory_limit = Bytes{1LL << 30},
+                           .cgroup = {*figures.machine, "/kubepods/burstable"}});
   figures.unreadable = 1;
-  const std::string text = text_of(node_metrics(figures));
+  const std::string text = text_of(node_metrics(std::move(figures)));
   const auto sample = [&](const std::string& name, const std::string& labels) {
     return value_of(text, "podqos_" + name + "{" + labels + "}");
   };

@@ -1,0 +1,237 @@
+#include "common/app/cgroup_view.h"
+
+#include "common/base/text.h"
+#include "common/cgroup/flat_keyed.h"
+
+namespace podqos::app {
+namespace {
+
+using core::CgroupVersion;
+using core::Controller;
+using core::Value;
+
+/// cgroup v1 shows "unlimited" as LONG_MAX rounded down to a page, whatever the page size;
+/// include/linux/page_counter.h, PAGE_COUNTER_MAX.
+constexpr std::int64_t kV1Unlimited = std::int64_t{1} << 62U;
+constexpr std::int64_t kNanosPerMicro = 1000;
+
+/// A limit of 0 or below means "unlimited": nullopt.
+std::optional<std::int64_t> positive(std::optional<std::int64_t> value) {
+  return value && *value > 0 ? value : std::nullopt;
+}
+
+template <class Strong>
+std::optional<Strong> strong(std::optional<std::int64_t> value) {
+  return value ? std::optional{Strong{*value}} : std::nullopt;
+}
+
+std::string shown(const std::optional<std::int64_t>& value) {
+  return value ? std::to_string(*value) : "unlimited";
+}
+
+template <class Tag>
+std::optional<std::int64_t> limit_of(const std::optional<Unit<Tag>>& value) {
+  return value ? positive(value->value()) : std::nullopt;
+}
+
+/// One difference, as shown to the operator: "pids.max is 7, the rule says 8".
+std::string clause(std::string_view what, const std::optional<std::int64_t>& found,
+                   const std::optional<std::int64_t>& wanted) {
+  return cat(what, " is ", shown(found), ", the rule says ", shown(wanted));
+}
+
+/// The kernel stores memory limits in whole pages.
+bool same_pages(const std::optional<std::int64_t>& a, const std::optional<std::int64_t>& b,
+                std::int64_t page) {
+  if (!a || !b) return a.has_value() == b.has_value();
+  return *a / page == *b / page;
+}
+
+/// The number after "total=" in the line that begins with `kind`.
+std::optional<Micros> total_in(std::string_view text, std::string_view kind) {
+  constexpr std::string_view kTotal = "total=";
+  while (!text.empty()) {
+    std::string_view line = cgroup::read_until(text, '\n');
+    if (cgroup::read_until(line, ' ') != kind) continue;
+    while (!line.empty()) {
+      const std::string_view word = cgroup::read_until(line, ' ');
+      if (!word.starts_with(kTotal)) continue;
+      const auto number = parse_int(word.substr(kTotal.size()));
+      return number ? std::optional{Micros{*number}} : std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Pressure> parse_pressure(std::string_view text) {
+  const auto waiting = total_in(text, "some");
+  if (!waiting) return std::nullopt;
+  return Pressure{.waiting = *waiting, .stalled = total_in(text, "full")};
+}
+
+bool CgroupView::exists() const {
+  if (!exists_) exists_ = !path_.empty() && machine_->exists(path_);
+  return *exists_;
+}
+
+const std::optional<std::string>& CgroupView::text(Controller controller,
+                                                   const std::string& file) const {
+  const auto [entry, is_new] = texts_.try_emplace(file);
+  if (is_new && exists()) {
+    if (auto read = machine_->read(path_, controller, file)) entry->second = std::move(*read);
+  }
+  return entry->second;
+}
+
+std::optional<std::int64_t> CgroupView::number(Controller controller,
+                                               const std::string& file) const {
+  const auto& found = text(controller, file);
+  return found ? parse_int(*found) : std::nullopt;
+}
+
+std::optional<std::int64_t> CgroupView::number(Value value, CgroupVersion version) const {
+  const core::ValueRow& row = core::row_of(value);
+  if (!has(row.controller, version)) return std::nullopt;
+  return number(row.controller, std::string{row.on(version).name});
+}
+
+bool CgroupView::has(Controller controller, CgroupVersion version) const {
+  return machine_->layout_without_hugepages().version_of(controller) == version;
+}
+
+std::optional<CpuShares> CgroupView::cpu_shares() const {
+  return strong<CpuShares>(number(Value::kCpuShares, CgroupVersion::kV1));
+}
+
+std::optional<CpuWeight> CgroupView::cpu_weight() const {
+  return strong<CpuWeight>(number(Value::kCpuShares, CgroupVersion::kV2));
+}
+
+/// Documentation/scheduler/sched-bwc.rst: cpu.cfs_quota_us is -1 for "unlimited"; cgroup-v2.rst:
+/// cpu.max is "$MAX $PERIOD", "max" for "unlimited".
+std::optional<Micros> CgroupView::cpu_quota() const {
+  if (!has(Controller::kCpu, CgroupVersion::kV2))
+    return strong<Micros>(positive(number(Value::kCpuQuota, CgroupVersion::kV1)));
+  const auto& max = text(Controller::kCpu, "cpu.max");
+  return max ? strong<Micros>(parse_int(std::string_view{*max}.substr(0, max->find(' '))))
+             : std::nullopt;
+}
+
+std::optional<Micros> CgroupView::cpu_period() const {
+  if (!has(Controller::kCpu, CgroupVersion::kV2))
+    return strong<Micros>(number(Value::kCpuPeriod, CgroupVersion::kV1));
+  const auto& max = text(Controller::kCpu, "cpu.max");
+  if (!max || !max->contains(' ')) return std::nullopt;
+  return strong<Micros>(parse_int(std::string_view{*max}.substr(max->find(' ') + 1)));
+}
+
+std::optional<std::int64_t> CgroupView::cpu_usage_ns() const {
+  // cpuacct is mounted together with cpu by all common distributions.
+  if (has(Controller::kCpu, CgroupVersion::kV1)) return number(Controller::kCpu, "cpuacct.usage");
+  if (!has(Controller::kCpu, CgroupVersion::kV2)) return std::nullopt;
+  const auto& stat = text(Controller::kCpu, "cpu.stat");
+  const auto micros = stat ? cgroup::find_key(*stat, "usage_usec") : std::nullopt;
+  return micros ? std::optional{mul_div(*micros, kNanosPerMicro, 1)} : std::nullopt;
+}
+
+std::optional<Bytes> CgroupView::memory_limit() const {
+  auto limit = number(Value::kMemoryLimit, CgroupVersion::kV2);
+  if (!limit) limit = number(Value::kMemoryLimit, CgroupVersion::kV1);
+  return limit && *limit < kV1Unlimited ? strong<Bytes>(limit) : std::nullopt;
+}
+
+std::optional<Bytes> CgroupView::memory_usage() const {
+  if (!memory_usage_) {
+    memory_usage_.emplace();
+    if (machine_->layout_without_hugepages().memory && exists()) {
+      if (const auto usage = machine_->memory_usage(path_)) memory_usage_ = std::optional{*usage};
+    }
+  }
+  return *memory_usage_;
+}
+
+std::optional<Bytes> CgroupView::protection(const std::string& file) const {
+  if (!has(Controller::kMemory, CgroupVersion::kV2)) return std::nullopt;
+  const auto& found = text(Controller::kMemory, file);
+  if (found == "max") return Bytes{kInt64Max};
+  return found ? strong<Bytes>(parse_int(*found)) : std::nullopt;
+}
+
+std::optional<Bytes> CgroupView::memory_min() const {
+  return protection("memory.min");
+}
+
+std::optional<Bytes> CgroupView::memory_low() const {
+  return protection("memory.low");
+}
+
+std::optional<std::int64_t> CgroupView::oom_kills() const {
+  if (!has(Controller::kMemory, CgroupVersion::kV2)) return std::nullopt;
+  const auto& events = text(Controller::kMemory, "memory.events");
+  return events ? cgroup::find_key(*events, "oom_kill") : std::nullopt;
+}
+
+std::optional<std::int64_t> CgroupView::pids_limit() const {
+  const auto limit = number(Value::kPidsLimit, CgroupVersion::kV2);
+  return limit ? limit : number(Value::kPidsLimit, CgroupVersion::kV1);
+}
+
+std::optional<std::int64_t> CgroupView::pids() const {
+  if (!machine_->layout_without_hugepages().pids) return std::nullopt;
+  return number(Controller::kPids, "pids.current");
+}
+
+std::optional<Pressure> CgroupView::pressure(Controller controller, const std::string& file) const {
+  if (!has(controller, CgroupVersion::kV2)) return std::nullopt;
+  const auto& found = text(controller, file);
+  return found ? parse_pressure(*found) : std::nullopt;
+}
+
+std::optional<Pressure> CgroupView::cpu_pressure() const {
+  return pressure(Controller::kCpu, "cpu.pressure");
+}
+
+std::optional<Pressure> CgroupView::memory_pressure() const {
+  return pressure(Controller::kMemory, "memory.pressure");
+}
+
+/// Every cgroup of v2 has io.pressure, whatever its controllers.
+std::optional<Pressure> CgroupView::io_pressure() const {
+  return pressure(Controller::kMemory, "io.pressure");
+}
+
+std::optional<CpuShares> CgroupView::shares(const std::optional<CpuShares>& rule,
+                                            core::WeightFormula formula) const {
+  const auto weight = cpu_weight();
+  if (!weight) return cpu_shares();
+  if (rule && core::cpu_weight_for(*rule, formula) == *weight) return rule;
+  return core::shares_for_linear_weight(*weight);
+}
+
+std::vector<std::string> differences(const CgroupView& cgroup, const core::CgroupValues& rule,
+                                     core::WeightFormula formula, Bytes page_size) {
+  const auto shares = cgroup.cpu_shares();
+  const auto weight = cgroup.cpu_weight();
+  std::vector<std::string> found;
+  if (rule.cpu_shares && shares && *rule.cpu_shares != *shares)
+    found.push_back(clause("cpu.shares", shares->value(), rule.cpu_shares->value()));
+  if (rule.cpu_shares && weight) {
+    const CpuWeight wanted = core::cpu_weight_for(*rule.cpu_shares, formula);
+    if (wanted != *weight) found.push_back(clause("cpu.weight", weight->value(), wanted.value()));
+  }
+  const auto quota = limit_of(cgroup.cpu_quota());
+  if ((shares || weight) && limit_of(rule.cpu_quota) != quota)
+    found.push_back(clause("cpu quota", quota, limit_of(rule.cpu_quota)));
+  const auto limit = cgroup.memory_limit();
+  const auto memory = limit ? std::optional{limit->value()} : std::optional<std::int64_t>{};
+  const auto wanted_memory = limit_of(rule.memory_limit);
+  if (cgroup.memory_usage() && !same_pages(memory, wanted_memory, page_size.value()))
+    found.push_back(clause("memory limit", memory, wanted_memory));
+  if (rule.pids_limit && cgroup.pids() && cgroup.pids_limit() != rule.pids_limit)
+    found.push_back(clause("pids.max", cgroup.pids_limit(), rule.pids_limit));
+  return found;
+}
+
+}  // namespace podqos::app

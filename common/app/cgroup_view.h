@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/units.h"
+#include "common/cgroup/machine.h"
+#include "common/core/cpu.h"
+#include "common/core/pod_config.h"
+#include "common/core/value_table.h"
+
+namespace podqos::app {
+
+/// Pressure stall information: the time for which tasks have waited for a resource since the cgroup
+/// was created.
+/// @note Documentation/accounting/psi.rst
+struct Pressure {
+  Micros waiting;  ///< "some": at least one task waited
+  std::optional<Micros>
+      stalled;  ///< "full": all tasks waited at once; absent for CPU before Linux 5.13
+  friend bool operator==(const Pressure&, const Pressure&) = default;
+};
+/// Parses a pressure file (cpu.pressure, memory.pressure, io.pressure); nullopt if it is malformed.
+[[nodiscard]] std::optional<Pressure> parse_pressure(std::string_view text);
+
+/// The values of one cgroup as the kernel has them. Each file is read when the first of its values
+/// is asked for, and only once, so that all who ask see the same. nullopt: unlimited, or
+/// unavailable (the machine lacks controller or file, or the cgroup does not exist).
+/// @note Documentation/admin-guide/cgroup-v2.rst; cgroup-v1/memory.rst, cgroup-v1/pids.rst.
+class CgroupView {
+ public:
+  /// @param machine  has to outlive the view
+  /// @param path  absolute below the hierarchies' mounts; "" for a cgroup that does not exist
+  CgroupView(cgroup::Machine& machine, std::string path)
+      : machine_(&machine), path_(std::move(path)) {}
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] bool exists() const;
+
+  [[nodiscard]] std::optional<CpuShares> cpu_shares() const;  ///< cgroup v1
+  [[nodiscard]] std::optional<CpuWeight> cpu_weight() const;  ///< cgroup v2
+  [[nodiscard]] std::optional<Micros> cpu_quota() const;
+  [[nodiscard]] std::optional<Micros> cpu_period() const;
+  [[nodiscard]] std::optional<std::int64_t> cpu_usage_ns() const;
+  [[nodiscard]] std::optional<Bytes> memory_limit() const;
+  [[nodiscard]] std::optional<Bytes> memory_usage() const;
+  [[nodiscard]] std::optional<Bytes> memory_min() const;  ///< cgroup v2; kInt64Max for "max"
+  [[nodiscard]] std::optional<Bytes> memory_low() const;  ///< as memory_min()
+  /// Processes in the cgroup and below that the OOM killer has ended; cgroup v2.
+  [[nodiscard]] std::optional<std::int64_t> oom_kills() const;
+  [[nodiscard]] std::optional<std::int64_t> pids_limit() const;
+  /// Processes and threads, those below included.
+  [[nodiscard]] std::optional<std::int64_t> pids() const;
+  /// Of cgroup v2; a kernel may lack PSI, or have it switched off (psi=0).
+  [[nodiscard]] std::optional<Pressure> cpu_pressure() const;
+  [[nodiscard]] std::optional<Pressure> memory_pressure() const;
+  [[nodiscard]] std::optional<Pressure> io_pressure() const;
+
+  /// The CPU shares: cpu.shares on v1. On v2 `rule` if its weight equals the cgroup's, otherwise
+  /// the inverse of the linear formula, which is lossy.
+  [[nodiscard]] std::optional<CpuShares> shares(const std::optional<CpuShares>& rule,
+                                                core::WeightFormula formula) const;
+
+ private:
+  /// The text of a file; nullopt if it cannot be read.
+  [[nodiscard]] const std::optional<std::string>& text(core::Controller controller,
+                                                       const std::string& file) const;
+  [[nodiscard]] std::optional<std::int64_t> number(core::Controller controller,
+                                                   const std::string& file) const;
+  /// The number in the file of one of the values that podqos writes.
+  [[nodiscard]] std::optional<std::int64_t> number(core::Value value,
+                                                   core::CgroupVersion version) const;
+  /// Whether the machine has the controller in this version.
+  [[nodiscard]] bool has(core::Controller controller, core::CgroupVersion version) const;
+  [[nodiscard]] std::optional<Bytes> protection(const std::string& file) const;
+  [[nodiscard]] std::optional<Pressure> pressure(core::Controller controller,
+                                                 const std::string& file) const;
+
+  cgroup::Machine* machine_;
+  std::string path_;
+  mutable std::optional<bool> exists_;
+  mutable std::map<std::string, std::optional<std::string>> texts_;  ///< by file
+  mutable std::optional<std::optional<Bytes>> memory_usage_;
+};
+
+/// Compares a cgroup with the values that the rules require and returns one clause per difference
+/// ("memory limit is 1073741824, the rule says 2147483648"). Memory limits are compared in whole
+/// pages, as the kernel stores them. Values absent from `rule` are skipped, except quota and memory
+/// limit, whose absence means "unlimited".
+/// @param page_size  the kernel's page size in bytes
+[[nodiscard]] std::vector<std::string> differences(const CgroupView& cgroup,
+                                                   const core::CgroupValues& rule,
+                                                   core::WeightFormula formula, Bytes page_size);
+
+}  // namespace podqos::app
