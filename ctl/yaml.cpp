@@ -204,8 +204,8 @@ std::vector<std::pair<std::string_view, int>> split(std::string_view text) {
   return parts;
 }
 
-/// Throws at the second document of a text. yaml-cpp reads nothing of a comma outside of brackets,
-/// and makes documents of it until memory ends.
+/// Throws at the second document of a text. yaml-cpp before 0.9 reads nothing of a comma outside of
+/// brackets, and makes documents of it until memory ends.
 class SingleDocument final : public YAML::EventHandler {
  public:
   void OnDocumentStart(const YAML::Mark& mark) override {

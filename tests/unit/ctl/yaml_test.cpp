@@ -12,6 +12,7 @@
 namespace podqos::ctl {
 namespace {
 
+using testing::AnyOf;
 using testing::HasSubstr;
 
 /// The JSON of the only document of `text`; the error's message otherwise.
@@ -90,12 +91,17 @@ TEST(ParseYaml, SplitsDocuments) {
 TEST(ParseYaml, RefusesDocumentsThatNothingSeparates) {
   EXPECT_EQ(json_from("a: 1\n...\nb: 2\n"),
             "line 3: documents must be separated by a line \"---\"");
-  EXPECT_EQ(json_from("'a' 'b'"), "line 1: documents must be separated by a line \"---\"");
+  // yaml-cpp refuses it itself since 0.9.
+  EXPECT_THAT(json_from("'a' 'b'"), AnyOf("line 1: documents must be separated by a line \"---\"",
+                                          "line 1: unexpected scalar"));
 }
 
-// yaml-cpp makes documents without end of each: it reads nothing at a comma outside of brackets.
+// yaml-cpp before 0.9 makes documents without end of each: it reads nothing at a comma outside
+// of brackets.
 TEST(ParseYaml, RefusesACommaWithoutAValue) {
-  EXPECT_EQ(json_from(","), "line 1: unexpected character");
+  EXPECT_THAT(json_from(","), AnyOf("line 1: unexpected character",
+                                    "line 1: plain value cannot start with flow indicator "
+                                    "character"));
   for (const std::string_view text : {"\"x\" ,", "&a ,", "!x ,", "---\n,", "[1],", "{a: 1}\n,"})
     EXPECT_THAT(json_from(text), HasSubstr("line ")) << text;
 }
