@@ -111,13 +111,7 @@ Status write_state(AdmissionContext& context, const std::optional<core::PodRecor
   }
   core::count_pod(transaction.tiers(), record, before);
   core::note_pending(transaction.tiers(), record, container);
-  // Index entry first: a process that dies in between leaves an entry without a record, which is
-  // harmless, not a record that no entry leads to.
-  if (auto done = transaction.store().put_container(
-          {.id = container.id, .bundle = container.bundle, .uid = record.pod.uid});
-      !done)
-    return done;
-  return transaction.save(record);
+  return transaction.apply(core::plan_arrival(record, container));
 }
 
 /// Creates or updates the pod's cgroup, after removing what an earlier pod of this uid left.
@@ -260,7 +254,7 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
   if (auto done = write_admission(context, *before, *admission); !done)
     return fail(std::move(done).error());
   if (outdated) {
-    if (auto done = transaction.store().erase_container(*outdated); !done)
+    if (auto done = transaction.apply({core::EraseIndexEntry{*outdated}}); !done)
       return fail(std::move(done).error());
   }
   return std::optional{std::move(*admission)};

@@ -55,13 +55,7 @@ void retain_for_next(Transaction& transaction, const std::string& uid) {
 /// Erases the pod's record and its index entries.
 Status erase(Transaction& transaction, const core::PodRecord& record) {
   core::forget_retained(transaction.tiers(), record.pod.uid);
-  if (auto done = transaction.store().erase_pod(record.pod.uid); !done) return done;
-  for (const core::ContainerRecord& container : record.containers) {
-    auto done = transaction.store().erase_container(
-        {.id = container.id, .bundle = container.bundle, .uid = record.pod.uid});
-    if (!done) return done;
-  }
-  return {};
+  return transaction.apply(core::plan_erasure(record));
 }
 
 /// Whether tmpfs memory is still charged to the pod's cgroup.
@@ -95,11 +89,11 @@ Status remove_or_retain(Transaction& transaction, const core::PodRecord& record)
     transaction.log().error(cat("pod ", record.pod.uid, ": ", done.error().message,
                                 ": a later transaction or podqosctl reconcile will retry it"));
     retain(transaction, record.pod.uid);
-    return transaction.store().put_pod(record);
+    return transaction.save(record);
   }
   if (!transaction.machine().exists(record.cgroup)) return erase(transaction, record);
   retain(transaction, record.pod.uid);
-  return transaction.store().put_pod(record);
+  return transaction.save(record);
 }
 
 /// Confirms a pending container that runs, drops one that was never created.
@@ -199,7 +193,7 @@ Status drop_container(Transaction& transaction, core::PodRecord record, std::str
     return c.id == id && c.bundle == bundle;
   });
   if (found == record.containers.end()) return {};
-  const core::IndexEntry entry{.id = found->id, .bundle = found->bundle, .uid = record.pod.uid};
+  const core::IndexEntry entry = core::index_entry(record, *found);
   core::forget_pending(transaction.tiers(), entry);
   if (auto done = transaction.store().begin(); !done) return done;
   if (found->moved) {
@@ -210,7 +204,7 @@ Status drop_container(Transaction& transaction, core::PodRecord record, std::str
                          replaced);
   if (auto done = depart(transaction, std::move(record), Cause::kEnded); !done) return done;
   // Last: after a crash before this point the entry still leads to the record.
-  return transaction.store().erase_container(entry);
+  return transaction.apply({core::EraseIndexEntry{entry}});
 }
 
 Status end_pod(Transaction& transaction, core::PodRecord record) {

@@ -228,7 +228,7 @@ class Recomputation {
   /// large, only that pod fails.
   Status write_pods() {
     for (auto& [uid, record] : records_) {
-      auto done = store_record(uid, record);
+      auto done = transaction_.apply(core::plan_restoration(record));
       if (!done && done.error().code != ErrorCode::kTooLarge) return done;
       if (done && !record.adopted) {
         done = transaction_.make_pod(record);
@@ -244,24 +244,15 @@ class Recomputation {
     return {};
   }
 
-  Status store_record(const std::string& uid, const core::PodRecord& record) {
-    for (const core::ContainerRecord& container : record.containers) {
-      auto done = transaction_.store().put_container(
-          {.id = container.id, .bundle = container.bundle, .uid = uid});
-      if (!done) return done;
-    }
-    return transaction_.save(record);
-  }
-
   /// Erases index entries of containers that have no record.
   Status clean_index() {
     auto entries = transaction_.store().all_containers();
     if (!entries) return fail(std::move(entries).error());
-    for (const core::IndexEntry& entry :
-         core::entries_without_record(std::move(*entries), records_, unreadable_)) {
-      if (auto done = transaction_.store().erase_container(entry); !done) return done;
-    }
-    return {};
+    core::RecordPlan plan;
+    for (core::IndexEntry& entry :
+         core::entries_without_record(std::move(*entries), records_, unreadable_))
+      plan.emplace_back(core::EraseIndexEntry{std::move(entry)});
+    return transaction_.apply(plan);
   }
 
   Transaction& transaction_;

@@ -91,15 +91,10 @@ Status confirm(Transaction& transaction, KnownContainer found, const core::Conta
   }
   if (elsewhere) container.cgroup = init.cgroup;
   if (container.bundle != bundle && !bundle.empty()) {
-    const core::IndexEntry old{
-        .id = container.id, .bundle = container.bundle, .uid = found.record.pod.uid};
+    core::IndexEntry old = core::index_entry(found.record, container);
     container.bundle = bundle;
-    if (auto done = transaction.store().put_container(
-            {.id = container.id, .bundle = container.bundle, .uid = found.record.pod.uid});
-        !done)
-      return done;
-    if (auto done = transaction.save(found.record); !done) return done;
-    if (auto done = transaction.store().erase_container(old); !done) return done;
+    auto done = transaction.apply(core::plan_renaming(found.record, container, std::move(old)));
+    if (!done) return done;
   } else if (auto done = transaction.save(found.record); !done) {
     return done;
   }

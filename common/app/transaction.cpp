@@ -7,10 +7,12 @@
 #include <iterator>
 #include <limits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "common/app/io_weight.h"
 #include "common/app/node.h"
+#include "common/base/overloaded.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/removal.h"
@@ -276,6 +278,19 @@ Status Transaction::check_io_weight() {
       cat("ioWeight has no effect below ", kubepods,
           ": the kernel has neither io.weight nor io.bfq.weight (cgroup v1: blkio.bfq.weight, "
           "blkio.weight): load the module bfq, or unset ioWeight"));
+  return {};
+}
+
+Status Transaction::apply(const core::RecordPlan& plan) {
+  const Overloaded apply_step{
+      [&](const core::SaveRecord& step) { return save(step.record); },
+      [&](const core::EraseRecord& step) { return store_->erase_pod(step.uid); },
+      [&](const core::SaveIndexEntry& step) { return store_->put_container(step.entry); },
+      [&](const core::EraseIndexEntry& step) { return store_->erase_container(step.entry); },
+  };
+  for (const core::RecordStep& step : plan) {
+    if (auto done = std::visit(apply_step, step); !done) return done;
+  }
   return {};
 }
 

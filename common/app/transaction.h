@@ -17,6 +17,7 @@
 #include "common/core/pod_plan.h"
 #include "common/core/policy.h"
 #include "common/core/record.h"
+#include "common/core/record_plan.h"
 #include "common/core/root_choice.h"
 #include "common/core/settings.h"
 #include "common/store/record_store.h"
@@ -130,7 +131,9 @@ class Transaction {
   /// The tiers' values that follow from the sums, without regard to usage.
   [[nodiscard]] core::TierValues wanted_tiers();
 
-  /// Writes the pod's record, but not its index entries (store::RecordStore::put_container()).
+  /// Carries out changes of the records in order, up to the first that fails.
+  [[nodiscard]] Status apply(const core::RecordPlan& plan);
+  /// Writes the pod's record alone.
   [[nodiscard]] Status save(const core::PodRecord& record);
 
   /// Writes the tiers' values, or removes tiers and root if no pod is left; sends deferred unit

@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "common/base/overloaded.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/control_file.h"
@@ -147,11 +148,6 @@ std::vector<UnitPlace> places_of(const std::vector<core::SetUnit>& steps) {
     places.push_back({.unit = std::string{core::scope_of(step.path)}, .cgroup = step.path});
   return places;
 }
-
-template <class... Functions>
-struct Overloaded : Functions... {
-  using Functions::operator()...;
-};
 
 }  // namespace
 
