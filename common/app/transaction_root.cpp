@@ -11,6 +11,7 @@
 #include "common/app/pod_cgroup.h"
 #include "common/app/transaction.h"
 #include "common/base/text.h"
+#include "common/cgroup/removal.h"
 #include "common/core/attributes.h"
 #include "common/core/counting.h"
 
