@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/app/kubelet.h"
 #include "common/base/text.h"
+#include "common/cgroup/kubelet.h"
 #include "ctl/command.h"
 #include "ctl/configure/engine.h"
 #include "ctl/configure/files.h"
@@ -89,7 +89,7 @@ NodeFacts read_node(const EngineFiles& files, const std::string& root) {
   // A kubelet must use the driver of the handlers that it finds, and where no driver is written
   // down that is cgroupfs.
   return {.plugin_installed = files.exists(kPlugin),
-          .systemd_driver = is_systemd && !app::find_kubelet(root)};
+          .systemd_driver = is_systemd && !cgroup::find_kubelet(root)};
 }
 
 /// Plans what the options ask for.

@@ -17,7 +17,8 @@ namespace {
 constexpr std::array kKept = {CAP_SYS_ADMIN};
 
 /// Adds what the kernel shows of a cgroup.
-void add_values(Json& json, const app::CgroupView& cgroup, const std::optional<CpuShares>& shares) {
+void add_values(Json& json, const cgroup::CgroupView& cgroup,
+                const std::optional<CpuShares>& shares) {
   json["exists"] = cgroup.exists();
   json["shares"] = json_of(shares);
   json["weight"] = json_of(cgroup.cpu_weight());

@@ -28,7 +28,7 @@ struct TreeOptions {
 /// A line of the tree and its children.
 struct Node {
   Cell label;
-  const app::CgroupView* cgroup = nullptr;
+  const cgroup::CgroupView* cgroup = nullptr;
   std::optional<CpuShares> shares;
   std::optional<int> oom_score_adj;
   std::optional<Pid> pid;
@@ -137,7 +137,7 @@ std::string shown_weight(const Node& node) {
 }
 
 /// The quota in microseconds, with "/period" if that is not 100000.
-std::string shown_quota(const app::CgroupView& cgroup) {
+std::string shown_quota(const cgroup::CgroupView& cgroup) {
   const auto quota = cgroup.cpu_quota();
   if (!quota) return "-";
   const auto period = cgroup.cpu_period();
@@ -153,7 +153,7 @@ std::string shown_rule(const std::optional<Bytes>& bytes) {
 /// The cells of one node.
 /// @param prefix  the lines of the tree in front of the label
 Row row_of(const Node& node, const std::string& prefix) {
-  const app::CgroupView& cgroup = *node.cgroup;
+  const cgroup::CgroupView& cgroup = *node.cgroup;
   const auto pids = cgroup.pids();
   return {cell(cat(prefix, node.label.text), node.label.colour),
           cell(shown_weight(node)),

@@ -65,7 +65,7 @@ Labels labels_of(const app::TierFigures& tier) {
 }
 
 /// CPU limit in cores; nullopt without a quota.
-std::optional<double> cpu_limit(const app::CgroupView& cgroup) {
+std::optional<double> cpu_limit(const cgroup::CgroupView& cgroup) {
   const auto quota = cgroup.cpu_quota();
   const auto period = cgroup.cpu_period();
   if (!quota || !period || period->value() == 0) return std::nullopt;
@@ -132,7 +132,7 @@ void add_pressure(const app::NodeFigures& figures, std::vector<MetricFamily>& ou
                  "Time in seconds for which all tasks of the tier waited for the resource (PSI "
                  "full, cgroup v2)."};
   for (const app::TierFigures& tier : figures.tiers) {
-    const app::CgroupView& cgroup = tier.cgroup;
+    const cgroup::CgroupView& cgroup = tier.cgroup;
     for (const auto& [resource, pressure] :
          {std::pair{"cpu", cgroup.cpu_pressure()}, std::pair{"memory", cgroup.memory_pressure()},
           std::pair{"io", cgroup.io_pressure()}}) {

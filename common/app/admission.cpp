@@ -8,10 +8,12 @@
 #include "common/app/apply_container.h"
 #include "common/app/departure.h"
 #include "common/app/known_container.h"
-#include "common/app/node.h"
-#include "common/app/pod_cgroup.h"
 #include "common/app/reconcile.h"
 #include "common/base/text.h"
+#include "common/cgroup/container.h"
+#include "common/cgroup/node.h"
+#include "common/cgroup/origin.h"
+#include "common/cgroup/pod_cgroup.h"
 #include "common/cgroup/removal.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/container_values.h"
@@ -35,11 +37,11 @@ core::PodRecord without_dead(cgroup::Machine& machine, core::PodRecord record,
   // Only adopted pods drop ended containers here, so that each one is looked up once.
   if (record.adopted) {
     for (const core::ContainerRecord& container : record.containers) {
-      if (!lives(machine, container) && !is_replaced(machine, record, container))
+      if (!cgroup::lives(machine, container) && !cgroup::is_replaced(machine, record, container))
         core::forget_container(record, container.name);
     }
   }
-  if (!has_living_container(machine, record)) record.containers.clear();
+  if (!cgroup::has_living_container(machine, record)) record.containers.clear();
   return record;
 }
 
@@ -51,7 +53,7 @@ Status check_not_running(Transaction& transaction, const AdmissionRequest& reque
   for (const core::ContainerRecord& container : before->containers) {
     if (!core::is_same_container(container, request.facts) ||
         container.state != core::ContainerState::kLive ||
-        !lives(transaction.machine(), container) || sys::is_ending(container.pid))
+        !cgroup::lives(transaction.machine(), container) || sys::is_ending(container.pid))
       continue;
     return fail(ErrorCode::kConflict,
                 cat("container ", printable(container.id), " runs already, as process ",
@@ -79,7 +81,7 @@ void log_warnings(const Transaction& transaction, const std::vector<std::string>
 core::Relocation relocation_of(Transaction& transaction, const AdmissionRequest& request,
                                const core::PodRecord& pod) {
   if (!core::is_to_be_moved(request, pod, transaction.settings())) return {};
-  auto origin = origin_of(transaction.machine(), request);
+  auto origin = cgroup::origin_of(transaction.machine(), request);
   if (origin) return {.origin = std::move(*origin), .stays = {}};
   return {.origin = std::nullopt, .stays = std::move(origin).error().message};
 }
@@ -89,7 +91,7 @@ void bound_oom_score(const Transaction& transaction, const AdmissionRequest& req
                      Admission& admission) {
   if (!admission.oom_score_adj || request.engine_writes) return;
   const int wanted = *admission.oom_score_adj;
-  const int reachable = reachable_oom_score(wanted);
+  const int reachable = cgroup::reachable_oom_score(wanted);
   if (reachable == wanted) return;
   admission.oom_score_adj = reachable;
   transaction.log().warning(
@@ -171,7 +173,7 @@ Result<std::string> own_root_for(Transaction& transaction, const AdmissionReques
   const auto placed = core::placed_in(request.placed_at);
   if (own_root.empty() || !placed || !placed->pod_path.starts_with(cat(own_root, "/")))
     return own_root;
-  const auto snapshot = observe_pod_cgroup(transaction.machine(), placed->pod_path);
+  const auto snapshot = cgroup::observe_pod_cgroup(transaction.machine(), placed->pod_path);
   if (snapshot.has_copy) return own_root;
   const auto record = transaction.store().pod(placed->uid);
   if (!record) return fail(record.error());
@@ -241,7 +243,7 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
   if (!*before && transaction.has_lost_record(pod->record))
     return admit_after_loss(transaction, request);
   if (core::must_own_cgroup(*before, pod->record)) {
-    const auto cgroup = observe_pod_cgroup(transaction.machine(), pod->record.cgroup);
+    const auto cgroup = cgroup::observe_pod_cgroup(transaction.machine(), pod->record.cgroup);
     if (auto own = core::check_pod_cgroup(pod->record, cgroup, request); !own)
       return fail(std::move(own).error());
   }

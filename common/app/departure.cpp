@@ -1,37 +1,32 @@
 #include "common/app/departure.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <ctime>
 #include <map>
 #include <optional>
-#include <ranges>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "common/app/known_container.h"
-#include "common/app/pod_cgroup.h"
 #include "common/app/reconcile.h"
 #include "common/base/text.h"
+#include "common/cgroup/container.h"
+#include "common/cgroup/pod_cgroup.h"
 #include "common/cgroup/removal.h"
 #include "common/core/counting.h"
 #include "common/core/driver.h"
-#include "common/core/memory_charge.h"
 #include "common/core/pod_plan.h"
 #include "common/store/unlocked_state.h"
-#include "common/sys/process.h"
 
 namespace podqos::app {
 
 namespace {
 
 constexpr int kReleasedPerTransaction = 4;
-constexpr std::int64_t kMilliPerCpu = 1000;
 
 /// Seconds since a time in a record; negative if it is in the future. Times above 10^9 were written
 /// by an older podqos from the wall clock, the others count from boot.
@@ -56,20 +51,6 @@ void retain_for_next(Transaction& transaction, const std::string& uid) {
 Status erase(Transaction& transaction, const core::PodRecord& record) {
   core::forget_retained(transaction.tiers(), record.pod.uid);
   return transaction.apply(core::plan_erasure(record));
-}
-
-/// Whether tmpfs memory is still charged to the pod's cgroup.
-core::ShmemCharge tmpfs_memory(Transaction& transaction, const core::PodRecord& record) {
-  using core::ShmemCharge;
-  const auto charge = transaction.machine().memory_charge(record.cgroup);
-  if (!charge) return ShmemCharge::kNone;
-  const Bytes page_size{::sysconf(_SC_PAGESIZE)};
-  // Count the processors only if the charge exceeds what one of them leaves uncounted, which is
-  // rare.
-  const ShmemCharge held = core::shmem_charge(*charge, 1, page_size);
-  if (held != ShmemCharge::kUncertain) return held;
-  const auto cpu = sys::online_cpu();
-  return cpu ? core::shmem_charge(*charge, cpu->value() / kMilliPerCpu, page_size) : held;
 }
 
 /// Removes the pod's cgroup, and those of moved containers first.
@@ -109,7 +90,7 @@ Status expire(Transaction& transaction, const core::PendingEntry& entry) {
            container.state == core::ContainerState::kPending;
   });
   if (found == containers.end()) return {};
-  if (const auto init = find_init(transaction.machine(), *found)) {
+  if (const auto init = cgroup::find_init(transaction.machine(), *found)) {
     core::confirm_container(*found, *init);
     return transaction.save(**record);
   }
@@ -142,14 +123,15 @@ enum class Cause : std::uint8_t {
 core::DepartureSnapshot observe(Transaction& transaction, const core::PodRecord& record,
                                 Cause cause) {
   core::DepartureSnapshot snapshot{
-      .has_living = has_living_container(transaction.machine(), record),
+      .has_living = cgroup::has_living_container(transaction.machine(), record),
       .sums = transaction.tiers().sums,
       .capacity = transaction.capacity(),
       .now = transaction.now()};
   if (snapshot.has_living) {
     snapshot.unwritten = cause == Cause::kDue && transaction.is_unwritten(record.cgroup);
   } else if (!record.adopted) {
-    snapshot.populated = holds_container(transaction, record.cgroup).value_or(false);
+    snapshot.populated =
+        cgroup::holds_container(transaction.machine(), record.cgroup).value_or(false);
   }
   return snapshot;
 }
@@ -199,7 +181,7 @@ Status drop_container(Transaction& transaction, core::PodRecord record, std::str
   if (found->moved) {
     if (auto done = transaction.run(core::plan_removal(found->cgroup)); !done) return done;
   }
-  const bool replaced = is_replaced(transaction.machine(), record, *found);
+  const bool replaced = cgroup::is_replaced(transaction.machine(), record, *found);
   core::remove_container(record, static_cast<std::size_t>(found - record.containers.begin()),
                          replaced);
   if (auto done = depart(transaction, std::move(record), Cause::kEnded); !done) return done;
@@ -212,7 +194,7 @@ Status end_pod(Transaction& transaction, core::PodRecord record) {
   const core::Settings& settings = transaction.settings();
   auto held = core::ShmemCharge::kNone;
   if (core::depends_on_charge(record, seconds_since(*record.released_at, transaction), settings))
-    held = tmpfs_memory(transaction, record);
+    held = cgroup::tmpfs_memory(transaction.machine(), record.cgroup);
   switch (core::decide_removal(record, held)) {
     case core::Removal::kForget: return erase(transaction, record);
     case core::Removal::kRemove: return remove_released(transaction, record);
@@ -320,33 +302,6 @@ void expire_pending(Transaction& transaction, const ContainerKey& handled,
   }
 }
 
-namespace {
-
-/// True if processes have outlived the container's init in its cgroup, and all were killed.
-bool are_killed(Transaction& transaction, const std::string& cgroup) {
-  const auto others = transaction.machine().processes(cgroup);
-  // Bounded: the pod's author decides how many there are, and the lock is held.
-  constexpr std::ptrdiff_t kMaxChecked = 64;
-  return others && !others->empty() &&
-         std::ranges::all_of(*others | std::views::take(kMaxChecked), sys::is_ending);
-}
-
-core::EndingSnapshot observe(Transaction& transaction, const core::ContainerRecord& container,
-                             Pid caller) {
-  core::EndingSnapshot snapshot;
-  snapshot.never_started =
-      container.state == core::ContainerState::kPending && container.pid == caller;
-  if (snapshot.never_started) return snapshot;
-  snapshot.cgroup_exists = transaction.machine().exists(container.cgroup);
-  if (!snapshot.cgroup_exists) return snapshot;
-  snapshot.init_lives = lives(transaction.machine(), container);
-  snapshot.killed = snapshot.init_lives ? sys::is_ending(container.pid)
-                                        : are_killed(transaction, container.cgroup);
-  return snapshot;
-}
-
-}  // namespace
-
 Result<Ended> end_container(Transaction& transaction, const EndedContainer& ended,
                             OnEnding on_ending) {
   if (auto done = recover(transaction); !done) return fail(std::move(done).error());
@@ -357,7 +312,8 @@ Result<Ended> end_container(Transaction& transaction, const EndedContainer& ende
     return Ended{};
   }
   const core::ContainerRecord container = (*found)->container();
-  const Ending ending = core::decide_ending(observe(transaction, container, ended.caller));
+  const Ending ending =
+      core::decide_ending(cgroup::observe_ending(transaction.machine(), container, ended.caller));
   if (!core::is_removed(ending, on_ending)) {
     if (auto done = transaction.finish_recovery(); !done) return fail(std::move(done).error());
     return Ended{.ending = ending};

@@ -9,11 +9,12 @@
 #include "common/app/apply_container.h"
 #include "common/app/departure.h"
 #include "common/app/known_container.h"
-#include "common/app/node.h"
 #include "common/app/reconcile.h"
 #include "common/app/running_container.h"
 #include "common/app/transaction.h"
 #include "common/base/text.h"
+#include "common/cgroup/container.h"
+#include "common/cgroup/node.h"
 #include "common/core/counting.h"
 #include "common/core/pod_plan.h"
 #include "common/core/policy.h"
@@ -31,7 +32,8 @@ Status set_oom_score(Transaction& transaction, const KnownContainer& found,
   if (core::engine_sets_oom(event) || found.record.adopted) return {};
   const int score = core::container_oom_score_adj(
       found.record, found.record.containers[found.index], transaction.capacity().memory);
-  return transaction.run({core::SetOomScore{.pid = pid, .score = reachable_oom_score(score)}});
+  return transaction.run(
+      {core::SetOomScore{.pid = pid, .score = cgroup::reachable_oom_score(score)}});
 }
 
 /// Reads the container's current cgroup; nullopt if its init has ended.
@@ -39,7 +41,7 @@ Result<std::optional<Init>> init_of(const Process& process) {
   auto thread = sys::living_thread_of(process.init);
   if (!thread) return fail(std::move(thread).error());
   if (!*thread) return std::nullopt;
-  auto actual = real_cgroup(**thread);
+  auto actual = cgroup::real_cgroup(**thread);
   if (!actual && actual.error().code == ErrorCode::kNotFound) return std::nullopt;
   if (!actual) return fail(std::move(actual).error());
   return Init{.pid = process.init, .runtime = process.runtime, .cgroup = std::move(*actual)};
@@ -55,7 +57,7 @@ Status confirm_event(Transaction& transaction, KnownContainer found, const Conta
 /// Handles container_started() in one transaction.
 Status start(const core::Settings& settings, Log& log, const ContainerEvent& event,
              const Timeouts& timeouts) {
-  auto actual = real_cgroup(event.process.init);
+  auto actual = cgroup::real_cgroup(event.process.init);
   if (!actual) return fail(std::move(actual).error());
   const Init init{
       .pid = event.process.init, .runtime = event.process.runtime, .cgroup = std::move(*actual)};
@@ -299,7 +301,7 @@ Status Synchronization::prepare(Transaction& transaction, const Listener& listen
 
 Result<bool> Synchronization::run(const core::Settings& settings, Log& log,
                                   const Listener& listener, const Piece& piece) {
-  if (!owns_host()) return true;
+  if (!cgroup::owns_host()) return true;
   auto transaction = Transaction::open_existing(settings, log, piece.timeouts);
   if (!transaction) return fail(std::move(transaction).error());
   if (*transaction) {
@@ -348,7 +350,7 @@ Result<bool> Synchronization::run_pod(const core::Settings& settings, Log& log,
 
 Result<Ending> container_ended(const core::Settings& settings, Log& log, const std::string& id,
                                Pid caller, const Timeouts& timeouts) {
-  if (!owns_host()) return Ending::kDone;
+  if (!cgroup::owns_host()) return Ending::kDone;
   auto ended =
       with_container_id(end_container(settings, log, {.id = id, .bundle = "", .caller = caller},
                                       OnEnding::kLeave, timeouts),
@@ -359,7 +361,7 @@ Result<Ending> container_ended(const core::Settings& settings, Log& log, const s
 
 Status housekeep(const core::Settings& settings, Log& log, const Listener& listener,
                  bool everything, const Timeouts& timeouts) {
-  if (!owns_host()) return {};
+  if (!cgroup::owns_host()) return {};
   auto list = list_of(listener);
   if (!list) return fail(std::move(list).error());
   auto transaction = Transaction::open_existing(settings, log, timeouts);

@@ -12,10 +12,11 @@
 #include "common/app/bundle.h"
 #include "common/app/departure.h"
 #include "common/app/known_container.h"
-#include "common/app/node.h"
 #include "common/app/running_container.h"
 #include "common/app/transaction.h"
 #include "common/base/text.h"
+#include "common/cgroup/container.h"
+#include "common/cgroup/node.h"
 #include "common/codec/oci_config.h"
 #include "common/codec/oci_edit.h"
 #include "common/codec/oci_state.h"
@@ -104,7 +105,7 @@ Status start_in_bundle(const core::Settings& settings, Log& log, const codec::Oc
     return fail(ErrorCode::kInvalidArgument,
                 "the OCI state has no pid: register podqos-hook for the stage createRuntime");
   }
-  auto actual = real_cgroup(*state.pid);
+  auto actual = cgroup::real_cgroup(*state.pid);
   if (!actual) return fail(std::move(actual).error());
   const Init init{.pid = *state.pid, .runtime = runtime, .cgroup = std::move(*actual)};
   core::ContainerFacts facts;
@@ -155,7 +156,7 @@ void pause_for(milliseconds pause) {
 /// Retries end_container() until the container is removed from its pod, or is known to run.
 Status end(const core::Settings& settings, Log& log, const EndedContainer& ended,
            const Timeouts& timeouts) {
-  if (!owns_host()) return {};
+  if (!cgroup::owns_host()) return {};
   const auto begin = std::chrono::steady_clock::now();
   for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     const auto waited = std::chrono::steady_clock::now() - begin;

@@ -9,12 +9,12 @@
 #include <tuple>
 #include <utility>
 
-#include "common/app/io_weight.h"
-#include "common/app/node.h"
-#include "common/app/stray.h"
 #include "common/app/transaction.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
+#include "common/cgroup/io_weight.h"
+#include "common/cgroup/node.h"
+#include "common/cgroup/stray.h"
 #include "common/core/attributes.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/driver.h"
@@ -162,7 +162,7 @@ class InventoryBuilder {
       if (!container.alive) {
         inventory_.warnings.push_back(cat(name, ": container ", printable(container.record.id),
                                           " is recorded but not running: run podqosctl reconcile"));
-      } else if (const auto stray = describe_stray(cgroups_, record, container.record)) {
+      } else if (const auto stray = cgroup::describe_stray(cgroups_, record, container.record)) {
         inventory_.warnings.push_back(cat(name, ": ", *stray));
       }
     }
@@ -172,7 +172,7 @@ class InventoryBuilder {
   void check_io_weight(std::string_view name, const std::string& cgroup,
                        const core::CgroupValues& rule) {
     if (records_.tiers.yielded) return;
-    for (const std::string& difference : io_weight_differences(cgroups_, cgroup, rule))
+    for (const std::string& difference : cgroup::io_weight_differences(cgroups_, cgroup, rule))
       inventory_.warnings.push_back(cat(name, ": ", difference));
   }
 
@@ -198,7 +198,7 @@ class InventoryBuilder {
   }
 
   Status add_tiers() {
-    const auto capacity = node_capacity(settings_);
+    const auto capacity = cgroup::node_capacity(settings_);
     if (!capacity) return fail(capacity.error());
     core::TierValues rule =
         core::tier_values(records_.tiers.sums,

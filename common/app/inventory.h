@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "common/app/cgroup_view.h"
 #include "common/base/error.h"
+#include "common/cgroup/cgroup_view.h"
 #include "common/core/layout.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
@@ -20,14 +20,14 @@ struct ContainerEntry {
   core::ContainerRecord record;
   bool alive = false;                ///< its init runs (pending: the creating process)
   std::optional<int> oom_score_adj;  ///< nullopt unless live
-  CgroupView cgroup;
+  cgroup::CgroupView cgroup;
 };
 
 /// A pod: its record, the values that the rules require, and its cgroup.
 struct PodEntry {
   core::PodRecord record;
   core::CgroupValues rule;  ///< empty for an adopted pod, whose values its kubelet writes
-  CgroupView cgroup;
+  cgroup::CgroupView cgroup;
   std::vector<ContainerEntry> containers;
 };
 
@@ -36,7 +36,7 @@ struct TierEntry {
   core::QosClass qos_class = core::QosClass::kGuaranteed;
   core::TierSum sum;  ///< granted requests
   core::CgroupValues rule;
-  CgroupView cgroup;
+  cgroup::CgroupView cgroup;
 };
 
 /// All pods that podqos manages or has adopted, with views of their cgroups.

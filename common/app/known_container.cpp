@@ -5,9 +5,7 @@
 
 #include "common/base/text.h"
 #include "common/core/counting.h"
-#include "common/core/naming.h"
 #include "common/store/store.h"
-#include "common/sys/process.h"
 
 namespace podqos::app {
 
@@ -106,57 +104,6 @@ std::optional<core::IndexEntry> recognise(Transaction& transaction, core::PodRec
   core::forget_pending(transaction.tiers(), outdated);
   known->bundle = facts.bundle;
   return outdated;
-}
-
-Result<std::string> real_cgroup(Pid pid) {
-  auto entries = sys::cgroups_of(pid);
-  if (!entries) return fail(std::move(entries).error());
-  const sys::ProcCgroup* chosen = nullptr;
-  for (const sys::ProcCgroup& entry : *entries) {
-    const bool memory = std::ranges::find(entry.controllers, "memory") != entry.controllers.end();
-    if (memory || chosen == nullptr) chosen = &entry;
-    if (memory) break;
-  }
-  if (chosen == nullptr)
-    return fail(ErrorCode::kNotFound, cat("process ", pid.value(), " has no cgroup"));
-  return chosen->path;
-}
-
-bool lives(cgroup::Machine& machine, const core::ContainerRecord& container) {
-  return machine.is_alive(container.pid, container.start_time);
-}
-
-std::optional<core::InitProcess> find_init(cgroup::Machine& machine,
-                                           const core::ContainerRecord& container) {
-  // A cgroup that is shared with other containers proves nothing.
-  const std::string_view leaf = core::leaf_of(container.cgroup);
-  if (container.id.empty() || leaf.find(container.id) == std::string_view::npos)
-    return std::nullopt;
-  const auto pids = machine.processes(container.cgroup);
-  if (!pids) return std::nullopt;
-  // The oldest process is the init: all others descend from it or joined later.
-  std::optional<core::InitProcess> oldest;
-  for (const Pid pid : *pids) {
-    const auto start = machine.start_time_of(pid);
-    if (!start || !*start || (oldest && **start >= oldest->start_time)) continue;
-    oldest = core::InitProcess{.pid = pid, .start_time = **start};
-  }
-  return oldest;
-}
-
-bool has_living_container(cgroup::Machine& machine, const core::PodRecord& record) {
-  return std::ranges::any_of(record.containers, [&](const core::ContainerRecord& container) {
-    return lives(machine, container);
-  });
-}
-
-bool is_replaced(cgroup::Machine& machine, const core::PodRecord& record,
-                 const core::ContainerRecord& ended) {
-  return record.adopted &&
-         std::ranges::any_of(record.containers, [&](const core::ContainerRecord& other) {
-           return other.name == ended.name &&
-                  (other.id != ended.id || other.bundle != ended.bundle) && lives(machine, other);
-         });
 }
 
 }  // namespace podqos::app

@@ -9,7 +9,6 @@
 #include "common/base/units.h"
 #include "common/core/container_facts.h"
 #include "common/core/identity.h"
-#include "common/core/reconciliation.h"
 #include "common/core/record.h"
 
 namespace podqos::app {
@@ -42,26 +41,5 @@ struct KnownContainer {
 [[nodiscard]] std::optional<core::IndexEntry> recognise(Transaction& transaction,
                                                         core::PodRecord& record,
                                                         core::ContainerFacts& facts);
-
-/// The cgroup of a process in the memory controller's hierarchy, or in the first one listed.
-/// @return kNotFound if the process has ended or is in no cgroup.
-/// @note /proc/PID/cgroup, cgroups(7).
-[[nodiscard]] Result<std::string> real_cgroup(Pid pid);
-
-/// True if the container's init runs, or while it is pending, the process that creates it.
-[[nodiscard]] bool lives(cgroup::Machine& machine, const core::ContainerRecord& container);
-/// True if any container of the pod does.
-[[nodiscard]] bool has_living_container(cgroup::Machine& machine, const core::PodRecord& record);
-
-/// True if a living container of an adopted pod has the name of `ended`. Not observed for other
-/// pods, where it does not matter (core::forget_container()).
-[[nodiscard]] bool is_replaced(cgroup::Machine& machine, const core::PodRecord& record,
-                               const core::ContainerRecord& ended);
-
-/// The init process of a container, found in its cgroup.
-/// @return nullopt if there is no process in the cgroup, or if the cgroup is not the container's
-///         alone.
-[[nodiscard]] std::optional<core::InitProcess> find_init(cgroup::Machine& machine,
-                                                         const core::ContainerRecord& container);
 
 }  // namespace podqos::app

@@ -3,8 +3,8 @@
 #include <set>
 #include <utility>
 
-#include "common/app/node.h"
 #include "common/cgroup/cgroupfs.h"
+#include "common/cgroup/node.h"
 #include "common/core/naming.h"
 #include "common/core/pod_plan.h"
 #include "common/core/policy.h"
@@ -43,7 +43,7 @@ class FiguresBuilder {
     if (roots_.empty()) return std::move(figures_);
     auto cgroups = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead});
     if (!cgroups) return fail(std::move(cgroups).error());
-    const auto capacity = node_capacity(settings_);
+    const auto capacity = cgroup::node_capacity(settings_);
     if (!capacity) return fail(capacity.error());
     const core::TierValues rule = core::tier_values(
         state_.tiers.sums, {.reserve_percent = settings_.reserve_memory_percent,

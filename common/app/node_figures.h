@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "common/app/cgroup_view.h"
 #include "common/base/error.h"
+#include "common/cgroup/cgroup_view.h"
 #include "common/core/pod.h"
 #include "common/core/settings.h"
 #include "common/core/tier.h"
@@ -24,7 +24,7 @@ struct TierFigures {
   /// The memory limit that the rules require now; nullopt if none, or if a kubelet manages the
   /// tier.
   std::optional<Bytes> wanted_memory_limit;
-  CgroupView cgroup;
+  cgroup::CgroupView cgroup;
 };
 
 /// Totals of the node for metrics; their number does not grow with the number of pods.

@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "common/app/admission.h"
-#include "common/app/cgroup_view.h"
 #include "common/app/departure.h"
-#include "common/app/node.h"
 #include "common/app/transaction.h"
 #include "common/base/text.h"
+#include "common/cgroup/cgroup_view.h"
+#include "common/cgroup/node.h"
 #include "common/codec/annotations.h"
 #include "common/codec/oci_config.h"
 #include "common/core/container_values.h"
@@ -36,7 +36,7 @@ std::optional<core::EngineResources> engine_pod_limits(cgroup::Machine& machine,
   const std::string path = request.placed_at.value_or("");
   // Already placed in a pod cgroup by an earlier interface.
   if (!path.starts_with('/') || core::find_pod_cgroup(path)) return std::nullopt;
-  const CgroupView above{machine, path.substr(0, path.rfind('/'))};
+  const cgroup::CgroupView above{machine, path.substr(0, path.rfind('/'))};
   core::EngineResources limits;
   if (const auto limit = above.memory_limit()) limits.memory_limit = limit->value();
   if (const auto quota = above.cpu_quota()) {
@@ -69,7 +69,7 @@ Result<std::optional<AdmissionRequest>> request_from_engine(
     const core::Settings& settings, core::ContainerFacts&& facts,
     Result<core::PodqosAnnotations>&& podqos, std::optional<core::Driver> flags) {
   const auto told = core::detect_driver({.flags = flags, .path = facts.cgroups_path});
-  const core::Driver driver = told ? *told : machine_driver();
+  const core::Driver driver = told ? *told : cgroup::machine_driver();
   auto placed_at = placed_at_of(facts.cgroups_path, driver);
   auto request =
       admission_request(std::move(facts), std::move(podqos), settings, std::move(placed_at));
@@ -84,7 +84,7 @@ Result<std::optional<AdmissionRequest>> request_from_engine(
 Result<std::optional<Admitted>> admit_to_pod(const core::Settings& settings, Log& log,
                                              AdmissionRequest request, Pid creator,
                                              const Timeouts& timeouts) {
-  if (!owns_host()) {
+  if (!cgroup::owns_host()) {
     log.debug(cat("container ", printable(request.facts.id),
                   ": not managed, podqos is not root on the host"));
     return std::nullopt;

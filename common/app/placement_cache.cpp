@@ -5,9 +5,9 @@
 #include <string_view>
 #include <utility>
 
-#include "common/app/node.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
+#include "common/cgroup/node.h"
 #include "common/codec/annotations.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/container_values.h"
@@ -140,7 +140,7 @@ const PlacementCache::Known* PlacementCache::known(const std::string& uid) {
 }
 
 bool PlacementCache::owns_host() {
-  if (!owns_host_) owns_host_ = app::owns_host();
+  if (!owns_host_) owns_host_ = cgroup::owns_host();
   return *owns_host_;
 }
 
@@ -154,7 +154,7 @@ bool PlacementCache::read_machine(const core::Settings& settings) {
   machine_.reset();
   state_.reset();
   auto cgroups = cgroup::Cgroupfs::open();
-  const auto capacity = node_capacity(settings);
+  const auto capacity = cgroup::node_capacity(settings);
   if (!cgroups || !capacity) return false;
   machine_ = Machine{.layout = cgroups->layout(),
                      .capacity = *capacity,

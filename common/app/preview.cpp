@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "common/app/log.h"
-#include "common/app/node.h"
 #include "common/app/transaction.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/dry_run.h"
+#include "common/cgroup/node.h"
 #include "common/core/attributes.h"
 #include "common/store/memory_store.h"
 #include "common/store/state_copy.h"
@@ -86,7 +86,7 @@ Result<ReconcilePreview> preview_reconcile(const core::Settings& settings) {
   // As a reconciliation opens it, so that the preview fails where that would.
   auto machine = cgroup::Cgroupfs::open();
   if (!machine) return fail(std::move(machine).error());
-  const auto capacity = node_capacity(settings);
+  const auto capacity = cgroup::node_capacity(settings);
   if (!capacity) return fail(capacity.error());
   return preview_reconcile(settings, *copy ? (*copy)->records : store::StoredRecords{},
                            std::make_unique<cgroup::Cgroupfs>(std::move(*machine)), *capacity);

@@ -10,11 +10,12 @@
 
 #include "common/app/departure.h"
 #include "common/app/known_container.h"
-#include "common/app/pod_cgroup.h"
-#include "common/app/stray.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
+#include "common/cgroup/container.h"
+#include "common/cgroup/pod_cgroup.h"
 #include "common/cgroup/removal.h"
+#include "common/cgroup/stray.h"
 #include "common/codec/record_json.h"
 #include "common/core/attributes.h"
 #include "common/core/driver.h"
@@ -126,7 +127,7 @@ class Recomputation {
     if (unreadable_.contains(uid)) return {};
     const auto known = records_.find(uid);
     if (known != records_.end() && known->second.cgroup == cgroup) return {};
-    auto populated = holds_container(transaction_, cgroup);
+    auto populated = cgroup::holds_container(transaction_.machine(), cgroup);
     if (!populated) return fail(std::move(populated).error());
     const auto copy = transaction_.machine().attribute(cgroup, core::kRecordAttribute);
     core::FoundPodCgroup found{.path = cgroup,
@@ -210,15 +211,16 @@ class Recomputation {
     std::vector<core::ContainerObservation> observations;
     for (const core::ContainerRecord& container : record.containers) {
       core::ContainerObservation& observation = observations.emplace_back();
-      observation.lives = lives(machine, container);
+      observation.lives = cgroup::lives(machine, container);
       if (core::needs_init(container, observation.lives, list_))
-        observation.init = find_init(machine, container);
+        observation.init = cgroup::find_init(machine, container);
     }
     auto pod = core::remove_ended(std::move(record), observations, list_);
     if (pod.record.containers.empty() && !pod.record.adopted)
-      pod.populated = holds_container(transaction_, pod.record.cgroup).value_or(false);
+      pod.populated =
+          cgroup::holds_container(transaction_.machine(), pod.record.cgroup).value_or(false);
     for (const core::ContainerRecord& container : pod.record.containers) {
-      if (auto stray = describe_stray(machine, pod.record, container))
+      if (auto stray = cgroup::describe_stray(machine, pod.record, container))
         pod.strays.push_back(std::move(*stray));
     }
     return pod;

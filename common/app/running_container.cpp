@@ -5,14 +5,15 @@
 #include <optional>
 #include <utility>
 
-#include "common/app/node.h"
-#include "common/app/pod_cgroup.h"
 #include "common/app/reconcile.h"
 #include "common/base/text.h"
+#include "common/cgroup/node.h"
+#include "common/cgroup/pod_cgroup.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/container_values.h"
 #include "common/core/counting.h"
 #include "common/core/driver.h"
+#include "common/core/pod_plan.h"
 #include "common/core/value_table.h"
 #include "common/sys/process.h"
 
@@ -45,6 +46,27 @@ void detect_formula(Transaction& transaction, const core::PodRecord& record,
 
 }  // namespace
 
+namespace {
+
+/// Moves the runtime's monitor into the pod's cgroup, see try_charge_monitor().
+Status charge_monitor(Transaction& transaction, const core::PodRecord& record, Pid runtime) {
+  if (!transaction.settings().charge_monitor || record.adopted) return {};
+  const auto monitor = cgroup::monitor_of(transaction.machine(), runtime);
+  if (!monitor) return fail(monitor.error());
+  // Placed there by the engine, or for an earlier container of the pod.
+  if (!*monitor || (*monitor)->cgroup.starts_with(cat(record.cgroup, "/"))) return {};
+  auto done = transaction.run(core::plan_monitor(record.cgroup, (*monitor)->pid));
+  // It has ended in the meantime.
+  if (!done && done.error().code == ErrorCode::kNotFound) return {};
+  if (!done) return done;
+  transaction.log().info(cat("pod ", record.pod.uid, ": process ", (*monitor)->pid.value(),
+                             " from ", (*monitor)->cgroup,
+                             " is charged to the pod as its monitor"));
+  return {};
+}
+
+}  // namespace
+
 void try_charge_monitor(Transaction& transaction, const core::PodRecord& record, Pid runtime) {
   auto done = charge_monitor(transaction, record, runtime);
   if (!done) {
@@ -58,7 +80,7 @@ Result<std::optional<AdmissionRequest>> request_of_started(const core::Settings&
                                                            const std::string& cgroup) {
   auto request = admission_request(std::move(facts), settings, cgroup);
   if (!request || !*request) return request;
-  if (owns_host()) return request;
+  if (cgroup::owns_host()) return request;
   log.debug(cat("container ", printable((*request)->facts.id),
                 ": not managed, podqos is not root on the host"));
   return std::nullopt;
@@ -121,7 +143,7 @@ Result<std::optional<Admission>> admit_running(Transaction& transaction, Admissi
                                                const Init& init) {
   // The process's cgroup shows the driver even if cgroupsPath does not.
   request.driver = core::detect_driver({.path = request.facts.cgroups_path, .real = init.cgroup})
-                       .value_or(machine_driver());
+                       .value_or(cgroup::machine_driver());
   if (auto fits = core::check_driver(transaction.settings().cgroup_driver, request.driver); !fits)
     return fail(std::move(fits).error());
   auto started = transaction.machine().start_time_of(init.pid);

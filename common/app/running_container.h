@@ -64,8 +64,11 @@ struct Init {
                                                              AdmissionRequest request,
                                                              const Init& init);
 
-/// Calls charge_monitor() and logs an error: the container runs without it, and the monitor's usage
-/// is charged elsewhere.
+/// Moves the container's monitor (conmon or a containerd shim), which is the parent of the runtime,
+/// into the pod's cgroup, so that its usage is charged to the pod. Does nothing unless
+/// chargeMonitor is set, and for adopted pods. An error is logged: the container runs without it,
+/// and the monitor's usage is charged elsewhere.
+/// @param runtime  the process that runs the hook
 void try_charge_monitor(Transaction& transaction, const core::PodRecord& record, Pid runtime);
 
 }  // namespace podqos::app

@@ -10,11 +10,11 @@
 #include <variant>
 #include <vector>
 
-#include "common/app/io_weight.h"
-#include "common/app/node.h"
 #include "common/base/overloaded.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
+#include "common/cgroup/io_weight.h"
+#include "common/cgroup/node.h"
 #include "common/cgroup/removal.h"
 #include "common/codec/record_json.h"
 #include "common/core/attributes.h"
@@ -70,7 +70,7 @@ Result<Transaction> Transaction::with_store(const core::Settings& settings, Log&
                                          .systemd_end = timeouts.deadline,
                                          .clock = timeouts.clock});
   if (!cgroups) return fail(std::move(cgroups).error());
-  auto capacity = node_capacity(settings);
+  auto capacity = cgroup::node_capacity(settings);
   if (!capacity) return fail(std::move(capacity).error());
   return Transaction{settings, log, std::make_unique<store::Store>(std::move(store)),
                      std::make_unique<cgroup::Cgroupfs>(std::move(*cgroups)), *capacity};
@@ -190,7 +190,7 @@ Status Transaction::make_pod(core::PodRecord& record) {
   }
   if (values->memory_limit.value_or(Bytes{0}).value() == 0) values->memory_limit = Bytes{-1};
   hold_above_usage(record.cgroup, *values);
-  if (tree_ == Tree::kToMake) reset_io_weight(*machine_, record.cgroup, *values);
+  if (tree_ == Tree::kToMake) cgroup::reset_io_weight(*machine_, record.cgroup, *values);
   // A weight would enable the controller in the kubelet's root.
   if (tiers().yielded) values->io_weight.reset();
   return write_pod(record, *values, machine_->layout(), core::Make::kYes);
@@ -250,8 +250,8 @@ Status Transaction::apply_tiers(core::Make make) {
     if (tree_ != Tree::kJustMade) {
       if (auto done = run(core::plan_tree(kubepods, tiers().top)); !done) return done;
       using enum core::QosClass;
-      reset_io_weight(*machine_, core::tier_path(kubepods, kBurstable), values.burstable);
-      reset_io_weight(*machine_, core::tier_path(kubepods, kBestEffort), values.besteffort);
+      cgroup::reset_io_weight(*machine_, core::tier_path(kubepods, kBurstable), values.burstable);
+      cgroup::reset_io_weight(*machine_, core::tier_path(kubepods, kBestEffort), values.besteffort);
     }
   } else {
     // Constant: written when the tier was created.
@@ -273,7 +273,8 @@ Status Transaction::check_io_weight() {
   // Only then does a tier have the file if only Guaranteed pods have a weight.
   const core::EnsureCgroup with_io{.path = kubepods, .also = core::Controller::kIo};
   if (auto done = run({with_io}); !done) return done;
-  if (takes_io_weight(*machine_, core::tier_path(kubepods, core::QosClass::kBurstable))) return {};
+  if (cgroup::takes_io_weight(*machine_, core::tier_path(kubepods, core::QosClass::kBurstable)))
+    return {};
   log_->warning(
       cat("ioWeight has no effect below ", kubepods,
           ": the kernel has neither io.weight nor io.bfq.weight (cgroup v1: blkio.bfq.weight, "

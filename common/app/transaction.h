@@ -53,7 +53,7 @@ class Transaction {
   [[nodiscard]] core::TiersRecord& tiers() { return store_->tiers(); }
   /// Seconds since boot when the transaction began, so that steps of the wall clock have no effect.
   [[nodiscard]] UnixSeconds now() const { return now_; }
-  /// The node's memory, swap and CPU, see node_capacity().
+  /// The node's memory, swap and CPU, see cgroup::node_capacity().
   [[nodiscard]] const core::NodeCapacity& capacity() const { return capacity_; }
   /// The formula that converts shares to a cgroup v2 weight: configured, or that of the node's
   /// runtime.

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "common/app/kubelet.h"
-#include "common/app/pod_cgroup.h"
 #include "common/app/transaction.h"
 #include "common/base/text.h"
+#include "common/cgroup/kubelet.h"
+#include "common/cgroup/pod_cgroup.h"
 #include "common/cgroup/removal.h"
 #include "common/core/attributes.h"
 #include "common/core/counting.h"
@@ -40,7 +40,7 @@ bool Transaction::holds_only(const std::string& kubepods, const std::string& con
   if (!container.starts_with(cat(kubepods, "/"))) return false;
   std::string path = kubepods;
   while (path != container) {
-    if (!is_untouched(*machine_, path)) return false;
+    if (!cgroup::is_untouched(*machine_, path)) return false;
     const std::size_t end = container.find('/', path.size() + 1);
     const std::string next = container.substr(0, end);
     const auto children = machine_->children(path);
@@ -68,7 +68,7 @@ Result<core::RootSnapshot> Transaction::observe_root(const std::string& root,
     snapshot.made_by_runtime = !*marked && just_made && holds_only(root, *just_made);
   }
   if (core::is_kubelets_root(root) && core::is_available(snapshot))
-    snapshot.kubelet = find_kubelet();
+    snapshot.kubelet = cgroup::find_kubelet();
   return snapshot;
 }
 
@@ -174,7 +174,7 @@ void Transaction::leave_root_to(std::string_view kubelet) {
 
 void Transaction::leave_root_to_kubelet() {
   if (!core::is_kubelets_root(tiers().kubepods)) return;
-  if (const auto kubelet = find_kubelet()) leave_root_to(*kubelet);
+  if (const auto kubelet = cgroup::find_kubelet()) leave_root_to(*kubelet);
 }
 
 void Transaction::note_adopted(const std::string& pod_cgroup) {

@@ -17,7 +17,7 @@
 #include "common/app/running_container.h"
 #include "common/app/transaction.h"
 #include "common/store/memory_store.h"
-#include "tests/unit/app/fake_machine.h"
+#include "tests/unit/cgroup/fake_machine.h"
 
 namespace podqos::app {
 
@@ -54,7 +54,7 @@ class FakeNode {
     return {settings, *log,
             std::make_unique<store::MemoryStore>(
                 records, [spend](const store::MemoryStore::Change&) { return spend("record"); }),
-            std::make_unique<FakeMachine>(tree, spend), capacity};
+            std::make_unique<cgroup::FakeMachine>(tree, spend), capacity};
   }
 
   /// A runtime is about to create the container: its process `creator` runs the hook or wrapper.
@@ -126,7 +126,7 @@ class FakeNode {
     const auto refuse = [](const std::string& change) -> Status {
       return fail(ErrorCode::kIo, cat("a preview has made a change: ", change));
     };
-    return preview_reconcile(settings, records, std::make_unique<FakeMachine>(tree, refuse),
+    return preview_reconcile(settings, records, std::make_unique<cgroup::FakeMachine>(tree, refuse),
                              capacity);
   }
 
@@ -137,7 +137,7 @@ class FakeNode {
     return cgroup->second.files.at(name);
   }
 
-  FakeTree tree;
+  cgroup::FakeTree tree;
   core::Driver driver;  ///< of the node's runtimes
   store::StoredRecords records;
   core::Settings settings;
@@ -145,7 +145,7 @@ class FakeNode {
   std::unique_ptr<Log> log;
   int changes_left = std::numeric_limits<int>::max();
   std::vector<std::string>
-      changes;  ///< made so far: those of the machine as FakeMachine names them
+      changes;  ///< made so far: those of the machine as cgroup::FakeMachine names them
 };
 
 }  // namespace podqos::app

@@ -95,7 +95,7 @@ TEST_F(NodeFiguresLive, ReadsTheTiersOfPodqosAndOfAKubelet) {
   EXPECT_EQ(figures->tiers[1].wanted_memory_limit, Bytes{3LL << 30});
   EXPECT_EQ(figures->tiers[4].cgroup.path(), own_ + "/theirs/kubepods/burstable");
   EXPECT_FALSE(figures->tiers[4].wanted_memory_limit);
-  const CgroupView& tier = figures->tiers[1].cgroup;
+  const cgroup::CgroupView& tier = figures->tiers[1].cgroup;
   const core::CgroupLayout layout = cgroups_->layout();
   EXPECT_EQ(tier.memory_usage().has_value(), layout.memory.has_value());
   if (layout.cpu == core::CgroupVersion::kV2) {

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/unit/app/fake_machine.h"
+#include "tests/unit/cgroup/fake_machine.h"
 
 namespace podqos::cgroup {
 namespace {
@@ -20,12 +20,12 @@ class RemovalTest : public ::testing::TestWithParam<core::CgroupVersion> {
  protected:
   RemovalTest() { tree_.make("/kubepods/pod42"); }
 
-  app::FakeTree tree_{GetParam()};
+  FakeTree tree_{GetParam()};
   std::vector<std::string> changes_;
-  app::FakeMachine machine_{tree_, [this](const std::string& change) -> Status {
-                              changes_.push_back(change);
-                              return {};
-                            }};
+  FakeMachine machine_{tree_, [this](const std::string& change) -> Status {
+                         changes_.push_back(change);
+                         return {};
+                       }};
 };
 
 INSTANTIATE_TEST_SUITE_P(Versions, RemovalTest,
@@ -79,12 +79,12 @@ TEST_P(RemovalTest, LeavesAContainerThatDoesNotEnd) {
 }
 
 TEST(RemovalOfAQuota, IsLiftedOnV1First) {
-  app::FakeTree tree{core::CgroupVersion::kV1};
+  FakeTree tree{core::CgroupVersion::kV1};
   std::vector<std::string> changes;
-  app::FakeMachine machine{tree, [&](const std::string& change) -> Status {
-                             changes.push_back(change);
-                             return {};
-                           }};
+  FakeMachine machine{tree, [&](const std::string& change) -> Status {
+                        changes.push_back(change);
+                        return {};
+                      }};
   tree.make("/pod/a");
   tree.cgroups.at("/pod/a").files.at("cpu.cfs_quota_us") = "50000";
   ASSERT_TRUE(remove_children(machine, "/pod"));
@@ -94,8 +94,8 @@ TEST(RemovalOfAQuota, IsLiftedOnV1First) {
 }
 
 TEST(IsHeldBySystemd, HoldsForAnEmptyUnitAlone) {
-  app::FakeTree tree{core::CgroupVersion::kV2};
-  app::FakeMachine machine{tree, [](const std::string& /*change*/) -> Status { return {}; }};
+  FakeTree tree{core::CgroupVersion::kV2};
+  FakeMachine machine{tree, [](const std::string& /*change*/) -> Status { return {}; }};
   tree.make("/kubepods.slice");
   tree.make("/kubepods");
   tree.start(Pid{7}, "/kubepods.slice/kubepods-pod42.slice");

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/app/fake_machine.h"
+#include "tests/unit/cgroup/fake_machine.h"
 
 namespace podqos::cgroup {
 namespace {
@@ -24,8 +24,8 @@ core::WriteFile quota_of(const std::string& path) {
 }
 
 TEST(Repeat, EndsWithTheFirstAttemptThatIsEnough) {
-  app::FakeTree tree{core::CgroupVersion::kV2};
-  app::FakeMachine machine{tree, allow};
+  FakeTree tree{core::CgroupVersion::kV2};
+  FakeMachine machine{tree, allow};
   int waits = 0;
   tree.on_wait = [&] { return ++waits < 10; };
   int attempts = 0;
@@ -37,8 +37,8 @@ TEST(Repeat, EndsWithTheFirstAttemptThatIsEnough) {
 }
 
 TEST(Repeat, EndsWithAnError) {
-  app::FakeTree tree{core::CgroupVersion::kV2};
-  app::FakeMachine machine{tree, allow};
+  FakeTree tree{core::CgroupVersion::kV2};
+  FakeMachine machine{tree, allow};
   tree.on_wait = [] { return true; };
   const auto done =
       repeat(machine, []() -> Result<bool> { return fail(ErrorCode::kPermission, "refused"); });
@@ -47,8 +47,8 @@ TEST(Repeat, EndsWithAnError) {
 }
 
 TEST(ExecuteWithRetries, WaitsUntilSystemdHasEnabledTheControllersAgain) {
-  app::FakeTree tree{core::CgroupVersion::kV2};
-  app::FakeMachine machine{tree, allow};
+  FakeTree tree{core::CgroupVersion::kV2};
+  FakeMachine machine{tree, allow};
   int waits = 0;
   tree.on_wait = [&] {
     if (++waits == 2) tree.make("/pod.slice");
@@ -62,8 +62,8 @@ TEST(ExecuteWithRetries, WaitsUntilSystemdHasEnabledTheControllersAgain) {
 }
 
 TEST(ExecuteWithRetries, ReturnsTheRefusalWhenNothingMayBeWaitedForAnyMore) {
-  app::FakeTree tree{core::CgroupVersion::kV2};
-  app::FakeMachine machine{tree, allow};
+  FakeTree tree{core::CgroupVersion::kV2};
+  FakeMachine machine{tree, allow};
   int waits = 0;
   tree.on_wait = [&] { return ++waits <= 5; };
   const auto report =
@@ -74,8 +74,8 @@ TEST(ExecuteWithRetries, ReturnsTheRefusalWhenNothingMayBeWaitedForAnyMore) {
 }
 
 TEST(ExecuteWithRetries, DoesNotWaitForARefusalThatStays) {
-  app::FakeTree tree{core::CgroupVersion::kV2};
-  app::FakeMachine machine{tree, allow};
+  FakeTree tree{core::CgroupVersion::kV2};
+  FakeMachine machine{tree, allow};
   tree.on_wait = []() -> bool {
     ADD_FAILURE() << "waited";
     return false;
@@ -94,8 +94,8 @@ class RemovedQuota : public ::testing::Test {
     tree_.make("/pod/removed");
     tree_.cgroups.at("/pod/removed").files.at("cpu.cfs_quota_us") = "50000";
   }
-  app::FakeTree tree_{core::CgroupVersion::kV1};
-  app::FakeMachine machine_{tree_, allow};
+  FakeTree tree_{core::CgroupVersion::kV1};
+  FakeMachine machine_{tree_, allow};
 };
 
 TEST_F(RemovedQuota, IsWaitedFor) {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/unit/app/fake_machine.h"
+#include "tests/unit/cgroup/fake_machine.h"
 
 namespace podqos::ctl {
 namespace {
@@ -15,9 +15,9 @@ class ViewedPod : public ::testing::Test {
  protected:
   ViewedPod() { tree_.make("/pod"); }
 
-  app::FakeTree tree_{core::CgroupVersion::kV2};
+  cgroup::FakeTree tree_{core::CgroupVersion::kV2};
   std::map<std::string, std::string, std::less<>>& files_ = tree_.cgroups["/pod"].files;
-  app::FakeMachine machine_{
+  cgroup::FakeMachine machine_{
       tree_, [](const std::string& change) { return Status{fail(ErrorCode::kIo, change)}; }};
   app::PodEntry pod_{.record = {}, .rule = {}, .cgroup = {machine_, "/pod"}, .containers = {}};
 };

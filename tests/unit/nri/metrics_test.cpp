@@ -13,7 +13,7 @@
 
 #include "nri/node_metrics.h"
 #include "nri/pages.h"
-#include "tests/unit/app/fake_machine.h"
+#include "tests/unit/cgroup/fake_machine.h"
 #include "tests/unit/temporary_directory.h"
 #include "tests/unit/test_clock.h"
 
@@ -87,8 +87,8 @@ TEST(Metrics, CountErrorsByKind) {
 }
 
 /// A machine with a Burstable tier, as Linux 6.1 shows it on cgroup v2.
-app::FakeTree with_burstable() {
-  app::FakeTree tree{core::CgroupVersion::kV2};
+cgroup::FakeTree with_burstable() {
+  cgroup::FakeTree tree{core::CgroupVersion::kV2};
   tree.make("/kubepods/burstable");
   auto& tier = tree.cgroups.at("/kubepods/burstable");
   tier.usage = 1234567890123;
@@ -109,8 +109,8 @@ TEST(NodeMetrics, AreInTheBaseUnits) {
   app::NodeFigures figures;
   figures.own.burstable = {.pods = 3, .cpu = MilliCpu{1250}, .memory = Bytes{1LL << 30}};
   figures.adopted.guaranteed = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{4096}};
-  app::FakeTree tree = with_burstable();
-  figures.machine = std::make_unique<app::FakeMachine>(
+  cgroup::FakeTree tree = with_burstable();
+  figures.machine = std::make_unique<cgroup::FakeMachine>(
       tree, [](const std::string& change) { return Status{fail(ErrorCode::kIo, change)}; });
   figures.tiers.push_back({.qos_class = core::QosClass::kBurstable,
                            .wanted_memory_limit = Bytes{1LL << 30},

@@ -1,4 +1,4 @@
-#include "common/app/io_weight.h"
+#include "common/cgroup/io_weight.h"
 
 #include <string>
 
@@ -7,9 +7,9 @@
 
 #include "common/core/attributes.h"
 #include "common/core/pod_config.h"
-#include "tests/unit/app/fake_machine.h"
+#include "tests/unit/cgroup/fake_machine.h"
 
-namespace podqos::app {
+namespace podqos::cgroup {
 namespace {
 
 using testing::ElementsAre;
@@ -76,4 +76,4 @@ TEST_F(IoWeightDifferences, WantsTheDefaultWhereAWeightOfPodqosIsLeft) {
 }
 
 }  // namespace
-}  // namespace podqos::app
+}  // namespace podqos::cgroup

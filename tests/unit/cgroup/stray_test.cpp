@@ -1,4 +1,4 @@
-#include "common/app/stray.h"
+#include "common/cgroup/stray.h"
 
 #include <optional>
 #include <string>
@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace podqos::app {
+namespace podqos::cgroup {
 namespace {
 
 constexpr const char* kPod = "/podqos/kubepods/pod1";
@@ -56,4 +56,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& c) { return c.param.name; });
 
 }  // namespace
-}  // namespace podqos::app
+}  // namespace podqos::cgroup

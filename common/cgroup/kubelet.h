@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-namespace podqos::app {
+namespace podqos::cgroup {
 
 /// Looks for a kubelet on this machine: checks a dozen paths, then the names of all processes.
 /// Expensive, so call it for rare decisions only.
@@ -14,4 +14,4 @@ namespace podqos::app {
 ///         AMI templates/al2 and nodeadm/internal/kubelet; kubelet pkg/kubelet/cm/cpumanager.
 [[nodiscard]] std::optional<std::string> find_kubelet(const std::string& root = "");
 
-}  // namespace podqos::app
+}  // namespace podqos::cgroup

@@ -5,7 +5,7 @@
 #include "common/core/policy.h"
 #include "common/core/settings.h"
 
-namespace podqos::app {
+namespace podqos::cgroup {
 
 /// True if this process manages the host's cgroups: it is root in the initial user namespace.
 /// Otherwise all programs do nothing: they read no state and write nothing.
@@ -25,4 +25,4 @@ namespace podqos::app {
 /// @note fs/proc/base.c __set_oom_adj.
 [[nodiscard]] int reachable_oom_score(int wanted);
 
-}  // namespace podqos::app
+}  // namespace podqos::cgroup

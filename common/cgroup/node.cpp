@@ -1,4 +1,4 @@
-#include "common/app/node.h"
+#include "common/cgroup/node.h"
 
 #include <linux/capability.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 #include "common/sys/process.h"
 #include "common/sys/sandbox.h"
 
-namespace podqos::app {
+namespace podqos::cgroup {
 
 bool owns_host() {
   if (::geteuid() != 0) return false;
@@ -31,7 +31,7 @@ int reachable_oom_score(int wanted) {
 }
 
 core::Driver machine_driver() {
-  return cgroup::systemd_runs_here() ? core::Driver::kSystemd : core::Driver::kCgroupfs;
+  return systemd_runs_here() ? core::Driver::kSystemd : core::Driver::kCgroupfs;
 }
 
 Result<core::NodeCapacity> node_capacity(const core::Settings& settings) {
@@ -55,4 +55,4 @@ Result<core::NodeCapacity> node_capacity(const core::Settings& settings) {
   return capacity;
 }
 
-}  // namespace podqos::app
+}  // namespace podqos::cgroup

@@ -8,7 +8,7 @@
 #include "common/core/record.h"
 #include "common/sys/process.h"
 
-namespace podqos::app {
+namespace podqos::cgroup {
 
 /// Finds a cgroup of a container's process that is neither the recorded one nor below it, nor
 /// elsewhere in its pod; nullopt if there is none. Only the hierarchies with the cpu or memory
@@ -22,8 +22,8 @@ namespace podqos::app {
 /// Checks whether another program has moved a container out of its cgroup since it started.
 /// @return a sentence for the operator: where it runs, where it belongs, and the remedy; nullopt if
 ///         it is in place.
-[[nodiscard]] std::optional<std::string> describe_stray(cgroup::Machine& machine,
+[[nodiscard]] std::optional<std::string> describe_stray(Machine& machine,
                                                         const core::PodRecord& record,
                                                         const core::ContainerRecord& container);
 
-}  // namespace podqos::app
+}  // namespace podqos::cgroup

@@ -1,4 +1,4 @@
-#include "common/app/node.h"
+#include "common/cgroup/node.h"
 
 #include <linux/capability.h>
 #include <sched.h>
@@ -12,7 +12,7 @@
 #include "common/sys/sandbox.h"
 #include "tests/unit/child_process.h"
 
-namespace podqos::app {
+namespace podqos::cgroup {
 namespace {
 
 TEST(NodeCapacityOf, IsThePinnedOne) {
@@ -73,4 +73,4 @@ TEST(ReachableOomScore, IsNoLowerThanOurOwnWithoutIt) {
 }
 
 }  // namespace
-}  // namespace podqos::app
+}  // namespace podqos::cgroup

@@ -1,4 +1,4 @@
-#include "common/app/kubelet.h"
+#include "common/cgroup/kubelet.h"
 
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 
 #include "tests/unit/temporary_directory.h"
 
-namespace podqos::app {
+namespace podqos::cgroup {
 namespace {
 
 using ::testing::TestParamInfo;
@@ -91,4 +91,4 @@ TEST(FindKubeletAlone, SeesNoneWithoutProc) {
 }
 
 }  // namespace
-}  // namespace podqos::app
+}  // namespace podqos::cgroup

@@ -1,4 +1,4 @@
-#include "common/app/io_weight.h"
+#include "common/cgroup/io_weight.h"
 
 #include <algorithm>
 #include <string_view>
@@ -8,7 +8,7 @@
 #include "common/core/attributes.h"
 #include "common/core/value_table.h"
 
-namespace podqos::app {
+namespace podqos::cgroup {
 
 namespace {
 
@@ -20,14 +20,13 @@ std::string_view weight_in(std::string_view content) {
 
 }  // namespace
 
-void reset_io_weight(cgroup::Machine& machine, const std::string& cgroup,
-                     core::CgroupValues& values) {
+void reset_io_weight(Machine& machine, const std::string& cgroup, core::CgroupValues& values) {
   if (values.io_weight) return;
   const auto weighted = machine.attribute(cgroup, core::kIoWeightAttribute);
   if (weighted && *weighted == core::kIoWeightSet) values.io_weight = core::kDefaultIoWeight;
 }
 
-std::vector<std::string> io_weight_differences(cgroup::Machine& machine, const std::string& cgroup,
+std::vector<std::string> io_weight_differences(Machine& machine, const std::string& cgroup,
                                                core::CgroupValues rule) {
   const auto version = machine.layout_without_hugepages().io;
   if (!version) return {};
@@ -40,14 +39,14 @@ std::vector<std::string> io_weight_differences(cgroup::Machine& machine, const s
     const std::string wanted = core::content_for(file, rule, core::WeightFormula::kLinear);
     if (wanted.empty()) continue;
     const auto held = machine.read(cgroup, row.controller, std::string{file.name});
-    if (held && !cgroup::holds_value(file.name, *held, wanted))
+    if (held && !holds_value(file.name, *held, wanted))
       found.push_back(
           cat(file.name, " is ", printable(weight_in(*held)), ", the rule says ", wanted));
   }
   return found;
 }
 
-bool takes_io_weight(cgroup::Machine& machine, const std::string& cgroup) {
+bool takes_io_weight(Machine& machine, const std::string& cgroup) {
   const auto version = machine.layout_without_hugepages().io;
   return version && std::ranges::any_of(core::value_table(), [&](const core::ValueRow& row) {
            const core::ValueFile& file = row.on(*version);
@@ -56,4 +55,4 @@ bool takes_io_weight(cgroup::Machine& machine, const std::string& cgroup) {
          });
 }
 
-}  // namespace podqos::app
+}  // namespace podqos::cgroup

@@ -18,7 +18,7 @@
 #include "common/cgroup/machine.h"
 #include "common/cgroup/value.h"
 
-namespace podqos::app {
+namespace podqos::cgroup {
 
 /// A process of the fake machine.
 struct FakeProcess {
@@ -109,9 +109,9 @@ struct FakeTree {
 
 /// Access to a FakeTree. The calls that change it can be made to fail, as if the program had been
 /// killed: see `on_change`.
-class FakeMachine final : public cgroup::Machine {
+class FakeMachine final : public Machine {
  public:
-  /// Called before each change of the tree with a line like those of cgroup::DryRun. If it returns
+  /// Called before each change of the tree with a line like those of DryRun. If it returns
   /// an error, nothing is changed.
   using OnChange = std::function<Status(const std::string& change)>;
 
@@ -122,8 +122,8 @@ class FakeMachine final : public cgroup::Machine {
   const core::CgroupLayout& layout_without_hugepages() const override { return tree_->layout; }
 
   using Machine::execute;
-  Result<cgroup::Report> execute(const core::Plan& plan, cgroup::UnitChanges /*when*/) override {
-    cgroup::Report report;
+  Result<Report> execute(const core::Plan& plan, UnitChanges /*when*/) override {
+    Report report;
     std::vector<const core::Step*> again;
     for (const core::Step& step : plan) {
       auto done = run(step, plan, report);
@@ -210,8 +210,8 @@ class FakeMachine final : public cgroup::Machine {
   bool moves_devices(core::Driver driver) const override {
     return !tree_->is_v2() && driver == core::Driver::kSystemd;
   }
-  Result<std::vector<cgroup::ListedUnit>> learn_units(const std::string& /*pattern*/) override {
-    std::vector<cgroup::ListedUnit> units;
+  Result<std::vector<ListedUnit>> learn_units(const std::string& /*pattern*/) override {
+    std::vector<ListedUnit> units;
     for (const std::string& name : tree_->units)
       units.push_back({.name = name, .load_state = "loaded", .active_state = "active"});
     return units;
@@ -263,12 +263,12 @@ class FakeMachine final : public cgroup::Machine {
                                [&](const auto& entry) { return entry.second.cgroup == path; });
   }
 
-  Status run(const core::Step& step, const core::Plan& /*plan*/, cgroup::Report& report) {
+  Status run(const core::Step& step, const core::Plan& /*plan*/, Report& report) {
     return std::visit([&](const auto& concrete) { return run(concrete, report); }, step);
   }
 
   /// cgroup-v2.rst, "No Internal Process Constraint": EBUSY from cgroup.subtree_control.
-  Status run(const core::EnsureCgroup& step, cgroup::Report& report) {
+  Status run(const core::EnsureCgroup& step, Report& report) {
     const bool enable = step.also == core::Controller::kIo && tree_->is_v2();
     if (exists(step.path)) {
       if (!enable || tree_->cgroups.at(step.path).enables_io) return {};
@@ -286,10 +286,10 @@ class FakeMachine final : public cgroup::Machine {
     return {};
   }
 
-  Status run(const core::WriteFile& step, cgroup::Report& report) {
+  Status run(const core::WriteFile& step, Report& report) {
     const auto held = read(step.path, step.controller, step.file);
     if (!held) return fail(held.error());
-    if (cgroup::holds_value(step.file, *held, step.value)) return {};
+    if (holds_value(step.file, *held, step.value)) return {};
     if (auto taken = check_value(step); !taken) return taken;
     if (auto done = on_change_(line_of(step)); !done) return done;
     tree_->cgroups.at(step.path).files.at(step.file) = step.value;
@@ -331,9 +331,9 @@ class FakeMachine final : public cgroup::Machine {
     return {};
   }
 
-  Status run(const core::CopyDeviceRules& /*step*/, cgroup::Report& /*report*/) { return {}; }
+  Status run(const core::CopyDeviceRules& /*step*/, Report& /*report*/) { return {}; }
 
-  Status run(const core::MoveProcess& step, cgroup::Report& /*report*/) {
+  Status run(const core::MoveProcess& step, Report& /*report*/) {
     const auto process = tree_->processes.find(step.pid);
     if (process == tree_->processes.end()) return fail(ErrorCode::kNotFound, "no such process");
     const auto cgroup = tree_->cgroups.find(step.path);
@@ -345,7 +345,7 @@ class FakeMachine final : public cgroup::Machine {
     return {};
   }
 
-  Status run(const core::RemoveCgroup& step, cgroup::Report& report) {
+  Status run(const core::RemoveCgroup& step, Report& report) {
     if (!exists(step.path)) return {};
     if (!children(step.path)->empty() || *populated(step.path))
       return fail(ErrorCode::kBusy, cat(step.path, ": in use"));
@@ -355,7 +355,7 @@ class FakeMachine final : public cgroup::Machine {
     return {};
   }
 
-  Status run(const core::SetAttribute& step, cgroup::Report& /*report*/) {
+  Status run(const core::SetAttribute& step, Report& /*report*/) {
     const auto cgroup = tree_->cgroups.find(step.path);
     if (cgroup == tree_->cgroups.end()) return gone(step.path);
     const auto held = cgroup->second.attributes.find(step.name);
@@ -365,7 +365,7 @@ class FakeMachine final : public cgroup::Machine {
     return {};
   }
 
-  Status run(const core::SetOomScore& step, cgroup::Report& /*report*/) {
+  Status run(const core::SetOomScore& step, Report& /*report*/) {
     const auto process = tree_->processes.find(step.pid);
     if (process == tree_->processes.end()) return fail(ErrorCode::kNotFound, "no such process");
     if (auto done = on_change_(line_of(step)); !done) return done;
@@ -373,14 +373,14 @@ class FakeMachine final : public cgroup::Machine {
     return {};
   }
 
-  Status run(const core::StartUnit& step, cgroup::Report& /*report*/) {
+  Status run(const core::StartUnit& step, Report& /*report*/) {
     if (tree_->units.contains(core::unit_of(step.path))) return {};
     if (auto done = on_change_(line_of(step)); !done) return done;
     tree_->units.emplace(core::unit_of(step.path));
     return {};
   }
-  Status run(const core::SetUnit& /*step*/, cgroup::Report& /*report*/) { return {}; }
-  Status run(const core::StopUnit& step, cgroup::Report& /*report*/) {
+  Status run(const core::SetUnit& /*step*/, Report& /*report*/) { return {}; }
+  Status run(const core::StopUnit& step, Report& /*report*/) {
     if (exists(step.path)) return {};
     if (auto done = on_change_(line_of(step)); !done) return done;
     tree_->units.erase(std::string{core::unit_of(step.path)});
@@ -391,4 +391,4 @@ class FakeMachine final : public cgroup::Machine {
   OnChange on_change_;
 };
 
-}  // namespace podqos::app
+}  // namespace podqos::cgroup

@@ -1,4 +1,4 @@
-#include "common/app/cgroup_view.h"
+#include "common/cgroup/cgroup_view.h"
 
 #include <unistd.h>
 
@@ -13,9 +13,9 @@
 #include "common/cgroup/cgroupfs.h"
 #include "common/core/lowering.h"
 #include "common/core/plan.h"
-#include "tests/unit/app/fake_machine.h"
+#include "tests/unit/cgroup/fake_machine.h"
 
-namespace podqos::app {
+namespace podqos::cgroup {
 namespace {
 
 using ::testing::ElementsAre;
@@ -59,7 +59,7 @@ class ViewTest : public ::testing::Test {
   CgroupView view() { return {machine_, "/pod"}; }
   std::vector<std::string> differences(const core::CgroupValues& rule,
                                        core::WeightFormula formula = core::WeightFormula::kLinear) {
-    return app::differences(view(), rule, formula, kPage);
+    return cgroup::differences(view(), rule, formula, kPage);
   }
 
   FakeTree tree_;
@@ -226,4 +226,4 @@ TEST_F(LiveCgroup, AnAbsentCgroupIsNoError) {
 }
 
 }  // namespace
-}  // namespace podqos::app
+}  // namespace podqos::cgroup

@@ -6,23 +6,22 @@
 #include "common/cgroup/machine.h"
 #include "common/core/pod_config.h"
 
-namespace podqos::app {
+namespace podqos::cgroup {
 
 /// If podqos has written the weight of `cgroup` and `values` has none, because the setting is gone:
 /// sets the kernel's default in `values`, so that the cgroup gets it once more.
-void reset_io_weight(cgroup::Machine& machine, const std::string& cgroup,
-                     core::CgroupValues& values);
+void reset_io_weight(Machine& machine, const std::string& cgroup, core::CgroupValues& values);
 
 /// Compares the weights of `cgroup` with those that the rules require, and returns one clause per
 /// difference ("io.weight is 100, the rule says 500"). A weight that podqos has written although
 /// the setting has gone is to be the default. Compares what the kernel has files for; changes
 /// nothing.
-[[nodiscard]] std::vector<std::string> io_weight_differences(cgroup::Machine& machine,
+[[nodiscard]] std::vector<std::string> io_weight_differences(Machine& machine,
                                                              const std::string& cgroup,
                                                              core::CgroupValues rule);
 
 /// Whether the kernel has a file for the weight of `cgroup`, whose parent enables the io
 /// controller.
-[[nodiscard]] bool takes_io_weight(cgroup::Machine& machine, const std::string& cgroup);
+[[nodiscard]] bool takes_io_weight(Machine& machine, const std::string& cgroup);
 
-}  // namespace podqos::app
+}  // namespace podqos::cgroup

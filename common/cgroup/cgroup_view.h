@@ -14,7 +14,7 @@
 #include "common/core/pod_config.h"
 #include "common/core/value_table.h"
 
-namespace podqos::app {
+namespace podqos::cgroup {
 
 /// Pressure stall information: the time for which tasks have waited for a resource since the cgroup
 /// was created.
@@ -36,8 +36,7 @@ class CgroupView {
  public:
   /// @param machine  has to outlive the view
   /// @param path  absolute below the hierarchies' mounts; "" for a cgroup that does not exist
-  CgroupView(cgroup::Machine& machine, std::string path)
-      : machine_(&machine), path_(std::move(path)) {}
+  CgroupView(Machine& machine, std::string path) : machine_(&machine), path_(std::move(path)) {}
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] bool exists() const;
@@ -81,7 +80,7 @@ class CgroupView {
   [[nodiscard]] std::optional<Pressure> pressure(core::Controller controller,
                                                  const std::string& file) const;
 
-  cgroup::Machine* machine_;
+  Machine* machine_;
   std::string path_;
   mutable std::optional<bool> exists_;
   mutable std::map<std::string, std::optional<std::string>> texts_;  ///< by file
@@ -97,4 +96,4 @@ class CgroupView {
                                                    const core::CgroupValues& rule,
                                                    core::WeightFormula formula, Bytes page_size);
 
-}  // namespace podqos::app
+}  // namespace podqos::cgroup

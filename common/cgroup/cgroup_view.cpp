@@ -1,9 +1,9 @@
-#include "common/app/cgroup_view.h"
+#include "common/cgroup/cgroup_view.h"
 
 #include "common/base/text.h"
 #include "common/cgroup/flat_keyed.h"
 
-namespace podqos::app {
+namespace podqos::cgroup {
 namespace {
 
 using core::CgroupVersion;
@@ -51,10 +51,10 @@ bool same_pages(const std::optional<std::int64_t>& a, const std::optional<std::i
 std::optional<Micros> total_in(std::string_view text, std::string_view kind) {
   constexpr std::string_view kTotal = "total=";
   while (!text.empty()) {
-    std::string_view line = cgroup::read_until(text, '\n');
-    if (cgroup::read_until(line, ' ') != kind) continue;
+    std::string_view line = read_until(text, '\n');
+    if (read_until(line, ' ') != kind) continue;
     while (!line.empty()) {
-      const std::string_view word = cgroup::read_until(line, ' ');
+      const std::string_view word = read_until(line, ' ');
       if (!word.starts_with(kTotal)) continue;
       const auto number = parse_int(word.substr(kTotal.size()));
       return number ? std::optional{Micros{*number}} : std::nullopt;
@@ -132,7 +132,7 @@ std::optional<std::int64_t> CgroupView::cpu_usage_ns() const {
   if (has(Controller::kCpu, CgroupVersion::kV1)) return number(Controller::kCpu, "cpuacct.usage");
   if (!has(Controller::kCpu, CgroupVersion::kV2)) return std::nullopt;
   const auto& stat = text(Controller::kCpu, "cpu.stat");
-  const auto micros = stat ? cgroup::find_key(*stat, "usage_usec") : std::nullopt;
+  const auto micros = stat ? find_key(*stat, "usage_usec") : std::nullopt;
   return micros ? std::optional{mul_div(*micros, kNanosPerMicro, 1)} : std::nullopt;
 }
 
@@ -170,7 +170,7 @@ std::optional<Bytes> CgroupView::memory_low() const {
 std::optional<std::int64_t> CgroupView::oom_kills() const {
   if (!has(Controller::kMemory, CgroupVersion::kV2)) return std::nullopt;
   const auto& events = text(Controller::kMemory, "memory.events");
-  return events ? cgroup::find_key(*events, "oom_kill") : std::nullopt;
+  return events ? find_key(*events, "oom_kill") : std::nullopt;
 }
 
 std::optional<std::int64_t> CgroupView::pids_limit() const {
@@ -234,4 +234,4 @@ std::vector<std::string> differences(const CgroupView& cgroup, const core::Cgrou
   return found;
 }
 
-}  // namespace podqos::app
+}  // namespace podqos::cgroup

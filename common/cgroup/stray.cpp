@@ -1,10 +1,10 @@
-#include "common/app/stray.h"
+#include "common/cgroup/stray.h"
 
 #include <algorithm>
 
 #include "common/base/text.h"
 
-namespace podqos::app {
+namespace podqos::cgroup {
 
 namespace {
 
@@ -40,7 +40,7 @@ std::optional<std::string> stray_cgroup(const std::vector<sys::ProcCgroup>& cgro
   return std::nullopt;
 }
 
-std::optional<std::string> describe_stray(cgroup::Machine& machine, const core::PodRecord& record,
+std::optional<std::string> describe_stray(Machine& machine, const core::PodRecord& record,
                                           const core::ContainerRecord& container) {
   if (container.state != core::ContainerState::kLive) return std::nullopt;
   const auto thread = machine.living_thread_of(container.pid);
@@ -57,4 +57,4 @@ std::optional<std::string> describe_stray(cgroup::Machine& machine, const core::
       "that cgroup");
 }
 
-}  // namespace podqos::app
+}  // namespace podqos::cgroup

@@ -1,4 +1,4 @@
-#include "common/app/kubelet.h"
+#include "common/cgroup/kubelet.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 #include "common/sys/directory.h"
 #include "common/sys/process.h"
 
-namespace podqos::app {
+namespace podqos::cgroup {
 
 namespace {
 
@@ -81,4 +81,4 @@ std::optional<std::string> find_kubelet(const std::string& root) {
   return find_process(root);
 }
 
-}  // namespace podqos::app
+}  // namespace podqos::cgroup

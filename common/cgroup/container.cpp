@@ -1,0 +1,101 @@
+#include "common/cgroup/container.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <ranges>
+#include <string_view>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/core/naming.h"
+#include "common/sys/process.h"
+
+namespace podqos::cgroup {
+
+namespace {
+
+/// True if processes have outlived the container's init in its cgroup, and all were killed.
+bool are_killed(Machine& machine, const std::string& cgroup) {
+  const auto others = machine.processes(cgroup);
+  // Bounded: the pod's author decides how many there are, and the lock is held.
+  constexpr std::ptrdiff_t kMaxChecked = 64;
+  return others && !others->empty() &&
+         std::ranges::all_of(*others | std::views::take(kMaxChecked), sys::is_ending);
+}
+
+}  // namespace
+
+Result<std::string> real_cgroup(Pid pid) {
+  auto entries = sys::cgroups_of(pid);
+  if (!entries) return fail(std::move(entries).error());
+  const sys::ProcCgroup* chosen = nullptr;
+  for (const sys::ProcCgroup& entry : *entries) {
+    const bool memory = std::ranges::find(entry.controllers, "memory") != entry.controllers.end();
+    if (memory || chosen == nullptr) chosen = &entry;
+    if (memory) break;
+  }
+  if (chosen == nullptr)
+    return fail(ErrorCode::kNotFound, cat("process ", pid.value(), " has no cgroup"));
+  return chosen->path;
+}
+
+Result<bool> holds_this_process(const std::string& cgroup) {
+  auto own = real_cgroup(Pid{::getpid()});
+  if (!own) return fail(std::move(own).error());
+  return cgroup == "/" || *own == cgroup || own->starts_with(cat(cgroup, "/"));
+}
+
+bool lives(Machine& machine, const core::ContainerRecord& container) {
+  return machine.is_alive(container.pid, container.start_time);
+}
+
+std::optional<core::InitProcess> find_init(Machine& machine,
+                                           const core::ContainerRecord& container) {
+  // A cgroup that is shared with other containers proves nothing.
+  const std::string_view leaf = core::leaf_of(container.cgroup);
+  if (container.id.empty() || leaf.find(container.id) == std::string_view::npos)
+    return std::nullopt;
+  const auto pids = machine.processes(container.cgroup);
+  if (!pids) return std::nullopt;
+  // The oldest process is the init: all others descend from it or joined later.
+  std::optional<core::InitProcess> oldest;
+  for (const Pid pid : *pids) {
+    const auto start = machine.start_time_of(pid);
+    if (!start || !*start || (oldest && **start >= oldest->start_time)) continue;
+    oldest = core::InitProcess{.pid = pid, .start_time = **start};
+  }
+  return oldest;
+}
+
+bool has_living_container(Machine& machine, const core::PodRecord& record) {
+  return std::ranges::any_of(record.containers, [&](const core::ContainerRecord& container) {
+    return lives(machine, container);
+  });
+}
+
+bool is_replaced(Machine& machine, const core::PodRecord& record,
+                 const core::ContainerRecord& ended) {
+  return record.adopted &&
+         std::ranges::any_of(record.containers, [&](const core::ContainerRecord& other) {
+           return other.name == ended.name &&
+                  (other.id != ended.id || other.bundle != ended.bundle) && lives(machine, other);
+         });
+}
+
+core::EndingSnapshot observe_ending(Machine& machine, const core::ContainerRecord& container,
+                             Pid caller) {
+  core::EndingSnapshot snapshot;
+  snapshot.never_started =
+      container.state == core::ContainerState::kPending && container.pid == caller;
+  if (snapshot.never_started) return snapshot;
+  snapshot.cgroup_exists = machine.exists(container.cgroup);
+  if (!snapshot.cgroup_exists) return snapshot;
+  snapshot.init_lives = lives(machine, container);
+  snapshot.killed = snapshot.init_lives ? sys::is_ending(container.pid)
+                                        : are_killed(machine, container.cgroup);
+  return snapshot;
+}
+
+}  // namespace podqos::cgroup

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "common/base/error.h"
+#include "common/base/units.h"
+#include "common/cgroup/machine.h"
+#include "common/core/departure.h"
+#include "common/core/reconciliation.h"
+#include "common/core/record.h"
+
+// What is observed of a recorded container: its processes, and the cgroups that they are in.
+namespace podqos::cgroup {
+
+/// The cgroup of a process in the memory controller's hierarchy, or in the first one listed.
+/// @return kNotFound if the process has ended or is in no cgroup.
+/// @note /proc/PID/cgroup, cgroups(7).
+[[nodiscard]] Result<std::string> real_cgroup(Pid pid);
+
+/// True if the cgroup holds this process too: a runtime that was told to create no cgroup leaves
+/// the container, like its hook, in its caller's.
+[[nodiscard]] Result<bool> holds_this_process(const std::string& cgroup);
+
+/// True if the container's init runs, or while it is pending, the process that creates it.
+[[nodiscard]] bool lives(Machine& machine, const core::ContainerRecord& container);
+/// True if any container of the pod does.
+[[nodiscard]] bool has_living_container(Machine& machine, const core::PodRecord& record);
+
+/// True if a living container of an adopted pod has the name of `ended`. Not observed for other
+/// pods, where it does not matter (core::forget_container()).
+[[nodiscard]] bool is_replaced(Machine& machine, const core::PodRecord& record,
+                               const core::ContainerRecord& ended);
+
+/// The init process of a container, found in its cgroup.
+/// @return nullopt if there is no process in the cgroup, or if the cgroup is not the container's
+///         alone.
+[[nodiscard]] std::optional<core::InitProcess> find_init(Machine& machine,
+                                                         const core::ContainerRecord& container);
+
+/// Observes a container that its engine reports as ended, as far as core::decide_ending() needs it.
+/// @param caller  the process that reports it; see EndingSnapshot::never_started
+[[nodiscard]] core::EndingSnapshot observe_ending(Machine& machine,
+                                                  const core::ContainerRecord& container,
+                                                  Pid caller);
+
+}  // namespace podqos::cgroup

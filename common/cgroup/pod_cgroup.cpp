@@ -1,0 +1,89 @@
+#include "common/cgroup/pod_cgroup.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/cgroup/cgroup_view.h"
+#include "common/core/attributes.h"
+#include "common/core/pod_plan.h"
+#include "common/sys/process.h"
+
+namespace podqos::cgroup {
+
+namespace {
+
+/// Defaults of a new cgroup: Documentation/admin-guide/cgroup-v2.rst, cpu.weight;
+/// kernel/sched/sched.h, NICE_0_LOAD for cpu.shares.
+constexpr CpuShares kDefaultShares{1024};
+constexpr CpuWeight kDefaultWeight{100};
+
+constexpr std::int64_t kMilliPerCpu = 1000;
+
+/// Names in /proc/PID/stat, at most 15 bytes long (TASK_COMM_LEN).
+constexpr std::array<std::string_view, 3> kMonitors = {"conmon", "conmonrs", "containerd-shim"};
+
+}  // namespace
+
+bool is_untouched(Machine& machine, const std::string& cgroup) {
+  const CgroupView view{machine, cgroup};
+  return !view.cpu_quota() && !view.memory_limit() &&
+         view.cpu_shares().value_or(kDefaultShares) == kDefaultShares &&
+         view.cpu_weight().value_or(kDefaultWeight) == kDefaultWeight;
+}
+
+core::PodCgroupSnapshot observe_pod_cgroup(Machine& machine, const std::string& cgroup) {
+  core::PodCgroupSnapshot snapshot;
+  const auto copy = machine.attribute(cgroup, core::kRecordAttribute);
+  snapshot.has_copy = copy && copy->has_value();
+  if (snapshot.has_copy) return snapshot;
+  snapshot.exists = machine.exists(cgroup);
+  snapshot.untouched = snapshot.exists && is_untouched(machine, cgroup);
+  return snapshot;
+}
+
+Result<bool> holds_container(Machine& machine, const std::string& pod_cgroup) {
+  auto populated = machine.populated(pod_cgroup);
+  if (!populated || !*populated) return populated;
+  const std::string monitor = core::monitor_path(pod_cgroup);
+  if (!machine.exists(monitor)) return true;
+  const auto all = machine.processes(pod_cgroup);
+  if (!all) return fail(all.error());
+  const auto own = machine.processes(monitor);
+  if (!own) return fail(own.error());
+  return all->size() > own->size();
+}
+
+core::ShmemCharge tmpfs_memory(Machine& machine, const std::string& pod_cgroup) {
+  using core::ShmemCharge;
+  const auto charge = machine.memory_charge(pod_cgroup);
+  if (!charge) return ShmemCharge::kNone;
+  const Bytes page_size{::sysconf(_SC_PAGESIZE)};
+  // Count the processors only if the charge exceeds what one of them leaves uncounted, which is
+  // rare.
+  const ShmemCharge held = core::shmem_charge(*charge, 1, page_size);
+  if (held != ShmemCharge::kUncertain) return held;
+  const auto cpu = sys::online_cpu();
+  return cpu ? core::shmem_charge(*charge, cpu->value() / kMilliPerCpu, page_size) : held;
+}
+
+Result<std::optional<Monitor>> monitor_of(Machine& machine, Pid runtime) {
+  const auto stat = machine.stat_of(runtime);
+  if (!stat) return fail(stat.error());
+  if (!*stat) return std::nullopt;
+  const Pid parent = (*stat)->parent;
+  const auto monitor = machine.stat_of(parent);
+  if (!monitor) return fail(monitor.error());
+  if (!*monitor || std::ranges::find(kMonitors, (*monitor)->name) == kMonitors.end())
+    return std::nullopt;
+  auto cgroup = machine.cgroup_of(parent);
+  if (!cgroup) return fail(std::move(cgroup).error());
+  return Monitor{.pid = parent, .cgroup = std::move(*cgroup)};
+}
+
+}  // namespace podqos::cgroup

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "common/base/error.h"
+#include "common/base/units.h"
+#include "common/cgroup/machine.h"
+#include "common/core/memory_charge.h"
+#include "common/core/ownership.h"
+
+namespace podqos::cgroup {
+
+/// True if the cgroup has the kernel's default values: no limit, default shares or weight.
+[[nodiscard]] bool is_untouched(Machine& machine, const std::string& cgroup);
+
+/// Observes a pod's cgroup as far as core::is_foreign_cgroup() and core::check_pod_cgroup() need
+/// it: a copy of the record decides, and what is beyond it is read only without one.
+[[nodiscard]] core::PodCgroupSnapshot observe_pod_cgroup(Machine& machine,
+                                                         const std::string& cgroup);
+
+/// True if the pod's cgroup holds a process other than the monitor's.
+[[nodiscard]] Result<bool> holds_container(Machine& machine, const std::string& pod_cgroup);
+
+/// Whether tmpfs memory is still charged to a pod's cgroup. kNone if that cannot be read.
+[[nodiscard]] core::ShmemCharge tmpfs_memory(Machine& machine, const std::string& pod_cgroup);
+
+/// An engine's process that watches one container or pod: conmon or a containerd shim.
+struct Monitor {
+  Pid pid;
+  std::string cgroup;  ///< its current one
+};
+/// The monitor that has started a runtime, which is the runtime's parent.
+/// @return nullopt if the parent is another program, such as a shell, or has ended
+[[nodiscard]] Result<std::optional<Monitor>> monitor_of(Machine& machine, Pid runtime);
+
+}  // namespace podqos::cgroup
