@@ -5,16 +5,16 @@
 #include <utility>
 #include <vector>
 
-#include "common/app/apply_container.h"
 #include "common/app/departure.h"
 #include "common/app/known_container.h"
 #include "common/app/reconcile.h"
+#include "common/app/root.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"
 #include "common/cgroup/origin.h"
 #include "common/cgroup/pod_cgroup.h"
-#include "common/cgroup/removal.h"
+#include "common/core/admission_plan.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/container_values.h"
 #include "common/core/counting.h"
@@ -45,22 +45,17 @@ core::PodRecord without_dead(cgroup::Machine& machine, core::PodRecord record,
   return record;
 }
 
-/// Refuses to create a container that runs: its runtime will refuse it too, and the record of the
-/// running one must not be lost to it.
-Status check_not_running(Transaction& transaction, const AdmissionRequest& request,
-                         const std::optional<core::PodRecord>& before) {
-  if (!before || request.state != core::ContainerState::kPending) return {};
+/// The container if it is requested to be created although it runs.
+const core::ContainerRecord* find_running(cgroup::Machine& machine, const AdmissionRequest& request,
+                                          const std::optional<core::PodRecord>& before) {
+  if (!before || request.state != core::ContainerState::kPending) return nullptr;
   for (const core::ContainerRecord& container : before->containers) {
-    if (!core::is_same_container(container, request.facts) ||
-        container.state != core::ContainerState::kLive ||
-        !cgroup::lives(transaction.machine(), container) || sys::is_ending(container.pid))
-      continue;
-    return fail(ErrorCode::kConflict,
-                cat("container ", printable(container.id), " runs already, as process ",
-                    container.pid.value(),
-                    ": its record stays as it is; delete it before it is created again"));
+    if (core::is_same_container(container, request.facts) &&
+        container.state == core::ContainerState::kLive && cgroup::lives(machine, container) &&
+        !sys::is_ending(container.pid))
+      return &container;
   }
-  return {};
+  return nullptr;
 }
 
 /// What one admission works with.
@@ -78,10 +73,8 @@ void log_warnings(const Transaction& transaction, const std::vector<std::string>
 }
 
 /// Reads the limits of a container that is to be moved, or why it cannot be moved.
-core::Relocation relocation_of(Transaction& transaction, const AdmissionRequest& request,
-                               const core::PodRecord& pod) {
-  if (!core::is_to_be_moved(request, pod, transaction.settings())) return {};
-  auto origin = cgroup::origin_of(transaction.machine(), request);
+core::Relocation relocation_of(cgroup::Machine& machine, const AdmissionRequest& request) {
+  auto origin = cgroup::origin_of(machine, request);
   if (origin) return {.origin = std::move(*origin), .stays = {}};
   return {.origin = std::nullopt, .stays = std::move(origin).error().message};
 }
@@ -101,59 +94,33 @@ void bound_oom_score(const Transaction& transaction, const AdmissionRequest& req
           " instead"));
 }
 
-/// Writes sums, root, index entry and record.
-Status write_state(AdmissionContext& context, const std::optional<core::PodRecord>& before,
-                   core::PodRecord& record, const core::ContainerRecord& container) {
-  Transaction& transaction = *context.transaction;
-  if (auto done = transaction.store().begin(); !done) return done;
-  if (record.adopted) {
-    transaction.note_adopted(record.cgroup);
-  } else if (auto done = transaction.use_root(*context.root); !done) {
-    return done;
-  }
-  core::count_pod(transaction.tiers(), record, before);
-  core::note_pending(transaction.tiers(), record, container);
-  return transaction.apply(core::plan_arrival(record, container));
-}
-
-/// Creates or updates the pod's cgroup, after removing what an earlier pod of this uid left.
-Status make_cgroups(Transaction& transaction, const std::optional<core::PodRecord>& before,
-                    core::PodRecord& record) {
-  // The container itself is in the record.
-  const bool first = record.containers.size() == 1;
-  if (before && before->cgroup != record.cgroup && !before->adopted) {
-    if (auto done = transaction.run(core::plan_removal(before->cgroup)); !done) return done;
-  }
-  if (record.adopted) return {};
-  if (first && before) {
-    // Left-over child cgroups have old limits, which the kernel checks the pod's new ones against.
-    auto done = transaction.note(cgroup::clear_children(transaction.machine(), record.cgroup));
-    if (!done) return done;
-  }
-  auto done =
-      first || !before ? transaction.make_pod(record) : transaction.update_pod(record, *before);
-  if (done || done.error().code != ErrorCode::kBusy) return done;
-  transaction.log().info(
-      cat(core::name_of(record.pod), ": values not written yet, retrying: ", done.error().message));
-  leave_unwritten(transaction, record, done.error());
-  return {};
-}
-
-/// Writes records and cgroups of a decided admission, and what the container still needs.
+/// Plans and carries out a decided admission, and finds out what the container still needs.
 Status write_admission(AdmissionContext& context, const std::optional<core::PodRecord>& before,
-                       Admission& admission) {
+                       Admission& admission, std::optional<core::IndexEntry> outdated) {
   Transaction& transaction = *context.transaction;
-  core::PodRecord& record = admission.record;
-  const core::ContainerRecord& container = admission.container;
-  if (auto done = write_state(context, before, record, container); !done) return done;
-  if (auto done = make_cgroups(transaction, before, record); !done) {
-    withdraw(transaction, record, container, done.error());
-    return done;
+  const core::PodRecord& record = admission.record;
+  core::AdmissionParts parts{.before = before,
+                             .root = plan_root_for(transaction, record, context.root),
+                             .values = std::nullopt,
+                             .outdated = std::move(outdated)};
+  core::count_pod(transaction.tiers(), record, before);
+  core::note_pending(transaction.tiers(), record, admission.container);
+  if (!record.adopted) {
+    auto values = transaction.plan_pod(record, core::is_first(admission) ? std::nullopt : before,
+                                       core::IfRefused::kWriteAgainIfBusy);
+    if (!values) return fail(std::move(values).error());
+    parts.values = std::move(*values);
   }
-  transaction.log().info(cat(
-      core::name_of(record.pod), ": ", core::format_qos_class(record.qos_class), ", container ",
-      printable(container.name), " (", printable(container.id), ") at ", container.cgroup, ", cpu ",
-      record.granted.cpu.value(), "m, memory ", record.granted.memory.value(), " requested"));
+  const auto done = transaction.execute(core::plan_admission(admission, std::move(parts)));
+  if (!done) {
+    withdraw(transaction, record, admission.container, done.error());
+    return fail(done.error());
+  }
+  for (const Error& refusal : *done) {
+    transaction.log().info(
+        cat(core::name_of(record.pod), ": values not written yet, retrying: ", refusal.message));
+  }
+  transaction.log().info(core::describe_admission(admission));
   // The pod's cgroup exists from here on.
   core::fill_in_missing(
       admission, *context.request, context.claim,
@@ -184,7 +151,7 @@ Result<std::string> own_root_for(Transaction& transaction, const AdmissionReques
 
 Result<AdmissionContext> begin_admission(Transaction& transaction, AdmissionRequest& request) {
   auto root =
-      transaction.choose_root(request.driver, request.running ? request.placed_at : std::nullopt);
+      choose_root(transaction, request.driver, request.running ? request.placed_at : std::nullopt);
   const auto own_root = own_root_for(transaction, request, root);
   if (!own_root) return fail(own_root.error());
   auto identity = core::identify(request.facts, request.annotations, transaction.settings(),
@@ -216,49 +183,38 @@ Result<std::optional<Admission>> admit_after_loss(Transaction& transaction,
 
 Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
   Transaction& transaction = *context.transaction;
+  cgroup::Machine& machine = transaction.machine();
   auto before = transaction.store().pod(context.identity.uid);
   if (!before) return fail(std::move(before).error());
   std::optional<core::IndexEntry> outdated;
   if (*before) outdated = recognise(transaction, **before, context.request->facts);
   const AdmissionRequest& request = *context.request;
-  if (auto free = check_not_running(transaction, request, *before); !free)
-    return fail(std::move(free).error());
-  if (context.identity.is_sandbox && !context.claim.known && !*before && !context.identity.placed)
-    return std::nullopt;
   const auto existing =
-      *before ? std::optional{without_dead(transaction.machine(), **before, request.facts)}
-              : std::nullopt;
+      *before ? std::optional{without_dead(machine, **before, request.facts)} : std::nullopt;
   const core::AdmissionSnapshot snapshot{
       .identity = context.identity,
       .claim = context.claim,
       .before = *before,
       .existing = existing,
+      .running = find_running(machine, request, *before),
+      .restored = transaction.recovered(),
       .others = core::sums_beside(transaction.tiers().sums, *before),
       .capacity = transaction.capacity(),
-      .root = context.root};
-  const core::Settings& settings = transaction.settings();
-  auto pod = core::decide_pod(request, snapshot, settings);
-  if (!pod) return fail(std::move(pod).error());
-  log_warnings(transaction, pod->warnings);
-  if (!*before && transaction.has_lost_record(pod->record))
-    return admit_after_loss(transaction, request);
-  if (core::must_own_cgroup(*before, pod->record)) {
-    const auto cgroup = cgroup::observe_pod_cgroup(transaction.machine(), pod->record.cgroup);
-    if (auto own = core::check_pod_cgroup(pod->record, cgroup, request); !own)
-      return fail(std::move(own).error());
-  }
-  auto relocation = relocation_of(transaction, request, pod->record);
-  auto admission = core::admit_container(request, snapshot, std::move(pod->record),
-                                         std::move(relocation), settings);
+      .root = context.root,
+      .pod_cgroup =
+          [&](const std::string& cgroup) { return cgroup::observe_pod_cgroup(machine, cgroup); },
+      .relocation = [&] { return relocation_of(machine, request); }};
+  auto admission = core::decide_admission(request, snapshot, transaction.settings());
   if (!admission) return fail(std::move(admission).error());
+  switch (admission->outcome) {
+    case core::AdmissionOutcome::kAdmitted: break;
+    case core::AdmissionOutcome::kLeft: return std::nullopt;
+    case core::AdmissionOutcome::kRecordLost: return admit_after_loss(transaction, request);
+  }
   log_warnings(transaction, admission->warnings);
   bound_oom_score(transaction, request, *admission);
-  if (auto done = write_admission(context, *before, *admission); !done)
+  if (auto done = write_admission(context, *before, *admission, std::move(outdated)); !done)
     return fail(std::move(done).error());
-  if (outdated) {
-    if (auto done = transaction.apply({core::EraseIndexEntry{*outdated}}); !done)
-      return fail(std::move(done).error());
-  }
   return std::optional{std::move(*admission)};
 }
 
@@ -270,7 +226,7 @@ Result<std::optional<Admission>> admit(Transaction& transaction, AdmissionReques
   release_retained(transaction);
   auto context = begin_admission(transaction, request);
   if (!context) return fail(std::move(context).error());
-  if (context->root && transaction.has_lost_state(*context->root))
+  if (context->root && has_lost_root(transaction, *context->root))
     return admit_after_loss(transaction, request);
   auto admission = admit_to_pod(*context);
   if (!admission)

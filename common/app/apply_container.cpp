@@ -22,15 +22,17 @@ Status undo_move(Transaction& transaction, core::PodRecord record,
     each.cgroup = actual;
     each.moved = false;
   }
-  if (auto done = transaction.run(core::plan_removal(container.cgroup)); !done) return done;
-  return transaction.save(record);
+  const auto done = transaction.execute(
+      {core::Execute{core::plan_removal(container.cgroup)}, core::SaveRecord{record}});
+  return done ? Status{} : fail(done.error());
 }
 
 /// Executes a plan that may create a scope.
 Status run_for(Transaction& transaction, const core::ContainerRecord& container,
                const core::Plan& plan) {
   const bool scope = core::driver_of(container.cgroup) == core::Driver::kSystemd;
-  return transaction.run(plan, scope ? cgroup::Transient::kControllers : cgroup::Transient::kNone);
+  return transaction.execute(core::Execute{
+      .plan = plan, .transient = scope ? core::Transient::kControllers : core::Transient::kNone});
 }
 
 /// Moves the container to its pod with its limits; undone on failure.
@@ -106,7 +108,8 @@ Status apply_container(Transaction& transaction, const Admission& admission,
   if (admission.oom_score_adj) {
     plan.emplace_back(core::SetOomScore{.pid = container.pid, .score = *admission.oom_score_adj});
   }
-  if (auto done = container.moved ? run_for(transaction, container, plan) : transaction.run(plan);
+  if (auto done = container.moved ? run_for(transaction, container, plan)
+                                  : transaction.execute(core::Execute{std::move(plan)});
       !done)
     return done;
   if (admission.belongs_to) report_place(transaction, admission, actual);

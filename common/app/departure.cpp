@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <ctime>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -16,9 +17,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/pod_cgroup.h"
-#include "common/cgroup/removal.h"
 #include "common/core/counting.h"
-#include "common/core/driver.h"
 #include "common/core/pod_plan.h"
 #include "common/store/unlocked_state.h"
 
@@ -36,46 +35,132 @@ std::int64_t seconds_since(UnixSeconds moment, const Transaction& transaction) {
   return now - moment.value();
 }
 
-/// Retains a pod whose cgroup could not be removed or written.
-void retain(Transaction& transaction, const std::string& uid) {
-  core::retain_pod(transaction.tiers(), uid,
-                   core::retry_at(transaction.now(), transaction.settings()));
-}
+/// Why a pod is looked at.
+enum class Cause : std::uint8_t {
+  kEnded,  ///< a container of it has ended
+  kDue,    ///< it was retained until now, or a reconciliation has released it
+};
 
-/// Retains a pod for the next transaction.
-void retain_for_next(Transaction& transaction, const std::string& uid) {
-  core::retain_pod(transaction.tiers(), uid, transaction.now());
-}
-
-/// Erases the pod's record and its index entries.
-Status erase(Transaction& transaction, const core::PodRecord& record) {
-  core::forget_retained(transaction.tiers(), record.pod.uid);
-  return transaction.apply(core::plan_erasure(record));
-}
-
-/// Removes the pod's cgroup, and those of moved containers first.
-Status remove_cgroups(Transaction& transaction, const core::PodRecord& record) {
-  for (const core::ContainerRecord& container : record.containers) {
-    if (!container.moved) continue;
-    if (auto done = transaction.run(core::plan_removal(container.cgroup)); !done) return done;
+core::DepartureSnapshot observe(Transaction& transaction, const core::PodRecord& record,
+                                Cause cause) {
+  cgroup::Machine& machine = transaction.machine();
+  core::DepartureSnapshot snapshot{
+      .charge = [&machine, &record] { return cgroup::tmpfs_memory(machine, record.cgroup); },
+      .capacity = transaction.capacity(),
+      .now = transaction.now()};
+  if (record.released_at) {
+    snapshot.released_for = seconds_since(*record.released_at, transaction);
+    return snapshot;
   }
-  return transaction.run(core::plan_removal(record.cgroup));
+  snapshot.has_living = cgroup::has_living_container(machine, record);
+  if (snapshot.has_living) {
+    snapshot.unwritten = cause == Cause::kDue && cgroup::is_unwritten(machine, record.cgroup);
+  } else if (!record.adopted) {
+    snapshot.populated = cgroup::holds_container(machine, record.cgroup).value_or(false);
+  }
+  return snapshot;
 }
 
-/// Removes the pod's cgroup and erases the record; retains both if the cgroup remains.
-Status remove_or_retain(Transaction& transaction, const core::PodRecord& record) {
-  if (auto done = remove_cgroups(transaction, record); !done) {
-    // systemd does not reply: keep the record until its unit is gone.
-    if (core::driver_of(record.cgroup) == core::Driver::kCgroupfs) return done;
-    transaction.log().error(cat("pod ", record.pod.uid, ": ", done.error().message,
-                                ": a later transaction or podqosctl reconcile will retry it"));
-    retain(transaction, record.pod.uid);
-    return transaction.save(record);
-  }
-  if (!transaction.machine().exists(record.cgroup)) return erase(transaction, record);
-  retain(transaction, record.pod.uid);
-  return transaction.save(record);
+/// Decides what becomes of a pod.
+core::Departure decide(Transaction& transaction, const core::PodRecord& record, Cause cause) {
+  auto departure = core::decide_departure(
+      record, transaction.tiers(), observe(transaction, record, cause), transaction.settings());
+  if (!departure.message.empty()) transaction.log().info(departure.message);
+  return departure;
 }
+
+/// Plans what was decided.
+Result<core::EventPlan> plan(Transaction& transaction, const core::Departure& departure) {
+  std::optional<core::WritePod> values;
+  if (departure.outcome == core::PodOutcome::kRewritten) {
+    auto planned =
+        transaction.plan_pod(departure.record, std::nullopt, core::IfRefused::kWriteAgain);
+    if (!planned) return fail(std::move(planned).error());
+    values = std::move(*planned);
+  }
+  return core::plan_departure(departure, std::move(values),
+                              core::retry_at(transaction.now(), transaction.settings()));
+}
+
+/// Carries out a plan, and logs what is left to later transactions.
+Status carry_out(Transaction& transaction, const core::EventPlan& plan) {
+  auto done = transaction.execute(plan);
+  if (!done) return fail(std::move(done).error());
+  for (const Error& refusal : *done)
+    transaction.log().error(refusal.message);
+  return {};
+}
+
+/// Handles a pod whose time has come, or that a reconciliation has released.
+Status depart(Transaction& transaction, const core::PodRecord& record) {
+  const auto planned = plan(transaction, decide(transaction, record, Cause::kDue));
+  return planned ? carry_out(transaction, *planned) : fail(planned.error());
+}
+
+/// A container that is removed from its pod, and what becomes of the pod.
+struct Removed {
+  core::PodOutcome outcome = core::PodOutcome::kStays;
+  core::EventPlan plan;
+};
+
+/// Decides and plans the removal of a container; nullopt if the record does not contain it.
+Result<std::optional<Removed>> remove_container(Transaction& transaction, core::PodRecord record,
+                                                const ContainerKey& key) {
+  const auto found = std::ranges::find_if(record.containers, [&](const core::ContainerRecord& c) {
+    return c.id == key.id && c.bundle == key.bundle;
+  });
+  if (found == record.containers.end()) return std::nullopt;
+  const core::IndexEntry entry = core::index_entry(record, *found);
+  core::forget_pending(transaction.tiers(), entry);
+  Removed removed{.plan = {core::SetMark{}}};
+  if (found->moved) removed.plan.emplace_back(core::Execute{core::plan_removal(found->cgroup)});
+  const bool replaced = cgroup::is_replaced(transaction.machine(), record, *found);
+  core::remove_container(record, static_cast<std::size_t>(found - record.containers.begin()),
+                         replaced);
+  const core::Departure departure = decide(transaction, record, Cause::kEnded);
+  removed.outcome = departure.outcome;
+  auto rest = plan(transaction, departure);
+  if (!rest) return fail(std::move(rest).error());
+  std::ranges::move(*rest, std::back_inserter(removed.plan));
+  // Last: after a crash before this point the entry still leads to the record.
+  removed.plan.emplace_back(core::EraseIndexEntry{entry});
+  return removed;
+}
+
+}  // namespace
+
+Status drop_container(Transaction& transaction, core::PodRecord record, const ContainerKey& key) {
+  auto removed = remove_container(transaction, std::move(record), key);
+  if (!removed) return fail(std::move(removed).error());
+  return *removed ? carry_out(transaction, (*removed)->plan) : Status{};
+}
+
+Status end_pod(Transaction& transaction, const core::PodRecord& record) {
+  return depart(transaction, record);
+}
+
+void withdraw(Transaction& transaction, const core::PodRecord& record,
+              const core::ContainerRecord& container, const Error& reason) {
+  auto removed =
+      remove_container(transaction, record, {.id = container.id, .bundle = container.bundle});
+  Status done = removed ? Status{} : fail(removed.error());
+  if (done && *removed) {
+    // Some values of the pod may have been written.
+    if ((*removed)->outcome == core::PodOutcome::kStays && !record.adopted) {
+      const UnixSeconds now = transaction.now();
+      const bool passes = reason.code == ErrorCode::kBusy;
+      (*removed)->plan.emplace_back(core::LeaveUnwritten{
+          .uid = record.pod.uid,
+          .cgroup = record.cgroup,
+          .until = passes ? now : core::retry_at(now, transaction.settings())});
+    }
+    done = carry_out(transaction, (*removed)->plan);
+  }
+  if (done) done = transaction.finish();
+  if (!done) transaction.log().error(done.error().message);
+}
+
+namespace {
 
 /// Confirms a pending container that runs, drops one that was never created.
 Status expire(Transaction& transaction, const core::PendingEntry& entry) {
@@ -92,142 +177,12 @@ Status expire(Transaction& transaction, const core::PendingEntry& entry) {
   if (found == containers.end()) return {};
   if (const auto init = cgroup::find_init(transaction.machine(), *found)) {
     core::confirm_container(*found, *init);
-    return transaction.save(**record);
+    return carry_out(transaction, {core::SaveRecord{**record}});
   }
   transaction.log().info(cat("pod ", entry.uid, ", container ", printable(entry.id),
                              ": removed from the pod, its creation was not finished"));
-  return drop_container(transaction, std::move(**record), entry.id, entry.bundle);
+  return drop_container(transaction, std::move(**record), {.id = entry.id, .bundle = entry.bundle});
 }
-
-/// Writes all values of a live pod whose values were refused.
-Status write_again(Transaction& transaction, core::PodRecord record) {
-  // Left-over child cgroups have old limits, which the kernel checks the pod's new ones against.
-  auto cleared = transaction.note(
-      cgroup::remove_children(transaction.machine(), record.cgroup, record.containers));
-  if (!cleared) return cleared;
-  if (auto done = transaction.make_pod(record); !done) {
-    leave_unwritten(transaction, record, done.error());
-    transaction.log().error(cat("pod ", record.pod.uid, ": ", done.error().message));
-    return {};
-  }
-  core::forget_retained(transaction.tiers(), record.pod.uid);
-  return transaction.save(record);
-}
-
-/// Why a pod is looked at.
-enum class Cause : std::uint8_t {
-  kEnded,  ///< a container of it has ended
-  kDue,    ///< it was retained until now
-};
-
-core::DepartureSnapshot observe(Transaction& transaction, const core::PodRecord& record,
-                                Cause cause) {
-  core::DepartureSnapshot snapshot{
-      .has_living = cgroup::has_living_container(transaction.machine(), record),
-      .sums = transaction.tiers().sums,
-      .capacity = transaction.capacity(),
-      .now = transaction.now()};
-  if (snapshot.has_living) {
-    snapshot.unwritten = cause == Cause::kDue && transaction.is_unwritten(record.cgroup);
-  } else if (!record.adopted) {
-    snapshot.populated =
-        cgroup::holds_container(transaction.machine(), record.cgroup).value_or(false);
-  }
-  return snapshot;
-}
-
-/// Decides what becomes of a pod, and does it.
-Status depart(Transaction& transaction, core::PodRecord record, Cause cause) {
-  // Set the mark before the first rmdir: a process that dies in between must leave it.
-  if (auto done = transaction.store().begin(); !done) return done;
-  const core::DepartureSnapshot snapshot = observe(transaction, record, cause);
-  auto departure = core::decide_departure(std::move(record), snapshot, transaction.settings());
-  transaction.tiers().sums = departure.sums;
-  if (departure.until)
-    core::retain_pod(transaction.tiers(), departure.record.pod.uid, *departure.until);
-  if (!departure.message.empty()) transaction.log().info(departure.message);
-  switch (departure.outcome) {
-    case core::PodOutcome::kStays:
-    case core::PodOutcome::kRetained: return transaction.save(departure.record);
-    case core::PodOutcome::kRewritten: return write_again(transaction, std::move(departure.record));
-    case core::PodOutcome::kReleased: break;
-  }
-  return end_pod(transaction, std::move(departure.record));
-}
-
-/// Removes a released pod's cgroup, erases its record, and retains both if that takes longer.
-Status remove_released(Transaction& transaction, const core::PodRecord& record) {
-  auto removed = transaction.remove_beside_systemd(record.cgroup, [&]() -> Result<bool> {
-    auto done = transaction.note(cgroup::remove_children(transaction.machine(), record.cgroup));
-    if (done) done = remove_or_retain(transaction, record);
-    if (!done) return fail(std::move(done).error());
-    return true;
-  });
-  if (removed && transaction.unfinished()) retain_for_next(transaction, record.pod.uid);
-  return removed;
-}
-
-}  // namespace
-
-Status drop_container(Transaction& transaction, core::PodRecord record, std::string_view id,
-                      std::string_view bundle) {
-  const auto found = std::ranges::find_if(record.containers, [&](const core::ContainerRecord& c) {
-    return c.id == id && c.bundle == bundle;
-  });
-  if (found == record.containers.end()) return {};
-  const core::IndexEntry entry = core::index_entry(record, *found);
-  core::forget_pending(transaction.tiers(), entry);
-  if (auto done = transaction.store().begin(); !done) return done;
-  if (found->moved) {
-    if (auto done = transaction.run(core::plan_removal(found->cgroup)); !done) return done;
-  }
-  const bool replaced = cgroup::is_replaced(transaction.machine(), record, *found);
-  core::remove_container(record, static_cast<std::size_t>(found - record.containers.begin()),
-                         replaced);
-  if (auto done = depart(transaction, std::move(record), Cause::kEnded); !done) return done;
-  // Last: after a crash before this point the entry still leads to the record.
-  return transaction.apply({core::EraseIndexEntry{entry}});
-}
-
-Status end_pod(Transaction& transaction, core::PodRecord record) {
-  if (auto done = transaction.store().begin(); !done) return done;
-  const core::Settings& settings = transaction.settings();
-  auto held = core::ShmemCharge::kNone;
-  if (core::depends_on_charge(record, seconds_since(*record.released_at, transaction), settings))
-    held = cgroup::tmpfs_memory(transaction.machine(), record.cgroup);
-  switch (core::decide_removal(record, held)) {
-    case core::Removal::kForget: return erase(transaction, record);
-    case core::Removal::kRemove: return remove_released(transaction, record);
-    case core::Removal::kRetain: break;
-  }
-  core::retain_pod(transaction.tiers(), record.pod.uid,
-                   core::read_again_at(held, transaction.now(), settings));
-  return transaction.save(record);
-}
-
-void leave_unwritten(Transaction& transaction, const core::PodRecord& record, const Error& reason) {
-  transaction.mark_unwritten(record.cgroup);
-  if (reason.code == ErrorCode::kBusy) {
-    retain_for_next(transaction, record.pod.uid);
-    transaction.leave_unfinished(reason);
-  } else {
-    retain(transaction, record.pod.uid);
-  }
-}
-
-void withdraw(Transaction& transaction, const core::PodRecord& record,
-              const core::ContainerRecord& container, const Error& reason) {
-  auto dropped = drop_container(transaction, record, container.id, container.bundle);
-  if (dropped) {
-    const auto left = transaction.store().pod(record.pod.uid);
-    // Some values may have been written.
-    if (left && *left && !(*left)->released_at) leave_unwritten(transaction, **left, reason);
-    dropped = transaction.finish();
-  }
-  if (!dropped) transaction.log().error(dropped.error().message);
-}
-
-namespace {
 
 /// Handles one retained pod that is due.
 Status release_due(Transaction& transaction, const std::string& uid) {
@@ -237,8 +192,7 @@ Status release_due(Transaction& transaction, const std::string& uid) {
     core::forget_retained(transaction.tiers(), uid);
     return {};
   }
-  if ((*record)->released_at) return end_pod(transaction, std::move(**record));
-  return depart(transaction, std::move(**record), Cause::kDue);
+  return depart(transaction, **record);
 }
 
 }  // namespace
@@ -318,8 +272,8 @@ Result<Ended> end_container(Transaction& transaction, const EndedContainer& ende
     if (auto done = transaction.finish_recovery(); !done) return fail(std::move(done).error());
     return Ended{.ending = ending};
   }
-  auto done =
-      drop_container(transaction, std::move((*found)->record), container.id, container.bundle);
+  auto done = drop_container(transaction, std::move((*found)->record),
+                             {.id = container.id, .bundle = container.bundle});
   if (done) {
     expire_pending(transaction, {.id = ended.id, .bundle = ended.bundle});
     release_retained(transaction);

@@ -44,15 +44,16 @@ struct EndedContainer {
 [[nodiscard]] Result<Ended> end_container(Transaction& transaction, const EndedContainer& ended,
                                           OnEnding on_ending);
 
+/// A container by its id and bundle; the bundle may be unknown.
+struct ContainerKey {
+  std::string_view id;
+  std::string_view bundle;
+};
+
 /// Removes one container from its pod's record and its index entry, and releases the pod if no
 /// other container runs. Does nothing if the record does not contain it.
 [[nodiscard]] Status drop_container(Transaction& transaction, core::PodRecord record,
-                                    std::string_view id, std::string_view bundle);
-
-/// Marks the values of a live pod's cgroup as unknown after the kernel refused them.
-/// release_retained() writes them again: in the next transaction if the refusal is temporary
-/// (kBusy), otherwise after releaseDelay.
-void leave_unwritten(Transaction& transaction, const core::PodRecord& record, const Error& reason);
+                                    const ContainerKey& key);
 
 /// Removes a container that was admitted in this transaction and could not be placed, so that it
 /// does not count in its pod, and finishes the transaction. Errors are logged.
@@ -72,13 +73,7 @@ void release_retained(Transaction& transaction);
 /// Removes the cgroup and the record of a pod that has left the sums (released_at is set). Both are
 /// retained for releaseDelay if tmpfs memory is still charged to the cgroup, or if its removal
 /// failed.
-[[nodiscard]] Status end_pod(Transaction& transaction, core::PodRecord record);
-
-/// A container by its id and bundle; the bundle may be unknown.
-struct ContainerKey {
-  std::string_view id;
-  std::string_view bundle;
-};
+[[nodiscard]] Status end_pod(Transaction& transaction, const core::PodRecord& record);
 
 /// Handles placed containers whose creating process has ended without a confirmation: confirms
 /// those that run and drops the others. Errors are logged per pod and left to the next transaction.

@@ -32,8 +32,8 @@ Status set_oom_score(Transaction& transaction, const KnownContainer& found,
   if (core::engine_sets_oom(event) || found.record.adopted) return {};
   const int score = core::container_oom_score_adj(
       found.record, found.record.containers[found.index], transaction.capacity().memory);
-  return transaction.run(
-      {core::SetOomScore{.pid = pid, .score = cgroup::reachable_oom_score(score)}});
+  return transaction.execute(
+      core::Execute{{core::SetOomScore{.pid = pid, .score = cgroup::reachable_oom_score(score)}}});
 }
 
 /// Reads the container's current cgroup; nullopt if its init has ended.
@@ -130,14 +130,19 @@ Result<Followed> resize(Transaction& transaction, core::PodRecord record,
     if (auto sound = core::pod_values(record, transaction.settings()); !sound)
       return fail(std::move(sound).error());
   }
-  if (auto done = transaction.store().begin(); !done) return fail(std::move(done).error());
-  core::count_pod(transaction.tiers(), record, before);
-  if (auto done = transaction.save(record); !done) return fail(std::move(done).error());
+  core::EventPlan plan{core::SetMark{}, core::SaveRecord{record}};
   // The kubelet resizes the pod's cgroup itself.
-  if (record.adopted) return finished(transaction.finish());
-  const auto written = transaction.update_pod(record, before);
-  transaction.log().info(cat("pod ", record.pod.uid, " resized: cpu ", record.granted.cpu.value(),
-                             "m, memory ", record.granted.memory.value(), " requested"));
+  if (!record.adopted) {
+    auto values = transaction.plan_pod(record, before, core::IfRefused::kFail);
+    if (!values) return fail(std::move(values).error());
+    plan.emplace_back(std::move(*values));
+  }
+  core::count_pod(transaction.tiers(), record, before);
+  const auto written = transaction.execute(plan);
+  if (!record.adopted) {
+    transaction.log().info(cat("pod ", record.pod.uid, " resized: cpu ", record.granted.cpu.value(),
+                               "m, memory ", record.granted.memory.value(), " requested"));
+  }
   if (written) return finished(transaction.finish());
   // The engine resizes its container after this call; until then cgroup v1 refuses a lower pod
   // quota.

@@ -57,7 +57,7 @@ Result<std::optional<KnownContainer>> find_container(Transaction& transaction,
     }
   }
   // A process that died in between has left an entry without a record.
-  if (auto done = transaction.apply({core::EraseIndexEntry{**entry}}); !done)
+  if (auto done = transaction.execute({core::EraseIndexEntry{**entry}}); !done)
     return fail(std::move(done).error());
   if (auto done = transaction.store().commit(); !done) return fail(std::move(done).error());
   return std::nullopt;

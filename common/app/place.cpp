@@ -138,7 +138,8 @@ Result<std::optional<ConfigChange>> place(const core::Settings& settings, Log& l
   auto& [transaction, admission, edit] = **admitted;
   auto splices = codec::plan_splices(call.config, *config, edit, call.hooks);
   if (!splices) {
-    auto dropped = drop_container(transaction, admission.record, call.id, call.bundle);
+    auto dropped =
+        drop_container(transaction, admission.record, {.id = call.id, .bundle = call.bundle});
     if (dropped) dropped = transaction.finish();
     if (!dropped) log.error(dropped.error().message);
     return fail(std::move(splices).error());

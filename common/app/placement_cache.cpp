@@ -209,18 +209,20 @@ std::optional<core::Admission> PlacementCache::find(const core::Settings& settin
   const core::PodClaim claim = core::claim_for(*identity, request.facts, request.annotations,
                                                settings, machine_->capacity.memory);
   const Result<std::string> root{tiers.kubepods};
-  const core::AdmissionSnapshot snapshot{.identity = *identity,
-                                         .claim = claim,
-                                         .before = before,
-                                         .existing = before,
-                                         .others = core::sums_beside(tiers.sums, before),
-                                         .capacity = machine_->capacity,
-                                         .root = root};
-  auto decided = core::decide_pod(request, snapshot, settings);
-  if (!decided || !decided->warnings.empty()) return std::nullopt;
-  auto admission =
-      core::admit_container(request, snapshot, std::move(decided->record), {}, settings);
-  if (!admission || !admission->warnings.empty()) return std::nullopt;
+  const core::AdmissionSnapshot snapshot{
+      .identity = *identity,
+      .claim = claim,
+      .before = before,
+      .existing = before,
+      .others = core::sums_beside(tiers.sums, before),
+      .capacity = machine_->capacity,
+      .root = root,
+      // Another cgroup than the record's is for admit() to decide.
+      .pod_cgroup = [](const std::string&) { return core::PodCgroupSnapshot{.exists = true}; }};
+  auto admission = core::decide_admission(request, snapshot, settings);
+  if (!admission || admission->outcome != core::AdmissionOutcome::kAdmitted ||
+      !admission->warnings.empty())
+    return std::nullopt;
   if (!before->adopted && !is_same(*before, admission->record, settings)) return std::nullopt;
   core::fill_in_missing(
       *admission, request, claim,

@@ -9,19 +9,17 @@
 #include <vector>
 
 #include "common/app/departure.h"
-#include "common/app/known_container.h"
+#include "common/app/root.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/pod_cgroup.h"
-#include "common/cgroup/removal.h"
 #include "common/cgroup/stray.h"
 #include "common/codec/record_json.h"
 #include "common/core/attributes.h"
 #include "common/core/driver.h"
 #include "common/core/pod_plan.h"
-#include "common/core/root_choice.h"
-#include "common/core/tier.h"
+#include "common/core/tier_plan.h"
 
 namespace podqos::app {
 
@@ -34,7 +32,7 @@ class Recomputation {
       : transaction_(transaction), list_(list) {}
 
   Result<ReconcileReport> run(Warnings warnings = Warnings::kLogged) {
-    if (auto done = find_root(); !done) return fail(std::move(done).error());
+    if (auto done = find_root(transaction_); !done) return fail(std::move(done).error());
     if (auto done = load(); !done) return fail(std::move(done).error());
     if (auto done = transaction_.store().begin(); !done) return fail(std::move(done).error());
     if (auto done = restore(); !done) return fail(std::move(done).error());
@@ -68,22 +66,6 @@ class Recomputation {
   }
 
  private:
-  /// If the state directory was lost, the mark on the cgroup tells which root is podqos's.
-  Status find_root() {
-    core::TiersRecord& tiers = transaction_.tiers();
-    for (const std::string& root : core::possible_roots(transaction_.settings().cgroup_root)) {
-      if (!tiers.kubepods.empty()) break;
-      auto snapshot = transaction_.observe_root(root, std::nullopt);
-      if (!snapshot) return fail(std::move(snapshot).error());
-      if (core::is_own_root(*snapshot)) transaction_.record_root(root);
-    }
-    if (tiers.kubepods.empty()) return {};
-    if (tiers.top.empty()) transaction_.record_root(tiers.kubepods);
-    transaction_.leave_root_to_kubelet();
-    transaction_.remake_tree();
-    return {};
-  }
-
   Status load() {
     auto uids = transaction_.store().pod_uids();
     if (!uids) return fail(std::move(uids).error());
@@ -146,9 +128,9 @@ class Recomputation {
     if (restoration.change) report_.changes.push_back(std::move(*restoration.change));
     if (restoration.warning) report_.warnings.push_back(std::move(*restoration.warning));
     if (restoration.what == core::Restoration::What::kRemove) {
-      auto done = transaction_.note(cgroup::remove_children(transaction_.machine(), cgroup));
-      if (!done) return done;
-      return transaction_.run(core::plan_removal(cgroup));
+      const auto done = transaction_.execute(
+          {core::RemoveChildren{.cgroup = cgroup}, core::Execute{core::plan_removal(cgroup)}});
+      return done ? Status{} : fail(done.error());
     }
     if (restoration.record) {
       ++report_.repaired;
@@ -178,7 +160,7 @@ class Recomputation {
       if (!ours || unit.active_state == "inactive" || transaction_.machine().exists(*path))
         continue;
       report_.changes.push_back(cat("stopped unit ", unit.name, " of a pod that has ended"));
-      if (auto done = transaction_.run({core::StopUnit{*path}}); !done)
+      if (auto done = transaction_.execute(core::Execute{{core::StopUnit{*path}}}); !done)
         report_.failed.push_back(std::move(done).error().message);
     }
   }
@@ -200,8 +182,8 @@ class Recomputation {
     tiers.sums = decided.sums;
     tiers.pending = std::move(decided.pending);
     tiers.retained = std::move(decided.retained);
-    for (core::PodRecord& record : decided.ended) {
-      if (auto done = end_pod(transaction_, std::move(record)); !done) return done;
+    for (const core::PodRecord& record : decided.ended) {
+      if (auto done = end_pod(transaction_, record); !done) return done;
     }
     return {};
   }
@@ -229,16 +211,22 @@ class Recomputation {
   /// Writes all records and values. If the kernel refuses a pod's values, or its record is too
   /// large, only that pod fails.
   Status write_pods() {
-    for (auto& [uid, record] : records_) {
-      auto done = transaction_.apply(core::plan_restoration(record));
-      if (!done && done.error().code != ErrorCode::kTooLarge) return done;
-      if (done && !record.adopted) {
-        done = transaction_.make_pod(record);
-        if (!done) leave_unwritten(transaction_, record, done.error());
-        if (!done && done.error().code == ErrorCode::kBusy) done = {};
+    for (const auto& [uid, record] : records_) {
+      core::EventPlan plan = core::plan_restoration(record);
+      if (!record.adopted) {
+        auto values = transaction_.plan_pod(record, std::nullopt, core::IfRefused::kWriteAgain);
+        if (values) {
+          plan.emplace_back(std::move(*values));
+        } else {
+          report_.failed.push_back(cat("pod ", uid, ": ", values.error().message));
+        }
       }
-      if (!done) {
-        report_.failed.push_back(cat("pod ", uid, ": ", done.error().message));
+      const auto done = transaction_.execute(plan);
+      if (!done && done.error().code != ErrorCode::kTooLarge) return fail(done.error());
+      if (!done) report_.failed.push_back(cat("pod ", uid, ": ", done.error().message));
+      for (const Error& refusal : done.value_or(std::vector<Error>{})) {
+        if (refusal.code != ErrorCode::kBusy)
+          report_.failed.push_back(cat("pod ", uid, ": ", refusal.message));
       }
       for (const std::string& line : transaction_.release_written())
         report_.changes.push_back(cat("pod ", uid, ": ", line));
@@ -250,11 +238,12 @@ class Recomputation {
   Status clean_index() {
     auto entries = transaction_.store().all_containers();
     if (!entries) return fail(std::move(entries).error());
-    core::RecordPlan plan;
+    core::EventPlan plan;
     for (core::IndexEntry& entry :
          core::entries_without_record(std::move(*entries), records_, unreadable_))
       plan.emplace_back(core::EraseIndexEntry{std::move(entry)});
-    return transaction_.apply(plan);
+    const auto done = transaction_.execute(plan);
+    return done ? Status{} : fail(done.error());
   }
 
   Transaction& transaction_;
@@ -277,17 +266,16 @@ struct HeldTier {
 std::vector<HeldTier> held_tiers(Transaction& transaction) {
   std::vector<HeldTier> held;
   if (transaction.tiers().kubepods.empty() || transaction.tiers().yielded) return held;
-  const core::TierValues wanted = transaction.wanted_tiers();
+  const core::TierValues wanted =
+      core::wanted_tiers(transaction.tiers().sums, transaction.settings(), transaction.capacity());
   for (const auto qos_class : {core::QosClass::kBurstable, core::QosClass::kBestEffort}) {
     const auto& limit = qos_class == core::QosClass::kBurstable ? wanted.burstable.memory_limit
                                                                 : wanted.besteffort.memory_limit;
     const std::string path = core::tier_path(transaction.tiers().kubepods, qos_class);
     const auto usage = transaction.machine().memory_usage(path);
     if (!limit || !usage) continue;
-    const Bytes least = std::max(*limit, transaction.settings().tier_memory_floor);
-    const Bytes now =
-        core::bounded_tier_limit(*limit, *usage, transaction.settings().tier_memory_floor);
-    if (now > least) held.push_back({.path = path, .excess = Bytes{now.value() - least.value()}});
+    const Bytes excess = core::excess_of_limit(*limit, *usage, transaction.settings());
+    if (excess > Bytes{0}) held.push_back({.path = path, .excess = excess});
   }
   return held;
 }

@@ -55,7 +55,8 @@ Status charge_monitor(Transaction& transaction, const core::PodRecord& record, P
   if (!monitor) return fail(monitor.error());
   // Placed there by the engine, or for an earlier container of the pod.
   if (!*monitor || (*monitor)->cgroup.starts_with(cat(record.cgroup, "/"))) return {};
-  auto done = transaction.run(core::plan_monitor(record.cgroup, (*monitor)->pid));
+  auto done =
+      transaction.execute(core::Execute{core::plan_monitor(record.cgroup, (*monitor)->pid)});
   // It has ended in the meantime.
   if (!done && done.error().code == ErrorCode::kNotFound) return {};
   if (!done) return done;
@@ -112,14 +113,15 @@ Status confirm(Transaction& transaction, KnownContainer found, const core::Conta
                                   ": the pod's limits do not apply to it"));
   }
   if (elsewhere) container.cgroup = init.cgroup;
+  core::EventPlan plan;
   if (container.bundle != bundle && !bundle.empty()) {
     core::IndexEntry old = core::index_entry(found.record, container);
     container.bundle = bundle;
-    auto done = transaction.apply(core::plan_renaming(found.record, container, std::move(old)));
-    if (!done) return done;
-  } else if (auto done = transaction.save(found.record); !done) {
-    return done;
+    plan = core::plan_renaming(found.record, container, std::move(old));
+  } else {
+    plan.emplace_back(core::SaveRecord{found.record});
   }
+  if (const auto done = transaction.execute(plan); !done) return fail(done.error());
   try_charge_monitor(transaction, found.record, init.runtime);
   return learn_formula(transaction, found.record, container, told.resources);
 }

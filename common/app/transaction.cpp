@@ -10,17 +10,22 @@
 #include <variant>
 #include <vector>
 
+#include "common/app/root.h"
 #include "common/base/overloaded.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/io_weight.h"
 #include "common/cgroup/node.h"
+#include "common/cgroup/pod_cgroup.h"
 #include "common/cgroup/removal.h"
+#include "common/cgroup/retry.h"
 #include "common/codec/record_json.h"
 #include "common/core/attributes.h"
 #include "common/core/counting.h"
-#include "common/core/tier.h"
-#include "common/core/value_table.h"
+#include "common/core/departure.h"
+#include "common/core/driver.h"
+#include "common/core/pod_plan.h"
+#include "common/core/pod_write.h"
 
 namespace podqos::app {
 
@@ -37,18 +42,17 @@ store::StoreOptions store_options(const core::Settings& settings, const Timeouts
           .clock = timeouts.clock};
 }
 
+/// The outcome alone of a plan of which nothing is left to later transactions.
+Status status_of(Result<std::vector<Error>> done) {
+  return done ? Status{} : fail(std::move(done).error());
+}
+
 /// CLOCK_BOOTTIME, so that a step of the wall clock neither shortens nor extends a delay.
 std::int64_t seconds_since_boot() {
   timespec time{};
   // Fails only for an unknown clock.
   static_cast<void>(::clock_gettime(CLOCK_BOOTTIME, &time));
   return time.tv_sec;
-}
-
-/// The memory limit in bytes; "unlimited" as the largest number.
-std::int64_t bound_of(const core::CgroupValues& values) {
-  const std::int64_t limit = values.memory_limit.value_or(Bytes{-1}).value();
-  return limit > 0 ? limit : std::numeric_limits<std::int64_t>::max();
 }
 
 }  // namespace
@@ -103,168 +107,162 @@ const core::CgroupLayout& Transaction::layout_for(const core::CgroupValues& valu
   return values.hugepages.empty() ? machine_->layout_without_hugepages() : machine_->layout();
 }
 
-Status Transaction::run(const core::Plan& plan, cgroup::Transient transient) {
-  return note(cgroup::execute(*machine_, plan, unit_changes_, transient));
-}
-
-Status Transaction::note(Result<cgroup::Report> report) {
-  if (!report) return fail(std::move(report).error());
-  for (const std::string& line : report->written)
+void Transaction::note(cgroup::Report report) {
+  for (const std::string& line : report.written)
     log_->debug(cat("wrote ", line));
-  for (const std::string& line : report->ignored)
+  for (const std::string& line : report.ignored)
     log_->debug(cat("ignored refused write: ", line));
-  std::ranges::move(report->written, std::back_inserter(written_));
-  return {};
+  std::ranges::move(report.written, std::back_inserter(written_));
 }
 
-Status Transaction::remove_beside_systemd(const std::string& cgroup,
-                                          const std::function<Result<bool>()>& remove) {
-  const auto removed = cgroup::repeat(*machine_, [&]() -> Result<bool> {
-    const auto again = remove();
-    if (!again) return fail(again.error());
-    return !*again || !cgroup::is_held_by_systemd(*machine_, cgroup);
-  });
-  if (!removed) return fail(removed.error());
-  if (!*removed)
-    leave_unfinished({ErrorCode::kBusy, cat(cgroup, ": systemd still holds the empty cgroup")});
-  return {};
-}
-
-bool Transaction::has_lost_state(const std::string& kubepods) {
-  if (!tiers().kubepods.empty() || recovered_) return false;
-  return is_marked(kubepods).value_or(false);
-}
-
-bool Transaction::has_lost_record(const core::PodRecord& record) {
-  if (record.adopted || recovered_) return false;
-  const auto copy = machine_->attribute(record.cgroup, core::kRecordAttribute);
-  return copy && copy->has_value();
-}
-
-Status Transaction::write_pod(const core::PodRecord& record, const core::CgroupValues& values,
-                              const core::CgroupLayout& layout, core::Make make) {
-  core::Plan plan = core::plan_pod(record.cgroup, values, layout, formula(), make);
-  plan.emplace_back(copy_of(record));
+Result<core::WritePod> Transaction::plan_pod(const core::PodRecord& record,
+                                             const std::optional<core::PodRecord>& before,
+                                             core::IfRefused if_refused) {
+  core::PodWriteSnapshot snapshot{.usage_above = [&](Bytes limit) {
+    return cgroup::usage_above(*machine_, record.cgroup, limit);
+  }};
+  if (before && cgroup::is_written(*machine_, record.cgroup)) snapshot.written = *before;
+  if (tree_ == core::Tree::kToMake)
+    snapshot.has_io_weight = cgroup::has_io_weight(*machine_, record.cgroup);
+  auto write = core::decide_pod_write(record, snapshot, *settings_);
+  if (!write) return fail(std::move(write).error());
+  if (!write->notice.empty()) log_->info(write->notice);
+  // A weight would enable the controller in the kubelet's root.
+  if (tiers().yielded) write->values.io_weight.reset();
+  const core::CgroupLayout& layout =
+      write->hugepages ? machine_->layout() : machine_->layout_without_hugepages();
   const bool counts_removed = layout.cpu == core::CgroupVersion::kV1 &&
                               core::driver_of(record.cgroup) == core::Driver::kCgroupfs;
-  return run(plan, counts_removed ? cgroup::Transient::kQuota : cgroup::Transient::kNone);
+  return core::WritePod{
+      .uid = record.pod.uid,
+      .cgroup = record.cgroup,
+      .plan = core::plan_pod(record.cgroup, write->values, layout, formula(), write->make),
+      .transient = counts_removed ? core::Transient::kQuota : core::Transient::kNone,
+      .if_refused = if_refused,
+      .retry_at = core::retry_at(now_, *settings_)};
 }
 
-void Transaction::mark_unwritten(const std::string& cgroup) {
-  // Without support for the attribute, each transaction writes all values anyway.
-  static_cast<void>(
-      run({core::SetAttribute{
-              .path = cgroup, .name = core::kRecordAttribute, .value = core::kUnwrittenRecord}})
-          .has_value());
-}
-
-bool Transaction::is_unwritten(const std::string& cgroup) {
-  const auto copy = machine_->attribute(cgroup, core::kRecordAttribute);
-  return copy && *copy == core::kUnwrittenRecord;
-}
-
-void Transaction::hold_above_usage(const std::string& cgroup, core::CgroupValues& values) {
-  if (!values.memory_limit || values.memory_limit->value() < 0) return;
-  const auto version = machine_->layout_without_hugepages().memory;
-  if (!version) return;
-  const auto text = machine_->read(cgroup, core::Controller::kMemory,
-                                   std::string{core::file_of(core::Value::kMemoryLimit, *version)});
-  if (!text) return;
-  const auto now = parse_int(*text);  // nullopt for "max"
-  if (now && *now <= values.memory_limit->value()) return;
-  const auto usage = machine_->memory_usage(cgroup);
-  if (!usage || *usage <= *values.memory_limit) return;
-  const Bytes held = core::bounded_tier_limit(*values.memory_limit, *usage, Bytes{0});
-  log_->info(cat("cgroup ", cgroup, ": memory limit lowered to ", held.value(), " instead of ",
-                 values.memory_limit->value(), ": ", usage->value(), " bytes are in use"));
-  values.memory_limit = held;
-}
-
-Status Transaction::make_pod(core::PodRecord& record) {
-  auto values = core::pod_values(record, *settings_);
-  if (!values) return fail(std::move(values).error());
-  // Remove limits that other programs have set.
-  if (!values->cpu_quota) {
-    values->cpu_quota = Micros{-1};
-    values->cpu_period = settings_->cpu_cfs_quota_period;
+Result<std::vector<Error>> Transaction::execute(const core::EventPlan& plan) {
+  std::vector<Error> deferred;
+  for (const core::EventStep& step : plan) {
+    if (auto done = run(step, deferred); !done) return fail(std::move(done).error());
   }
-  if (values->memory_limit.value_or(Bytes{0}).value() == 0) values->memory_limit = Bytes{-1};
-  hold_above_usage(record.cgroup, *values);
-  if (tree_ == Tree::kToMake) cgroup::reset_io_weight(*machine_, record.cgroup, *values);
-  // A weight would enable the controller in the kubelet's root.
-  if (tiers().yielded) values->io_weight.reset();
-  return write_pod(record, *values, machine_->layout(), core::Make::kYes);
+  return deferred;
 }
 
-Status Transaction::update_pod(core::PodRecord& record, core::PodRecord before) {
-  auto values = core::pod_values(record, *settings_);
-  if (!values) return fail(std::move(values).error());
-  auto held = core::pod_values(before, *settings_);
-  if (!held) return fail(std::move(held).error());
-  const auto copy = machine_->attribute(record.cgroup, core::kRecordAttribute);
-  if (!copy || !*copy || *copy == core::kUnwrittenRecord) return make_pod(record);
-  if (bound_of(*values) < bound_of(*held)) hold_above_usage(record.cgroup, *values);
-  // Constant: written when the cgroup was created.
-  values->io_weight.reset();
-  const bool same_pages = values->hugepages == held->hugepages;
-  auto done = write_pod(record, *values,
-                        same_pages ? machine_->layout_without_hugepages() : machine_->layout(),
-                        core::Make::kNo);
-  // Another program has removed the cgroup.
-  return !done && done.error().code == ErrorCode::kNotFound ? make_pod(record) : done;
+Status Transaction::execute(const core::Execute& step) {
+  auto report = cgroup::execute(*machine_, step.plan, unit_changes_, step.transient);
+  if (!report) return fail(std::move(report).error());
+  note(std::move(*report));
+  return {};
 }
 
-core::SetAttribute Transaction::copy_of(const core::PodRecord& record) const {
-  const bool saved = saved_uid_ == record.pod.uid;
-  return {.path = record.cgroup,
+Status Transaction::run(const core::EventStep& step, std::vector<Error>& deferred) {
+  const Overloaded run_step{
+      [&](const core::SetMark&) { return store_->begin(); },
+      [&](const core::SaveTiers&) { return store_->checkpoint(); },
+      [&](const core::SaveRecord& s) { return save(s.record); },
+      [&](const core::EraseRecord& s) { return store_->erase_pod(s.uid); },
+      [&](const core::SaveIndexEntry& s) { return store_->put_container(s.entry); },
+      [&](const core::EraseIndexEntry& s) { return store_->erase_container(s.entry); },
+      [&](const core::Execute& s) { return execute(s); },
+      [&](const core::MakeTree& s) {
+        auto done = execute(core::Execute{s.plan});
+        if (done) tree_ = core::Tree::kJustMade;
+        return done;
+      },
+      [&](const core::RemoveChildren& s) -> Status {
+        auto report = cgroup::remove_children(*machine_, s);
+        if (!report) return fail(std::move(report).error());
+        note(std::move(*report));
+        return {};
+      },
+      [&](const core::WritePod& s) { return write(s, deferred); },
+      [&](const core::LeaveUnwritten& s) -> Status {
+        leave_unwritten(s);
+        return {};
+      },
+      [&](const core::RemovePod& s) { return remove(s); },
+  };
+  return std::visit(run_step, step);
+}
+
+Status Transaction::save(const core::PodRecord& record) {
+  saved_uid_ = record.pod.uid;
+  saved_text_ = codec::format_pod_record(record);
+  return store_->put_pod(record.pod.uid, saved_text_);
+}
+
+core::SetAttribute Transaction::copy_of(const core::WritePod& step) const {
+  const bool saved = saved_uid_ == step.uid;
+  return {.path = step.cgroup,
           .name = core::kRecordAttribute,
-          .value = saved ? saved_text_ : codec::format_pod_record(record),
+          .value = saved ? saved_text_ : "",
           .otherwise = ""};
 }
 
-core::TierValues Transaction::wanted_tiers() {
-  return core::tier_values(tiers().sums,
-                           {.reserve_percent = settings_->reserve_memory_percent,
-                            .allocatable_memory = core::allocatable_memory(*settings_, capacity_)});
+Status Transaction::write(const core::WritePod& step, std::vector<Error>& deferred) {
+  core::Plan plan = step.plan;
+  plan.emplace_back(copy_of(step));
+  auto done = execute(core::Execute{.plan = std::move(plan), .transient = step.transient});
+  if (done) return done;
+  const bool busy = done.error().code == ErrorCode::kBusy;
+  if (step.if_refused == core::IfRefused::kFail) return done;
+  if (step.if_refused == core::IfRefused::kWriteAgainIfBusy && !busy) return done;
+  leave_unwritten({.uid = step.uid, .cgroup = step.cgroup, .until = busy ? now_ : step.retry_at});
+  if (busy) leave_unfinished(done.error());
+  deferred.push_back(std::move(done).error());
+  return {};
 }
 
-Status Transaction::apply_tiers(core::Make make) {
-  core::TierValues values = wanted_tiers();
-  const std::string& kubepods = tiers().kubepods;
-  const auto bound = [&](core::CgroupValues& tier, core::QosClass qos_class) {
-    if (!tier.memory_limit) return;
-    auto usage = machine_->memory_usage(core::tier_path(kubepods, qos_class));
-    tier.memory_limit =
-        core::bounded_tier_limit(*tier.memory_limit, usage ? std::optional{*usage} : std::nullopt,
-                                 settings_->tier_memory_floor);
-  };
-  bound(values.burstable, core::QosClass::kBurstable);
-  bound(values.besteffort, core::QosClass::kBestEffort);
-  if (make == core::Make::kYes) {
-    // Remove limits of a reservation (qosReserved) that has been turned off.
-    for (core::CgroupValues* tier : {&values.burstable, &values.besteffort}) {
-      if (!tier->memory_limit) tier->memory_limit = Bytes{-1};
-    }
-    values.burstable.io_weight = settings_->io_weight.burstable;
-    values.besteffort.io_weight = settings_->io_weight.besteffort;
-    if (tree_ != Tree::kJustMade) {
-      if (auto done = run(core::plan_tree(kubepods, tiers().top)); !done) return done;
-      using enum core::QosClass;
-      cgroup::reset_io_weight(*machine_, core::tier_path(kubepods, kBurstable), values.burstable);
-      cgroup::reset_io_weight(*machine_, core::tier_path(kubepods, kBestEffort), values.besteffort);
-    }
+void Transaction::leave_unwritten(const core::LeaveUnwritten& step) {
+  // Without support for the attribute, each transaction writes all values anyway.
+  static_cast<void>(execute(core::Execute{{core::SetAttribute{.path = step.cgroup,
+                                                              .name = core::kRecordAttribute,
+                                                              .value = core::kUnwrittenRecord}}})
+                        .has_value());
+  core::retain_pod(tiers(), step.uid, step.until);
+}
+
+Status Transaction::remove(const core::RemovePod& step) {
+  const core::PodRecord& record = step.record;
+  auto removal = cgroup::remove_pod(*machine_, record);
+  UnixSeconds until = step.retry_at;
+  if (!removal) {
+    // systemd does not reply: keep the record until its unit is gone.
+    if (core::driver_of(record.cgroup) == core::Driver::kCgroupfs)
+      return fail(std::move(removal).error());
+    log_->error(cat("pod ", record.pod.uid, ": ", removal.error().message,
+                    ": a later transaction or podqosctl reconcile will retry it"));
   } else {
-    // Constant: written when the tier was created.
-    values.besteffort.cpu_shares.reset();
+    note(std::move(removal->report));
+    if (removal->removed == cgroup::Removed::kGone) {
+      core::forget_retained(tiers(), record.pod.uid);
+      return status_of(execute(core::plan_erasure(record)));
+    }
+    if (removal->removed == cgroup::Removed::kHeldBySystemd) {
+      leave_unfinished(describe_held(record.cgroup));
+      until = now_;
+    }
   }
-  const core::CgroupLayout& layout = machine_->layout_without_hugepages();
-  core::Plan plan = core::plan_top(core::directories_above(kubepods, tiers().top),
-                                   core::cpu_shares_for(core::sum_of_own(tiers().sums).cpu), layout,
-                                   formula(), make);
-  std::ranges::move(core::plan_tiers(kubepods, values, layout, formula(), make),
-                    std::back_inserter(plan));
-  if (auto done = run(plan); !done || make == core::Make::kNo) return done;
-  return tree_ == Tree::kJustMade ? check_io_weight() : Status{};
+  core::retain_pod(tiers(), record.pod.uid, until);
+  return save(record);
+}
+
+Status Transaction::write_tier_values() {
+  const core::TierSnapshot snapshot{
+      .usage = [this](const std::string& tier) -> std::optional<Bytes> {
+        const auto usage = machine_->memory_usage(tier);
+        return usage ? std::optional{*usage} : std::nullopt;
+      },
+      .has_io_weight =
+          [this](const std::string& tier) { return cgroup::has_io_weight(*machine_, tier); }};
+  const core::TierValues values =
+      core::decide_tier_write(tiers(), core::wanted_tiers(tiers().sums, *settings_, capacity_),
+                              tree_, snapshot, *settings_);
+  auto done = execute(core::plan_tier_write(tiers(), values, tree_,
+                                            machine_->layout_without_hugepages(), formula()));
+  return status_of(std::move(done));
 }
 
 Status Transaction::check_io_weight() {
@@ -272,7 +270,7 @@ Status Transaction::check_io_weight() {
   const std::string& kubepods = tiers().kubepods;
   // Only then does a tier have the file if only Guaranteed pods have a weight.
   const core::EnsureCgroup with_io{.path = kubepods, .also = core::Controller::kIo};
-  if (auto done = run({with_io}); !done) return done;
+  if (auto done = execute(core::Execute{{with_io}}); !done) return done;
   if (cgroup::takes_io_weight(*machine_, core::tier_path(kubepods, core::QosClass::kBurstable)))
     return {};
   log_->warning(
@@ -282,46 +280,32 @@ Status Transaction::check_io_weight() {
   return {};
 }
 
-Status Transaction::apply(const core::RecordPlan& plan) {
-  const Overloaded apply_step{
-      [&](const core::SaveRecord& step) { return save(step.record); },
-      [&](const core::EraseRecord& step) { return store_->erase_pod(step.uid); },
-      [&](const core::SaveIndexEntry& step) { return store_->put_container(step.entry); },
-      [&](const core::EraseIndexEntry& step) { return store_->erase_container(step.entry); },
-  };
-  for (const core::RecordStep& step : plan) {
-    if (auto done = std::visit(apply_step, step); !done) return done;
-  }
-  return {};
-}
-
-Status Transaction::save(const core::PodRecord& record) {
-  saved_uid_ = record.pod.uid;
-  saved_text_ = codec::format_pod_record(record);
-  return store_->put_pod(record.pod.uid, saved_text_);
-}
-
 Status Transaction::write_tiers() {
   if (tiers().kubepods.empty()) return {};
   if (auto done = store_->begin(); !done) return done;
-  if (!core::has_pods(tiers())) return teardown();
+  if (!core::has_pods(tiers())) return remove_root(*this);
   if (tiers().yielded) return {};
-  auto done = apply_tiers(tree_ == Tree::kAsItWas ? core::Make::kNo : core::Make::kYes);
-  const bool vanished = !done && done.error().code == ErrorCode::kNotFound;
-  if (!vanished) return done;
-  tree_ = Tree::kToMake;
-  return apply_tiers(core::Make::kYes);
+  auto done = write_tier_values();
+  if (!done && done.error().code == ErrorCode::kNotFound) {
+    tree_ = core::Tree::kToMake;
+    done = write_tier_values();
+  }
+  return done && tree_ == core::Tree::kJustMade ? check_io_weight() : done;
 }
 
 Status Transaction::finish() {
   finished_ = true;
   if (auto done = write_tiers(); !done) return done;
   if (std::exchange(unit_changes_, cgroup::UnitChanges::kNow) == cgroup::UnitChanges::kDeferred) {
-    if (auto done = run({}); !done) return done;
+    if (auto done = execute(core::Execute{}); !done) return done;
   }
   for (const std::string& incident : store_->incidents())
     log_->error(incident);
   return store_->commit();
+}
+
+Error describe_held(const std::string& cgroup) {
+  return {ErrorCode::kBusy, cat(cgroup, ": systemd still holds the empty cgroup")};
 }
 
 }  // namespace podqos::app

@@ -85,7 +85,7 @@ bool is_replaced(Machine& machine, const core::PodRecord& record,
 }
 
 core::EndingSnapshot observe_ending(Machine& machine, const core::ContainerRecord& container,
-                             Pid caller) {
+                                    Pid caller) {
   core::EndingSnapshot snapshot;
   snapshot.never_started =
       container.state == core::ContainerState::kPending && container.pid == caller;
@@ -93,8 +93,8 @@ core::EndingSnapshot observe_ending(Machine& machine, const core::ContainerRecor
   snapshot.cgroup_exists = machine.exists(container.cgroup);
   if (!snapshot.cgroup_exists) return snapshot;
   snapshot.init_lives = lives(machine, container);
-  snapshot.killed = snapshot.init_lives ? sys::is_ending(container.pid)
-                                        : are_killed(machine, container.cgroup);
+  snapshot.killed =
+      snapshot.init_lives ? sys::is_ending(container.pid) : are_killed(machine, container.cgroup);
   return snapshot;
 }
 

@@ -20,17 +20,16 @@ std::string_view weight_in(std::string_view content) {
 
 }  // namespace
 
-void reset_io_weight(Machine& machine, const std::string& cgroup, core::CgroupValues& values) {
-  if (values.io_weight) return;
+bool has_io_weight(Machine& machine, const std::string& cgroup) {
   const auto weighted = machine.attribute(cgroup, core::kIoWeightAttribute);
-  if (weighted && *weighted == core::kIoWeightSet) values.io_weight = core::kDefaultIoWeight;
+  return weighted && *weighted == core::kIoWeightSet;
 }
 
 std::vector<std::string> io_weight_differences(Machine& machine, const std::string& cgroup,
                                                core::CgroupValues rule) {
   const auto version = machine.layout_without_hugepages().io;
   if (!version) return {};
-  reset_io_weight(machine, cgroup, rule);
+  if (!rule.io_weight && has_io_weight(machine, cgroup)) rule.io_weight = core::kDefaultIoWeight;
   std::vector<std::string> found;
   for (const core::ValueRow& row : core::value_table()) {
     if (row.controller != core::Controller::kIo) continue;

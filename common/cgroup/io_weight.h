@@ -8,9 +8,9 @@
 
 namespace podqos::cgroup {
 
-/// If podqos has written the weight of `cgroup` and `values` has none, because the setting is gone:
-/// sets the kernel's default in `values`, so that the cgroup gets it once more.
-void reset_io_weight(Machine& machine, const std::string& cgroup, core::CgroupValues& values);
+/// Whether podqos has written the weight of `cgroup`. If the setting is gone, the cgroup must get
+/// the kernel's default once more.
+[[nodiscard]] bool has_io_weight(Machine& machine, const std::string& cgroup);
 
 /// Compares the weights of `cgroup` with those that the rules require, and returns one clause per
 /// difference ("io.weight is 100, the rule says 500"). A weight that podqos has written although

@@ -12,6 +12,7 @@
 #include "common/cgroup/cgroup_view.h"
 #include "common/core/attributes.h"
 #include "common/core/pod_plan.h"
+#include "common/core/value_table.h"
 #include "common/sys/process.h"
 
 namespace podqos::cgroup {
@@ -57,6 +58,29 @@ Result<bool> holds_container(Machine& machine, const std::string& pod_cgroup) {
   const auto own = machine.processes(monitor);
   if (!own) return fail(own.error());
   return all->size() > own->size();
+}
+
+std::optional<Bytes> usage_above(Machine& machine, const std::string& cgroup, Bytes limit) {
+  const auto version = machine.layout_without_hugepages().memory;
+  if (!version) return std::nullopt;
+  const auto text = machine.read(cgroup, core::Controller::kMemory,
+                                 std::string{core::file_of(core::Value::kMemoryLimit, *version)});
+  if (!text) return std::nullopt;
+  const auto now = parse_int(*text);  // nullopt for "max"
+  if (now && *now <= limit.value()) return std::nullopt;
+  const auto usage = machine.memory_usage(cgroup);
+  if (!usage || *usage <= limit) return std::nullopt;
+  return *usage;
+}
+
+bool is_written(Machine& machine, const std::string& cgroup) {
+  const auto copy = machine.attribute(cgroup, core::kRecordAttribute);
+  return copy && *copy && *copy != core::kUnwrittenRecord;
+}
+
+bool is_unwritten(Machine& machine, const std::string& cgroup) {
+  const auto copy = machine.attribute(cgroup, core::kRecordAttribute);
+  return copy && *copy == core::kUnwrittenRecord;
 }
 
 core::ShmemCharge tmpfs_memory(Machine& machine, const std::string& pod_cgroup) {

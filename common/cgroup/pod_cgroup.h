@@ -22,6 +22,16 @@ namespace podqos::cgroup {
 /// True if the pod's cgroup holds a process other than the monitor's.
 [[nodiscard]] Result<bool> holds_container(Machine& machine, const std::string& pod_cgroup);
 
+/// The memory in use that a limit of the cgroup would cut off, see
+/// core::PodWriteSnapshot::usage_above.
+[[nodiscard]] std::optional<Bytes> usage_above(Machine& machine, const std::string& cgroup,
+                                               Bytes limit);
+/// True if it is known which values the cgroup holds: it has a copy of a record, and none was
+/// refused since.
+[[nodiscard]] bool is_written(Machine& machine, const std::string& cgroup);
+/// True if a pod's values were refused, and not written since.
+[[nodiscard]] bool is_unwritten(Machine& machine, const std::string& cgroup);
+
 /// Whether tmpfs memory is still charged to a pod's cgroup. kNone if that cannot be read.
 [[nodiscard]] core::ShmemCharge tmpfs_memory(Machine& machine, const std::string& pod_cgroup);
 

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <iterator>
 #include <utility>
 
 #include "common/base/text.h"
 #include "common/cgroup/retry.h"
+#include "common/cgroup/root.h"
 #include "common/core/driver.h"
 #include "common/core/pod_plan.h"
+#include "common/core/root_plan.h"
 #include "common/core/value_table.h"
 
 namespace podqos::cgroup {
@@ -62,22 +65,29 @@ Status remove_below(Machine& machine, const std::string& cgroup, core::Plan& pla
   return {};
 }
 
-void append(std::vector<std::string>& to, std::vector<std::string> from) {
-  std::ranges::move(from, std::back_inserter(to));
+void append(Report& to, Report from) {
+  std::ranges::move(from.written, std::back_inserter(to.written));
+  std::ranges::move(from.ignored, std::back_inserter(to.ignored));
+  to.removed += from.removed;
 }
 
-}  // namespace
+/// True if an empty cgroup is still there although it is a unit of systemd.
+bool is_held_by_systemd(Machine& machine, const std::string& cgroup) {
+  if (core::driver_of(cgroup) != core::Driver::kSystemd || !machine.exists(cgroup)) return false;
+  const auto populated = machine.populated(cgroup);
+  return populated && !*populated;
+}
 
-Result<Report> remove_children(Machine& machine, const std::string& pod_cgroup,
-                               std::span<const core::ContainerRecord> except) {
+/// Removes the children of a pod's cgroup once.
+Result<Report> remove_once(Machine& machine, const core::RemoveChildren& step) {
   constexpr std::size_t kLevels = 8;
-  auto children = machine.children(pod_cgroup);
+  auto children = machine.children(step.cgroup);
   if (!children) return fail(std::move(children).error());
   core::Plan plan;
   for (const std::string& child : *children) {
-    std::string path = cat(pod_cgroup, "/", child);
-    if (std::ranges::find(except, path, &core::ContainerRecord::cgroup) != except.end()) continue;
-    if (path == core::monitor_path(pod_cgroup)) {
+    std::string path = cat(step.cgroup, "/", child);
+    if (std::ranges::find(step.except, path) != step.except.end()) continue;
+    if (path == core::monitor_path(step.cgroup)) {
       if (auto done = free_monitor(machine, path); !done) return fail(std::move(done).error());
     }
     const auto populated = machine.populated(path);
@@ -91,25 +101,90 @@ Result<Report> remove_children(Machine& machine, const std::string& pod_cgroup,
   return machine.execute(plan, UnitChanges::kDeferred);
 }
 
-Result<Report> clear_children(Machine& machine, const std::string& pod_cgroup) {
+/// Calls `attempt` until the cgroup is gone, it is in use, or the wait budget is used up.
+/// @param attempt  removes what it can; returns false if another attempt would remove no more
+Result<Removal> remove_beside_systemd(Machine& machine, const std::string& cgroup,
+                                      const std::function<Result<bool>(Report&)>& attempt) {
+  Removal removal;
+  const auto settled = repeat(machine, [&]() -> Result<bool> {
+    const auto again = attempt(removal.report);
+    if (!again) return fail(again.error());
+    return !*again || !is_held_by_systemd(machine, cgroup);
+  });
+  if (!settled) return fail(settled.error());
+  if (!*settled) {
+    removal.removed = Removed::kHeldBySystemd;
+  } else if (machine.exists(cgroup)) {
+    removal.removed = Removed::kInUse;
+  }
+  return removal;
+}
+
+/// Executes a plan, and adds to the report.
+Status run(Machine& machine, const core::Plan& plan, Report& report) {
+  auto done = machine.execute(plan);
+  if (!done) return fail(std::move(done).error());
+  append(report, std::move(*done));
+  return {};
+}
+
+/// Removes a cgroup if it has no children.
+Status remove_unused(Machine& machine, const std::string& cgroup, Report& report) {
+  const auto children = machine.children(cgroup);
+  if (!children) return fail(children.error());
+  return children->empty() ? run(machine, core::plan_removal(cgroup), report) : Status{};
+}
+
+}  // namespace
+
+Result<Report> remove_children(Machine& machine, const core::RemoveChildren& step) {
+  using Until = core::RemoveChildren::Until;
   Report all;
   const auto cleared = repeat(machine, [&]() -> Result<bool> {
-    auto report = remove_children(machine, pod_cgroup);
+    auto report = remove_once(machine, step);
     if (!report) return fail(std::move(report).error());
-    append(all.written, std::move(report->written));
-    append(all.ignored, std::move(report->ignored));
-    all.removed += report->removed;
-    const auto left = machine.children(pod_cgroup);
+    append(all, std::move(*report));
+    if (step.until == Until::kOnce) return true;
+    const auto left = machine.children(step.cgroup);
     return !left || left->empty();
   });
   if (!cleared) return fail(cleared.error());
   return all;
 }
 
-bool is_held_by_systemd(Machine& machine, const std::string& cgroup) {
-  if (core::driver_of(cgroup) != core::Driver::kSystemd || !machine.exists(cgroup)) return false;
-  const auto populated = machine.populated(cgroup);
-  return populated && !*populated;
+Result<Removal> remove_pod(Machine& machine, const core::PodRecord& record) {
+  return remove_beside_systemd(machine, record.cgroup, [&](Report& report) -> Result<bool> {
+    auto left = remove_once(machine, {.cgroup = record.cgroup});
+    if (!left) return fail(std::move(left).error());
+    append(report, std::move(*left));
+    for (const core::ContainerRecord& container : record.containers) {
+      if (!container.moved) continue;
+      if (auto done = run(machine, core::plan_removal(container.cgroup), report); !done)
+        return fail(std::move(done).error());
+    }
+    if (auto done = run(machine, core::plan_removal(record.cgroup), report); !done)
+      return fail(std::move(done).error());
+    return true;
+  });
+}
+
+Result<Removal> remove_tree(Machine& machine, const std::string& kubepods, const std::string& top) {
+  auto removal = remove_beside_systemd(machine, kubepods, [&](Report& report) -> Result<bool> {
+    for (const std::string& cgroup : core::tiers_and_root(kubepods)) {
+      if (auto done = remove_unused(machine, cgroup, report); !done)
+        return fail(std::move(done).error());
+    }
+    // Do not wait for a cgroup of another program.
+    return !holder_of(machine, kubepods);
+  });
+  if (!removal || removal->removed != Removed::kGone) return removal;
+  for (const std::string& path : core::with_parents(kubepods)) {
+    if (path == kubepods) continue;
+    if (!core::is_at_or_below(path, top)) break;
+    if (auto done = remove_unused(machine, path, removal->report); !done)
+      return fail(std::move(done).error());
+  }
+  return removal;
 }
 
 }  // namespace podqos::cgroup

@@ -1,10 +1,11 @@
 #pragma once
 
-#include <span>
+#include <cstdint>
 #include <string>
 
 #include "common/base/error.h"
 #include "common/cgroup/machine.h"
+#include "common/core/event_plan.h"
 #include "common/core/record.h"
 
 namespace podqos::cgroup {
@@ -13,17 +14,26 @@ namespace podqos::cgroup {
 /// ended containers that were not deleted, with what containers have nested in them. The kernel
 /// refuses to remove populated ones. A monitor is moved back to the root cgroup first: it ends
 /// slightly later than the pod, and would keep the pod's cgroup from being removed.
-/// @param except  containers whose cgroups are kept, because a runtime may be about to use an empty
-///         one
-[[nodiscard]] Result<Report> remove_children(Machine& machine, const std::string& pod_cgroup,
-                                             std::span<const core::ContainerRecord> except = {});
+[[nodiscard]] Result<Report> remove_children(Machine& machine, const core::RemoveChildren& step);
 
-/// As remove_children(), repeated until no child is left: that of a killed process is busy until
-/// the process has exited. Children that remain are not an error.
-[[nodiscard]] Result<Report> clear_children(Machine& machine, const std::string& pod_cgroup);
-
-/// True if an empty cgroup is still there although it is a unit of systemd, which releases units
-/// and their directories asynchronously after the last process has ended.
-[[nodiscard]] bool is_held_by_systemd(Machine& machine, const std::string& cgroup);
+/// What became of a cgroup that was to be removed.
+enum class Removed : std::uint8_t {
+  kGone,
+  kInUse,          ///< it holds a process or a cgroup that is not podqos's
+  kHeldBySystemd,  ///< empty, but a unit of systemd, which releases units asynchronously
+};
+/// The result of a removal.
+struct Removal {
+  Removed removed = Removed::kGone;
+  Report report = {};
+};
+/// Removes the cgroup of a released pod, with all that is left below it, and those of containers
+/// that podqos has moved. Waits for systemd within the budget of the transaction.
+[[nodiscard]] Result<Removal> remove_pod(Machine& machine, const core::PodRecord& record);
+/// Removes tiers and root, and then the cgroups above it that podqos has made. Those that have
+/// children were not created by podqos, or are still in use.
+/// @param top  the outermost cgroup above `kubepods` that podqos has made; "" for none
+[[nodiscard]] Result<Removal> remove_tree(Machine& machine, const std::string& kubepods,
+                                          const std::string& top);
 
 }  // namespace podqos::cgroup

@@ -9,11 +9,11 @@ namespace {
 
 constexpr std::chrono::milliseconds kPause{10};
 
-bool may_pass(const Error& error, Transient transient) {
+bool may_pass(const Error& error, core::Transient transient) {
   switch (transient) {
-    case Transient::kNone: return false;
-    case Transient::kControllers: return error.code == ErrorCode::kNotFound;
-    case Transient::kQuota: return error.code == ErrorCode::kInvalidArgument;
+    case core::Transient::kNone: return false;
+    case core::Transient::kControllers: return error.code == ErrorCode::kNotFound;
+    case core::Transient::kQuota: return error.code == ErrorCode::kInvalidArgument;
   }
   return false;
 }
@@ -28,13 +28,13 @@ Result<bool> repeat(Machine& machine, const std::function<Result<bool>()>& attem
 }
 
 Result<Report> execute(Machine& machine, const core::Plan& plan, UnitChanges when,
-                       Transient transient) {
+                       core::Transient transient) {
   Result<Report> report;
   const auto settled = repeat(machine, [&]() -> Result<bool> {
     report = machine.execute(plan, when);
     return report || !may_pass(report.error(), transient);
   });
-  if (!report && !*settled && transient == Transient::kQuota)
+  if (!report && !*settled && transient == core::Transient::kQuota)
     return fail(ErrorCode::kBusy, std::move(report).error().message);
   return report;
 }

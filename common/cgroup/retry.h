@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <functional>
 
 #include "common/base/error.h"
@@ -8,18 +7,6 @@
 #include "common/core/plan.h"
 
 namespace podqos::cgroup {
-
-/// A refusal that passes by itself, mostly within milliseconds.
-enum class Transient : std::uint8_t {
-  kNone,
-  /// kNotFound: systemd works asynchronously and may disable the controllers once more before it
-  /// knows a new scope.
-  kControllers,
-  /// kInvalidArgument: cgroup v1 counts the quota of a removed child until its last reference is
-  /// gone: a few milliseconds, on a busy machine some hundred. kernel/sched/core.c,
-  /// tg_cfs_schedulable_down.
-  kQuota,
-};
 
 /// Repeats an attempt with a pause of 10 ms in between, within what the transaction may wait
 /// (WaitBudget). All waiting for the kernel or systemd under the lock is done here.
@@ -30,6 +17,6 @@ enum class Transient : std::uint8_t {
 /// Executes a plan, and executes it again while it is refused as `transient` says.
 /// @return the errors of Machine::execute(); kBusy for a quota that is still refused.
 [[nodiscard]] Result<Report> execute(Machine& machine, const core::Plan& plan, UnitChanges when,
-                                     Transient transient);
+                                     core::Transient transient);
 
 }  // namespace podqos::cgroup

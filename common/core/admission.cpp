@@ -115,17 +115,16 @@ void warn_unknown_container(Admission& admission, const PodClaim& claim) {
           names_of(record.pod)));
 }
 
-}  // namespace
-
-bool is_same_container(const ContainerRecord& container, const ContainerFacts& facts) {
-  return container.id == facts.id && container.bundle == facts.bundle;
+/// Refuses to create a container that runs: its runtime will refuse it too, and the record of the
+/// running one must not be lost to it.
+Error runs_already(const ContainerRecord& running) {
+  return {
+      ErrorCode::kConflict,
+      cat("container ", printable(running.id), " runs already, as process ", running.pid.value(),
+          ": its record stays as it is; delete it before it is created again")};
 }
 
-std::string name_of(const Pod& pod) {
-  if (pod.name.empty()) return cat("pod ", pod.uid);
-  return cat("pod ", pod.uid, " (", printable(pod.pod_namespace), "/", printable(pod.name), ")");
-}
-
+/// Decides the record of the pod, the container not included.
 Result<MergedPod> decide_pod(const AdmissionRequest& request, const AdmissionSnapshot& snapshot,
                              const Settings& settings) {
   auto pod = merge_claim(snapshot.existing, snapshot.identity, snapshot.claim, settings);
@@ -145,18 +144,21 @@ Result<MergedPod> decide_pod(const AdmissionRequest& request, const AdmissionSna
   return pod;
 }
 
+/// True if the container runs outside its pod, and onMisplaced is "move".
 bool is_to_be_moved(const AdmissionRequest& request, const PodRecord& pod,
                     const Settings& settings) {
   return request.running && request.on_misplaced == OnMisplaced::kMove &&
          !stays(request, pod, settings);
 }
 
+/// Decides what the container becomes in the pod of decide_pod(), and grants the pod its requests.
 Result<Admission> admit_container(const AdmissionRequest& request,
-                                  const AdmissionSnapshot& snapshot, PodRecord pod,
+                                  const AdmissionSnapshot& snapshot, MergedPod pod,
                                   Relocation relocation, const Settings& settings) {
   Admission admission;
   admission.container = describe(request, snapshot);
-  admission.record = std::move(pod);
+  admission.record = std::move(pod.record);
+  admission.warnings = std::move(pod.warnings);
   admission.relocation = std::move(relocation);
   admission.on_misplaced = request.on_misplaced;
   PodRecord& record = admission.record;
@@ -180,6 +182,43 @@ Result<Admission> admit_container(const AdmissionRequest& request,
     return fail(std::move(sound).error());
   warn_unknown_container(admission, snapshot.claim);
   return admission;
+}
+
+Admission not_admitted(AdmissionOutcome outcome) {
+  Admission admission;
+  admission.outcome = outcome;
+  return admission;
+}
+
+}  // namespace
+
+bool is_same_container(const ContainerRecord& container, const ContainerFacts& facts) {
+  return container.id == facts.id && container.bundle == facts.bundle;
+}
+
+std::string name_of(const Pod& pod) {
+  if (pod.name.empty()) return cat("pod ", pod.uid);
+  return cat("pod ", pod.uid, " (", printable(pod.pod_namespace), "/", printable(pod.name), ")");
+}
+
+Result<Admission> decide_admission(const AdmissionRequest& request,
+                                   const AdmissionSnapshot& snapshot, const Settings& settings) {
+  if (snapshot.running != nullptr) return fail(runs_already(*snapshot.running));
+  const Identity& identity = snapshot.identity;
+  if (identity.is_sandbox && !snapshot.claim.known && !snapshot.before && !identity.placed)
+    return not_admitted(AdmissionOutcome::kLeft);
+  auto pod = decide_pod(request, snapshot, settings);
+  if (!pod) return fail(std::move(pod).error());
+  if (must_own_cgroup(snapshot.before, pod->record)) {
+    const auto cgroup = snapshot.pod_cgroup(pod->record.cgroup);
+    if (!snapshot.before && cgroup.has_copy && !snapshot.restored)
+      return not_admitted(AdmissionOutcome::kRecordLost);
+    if (auto own = check_pod_cgroup(pod->record, cgroup, request); !own)
+      return fail(std::move(own).error());
+  }
+  Relocation relocation;
+  if (is_to_be_moved(request, pod->record, settings)) relocation = snapshot.relocation();
+  return admit_container(request, snapshot, std::move(*pod), std::move(relocation), settings);
 }
 
 void fill_in_missing(Admission& admission, const AdmissionRequest& request, const PodClaim& claim,

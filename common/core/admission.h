@@ -1,17 +1,19 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/core/admission_request.h"
 #include "common/core/claims.h"
-#include "common/core/container_config.h"
 #include "common/core/container_facts.h"
 #include "common/core/container_memory.h"
-#include "common/core/driver.h"
 #include "common/core/identity.h"
 #include "common/core/layout.h"
+#include "common/core/ownership.h"
 #include "common/core/pod_claim.h"
 #include "common/core/pod_plan.h"
 #include "common/core/policy.h"
@@ -20,27 +22,10 @@
 
 namespace podqos::core {
 
-/// A container requesting admission to its pod.
-struct AdmissionRequest {
-  ContainerFacts facts;
-  /// podqos's own annotations and those of the engine.
-  ParsedAnnotations annotations;
-  /// cgroupsPath from config.json before the container exists, or the cgroup of its init process.
-  /// Absent if config.json has none.
-  std::optional<std::string> placed_at;
-  Driver driver = Driver::kCgroupfs;  ///< cgroup driver of its runtime
-  /// True if placed_at is the cgroup of a running process.
-  bool running = false;
-  /// What to do if it runs outside its pod's cgroup: placement.onMisplaced, or kIgnore where the
-  /// call is not about placing it.
-  OnMisplaced on_misplaced = OnMisplaced::kRewrite;
-  /// True if the engine applies the values with its own privileges (NRI), so that this program's
-  /// capabilities do not limit them.
-  bool engine_writes = false;
-  /// kPending: pid is the process that creates the container; kLive: pid is its init.
-  ContainerState state = ContainerState::kPending;
-  Pid pid;
-  StartTime start_time;
+/// Where a running container can be moved from, or why it cannot be moved.
+struct Relocation {
+  std::optional<Origin> origin;
+  std::string stays;  ///< why it cannot be moved; empty if it can, or need not
 };
 
 /// The state of pod and node that an admission is decided from.
@@ -49,19 +34,30 @@ struct AdmissionSnapshot {
   const PodClaim& claim;
   const std::optional<PodRecord>& before;    ///< the pod's record; nullopt for a new pod
   const std::optional<PodRecord>& existing;  ///< the same without containers that have ended
-  TierSums others;                           ///< sums_beside() of `before`
+  /// The container if it runs already, although it is requested to be created; else nullptr.
+  const ContainerRecord* running = nullptr;
+  bool restored = false;  ///< lost records have been restored from the cgroups already
+  TierSums others;        ///< sums_beside() of `before`
   const NodeCapacity& capacity;
   const Result<std::string>& root;  ///< root of podqos's own pods, or why there is none
+  /// Observes the cgroup of a pod; asked for only if must_own_cgroup(), or if the pod is new.
+  std::function<PodCgroupSnapshot(const std::string& cgroup)> pod_cgroup = {};
+  /// Observes what a move would change; asked for only for a running container outside its pod, if
+  /// onMisplaced is "move".
+  std::function<Relocation()> relocation = {};
 };
 
-/// Where a running container can be moved from, or why it cannot be moved.
-struct Relocation {
-  std::optional<Origin> origin;
-  std::string stays;  ///< why it cannot be moved; empty if it can, or need not
+/// What becomes of a container that requests admission.
+enum class AdmissionOutcome : std::uint8_t {
+  kAdmitted,
+  kLeft,        ///< the sandbox of an unknown pod: it stays where the engine puts it
+  kRecordLost,  ///< the pod's cgroup has a copy of a record that is not stored: restore it first
 };
 
 /// The result of an admission: the pod's record with the container, and what the container needs.
+/// Only `outcome` counts unless that is kAdmitted.
 struct Admission {
+  AdmissionOutcome outcome = AdmissionOutcome::kAdmitted;
   ContainerRecord container;  ///< cgroup: the target (for an adopted pod, the current cgroup)
   std::optional<int> oom_score_adj;  ///< unset if the engine sets it
   bool left_with_engine = false;     ///< stays in the cgroup chosen by the engine
@@ -82,25 +78,16 @@ struct Admission {
 /// A pod's name in messages: "pod 42 (web/front)".
 [[nodiscard]] std::string name_of(const Pod& pod);
 
-/// Decides the record of the pod to which a container is admitted, the container not included: its
-/// class, resources, whether a kubelet's pod is adopted, and for a new pod its cgroup.
-/// @return the errors of merge_claim(); that of `snapshot.root` for a pod of podqos's own
-[[nodiscard]] Result<MergedPod> decide_pod(const AdmissionRequest& request,
-                                           const AdmissionSnapshot& snapshot,
-                                           const Settings& settings);
-
-/// Whether admit_container() asks for a relocation: the container runs outside its pod, and
-/// onMisplaced is "move".
-[[nodiscard]] bool is_to_be_moved(const AdmissionRequest& request, const PodRecord& pod,
-                                  const Settings& settings);
-
-/// Decides what the container becomes in the pod of decide_pod(), and grants the pod its requests.
-/// @return `missing` is set by fill_in_missing(). kRefused for a running container outside its pod
-///         if onMisplaced is "fail"; the errors of container_leaf(), container_values() and, for a
-///         pod of podqos's own, pod_values()
-[[nodiscard]] Result<Admission> admit_container(const AdmissionRequest& request,
-                                                const AdmissionSnapshot& snapshot, PodRecord pod,
-                                                Relocation relocation, const Settings& settings);
+/// Decides what becomes of a container: the class, resources and cgroup of its pod, whether that is
+/// a kubelet's and adopted, and the container's place and values in it. Grants the pod its
+/// requests. The plugin decides so without the lock, all others under it.
+/// @return `missing` is set by fill_in_missing(). kConflict for a container that runs already, and
+///         from merge_claim(), check_pod_cgroup(); kRefused for a running container outside its pod
+///         if onMisplaced is "fail"; the error of `snapshot.root` for a pod of podqos's own; the
+///         errors of container_leaf(), container_values() and pod_values()
+[[nodiscard]] Result<Admission> decide_admission(const AdmissionRequest& request,
+                                                 const AdmissionSnapshot& snapshot,
+                                                 const Settings& settings);
 
 /// Sets `missing` from `wanted`, once it is known which files the kernel has in the pod's cgroup.
 void fill_in_missing(Admission& admission, const AdmissionRequest& request, const PodClaim& claim,

@@ -30,6 +30,32 @@ void grant_again(PodRecord& record, TierSums& sums, const NodeCapacity& capacity
   add_pod(sums, record);
 }
 
+/// When to decide again about a pod with this charge: after releaseDelay, or as soon as the kernel
+/// has flushed memory.stat.
+UnixSeconds read_again_at(ShmemCharge held, UnixSeconds now, const Settings& settings) {
+  const UnixSeconds latest = retry_at(now, settings);
+  if (held != ShmemCharge::kUncertain) return latest;
+  return std::min(latest, UnixSeconds{now.value() + kStatDelay});
+}
+
+/// Decides about the cgroup of a released pod.
+void decide_removal(Departure& departure, const DepartureSnapshot& snapshot,
+                    const Settings& settings) {
+  const PodRecord& record = departure.record;
+  if (record.adopted) {
+    departure.outcome = PodOutcome::kForgotten;
+    return;
+  }
+  auto held = ShmemCharge::kNone;
+  if (snapshot.released_for < settings.release_delay_seconds) held = snapshot.charge();
+  if (held == ShmemCharge::kNone) {
+    departure.outcome = PodOutcome::kRemoved;
+    return;
+  }
+  departure.outcome = PodOutcome::kRetained;
+  departure.until = read_again_at(held, snapshot.now, settings);
+}
+
 }  // namespace
 
 Ending decide_ending(const EndingSnapshot& snapshot) {
@@ -48,49 +74,63 @@ void remove_container(PodRecord& record, std::size_t index, bool replaced) {
   record.containers.erase(ended);
 }
 
-Departure decide_departure(PodRecord record, const DepartureSnapshot& snapshot,
+Departure decide_departure(PodRecord record, TiersRecord& tiers, const DepartureSnapshot& snapshot,
                            const Settings& settings) {
-  Departure departure{.outcome = PodOutcome::kStays,
-                      .record = std::move(record),
-                      .sums = snapshot.sums,
-                      .until = std::nullopt,
-                      .message = {}};
+  Departure departure{.record = std::move(record)};
   PodRecord& pod = departure.record;
-  if (snapshot.has_living) {
+  if (!pod.released_at && snapshot.has_living) {
     if (snapshot.unwritten) {
       departure.outcome = PodOutcome::kRewritten;
+      forget_retained(tiers, pod.pod.uid);
     } else if (backed_memory(pod)) {
-      grant_again(pod, departure.sums, snapshot.capacity, settings);
+      grant_again(pod, tiers.sums, snapshot.capacity, settings);
     }
     return departure;
   }
-  if (snapshot.populated && !pod.adopted) {
+  if (!pod.released_at && snapshot.populated && !pod.adopted) {
     departure.outcome = PodOutcome::kRetained;
     departure.until = retry_at(snapshot.now, settings);
-    return departure;
+  } else {
+    if (!pod.released_at) {
+      remove_pod(tiers.sums, pod);
+      pod.released_at = snapshot.now;
+      departure.message = describe_release(pod);
+    }
+    decide_removal(departure, snapshot, settings);
   }
-  departure.outcome = PodOutcome::kReleased;
-  if (pod.released_at) return departure;
-  remove_pod(departure.sums, pod);
-  pod.released_at = snapshot.now;
-  departure.message = describe_release(pod);
+  if (departure.until) {
+    retain_pod(tiers, pod.pod.uid, *departure.until);
+  } else if (departure.outcome == PodOutcome::kForgotten) {
+    forget_retained(tiers, pod.pod.uid);
+  }
   return departure;
 }
 
-bool depends_on_charge(const PodRecord& record, std::int64_t released_for,
-                       const Settings& settings) {
-  return !record.adopted && released_for < settings.release_delay_seconds;
-}
-
-Removal decide_removal(const PodRecord& record, ShmemCharge held) {
-  if (record.adopted) return Removal::kForget;
-  return held == ShmemCharge::kNone ? Removal::kRemove : Removal::kRetain;
-}
-
-UnixSeconds read_again_at(ShmemCharge held, UnixSeconds now, const Settings& settings) {
-  const UnixSeconds latest = retry_at(now, settings);
-  if (held != ShmemCharge::kUncertain) return latest;
-  return std::min(latest, UnixSeconds{now.value() + kStatDelay});
+EventPlan plan_departure(const Departure& departure, std::optional<WritePod> values,
+                         UnixSeconds retry_at) {
+  const PodRecord& record = departure.record;
+  EventPlan plan{SetMark{}};
+  switch (departure.outcome) {
+    case PodOutcome::kStays:
+    case PodOutcome::kRetained: plan.emplace_back(SaveRecord{record}); break;
+    case PodOutcome::kRewritten: {
+      plan.emplace_back(SaveRecord{record});
+      RemoveChildren left{.cgroup = record.cgroup};
+      for (const ContainerRecord& container : record.containers)
+        left.except.push_back(container.cgroup);
+      plan.emplace_back(std::move(left));
+      if (values) plan.emplace_back(std::move(*values));
+      break;
+    }
+    case PodOutcome::kForgotten:
+      for (EventStep& step : plan_erasure(record))
+        plan.push_back(std::move(step));
+      break;
+    case PodOutcome::kRemoved:
+      plan.emplace_back(RemovePod{.record = record, .retry_at = retry_at});
+      break;
+  }
+  return plan;
 }
 
 UnixSeconds retry_at(UnixSeconds now, const Settings& settings) {

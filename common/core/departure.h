@@ -2,15 +2,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "common/base/units.h"
+#include "common/core/event_plan.h"
 #include "common/core/memory_charge.h"
 #include "common/core/policy.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
-#include "common/core/tier.h"
 
 namespace podqos::core {
 
@@ -54,12 +55,16 @@ void remove_container(PodRecord& record, std::size_t index, bool replaced);
 /// What becomes of a pod of which a container has ended, or whose time has come.
 enum class PodOutcome : std::uint8_t {
   kStays,      ///< a container lives: save the record
-  kRewritten,  ///< a container lives: write all values of the cgroup again, save the record
-  kRetained,   ///< a process has outlived the containers: save the record, come back at `until`
-  kReleased,   ///< it has ended; decide_removal() decides about its cgroup
+  kRewritten,  ///< a container lives: save the record, write all values of the cgroup again
+  /// A process has outlived the containers, or tmpfs memory is charged to the cgroup: save the
+  /// record, come back at `until`.
+  kRetained,
+  kForgotten,  ///< it has ended, and its cgroup is the kubelet's: erase the record
+  kRemoved,    ///< it has ended: remove the cgroup, then erase the record
 };
 
-/// What was observed of a pod for decide_departure().
+/// What is observed of a pod for decide_departure(). Of a released pod only `charge` and
+/// `released_for` count.
 struct DepartureSnapshot {
   bool has_living = false;  ///< a container of it is live or being created
   /// Processes other than the monitor's are in its cgroup; observed only for podqos's own pods
@@ -68,45 +73,35 @@ struct DepartureSnapshot {
   /// Values of its cgroup were refused, and it is time to write them again; observed only for due
   /// pods with a living container.
   bool unwritten = false;
-  const TierSums& sums;  ///< the pod included, unless it is released already
+  /// Observes the tmpfs memory that is charged to its cgroup, which is expensive: asked for only
+  /// until releaseDelay has passed since one of podqos's own pods was released.
+  std::function<ShmemCharge()> charge = {};
   const NodeCapacity& capacity;
   UnixSeconds now;  ///< since boot
+  /// Seconds since a released pod was released; negative if the clock was set back.
+  std::int64_t released_for = 0;
 };
 
 /// The result of decide_departure(): the pod's record, and what else changes with it.
 struct Departure {
   PodOutcome outcome = PodOutcome::kStays;
   PodRecord record;
-  TierSums sums;
-  std::optional<UnixSeconds> until;  ///< kRetained: when to come back, since boot
-  std::string message;               ///< for the log; empty if there is nothing to report
+  std::optional<UnixSeconds> until = std::nullopt;  ///< kRetained: when to come back, since boot
+  std::string message = {};  ///< for the log; empty if there is nothing to report
 };
 
 /// Decides what becomes of a pod. Its requests count while a container lives or a process is in its
-/// cgroup, and leave the sums as soon as it is released. If an ended container backed a part of
-/// them, they are granted again.
-[[nodiscard]] Departure decide_departure(PodRecord record, const DepartureSnapshot& snapshot,
+/// cgroup, and leave the sums in `tiers` as soon as it is released. If an ended container backed a
+/// part of them, they are granted again.
+/// @param tiers  the pod included in the sums, unless it is released already; changed with it
+[[nodiscard]] Departure decide_departure(PodRecord record, TiersRecord& tiers,
+                                         const DepartureSnapshot& snapshot,
                                          const Settings& settings);
 
-/// What becomes of the cgroup and the record of a released pod.
-enum class Removal : std::uint8_t {
-  kForget,  ///< erase the record: the cgroup is the kubelet's
-  kRetain,  ///< tmpfs memory is charged to the cgroup: keep both for a container that comes again
-  kRemove,  ///< remove the cgroup, then erase the record
-};
-
-/// Whether decide_removal() depends on the memory charged to the pod's cgroup: it does until
-/// releaseDelay has passed, and for podqos's own pods.
-/// @param released_for  seconds since the pod was released; negative if the clock was set back
-[[nodiscard]] bool depends_on_charge(const PodRecord& record, std::int64_t released_for,
-                                     const Settings& settings);
-/// Decides about a released pod.
-/// @param held  tmpfs memory charged to its cgroup; kNone where depends_on_charge() is false
-[[nodiscard]] Removal decide_removal(const PodRecord& record, ShmemCharge held);
-/// When to decide again about a pod with this charge: after releaseDelay, or as soon as the kernel
-/// has flushed memory.stat.
-[[nodiscard]] UnixSeconds read_again_at(ShmemCharge held, UnixSeconds now,
-                                        const Settings& settings);
+/// The plan of a departure: the record, and what it says of the cgroup.
+/// @param values  of a pod whose values are written again
+[[nodiscard]] EventPlan plan_departure(const Departure& departure, std::optional<WritePod> values,
+                                       UnixSeconds retry_at);
 
 /// When to come back to a pod whose cgroup could not be removed or written: after releaseDelay, at
 /// least one second, so that it is not retried in a loop.

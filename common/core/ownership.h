@@ -4,7 +4,7 @@
 #include <string>
 
 #include "common/base/error.h"
-#include "common/core/admission.h"
+#include "common/core/admission_request.h"
 #include "common/core/identity.h"
 #include "common/core/record.h"
 

@@ -90,6 +90,8 @@ struct FakeTree {
   std::map<std::string, Cgroup, std::less<>> cgroups;
   std::map<Pid, FakeProcess> processes;
   std::set<std::string, std::less<>> units;
+  /// Empty cgroups whose removal is refused: systemd has them open, or uses them in a job.
+  std::set<std::string, std::less<>> held_by_systemd;
   /// What happens while the program waits; returns whether it may wait, by default never.
   std::function<bool()> on_wait = [] { return false; };
 
@@ -347,7 +349,8 @@ class FakeMachine final : public Machine {
 
   Status run(const core::RemoveCgroup& step, Report& report) {
     if (!exists(step.path)) return {};
-    if (!children(step.path)->empty() || *populated(step.path))
+    if (!children(step.path)->empty() || *populated(step.path) ||
+        tree_->held_by_systemd.contains(step.path))
       return fail(ErrorCode::kBusy, cat(step.path, ": in use"));
     if (auto done = on_change_(line_of(step)); !done) return done;
     tree_->cgroups.erase(step.path);

@@ -1,7 +1,7 @@
 #include "common/cgroup/removal.h"
 
-#include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -14,6 +14,9 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+
+const core::RemoveChildren kUntilEmpty{.cgroup = "/kubepods/pod42",
+                                       .until = core::RemoveChildren::Until::kEmpty};
 
 /// A pod's cgroup, and what was done to it.
 class RemovalTest : public ::testing::TestWithParam<core::CgroupVersion> {
@@ -33,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Versions, RemovalTest,
 
 TEST_P(RemovalTest, RemovesEndedContainersWithWhatTheyHaveNested) {
   tree_.make("/kubepods/pod42/a/init/inner");
-  const auto report = remove_children(machine_, "/kubepods/pod42");
+  const auto report = remove_children(machine_, {.cgroup = "/kubepods/pod42"});
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(report->removed, 3);
   EXPECT_THAT(changes_, ElementsAre("rmdir  /kubepods/pod42/a/init/inner",
@@ -44,9 +47,8 @@ TEST_P(RemovalTest, RemovesEndedContainersWithWhatTheyHaveNested) {
 TEST_P(RemovalTest, LeavesWhatLivesAndWhatIsExcepted) {
   tree_.start(Pid{7}, "/kubepods/pod42/alive");
   tree_.make("/kubepods/pod42/coming");
-  core::ContainerRecord coming;
-  coming.cgroup = "/kubepods/pod42/coming";
-  const auto report = remove_children(machine_, "/kubepods/pod42", std::array{coming});
+  const auto report = remove_children(
+      machine_, {.cgroup = "/kubepods/pod42", .except = {"/kubepods/pod42/coming"}});
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_THAT(changes_, IsEmpty());
   EXPECT_TRUE(machine_.exists("/kubepods/pod42/alive"));
@@ -55,7 +57,7 @@ TEST_P(RemovalTest, LeavesWhatLivesAndWhatIsExcepted) {
 
 TEST_P(RemovalTest, FreesTheMonitor) {
   tree_.start(Pid{7}, "/kubepods/pod42/podqos-monitor");
-  const auto report = remove_children(machine_, "/kubepods/pod42");
+  const auto report = remove_children(machine_, {.cgroup = "/kubepods/pod42"});
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_THAT(changes_, ElementsAre("move   7 -> /", "rmdir  /kubepods/pod42/podqos-monitor"));
   EXPECT_EQ(tree_.processes.at(Pid{7}).cgroup, "/");
@@ -64,7 +66,7 @@ TEST_P(RemovalTest, FreesTheMonitor) {
 TEST_P(RemovalTest, WaitsForAKilledContainer) {
   tree_.start(Pid{7}, "/kubepods/pod42/killed");
   tree_.on_wait = [this] { return tree_.processes.erase(Pid{7}) == 1; };
-  const auto report = clear_children(machine_, "/kubepods/pod42");
+  const auto report = remove_children(machine_, kUntilEmpty);
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(report->removed, 1);
   EXPECT_FALSE(machine_.exists("/kubepods/pod42/killed"));
@@ -72,7 +74,7 @@ TEST_P(RemovalTest, WaitsForAKilledContainer) {
 
 TEST_P(RemovalTest, LeavesAContainerThatDoesNotEnd) {
   tree_.start(Pid{7}, "/kubepods/pod42/killed");
-  const auto report = clear_children(machine_, "/kubepods/pod42");
+  const auto report = remove_children(machine_, kUntilEmpty);
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(report->removed, 0);
   EXPECT_TRUE(machine_.exists("/kubepods/pod42/killed"));
@@ -87,23 +89,83 @@ TEST(RemovalOfAQuota, IsLiftedOnV1First) {
                       }};
   tree.make("/pod/a");
   tree.cgroups.at("/pod/a").files.at("cpu.cfs_quota_us") = "50000";
-  ASSERT_TRUE(remove_children(machine, "/pod"));
+  ASSERT_TRUE(remove_children(machine, {.cgroup = "/pod"}));
   EXPECT_THAT(changes, ElementsAre("write  /pod/a/cpu.cfs_quota_us = -1  # removed with its pod "
                                    "or container",
                                    "rmdir  /pod/a"));
 }
 
-TEST(IsHeldBySystemd, HoldsForAnEmptyUnitAlone) {
-  FakeTree tree{core::CgroupVersion::kV2};
-  FakeMachine machine{tree, [](const std::string& /*change*/) -> Status { return {}; }};
-  tree.make("/kubepods.slice");
-  tree.make("/kubepods");
-  tree.start(Pid{7}, "/kubepods.slice/kubepods-pod42.slice");
-  EXPECT_FALSE(is_held_by_systemd(machine, "/kubepods.slice"));
-  tree.end(Pid{7});
-  EXPECT_TRUE(is_held_by_systemd(machine, "/kubepods.slice"));
-  EXPECT_FALSE(is_held_by_systemd(machine, "/kubepods"));
-  EXPECT_FALSE(is_held_by_systemd(machine, "/other.slice"));
+core::PodRecord pod_in(std::string cgroup) {
+  core::PodRecord record;
+  record.cgroup = std::move(cgroup);
+  return record;
+}
+
+TEST_P(RemovalTest, RemovesAPodWithItsMovedContainers) {
+  tree_.make("/kubepods/pod42/left");
+  tree_.make("/elsewhere/moved");
+  core::PodRecord record = pod_in("/kubepods/pod42");
+  record.containers.resize(2);
+  record.containers[0].cgroup = "/elsewhere/own";
+  record.containers[1].cgroup = "/elsewhere/moved";
+  record.containers[1].moved = true;
+  tree_.make("/elsewhere/own");
+  const auto removal = remove_pod(machine_, record);
+  ASSERT_TRUE(removal) << removal.error().message;
+  EXPECT_EQ(removal->removed, Removed::kGone);
+  EXPECT_EQ(removal->report.removed, 3);
+  EXPECT_FALSE(machine_.exists("/elsewhere/moved"));
+  EXPECT_TRUE(machine_.exists("/elsewhere/own"));
+}
+
+TEST_P(RemovalTest, APodInUseStays) {
+  tree_.start(Pid{7}, "/kubepods/pod42/alive");
+  const auto removal = remove_pod(machine_, pod_in("/kubepods/pod42"));
+  ASSERT_TRUE(removal) << removal.error().message;
+  EXPECT_EQ(removal->removed, Removed::kInUse);
+}
+
+/// systemd removes the directory of a unit that it has stopped when it comes to it.
+TEST_P(RemovalTest, WaitsForSystemdThatHoldsAnEmptySlice) {
+  constexpr const char* kSlice = "/kubepods.slice/kubepods-pod42.slice";
+  tree_.make(kSlice);
+  tree_.held_by_systemd.insert(kSlice);
+  tree_.on_wait = [this] {
+    tree_.cgroups.erase(kSlice);
+    return true;
+  };
+  const auto removal = remove_pod(machine_, pod_in(kSlice));
+  ASSERT_TRUE(removal) << removal.error().message;
+  EXPECT_EQ(removal->removed, Removed::kGone);
+}
+
+TEST_P(RemovalTest, LeavesAnEmptySliceThatSystemdHoldsForLong) {
+  constexpr const char* kSlice = "/kubepods.slice/kubepods-pod42.slice";
+  tree_.make(kSlice);
+  tree_.held_by_systemd.insert(kSlice);
+  const auto removal = remove_pod(machine_, pod_in(kSlice));
+  ASSERT_TRUE(removal) << removal.error().message;
+  EXPECT_EQ(removal->removed, Removed::kHeldBySystemd);
+}
+
+TEST_P(RemovalTest, RemovesTheTreeUpToTheTop) {
+  tree_.make("/mine/podqos/kubepods/burstable");
+  tree_.make("/mine/podqos/kubepods/besteffort");
+  const auto removal = remove_tree(machine_, "/mine/podqos/kubepods", "/mine/podqos");
+  ASSERT_TRUE(removal) << removal.error().message;
+  EXPECT_EQ(removal->removed, Removed::kGone);
+  EXPECT_TRUE(machine_.exists("/mine"));
+  EXPECT_FALSE(machine_.exists("/mine/podqos"));
+}
+
+TEST_P(RemovalTest, TheCgroupOfAnotherProgramKeepsTheRoot) {
+  tree_.make("/podqos/kubepods/burstable");
+  tree_.make("/podqos/kubepods/besteffort/other");
+  const auto removal = remove_tree(machine_, "/podqos/kubepods", "/podqos");
+  ASSERT_TRUE(removal) << removal.error().message;
+  EXPECT_EQ(removal->removed, Removed::kInUse);
+  EXPECT_FALSE(machine_.exists("/podqos/kubepods/burstable"));
+  EXPECT_TRUE(machine_.exists("/podqos/kubepods/besteffort/other"));
 }
 
 }  // namespace

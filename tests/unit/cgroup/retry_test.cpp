@@ -55,7 +55,7 @@ TEST(ExecuteWithRetries, WaitsUntilSystemdHasEnabledTheControllersAgain) {
     return true;
   };
   const auto report =
-      execute(machine, {weight_of("/pod.slice")}, UnitChanges::kNow, Transient::kControllers);
+      execute(machine, {weight_of("/pod.slice")}, UnitChanges::kNow, core::Transient::kControllers);
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(report->written, std::vector<std::string>{"/pod.slice/cpu.weight = 39"});
   EXPECT_EQ(waits, 2);
@@ -67,7 +67,7 @@ TEST(ExecuteWithRetries, ReturnsTheRefusalWhenNothingMayBeWaitedForAnyMore) {
   int waits = 0;
   tree.on_wait = [&] { return ++waits <= 5; };
   const auto report =
-      execute(machine, {weight_of("/pod.slice")}, UnitChanges::kNow, Transient::kControllers);
+      execute(machine, {weight_of("/pod.slice")}, UnitChanges::kNow, core::Transient::kControllers);
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code, ErrorCode::kNotFound);
   EXPECT_EQ(waits, 6);
@@ -80,7 +80,7 @@ TEST(ExecuteWithRetries, DoesNotWaitForARefusalThatStays) {
     ADD_FAILURE() << "waited";
     return false;
   };
-  for (const auto transient : {Transient::kNone, Transient::kQuota}) {
+  for (const auto transient : {core::Transient::kNone, core::Transient::kQuota}) {
     const auto report = execute(machine, {weight_of("/pod")}, UnitChanges::kNow, transient);
     ASSERT_FALSE(report);
     EXPECT_EQ(report.error().code, ErrorCode::kNotFound);
@@ -100,13 +100,15 @@ class RemovedQuota : public ::testing::Test {
 
 TEST_F(RemovedQuota, IsWaitedFor) {
   tree_.on_wait = [&] { return tree_.cgroups.erase("/pod/removed") == 1; };
-  const auto report = execute(machine_, {quota_of("/pod")}, UnitChanges::kNow, Transient::kQuota);
+  const auto report =
+      execute(machine_, {quota_of("/pod")}, UnitChanges::kNow, core::Transient::kQuota);
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(tree_.cgroups.at("/pod").files.at("cpu.cfs_quota_us"), "10000");
 }
 
 TEST_F(RemovedQuota, IsBusyIfItLastsLonger) {
-  const auto report = execute(machine_, {quota_of("/pod")}, UnitChanges::kNow, Transient::kQuota);
+  const auto report =
+      execute(machine_, {quota_of("/pod")}, UnitChanges::kNow, core::Transient::kQuota);
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code, ErrorCode::kBusy);
   EXPECT_EQ(report.error().message, "/pod/removed: quota exceeds that of /pod");

@@ -47,23 +47,29 @@ class AdmissionTest : public ::testing::Test {
     request_.state = ContainerState::kLive;
   }
 
-  [[nodiscard]] AdmissionSnapshot snapshot() const {
-    return {.identity = identity_,
-            .claim = claim_,
-            .before = before_,
-            .existing = before_,
-            .others = others_,
-            .capacity = capacity_,
-            .root = root_};
-  }
-  [[nodiscard]] Result<MergedPod> pod() const {
-    return decide_pod(request_, snapshot(), settings_);
-  }
-  [[nodiscard]] Result<Admission> admission(Relocation relocation = {}) const {
-    auto decided = pod();
-    if (!decided) return fail(std::move(decided).error());
-    return admit_container(request_, snapshot(), std::move(decided->record), std::move(relocation),
-                           settings_);
+  [[nodiscard]] Result<Admission> admission() {
+    observed_cgroup_.clear();
+    observed_relocation_ = false;
+    const AdmissionSnapshot snapshot{.identity = identity_,
+                                     .claim = claim_,
+                                     .before = before_,
+                                     .existing = before_,
+                                     .running = running_,
+                                     .restored = restored_,
+                                     .others = others_,
+                                     .capacity = capacity_,
+                                     .root = root_,
+                                     .pod_cgroup =
+                                         [this](const std::string& cgroup) {
+                                           observed_cgroup_ = cgroup;
+                                           return cgroup_;
+                                         },
+                                     .relocation =
+                                         [this] {
+                                           observed_relocation_ = true;
+                                           return relocation_;
+                                         }};
+    return decide_admission(request_, snapshot, settings_);
   }
 
   AdmissionRequest request_;
@@ -73,15 +79,67 @@ class AdmissionTest : public ::testing::Test {
   TierSums others_;
   NodeCapacity capacity_{.memory = Bytes{std::int64_t{8} << 30U}, .cpu = MilliCpu{4000}};
   Result<std::string> root_{kKubepods};
+  const ContainerRecord* running_ = nullptr;
+  bool restored_ = false;
+  PodCgroupSnapshot cgroup_;  ///< observed of the pod's
+  Relocation relocation_;
   Settings settings_;
+  std::string observed_cgroup_;  ///< the one that the decision has asked for
+  bool observed_relocation_ = false;
 };
 
 TEST_F(AdmissionTest, ANewPodGetsACgroupInItsTier) {
-  const auto decided = pod();
+  const auto decided = admission();
   ASSERT_TRUE(decided) << decided.error().to_string();
   EXPECT_EQ(decided->record.cgroup, kPodCgroup);
   EXPECT_FALSE(decided->record.adopted);
-  EXPECT_THAT(decided->record.containers, IsEmpty());
+  EXPECT_EQ(observed_cgroup_, kPodCgroup);
+}
+
+TEST_F(AdmissionTest, TheCgroupOfAnotherProgramIsNoPodsOfPodqos) {
+  cgroup_ = {.exists = true};
+  const auto decided = admission();
+  ASSERT_FALSE(decided);
+  EXPECT_EQ(decided.error().code, ErrorCode::kConflict);
+  EXPECT_THAT(decided.error().message, HasSubstr("was not created by podqos"));
+}
+
+/// The state directory was lost, or this record alone.
+TEST_F(AdmissionTest, ACgroupWithACopyOfARecordThatIsNotStoredIsRestoredFirst) {
+  cgroup_ = {.has_copy = true};
+  const auto decided = admission();
+  ASSERT_TRUE(decided) << decided.error().to_string();
+  EXPECT_EQ(decided->outcome, AdmissionOutcome::kRecordLost);
+  restored_ = true;
+  const auto after = admission();
+  ASSERT_TRUE(after) << after.error().to_string();
+  EXPECT_EQ(after->outcome, AdmissionOutcome::kAdmitted);
+}
+
+TEST_F(AdmissionTest, TheCgroupOfAKnownPodIsNotObserved) {
+  before_ = admission()->record;
+  request_.facts = facts::container_facts("c2");
+  ASSERT_TRUE(admission());
+  EXPECT_EQ(observed_cgroup_, "");
+}
+
+TEST_F(AdmissionTest, ARunningContainerIsNotCreatedAgain) {
+  const ContainerRecord running{
+      .id = "c1", .bundle = "", .name = "web", .pid = Pid{7}, .start_time = {}, .cgroup = ""};
+  running_ = &running;
+  const auto decided = admission();
+  ASSERT_FALSE(decided);
+  EXPECT_EQ(decided.error().code, ErrorCode::kConflict);
+  EXPECT_THAT(decided.error().message, HasSubstr("container c1 runs already, as process 7"));
+}
+
+/// Podman's infra container tells nothing of its pod.
+TEST_F(AdmissionTest, TheSandboxOfAnUnknownPodIsLeft) {
+  identity_.is_sandbox = true;
+  claim_.known = false;
+  const auto decided = admission();
+  ASSERT_TRUE(decided) << decided.error().to_string();
+  EXPECT_EQ(decided->outcome, AdmissionOutcome::kLeft);
 }
 
 TEST_F(AdmissionTest, AContainerGetsItsPlaceAndItsValues) {
@@ -128,7 +186,7 @@ TEST_F(AdmissionTest, APodThatAKubeletHasPlacedIsAdopted) {
 
 TEST_F(AdmissionTest, APodOfPodqosNeedsARoot) {
   root_ = fail(ErrorCode::kConflict, "the root is another's");
-  const auto decided = pod();
+  const auto decided = admission();
   ASSERT_FALSE(decided);
   EXPECT_EQ(decided.error().message, "the root is another's");
 }
@@ -142,7 +200,7 @@ TEST_F(AdmissionTest, WarnsOfAContainerThatTheSpecLacks) {
 
 TEST_F(AdmissionTest, AWarningNamesPodAndContainer) {
   claim_.warnings.emplace_back("refused");
-  const auto decided = pod();
+  const auto decided = admission();
   ASSERT_TRUE(decided) << decided.error().to_string();
   EXPECT_THAT(decided->warnings, ElementsAre("pod 42, container c1: refused"));
 }
@@ -150,9 +208,9 @@ TEST_F(AdmissionTest, AWarningNamesPodAndContainer) {
 TEST_F(AdmissionTest, AContainerThatRunsInItsPodStays) {
   runs_in(std::string{kPodCgroup} + "/own");
   request_.on_misplaced = OnMisplaced::kMove;
-  EXPECT_FALSE(is_to_be_moved(request_, pod()->record, settings_));
   const auto decided = admission();
   ASSERT_TRUE(decided) << decided.error().to_string();
+  EXPECT_FALSE(observed_relocation_);
   EXPECT_EQ(decided->container.cgroup, std::string{kPodCgroup} + "/own");
   EXPECT_EQ(decided->belongs_to, std::nullopt);
 }
@@ -160,9 +218,9 @@ TEST_F(AdmissionTest, AContainerThatRunsInItsPodStays) {
 TEST_F(AdmissionTest, OneThatRunsElsewhereStaysThereAndIsToldWhereItBelongs) {
   runs_in("/elsewhere/c1");
   request_.on_misplaced = OnMisplaced::kRewrite;
-  EXPECT_FALSE(is_to_be_moved(request_, pod()->record, settings_));
   const auto decided = admission();
   ASSERT_TRUE(decided) << decided.error().to_string();
+  EXPECT_FALSE(observed_relocation_);
   EXPECT_EQ(decided->container.cgroup, "/elsewhere/c1");
   EXPECT_FALSE(decided->container.moved);
   EXPECT_EQ(decided->belongs_to, std::string{kPodCgroup} + "/c1");
@@ -171,9 +229,8 @@ TEST_F(AdmissionTest, OneThatRunsElsewhereStaysThereAndIsToldWhereItBelongs) {
 TEST_F(AdmissionTest, OneThatRunsElsewhereIsMoved) {
   runs_in("/elsewhere/c1");
   request_.on_misplaced = OnMisplaced::kMove;
-  EXPECT_TRUE(is_to_be_moved(request_, pod()->record, settings_));
-  const auto decided =
-      admission({.origin = Origin{.cgroup = "/elsewhere/c1", .limits = {}}, .stays = {}});
+  relocation_.origin = Origin{.cgroup = "/elsewhere/c1", .limits = {}};
+  const auto decided = admission();
   ASSERT_TRUE(decided) << decided.error().to_string();
   EXPECT_TRUE(decided->container.moved);
   EXPECT_EQ(decided->container.cgroup, std::string{kPodCgroup} + "/c1");
@@ -183,7 +240,8 @@ TEST_F(AdmissionTest, OneThatRunsElsewhereIsMoved) {
 TEST_F(AdmissionTest, OneThatCannotBeMovedStays) {
   runs_in("/elsewhere/c1");
   request_.on_misplaced = OnMisplaced::kMove;
-  const auto decided = admission({.origin = std::nullopt, .stays = "it is not alone"});
+  relocation_.stays = "it is not alone";
+  const auto decided = admission();
   ASSERT_TRUE(decided) << decided.error().to_string();
   EXPECT_FALSE(decided->container.moved);
   EXPECT_EQ(decided->container.cgroup, "/elsewhere/c1");

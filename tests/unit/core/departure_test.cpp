@@ -99,66 +99,85 @@ TEST(RemoveContainer, AReplacedOneLeavesItsRequestsToTheNext) {
 class DecideDeparture : public ::testing::Test {
  protected:
   DecideDeparture() {
-    sums_.burstable = {.pods = 2, .cpu = MilliCpu{300}, .memory = Bytes{100 * kMi}};
+    tiers_.sums.burstable = kBefore;
     settings_.release_delay_seconds = 30;
   }
 
-  [[nodiscard]] DepartureSnapshot snapshot() const {
-    return {.sums = sums_, .capacity = capacity_, .now = UnixSeconds{1000}};
+  Departure decide(const PodRecord& record) {
+    charge_was_read_ = false;
+    const DepartureSnapshot snapshot{.has_living = has_living_,
+                                     .populated = populated_,
+                                     .unwritten = unwritten_,
+                                     .charge =
+                                         [this] {
+                                           charge_was_read_ = true;
+                                           return charge_;
+                                         },
+                                     .capacity = capacity_,
+                                     .now = UnixSeconds{1000},
+                                     .released_for = released_for_};
+    return decide_departure(record, tiers_, snapshot, settings_);
   }
 
-  TierSums sums_;
+  static constexpr TierSum kBefore{.pods = 2, .cpu = MilliCpu{300}, .memory = Bytes{100 * kMi}};
+  TiersRecord tiers_;
   NodeCapacity capacity_{.memory = Bytes{1024 * kMi}, .cpu = MilliCpu{4000}};
   Settings settings_;
+  bool has_living_ = false;
+  bool populated_ = false;
+  bool unwritten_ = false;
+  std::int64_t released_for_ = 0;
+  ShmemCharge charge_ = ShmemCharge::kNone;
+  bool charge_was_read_ = false;
 };
 
 TEST_F(DecideDeparture, APodWithALivingContainerStays) {
-  auto snapshot = this->snapshot();
-  snapshot.has_living = true;
-  const auto departure = decide_departure(counted_pod(), snapshot, settings_);
+  has_living_ = true;
+  const auto departure = decide(counted_pod());
   EXPECT_EQ(departure.outcome, PodOutcome::kStays);
   EXPECT_EQ(departure.record, counted_pod());
-  EXPECT_EQ(departure.sums, sums_);
+  EXPECT_EQ(tiers_.sums.burstable, kBefore);
   EXPECT_EQ(departure.message, "");
+  EXPECT_FALSE(charge_was_read_);
 }
 
 TEST_F(DecideDeparture, RequestsThatNothingBacksAnyMoreAreReturned) {
   settings_.reserve_memory_percent = 100;
-  auto snapshot = this->snapshot();
-  snapshot.has_living = true;
+  has_living_ = true;
   PodRecord record = counted_pod();
   record.containers.front().backed_memory = Bytes{16 * kMi};
-  const auto departure = decide_departure(record, snapshot, settings_);
+  const auto departure = decide(record);
   EXPECT_EQ(departure.outcome, PodOutcome::kStays);
   EXPECT_EQ(departure.record.granted.memory, Bytes{16 * kMi});
-  EXPECT_EQ(departure.sums.burstable,
+  EXPECT_EQ(tiers_.sums.burstable,
             (TierSum{.pods = 2, .cpu = MilliCpu{300}, .memory = Bytes{52 * kMi}}));
 }
 
 TEST_F(DecideDeparture, RefusedValuesAreWrittenAgain) {
-  auto snapshot = this->snapshot();
-  snapshot.has_living = true;
-  snapshot.unwritten = true;
-  const auto departure = decide_departure(counted_pod(), snapshot, settings_);
+  has_living_ = true;
+  unwritten_ = true;
+  tiers_.retained = {{.uid = "42", .until = UnixSeconds{999}}};
+  const auto departure = decide(counted_pod());
   EXPECT_EQ(departure.outcome, PodOutcome::kRewritten);
-  EXPECT_EQ(departure.sums, sums_);
+  EXPECT_EQ(tiers_.sums.burstable, kBefore);
+  EXPECT_THAT(tiers_.retained, IsEmpty());
 }
 
 TEST_F(DecideDeparture, AProcessThatOutlivesTheContainersRetainsThePodAndItsRequests) {
-  auto snapshot = this->snapshot();
-  snapshot.populated = true;
-  const auto departure = decide_departure(counted_pod(), snapshot, settings_);
+  populated_ = true;
+  const auto departure = decide(counted_pod());
   EXPECT_EQ(departure.outcome, PodOutcome::kRetained);
-  EXPECT_EQ(departure.until, UnixSeconds{1030});
   EXPECT_EQ(departure.record.released_at, std::nullopt);
-  EXPECT_EQ(departure.sums, sums_);
+  EXPECT_EQ(tiers_.sums.burstable, kBefore);
+  EXPECT_THAT(tiers_.retained, ElementsAre(RetainedEntry{.uid = "42", .until = UnixSeconds{1030}}));
+  EXPECT_FALSE(charge_was_read_);
 }
 
 TEST_F(DecideDeparture, RequestsLeaveTheSumsWithTheLastContainer) {
-  const auto departure = decide_departure(counted_pod(), snapshot(), settings_);
-  EXPECT_EQ(departure.outcome, PodOutcome::kReleased);
+  const auto departure = decide(counted_pod());
+  EXPECT_EQ(departure.outcome, PodOutcome::kRemoved);
   EXPECT_EQ(departure.record.released_at, UnixSeconds{1000});
-  EXPECT_EQ(departure.sums.burstable,
+  EXPECT_EQ(tiers_.sums.burstable,
             (TierSum{.pods = 1, .cpu = MilliCpu{200}, .memory = Bytes{36 * kMi}}));
   EXPECT_EQ(departure.message,
             "pod 42 released: Burstable, cpu 100m, memory 67108864 returned to the tiers");
@@ -167,43 +186,40 @@ TEST_F(DecideDeparture, RequestsLeaveTheSumsWithTheLastContainer) {
 TEST_F(DecideDeparture, AReleasedPodLeavesTheSumsOnce) {
   PodRecord record = counted_pod();
   record.released_at = UnixSeconds{900};
-  const auto departure = decide_departure(record, snapshot(), settings_);
-  EXPECT_EQ(departure.outcome, PodOutcome::kReleased);
+  released_for_ = 100;
+  const auto departure = decide(record);
+  EXPECT_EQ(departure.outcome, PodOutcome::kRemoved);
   EXPECT_EQ(departure.record, record);
-  EXPECT_EQ(departure.sums, sums_);
+  EXPECT_EQ(tiers_.sums.burstable, kBefore);
   EXPECT_EQ(departure.message, "");
 }
 
 TEST_F(DecideDeparture, AKubeletsPodEndsWithItsContainers) {
   PodRecord record = counted_pod();
   record.adopted = true;
-  sums_.adopted = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{64 * kMi}};
-  auto snapshot = this->snapshot();
-  snapshot.populated = true;
-  const auto departure = decide_departure(record, snapshot, settings_);
-  EXPECT_EQ(departure.outcome, PodOutcome::kReleased);
-  EXPECT_EQ(departure.sums.adopted, TierSum{});
+  tiers_.sums.adopted = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{64 * kMi}};
+  tiers_.retained = {{.uid = "42", .until = UnixSeconds{999}}};
+  populated_ = true;
+  const auto departure = decide(record);
+  EXPECT_EQ(departure.outcome, PodOutcome::kForgotten);
+  EXPECT_EQ(tiers_.sums.adopted, TierSum{});
+  EXPECT_THAT(tiers_.retained, IsEmpty());
   EXPECT_EQ(departure.message, "pod 42 of a kubelet has ended: Burstable");
+  EXPECT_FALSE(charge_was_read_);
 }
 
-TEST_F(DecideDeparture, ItsChargeCountsUntilReleaseDelayHasPassed) {
-  PodRecord record = counted_pod();
-  EXPECT_TRUE(depends_on_charge(record, 29, settings_));
-  EXPECT_FALSE(depends_on_charge(record, 30, settings_));
-  record.adopted = true;
-  EXPECT_FALSE(depends_on_charge(record, 0, settings_));
-}
-
-TEST(DecideRemoval, TmpfsMemoryRetainsTheCgroup) {
-  EXPECT_EQ(decide_removal(counted_pod(), ShmemCharge::kNone), Removal::kRemove);
-  EXPECT_EQ(decide_removal(counted_pod(), ShmemCharge::kSome), Removal::kRetain);
-  EXPECT_EQ(decide_removal(counted_pod(), ShmemCharge::kUncertain), Removal::kRetain);
-}
-
-TEST(DecideRemoval, TheCgroupOfAKubeletsPodIsTheKubelets) {
-  PodRecord record = counted_pod();
-  record.adopted = true;
-  EXPECT_EQ(decide_removal(record, ShmemCharge::kNone), Removal::kForget);
+TEST_F(DecideDeparture, TmpfsMemoryRetainsTheCgroupUntilReleaseDelayHasPassed) {
+  charge_ = ShmemCharge::kSome;
+  const auto departure = decide(counted_pod());
+  EXPECT_EQ(departure.outcome, PodOutcome::kRetained);
+  EXPECT_EQ(departure.record.released_at, UnixSeconds{1000});
+  EXPECT_EQ(tiers_.sums.burstable.pods, 1);
+  released_for_ = 29;
+  EXPECT_EQ(decide(departure.record).outcome, PodOutcome::kRetained);
+  EXPECT_TRUE(charge_was_read_);
+  released_for_ = 30;
+  EXPECT_EQ(decide(departure.record).outcome, PodOutcome::kRemoved);
+  EXPECT_FALSE(charge_was_read_);
 }
 
 struct DelayCase {
@@ -213,25 +229,70 @@ struct DelayCase {
   std::int64_t uncertain;  ///< when memory.stat is read again; the kernel flushes it every 2 s
 };
 
-class ReadAgainAt : public TestWithParam<DelayCase> {};
+class RetainedUntil : public DecideDeparture, public ::testing::WithParamInterface<DelayCase> {};
 
-TEST_P(ReadAgainAt, ComesBackAfterReleaseDelayAtMost) {
-  Settings settings;
-  settings.release_delay_seconds = GetParam().release_delay;
-  const UnixSeconds now{1000};
-  EXPECT_EQ(read_again_at(ShmemCharge::kSome, now, settings), UnixSeconds{GetParam().some});
-  EXPECT_EQ(read_again_at(ShmemCharge::kUncertain, now, settings),
-            UnixSeconds{GetParam().uncertain});
-  EXPECT_EQ(retry_at(now, settings), UnixSeconds{GetParam().some});
+TEST_P(RetainedUntil, ReleaseDelayAtMost) {
+  settings_.release_delay_seconds = GetParam().release_delay;
+  // A delay of 0 asks for no charge, except of a clock that was set back.
+  released_for_ = -1;
+  PodRecord record = counted_pod();
+  record.released_at = UnixSeconds{1001};
+  charge_ = ShmemCharge::kSome;
+  EXPECT_EQ(decide(record).until, UnixSeconds{GetParam().some});
+  charge_ = ShmemCharge::kUncertain;
+  EXPECT_EQ(decide(record).until, UnixSeconds{GetParam().uncertain});
+  EXPECT_EQ(retry_at(UnixSeconds{1000}, settings_), UnixSeconds{GetParam().some});
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ReadAgainAt,
+INSTANTIATE_TEST_SUITE_P(All, RetainedUntil,
                          ValuesIn(std::vector<DelayCase>{
                              {"Default", 30, 1030, 1003},
                              {"Short", 2, 1002, 1002},
                              {"NotInALoop", 0, 1001, 1001},
                          }),
                          [](const TestParamInfo<DelayCase>& row) { return row.param.name; });
+
+constexpr UnixSeconds kRetryAt{1030};
+
+Departure departure_of(PodOutcome outcome) {
+  PodRecord record = counted_pod();
+  record.cgroup = "/podqos/kubepods/burstable/pod42";
+  record.containers.front().cgroup = record.cgroup + "/web";
+  return {.outcome = outcome, .record = std::move(record)};
+}
+
+TEST(PlanDeparture, SavesTheRecordOfAPodThatStays) {
+  for (const auto outcome : {PodOutcome::kStays, PodOutcome::kRetained}) {
+    const Departure departure = departure_of(outcome);
+    EXPECT_THAT(plan_departure(departure, std::nullopt, kRetryAt),
+                ElementsAre(EventStep{SetMark{}}, EventStep{SaveRecord{departure.record}}));
+  }
+}
+
+TEST(PlanDeparture, RemovesWhatIsLeftBeforeItWritesValuesAgain) {
+  const Departure departure = departure_of(PodOutcome::kRewritten);
+  const WritePod values{.uid = "42", .cgroup = departure.record.cgroup, .plan = {}};
+  EXPECT_THAT(
+      plan_departure(departure, values, kRetryAt),
+      ElementsAre(EventStep{SetMark{}}, EventStep{SaveRecord{departure.record}},
+                  EventStep{RemoveChildren{.cgroup = departure.record.cgroup,
+                                           .except = {"/podqos/kubepods/burstable/pod42/web"}}},
+                  EventStep{values}));
+}
+
+TEST(PlanDeparture, ForgetsAKubeletsPod) {
+  const Departure departure = departure_of(PodOutcome::kForgotten);
+  EXPECT_THAT(plan_departure(departure, std::nullopt, kRetryAt),
+              ElementsAre(EventStep{SetMark{}}, EventStep{EraseRecord{"42"}},
+                          EventStep{EraseIndexEntry{{.id = "web", .bundle = "", .uid = "42"}}}));
+}
+
+TEST(PlanDeparture, RemovesAReleasedPod) {
+  const Departure departure = departure_of(PodOutcome::kRemoved);
+  EXPECT_THAT(plan_departure(departure, std::nullopt, kRetryAt),
+              ElementsAre(EventStep{SetMark{}},
+                          EventStep{RemovePod{.record = departure.record, .retry_at = kRetryAt}}));
+}
 
 }  // namespace
 }  // namespace podqos::core

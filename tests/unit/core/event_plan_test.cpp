@@ -1,4 +1,4 @@
-#include "common/core/record_plan.h"
+#include "common/core/event_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,31 +22,25 @@ PodRecord pod_of_two() {
 const IndexEntry kA{.id = "a", .bundle = "/run/a", .uid = "u-1"};
 const IndexEntry kB{.id = "b", .bundle = "/run/b", .uid = "u-1"};
 
-TEST(PlanArrival, SavesTheEntryBeforeTheRecord) {
-  const PodRecord record = pod_of_two();
-  EXPECT_THAT(plan_arrival(record, record.containers[1]),
-              ElementsAre(RecordStep{SaveIndexEntry{kB}}, RecordStep{SaveRecord{record}}));
-}
-
 TEST(PlanRenaming, KeepsTheOldEntryUntilTheRecordIsSaved) {
   const PodRecord record = pod_of_two();
   const IndexEntry old{.id = "a", .bundle = "", .uid = "u-1"};
   EXPECT_THAT(plan_renaming(record, record.containers[0], old),
-              ElementsAre(RecordStep{SaveIndexEntry{kA}}, RecordStep{SaveRecord{record}},
-                          RecordStep{EraseIndexEntry{old}}));
+              ElementsAre(EventStep{SaveIndexEntry{kA}}, EventStep{SaveRecord{record}},
+                          EventStep{EraseIndexEntry{old}}));
 }
 
 TEST(PlanRestoration, SavesAllEntriesBeforeTheRecord) {
   const PodRecord record = pod_of_two();
   EXPECT_THAT(plan_restoration(record),
-              ElementsAre(RecordStep{SaveIndexEntry{kA}}, RecordStep{SaveIndexEntry{kB}},
-                          RecordStep{SaveRecord{record}}));
+              ElementsAre(EventStep{SaveIndexEntry{kA}}, EventStep{SaveIndexEntry{kB}},
+                          EventStep{SaveRecord{record}}));
 }
 
 TEST(PlanErasure, ErasesTheRecordBeforeItsEntries) {
   EXPECT_THAT(plan_erasure(pod_of_two()),
-              ElementsAre(RecordStep{EraseRecord{"u-1"}}, RecordStep{EraseIndexEntry{kA}},
-                          RecordStep{EraseIndexEntry{kB}}));
+              ElementsAre(EventStep{EraseRecord{"u-1"}}, EventStep{EraseIndexEntry{kA}},
+                          EventStep{EraseIndexEntry{kB}}));
 }
 
 }  // namespace

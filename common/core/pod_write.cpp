@@ -1,0 +1,65 @@
+#include "common/core/pod_write.h"
+
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/core/policy.h"
+#include "common/core/tier.h"
+
+namespace podqos::core {
+
+namespace {
+
+/// The memory limit in bytes; "unlimited" as the largest number.
+std::int64_t bound_of(const CgroupValues& values) {
+  const std::int64_t limit = values.memory_limit.value_or(Bytes{-1}).value();
+  return limit > 0 ? limit : std::numeric_limits<std::int64_t>::max();
+}
+
+void hold_above_usage(PodWrite& write, const std::string& cgroup,
+                      const PodWriteSnapshot& snapshot) {
+  auto& limit = write.values.memory_limit;
+  if (!limit || limit->value() < 0) return;
+  const auto usage = snapshot.usage_above(*limit);
+  if (!usage) return;
+  const Bytes held = bounded_tier_limit(*limit, *usage, Bytes{0});
+  write.notice = cat("cgroup ", cgroup, ": memory limit lowered to ", held.value(), " instead of ",
+                     limit->value(), ": ", usage->value(), " bytes are in use");
+  limit = held;
+}
+
+}  // namespace
+
+Result<PodWrite> decide_pod_write(PodRecord record, const PodWriteSnapshot& snapshot,
+                                  const Settings& settings) {
+  auto values = pod_values(record, settings);
+  if (!values) return fail(std::move(values).error());
+  PodWrite write{.make = snapshot.written ? Make::kNo : Make::kYes,
+                 .values = std::move(*values),
+                 .hugepages = true,
+                 .notice = {}};
+  CgroupValues& wanted = write.values;
+  if (snapshot.written) {
+    PodRecord before = *snapshot.written;
+    const auto held = pod_values(before, settings);
+    if (!held) return fail(held.error());
+    if (bound_of(wanted) < bound_of(*held)) hold_above_usage(write, record.cgroup, snapshot);
+    // Constant: written when the cgroup was created.
+    wanted.io_weight.reset();
+    write.hugepages = wanted.hugepages != held->hugepages;
+    return write;
+  }
+  // Remove limits that other programs have set.
+  if (!wanted.cpu_quota) {
+    wanted.cpu_quota = Micros{-1};
+    wanted.cpu_period = settings.cpu_cfs_quota_period;
+  }
+  if (wanted.memory_limit.value_or(Bytes{0}).value() == 0) wanted.memory_limit = Bytes{-1};
+  hold_above_usage(write, record.cgroup, snapshot);
+  if (snapshot.has_io_weight && !wanted.io_weight) wanted.io_weight = kDefaultIoWeight;
+  return write;
+}
+
+}  // namespace podqos::core

@@ -1,0 +1,69 @@
+#include "common/core/root_plan.h"
+
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/core/attributes.h"
+#include "common/core/counting.h"
+#include "common/core/pod_plan.h"
+
+namespace podqos::core {
+
+std::vector<std::string> with_parents(std::string_view path) {
+  std::vector<std::string> out;
+  while (path.size() > 1) {
+    out.emplace_back(path);
+    path = path.substr(0, path.rfind('/'));
+  }
+  return out;
+}
+
+bool is_at_or_below(std::string_view path, std::string_view top) {
+  return !top.empty() && (path == top || path.starts_with(cat(top, "/")));
+}
+
+EventPlan plan_root(TiersRecord& tiers, const std::string& kubepods,
+                    const std::function<bool(const std::string&)>& exists) {
+  // Without pods the tiers may be missing, even if another program's cgroup keeps the root.
+  if (!tiers.kubepods.empty() && has_pods(tiers)) return {};
+  // A transaction interrupted here may have left directories without marks.
+  const std::string known = tiers.kubepods == kubepods ? tiers.top : "";
+  std::vector<std::string> made;
+  for (std::string& path : with_parents(kubepods)) {
+    if (path == kubepods || is_at_or_below(path, known) || !exists(path))
+      made.push_back(std::move(path));
+  }
+  tiers.kubepods = kubepods;
+  tiers.top = made.back() == kubepods ? "" : made.back();
+  tiers.yielded = false;
+  MakeTree tree{plan_tree(kubepods, tiers.top)};
+  // Without support for the attribute, only the state directory names the root.
+  for (std::string& path : made) {
+    tree.plan.emplace_back(SetAttribute{.path = std::move(path),
+                                        .name = kMadeAttribute,
+                                        .value = kMade,
+                                        .on_refusal = OnRefusal::kIgnoreIfUnsupported});
+  }
+  return {SaveTiers{}, std::move(tree)};
+}
+
+EventPlan plan_yield(TiersRecord& tiers) {
+  tiers.yielded = true;
+  // Without support for the attribute there is no mark to withdraw.
+  return {Execute{.plan = {SetAttribute{
+                      .path = tiers.kubepods, .name = kMadeAttribute, .value = kMarkWithdrawn}}}};
+}
+
+std::string describe_yield(std::string_view kubepods, std::string_view kubelet) {
+  return cat("cgroup ", kubepods, " now belongs to a kubelet (", kubelet,
+             "): podqos no longer writes to it, and the kubelet will remove podqos's pods in it; "
+             "remove cgroupRoot \"/\" from the configuration");
+}
+
+void forget_root(TiersRecord& tiers) {
+  tiers.kubepods.clear();
+  tiers.top.clear();
+  tiers.yielded = false;
+}
+
+}  // namespace podqos::core

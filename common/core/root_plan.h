@@ -1,0 +1,35 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/core/event_plan.h"
+#include "common/core/record.h"
+
+namespace podqos::core {
+
+/// "/a/b/c" → {"/a/b/c", "/a/b", "/a"}: a cgroup and its parents up to the hierarchy's root.
+[[nodiscard]] std::vector<std::string> with_parents(std::string_view path);
+/// True if `path` is `top` or below it; false for an empty `top`.
+[[nodiscard]] bool is_at_or_below(std::string_view path, std::string_view top);
+
+/// Creates and marks root and tiers, unless pods use them already, and enters the root into
+/// `tiers`. Comes before the new pod is counted. The root is saved before it is made: a program
+/// that dies in between must not leave an unmarked root that looks like a kubelet's.
+/// @param exists  whether a cgroup exists; asked for the parents of the root
+[[nodiscard]] EventPlan plan_root(TiersRecord& tiers, const std::string& kubepods,
+                                  const std::function<bool(const std::string&)>& exists);
+
+/// Leaves the root in use to a kubelet: from here on podqos writes nothing there. Withdraws the
+/// mark of the root.
+[[nodiscard]] EventPlan plan_yield(TiersRecord& tiers);
+/// The warning about it.
+/// @param kubelet  how it was detected
+[[nodiscard]] std::string describe_yield(std::string_view kubepods, std::string_view kubelet);
+
+/// Forgets the root in use, which was removed or left to a kubelet.
+void forget_root(TiersRecord& tiers);
+
+}  // namespace podqos::core

@@ -1,0 +1,58 @@
+#include "common/core/tier_plan.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "common/core/pod_plan.h"
+
+namespace podqos::core {
+
+TierValues wanted_tiers(const TierSums& sums, const Settings& settings,
+                        const NodeCapacity& capacity) {
+  return tier_values(sums, {.reserve_percent = settings.reserve_memory_percent,
+                            .allocatable_memory = allocatable_memory(settings, capacity)});
+}
+
+TierValues decide_tier_write(const TiersRecord& tiers, TierValues wanted, Tree tree,
+                             const TierSnapshot& snapshot, const Settings& settings) {
+  const auto decide = [&](CgroupValues& tier, QosClass qos_class,
+                          std::optional<std::int64_t> io_weight) {
+    const std::string path = tier_path(tiers.kubepods, qos_class);
+    if (tier.memory_limit) {
+      tier.memory_limit =
+          bounded_tier_limit(*tier.memory_limit, snapshot.usage(path), settings.tier_memory_floor);
+    }
+    if (tree == Tree::kAsItWas) return;
+    // Remove limits of a reservation (qosReserved) that has been turned off.
+    if (!tier.memory_limit) tier.memory_limit = Bytes{-1};
+    tier.io_weight = io_weight;
+    if (tree == Tree::kToMake && !io_weight && snapshot.has_io_weight(path))
+      tier.io_weight = kDefaultIoWeight;
+  };
+  decide(wanted.burstable, QosClass::kBurstable, settings.io_weight.burstable);
+  decide(wanted.besteffort, QosClass::kBestEffort, settings.io_weight.besteffort);
+  // Constant: written when the tier was created.
+  if (tree == Tree::kAsItWas) wanted.besteffort.cpu_shares.reset();
+  return wanted;
+}
+
+EventPlan plan_tier_write(const TiersRecord& tiers, const TierValues& values, Tree tree,
+                          const CgroupLayout& layout, WeightFormula formula) {
+  EventPlan plan;
+  if (tree == Tree::kToMake) plan.emplace_back(Execute{plan_tree(tiers.kubepods, tiers.top)});
+  const Make make = tree == Tree::kAsItWas ? Make::kNo : Make::kYes;
+  Plan writes = plan_top(directories_above(tiers.kubepods, tiers.top),
+                         cpu_shares_for(sum_of_own(tiers.sums).cpu), layout, formula, make);
+  std::ranges::move(plan_tiers(tiers.kubepods, values, layout, formula, make),
+                    std::back_inserter(writes));
+  plan.emplace_back(Execute{std::move(writes)});
+  return plan;
+}
+
+Bytes excess_of_limit(Bytes wanted, Bytes usage, const Settings& settings) {
+  const Bytes least = std::max(wanted, settings.tier_memory_floor);
+  const Bytes held = bounded_tier_limit(wanted, usage, settings.tier_memory_floor);
+  return Bytes{std::max<std::int64_t>(held.value() - least.value(), 0)};
+}
+
+}  // namespace podqos::core

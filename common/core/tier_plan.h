@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "common/base/units.h"
+#include "common/core/event_plan.h"
+#include "common/core/layout.h"
+#include "common/core/policy.h"
+#include "common/core/record.h"
+#include "common/core/settings.h"
+#include "common/core/tier.h"
+
+namespace podqos::core {
+
+/// What a transaction knows of root and tiers.
+enum class Tree : std::uint8_t {
+  kAsItWas,   ///< they exist, and hold the values of the last transaction
+  kToMake,    ///< they may be missing, and any value may have been changed
+  kJustMade,  ///< made by this transaction, without values
+};
+
+/// What is observed of the tiers before their values are written.
+struct TierSnapshot {
+  /// Memory usage of a tier; nullopt if it cannot be read. Asked for only if the tier has a limit.
+  std::function<std::optional<Bytes>(const std::string& tier)> usage;
+  /// Whether podqos has set a tier's I/O weight. Asked for only with kToMake.
+  std::function<bool(const std::string& tier)> has_io_weight;
+};
+
+/// The tiers' values that follow from the sums, without regard to usage.
+[[nodiscard]] TierValues wanted_tiers(const TierSums& sums, const Settings& settings,
+                                      const NodeCapacity& capacity);
+
+/// What is written of the tiers' values: a memory limit stays above usage (bounded_tier_limit()),
+/// and what does not change later is written only if the tree is not as it was.
+[[nodiscard]] TierValues decide_tier_write(const TiersRecord& tiers, TierValues wanted, Tree tree,
+                                           const TierSnapshot& snapshot, const Settings& settings);
+
+/// Writes the values of the tiers, and the CPU shares of the cgroups above the root that podqos has
+/// made. With kToMake it makes them first.
+[[nodiscard]] EventPlan plan_tier_write(const TiersRecord& tiers, const TierValues& values,
+                                        Tree tree, const CgroupLayout& layout,
+                                        WeightFormula formula);
+
+/// How far a tier's memory limit stays above the rule because its usage is; 0 if it does not.
+[[nodiscard]] Bytes excess_of_limit(Bytes wanted, Bytes usage, const Settings& settings);
+
+}  // namespace podqos::core
