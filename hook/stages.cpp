@@ -12,9 +12,7 @@
 #include <utility>
 
 #include "common/app/admission.h"
-#include "common/app/bundle.h"
 #include "common/app/configuration.h"
-#include "common/app/hook_stages.h"
 #include "common/app/log.h"
 #include "common/app/place.h"
 #include "common/app/timeouts.h"
@@ -25,6 +23,7 @@
 #include "common/core/naming.h"
 #include "common/core/settings.h"
 #include "common/sys/directory.h"
+#include "hook/lifecycle.h"
 #include "hook/output.h"
 #include "hook/privileges.h"
 #include "hook/working_directory.h"
@@ -102,13 +101,13 @@ int run_state_stage(std::string_view stage, const core::Settings& settings, app:
   const app::Timeouts timeouts{.deadline = app::Timeouts::Clock::now() + kPatience};
   auto text = sys::read_all(STDIN_FILENO, codec::kMaxStateSize, "OCI state on stdin");
   if (stage == "poststop") {
-    auto done = text ? app::poststop(settings, log, *text, Pid{::getppid()}, timeouts)
+    auto done = text ? poststop(settings, log, *text, Pid{::getppid()}, timeouts)
                      : fail(std::move(text).error());
     if (!done) report(log, stage, settings, done.error());
     // The container has already stopped: there is nothing to refuse.
     return 0;
   }
-  auto done = text ? app::create_runtime(settings, log, *text, Pid{::getppid()}, timeouts)
+  auto done = text ? create_runtime(settings, log, *text, Pid{::getppid()}, timeouts)
                    : fail(std::move(text).error());
   return done ? 0 : report(log, stage, settings, done.error());
 }

@@ -18,7 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/app/bundle.h"
 #include "common/app/configuration.h"
 #include "common/app/log.h"
 #include "common/app/place.h"
@@ -28,6 +27,7 @@
 #include "common/core/settings.h"
 #include "common/sys/directory.h"
 #include "common/sys/fd.h"
+#include "hook/bundle.h"
 #include "hook/edit_check.h"
 #include "hook/handover.h"
 #include "hook/output.h"
@@ -208,14 +208,14 @@ bool uneditable_may_concern(const std::string& path, const core::Settings& setti
 
 /// The bundle of a container about to be created, whose config.json may concern podqos.
 struct Opened {
-  app::Bundle bundle;
+  Bundle bundle;
   std::string config;
 };
 
 /// Opens bundle and config.json. nullopt: podqos does nothing and runs the runtime.
 Result<std::optional<Opened>> open_container(const RuntimeCall& call,
                                              const core::Settings& settings) {
-  auto bundle = app::Bundle::open(call.bundle);
+  auto bundle = Bundle::open(call.bundle);
   // The runtime reports a bundle that cannot be read, in the form that its engine expects.
   if (!bundle) return std::nullopt;
   auto config = bundle->read_config(call.config_name);

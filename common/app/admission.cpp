@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "common/app/departure.h"
-#include "common/app/known_container.h"
 #include "common/app/reconcile.h"
 #include "common/app/root.h"
 #include "common/base/text.h"
@@ -14,6 +13,7 @@
 #include "common/cgroup/node.h"
 #include "common/cgroup/origin.h"
 #include "common/cgroup/pod_cgroup.h"
+#include "common/codec/annotations.h"
 #include "common/core/admission_plan.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/container_values.h"
@@ -21,6 +21,7 @@
 #include "common/core/ownership.h"
 #include "common/core/reservation.h"
 #include "common/core/whole_pod.h"
+#include "common/store/known_container.h"
 #include "common/sys/process.h"
 
 namespace podqos::app {
@@ -158,7 +159,7 @@ Result<AdmissionContext> begin_admission(Transaction& transaction, AdmissionRequ
                                  request.placed_at, *own_root);
   if (!identity) return fail(std::move(identity).error());
   if (identity->source == core::IdentitySource::kSandbox) {
-    auto uid = uid_by_sandbox(transaction, *identity, request.facts.id);
+    auto uid = store::uid_by_sandbox(transaction.store(), *identity, request.facts.id);
     if (!uid) return fail(std::move(uid).error());
     identity->uid = std::move(*uid);
   }
@@ -187,7 +188,7 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
   auto before = transaction.store().pod(context.identity.uid);
   if (!before) return fail(std::move(before).error());
   std::optional<core::IndexEntry> outdated;
-  if (*before) outdated = recognise(transaction, **before, context.request->facts);
+  if (*before) outdated = core::recognise(transaction.tiers(), **before, context.request->facts);
   const AdmissionRequest& request = *context.request;
   const auto existing =
       *before ? std::optional{without_dead(machine, **before, request.facts)} : std::nullopt;
@@ -219,6 +220,36 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
 }
 
 }  // namespace
+
+Result<std::optional<AdmissionRequest>> admission_request(core::ContainerFacts facts,
+                                                          const core::Settings& settings,
+                                                          std::optional<std::string> placed_at) {
+  auto podqos = codec::parse_podqos_annotations(facts.annotations);
+  return admission_request(std::move(facts), std::move(podqos), settings, std::move(placed_at));
+}
+
+Result<std::optional<AdmissionRequest>> admission_request(core::ContainerFacts&& facts,
+                                                          Result<core::PodqosAnnotations>&& podqos,
+                                                          const core::Settings& settings,
+                                                          std::optional<std::string> placed_at) {
+  auto engine =
+      facts.engine ? Result<core::EngineAnnotations>{*std::exchange(facts.engine, {})}
+                   : codec::parse_engine_annotations(
+                         facts.annotations,
+                         {.id = facts.id, .cgroup = placed_at ? std::string_view{*placed_at} : ""});
+  if (!engine) return fail(std::move(engine).error());
+  // Under a CRI engine annotations are those of the pod's author.
+  if (!podqos && engine->cri && settings.trust_annotations == core::TrustAnnotations::kNone)
+    podqos = core::PodqosAnnotations{};
+  if (!podqos) return fail(std::move(podqos).error());
+  if (!core::concerns_podqos(*podqos, *engine, settings, placed_at)) return std::nullopt;
+  Result<std::optional<AdmissionRequest>> found{std::in_place, std::in_place};
+  (*found)->facts = std::move(facts);
+  (*found)->annotations = {.podqos = std::move(*podqos), .engine = std::move(*engine)};
+  (*found)->placed_at = std::move(placed_at);
+  (*found)->on_misplaced = settings.on_misplaced;
+  return found;
+}
 
 Result<std::optional<Admission>> admit(Transaction& transaction, AdmissionRequest request) {
   if (auto done = recover(transaction); !done) return fail(std::move(done).error());

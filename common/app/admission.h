@@ -2,9 +2,11 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "common/app/transaction.h"
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/core/admission.h"
 #include "common/core/claims.h"
 #include "common/core/container_facts.h"
@@ -13,6 +15,13 @@ namespace podqos::app {
 
 using core::Admission;
 using core::AdmissionRequest;
+
+/// Adds the container's id to an error.
+template <class Outcome>
+[[nodiscard]] Outcome with_container_id(Outcome done, const std::string& id) {
+  if (done) return done;
+  return fail(std::move(done).error().with_context(cat("container ", printable(id))));
+}
 
 /// Parses the annotations and checks whether podqos manages the container.
 /// @param placed_at  see AdmissionRequest::placed_at

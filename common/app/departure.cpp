@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "common/app/known_container.h"
 #include "common/app/reconcile.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/pod_cgroup.h"
 #include "common/core/counting.h"
 #include "common/core/pod_plan.h"
+#include "common/store/known_container.h"
 #include "common/store/unlocked_state.h"
 
 namespace podqos::app {
@@ -259,17 +259,17 @@ void expire_pending(Transaction& transaction, const ContainerKey& handled,
 Result<Ended> end_container(Transaction& transaction, const EndedContainer& ended,
                             OnEnding on_ending) {
   if (auto done = recover(transaction); !done) return fail(std::move(done).error());
-  auto found = find_container(transaction, ended.id, ended.bundle);
+  auto found = store::find_container(transaction.store(), ended.id, ended.bundle);
   if (!found) return fail(std::move(found).error());
   if (!*found) {
-    if (auto done = transaction.finish_recovery(); !done) return fail(std::move(done).error());
+    if (auto done = transaction.finish_if_changed(); !done) return fail(std::move(done).error());
     return Ended{};
   }
   const core::ContainerRecord container = (*found)->container();
   const Ending ending =
       core::decide_ending(cgroup::observe_ending(transaction.machine(), container, ended.caller));
   if (!core::is_removed(ending, on_ending)) {
-    if (auto done = transaction.finish_recovery(); !done) return fail(std::move(done).error());
+    if (auto done = transaction.finish_if_changed(); !done) return fail(std::move(done).error());
     return Ended{.ending = ending};
   }
   auto done = drop_container(transaction, std::move((*found)->record),

@@ -6,35 +6,23 @@
 #include <optional>
 #include <utility>
 
-#include "common/app/apply_container.h"
+#include "common/app/container_start.h"
 #include "common/app/departure.h"
-#include "common/app/known_container.h"
 #include "common/app/reconcile.h"
-#include "common/app/running_container.h"
 #include "common/app/transaction.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"
 #include "common/core/counting.h"
-#include "common/core/pod_plan.h"
 #include "common/core/policy.h"
 #include "common/core/record_size.h"
 #include "common/core/resize.h"
+#include "common/store/known_container.h"
 #include "common/sys/process.h"
 
 namespace podqos::app {
 
 namespace {
-
-/// Writes the OOM score unless the engine sets it or the pod is adopted.
-Status set_oom_score(Transaction& transaction, const KnownContainer& found,
-                     const core::ContainerFacts& event, Pid pid) {
-  if (core::engine_sets_oom(event) || found.record.adopted) return {};
-  const int score = core::container_oom_score_adj(
-      found.record, found.record.containers[found.index], transaction.capacity().memory);
-  return transaction.execute(
-      core::Execute{{core::SetOomScore{.pid = pid, .score = cgroup::reachable_oom_score(score)}}});
-}
 
 /// Reads the container's current cgroup; nullopt if its init has ended.
 Result<std::optional<Init>> init_of(const Process& process) {
@@ -47,19 +35,12 @@ Result<std::optional<Init>> init_of(const Process& process) {
   return Init{.pid = process.init, .runtime = process.runtime, .cgroup = std::move(*actual)};
 }
 
-/// Confirms a placed container and writes its OOM score.
-Status confirm_event(Transaction& transaction, KnownContainer found, const ContainerEvent& event,
-                     const Init& init) {
-  if (auto done = set_oom_score(transaction, found, event.facts, init.pid); !done) return done;
-  return confirm(transaction, std::move(found), event.facts, init);
-}
-
 /// Handles container_started() in one transaction.
 Status start(const core::Settings& settings, Log& log, const ContainerEvent& event,
              const Timeouts& timeouts) {
   auto actual = cgroup::real_cgroup(event.process.init);
   if (!actual) return fail(std::move(actual).error());
-  const Init init{
+  Init init{
       .pid = event.process.init, .runtime = event.process.runtime, .cgroup = std::move(*actual)};
   auto request = request_of_started(settings, log, event.facts, init.cgroup);
   if (!request) return fail(std::move(request).error());
@@ -67,44 +48,9 @@ Status start(const core::Settings& settings, Log& log, const ContainerEvent& eve
   if (event.stays) (*request)->on_misplaced = core::OnMisplaced::kIgnore;
   auto transaction = Transaction::open(settings, log, timeouts);
   if (!transaction) return fail(std::move(transaction).error());
-  auto found = find_known(*transaction, event.facts);
-  if (!found) return fail(std::move(found).error());
-  if (*found) {
-    if (auto done = confirm_event(*transaction, std::move(**found), event, init); !done)
-      return done;
-    return finish_confirmed(*transaction);
-  }
-  auto admission = admit_running(*transaction, std::move(**request), init);
-  if (!admission) return fail(std::move(admission).error());
-  Status done;
-  if (*admission) {
-    Status learned;
-    if (!(*admission)->belongs_to && !(*admission)->left_with_engine) {
-      // An earlier interface placed it here, and its values are in effect.
-      (*admission)->missing = {};
-      if (event.facts.resources.cpu_shares)
-        learned = learn_formula(*transaction, (*admission)->record, (*admission)->container,
-                                event.facts.resources);
-    }
-    done = apply_container(*transaction, **admission, init.cgroup);
-    if (done) done = std::move(learned);
-    try_charge_monitor(*transaction, (*admission)->record, init.runtime);
-  }
-  auto finished = transaction->finish();
-  return done ? finished : done;
-}
-
-/// Registers a running container that podqos was not told about, without moving it.
-Status count_running(Transaction& transaction, AdmissionRequest request, const Init& init) {
-  request.on_misplaced = core::OnMisplaced::kIgnore;
-  auto admission = admit_running(transaction, std::move(request), init);
-  if (!admission) return fail(std::move(admission).error());
-  if (!*admission || !(*admission)->belongs_to) return {};
-  transaction.log().info(cat("pod ", (*admission)->record.pod.uid, ", container ",
-                             printable((*admission)->container.id), " was started in cgroup ",
-                             init.cgroup, " before podqos knew it, not in ",
-                             *(*admission)->belongs_to, ": counted but not moved"));
-  return {};
+  return container_started(
+      *transaction,
+      {.request = std::move(**request), .init = std::move(init), .reporter = Reporter::kPlugin});
 }
 
 Result<Followed> finished(Status done, Followed followed = Followed::kNow) {
@@ -119,7 +65,7 @@ Result<Followed> resize(Transaction& transaction, core::PodRecord record,
   core::apply_resize(record, change);
   if (record.pod == before.pod && record.sums == before.sums &&
       record.containers == before.containers)
-    return finished(transaction.finish_recovery());
+    return finished(transaction.finish_if_changed());
   if (auto fits = core::check_record_size(record); !fits) return fail(std::move(fits).error());
   // Recomputed below from the containers that are known now.
   record.grown_cpu_limit.reset();
@@ -155,7 +101,7 @@ Result<Followed> resize(Transaction& transaction, core::PodRecord record,
 /// The record of the pod to which the reported sandbox or container belongs.
 Result<std::optional<core::PodRecord>> pod_of(Transaction& transaction,
                                               const AdmissionRequest& request) {
-  auto found = find_container(transaction, request.facts.id, request.facts.bundle);
+  auto found = store::find_container(transaction.store(), request.facts.id, request.facts.bundle);
   if (!found) return fail(std::move(found).error());
   if (*found) return std::move((*found)->record);
   // Sandboxes without a process and containers that have not started are not recorded.
@@ -181,7 +127,7 @@ std::string name_in(const core::PodRecord& record, const AdmissionRequest& reque
 Result<bool> count_unknown(Transaction& transaction, const AdmissionRequest& request,
                            const std::optional<Init>& init) {
   if (!init || request.annotations.engine.is_sandbox) return false;
-  auto found = find_container(transaction, request.facts.id, request.facts.bundle);
+  auto found = store::find_container(transaction.store(), request.facts.id, request.facts.bundle);
   if (!found) return fail(std::move(found).error());
   if (*found) return false;
   if (auto done = count_running(transaction, request, *init); !done)
@@ -220,7 +166,7 @@ Result<Followed> change(const core::Settings& settings, Log& log, const Containe
     if (auto done = count_running(*transaction, std::move(**request), **init); !done)
       return fail(std::move(done).error());
   }
-  return finished(*init ? transaction->finish() : transaction->finish_recovery());
+  return finished(*init ? transaction->finish() : transaction->finish_if_changed());
 }
 
 /// Handles one container of the engine's list. Opens `transaction` if there was no state and this
@@ -238,9 +184,9 @@ Status observe_container(std::optional<Transaction>& transaction, const core::Se
     if (!opened) return fail(std::move(opened).error());
     transaction = std::move(*opened);
   }
-  auto found = find_container(*transaction, event.facts.id, event.facts.bundle);
+  auto found = store::find_container(transaction->store(), event.facts.id, event.facts.bundle);
   if (!found) return fail(std::move(found).error());
-  auto done = *found ? confirm_event(*transaction, std::move(**found), event, **init)
+  auto done = *found ? confirm(*transaction, **found, event.facts, **init, Reporter::kPlugin)
                      : count_running(*transaction, std::move(**request), **init);
   // The sums may have changed without the record, except for a claim that was rejected before
   // anything was written.

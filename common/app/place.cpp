@@ -101,7 +101,7 @@ Result<std::optional<Admitted>> admit_to_pod(const core::Settings& settings, Log
   auto admission = admit(*transaction, std::move(request));
   if (!admission) return fail(std::move(admission).error());
   if (!*admission) {
-    if (auto done = transaction->finish_recovery(); !done) return fail(std::move(done).error());
+    if (auto done = transaction->finish_if_changed(); !done) return fail(std::move(done).error());
     return std::nullopt;
   }
   core::ConfigEdit edit = edit_for(**admission);

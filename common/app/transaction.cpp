@@ -158,6 +158,7 @@ Status Transaction::execute(const core::Execute& step) {
 }
 
 Status Transaction::run(const core::EventStep& step, std::vector<Error>& deferred) {
+  changed_ = true;
   const Overloaded run_step{
       [&](const core::SetMark&) { return store_->begin(); },
       [&](const core::SaveTiers&) { return store_->checkpoint(); },

@@ -62,8 +62,11 @@ class Transaction {
   void begin_recovery() { recovered_ = true; }
   /// True once finish() was called.
   [[nodiscard]] bool finished() const { return finished_; }
-  /// For a transaction without changes of its own: finishes a recovery if one was begun.
-  [[nodiscard]] Status finish_recovery() { return recovered_ && !finished_ ? finish() : Status{}; }
+  /// For a transaction without changes of its own: finishes what a recovery, or the care for other
+  /// pods, has changed.
+  [[nodiscard]] Status finish_if_changed() {
+    return (recovered_ || changed_) && !finished_ ? finish() : Status{};
+  }
 
   /// Makes finish() create root and tiers again and write all their values.
   void remake_tree() { tree_ = core::Tree::kToMake; }
@@ -132,6 +135,7 @@ class Transaction {
   core::Tree tree_ = core::Tree::kAsItWas;
   cgroup::UnitChanges unit_changes_ = cgroup::UnitChanges::kNow;
   bool recovered_ = false;
+  bool changed_ = false;  ///< a step was carried out
   bool finished_ = false;
 };
 

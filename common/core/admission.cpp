@@ -7,6 +7,8 @@
 #include "common/base/text.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/container_values.h"
+#include "common/core/counting.h"
+#include "common/core/event_plan.h"
 #include "common/core/naming.h"
 #include "common/core/reservation.h"
 
@@ -184,6 +186,20 @@ Result<Admission> admit_container(const AdmissionRequest& request,
   return admission;
 }
 
+/// Finds the pod's record of a reported container: in the same bundle, or the only one of its id if
+/// one of the two has no bundle.
+ContainerRecord* find_recorded(PodRecord& record, const ContainerFacts& facts) {
+  ContainerRecord* found = nullptr;
+  for (ContainerRecord& container : record.containers) {
+    if (container.id != facts.id) continue;
+    if (container.bundle == facts.bundle) return &container;
+    if (found != nullptr) return nullptr;
+    found = &container;
+  }
+  if (found == nullptr || (!found->bundle.empty() && !facts.bundle.empty())) return nullptr;
+  return found;
+}
+
 Admission not_admitted(AdmissionOutcome outcome) {
   Admission admission;
   admission.outcome = outcome;
@@ -199,6 +215,19 @@ bool is_same_container(const ContainerRecord& container, const ContainerFacts& f
 std::string name_of(const Pod& pod) {
   if (pod.name.empty()) return cat("pod ", pod.uid);
   return cat("pod ", pod.uid, " (", printable(pod.pod_namespace), "/", printable(pod.name), ")");
+}
+
+std::optional<IndexEntry> recognise(TiersRecord& tiers, PodRecord& record, ContainerFacts& facts) {
+  ContainerRecord* const known = find_recorded(record, facts);
+  if (known == nullptr || known->bundle == facts.bundle) return std::nullopt;
+  if (facts.bundle.empty()) {
+    facts.bundle = known->bundle;
+    return std::nullopt;
+  }
+  IndexEntry outdated{.id = known->id, .bundle = known->bundle, .uid = record.pod.uid};
+  forget_pending(tiers, outdated);
+  known->bundle = facts.bundle;
+  return outdated;
 }
 
 Result<Admission> decide_admission(const AdmissionRequest& request,

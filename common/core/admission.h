@@ -78,6 +78,12 @@ struct Admission {
 /// A pod's name in messages: "pod 42 (web/front)".
 [[nodiscard]] std::string name_of(const Pod& pod);
 
+/// Matches a container that is recorded without its bundle and reported with it, or the other way
+/// round, and sets the bundle in both.
+/// @return its old index entry, if that must be removed.
+[[nodiscard]] std::optional<IndexEntry> recognise(TiersRecord& tiers, PodRecord& record,
+                                                  ContainerFacts& facts);
+
 /// Decides what becomes of a container: the class, resources and cgroup of its pod, whether that is
 /// a kubelet's and adopted, and the container's place and values in it. Grants the pod its
 /// requests. The plugin decides so without the lock, all others under it.

@@ -10,11 +10,11 @@
 #include <gtest/gtest.h>
 
 #include "common/app/admission.h"
+#include "common/app/container_start.h"
 #include "common/app/departure.h"
 #include "common/app/log.h"
 #include "common/app/preview.h"
 #include "common/app/reconcile.h"
-#include "common/app/running_container.h"
 #include "common/app/transaction.h"
 #include "common/store/memory_store.h"
 #include "tests/unit/cgroup/fake_machine.h"
@@ -82,14 +82,17 @@ class FakeNode {
     core::ContainerFacts facts;
     facts.id = container.id;
     facts.bundle = "/run/" + container.id;
+    facts.annotations["podqos.io/pod-uid"] = container.uid;
+    const std::string& cgroup = tree.processes.at(init).cgroup;
+    auto request = admission_request(std::move(facts), settings, cgroup);
+    if (!request) return fail(std::move(request).error());
+    const auto was_placed = [](AdmissionRequest) -> Result<std::optional<AdmissionRequest>> {
+      return fail(ErrorCode::kNotFound, "container is not known");
+    };
     Transaction transaction = begin();
-    auto found = find_known(transaction, facts);
-    if (!found) return fail(std::move(found).error());
-    if (!*found) return fail(ErrorCode::kNotFound, "container is not known");
-    const Init process{.pid = init, .runtime = {}, .cgroup = tree.processes.at(init).cgroup};
-    if (auto done = app::confirm(transaction, std::move(**found), facts, process); !done)
-      return done;
-    return finish_confirmed(transaction);
+    return container_started(transaction, {.request = std::move(**request),
+                                           .init = {.pid = init, .runtime = {}, .cgroup = cgroup},
+                                           .complete = was_placed});
   }
 
   /// Creates, starts and confirms the container as process `init`.

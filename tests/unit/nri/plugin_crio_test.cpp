@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/app/hook_stages.h"
 #include "common/app/place.h"
 #include "common/base/text.h"
+#include "hook/lifecycle.h"
 #include "nri/plugin.h"
 #include "tests/unit/nri/plugin_fixture.h"
 
@@ -131,7 +131,7 @@ TEST_F(PluginAtCrio, CountsTheRequestsOfAPodOnceThatWrapperAndHookRegisterToo) {
   const Pid init = start_process();
   put(init, path);
   temporary().write("config.json", config);
-  const auto hooked = app::create_runtime(
+  const auto hooked = hook::create_runtime(
       configuration().settings(), configuration().log(),
       cat(R"({"ociVersion": "1.0.2", "id": ")", app.id(), R"(", "status": "creating", "pid": )",
           init.value(), R"(, "bundle": ")", temporary().path(), R"("})"),

@@ -9,7 +9,7 @@
 #include "common/sys/atomic_file.h"
 #include "common/sys/directory.h"
 
-namespace podqos::app {
+namespace podqos::hook {
 
 /// An OCI bundle, opened once: all file access is relative to the directory's descriptor, so that a
 /// path replaced in the meantime has no effect.
@@ -41,4 +41,4 @@ class Bundle {
 /// after the bundle was deleted.
 [[nodiscard]] std::string canonical_bundle(const std::string& path);
 
-}  // namespace podqos::app
+}  // namespace podqos::hook

@@ -1,4 +1,4 @@
-#include "common/app/bundle.h"
+#include "hook/bundle.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include "common/codec/oci_config.h"
 #include "tests/unit/temporary_directory.h"
 
-namespace podqos::app {
+namespace podqos::hook {
 namespace {
 
 class BundleTest : public ::testing::Test {
@@ -126,4 +126,4 @@ TEST_F(BundleTest, NamesABundleThatIsGoneAsItWasNamed) {
 }
 
 }  // namespace
-}  // namespace podqos::app
+}  // namespace podqos::hook

@@ -1,4 +1,4 @@
-#include "common/app/bundle.h"
+#include "hook/bundle.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 #include "common/base/text.h"
 #include "common/codec/oci_config.h"
 
-namespace podqos::app {
+namespace podqos::hook {
 
 namespace {
 
@@ -57,4 +57,4 @@ std::string canonical_bundle(const std::string& path) {
   return directory ? path_of(directory->fd(), path) : path;
 }
 
-}  // namespace podqos::app
+}  // namespace podqos::hook

@@ -1,0 +1,315 @@
+#include "common/app/container_start.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "common/app/reconcile.h"
+#include "common/base/text.h"
+#include "common/cgroup/container.h"
+#include "common/cgroup/node.h"
+#include "common/cgroup/pod_cgroup.h"
+#include "common/core/confirmation.h"
+#include "common/core/container_values.h"
+#include "common/core/driver.h"
+#include "common/core/pod_plan.h"
+#include "common/core/value_table.h"
+
+namespace podqos::app {
+
+namespace {
+
+/// Sets tiers().weight_formula if the container's weight tells which formula its runtime uses.
+void detect_formula(Transaction& transaction, const core::PodRecord& record,
+                    const core::ContainerRecord& container, const core::EngineResources& told) {
+  const bool wanted =
+      transaction.settings().weight_formula == core::WeightFormulaSetting::kAuto &&
+      !transaction.tiers().weight_formula &&
+      transaction.machine().layout_without_hugepages().cpu == core::CgroupVersion::kV2;
+  if (!wanted) return;
+  const auto values = core::container_values(record, container.name, transaction.settings());
+  const std::string file{core::file_of(core::Value::kCpuShares, core::CgroupVersion::kV2)};
+  if (!values || !values->cpu_shares || told.unified.contains(file)) return;
+  // Annotations may request other shares than the engine has set.
+  if (told.cpu_shares && *told.cpu_shares != values->cpu_shares->value()) return;
+  const auto text = transaction.machine().read(container.cgroup, core::Controller::kCpu, file);
+  const std::int64_t weight = text ? parse_int(*text).value_or(0) : 0;
+  const auto linear =
+      core::cpu_weight_for(*values->cpu_shares, core::WeightFormula::kLinear).value();
+  const auto log = core::cpu_weight_for(*values->cpu_shares, core::WeightFormula::kLog).value();
+  if (linear == log) return;
+  if (weight == linear) transaction.tiers().weight_formula = core::WeightFormula::kLinear;
+  if (weight == log) transaction.tiers().weight_formula = core::WeightFormula::kLog;
+}
+
+/// Detects which formula the node's runtime uses to convert shares to a weight, from the weight of
+/// a container whose shares it converted. From then on podqos uses the same formula for all
+/// weights, and recomputes those already written.
+/// @param told  the engine's resources; ignored if their shares differ from the record's
+Status learn_formula(Transaction& transaction, const core::PodRecord& record,
+                     const core::ContainerRecord& container, const core::EngineResources& told) {
+  const auto before = transaction.tiers().weight_formula;
+  detect_formula(transaction, record, container, told);
+  if (transaction.tiers().weight_formula == before) return {};
+  // All weights written so far used the other formula.
+  if (auto done = recompute(transaction); !done) return fail(std::move(done).error());
+  transaction.begin_recovery();
+  return {};
+}
+
+/// Moves the container's monitor (conmon or a containerd shim), which is the parent of the runtime,
+/// into the pod's cgroup, so that its usage is charged to the pod. Does nothing unless
+/// chargeMonitor is set, and for adopted pods.
+Status try_charge(Transaction& transaction, const core::PodRecord& record, Pid runtime) {
+  if (!transaction.settings().charge_monitor || record.adopted) return {};
+  const auto monitor = cgroup::monitor_of(transaction.machine(), runtime);
+  if (!monitor) return fail(monitor.error());
+  // Placed there by the engine, or for an earlier container of the pod.
+  if (!*monitor || (*monitor)->cgroup.starts_with(cat(record.cgroup, "/"))) return {};
+  auto done =
+      transaction.execute(core::Execute{core::plan_monitor(record.cgroup, (*monitor)->pid)});
+  // It has ended in the meantime.
+  if (!done && done.error().code == ErrorCode::kNotFound) return {};
+  if (!done) return done;
+  transaction.log().info(cat("pod ", record.pod.uid, ": process ", (*monitor)->pid.value(),
+                             " from ", (*monitor)->cgroup,
+                             " is charged to the pod as its monitor"));
+  return {};
+}
+
+/// As try_charge(). An error is logged: the container runs without it, and the monitor's usage is
+/// charged elsewhere.
+void charge_monitor(Transaction& transaction, const core::PodRecord& record, Pid runtime) {
+  auto done = try_charge(transaction, record, runtime);
+  if (!done) {
+    transaction.log().warning(cat(
+        "pod ", record.pod.uid, ": its monitor is not charged to the pod: ", done.error().message));
+  }
+}
+
+/// Writes the OOM score unless the engine sets it or the pod is adopted.
+Status set_oom_score(Transaction& transaction, const store::KnownContainer& found,
+                     const core::ContainerFacts& event, Pid pid) {
+  if (core::engine_sets_oom(event) || found.record.adopted) return {};
+  const int score = core::container_oom_score_adj(
+      found.record, found.record.containers[found.index], transaction.capacity().memory);
+  return transaction.execute(
+      core::Execute{{core::SetOomScore{.pid = pid, .score = cgroup::reachable_oom_score(score)}}});
+}
+
+/// After a failed move, sets the record back to the container's current cgroup.
+Status undo_move(Transaction& transaction, core::PodRecord record,
+                 const core::ContainerRecord& container, const std::string& actual) {
+  const auto now = transaction.machine().cgroup_of(container.pid);
+  if (!now || *now == container.cgroup) return {};
+  for (core::ContainerRecord& each : record.containers) {
+    if (each.id != container.id || each.bundle != container.bundle) continue;
+    each.cgroup = actual;
+    each.moved = false;
+  }
+  const auto done = transaction.execute(
+      {core::Execute{core::plan_removal(container.cgroup)}, core::SaveRecord{record}});
+  return done ? Status{} : fail(done.error());
+}
+
+/// Executes a plan that may create a scope.
+Status run_for(Transaction& transaction, const core::ContainerRecord& container,
+               const core::Plan& plan) {
+  const bool scope = core::driver_of(container.cgroup) == core::Driver::kSystemd;
+  return transaction.execute(core::Execute{
+      .plan = plan, .transient = scope ? core::Transient::kControllers : core::Transient::kNone});
+}
+
+/// Moves the container to its pod with its limits; undone on failure.
+Status move(Transaction& transaction, const Admission& admission, const std::string& actual) {
+  const core::ContainerRecord& container = admission.container;
+  const core::CgroupLayout& layout = transaction.layout_for(admission.missing);
+  auto done = run_for(transaction, container,
+                      core::plan_move(container, *admission.relocation.origin, admission.missing,
+                                      layout, transaction.formula()));
+  if (done) return done;
+  if (auto taken = undo_move(transaction, admission.record, container, actual); !taken)
+    transaction.log().error(taken.error().message);
+  return fail(std::move(done).error().with_context(
+      cat("pod ", admission.record.pod.uid, ": container not moved from ", actual)));
+}
+
+/// The limits of a container must not be written to a cgroup that its runtime shares.
+Status check_own(const Admission& admission, const std::string& actual) {
+  auto shared = cgroup::holds_this_process(actual);
+  if (!shared) return fail(std::move(shared).error());
+  if (!*shared) return {};
+  return fail(
+      ErrorCode::kConflict,
+      cat("pod ", admission.record.pod.uid, ": cgroup ", actual,
+          " is the runtime's own, so the container's limits are not written there: configure "
+          "the runtime to create a cgroup for the container"));
+}
+
+/// Warns of a container that ran outside its pod, and how to avoid it.
+void report_place(Transaction& transaction, const Admission& admission, const std::string& actual) {
+  const std::string stays =
+      admission.relocation.stays.empty()
+          ? ""
+          : cat(" (onMisplaced \"move\" leaves it there: ", admission.relocation.stays, ")");
+  const std::string where =
+      admission.container.moved
+          ? cat(" and was moved to ", *admission.belongs_to,
+                ", which its runtime does not know: a later update of its resources changes the "
+                "old cgroup and reports success, but has no effect on the container")
+          : cat(", not in ", *admission.belongs_to);
+  transaction.log().warning(
+      cat("pod ", admission.record.pod.uid, ", container ", printable(admission.container.id),
+          " runs in cgroup ", actual, where, stays,
+          ": register podqos-runtime, or Podman's precreate hook, so that it is "
+          "placed before it starts"));
+}
+
+/// Writes the values of a running container: in its current cgroup, or in the pod's after moving it
+/// there.
+/// @param actual  the cgroup of its init when it was registered
+Status apply_container(Transaction& transaction, const Admission& admission,
+                       const std::string& actual) {
+  const core::ContainerRecord& container = admission.container;
+  const bool untouched = admission.on_misplaced == core::OnMisplaced::kIgnore;
+  if (admission.left_with_engine && untouched) return {};
+  if (admission.belongs_to && untouched) {
+    transaction.log().info(cat("pod ", admission.record.pod.uid, ", container ",
+                               printable(container.id), " runs in cgroup ", actual, ", not in ",
+                               *admission.belongs_to, ": counted but not moved"));
+    return {};
+  }
+  if ((admission.belongs_to || admission.left_with_engine) && !container.moved) {
+    if (auto own = check_own(admission, actual); !own) return own;
+  }
+  if (container.moved) {
+    if (auto done = move(transaction, admission, actual); !done) return done;
+  }
+  const core::CgroupLayout& layout = transaction.layout_for(admission.missing);
+  core::Plan plan =
+      container.moved
+          ? core::plan_moved_scope(container, *admission.relocation.origin, admission.missing,
+                                   layout, transaction.formula())
+          : core::plan_container(container, admission.missing, layout, transaction.formula());
+  if (admission.oom_score_adj) {
+    plan.emplace_back(core::SetOomScore{.pid = container.pid, .score = *admission.oom_score_adj});
+  }
+  if (auto done = container.moved ? run_for(transaction, container, plan)
+                                  : transaction.execute(core::Execute{std::move(plan)});
+      !done)
+    return done;
+  if (admission.belongs_to) report_place(transaction, admission, actual);
+  return {};
+}
+
+/// Registers a running container that podqos did not place. Unit properties are sent to systemd
+/// when the transaction finishes.
+/// @return nullopt for the sandbox of an unknown pod.
+Result<std::optional<Admission>> admit_running(Transaction& transaction, AdmissionRequest request,
+                                               const Init& init) {
+  // The process's cgroup shows the driver even if cgroupsPath does not.
+  request.driver = core::detect_driver({.path = request.facts.cgroups_path, .real = init.cgroup})
+                       .value_or(cgroup::machine_driver());
+  if (auto fits = core::check_driver(transaction.settings().cgroup_driver, request.driver); !fits)
+    return fail(std::move(fits).error());
+  auto started = transaction.machine().start_time_of(init.pid);
+  if (!started) return fail(std::move(started).error());
+  request.running = true;
+  request.state = core::ContainerState::kLive;
+  request.pid = init.pid;
+  request.start_time = started->value_or(StartTime{0});
+  transaction.defer_unit_changes();
+  return admit(transaction, std::move(request));
+}
+
+/// Registers a container that podqos did not place, and writes its values.
+/// @return false if podqos does not manage it
+Result<bool> register_started(Transaction& transaction, StartedContainer& started) {
+  if (started.complete) {
+    auto request = started.complete(std::move(started.request));
+    if (!request) return fail(std::move(request).error());
+    if (!*request) return false;
+    started.request = std::move(**request);
+  }
+  const core::EngineResources told = started.request.facts.resources;
+  auto admitted = admit_running(transaction, std::move(started.request), started.init);
+  if (!admitted) return fail(std::move(admitted).error());
+  if (!*admitted) return false;
+  Admission& admission = **admitted;
+  Status learned;
+  const bool in_place = !admission.belongs_to && !admission.left_with_engine;
+  if (started.reporter == Reporter::kPlugin && in_place) {
+    // An earlier interface placed it here, and its values are in effect.
+    admission.missing = {};
+    if (told.cpu_shares)
+      learned = learn_formula(transaction, admission.record, admission.container, told);
+  }
+  auto done = apply_container(transaction, admission, started.init.cgroup);
+  if (done) done = std::move(learned);
+  if (done && started.registered) done = started.registered(admission);
+  charge_monitor(transaction, admission.record, started.init.runtime);
+  auto finished = transaction.finish();
+  if (done) done = std::move(finished);
+  if (!done) return fail(std::move(done).error());
+  return true;
+}
+
+}  // namespace
+
+Result<std::optional<AdmissionRequest>> request_of_started(const core::Settings& settings, Log& log,
+                                                           core::ContainerFacts facts,
+                                                           const std::string& cgroup) {
+  auto request = admission_request(std::move(facts), settings, cgroup);
+  if (!request || !*request) return request;
+  if (cgroup::owns_host()) return request;
+  log.debug(cat("container ", printable((*request)->facts.id),
+                ": not managed, podqos is not root on the host"));
+  return std::nullopt;
+}
+
+Status confirm(Transaction& transaction, const store::KnownContainer& found,
+               const core::ContainerFacts& facts, const Init& init, Reporter reporter) {
+  if (reporter == Reporter::kPlugin) {
+    if (auto done = set_oom_score(transaction, found, facts, init.pid); !done) return done;
+  }
+  const auto started = transaction.machine().start_time_of(init.pid);
+  if (!started) return fail(started.error());
+  const auto confirmation = core::decide_confirmation(
+      found.record, found.index,
+      {.pid = init.pid, .start_time = started->value_or(StartTime{0}), .cgroup = init.cgroup},
+      facts.bundle, transaction.tiers());
+  if (!confirmation.warning.empty()) transaction.log().warning(confirmation.warning);
+  if (const auto done = transaction.execute(confirmation.plan); !done) return fail(done.error());
+  charge_monitor(transaction, confirmation.record, init.runtime);
+  return learn_formula(transaction, confirmation.record,
+                       confirmation.record.containers[found.index], facts.resources);
+}
+
+Status container_started(Transaction& transaction, StartedContainer started) {
+  if (auto done = recover(transaction); !done) return done;
+  const core::ContainerFacts& facts = started.request.facts;
+  const auto found = store::find_container(transaction.store(), facts.id, facts.bundle);
+  if (!found) return fail(found.error());
+  if (!*found) {
+    const auto registered = register_started(transaction, started);
+    if (!registered) return fail(registered.error());
+    return *registered ? Status{} : transaction.finish_if_changed();
+  }
+  auto done = confirm(transaction, **found, facts, started.init, started.reporter);
+  if (!done) return done;
+  return transaction.recovered() ? transaction.finish() : transaction.store().commit();
+}
+
+Status count_running(Transaction& transaction, AdmissionRequest request, const Init& init) {
+  request.on_misplaced = core::OnMisplaced::kIgnore;
+  auto admission = admit_running(transaction, std::move(request), init);
+  if (!admission) return fail(std::move(admission).error());
+  if (!*admission || !(*admission)->belongs_to) return {};
+  transaction.log().info(cat("pod ", (*admission)->record.pod.uid, ", container ",
+                             printable((*admission)->container.id), " was started in cgroup ",
+                             init.cgroup, " before podqos knew it, not in ",
+                             *(*admission)->belongs_to, ": counted but not moved"));
+  return {};
+}
+
+}  // namespace podqos::app

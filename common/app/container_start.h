@@ -1,0 +1,73 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "common/app/admission.h"
+#include "common/app/log.h"
+#include "common/app/transaction.h"
+#include "common/base/error.h"
+#include "common/base/units.h"
+#include "common/core/container_facts.h"
+#include "common/core/settings.h"
+#include "common/store/known_container.h"
+
+namespace podqos::app {
+
+/// A container's init process, the runtime that started it, and the init's current cgroup.
+struct Init {
+  Pid pid;
+  Pid runtime;  ///< the process that runs the hook, or the one that NRI's plugin serves
+  std::string cgroup;
+};
+
+/// Which interface reports a start, and so what it leaves to podqos.
+enum class Reporter : std::uint8_t {
+  /// createRuntime. Whoever placed the container has written its OOM score into config.json.
+  kHook,
+  /// NRI. The score is written once it has started, and the values of a container that runs in its
+  /// pod are in effect.
+  kPlugin,
+};
+
+/// A container that has started.
+struct StartedContainer {
+  AdmissionRequest request;  ///< of request_of_started()
+  Init init;
+  Reporter reporter = Reporter::kHook;
+  /// Reads what only config.json tells; asked for only if podqos did not place the container.
+  /// @return nullopt if podqos does not manage it after all
+  std::function<Result<std::optional<AdmissionRequest>>(AdmissionRequest)> complete = {};
+  /// Called with the admission of a container that podqos did not place, once its values are
+  /// written.
+  std::function<Status(const Admission&)> registered = {};
+};
+
+/// Builds the request of a container that an engine has reported as started.
+/// @param cgroup  cgroup of its init
+/// @return nullopt if podqos does not manage it: it has no podqos.io annotation and no pod, or this
+///         process is not root on the host.
+[[nodiscard]] Result<std::optional<AdmissionRequest>> request_of_started(
+    const core::Settings& settings, Log& log, core::ContainerFacts facts,
+    const std::string& cgroup);
+
+/// Handles the start of a container: confirms one that was placed, registers one that was not and
+/// writes its values, where it runs or in its pod's cgroup (placement.onMisplaced). Finishes the
+/// transaction.
+/// @return kRefused if placement.onMisplaced is "fail" and the container runs outside its pod;
+///         kConflict if the container shares its runtime's cgroup, where no limit may be written.
+[[nodiscard]] Status container_started(Transaction& transaction, StartedContainer started);
+
+/// Confirms a container that was placed. Part of a transaction.
+/// @param facts  its bundle, and its resources as far as they are known
+[[nodiscard]] Status confirm(Transaction& transaction, const store::KnownContainer& found,
+                             const core::ContainerFacts& facts, const Init& init,
+                             Reporter reporter);
+
+/// Registers a running container that podqos was not told about, and changes nothing of it. Part of
+/// a transaction.
+[[nodiscard]] Status count_running(Transaction& transaction, AdmissionRequest request,
+                                   const Init& init);
+
+}  // namespace podqos::app

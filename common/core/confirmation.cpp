@@ -1,0 +1,37 @@
+#include "common/core/confirmation.h"
+
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/core/cgroup_parent.h"
+#include "common/core/counting.h"
+#include "common/core/reconciliation.h"
+
+namespace podqos::core {
+
+Confirmation decide_confirmation(PodRecord record, std::size_t index, const StartedInit& init,
+                                 const std::string& bundle, TiersRecord& tiers) {
+  Confirmation out;
+  ContainerRecord& container = record.containers[index];
+  confirm_container(container, {.pid = init.pid, .start_time = init.start_time});
+  note_pending(tiers, record, container);
+  const bool elsewhere =
+      init.cgroup != container.cgroup && !init.cgroup.starts_with(cat(container.cgroup, "/"));
+  if (elsewhere && !lies_outside(container.cgroup, record.cgroup)) {
+    out.warning = cat("pod ", record.pod.uid, ", container ", printable(container.id),
+                      ": the runtime put it into cgroup ", init.cgroup, ", not into ",
+                      container.cgroup, ": the pod's limits do not apply to it");
+  }
+  if (elsewhere) container.cgroup = init.cgroup;
+  if (container.bundle != bundle && !bundle.empty()) {
+    IndexEntry old = index_entry(record, container);
+    container.bundle = bundle;
+    out.plan = plan_renaming(record, container, std::move(old));
+  } else {
+    out.plan = {SaveRecord{record}};
+  }
+  out.record = std::move(record);
+  return out;
+}
+
+}  // namespace podqos::core

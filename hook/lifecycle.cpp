@@ -1,0 +1,182 @@
+#include "hook/lifecycle.h"
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "common/app/admission.h"
+#include "common/app/container_start.h"
+#include "common/app/departure.h"
+#include "common/app/transaction.h"
+#include "common/base/text.h"
+#include "common/cgroup/container.h"
+#include "common/cgroup/node.h"
+#include "common/codec/oci_config.h"
+#include "common/codec/oci_edit.h"
+#include "common/codec/oci_state.h"
+#include "common/core/container_values.h"
+#include "common/core/naming.h"
+#include "hook/bundle.h"
+
+namespace podqos::hook {
+
+namespace {
+
+using app::Admission;
+using app::AdmissionRequest;
+using std::chrono::milliseconds;
+
+/// Edits config.json for the container's next start; the current one does not read it again.
+Status rewrite_bundle(Bundle& bundle, std::string_view text, const codec::OciConfig& config,
+                      const Admission& admission) {
+  const core::ConfigEdit edit =
+      core::config_edit(core::oci_cgroups_path(*admission.belongs_to, admission.container.id),
+                        admission.missing, admission.oom_score_adj);
+  auto splices = codec::plan_splices(text, config, edit, std::nullopt);
+  if (!splices) return fail(std::move(splices).error());
+  if (splices->empty()) return {};
+  auto edited = codec::apply_splices(text, *splices);
+  if (!edited) return fail(std::move(edited).error());
+  return bundle.write_config(*edited);
+}
+
+/// What only the bundle tells of a container that podqos did not place, and its next start.
+class BundleOfContainer {
+ public:
+  BundleOfContainer(const core::Settings& settings, Result<Bundle> bundle)
+      : settings_(&settings), bundle_(std::move(bundle)) {}
+
+  /// The request with the facts of config.json, which has more than the OCI state.
+  /// @param announced  the request built from the OCI state
+  Result<std::optional<AdmissionRequest>> complete(AdmissionRequest announced) {
+    if (!bundle_) return fail(bundle_.error());
+    auto text = bundle_->read_config();
+    if (!text) return fail(std::move(text).error());
+    text_ = std::move(*text);
+    auto config = codec::OciConfig::parse(text_);
+    if (!config) {
+      return fail(
+          std::move(config).error().with_context(cat(bundle_->canonical(), "/config.json")));
+    }
+    config_ = std::move(*config);
+    core::ContainerFacts facts = config_->facts;
+    facts.id = announced.facts.id;
+    facts.bundle = bundle_->canonical();
+    // Runtimes pass the bundle's annotations on: do not parse the same ones again.
+    if (facts.annotations == announced.facts.annotations) {
+      announced.facts = std::move(facts);
+      return announced;
+    }
+    return app::admission_request(std::move(facts), *settings_, announced.placed_at);
+  }
+
+  /// Edits config.json, unless the container is to stay where it is.
+  Status registered(const Admission& admission) {
+    if (!admission.belongs_to || admission.on_misplaced == core::OnMisplaced::kIgnore) return {};
+    return rewrite_bundle(*bundle_, text_, *config_, admission);
+  }
+
+ private:
+  const core::Settings* settings_;
+  Result<Bundle> bundle_;
+  std::string text_;
+  std::optional<codec::OciConfig> config_;  ///< of text_
+};
+
+/// Handles create_runtime() in one transaction, then retries unfinished work without the lock.
+Status start_in_bundle(const core::Settings& settings, app::Log& log, const codec::OciState& state,
+                       Pid runtime, const app::Timeouts& timeouts) {
+  if (!state.pid) {
+    return fail(ErrorCode::kInvalidArgument,
+                "the OCI state has no pid: register podqos-hook for the stage createRuntime");
+  }
+  auto actual = cgroup::real_cgroup(*state.pid);
+  if (!actual) return fail(std::move(actual).error());
+  app::Init init{.pid = *state.pid, .runtime = runtime, .cgroup = std::move(*actual)};
+  core::ContainerFacts facts;
+  facts.id = state.id;
+  facts.annotations = state.annotations;
+  auto request = app::request_of_started(settings, log, std::move(facts), init.cgroup);
+  if (!request) return fail(std::move(request).error());
+  if (!*request) return {};
+  // Runtimes run the hook in the bundle; some do not report its path.
+  auto opened = Bundle::open(state.bundle.empty() ? "." : state.bundle);
+  (*request)->facts.bundle = opened ? opened->canonical() : state.bundle;
+  BundleOfContainer bundle{settings, std::move(opened)};
+  std::optional<Error> unfinished;
+  {
+    auto transaction = app::Transaction::open(settings, log, timeouts);
+    if (!transaction) return fail(std::move(transaction).error());
+    auto done = app::container_started(
+        *transaction,
+        {.request = std::move(**request),
+         .init = std::move(init),
+         .complete = [&](AdmissionRequest r) { return bundle.complete(std::move(r)); },
+         .registered = [&](const Admission& admission) { return bundle.registered(admission); }});
+    if (!done) return done;
+    unfinished = transaction->unfinished();
+  }
+  return app::follow_up(settings, log, std::move(unfinished), timeouts);
+}
+
+}  // namespace
+
+Status create_runtime(const core::Settings& settings, app::Log& log, std::string_view text,
+                      Pid runtime, const app::Timeouts& timeouts) {
+  auto state = codec::parse_oci_state(text);
+  if (!state) return fail(std::move(state).error());
+  return app::with_container_id(start_in_bundle(settings, log, *state, runtime, timeouts),
+                                state->id);
+}
+
+namespace {
+
+// Runtimes that do not wait for the processes they killed call the hook at once.
+constexpr milliseconds kWhileAlive{200};
+// Well below the 30 s after which the hook ends itself (hook/stages.cpp).
+constexpr milliseconds kWhileEnding{5000};
+// Each attempt takes the lock; pause in between.
+constexpr milliseconds kFirstPause{10};
+constexpr milliseconds kLongestPause{160};
+
+/// Sleeps with the lock released. A signal only shortens the pause.
+void pause_for(milliseconds pause) {
+  const timespec time{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds{pause}.count()};
+  static_cast<void>(::clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr));
+}
+
+/// Retries app::end_container() until the container is removed from its pod, or is known to run.
+Status end(const core::Settings& settings, app::Log& log, const app::EndedContainer& ended,
+           const app::Timeouts& timeouts) {
+  if (!cgroup::owns_host()) return {};
+  const auto begin = std::chrono::steady_clock::now();
+  for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    const auto on_ending = waited < kWhileEnding ? app::OnEnding::kLeave : app::OnEnding::kDrop;
+    auto outcome = app::end_container(settings, log, ended, on_ending, timeouts);
+    if (!outcome) return fail(std::move(outcome).error());
+    if (outcome->ending == app::Ending::kDone)
+      return app::follow_up(settings, log, std::move(outcome->unfinished), timeouts);
+    if (outcome->ending == app::Ending::kStillAlive && waited >= kWhileAlive) break;
+    pause_for(pause);
+  }
+  log.info(cat("container ", printable(ended.id),
+               ": ignored poststop of an earlier container with this id"));
+  return {};
+}
+
+}  // namespace
+
+Status poststop(const core::Settings& settings, app::Log& log, std::string_view text, Pid caller,
+                const app::Timeouts& timeouts) {
+  auto state = codec::parse_oci_state(text);
+  if (!state) return fail(std::move(state).error());
+  const app::EndedContainer ended{
+      .id = state->id, .bundle = canonical_bundle(state->bundle), .caller = caller};
+  return app::with_container_id(end(settings, log, ended, timeouts), state->id);
+}
+
+}  // namespace podqos::hook
