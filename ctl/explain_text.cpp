@@ -7,6 +7,7 @@
 #include "common/core/aggregation.h"
 #include "common/core/oom.h"
 #include "common/core/plan.h"
+#include "common/core/pod_plan.h"
 
 namespace podqos::ctl {
 namespace {
@@ -293,11 +294,10 @@ std::string explain_writes(const Explanation& explanation, const ExplainParams& 
   if (target.driver == Driver::kCgroupfs) {
     const std::string path = explanation.cgroupfs.value_or("pod<UID>");
     core::Plan plan =
-        core::lower_values(path, explanation.values, target.layout, params.formula, "");
+        core::plan_pod(path, explanation.values, target.layout, params.formula, core::Make::kYes);
     for (core::Step& step : plan)
       if (auto* write = std::get_if<core::WriteFile>(&step))
         write->reason = write->on_refusal == core::OnRefusal::kIgnore ? "optional" : "";
-    plan.insert(plan.begin(), core::EnsureCgroup{path});
     return core::render(plan);
   }
   std::string out;

@@ -34,7 +34,8 @@ class Recomputation {
   Result<ReconcileReport> run(Warnings warnings = Warnings::kLogged) {
     if (auto done = find_root(transaction_); !done) return fail(std::move(done).error());
     if (auto done = load(); !done) return fail(std::move(done).error());
-    if (auto done = transaction_.store().begin(); !done) return fail(std::move(done).error());
+    if (auto done = transaction_.execute({core::SetMark{}}); !done)
+      return fail(std::move(done).error());
     if (auto done = restore(); !done) return fail(std::move(done).error());
     stop_stray_units();
     if (auto done = evaluate(); !done) return fail(std::move(done).error());

@@ -5,7 +5,6 @@
 
 #include "common/base/text.h"
 #include "common/cgroup/kubelet.h"
-#include "common/cgroup/removal.h"
 #include "common/cgroup/root.h"
 #include "common/core/pod_plan.h"
 #include "common/core/root_choice.h"
@@ -38,7 +37,8 @@ Status remove_other_root(Transaction& transaction, core::Driver driver) {
   const std::string in_use = transaction.tiers().kubepods;
   // Removal may have failed when the last pod ended, because systemd or another program used the
   // root.
-  if (auto done = transaction.store().begin(); !done) return done;
+  if (auto done = transaction.execute({core::SetMark{}}); !done)
+    return fail(std::move(done).error());
   if (auto done = remove_root(transaction); !done) return done;
   // Committed separately: the rest of the transaction may end without a change of its own.
   if (auto done = transaction.store().commit(); !done) return done;
@@ -111,13 +111,8 @@ Status remove_root(Transaction& transaction) {
     core::forget_root(tiers);
     return {};
   }
-  auto removal = cgroup::remove_tree(transaction.machine(), tiers.kubepods, tiers.top);
-  if (!removal) return fail(std::move(removal).error());
-  transaction.note(std::move(removal->report));
-  if (removal->removed == cgroup::Removed::kGone) core::forget_root(tiers);
-  if (removal->removed == cgroup::Removed::kHeldBySystemd)
-    transaction.leave_unfinished(describe_held(tiers.kubepods));
-  return {};
+  const auto done = transaction.execute({core::RemoveTree{tiers.kubepods, tiers.top}});
+  return done ? Status{} : fail(done.error());
 }
 
 }  // namespace podqos::app

@@ -26,6 +26,7 @@
 #include "common/core/driver.h"
 #include "common/core/pod_plan.h"
 #include "common/core/pod_write.h"
+#include "common/core/root_plan.h"
 
 namespace podqos::app {
 
@@ -45,6 +46,11 @@ store::StoreOptions store_options(const core::Settings& settings, const Timeouts
 /// The outcome alone of a plan of which nothing is left to later transactions.
 Status status_of(Result<std::vector<Error>> done) {
   return done ? Status{} : fail(std::move(done).error());
+}
+
+/// The error of a removal that waits for systemd.
+Error describe_held(const std::string& cgroup) {
+  return {ErrorCode::kBusy, cat(cgroup, ": systemd still holds the empty cgroup")};
 }
 
 /// CLOCK_BOOTTIME, so that a step of the wall clock neither shortens nor extends a delay.
@@ -172,6 +178,7 @@ Status Transaction::run(const core::EventStep& step, std::vector<Error>& deferre
         if (done) tree_ = core::Tree::kJustMade;
         return done;
       },
+      [&](const core::RemoveTree& s) { return remove(s); },
       [&](const core::RemoveChildren& s) -> Status {
         auto report = cgroup::remove_children(*machine_, s);
         if (!report) return fail(std::move(report).error());
@@ -250,6 +257,16 @@ Status Transaction::remove(const core::RemovePod& step) {
   return save(record);
 }
 
+Status Transaction::remove(const core::RemoveTree& step) {
+  auto removal = cgroup::remove_tree(*machine_, step.kubepods, step.top);
+  if (!removal) return fail(std::move(removal).error());
+  note(std::move(removal->report));
+  if (removal->removed == cgroup::Removed::kGone) core::forget_root(tiers());
+  if (removal->removed == cgroup::Removed::kHeldBySystemd)
+    leave_unfinished(describe_held(step.kubepods));
+  return {};
+}
+
 Status Transaction::write_tier_values() {
   const core::TierSnapshot snapshot{
       .usage = [this](const std::string& tier) -> std::optional<Bytes> {
@@ -283,7 +300,7 @@ Status Transaction::check_io_weight() {
 
 Status Transaction::write_tiers() {
   if (tiers().kubepods.empty()) return {};
-  if (auto done = store_->begin(); !done) return done;
+  if (auto done = execute({core::SetMark{}}); !done) return fail(std::move(done).error());
   if (!core::has_pods(tiers())) return remove_root(*this);
   if (tiers().yielded) return {};
   auto done = write_tier_values();
@@ -303,10 +320,6 @@ Status Transaction::finish() {
   for (const std::string& incident : store_->incidents())
     log_->error(incident);
   return store_->commit();
-}
-
-Error describe_held(const std::string& cgroup) {
-  return {ErrorCode::kBusy, cat(cgroup, ": systemd still holds the empty cgroup")};
 }
 
 }  // namespace podqos::app

@@ -90,29 +90,30 @@ class Transaction {
   /// properties to systemd and clears the mark of an unfinished transaction.
   [[nodiscard]] Status finish();
 
-  /// Notes work that the kernel or systemd refused for the moment. The caller retries it after
-  /// releasing the lock; see follow_up().
-  void leave_unfinished(Error reason) { unfinished_ = std::move(reason); }
-  /// Why work was left unfinished; nullopt if none was.
+  /// Why the kernel or systemd refused something for the moment; nullopt if neither did. The caller
+  /// retries it after releasing the lock; see follow_up().
   [[nodiscard]] const std::optional<Error>& unfinished() const { return unfinished_; }
 
   /// Collects changed unit properties and sends them to systemd in finish(). For containers that
   /// run already: if systemd refuses them, nothing is rolled back.
   void defer_unit_changes() { unit_changes_ = cgroup::UnitChanges::kDeferred; }
-  /// Logs what was executed, and collects its written values for release_written().
-  void note(cgroup::Report report);
   /// Returns and clears the list of values that were written: "PATH/FILE = VALUE".
   [[nodiscard]] std::vector<std::string> release_written() { return std::exchange(written_, {}); }
 
  private:
   static Result<Transaction> with_store(const core::Settings& settings, Log& log,
                                         store::Store store, const Timeouts& timeouts);
+  /// Logs what was executed, and collects its written values for release_written().
+  void note(cgroup::Report report);
+  /// Notes work that the kernel or systemd refused for the moment.
+  void leave_unfinished(Error reason) { unfinished_ = std::move(reason); }
   /// Carries out one step.
   /// @param deferred  gets the refusal if that is left to a later transaction
   [[nodiscard]] Status run(const core::EventStep& step, std::vector<Error>& deferred);
   [[nodiscard]] Status save(const core::PodRecord& record);
   [[nodiscard]] Status write(const core::WritePod& step, std::vector<Error>& deferred);
   [[nodiscard]] Status remove(const core::RemovePod& step);
+  [[nodiscard]] Status remove(const core::RemoveTree& step);
   void leave_unwritten(const core::LeaveUnwritten& step);
   /// The copy is only needed if the state directory is lost: a kernel without the attribute can do
   /// without it. An outdated one is cleared: it would restore the wrong containers.
@@ -138,8 +139,5 @@ class Transaction {
   bool changed_ = false;  ///< a step was carried out
   bool finished_ = false;
 };
-
-/// The error of a removal that waits for systemd.
-[[nodiscard]] Error describe_held(const std::string& cgroup);
 
 }  // namespace podqos::app

@@ -54,6 +54,13 @@ struct MakeTree {
   Plan plan;
   friend bool operator==(const MakeTree&, const MakeTree&) = default;
 };
+/// Removes tiers and root, of which no pod is left, and the cgroups above that podqos has made.
+/// What another program uses stays, and the root with it; then they remain the ones in use.
+struct RemoveTree {
+  std::string kubepods;
+  std::string top;  ///< see TiersRecord
+  friend bool operator==(const RemoveTree&, const RemoveTree&) = default;
+};
 /// Removes what an earlier pod, or ended containers, have left below a pod's cgroup: it has old
 /// limits, which the kernel checks the pod's new ones against. Children that remain are no error.
 struct RemoveChildren {
@@ -99,9 +106,9 @@ struct RemovePod {
   friend bool operator==(const RemovePod&, const RemovePod&) = default;
 };
 
-using EventStep =
-    std::variant<SetMark, SaveTiers, SaveRecord, EraseRecord, SaveIndexEntry, EraseIndexEntry,
-                 Execute, MakeTree, RemoveChildren, WritePod, LeaveUnwritten, RemovePod>;
+using EventStep = std::variant<SetMark, SaveTiers, SaveRecord, EraseRecord, SaveIndexEntry,
+                               EraseIndexEntry, Execute, MakeTree, RemoveTree, RemoveChildren,
+                               WritePod, LeaveUnwritten, RemovePod>;
 /// The steps of an event in order: carried out by app::Transaction::execute(), up to the first that
 /// fails; compared by tests.
 using EventPlan = std::vector<EventStep>;
