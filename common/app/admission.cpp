@@ -95,31 +95,42 @@ void bound_oom_score(const Transaction& transaction, const AdmissionRequest& req
           " instead"));
 }
 
-/// Plans and carries out a decided admission, and finds out what the container still needs.
+/// Makes the pod's cgroup, or writes what has changed of its values.
+Status make_cgroup(Transaction& transaction, const std::optional<core::PodRecord>& before,
+                   const Admission& admission, std::optional<core::IndexEntry> outdated) {
+  const core::PodRecord& record = admission.record;
+  if (const auto done = transaction.execute(core::plan_clearing(admission, before)); !done)
+    return fail(done.error());
+  std::optional<core::WritePod> values;
+  if (!record.adopted) {
+    auto planned = transaction.plan_pod(record, core::is_first(admission) ? std::nullopt : before,
+                                        core::IfRefused::kWriteAgainIfBusy);
+    if (!planned) return fail(std::move(planned).error());
+    values = std::move(*planned);
+  }
+  const auto done =
+      transaction.execute(core::plan_completion(std::move(values), std::move(outdated)));
+  if (!done) return fail(done.error());
+  for (const Refusal& refusal : *done) {
+    transaction.log().info(cat(core::name_of(record.pod),
+                               ": values not written yet, retrying: ", refusal.error.message));
+  }
+  return {};
+}
+
+/// Carries out a decided admission, and finds out what the container still needs.
 Status write_admission(AdmissionContext& context, const std::optional<core::PodRecord>& before,
                        Admission& admission, std::optional<core::IndexEntry> outdated) {
   Transaction& transaction = *context.transaction;
   const core::PodRecord& record = admission.record;
-  core::AdmissionParts parts{.before = before,
-                             .root = plan_root_for(transaction, record, context.root),
-                             .values = std::nullopt,
-                             .outdated = std::move(outdated)};
+  core::EventPlan root = plan_root_for(transaction, record, context.root);
   core::count_pod(transaction.tiers(), record, before);
   core::note_pending(transaction.tiers(), record, admission.container);
-  if (!record.adopted) {
-    auto values = transaction.plan_pod(record, core::is_first(admission) ? std::nullopt : before,
-                                       core::IfRefused::kWriteAgainIfBusy);
-    if (!values) return fail(std::move(values).error());
-    parts.values = std::move(*values);
-  }
-  const auto done = transaction.execute(core::plan_admission(admission, std::move(parts)));
-  if (!done) {
-    withdraw(transaction, record, admission.container, done.error());
-    return fail(done.error());
-  }
-  for (const Error& refusal : *done) {
-    transaction.log().info(
-        cat(core::name_of(record.pod), ": values not written yet, retrying: ", refusal.message));
+  const auto registered = transaction.execute(core::plan_registration(admission, std::move(root)));
+  if (!registered) return fail(registered.error());
+  if (auto made = make_cgroup(transaction, before, admission, std::move(outdated)); !made) {
+    withdraw(transaction, record, admission.container, made.error());
+    return made;
   }
   transaction.log().info(core::describe_admission(admission));
   // The pod's cgroup exists from here on.

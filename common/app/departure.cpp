@@ -70,31 +70,27 @@ core::Departure decide(Transaction& transaction, const core::PodRecord& record, 
 }
 
 /// Plans what was decided.
-Result<core::EventPlan> plan(Transaction& transaction, const core::Departure& departure) {
-  std::optional<core::WritePod> values;
-  if (departure.outcome == core::PodOutcome::kRewritten) {
-    auto planned =
-        transaction.plan_pod(departure.record, std::nullopt, core::IfRefused::kWriteAgain);
-    if (!planned) return fail(std::move(planned).error());
-    values = std::move(*planned);
-  }
-  return core::plan_departure(departure, std::move(values),
-                              core::retry_at(transaction.now(), transaction.settings()));
+core::EventPlan plan(Transaction& transaction, const core::Departure& departure) {
+  const core::PodRecord& record = departure.record;
+  const UnixSeconds until = core::retry_at(transaction.now(), transaction.settings());
+  if (departure.outcome != core::PodOutcome::kRewritten)
+    return core::plan_departure(departure, std::nullopt, until);
+  auto values = transaction.plan_pod(record, std::nullopt, core::IfRefused::kWriteAgain);
+  if (values) return core::plan_departure(departure, std::move(*values), until);
+  transaction.log().error(cat("pod ", record.pod.uid, ": ", values.error().message));
+  core::EventPlan left = core::plan_departure(departure, std::nullopt, until);
+  left.emplace_back(
+      core::LeaveUnwritten{.uid = record.pod.uid, .cgroup = record.cgroup, .until = until});
+  return left;
 }
 
 /// Carries out a plan, and logs what is left to later transactions.
 Status carry_out(Transaction& transaction, const core::EventPlan& plan) {
   auto done = transaction.execute(plan);
   if (!done) return fail(std::move(done).error());
-  for (const Error& refusal : *done)
-    transaction.log().error(refusal.message);
+  for (const Refusal& refusal : *done)
+    transaction.log().error(cat("pod ", refusal.uid, ": ", refusal.error.message));
   return {};
-}
-
-/// Handles a pod whose time has come, or that a reconciliation has released.
-Status depart(Transaction& transaction, const core::PodRecord& record) {
-  const auto planned = plan(transaction, decide(transaction, record, Cause::kDue));
-  return planned ? carry_out(transaction, *planned) : fail(planned.error());
 }
 
 /// A container that is removed from its pod, and what becomes of the pod.
@@ -104,8 +100,8 @@ struct Removed {
 };
 
 /// Decides and plans the removal of a container; nullopt if the record does not contain it.
-Result<std::optional<Removed>> remove_container(Transaction& transaction, core::PodRecord record,
-                                                const ContainerKey& key) {
+std::optional<Removed> remove_container(Transaction& transaction, core::PodRecord record,
+                                        const ContainerKey& key) {
   const auto found = std::ranges::find_if(record.containers, [&](const core::ContainerRecord& c) {
     return c.id == key.id && c.bundle == key.bundle;
   });
@@ -119,9 +115,7 @@ Result<std::optional<Removed>> remove_container(Transaction& transaction, core::
                          replaced);
   const core::Departure departure = decide(transaction, record, Cause::kEnded);
   removed.outcome = departure.outcome;
-  auto rest = plan(transaction, departure);
-  if (!rest) return fail(std::move(rest).error());
-  std::ranges::move(*rest, std::back_inserter(removed.plan));
+  std::ranges::move(plan(transaction, departure), std::back_inserter(removed.plan));
   // Last: after a crash before this point the entry still leads to the record.
   removed.plan.emplace_back(core::EraseIndexEntry{entry});
   return removed;
@@ -130,31 +124,30 @@ Result<std::optional<Removed>> remove_container(Transaction& transaction, core::
 }  // namespace
 
 Status drop_container(Transaction& transaction, core::PodRecord record, const ContainerKey& key) {
-  auto removed = remove_container(transaction, std::move(record), key);
-  if (!removed) return fail(std::move(removed).error());
-  return *removed ? carry_out(transaction, (*removed)->plan) : Status{};
+  const auto removed = remove_container(transaction, std::move(record), key);
+  return removed ? carry_out(transaction, removed->plan) : Status{};
 }
 
-Status end_pod(Transaction& transaction, const core::PodRecord& record) {
-  return depart(transaction, record);
+Status handle_due(Transaction& transaction, const core::PodRecord& record) {
+  return carry_out(transaction, plan(transaction, decide(transaction, record, Cause::kDue)));
 }
 
 void withdraw(Transaction& transaction, const core::PodRecord& record,
               const core::ContainerRecord& container, const Error& reason) {
   auto removed =
       remove_container(transaction, record, {.id = container.id, .bundle = container.bundle});
-  Status done = removed ? Status{} : fail(removed.error());
-  if (done && *removed) {
+  Status done;
+  if (removed) {
     // Some values of the pod may have been written.
-    if ((*removed)->outcome == core::PodOutcome::kStays && !record.adopted) {
+    if (removed->outcome == core::PodOutcome::kStays && !record.adopted) {
       const UnixSeconds now = transaction.now();
       const bool passes = reason.code == ErrorCode::kBusy;
-      (*removed)->plan.emplace_back(core::LeaveUnwritten{
+      removed->plan.emplace_back(core::LeaveUnwritten{
           .uid = record.pod.uid,
           .cgroup = record.cgroup,
           .until = passes ? now : core::retry_at(now, transaction.settings())});
     }
-    done = carry_out(transaction, (*removed)->plan);
+    done = carry_out(transaction, removed->plan);
   }
   if (done) done = transaction.finish();
   if (!done) transaction.log().error(done.error().message);
@@ -192,7 +185,7 @@ Status release_due(Transaction& transaction, const std::string& uid) {
     core::forget_retained(transaction.tiers(), uid);
     return {};
   }
-  return depart(transaction, **record);
+  return handle_due(transaction, **record);
 }
 
 }  // namespace

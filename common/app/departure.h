@@ -70,10 +70,9 @@ void release_retained(Transaction& transaction);
 [[nodiscard]] Status follow_up(const core::Settings& settings, Log& log,
                                std::optional<Error> unfinished, const Timeouts& timeouts = {});
 
-/// Removes the cgroup and the record of a pod that has left the sums (released_at is set). Both are
-/// retained for releaseDelay if tmpfs memory is still charged to the cgroup, or if its removal
-/// failed.
-[[nodiscard]] Status end_pod(Transaction& transaction, const core::PodRecord& record);
+/// Handles a retained pod whose time has come, or one that a reconciliation has released: removes
+/// its cgroup and record, writes refused values again, or retains it for longer.
+[[nodiscard]] Status handle_due(Transaction& transaction, const core::PodRecord& record);
 
 /// Handles placed containers whose creating process has ended without a confirmation: confirms
 /// those that run and drops the others. Errors are logged per pod and left to the next transaction.

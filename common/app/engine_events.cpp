@@ -79,22 +79,23 @@ Result<Followed> resize(Transaction& transaction, core::PodRecord record,
   core::EventPlan plan{core::SetMark{}, core::SaveRecord{record}};
   // The kubelet resizes the pod's cgroup itself.
   if (!record.adopted) {
-    auto values = transaction.plan_pod(record, before, core::IfRefused::kFail);
+    auto values = transaction.plan_pod(record, before, core::IfRefused::kReport);
     if (!values) return fail(std::move(values).error());
     plan.emplace_back(std::move(*values));
   }
   core::count_pod(transaction.tiers(), record, before);
-  const auto written = transaction.execute(plan);
+  const auto refused = transaction.execute(plan);
+  if (!refused) return fail(refused.error());
   if (!record.adopted) {
     transaction.log().info(cat("pod ", record.pod.uid, " resized: cpu ", record.granted.cpu.value(),
                                "m, memory ", record.granted.memory.value(), " requested"));
   }
-  if (written) return finished(transaction.finish());
+  if (refused->empty()) return finished(transaction.finish());
   // The engine resizes its container after this call; until then cgroup v1 refuses a lower pod
   // quota.
   transaction.log().info(
       cat("pod ", record.pod.uid,
-          ": resize deferred until its containers are resized: ", written.error().message));
+          ": resize deferred until its containers are resized: ", refused->front().error.message));
   return finished(transaction.finish(), Followed::kLater);
 }
 

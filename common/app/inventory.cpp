@@ -22,6 +22,7 @@
 #include "common/core/pod_plan.h"
 #include "common/core/policy.h"
 #include "common/core/reservation.h"
+#include "common/core/tier_plan.h"
 #include "common/store/memory_store.h"
 #include "common/store/state_copy.h"
 #include "common/sys/process.h"
@@ -200,10 +201,7 @@ class InventoryBuilder {
   Status add_tiers() {
     const auto capacity = cgroup::node_capacity(settings_);
     if (!capacity) return fail(capacity.error());
-    core::TierValues rule =
-        core::tier_values(records_.tiers.sums,
-                          {.reserve_percent = settings_.reserve_memory_percent,
-                           .allocatable_memory = core::allocatable_memory(settings_, *capacity)});
+    core::TierValues rule = core::wanted_tiers(records_.tiers.sums, settings_, *capacity);
     rule.burstable.io_weight = settings_.io_weight.burstable;
     rule.besteffort.io_weight = settings_.io_weight.besteffort;
     add_top();

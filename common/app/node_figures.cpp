@@ -7,7 +7,7 @@
 #include "common/cgroup/node.h"
 #include "common/core/naming.h"
 #include "common/core/pod_plan.h"
-#include "common/core/policy.h"
+#include "common/core/tier_plan.h"
 
 namespace podqos::app {
 
@@ -45,9 +45,7 @@ class FiguresBuilder {
     if (!cgroups) return fail(std::move(cgroups).error());
     const auto capacity = cgroup::node_capacity(settings_);
     if (!capacity) return fail(capacity.error());
-    const core::TierValues rule = core::tier_values(
-        state_.tiers.sums, {.reserve_percent = settings_.reserve_memory_percent,
-                            .allocatable_memory = core::allocatable_memory(settings_, *capacity)});
+    const core::TierValues rule = core::wanted_tiers(state_.tiers.sums, settings_, *capacity);
     figures_.machine = std::make_unique<cgroup::Cgroupfs>(std::move(*cgroups));
     for (const std::string& root : roots_) {
       const bool own = root == state_.tiers.kubepods;

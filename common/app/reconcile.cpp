@@ -184,7 +184,7 @@ class Recomputation {
     tiers.pending = std::move(decided.pending);
     tiers.retained = std::move(decided.retained);
     for (const core::PodRecord& record : decided.ended) {
-      if (auto done = end_pod(transaction_, record); !done) return done;
+      if (auto done = handle_due(transaction_, record); !done) return done;
     }
     return {};
   }
@@ -220,14 +220,18 @@ class Recomputation {
           plan.emplace_back(std::move(*values));
         } else {
           report_.failed.push_back(cat("pod ", uid, ": ", values.error().message));
+          plan.emplace_back(core::LeaveUnwritten{
+              .uid = uid,
+              .cgroup = record.cgroup,
+              .until = core::retry_at(transaction_.now(), transaction_.settings())});
         }
       }
       const auto done = transaction_.execute(plan);
       if (!done && done.error().code != ErrorCode::kTooLarge) return fail(done.error());
       if (!done) report_.failed.push_back(cat("pod ", uid, ": ", done.error().message));
-      for (const Error& refusal : done.value_or(std::vector<Error>{})) {
-        if (refusal.code != ErrorCode::kBusy)
-          report_.failed.push_back(cat("pod ", uid, ": ", refusal.message));
+      for (const Refusal& refusal : done.value_or(std::vector<Refusal>{})) {
+        if (refusal.error.code != ErrorCode::kBusy)
+          report_.failed.push_back(cat("pod ", uid, ": ", refusal.error.message));
       }
       for (const std::string& line : transaction_.release_written())
         report_.changes.push_back(cat("pod ", uid, ": ", line));

@@ -44,7 +44,7 @@ store::StoreOptions store_options(const core::Settings& settings, const Timeouts
 }
 
 /// The outcome alone of a plan of which nothing is left to later transactions.
-Status status_of(Result<std::vector<Error>> done) {
+Status status_of(Result<std::vector<Refusal>> done) {
   return done ? Status{} : fail(std::move(done).error());
 }
 
@@ -142,18 +142,19 @@ Result<core::WritePod> Transaction::plan_pod(const core::PodRecord& record,
   return core::WritePod{
       .uid = record.pod.uid,
       .cgroup = record.cgroup,
+      .make = write->make,
       .plan = core::plan_pod(record.cgroup, write->values, layout, formula(), write->make),
       .transient = counts_removed ? core::Transient::kQuota : core::Transient::kNone,
       .if_refused = if_refused,
       .retry_at = core::retry_at(now_, *settings_)};
 }
 
-Result<std::vector<Error>> Transaction::execute(const core::EventPlan& plan) {
-  std::vector<Error> deferred;
+Result<std::vector<Refusal>> Transaction::execute(const core::EventPlan& plan) {
+  std::vector<Refusal> refused;
   for (const core::EventStep& step : plan) {
-    if (auto done = run(step, deferred); !done) return fail(std::move(done).error());
+    if (auto done = run(step, refused); !done) return fail(std::move(done).error());
   }
-  return deferred;
+  return refused;
 }
 
 Status Transaction::execute(const core::Execute& step) {
@@ -163,7 +164,7 @@ Status Transaction::execute(const core::Execute& step) {
   return {};
 }
 
-Status Transaction::run(const core::EventStep& step, std::vector<Error>& deferred) {
+Status Transaction::run(const core::EventStep& step, std::vector<Refusal>& refused) {
   changed_ = true;
   const Overloaded run_step{
       [&](const core::SetMark&) { return store_->begin(); },
@@ -185,7 +186,7 @@ Status Transaction::run(const core::EventStep& step, std::vector<Error>& deferre
         note(std::move(*report));
         return {};
       },
-      [&](const core::WritePod& s) { return write(s, deferred); },
+      [&](const core::WritePod& s) { return write(s, refused); },
       [&](const core::LeaveUnwritten& s) -> Status {
         leave_unwritten(s);
         return {};
@@ -209,17 +210,38 @@ core::SetAttribute Transaction::copy_of(const core::WritePod& step) const {
           .otherwise = ""};
 }
 
-Status Transaction::write(const core::WritePod& step, std::vector<Error>& deferred) {
+Status Transaction::write_values(const core::WritePod& step) {
   core::Plan plan = step.plan;
   plan.emplace_back(copy_of(step));
-  auto done = execute(core::Execute{.plan = std::move(plan), .transient = step.transient});
+  return execute(core::Execute{.plan = std::move(plan), .transient = step.transient});
+}
+
+Status Transaction::make_again(const core::WritePod& step) {
+  const auto record = codec::parse_pod_record(saved_text_);
+  if (!record) return fail(record.error());
+  const auto again = plan_pod(*record, std::nullopt, step.if_refused);
+  return again ? write_values(*again) : fail(again.error());
+}
+
+Status Transaction::write(const core::WritePod& step, std::vector<Refusal>& refused) {
+  auto done = write_values(step);
+  const bool vanished = !done && done.error().code == ErrorCode::kNotFound;
+  if (vanished && step.make == core::Make::kNo && saved_uid_ == step.uid) done = make_again(step);
   if (done) return done;
   const bool busy = done.error().code == ErrorCode::kBusy;
-  if (step.if_refused == core::IfRefused::kFail) return done;
-  if (step.if_refused == core::IfRefused::kWriteAgainIfBusy && !busy) return done;
+  switch (step.if_refused) {
+    case core::IfRefused::kFail: return done;
+    case core::IfRefused::kWriteAgainIfBusy:
+      if (!busy) return done;
+      break;
+    case core::IfRefused::kReport:
+      refused.push_back({.uid = step.uid, .error = std::move(done).error()});
+      return {};
+    case core::IfRefused::kWriteAgain: break;
+  }
   leave_unwritten({.uid = step.uid, .cgroup = step.cgroup, .until = busy ? now_ : step.retry_at});
   if (busy) leave_unfinished(done.error());
-  deferred.push_back(std::move(done).error());
+  refused.push_back({.uid = step.uid, .error = std::move(done).error()});
   return {};
 }
 

@@ -20,6 +20,12 @@
 
 namespace podqos::app {
 
+/// Values of a pod that the kernel has refused.
+struct Refusal {
+  std::string uid;
+  Error error;
+};
+
 /// A transaction: everything that is read and written about pods while the lock is held. The object
 /// holds the lock; its destructor releases it.
 class Transaction {
@@ -80,9 +86,8 @@ class Transaction {
 
   /// Carries out a plan: the one place where an event changes records, cgroups, units and
   /// processes. Logs changed values at debug level.
-  /// @return the refusals that are left to later transactions; the error of the first step that
-  ///         failed
-  [[nodiscard]] Result<std::vector<Error>> execute(const core::EventPlan& plan);
+  /// @return the refusals that do not end it (IfRefused); the error of the first step that failed
+  [[nodiscard]] Result<std::vector<Refusal>> execute(const core::EventPlan& plan);
   /// Executes steps of the machine alone.
   [[nodiscard]] Status execute(const core::Execute& step);
 
@@ -108,10 +113,13 @@ class Transaction {
   /// Notes work that the kernel or systemd refused for the moment.
   void leave_unfinished(Error reason) { unfinished_ = std::move(reason); }
   /// Carries out one step.
-  /// @param deferred  gets the refusal if that is left to a later transaction
-  [[nodiscard]] Status run(const core::EventStep& step, std::vector<Error>& deferred);
+  /// @param refused  gets a refusal that does not end the plan
+  [[nodiscard]] Status run(const core::EventStep& step, std::vector<Refusal>& refused);
   [[nodiscard]] Status save(const core::PodRecord& record);
-  [[nodiscard]] Status write(const core::WritePod& step, std::vector<Error>& deferred);
+  [[nodiscard]] Status write(const core::WritePod& step, std::vector<Refusal>& refused);
+  [[nodiscard]] Status write_values(const core::WritePod& step);
+  /// Makes a cgroup that another program has removed, with the values of the record saved last.
+  [[nodiscard]] Status make_again(const core::WritePod& step);
   [[nodiscard]] Status remove(const core::RemovePod& step);
   [[nodiscard]] Status remove(const core::RemoveTree& step);
   void leave_unwritten(const core::LeaveUnwritten& step);

@@ -175,7 +175,7 @@ Result<Removal> remove_tree(Machine& machine, const std::string& kubepods, const
         return fail(std::move(done).error());
     }
     // Do not wait for a cgroup of another program.
-    return !holder_of(machine, kubepods);
+    return core::driver_of(kubepods) == core::Driver::kSystemd && !holder_of(machine, kubepods);
   });
   if (!removal || removal->removed != Removed::kGone) return removal;
   for (const std::string& path : core::with_parents(kubepods)) {

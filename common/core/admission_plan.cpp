@@ -8,30 +8,38 @@
 
 namespace podqos::core {
 
+EventPlan plan_registration(const Admission& admission, EventPlan root) {
+  EventPlan plan{SetMark{}};
+  for (EventStep& step : root)
+    plan.push_back(std::move(step));
+  plan.emplace_back(SaveIndexEntry{index_entry(admission.record, admission.container)});
+  plan.emplace_back(SaveRecord{admission.record});
+  return plan;
+}
+
+EventPlan plan_clearing(const Admission& admission, const std::optional<PodRecord>& before) {
+  const PodRecord& record = admission.record;
+  EventPlan plan;
+  if (!before) return plan;
+  if (!before->adopted && before->cgroup != record.cgroup)
+    plan.emplace_back(Execute{plan_removal(before->cgroup)});
+  if (!record.adopted && is_first(admission)) {
+    plan.emplace_back(
+        RemoveChildren{.cgroup = record.cgroup, .until = RemoveChildren::Until::kEmpty});
+  }
+  return plan;
+}
+
+EventPlan plan_completion(std::optional<WritePod> values, std::optional<IndexEntry> outdated) {
+  EventPlan plan;
+  if (values) plan.emplace_back(std::move(*values));
+  if (outdated) plan.emplace_back(EraseIndexEntry{std::move(*outdated)});
+  return plan;
+}
+
 bool is_first(const Admission& admission) {
   // The container itself is in the record.
   return admission.record.containers.size() == 1;
-}
-
-EventPlan plan_admission(const Admission& admission, AdmissionParts parts) {
-  const PodRecord& record = admission.record;
-  const std::optional<PodRecord>& before = parts.before;
-  EventPlan plan{SetMark{}};
-  for (EventStep& step : parts.root)
-    plan.push_back(std::move(step));
-  plan.emplace_back(SaveIndexEntry{index_entry(record, admission.container)});
-  plan.emplace_back(SaveRecord{record});
-  if (before && !before->adopted && before->cgroup != record.cgroup)
-    plan.emplace_back(Execute{plan_removal(before->cgroup)});
-  if (parts.values) {
-    if (before && is_first(admission)) {
-      plan.emplace_back(
-          RemoveChildren{.cgroup = record.cgroup, .until = RemoveChildren::Until::kEmpty});
-    }
-    plan.emplace_back(std::move(*parts.values));
-  }
-  if (parts.outdated) plan.emplace_back(EraseIndexEntry{std::move(*parts.outdated)});
-  return plan;
 }
 
 std::string describe_admission(const Admission& admission) {

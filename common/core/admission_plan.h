@@ -9,22 +9,26 @@
 
 namespace podqos::core {
 
-/// What plan_admission() makes a plan of, beside the decision.
-struct AdmissionParts {
-  const std::optional<PodRecord>& before;  ///< the pod's record; nullopt for a new pod
-  EventPlan root;                          ///< of plan_root() or plan_yield(); may be empty
-  std::optional<WritePod> values;          ///< nullopt for an adopted pod
-  /// The container's entry under another bundle, which leads to the pod until the new one does.
-  std::optional<IndexEntry> outdated;
-};
+/// The first part of an admission: the root, the container's entry and its pod's record. If it
+/// fails, the mark stays, and the next transaction makes good what is missing.
+/// @param root  of plan_root() or plan_yield(); may be empty
+[[nodiscard]] EventPlan plan_registration(const Admission& admission, EventPlan root);
+
+/// The second part: removes what an earlier pod of this uid has left, before it is observed what
+/// its cgroup uses. From here on a container whose plan fails is removed from its pod again
+/// (plan_departure()).
+/// @param before  the pod's record; nullopt for a new pod
+[[nodiscard]] EventPlan plan_clearing(const Admission& admission,
+                                      const std::optional<PodRecord>& before);
+
+/// The last part: the pod's values.
+/// @param values  nullopt for an adopted pod
+/// @param outdated  the container's entry under another bundle, which led to the pod until now
+[[nodiscard]] EventPlan plan_completion(std::optional<WritePod> values,
+                                        std::optional<IndexEntry> outdated);
 
 /// True if the container is the only one of its pod that lives.
 [[nodiscard]] bool is_first(const Admission& admission);
-
-/// The plan of an admission: the root, the container's entry and its pod's record, then the pod's
-/// cgroup, once what an earlier pod of this uid has left there is gone. A container whose plan
-/// fails is removed from its pod again (plan_departure()).
-[[nodiscard]] EventPlan plan_admission(const Admission& admission, AdmissionParts parts);
 
 /// The line in the log about an admission.
 [[nodiscard]] std::string describe_admission(const Admission& admission);

@@ -7,6 +7,7 @@
 
 #include "common/base/units.h"
 #include "common/core/plan.h"
+#include "common/core/pod_plan.h"
 #include "common/core/record.h"
 
 // All that an event changes, of the stored records and of the machine, as a list of steps. A
@@ -77,6 +78,7 @@ struct RemoveChildren {
 /// What follows if the kernel refuses a pod's values.
 enum class IfRefused : std::uint8_t {
   kFail,              ///< the plan ends with the error
+  kReport,            ///< the caller is told, and comes back to the pod
   kWriteAgainIfBusy,  ///< a refusal that passes (kBusy) is left to the next transaction
   kWriteAgain,        ///< left to a later transaction, whatever the refusal
 };
@@ -84,6 +86,9 @@ enum class IfRefused : std::uint8_t {
 struct WritePod {
   std::string uid;
   std::string cgroup;
+  /// kNo: the plan writes what has changed; if the cgroup has vanished, it is made again with all
+  /// its values.
+  Make make = Make::kYes;
   Plan plan;
   Transient transient = Transient::kNone;
   IfRefused if_refused = IfRefused::kFail;

@@ -335,6 +335,29 @@ TEST_P(Crash, ReconcileFindsTheTruth) {
       scenario().living);
 }
 
+/// A change that is refused ends neither the program nor what comes after it.
+TEST_P(Crash, OneRefusedChangeIsMadeGood) {
+  const auto whole = prepared();
+  const std::size_t before = whole->changes.size();
+  scenario().event(*whole);
+  const auto changes = static_cast<int>(whole->changes.size() - before);
+  for (int allowed = 0; allowed < changes; ++allowed) {
+    const std::string& change = whole->changes[before + static_cast<std::size_t>(allowed)];
+    // Above its root podqos leaves what it cannot remove: another program uses it.
+    if (change == cat("rmdir  ", paths_of(*whole).top)) continue;
+    SCOPED_TRACE(cat("refused after ", allowed, " of ", changes, " changes: ", change));
+    const auto node = prepared();
+    node->fail_once_after(allowed);
+    scenario().event(*node);
+    node->allow_all();
+    scenario().after(*node);
+    const auto report = node->reconcile();
+    EXPECT_TRUE(report) << report.error().message;
+    expect_truth(*node, scenario().living);
+    if (HasFailure()) return;
+  }
+}
+
 /// The preview is what a reconciliation then does to the machine, in this order, and it changes
 /// nothing.
 TEST_P(Crash, ThePreviewIsWhatReconcileDoes) {

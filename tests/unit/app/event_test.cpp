@@ -104,6 +104,39 @@ TEST_F(Event, AProcessInATierIsNamedAndNothingCounts) {
   EXPECT_THAT(node_.records.pods, ElementsAre(Key("b")));
 }
 
+/// Another program removes the cgroup while the record is written.
+TEST_F(Event, APodsCgroupThatVanishesIsMadeAgain) {
+  node_.run(kWebContainer, Pid{10});
+  node_.tree.end(Pid{10});
+  node_.tree.start(Pid{10}, "/elsewhere");
+  node_.on_change = [&](const std::string&) {
+    node_.tree.cgroups.erase("/podqos/kubepods/burstable/poda");
+    node_.on_change = {};
+  };
+  node_.tree.start(Pid{1011}, "/");
+  const auto admission = node_.admit(kLogContainer, Pid{1011});
+  ASSERT_TRUE(admission) << admission.error().message;
+  EXPECT_EQ(node_.file("/podqos/kubepods/burstable/poda", "cpu.weight"), weight_of(768));
+}
+
+/// A full disk: the record of the pod is as it was, and the mark makes the next event recompute.
+TEST_F(Event, AContainerThatCannotBeRecordedLeavesItsPodAsItWas) {
+  node_.run(kWebContainer, Pid{10});
+  const auto before = node_.records.pods;
+  node_.tree.start(Pid{1011}, "/");
+  for (int written = 0; written < 3; ++written) {
+    SCOPED_TRACE(written);
+    node_.fail_once_after(written);
+    ASSERT_FALSE(node_.admit(kLogContainer, Pid{1011}));
+    node_.allow_all();
+    EXPECT_EQ(node_.records.pods, before);
+  }
+  EXPECT_TRUE(node_.records.dirty);
+  node_.run(kBatchContainer, Pid{12});
+  EXPECT_FALSE(node_.records.dirty);
+  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{500});
+}
+
 TEST_F(Event, ReconcileRestoresWhatWasChanged) {
   node_.run(kWebContainer, Pid{10});
   node_.tree.cgroups.at("/podqos/kubepods/burstable/poda").files.at("cpu.weight") = "9";

@@ -1,10 +1,12 @@
 // A node in memory, with the events of its containers' life.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -40,14 +42,29 @@ class FakeNode {
 
   /// Lets the program make this many changes; every one after it fails, as after a kill -9.
   void allow(int count) { changes_left = count; }
-  void allow_all() { changes_left = std::numeric_limits<int>::max(); }
+  void allow_all() {
+    changes_left = std::numeric_limits<int>::max();
+    failing = false;
+  }
+  /// Refuses one change, the one behind this many others, as a full disk may that has room again.
+  void fail_once_after(int count) {
+    changes_left = count;
+    failing = true;
+  }
 
   /// A transaction on this node.
   Transaction begin() {
     log = std::make_unique<Log>("test", settings);
     const auto spend = [this](const std::string& change) -> Status {
-      if (changes_left == 0) return fail(ErrorCode::kIo, "the program was killed");
+      if (changes_left == 0) {
+        if (std::exchange(failing, false)) {
+          allow_all();
+          return fail(ErrorCode::kIo, "no space left on device");
+        }
+        return fail(ErrorCode::kIo, "the program was killed");
+      }
       --changes_left;
+      if (on_change) on_change(change);
       changes.push_back(change);
       return {};
     };
@@ -146,7 +163,9 @@ class FakeNode {
   core::Settings settings;
   core::NodeCapacity capacity{.memory = Bytes{16LL << 30U}, .cpu = MilliCpu{8000}};
   std::unique_ptr<Log> log;
+  std::function<void(const std::string& change)> on_change;  ///< called before each change
   int changes_left = std::numeric_limits<int>::max();
+  bool failing = false;  ///< the next change that is refused is the only one
   std::vector<std::string>
       changes;  ///< made so far: those of the machine as cgroup::FakeMachine names them
 };
