@@ -126,7 +126,8 @@ Status write_admission(AdmissionContext& context, const std::optional<core::PodR
   core::EventPlan root = plan_root_for(transaction, record, context.root);
   core::count_pod(transaction.tiers(), record, before);
   core::note_pending(transaction.tiers(), record, admission.container);
-  const auto registered = transaction.execute(core::plan_registration(admission, std::move(root)));
+  const auto registered =
+      transaction.execute(core::plan_registration(admission, before, std::move(root)));
   if (!registered) return fail(registered.error());
   if (auto made = make_cgroup(transaction, before, admission, std::move(outdated)); !made) {
     withdraw(transaction, record, admission.container, made.error());

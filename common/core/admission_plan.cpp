@@ -1,5 +1,6 @@
 #include "common/core/admission_plan.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/text.h"
@@ -8,12 +9,21 @@
 
 namespace podqos::core {
 
-EventPlan plan_registration(const Admission& admission, EventPlan root) {
+EventPlan plan_registration(const Admission& admission, const std::optional<PodRecord>& before,
+                            EventPlan root) {
+  const PodRecord& record = admission.record;
   EventPlan plan{SetMark{}};
   for (EventStep& step : root)
     plan.push_back(std::move(step));
-  plan.emplace_back(SaveIndexEntry{index_entry(admission.record, admission.container)});
-  plan.emplace_back(SaveRecord{admission.record});
+  plan.emplace_back(SaveIndexEntry{index_entry(record, admission.container)});
+  plan.emplace_back(SaveRecord{record});
+  if (!before) return plan;
+  for (const ContainerRecord& container : before->containers) {
+    const bool stays = std::ranges::any_of(record.containers, [&](const ContainerRecord& each) {
+      return each.id == container.id && each.bundle == container.bundle;
+    });
+    if (!stays) plan.emplace_back(EraseIndexEntry{index_entry(*before, container)});
+  }
   return plan;
 }
 

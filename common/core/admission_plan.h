@@ -9,15 +9,18 @@
 
 namespace podqos::core {
 
-/// The first part of an admission: the root, the container's entry and its pod's record. If it
-/// fails, the mark stays, and the next transaction makes good what is missing.
+/// The first part of an admission: the root, the container's entry and its pod's record, then away
+/// with the entries of containers that have ended and are no longer in it. If it fails, the mark
+/// stays, and the next transaction makes good what is missing.
+/// @param before  the pod's record; nullopt for a new pod
 /// @param root  of plan_root() or plan_yield(); may be empty
-[[nodiscard]] EventPlan plan_registration(const Admission& admission, EventPlan root);
+[[nodiscard]] EventPlan plan_registration(const Admission& admission,
+                                          const std::optional<PodRecord>& before, EventPlan root);
 
 /// The second part: removes what an earlier pod of this uid has left, before it is observed what
 /// its cgroup uses. From here on a container whose plan fails is removed from its pod again
 /// (plan_departure()).
-/// @param before  the pod's record; nullopt for a new pod
+/// @param before  as above
 [[nodiscard]] EventPlan plan_clearing(const Admission& admission,
                                       const std::optional<PodRecord>& before);
 

@@ -53,7 +53,7 @@ Result<std::optional<KnownContainer>> find_container(RecordStore& records, const
       return KnownContainer{.record = std::move(**record), .index = index};
     }
   }
-  // A process that died in between may have left an entry without a record, which is harmless.
+  // A program that died in between has left an entry without a record, which is harmless.
   return std::nullopt;
 }
 

@@ -104,6 +104,15 @@ TEST_F(Event, AProcessInATierIsNamedAndNothingCounts) {
   EXPECT_THAT(node_.records.pods, ElementsAre(Key("b")));
 }
 
+/// The end of the first one is reported late, or never.
+TEST_F(Event, AContainerThatHasEndedLeavesNoEntryWhenItsPodComesAgain) {
+  node_.run(kWebContainer, Pid{10});
+  node_.tree.processes.erase(Pid{10});
+  node_.run(kLogContainer, Pid{11});
+  EXPECT_THAT(node_.records.containers,
+              ElementsAre(core::IndexEntry{.id = "log", .bundle = "/run/log", .uid = "a"}));
+}
+
 /// Another program removes the cgroup while the record is written.
 TEST_F(Event, APodsCgroupThatVanishesIsMadeAgain) {
   node_.run(kWebContainer, Pid{10});
