@@ -64,6 +64,7 @@ constexpr std::array<Member, 19> kMembers = {{
 
 /// The node of a member by its parent and name; kOther for one that podqos does not edit.
 Node child_of(Node parent, std::string_view name) {
+  if (parent == Node::kOther) return Node::kOther;
   if (parent == Node::kHooks && name == "poststop") return Node::kPoststop;
   const auto found = std::ranges::find_if(kMembers, [&](const Member& member) {
     return member.parent == parent && member.name == name;
@@ -87,9 +88,8 @@ class Cursor {
   void fail() { sound_ = false; }
 
   void skip_space() {
-    while (at_ < text_.size() &&
-           std::string_view{" \t\r\n"}.find(text_[at_]) != std::string_view::npos)
-      ++at_;
+    while (accept(' ') || accept('\t') || accept('\r') || accept('\n')) {
+    }
   }
   bool accept(char c) {
     if (!sound_ || peek() != c) return false;
@@ -108,25 +108,31 @@ class Cursor {
   std::string_view string() {
     expect('"');
     const std::size_t begin = at_;
-    while (sound_ && peek() != '"') {
-      if (at_ >= text_.size()) fail();
-      at_ += peek() == '\\' ? std::size_t{2} : std::size_t{1};
-    }
-    const std::string_view raw =
-        sound_ && at_ <= text_.size() ? text_.substr(begin, at_ - begin) : "";
-    expect('"');
-    return raw;
+    std::size_t end = text_.find('"', begin);
+    while (end != std::string_view::npos && is_escaped(begin, end))
+      end = text_.find('"', end + 1);
+    if (end == std::string_view::npos) fail();
+    if (!sound_) return {};
+    at_ = end + 1;
+    return text_.substr(begin, end - begin);
   }
   /// A number, true, false or null: all bytes up to the next structural character.
   void literal() {
     const std::size_t begin = at_;
-    while (at_ < text_.size() &&
-           std::string_view{" \t\r\n,:{}[]\""}.find(text_[at_]) == std::string_view::npos)
+    while (at_ < text_.size() && !std::string_view{" \t\r\n,:{}[]\""}.contains(text_[at_]))
       ++at_;
     if (at_ == begin) fail();
   }
 
  private:
+  /// Whether the byte at `end` follows an odd number of backslashes.
+  [[nodiscard]] bool is_escaped(std::size_t begin, std::size_t end) const {
+    std::size_t at = end;
+    while (at > begin && text_[at - 1] == '\\')
+      --at;
+    return (end - at) % 2 != 0;
+  }
+
   std::string_view text_;
   std::size_t at_ = 0;
   bool sound_ = true;
