@@ -5,6 +5,7 @@
 
 #include "common/base/error.h"
 #include "common/codec/oci_edit.h"
+#include "hook/edit_places.h"
 
 namespace podqos::hook {
 
@@ -16,14 +17,14 @@ namespace podqos::hook {
 /// may replace an unset scalar of a member that podqos edits (or cgroupsPath), or insert members
 /// and elements into an object or array that podqos edits. The inserted text must consist of
 /// integers, `cgroups_path`, page sizes such as "2MB", and the hook entries of `hooks`.
-/// @param splices       as planned by the parser process, with offsets into `config`
-/// @param config        the bytes of config.json that the splices are to be applied to
+/// @param splices       as planned by the parser process, with offsets into config.json
+/// @param places        of the config.json that the splices are to be applied to
 /// @param cgroups_path  the only path that a splice may write as linux.cgroupsPath
 /// @param hooks         the only hook that a splice may register
-/// @return kConflict, with the text of the splice, for any other edit and for a `config` that is
-///         not a JSON object.
+/// @return kConflict, with the text of the splice, for any other edit and for a config.json that
+///         is not a JSON object.
 [[nodiscard]] Status check_splices(const std::vector<codec::Splice>& splices,
-                                   std::string_view config, std::string_view cgroups_path,
+                                   const EditPlaces& places, std::string_view cgroups_path,
                                    const codec::HookRegistration& hooks);
 
 }  // namespace podqos::hook

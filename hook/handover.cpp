@@ -165,10 +165,10 @@ std::vector<std::string> allowed_roots(const core::Settings& settings) {
   return roots;
 }
 
-Status check_placement(const app::ConfigChange& placement, std::string_view config,
+Status check_placement(const app::ConfigChange& placement, const EditPlaces& places,
                        const std::vector<std::string>& roots,
                        const codec::HookRegistration& hooks) {
-  if (auto sound = check_splices(placement.splices, config, placement.cgroups_path, hooks); !sound)
+  if (auto sound = check_splices(placement.splices, places, placement.cgroups_path, hooks); !sound)
     return sound;
   const std::string quoted = codec::quote_json(placement.cgroups_path);
   const bool moves = std::ranges::any_of(placement.splices, [&](const codec::Splice& splice) {

@@ -9,6 +9,7 @@
 #include "common/base/error.h"
 #include "common/codec/oci_edit.h"
 #include "common/core/settings.h"
+#include "hook/edit_places.h"
 
 namespace podqos::hook {
 
@@ -35,12 +36,12 @@ using Handover = Result<std::optional<app::ConfigChange>>;
 /// Checks that a placement only contains what podqos may write into a config.json. A compromised
 /// parser process must not be able to add a hook or move the container out of podqos's root.
 /// @param placement  as received from the parser process
-/// @param config     the bytes of config.json
+/// @param places     of the config.json that it changes
 /// @param roots      allowed_roots(), below one of which a written cgroupsPath has to lie
 /// @param hooks      podqos's own hook registration
 /// @return kConflict for a splice that check_splices() rejects, and for a cgroupsPath that is not
 ///         below podqos's root or has a component that is not a plain cgroup name.
-[[nodiscard]] Status check_placement(const app::ConfigChange& placement, std::string_view config,
+[[nodiscard]] Status check_placement(const app::ConfigChange& placement, const EditPlaces& places,
                                      const std::vector<std::string>& roots,
                                      const codec::HookRegistration& hooks);
 

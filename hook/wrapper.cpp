@@ -29,6 +29,7 @@
 #include "common/sys/fd.h"
 #include "hook/bundle.h"
 #include "hook/edit_check.h"
+#include "hook/edit_places.h"
 #include "hook/handover.h"
 #include "hook/output.h"
 #include "hook/privileges.h"
@@ -257,12 +258,13 @@ Status place_container(const RuntimeCall& call, const core::Settings& settings, 
   // Reaped after config.json has been written, and before the runtime is executed.
   ParserProcess parser;
   if (auto started = parser.start(app::place, settings, log, request); !started) return started;
+  // Found while the parser process works.
+  const EditPlaces places{(*opened)->config};
   auto handover = parser.answer();
   if (!handover) return fail(std::move(handover).error());
   if (!*handover) return fail(std::move(*handover).error());
   if (!**handover || (**handover)->splices.empty()) return {};
-  if (auto sound = check_placement(***handover, (*opened)->config, roots, request.hooks); !sound)
-    return sound;
+  if (auto sound = check_placement(***handover, places, roots, request.hooks); !sound) return sound;
   return write_edited(**opened, call, ***handover);
 }
 
@@ -276,13 +278,13 @@ Status let_start(const RuntimeCall& call, const core::Settings& settings, app::L
   const app::PlacementRequest request = request_for(call, **opened);
   ParserProcess parser;
   if (auto started = parser.start(make_startable, settings, log, request); !started) return started;
+  const EditPlaces places{(*opened)->config};
   auto handover = parser.answer();
   if (!handover) return fail(std::move(handover).error());
   if (!*handover) return fail(std::move(*handover).error());
   if (!**handover) return {};
   const std::string path = app::unmanaged_cgroups_path(call.id);
-  if (auto sound = check_splices((**handover)->splices, (*opened)->config, path, request.hooks);
-      !sound)
+  if (auto sound = check_splices((**handover)->splices, places, path, request.hooks); !sound)
     return sound;
   if (auto written = write_edited(**opened, call, ***handover); !written) return written;
   const std::string line = cat(
@@ -351,10 +353,6 @@ int become(const std::string& runtime, const RuntimeCall& call) {
   print_error(kProgram, Error::from_errno(err, cat("execute ", runtime)).message);
   return 1;
 }
-
-}  // namespace
-
-namespace {
 
 /// Places the container of the call; after a failure under "admit" makes sure that it can start.
 /// @param broken  the error of an invalid configuration: podqos manages nothing then, since state

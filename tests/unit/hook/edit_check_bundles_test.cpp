@@ -91,7 +91,7 @@ class CheckSplicesOfBundle : public TestWithParam<const char*> {
     EXPECT_TRUE(config) << config.error().message;
     auto splices = codec::plan_splices(text, *config, edit_for(config->facts), own_hooks());
     EXPECT_TRUE(splices) << splices.error().message;
-    const auto checked = check_splices(*splices, text, kContainerPath, own_hooks());
+    const auto checked = check_splices(*splices, EditPlaces{text}, kContainerPath, own_hooks());
     EXPECT_TRUE(checked) << checked.error().message << "\n" << text;
     return std::move(*splices);
   }
@@ -121,7 +121,7 @@ TEST_P(CheckSplicesOfBundle, TakesOnlyWhatLeavesJsonOneByteAside) {
       moved.end += by;
       const auto after = codec::apply_splices(text, {moved});
       // White space may lie there: then the place is the same.
-      if (check_splices({moved}, text, kContainerPath, own_hooks())) {
+      if (check_splices({moved}, EditPlaces{text}, kContainerPath, own_hooks())) {
         EXPECT_TRUE(after && json::accept(*after)) << *after;
       }
     }

@@ -37,7 +37,7 @@ constexpr std::string_view kPoststopHook =
 
 Status check(const std::vector<Splice>& splices, std::string_view config = kConfig,
              std::string_view path = kContainerPath) {
-  return check_splices(splices, config, path, own_hooks());
+  return check_splices(splices, EditPlaces{config}, path, own_hooks());
 }
 
 std::size_t find(std::string_view text) {

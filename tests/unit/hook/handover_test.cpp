@@ -61,8 +61,8 @@ std::string text(std::string_view value) {
 Status check_placement_of(const std::vector<codec::Splice>& splices,
                           const std::string& cgroups_path = "/kubepods/burstable/pod42/c1",
                           const core::Settings& settings = {}) {
-  return check_placement({.cgroups_path = cgroups_path, .splices = splices}, kConfigToPlace,
-                         allowed_roots(settings), configured_hooks());
+  return check_placement({.cgroups_path = cgroups_path, .splices = splices},
+                         EditPlaces{kConfigToPlace}, allowed_roots(settings), configured_hooks());
 }
 
 TEST(Handover, CarriesAPlacement) {

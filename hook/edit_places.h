@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "hook/json_cursor.h"
+
+namespace podqos::hook {
+
+/// The members that podqos edits, and their parents.
+enum class EditNode : std::uint8_t {
+  kOther,
+  kRoot,
+  kLinux,
+  kResources,
+  kCpu,
+  kMemory,
+  kPids,
+  kProcess,
+  kHooks,
+  kUnified,  // objects
+  kHugepages,
+  kCreateRuntime,
+  kPoststop,  // lists
+  kCgroupsPath,
+  kInteger,
+  kQuotedInteger  // scalars
+};
+
+/// The node of a member by its parent and name; kOther for one that podqos does not edit.
+[[nodiscard]] EditNode child_of(EditNode parent, std::string_view name);
+/// Whether the node is an array.
+[[nodiscard]] bool is_list(EditNode node);
+
+/// A range of white space where members or elements may be inserted into an object or array.
+struct Gap {
+  std::size_t from;
+  std::size_t to;
+  EditNode node;
+  bool behind_value;  ///< the inserted text must start with a comma
+};
+
+/// A scalar that may be replaced, as a range of offsets.
+struct Scalar {
+  std::size_t begin;
+  std::size_t end;
+  EditNode node;
+};
+
+/// The gaps and scalars of the members that podqos edits, in one config.json. They are found by a
+/// scan that only follows braces, strings and member names.
+class EditPlaces {
+ public:
+  /// @param config  the bytes of config.json; must outlive this object
+  explicit EditPlaces(std::string_view config);
+
+  [[nodiscard]] std::string_view config() const { return config_; }
+  /// False for a config.json that is not one JSON value; there are no places then.
+  [[nodiscard]] bool sound() const { return sound_; }
+  /// The gap around this offset; nullptr if there is none.
+  [[nodiscard]] const Gap* gap_at(std::size_t at) const;
+  /// The scalar at exactly this range; nullptr if there is none.
+  [[nodiscard]] const Scalar* scalar_at(std::size_t begin, std::size_t end) const;
+  /// Whether an object that podqos edits has a member of this name.
+  [[nodiscard]] bool has(EditNode parent, std::string_view name) const;
+
+ private:
+  void value(JsonCursor& cursor, EditNode node, int depth);
+  void members(JsonCursor& cursor, EditNode node, char close, int depth);
+
+  std::string_view config_;
+  bool sound_ = false;
+  std::vector<Gap> gaps_;
+  std::vector<Scalar> scalars_;
+  std::vector<std::pair<EditNode, std::string_view>> present_;
+};
+
+}  // namespace podqos::hook
