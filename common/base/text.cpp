@@ -17,17 +17,15 @@ constexpr bool is_plain(unsigned char byte) {
   return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
 }
 
-/// Sets the high bit of each zero byte. Exact up to the first one; a borrow may set bits above it.
-constexpr std::uint64_t zero_bytes(std::uint64_t word) {
-  return (word - kOnes) & ~word & kHighBits;
-}
-
-/// Sets the high bit of each byte that is not plain; exact up to the first one.
+/// Sets the high bit of each byte that is not plain. Exact up to the first one; a borrow or carry
+/// may set bits above it.
 constexpr std::uint64_t other_bytes(std::uint64_t word) {
-  constexpr std::uint64_t kBelowSpace = kOnes * 0x20U;
-  const std::uint64_t control = (word - kBelowSpace) & ~word & kHighBits;
-  return control | (word & kHighBits) | zero_bytes(word ^ (kOnes * '"')) |
-         zero_bytes(word ^ (kOnes * '\\')) | zero_bytes(word ^ (kOnes * 0x7fU));
+  const std::uint64_t below_space = word - (kOnes * 0x20U);
+  const std::uint64_t quote = (word ^ (kOnes * '"')) - kOnes;
+  const std::uint64_t backslash = (word ^ (kOnes * '\\')) - kOnes;
+  const std::uint64_t del = word + kOnes;
+  // Each is set for other bytes only if those have the high bit, and are not plain themselves.
+  return (word | below_space | quote | backslash | del) & kHighBits;
 }
 
 }  // namespace
