@@ -39,7 +39,7 @@ QosClass claimed_class(const PodClaim& claim, const Settings& settings,
     return *claim.engine_class;
   }
   const QosClass computed =
-      classify(claim.sums ? with_sums(claim.pod, *claim.sums) : claim.pod).qos_class;
+      (claim.sums ? classify(with_sums(claim.pod, *claim.sums)) : classify(claim.pod)).qos_class;
   if (claim.declared_class) {
     if (rank(*claim.declared_class) >= rank(computed) || settings.allow_qos_override)
       return *claim.declared_class;
