@@ -10,9 +10,10 @@ namespace {
 
 bool is_parentless_at_crio(const ContainerFacts& facts) {
   if (facts.cgroups_path && !facts.cgroups_path->empty()) {
-    const std::string& path = *facts.cgroups_path;
-    return path == cat("/crio/crio-", facts.id) || path == cat("system.slice:crio:", facts.id) ||
-           path == cat("crio-", facts.id);
+    std::string_view prefix = *facts.cgroups_path;
+    if (!prefix.ends_with(facts.id)) return false;
+    prefix.remove_suffix(facts.id.size());
+    return prefix == "/crio/crio-" || prefix == "system.slice:crio:" || prefix == "crio-";
   }
   const auto manager = facts.annotations.find("io.container.manager");
   // containerd passes pod annotations on, so beside its own keys this one may be the author's.
