@@ -46,9 +46,8 @@ Status set(std::optional<std::string>& out, std::string_view what, const std::st
   return {};
 }
 
-/// The identity of a pod as the CRI has it.
-Result<core::EngineAnnotations> engine_of(const api::PodSandbox& pod) {
-  core::EngineAnnotations engine;
+/// Sets the identity of a pod as the CRI has it.
+Status set_identity(core::EngineAnnotations& engine, const api::PodSandbox& pod) {
   engine.cri = true;
   auto done = set(engine.pod_uid, "pod uid", pod.uid(), core::check_pod_uid);
   if (done) done = set(engine.sandbox_id, "sandbox id", pod.id(), core::check_cgroup_component);
@@ -57,8 +56,7 @@ Result<core::EngineAnnotations> engine_of(const api::PodSandbox& pod) {
     done =
         set(engine.pod_namespace, "pod namespace", pod.namespace_(), core::check_cgroup_component);
   }
-  if (!done) return fail(std::move(done).error());
-  return engine;
+  return done;
 }
 
 /// The value of a protobuf wrapper; nullopt if it is absent or 0, clamped to int64.
@@ -122,14 +120,15 @@ Result<core::ContainerFacts> container_facts(const api::PodSandbox& pod,
     if (auto added = add_ours(*annotations, facts.annotations); !added)
       return fail(std::move(added).error().with_context(context()));
   }
-  auto engine = engine_of(pod);
-  if (!engine) return fail(std::move(engine).error().with_context(context()));
-  auto named =
-      set(engine->container_name, "container name", container.name(), core::check_cgroup_component);
-  if (!named) return fail(std::move(named).error().with_context(context()));
+  core::EngineAnnotations& engine = facts.engine.emplace();
+  auto done = set_identity(engine, pod);
+  if (done) {
+    done = set(engine.container_name, "container name", container.name(),
+               core::check_cgroup_component);
+  }
+  if (!done) return fail(std::move(done).error().with_context(context()));
   // With a pid the sandbox is registered, and its facts had these values.
-  if (pod.pid() == 0) add_whole_pod(*engine, pod);
-  facts.engine = std::move(*engine);
+  if (pod.pid() == 0) add_whole_pod(engine, pod);
   const api::LinuxContainer& on_linux = container.linux();
   if (!on_linux.cgroups_path().empty()) facts.cgroups_path = on_linux.cgroups_path();
   if (on_linux.has_oom_score_adj()) facts.oom_score_adj = on_linux.oom_score_adj().value();
@@ -143,11 +142,11 @@ Result<core::ContainerFacts> sandbox_facts(const api::PodSandbox& pod) {
   const auto context = [&] { return cat("pod ", printable(pod.uid())); };
   if (auto added = add_ours(pod.annotations(), facts.annotations); !added)
     return fail(std::move(added).error().with_context(context()));
-  auto engine = engine_of(pod);
-  if (!engine) return fail(std::move(engine).error().with_context(context()));
-  engine->is_sandbox = true;
-  add_whole_pod(*engine, pod);
-  facts.engine = std::move(*engine);
+  core::EngineAnnotations& engine = facts.engine.emplace();
+  if (auto done = set_identity(engine, pod); !done)
+    return fail(std::move(done).error().with_context(context()));
+  engine.is_sandbox = true;
+  add_whole_pod(engine, pod);
   if (!pod.linux().cgroups_path().empty()) facts.cgroups_path = pod.linux().cgroups_path();
   // The score that engines give to sandboxes: podqos leaves that of a sandbox unchanged.
   facts.oom_score_adj = -998;
