@@ -82,9 +82,13 @@ Status place_in_pod(Admission& admission, const AdmissionRequest& request,
                     const AdmissionSnapshot& snapshot) {
   const std::string& pod = admission.record.cgroup;
   const bool moves = admission.relocation.origin.has_value();
-  ContainerFacts facts = request.facts;
+  std::optional<ContainerFacts> renamed;
   // The engine's scope exists elsewhere and keeps its name, so choose another one.
-  if (moves && driver_of(pod) == Driver::kSystemd) facts.cgroups_path.reset();
+  if (moves && driver_of(pod) == Driver::kSystemd) {
+    renamed = request.facts;
+    renamed->cgroups_path.reset();
+  }
+  const ContainerFacts& facts = renamed ? *renamed : request.facts;
   std::span<const ContainerRecord> known;
   if (snapshot.before) known = snapshot.before->containers;
   auto leaf = container_leaf(facts, pod, known);
@@ -153,6 +157,13 @@ bool is_to_be_moved(const AdmissionRequest& request, const PodRecord& pod,
          !stays(request, pod, settings);
 }
 
+/// True if the pod's values follow from what they followed from before: they need no check.
+bool has_values_of(const PodRecord& record, const std::optional<PodRecord>& before) {
+  return before && record.granted == before->granted && record.claimed == before->claimed &&
+         record.complete == before->complete && record.qos_class == before->qos_class &&
+         record.sums == before->sums && record.pod == before->pod;
+}
+
 /// Decides what the container becomes in the pod of decide_pod(), and grants the pod its requests.
 Result<Admission> admit_container(const AdmissionRequest& request,
                                   const AdmissionSnapshot& snapshot, MergedPod pod,
@@ -180,8 +191,10 @@ Result<Admission> admit_container(const AdmissionRequest& request,
     admission.oom_score_adj =
         container_oom_score_adj(record, admission.container, snapshot.capacity.memory);
   }
-  if (auto sound = pod_values(record, settings); !sound && !record.adopted)
-    return fail(std::move(sound).error());
+  if (!has_values_of(record, snapshot.before)) {
+    if (auto sound = pod_values(record, settings); !sound && !record.adopted)
+      return fail(std::move(sound).error());
+  }
   warn_unknown_container(admission, snapshot.claim);
   return admission;
 }
