@@ -1,0 +1,252 @@
+#include "common/core/root_plan.h"
+
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace podqos::core {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::TestParamInfo;
+using ::testing::TestWithParam;
+using ::testing::ValuesIn;
+using ::testing::WithParamInterface;
+
+struct ParentsCase {
+  const char* name;
+  const char* path;
+  std::vector<std::string> want;
+};
+
+class WithParents : public TestWithParam<ParentsCase> {};
+
+TEST_P(WithParents, NamesACgroupAndThoseAboveIt) {
+  EXPECT_EQ(with_parents(GetParam().path), GetParam().want);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WithParents,
+                         ValuesIn(std::vector<ParentsCase>{
+                             {"Deep", "/a/b/c", {"/a/b/c", "/a/b", "/a"}},
+                             {"Outermost", "/a", {"/a"}},
+                             {"RootOfTheHierarchy", "/", {}},
+                             {"Empty", "", {}},
+                         }),
+                         [](const TestParamInfo<ParentsCase>& row) { return row.param.name; });
+
+struct BelowCase {
+  const char* name;
+  const char* path;
+  const char* top;
+  bool want;
+};
+
+class IsAtOrBelow : public TestWithParam<BelowCase> {};
+
+TEST_P(IsAtOrBelow, ComparesWholeComponents) {
+  EXPECT_EQ(is_at_or_below(GetParam().path, GetParam().top), GetParam().want);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, IsAtOrBelow,
+                         ValuesIn(std::vector<BelowCase>{
+                             {"At", "/a/b", "/a/b", true},
+                             {"Below", "/a/b/c", "/a", true},
+                             {"Above", "/a", "/a/b", false},
+                             {"Beside", "/ab", "/a", false},
+                             {"NoTop", "/a", "", false},
+                             {"NeitherOne", "", "", false},
+                         }),
+                         [](const TestParamInfo<BelowCase>& row) { return row.param.name; });
+
+/// A mark on a cgroup that podqos has made.
+Step mark_on(const char* path) {
+  return SetAttribute{.path = path,
+                      .name = "trusted.podqos.made",
+                      .value = "1",
+                      .on_refusal = OnRefusal::kIgnoreIfUnsupported};
+}
+
+class PlanRoot : public ::testing::Test {
+ protected:
+  EventPlan plan(const std::string& kubepods) {
+    return plan_root(tiers_, kubepods, [this](const std::string& path) {
+      asked_.push_back(path);
+      return existing_.contains(path);
+    });
+  }
+
+  TiersRecord tiers_;
+  std::set<std::string> existing_;
+  std::vector<std::string> asked_;  ///< cgroups whose existence was asked for
+};
+
+TEST_F(PlanRoot, SavesTheRootThenMakesAndMarksAllOfIt) {
+  EXPECT_THAT(plan("/podqos/kubepods"),
+              ElementsAre(EventStep{SaveTiers{}},
+                          EventStep{MakeTree{{EnsureCgroup{"/podqos/kubepods/burstable"},
+                                              EnsureCgroup{"/podqos/kubepods/besteffort"},
+                                              mark_on("/podqos/kubepods"), mark_on("/podqos")}}}));
+  EXPECT_EQ(tiers_.kubepods, "/podqos/kubepods");
+  EXPECT_EQ(tiers_.top, "/podqos");
+}
+
+TEST_F(PlanRoot, MarksNothingThatWasThereBefore) {
+  existing_ = {"/a"};
+  EXPECT_THAT(plan("/a/b/kubepods"),
+              ElementsAre(EventStep{SaveTiers{}},
+                          EventStep{MakeTree{{EnsureCgroup{"/a/b/kubepods/burstable"},
+                                              EnsureCgroup{"/a/b/kubepods/besteffort"},
+                                              mark_on("/a/b/kubepods"), mark_on("/a/b")}}}));
+  EXPECT_EQ(tiers_.top, "/a/b");
+}
+
+TEST_F(PlanRoot, TheRootItselfIsMarkedWhetherOrNotItExists) {
+  existing_ = {"/a/b/kubepods", "/a/b", "/a"};
+  tiers_.top = "/left/over";
+  EXPECT_THAT(plan("/a/b/kubepods"),
+              ElementsAre(EventStep{SaveTiers{}},
+                          EventStep{MakeTree{{EnsureCgroup{"/a/b/kubepods/burstable"},
+                                              EnsureCgroup{"/a/b/kubepods/besteffort"},
+                                              mark_on("/a/b/kubepods")}}}));
+  EXPECT_EQ(tiers_.top, "");
+  EXPECT_THAT(asked_, ElementsAre("/a/b", "/a"));
+}
+
+TEST_F(PlanRoot, MarksAgainWhatAnInterruptedTransactionHasMade) {
+  existing_ = {"/podqos/kubepods", "/podqos"};
+  tiers_.kubepods = "/podqos/kubepods";
+  tiers_.top = "/podqos";
+  const EventPlan again = plan("/podqos/kubepods");
+  ASSERT_THAT(again, SizeIs(2));
+  EXPECT_EQ(again[1], EventStep(MakeTree{{EnsureCgroup{"/podqos/kubepods/burstable"},
+                                          EnsureCgroup{"/podqos/kubepods/besteffort"},
+                                          mark_on("/podqos/kubepods"), mark_on("/podqos")}}));
+  EXPECT_EQ(tiers_.top, "/podqos");
+}
+
+TEST_F(PlanRoot, WhatWasMadeForAnotherRootIsNotMarkedForThisOne) {
+  existing_ = {"/a/b", "/a"};
+  tiers_.kubepods = "/a/b/c/kubepods";
+  tiers_.top = "/a/b";
+  const EventPlan other = plan("/a/b/kubepods");
+  ASSERT_THAT(other, SizeIs(2));
+  EXPECT_EQ(other[1], EventStep(MakeTree{{EnsureCgroup{"/a/b/kubepods/burstable"},
+                                          EnsureCgroup{"/a/b/kubepods/besteffort"},
+                                          mark_on("/a/b/kubepods")}}));
+  EXPECT_EQ(tiers_.kubepods, "/a/b/kubepods");
+  EXPECT_EQ(tiers_.top, "");
+}
+
+TEST_F(PlanRoot, ANewRootIsPodqossAgain) {
+  tiers_.kubepods = "/kubepods";
+  tiers_.yielded = true;
+  EXPECT_THAT(plan("/podqos/kubepods"), SizeIs(2));
+  EXPECT_FALSE(tiers_.yielded);
+}
+
+TEST_F(PlanRoot, SlicesAreMadeFromTheOutermostInwards) {
+  const EventPlan made = plan("/podqos.slice/podqos-kubepods.slice");
+  ASSERT_THAT(made, SizeIs(2));
+  const auto* tree = std::get_if<MakeTree>(&made[1]);
+  ASSERT_NE(tree, nullptr);
+  std::vector<std::string> units;
+  std::vector<std::string> directories;
+  for (const Step& step : tree->plan) {
+    if (const auto* start = std::get_if<StartUnit>(&step)) units.push_back(start->path);
+    if (const auto* ensure = std::get_if<EnsureCgroup>(&step)) directories.push_back(ensure->path);
+  }
+  EXPECT_THAT(units,
+              ElementsAre("/podqos.slice", "/podqos.slice/podqos-kubepods.slice",
+                          "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-burstable.slice",
+                          "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-besteffort.slice"));
+  EXPECT_EQ(directories, units);
+  EXPECT_EQ(tree->plan.back(), mark_on("/podqos.slice"));
+}
+
+struct RootUseCase {
+  const char* name;
+  const char* kubepods;
+  TierSums sums;
+  std::vector<RetainedEntry> retained;
+  bool made;
+};
+
+class PlanRootInUse : public PlanRoot, public WithParamInterface<RootUseCase> {};
+
+TEST_P(PlanRootInUse, IsLeftAloneWithPodsOfPodqosOnly) {
+  tiers_.kubepods = GetParam().kubepods;
+  tiers_.top = "/before";
+  tiers_.yielded = true;
+  tiers_.sums = GetParam().sums;
+  tiers_.retained = GetParam().retained;
+  const TiersRecord before = tiers_;
+  const EventPlan planned = plan("/podqos/kubepods");
+  if (GetParam().made) {
+    EXPECT_THAT(planned, SizeIs(2));
+    EXPECT_EQ(tiers_.kubepods, "/podqos/kubepods");
+  } else {
+    EXPECT_THAT(planned, IsEmpty());
+    EXPECT_EQ(tiers_, before);
+  }
+}
+
+const TierSums kOneOwnPod{
+    .guaranteed = {}, .burstable = {}, .besteffort = {.pods = 1, .cpu = {}, .memory = {}}};
+const TierSums kOneAdoptedPod{.guaranteed = {},
+                              .burstable = {},
+                              .besteffort = {},
+                              .adopted = {.pods = 1, .cpu = {}, .memory = {}}};
+
+INSTANTIATE_TEST_SUITE_P(
+    All, PlanRootInUse,
+    ValuesIn(std::vector<RootUseCase>{
+        {"APod", "/podqos/kubepods", kOneOwnPod, {}, false},
+        {"APodBelowAnotherRoot", "/kubepods", kOneOwnPod, {}, false},
+        {"ARetainedPod", "/podqos/kubepods", {}, {{.uid = "42", .until = {}}}, false},
+        {"AnAdoptedPod", "/podqos/kubepods", kOneAdoptedPod, {}, true},
+        {"NoPod", "/podqos/kubepods", {}, {}, true},
+        {"NoRoot", "", kOneOwnPod, {}, true},
+    }),
+    [](const TestParamInfo<RootUseCase>& row) { return row.param.name; });
+
+TEST(PlanYield, WithdrawsTheMarkOfTheRootAlone) {
+  TiersRecord tiers;
+  tiers.kubepods = "/kubepods";
+  tiers.sums = kOneOwnPod;
+  TiersRecord yielded = tiers;
+  yielded.yielded = true;
+  EXPECT_THAT(plan_yield(tiers),
+              ElementsAre(EventStep{Execute{{SetAttribute{.path = "/kubepods",
+                                                          .name = "trusted.podqos.made",
+                                                          .value = "0",
+                                                          .on_refusal = OnRefusal::kIgnore}}}}));
+  EXPECT_EQ(tiers, yielded);
+}
+
+TEST(DescribeYield, NamesTheRootTheKubeletAndTheRemedy) {
+  EXPECT_EQ(describe_yield("/kubepods", "found its pod /kubepods/podx"),
+            "cgroup /kubepods now belongs to a kubelet (found its pod /kubepods/podx): podqos no "
+            "longer writes to it, and the kubelet will remove podqos's pods in it; remove "
+            "cgroupRoot \"/\" from the configuration");
+}
+
+TEST(ForgetRoot, KeepsWhatIsKnownOfPods) {
+  TiersRecord tiers;
+  tiers.sums = kOneAdoptedPod;
+  tiers.weight_formula = WeightFormula::kLog;
+  const TiersRecord without_root = tiers;
+  tiers.kubepods = "/podqos/kubepods";
+  tiers.top = "/podqos";
+  tiers.yielded = true;
+  forget_root(tiers);
+  EXPECT_EQ(tiers, without_root);
+}
+
+}  // namespace
+}  // namespace podqos::core

@@ -1,0 +1,338 @@
+#include "common/core/tier_plan.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/core/byte_units.h"
+#include "tests/unit/core/layouts.h"
+
+namespace podqos::core {
+namespace {
+
+using byte_units::kGi;
+using byte_units::kMi;
+using layouts::kV1;
+using layouts::kV2;
+using layouts::layout_of;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::TestParamInfo;
+using ::testing::TestWithParam;
+using ::testing::ValuesIn;
+using ::testing::WithParamInterface;
+
+/// Guaranteed pods request 750m and 1Gi, Burstable ones 250m and 2Gi, a kubelet's 4 CPUs and 1Gi.
+TierSums requested_sums() {
+  return {.guaranteed = {.pods = 1, .cpu = MilliCpu{750}, .memory = Bytes{kGi}},
+          .burstable = {.pods = 2, .cpu = MilliCpu{250}, .memory = Bytes{2 * kGi}},
+          .besteffort = {},
+          .adopted = {.pods = 1, .cpu = MilliCpu{4000}, .memory = Bytes{kGi}}};
+}
+
+TEST(WantedTiers, ReserveMemoryOfWhatIsAllocatable) {
+  Settings settings;
+  settings.reserve_memory_percent = 50;
+  settings.system_reserved.memory = Bytes{kGi};
+  settings.kube_reserved.memory = Bytes{kGi};
+  const TierValues tiers =
+      wanted_tiers(requested_sums(), settings, {.memory = Bytes{10 * kGi}, .cpu = MilliCpu{4000}});
+  // Of 10Gi, 2Gi are reserved for the node, and 1Gi is an adopted pod's.
+  EXPECT_EQ(tiers.burstable,
+            (CgroupValues{.cpu_shares = CpuShares{256}, .memory_limit = Bytes{7 * kGi - kGi / 2}}));
+  EXPECT_EQ(tiers.besteffort,
+            (CgroupValues{.cpu_shares = CpuShares{2}, .memory_limit = Bytes{6 * kGi - kGi / 2}}));
+}
+
+TEST(WantedTiers, LimitNoMemoryWithoutQosReserved) {
+  const TierValues tiers =
+      wanted_tiers(requested_sums(), {}, {.memory = Bytes{10 * kGi}, .cpu = MilliCpu{4000}});
+  EXPECT_EQ(tiers.burstable, CgroupValues{.cpu_shares = CpuShares{256}});
+  EXPECT_EQ(tiers.besteffort, CgroupValues{.cpu_shares = CpuShares{2}});
+}
+
+class DecideTierWrite : public ::testing::Test {
+ protected:
+  DecideTierWrite() { tiers_.kubepods = "/podqos/kubepods"; }
+
+  TierValues decide(Tree tree) {
+    usage_of_.clear();
+    weight_of_.clear();
+    const TierSnapshot snapshot{.usage = [this](const std::string& tier) -> std::optional<Bytes> {
+                                  usage_of_.push_back(tier);
+                                  const auto found = usage_.find(tier);
+                                  return found == usage_.end() ? std::nullopt
+                                                               : std::optional{found->second};
+                                },
+                                .has_io_weight =
+                                    [this](const std::string& tier) {
+                                      weight_of_.push_back(tier);
+                                      return has_io_weight_;
+                                    }};
+    return decide_tier_write(tiers_, wanted_, tree, snapshot, settings_);
+  }
+
+  TiersRecord tiers_;
+  TierValues wanted_{.burstable = {.cpu_shares = CpuShares{256}},
+                     .besteffort = {.cpu_shares = CpuShares{2}}};
+  Settings settings_;
+  std::map<std::string, Bytes> usage_;  ///< by tier; unknown for others
+  bool has_io_weight_ = false;
+  std::vector<std::string> usage_of_;   ///< tiers whose usage was asked for
+  std::vector<std::string> weight_of_;  ///< tiers whose weight was asked for
+};
+
+TEST_F(DecideTierWrite, WhatIsConstantIsNotWrittenAgain) {
+  settings_.io_weight = {.guaranteed = {}, .burstable = 200, .besteffort = 10};
+  has_io_weight_ = true;
+  const TierValues values = decide(Tree::kAsItWas);
+  EXPECT_EQ(values.burstable, CgroupValues{.cpu_shares = CpuShares{256}});
+  EXPECT_EQ(values.besteffort, CgroupValues{});
+  EXPECT_THAT(usage_of_, IsEmpty());
+  EXPECT_THAT(weight_of_, IsEmpty());
+}
+
+TEST_F(DecideTierWrite, UsageIsAskedForWhereThereIsALimit) {
+  wanted_.besteffort.memory_limit = Bytes{kGi};
+  EXPECT_EQ(decide(Tree::kAsItWas).burstable.memory_limit, std::nullopt);
+  EXPECT_THAT(usage_of_, ElementsAre("/podqos/kubepods/besteffort"));
+}
+
+TEST_F(DecideTierWrite, UsageIsThatOfTheSlices) {
+  tiers_.kubepods = "/kubepods.slice";
+  wanted_.burstable.memory_limit = Bytes{kGi};
+  wanted_.besteffort.memory_limit = Bytes{kGi};
+  decide(Tree::kAsItWas);
+  EXPECT_THAT(usage_of_, ElementsAre("/kubepods.slice/kubepods-burstable.slice",
+                                     "/kubepods.slice/kubepods-besteffort.slice"));
+}
+
+struct TreeCase {
+  const char* name;
+  Tree tree;
+};
+
+const std::vector<TreeCase>& every_tree() {
+  static const std::vector<TreeCase> trees{
+      {"AsItWas", Tree::kAsItWas}, {"ToMake", Tree::kToMake}, {"JustMade", Tree::kJustMade}};
+  return trees;
+}
+
+std::string name_of_tree(const TestParamInfo<TreeCase>& row) {
+  return row.param.name;
+}
+
+class DecideTierWriteOfAny : public DecideTierWrite, public WithParamInterface<TreeCase> {};
+
+TEST_P(DecideTierWriteOfAny, TreeHoldsLimitsAboveUsageAndFloor) {
+  settings_.tier_memory_floor = Bytes{32 * kMi};
+  wanted_.burstable.memory_limit = Bytes{1'073'741'824};
+  wanted_.besteffort.memory_limit = Bytes{0};
+  usage_ = {{"/podqos/kubepods/burstable", Bytes{2'147'483'648}}};
+  const TierValues values = decide(GetParam().tree);
+  // 16 MiB above the usage.
+  EXPECT_EQ(values.burstable.memory_limit, Bytes{2'164'260'864});
+  EXPECT_EQ(values.besteffort.memory_limit, Bytes{33'554'432});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DecideTierWriteOfAny, ValuesIn(every_tree()), name_of_tree);
+
+TEST_F(DecideTierWrite, ANewTreeGetsAllValuesAndLosesLimits) {
+  settings_.io_weight = {.guaranteed = 500, .burstable = 200, .besteffort = 10};
+  for (const Tree tree : {Tree::kToMake, Tree::kJustMade}) {
+    const TierValues values = decide(tree);
+    EXPECT_EQ(
+        values.burstable,
+        (CgroupValues{.cpu_shares = CpuShares{256}, .memory_limit = Bytes{-1}, .io_weight = 200}));
+    EXPECT_EQ(
+        values.besteffort,
+        (CgroupValues{.cpu_shares = CpuShares{2}, .memory_limit = Bytes{-1}, .io_weight = 10}));
+    EXPECT_THAT(usage_of_, IsEmpty());
+  }
+}
+
+struct TierIoWeightCase {
+  const char* name;
+  Tree tree;
+  bool has_io_weight;
+  std::optional<std::int64_t> want;
+  std::vector<std::string> asked;
+};
+
+class DecideTierWriteResets : public DecideTierWrite,
+                              public WithParamInterface<TierIoWeightCase> {};
+
+/// Of the two tiers, only besteffort is to have a weight.
+TEST_P(DecideTierWriteResets, AnIoWeightThatIsNoLongerWanted) {
+  settings_.io_weight.besteffort = 10;
+  has_io_weight_ = GetParam().has_io_weight;
+  EXPECT_EQ(decide(GetParam().tree).burstable.io_weight, GetParam().want);
+  EXPECT_EQ(weight_of_, GetParam().asked);
+}
+
+// 100 is the kernel's default.
+INSTANTIATE_TEST_SUITE_P(
+    All, DecideTierWriteResets,
+    ValuesIn(std::vector<TierIoWeightCase>{
+        {"AsItWas", Tree::kAsItWas, true, {}, {}},
+        {"JustMade", Tree::kJustMade, true, {}, {}},
+        {"ToMakeWithOne", Tree::kToMake, true, 100, {"/podqos/kubepods/burstable"}},
+        {"ToMakeWithout", Tree::kToMake, false, {}, {"/podqos/kubepods/burstable"}},
+    }),
+    [](const TestParamInfo<TierIoWeightCase>& row) { return row.param.name; });
+
+/// The plan of each step, as text; fails for a step that is no Execute.
+std::vector<std::string> executed_by(const EventPlan& plan) {
+  std::vector<std::string> texts;
+  for (const EventStep& step : plan) {
+    const auto* execute = std::get_if<Execute>(&step);
+    texts.push_back(execute == nullptr ? "not executed" : render(execute->plan));
+  }
+  return texts;
+}
+
+TiersRecord tiers_with(std::string kubepods, std::string top) {
+  TiersRecord tiers;
+  tiers.sums = requested_sums();
+  tiers.kubepods = std::move(kubepods);
+  tiers.top = std::move(top);
+  return tiers;
+}
+
+constexpr const char* kTierShares =
+    "write  /podqos/cpu.shares = 1024  # all pods of podqos\n"
+    "write  /podqos/kubepods/burstable/cpu.shares = 256  # burstable tier\n"
+    "write  /podqos/kubepods/besteffort/cpu.shares = 2  # besteffort tier\n";
+
+TierValues both_shares() {
+  return {.burstable = {.cpu_shares = CpuShares{256}}, .besteffort = {.cpu_shares = CpuShares{2}}};
+}
+
+TEST(PlanTierWrite, WritesWhatHangsOnTheRequestsOfPodqossOwnPods) {
+  for (const Tree tree : {Tree::kAsItWas, Tree::kJustMade}) {
+    EXPECT_THAT(
+        executed_by(plan_tier_write(tiers_with("/podqos/kubepods", "/podqos"), both_shares(), tree,
+                                    layout_of(kV1), WeightFormula::kLog)),
+        ElementsAre(kTierShares));
+  }
+}
+
+TEST(PlanTierWrite, MakesTheTreeFirst) {
+  EXPECT_THAT(executed_by(plan_tier_write(tiers_with("/podqos/kubepods", "/podqos"), both_shares(),
+                                          Tree::kToMake, layout_of(kV1), WeightFormula::kLog)),
+              ElementsAre("mkdir  /podqos/kubepods/burstable\n"
+                          "mkdir  /podqos/kubepods/besteffort\n",
+                          kTierShares));
+}
+
+TEST(PlanTierWrite, WritesNothingAboveTheRootThatOthersHaveMade) {
+  EXPECT_THAT(executed_by(plan_tier_write(tiers_with("/podqos/kubepods", ""), {}, Tree::kAsItWas,
+                                          layout_of(kV1), WeightFormula::kLog)),
+              ElementsAre(""));
+  EXPECT_THAT(executed_by(plan_tier_write(tiers_with("/a/b/kubepods", "/a/b"), {}, Tree::kAsItWas,
+                                          layout_of(kV1), WeightFormula::kLog)),
+              ElementsAre("write  /a/b/cpu.shares = 1024  # all pods of podqos\n"));
+}
+
+TEST(PlanTierWrite, WritesAllWeightsByTheFormula) {
+  const TierValues values{.burstable = {.cpu_shares = CpuShares{1024}}, .besteffort = {}};
+  const TiersRecord tiers = tiers_with("/podqos/kubepods", "/podqos");
+  EXPECT_THAT(executed_by(plan_tier_write(tiers, values, Tree::kAsItWas, layout_of(kV2),
+                                          WeightFormula::kLinear)),
+              ElementsAre("write  /podqos/cpu.weight = 39  # all pods of podqos\n"
+                          "write  /podqos/kubepods/burstable/cpu.weight = 39  # burstable tier\n"));
+  EXPECT_THAT(
+      executed_by(
+          plan_tier_write(tiers, values, Tree::kAsItWas, layout_of(kV2), WeightFormula::kLog)),
+      ElementsAre("write  /podqos/cpu.weight = 100  # all pods of podqos\n"
+                  "write  /podqos/kubepods/burstable/cpu.weight = 100  # burstable tier\n"));
+}
+
+TEST(PlanTierWrite, MakesTheSlicesAboveTheRootToo) {
+  const EventPlan plan =
+      plan_tier_write(tiers_with("/podqos.slice/podqos-kubepods.slice", "/podqos.slice"),
+                      both_shares(), Tree::kToMake, layout_of(kV2), WeightFormula::kLog);
+  const auto* tree = std::get_if<Execute>(&plan.front());
+  ASSERT_NE(tree, nullptr);
+  std::vector<std::string> made;
+  for (const Step& step : tree->plan) {
+    if (const auto* ensure = std::get_if<EnsureCgroup>(&step)) made.push_back(ensure->path);
+  }
+  EXPECT_THAT(made,
+              ElementsAre("/podqos.slice", "/podqos.slice/podqos-kubepods.slice",
+                          "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-burstable.slice",
+                          "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-besteffort.slice"));
+}
+
+struct TellCase {
+  const char* name;
+  Tree tree;
+  bool always;
+};
+
+class PlanTierWriteTellsSystemd : public TestWithParam<TellCase> {};
+
+TEST_P(PlanTierWriteTellsSystemd, WhatTheFilesHoldAlreadyOnlyInANewTree) {
+  const EventPlan plan =
+      plan_tier_write(tiers_with("/podqos.slice/podqos-kubepods.slice", "/podqos.slice"),
+                      both_shares(), GetParam().tree, layout_of(kV2), WeightFormula::kLog);
+  const auto* writes = std::get_if<Execute>(&plan.back());
+  ASSERT_NE(writes, nullptr);
+  std::vector<std::pair<std::string, bool>> told;
+  for (const Step& step : writes->plan) {
+    if (const auto* tell = std::get_if<SetUnit>(&step)) told.emplace_back(tell->path, tell->always);
+  }
+  const bool always = GetParam().always;
+  EXPECT_THAT(
+      told,
+      ElementsAre(
+          Pair("/podqos.slice", always),
+          Pair("/podqos.slice/podqos-kubepods.slice/podqos-kubepods-burstable.slice", always),
+          Pair("/podqos.slice/podqos-kubepods.slice/podqos-kubepods-besteffort.slice", always)));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PlanTierWriteTellsSystemd,
+                         ValuesIn(std::vector<TellCase>{
+                             {"AsItWas", Tree::kAsItWas, false},
+                             {"ToMake", Tree::kToMake, true},
+                             {"JustMade", Tree::kJustMade, true},
+                         }),
+                         [](const TestParamInfo<TellCase>& row) { return row.param.name; });
+
+struct ExcessCase {
+  const char* name;
+  std::int64_t wanted;
+  std::int64_t usage;
+  std::int64_t excess;
+};
+
+class ExcessOfLimit : public TestWithParam<ExcessCase> {};
+
+TEST_P(ExcessOfLimit, IsHowFarUsageAndMarginExceedTheRule) {
+  Settings settings;
+  settings.tier_memory_floor = Bytes{64 * kMi};
+  EXPECT_EQ(excess_of_limit(Bytes{GetParam().wanted}, Bytes{GetParam().usage}, settings),
+            Bytes{GetParam().excess});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ExcessOfLimit,
+                         ValuesIn(std::vector<ExcessCase>{
+                             {"FarBelow", kGi, 100 * kMi, 0},
+                             {"AMarginBelow", kGi, kGi - 16 * kMi, 0},
+                             {"WithinTheMargin", kGi, kGi - kMi, 15 * kMi},
+                             {"Above", kGi, 2 * kGi, kGi + 16 * kMi},
+                             {"TheFloorIsNoExcess", 0, 48 * kMi, 0},
+                             {"AboveTheFloor", 0, 64 * kMi, 16 * kMi},
+                         }),
+                         [](const TestParamInfo<ExcessCase>& row) { return row.param.name; });
+
+}  // namespace
+}  // namespace podqos::core
