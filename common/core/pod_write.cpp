@@ -18,10 +18,19 @@ std::int64_t bound_of(const CgroupValues& values) {
   return limit > 0 ? limit : std::numeric_limits<std::int64_t>::max();
 }
 
+bool is_bounded(const CgroupValues& values) {
+  return values.memory_limit.value_or(Bytes{0}) > Bytes{0};
+}
+
+void lift_quota(CgroupValues& values, const Settings& settings) {
+  values.cpu_quota = Micros{-1};
+  values.cpu_period = settings.cpu_cfs_quota_period;
+}
+
 void hold_above_usage(PodWrite& write, const std::string& cgroup,
                       const PodWriteSnapshot& snapshot) {
   auto& limit = write.values.memory_limit;
-  if (!limit || limit->value() < 0) return;
+  if (!is_bounded(write.values)) return;
   const auto usage = snapshot.usage_above(*limit);
   if (!usage) return;
   const Bytes held = bounded_tier_limit(*limit, *usage, Bytes{0});
@@ -45,6 +54,9 @@ Result<PodWrite> decide_pod_write(PodRecord record, const PodWriteSnapshot& snap
     PodRecord before = *snapshot.written;
     const auto held = pod_values(before, settings);
     if (!held) return fail(held.error());
+    // Lift limits that the pod no longer has.
+    if (!wanted.cpu_quota && held->cpu_quota) lift_quota(wanted, settings);
+    if (is_bounded(*held) && !is_bounded(wanted)) wanted.memory_limit = Bytes{-1};
     if (bound_of(wanted) < bound_of(*held)) hold_above_usage(write, record.cgroup, snapshot);
     // Constant: written when the cgroup was created.
     wanted.io_weight.reset();
@@ -52,10 +64,7 @@ Result<PodWrite> decide_pod_write(PodRecord record, const PodWriteSnapshot& snap
     return write;
   }
   // Remove limits that other programs have set.
-  if (!wanted.cpu_quota) {
-    wanted.cpu_quota = Micros{-1};
-    wanted.cpu_period = settings.cpu_cfs_quota_period;
-  }
+  if (!wanted.cpu_quota) lift_quota(wanted, settings);
   if (wanted.memory_limit.value_or(Bytes{0}).value() == 0) wanted.memory_limit = Bytes{-1};
   hold_above_usage(write, record.cgroup, snapshot);
   if (snapshot.has_io_weight && !wanted.io_weight) wanted.io_weight = kDefaultIoWeight;

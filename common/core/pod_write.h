@@ -30,7 +30,7 @@ struct PodWrite {
   Make make = Make::kNo;  ///< kYes: make the cgroup and write all values
   CgroupValues values;
   bool hugepages = false;  ///< huge page limits too: two files for each page size of the host
-  std::string notice;      ///< for the log; empty if there is nothing to report
+  std::string notice;      ///< for the log if the memory limit stays above the rule; empty if not
 };
 
 /// Decides what is written of the pod's values: all of them, with limits that other programs have

@@ -104,6 +104,26 @@ TEST_F(Event, AProcessInATierIsNamedAndNothingCounts) {
   EXPECT_THAT(node_.records.pods, ElementsAre(Key("b")));
 }
 
+/// A pod comes again with a lower limit than it uses: below its usage the kernel would kill.
+TEST_F(Event, AMemoryLimitIsNeverBelowWhatThePodUses) {
+  const auto limited = [](const char* id, const char* limits) {
+    return FakeContainer{.id = id, .uid = "c", .annotations = {{"podqos.io/limits", limits}}};
+  };
+  node_.run(limited("db", "cpu=1,memory=1Gi"), Pid{10});
+  node_.tree.processes.erase(Pid{10});
+  const std::string pod = "/podqos/kubepods/podc";
+  node_.tree.cgroups.at(pod).usage = 600LL << 20U;
+  node_.run(limited("db2", "cpu=1,memory=512Mi"), Pid{11});
+  EXPECT_EQ(node_.file(pod, "memory.max"), std::to_string(616LL << 20U));
+  node_.run(limited("log", "cpu=1,memory=512Mi"), Pid{12});
+  EXPECT_EQ(node_.file(pod, "memory.max"), std::to_string(616LL << 20U));
+  node_.tree.cgroups.at(pod).usage = 100LL << 20U;
+  node_.run(kBatchContainer, Pid{13});
+  EXPECT_EQ(node_.file(pod, "memory.max"), std::to_string(616LL << 20U));
+  ASSERT_TRUE(node_.reconcile());
+  EXPECT_EQ(node_.file(pod, "memory.max"), std::to_string(512LL << 20U));
+}
+
 /// The end of the first one is reported late, or never.
 TEST_F(Event, AContainerThatHasEndedLeavesNoEntryWhenItsPodComesAgain) {
   node_.run(kWebContainer, Pid{10});

@@ -259,6 +259,15 @@ TEST_F(DecidePodWrite, HugePagesKeepTheirLimitsInTheValues) {
               ElementsAre(std::pair{"2MB", Bytes{4 * kMi}}));
 }
 
+TEST_F(DecidePodWrite, LimitsThatAWholePodNoLongerHasAreLifted) {
+  written_ = bounded_pod();
+  const CgroupValues values =
+      decide(whole_pod_with(list({{"cpu", "250m"}, {"memory", "64Mi"}}), {})).values;
+  EXPECT_EQ(values.cpu_quota, Micros{-1});
+  EXPECT_EQ(values.cpu_period, Micros{100'000});
+  EXPECT_EQ(values.memory_limit, Bytes{-1});
+}
+
 TEST_F(DecidePodWrite, ReturnsTheErrorOfThePodsValues) {
   const auto write = try_decide(whole_pod_with(list({{"hugepages-x", "4Mi"}}), {}));
   ASSERT_FALSE(write);
