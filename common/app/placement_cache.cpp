@@ -84,8 +84,6 @@ bool is_expected(const core::PodRecord& record, const core::Identity& identity,
 /// True if pod and tiers have the same values for both records.
 bool is_same(const core::PodRecord& before, core::PodRecord& now, const core::Settings& settings) {
   if (now.granted != before.granted) return false;
-  if (now.pod == before.pod && now.sums == before.sums && now.claimed == before.claimed)
-    return true;
   core::PodRecord as_it_was = before;
   const auto old_values = core::pod_values(as_it_was, settings);
   const auto new_values = core::pod_values(now, settings);
@@ -223,7 +221,9 @@ std::optional<core::Admission> PlacementCache::find(const core::Settings& settin
   if (!admission || admission->outcome != core::AdmissionOutcome::kAdmitted ||
       !admission->warnings.empty())
     return std::nullopt;
-  if (!before->adopted && !is_same(*before, admission->record, settings)) return std::nullopt;
+  if (!before->adopted && admission->changes_values &&
+      !is_same(*before, admission->record, settings))
+    return std::nullopt;
   core::fill_in_missing(
       *admission, request, claim,
       core::container_memory_params(settings, machine_->capacity, memory_files(before->cgroup)),

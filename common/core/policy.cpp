@@ -88,11 +88,20 @@ void raise_to_running(PodRecord& record, const PodClaim& claim) {
   raise_to_containers(record.sums->resources, running);
 }
 
+/// True for the claim of a further container of a pod whose class and resources are those of a spec
+/// that this container has, too. This is what most claims are.
+bool repeats(const PodClaim& claim, const PodRecord& record) {
+  return record.complete && record.class_source == ClassSource::kPodAnnotation && claim.complete &&
+         claim.source == ClassSource::kPodAnnotation && !claim.declared_class &&
+         !claim.engine_class && claim.sums == record.sums &&
+         !describes_otherwise(claim, record.pod);
+}
+
 void add_claim(MergedPod& merged, const Identity& identity, const PodClaim& claim,
                const Settings& settings) {
   PodRecord& record = merged.record;
   if (!identity.sandbox_id.empty()) record.sandbox_id = identity.sandbox_id;
-  if (!claim.known) return;
+  if (!claim.known || repeats(claim, record)) return;
   const QosClass claimed = claimed_class(claim, settings, merged.warnings);
   if (record.complete && claim.complete && describes_otherwise(claim, record.pod)) {
     merged.warnings.push_back(
