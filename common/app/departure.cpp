@@ -45,6 +45,7 @@ core::DepartureSnapshot observe(Transaction& transaction, const core::PodRecord&
                                 Cause cause) {
   cgroup::Machine& machine = transaction.machine();
   core::DepartureSnapshot snapshot{
+      .due = cause == Cause::kDue,
       .charge = [&machine, &record] { return cgroup::tmpfs_memory(machine, record.cgroup); },
       .capacity = transaction.capacity(),
       .now = transaction.now()};
@@ -54,7 +55,7 @@ core::DepartureSnapshot observe(Transaction& transaction, const core::PodRecord&
   }
   snapshot.has_living = cgroup::has_living_container(machine, record);
   if (snapshot.has_living) {
-    snapshot.unwritten = cause == Cause::kDue && cgroup::is_unwritten(machine, record.cgroup);
+    snapshot.unwritten = snapshot.due && cgroup::is_unwritten(machine, record.cgroup);
   } else if (!record.adopted) {
     snapshot.populated = cgroup::holds_container(machine, record.cgroup).value_or(false);
   }

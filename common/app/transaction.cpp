@@ -143,7 +143,6 @@ Result<core::WritePod> Transaction::plan_pod(const core::PodRecord& record,
       .uid = record.pod.uid,
       .cgroup = record.cgroup,
       .make = write->make,
-      .held = !write->notice.empty(),
       .plan = core::plan_pod(record.cgroup, write->values, layout, formula(), write->make),
       .transient = counts_removed ? core::Transient::kQuota : core::Transient::kNone,
       .if_refused = if_refused,
@@ -228,8 +227,6 @@ Status Transaction::write(const core::WritePod& step, std::vector<Refusal>& refu
   auto done = write_values(step);
   const bool vanished = !done && done.error().code == ErrorCode::kNotFound;
   if (vanished && step.make == core::Make::kNo && saved_uid_ == step.uid) done = make_again(step);
-  if (done && step.held)
-    leave_unwritten({.uid = step.uid, .cgroup = step.cgroup, .until = step.retry_at});
   if (done) return done;
   const bool busy = done.error().code == ErrorCode::kBusy;
   switch (step.if_refused) {

@@ -79,9 +79,10 @@ Departure decide_departure(PodRecord record, TiersRecord& tiers, const Departure
   Departure departure{.record = std::move(record)};
   PodRecord& pod = departure.record;
   if (!pod.released_at && snapshot.has_living) {
+    // A reconciliation may have written its values by now.
+    if (snapshot.due) forget_retained(tiers, pod.pod.uid);
     if (snapshot.unwritten) {
       departure.outcome = PodOutcome::kRewritten;
-      forget_retained(tiers, pod.pod.uid);
     } else if (backed_memory(pod)) {
       grant_again(pod, tiers.sums, snapshot.capacity, settings);
     }

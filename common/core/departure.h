@@ -66,6 +66,7 @@ enum class PodOutcome : std::uint8_t {
 /// What is observed of a pod for decide_departure(). Of a released pod only `charge` and
 /// `released_for` count.
 struct DepartureSnapshot {
+  bool due = false;         ///< its time has come; false if a container of it has ended
   bool has_living = false;  ///< a container of it is live or being created
   /// Processes other than the monitor's are in its cgroup; observed only for podqos's own pods
   /// without a living container.

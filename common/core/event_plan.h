@@ -89,9 +89,6 @@ struct WritePod {
   /// kNo: the plan writes what has changed; if the cgroup has vanished, it is made again with all
   /// its values.
   Make make = Make::kYes;
-  /// The memory limit stays above the rule because the usage is: a later transaction writes all
-  /// values again, and so does the next event of the pod.
-  bool held = false;
   Plan plan;
   Transient transient = Transient::kNone;
   IfRefused if_refused = IfRefused::kFail;

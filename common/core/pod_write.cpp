@@ -57,7 +57,12 @@ Result<PodWrite> decide_pod_write(PodRecord record, const PodWriteSnapshot& snap
     // Lift limits that the pod no longer has.
     if (!wanted.cpu_quota && held->cpu_quota) lift_quota(wanted, settings);
     if (is_bounded(*held) && !is_bounded(wanted)) wanted.memory_limit = Bytes{-1};
-    if (bound_of(wanted) < bound_of(*held)) hold_above_usage(write, record.cgroup, snapshot);
+    if (wanted.memory_limit == held->memory_limit) {
+      // An earlier event may have left the limit above the rule, since the usage was.
+      wanted.memory_limit.reset();
+    } else if (bound_of(wanted) < bound_of(*held)) {
+      hold_above_usage(write, record.cgroup, snapshot);
+    }
     // Constant: written when the cgroup was created.
     wanted.io_weight.reset();
     write.hugepages = wanted.hugepages != held->hugepages;

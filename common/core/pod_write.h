@@ -36,6 +36,7 @@ struct PodWrite {
 /// Decides what is written of the pod's values: all of them, with limits that other programs have
 /// set removed, or what may differ from `written`. A memory limit stays above the usage: below it
 /// the kernel would invoke the OOM killer (Documentation/admin-guide/cgroup-v2.rst, memory.max).
+/// One that stays above the rule for this is lowered by a reconciliation.
 /// @return the errors of pod_values()
 [[nodiscard]] Result<PodWrite> decide_pod_write(PodRecord record, const PodWriteSnapshot& snapshot,
                                                 const Settings& settings);

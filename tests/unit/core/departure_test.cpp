@@ -105,7 +105,8 @@ class DecideDeparture : public ::testing::Test {
 
   Departure decide(const PodRecord& record) {
     charge_was_read_ = false;
-    const DepartureSnapshot snapshot{.has_living = has_living_,
+    const DepartureSnapshot snapshot{.due = due_,
+                                     .has_living = has_living_,
                                      .populated = populated_,
                                      .unwritten = unwritten_,
                                      .charge =
@@ -123,6 +124,7 @@ class DecideDeparture : public ::testing::Test {
   TiersRecord tiers_;
   NodeCapacity capacity_{.memory = Bytes{1024 * kMi}, .cpu = MilliCpu{4000}};
   Settings settings_;
+  bool due_ = false;
   bool has_living_ = false;
   bool populated_ = false;
   bool unwritten_ = false;
@@ -153,7 +155,19 @@ TEST_F(DecideDeparture, RequestsThatNothingBacksAnyMoreAreReturned) {
             (TierSum{.pods = 2, .cpu = MilliCpu{300}, .memory = Bytes{52 * kMi}}));
 }
 
+/// The entry of a pod that is not due yet stays for when it is.
+TEST_F(DecideDeparture, APodWhoseTimeHasComeIsNotRetainedAnyMore) {
+  has_living_ = true;
+  tiers_.retained = {{.uid = "42", .until = UnixSeconds{1010}}};
+  EXPECT_EQ(decide(counted_pod()).outcome, PodOutcome::kStays);
+  EXPECT_THAT(tiers_.retained, SizeIs(1));
+  due_ = true;
+  EXPECT_EQ(decide(counted_pod()).outcome, PodOutcome::kStays);
+  EXPECT_THAT(tiers_.retained, IsEmpty());
+}
+
 TEST_F(DecideDeparture, RefusedValuesAreWrittenAgain) {
+  due_ = true;
   has_living_ = true;
   unwritten_ = true;
   tiers_.retained = {{.uid = "42", .until = UnixSeconds{999}}};

@@ -259,6 +259,13 @@ TEST_F(DecidePodWrite, HugePagesKeepTheirLimitsInTheValues) {
               ElementsAre(std::pair{"2MB", Bytes{4 * kMi}}));
 }
 
+/// An earlier event may have held it above the usage; a reconciliation lowers it.
+TEST_F(DecidePodWrite, AMemoryLimitThatDoesNotChangeIsNotWritten) {
+  written_ = pod_with_memory_limit("128Mi");
+  EXPECT_EQ(decide(pod_with_memory_limit("128Mi")).values.memory_limit, std::nullopt);
+  EXPECT_EQ(decide(pod_with_memory_limit("160Mi")).values.memory_limit, Bytes{160 * kMi});
+}
+
 TEST_F(DecidePodWrite, LimitsThatAWholePodNoLongerHasAreLifted) {
   written_ = bounded_pod();
   const CgroupValues values =
