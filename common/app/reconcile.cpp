@@ -213,30 +213,38 @@ class Recomputation {
   /// large, only that pod fails.
   Status write_pods() {
     for (const auto& [uid, record] : records_) {
-      core::EventPlan plan = core::plan_restoration(record);
-      if (!record.adopted) {
-        auto values = transaction_.plan_pod(record, std::nullopt, core::IfRefused::kWriteAgain);
-        if (values) {
-          plan.emplace_back(std::move(*values));
-        } else {
-          report_.failed.push_back(cat("pod ", uid, ": ", values.error().message));
-          plan.emplace_back(core::LeaveUnwritten{
-              .uid = uid,
-              .cgroup = record.cgroup,
-              .until = core::retry_at(transaction_.now(), transaction_.settings())});
-        }
-      }
-      const auto done = transaction_.execute(plan);
+      const auto done = transaction_.execute(plan_of(record));
       if (!done && done.error().code != ErrorCode::kTooLarge) return fail(done.error());
-      if (!done) report_.failed.push_back(cat("pod ", uid, ": ", done.error().message));
+      if (!done) report_failure(uid, done.error());
       for (const Refusal& refusal : done.value_or(std::vector<Refusal>{})) {
-        if (refusal.error.code != ErrorCode::kBusy)
-          report_.failed.push_back(cat("pod ", uid, ": ", refusal.error.message));
+        if (refusal.error.code != ErrorCode::kBusy) report_failure(uid, refusal.error);
       }
       for (const std::string& line : transaction_.release_written())
         report_.changes.push_back(cat("pod ", uid, ": ", line));
     }
     return {};
+  }
+
+  /// The plan of one pod's record and values.
+  core::EventPlan plan_of(const core::PodRecord& record) {
+    core::EventPlan plan = core::plan_restoration(record);
+    if (record.adopted) return plan;
+    const std::string& uid = record.pod.uid;
+    auto values = transaction_.plan_pod(record, std::nullopt, core::IfRefused::kWriteAgain);
+    if (values) {
+      plan.emplace_back(std::move(*values));
+    } else {
+      report_failure(uid, values.error());
+      plan.emplace_back(core::LeaveUnwritten{
+          .uid = uid,
+          .cgroup = record.cgroup,
+          .until = core::retry_at(transaction_.now(), transaction_.settings())});
+    }
+    return plan;
+  }
+
+  void report_failure(const std::string& uid, const Error& error) {
+    report_.failed.push_back(cat("pod ", uid, ": ", error.message));
   }
 
   /// Erases index entries of containers that have no record.

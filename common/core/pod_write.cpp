@@ -33,7 +33,7 @@ void hold_above_usage(PodWrite& write, const std::string& cgroup,
   if (!is_bounded(write.values)) return;
   const auto usage = snapshot.usage_above(*limit);
   if (!usage) return;
-  const Bytes held = bounded_tier_limit(*limit, *usage, Bytes{0});
+  const Bytes held = bounded_tier_limit(*limit, usage, Bytes{0});
   write.notice = cat("cgroup ", cgroup, ": memory limit lowered to ", held.value(), " instead of ",
                      limit->value(), ": ", usage->value(), " bytes are in use");
   limit = held;
