@@ -24,7 +24,7 @@ struct Init {
 
 /// Which interface reports a start, and so what it leaves to podqos.
 enum class Reporter : std::uint8_t {
-  /// createRuntime. Whoever placed the container has written its OOM score into config.json.
+  /// createRuntime. The OOM score of a placed container is in its config.json.
   kHook,
   /// NRI. The score is written once it has started, and the values of a container that runs in its
   /// pod are in effect.
