@@ -230,7 +230,6 @@ Status Transaction::write(const core::WritePod& step, std::vector<Refusal>& refu
   if (done) return done;
   const bool busy = done.error().code == ErrorCode::kBusy;
   switch (step.if_refused) {
-    case core::IfRefused::kFail: return done;
     case core::IfRefused::kWriteAgainIfBusy:
       if (!busy) return done;
       break;

@@ -33,7 +33,7 @@ namespace podqos::cgroup {
                                const core::ContainerRecord& ended);
 
 /// The init process of a container, found in its cgroup.
-/// @return nullopt if there is no process in the cgroup, or if the cgroup is not the container's
+/// @return nullopt if the cgroup has no process, or if the cgroup is not the container's
 ///         alone.
 [[nodiscard]] std::optional<core::InitProcess> find_init(Machine& machine,
                                                          const core::ContainerRecord& container);

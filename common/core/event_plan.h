@@ -77,10 +77,10 @@ struct RemoveChildren {
 
 /// What follows if the kernel refuses a pod's values.
 enum class IfRefused : std::uint8_t {
-  kFail,              ///< the plan ends with the error
-  kReport,            ///< the caller is told, and comes back to the pod
-  kWriteAgainIfBusy,  ///< a refusal that passes (kBusy) is left to the next transaction
-  kWriteAgain,        ///< left to a later transaction, whatever the refusal
+  kReport,  ///< the caller is told, and comes back to the pod
+  /// A refusal that passes (kBusy) is left to the next transaction; any other ends the plan.
+  kWriteAgainIfBusy,
+  kWriteAgain,  ///< left to a later transaction, whatever the refusal
 };
 /// Writes the values of a pod's cgroup, and keeps a copy of the record saved last on it.
 struct WritePod {
@@ -91,7 +91,7 @@ struct WritePod {
   Make make = Make::kYes;
   Plan plan;
   Transient transient = Transient::kNone;
-  IfRefused if_refused = IfRefused::kFail;
+  IfRefused if_refused = IfRefused::kWriteAgainIfBusy;
   UnixSeconds retry_at = {};  ///< when to write again what was refused; kBusy: at once
   friend bool operator==(const WritePod&, const WritePod&) = default;
 };

@@ -49,7 +49,7 @@ EventPlan plan_root(TiersRecord& tiers, const std::string& kubepods,
 
 EventPlan plan_yield(TiersRecord& tiers) {
   tiers.yielded = true;
-  // Without support for the attribute there is no mark to withdraw.
+  // Without support for the attribute, none was set.
   return {Execute{.plan = {SetAttribute{
                       .path = tiers.kubepods, .name = kMadeAttribute, .value = kMarkWithdrawn}}}};
 }
