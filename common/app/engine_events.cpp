@@ -244,10 +244,9 @@ Status Synchronization::prepare(Transaction& transaction, const Listener& listen
     return {};
   }
   if (!kept_mark_) return recover(transaction);
-  // Unfinished work of one piece must not make every later piece recompute everything: keep the
-  // mark, the transaction after the last piece will recompute.
+  // Unfinished work of one piece must not make every later piece recompute everything: the mark
+  // stays, and the transaction after the last piece recomputes.
   transaction.begin_recovery();
-  transaction.store().keep_mark();
   return {};
 }
 

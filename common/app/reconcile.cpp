@@ -364,6 +364,7 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warn
     std::this_thread::sleep_for(kLoweringPause);
     auto transaction = Transaction::open(settings, log);
     if (!transaction) return fail(std::move(transaction).error());
+    if (auto done = recover(*transaction); !done) return fail(std::move(done).error());
     if (auto done = transaction->finish(); !done) return fail(std::move(done).error());
     held = held_tiers(*transaction);
   }

@@ -33,8 +33,9 @@ Status MemoryStore::write_tiers(bool marked) {
 }
 
 Status MemoryStore::commit() {
-  if (auto done = write_tiers(keep_mark_); !done) return done;
-  dirty_ = keep_mark_;
+  const bool uncertain = dirty_ || keep_mark_;
+  if (auto done = write_tiers(uncertain); !done) return done;
+  dirty_ = uncertain;
   return {};
 }
 
@@ -53,7 +54,6 @@ Result<std::optional<core::PodRecord>> MemoryStore::pod(std::string_view uid) {
     return fail(std::move(record).error().with_context(cat("record of pod ", uid)));
   const std::string cause = record ? "it is another pod's" : record.error().message;
   incidents_.push_back(cat("record of pod ", uid, " is corrupt: ", cause));
-  keep_mark_ = true;
   dirty_ = true;
   if (auto done = begin(); !done) return fail(std::move(done).error());
   if (auto done = on_change_({.what = Change::What::kPod, .subject = uid, .erased = true}); !done)

@@ -51,7 +51,7 @@ class MemoryStore final : public RecordStore {
 
   [[nodiscard]] Status begin() override;
   void keep_mark() override { keep_mark_ = true; }
-  void recomputed() override { keep_mark_ = false; }
+  void recomputed() override { dirty_ = keep_mark_ = false; }
   [[nodiscard]] Status commit() override;
   [[nodiscard]] Status checkpoint() override;
 

@@ -15,8 +15,8 @@ namespace podqos::store {
 ///
 /// A transaction calls begin() before its first change, then puts and erases records and index
 /// entries, and calls commit() after its last change. begin() sets a mark, commit() clears it. Who
-/// finds the mark set when opening the records must recompute the sums, since the previous
-/// transaction was interrupted (dirty() is true).
+/// finds the mark set when opening the records must recompute the sums, since an earlier
+/// transaction was interrupted (dirty() is true); until somebody has, commit() keeps the mark.
 class RecordStore {
  public:
   RecordStore() = default;
@@ -38,11 +38,11 @@ class RecordStore {
   [[nodiscard]] virtual Status begin() = 0;
   /// Makes commit() keep the mark, because this transaction leaves the sums uncertain.
   virtual void keep_mark() = 0;
-  /// Takes back keep_mark(), and what a corrupt record found so far means for the mark: the sums
-  /// have been recomputed from the records that are left.
+  /// The sums have been recomputed from the records that are left: takes back dirty() and
+  /// keep_mark().
   virtual void recomputed() = 0;
-  /// Writes tiers() and clears the mark. The mark stays if keep_mark() was called or a corrupt
-  /// record was found since recomputed(): then the next transaction recomputes the sums.
+  /// Writes tiers() and clears the mark. The mark stays if the sums are uncertain, since dirty() is
+  /// true or keep_mark() was called: then the next transaction recomputes them.
   [[nodiscard]] virtual Status commit() = 0;
   /// Writes tiers() with the mark set, for values that must be stored before the next step.
   [[nodiscard]] virtual Status checkpoint() = 0;

@@ -110,9 +110,10 @@ Status Store::checkpoint() {
 }
 
 Status Store::commit() {
-  if (auto written = write_tiers(keep_mark_); !written) return written;
+  const bool uncertain = dirty_ || keep_mark_;
+  if (auto written = write_tiers(uncertain); !written) return written;
   marked_ = false;
-  dirty_ = keep_mark_;
+  dirty_ = uncertain;
   return {};
 }
 
@@ -326,7 +327,6 @@ Status Store::set_aside_tiers(const Error& cause) {
 
 Status Store::set_aside(const sys::Directory& directory, const std::string& name,
                         const Error& cause) {
-  keep_mark_ = true;
   dirty_ = true;
   // Set the mark first: if the process dies after the rename, the sums still count the lost record.
   if (auto begun = begin(); !begun) return begun;

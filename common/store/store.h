@@ -47,7 +47,7 @@ class Store final : public RecordStore {
 
   [[nodiscard]] Status begin() override;
   void keep_mark() override { keep_mark_ = true; }
-  void recomputed() override { keep_mark_ = false; }
+  void recomputed() override { dirty_ = keep_mark_ = false; }
   [[nodiscard]] Status commit() override;
   [[nodiscard]] Status checkpoint() override;
 
@@ -104,7 +104,7 @@ class Store final : public RecordStore {
   core::TiersRecord tiers_;
   bool dirty_ = false;
   bool marked_ = false;     ///< begin() was called
-  bool keep_mark_ = false;  ///< keep_mark() was called or a corrupt record was renamed
+  bool keep_mark_ = false;  ///< keep_mark() was called
   std::vector<std::string> incidents_;
 };
 

@@ -166,6 +166,22 @@ TEST_F(Event, AContainerThatCannotBeRecordedLeavesItsPodAsItWas) {
   EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{500});
 }
 
+/// An event that does not look at what was interrupted must not hide it from those that do.
+TEST_F(Event, WhatWasInterruptedStaysKnownUntilItIsMadeGood) {
+  node_.run(kWebContainer, Pid{10});
+  node_.tree.start(Pid{1011}, "/");
+  node_.allow(3);  // the mark, an index entry, the record: not the sums
+  ASSERT_FALSE(node_.admit(kLogContainer, Pid{1011}));
+  node_.allow_all();
+  {
+    Transaction transaction = node_.begin();
+    ASSERT_TRUE(transaction.finish());
+  }
+  node_.run(kBatchContainer, Pid{12});
+  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{750});
+  EXPECT_EQ(node_.file("/podqos/kubepods/burstable", "cpu.weight"), weight_of(768));
+}
+
 TEST_F(Event, ReconcileRestoresWhatWasChanged) {
   node_.run(kWebContainer, Pid{10});
   node_.tree.cgroups.at("/podqos/kubepods/burstable/poda").files.at("cpu.weight") = "9";

@@ -67,6 +67,21 @@ TEST_P(EachStore, IsDirtyAfterATransactionThatWasNotCommitted) {
   EXPECT_TRUE(store->dirty());
   EXPECT_EQ(store->tiers().kubepods, "");
   EXPECT_EQ(*store->pod("pod-1"), record_of("pod-1"));
+}
+
+TEST_P(EachStore, KeepsTheMarkUntilTheSumsAreRecomputed) {
+  auto store = next();
+  ASSERT_TRUE(store->begin());
+  store.reset();
+  store = next();
+  ASSERT_TRUE(store->put_pod(record_of("pod-1")));
+  ASSERT_TRUE(store->commit());
+  EXPECT_TRUE(store->dirty());
+  store.reset();
+  store = next();
+  EXPECT_TRUE(store->dirty());
+  store->recomputed();
+  EXPECT_FALSE(store->dirty());
   ASSERT_TRUE(store->commit());
   store.reset();
   EXPECT_FALSE(next()->dirty());

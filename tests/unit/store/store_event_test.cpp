@@ -62,6 +62,7 @@ TEST_F(StoreEvent, CheckpointsItsSumsUnderTheMark) {
     Store store = opened();
     EXPECT_TRUE(store.dirty());
     EXPECT_EQ(store.tiers().kubepods, "/podqos/kubepods");
+    store.recomputed();
     EXPECT_TRUE(store.commit());
   }
   EXPECT_FALSE(opened().dirty());
@@ -96,6 +97,7 @@ TEST_F(StoreEvent, LeavesTheMarkWhenToldTo) {
   {
     Store store = opened();
     EXPECT_TRUE(store.dirty());
+    store.recomputed();
     EXPECT_TRUE(store.commit());
   }
   EXPECT_FALSE(opened().dirty());

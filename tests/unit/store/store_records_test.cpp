@@ -74,7 +74,7 @@ TEST_F(StorePods, RefusesUidsThatAreNoFileName) {
   EXPECT_TRUE(store.put_pod(record_of(std::string(128, 'a'))));
 }
 
-TEST_F(StorePods, SetsACorruptRecordAsideAndStaysDirtyForOneMoreEvent) {
+TEST_F(StorePods, SetsACorruptRecordAsideAndStaysDirtyUntilTheSumsAreRecomputed) {
   make_state();
   write("pods/pod-1.json", "{\"version\":1,");
   write("pods/pod-1.json.corrupt-1", "an older accident");
@@ -95,6 +95,7 @@ TEST_F(StorePods, SetsACorruptRecordAsideAndStaysDirtyForOneMoreEvent) {
   {
     Store store = opened();
     EXPECT_TRUE(store.dirty());
+    store.recomputed();
     EXPECT_TRUE(store.commit());
   }
   EXPECT_FALSE(opened().dirty());
