@@ -105,6 +105,16 @@ Json top_json(const app::TierEntry& top, core::WeightFormula formula) {
   return json;
 }
 
+Json tree_json(const app::TreeEntry& tree, core::WeightFormula formula) {
+  Json json;
+  json["kubepods"] = tree.kubepods;
+  json["top"] = tree.top ? top_json(*tree.top, formula) : Json(nullptr);
+  Json& tiers = json["tiers"] = Json::array();
+  for (const app::TierEntry& tier : tree.tiers)
+    tiers.push_back(tier_json(tier, formula));
+  return json;
+}
+
 }  // namespace
 
 Result<app::Inventory> observe(const Globals& globals) {
@@ -116,13 +126,11 @@ Result<app::Inventory> observe(const Globals& globals) {
 
 std::string format_inventory(const app::Inventory& all) {
   Json json;
-  json["kubepods"] = all.kubepods.empty() ? Json(nullptr) : Json(all.kubepods);
   json["adopted"] = {{"pods", all.adopted.pods}, {"requests", requests_json(all.adopted)}};
-  json["top"] = all.top ? top_json(*all.top, all.formula) : Json(nullptr);
   json["weightFormula"] = all.formula == core::WeightFormula::kLog ? "log" : "linear";
-  Json& tiers = json["tiers"] = Json::array();
-  for (const app::TierEntry& tier : all.tiers)
-    tiers.push_back(tier_json(tier, all.formula));
+  Json& trees = json["trees"] = Json::array();
+  for (const app::TreeEntry& tree : all.trees)
+    trees.push_back(tree_json(tree, all.formula));
   Json& pods = json["pods"] = Json::array();
   for (const app::PodEntry& pod : all.pods)
     pods.push_back(pod_json(pod, all.formula));

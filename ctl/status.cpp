@@ -87,7 +87,8 @@ std::string cpu_pair(const app::TierEntry& tier, core::WeightFormula formula) {
   return cat(tier.rule.cpu_shares->value(), " / ", kernel);
 }
 
-/// The table of tiers, below the directory above the root if podqos has created it.
+/// The table of the tiers of all trees, each below the directory above the root if podqos has
+/// created it.
 std::string tiers_table(const app::Inventory& inventory, ColourMode mode) {
   std::vector<Row> rows = {heading({"TIER", "PODS", "REQUESTS", "SHARES rule / kernel",
                                     "MEMORY LIMIT rule / kernel", "MEMORY NOW"})};
@@ -98,16 +99,18 @@ std::string tiers_table(const app::Inventory& inventory, ColourMode mode) {
          cell(cat(shown(tier.rule.memory_limit), " / ", shown(tier.cgroup.memory_limit()))),
          cell(shown(tier.cgroup.memory_usage()))});
   };
-  if (inventory.top) add(inventory.top->cgroup.path(), *inventory.top);
-  for (const app::TierEntry& tier : inventory.tiers)
-    add(std::string{core::format_qos_class(tier.qos_class)}, tier);
+  for (const app::TreeEntry& tree : inventory.trees) {
+    if (tree.top) add(tree.top->cgroup.path(), *tree.top);
+    for (const app::TierEntry& tier : tree.tiers)
+      add(std::string{core::format_qos_class(tier.qos_class)}, tier);
+  }
   return format_table(rows, mode);
 }
 
 /// The whole text output.
 std::string status_text(const app::Inventory& inventory, ColourMode mode) {
   std::string out = inventory.pods.empty() ? std::string{"no pods\n"} : pods_table(inventory, mode);
-  if (!inventory.tiers.empty()) out += cat("\n", tiers_table(inventory, mode));
+  if (!inventory.trees.empty()) out += cat("\n", tiers_table(inventory, mode));
   if (inventory.adopted.pods > 0) {
     out += cat("adopted: ", inventory.adopted.pods, inventory.adopted.pods == 1 ? " pod" : " pods",
                " of a kubelet, ", shown(inventory.adopted),

@@ -101,31 +101,35 @@ Node tier_node(const app::TierEntry& tier, core::WeightFormula formula) {
           .children = {}};
 }
 
-/// The root with Guaranteed pods and the tiers below it, then pods outside it (adopted ones).
-std::vector<Node> forest(const app::Inventory& inventory) {
-  std::vector<Node> roots;
-  std::vector<Node> elsewhere;
+/// The root of a tree with Guaranteed pods and the tiers below it.
+/// @param pods  those of no tree so far; the root takes its own
+Node root_node(const app::TreeEntry& tree, core::WeightFormula formula,
+               std::vector<const app::PodEntry*>& pods) {
   std::vector<Node> tiers;
-  tiers.reserve(inventory.tiers.size());
-  for (const app::TierEntry& tier : inventory.tiers)
-    tiers.push_back(tier_node(tier, inventory.formula));
-  for (const app::PodEntry& pod : inventory.pods) {
-    const bool inside =
-        !inventory.kubepods.empty() && pod.record.cgroup.starts_with(cat(inventory.kubepods, "/"));
-    const auto index = static_cast<std::size_t>(pod.record.qos_class);
-    if (inside && index < tiers.size()) {
-      tiers[index].children.push_back(pod_node(pod, inventory.formula, false));
-    } else {
-      elsewhere.push_back(pod_node(pod, inventory.formula, true));
-    }
-  }
-  if (!tiers.empty()) {
-    for (std::size_t i = 1; i < tiers.size(); ++i)
-      tiers.front().children.push_back(std::move(tiers[i]));
-    roots.push_back(std::move(tiers.front()));
-  }
-  for (Node& node : elsewhere)
-    roots.push_back(std::move(node));
+  tiers.reserve(tree.tiers.size());
+  for (const app::TierEntry& tier : tree.tiers)
+    tiers.push_back(tier_node(tier, formula));
+  std::erase_if(pods, [&](const app::PodEntry* pod) {
+    const auto index = static_cast<std::size_t>(pod->record.qos_class);
+    if (!pod->record.cgroup.starts_with(cat(tree.kubepods, "/"))) return false;
+    tiers[index].children.push_back(pod_node(*pod, formula, false));
+    return true;
+  });
+  for (std::size_t i = 1; i < tiers.size(); ++i)
+    tiers.front().children.push_back(std::move(tiers[i]));
+  return std::move(tiers.front());
+}
+
+/// The trees, then pods outside them (adopted ones).
+std::vector<Node> forest(const app::Inventory& inventory) {
+  std::vector<const app::PodEntry*> pods;
+  for (const app::PodEntry& pod : inventory.pods)
+    pods.push_back(&pod);
+  std::vector<Node> roots;
+  for (const app::TreeEntry& tree : inventory.trees)
+    roots.push_back(root_node(tree, inventory.formula, pods));
+  for (const app::PodEntry* pod : pods)
+    roots.push_back(pod_node(*pod, inventory.formula, true));
   return roots;
 }
 

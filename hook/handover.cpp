@@ -160,8 +160,10 @@ std::vector<std::string> allowed_roots(const core::Settings& settings) {
   std::vector<std::string> roots = core::possible_roots(settings.cgroup_root);
   // An unreadable state is reported by the parser process, which needs it.
   const auto state = store::UnlockedState::open(settings.state_dir);
-  if (state && *state && !(*state)->tiers().kubepods.empty())
-    roots.push_back((*state)->tiers().kubepods);
+  if (state && *state) {
+    for (const core::TreeRecord& tree : (*state)->tiers().trees)
+      roots.push_back(tree.kubepods);
+  }
   return roots;
 }
 

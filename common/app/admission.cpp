@@ -20,6 +20,7 @@
 #include "common/core/counting.h"
 #include "common/core/ownership.h"
 #include "common/core/reservation.h"
+#include "common/core/tree.h"
 #include "common/core/whole_pod.h"
 #include "common/store/known_container.h"
 #include "common/sys/process.h"
@@ -143,13 +144,22 @@ Status write_admission(AdmissionContext& context, const std::optional<core::PodR
   return {};
 }
 
+/// The root of podqos's own that the container lies below, else of those that it may come to.
+/// @param root  see below
+std::string own_root_of(const core::TiersRecord& tiers, const AdmissionRequest& request,
+                        const Result<std::string>& root) {
+  const core::TreeRecord* tree =
+      request.placed_at ? core::find_tree(tiers, *request.placed_at) : nullptr;
+  if (tree == nullptr) tree = core::tree_in_use(tiers, request.driver);
+  return tree != nullptr ? tree->kubepods : root.value_or("");
+}
+
 /// The root below which podqos created the pod cgroup that the engine names; "" if podqos did not
 /// create it, and adopts it instead.
 /// @param root  the root of podqos's own pods, or why there is none
 Result<std::string> own_root_for(Transaction& transaction, const AdmissionRequest& request,
                                  const Result<std::string>& root) {
-  const std::string& in_use = transaction.tiers().kubepods;
-  std::string own_root = in_use.empty() ? root.value_or("") : in_use;
+  std::string own_root = own_root_of(transaction.tiers(), request, root);
   const auto placed = core::placed_in(request.placed_at);
   if (own_root.empty() || !placed || !placed->pod_path.starts_with(cat(own_root, "/")))
     return own_root;

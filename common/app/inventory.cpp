@@ -23,6 +23,7 @@
 #include "common/core/policy.h"
 #include "common/core/reservation.h"
 #include "common/core/tier_plan.h"
+#include "common/core/tree.h"
 #include "common/store/memory_store.h"
 #include "common/store/state_copy.h"
 #include "common/sys/process.h"
@@ -92,7 +93,6 @@ class InventoryBuilder {
                    NodeRecords records)
       : settings_(settings), cgroups_(*machine), records_(std::move(records)) {
     inventory_.machine = std::move(machine);
-    inventory_.kubepods = records_.tiers.kubepods;
     inventory_.adopted = records_.tiers.sums.adopted;
     inventory_.warnings = std::move(records_.warnings);
     inventory_.layout = cgroups_.layout();
@@ -106,10 +106,10 @@ class InventoryBuilder {
       return std::tuple{entry.record.qos_class, entry.record.pod.pod_namespace,
                         entry.record.pod.name, entry.record.pod.uid};
     });
-    if (!inventory_.kubepods.empty()) {
-      if (auto status = add_tiers(); !status) return status;
-      find_unmanaged();
+    for (const core::TreeRecord& tree : records_.tiers.trees) {
+      if (auto status = add_tree(tree); !status) return status;
     }
+    std::ranges::sort(inventory_.trees, {}, &TreeEntry::kubepods);
     check_roots();
     return {};
   }
@@ -172,7 +172,8 @@ class InventoryBuilder {
   /// Warns if a cgroup's weight differs. Where a kubelet has taken the root over, podqos sets none.
   void check_io_weight(std::string_view name, const std::string& cgroup,
                        const core::CgroupValues& rule) {
-    if (records_.tiers.yielded) return;
+    const core::TreeRecord* tree = core::find_tree(records_.tiers, cgroup);
+    if (tree != nullptr && tree->yielded) return;
     for (const std::string& difference : cgroup::io_weight_differences(cgroups_, cgroup, rule))
       inventory_.warnings.push_back(cat(name, ": ", difference));
   }
@@ -198,48 +199,55 @@ class InventoryBuilder {
     inventory_.warnings.push_back(cat(pod_label(entry.record.pod), ": ", words));
   }
 
-  Status add_tiers() {
+  Status add_tree(const core::TreeRecord& record) {
     const auto capacity = cgroup::node_capacity(settings_);
     if (!capacity) return fail(capacity.error());
-    core::TierValues rule = core::wanted_tiers(records_.tiers.sums, settings_, *capacity);
+    core::TierValues rule =
+        core::wanted_tiers(record.sums, records_.tiers.sums, settings_, *capacity);
     rule.burstable.io_weight = settings_.io_weight.burstable;
     rule.besteffort.io_weight = settings_.io_weight.besteffort;
-    add_top();
-    add_tier(core::QosClass::kGuaranteed, {});
-    add_tier(core::QosClass::kBurstable, rule.burstable);
-    add_tier(core::QosClass::kBestEffort, rule.besteffort);
+    TreeEntry tree{.kubepods = record.kubepods, .tiers = {}, .top = top_of(record)};
+    tree.tiers.push_back(tier_of(record, core::QosClass::kGuaranteed, {}));
+    tree.tiers.push_back(tier_of(record, core::QosClass::kBurstable, rule.burstable));
+    tree.tiers.push_back(tier_of(record, core::QosClass::kBestEffort, rule.besteffort));
+    find_unmanaged(tree);
+    if (record.yielded) {
+      inventory_.warnings.push_back(cat("a kubelet has taken over cgroup ", record.kubepods,
+                                        ": remove cgroupRoot \"/\" from the configuration"));
+    }
+    inventory_.trees.push_back(std::move(tree));
     return {};
   }
 
-  /// The directory above the root, whose shares are those of all of podqos's own pods.
-  void add_top() {
-    const core::TierSums& sums = records_.tiers.sums;
-    const std::string& path = records_.tiers.top;
-    if (path.empty()) return;
-    inventory_.top =
-        TierEntry{.qos_class = core::QosClass::kGuaranteed,
-                  .sum = core::sum_of_own(sums),
-                  .rule = {.cpu_shares = core::cpu_shares_for(core::sum_of_own(sums).cpu)},
-                  .cgroup = {cgroups_, path}};
+  /// The directory above the root, whose shares are those of all of the tree's pods.
+  std::optional<TierEntry> top_of(const core::TreeRecord& tree) {
+    if (tree.top.empty()) return std::nullopt;
+    const core::TierSum sum = core::sum_of_own(tree.sums);
+    TierEntry top{.qos_class = core::QosClass::kGuaranteed,
+                  .sum = sum,
+                  .rule = {.cpu_shares = core::cpu_shares_for(sum.cpu)},
+                  .cgroup = {cgroups_, tree.top}};
     for (const std::string& difference :
-         differences(inventory_.top->cgroup, inventory_.top->rule, inventory_.formula, page_size_))
-      inventory_.warnings.push_back(cat("cgroup ", path, ": ", difference));
+         differences(top.cgroup, top.rule, inventory_.formula, page_size_))
+      inventory_.warnings.push_back(cat("cgroup ", tree.top, ": ", difference));
+    return top;
   }
 
-  void add_tier(core::QosClass qos_class, core::CgroupValues rule) {
-    const std::string path = core::tier_path(inventory_.kubepods, qos_class);
+  TierEntry tier_of(const core::TreeRecord& tree, core::QosClass qos_class,
+                    core::CgroupValues rule) {
+    const std::string path = core::tier_path(tree.kubepods, qos_class);
     TierEntry tier{.qos_class = qos_class,
-                   .sum = records_.tiers.sums.of(qos_class),
+                   .sum = tree.sums.of(qos_class),
                    .rule = std::move(rule),
                    .cgroup = {cgroups_, path}};
-    if (records_.tiers.yielded) {
+    if (tree.yielded) {
       // Managed by a kubelet.
     } else if (!tier.cgroup.exists()) {
       inventory_.warnings.push_back(cat("tier ", path, " does not exist: run podqosctl reconcile"));
     } else if (qos_class != core::QosClass::kGuaranteed) {
       check_tier(tier);
     }
-    inventory_.tiers.push_back(std::move(tier));
+    return tier;
   }
 
   void check_tier(const TierEntry& tier) {
@@ -259,12 +267,12 @@ class InventoryBuilder {
     check_io_weight(cat("tier ", tier.cgroup.path()), tier.cgroup.path(), tier.rule);
   }
 
-  /// Warns of pod cgroups below podqos's root that have no record.
-  void find_unmanaged() {
+  /// Warns of pod cgroups of a tree that have no record.
+  void find_unmanaged(const TreeEntry& tree) {
     std::set<std::string, std::less<>> known;
     for (const PodEntry& entry : inventory_.pods)
       known.insert(entry.record.cgroup);
-    for (const TierEntry& tier : inventory_.tiers) {
+    for (const TierEntry& tier : tree.tiers) {
       const auto children = cgroups_.children(tier.cgroup.path());
       if (!children) continue;
       for (const std::string& child : *children) {
@@ -283,15 +291,13 @@ class InventoryBuilder {
     });
   }
 
-  /// Warns of a root that podqos cannot use, has lost to a kubelet, or has no records of.
+  /// Warns of a root that podqos cannot use, or has no records of.
   void check_roots() {
-    if (records_.tiers.yielded) {
-      inventory_.warnings.push_back(cat("a kubelet has taken over cgroup ", inventory_.kubepods,
-                                        ": remove cgroupRoot \"/\" from the configuration"));
-    }
     for (const auto driver : {core::Driver::kCgroupfs, core::Driver::kSystemd}) {
       const std::string root = core::root_path(settings_.cgroup_root, driver);
-      if (root == inventory_.kubepods || !cgroups_.exists(root) || holds_adopted(root)) continue;
+      if (core::tree_at(records_.tiers, root) != nullptr || !cgroups_.exists(root) ||
+          holds_adopted(root))
+        continue;
       const auto mark = cgroups_.attribute(root, core::kMadeAttribute);
       if (!mark) continue;
       if (*mark != core::kMade) {
@@ -299,7 +305,7 @@ class InventoryBuilder {
             cat("cgroup ", root,
                 " exists but was not created by podqos, so no pods are placed in it: "
                 "set cgroupRoot to a cgroup reserved for podqos"));
-      } else if (inventory_.kubepods.empty()) {
+      } else {
         inventory_.warnings.push_back(cat("cgroup ", root, " was created by podqos, but ",
                                           settings_.state_dir,
                                           " has lost the records of its pods: run podqosctl "

@@ -39,14 +39,19 @@ struct TierEntry {
   cgroup::CgroupView cgroup;
 };
 
+/// A tree of podqos's own pods.
+struct TreeEntry {
+  std::string kubepods;          ///< its root
+  std::vector<TierEntry> tiers;  ///< Guaranteed, Burstable, BestEffort
+  /// The cgroup above the root that podqos created, with the sum of all of the tree's pods. Of its
+  /// values only the CPU shares follow a rule.
+  std::optional<TierEntry> top;
+};
+
 /// All pods that podqos manages or has adopted, with views of their cgroups.
 struct Inventory {
   std::unique_ptr<cgroup::Machine> machine;  ///< what the views read
-  std::string kubepods;                      ///< root in use; "" before the first pod
-  std::vector<TierEntry> tiers;  ///< Guaranteed, Burstable, BestEffort; empty without a root
-  /// The cgroup above the root that podqos created, with the sum of all of podqos's own pods. Of
-  /// its values only the CPU shares follow a rule.
-  std::optional<TierEntry> top;
+  std::vector<TreeEntry> trees;              ///< by root
   core::TierSum adopted;              ///< requests of kubelet pods, not available to podqos's own
   std::vector<PodEntry> pods;         ///< by class, then namespace, name and uid
   std::vector<std::string> warnings;  ///< one sentence per problem, with its remedy

@@ -5,9 +5,9 @@
 
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/node.h"
-#include "common/core/naming.h"
 #include "common/core/pod_plan.h"
 #include "common/core/tier_plan.h"
+#include "common/core/tree.h"
 
 namespace podqos::app {
 
@@ -23,15 +23,6 @@ void add(core::TierSum& sum, const core::TierSum& pod) {
   sum.memory = Bytes{saturating_add(sum.memory.value(), pod.memory.value())};
 }
 
-/// The root of a pod's cgroup: "/kubepods" for "/kubepods/burstable/pod42"; nullopt if the path is
-/// not a pod's.
-std::optional<std::string> root_of(const std::string& pod_cgroup) {
-  const auto pod = core::find_pod_cgroup(pod_cgroup);
-  if (!pod) return std::nullopt;
-  const std::string above = cgroup::parent_of(pod->pod_path);
-  return pod->qos_class == core::QosClass::kGuaranteed ? above : cgroup::parent_of(above);
-}
-
 /// Sums up the snapshot and reads the tiers of all roots in it.
 class FiguresBuilder {
  public:
@@ -45,14 +36,14 @@ class FiguresBuilder {
     if (!cgroups) return fail(std::move(cgroups).error());
     const auto capacity = cgroup::node_capacity(settings_);
     if (!capacity) return fail(capacity.error());
-    const core::TierValues rule = core::wanted_tiers(state_.tiers.sums, settings_, *capacity);
     figures_.machine = std::make_unique<cgroup::Cgroupfs>(std::move(*cgroups));
     for (const std::string& root : roots_) {
-      const bool own = root == state_.tiers.kubepods;
+      core::TierValues rule;
+      if (const core::TreeRecord* tree = core::tree_at(state_.tiers, root))
+        rule = core::wanted_tiers(tree->sums, state_.tiers.sums, settings_, *capacity);
       add_tier(root, core::QosClass::kGuaranteed, {});
-      add_tier(root, core::QosClass::kBurstable, own ? rule.burstable.memory_limit : std::nullopt);
-      add_tier(root, core::QosClass::kBestEffort,
-               own ? rule.besteffort.memory_limit : std::nullopt);
+      add_tier(root, core::QosClass::kBurstable, rule.burstable.memory_limit);
+      add_tier(root, core::QosClass::kBestEffort, rule.besteffort.memory_limit);
     }
     return std::move(figures_);
   }
@@ -61,12 +52,13 @@ class FiguresBuilder {
   void count_pods() {
     figures_.interrupted = state_.interrupted;
     figures_.unreadable = state_.unreadable;
-    if (!state_.tiers.kubepods.empty()) roots_.insert(state_.tiers.kubepods);
+    for (const core::TreeRecord& tree : state_.tiers.trees)
+      roots_.insert(tree.kubepods);
     for (const store::PodSnapshot& pod : state_.pods) {
       if (pod.released) continue;
       add((pod.adopted ? figures_.adopted : figures_.own).of(pod.qos_class), pod.requests);
       if (!pod.adopted || roots_.size() >= kMaxRoots) continue;
-      if (auto root = root_of(pod.cgroup)) roots_.insert(std::move(*root));
+      if (auto root = core::root_of_pod(pod.cgroup)) roots_.insert(std::move(*root));
     }
   }
 

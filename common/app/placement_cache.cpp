@@ -12,12 +12,12 @@
 #include "common/core/cgroup_parent.h"
 #include "common/core/container_values.h"
 #include "common/core/counting.h"
-#include "common/core/driver.h"
 #include "common/core/identity.h"
 #include "common/core/naming.h"
 #include "common/core/pod_claim.h"
 #include "common/core/record_size.h"
 #include "common/core/reservation.h"
+#include "common/core/tree.h"
 
 namespace podqos::app {
 
@@ -192,21 +192,21 @@ std::optional<core::Admission> PlacementCache::find(const core::Settings& settin
       !read_machine(settings) || !read_state(settings))
     return std::nullopt;
   const core::TiersRecord& tiers = state_->tiers();
-  const auto identity = core::identify(request.facts, request.annotations, settings,
-                                       request.placed_at, tiers.kubepods);
+  const core::TreeRecord* tree = core::tree_in_use(tiers, request.driver);
+  const Result<std::string> root{tree != nullptr ? tree->kubepods : ""};
+  const auto identity =
+      core::identify(request.facts, request.annotations, settings, request.placed_at, *root);
   if (!identity || identity->source != core::IdentitySource::kEngine) return std::nullopt;
   const Known* const pod = known(identity->uid);
   if (pod == nullptr || !pod->has_room) return std::nullopt;
   const std::optional<core::PodRecord>& before = pod->record;
   if (!is_expected(*before, *identity, request.facts.id)) return std::nullopt;
   if (before->adopted != identity->placed.has_value()) return std::nullopt;
-  // All of podqos's own pods use one driver.
-  if (!before->adopted &&
-      (tiers.kubepods.empty() || core::driver_of(tiers.kubepods) != request.driver))
+  // Another tree than that of the container's driver is for admit() to refuse.
+  if (!before->adopted && (tree == nullptr || !core::holds(*tree, before->cgroup)))
     return std::nullopt;
   const core::PodClaim claim = core::claim_for(*identity, request.facts, request.annotations,
                                                settings, machine_->capacity.memory);
-  const Result<std::string> root{tiers.kubepods};
   const core::AdmissionSnapshot snapshot{
       .identity = *identity,
       .claim = claim,

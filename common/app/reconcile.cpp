@@ -20,6 +20,7 @@
 #include "common/core/driver.h"
 #include "common/core/pod_plan.h"
 #include "common/core/tier_plan.h"
+#include "common/core/tree.h"
 
 namespace podqos::app {
 
@@ -32,12 +33,14 @@ class Recomputation {
       : transaction_(transaction), list_(list) {}
 
   Result<ReconcileReport> run(Warnings warnings = Warnings::kLogged) {
-    if (auto done = find_root(transaction_); !done) return fail(std::move(done).error());
     if (auto done = load(); !done) return fail(std::move(done).error());
+    if (auto done = find_roots(transaction_, records_); !done) return fail(std::move(done).error());
     if (auto done = transaction_.execute({core::SetMark{}}); !done)
       return fail(std::move(done).error());
-    if (auto done = restore(); !done) return fail(std::move(done).error());
-    stop_stray_units();
+    for (const core::TreeRecord& tree : transaction_.tiers().trees) {
+      if (auto done = restore(tree.kubepods); !done) return fail(std::move(done).error());
+      stop_stray_units(tree);
+    }
     if (auto done = evaluate(); !done) return fail(std::move(done).error());
     if (auto done = write_pods(); !done) return fail(std::move(done).error());
     if (auto done = clean_index(); !done) return fail(std::move(done).error());
@@ -86,10 +89,8 @@ class Recomputation {
     return {};
   }
 
-  /// Pod cgroups below podqos's root without a record: restored from their copy, or removed.
-  Status restore() {
-    const std::string& kubepods = transaction_.tiers().kubepods;
-    if (kubepods.empty()) return {};
+  /// Pod cgroups below a root of podqos's without a record: restored from their copy, or removed.
+  Status restore(const std::string& kubepods) {
     for (const auto qos_class :
          {core::QosClass::kGuaranteed, core::QosClass::kBurstable, core::QosClass::kBestEffort}) {
       const std::string tier = core::tier_path(kubepods, qos_class);
@@ -142,11 +143,9 @@ class Recomputation {
   }
 
   /// Stops slices of ended pods that systemd still lists although record and cgroup are gone.
-  void stop_stray_units() {
-    const std::string& kubepods = transaction_.tiers().kubepods;
-    if (kubepods.empty() || core::driver_of(kubepods) == core::Driver::kCgroupfs) return;
-    if (transaction_.tiers().yielded) return;
-    std::string pattern{core::unit_of(kubepods)};
+  void stop_stray_units(const core::TreeRecord& tree) {
+    if (core::driver_of(tree.kubepods) == core::Driver::kCgroupfs || tree.yielded) return;
+    std::string pattern{core::unit_of(tree.kubepods)};
     pattern.replace(pattern.rfind('.'), std::string::npos, "-*.slice");
     auto units = transaction_.machine().learn_units(pattern);
     if (!units) {
@@ -183,6 +182,7 @@ class Recomputation {
     tiers.sums = decided.sums;
     tiers.pending = std::move(decided.pending);
     tiers.retained = std::move(decided.retained);
+    core::count_trees(tiers, records_);
     for (const core::PodRecord& record : decided.ended) {
       if (auto done = handle_due(transaction_, record); !done) return done;
     }
@@ -275,20 +275,27 @@ struct HeldTier {
   Bytes excess;      ///< how far the limit is above the rule
 };
 
-/// Tiers whose memory limit is above the rule because their usage is.
-std::vector<HeldTier> held_tiers(Transaction& transaction) {
-  std::vector<HeldTier> held;
-  if (transaction.tiers().kubepods.empty() || transaction.tiers().yielded) return held;
-  const core::TierValues wanted =
-      core::wanted_tiers(transaction.tiers().sums, transaction.settings(), transaction.capacity());
+/// Adds the tiers of a tree whose memory limit is above the rule because their usage is.
+void find_held(Transaction& transaction, const core::TreeRecord& tree,
+               std::vector<HeldTier>& held) {
+  const core::TierValues wanted = core::wanted_tiers(
+      tree.sums, transaction.tiers().sums, transaction.settings(), transaction.capacity());
   for (const auto qos_class : {core::QosClass::kBurstable, core::QosClass::kBestEffort}) {
     const auto& limit = qos_class == core::QosClass::kBurstable ? wanted.burstable.memory_limit
                                                                 : wanted.besteffort.memory_limit;
-    const std::string path = core::tier_path(transaction.tiers().kubepods, qos_class);
+    const std::string path = core::tier_path(tree.kubepods, qos_class);
     const auto usage = transaction.machine().memory_usage(path);
     if (!limit || !usage) continue;
     const Bytes excess = core::excess_of_limit(*limit, *usage, transaction.settings());
     if (excess > Bytes{0}) held.push_back({.path = path, .excess = excess});
+  }
+}
+
+/// Tiers whose memory limit is above the rule because their usage is.
+std::vector<HeldTier> held_tiers(Transaction& transaction) {
+  std::vector<HeldTier> held;
+  for (const core::TreeRecord& tree : transaction.tiers().trees) {
+    if (!tree.yielded) find_held(transaction, tree, held);
   }
   return held;
 }

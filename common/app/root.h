@@ -11,32 +11,28 @@
 
 namespace podqos::app {
 
-/// The root for podqos's own pods; see core::choose_root(). Removes the root in use if it has to be
-/// replaced, and creates nothing.
+/// The root for podqos's own pods of a driver; see core::choose_root(). Creates nothing.
 /// @param just_made  see cgroup::observe_root()
-/// @return the errors of core::choose_root() and core::check_root(); kConflict if the root in use
-///         must be replaced and cannot be removed.
+/// @return the errors of core::choose_root() and core::check_root()
 [[nodiscard]] Result<std::string> choose_root(Transaction& transaction, core::Driver driver,
                                               const std::optional<std::string>& just_made);
 
 /// True if the state directory was lost while the cgroups still exist: a marked root that the state
 /// does not name.
 [[nodiscard]] bool has_lost_root(Transaction& transaction, const std::string& kubepods);
-/// If the state directory was lost, finds podqos's root by its mark. Leaves it to a kubelet if one
-/// has come.
-[[nodiscard]] Status find_root(Transaction& transaction);
+/// Finds the trees that the state does not name: by the mark of their root, and by the records of
+/// the pods in them. Leaves a root to a kubelet if one has come.
+[[nodiscard]] Status find_roots(Transaction& transaction, const core::PodRecords& records);
 
 /// The plan for the root before a pod is counted: makes root and tiers for one of podqos's own
-/// unless they are in use, and leaves the root in use to a kubelet if the adopted pod lies in it.
+/// unless they are in use, and leaves a root to a kubelet if the adopted pod lies in it.
 /// @param root  of choose_root()
 [[nodiscard]] core::EventPlan plan_root_for(Transaction& transaction, const core::PodRecord& record,
                                             const Result<std::string>& root);
 
-/// Leaves the root in use to a kubelet if it is the one that kubelets use and the machine has a
-/// kubelet: podqos writes no more values there.
-void leave_root_to_kubelet(Transaction& transaction);
-
-/// Removes tiers and root, of which no pod is left, and the cgroups above that podqos has made.
-[[nodiscard]] Status remove_root(Transaction& transaction);
+/// Removes tiers and root of a tree, of which no pod is left, and the cgroups above that podqos has
+/// made. Leaves them to a kubelet if its root is the one that kubelets use and there is a kubelet.
+/// @param kubepods  the root, by value: the tree is forgotten with it
+[[nodiscard]] Status remove_root(Transaction& transaction, std::string kubepods);
 
 }  // namespace podqos::app

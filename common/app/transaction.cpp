@@ -27,6 +27,7 @@
 #include "common/core/pod_plan.h"
 #include "common/core/pod_write.h"
 #include "common/core/root_plan.h"
+#include "common/core/tree.h"
 
 namespace podqos::app {
 
@@ -128,13 +129,14 @@ Result<core::WritePod> Transaction::plan_pod(const core::PodRecord& record,
     return cgroup::usage_above(*machine_, record.cgroup, limit);
   }};
   if (before && cgroup::is_written(*machine_, record.cgroup)) snapshot.written = *before;
-  if (tree_ == core::Tree::kToMake)
+  if (trees_ == core::Tree::kToMake)
     snapshot.has_io_weight = cgroup::has_io_weight(*machine_, record.cgroup);
   auto write = core::decide_pod_write(record, snapshot, *settings_);
   if (!write) return fail(std::move(write).error());
   if (!write->notice.empty()) log_->info(write->notice);
   // A weight would enable the controller in the kubelet's root.
-  if (tiers().yielded) write->values.io_weight.reset();
+  const core::TreeRecord* tree = core::find_tree(tiers(), record.cgroup);
+  if (tree != nullptr && tree->yielded) write->values.io_weight.reset();
   const core::CgroupLayout& layout =
       write->hugepages ? machine_->layout() : machine_->layout_without_hugepages();
   const bool counts_removed = layout.cpu == core::CgroupVersion::kV1 &&
@@ -176,7 +178,7 @@ Status Transaction::run(const core::EventStep& step, std::vector<Refusal>& refus
       [&](const core::Execute& s) { return execute(s); },
       [&](const core::MakeTree& s) {
         auto done = execute(core::Execute{s.plan});
-        if (done) tree_ = core::Tree::kJustMade;
+        if (done) made_.push_back(s.kubepods);
         return done;
       },
       [&](const core::RemoveTree& s) { return remove(s); },
@@ -250,7 +252,7 @@ void Transaction::leave_unwritten(const core::LeaveUnwritten& step) {
                                                               .name = core::kRecordAttribute,
                                                               .value = core::kUnwrittenRecord}}})
                         .has_value());
-  core::retain_pod(tiers(), step.uid, step.until);
+  core::retain_pod(tiers(), {.uid = step.uid, .until = step.until, .cgroup = step.cgroup});
 }
 
 Status Transaction::remove(const core::RemovePod& step) {
@@ -274,7 +276,7 @@ Status Transaction::remove(const core::RemovePod& step) {
       until = now_;
     }
   }
-  core::retain_pod(tiers(), record.pod.uid, until);
+  core::retain_pod(tiers(), {.uid = record.pod.uid, .until = until, .cgroup = record.cgroup});
   return save(record);
 }
 
@@ -282,13 +284,13 @@ Status Transaction::remove(const core::RemoveTree& step) {
   auto removal = cgroup::remove_tree(*machine_, step.kubepods, step.top);
   if (!removal) return fail(std::move(removal).error());
   note(std::move(removal->report));
-  if (removal->removed == cgroup::Removed::kGone) core::forget_root(tiers());
+  if (removal->removed == cgroup::Removed::kGone) core::forget_root(tiers(), step.kubepods);
   if (removal->removed == cgroup::Removed::kHeldBySystemd)
     leave_unfinished(describe_held(step.kubepods));
   return {};
 }
 
-Status Transaction::write_tier_values() {
+Status Transaction::write_tiers(const core::TreeRecord& tree, core::Tree state) {
   const core::TierSnapshot snapshot{
       .usage = [this](const std::string& tier) -> std::optional<Bytes> {
         const auto usage = machine_->memory_usage(tier);
@@ -296,17 +298,16 @@ Status Transaction::write_tier_values() {
       },
       .has_io_weight =
           [this](const std::string& tier) { return cgroup::has_io_weight(*machine_, tier); }};
-  const core::TierValues values =
-      core::decide_tier_write(tiers(), core::wanted_tiers(tiers().sums, *settings_, capacity_),
-                              tree_, snapshot, *settings_);
-  auto done = execute(core::plan_tier_write(tiers(), values, tree_,
-                                            machine_->layout_without_hugepages(), formula()));
+  const core::TierValues values = core::decide_tier_write(
+      tree, core::wanted_tiers(tree.sums, tiers().sums, *settings_, capacity_), state, snapshot,
+      *settings_);
+  auto done = execute(
+      core::plan_tier_write(tree, values, state, machine_->layout_without_hugepages(), formula()));
   return status_of(std::move(done));
 }
 
-Status Transaction::check_io_weight() {
+Status Transaction::check_io_weight(const std::string& kubepods) {
   if (settings_->io_weight == core::IoWeights{}) return {};
-  const std::string& kubepods = tiers().kubepods;
   // Only then does a tier have the file if only Guaranteed pods have a weight.
   const core::EnsureCgroup with_io{.path = kubepods, .also = core::Controller::kIo};
   if (auto done = execute(core::Execute{{with_io}}); !done) return done;
@@ -319,22 +320,30 @@ Status Transaction::check_io_weight() {
   return {};
 }
 
-Status Transaction::write_tiers() {
-  if (tiers().kubepods.empty()) return {};
+Status Transaction::write_tree(const core::TreeRecord& tree) {
+  if (!core::has_pods(tiers(), tree)) return remove_root(*this, tree.kubepods);
+  if (tree.yielded) return {};
+  const bool just_made = std::ranges::find(made_, tree.kubepods) != made_.end();
+  auto done = write_tiers(tree, just_made ? core::Tree::kJustMade : trees_);
+  if (!done && done.error().code == ErrorCode::kNotFound)
+    return write_tiers(tree, core::Tree::kToMake);
+  return done && just_made ? check_io_weight(tree.kubepods) : done;
+}
+
+Status Transaction::write_trees() {
+  if (tiers().trees.empty()) return {};
   if (auto done = execute({core::SetMark{}}); !done) return fail(std::move(done).error());
-  if (!core::has_pods(tiers())) return remove_root(*this);
-  if (tiers().yielded) return {};
-  auto done = write_tier_values();
-  if (!done && done.error().code == ErrorCode::kNotFound) {
-    tree_ = core::Tree::kToMake;
-    done = write_tier_values();
+  Status all;
+  // By value: a tree without pods is forgotten.
+  for (const core::TreeRecord& tree : std::vector{tiers().trees}) {
+    if (auto done = write_tree(tree); !done && all) all = std::move(done);
   }
-  return done && tree_ == core::Tree::kJustMade ? check_io_weight() : done;
+  return all;
 }
 
 Status Transaction::finish() {
   finished_ = true;
-  if (auto done = write_tiers(); !done) return done;
+  if (auto done = write_trees(); !done) return done;
   if (std::exchange(unit_changes_, cgroup::UnitChanges::kNow) == cgroup::UnitChanges::kDeferred) {
     if (auto done = execute(core::Execute{}); !done) return done;
   }

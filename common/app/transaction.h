@@ -49,8 +49,8 @@ class Transaction {
   [[nodiscard]] store::RecordStore& store() { return *store_; }
   /// Cgroups, systemd units and processes; its wait budget is that of the transaction.
   [[nodiscard]] cgroup::Machine& machine() { return *machine_; }
-  /// The sums of the tiers, the root in use, and the lists of pending and retained pods; written by
-  /// finish().
+  /// The sums of the tiers, the trees in use, and the lists of pending and retained pods; written
+  /// by finish().
   [[nodiscard]] core::TiersRecord& tiers() { return store_->tiers(); }
   /// Seconds since boot when the transaction began, so that steps of the wall clock have no effect.
   [[nodiscard]] UnixSeconds now() const { return now_; }
@@ -74,8 +74,8 @@ class Transaction {
     return (recovered_ || changed_) && !finished_ ? finish() : Status{};
   }
 
-  /// Makes finish() create root and tiers again and write all their values.
-  void remake_tree() { tree_ = core::Tree::kToMake; }
+  /// Makes finish() create the roots and tiers of all trees again and write all their values.
+  void remake_trees() { trees_ = core::Tree::kToMake; }
 
   /// Plans the write of the values of one of podqos's own pods: what has changed, or all of them.
   /// @param before  the record that the cgroup's values follow from; nullopt to write all
@@ -91,8 +91,8 @@ class Transaction {
   /// Executes steps of the machine alone.
   [[nodiscard]] Status execute(const core::Execute& step);
 
-  /// Writes the tiers' values, or removes tiers and root if no pod is left; sends deferred unit
-  /// properties to systemd and clears the mark of an unfinished transaction.
+  /// Writes the tiers' values, or removes tiers and root of a tree without pods; sends deferred
+  /// unit properties to systemd and clears the mark of an unfinished transaction.
   [[nodiscard]] Status finish();
 
   /// Why the kernel or systemd refused something for the moment; nullopt if neither did. The caller
@@ -126,10 +126,12 @@ class Transaction {
   /// The copy is only needed if the state directory is lost: a kernel without the attribute can do
   /// without it. An outdated one is cleared: it would restore the wrong containers.
   [[nodiscard]] core::SetAttribute copy_of(const core::WritePod& step) const;
-  [[nodiscard]] Status write_tiers();
-  [[nodiscard]] Status write_tier_values();
+  [[nodiscard]] Status write_trees();
+  /// Writes the values of a tree's tiers, or removes it if no pod is left.
+  [[nodiscard]] Status write_tree(const core::TreeRecord& tree);
+  [[nodiscard]] Status write_tiers(const core::TreeRecord& tree, core::Tree state);
   /// Warns if ioWeight has no effect on this kernel: when the root is made, not at each container.
-  [[nodiscard]] Status check_io_weight();
+  [[nodiscard]] Status check_io_weight(const std::string& kubepods);
 
   const core::Settings* settings_;
   Log* log_;
@@ -141,7 +143,8 @@ class Transaction {
   std::string saved_text_;
   std::vector<std::string> written_;
   std::optional<Error> unfinished_;
-  core::Tree tree_ = core::Tree::kAsItWas;
+  core::Tree trees_ = core::Tree::kAsItWas;  ///< all but those of `made_`
+  std::vector<std::string> made_;            ///< roots of the trees that this transaction has made
   cgroup::UnitChanges unit_changes_ = cgroup::UnitChanges::kNow;
   bool recovered_ = false;
   bool changed_ = false;  ///< a step was carried out

@@ -146,6 +146,7 @@ void append_retained(std::string& out, const core::RetainedEntry& entry) {
   ObjectWriter writer{out};
   writer.text("uid", entry.uid);
   writer.number("until", entry.until.value());
+  writer.text("cgroup", entry.cgroup);
 }
 
 void append_sums(std::string& out, const core::TierSums& sums) {
@@ -153,6 +154,14 @@ void append_sums(std::string& out, const core::TierSums& sums) {
   append_sum(writer.member("guaranteed"), sums.guaranteed);
   append_sum(writer.member("burstable"), sums.burstable);
   append_sum(writer.member("besteffort"), sums.besteffort);
+}
+
+void append_tree(std::string& out, const core::TreeRecord& tree) {
+  ObjectWriter writer{out};
+  writer.text("kubepods", tree.kubepods);
+  writer.text("top", tree.top);
+  writer.flag("yielded", tree.yielded);
+  append_sums(writer.member("sums"), tree.sums);
 }
 
 /// Precedes all other members (in tiers.json all but the mark), so that releases can tell formats
@@ -205,13 +214,10 @@ std::string format_tiers(const core::TiersRecord& record) {
     writer.number("dirty", 0);
     put_version(writer);
     append_sums(writer.member("sums"), record.sums);
-    writer.number("adopted", record.sums.adopted.pods);
-    append_sum(writer.member("adoptedRequests"), record.sums.adopted);
+    append_sum(writer.member("adopted"), record.sums.adopted);
     writer.list("pending", record.pending, append_pending);
     writer.list("lingering", record.retained, append_retained);
-    writer.text("kubepods", record.kubepods);
-    if (!record.top.empty()) writer.text("top", record.top);
-    if (record.yielded) writer.flag("yielded", true);
+    writer.list("trees", record.trees, append_tree);
     if (record.weight_formula)
       writer.text("weightFormula", word_for(kWeightFormulaWords, *record.weight_formula));
   }

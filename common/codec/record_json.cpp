@@ -82,6 +82,7 @@ class RecordReader {
   void index_entry(const JsonNode& object, core::IndexEntry& out);
   void pending(const JsonNode& object, core::PendingEntry& out);
   void retained(const JsonNode& object, core::RetainedEntry& out);
+  void tree(const JsonNode& object, core::TreeRecord& out);
   void pod_record(const JsonNode& object, core::PodRecord& out);
   void tiers(const JsonNode& object, core::TiersRecord& out);
 
@@ -209,6 +210,14 @@ void RecordReader::pending(const JsonNode& object, core::PendingEntry& out) {
 void RecordReader::retained(const JsonNode& object, core::RetainedEntry& out) {
   text(object, "uid", out.uid);
   unit(object, "until", out.until);
+  text(object, "cgroup", out.cgroup);
+}
+
+void RecordReader::tree(const JsonNode& object, core::TreeRecord& out) {
+  text(object, "kubepods", out.kubepods);
+  text(object, "top", out.top);
+  flag(object, "yielded", out.yielded);
+  part(object, "sums", out.sums, &RecordReader::sums);
 }
 
 void RecordReader::pod_record(const JsonNode& object, core::PodRecord& out) {
@@ -240,15 +249,10 @@ void RecordReader::pod_record(const JsonNode& object, core::PodRecord& out) {
 
 void RecordReader::tiers(const JsonNode& object, core::TiersRecord& out) {
   part(object, "sums", out.sums, &RecordReader::sums);
-  // Records of earlier releases have this number but no adoptedRequests.
-  number(object, "adopted", out.sums.adopted.pods);
-  if (find(object, "adoptedRequests") != nullptr)
-    part(object, "adoptedRequests", out.sums.adopted, &RecordReader::sum);
+  part(object, "adopted", out.sums.adopted, &RecordReader::sum);
   list(object, "pending", out.pending, &RecordReader::pending);
   list(object, "lingering", out.retained, &RecordReader::retained);
-  text(object, "kubepods", out.kubepods);
-  if (find(object, "top") != nullptr) text(object, "top", out.top);
-  if (find(object, "yielded") != nullptr) flag(object, "yielded", out.yielded);
+  list(object, "trees", out.trees, &RecordReader::tree);
   if (find(object, "weightFormula") != nullptr)
     word(object, "weightFormula", kWeightFormulaWords, out.weight_formula.emplace());
 }

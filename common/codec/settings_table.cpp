@@ -78,10 +78,10 @@ constexpr std::array<Setting, 35> kTable{{
     setting<OneOf<kDriverWords>, &Settings::cgroup_driver>(
         "cgroupDriver",
         "What makes the cgroups of this node: the runtimes themselves, or systemd, with "
-        "pods as slices (*podqos-kubepods.slice*). *auto* takes the driver of the first "
-        "container's runtime, found by its flags, else by the form of cgroupsPath. All "
-        "engines of a node must use one driver; a container of the other one is an error, "
-        "whichever is set here."),
+        "pods as slices (*podqos-kubepods.slice*). *auto* takes the driver of each "
+        "container's runtime, found by its flags, else by the form of cgroupsPath: the pods of "
+        "each driver have a tree of their own. *cgroupfs* and *systemd* make a container of "
+        "the other driver an error. All containers of a pod use one driver."),
     setting<OneOf<kMisplacedWords>, &Settings::on_misplaced>(
         "placement.onMisplaced",
         "What createRuntime does with a container outside its pod's cgroup. *rewrite*: "

@@ -77,9 +77,22 @@ void leave_with_engine(Admission& admission) {
       name_of(pod.pod), ": ", describe_missing_parent(container.id, container.cgroup, pod.cgroup)));
 }
 
+/// Checks that the container's runtime can make a cgroup in the pod's: it has one driver.
+Status check_pod_driver(const AdmissionRequest& request, const PodRecord& record) {
+  const Driver driver = driver_of(record.cgroup);
+  if (driver == request.driver) return {};
+  return fail(ErrorCode::kConflict,
+              cat("container ", printable(request.facts.id), ": its runtime uses the ",
+                  format_driver(request.driver), " driver, but its pod is in ", record.cgroup,
+                  ", of the ", format_driver(driver),
+                  " driver: let all containers of a pod use one driver, or give this one another "
+                  "podqos.io/pod-uid"));
+}
+
 /// Chooses the container's cgroup in its pod.
 Status place_in_pod(Admission& admission, const AdmissionRequest& request,
                     const AdmissionSnapshot& snapshot) {
+  if (auto same = check_pod_driver(request, admission.record); !same) return same;
   const std::string& pod = admission.record.cgroup;
   const bool moves = admission.relocation.origin.has_value();
   std::optional<ContainerFacts> renamed;

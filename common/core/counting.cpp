@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "common/core/tree.h"
 
 namespace podqos::core {
 
@@ -11,6 +14,11 @@ namespace {
 
 TierSum& sum_of(TierSums& sums, const PodRecord& record) {
   return record.adopted ? sums.adopted : sums.of(record.qos_class);
+}
+
+/// The tree that counts the pod; nullptr for an adopted one.
+TreeRecord* tree_of(TiersRecord& tiers, const PodRecord& record) {
+  return record.adopted ? nullptr : find_tree(tiers, record.cgroup);
 }
 
 }  // namespace
@@ -31,6 +39,16 @@ void remove_pod(TierSums& sums, const PodRecord& record) {
       std::max<std::int64_t>(0, saturating_sub(sum.memory.value(), record.granted.memory.value()))};
 }
 
+void add_pod(TiersRecord& tiers, const PodRecord& record) {
+  add_pod(tiers.sums, record);
+  if (TreeRecord* tree = tree_of(tiers, record)) add_pod(tree->sums, record);
+}
+
+void remove_pod(TiersRecord& tiers, const PodRecord& record) {
+  remove_pod(tiers.sums, record);
+  if (TreeRecord* tree = tree_of(tiers, record)) remove_pod(tree->sums, record);
+}
+
 TierSums sums_beside(const TierSums& sums, const std::optional<PodRecord>& pod) {
   TierSums others = sums;
   // A released pod has left the sums already.
@@ -40,15 +58,10 @@ TierSums sums_beside(const TierSums& sums, const std::optional<PodRecord>& pod) 
 
 void count_pod(TiersRecord& tiers, const PodRecord& record,
                const std::optional<PodRecord>& before) {
-  tiers.sums = sums_beside(tiers.sums, before);
-  add_pod(tiers.sums, record);
+  // A released pod has left the sums already.
+  if (before && !before->released_at) remove_pod(tiers, *before);
+  add_pod(tiers, record);
   forget_retained(tiers, record.pod.uid);
-}
-
-bool has_pods(const TiersRecord& tiers) {
-  const TierSums& sums = tiers.sums;
-  return sums.guaranteed.pods + sums.burstable.pods + sums.besteffort.pods != 0 ||
-         !tiers.retained.empty();
 }
 
 PendingEntry pending_entry(const PodRecord& record, const ContainerRecord& container) {
@@ -75,9 +88,9 @@ void forget_pending(TiersRecord& tiers, const IndexEntry& container) {
   });
 }
 
-void retain_pod(TiersRecord& tiers, std::string_view uid, UnixSeconds until) {
-  forget_retained(tiers, uid);
-  tiers.retained.push_back({.uid = std::string{uid}, .until = until});
+void retain_pod(TiersRecord& tiers, RetainedEntry entry) {
+  forget_retained(tiers, entry.uid);
+  tiers.retained.push_back(std::move(entry));
 }
 
 void forget_retained(TiersRecord& tiers, std::string_view uid) {

@@ -13,15 +13,16 @@ namespace podqos::core {
 void add_pod(TierSums& sums, const PodRecord& record);
 /// Subtracts them again. Sums never become negative.
 void remove_pod(TierSums& sums, const PodRecord& record);
+/// The same in the sums of the node and of the pod's tree.
+void add_pod(TiersRecord& tiers, const PodRecord& record);
+void remove_pod(TiersRecord& tiers, const PodRecord& record);
 /// The sums of all other pods.
 /// @param pod  the pod as currently included in the sums; nullopt if it is new
 [[nodiscard]] TierSums sums_beside(const TierSums& sums, const std::optional<PodRecord>& pod);
 
-/// Replaces the pod in the tiers' sums: subtracts `before`, adds `record`. A pod that counts is
-/// removed from the list of retained pods.
+/// Replaces the pod in the sums of node and tree: subtracts `before`, adds `record`. A pod that
+/// counts is removed from the list of retained pods.
 void count_pod(TiersRecord& tiers, const PodRecord& record, const std::optional<PodRecord>& before);
-/// True if a pod counts or is retained: then root and tiers are in use.
-[[nodiscard]] bool has_pods(const TiersRecord& tiers);
 
 /// The entry of a pending container.
 [[nodiscard]] PendingEntry pending_entry(const PodRecord& record, const ContainerRecord& container);
@@ -31,8 +32,7 @@ void note_pending(TiersRecord& tiers, const PodRecord& record, const ContainerRe
 void forget_pending(TiersRecord& tiers, const IndexEntry& container);
 
 /// Adds the pod to the list of retained pods, or changes its time there.
-/// @param until  when a later transaction handles the pod, in seconds since boot
-void retain_pod(TiersRecord& tiers, std::string_view uid, UnixSeconds until);
+void retain_pod(TiersRecord& tiers, RetainedEntry entry);
 /// Removes the pod from that list.
 void forget_retained(TiersRecord& tiers, std::string_view uid);
 

@@ -23,11 +23,11 @@ std::string describe_release(const PodRecord& record) {
 }
 
 /// Grants the pod's requests again: an ended container no longer backs them.
-void grant_again(PodRecord& record, TierSums& sums, const NodeCapacity& capacity,
+void grant_again(PodRecord& record, TiersRecord& tiers, const NodeCapacity& capacity,
                  const Settings& settings) {
-  remove_pod(sums, record);
-  grant_requests(record, sums, settings, capacity);
-  add_pod(sums, record);
+  remove_pod(tiers, record);
+  grant_requests(record, tiers.sums, settings, capacity);
+  add_pod(tiers, record);
 }
 
 /// When to decide again about a pod with this charge: after releaseDelay, or as soon as the kernel
@@ -84,7 +84,7 @@ Departure decide_departure(PodRecord record, TiersRecord& tiers, const Departure
     if (snapshot.unwritten) {
       departure.outcome = PodOutcome::kRewritten;
     } else if (backed_memory(pod)) {
-      grant_again(pod, tiers.sums, snapshot.capacity, settings);
+      grant_again(pod, tiers, snapshot.capacity, settings);
     }
     return departure;
   }
@@ -93,14 +93,14 @@ Departure decide_departure(PodRecord record, TiersRecord& tiers, const Departure
     departure.until = retry_at(snapshot.now, settings);
   } else {
     if (!pod.released_at) {
-      remove_pod(tiers.sums, pod);
+      remove_pod(tiers, pod);
       pod.released_at = snapshot.now;
       departure.message = describe_release(pod);
     }
     decide_removal(departure, snapshot, settings);
   }
   if (departure.until) {
-    retain_pod(tiers, pod.pod.uid, *departure.until);
+    retain_pod(tiers, {.uid = pod.pod.uid, .until = *departure.until, .cgroup = pod.cgroup});
   } else if (departure.outcome == PodOutcome::kForgotten) {
     forget_retained(tiers, pod.pod.uid);
   }

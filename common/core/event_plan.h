@@ -52,6 +52,7 @@ struct Execute {
 };
 /// Makes root and tiers. Their values follow when the transaction ends.
 struct MakeTree {
+  std::string kubepods;
   Plan plan;
   friend bool operator==(const MakeTree&, const MakeTree&) = default;
 };
@@ -59,7 +60,7 @@ struct MakeTree {
 /// What another program uses stays, and the root with it; then they remain the ones in use.
 struct RemoveTree {
   std::string kubepods;
-  std::string top;  ///< see TiersRecord
+  std::string top;  ///< see TreeRecord
   friend bool operator==(const RemoveTree&, const RemoveTree&) = default;
 };
 /// Removes what an earlier pod, or ended containers, have left below a pod's cgroup: it has old

@@ -20,8 +20,6 @@ namespace podqos::core {
 
 /// Container ids.
 using Ids = std::set<std::string, std::less<>>;
-/// Pod records by uid.
-using PodRecords = std::map<std::string, PodRecord, std::less<>>;
 
 /// All containers of an engine, as the engine reports them.
 struct EngineList {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -77,6 +79,9 @@ struct PodRecord {
   friend bool operator==(const PodRecord&, const PodRecord&) = default;
 };
 
+/// Records of pods by uid.
+using PodRecords = std::map<std::string, PodRecord, std::less<>>;
+
 /// Maps a container to its pod. Containers with one id have different bundles.
 struct IndexEntry {
   std::string id;
@@ -99,23 +104,32 @@ struct PendingEntry {
 /// one with a process that outlives its containers or with values that were refused.
 struct RetainedEntry {
   std::string uid;
-  UnixSeconds until;  ///< when to handle it
+  UnixSeconds until;        ///< when to handle it
+  std::string cgroup = {};  ///< of the pod
   friend bool operator==(const RetainedEntry&, const RetainedEntry&) = default;
+};
+
+/// A tree of podqos's own pods: a root cgroup, the tiers and pods below it.
+struct TreeRecord {
+  std::string kubepods;  ///< the root, "/podqos/kubepods"; its form tells the driver
+  /// The outermost cgroup above `kubepods` that podqos has made ("/podqos"), along with those in
+  /// between; "" if it has made none.
+  std::string top = {};
+  /// A kubelet has started to use `kubepods` after podqos: podqos removes nothing there and does
+  /// not change the tiers.
+  bool yielded = false;
+  TierSums sums = {};  ///< granted requests of its pods; none of them is adopted
+  friend bool operator==(const TreeRecord&, const TreeRecord&) = default;
 };
 
 /// The stored state of the tiers, tiers.json, and of the pods that later transactions have to
 /// check.
 struct TiersRecord {
-  TierSums sums;  ///< granted requests of podqos's own pods, and requests of adopted ones
+  /// The node's: granted requests of podqos's own pods in all trees, and requests of adopted ones.
+  TierSums sums;
   std::vector<PendingEntry> pending;
   std::vector<RetainedEntry> retained;
-  std::string kubepods;  ///< root cgroup in use, "/podqos/kubepods"; "" before the first pod
-  /// The outermost cgroup above `kubepods` that podqos has made ("/podqos"), along with those in
-  /// between; "" if it has made none, and in records of earlier releases.
-  std::string top = {};
-  /// A kubelet has started to use `kubepods` after podqos: podqos removes nothing there and does
-  /// not change the tiers.
-  bool yielded = false;
+  std::vector<TreeRecord> trees;  ///< one for each driver that podqos's own pods use
   /// Shares→weight formula of the node's runtime, observed in one of its containers.
   std::optional<WeightFormula> weight_formula;
   friend bool operator==(const TiersRecord&, const TiersRecord&) = default;

@@ -5,18 +5,13 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/core/counting.h"
 #include "common/core/naming.h"
 #include "common/core/pod_plan.h"
+#include "common/core/tree.h"
 
 namespace podqos::core {
 
 namespace {
-
-/// The beginning of a message about a root in use that is the other driver's.
-std::string describe_driver(Driver driver) {
-  return cat("its runtime uses the ", format_driver(driver), " driver, but ");
-}
 
 /// `cgroup_root` without the suffixes of slices: "/mine" of "/mine.slice".
 std::string without_slices(std::string_view cgroup_root) {
@@ -65,27 +60,17 @@ Result<RootChoice> configured_root(std::string_view cgroup_root, Driver driver) 
 
 Result<RootChoice> choose_root(const TiersRecord& tiers, std::string_view cgroup_root,
                                Driver driver) {
-  const std::string& in_use = tiers.kubepods;
-  if (in_use.empty()) return configured_root(cgroup_root, driver);
-  if (driver_of(in_use) != driver) {
-    if (has_pods(tiers)) {
-      return fail(ErrorCode::kConflict,
-                  cat(describe_driver(driver), "the node's pods are in ", in_use,
-                      ": configure all engines for one driver, and set cgroupDriver to it"));
-    }
-    auto configured = configured_root(cgroup_root, driver);
-    if (configured) configured->step = RootStep::kReplace;
-    return configured;
-  }
-  if (tiers.yielded) {
-    if (!has_pods(tiers)) return configured_root(cgroup_root, driver);
+  if (const TreeRecord* in_use = tree_in_use(tiers, driver)) {
+    if (!in_use->yielded) return RootChoice{.step = RootStep::kUse, .root = in_use->kubepods};
     return fail(ErrorCode::kConflict,
-                cat("a kubelet has taken over cgroup ", in_use,
+                cat("a kubelet has taken over cgroup ", in_use->kubepods,
                     ", which holds podqos's pods: stop them, and set cgroupRoot to a cgroup "
                     "other than \"/\" for new ones"));
   }
-  if (has_pods(tiers) || in_use == root_path(cgroup_root, driver))
-    return RootChoice{.step = RootStep::kUse, .root = in_use};
+  std::string root = root_path(cgroup_root, driver);
+  const TreeRecord* known = tree_at(tiers, root);
+  if (known != nullptr && !known->yielded)
+    return RootChoice{.step = RootStep::kUse, .root = std::move(root)};
   return configured_root(cgroup_root, driver);
 }
 
@@ -114,18 +99,8 @@ Status check_root(const std::string& root, const RootSnapshot& snapshot) {
                   "configuration, so that its own pods are placed below /podqos"));
 }
 
-Error describe_remaining_root(const std::string& in_use, Driver driver,
-                              const std::optional<std::string>& holder) {
-  const std::string remedy =
-      holder ? cat("stop what runs in ", printable(*holder), " and remove it")
-             : cat("stop the processes in it, or retry if systemd has not removed it yet");
-  return {ErrorCode::kConflict, cat(describe_driver(driver), in_use,
-                                    ", which held the node's pods, still exists: ", remedy)};
-}
-
-bool is_taken_over(const TiersRecord& tiers, std::string_view adopted_pod_cgroup) {
-  return is_kubelets_root(tiers.kubepods) &&
-         adopted_pod_cgroup.starts_with(cat(tiers.kubepods, "/"));
+bool is_taken_over(const TreeRecord& tree, std::string_view adopted_pod_cgroup) {
+  return is_kubelets_root(tree.kubepods) && holds(tree, adopted_pod_cgroup);
 }
 
 }  // namespace podqos::core

@@ -13,24 +13,23 @@ namespace podqos::core {
 
 /// What is needed before a root holds podqos's pods.
 enum class RootStep : std::uint8_t {
-  kUse,      ///< nothing: it is in use
-  kCheck,    ///< check_root(); then it is made where it is missing
-  kReplace,  ///< the root in use, which has no pods, is removed; then as kCheck
+  kUse,    ///< nothing: it is in use
+  kCheck,  ///< check_root(); then it is made where it is missing
 };
 
-/// The root for podqos's own pods.
+/// The root for podqos's own pods of one driver.
 struct RootChoice {
   RootStep step = RootStep::kUse;
   std::string root;
   friend bool operator==(const RootChoice&, const RootChoice&) = default;
 };
 
-/// Chooses the root for podqos's own pods: the one in use while it has pods, otherwise
-/// <cgroupRoot>/kubepods.
-/// @param tiers  the root in use, and whether it has pods
+/// Chooses the root for podqos's own pods of a driver: the one in use while it has pods, otherwise
+/// <cgroupRoot>/kubepods. The pods of the other driver have a tree of their own.
+/// @param tiers  the trees, and whether they have pods
 /// @param driver  of the container's runtime
-/// @return kConflict if the root in use has pods and is the other driver's, or has been taken over
-///         by a kubelet; kInvalidArgument if `cgroup_root` is needed and cannot be a slice
+/// @return kConflict if the root in use has pods and has been taken over by a kubelet;
+///         kInvalidArgument if `cgroup_root` is needed and cannot be a slice
 [[nodiscard]] Result<RootChoice> choose_root(const TiersRecord& tiers, std::string_view cgroup_root,
                                              Driver driver);
 
@@ -54,12 +53,7 @@ struct RootSnapshot {
 /// @return kConflict with the remedy if it exists without podqos's mark, or belongs to a kubelet
 [[nodiscard]] Status check_root(const std::string& root, const RootSnapshot& snapshot);
 
-/// kConflict for a root that had to be replaced (RootStep::kReplace) and still exists.
-/// @param holder  a cgroup of another program in it; nullopt if there is none
-[[nodiscard]] Error describe_remaining_root(const std::string& in_use, Driver driver,
-                                            const std::optional<std::string>& holder);
-
-/// True if a kubelet has created a pod's cgroup in the root in use: the root is the kubelet's then.
-[[nodiscard]] bool is_taken_over(const TiersRecord& tiers, std::string_view adopted_pod_cgroup);
+/// True if a kubelet has created a pod's cgroup in the tree: its root is the kubelet's then.
+[[nodiscard]] bool is_taken_over(const TreeRecord& tree, std::string_view adopted_pod_cgroup);
 
 }  // namespace podqos::core

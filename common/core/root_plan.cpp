@@ -4,8 +4,8 @@
 
 #include "common/base/text.h"
 #include "common/core/attributes.h"
-#include "common/core/counting.h"
 #include "common/core/pod_plan.h"
+#include "common/core/tree.h"
 
 namespace podqos::core {
 
@@ -25,33 +25,34 @@ bool is_at_or_below(std::string_view path, std::string_view top) {
 EventPlan plan_root(TiersRecord& tiers, const std::string& kubepods,
                     const std::function<bool(const std::string&)>& exists) {
   // Without pods the tiers may be missing, even if another program's cgroup keeps the root.
-  if (!tiers.kubepods.empty() && has_pods(tiers)) return {};
+  TreeRecord* tree = tree_at(tiers, kubepods);
+  if (tree != nullptr && has_pods(tiers, *tree)) return {};
+  if (tree == nullptr) tree = &tiers.trees.emplace_back(TreeRecord{.kubepods = kubepods});
   // A transaction interrupted here may have left directories without marks.
-  const std::string known = tiers.kubepods == kubepods ? tiers.top : "";
+  const std::string known = tree->top;
   std::vector<std::string> made;
   for (std::string& path : with_parents(kubepods)) {
     if (path == kubepods || is_at_or_below(path, known) || !exists(path))
       made.push_back(std::move(path));
   }
-  tiers.kubepods = kubepods;
-  tiers.top = made.back() == kubepods ? "" : made.back();
-  tiers.yielded = false;
-  MakeTree tree{plan_tree(kubepods, tiers.top)};
+  tree->top = made.back() == kubepods ? "" : made.back();
+  tree->yielded = false;
+  MakeTree make{.kubepods = kubepods, .plan = plan_tree(kubepods, tree->top)};
   // Without support for the attribute, only the state directory names the root.
   for (std::string& path : made) {
-    tree.plan.emplace_back(SetAttribute{.path = std::move(path),
+    make.plan.emplace_back(SetAttribute{.path = std::move(path),
                                         .name = kMadeAttribute,
                                         .value = kMade,
                                         .on_refusal = OnRefusal::kIgnoreIfUnsupported});
   }
-  return {SaveTiers{}, std::move(tree)};
+  return {SaveTiers{}, std::move(make)};
 }
 
-EventPlan plan_yield(TiersRecord& tiers) {
-  tiers.yielded = true;
+EventPlan plan_yield(TreeRecord& tree) {
+  tree.yielded = true;
   // Without support for the attribute, none was set.
   return {Execute{.plan = {SetAttribute{
-                      .path = tiers.kubepods, .name = kMadeAttribute, .value = kMarkWithdrawn}}}};
+                      .path = tree.kubepods, .name = kMadeAttribute, .value = kMarkWithdrawn}}}};
 }
 
 std::string describe_yield(std::string_view kubepods, std::string_view kubelet) {
@@ -60,10 +61,8 @@ std::string describe_yield(std::string_view kubepods, std::string_view kubelet) 
              "remove cgroupRoot \"/\" from the configuration");
 }
 
-void forget_root(TiersRecord& tiers) {
-  tiers.kubepods.clear();
-  tiers.top.clear();
-  tiers.yielded = false;
+void forget_root(TiersRecord& tiers, std::string_view kubepods) {
+  std::erase_if(tiers.trees, [&](const TreeRecord& tree) { return tree.kubepods == kubepods; });
 }
 
 }  // namespace podqos::core

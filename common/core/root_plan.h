@@ -15,21 +15,21 @@ namespace podqos::core {
 /// True if `path` is `top` or below it; false for an empty `top`.
 [[nodiscard]] bool is_at_or_below(std::string_view path, std::string_view top);
 
-/// Creates and marks root and tiers, unless pods use them already, and enters the root into
+/// Creates and marks root and tiers, unless pods use them already, and enters the tree into
 /// `tiers`. Comes before the new pod is counted. The root is saved before it is made: a program
 /// that dies in between must not leave an unmarked root that looks like a kubelet's.
 /// @param exists  whether a cgroup exists; asked for the parents of the root
 [[nodiscard]] EventPlan plan_root(TiersRecord& tiers, const std::string& kubepods,
                                   const std::function<bool(const std::string&)>& exists);
 
-/// Leaves the root in use to a kubelet: from here on podqos writes nothing there. Withdraws the
-/// mark of the root.
-[[nodiscard]] EventPlan plan_yield(TiersRecord& tiers);
+/// Leaves the tree to a kubelet: from here on podqos writes nothing there. Withdraws the mark of
+/// its root.
+[[nodiscard]] EventPlan plan_yield(TreeRecord& tree);
 /// The warning about it.
 /// @param kubelet  how it was detected
 [[nodiscard]] std::string describe_yield(std::string_view kubepods, std::string_view kubelet);
 
-/// Forgets the root in use, which was removed or left to a kubelet.
-void forget_root(TiersRecord& tiers);
+/// Forgets the tree with this root, which was removed or left to a kubelet.
+void forget_root(TiersRecord& tiers, std::string_view kubepods);
 
 }  // namespace podqos::core

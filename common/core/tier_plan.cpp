@@ -7,17 +7,20 @@
 
 namespace podqos::core {
 
-TierValues wanted_tiers(const TierSums& sums, const Settings& settings,
+TierValues wanted_tiers(const TierSums& tree, const TierSums& node, const Settings& settings,
                         const NodeCapacity& capacity) {
-  return tier_values(sums, {.reserve_percent = settings.reserve_memory_percent,
-                            .allocatable_memory = allocatable_memory(settings, capacity)});
+  TierValues values =
+      tier_values(node, {.reserve_percent = settings.reserve_memory_percent,
+                         .allocatable_memory = allocatable_memory(settings, capacity)});
+  values.burstable.cpu_shares = tier_values(tree, {}).burstable.cpu_shares;
+  return values;
 }
 
-TierValues decide_tier_write(const TiersRecord& tiers, TierValues wanted, Tree tree,
+TierValues decide_tier_write(const TreeRecord& record, TierValues wanted, Tree tree,
                              const TierSnapshot& snapshot, const Settings& settings) {
   const auto decide = [&](CgroupValues& tier, QosClass qos_class,
                           std::optional<std::int64_t> io_weight) {
-    const std::string path = tier_path(tiers.kubepods, qos_class);
+    const std::string path = tier_path(record.kubepods, qos_class);
     if (tier.memory_limit) {
       tier.memory_limit =
           bounded_tier_limit(*tier.memory_limit, snapshot.usage(path), settings.tier_memory_floor);
@@ -36,14 +39,14 @@ TierValues decide_tier_write(const TiersRecord& tiers, TierValues wanted, Tree t
   return wanted;
 }
 
-EventPlan plan_tier_write(const TiersRecord& tiers, const TierValues& values, Tree tree,
+EventPlan plan_tier_write(const TreeRecord& record, const TierValues& values, Tree tree,
                           const CgroupLayout& layout, WeightFormula formula) {
   EventPlan plan;
-  if (tree == Tree::kToMake) plan.emplace_back(Execute{plan_tree(tiers.kubepods, tiers.top)});
+  if (tree == Tree::kToMake) plan.emplace_back(Execute{plan_tree(record.kubepods, record.top)});
   const Make make = tree == Tree::kAsItWas ? Make::kNo : Make::kYes;
-  Plan writes = plan_top(directories_above(tiers.kubepods, tiers.top),
-                         cpu_shares_for(sum_of_own(tiers.sums).cpu), layout, formula, make);
-  std::ranges::move(plan_tiers(tiers.kubepods, values, layout, formula, make),
+  Plan writes = plan_top(directories_above(record.kubepods, record.top),
+                         cpu_shares_for(sum_of_own(record.sums).cpu), layout, formula, make);
+  std::ranges::move(plan_tiers(record.kubepods, values, layout, formula, make),
                     std::back_inserter(writes));
   plan.emplace_back(Execute{std::move(writes)});
   return plan;

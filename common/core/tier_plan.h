@@ -15,7 +15,7 @@
 
 namespace podqos::core {
 
-/// What a transaction knows of root and tiers.
+/// What a transaction knows of root and tiers of a tree.
 enum class Tree : std::uint8_t {
   kAsItWas,   ///< they exist, and hold the values of the last transaction
   kToMake,    ///< they may be missing, and any value may have been changed
@@ -30,18 +30,19 @@ struct TierSnapshot {
   std::function<bool(const std::string& tier)> has_io_weight;
 };
 
-/// The tiers' values that follow from the sums, without regard to usage.
-[[nodiscard]] TierValues wanted_tiers(const TierSums& sums, const Settings& settings,
-                                      const NodeCapacity& capacity);
+/// The values of a tree's tiers that follow from the sums, without regard to usage: CPU shares from
+/// those of its own pods, beside which alone they count, memory limits from those of the node.
+[[nodiscard]] TierValues wanted_tiers(const TierSums& tree, const TierSums& node,
+                                      const Settings& settings, const NodeCapacity& capacity);
 
 /// What is written of the tiers' values: a memory limit stays above usage (bounded_tier_limit()),
 /// and what does not change later is written only if the tree is not as it was.
-[[nodiscard]] TierValues decide_tier_write(const TiersRecord& tiers, TierValues wanted, Tree tree,
+[[nodiscard]] TierValues decide_tier_write(const TreeRecord& record, TierValues wanted, Tree tree,
                                            const TierSnapshot& snapshot, const Settings& settings);
 
 /// Writes the values of the tiers, and the CPU shares of the cgroups above the root that podqos has
 /// made. With kToMake it makes them first.
-[[nodiscard]] EventPlan plan_tier_write(const TiersRecord& tiers, const TierValues& values,
+[[nodiscard]] EventPlan plan_tier_write(const TreeRecord& record, const TierValues& values,
                                         Tree tree, const CgroupLayout& layout,
                                         WeightFormula formula);
 

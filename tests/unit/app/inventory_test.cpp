@@ -63,7 +63,8 @@ TEST(TakeInventory, WarnsOfWhatIsRecordedButGone) {
                           .start_time = StartTime{1},
                           .cgroup = record.cgroup + "/c1"}};
     ASSERT_TRUE(store->put_pod(record));
-    store->tiers().kubepods = kubepods;
+    store->tiers().trees = {{.kubepods = kubepods}};
+    store->tiers().trees[0].sums.besteffort.pods = 1;
     store->tiers().sums.besteffort.pods = 1;
     ASSERT_TRUE(store->commit());
   }
@@ -71,8 +72,9 @@ TEST(TakeInventory, WarnsOfWhatIsRecordedButGone) {
   ASSERT_TRUE(inventory) << inventory.error().message;
   ASSERT_EQ(inventory->pods.size(), 1U);
   EXPECT_FALSE(inventory->pods[0].containers.at(0).alive);
-  EXPECT_EQ(inventory->tiers.size(), 3U);
-  EXPECT_EQ(inventory->tiers.at(1).rule.cpu_shares, CpuShares{2});
+  ASSERT_EQ(inventory->trees.size(), 1U);
+  EXPECT_EQ(inventory->trees[0].tiers.size(), 3U);
+  EXPECT_EQ(inventory->trees[0].tiers.at(1).rule.cpu_shares, CpuShares{2});
   EXPECT_THAT(inventory->warnings, Contains(HasSubstr("pod default/web (u-1): its cgroup")));
   EXPECT_THAT(inventory->warnings, Contains(HasSubstr("container c1 is recorded")));
 }

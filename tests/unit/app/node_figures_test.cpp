@@ -81,7 +81,7 @@ TEST_F(NodeFiguresLive, ReadsTheTiersOfPodqosAndOfAKubelet) {
     make(own_ + tier);
   make(own_ + "/theirs/kubepods/burstable");
   store::NodeSnapshot state;
-  state.tiers.kubepods = own_ + "/kubepods";
+  state.tiers.trees = {{.kubepods = own_ + "/kubepods"}};
   state.tiers.sums.guaranteed = {.pods = 1, .cpu = {}, .memory = Bytes{1LL << 30}};
   state.pods = {pod(own_ + "/theirs/kubepods/burstable/podx", core::QosClass::kBurstable, true)};
   core::Settings settings;

@@ -225,8 +225,6 @@ class Random {
     core::TiersRecord out;
     out.sums = {.guaranteed = sum(), .burstable = sum(), .besteffort = sum()};
     out.sums.adopted = {.pods = number(), .cpu = MilliCpu{number()}, .memory = Bytes{number()}};
-    if (flag()) out.top = text();
-    out.yielded = flag();
     for (unsigned i = below(4); i > 0; --i) {
       out.pending.push_back({.uid = text(),
                              .id = text(),
@@ -235,8 +233,12 @@ class Random {
                              .start_time = StartTime{number()}});
     }
     for (unsigned i = below(4); i > 0; --i)
-      out.retained.push_back({.uid = text(), .until = UnixSeconds{number()}});
-    out.kubepods = text();
+      out.retained.push_back({.uid = text(), .until = UnixSeconds{number()}, .cgroup = text()});
+    for (unsigned i = below(3); i > 0; --i) {
+      core::TreeRecord tree{.kubepods = text(), .top = text(), .yielded = flag()};
+      tree.sums = {.guaranteed = sum(), .burstable = sum(), .besteffort = sum()};
+      out.trees.push_back(std::move(tree));
+    }
     if (flag())
       out.weight_formula = flag() ? core::WeightFormula::kLinear : core::WeightFormula::kLog;
     return out;

@@ -85,6 +85,7 @@ class PlanAdmission : public ::testing::Test {
 TEST_F(PlanAdmission, MakesTheRootBeforeThePodOfWhichAnEntryComesFirst) {
   const EventStep saves_tiers = SaveTiers{};
   const EventStep makes_tree = MakeTree{
+      "/podqos/kubepods",
       {EnsureCgroup{"/podqos/kubepods/burstable"}, EnsureCgroup{"/podqos/kubepods/besteffort"}}};
   root_ = {saves_tiers, makes_tree};
   EXPECT_THAT(plan(), ElementsAre(EventStep{SetMark{}}, saves_tiers, makes_tree, saves_entry_,

@@ -87,27 +87,34 @@ TEST(SumsBeside, AReleasedPodHasLeftThem) {
 TEST(CountPod, ReplacesThePodAndNoLongerRetainsIt) {
   TiersRecord tiers;
   tiers.sums = of_burstable(sum(3, 1010, 920));
-  retain_pod(tiers, "42", UnixSeconds{9});
-  retain_pod(tiers, "43", UnixSeconds{9});
+  retain_pod(tiers, {.uid = "42", .until = UnixSeconds{9}});
+  retain_pod(tiers, {.uid = "43", .until = UnixSeconds{9}});
   count_pod(tiers, granted(QosClass::kBurstable, 500, 80),
             granted(QosClass::kBurstable, 1000, 900));
   EXPECT_EQ(tiers.sums, of_burstable(sum(3, 510, 100)));
   EXPECT_THAT(tiers.retained, ElementsAre(RetainedEntry{.uid = "43", .until = UnixSeconds{9}}));
 }
 
-TEST(HasPods, AnAdoptedPodDoesNotUseTheRoot) {
+// The node's sums are those of all trees; a kubelet's pods are in none.
+TEST(CountPod, CountsInTheTreeOfThePodsCgroup) {
   TiersRecord tiers;
-  EXPECT_FALSE(has_pods(tiers));
-  tiers.sums.adopted = sum(1, 100, 100);
-  EXPECT_FALSE(has_pods(tiers));
-  tiers.sums.besteffort = sum(1, 0, 0);
-  EXPECT_TRUE(has_pods(tiers));
-}
-
-TEST(HasPods, ARetainedPodUsesTheRoot) {
-  TiersRecord tiers;
-  retain_pod(tiers, "42", UnixSeconds{9});
-  EXPECT_TRUE(has_pods(tiers));
+  tiers.trees = {{.kubepods = "/podqos/kubepods"},
+                 {.kubepods = "/podqos.slice/podqos-kubepods.slice"}};
+  PodRecord record = granted(QosClass::kBurstable, 1000, 900);
+  record.cgroup =
+      "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-burstable.slice/"
+      "podqos-kubepods-burstable-pod42.slice";
+  count_pod(tiers, record, std::nullopt);
+  EXPECT_EQ(tiers.sums, of_burstable(sum(1, 1000, 900)));
+  EXPECT_EQ(tiers.trees[0].sums, TierSums{});
+  EXPECT_EQ(tiers.trees[1].sums, of_burstable(sum(1, 1000, 900)));
+  remove_pod(tiers, record);
+  EXPECT_EQ(tiers.sums, of_burstable({}));
+  EXPECT_EQ(tiers.trees[1].sums, of_burstable({}));
+  record.adopted = true;
+  count_pod(tiers, record, std::nullopt);
+  EXPECT_EQ(tiers.sums.adopted, sum(1, 1000, 900));
+  EXPECT_EQ(tiers.trees[1].sums, of_burstable({}));
 }
 
 TEST(NotePending, ListsAContainerUntilItIsLive) {
@@ -134,8 +141,8 @@ TEST(ForgetPending, KeepsAContainerOfAnotherBundle) {
 
 TEST(RetainPod, ChangesTheTimeOfARetainedPod) {
   TiersRecord tiers;
-  retain_pod(tiers, "42", UnixSeconds{9});
-  retain_pod(tiers, "42", UnixSeconds{12});
+  retain_pod(tiers, {.uid = "42", .until = UnixSeconds{9}});
+  retain_pod(tiers, {.uid = "42", .until = UnixSeconds{12}});
   EXPECT_THAT(tiers.retained, ElementsAre(RetainedEntry{.uid = "42", .until = UnixSeconds{12}}));
   forget_retained(tiers, "42");
   EXPECT_THAT(tiers.retained, IsEmpty());

@@ -24,11 +24,15 @@ struct InUse {
   bool yielded = false;
 };
 
+TreeRecord tree_of(const InUse& in_use) {
+  TreeRecord tree{.kubepods = in_use.kubepods, .yielded = in_use.yielded};
+  tree.sums.burstable.pods = in_use.pods;
+  return tree;
+}
+
 TiersRecord tiers_of(const InUse& in_use) {
   TiersRecord tiers;
-  tiers.kubepods = in_use.kubepods;
-  tiers.sums.burstable.pods = in_use.pods;
-  tiers.yielded = in_use.yielded;
+  if (!in_use.kubepods.empty()) tiers.trees.push_back(tree_of(in_use));
   return tiers;
 }
 
@@ -62,26 +66,34 @@ INSTANTIATE_TEST_SUITE_P(
          {"/other/kubepods"},
          Driver::kCgroupfs,
          {RootStep::kCheck, kDefaultRoot}},
-        {"OtherDriver", {kDefaultRoot}, Driver::kSystemd, {RootStep::kReplace, kDefaultSlice}},
+        {"OtherDriver", {kDefaultRoot, 1}, Driver::kSystemd, {RootStep::kCheck, kDefaultSlice}},
+        {"OtherDriverTheOtherWayRound",
+         {kDefaultSlice, 1},
+         Driver::kCgroupfs,
+         {RootStep::kCheck, kDefaultRoot}},
         {"TakenOver", {"/kubepods", 0, true}, Driver::kCgroupfs, {RootStep::kCheck, kDefaultRoot}},
     }),
     [](const TestParamInfo<Choice>& row) { return row.param.name; });
 
 TEST(ChooseRoot, ARetainedPodKeepsTheRootToo) {
   TiersRecord tiers = tiers_of({.kubepods = "/other/kubepods"});
-  tiers.retained.push_back({.uid = "42", .until = UnixSeconds{9}});
+  tiers.retained.push_back(
+      {.uid = "42", .until = UnixSeconds{9}, .cgroup = "/other/kubepods/pod42"});
   const auto chosen = choose_root(tiers, "/podqos", Driver::kCgroupfs);
   ASSERT_TRUE(chosen) << chosen.error().to_string();
   EXPECT_EQ(chosen->root, "/other/kubepods");
 }
 
-TEST(ChooseRoot, PodsOfBothDriversAreAConflict) {
-  const auto chosen =
-      choose_root(tiers_of({.kubepods = kDefaultRoot, .pods = 1}), "/podqos", Driver::kSystemd);
-  ASSERT_FALSE(chosen);
-  EXPECT_EQ(chosen.error().code, ErrorCode::kConflict);
-  EXPECT_THAT(chosen.error().message, HasSubstr("its runtime uses the systemd driver"));
-  EXPECT_THAT(chosen.error().message, HasSubstr("configure all engines for one driver"));
+// A stock Debian 13 has Podman and Docker with systemd, and containerd with cgroupfs.
+TEST(ChooseRoot, PodsOfEachDriverHaveATreeOfTheirOwn) {
+  TiersRecord tiers;
+  tiers.trees = {tree_of({kDefaultRoot, 1}), tree_of({kDefaultSlice, 2})};
+  for (const auto& [driver, root] :
+       {std::pair{Driver::kCgroupfs, kDefaultRoot}, std::pair{Driver::kSystemd, kDefaultSlice}}) {
+    const auto chosen = choose_root(tiers, "/podqos", driver);
+    ASSERT_TRUE(chosen) << chosen.error().to_string();
+    EXPECT_EQ(*chosen, (RootChoice{RootStep::kUse, root}));
+  }
 }
 
 TEST(ChooseRoot, APodIsNotPlacedBesidePodsThatAKubeletWillRemove) {
@@ -147,18 +159,11 @@ TEST(IsOwnRoot, TheMarkTellsUnlessAKubeletHasCome) {
   EXPECT_FALSE(is_own_root({}));
 }
 
-TEST(DescribeRemainingRoot, NamesWhatKeepsIt) {
-  EXPECT_THAT(describe_remaining_root(kDefaultRoot, Driver::kSystemd, "/podqos/kubepods/x").message,
-              HasSubstr("stop what runs in /podqos/kubepods/x and remove it"));
-  EXPECT_THAT(describe_remaining_root(kDefaultRoot, Driver::kSystemd, std::nullopt).message,
-              HasSubstr("stop the processes in it"));
-}
-
 TEST(IsTakenOver, ByAKubeletsPodInTheRootInUse) {
-  const TiersRecord shared = tiers_of({.kubepods = "/kubepods"});
+  const TreeRecord shared = tree_of({.kubepods = "/kubepods"});
   EXPECT_TRUE(is_taken_over(shared, "/kubepods/burstable/pod42"));
   EXPECT_FALSE(is_taken_over(shared, "/kubepods.slice/kubepods-pod42.slice"));
-  EXPECT_FALSE(is_taken_over(tiers_of({.kubepods = kDefaultRoot}), "/kubepods/burstable/pod42"));
+  EXPECT_FALSE(is_taken_over(tree_of({.kubepods = kDefaultRoot}), "/kubepods/burstable/pod42"));
 }
 
 }  // namespace

@@ -72,6 +72,10 @@ Step mark_on(const char* path) {
                       .on_refusal = OnRefusal::kIgnoreIfUnsupported};
 }
 
+TreeRecord tree(const char* kubepods, const char* top) {
+  return {.kubepods = kubepods, .top = top};
+}
+
 class PlanRoot : public ::testing::Test {
  protected:
   EventPlan plan(const std::string& kubepods) {
@@ -89,75 +93,84 @@ class PlanRoot : public ::testing::Test {
 TEST_F(PlanRoot, SavesTheRootThenMakesAndMarksAllOfIt) {
   EXPECT_THAT(plan("/podqos/kubepods"),
               ElementsAre(EventStep{SaveTiers{}},
-                          EventStep{MakeTree{{EnsureCgroup{"/podqos/kubepods/burstable"},
+                          EventStep{MakeTree{"/podqos/kubepods",
+                                             {EnsureCgroup{"/podqos/kubepods/burstable"},
                                               EnsureCgroup{"/podqos/kubepods/besteffort"},
                                               mark_on("/podqos/kubepods"), mark_on("/podqos")}}}));
-  EXPECT_EQ(tiers_.kubepods, "/podqos/kubepods");
-  EXPECT_EQ(tiers_.top, "/podqos");
+  EXPECT_THAT(tiers_.trees, ElementsAre(tree("/podqos/kubepods", "/podqos")));
 }
 
 TEST_F(PlanRoot, MarksNothingThatWasThereBefore) {
   existing_ = {"/a"};
   EXPECT_THAT(plan("/a/b/kubepods"),
               ElementsAre(EventStep{SaveTiers{}},
-                          EventStep{MakeTree{{EnsureCgroup{"/a/b/kubepods/burstable"},
+                          EventStep{MakeTree{"/a/b/kubepods",
+                                             {EnsureCgroup{"/a/b/kubepods/burstable"},
                                               EnsureCgroup{"/a/b/kubepods/besteffort"},
                                               mark_on("/a/b/kubepods"), mark_on("/a/b")}}}));
-  EXPECT_EQ(tiers_.top, "/a/b");
+  EXPECT_THAT(tiers_.trees, ElementsAre(tree("/a/b/kubepods", "/a/b")));
 }
 
 TEST_F(PlanRoot, TheRootItselfIsMarkedWhetherOrNotItExists) {
   existing_ = {"/a/b/kubepods", "/a/b", "/a"};
-  tiers_.top = "/left/over";
   EXPECT_THAT(plan("/a/b/kubepods"),
               ElementsAre(EventStep{SaveTiers{}},
-                          EventStep{MakeTree{{EnsureCgroup{"/a/b/kubepods/burstable"},
+                          EventStep{MakeTree{"/a/b/kubepods",
+                                             {EnsureCgroup{"/a/b/kubepods/burstable"},
                                               EnsureCgroup{"/a/b/kubepods/besteffort"},
                                               mark_on("/a/b/kubepods")}}}));
-  EXPECT_EQ(tiers_.top, "");
+  EXPECT_THAT(tiers_.trees, ElementsAre(tree("/a/b/kubepods", "")));
   EXPECT_THAT(asked_, ElementsAre("/a/b", "/a"));
 }
 
 TEST_F(PlanRoot, MarksAgainWhatAnInterruptedTransactionHasMade) {
   existing_ = {"/podqos/kubepods", "/podqos"};
-  tiers_.kubepods = "/podqos/kubepods";
-  tiers_.top = "/podqos";
+  tiers_.trees = {tree("/podqos/kubepods", "/podqos")};
   const EventPlan again = plan("/podqos/kubepods");
   ASSERT_THAT(again, SizeIs(2));
-  EXPECT_EQ(again[1], EventStep(MakeTree{{EnsureCgroup{"/podqos/kubepods/burstable"},
+  EXPECT_EQ(again[1], EventStep(MakeTree{"/podqos/kubepods",
+                                         {EnsureCgroup{"/podqos/kubepods/burstable"},
                                           EnsureCgroup{"/podqos/kubepods/besteffort"},
                                           mark_on("/podqos/kubepods"), mark_on("/podqos")}}));
-  EXPECT_EQ(tiers_.top, "/podqos");
+  EXPECT_THAT(tiers_.trees, ElementsAre(tree("/podqos/kubepods", "/podqos")));
 }
 
 TEST_F(PlanRoot, WhatWasMadeForAnotherRootIsNotMarkedForThisOne) {
   existing_ = {"/a/b", "/a"};
-  tiers_.kubepods = "/a/b/c/kubepods";
-  tiers_.top = "/a/b";
+  tiers_.trees = {tree("/a/b/c/kubepods", "/a/b")};
   const EventPlan other = plan("/a/b/kubepods");
   ASSERT_THAT(other, SizeIs(2));
-  EXPECT_EQ(other[1], EventStep(MakeTree{{EnsureCgroup{"/a/b/kubepods/burstable"},
-                                          EnsureCgroup{"/a/b/kubepods/besteffort"},
-                                          mark_on("/a/b/kubepods")}}));
-  EXPECT_EQ(tiers_.kubepods, "/a/b/kubepods");
-  EXPECT_EQ(tiers_.top, "");
+  EXPECT_EQ(other[1], EventStep(MakeTree{
+                          "/a/b/kubepods",
+                          {EnsureCgroup{"/a/b/kubepods/burstable"},
+                           EnsureCgroup{"/a/b/kubepods/besteffort"}, mark_on("/a/b/kubepods")}}));
+  EXPECT_THAT(tiers_.trees,
+              ElementsAre(tree("/a/b/c/kubepods", "/a/b"), tree("/a/b/kubepods", "")));
 }
 
 TEST_F(PlanRoot, ANewRootIsPodqossAgain) {
-  tiers_.kubepods = "/kubepods";
-  tiers_.yielded = true;
+  tiers_.trees = {tree("/kubepods", "")};
+  tiers_.trees[0].yielded = true;
+  EXPECT_THAT(plan("/kubepods"), SizeIs(2));
+  EXPECT_FALSE(tiers_.trees[0].yielded);
+}
+
+TEST_F(PlanRoot, TheTreeOfAnotherDriverStaysAsItIs) {
+  TreeRecord slices = tree("/podqos.slice/podqos-kubepods.slice", "/podqos.slice");
+  slices.sums.burstable.pods = 1;
+  tiers_.trees = {slices};
   EXPECT_THAT(plan("/podqos/kubepods"), SizeIs(2));
-  EXPECT_FALSE(tiers_.yielded);
+  EXPECT_THAT(tiers_.trees, ElementsAre(slices, tree("/podqos/kubepods", "/podqos")));
 }
 
 TEST_F(PlanRoot, SlicesAreMadeFromTheOutermostInwards) {
   const EventPlan made = plan("/podqos.slice/podqos-kubepods.slice");
   ASSERT_THAT(made, SizeIs(2));
-  const auto* tree = std::get_if<MakeTree>(&made[1]);
-  ASSERT_NE(tree, nullptr);
+  const auto* make = std::get_if<MakeTree>(&made[1]);
+  ASSERT_NE(make, nullptr);
   std::vector<std::string> units;
   std::vector<std::string> directories;
-  for (const Step& step : tree->plan) {
+  for (const Step& step : make->plan) {
     if (const auto* start = std::get_if<StartUnit>(&step)) units.push_back(start->path);
     if (const auto* ensure = std::get_if<EnsureCgroup>(&step)) directories.push_back(ensure->path);
   }
@@ -166,7 +179,7 @@ TEST_F(PlanRoot, SlicesAreMadeFromTheOutermostInwards) {
                           "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-burstable.slice",
                           "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-besteffort.slice"));
   EXPECT_EQ(directories, units);
-  EXPECT_EQ(tree->plan.back(), mark_on("/podqos.slice"));
+  EXPECT_EQ(make->plan.back(), mark_on("/podqos.slice"));
 }
 
 struct RootUseCase {
@@ -180,16 +193,15 @@ struct RootUseCase {
 class PlanRootInUse : public PlanRoot, public WithParamInterface<RootUseCase> {};
 
 TEST_P(PlanRootInUse, IsLeftAloneWithPodsOfPodqosOnly) {
-  tiers_.kubepods = GetParam().kubepods;
-  tiers_.top = "/before";
-  tiers_.yielded = true;
-  tiers_.sums = GetParam().sums;
+  tiers_.trees = {tree(GetParam().kubepods, "/before")};
+  tiers_.trees[0].yielded = true;
+  tiers_.trees[0].sums = GetParam().sums;
   tiers_.retained = GetParam().retained;
   const TiersRecord before = tiers_;
   const EventPlan planned = plan("/podqos/kubepods");
   if (GetParam().made) {
     EXPECT_THAT(planned, SizeIs(2));
-    EXPECT_EQ(tiers_.kubepods, "/podqos/kubepods");
+    EXPECT_EQ(tiers_.trees.back().kubepods, "/podqos/kubepods");
   } else {
     EXPECT_THAT(planned, IsEmpty());
     EXPECT_EQ(tiers_, before);
@@ -202,31 +214,31 @@ const TierSums kOneAdoptedPod{.guaranteed = {},
                               .burstable = {},
                               .besteffort = {},
                               .adopted = {.pods = 1, .cpu = {}, .memory = {}}};
+const RetainedEntry kRetainedHere{.uid = "42", .until = {}, .cgroup = "/podqos/kubepods/pod42"};
+const RetainedEntry kRetainedElsewhere{.uid = "42", .until = {}, .cgroup = "/kubepods/pod42"};
 
 INSTANTIATE_TEST_SUITE_P(
     All, PlanRootInUse,
     ValuesIn(std::vector<RootUseCase>{
         {"APod", "/podqos/kubepods", kOneOwnPod, {}, false},
-        {"APodBelowAnotherRoot", "/kubepods", kOneOwnPod, {}, false},
-        {"ARetainedPod", "/podqos/kubepods", {}, {{.uid = "42", .until = {}}}, false},
+        {"APodBelowAnotherRoot", "/kubepods", kOneOwnPod, {}, true},
+        {"ARetainedPod", "/podqos/kubepods", {}, {kRetainedHere}, false},
+        {"ARetainedPodBelowAnotherRoot", "/podqos/kubepods", {}, {kRetainedElsewhere}, true},
         {"AnAdoptedPod", "/podqos/kubepods", kOneAdoptedPod, {}, true},
         {"NoPod", "/podqos/kubepods", {}, {}, true},
-        {"NoRoot", "", kOneOwnPod, {}, true},
     }),
     [](const TestParamInfo<RootUseCase>& row) { return row.param.name; });
 
 TEST(PlanYield, WithdrawsTheMarkOfTheRootAlone) {
-  TiersRecord tiers;
-  tiers.kubepods = "/kubepods";
-  tiers.sums = kOneOwnPod;
-  TiersRecord yielded = tiers;
+  TreeRecord tree{.kubepods = "/kubepods", .sums = kOneOwnPod};
+  TreeRecord yielded = tree;
   yielded.yielded = true;
-  EXPECT_THAT(plan_yield(tiers),
+  EXPECT_THAT(plan_yield(tree),
               ElementsAre(EventStep{Execute{{SetAttribute{.path = "/kubepods",
                                                           .name = "trusted.podqos.made",
                                                           .value = "0",
                                                           .on_refusal = OnRefusal::kIgnore}}}}));
-  EXPECT_EQ(tiers, yielded);
+  EXPECT_EQ(tree, yielded);
 }
 
 TEST(DescribeYield, NamesTheRootTheKubeletAndTheRemedy) {
@@ -236,15 +248,14 @@ TEST(DescribeYield, NamesTheRootTheKubeletAndTheRemedy) {
             "cgroupRoot \"/\" from the configuration");
 }
 
-TEST(ForgetRoot, KeepsWhatIsKnownOfPods) {
+TEST(ForgetRoot, KeepsWhatIsKnownOfPodsAndOtherTrees) {
   TiersRecord tiers;
   tiers.sums = kOneAdoptedPod;
   tiers.weight_formula = WeightFormula::kLog;
+  tiers.trees = {tree("/podqos.slice/podqos-kubepods.slice", "/podqos.slice")};
   const TiersRecord without_root = tiers;
-  tiers.kubepods = "/podqos/kubepods";
-  tiers.top = "/podqos";
-  tiers.yielded = true;
-  forget_root(tiers);
+  tiers.trees.push_back(tree("/podqos/kubepods", "/podqos"));
+  forget_root(tiers, "/podqos/kubepods");
   EXPECT_EQ(tiers, without_root);
 }
 

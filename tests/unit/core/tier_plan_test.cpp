@@ -43,8 +43,8 @@ TEST(WantedTiers, ReserveMemoryOfWhatIsAllocatable) {
   settings.reserve_memory_percent = 50;
   settings.system_reserved.memory = Bytes{kGi};
   settings.kube_reserved.memory = Bytes{kGi};
-  const TierValues tiers =
-      wanted_tiers(requested_sums(), settings, {.memory = Bytes{10 * kGi}, .cpu = MilliCpu{4000}});
+  const TierValues tiers = wanted_tiers(requested_sums(), requested_sums(), settings,
+                                        {.memory = Bytes{10 * kGi}, .cpu = MilliCpu{4000}});
   // Of 10Gi, 2Gi are reserved for the node, and 1Gi is an adopted pod's.
   EXPECT_EQ(tiers.burstable,
             (CgroupValues{.cpu_shares = CpuShares{256}, .memory_limit = Bytes{7 * kGi - kGi / 2}}));
@@ -53,15 +53,31 @@ TEST(WantedTiers, ReserveMemoryOfWhatIsAllocatable) {
 }
 
 TEST(WantedTiers, LimitNoMemoryWithoutQosReserved) {
-  const TierValues tiers =
-      wanted_tiers(requested_sums(), {}, {.memory = Bytes{10 * kGi}, .cpu = MilliCpu{4000}});
+  const TierValues tiers = wanted_tiers(requested_sums(), requested_sums(), {},
+                                        {.memory = Bytes{10 * kGi}, .cpu = MilliCpu{4000}});
   EXPECT_EQ(tiers.burstable, CgroupValues{.cpu_shares = CpuShares{256}});
   EXPECT_EQ(tiers.besteffort, CgroupValues{.cpu_shares = CpuShares{2}});
 }
 
+// The pods of a node may be in two trees. The tiers of one compete with each other only; the node's
+// memory is that of all.
+TEST(WantedTiers, HaveSharesOfTheirTreeAndMemoryOfTheNode) {
+  Settings settings;
+  settings.reserve_memory_percent = 100;
+  const TierSums tree{.guaranteed = {},
+                      .burstable = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{kGi}},
+                      .besteffort = {}};
+  const TierValues tiers = wanted_tiers(tree, requested_sums(), settings,
+                                        {.memory = Bytes{10 * kGi}, .cpu = MilliCpu{4000}});
+  EXPECT_EQ(tiers.burstable,
+            (CgroupValues{.cpu_shares = CpuShares{102}, .memory_limit = Bytes{8 * kGi}}));
+  EXPECT_EQ(tiers.besteffort,
+            (CgroupValues{.cpu_shares = CpuShares{2}, .memory_limit = Bytes{6 * kGi}}));
+}
+
 class DecideTierWrite : public ::testing::Test {
  protected:
-  DecideTierWrite() { tiers_.kubepods = "/podqos/kubepods"; }
+  DecideTierWrite() { tree_.kubepods = "/podqos/kubepods"; }
 
   TierValues decide(Tree tree) {
     usage_of_.clear();
@@ -77,10 +93,10 @@ class DecideTierWrite : public ::testing::Test {
                                       weight_of_.push_back(tier);
                                       return has_io_weight_;
                                     }};
-    return decide_tier_write(tiers_, wanted_, tree, snapshot, settings_);
+    return decide_tier_write(tree_, wanted_, tree, snapshot, settings_);
   }
 
-  TiersRecord tiers_;
+  TreeRecord tree_;
   TierValues wanted_{.burstable = {.cpu_shares = CpuShares{256}},
                      .besteffort = {.cpu_shares = CpuShares{2}}};
   Settings settings_;
@@ -107,7 +123,7 @@ TEST_F(DecideTierWrite, UsageIsAskedForWhereThereIsALimit) {
 }
 
 TEST_F(DecideTierWrite, UsageIsThatOfTheSlices) {
-  tiers_.kubepods = "/kubepods.slice";
+  tree_.kubepods = "/kubepods.slice";
   wanted_.burstable.memory_limit = Bytes{kGi};
   wanted_.besteffort.memory_limit = Bytes{kGi};
   decide(Tree::kAsItWas);
@@ -199,12 +215,8 @@ std::vector<std::string> executed_by(const EventPlan& plan) {
   return texts;
 }
 
-TiersRecord tiers_with(std::string kubepods, std::string top) {
-  TiersRecord tiers;
-  tiers.sums = requested_sums();
-  tiers.kubepods = std::move(kubepods);
-  tiers.top = std::move(top);
-  return tiers;
+TreeRecord tree_with(std::string kubepods, std::string top) {
+  return {.kubepods = std::move(kubepods), .top = std::move(top), .sums = requested_sums()};
 }
 
 constexpr const char* kTierShares =
@@ -218,15 +230,14 @@ TierValues both_shares() {
 
 TEST(PlanTierWrite, WritesWhatHangsOnTheRequestsOfPodqossOwnPods) {
   for (const Tree tree : {Tree::kAsItWas, Tree::kJustMade}) {
-    EXPECT_THAT(
-        executed_by(plan_tier_write(tiers_with("/podqos/kubepods", "/podqos"), both_shares(), tree,
-                                    layout_of(kV1), WeightFormula::kLog)),
-        ElementsAre(kTierShares));
+    EXPECT_THAT(executed_by(plan_tier_write(tree_with("/podqos/kubepods", "/podqos"), both_shares(),
+                                            tree, layout_of(kV1), WeightFormula::kLog)),
+                ElementsAre(kTierShares));
   }
 }
 
 TEST(PlanTierWrite, MakesTheTreeFirst) {
-  EXPECT_THAT(executed_by(plan_tier_write(tiers_with("/podqos/kubepods", "/podqos"), both_shares(),
+  EXPECT_THAT(executed_by(plan_tier_write(tree_with("/podqos/kubepods", "/podqos"), both_shares(),
                                           Tree::kToMake, layout_of(kV1), WeightFormula::kLog)),
               ElementsAre("mkdir  /podqos/kubepods/burstable\n"
                           "mkdir  /podqos/kubepods/besteffort\n",
@@ -234,31 +245,31 @@ TEST(PlanTierWrite, MakesTheTreeFirst) {
 }
 
 TEST(PlanTierWrite, WritesNothingAboveTheRootThatOthersHaveMade) {
-  EXPECT_THAT(executed_by(plan_tier_write(tiers_with("/podqos/kubepods", ""), {}, Tree::kAsItWas,
+  EXPECT_THAT(executed_by(plan_tier_write(tree_with("/podqos/kubepods", ""), {}, Tree::kAsItWas,
                                           layout_of(kV1), WeightFormula::kLog)),
               ElementsAre(""));
-  EXPECT_THAT(executed_by(plan_tier_write(tiers_with("/a/b/kubepods", "/a/b"), {}, Tree::kAsItWas,
+  EXPECT_THAT(executed_by(plan_tier_write(tree_with("/a/b/kubepods", "/a/b"), {}, Tree::kAsItWas,
                                           layout_of(kV1), WeightFormula::kLog)),
               ElementsAre("write  /a/b/cpu.shares = 1024  # all pods of podqos\n"));
 }
 
 TEST(PlanTierWrite, WritesAllWeightsByTheFormula) {
   const TierValues values{.burstable = {.cpu_shares = CpuShares{1024}}, .besteffort = {}};
-  const TiersRecord tiers = tiers_with("/podqos/kubepods", "/podqos");
-  EXPECT_THAT(executed_by(plan_tier_write(tiers, values, Tree::kAsItWas, layout_of(kV2),
+  const TreeRecord record = tree_with("/podqos/kubepods", "/podqos");
+  EXPECT_THAT(executed_by(plan_tier_write(record, values, Tree::kAsItWas, layout_of(kV2),
                                           WeightFormula::kLinear)),
               ElementsAre("write  /podqos/cpu.weight = 39  # all pods of podqos\n"
                           "write  /podqos/kubepods/burstable/cpu.weight = 39  # burstable tier\n"));
   EXPECT_THAT(
       executed_by(
-          plan_tier_write(tiers, values, Tree::kAsItWas, layout_of(kV2), WeightFormula::kLog)),
+          plan_tier_write(record, values, Tree::kAsItWas, layout_of(kV2), WeightFormula::kLog)),
       ElementsAre("write  /podqos/cpu.weight = 100  # all pods of podqos\n"
                   "write  /podqos/kubepods/burstable/cpu.weight = 100  # burstable tier\n"));
 }
 
 TEST(PlanTierWrite, MakesTheSlicesAboveTheRootToo) {
   const EventPlan plan =
-      plan_tier_write(tiers_with("/podqos.slice/podqos-kubepods.slice", "/podqos.slice"),
+      plan_tier_write(tree_with("/podqos.slice/podqos-kubepods.slice", "/podqos.slice"),
                       both_shares(), Tree::kToMake, layout_of(kV2), WeightFormula::kLog);
   const auto* tree = std::get_if<Execute>(&plan.front());
   ASSERT_NE(tree, nullptr);
@@ -282,7 +293,7 @@ class PlanTierWriteTellsSystemd : public TestWithParam<TellCase> {};
 
 TEST_P(PlanTierWriteTellsSystemd, WhatTheFilesHoldAlreadyOnlyInANewTree) {
   const EventPlan plan =
-      plan_tier_write(tiers_with("/podqos.slice/podqos-kubepods.slice", "/podqos.slice"),
+      plan_tier_write(tree_with("/podqos.slice/podqos-kubepods.slice", "/podqos.slice"),
                       both_shares(), GetParam().tree, layout_of(kV2), WeightFormula::kLog);
   const auto* writes = std::get_if<Execute>(&plan.back());
   ASSERT_NE(writes, nullptr);

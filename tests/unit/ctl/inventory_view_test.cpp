@@ -24,14 +24,14 @@ class ViewedPod : public ::testing::Test {
 
 TEST(FormatInventory, HasTheSameMembersWithoutState) {
   EXPECT_EQ(format_inventory({}),
-            R"({"kubepods":null,"adopted":{"pods":0,"requests":{"cpuMilli":0,"memoryBytes":0}},)"
-            R"("top":null,"weightFormula":"linear","tiers":[],"pods":[],"warnings":[]})"
+            R"({"adopted":{"pods":0,"requests":{"cpuMilli":0,"memoryBytes":0}},)"
+            R"("weightFormula":"linear","trees":[],"pods":[],"warnings":[]})"
             "\n");
 }
 
 TEST_F(ViewedPod, IsShownWithItsContainers) {
   app::Inventory inventory;
-  inventory.kubepods = "/podqos/kubepods";
+  inventory.trees.push_back({.kubepods = "/podqos/kubepods", .tiers = {}, .top = {}});
   inventory.warnings = {"a \"quoted\" \xff"};
   app::PodEntry& pod = inventory.pods.emplace_back(pod_);
   pod.record.pod.uid = "u-1";

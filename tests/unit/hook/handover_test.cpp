@@ -241,7 +241,7 @@ TEST(AllowedRoots, ContainTheOneInUse) {
   {
     auto store = store::Store::open({.path = settings.state_dir});
     ASSERT_TRUE(store) << store.error().to_string();
-    store->tiers().kubepods = "/old/kubepods";
+    store->tiers().trees = {{.kubepods = "/old/kubepods"}};
     ASSERT_TRUE(store->commit());
   }
   EXPECT_THAT(allowed_roots(settings), Contains("/old/kubepods"));

@@ -44,13 +44,13 @@ TEST_P(EachStore, KeepsWhatATransactionHasPut) {
   ASSERT_TRUE(store->put_pod(record_of("pod-2")));
   ASSERT_TRUE(store->erase_pod("pod-2"));
   ASSERT_TRUE(store->erase_container(entry_of("c1", "/b/2", "pod-2")));
-  store->tiers().kubepods = "/kubepods";
+  store->tiers().trees = {{.kubepods = "/kubepods"}};
   ASSERT_TRUE(store->commit());
   store.reset();
 
   store = next();
   EXPECT_FALSE(store->dirty());
-  EXPECT_EQ(store->tiers().kubepods, "/kubepods");
+  EXPECT_EQ(store->tiers().trees.at(0).kubepods, "/kubepods");
   EXPECT_EQ(*store->pod("pod-1"), record_of("pod-1"));
   EXPECT_EQ(*store->pod("pod-2"), std::nullopt);
   EXPECT_THAT(*store->pod_uids(), ElementsAre("pod-1"));
@@ -61,11 +61,11 @@ TEST_P(EachStore, KeepsWhatATransactionHasPut) {
 TEST_P(EachStore, IsDirtyAfterATransactionThatWasNotCommitted) {
   auto store = next();
   ASSERT_TRUE(store->put_pod(record_of("pod-1")));
-  store->tiers().kubepods = "/kubepods";
+  store->tiers().trees = {{.kubepods = "/kubepods"}};
   store.reset();
   store = next();
   EXPECT_TRUE(store->dirty());
-  EXPECT_EQ(store->tiers().kubepods, "");
+  EXPECT_THAT(store->tiers().trees, IsEmpty());
   EXPECT_EQ(*store->pod("pod-1"), record_of("pod-1"));
 }
 
@@ -98,12 +98,12 @@ TEST_P(EachStore, KeepsTheMarkWhereItIsToldTo) {
 
 TEST_P(EachStore, WritesTheTiersOfACheckpoint) {
   auto store = next();
-  store->tiers().kubepods = "/kubepods";
+  store->tiers().trees = {{.kubepods = "/kubepods"}};
   ASSERT_TRUE(store->checkpoint());
   store.reset();
   store = next();
   EXPECT_TRUE(store->dirty());
-  EXPECT_EQ(store->tiers().kubepods, "/kubepods");
+  EXPECT_EQ(store->tiers().trees.at(0).kubepods, "/kubepods");
 }
 
 TEST_P(EachStore, RefusesWhatCannotBeAFileName) {

@@ -54,14 +54,14 @@ TEST_F(StoreEvent, CheckpointsItsSumsUnderTheMark) {
   {
     Store store = opened();
     EXPECT_TRUE(store.begin());
-    store.tiers().kubepods = "/podqos/kubepods";
+    store.tiers().trees = {{.kubepods = "/podqos/kubepods"}};
     EXPECT_TRUE(store.checkpoint());
     EXPECT_THAT(read("tiers.json"), StartsWith("{\"dirty\":1,"));
   }
   {
     Store store = opened();
     EXPECT_TRUE(store.dirty());
-    EXPECT_EQ(store.tiers().kubepods, "/podqos/kubepods");
+    EXPECT_EQ(store.tiers().trees.at(0).kubepods, "/podqos/kubepods");
     store.recomputed();
     EXPECT_TRUE(store.commit());
   }
