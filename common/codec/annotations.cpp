@@ -68,6 +68,22 @@ Status check_short_form_resource(std::string_view name) {
   return {};
 }
 
+/// Parses the amount of a resource. Kubernetes rounds up fractions of a byte; in an annotation they
+/// are refused, since a person who writes 256m means 256Mi.
+Result<core::Quantity> parse_amount(std::string_view name, std::string_view text) {
+  auto quantity = core::Quantity::parse(text);
+  if (!quantity) return fail(Error{quantity.error()}.with_context(name));
+  if (quantity->sign() < 0) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat(name, "=", quantity->format_decimal(), " is negative"));
+  }
+  if (core::is_in_bytes(name) && !quantity->is_whole()) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat(name, "=", text, " is ", core::describe_fraction(*quantity)));
+  }
+  return quantity;
+}
+
 /// Parses one item, "cpu=250m", into the list.
 Status add_short_form_item(core::ResourceList& list, std::string_view item) {
   const std::size_t equals = item.find('=');
@@ -77,12 +93,8 @@ Status add_short_form_item(core::ResourceList& list, std::string_view item) {
   }
   const std::string_view name = trimmed(item.substr(0, equals));
   if (Status status = check_short_form_resource(name); !status) return status;
-  const auto quantity = core::Quantity::parse(trimmed(item.substr(equals + 1)));
-  if (!quantity) return fail(Error{quantity.error()}.with_context(name));
-  if (quantity->sign() < 0) {
-    return fail(ErrorCode::kInvalidArgument,
-                cat(name, "=", quantity->format_decimal(), " is negative"));
-  }
+  const auto quantity = parse_amount(name, trimmed(item.substr(equals + 1)));
+  if (!quantity) return fail(quantity.error());
   if (!list.emplace(name, *quantity).second) {
     return fail(ErrorCode::kInvalidArgument, cat(name, " is repeated"));
   }
@@ -103,6 +115,8 @@ Status read_flag(bool& flag, std::string_view value) {
 Status read_pod(PodqosAnnotations& out, std::string_view value) {
   auto pod = parse_pod_spec(value);
   if (!pod) return fail(std::move(pod).error());
+  if (const auto fractions = core::fractional_amounts(*pod); !fractions.empty())
+    return fail(ErrorCode::kInvalidArgument, fractions.front());
   core::Pod defaulted = core::with_api_defaults(*std::move(pod));
   const std::vector<std::string> violations = core::validate_manifest(defaulted);
   if (!violations.empty()) return fail(ErrorCode::kInvalidArgument, violations.front());
@@ -125,10 +139,36 @@ Status read_container_list(PodqosAnnotations& out, std::string_view name,
   return read_list(resources.*list, value);
 }
 
-/// The pod-level resources, created at the first annotation that sets any.
-core::Resources& pod_level(PodqosAnnotations& out) {
+/// Adds one amount of the whole pod.
+/// @param other  the annotation that sets the same amount
+Status add_pod_amount(PodqosAnnotations& out, core::ResourceList core::Resources::* list,
+                      const core::ResourceList::value_type& amount, std::string_view other) {
   if (!out.pod_level) out.pod_level.emplace();
-  return *out.pod_level;
+  if (((*out.pod_level).*list).insert(amount).second) return {};
+  return fail(ErrorCode::kInvalidArgument,
+              cat(amount.first, " is set by annotation ", kPrefix, other, " too: remove one"));
+}
+
+/// Reads requests or limits of the whole pod, as `list` says.
+Status read_pod_list(PodqosAnnotations& out, core::ResourceList core::Resources::* list,
+                     std::string_view value) {
+  const auto parsed = parse_short_form(value);
+  if (!parsed) return fail(parsed.error());
+  const std::string_view what = list == &core::Resources::requests ? "request" : "limit";
+  for (const auto& amount : *parsed) {
+    if (auto added = add_pod_amount(out, list, amount, cat(amount.first, "-", what)); !added)
+      return added;
+  }
+  return {};
+}
+
+/// Reads one amount of the whole pod: cpu-request, memory-limit.
+Status read_pod_amount(PodqosAnnotations& out, core::ResourceList core::Resources::* list,
+                       std::string_view name, std::string_view value) {
+  const auto quantity = parse_amount(name, trimmed(value));
+  if (!quantity) return fail(quantity.error());
+  return add_pod_amount(out, list, {std::string{name}, *quantity},
+                        list == &core::Resources::requests ? "requests" : "limits");
 }
 
 Status read_text(std::optional<std::string>& out, std::string_view value,
@@ -149,7 +189,7 @@ struct Reader {
   std::string_view name;
   Status (*read)(PodqosAnnotations&, std::string_view);
 };
-constexpr std::array<Reader, 7> kReaders{{
+constexpr std::array<Reader, 11> kReaders{{
     {"ignore",
      [](PodqosAnnotations& out, std::string_view value) { return read_flag(out.ignore, value); }},
     {"pod-uid",
@@ -162,10 +202,30 @@ constexpr std::array<Reader, 7> kReaders{{
      }},
     {"qos-class", read_class},
     {"pod", read_pod},
-    {"requests", [](PodqosAnnotations& out,
-                    std::string_view value) { return read_list(pod_level(out).requests, value); }},
-    {"limits", [](PodqosAnnotations& out,
-                  std::string_view value) { return read_list(pod_level(out).limits, value); }},
+    {"requests",
+     [](PodqosAnnotations& out, std::string_view value) {
+       return read_pod_list(out, &core::Resources::requests, value);
+     }},
+    {"limits",
+     [](PodqosAnnotations& out, std::string_view value) {
+       return read_pod_list(out, &core::Resources::limits, value);
+     }},
+    {"cpu-request",
+     [](PodqosAnnotations& out, std::string_view value) {
+       return read_pod_amount(out, &core::Resources::requests, core::kCpu, value);
+     }},
+    {"memory-request",
+     [](PodqosAnnotations& out, std::string_view value) {
+       return read_pod_amount(out, &core::Resources::requests, core::kMemory, value);
+     }},
+    {"cpu-limit",
+     [](PodqosAnnotations& out, std::string_view value) {
+       return read_pod_amount(out, &core::Resources::limits, core::kCpu, value);
+     }},
+    {"memory-limit",
+     [](PodqosAnnotations& out, std::string_view value) {
+       return read_pod_amount(out, &core::Resources::limits, core::kMemory, value);
+     }},
 }};
 
 /// An error with the most similar known key, since a misspelt request would silently be missing.
@@ -204,7 +264,9 @@ Status default_and_check(PodqosAnnotations& out) {
   const std::vector<std::string> violations = core::validate(pod);
   if (!violations.empty()) {
     return fail(ErrorCode::kInvalidArgument,
-                cat("annotations podqos.io/requests, podqos.io/limits: ", violations.front()));
+                cat("annotations for requests and limits (podqos.io/requests, podqos.io/limits, "
+                    "podqos.io/cpu-request and their like): ",
+                    violations.front()));
   }
   // Containers keep their defaulted resources.
   for (core::Container& container : pod.containers) {
@@ -216,7 +278,7 @@ Status default_and_check(PodqosAnnotations& out) {
 }  // namespace
 
 bool is_known_annotation(std::string_view key) {
-  return key.starts_with(kPrefix) || is_engine_annotation(key);
+  return key.starts_with(kPrefix) || key == core::kSplitMemory || is_engine_annotation(key);
 }
 
 Result<core::ResourceList> parse_short_form(std::string_view text) {

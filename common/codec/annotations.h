@@ -16,7 +16,7 @@ namespace podqos::codec {
 constexpr std::size_t kMaxKnownAnnotations = 256;
 constexpr std::size_t kMaxAnnotationSize = std::size_t{256} << 10U;
 
-/// Whether podqos reads annotations of this key: podqos.io/* and those of
+/// Whether podqos reads annotations of this key: podqos.io/*, core::kSplitMemory and those of
 /// parse_engine_annotations().
 [[nodiscard]] bool is_known_annotation(std::string_view key);
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/core/pod_config.h"
@@ -12,6 +13,10 @@ namespace podqos::core {
 
 /// Annotations of a container by key.
 using Annotations = std::map<std::string, std::string, std::less<>>;
+
+/// The annotation that Podman 4.3 makes of `--annotation podqos.io/requests=cpu=1,memory=64Mi`: it
+/// splits at the comma. podqos warns of it and reads nothing from it.
+constexpr std::string_view kSplitMemory = "memory";
 
 /// `linux.resources` as the engine set it. Absent, null and 0 become nullopt ("unset"); -1 stays -1
 /// ("unlimited").

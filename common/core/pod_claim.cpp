@@ -147,6 +147,25 @@ bool claim_pod_annotation(PodClaim& claim, const Claimant& claimant,
   return true;
 }
 
+/// Warns of requests or limits without memory beside what is left of a split annotation.
+void warn_of_split(PodClaim& claim, const Resources& pod_level, const Annotations& annotations) {
+  const auto rest = annotations.find(kSplitMemory);
+  if (rest == annotations.end()) return;
+  const auto lacks_memory = [](const ResourceList& list) {
+    return !list.empty() && !list.contains(kMemory);
+  };
+  const bool requests = lacks_memory(pod_level.requests);
+  if (!requests && !lacks_memory(pod_level.limits)) return;
+  const std::string_view what = requests ? "request" : "limit";
+  claim.warnings.push_back(cat("annotation podqos.io/", what,
+                               "s has no memory, but there is an "
+                               "annotation memory = \"",
+                               printable(rest->second),
+                               "\", which is not read: Podman 4.3 splits --annotation at a comma; "
+                               "use --annotation podqos.io/memory-",
+                               what, "=", printable(rest->second)));
+}
+
 bool claim_annotated(PodClaim& claim, const Claimant& claimant, const PodqosAnnotations& podqos,
                      const Settings& settings) {
   const auto& [identity, facts, name] = claimant;
@@ -166,6 +185,7 @@ bool claim_annotated(PodClaim& claim, const Claimant& claimant, const PodqosAnno
     claim.warnings.push_back(cat("annotations podqos.io/requests and limits refused: ", excess));
     return false;
   }
+  if (podqos.pod_level) warn_of_split(claim, *podqos.pod_level, facts.annotations);
   claim_short_forms(claim, claimant, podqos);
   return true;
 }

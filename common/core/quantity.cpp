@@ -210,6 +210,10 @@ std::int64_t Quantity::milli_value() const {
   return saturate(divide_outwards(nano_, kNanoPerMilli));
 }
 
+bool Quantity::is_whole() const {
+  return nano_ % kNanoPerUnit == 0;
+}
+
 int Quantity::sign() const {
   if (nano_ == 0) return 0;
   return nano_ > 0 ? 1 : -1;

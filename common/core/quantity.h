@@ -43,6 +43,8 @@ class Quantity {
   [[nodiscard]] std::string format_decimal() const;
 
   [[nodiscard]] constexpr bool is_zero() const { return nano_ == 0; }
+  /// Whether this is a whole number of units.
+  [[nodiscard]] bool is_whole() const;
 
   /// Exact sum, saturating.
   friend Quantity operator+(Quantity a, Quantity b);

@@ -1,6 +1,8 @@
 #include "common/core/validation.h"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "common/base/text.h"
 #include "common/core/aggregation.h"
@@ -20,19 +22,17 @@ bool is_extended(std::string_view name) {
   return name.contains('/') && !name.contains("kubernetes.io/");
 }
 
+constexpr std::string_view kEphemeralStorage = "ephemeral-storage";
+
 bool may_overcommit(std::string_view name) {
   return !is_hugepages(name) && !is_extended(name);
-}
-
-bool is_whole(Quantity quantity) {
-  return quantity == Quantity::from_units(quantity.value());
 }
 
 void check_quantities(Problems& problems, const ResourceList& list, std::string_view owner,
                       std::string_view what) {
   for (const auto& [name, quantity] : list) {
     const bool negative = quantity.sign() < 0;
-    const bool broken = is_extended(name) && !is_whole(quantity);
+    const bool broken = is_extended(name) && !quantity.is_whole();
     if (!negative && !broken) continue;
     const std::string amount =
         cat(owner, ": ", printable(name), " ", what, " ", quantity.format_decimal());
@@ -121,7 +121,7 @@ namespace {
 
 /// A name that a container may use: standard, or with a domain.
 bool is_container_resource(std::string_view name) {
-  return name == kCpu || name == kMemory || name == "ephemeral-storage" || is_hugepages(name) ||
+  return name == kCpu || name == kMemory || name == kEphemeralStorage || is_hugepages(name) ||
          name.contains('/');
 }
 
@@ -158,7 +158,61 @@ std::vector<std::string> validate_manifest(const Pod& pod) {
     for (const Container& container : *list)
       check_container(problems, container);
   }
-  return problems;
+  // What is wrong with a limit is wrong with the request that defaults to it.
+  Problems once;
+  std::ranges::copy_if(problems, std::back_inserter(once),
+                       [seen = std::set<std::string>{}](const std::string& problem) mutable {
+                         return seen.insert(problem).second;
+                       });
+  return once;
+}
+
+bool is_in_bytes(std::string_view name) {
+  return name == kMemory || name == kEphemeralStorage || is_hugepages(name);
+}
+
+std::string describe_fraction(Quantity bytes) {
+  const std::string amount = bytes.format_decimal();
+  std::string likely;
+  // "m" is milli: 256m is meant as 256Mi. 1.5 lacks its unit.
+  if (bytes.sign() > 0 && bytes < Quantity::from_units(1) &&
+      bytes == Quantity::from_milli(bytes.milli_value())) {
+    likely = cat(bytes.milli_value(), "Mi");
+  } else if (bytes > Quantity::from_units(1)) {
+    likely = cat(amount, "Gi");
+  }
+  return cat(amount, " bytes",
+             likely.empty() ? ": expected whole bytes, such as 256Mi"
+                            : cat(": did you mean ", likely, "?"));
+}
+
+namespace {
+
+void add_fractions(Problems& found, std::string_view owner, const Resources& resources) {
+  const auto add = [&](std::string_view name, std::string_view what, Quantity quantity) {
+    if (is_in_bytes(name) && !quantity.is_whole())
+      found.push_back(cat(owner, ": ", name, " ", what, " is ", describe_fraction(quantity)));
+  };
+  for (const auto& [name, limit] : resources.limits)
+    add(name, "limit", limit);
+  for (const auto& [name, request] : resources.requests) {
+    // By default a request is the limit.
+    if (find(resources.limits, name) != request) add(name, "request", request);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> fractional_amounts(const Pod& pod) {
+  Problems found;
+  for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
+    for (const Container& container : *list)
+      add_fractions(found, cat("container \"", printable(container.name), "\""),
+                    container.resources);
+  }
+  if (pod.resources) add_fractions(found, "pod", *pod.resources);
+  add_fractions(found, "pod overhead", {.requests = pod.overhead, .limits = {}});
+  return found;
 }
 
 }  // namespace podqos::core

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/core/pod.h"
@@ -20,5 +21,18 @@ namespace podqos::core {
 /// @note pkg/apis/core/validation/validation.go validateContainers, validateContainerResourceName,
 ///       validateResourceQuantityHugePageValue.
 [[nodiscard]] std::vector<std::string> validate_manifest(const Pod& pod);
+
+/// Whether amounts of this resource are bytes: memory, huge pages, ephemeral storage.
+[[nodiscard]] bool is_in_bytes(std::string_view name);
+
+/// "0.256 bytes: did you mean 256Mi?", for an amount of bytes that is not whole: most likely a
+/// misspelt unit, since "m" is a thousandth.
+[[nodiscard]] std::string describe_fraction(Quantity bytes);
+
+/// The pod's amounts in bytes that are not whole. The API server accepts them with a warning, and
+/// the kubelet rounds them up.
+/// @return a sentence per amount with container, resource and likely meaning
+/// @note pkg/api/pod/warnings.go warningsForPodSpecAndMeta.
+[[nodiscard]] std::vector<std::string> fractional_amounts(const Pod& pod);
 
 }  // namespace podqos::core

@@ -25,7 +25,7 @@ core::ResourceList list(
 
 TEST(IsKnownAnnotation, TakesAllOfOurs) {
   for (const std::string_view key :
-       {"podqos.io/pod", "podqos.io/limits.web", "podqos.io/typo", "podqos.io/"}) {
+       {"podqos.io/pod", "podqos.io/limits.web", "podqos.io/typo", "podqos.io/", "memory"}) {
     EXPECT_TRUE(is_known_annotation(key)) << key;
   }
 }
@@ -62,6 +62,11 @@ TEST(ParseShortForm, RefusesOtherThings) {
       {"cpu=1=2", "cpu: "},
       {"memory=-1", "memory=-1 is negative"},
       {"cpu=1,cpu=1", "cpu is repeated"},
+      {"memory=256m", "memory=256m is 0.256 bytes: did you mean 256Mi?"},
+      {"memory=1500m", "memory=1500m is 1.5 bytes: did you mean 1.5Gi?"},
+      {"memory=1.5", "memory=1.5 is 1.5 bytes: did you mean 1.5Gi?"},
+      {"memory=1u", "memory=1u is 0.000001 bytes: expected whole bytes, such as 256Mi"},
+      {"hugepages-2Mi=4m", "hugepages-2Mi=4m is 0.004 bytes: did you mean 4Mi?"},
   };
   for (const auto& [text, message] : cases) {
     const auto parsed = parse_short_form(text);
@@ -127,6 +132,39 @@ struct AnnotationRefusal {
   std::string message;
 };
 
+TEST(ParsePodqosAnnotations, ReadsOneAmountOfThePod) {
+  const auto parsed = parse_podqos_annotations({{"podqos.io/cpu-request", "100m"},
+                                                {"podqos.io/memory-request", " 64Mi "},
+                                                {"podqos.io/cpu-limit", "2"},
+                                                {"podqos.io/memory-limit", "1Gi"}});
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->pod_level->requests, list({{"cpu", "100m"}, {"memory", "64Mi"}}));
+  EXPECT_EQ(parsed->pod_level->limits, list({{"cpu", "2"}, {"memory", "1Gi"}}));
+}
+
+TEST(ParsePodqosAnnotations, JoinsOneAmountAndALine) {
+  const auto parsed = parse_podqos_annotations(
+      {{"podqos.io/requests", "cpu=100m"}, {"podqos.io/memory-request", "64Mi"}});
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->pod_level->requests, list({{"cpu", "100m"}, {"memory", "64Mi"}}));
+}
+
+TEST(ParsePodqosAnnotations, RefusesAnAmountThatIsSetTwice) {
+  const auto both = [](std::string_view list, std::string_view one) {
+    const auto parsed = parse_podqos_annotations(
+        {{cat("podqos.io/", list), "cpu=1,memory=1Gi"}, {cat("podqos.io/", one), "1"}});
+    return parsed ? std::string{} : parsed.error().message;
+  };
+  EXPECT_EQ(both("requests", "cpu-request"),
+            "annotation podqos.io/requests = \"cpu=1,memory=1Gi\": cpu is set by annotation "
+            "podqos.io/cpu-request too: remove one");
+  EXPECT_EQ(both("limits", "memory-limit"),
+            "annotation podqos.io/memory-limit = \"1\": memory is set by annotation "
+            "podqos.io/limits too: remove one");
+  EXPECT_EQ(both("requests", "ignore"),
+            "annotation podqos.io/ignore = \"1\": expected \"true\" or \"false\"");
+}
+
 TEST(ParsePodqosAnnotations, NamesWhatItRefuses) {
   const std::vector<AnnotationRefusal> cases = {
       {"podqos.io/ignore", "yes",
@@ -147,6 +185,13 @@ TEST(ParsePodqosAnnotations, NamesWhatItRefuses) {
       {"podqos.io/pod",
        R"({"containers":[{"name":"a","resources":{"limits":{"cpu":"1"},"requests":{"cpu":"2"}}}]})",
        "annotation podqos.io/pod"},
+      {"podqos.io/pod", R"({"containers":[{"name":"a","resources":{"limits":{"memory":"256m"}}}]})",
+       "container \"a\": memory limit is 0.256 bytes: did you mean 256Mi?"},
+      {"podqos.io/memory-limit", "64m", "memory=64m is 0.064 bytes: did you mean 64Mi?"},
+      {"podqos.io/memory-limit", "-1", "memory=-1 is negative"},
+      {"podqos.io/cpu-request", "", "annotation podqos.io/cpu-request = \"\": cpu: "},
+      {"podqos.io/cpu-request", "cpu=1", "annotation podqos.io/cpu-request = \"cpu=1\": cpu: "},
+      {"podqos.io/cpu-requests", "1", "did you mean podqos.io/cpu-request?"},
       {"podqos.io/limits", "cpu=x", "annotation podqos.io/limits = \"cpu=x\": cpu: "},
       {"podqos.io/limits", "", "annotation podqos.io/limits = \"\""},
       {"podqos.io/requests", "gpu=1", "annotation podqos.io/requests = \"gpu=1\""},

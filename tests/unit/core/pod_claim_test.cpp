@@ -22,6 +22,7 @@ using facts::kubelet_pod;
 using pod_text::container;
 using pod_text::list;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
@@ -60,6 +61,21 @@ TEST(ClaimFor, TakesAWholePodFromPodLevelShortForms) {
   EXPECT_EQ(claim.pod.resources, (Resources{.requests = list({{"memory", "1Gi"}}),
                                             .limits = list({{"memory", "1Gi"}})}));
   EXPECT_THAT(claim.pod.containers, ElementsAre(container("app", {})));
+}
+
+TEST(ClaimFor, WarnsOfAnAnnotationThatWasSplitAtItsComma) {
+  // What Podman 4.3.1 makes of --annotation podqos.io/requests=cpu=100m,memory=64Mi.
+  Arriving a;
+  a.facts.annotations = {{"podqos.io/requests", "cpu=100m"}, {"memory", "64Mi"}};
+  a.podqos.pod_level = Resources{.requests = list({{"cpu", "100m"}}), .limits = {}};
+  EXPECT_THAT(claim_of(a).warnings,
+              ElementsAre("annotation podqos.io/requests has no memory, but there is an annotation "
+                          "memory = \"64Mi\", which is not read: Podman 4.3 splits --annotation at "
+                          "a comma; use --annotation podqos.io/memory-request=64Mi"));
+  a.podqos.pod_level->requests = list({{"cpu", "100m"}, {"memory", "64Mi"}});
+  EXPECT_THAT(claim_of(a).warnings, IsEmpty());
+  a.podqos.pod_level = Resources{.requests = {}, .limits = list({{"cpu", "1"}})};
+  EXPECT_THAT(claim_of(a).warnings, ElementsAre(HasSubstr("podqos.io/memory-limit=64Mi")));
 }
 
 TEST(ClaimFor, TakesPartOfAPodFromContainersShortForms) {

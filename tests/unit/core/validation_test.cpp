@@ -122,5 +122,28 @@ TEST(ValidateManifest, ReportsWhatValidateDoes) {
               ElementsAre("container \"a\": cpu request -1 is negative"));
 }
 
+// pkg/api/pod/warnings.go: fractional byte value "256m" is invalid, must be an integer.
+TEST(FractionalAmounts, NamesEachAmountOnce) {
+  auto subject = pod({container("a", list({{"cpu", "1m"}, {"memory", "256m"}}),
+                                list({{"memory", "256m"}, {"ephemeral-storage", "1.5"}}))},
+                     {init("i", list({{"memory", "1n"}}), {})});
+  subject.resources = Resources{.requests = {}, .limits = list({{"memory", "512m"}})};
+  subject.overhead = list({{"memory", "1m"}});
+  EXPECT_THAT(fractional_amounts(subject),
+              ElementsAre("container \"a\": ephemeral-storage limit is 1.5 bytes: did you mean "
+                          "1.5Gi?",
+                          "container \"a\": memory limit is 0.256 bytes: did you mean 256Mi?",
+                          "container \"i\": memory request is 0.000000001 bytes: expected whole "
+                          "bytes, such as 256Mi",
+                          "pod: memory limit is 0.512 bytes: did you mean 512Mi?",
+                          "pod overhead: memory request is 0.001 bytes: did you mean 1Mi?"));
+}
+
+TEST(FractionalAmounts, LeavesWholeBytesAndOtherUnitsAlone) {
+  EXPECT_THAT(fractional_amounts(pod({container("a", list({{"cpu", "1m"}, {"memory", "256Mi"}}),
+                                                list({{"memory", "256000m"}}))})),
+              IsEmpty());
+}
+
 }  // namespace
 }  // namespace podqos::core
