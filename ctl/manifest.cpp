@@ -53,9 +53,8 @@ std::string text_at(const JsonNode& json, const std::vector<std::string>& path) 
   return text ? std::string{value->text} : "";
 }
 
-/// Document::pod_path for a document.
-std::optional<std::vector<std::string>> pod_path(const JsonNode& json) {
-  const std::string kind = text_at(json, {"kind"});
+/// Document::pod_path for a document of this kind.
+std::optional<std::vector<std::string>> pod_path(const JsonNode& json, std::string_view kind) {
   // A pasted pod may lack its kind; all other documents need one.
   if (kind.empty() && json_at(json, std::array{std::string{"spec"}, std::string{"containers"}}))
     return std::vector<std::string>{};
@@ -65,35 +64,80 @@ std::optional<std::vector<std::string>> pod_path(const JsonNode& json) {
 }
 
 /// A document with its pod path, items not looked at.
-Document document_of(std::string text, std::string json) {
-  Document document{.text = std::move(text), .json = std::move(json), .pod_path = {}, .items = {}};
-  document.pod_path = pod_path(json_tree(document.json));
+/// @param kind  for a document that does not name its own
+Document document_of(std::string text, std::string json, std::string_view kind = "") {
+  Document document{
+      .text = std::move(text), .json = std::move(json), .pod_path = {}, .kind = {}, .items = {}};
+  const codec::JsonTree tree = json_tree(document.json);
+  document.kind = text_at(tree, {"kind"});
+  if (document.kind.empty()) document.kind = kind;
+  document.pod_path = pod_path(tree, document.kind);
   return document;
 }
 
-/// The document with the items of a kind List; lists do not nest.
+/// The document with its items, if its kind is List or PodList, DeploymentList and the like, whose
+/// items may lack their kind; lists do not nest.
 Document with_items(Document document) {
+  constexpr std::string_view kList = "List";
+  if (!document.kind.ends_with(kList)) return document;
+  const std::string kind = document.kind.substr(0, document.kind.size() - kList.size());
   const codec::JsonTree tree = json_tree(document.json);
-  if (text_at(tree, {"kind"}) != "List") return document;
   for (const JsonNode& item : json_elements(json_member(tree, "items")))
-    document.items.push_back(document_of(std::string{item.raw}, std::string{item.raw}));
+    document.items.push_back(document_of(std::string{item.raw}, std::string{item.raw}, kind));
   return document;
+}
+
+/// The length of the JSON object that `text` begins with, without judging it; npos if it does not
+/// end.
+std::size_t object_length(std::string_view text) {
+  std::size_t depth = 0;
+  bool quoted = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (quoted) {
+      if (c == '\\') ++at;
+      if (c == '"') quoted = false;
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if ((c == '}' || c == ']') && depth > 0 && --depth == 0) {
+      return at + 1;
+    }
+  }
+  return std::string_view::npos;
+}
+
+/// The JSON documents of a text, each with the white space around it; none if it is not JSON.
+std::vector<std::string_view> split_json(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  constexpr codec::JsonBounds kBounds{.bytes = kMaxInput, .values = codec::kUnbounded};
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const std::size_t begin = text.find_first_not_of(kSpace);
+    if (begin == std::string_view::npos || text[begin] != '{') return {};
+    const std::size_t length = object_length(text.substr(begin));
+    if (length == std::string_view::npos) return {};
+    std::size_t end = begin + length;
+    // White space at the end belongs to the last document.
+    if (text.find_first_not_of(kSpace, end) == std::string_view::npos) end = text.size();
+    parts.push_back(text.substr(0, end));
+    if (!codec::parse_json_tree(parts.back(), kBounds)) return {};
+    text.remove_prefix(end);
+  }
+  return parts;
 }
 
 }  // namespace
 
 Result<Manifest> parse_manifest(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  const bool like_json = first != std::string_view::npos && text[first] == '{';
-  constexpr codec::JsonBounds kBounds{.bytes = kMaxInput, .values = codec::kUnbounded};
-  if (like_json && codec::parse_json_tree(text, kBounds)) {
-    Manifest manifest;
-    manifest.documents.push_back(with_items(document_of(std::string{text}, std::string{text})));
-    return manifest;
-  }
+  Manifest manifest;
+  for (const std::string_view part : split_json(text))
+    manifest.documents.push_back(with_items(document_of(std::string{part}, std::string{part})));
+  if (!manifest.documents.empty()) return manifest;
   auto documents = parse_yaml(text);
   if (!documents) return fail(std::move(documents).error());
-  Manifest manifest{.is_yaml = true, .documents = {}};
+  manifest.is_yaml = true;
   for (YamlDocument& document : *documents)
     manifest.documents.push_back(
         with_items(document_of(std::move(document.text), std::move(document.json))));
@@ -123,37 +167,32 @@ Result<core::Pod> admitted_pod(std::string_view json) {
   return defaulted;
 }
 
-namespace {
-
-/// The pod of a document; a pod template becomes a Pod with its metadata and spec.
-Result<core::Pod> pod_in(const Document& document) {
+Result<std::string> pod_json(const Document& document) {
   if (!document.pod_path) return fail(ErrorCode::kInvalidArgument, "has no pod");
-  if (document.pod_path->empty()) return admitted_pod(document.json);
+  if (document.pod_path->empty()) return document.json;
   const codec::JsonTree tree = json_tree(document.json);
   const JsonNode* const holder = json_at(tree, *document.pod_path);
   if (holder == nullptr) return fail(ErrorCode::kInvalidArgument, "has no pod template");
   const JsonNode* const metadata = json_member(*holder, "metadata");
   const JsonNode* const spec = json_member(*holder, "spec");
   if (spec == nullptr) return fail(ErrorCode::kInvalidArgument, "its pod template has no spec");
-  return admitted_pod(cat(R"({"apiVersion":"v1","kind":"Pod","metadata":)",
-                          metadata == nullptr ? "{}" : metadata->raw, R"(,"spec":)", spec->raw,
-                          "}"));
+  return cat(R"({"apiVersion":"v1","kind":"Pod","metadata":)",
+             metadata == nullptr ? "{}" : metadata->raw, R"(,"spec":)", spec->raw, "}");
 }
 
-}  // namespace
-
 Result<core::Pod> pod_of(const Document& document) {
-  auto pod = pod_in(document);
+  const auto json = pod_json(document);
+  if (!json) return fail(json.error());
+  auto pod = admitted_pod(*json);
   if (!pod) return pod;
   return core::with_priority_of_class(std::move(*pod));
 }
 
 std::string title_of(const Document& document) {
   const codec::JsonTree tree = json_tree(document.json);
-  const std::string kind = text_at(tree, {"kind"});
   const std::string name = text_at(tree, {"metadata", "name"});
   const std::string space = text_at(tree, {"metadata", "namespace"});
-  return cat(kind.empty() ? "Pod" : printable(kind), " ", printable(space),
+  return cat(document.kind.empty() ? "Pod" : printable(document.kind), " ", printable(space),
              space.empty() ? "" : "/", name.empty() ? "(no name)" : printable(name));
 }
 

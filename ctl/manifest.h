@@ -17,23 +17,31 @@ struct Document {
   /// Path to the object that holds the pod's metadata and spec: {} for kind Pod, {"spec",
   /// "template"} for a Deployment; nullopt for a kind without a pod.
   std::optional<std::vector<std::string>> pod_path;
-  /// The items of a kind List; `text` and `json` of an item are both JSON.
+  std::string kind;  ///< as written, else by the kind of its list; "" if neither tells
+  /// The items of a kind List or PodList, DeploymentList and the like; `text` and `json` of an item
+  /// are both JSON.
   std::vector<Document> items;
 };
 
-/// A manifest file: one JSON document, or a stream of YAML documents.
+/// A manifest file: JSON documents, one after the other, or a stream of YAML documents.
 struct Manifest {
   bool is_yaml = false;
   std::vector<Document> documents;
 };
 
-/// Parses a manifest: JSON if the text starts with "{" and is valid JSON, else YAML.
+/// Parses a manifest: JSON if the text starts with "{" and is one or more JSON documents, else
+/// YAML.
+/// @note apimachinery/pkg/util/yaml YAMLOrJSONDecoder
 /// @return kInvalidArgument or kTooLarge, see parse_yaml().
 [[nodiscard]] Result<Manifest> parse_manifest(std::string_view text);
 
 /// The documents with a pod or pod template, including items of lists, in order. The pointers are
 /// into `manifest`.
 [[nodiscard]] std::vector<const Document*> documents_with_pods(const Manifest& manifest);
+
+/// The pod of a document as JSON; a pod template becomes a Pod with its metadata and spec.
+/// @return kInvalidArgument if the document has no pod.
+[[nodiscard]] Result<std::string> pod_json(const Document& document);
 
 /// The pod of a document, with API defaults and the priority of its priorityClassName.
 /// @return kInvalidArgument if the document has no pod or an invalid one, with the API server's

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <set>
 #include <spanstream>
@@ -155,23 +156,87 @@ class Converter {
     return {};
   }
 
+  /// A member of a map, its own or merged into it.
+  struct Member {
+    std::string key;
+    YAML::Node value;
+    bool merged = false;
+  };
+
   /// Appends a map as an object; keys have to be unique scalars.
   Status append_map(const YAML::Node& node, std::size_t depth) {
-    std::set<std::string, std::less<>> seen;
+    std::vector<Member> members;
+    if (auto status = collect(node, depth, members); !status) return status;
     out_ += '{';
-    for (const auto& member : node) {
+    bool first = true;
+    for (const Member& member : members) {
+      if (!std::exchange(first, false)) out_ += ',';
+      out_ += cat(json_quote(member.key), ":");
+      if (auto status = append(member.value, depth + 1); !status) return status;
+    }
+    out_ += '}';
+    return {};
+  }
+
+  /// Adds the members of a map and of the maps that it merges. As Kubernetes' parser does, unlike
+  /// YAML's draft for merge keys, a later one replaces an earlier one, merged or not.
+  /// @note mapping() and merge() of go.yaml.in/yaml/v2 decode.go
+  Status collect(const YAML::Node& map, std::size_t depth, std::vector<Member>& members) {
+    std::map<std::string, std::size_t, std::less<>> places;
+    for (const auto& member : map) {
       if (!member.first.IsScalar())
         return fail(ErrorCode::kInvalidArgument, "has a key that is not a scalar");
       const std::string& key = member.first.Scalar();
-      if (key == "<<" && member.first.Tag() == "?")
-        return fail(ErrorCode::kInvalidArgument, "uses a merge key (<<), which is not supported");
-      if (!seen.insert(key).second)
-        return fail(ErrorCode::kInvalidArgument, cat("repeats the key ", printable(key)));
-      if (seen.size() > 1) out_ += ',';
-      out_ += cat(json_quote(key), ":");
-      if (auto status = append(member.second, depth + 1); !status) return status;
+      std::vector<Member> found;
+      if (key != "<<" || member.first.Tag() != "?") {
+        found.push_back({.key = key, .value = member.second});
+      } else if (auto status = collect_merged(member.second, depth, found); !status) {
+        return status;
+      }
+      for (Member& each : found) {
+        const auto [place, is_new] = places.emplace(each.key, members.size());
+        if (is_new) {
+          members.push_back(std::move(each));
+          continue;
+        }
+        Member& earlier = members[place->second];
+        if (!earlier.merged && !each.merged)
+          return fail(ErrorCode::kInvalidArgument, cat("repeats the key ", printable(each.key)));
+        earlier.value.reset(each.value);
+        earlier.merged = each.merged;
+      }
     }
-    out_ += '}';
+    return {};
+  }
+
+  /// Adds the members of the value of a merge key: a map, or several, of which the first counts
+  /// most.
+  Status collect_merged(const YAML::Node& value, std::size_t depth, std::vector<Member>& members) {
+    if (depth > codec::kMaxJsonDepth)
+      return fail(ErrorCode::kTooLarge, cat("nests deeper than ", codec::kMaxJsonDepth));
+    std::vector<YAML::Node> maps;
+    if (value.IsSequence()) {
+      std::ranges::copy(value, std::back_inserter(maps));
+    } else {
+      maps.push_back(value);
+    }
+    std::set<std::string, std::less<>> seen;
+    for (const YAML::Node& map : maps) {
+      if (!map.IsMap())
+        return fail(ErrorCode::kInvalidArgument,
+                    "has a merge key (<<) whose value is neither a map nor a list of maps");
+      std::vector<Member> merged;
+      if (auto status = collect(map, depth + 1, merged); !status) return status;
+      // Maps that merge maps that merge maps can expand to billions.
+      nodes_ += merged.size() + 1;
+      if (nodes_ > kMaxYamlNodes)
+        return fail(ErrorCode::kTooLarge, cat("expands to more than ", kMaxYamlNodes, " values"));
+      for (Member& each : merged) {
+        if (!seen.insert(each.key).second) continue;
+        each.merged = true;
+        members.push_back(std::move(each));
+      }
+    }
     return {};
   }
 

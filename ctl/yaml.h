@@ -27,7 +27,7 @@ constexpr std::size_t kMaxYamlNodes = 100'000;
 /// @return kTooLarge beyond kMaxInput bytes, codec::kMaxJsonDepth levels or kMaxYamlNodes values,
 /// aliases
 ///         expanded; kInvalidArgument for text that is not YAML, with the line, and for a document
-///         that repeats a key or uses merge keys, with its first line
+///         that repeats a key, with its first line
 [[nodiscard]] Result<std::vector<YamlDocument>> parse_yaml(std::string_view text);
 
 /// Whether lines of `text` end in CR LF, judged by the first one.

@@ -47,6 +47,41 @@ TEST(ParseManifest, FindsTheItemsOfAList) {
   EXPECT_EQ(found.front()->pod_path, Path{});
 }
 
+// kubectl get pods -o json, and kubectl get deployments -o json of an older server.
+TEST(ParseManifest, KnowsTheItemsOfATypedListByTheKindOfTheList) {
+  const auto manifest = parse_manifest(R"({"kind": "PodList", "items": [{"metadata": {"name": "a"},
+      "spec": {"containers": [{"name": "c"}]}}]}
+{"kind": "DeploymentList", "items": [{"metadata": {"name": "b"}, "spec": {"template": {"spec":
+  {"containers": [{"name": "c"}]}}}}]})");
+  ASSERT_TRUE(manifest);
+  const auto found = documents_with_pods(*manifest);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(title_of(*found[0]), "Pod a");
+  EXPECT_EQ(title_of(*found[1]), "Deployment b");
+  EXPECT_EQ(found[1]->pod_path, (Path{"spec", "template"}));
+  EXPECT_TRUE(pod_of(*found[1]));
+}
+
+TEST(ParseManifest, ReadsJsonDocumentsBackToBack) {
+  const std::string text =
+      "\n{\"kind\": \"Pod\", \"x\": \"}{\\\"\"}{\"kind\": \"Service\"}\n\n{\"kind\": \"Pod\"}\n";
+  const auto manifest = parse_manifest(text);
+  ASSERT_TRUE(manifest) << manifest.error().message;
+  EXPECT_FALSE(manifest->is_yaml);
+  ASSERT_EQ(manifest->documents.size(), 3U);
+  EXPECT_EQ(documents_with_pods(*manifest).size(), 2U);
+  std::string all;
+  for (const Document& document : manifest->documents)
+    all += document.text;
+  EXPECT_EQ(all, text);
+}
+
+TEST(ParseManifest, RefusesOtherTextBehindJson) {
+  EXPECT_FALSE(parse_manifest("{\"kind\": \"Pod\"} x"));
+  EXPECT_FALSE(parse_manifest("{\"kind\": \"Pod\"}}"));
+  EXPECT_FALSE(parse_manifest("{\"kind\": \"Pod\"} {\"kind\": }"));
+}
+
 TEST(AdmittedPod, AppliesTheDefaultsOfTheApi) {
   const auto pod = admitted_pod(
       R"({"kind": "Pod", "metadata": {"name": "a", "uid": "u"}, "spec": {"containers": [
@@ -62,6 +97,15 @@ TEST(AdmittedPod, RefusesWhatTheApiServerRefuses) {
   ASSERT_FALSE(pod);
   EXPECT_EQ(pod.error().code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(pod.error().message, HasSubstr("cpu"));
+}
+
+TEST(AdmittedPod, ReportsAnErrorOfALimitOnce) {
+  const auto pod = admitted_pod(R"({"spec": {"containers": [
+      {"name": "c", "resources": {"limits": {"gpu": 1}}}]}})");
+  ASSERT_FALSE(pod);
+  EXPECT_EQ(pod.error().message,
+            "container \"c\": resource \"gpu\": expected cpu, memory, ephemeral-storage, "
+            "hugepages-SIZE, or a name with a domain such as example.com/device");
 }
 
 }  // namespace

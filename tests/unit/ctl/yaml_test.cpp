@@ -115,8 +115,37 @@ TEST(ParseYaml, RefusesNumbersThatJsonCannotHold) {
 
 TEST(ParseYaml, RefusesWhatParsersReadDifferently) {
   EXPECT_THAT(json_from("b: 1\n---\na: 1\na: 2\n"), HasSubstr("line 2: repeats the key a"));
-  EXPECT_FALSE(parse_yaml("a: &x {b: 1}\nc:\n  <<: *x\n"));
   EXPECT_FALSE(parse_yaml("a: [1\n"));
+}
+
+// As gopkg.in/yaml.v2 v2.4.0 decodes them, which Kubernetes uses: decode.go mapping(), merge().
+TEST(ParseYaml, ReadsMergeKeysAsKubernetesDoes) {
+  EXPECT_EQ(json_from("a: &x {b: 1, c: 2}\nd:\n  <<: *x\n  c: 3\n"),
+            R"({"a":{"b":1,"c":2},"d":{"b":1,"c":3}})");
+  // The later one counts, where YAML's draft has the map's own.
+  EXPECT_EQ(json_from("d: {c: 3, <<: {c: 2}}"), R"({"d":{"c":2}})");
+  // Of several maps the first counts.
+  EXPECT_EQ(json_from("a: &a {x: 1}\nb: &b {x: 2, y: 2}\nc: {<<: [*a, *b], z: 3}"),
+            R"({"a":{"x":1},"b":{"x":2,"y":2},"c":{"x":1,"y":2,"z":3}})");
+  EXPECT_EQ(json_from("a: &a {x: 1}\nb: &b {<<: *a, y: 2}\nc: {<<: *b}"),
+            R"({"a":{"x":1},"b":{"x":1,"y":2},"c":{"x":1,"y":2}})");
+  EXPECT_EQ(json_from("\"<<\": {x: 1}"), R"({"<<":{"x":1}})");
+}
+
+TEST(ParseYaml, RefusesToMergeWhatIsNoMap) {
+  for (const std::string_view value : {"1", "[1]", "[[{a: 1}]]"})
+    EXPECT_THAT(json_from(cat("a: {<<: ", value, "}")),
+                HasSubstr("line 1: has a merge key (<<) whose value is neither a map nor a list"))
+        << value;
+}
+
+TEST(ParseYaml, BoundsWhatMergeKeysExpandTo) {
+  std::string text = "l0: &l0 {x: 1}\n";
+  for (int level = 1; level < 40; ++level)
+    text += cat("l", level, ": &l", level, " {<<: [*l", level - 1, ", *l", level - 1, "]}\n");
+  const auto parsed = parse_yaml(text);
+  ASSERT_FALSE(parsed);
+  EXPECT_EQ(parsed.error().code, ErrorCode::kTooLarge);
 }
 
 // "Billion laughs": each list refers ten times to the one before it.
