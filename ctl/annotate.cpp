@@ -10,12 +10,16 @@
 
 #include "common/base/text.h"
 #include "common/codec/pod_json.h"
+#include "common/codec/setting_types.h"
+#include "common/core/aggregation.h"
 #include "common/core/naming.h"
+#include "common/core/validation.h"
 #include "ctl/bundle.h"
 #include "ctl/command.h"
 #include "ctl/input.h"
 #include "ctl/json_text.h"
 #include "ctl/manifest.h"
+#include "ctl/manifest_warnings.h"
 #include "ctl/table.h"
 #include "ctl/yaml.h"
 
@@ -26,6 +30,8 @@ namespace {
 constexpr std::string_view kPodKey = "podqos.io/pod";
 constexpr std::string_view kUidKey = "podqos.io/pod-uid";
 constexpr std::string_view kContainerKey = "podqos.io/container";
+/// --for: Podman before 5.0.
+constexpr std::string_view kPodman4 = "podman4";
 /// The bundle of a container with a user namespace may belong to another user.
 constexpr std::array kBundleCapabilities = {CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_FOWNER};
 
@@ -35,11 +41,33 @@ struct AnnotateOptions {
   std::string container;
   std::string output = "manifest";
   std::string bundle;
+  std::string engine;
 };
+
+/// The pod with amounts in bytes rounded up to whole ones, as the kubelet does; podqos refuses
+/// others in annotations.
+core::Pod with_whole_bytes(core::Pod pod) {
+  const auto round_up = [](core::ResourceList& list) {
+    for (auto& [name, quantity] : list)
+      if (core::is_in_bytes(name)) quantity = core::Quantity::from_units(quantity.value());
+  };
+  for (auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
+    for (core::Container& container : *list) {
+      round_up(container.resources.requests);
+      round_up(container.resources.limits);
+    }
+  }
+  if (pod.resources) {
+    round_up(pod.resources->requests);
+    round_up(pod.resources->limits);
+  }
+  round_up(pod.overhead);
+  return pod;
+}
 
 /// podqos.io/pod with the full spec, and podqos.io/pod-uid if the pod has a uid.
 AnnotationList pod_annotations(const core::Pod& pod) {
-  AnnotationList list = {{std::string{kPodKey}, codec::format_pod_spec(pod)}};
+  AnnotationList list = {{std::string{kPodKey}, codec::format_pod_spec(with_whole_bytes(pod))}};
   if (!pod.uid.empty()) list.emplace_back(kUidKey, pod.uid);
   return list;
 }
@@ -108,6 +136,48 @@ Result<AnnotationList> container_annotations(const Manifest& manifest,
   AnnotationList list = pod_annotations(*pod);
   if (!options.container.empty()) list.emplace_back(kContainerKey, options.container);
   return list;
+}
+
+/// Requests and limits of the whole pod in annotations of one amount each: "podqos.io/cpu-request:
+/// 100m, podqos.io/memory-limit: 1Gi".
+std::string whole_pod_annotations(const core::Pod& pod) {
+  std::string out;
+  const auto add = [&](std::string_view name, std::string_view amount) {
+    out += cat(out.empty() ? "" : ", ", "podqos.io/", name, ": ", amount);
+  };
+  const core::ResourceList requests = core::pod_requests(pod);
+  const core::ResourceList limits = core::pod_limits(pod);
+  if (const auto cpu = core::find(requests, core::kCpu))
+    add("cpu-request", codec::CpuAmount{}.format(MilliCpu{cpu->milli_value()}));
+  if (const auto memory = core::find(requests, core::kMemory))
+    add("memory-request", codec::MemoryAmount{}.format(Bytes{memory->value()}));
+  if (const auto cpu = core::find(limits, core::kCpu); cpu && core::limit_declared(pod, core::kCpu))
+    add("cpu-limit", codec::CpuAmount{}.format(MilliCpu{cpu->milli_value()}));
+  if (const auto memory = core::find(limits, core::kMemory);
+      memory && core::limit_declared(pod, core::kMemory))
+    add("memory-limit", codec::MemoryAmount{}.format(Bytes{memory->value()}));
+  if (out.empty()) add("qos-class", core::format_qos_class(core::QosClass::kBestEffort));
+  return out;
+}
+
+/// Checks that `podman kube play` before 5.0 accepts the annotations of each pod.
+/// @note Podman 4.3 pkg/domain/infra/abi/play.go playKubePod(), define.MaxKubeAnnotation.
+Status check_fits_podman4(const Manifest& manifest) {
+  constexpr std::size_t kMaxLength = 63;
+  for (const Document* document : documents_with_pods(manifest)) {
+    const auto pod = pod_of(*document);
+    if (!pod) return fail(pod.error().code, cat(title_of(*document), ": ", pod.error().message));
+    for (const auto& [key, value] : pod_annotations(*pod)) {
+      if (value.size() <= kMaxLength) continue;
+      const std::string_view remedy = key == kPodKey ? "annotate the pod with " : "";
+      return fail(
+          ErrorCode::kTooLarge,
+          cat(title_of(*document), ": annotation ", key, " has ", value.size(),
+              " characters, but Podman before 5.0 accepts ", kMaxLength, ": ",
+              remedy.empty() ? "shorten metadata.uid" : cat(remedy, whole_pod_annotations(*pod))));
+    }
+  }
+  return {};
 }
 
 /// The annotations as one JSON object, one member a line.
@@ -206,6 +276,11 @@ Result<std::string> annotate(const AnnotateOptions& options) {
   if (!text) return fail(text.error());
   const auto manifest = parse_manifest(*text);
   if (!manifest) return fail(manifest.error());
+  print_warnings(*manifest, shown_name(options.file));
+  if (options.engine == kPodman4) {
+    if (auto status = check_fits_podman4(*manifest); !status)
+      return fail(std::move(status).error());
+  }
   if (options.bundle.empty() && options.output == "manifest") return annotate_manifest(*manifest);
   const auto list = container_annotations(*manifest, options);
   if (!list) return fail(list.error());
@@ -221,9 +296,7 @@ int run_annotate(const AnnotateOptions& options) {
       options.bundle.empty() ? std::span<const int>{} : kBundleCapabilities;
   if (auto status = narrow(kept); !status) return log_failure(status.error());
   auto text = annotate(options);
-  if (!text)
-    return log_failure(std::move(text).error().with_context(options.file == "-" ? "standard input"
-                                                                                : options.file));
+  if (!text) return log_failure(std::move(text).error().with_context(shown_name(options.file)));
   return finish(print(*text));
 }
 
@@ -243,6 +316,11 @@ Command add_annotate(CLI::App& app) {
   sub->add_option("-o,--output", options->output,
                   "manifest (default), or annotations: a JSON object for a bundle's config.json")
       ->check(CLI::IsMember({"manifest", "annotations"}));
+  sub->add_option(
+         "--for", options->engine,
+         "podman4: fail if an annotation is longer than the 63 characters that podman kube "
+         "play before 5.0 accepts")
+      ->check(CLI::IsMember({std::string{kPodman4}}));
   auto* container =
       sub->add_option("--container", options->container,
                       "Container that the bundle belongs to (with -o annotations or --bundle)");

@@ -15,6 +15,7 @@
 #include "ctl/input.h"
 #include "ctl/json_text.h"
 #include "ctl/manifest.h"
+#include "ctl/manifest_warnings.h"
 
 namespace podqos::ctl {
 namespace {
@@ -94,7 +95,7 @@ Result<Target> target_of(const ExplainOptions& options, ExplainParams& params) {
   }
   if (target.driver == Driver::kSystemd && target.is_v1()) {
     if (options.cgroup_version == 1)
-      return fail(ErrorCode::kUnsupported, "--driver systemd requires --cgroup-version 2");
+      return fail(ErrorCode::kInvalidArgument, "--driver systemd requires --cgroup-version 2");
     target.layout = layout_of(core::CgroupVersion::kV2, params.hugepage_labels);
   }
   return target;
@@ -134,11 +135,18 @@ Result<std::string> explain_manifest(const ExplainOptions& options, const Explai
     if (!explained) return explained;
     out += cat(pods++ == 0 ? "" : between, *explained);
   }
+  print_warnings(*manifest, shown_name(options.file));
   if (pods == 0)
     return fail(ErrorCode::kInvalidArgument,
                 "no Pod found: expected a Pod, a workload with a pod template or a List of these");
   if (options.output != "json") return out;
   return pods == 1 ? cat(out, "\n") : cat("[", out, "]\n");
+}
+
+/// Reports an error of the options or the machine.
+int report(const Error& error) {
+  const int refused = log_failure(error);
+  return error.code == ErrorCode::kInvalidArgument ? kUsage : refused;
 }
 
 /// Drops all capabilities before settings and manifest are parsed.
@@ -148,16 +156,12 @@ int run_explain(const ExplainOptions& options, const Globals& globals) {
   const auto settings = app::load_settings(globals.config);
   if (!settings) return log_failure(settings.error());
   auto params = params_of(options, *settings);
-  if (!params) {
-    const int refused = log_failure(params.error());
-    return params.error().code == ErrorCode::kInvalidArgument ? kUsage : refused;
-  }
+  if (!params) return report(params.error());
   const auto target = target_of(options, *params);
-  if (!target) return log_failure(target.error());
+  if (!target) return report(target.error());
   auto text = explain_manifest(options, *params, *target);
   if (!text) {
-    const std::string name = options.file == "-" ? "standard input" : options.file;
-    return log_failure(std::move(text).error().with_context(name));
+    return log_failure(std::move(text).error().with_context(shown_name(options.file)));
   }
   return finish(print(*text));
 }
@@ -173,7 +177,7 @@ Command add_explain(CLI::App& app, const Globals& globals) {
                   "Pod manifest, YAML or JSON; - is standard input (the default with --batch)");
   sub->add_option("-o,--output", options->output, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
-  sub->add_flag(
+  CLI::Option* batch = sub->add_flag(
       "--batch", options->batch,
       "Read one JSON object per line and print one per line, independently of this machine");
   sub->add_option("--driver", options->driver, "cgroupfs (default) or systemd")
@@ -190,6 +194,10 @@ Command add_explain(CLI::App& app, const Globals& globals) {
       ->check(CLI::IsMember({"linear", "log"}));
   sub->add_option("--color", options->colour, "auto (default), always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
+  // Each line has its own parameters.
+  for (const char* name :
+       {"--output", "--driver", "--cgroup-version", "--node-memory", "--weight-formula", "--color"})
+    batch->excludes(sub->get_option(name));
   sub->callback([options] {
     if (!options->batch && options->file.empty()) throw CLI::RequiredError("-f");
   });

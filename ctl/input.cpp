@@ -20,7 +20,7 @@ constexpr std::size_t kChunk = std::size_t{64} << 10U;
 struct Source {
   sys::UniqueFd owned;
   int fd = STDIN_FILENO;
-  std::string name = "standard input";
+  std::string name = shown_name("-");
 };
 
 /// Opens a file, or standard input for "-".
@@ -79,6 +79,10 @@ class LineBuffer {
 };
 
 }  // namespace
+
+std::string shown_name(const std::string& path) {
+  return path == "-" ? "standard input" : path;
+}
 
 Result<std::string> read_input(const std::string& path, std::size_t limit) {
   auto source = open_source(path);

@@ -9,6 +9,9 @@
 
 namespace podqos::ctl {
 
+/// The name of a file for messages: "standard input" for "-".
+[[nodiscard]] std::string shown_name(const std::string& path);
+
 /// Reads a whole file, or standard input for "-".
 /// @return kTooLarge beyond `limit` bytes, kNotFound, kPermission or kIo; the error names the file.
 [[nodiscard]] Result<std::string> read_input(const std::string& path, std::size_t limit);

@@ -1,8 +1,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -33,9 +35,15 @@ std::vector<Command> add_commands(CLI::App& app, const Globals& globals) {
   return commands;
 }
 
-/// Adds the option that all subcommands share to each --help.
+/// Whether a subcommand reads the configuration.
+bool reads_configuration(const CLI::App& command) {
+  constexpr std::array<std::string_view, 3> kOthers = {"annotate", "configure", "version"};
+  return std::ranges::find(kOthers, command.get_name()) == kOthers.end();
+}
+
+/// Adds the option that they share to the --help of all subcommands that read the configuration.
 void add_footer(CLI::App& app) {
-  app.footer("Every subcommand also accepts --config FILE, which is read instead of /etc/podqos.");
+  app.footer("Also accepts --config FILE, which is read instead of /etc/podqos.");
   for (CLI::App* sub : app.get_subcommands([](CLI::App* /*sub*/) { return true; }))
     add_footer(*sub);
 }
@@ -84,7 +92,7 @@ int run(int argc, char** argv) {
   for (const Command& command : commands)
     command.app->fallthrough();
   for (const Command& command : commands)
-    add_footer(*command.app);
+    if (reads_configuration(*command.app)) add_footer(*command.app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -97,7 +105,13 @@ int run(int argc, char** argv) {
   }
   const auto chosen =
       std::ranges::find_if(commands, [](const Command& command) { return command.app->parsed(); });
-  return chosen == commands.end() ? podqos::ctl::kUsage : chosen->run();
+  if (chosen == commands.end()) return podqos::ctl::kUsage;
+  if (globals.config && !reads_configuration(*chosen->app)) {
+    podqos::ctl::warn(
+        podqos::cat("--config: podqosctl ", chosen->app->get_name(), " reads no configuration"));
+    return podqos::ctl::kUsage;
+  }
+  return chosen->run();
 }
 
 }  // namespace

@@ -3,10 +3,10 @@
 _podqosctl_words() {
   case "$1" in
     explain) echo "-f --filename -o --output --batch --driver --cgroup-version --node-memory --weight-formula --color --config --help" ;;
-    annotate) echo "-f --filename -o --output --container --bundle --config --help" ;;
+    annotate) echo "-f --filename -o --output --for --container --bundle --help" ;;
     status | tree) echo "-o --output --color --config --help" ;;
     reconcile) echo "-n --dry-run -q --quiet -o --output --config --help" ;;
-    configure) echo "containerd crio podman docker --way -n --dry-run --undo --restart --root --program --engine-version -o --output --color --config --help" ;;
+    configure) echo "containerd crio podman docker --way -n --dry-run --undo --restart --root --program --engine-version -o --output --color --help" ;;
     config) echo "show fields check runtimes --config --help" ;;
     config-show | config-fields) echo "-o --output --config --help" ;;
     config-check | config-runtimes) echo "--config --help" ;;
@@ -53,6 +53,7 @@ _podqosctl() {
   command=$(_podqosctl_command)
   COMPREPLY=()
   case "$prev" in
+    --for) words="podman4" ;;
     --way) words="wrapper nri hooks" ;;
     --driver) words="cgroupfs systemd" ;;
     --cgroup-version) words="1 2" ;;
