@@ -1,5 +1,7 @@
 #include "ctl/command.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 
 #include "common/base/text.h"
@@ -21,6 +23,11 @@ int finish(bool printed) {
     return kRefused;
   }
   return kDone;
+}
+
+Error for_root(Error error) {
+  if (error.code == ErrorCode::kPermission && ::geteuid() != 0) error.message += ": run as root";
+  return error;
 }
 
 int log_failure(const Error& error) {

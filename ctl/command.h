@@ -18,6 +18,12 @@ constexpr int kDone = 0;
 constexpr int kRefused = 1;  ///< refused or failed
 constexpr int kUsage = 2;    ///< usage error
 
+/// What a person has to know of `"enabled": false`.
+constexpr std::string_view kSwitchedOff =
+    "podqos is switched off by \"enabled\": false: new containers start unmanaged, and earlier "
+    "ones "
+    "are released when they end";
+
 /// Options that every subcommand accepts.
 struct Globals {
   std::optional<std::string> config;  ///< --config FILE
@@ -48,6 +54,8 @@ struct Command {
 /// @param printed  whether all print() calls succeeded
 /// @return kDone, or kRefused with a message if a write failed.
 [[nodiscard]] int finish(bool printed = true);
+/// The error of a file that only root may read or write, with that remedy for a caller who is not.
+[[nodiscard]] Error for_root(Error error);
 /// Prints "podqosctl: <message>" to standard error. @return kRefused.
 int log_failure(const Error& error);
 /// Prints "podqosctl: <message>" to standard error.

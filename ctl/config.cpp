@@ -70,9 +70,18 @@ int show_runtimes(const Globals& globals) {
 
 /// Checks one file by itself, or everything that counts when no file is named.
 int check_one(const std::optional<std::string>& file) {
-  const auto settings = app::load_settings(file);
-  if (!settings) return log_failure(settings.error());
-  return finish(print(cat(file ? *file : "/etc/podqos", ": ok\n")));
+  const app::ConfigurationReport report = app::inspect_configuration(file);
+  for (const std::string& error : report.errors)
+    warn(error);
+  for (const std::string& ignored : report.ignored)
+    warn(cat("warning: ", ignored, ": not read: the names of files in conf.d end in .json"));
+  if (!report.errors.empty()) return kRefused;
+  std::string text;
+  for (const std::string& path : report.files)
+    text += cat(path, ": ok\n");
+  if (text.empty()) text = "/etc/podqos: ok, no files: the built-in settings count\n";
+  if (!report.settings.enabled) text += cat(kSwitchedOff, "\n");
+  return finish(print(text));
 }
 
 int check(const ConfigOptions& options, const Globals& globals) {

@@ -117,15 +117,49 @@ Json tree_json(const app::TreeEntry& tree, core::WeightFormula formula) {
 
 }  // namespace
 
-Result<app::Inventory> observe(const Globals& globals) {
+Result<NodeView> observe(const Globals& globals) {
   if (auto status = narrow(kKept); !status) return fail(std::move(status).error());
-  const auto settings = app::load_settings(globals.config);
-  if (!settings) return fail(settings.error());
-  return app::read_inventory(*settings);
+  NodeView view{.configuration = app::inspect_configuration(globals.config), .inventory = {}};
+  auto inventory = app::read_inventory(view.configuration.settings);
+  if (!inventory) {
+    for (const std::string& error : view.configuration.errors)
+      warn(error);
+    return fail(for_root(std::move(inventory).error()));
+  }
+  view.inventory = std::move(*inventory);
+  return view;
 }
 
-std::string format_inventory(const app::Inventory& all) {
+std::string format_notices(const app::ConfigurationReport& configuration, ColourMode mode) {
+  std::string out;
+  for (const std::string& error : configuration.errors)
+    out += cat(paint(cell("error: ", Colour::kRed), mode), error, "\n");
+  const std::string warning = paint(cell("warning: ", Colour::kRed), mode);
+  if (!configuration.errors.empty())
+    out += cat(warning,
+               "with errors in the configuration, podqos-hook and podqos-runtime leave new "
+               "containers unmanaged\n");
+  for (const std::string& ignored : configuration.ignored)
+    out += cat(warning, ignored, ": not read: the names of files in conf.d end in .json\n");
+  if (!configuration.settings.enabled) out += cat(warning, kSwitchedOff, "\n");
+  return out;
+}
+
+int show_view(const Globals& globals, const std::string& output, ColourMode mode,
+              std::string (*format)(const app::Inventory&, ColourMode)) {
+  const auto view = observe(globals);
+  if (!view) return log_failure(view.error());
+  const int status = finish(print(output == "json" ? format_view(*view)
+                                                   : cat(format_notices(view->configuration, mode),
+                                                         format(view->inventory, mode))));
+  return view->configuration.errors.empty() ? status : kRefused;
+}
+
+std::string format_view(const NodeView& view) {
+  const app::Inventory& all = view.inventory;
   Json json;
+  json["enabled"] = view.configuration.settings.enabled;
+  json["errors"] = view.configuration.errors;
   json["adopted"] = {{"pods", all.adopted.pods}, {"requests", requests_json(all.adopted)}};
   json["weightFormula"] = all.formula == core::WeightFormula::kLog ? "log" : "linear";
   Json& trees = json["trees"] = Json::array();

@@ -2,18 +2,37 @@
 
 #include <string>
 
+#include "common/app/configuration.h"
 #include "common/app/inventory.h"
 #include "common/core/settings.h"
 #include "ctl/command.h"
+#include "ctl/table.h"
 
 namespace podqos::ctl {
 
-/// Restricts the process with narrow(), loads the settings and reads the inventory, in this order:
-/// nothing untrusted is parsed before the restriction.
-[[nodiscard]] Result<app::Inventory> observe(const Globals& globals);
+/// What `status` and `tree` show. A configuration with errors does not hide the pods.
+struct NodeView {
+  app::ConfigurationReport configuration;
+  app::Inventory inventory;
+};
 
-/// The inventory as one JSON object, for `status -o json` and `tree -o json`.
-[[nodiscard]] std::string format_inventory(const app::Inventory& all);
+/// Restricts the process with narrow(), reads configuration and inventory, in this order: nothing
+/// untrusted is parsed before the restriction.
+[[nodiscard]] Result<NodeView> observe(const Globals& globals);
+
+/// The view as one JSON object, for `status -o json` and `tree -o json`.
+[[nodiscard]] std::string format_view(const NodeView& view);
+
+/// What is to be known of the configuration before anything else: errors, files that are not read,
+/// "enabled": false; a line each, "" if there is nothing.
+[[nodiscard]] std::string format_notices(const app::ConfigurationReport& configuration,
+                                         ColourMode mode);
+
+/// Prints what was observed as text or JSON.
+/// @param format  the text of the inventory
+/// @return the exit status: kRefused also if the configuration has errors.
+[[nodiscard]] int show_view(const Globals& globals, const std::string& output, ColourMode mode,
+                            std::string (*format)(const app::Inventory&, ColourMode));
 
 /// The pod's limits: those in its record, or for an adopted pod, whose limits the kubelet sets,
 /// those read from its cgroup.

@@ -123,7 +123,7 @@ int run_reconcile(const ReconcileOptions& options, const Globals& globals) {
   app::Log log{"podqosctl", *settings};
   const auto report = app::reconcile(
       *settings, log, options.quiet ? app::Warnings::kReported : app::Warnings::kLogged);
-  if (!report) return log_failure(report.error());
+  if (!report) return log_failure(for_root(report.error()));
   const int status = finish(
       print(options.output == "json" ? format_json(*report) : format_text(*report, options.quiet)));
   if (!logs_to_the_same_journal(*settings)) {

@@ -123,10 +123,7 @@ std::string status_text(const app::Inventory& inventory, ColourMode mode) {
 
 /// Reads the inventory and prints it.
 int run_status(const StatusOptions& options, const Globals& globals) {
-  const auto inventory = observe(globals);
-  if (!inventory) return log_failure(inventory.error());
-  if (options.output == "json") return finish(print(format_inventory(*inventory)));
-  return finish(print(status_text(*inventory, colour_mode(options.colour))));
+  return show_view(globals, options.output, colour_mode(options.colour), status_text);
 }
 
 }  // namespace

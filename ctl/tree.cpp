@@ -207,10 +207,7 @@ std::string tree_text(const app::Inventory& inventory, ColourMode mode) {
 
 /// Reads the inventory and prints it.
 int run_tree(const TreeOptions& options, const Globals& globals) {
-  const auto inventory = observe(globals);
-  if (!inventory) return log_failure(inventory.error());
-  if (options.output == "json") return finish(print(format_inventory(*inventory)));
-  return finish(print(tree_text(*inventory, colour_mode(options.colour))));
+  return show_view(globals, options.output, colour_mode(options.colour), tree_text);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <functional>
 #include <string_view>
@@ -46,31 +47,32 @@ Result<std::string> read_trusted(int directory, const char* name, const std::str
   return sys::read_all(fd.get(), codec::kMaxSettingsSize, path, sys::FileEnd::kShortRead);
 }
 
-/// Receives the text of each file, in order of increasing precedence.
-using UseFile = std::function<Status(std::string_view text, const std::string& path)>;
+/// Receives the text of each file, or why it cannot be read, in order of increasing precedence.
+/// @return an error ends the reading.
+using UseFile = std::function<Status(const Result<std::string>& text, const std::string& path)>;
 
 /// Reads conf.d, which need not exist.
 Status read_directory(const std::string& path, const UseFile& use) {
   auto directory = sys::Directory::open(path);
   if (!directory) {
     if (directory.error().code == ErrorCode::kNotFound) return {};
-    return fail(std::move(directory).error());
+    return use(fail(std::move(directory).error()), path);
   }
   struct stat found = {};
-  if (::fstat(directory->fd(), &found) != 0) return fail_errno(errno, cat("stat ", path));
-  if (auto owner = check_owner(found, path); !owner) return owner;
+  if (::fstat(directory->fd(), &found) != 0)
+    return use(fail_errno(errno, cat("stat ", path)), path);
+  if (auto owner = check_owner(found, path); !owner)
+    return use(fail(std::move(owner).error()), path);
   auto names = directory->entries();
-  if (!names) return fail(std::move(names).error());
+  if (!names) return use(fail(std::move(names).error()), path);
   std::erase_if(*names, [](const std::string& name) {
     return name.starts_with('.') || !name.ends_with(".json");
   });
   std::ranges::sort(*names);
   for (const std::string& name : *names) {
     const std::string shown = cat(path, "/", name);
-    auto text = read_trusted(directory->fd(), name.c_str(), shown);
-    if (!text) return fail(std::move(text).error());
-    if (auto used = use(*text, shown); !used)
-      return fail(std::move(used).error().with_context(shown));
+    if (auto used = use(read_trusted(directory->fd(), name.c_str(), shown), shown); !used)
+      return used;
   }
   return {};
 }
@@ -79,14 +81,29 @@ Status read_directory(const std::string& path, const UseFile& use) {
 Status read_files(const std::optional<std::string>& file, const ConfigurationPaths& paths,
                   const UseFile& use) {
   const std::string& main_file = file ? *file : paths.file;
-  auto text = read_trusted(AT_FDCWD, main_file.c_str(), main_file);
-  if (text) {
-    if (auto used = use(*text, main_file); !used)
-      return fail(std::move(used).error().with_context(main_file));
-  } else if (file || text.error().code != ErrorCode::kNotFound) {
-    return fail(std::move(text).error());
+  const auto text = read_trusted(AT_FDCWD, main_file.c_str(), main_file);
+  if (text || file || text.error().code != ErrorCode::kNotFound) {
+    if (auto used = use(text, main_file); !used) return used;
   }
   return file ? Status{} : read_directory(paths.directory, use);
+}
+
+/// Files of conf.d that are not read, with names by which somebody may expect that they are.
+std::vector<std::string> ignored_files(const std::string& path) {
+  constexpr std::array<std::string_view, 6> kExpected = {".yaml", ".yml",   ".toml",
+                                                         ".conf", ".json5", ".jsonc"};
+  std::vector<std::string> ignored;
+  const auto directory = sys::Directory::open(path);
+  if (!directory) return ignored;
+  auto names = directory->entries();
+  if (!names) return ignored;
+  std::ranges::sort(*names);
+  for (const std::string& name : *names) {
+    const bool expected = std::ranges::any_of(
+        kExpected, [&](std::string_view suffix) { return name.ends_with(suffix); });
+    if (expected && !name.starts_with('.')) ignored.push_back(cat(path, "/", name));
+  }
+  return ignored;
 }
 
 }  // namespace
@@ -94,9 +111,10 @@ Status read_files(const std::optional<std::string>& file, const ConfigurationPat
 Result<core::Settings> load_settings(const std::optional<std::string>& file,
                                      const ConfigurationPaths& paths) {
   core::Settings settings;
-  const auto merge = [&](std::string_view text, const std::string& /*path*/) -> Status {
-    auto merged = codec::merge_settings(std::move(settings), text);
-    if (!merged) return fail(std::move(merged).error());
+  const auto merge = [&](const Result<std::string>& text, const std::string& path) -> Status {
+    if (!text) return fail(text.error());
+    auto merged = codec::merge_settings(std::move(settings), *text);
+    if (!merged) return fail(std::move(merged).error().with_context(path));
     settings = std::move(*merged);
     return {};
   };
@@ -104,11 +122,33 @@ Result<core::Settings> load_settings(const std::optional<std::string>& file,
   return settings;
 }
 
+ConfigurationReport inspect_configuration(const std::optional<std::string>& file,
+                                          const ConfigurationPaths& paths) {
+  ConfigurationReport report;
+  const auto check = [&](const Result<std::string>& text, const std::string& path) -> Status {
+    if (!text) {
+      report.errors.push_back(text.error().message);
+      return {};
+    }
+    report.files.push_back(path);
+    auto checked = codec::check_settings(std::move(report.settings), *text);
+    report.settings = std::move(checked.settings);
+    for (Error& error : checked.errors)
+      report.errors.push_back(std::move(error).with_context(path).message);
+    return {};
+  };
+  // `check` ends nothing.
+  static_cast<void>(read_files(file, paths, check));
+  if (!file) report.ignored = ignored_files(paths.directory);
+  return report;
+}
+
 Result<std::vector<std::string>> salvage_runtimes(const std::optional<std::string>& file,
                                                   const ConfigurationPaths& paths) {
   Result<std::vector<std::string>> runtimes = core::Settings{}.runtimes;
-  const auto salvage = [&](std::string_view text, const std::string& path) -> Status {
-    auto salvaged = codec::salvage_runtimes(text);
+  const auto salvage = [&](const Result<std::string>& text, const std::string& path) -> Status {
+    if (!text) return fail(text.error());
+    auto salvaged = codec::salvage_runtimes(*text);
     if (!salvaged) {
       // A later file may still set them.
       runtimes = fail(std::move(salvaged).error().with_context(path));

@@ -27,6 +27,19 @@ struct ConfigurationPaths {
 [[nodiscard]] Result<core::Settings> load_settings(const std::optional<std::string>& file,
                                                    const ConfigurationPaths& paths = {});
 
+/// What the configuration is, also where load_settings() rejects it.
+struct ConfigurationReport {
+  core::Settings settings;           ///< with all files and fields that can be used
+  std::vector<std::string> files;    ///< in the order in which they are laid over each other
+  std::vector<std::string> errors;   ///< all, each with file and field
+  std::vector<std::string> ignored;  ///< of conf.d, not read although it looks like configuration
+};
+/// Reads all of the configuration that can be read. For people: programs that place containers use
+/// load_settings().
+/// @param file  as for load_settings()
+[[nodiscard]] ConfigurationReport inspect_configuration(const std::optional<std::string>& file,
+                                                        const ConfigurationPaths& paths = {});
+
 /// The field `runtimes` of a configuration that load_settings() rejects: a mistake elsewhere must
 /// not make the wrapper run another runtime than the configured one. Files are read in the same
 /// order.

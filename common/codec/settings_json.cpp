@@ -66,34 +66,58 @@ std::unexpected<Error> unknown_field(std::string_view prefix, std::string_view n
   return refuse_value(cat("unknown field ", prefix, printable(name), hint));
 }
 
+/// Reads one member of an object of settings.
+/// @param prefix  of the object, as for read_fields()
+/// @return an error of the member itself; those of members below it are added to `errors`.
+Status read_member(const JsonNode& object, const JsonNode& member, const std::string& prefix,
+                   Settings& settings, std::vector<Error>& errors);
+
+/// Reads all fields of an object; a wrong one is left out and added to `errors`.
 /// @param prefix  "", or the object's own path with a dot behind it
-Status read_fields(const JsonNode& object, const std::string& prefix, Settings& settings) {
+void read_fields(const JsonNode& object, const std::string& prefix, Settings& settings,
+                 std::vector<Error>& errors) {
   for (const JsonNode& member : object.children) {
-    const std::string path = cat(prefix, member.key);
-    if (!is_known(path) || member.key.contains('.')) return unknown_field(prefix, member.key);
-    if (std::ranges::count(object.children, member.key, &JsonNode::key) > 1)
-      return refuse_value(cat(path, ": field is repeated"));
-    if (const Setting* setting = find_setting(path); setting != nullptr) {
-      if (auto done = setting->read(member, settings); !done)
-        return fail(std::move(done).error().with_context(path));
-    } else if (member.kind != Kind::kObject) {
-      return fail(unexpected_kind("an object", member).error().with_context(path));
-    } else if (auto done = read_fields(member, cat(path, "."), settings); !done) {
-      return done;
-    }
+    if (auto done = read_member(object, member, prefix, settings, errors); !done)
+      errors.push_back(std::move(done).error());
   }
+}
+
+Status read_member(const JsonNode& object, const JsonNode& member, const std::string& prefix,
+                   Settings& settings, std::vector<Error>& errors) {
+  const std::string path = cat(prefix, member.key);
+  if (!is_known(path) || member.key.contains('.')) return unknown_field(prefix, member.key);
+  if (std::ranges::count(object.children, member.key, &JsonNode::key) > 1)
+    return refuse_value(cat(path, ": field is repeated"));
+  if (const Setting* setting = find_setting(path); setting != nullptr) {
+    auto done = setting->read(member, settings);
+    return done ? done : fail(std::move(done).error().with_context(path));
+  }
+  if (member.kind != Kind::kObject)
+    return fail(unexpected_kind("an object", member).error().with_context(path));
+  read_fields(member, cat(path, "."), settings, errors);
   return {};
 }
 
 }  // namespace
 
-Result<Settings> merge_settings(Settings base, std::string_view text) {
+CheckedSettings check_settings(Settings base, std::string_view text) {
   const auto tree =
       parse_json_tree(text, {.bytes = kMaxSettingsSize, .comments = JsonComments::kIgnore});
-  if (!tree) return fail(tree.error());
-  if (tree->kind != Kind::kObject) return unexpected_kind("one object of settings", *tree);
-  if (Status status = read_fields(*tree, "", base); !status) return fail(std::move(status).error());
-  return base;
+  CheckedSettings checked{.settings = std::move(base), .errors = {}};
+  if (!tree) {
+    checked.errors.push_back(tree.error());
+  } else if (tree->kind != Kind::kObject) {
+    checked.errors.push_back(unexpected_kind("one object of settings", *tree).error());
+  } else {
+    read_fields(*tree, "", checked.settings, checked.errors);
+  }
+  return checked;
+}
+
+Result<Settings> merge_settings(Settings base, std::string_view text) {
+  CheckedSettings checked = check_settings(std::move(base), text);
+  if (!checked.errors.empty()) return fail(std::move(checked.errors.front()));
+  return std::move(checked.settings);
 }
 
 }  // namespace podqos::codec

@@ -19,6 +19,14 @@ constexpr std::size_t kMaxSettingsSize = std::size_t{1} << 20U;
 /// ("reserved.system.memory").
 [[nodiscard]] Result<core::Settings> merge_settings(core::Settings base, std::string_view text);
 
+/// Settings, and what is wrong with the text that was laid over them.
+struct CheckedSettings {
+  core::Settings settings;    ///< with all fields of the text that are right
+  std::vector<Error> errors;  ///< one for each that is not, in their order
+};
+/// As merge_settings(), but goes on after an error.
+[[nodiscard]] CheckedSettings check_settings(core::Settings base, std::string_view text);
+
 /// The settings as one JSON object in the same form, every field present; indented for people.
 [[nodiscard]] std::string format_settings(const core::Settings& settings);
 

@@ -7,6 +7,7 @@ Run with PODQOS_BIN naming the directory of the programs, or with --bin DIR.
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -48,7 +49,45 @@ class Configuration(unittest.TestCase):
             shown = json.loads(ctl("config", "show", "--config", str(good)).stdout)
             self.assertEqual(shown["cgroupRoot"], "/x")
             self.assertEqual(json.loads(ctl("--config", str(good), "config", "show", "-o", "json").stdout), shown)
-            self.assertEqual(ctl("--config", str(bad), "status", check=False).returncode, 1)
+
+    def test_errors_do_not_hide_the_pods(self):
+        with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
+            file = pathlib.Path(directory) / "podqos.json"
+            file.write_text(json.dumps({"stateDir": directory + "/absent", "nodememory": 1, "podPidsLimt": 2}))
+            file.chmod(0o644)
+            for view in ("status", "tree"):
+                done = ctl("--config", str(file), view, check=False)
+                self.assertEqual(done.returncode, 1)
+                self.assertRegex(done.stdout, r"^error: .*nodeMemory\?\nerror: .*podPidsLimit\?\nwarning: .*\nno pods\n$")
+                shown = json.loads(ctl("--config", str(file), view, "-o", "json", check=False).stdout)
+                self.assertEqual(len(shown["errors"]), 2)
+            checked = ctl("config", "check", str(file), check=False)
+            self.assertEqual((checked.returncode, len(checked.stderr.splitlines())), (1, 2))
+
+    def test_switched_off_is_said(self):
+        with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
+            file = pathlib.Path(directory) / "podqos.json"
+            file.write_text(json.dumps({"stateDir": directory + "/absent", "enabled": False}))
+            file.chmod(0o644)
+            done = ctl("--config", str(file), "status")
+            self.assertTrue(done.stdout.startswith('warning: podqos is switched off by "enabled": false'), done.stdout)
+            self.assertFalse(json.loads(ctl("--config", str(file), "status", "-o", "json").stdout)["enabled"])
+            self.assertRegex(ctl("config", "check", str(file)).stdout, r"^.*: ok\npodqos is switched off by ")
+
+    @unittest.skipUnless(os.geteuid() == 0, "is about users other than root")
+    def test_other_users_are_told_who_may(self):
+        with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
+            os.chmod(directory, 0o755)
+            state, file = pathlib.Path(directory) / "state", pathlib.Path(directory) / "podqos.json"
+            state.mkdir(mode=0o700)
+            file.write_text(json.dumps({"stateDir": str(state)}))
+            file.chmod(0o644)
+            program = shutil.copy(BIN / "podqosctl", directory)
+            for command in ("status", "tree", "reconcile"):
+                done = subprocess.run([program, "--config", str(file), command], capture_output=True, text=True,
+                                      check=False, user=65534, group=65534, extra_groups=[])
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("Permission denied: run as root", done.stderr)
 
     def test_fields_fit_a_terminal(self):
         text = ctl("config", "fields").stdout

@@ -15,6 +15,7 @@
 namespace podqos::app {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -201,6 +202,42 @@ TEST_F(SalvageRuntimes, RefusesANamedFileThatIsMissing) {
   const auto runtimes = salvage_runtimes(root_ + "/absent.json", paths_);
   ASSERT_FALSE(runtimes);
   EXPECT_EQ(runtimes.error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(LoadSettings, AnInspectionNamesAllErrorsAndGoesOn) {
+  write("podqos.json", R"({"nodememory": "1Gi", "podPidsLimit": 7, "log": {"levl": "info"}})");
+  write("conf.d/10-broken.json", "{");
+  write("conf.d/20-open.json", R"({"enabled": false})");
+  ASSERT_EQ(::chmod((root_ + "/conf.d/20-open.json").c_str(), 0666), 0);
+  write("conf.d/30-good.json", R"({"cgroupRoot": "/x"})");
+  write("conf.d/40-site.yaml", "enabled: false");
+  write("conf.d/README", "garbage");
+  const ConfigurationReport report = inspect_configuration(std::nullopt, paths_);
+  EXPECT_THAT(report.errors,
+              ElementsAre(AllOf(HasSubstr("/podqos.json: "), HasSubstr("nodeMemory")),
+                          AllOf(HasSubstr("/podqos.json: "), HasSubstr("log.level")),
+                          HasSubstr("/conf.d/10-broken.json: "),
+                          AllOf(HasSubstr("/conf.d/20-open.json: "), HasSubstr("chmod go-w"))));
+  EXPECT_THAT(report.files, ElementsAre(root_ + "/podqos.json", root_ + "/conf.d/10-broken.json",
+                                        root_ + "/conf.d/30-good.json"));
+  EXPECT_THAT(report.ignored, ElementsAre(root_ + "/conf.d/40-site.yaml"));
+  EXPECT_EQ(report.settings.pod_pids_limit, 7);
+  EXPECT_EQ(report.settings.cgroup_root, "/x");
+  EXPECT_TRUE(report.settings.enabled);
+}
+
+TEST_F(LoadSettings, AnInspectionNamesAFileThatIsMissing) {
+  const ConfigurationReport report = inspect_configuration(root_ + "/none.json", paths_);
+  EXPECT_THAT(report.errors, ElementsAre(HasSubstr("none.json")));
+  EXPECT_EQ(report.settings, core::Settings{});
+}
+
+TEST_F(LoadSettings, AnInspectionNamesADirectoryThatOthersMayWrite) {
+  write("conf.d/10-a.json", R"({"enabled": false})");
+  ASSERT_EQ(::chmod((root_ + "/conf.d").c_str(), 0777), 0);
+  const ConfigurationReport report = inspect_configuration(std::nullopt, paths_);
+  EXPECT_THAT(report.errors, ElementsAre(HasSubstr("conf.d: writable by group or others")));
+  EXPECT_TRUE(report.settings.enabled);
 }
 
 }  // namespace

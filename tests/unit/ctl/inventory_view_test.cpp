@@ -23,10 +23,29 @@ class ViewedPod : public ::testing::Test {
 };
 
 TEST(FormatInventory, HasTheSameMembersWithoutState) {
-  EXPECT_EQ(format_inventory({}),
-            R"({"adopted":{"pods":0,"requests":{"cpuMilli":0,"memoryBytes":0}},)"
-            R"("weightFormula":"linear","trees":[],"pods":[],"warnings":[]})"
-            "\n");
+  EXPECT_EQ(
+      format_view({}),
+      R"({"enabled":true,"errors":[],"adopted":{"pods":0,"requests":{"cpuMilli":0,"memoryBytes":0}},)"
+      R"("weightFormula":"linear","trees":[],"pods":[],"warnings":[]})"
+      "\n");
+}
+
+TEST(FormatNotices, SaysWhatIsWrongBeforeThePods) {
+  app::ConfigurationReport report;
+  EXPECT_EQ(format_notices(report, ColourMode::kPlain), "");
+  report.errors = {"a.json: unknown field x", "b.json: writable by others"};
+  report.ignored = {"/etc/podqos/conf.d/c.yaml"};
+  report.settings.enabled = false;
+  EXPECT_EQ(
+      format_notices(report, ColourMode::kPlain),
+      "error: a.json: unknown field x\n"
+      "error: b.json: writable by others\n"
+      "warning: with errors in the configuration, podqos-hook and podqos-runtime leave new "
+      "containers unmanaged\n"
+      "warning: /etc/podqos/conf.d/c.yaml: not read: the names of files in conf.d end in "
+      ".json\n"
+      "warning: podqos is switched off by \"enabled\": false: new containers start unmanaged, "
+      "and earlier ones are released when they end\n");
 }
 
 TEST_F(ViewedPod, IsShownWithItsContainers) {
@@ -42,7 +61,8 @@ TEST_F(ViewedPod, IsShownWithItsContainers) {
   app::ContainerEntry container{.record = {}, .oom_score_adj = -997, .cgroup = {machine_, ""}};
   container.record.id = "c-1";
   pod.containers.push_back(container);
-  const json shown = json::parse(format_inventory(inventory));
+  const json shown =
+      json::parse(format_view({.configuration = {}, .inventory = std::move(inventory)}));
   EXPECT_EQ(shown["warnings"][0], "a \"quoted\" \xef\xbf\xbd");
   const json& entry = shown["pods"][0];
   EXPECT_EQ(entry["uid"], "u-1");
