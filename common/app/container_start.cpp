@@ -280,6 +280,7 @@ Status confirm(Transaction& transaction, const store::KnownContainer& found,
       facts.bundle, transaction.tiers());
   if (!confirmation.warning.empty()) transaction.log().warning(confirmation.warning);
   if (const auto done = transaction.execute(confirmation.plan); !done) return fail(done.error());
+  transaction.renew_copy(confirmation.record);
   charge_monitor(transaction, confirmation.record, init.runtime);
   return learn_formula(transaction, confirmation.record,
                        confirmation.record.containers[found.index], facts.resources);

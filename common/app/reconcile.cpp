@@ -118,11 +118,15 @@ class Recomputation {
                                .uid = uid,
                                .known = known != records_.end(),
                                .populated = *populated,
+                               .lives_elsewhere = false,
                                .has_copy = copy && copy->has_value(),
                                .copy = std::nullopt};
-    if (found.populated && found.has_copy) {
+    if (found.has_copy) {
       if (auto record = codec::parse_pod_record(**copy)) found.copy = std::move(*record);
     }
+    // Somebody may have moved a container out of its pod: it is still the pod's.
+    found.lives_elsewhere = !found.populated && found.copy &&
+                            cgroup::has_living_container(transaction_.machine(), *found.copy);
     return apply(core::decide_restoration(std::move(found)), cgroup);
   }
 

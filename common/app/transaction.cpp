@@ -212,6 +212,17 @@ core::SetAttribute Transaction::copy_of(const core::WritePod& step) const {
           .otherwise = ""};
 }
 
+void Transaction::renew_copy(const core::PodRecord& record) {
+  const bool unwritten = std::ranges::any_of(
+      tiers().retained, [&](const core::RetainedEntry& pod) { return pod.uid == record.pod.uid; });
+  if (record.adopted || unwritten || saved_uid_ != record.pod.uid) return;
+  static_cast<void>(execute(core::Execute{{core::SetAttribute{.path = record.cgroup,
+                                                              .name = core::kRecordAttribute,
+                                                              .value = saved_text_,
+                                                              .otherwise = ""}}})
+                        .has_value());
+}
+
 Status Transaction::write_values(const core::WritePod& step) {
   core::Plan plan = step.plan;
   plan.emplace_back(copy_of(step));

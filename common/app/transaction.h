@@ -91,6 +91,11 @@ class Transaction {
   /// Executes steps of the machine alone.
   [[nodiscard]] Status execute(const core::Execute& step);
 
+  /// Writes the copy of the record that this transaction has saved to the pod's cgroup, so that a
+  /// container is found by its process although the state is lost and it was moved elsewhere. Not
+  /// where the copy says that the pod's values are still to be written.
+  void renew_copy(const core::PodRecord& record);
+
   /// Writes the tiers' values, or removes tiers and root of a tree without pods; sends deferred
   /// unit properties to systemd and clears the mark of an unfinished transaction.
   [[nodiscard]] Status finish();

@@ -106,7 +106,8 @@ class Summary {
 
 Restoration decide_restoration(FoundPodCgroup found) {
   Restoration out;
-  if (!found.populated) {
+  const bool moved = found.lives_elsewhere && !found.known;
+  if (!found.populated && !moved) {
     if (!found.has_copy) return out;
     out.what = Restoration::What::kRemove;
     out.change = cat("removed cgroup ", found.path, " of a pod that has ended");

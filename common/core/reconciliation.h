@@ -52,8 +52,9 @@ struct FoundPodCgroup {
   std::string uid;                ///< by its name
   bool known = false;             ///< the pod has a record, with another cgroup
   bool populated = false;         ///< it holds a process other than the pod's monitor
+  bool lives_elsewhere = false;   ///< a container of the copy runs, but in another cgroup
   bool has_copy = false;          ///< it has a copy of a record: podqos created it
-  std::optional<PodRecord> copy;  ///< parsed if `populated`; nullopt if it cannot be
+  std::optional<PodRecord> copy;  ///< nullopt if it cannot be parsed
 };
 
 /// What becomes of a pod cgroup without a record.

@@ -162,7 +162,8 @@ TEST_F(Event, AContainerThatCannotBeRecordedLeavesItsPodAsItWas) {
   node_.run(kWebContainer, Pid{10});
   const auto before = node_.records.pods;
   node_.tree.start(Pid{1011}, "/");
-  for (int written = 0; written < 3; ++written) {
+  // The mark, the index entry, and behind the mark that stays, the record.
+  for (const int written : {0, 1, 1}) {
     SCOPED_TRACE(written);
     node_.fail_once_after(written);
     ASSERT_FALSE(node_.admit(kLogContainer, Pid{1011}));
@@ -241,6 +242,44 @@ TEST_F(Event, RecordsComeBackFromTheCgroups) {
   EXPECT_EQ(node_.records.pods, before.pods);
   EXPECT_EQ(node_.records.tiers.sums, before.tiers.sums);
   EXPECT_EQ(node_.records.containers, before.containers);
+}
+
+TEST_F(Event, AContainerThatWasMovedIsFoundAfterALossOfTheState) {
+  node_.run(kWebContainer, Pid{10});
+  node_.run(kBatchContainer, Pid{11});
+  const store::StoredRecords before = node_.records;
+  node_.tree.make("/mine");
+  node_.tree.processes.at(Pid{10}).cgroup = "/mine";
+  // As systemd does with a scope that is empty.
+  node_.tree.cgroups.erase("/podqos/kubepods/burstable/poda/web");
+  node_.records = {};
+  const auto report = node_.reconcile();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->repaired, 2);
+  EXPECT_EQ(node_.records.pods, before.pods);
+  EXPECT_EQ(node_.records.tiers.sums, before.tiers.sums);
+  EXPECT_THAT(report->warnings,
+              ElementsAre(HasSubstr(
+                  "container web runs in cgroup /mine, not in /podqos/kubepods/burstable/poda/web, "
+                  "where it was started: another program has moved it, and its limits no longer "
+                  "apply; restart it, or make its cgroup again (mkdir -p "
+                  "/sys/fs/cgroup/podqos/kubepods/burstable/poda/web) and write the pids of its "
+                  "processes to cgroup.procs there: then the limits of its pod apply again")));
+  node_.tree.end(Pid{10});
+  node_.records = {};
+  ASSERT_TRUE(node_.reconcile());
+  EXPECT_THAT(node_.records.pods, ElementsAre(Key("b")));
+}
+
+TEST_F(Event, AContainerThatWasMovedIsToldTheWayBack) {
+  node_.run(kWebContainer, Pid{10});
+  node_.tree.make("/mine");
+  node_.tree.processes.at(Pid{10}).cgroup = "/mine";
+  const auto report = node_.reconcile();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_THAT(report->warnings,
+              ElementsAre(HasSubstr("restart it, or write the pids of its processes to "
+                                    "cgroup.procs of that cgroup")));
 }
 
 /// Weights that an operator sets while pods run: the io controller is enabled from the root down.
