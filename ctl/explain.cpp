@@ -7,6 +7,7 @@
 #include "common/core/container_values.h"
 #include "common/core/policy.h"
 #include "common/core/quantity.h"
+#include "common/core/validation.h"
 #include "common/sys/process.h"
 #include "ctl/command.h"
 #include "ctl/explain_batch.h"
@@ -41,6 +42,10 @@ Result<Bytes> node_memory(const ExplainOptions& options, const core::Settings& s
     if (quantity->value() <= 0)
       return fail(ErrorCode::kInvalidArgument, cat("--node-memory: expected more than 0, found ",
                                                    printable(options.node_memory)));
+    if (!quantity->is_whole())
+      return fail(ErrorCode::kInvalidArgument,
+                  cat("--node-memory: ", printable(options.node_memory), " is ",
+                      core::describe_fraction(*quantity)));
     return Bytes{quantity->value()};
   }
   if (settings.node_memory) return *settings.node_memory;

@@ -24,6 +24,10 @@ using Names = std::span<const std::string_view>;
 
 // The fields of Kubernetes' objects that podqos reads, whether podqos reads them or not: all of
 // 1.36, and those of earlier releases. Objects below others, such as affinity, are not checked.
+/// Unknown fields that are reported of one document: of a file that is no manifest at all, more
+/// would only cost time.
+constexpr std::size_t kMaxUnknown = 32;
+
 /// staging/src/k8s.io/api/core/v1/types.go Pod, PodTemplateSpec.
 constexpr auto kPodFields =
     std::to_array<std::string_view>({"apiVersion", "kind", "metadata", "spec", "status"});
@@ -140,7 +144,12 @@ class FieldChecker {
   /// @param path  of the object, with a dot at its end
   void check(const JsonNode& object, std::string_view path, Names known) {
     for (const JsonNode& field : object.children) {
+      if (warnings_.size() > kMaxUnknown) return;
       if (std::ranges::find(known, field.key) != known.end()) continue;
+      if (warnings_.size() == kMaxUnknown) {
+        warnings_.emplace_back("more unknown fields");
+        return;
+      }
       const std::string nearest =
           codec::nearest_name(field.key, std::vector(known.begin(), known.end()));
       warnings_.push_back(cat("unknown field \"", path, printable(field.key), "\"",

@@ -353,6 +353,9 @@ class Explain(unittest.TestCase):
             self.assertEqual(done.returncode, 2)
             self.assertIn("--node-memory: ", done.stderr)
             self.assertNotIn("nodeMemoryBytes", done.stderr)
+        done = ctl("explain", "-f", "-", "--node-memory=32m", stdin=json.dumps(POD), check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--node-memory: 32m is 0.032 bytes: did you mean 32Mi?", done.stderr)
 
     def test_a_list_is_its_items(self):
         text = json.dumps({"kind": "List", "items": [POD, {"kind": "Service"}, {**POD, "metadata": {"name": "q"}}]})

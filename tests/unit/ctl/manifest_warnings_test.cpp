@@ -45,6 +45,15 @@ spec:
                           "unknown field \"spec.initContainers[0].resources.cpu\""));
 }
 
+TEST(ManifestWarnings, NamesSoManyAndNoMore) {
+  std::string text = "spec: {containers: [{name: c}], ";
+  for (int field = 0; field < 100; ++field)
+    text += "unknown" + std::to_string(field) + ": 1, ";
+  const auto warnings = warnings_of(text + "}");
+  EXPECT_THAT(warnings, testing::SizeIs(33));
+  EXPECT_EQ(warnings.back(), "more unknown fields");
+}
+
 TEST(ManifestWarnings, NamesThePathOfATemplate) {
   EXPECT_THAT(warnings_of(R"({"kind": "CronJob", "spec": {"jobTemplate": {"spec": {"template":
       {"spec": {"containers": [{"name": "c", "resources": {"limit": {}}}]}}}}}})"),
