@@ -5,6 +5,7 @@ real dpkg. Podman before 4.8 cannot add to a list of directories: there the pack
 example registers it by hand.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -48,7 +49,8 @@ class Hooks(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        podman.configure()
+        if not (WORK / "images").exists():
+            podman.configure()
         write_hook(OWN, "own")
         write_hook(COMMON, "common")
         version = re.search(r"(\d+)\.(\d+)", call("podman", "--version").stdout)
@@ -165,6 +167,69 @@ class Neighbours(unittest.TestCase):
         self.check(False, False)
 
 
+class Annotations(unittest.TestCase):
+    """In the guest: what this Podman makes of annotations, and which reach podqos whole."""
+
+    @classmethod
+    def setUpClass(cls):
+        if not (WORK / "images").exists():
+            podman.configure()
+        call("dpkg", "--force-unsafe-io", "--no-triggers", "--install", os.environ["PODQOS_PACKAGE"])
+        call("podqosctl", "configure", "podman")
+        cls.version = tuple(map(int, re.search(r"(\d+)\.(\d+)", call("podman", "--version").stdout).groups()))
+
+    @classmethod
+    def tearDownClass(cls):
+        call("podqosctl", "configure", "podman", "--undo")
+        call("dpkg", "--purge", "podqos")
+
+    def requests(self, uid):
+        pods = json.loads(call("podqosctl", "status", "-o", "json").stdout)["pods"]
+        return next(pod["requests"] for pod in pods if pod["uid"] == uid)
+
+    def run_with(self, uid, *annotations):
+        """(the pod's requests as podqos knows them, what it has logged)."""
+        told = len(engine.LOG.read_text(encoding="utf-8")) if engine.LOG.exists() else 0
+        flags = [flag for each in (f"podqos.io/pod-uid={uid}", *annotations) for flag in ("--annotation", each)]
+        made = call("podman", "run", "--detach", *flags, engine.IMAGE).stdout.strip()
+        self.addCleanup(call, "podman", "rm", "--force", made)
+        return self.requests(uid), engine.LOG.read_text(encoding="utf-8")[told:]
+
+    def test_one_amount_each_arrives(self):
+        got, log = self.run_with("a-1", "podqos.io/cpu-request=100m", "podqos.io/memory-request=64Mi")
+        self.assertEqual(got, {"cpuMilli": 100, "memoryBytes": 64 << 20})
+        self.assertNotIn("splits", log)
+
+    def test_a_split_list_is_warned_of(self):
+        got, log = self.run_with("a-2", "podqos.io/requests=cpu=100m,memory=64Mi")
+        if self.version < (4, 4):
+            self.assertEqual(got, {"cpuMilli": 100, "memoryBytes": None})
+            self.assertIn('podqos.io/requests has no memory, but there is an annotation memory = "64Mi"', log)
+            self.assertIn("use --annotation podqos.io/memory-request=64Mi", log)
+        else:
+            self.assertEqual(got, {"cpuMilli": 100, "memoryBytes": 64 << 20})
+            self.assertNotIn("splits", log)
+
+    def test_kube_play(self):
+        plain = ("apiVersion: v1\nkind: Pod\nmetadata:\n  name: shop\nANNOTATIONS"
+                 f"spec:\n  hostNetwork: true\n  containers:\n  - name: web\n    image: {engine.IMAGE}\n"
+                 "    imagePullPolicy: Never\n    resources: {limits: {cpu: 200m, memory: 64Mi}}\n")
+        bare = plain.replace("ANNOTATIONS", "")
+        long = call("podqosctl", "annotate", "-f", "-", stdin=None, input=bare).stdout
+        self.addCleanup(call, "podman", "pod", "rm", "--force", "--ignore", "shop")
+        done = call("podman", "kube", "play", "-", stdin=None, input=long, check=False)
+        self.assertEqual(done.returncode == 0, self.version >= (5, 0), done.stderr)
+        call("podman", "pod", "rm", "--force", "--ignore", "shop")
+        refused = call("podqosctl", "annotate", "--for", "podman4", "-f", "-", stdin=None, input=bare, check=False)
+        self.assertEqual(refused.returncode, 1)
+        amounts = re.findall(r'(podqos\.io/\S+): ("\S+?")', refused.stderr.partition("annotate the pod with ")[2])
+        self.assertEqual(len(amounts), 4, refused.stderr)
+        lines = "".join(f"    {key}: {value}\n" for key, value in (*amounts, ("podqos.io/pod-uid", '"a-3"')))
+        short = plain.replace("ANNOTATIONS", f"  annotations:\n{lines}")
+        call("podman", "kube", "play", "-", stdin=None, input=short)
+        self.assertEqual(self.requests("a-3"), {"cpuMilli": 200, "memoryBytes": 64 << 20})
+
+
 class Guests(unittest.TestCase):
     """Here."""
 
@@ -191,5 +256,5 @@ if __name__ == "__main__":
     if guest.inside():
         del Guests
     else:
-        del Hooks, Neighbours
+        del Hooks, Neighbours, Annotations
     harness.main(("runc",))
