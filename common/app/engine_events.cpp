@@ -87,8 +87,9 @@ Result<Followed> resize(Transaction& transaction, core::PodRecord record,
   const auto refused = transaction.execute(plan);
   if (!refused) return fail(refused.error());
   if (!record.adopted) {
-    transaction.log().info(cat("pod ", record.pod.uid, " resized: cpu ", record.granted.cpu.value(),
-                               "m, memory ", record.granted.memory.value(), " requested"));
+    transaction.log().info(cat("pod ", record.pod.uid, " resized: cpu ",
+                               format_amount(record.granted.cpu), ", memory ",
+                               format_amount(record.granted.memory), " requested"));
   }
   if (refused->empty()) return finished(transaction.finish());
   // The engine resizes its container after this call; until then cgroup v1 refuses a lower pod

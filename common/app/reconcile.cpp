@@ -380,8 +380,9 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warn
     held = held_tiers(*transaction);
   }
   for (const HeldTier& tier : held) {
-    report.warnings.push_back(cat("cgroup ", tier.path, ": memory limit is ", tier.excess.value(),
-                                  " bytes above the rule because the tier's usage is"));
+    report.warnings.push_back(cat("cgroup ", tier.path, ": memory limit is ",
+                                  format_amount(tier.excess),
+                                  " above the rule because the tier's usage is"));
   }
   return report;
 }

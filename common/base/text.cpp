@@ -100,4 +100,21 @@ std::string printable(std::string_view text, std::size_t limit) {
   return out;
 }
 
+std::string format_amount(Bytes bytes) {
+  constexpr std::array kUnits = {"", "Ki", "Mi", "Gi", "Ti"};
+  constexpr std::int64_t kStep = 1024;
+  std::int64_t amount = bytes.value();
+  if (amount < 0) return "unlimited";
+  std::size_t unit = 0;
+  for (; amount != 0 && amount % kStep == 0 && unit + 1 < kUnits.size(); ++unit)
+    amount /= kStep;
+  return cat(amount, kUnits.at(unit));
+}
+
+std::string format_amount(MilliCpu cpu) {
+  constexpr std::int64_t kMilli = 1000;
+  if (cpu.value() % kMilli == 0) return cat(cpu.value() / kMilli);
+  return cat(cpu.value(), "m");
+}
+
 }  // namespace podqos

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/units.h"
+
 namespace podqos {
 
 namespace text_internal {
@@ -56,5 +58,10 @@ template <class... Parts>
 /// Escapes text from an untrusted source for one log line: control and non-ASCII bytes become
 /// \xNN, '"' and '\' get a backslash. Input beyond `limit` bytes is replaced by "…".
 [[nodiscard]] std::string printable(std::string_view text, std::size_t limit = 128);
+
+/// An exact amount for people: "64Mi", "1536Ki", "1000000"; "unlimited" if negative.
+[[nodiscard]] std::string format_amount(Bytes bytes);
+/// "2", "250m".
+[[nodiscard]] std::string format_amount(MilliCpu cpu);
 
 }  // namespace podqos

@@ -227,8 +227,13 @@ std::vector<std::string> differences(const CgroupView& cgroup, const core::Cgrou
   const auto limit = cgroup.memory_limit();
   const auto memory = limit ? std::optional{limit->value()} : std::optional<std::int64_t>{};
   const auto wanted_memory = limit_of(rule.memory_limit);
-  if (cgroup.memory_usage() && !same_pages(memory, wanted_memory, page_size.value()))
-    found.push_back(clause("memory limit", memory, wanted_memory));
+  if (cgroup.memory_usage() && !same_pages(memory, wanted_memory, page_size.value())) {
+    const auto amount = [](const std::optional<std::int64_t>& bytes) {
+      return bytes ? format_amount(Bytes{*bytes}) : "unlimited";
+    };
+    found.push_back(
+        cat("memory limit is ", amount(memory), ", the rule says ", amount(wanted_memory)));
+  }
   if (rule.pids_limit && cgroup.pids() && cgroup.pids_limit() != rule.pids_limit)
     found.push_back(clause("pids.max", cgroup.pids_limit(), rule.pids_limit));
   return found;

@@ -88,7 +88,7 @@ class CgroupView {
 };
 
 /// Compares a cgroup with the values that the rules require and returns one clause per difference
-/// ("memory limit is 1073741824, the rule says 2147483648"). Memory limits are compared in whole
+/// ("memory limit is 1Gi, the rule says 2Gi"). Memory limits are compared in whole
 /// pages, as the kernel stores them. Values absent from `rule` are skipped, except quota and memory
 /// limit, whose absence means "unlimited".
 /// @param page_size  the kernel's page size in bytes

@@ -57,8 +57,8 @@ std::string describe_admission(const Admission& admission) {
   const ContainerRecord& container = admission.container;
   return cat(name_of(record.pod), ": ", format_qos_class(record.qos_class), ", container ",
              printable(container.name), " (", printable(container.id), ") at ", container.cgroup,
-             ", cpu ", record.granted.cpu.value(), "m, memory ", record.granted.memory.value(),
-             " requested");
+             ", cpu ", format_amount(record.granted.cpu), ", memory ",
+             format_amount(record.granted.memory), " requested");
 }
 
 }  // namespace podqos::core

@@ -18,8 +18,9 @@ namespace {
 std::string describe_release(const PodRecord& record) {
   const std::string_view qos_class = format_qos_class(record.qos_class);
   if (record.adopted) return cat("pod ", record.pod.uid, " of a kubelet has ended: ", qos_class);
-  return cat("pod ", record.pod.uid, " released: ", qos_class, ", cpu ", record.granted.cpu.value(),
-             "m, memory ", record.granted.memory.value(), " returned to the tiers");
+  return cat("pod ", record.pod.uid, " released: ", qos_class, ", cpu ",
+             format_amount(record.granted.cpu), ", memory ", format_amount(record.granted.memory),
+             " returned to the tiers");
 }
 
 /// Grants the pod's requests again: an ended container no longer backs them.

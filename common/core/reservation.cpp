@@ -9,10 +9,11 @@ namespace podqos::core {
 
 namespace {
 
-std::string claim_warning(std::string_view name, std::int64_t requested, std::int64_t claimed,
-                          std::string_view unit, const Settings& settings) {
-  const std::string counts =
-      cat("requests ", name, " ", requested, unit, ", of which ", claimed, unit, " counts: ");
+template <class Amount>
+std::string claim_warning(std::string_view name, Amount requested, Amount claimed,
+                          const Settings& settings) {
+  const std::string counts = cat("requests ", name, " ", format_amount(requested), ", of which ",
+                                 format_amount(claimed), " counts: ");
   if (settings.max_pod_claim_percent == kPercent)
     return cat(counts, "the node has no more allocatable; lower the request");
   return cat(counts, "maxPodClaim is ", settings.max_pod_claim_percent,
@@ -55,13 +56,14 @@ std::optional<std::string> describe_uncounted(const PodRecord& record, const Set
   const auto cpu = find(requests, kCpu);
   const auto memory = find(requests, kMemory);
   if (cpu && cpu->milli_value() > record.claimed.cpu.value())
-    return claim_warning("cpu", cpu->milli_value(), record.claimed.cpu.value(), "m", settings);
+    return claim_warning("cpu", MilliCpu{cpu->milli_value()}, record.claimed.cpu, settings);
   if (memory && memory->value() > record.claimed.memory.value())
-    return claim_warning("memory", memory->value(), record.claimed.memory.value(), "", settings);
+    return claim_warning("memory", Bytes{memory->value()}, record.claimed.memory, settings);
   const auto backed = backed_memory(record);
   if (!settings.reserve_memory_percent || !backed || *backed >= record.claimed.memory)
     return std::nullopt;
-  return cat("requests memory ", record.claimed.memory.value(), ", of which ", backed->value(),
+  return cat("requests memory ", format_amount(record.claimed.memory), ", of which ",
+             format_amount(*backed),
              " is reserved, the sum of the memory limits that its engine enforces; set memory "
              "limits of its containers that add up to the request");
 }

@@ -75,5 +75,23 @@ TEST(Error, ContextStandsInFront) {
   EXPECT_EQ((Error{ErrorCode::kIo, "b"}.with_context("a").to_string()), "a: b");
 }
 
+TEST(FormatAmount, KeepsEveryByteInTheLargestUnit) {
+  EXPECT_EQ(format_amount(Bytes{0}), "0");
+  EXPECT_EQ(format_amount(Bytes{1023}), "1023");
+  EXPECT_EQ(format_amount(Bytes{1024}), "1Ki");
+  EXPECT_EQ(format_amount(Bytes{209715200}), "200Mi");
+  EXPECT_EQ(format_amount(Bytes{209715201}), "209715201");
+  EXPECT_EQ(format_amount(Bytes{3LL << 40U}), "3Ti");
+  EXPECT_EQ(format_amount(Bytes{1LL << 60U}), "1048576Ti");
+  EXPECT_EQ(format_amount(Bytes{-1}), "unlimited");
+}
+
+TEST(FormatAmount, HasWholeCpusAndThousandths) {
+  EXPECT_EQ(format_amount(MilliCpu{0}), "0");
+  EXPECT_EQ(format_amount(MilliCpu{250}), "250m");
+  EXPECT_EQ(format_amount(MilliCpu{2000}), "2");
+  EXPECT_EQ(format_amount(MilliCpu{2001}), "2001m");
+}
+
 }  // namespace
 }  // namespace podqos

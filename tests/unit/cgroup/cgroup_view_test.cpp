@@ -93,7 +93,7 @@ TEST_F(DifferencesV1, NamesEachValueWithBothNumbers) {
   rule.pids_limit = 8;
   EXPECT_THAT(differences(rule), ElementsAre("cpu.shares is 102, the rule says 2",
                                              "cpu quota is 10000, the rule says 20000",
-                                             "memory limit is 1073741824, the rule says 2147483648",
+                                             "memory limit is 1Gi, the rule says 2Gi",
                                              "pids.max is 7, the rule says 8"));
 }
 
@@ -103,7 +103,7 @@ TEST_F(DifferencesV1, AnAbsentLimitMeansUnlimited) {
   rule.memory_limit.reset();
   EXPECT_THAT(differences(rule),
               ElementsAre("cpu quota is 10000, the rule says unlimited",
-                          "memory limit is 1073741824, the rule says unlimited"));
+                          "memory limit is 1Gi, the rule says unlimited"));
   files_->at("cpu.cfs_quota_us") = "-1";
   files_->at("memory.limit_in_bytes") = "9223372036854771712";
   rule.cpu_quota = Micros{-1};

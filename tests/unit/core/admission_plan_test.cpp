@@ -176,7 +176,7 @@ TEST_F(PlanAdmission, RemovesTheFormerCgroupBeforeItPreparesTheNewOne) {
 TEST(DescribeAdmission, TellsClassPlaceAndWhatCounts) {
   EXPECT_EQ(describe_admission(admission_of_c1()),
             "pod 42: Burstable, container web (c1) at /podqos/kubepods/burstable/pod42/c1, cpu "
-            "100m, memory 67108864 requested");
+            "100m, memory 64Mi requested");
 }
 
 TEST(DescribeAdmission, NamesThePodAndEscapesWhatItsAuthorWrites) {
@@ -188,7 +188,7 @@ TEST(DescribeAdmission, NamesThePodAndEscapesWhatItsAuthorWrites) {
   admission.container.id = "c\"1";
   EXPECT_EQ(describe_admission(admission),
             "pod 42 (shop/front): Guaranteed, container a\\x0ab (c\\\"1) at "
-            "/podqos/kubepods/burstable/pod42/c1, cpu 100m, memory 67108864 requested");
+            "/podqos/kubepods/burstable/pod42/c1, cpu 100m, memory 64Mi requested");
 }
 
 }  // namespace

@@ -194,7 +194,7 @@ TEST_F(DecideDeparture, RequestsLeaveTheSumsWithTheLastContainer) {
   EXPECT_EQ(tiers_.sums.burstable,
             (TierSum{.pods = 1, .cpu = MilliCpu{200}, .memory = Bytes{36 * kMi}}));
   EXPECT_EQ(departure.message,
-            "pod 42 released: Burstable, cpu 100m, memory 67108864 returned to the tiers");
+            "pod 42 released: Burstable, cpu 100m, memory 64Mi returned to the tiers");
 }
 
 TEST_F(DecideDeparture, AReleasedPodLeavesTheSumsOnce) {

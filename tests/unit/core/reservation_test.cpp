@@ -200,7 +200,7 @@ TEST_F(WordsOnUncounted, NamesTheLimitsThatAreMissing) {
   settings_.reserve_memory_percent = 100;
   add_container(record_, "a", Bytes{kGi});
   EXPECT_EQ(words(),
-            "requests memory 8589934592, of which 1073741824 is reserved, the sum of the memory "
+            "requests memory 8Gi, of which 1Gi is reserved, the sum of the memory "
             "limits that its engine enforces; set memory limits of its containers that add up to "
             "the request");
 }
@@ -220,8 +220,7 @@ TEST_F(WordsOnUncounted, NameTheNodeWhereNoBoundIsSet) {
   record_ = claiming("32", "1Gi");
   const auto said = words();
   ASSERT_TRUE(said);
-  EXPECT_THAT(*said,
-              HasSubstr("requests cpu 32000m, of which 16000m counts: the node has no more"));
+  EXPECT_THAT(*said, HasSubstr("requests cpu 32, of which 16 counts: the node has no more"));
 }
 
 TEST_F(WordsOnUncounted, AreNotSaidOfAReleasedPod) {
