@@ -96,8 +96,8 @@ class Podqos:
 
     def ctl(self, *args, check=True, kind="runc", stdin=None):
         """podqosctl; returns CompletedProcess with text output."""
-        command = [str(CTL), "--config", str(self.config(kind)), *map(str, args)]
-        return _call(command, check, stdin)
+        config = [] if args[0] in ("annotate", "version") else ["--config", str(self.config(kind))]
+        return _call([str(CTL), *config, *map(str, args)], check, stdin)
 
     def ctl_json(self, *args, **options):
         """podqosctl ... -o json, parsed."""
