@@ -237,6 +237,21 @@ class Reconcile(harness.TestCase):
         self.assert_no_stray(name)
         self.machine.remove(neighbour)
 
+    def test_container_moved_is_found_after_a_loss_of_state(self):
+        """And the way back that is told works where its cgroup has gone, as systemd's scopes do when they are empty."""
+        _, pid = self.launch(BURSTABLE, "app")
+        home, pod = machines.cgroup_of(pid), self.pod_path("burstable", "live-b")
+        self.machine.enter(pid, self.elsewhere)
+        self.machine.remove(home)
+        self.lose_state()
+        done = self.podqos.ctl("reconcile", kind=self.kind)
+        self.assertNotIn("has ended", done.stdout)
+        self.assertIn("mkdir -p /sys/fs/cgroup", done.stdout + done.stderr)
+        self.assert_values(pod, shares=256, quota=50000, memory=2 * GI)
+        self.assert_values(self.tier_path("burstable"), shares=256)
+        self.machine.enter(pid, home)
+        self.assertNotIn("runs in cgroup", self.podqos.ctl("status", kind=self.kind).stdout)
+
     def test_container_that_runs_elsewhere_by_its_engine(self):
         name, bundle = self.container_id("app"), self.bundle(BURSTABLE, "app")
         bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/{name}"
@@ -255,11 +270,14 @@ class Reconcile(harness.TestCase):
             done = self.podqos.ctl(command, kind=self.kind)
             self.assertNotIn(f"({name}) runs in", done.stdout + done.stderr)
 
-    def test_state_lost(self):
-        name, pid = self.launch(BURSTABLE, "app")
+    def lose_state(self):
         for file in sorted(self.podqos.state.rglob("*"), reverse=True):
             if file.is_file() and file.name != "lock":
                 file.unlink()
+
+    def test_state_lost(self):
+        name, pid = self.launch(BURSTABLE, "app")
+        self.lose_state()
         lost = f"cgroup {self.root}/kubepods was created by podqos, but {self.podqos.state} has lost the records"
         for command in ("status", "tree"):
             self.assertIn(lost, self.podqos.ctl(command, kind=self.kind).stdout)
