@@ -17,6 +17,8 @@
 #include "common/app/place.h"
 #include "common/app/timeouts.h"
 #include "common/base/text.h"
+#include "common/cgroup/node.h"
+#include "common/codec/engine_annotations.h"
 #include "common/codec/oci_config.h"
 #include "common/codec/oci_edit.h"
 #include "common/codec/oci_state.h"
@@ -112,17 +114,15 @@ int run_state_stage(std::string_view stage, const core::Settings& settings, app:
   return done ? 0 : report(log, stage, settings, done.error());
 }
 
-/// The container id, which Podman does not pass to precreate: it is taken from the cgroup leaf
-/// "libpod-<id>" or "libpod-<id>.scope", or from the working directory ".../<id>/userdata".
-/// @return "" if neither has that form.
+/// The container id, which Podman does not pass to precreate: it is taken from linux.cgroupsPath,
+/// or from the working directory ".../<id>/userdata".
+/// @return "" if neither names it.
 std::string podman_id(const std::optional<std::string>& cgroups_path, std::string_view directory) {
-  constexpr std::string_view kPrefix = "libpod-";
   if (cgroups_path) {
-    std::string_view leaf = *cgroups_path;
-    if (const auto unit = core::parse_systemd_cgroups_path(leaf); unit && unit->prefix == "libpod")
-      return unit->name;
-    leaf = leaf.substr(leaf.rfind('/') + 1);
-    if (leaf.starts_with(kPrefix)) return std::string{leaf.substr(kPrefix.size())};
+    const auto unit = core::parse_systemd_cgroups_path(*cgroups_path);
+    if (unit && unit->prefix == "libpod") return unit->name;
+    const std::string_view id = codec::podman_container_id(*cgroups_path);
+    if (!id.empty()) return std::string{id};
   }
   std::string_view cwd = directory;
   if (!cwd.ends_with("/userdata")) return {};
@@ -165,16 +165,28 @@ Result<std::string> edit_precreate(const core::Settings& settings, app::Log& log
   return codec::apply_splices(text, (*placement)->splices);
 }
 
-/// precreate: config.json from standard input, the edited one to standard output. Under onError
-/// "admit" an error echoes the input unchanged.
+/// Everything that precreate reads it must write again, also of a config.json that podqos does not
+/// parse.
+constexpr std::size_t kMaxInput = 8 * codec::kMaxConfigSize;
+
+Result<std::string> read_input() {
+  return sys::read_all(STDIN_FILENO, kMaxInput, "config.json on stdin");
+}
+
+/// precreate: config.json from standard input, the edited one to standard output. A container that
+/// does not concern podqos is echoed unchanged, and so is one for which it fails under onError
+/// "admit".
 int run_precreate(const core::Settings& settings, app::Log& log, codec::HookRegistration hooks) {
-  auto text = sys::read_all(STDIN_FILENO, codec::kMaxConfigSize, "config.json on stdin");
+  auto text = read_input();
   if (!text) {
     // An incomplete config.json must not be echoed: Podman would start a container from it.
     report(log, "precreate", settings, text.error());
     return 1;
   }
-  auto edited = edit_precreate(settings, log, *text, std::move(hooks));
+  if (!app::may_concern(*text, settings)) return write_all(STDOUT_FILENO, *text) ? 0 : 1;
+  const Status entered = enter_sandbox(settings);
+  auto edited = entered ? edit_precreate(settings, log, *text, std::move(hooks))
+                        : Result<std::string>{fail(entered.error())};
   const int status = edited ? 0 : report(log, "precreate", settings, edited.error());
   if (status != 0) return status;
   return write_all(STDOUT_FILENO, edited ? *edited : *text) ? 0 : 1;
@@ -196,6 +208,20 @@ void set_deadline() {
     static_cast<void>(::timer_settime(timer, 0, &time, nullptr));
 }
 
+/// Writes precreate's input to its output; the other stages have no output.
+int echo_input(std::string_view stage) {
+  if (stage != "precreate") return 0;
+  const auto text = read_input();
+  return text && write_all(STDOUT_FILENO, *text) ? 0 : 1;
+}
+
+/// A caller that does not own the host's cgroups, such as a rootless engine: podqos does nothing.
+int pass_through(std::string_view stage, const core::Settings& settings) {
+  app::Log{"podqos-hook", settings}.debug(
+      cat(stage, ": not managed, podqos is not root on the host"));
+  return echo_input(stage);
+}
+
 /// With an invalid configuration podqos manages nothing, since state directory and cgroup root are
 /// unknown. The error is reported, and the container starts unchanged.
 int without_settings(std::string_view stage, Error error) {
@@ -203,9 +229,7 @@ int without_settings(std::string_view stage, Error error) {
   const core::Settings built_in;
   app::Log log{"podqos-hook", built_in};
   report(log, stage, built_in, error);
-  if (stage != "precreate") return 0;
-  const auto text = sys::read_all(STDIN_FILENO, codec::kMaxConfigSize, "config.json on stdin");
-  return text && write_all(STDOUT_FILENO, *text) ? 0 : 1;
+  return echo_input(stage);
 }
 
 }  // namespace
@@ -225,14 +249,21 @@ int run_hook(std::span<const char* const> args) {
   // precreate has the `timeout` of its registration, which Podman itself keeps.
   if (stage != "precreate") set_deadline();
   auto settings = app::load_settings(arguments->config);
+  if (!cgroup::owns_host())
+    return pass_through(stage, settings ? std::move(*settings) : core::Settings{});
   if (!settings) return without_settings(stage, settings.error());
   app::Log log{"podqos-hook", *settings};
-  if (auto done = enter_sandbox(*settings); !done)
-    return report(log, stage, *settings, done.error());
-  if (stage != "precreate") return run_state_stage(stage, *settings, log);
-  codec::HookRegistration hooks{.path = own_path(), .args = {}};
-  if (arguments->config) hooks.args = {"--config", absolute_path(*arguments->config)};
-  return run_precreate(*settings, log, std::move(hooks));
+  if (stage == "precreate") {
+    codec::HookRegistration hooks{.path = own_path(), .args = {}};
+    if (arguments->config) hooks.args = {"--config", absolute_path(*arguments->config)};
+    return run_precreate(*settings, log, std::move(hooks));
+  }
+  if (auto done = enter_sandbox(*settings); !done) {
+    const int status = report(log, stage, *settings, done.error());
+    // The container has already stopped: there is nothing to refuse.
+    return stage == "poststop" ? 0 : status;
+  }
+  return run_state_stage(stage, *settings, log);
 }
 
 }  // namespace podqos::hook

@@ -22,6 +22,7 @@
 #include "common/app/log.h"
 #include "common/app/place.h"
 #include "common/base/text.h"
+#include "common/cgroup/node.h"
 #include "common/codec/json_text.h"
 #include "common/codec/oci_config.h"
 #include "common/core/settings.h"
@@ -321,8 +322,8 @@ bool admits(const RuntimeCall& call, const core::Settings& settings, app::Log& l
   return !reject;
 }
 
-/// Fails a call for which no runtime was found. podqos runs no other instead: containers would lose
-/// the runtime's isolation, or the runtime could not find them.
+/// Fails a call whose runtime was not found or could not be executed. podqos runs no other instead:
+/// containers would lose the runtime's isolation, or the runtime could not find them.
 int refuse_call(const RuntimeCall& call, app::Log& log, const Error& error) {
   log.error(error.message);
   print_error(kProgram, error.message);
@@ -340,7 +341,7 @@ Error without_runtime(Error error) {
 
 /// Executes the runtime in this process. Signal mask and dispositions, umask, working directory and
 /// descriptors are as the engine set them.
-int become(const std::string& runtime, const RuntimeCall& call) {
+int become(const std::string& runtime, const RuntimeCall& call, app::Log& log) {
   std::vector<char*> argv;
   std::string path = runtime;
   std::vector<std::string> words = call.runtime_args;
@@ -350,8 +351,7 @@ int become(const std::string& runtime, const RuntimeCall& call) {
   argv.push_back(nullptr);
   ::execv(path.c_str(), argv.data());
   const int err = errno;
-  print_error(kProgram, Error::from_errno(err, cat("execute ", runtime)).message);
-  return 1;
+  return refuse_call(call, log, Error::from_errno(err, cat("execute ", runtime)));
 }
 
 /// Places the container of the call; after a failure under "admit" makes sure that it can start.
@@ -385,13 +385,17 @@ int run_wrapper(std::span<const char* const> args) {
   const auto runtime = find_runtime(settings.runtimes);
   if (!runtime) return refuse_call(call, log, runtime.error());
 
-  if (call.verb == Verb::kPlaces) {
+  if (!cgroup::owns_host()) {
+    if (call.verb == Verb::kPlaces)
+      log.debug(
+          cat("container ", printable(call.id), ": not managed, podqos is not root on the host"));
+  } else if (call.verb == Verb::kPlaces) {
     if (!place_or_admit(call, settings, log, broken)) return 1;
   } else if (broken) {
     // Engines parse the output of the other subcommands, standard error included.
     log.error(broken->message);
   }
-  return become(*runtime, call);
+  return become(*runtime, call, log);
 }
 
 }  // namespace podqos::hook

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/base/text.h"
+#include "common/cgroup/node.h"
 #include "common/codec/runtimes_json.h"
 #include "common/codec/settings_json.h"
 #include "common/sys/directory.h"
@@ -23,9 +24,18 @@ namespace {
 
 constexpr mode_t kWritableByOthers = S_IWGRP | S_IWOTH;
 
+/// Whether the owner is root or the caller. In a user namespace a file of a user without a mapping,
+/// such as the host's root, belongs to the overflow uid; there the file only tells which runtime is
+/// to run, with nothing but the caller's privileges.
+/// @note user_namespaces(7), "Unmapped user and group IDs".
+bool is_trusted(uid_t owner) {
+  constexpr uid_t kOverflowUid = 65534;  // the default of /proc/sys/kernel/overflowuid
+  return owner == 0 || owner == ::geteuid() || (owner == kOverflowUid && !cgroup::owns_host());
+}
+
 /// Refuses a file or directory that another user could change.
 Status check_owner(const struct stat& found, const std::string& path) {
-  if (found.st_uid != 0 && found.st_uid != ::geteuid())
+  if (!is_trusted(found.st_uid))
     return fail(ErrorCode::kPermission,
                 cat(path, ": owned by uid ", found.st_uid,
                     ", but the configuration must be owned by root: run chown root ", path));

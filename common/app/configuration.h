@@ -23,7 +23,8 @@ struct ConfigurationPaths {
 /// @param file  --config FILE: only this file is read, and it must exist.
 /// @return the error names the file and the field. kPermission if a file or conf.d is owned by a
 ///         user other than root or the caller, or is writable by group or others; kConflict if it
-///         is not a regular file. The configuration decides what runs as root.
+///         is not a regular file. In a user namespace a file of the host's root counts as root's.
+///         The configuration decides what runs as root.
 [[nodiscard]] Result<core::Settings> load_settings(const std::optional<std::string>& file,
                                                    const ConfigurationPaths& paths = {});
 

@@ -76,14 +76,8 @@ bool equals(const Annotations& annotations, std::string_view key, std::string_vi
   return found != nullptr && *found == value;
 }
 
-/// Podman names a container's cgroup libpod-ID or libpod-payload-ID, with the suffix .scope under
-/// systemd.
 bool is_podmans(const EngineEvidence& evidence) {
-  std::string_view leaf = evidence.cgroup;
-  leaf.remove_prefix(leaf.rfind('/') + 1);
-  if (leaf.ends_with(".scope")) leaf.remove_suffix(std::string_view{".scope"}.size());
-  return !evidence.id.empty() &&
-         (leaf == cat("libpod-", evidence.id) || leaf == cat("libpod-payload-", evidence.id));
+  return !evidence.id.empty() && podman_container_id(evidence.cgroup) == evidence.id;
 }
 
 /// CRI-O sets HostnamePath of a sandbox, a file in a directory named after the sandbox, after all
@@ -359,6 +353,15 @@ Status read_all(const Annotations& annotations, const EngineEvidence& evidence,
 
 bool is_engine_annotation(std::string_view key) {
   return std::ranges::find(kKeys, key) != kKeys.end();
+}
+
+std::string_view podman_container_id(std::string_view cgroup) {
+  std::string_view leaf = cgroup.substr(cgroup.rfind('/') + 1);
+  if (leaf.ends_with(".scope")) leaf.remove_suffix(std::string_view{".scope"}.size());
+  for (const std::string_view prefix : {"libpod-payload-", "libpod-"}) {
+    if (leaf.starts_with(prefix)) return leaf.substr(prefix.size());
+  }
+  return {};
 }
 
 Result<EngineAnnotations> parse_engine_annotations(const Annotations& annotations,

@@ -280,17 +280,42 @@ class HookState(BadInput):
                         self.assertEqual(self.truth(), truth)
 
     def test_precreate_echoes_or_refuses(self):
-        for text in (b"", b"hello", b"[]", b'{"annotations": {"podqos.io/pod-uid": "a/b"}}', b'{"linux": 7}'):
+        bad = b'{"annotations": {"podqos.io/pod-uid": "a/b"}}'
+        for text in (b"podqos.io/", bad, bad[:-1] + b', "linux": 7}', bad + b" " * (8 * MI)):
             for policy in POLICIES:
-                with self.subTest(policy=policy, text=text):
-                    self.set_policy(policy)
-                    truth = self.truth()
-                    done = self.podqos.hook("precreate", text, check=False, cwd=self.tmp)
+                with self.subTest(policy=policy, text=text[:60]):
+                    done = self.precreate(policy, text)
                     if policy == "admit":
                         self.assertEqual((done.returncode, done.stdout.encode()), (0, text))
                     else:
                         self.assertEqual(done.returncode, 1)
-                    self.assertEqual(self.truth(), truth)
+
+    def test_precreate_echoes_what_is_none_of_podqos(self):
+        """As the wrapper does: what has no podqos annotation, and no engine's of a pod, is not even parsed."""
+        for text in (b"", b"hello", b"[]", b'{"linux": 7}', b'{"x": "' + b"y" * (9 * MI) + b'"}'):
+            for policy in POLICIES:
+                with self.subTest(policy=policy, text=text[:60]):
+                    done = self.precreate(policy, text)
+                    self.assertEqual((done.returncode, done.stdout.encode(), done.stderr), (0, text, ""))
+
+    def test_precreate_without_a_sandbox(self):
+        """A host that refuses capset(2): under admit the container starts from its own config.json."""
+        text = b'{"annotations": {"podqos.io/pod-uid": "sandbox-1", "podqos.io/requests": "cpu=1"}}'
+        for policy in POLICIES:
+            self.set_policy(policy)
+            done = subprocess.run(
+                ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=capset", "-e", "inject=capset:error=EPERM",
+                 str(harness.HOOK), "--config", str(self.podqos.config(self.kind)), "precreate"], input=text,
+                capture_output=True, check=False, timeout=harness.CALL_TIMEOUT, cwd=self.tmp)
+            self.assertIn(b"Operation not permitted", done.stderr)
+            self.assertEqual((done.returncode, done.stdout), (0, text) if policy == "admit" else (1, b""))
+
+    def precreate(self, policy, text):
+        self.set_policy(policy)
+        truth = self.truth()
+        done = self.podqos.hook("precreate", text, check=False, cwd=self.tmp)
+        self.assertEqual(self.truth(), truth)
+        return done
 
     def test_usage(self):
         for args in ((), ("noSuchStage",), ("createRuntime", "poststop"), ("--config",)):

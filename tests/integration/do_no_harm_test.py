@@ -1,10 +1,12 @@
 """Do no harm: what has nothing to do with podqos is to the byte what it is without it."""
 
+import json
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
@@ -143,6 +145,72 @@ class BrokenConfiguration(harness.TestCase):
             through, plain = runtime.call(*verb, check=False), self.plain.call(*verb, check=False)
             self.assertEqual((through.returncode, through.stdout), (plain.returncode, plain.stdout))
             self.assertNotIn("broken.json", through.stderr)
+
+
+@harness.runc_only
+class AnotherUser(harness.TestCase):
+    """A caller that is not root on the host, to whom the package's configuration file belongs to nobody."""
+
+    USER = 1234
+    PLAIN = ("setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--")
+    ROOTLESS = (*PLAIN, "unshare", "--user", "--map-root-user", "--")
+
+    def setUp(self):
+        super().setUp()
+        if subprocess.run([*self.ROOTLESS, "true"], check=False, capture_output=True).returncode != 0:
+            self.skipTest("an ordinary user cannot make a user namespace here")
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="podqos-test-user-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.folder.chmod(0o755)
+        runtime = self.folder / "runtime"
+        runtime.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n", encoding="ascii")
+        runtime.chmod(0o755)
+        self.log = self.folder / "log"
+        self.log.touch()
+        self.log.chmod(0o666)
+        self.settings = {**self.podqos.settings, "runtimes": [str(runtime)], "onError": "reject",
+                         "log": {"sink": str(self.log), "level": "debug"}}
+        self.config = self.folder / "podqos.json"
+        self.bundle_path = self.folder / "bundle"
+        bundle = oci.Bundle(self.bundle_path, self.kind)
+        bundle.annotations["podqos.io/requests"] = "cpu=100m"
+        bundle.save()
+        shutil.chown(self.bundle_path, self.USER, self.USER)
+        shutil.chown(bundle.file, self.USER, self.USER)
+        self.text = bundle.read().decode()
+
+    def call(self, caller, program, *args, stdin=""):
+        return subprocess.run([*caller, str(program), "--config", str(self.config), *args], input=stdin, check=False,
+                              capture_output=True, encoding="utf-8", timeout=60)
+
+    def assert_passed_through(self, caller):
+        done = self.call(caller, harness.RUNTIME, "create", "--bundle", str(self.bundle_path), "c1")
+        given = f"create\n--bundle\n{self.bundle_path}\nc1\n"
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, given, ""))
+        state = json.dumps({"ociVersion": "1.0.2", "id": "c1", "status": "created", "pid": 1,
+                            "bundle": str(self.bundle_path), "annotations": {"podqos.io/requests": "cpu=100m"}})
+        for stage, stdin, stdout in (("createRuntime", state, ""), ("prestart", state, ""), ("poststop", state, ""),
+                                     ("precreate", self.text, self.text)):
+            with self.subTest(stage=stage):
+                done = self.call(caller, harness.HOOK, stage, stdin=stdin)
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (0, stdout, ""))
+        self.assertEqual((self.bundle_path / "config.json").read_text(encoding="utf-8"), self.text)
+        self.assertEqual(self.podqos.state_bytes(), {})
+
+    def test_passes_through(self):
+        self.config.write_text(json.dumps(self.settings), encoding="utf-8")
+        for caller in (self.PLAIN, self.ROOTLESS):
+            with self.subTest(caller=caller):
+                self.log.write_text("", encoding="ascii")
+                self.assert_passed_through(caller)
+                lines = self.log.read_text(encoding="utf-8").splitlines()
+                self.assertEqual(len(lines), 5, lines)  # one for each call
+                for line in lines:
+                    self.assertIn("not root on the host", line)
+
+    def test_passes_through_with_a_broken_configuration(self):
+        self.config.write_text(json.dumps({**self.settings, "scope": "everything"}), encoding="utf-8")
+        self.assert_passed_through(self.ROOTLESS)
 
 
 @harness.for_each_runtime

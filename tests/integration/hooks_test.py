@@ -340,6 +340,20 @@ class Precreate(HookCase):
         self.plain.delete(name)
         self.assert_nothing_left()
 
+    def test_payload_of_a_split_cgroup(self):
+        """`--cgroups=split`, Quadlet's default: createRuntime confirms the container by the id in the leaf's name."""
+        bundle, name = self.hooked_bundle(), self.container_id("app")
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/libpod-payload-{name}"
+        bundle.save()
+        done = self.podqos.hook("precreate", bundle.read(), kind=self.kind, cwd=self.tmp)
+        bundle.file.write_text(done.stdout, encoding="utf-8")
+        pid = self.plain.launch(name, bundle)
+        self.assert_placed(pid, self.pod_path("burstable", "hooks-1"))
+        [known] = self.podqos.ctl_json("status")["pods"]
+        self.assertEqual([c["id"] for c in known["containers"]], [name])
+        self.plain.delete(name)
+        self.assert_nothing_left()
+
     def test_wrapper_behind_it_knows_the_container(self):
         """Podman with the hook and the wrapper, from the directory where it calls the one and which it hands the other."""
         name = self.container_id("app")

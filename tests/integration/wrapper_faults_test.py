@@ -106,6 +106,29 @@ class StoppedParser(harness.TestCase):
 
 
 @harness.runc_only
+class NoProgram(harness.TestCase):
+    """A runtime that the kernel cannot execute: its log, where the engine looks, and podqos's say so."""
+
+    def test_is_reported(self):
+        bundle, name = self.bundle(MANIFEST, "app"), self.container_id("app")
+        runtime = self.tmp / "runtime"
+        runtime.write_text("garbage", encoding="ascii")
+        runtime.chmod(0o755)
+        self.podqos.settings["runtimes"] = [str(runtime)]
+        log = self.tmp / "engine.log"
+        done = subprocess.run(
+            [*self.podqos.prefix(self.kind), "--log", str(log), "--log-format", "json", "create", "--bundle",
+             str(bundle.path), name], check=False, capture_output=True, encoding="utf-8", timeout=PATIENCE)
+        error = f"execute {runtime}: Exec format error"
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn(error, done.stderr)
+        self.assertIn(error, self.podqos.log_text())
+        self.assertIn(error, json.loads(log.read_text(encoding="utf-8"))["msg"])
+        self.podqos.ctl("reconcile", kind=self.kind)
+        self.assert_nothing_left()
+
+
+@harness.runc_only
 class Signals(harness.TestCase):
     """The runtime has the signals that the engine's process had, and none of the wrapper's own."""
 

@@ -244,6 +244,17 @@ TEST(ParseEngineAnnotations, TakesTheLastThatCrioWritesToASandbox) {
   EXPECT_EQ(parsed->container_name, "POD");
 }
 
+TEST(PodmanContainerId, IsInEachFormOfPodmansNames) {
+  EXPECT_EQ(podman_container_id("libpod-c1"), "c1");
+  EXPECT_EQ(podman_container_id("/machine/libpod-c1"), "c1");
+  EXPECT_EQ(podman_container_id("/machine.slice/libpod-c1.scope"), "c1");
+  EXPECT_EQ(podman_container_id("/system.slice/web.service/libpod-payload-c1"), "c1");
+  EXPECT_EQ(podman_container_id("/machine.slice/libpod-payload-c1.scope"), "c1");
+  EXPECT_EQ(podman_container_id("/libpod_parent/p1"), "");
+  EXPECT_EQ(podman_container_id("/libpod-p1/c1"), "");
+  EXPECT_EQ(podman_container_id(""), "");
+}
+
 TEST(ParseEngineAnnotations, BelievesPlainKeysOfCrioOnly) {
   // No other engine writes them: a user of Docker or nerdctl does, and names a stranger's pod.
   const std::vector<Annotations> engines = {{},
