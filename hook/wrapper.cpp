@@ -386,9 +386,7 @@ int run_wrapper(std::span<const char* const> args) {
   if (!runtime) return refuse_call(call, log, runtime.error());
 
   if (!cgroup::owns_host()) {
-    if (call.verb == Verb::kPlaces)
-      log.debug(
-          cat("container ", printable(call.id), ": not managed, podqos is not root on the host"));
+    log.debug("not managed: podqos is not root on the host");
   } else if (call.verb == Verb::kPlaces) {
     if (!place_or_admit(call, settings, log, broken)) return 1;
   } else if (broken) {

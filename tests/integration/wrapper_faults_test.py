@@ -111,7 +111,7 @@ class NoProgram(harness.TestCase):
 
     def test_is_reported(self):
         bundle, name = self.bundle(MANIFEST, "app"), self.container_id("app")
-        runtime = self.tmp / "runtime"
+        runtime = self.tmp / "no-program"
         runtime.write_text("garbage", encoding="ascii")
         runtime.chmod(0o755)
         self.podqos.settings["runtimes"] = [str(runtime)]
