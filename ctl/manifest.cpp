@@ -101,8 +101,9 @@ std::size_t object_length(std::string_view text) {
       quoted = true;
     } else if (c == '{' || c == '[') {
       ++depth;
-    } else if ((c == '}' || c == ']') && depth > 0 && --depth == 0) {
-      return at + 1;
+    } else if (c == '}' || c == ']') {
+      if (depth <= 1) return at + 1;
+      --depth;
     }
   }
   return std::string_view::npos;

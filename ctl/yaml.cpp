@@ -184,28 +184,36 @@ class Converter {
   Status collect(const YAML::Node& map, std::size_t depth, std::vector<Member>& members) {
     std::map<std::string, std::size_t, std::less<>> places;
     for (const auto& member : map) {
-      if (!member.first.IsScalar())
-        return fail(ErrorCode::kInvalidArgument, "has a key that is not a scalar");
-      const std::string& key = member.first.Scalar();
-      std::vector<Member> found;
-      if (key != "<<" || member.first.Tag() != "?") {
-        found.push_back({.key = key, .value = member.second});
-      } else if (auto status = collect_merged(member.second, depth, found); !status) {
-        return status;
-      }
-      for (Member& each : found) {
+      auto found = found_in(member.first, member.second, depth);
+      if (!found) return fail(std::move(found).error());
+      for (const Member& each : *found) {
         const auto [place, is_new] = places.emplace(each.key, members.size());
-        if (is_new) {
-          members.push_back(std::move(each));
-          continue;
-        }
-        Member& earlier = members[place->second];
-        if (!earlier.merged && !each.merged)
-          return fail(ErrorCode::kInvalidArgument, cat("repeats the key ", printable(each.key)));
-        earlier.value.reset(each.value);
-        earlier.merged = each.merged;
+        if (is_new) members.push_back({.key = each.key, .value = {}, .merged = true});
+        if (auto status = replace(members[place->second], each); !status) return status;
       }
     }
+    return {};
+  }
+
+  /// One entry of a map: itself, or what a merge key brings.
+  Result<std::vector<Member>> found_in(const YAML::Node& key, const YAML::Node& value,
+                                       std::size_t depth) {
+    if (!key.IsScalar()) return fail(ErrorCode::kInvalidArgument, "has a key that is not a scalar");
+    std::vector<Member> found;
+    if (key.Scalar() != "<<" || key.Tag() != "?") {
+      found.push_back({.key = key.Scalar(), .value = value});
+    } else if (auto status = collect_merged(value, depth, found); !status) {
+      return fail(std::move(status).error());
+    }
+    return found;
+  }
+
+  /// @return kInvalidArgument if both are the map's own.
+  static Status replace(Member& earlier, const Member& later) {
+    if (!earlier.merged && !later.merged)
+      return fail(ErrorCode::kInvalidArgument, cat("repeats the key ", printable(later.key)));
+    earlier.value.reset(later.value);
+    earlier.merged = later.merged;
     return {};
   }
 

@@ -205,7 +205,7 @@ TEST_F(SalvageRuntimes, RefusesANamedFileThatIsMissing) {
 }
 
 TEST_F(LoadSettings, AnInspectionNamesAllErrorsAndGoesOn) {
-  write("podqos.json", R"({"nodememory": "1Gi", "podPidsLimit": 7, "log": {"levl": "info"}})");
+  write("podqos.json", R"({"nodememory": "1Gi", "podPidsLimit": 7, "log": {"Level": "info"}})");
   write("conf.d/10-broken.json", "{");
   write("conf.d/20-open.json", R"({"enabled": false})");
   ASSERT_EQ(::chmod((root_ + "/conf.d/20-open.json").c_str(), 0666), 0);

@@ -91,19 +91,18 @@ TEST_F(DifferencesV1, NamesEachValueWithBothNumbers) {
   rule.cpu_quota = Micros{20'000};
   rule.memory_limit = Bytes{2LL << 30};
   rule.pids_limit = 8;
-  EXPECT_THAT(differences(rule), ElementsAre("cpu.shares is 102, the rule says 2",
-                                             "cpu quota is 10000, the rule says 20000",
-                                             "memory limit is 1Gi, the rule says 2Gi",
-                                             "pids.max is 7, the rule says 8"));
+  EXPECT_THAT(
+      differences(rule),
+      ElementsAre("cpu.shares is 102, the rule says 2", "cpu quota is 10000, the rule says 20000",
+                  "memory limit is 1Gi, the rule says 2Gi", "pids.max is 7, the rule says 8"));
 }
 
 TEST_F(DifferencesV1, AnAbsentLimitMeansUnlimited) {
   core::CgroupValues rule = same_rule();
   rule.cpu_quota.reset();
   rule.memory_limit.reset();
-  EXPECT_THAT(differences(rule),
-              ElementsAre("cpu quota is 10000, the rule says unlimited",
-                          "memory limit is 1Gi, the rule says unlimited"));
+  EXPECT_THAT(differences(rule), ElementsAre("cpu quota is 10000, the rule says unlimited",
+                                             "memory limit is 1Gi, the rule says unlimited"));
   files_->at("cpu.cfs_quota_us") = "-1";
   files_->at("memory.limit_in_bytes") = "9223372036854771712";
   rule.cpu_quota = Micros{-1};

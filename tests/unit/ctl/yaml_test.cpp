@@ -120,8 +120,8 @@ TEST(ParseYaml, RefusesWhatParsersReadDifferently) {
 
 // As gopkg.in/yaml.v2 v2.4.0 decodes them, which Kubernetes uses: decode.go mapping(), merge().
 TEST(ParseYaml, ReadsMergeKeysAsKubernetesDoes) {
-  EXPECT_EQ(json_from("a: &x {b: 1, c: 2}\nd:\n  <<: *x\n  c: 3\n"),
-            R"({"a":{"b":1,"c":2},"d":{"b":1,"c":3}})");
+  EXPECT_EQ(json_from("a: &x {b: 1, c: 2}\nk:\n  <<: *x\n  c: 3\n"),
+            R"({"a":{"b":1,"c":2},"k":{"b":1,"c":3}})");
   // The later one counts, where YAML's draft has the map's own.
   EXPECT_EQ(json_from("d: {c: 3, <<: {c: 2}}"), R"({"d":{"c":2}})");
   // Of several maps the first counts.
