@@ -147,8 +147,8 @@ ConfigurationReport inspect_configuration(const std::optional<std::string>& file
       report.errors.push_back(std::move(error).with_context(path).message);
     return {};
   };
-  // `check` ends nothing.
-  static_cast<void>(read_files(file, paths, check));
+  if (auto done = read_files(file, paths, check); !done)
+    report.errors.push_back(std::move(done).error().message);
   if (!file) report.ignored = ignored_files(paths.directory);
   return report;
 }
