@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "common/base/text.h"
-#include "common/cgroup/kubelet.h"
 #include "ctl/command.h"
 #include "ctl/configure/engine.h"
 #include "ctl/configure/files.h"
@@ -83,13 +82,8 @@ Result<EngineProgram> find_engine(const ConfigureOptions& options) {
 }
 
 /// What the plan has to know of the node.
-NodeFacts read_node(const EngineFiles& files, const std::string& root) {
-  const bool is_systemd = !root.empty() || (files.exists("/run/systemd/system") &&
-                                            files.exists("/sys/fs/cgroup/cgroup.controllers"));
-  // A kubelet must use the driver of the handlers that it finds, and where no driver is written
-  // down that is cgroupfs.
-  return {.plugin_installed = files.exists(kPlugin),
-          .systemd_driver = is_systemd && !cgroup::find_kubelet(root)};
+NodeFacts read_node(const EngineFiles& files) {
+  return {.plugin_installed = files.exists(kPlugin)};
 }
 
 /// Plans what the options ask for.
@@ -98,7 +92,7 @@ Result<ConfigureReport> make_report(const ConfigureOptions& options, const Engin
   ConfigureReport report{.request = {.engine = program.engine,
                                      .way = Way::kWrapper,
                                      .version = program.version,
-                                     .node = read_node(files, options.root)},
+                                     .node = read_node(files)},
                          .undo = options.undo,
                          .root = options.root,
                          .plan = {},

@@ -182,8 +182,9 @@ Result<ContainerdFiles> read_containerd(const ConfigureRequest& request,
   return found;
 }
 
-/// The driver of containerd's default handler, as far as the configuration says it.
-bool driver_of(const ContainerdFiles& found, bool otherwise) {
+/// Whether containerd's default handler uses systemd's driver; without a word about it, it does
+/// not.
+bool uses_systemd(const ContainerdFiles& found) {
   const TomlPath containerd = below(found.cri(), {"containerd"});
   const TomlDocument* naming =
       last_with(found.documents, below(containerd, {"default_runtime_name"}));
@@ -192,7 +193,7 @@ bool driver_of(const ContainerdFiles& found, bool otherwise) {
   const TomlPath driver = below(containerd, {"runtimes", name, "options", "SystemdCgroup"});
   const TomlDocument* document = last_with(found.documents, driver);
   const nlohmann::json* value = document == nullptr ? nullptr : document->at(driver);
-  return value != nullptr && value->is_boolean() ? value->get<bool>() : otherwise;
+  return value != nullptr && value->is_boolean() && value->get<bool>();
 }
 
 /// containerd 1.x: an imported table of CRI is the whole one.
@@ -240,8 +241,7 @@ Result<ConfigurePlan> plan_containerd_block(const ContainerdFiles& found, Way wa
   return plan;
 }
 
-Result<ConfigurePlan> plan_handler(const ContainerdFiles& found, const NodeFacts& node,
-                                   const ConfigSource& source) {
+Result<ConfigurePlan> plan_handler(const ContainerdFiles& found, const ConfigSource& source) {
   const TomlPath runtimes = below(found.cri(), {"containerd", "runtimes"});
   const auto there =
       registered_by_hand(found.documents, below(runtimes, {kHandler}), {"options", "BinaryName"});
@@ -253,7 +253,7 @@ Result<ConfigurePlan> plan_handler(const ContainerdFiles& found, const NodeFacts
   const std::string body = format_containerd_handler(
       {.format = found.format,
        .with_runc = found.format == 2 && last_with(found.documents, runtimes) == nullptr,
-       .systemd_driver = driver_of(found, node.systemd_driver)});
+       .systemd_driver = uses_systemd(found)});
   if (auto imports = check_imports(found, kCriPlugin2, body); !imports)
     return fail(std::move(imports).error());
   return plan_containerd_block(found, Way::kWrapper, body, source);
@@ -320,7 +320,7 @@ Result<ConfigurePlan> plan_containerd(const ConfigureRequest& request, const Con
   const auto found = read_containerd(request, source);
   if (!found) return fail(found.error());
   return request.way == Way::kNri ? plan_containerd_nri(*found, source)
-                                  : plan_handler(*found, request.node, source);
+                                  : plan_handler(*found, source);
 }
 
 Result<ConfigurePlan> plan_containerd_removal(const ConfigSource& source) {

@@ -48,8 +48,6 @@ struct ConfigSource {
 /// What a plan has to know of the machine beside the engine's files.
 struct NodeFacts {
   bool plugin_installed = false;  ///< /usr/sbin/podqos-nri exists
-  /// The driver of a handler where the configuration does not say which one the engine uses.
-  bool systemd_driver = true;
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
 };
 

@@ -164,6 +164,18 @@ TEST(PlanContainerd, FollowsTheDriverOfTheDefaultHandler) {
   }
 }
 
+// Debian's file says nothing about the driver: containerd's default handler uses cgroupfs, and so
+// does podqos's beside it.
+TEST(PlanContainerd, UsesCgroupfsWhereTheDefaultHandlerDoes) {
+  const FilesInMemory files = {
+      {kContainerdConfig,
+       FileState::file(project_file("tests/data/engines/containerd-debian.toml"))}};
+  const auto values = toml_values(must(plan_for(files, {1, 7})).changes.at(0).after.text);
+  const auto& runtimes =
+      values.at("plugins").at("io.containerd.grpc.v1.cri").at("containerd").at("runtimes");
+  EXPECT_EQ(runtimes.at("podqos").at("options").at("SystemdCgroup"), false);
+}
+
 TEST(PlanContainerd, UndoKeepsWhatOthersWroteSince) {
   FilesInMemory files = {{kContainerdConfig, FileState::file("version = 2\r\n")}};
   files.apply(must(plan_for(files, {1, 7})));
