@@ -119,17 +119,48 @@ Status make_cgroup(Transaction& transaction, const std::optional<core::PodRecord
   return {};
 }
 
+/// Takes back an admission whose registration failed: what it has counted and saved, and a root
+/// that was made for it.
+/// @param tiers  as they were before
+void take_back(Transaction& transaction, const Admission& admission,
+               const std::optional<core::PodRecord>& before, core::TiersRecord tiers) {
+  const core::PodRecord& record = admission.record;
+  // What exists of a tree may have changed.
+  for (core::TreeRecord& tree : transaction.tiers().trees) {
+    const core::TreeRecord* old = core::tree_at(tiers, tree.kubepods);
+    tree.sums = old != nullptr ? old->sums : core::TierSums{};
+  }
+  std::swap(tiers.trees, transaction.tiers().trees);
+  transaction.tiers() = std::move(tiers);
+  core::EventPlan plan = before ? core::plan_restoration(*before) : core::plan_erasure(record);
+  const bool known = before && std::ranges::any_of(before->containers, [&](const auto& container) {
+                       return container.id == admission.container.id &&
+                              container.bundle == admission.container.bundle;
+                     });
+  if (before && !known)
+    plan.emplace_back(core::EraseIndexEntry{core::index_entry(record, admission.container)});
+  auto done = transaction.execute(plan);
+  if (const auto root = core::root_of_pod(record.cgroup); root && !record.adopted)
+    take_back_root(transaction, *root);
+  const Status finished = done ? transaction.finish() : fail(done.error());
+  if (!finished) transaction.log().error(finished.error().message);
+}
+
 /// Carries out a decided admission, and finds out what the container still needs.
 Status write_admission(AdmissionContext& context, const std::optional<core::PodRecord>& before,
                        Admission& admission, std::optional<core::IndexEntry> outdated) {
   Transaction& transaction = *context.transaction;
   const core::PodRecord& record = admission.record;
+  core::TiersRecord tiers = transaction.tiers();
   core::EventPlan root = plan_root_for(transaction, record, context.root);
   core::count_pod(transaction.tiers(), record, before);
   core::note_pending(transaction.tiers(), record, admission.container);
   const auto registered =
       transaction.execute(core::plan_registration(admission, before, std::move(root)));
-  if (!registered) return fail(registered.error());
+  if (!registered) {
+    take_back(transaction, admission, before, std::move(tiers));
+    return fail(registered.error());
+  }
   if (auto made = make_cgroup(transaction, before, admission, std::move(outdated)); !made) {
     withdraw(transaction, record, admission.container, made.error());
     return made;
@@ -241,6 +272,22 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
   return std::optional{std::move(*admission)};
 }
 
+/// As admit(), without the end of the transaction where it fails.
+Result<std::optional<Admission>> admit_unfinished(Transaction& transaction,
+                                                  AdmissionRequest request) {
+  if (auto done = recover(transaction); !done) return fail(std::move(done).error());
+  expire_pending(transaction, {.id = request.facts.id, .bundle = request.facts.bundle});
+  release_retained(transaction);
+  auto context = begin_admission(transaction, request);
+  if (!context) return fail(std::move(context).error());
+  if (context->root && has_lost_root(transaction, *context->root))
+    return admit_after_loss(transaction, request);
+  auto admission = admit_to_pod(*context);
+  if (!admission)
+    return fail(std::move(admission).error().with_context(cat("pod ", context->identity.uid)));
+  return admission;
+}
+
 }  // namespace
 
 Result<std::optional<AdmissionRequest>> admission_request(core::ContainerFacts facts,
@@ -274,16 +321,11 @@ Result<std::optional<AdmissionRequest>> admission_request(core::ContainerFacts&&
 }
 
 Result<std::optional<Admission>> admit(Transaction& transaction, AdmissionRequest request) {
-  if (auto done = recover(transaction); !done) return fail(std::move(done).error());
-  expire_pending(transaction, {.id = request.facts.id, .bundle = request.facts.bundle});
-  release_retained(transaction);
-  auto context = begin_admission(transaction, request);
-  if (!context) return fail(std::move(context).error());
-  if (context->root && has_lost_root(transaction, *context->root))
-    return admit_after_loss(transaction, request);
-  auto admission = admit_to_pod(*context);
-  if (!admission)
-    return fail(std::move(admission).error().with_context(cat("pod ", context->identity.uid)));
+  auto admission = admit_unfinished(transaction, std::move(request));
+  if (admission) return admission;
+  // The care for other pods, or a recovery, may have changed something.
+  if (auto done = transaction.finish_if_changed(); !done)
+    transaction.log().error(done.error().message);
   return admission;
 }
 

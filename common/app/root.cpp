@@ -91,6 +91,25 @@ core::EventPlan plan_root_for(Transaction& transaction, const core::PodRecord& r
       tiers, *root, [&](const std::string& path) { return transaction.machine().exists(path); });
 }
 
+void take_back_root(Transaction& transaction, const std::string& kubepods) {
+  const core::TreeRecord* tree = core::tree_at(transaction.tiers(), kubepods);
+  if (tree == nullptr || core::has_pods(transaction.tiers(), *tree)) return;
+  const std::string top = tree->top;
+  const std::string outermost = top.empty() ? kubepods : top;
+  cgroup::Machine& machine = transaction.machine();
+  if (auto done = remove_root(transaction, kubepods); !done)
+    transaction.log().error(done.error().message);
+  core::Plan left;  // by a systemd that has answered the first calls only
+  for (std::string& path : core::tiers_and_root(kubepods))
+    left.emplace_back(core::RemoveCgroup{.path = std::move(path)});
+  const std::vector<std::string> directories = core::directories_above(kubepods, top);
+  for (auto path = directories.rbegin(); path != directories.rend(); ++path)
+    left.emplace_back(core::RemoveCgroup{.path = *path});
+  if (auto done = transaction.execute(core::Execute{.plan = std::move(left)}); !done)
+    transaction.log().error(done.error().message);
+  if (!machine.exists(outermost)) core::forget_root(transaction.tiers(), kubepods);
+}
+
 Status remove_root(Transaction& transaction, std::string kubepods) {
   core::TreeRecord* tree = core::tree_at(transaction.tiers(), kubepods);
   if (tree == nullptr) return {};

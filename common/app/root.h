@@ -30,6 +30,10 @@ namespace podqos::app {
 [[nodiscard]] core::EventPlan plan_root_for(Transaction& transaction, const core::PodRecord& record,
                                             const Result<std::string>& root);
 
+/// Removes the tree of a root that could not be made for the first pod. If systemd does not answer
+/// now either, units without cgroups may be left, which the next pod takes up.
+void take_back_root(Transaction& transaction, const std::string& kubepods);
+
 /// Removes tiers and root of a tree, of which no pod is left, and the cgroups above that podqos has
 /// made. Leaves them to a kubelet if its root is the one that kubelets use and there is a kubelet.
 /// @param kubepods  the root, by value: the tree is forgotten with it

@@ -49,6 +49,10 @@ Status status_of(Result<std::vector<Refusal>> done) {
   return done ? Status{} : fail(std::move(done).error());
 }
 
+bool contains(const std::vector<std::string>& roots, const std::string& kubepods) {
+  return std::ranges::find(roots, kubepods) != roots.end();
+}
+
 /// The error of a removal that waits for systemd.
 Error describe_held(const std::string& cgroup) {
   return {ErrorCode::kBusy, cat(cgroup, ": systemd still holds the empty cgroup")};
@@ -201,6 +205,8 @@ Status Transaction::run(const core::EventStep& step, std::vector<Refusal>& refus
 Status Transaction::save(const core::PodRecord& record) {
   saved_uid_ = record.pod.uid;
   saved_text_ = codec::format_pod_record(record);
+  const core::TreeRecord* tree = core::find_tree(tiers(), record.cgroup);
+  if (tree != nullptr && !contains(touched_, tree->kubepods)) touched_.push_back(tree->kubepods);
   return store_->put_pod(record.pod.uid, saved_text_);
 }
 
@@ -331,10 +337,26 @@ Status Transaction::check_io_weight(const std::string& kubepods) {
   return {};
 }
 
+void Transaction::remove_unused(const core::TreeRecord& tree) {
+  // Only units are left that systemd did not stop when it was asked: that is for reconcile to try
+  // again, so that no container waits for a systemd that does not answer.
+  if (trees_ == core::Tree::kAsItWas && core::driver_of(tree.kubepods) == core::Driver::kSystemd &&
+      !machine_->exists(tree.kubepods))
+    return;
+  if (auto done = remove_root(*this, tree.kubepods); !done) {
+    log_->error(cat("cgroup ", tree.kubepods,
+                    ", in which no pod is left, was not removed: ", done.error().message,
+                    ": a later transaction or podqosctl reconcile will retry it"));
+  }
+}
+
 Status Transaction::write_tree(const core::TreeRecord& tree) {
-  if (!core::has_pods(tiers(), tree)) return remove_root(*this, tree.kubepods);
+  if (!core::has_pods(tiers(), tree)) {
+    remove_unused(tree);
+    return {};
+  }
   if (tree.yielded) return {};
-  const bool just_made = std::ranges::find(made_, tree.kubepods) != made_.end();
+  const bool just_made = contains(made_, tree.kubepods);
   auto done = write_tiers(tree, just_made ? core::Tree::kJustMade : trees_);
   if (!done && done.error().code == ErrorCode::kNotFound)
     return write_tiers(tree, core::Tree::kToMake);
@@ -347,7 +369,15 @@ Status Transaction::write_trees() {
   Status all;
   // By value: a tree without pods is forgotten.
   for (const core::TreeRecord& tree : std::vector{tiers().trees}) {
-    if (auto done = write_tree(tree); !done && all) all = std::move(done);
+    auto done = write_tree(tree);
+    if (done) continue;
+    // The event is not about this tree. Each later one writes it again.
+    if (!contains(touched_, tree.kubepods)) {
+      log_->error(cat("tiers of ", tree.kubepods, " not written: ", done.error().message,
+                      ": a later transaction or podqosctl reconcile will retry it"));
+    } else if (all) {
+      all = std::move(done);
+    }
   }
   return all;
 }

@@ -134,6 +134,7 @@ class Transaction {
   [[nodiscard]] Status write_trees();
   /// Writes the values of a tree's tiers, or removes it if no pod is left.
   [[nodiscard]] Status write_tree(const core::TreeRecord& tree);
+  void remove_unused(const core::TreeRecord& tree);
   [[nodiscard]] Status write_tiers(const core::TreeRecord& tree, core::Tree state);
   /// Warns if ioWeight has no effect on this kernel: when the root is made, not at each container.
   [[nodiscard]] Status check_io_weight(const std::string& kubepods);
@@ -150,6 +151,7 @@ class Transaction {
   std::optional<Error> unfinished_;
   core::Tree trees_ = core::Tree::kAsItWas;  ///< all but those of `made_`
   std::vector<std::string> made_;            ///< roots of the trees that this transaction has made
+  std::vector<std::string> touched_;         ///< roots of the trees whose pods it has changed
   cgroup::UnitChanges unit_changes_ = cgroup::UnitChanges::kNow;
   bool recovered_ = false;
   bool changed_ = false;  ///< a step was carried out

@@ -17,12 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Key;
 using ::testing::Not;
-using ::testing::SizeIs;
 using ::testing::StartsWith;
-using ::testing::TestParamInfo;
-using ::testing::TestWithParam;
-using ::testing::UnorderedElementsAreArray;
-using ::testing::Values;
 
 constexpr const char* kRoot = "/podqos/kubepods";
 const FakeContainer kWebContainer{
@@ -32,9 +27,6 @@ const FakeContainer kLogContainer{
 const FakeContainer kBatchContainer{.id = "batch", .uid = "b"};
 const FakeContainer kDatabaseContainer{
     .id = "db", .uid = "c", .annotations = {{"podqos.io/limits", "cpu=1,memory=1Gi"}}};
-
-const FakeContainer kLogElsewhere{
-    .id = "log", .uid = "d", .annotations = {{"podqos.io/requests.log", "cpu=250m,memory=64Mi"}}};
 
 /// The weight of cgroup v2 for shares: runc's and KEP-2254's linear formula.
 std::string weight_of(std::int64_t shares) {
@@ -157,20 +149,21 @@ TEST_F(Event, APodsCgroupThatVanishesIsMadeAgain) {
   EXPECT_EQ(node_.file("/podqos/kubepods/burstable/poda", "cpu.weight"), weight_of(768));
 }
 
-/// A full disk: the record of the pod is as it was, and the mark makes the next event recompute.
+/// A disk that is full for a moment: the pod is as it was, and nothing is left to recompute.
 TEST_F(Event, AContainerThatCannotBeRecordedLeavesItsPodAsItWas) {
   node_.run(kWebContainer, Pid{10});
   const auto before = node_.records.pods;
   node_.tree.start(Pid{1011}, "/");
-  // The mark, the index entry, and behind the mark that stays, the record.
-  for (const int written : {0, 1, 1}) {
+  // The mark, the index entry, the record.
+  for (const int written : {0, 1, 2}) {
     SCOPED_TRACE(written);
     node_.fail_once_after(written);
     ASSERT_FALSE(node_.admit(kLogContainer, Pid{1011}));
     node_.allow_all();
     EXPECT_EQ(node_.records.pods, before);
+    EXPECT_EQ(node_.records.containers.size(), 1U);
+    EXPECT_FALSE(node_.records.dirty);
   }
-  EXPECT_TRUE(node_.records.dirty);
   node_.run(kBatchContainer, Pid{12});
   EXPECT_FALSE(node_.records.dirty);
   EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{500});
@@ -324,118 +317,22 @@ TEST(EventOnV1, APodsQuotaFollowsItsContainers) {
             std::to_string(128LL << 20U));
 }
 
-constexpr const char* kSlice = "/podqos.slice/podqos-kubepods.slice";
-constexpr const char* kBurstableSlice =
-    "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-burstable.slice";
-
-/// A node with two engines: one uses the cgroupfs driver, the other systemd's.
-class TwoDrivers : public TestWithParam<core::CgroupVersion> {
- protected:
-  void run(core::Driver driver, const FakeContainer& container, Pid init) {
-    node_.driver = driver;
-    node_.run(container, init);
-  }
-  void end(const FakeContainer& container, Pid init) {
-    node_.tree.end(init);
-    ASSERT_TRUE(node_.end(container));
-  }
-  /// The CPU shares, or the weight, of a cgroup.
-  [[nodiscard]] std::string shares_of(const std::string& cgroup) const {
-    return node_.file(cgroup, node_.tree.is_v2() ? "cpu.weight" : "cpu.shares");
-  }
-  [[nodiscard]] std::string written(std::int64_t shares) const {
-    return node_.tree.is_v2() ? weight_of(shares) : std::to_string(shares);
-  }
-
-  FakeNode node_{GetParam()};
-};
-
-INSTANTIATE_TEST_SUITE_P(Versions, TwoDrivers,
-                         Values(core::CgroupVersion::kV1, core::CgroupVersion::kV2),
-                         [](const TestParamInfo<core::CgroupVersion>& version) {
-                           return version.param == core::CgroupVersion::kV1 ? "V1" : "V2";
-                         });
-
-// Debian 13: Podman and Docker use systemd, containerd cgroupfs.
-TEST_P(TwoDrivers, HaveATreeEachAndOneSetOfSums) {
-  for (const bool systemd_first : {false, true}) {
-    SCOPED_TRACE(systemd_first);
-    if (systemd_first) run(core::Driver::kSystemd, kLogElsewhere, Pid{11});
-    run(core::Driver::kCgroupfs, kWebContainer, Pid{10});
-    if (!systemd_first) run(core::Driver::kSystemd, kLogElsewhere, Pid{11});
-    EXPECT_EQ(node_.tree.processes.at(Pid{10}).cgroup, "/podqos/kubepods/burstable/poda/web");
-    EXPECT_THAT(node_.tree.processes.at(Pid{11}).cgroup, StartsWith(cat(kBurstableSlice, "/")));
-    EXPECT_EQ(node_.records.tiers.sums.burstable,
-              (core::TierSum{.pods = 2, .cpu = MilliCpu{750}, .memory = Bytes{128LL << 20U}}));
-    EXPECT_EQ(shares_of("/podqos/kubepods/burstable"), written(512));
-    EXPECT_EQ(shares_of(kBurstableSlice), written(256));
-    end(kWebContainer, Pid{10});
-    EXPECT_THAT(node_.tree.cgroups, Not(Contains(Key("/podqos"))));
-    EXPECT_THAT(node_.tree.cgroups, Contains(Key(kBurstableSlice)));
-    EXPECT_EQ(node_.records.tiers.sums.burstable.pods, 1);
-    end(kLogElsewhere, Pid{11});
-    EXPECT_THAT(node_.tree.cgroups, ElementsAre(Key("/")));
-    EXPECT_THAT(node_.tree.units, IsEmpty());
-  }
-}
-
-TEST_P(TwoDrivers, ShareTheReservationOfMemory) {
-  node_.settings.reserve_memory_percent = 100;
-  run(core::Driver::kSystemd, kDatabaseContainer, Pid{12});
-  run(core::Driver::kCgroupfs, kWebContainer, Pid{10});
-  const char* file = node_.tree.is_v2() ? "memory.max" : "memory.limit_in_bytes";
-  // Of 16Gi, 1Gi is the Guaranteed pod's, and 64Mi the Burstable one's.
-  const auto burstable = std::to_string(15LL << 30U);
-  const auto besteffort = std::to_string((15LL << 30U) - (64LL << 20U));
-  for (const std::string& tier : {cat(kSlice, "/podqos-kubepods-"), cat(kRoot, "/")}) {
-    const std::string suffix = tier.ends_with('-') ? ".slice" : "";
-    EXPECT_EQ(node_.file(cat(tier, "burstable", suffix), file), burstable) << tier;
-    EXPECT_EQ(node_.file(cat(tier, "besteffort", suffix), file), besteffort) << tier;
-  }
-}
-
-TEST_P(TwoDrivers, GrantWhatTheNodeHasOnce) {
-  node_.settings.reserve_memory_percent = 100;
-  node_.capacity.cpu = MilliCpu{600};
-  run(core::Driver::kSystemd, kLogElsewhere, Pid{11});
-  run(core::Driver::kCgroupfs, kWebContainer, Pid{10});
-  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{600});
-}
-
-TEST_P(TwoDrivers, AreFoundAgainAfterTheLossOfTheState) {
-  run(core::Driver::kSystemd, kLogElsewhere, Pid{11});
-  run(core::Driver::kCgroupfs, kWebContainer, Pid{10});
-  const auto before = node_.records;
-  node_.records = {};
-  const auto report = node_.reconcile();
-  ASSERT_TRUE(report) << report.error().message;
-  EXPECT_EQ(report->repaired, 2);
-  EXPECT_EQ(node_.records.tiers.sums, before.tiers.sums);
-  EXPECT_THAT(node_.records.tiers.trees, UnorderedElementsAreArray(before.tiers.trees));
-  EXPECT_EQ(node_.records.pods, before.pods);
-}
-
-TEST_P(TwoDrivers, AFirstPodFindsBothTreesAfterTheLossOfTheState) {
-  run(core::Driver::kSystemd, kLogElsewhere, Pid{11});
-  run(core::Driver::kCgroupfs, kWebContainer, Pid{10});
-  node_.records = {};
-  run(core::Driver::kCgroupfs, kBatchContainer, Pid{13});
-  EXPECT_EQ(node_.records.tiers.sums.burstable.pods, 2);
-  EXPECT_THAT(node_.records.tiers.trees, SizeIs(2));
-}
-
-TEST_P(TwoDrivers, AContainerOfTheOtherDriverDoesNotJoinAPod) {
-  run(core::Driver::kCgroupfs, kWebContainer, Pid{10});
-  const auto before = node_.records;
-  node_.driver = core::Driver::kSystemd;
+TEST_F(Event, ARefusedClaimLeavesNothing) {
+  node_.run(kWebContainer, Pid{10});
+  const store::StoredRecords before = node_.records;
+  const auto cgroups = node_.tree.cgroups.size();
+  // The transaction withdraws another container first, whose creation was not finished.
+  node_.tree.start(Pid{98}, "/");
+  ASSERT_TRUE(node_.admit(kBatchContainer, Pid{98}));
+  node_.tree.end(Pid{98});
   node_.tree.start(Pid{99}, "/");
-  const auto refused = node_.admit(kLogContainer, Pid{99});
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message,
-              HasSubstr("its runtime uses the systemd driver, but its pod is in "
-                        "/podqos/kubepods/burstable/poda, of the cgroupfs driver"));
-  EXPECT_EQ(node_.records.tiers.trees, before.tiers.trees);
+  EXPECT_FALSE(node_.admit(
+      {.id = "greedy", .uid = "e", .annotations = {{"podqos.io/limits", "cpu=1000000000"}}},
+      Pid{99}));
   EXPECT_FALSE(node_.records.dirty);
+  EXPECT_EQ(node_.records.tiers, before.tiers);
+  EXPECT_EQ(node_.records.pods, before.pods);
+  EXPECT_EQ(node_.tree.cgroups.size(), cgroups);
 }
 
 }  // namespace

@@ -64,6 +64,7 @@ class FakeNode {
         return fail(ErrorCode::kIo, "the program was killed");
       }
       --changes_left;
+      if (refuses && refuses(change)) return fail(ErrorCode::kTimeout, cat(change, ": no reply"));
       if (on_change) on_change(change);
       changes.push_back(change);
       return {};
@@ -164,6 +165,8 @@ class FakeNode {
   core::NodeCapacity capacity{.memory = Bytes{16LL << 30U}, .cpu = MilliCpu{8000}};
   std::unique_ptr<Log> log;
   std::function<void(const std::string& change)> on_change;  ///< called before each change
+  /// Changes that are refused each time, as by a systemd that does not answer.
+  std::function<bool(const std::string& change)> refuses;
   int changes_left = std::numeric_limits<int>::max();
   bool failing = false;  ///< the next change that is refused is the only one
   std::vector<std::string>
