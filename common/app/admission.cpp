@@ -204,8 +204,7 @@ Result<std::string> own_root_for(Transaction& transaction, const AdmissionReques
 }
 
 Result<AdmissionContext> begin_admission(Transaction& transaction, AdmissionRequest& request) {
-  auto root =
-      choose_root(transaction, request.driver, request.running ? request.placed_at : std::nullopt);
+  auto root = choose_root(transaction, request.driver, request.placed_at);
   const auto own_root = own_root_for(transaction, request, root);
   if (!own_root) return fail(own_root.error());
   auto identity = core::identify(request.facts, request.annotations, transaction.settings(),

@@ -43,11 +43,11 @@ void record_root(core::TiersRecord& tiers, std::string kubepods) {
 }  // namespace
 
 Result<std::string> choose_root(Transaction& transaction, core::Driver driver,
-                                const std::optional<std::string>& just_made) {
+                                const std::optional<std::string>& container) {
   auto choice = core::choose_root(transaction.tiers(), transaction.settings().cgroup_root, driver);
   if (!choice) return fail(std::move(choice).error());
   if (choice->step == core::RootStep::kUse) return std::move(choice->root);
-  auto snapshot = cgroup::observe_root(transaction.machine(), choice->root, just_made);
+  auto snapshot = cgroup::observe_root(transaction.machine(), choice->root, container);
   if (!snapshot) return fail(std::move(snapshot).error());
   if (auto free = core::check_root(choice->root, *snapshot); !free)
     return fail(std::move(free).error());
@@ -87,8 +87,12 @@ core::EventPlan plan_root_for(Transaction& transaction, const core::PodRecord& r
     if (tree == nullptr || !core::is_taken_over(*tree, record.cgroup)) return {};
     return leave_root_to(transaction, *tree, cat("found its pod ", record.cgroup));
   }
-  return core::plan_root(
-      tiers, *root, [&](const std::string& path) { return transaction.machine().exists(path); });
+  cgroup::Machine& machine = transaction.machine();
+  // A cgroup of another name may be the node operator's.
+  const bool own_name = transaction.settings().cgroup_root == core::kDefaultCgroupRoot;
+  return core::plan_root(tiers, *root, [&](const std::string& path) {
+    return machine.exists(path) && !(own_name && cgroup::is_made_above(machine, path, *root));
+  });
 }
 
 void take_back_root(Transaction& transaction, const std::string& kubepods) {

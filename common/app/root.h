@@ -12,10 +12,10 @@
 namespace podqos::app {
 
 /// The root for podqos's own pods of a driver; see core::choose_root(). Creates nothing.
-/// @param just_made  see cgroup::observe_root()
+/// @param container  see cgroup::observe_root()
 /// @return the errors of core::choose_root() and core::check_root()
 [[nodiscard]] Result<std::string> choose_root(Transaction& transaction, core::Driver driver,
-                                              const std::optional<std::string>& just_made);
+                                              const std::optional<std::string>& container);
 
 /// True if the state directory was lost while the cgroups still exist: a marked root that the state
 /// does not name.

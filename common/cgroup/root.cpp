@@ -1,7 +1,6 @@
 #include "common/cgroup/root.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include "common/cgroup/kubelet.h"
 #include "common/cgroup/pod_cgroup.h"
 #include "common/core/attributes.h"
+#include "common/core/naming.h"
 #include "common/core/pod_plan.h"
 #include "common/core/root_plan.h"
 
@@ -16,20 +16,40 @@ namespace podqos::cgroup {
 
 namespace {
 
-/// True if the root is untouched and `container` is its only descendant.
-bool holds_only(Machine& machine, const std::string& kubepods, const std::string& container) {
-  if (!container.starts_with(cat(kubepods, "/"))) return false;
-  std::string path = kubepods;
-  while (path != container) {
-    if (!is_untouched(machine, path)) return false;
-    const std::size_t end = container.find('/', path.size() + 1);
-    const std::string next = container.substr(0, end);
-    const auto children = machine.children(path);
-    if (!children || children->size() != 1 || cat(path, "/", children->front()) != next)
-      return false;
-    path = next;
-  }
-  return true;
+/// True if a cgroup that engines make on the way to a pod has no values, no processes of its own
+/// and no children other than `pods` and those in `known`.
+bool is_on_the_way(Machine& machine, const std::string& cgroup,
+                   const std::vector<std::string>& known) {
+  const auto children = machine.children(cgroup);
+  const auto processes = machine.processes(cgroup);
+  if (!children || !processes || !is_untouched(machine, cgroup)) return false;
+  const bool plain = std::ranges::all_of(*children, [&](const std::string& child) {
+    const std::string path = cat(cgroup, "/", child);
+    if (std::ranges::find(known, path) != known.end()) return true;
+    const auto pod = core::find_pod_cgroup(path);
+    return pod && pod->pod_path == path;
+  });
+  return plain && std::ranges::none_of(*processes, [&](Pid pid) {
+           return machine.cgroup_of(pid).value_or("") == cgroup;
+         });
+}
+
+/// True if the cgroups on the way down to the root, which may be missing, are all that is there.
+bool holds_only(Machine& machine, const std::string& cgroup, const std::string& kubepods) {
+  const std::vector<std::string> way = core::with_parents(kubepods);
+  return is_on_the_way(machine, cgroup, way) && !machine.children(cgroup)->empty();
+}
+
+/// True if an engine has made the root for the path of this container: it holds nothing but tiers
+/// and pods, whatever is in those, and nobody has set values.
+bool is_made_for(Machine& machine, const std::string& kubepods, const std::string& container) {
+  const auto pod = core::find_pod_cgroup(container);
+  if (!pod || !container.starts_with(cat(kubepods, "/"))) return false;
+  if (machine.exists(pod->pod_path) && !is_untouched(machine, pod->pod_path)) return false;
+  const std::vector<std::string> known = core::tiers_and_root(kubepods);
+  return std::ranges::all_of(known, [&](const std::string& cgroup) {
+    return !machine.exists(cgroup) || is_on_the_way(machine, cgroup, known);
+  });
 }
 
 }  // namespace
@@ -41,18 +61,23 @@ Result<bool> is_marked(Machine& machine, const std::string& cgroup) {
 }
 
 Result<core::RootSnapshot> observe_root(Machine& machine, const std::string& root,
-                                        const std::optional<std::string>& just_made) {
+                                        const std::optional<std::string>& container) {
   core::RootSnapshot snapshot;
   snapshot.exists = machine.exists(root);
   if (snapshot.exists) {
     auto marked = is_marked(machine, root);
     if (!marked) return fail(std::move(marked).error());
     snapshot.marked = *marked;
-    snapshot.made_by_runtime = !*marked && just_made && holds_only(machine, root, *just_made);
+    snapshot.made_by_engine = !*marked && container && is_made_for(machine, root, *container);
   }
   if (core::is_kubelets_root(root) && core::is_available(snapshot))
     snapshot.kubelet = find_kubelet();
   return snapshot;
+}
+
+bool is_made_above(Machine& machine, const std::string& cgroup, const std::string& kubepods) {
+  return is_marked(machine, cgroup).value_or(false) ||
+         (is_untouched(machine, cgroup) && holds_only(machine, cgroup, kubepods));
 }
 
 std::string marked_top(Machine& machine, const std::string& kubepods) {

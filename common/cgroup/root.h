@@ -14,10 +14,15 @@ namespace podqos::cgroup {
 [[nodiscard]] Result<bool> is_marked(Machine& machine, const std::string& cgroup);
 
 /// Observes a cgroup that may become the root, or may be podqos's root of which the state was lost.
-/// @param just_made  cgroup of a container that its runtime has just started: if the root holds
-///         nothing else, that runtime created the root.
+/// @param container  the cgroup that the engine names for a container, or where it runs: below the
+///         root, the engine may have created that on its way there
 [[nodiscard]] Result<core::RootSnapshot> observe_root(Machine& machine, const std::string& root,
-                                                      const std::optional<std::string>& just_made);
+                                                      const std::optional<std::string>& container);
+
+/// True if podqos, or an engine on its way to the root, has created a cgroup above the root: it has
+/// the mark, or neither values nor anything else in it.
+[[nodiscard]] bool is_made_above(Machine& machine, const std::string& cgroup,
+                                 const std::string& kubepods);
 
 /// The outermost of the marked cgroups directly above the root; "" if there is none.
 [[nodiscard]] std::string marked_top(Machine& machine, const std::string& kubepods);

@@ -75,7 +75,7 @@ Result<RootChoice> choose_root(const TiersRecord& tiers, std::string_view cgroup
 }
 
 bool is_available(const RootSnapshot& snapshot) {
-  return !snapshot.exists || snapshot.marked || snapshot.made_by_runtime;
+  return !snapshot.exists || snapshot.marked || snapshot.made_by_engine;
 }
 
 bool is_own_root(const RootSnapshot& snapshot) {

@@ -37,9 +37,9 @@ struct RootChoice {
 struct RootSnapshot {
   bool exists = false;
   bool marked = false;  ///< it has podqos's mark
-  /// Its values are a new cgroup's, and the container that its runtime has just started is all it
-  /// holds: that runtime created it for a path in config.json. Observed only without the mark.
-  bool made_by_runtime = false;
+  /// An engine has created it on its way to a pod, as podqos or a user named the path: it has a new
+  /// cgroup's values, and holds nothing but tiers and pods. Observed only without the mark.
+  bool made_by_engine = false;
   /// How a kubelet was detected on this machine; observed only for the root that kubelets use, and
   /// if is_available().
   std::optional<std::string> kubelet = std::nullopt;

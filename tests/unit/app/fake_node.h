@@ -76,14 +76,16 @@ class FakeNode {
   }
 
   /// A runtime is about to create the container: its process `creator` runs the hook or wrapper.
-  Result<std::optional<Admission>> admit(const FakeContainer& container, Pid creator) {
+  /// @param placed_at  the cgroup that its engine names
+  Result<std::optional<Admission>> admit(const FakeContainer& container, Pid creator,
+                                         std::optional<std::string> placed_at = std::nullopt) {
     core::ContainerFacts facts;
     facts.id = container.id;
     facts.bundle = "/run/" + container.id;
     facts.annotations = container.annotations;
     facts.annotations["podqos.io/pod-uid"] = container.uid;
     facts.annotations["podqos.io/container"] = container.id;
-    auto request = admission_request(std::move(facts), settings, std::nullopt);
+    auto request = admission_request(std::move(facts), settings, std::move(placed_at));
     if (!request) return fail(std::move(request).error());
     (*request)->driver = driver;
     (*request)->pid = creator;

@@ -133,8 +133,8 @@ TEST(CheckRoot, AllowsWhatPodqosHasMadeOrWillMake) {
   EXPECT_TRUE(check_root(kDefaultRoot, {.exists = true, .marked = true}));
 }
 
-TEST(CheckRoot, AllowsWhatTheContainersRuntimeHasJustMade) {
-  EXPECT_TRUE(check_root(kDefaultRoot, {.exists = true, .made_by_runtime = true}));
+TEST(CheckRoot, AllowsWhatAnEngineHasMadeOnItsWayToAPod) {
+  EXPECT_TRUE(check_root(kDefaultRoot, {.exists = true, .made_by_engine = true}));
 }
 
 TEST(CheckRoot, RefusesACgroupOfAnotherProgram) {
@@ -155,7 +155,7 @@ TEST(CheckRoot, RefusesTheRootOfAKubelet) {
 TEST(IsOwnRoot, TheMarkTellsUnlessAKubeletHasCome) {
   EXPECT_TRUE(is_own_root({.exists = true, .marked = true}));
   EXPECT_FALSE(is_own_root({.exists = true, .marked = true, .kubelet = "process 7 (kubelet)"}));
-  EXPECT_FALSE(is_own_root({.exists = true, .made_by_runtime = true}));
+  EXPECT_FALSE(is_own_root({.exists = true, .made_by_engine = true}));
   EXPECT_FALSE(is_own_root({}));
 }
 

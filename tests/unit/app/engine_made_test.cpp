@@ -1,0 +1,141 @@
+// Cgroups below podqos's root that an engine has made, because podqos named a pod's path to it.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/codec/record_json.h"
+#include "tests/unit/app/fake_node.h"
+
+namespace podqos::app {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Key;
+using ::testing::TestParamInfo;
+using ::testing::TestWithParam;
+using ::testing::ValuesIn;
+
+const FakeContainer kWebContainer{
+    .id = "web", .uid = "a", .annotations = {{"podqos.io/requests", "cpu=500m,memory=64Mi"}}};
+const FakeContainer kNextContainer{.id = "next", .uid = "b"};
+
+constexpr const char* kPod = "/podqos/kubepods/burstable/poda";
+constexpr const char* kPodSlice =
+    "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-burstable.slice/"
+    "podqos-kubepods-burstable-poda.slice";
+
+/// What an engine has in the pod's cgroup before the first container comes.
+struct Layout {
+  const char* name;
+  core::Driver driver;
+  std::vector<std::string> empty;  ///< cgroups without processes, below the pod's
+  std::vector<std::string> used;   ///< cgroups with one
+};
+
+const std::vector<Layout> kLayouts = {
+    {"CrioWithoutInfraContainer", core::Driver::kSystemd, {"/crio-sandbox"}, {}},
+    {"CrioWithConmonInThePod", core::Driver::kSystemd, {}, {"/crio-conmon-sandbox.scope"}},
+    {"PauseOfCrunUnderSystemd",
+     core::Driver::kSystemd,
+     {},
+     {"/cri-containerd-sandbox.scope/container"}},
+    {"CrioWithoutInfraContainerCgroupfs", core::Driver::kCgroupfs, {"/crio-sandbox"}, {}},
+    {"PauseOfRuncCgroupfs", core::Driver::kCgroupfs, {}, {"/sandbox"}},
+    {"NothingButThePod", core::Driver::kCgroupfs, {""}, {}},
+};
+
+class EngineMade : public TestWithParam<Layout> {
+ protected:
+  void SetUp() override {
+    for (const std::string& below : GetParam().empty)
+      node_.tree.make(pod_ + below);
+    for (const std::string& below : GetParam().used)
+      node_.tree.start(Pid{50}, pod_ + below);
+  }
+
+  FakeNode node_{core::CgroupVersion::kV2, GetParam().driver};
+  std::string pod_ = GetParam().driver == core::Driver::kSystemd ? kPodSlice : kPod;
+};
+
+INSTANTIATE_TEST_SUITE_P(Layouts, EngineMade, ValuesIn(kLayouts),
+                         [](const TestParamInfo<Layout>& row) { return row.param.name; });
+
+TEST_P(EngineMade, IsPodqossToTheEnd) {
+  const bool slices = GetParam().driver == core::Driver::kSystemd;
+  const std::string leaf = slices ? "/crio-web.scope" : "/web";
+  node_.tree.start(Pid{1010}, "/");
+  const auto admission = node_.admit(kWebContainer, Pid{1010}, pod_ + leaf);
+  ASSERT_TRUE(admission) << admission.error().message;
+  ASSERT_TRUE(*admission);
+  EXPECT_FALSE((*admission)->record.adopted);
+  EXPECT_EQ((*admission)->record.cgroup, pod_);
+  // 500m are 512 shares: 1 + (512 - 2) * 9999 / 262142; /podqos beside the other pods of the node.
+  EXPECT_EQ(node_.file(pod_, "cpu.weight"), "20");
+  const std::string top = slices ? "/podqos.slice" : "/podqos";
+  EXPECT_EQ(node_.tree.cgroups.at(top).attributes.at("trusted.podqos.made"), "1");
+  EXPECT_EQ(node_.records.tiers.trees.at(0).top, top);
+  node_.tree.start(Pid{10}, (*admission)->container.cgroup);
+  ASSERT_TRUE(node_.confirm(kWebContainer, Pid{10}));
+  node_.tree.end(Pid{1010});
+  node_.run(kNextContainer, Pid{11});
+  if (!GetParam().used.empty()) node_.tree.end(Pid{50});
+  for (const auto& [container, init] :
+       {std::pair{kWebContainer, Pid{10}}, std::pair{kNextContainer, Pid{11}}}) {
+    node_.tree.end(init);
+    ASSERT_TRUE(node_.end(container));
+  }
+  EXPECT_THAT(node_.tree.cgroups, ElementsAre(Key("/")));
+}
+
+/// What shows that somebody else uses the name.
+struct Foreign {
+  const char* name;
+  void (*make)(cgroup::FakeTree& tree);
+};
+
+class ForeignRoot : public TestWithParam<Foreign> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ForeignRoot,
+    ValuesIn(std::vector<Foreign>{
+        {"AnotherCgroup", [](cgroup::FakeTree& tree) { tree.make("/podqos/kubepods/theirs"); }},
+        {"AnotherCgroupInATier",
+         [](cgroup::FakeTree& tree) { tree.make("/podqos/kubepods/burstable/theirs"); }},
+        {"AProcessInTheRoot",
+         [](cgroup::FakeTree& tree) { tree.start(Pid{50}, "/podqos/kubepods"); }},
+        {"AValueOfTheRoot",
+         [](cgroup::FakeTree& tree) {
+           tree.make("/podqos/kubepods");
+           tree.cgroups.at("/podqos/kubepods").files.at("memory.max") = "1000000000";
+         }},
+        {"AValueOfATier",
+         [](cgroup::FakeTree& tree) {
+           tree.make("/podqos/kubepods/besteffort");
+           tree.cgroups.at("/podqos/kubepods/besteffort").files.at("cpu.weight") = "1";
+         }},
+    }),
+    [](const TestParamInfo<Foreign>& row) { return row.param.name; });
+
+TEST_P(ForeignRoot, IsRefusedForWhatItIs) {
+  FakeNode node{core::CgroupVersion::kV2};
+  GetParam().make(node.tree);
+  const auto before = node.tree.cgroups.size();
+  node.tree.start(Pid{1010}, "/");
+  const auto admission = node.admit(kWebContainer, Pid{1010});
+  ASSERT_FALSE(admission);
+  EXPECT_THAT(admission.error().message, HasSubstr("exists but was not created by podqos"));
+  EXPECT_EQ(node.tree.cgroups.size(), before);
+  // Nor does a container that the engine puts there make it podqos's: its pod is adopted.
+  node.tree.make(kPod);
+  const auto adopted = node.admit(kWebContainer, Pid{1010}, std::string{kPod} + "/web");
+  ASSERT_TRUE(adopted) << adopted.error().message;
+  EXPECT_TRUE((*adopted)->record.adopted);
+}
+
+}  // namespace
+}  // namespace podqos::app
