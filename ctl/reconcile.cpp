@@ -21,10 +21,11 @@ namespace podqos::ctl {
 namespace {
 
 /// CAP_DAC_OVERRIDE is for cgroup files that belong to other users, CAP_SYS_RESOURCE lowers OOM
-/// scores, CAP_SYS_ADMIN accesses trusted.* attributes. The v1 cpuset controller requires
-/// CAP_SYS_NICE to move a monitor out of an ended pod.
+/// scores, CAP_SYS_ADMIN accesses trusted.* attributes, CAP_SYS_PTRACE shows processes where /proc
+/// is mounted with hidepid. The v1 cpuset controller requires CAP_SYS_NICE to move a monitor out of
+/// an ended pod.
 constexpr std::array kKeptCapabilities = {CAP_DAC_OVERRIDE, CAP_SYS_RESOURCE, CAP_SYS_ADMIN,
-                                          CAP_SYS_NICE};
+                                          CAP_SYS_PTRACE, CAP_SYS_NICE};
 
 /// Values of the command line options.
 struct ReconcileOptions {

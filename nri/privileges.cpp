@@ -24,6 +24,7 @@ constexpr std::array kKept = {
     CAP_DAC_OVERRIDE,  // cgroup files and /proc/PID/oom_score_adj of the container's user
     CAP_NET_ADMIN,     // copy device rules of a moved container: BPF programs of its cgroup
     CAP_SYS_ADMIN,     // trusted.* attributes, which mark podqos's cgroups
+    CAP_SYS_PTRACE,    // see processes where /proc is mounted with hidepid
     CAP_SYS_NICE,      // v1 cpuset controller, to attach a monitor with more capabilities
     CAP_SYS_RESOURCE,  // lower an OOM score
 };

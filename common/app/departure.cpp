@@ -227,14 +227,14 @@ Status follow_up(const core::Settings& settings, Log& log, std::optional<Error> 
 void expire_pending(Transaction& transaction, const ContainerKey& handled,
                     const core::EngineList* list) {
   // One process may create many containers: look up each once.
-  std::map<Pid, std::optional<StartTime>> creators;
+  std::map<Pid, Result<std::optional<StartTime>>> creators;
   const auto is_created = [&](const core::PendingEntry& entry) {
     if (list != nullptr && list->is_listener(entry.pid, entry.start_time))
       return list->ids.contains(entry.id);
     const auto [creator, is_new] = creators.try_emplace(entry.pid);
-    if (is_new)
-      creator->second = transaction.machine().start_time_of(entry.pid).value_or(std::nullopt);
-    return creator->second == entry.start_time;
+    if (is_new) creator->second = transaction.machine().start_time_of(entry.pid);
+    // What cannot be found out does not tell that the creator is gone.
+    return !creator->second || *creator->second == entry.start_time;
   };
   const std::vector<core::PendingEntry> pending = transaction.tiers().pending;
   for (const core::PendingEntry& entry : pending) {

@@ -129,10 +129,10 @@ class Machine {
   [[nodiscard]] virtual Result<std::optional<Pid>> living_thread_of(Pid pid) = 0;
 
   /// Whether the process with this pid and start time is still running, that is, the pid was not
-  /// reused.
+  /// reused. Also true if that cannot be found out.
   [[nodiscard]] bool is_alive(Pid pid, StartTime start_time) {
     const auto started = start_time_of(pid);
-    return started && *started == start_time;
+    return !started || *started == start_time;
   }
 };
 

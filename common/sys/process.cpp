@@ -1,6 +1,7 @@
 #include "common/sys/process.h"
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -59,6 +60,25 @@ Result<std::string> read_at(int directory, const std::string& path, std::size_t 
 
 std::unexpected<Error> gone(Pid pid) {
   return fail(ErrorCode::kNotFound, cat("process ", pid.value(), " is gone"));
+}
+
+/// Whether a process exists that /proc does not show. Kernels before 5.3 and some seccomp profiles
+/// do not say; then what /proc shows counts.
+bool is_hidden(Pid pid) {
+  const UniqueFd process{static_cast<int>(::syscall(SYS_pidfd_open, pid.value(), 0U))};
+  const int err = errno;
+  return process.valid() || (err != ESRCH && err != ENOSYS && err != EPERM && err != EINVAL);
+}
+
+/// The error for a process that /proc does not show: kNotFound only if it does not exist.
+/// @note proc(5): with the mount option hidepid, /proc shows a process only to those who may trace
+///       it.
+std::unexpected<Error> not_shown(Pid pid) {
+  if (!is_hidden(pid)) return gone(pid);
+  return fail(ErrorCode::kPermission,
+              cat("process ", pid.value(),
+                  " is hidden: /proc is mounted with hidepid, and podqos needs CAP_SYS_PTRACE to "
+                  "see processes of containers there"));
 }
 
 /// A zombie keeps its pid and start time but does not run; an exiting thread has already left its
@@ -134,8 +154,10 @@ Result<std::optional<ProcStat>> stat_of(Pid pid) {
   if (pid <= Pid{0}) return std::nullopt;
   const Result<std::string> text = read_at(AT_FDCWD, cat("/proc/", pid.value(), "/stat"), kMaxStat);
   if (text) return parse_proc_stat(*text);
-  if (text.error().code == ErrorCode::kNotFound) return std::nullopt;
-  return fail(text.error());
+  if (text.error().code != ErrorCode::kNotFound) return fail(text.error());
+  auto absent = not_shown(pid);
+  if (absent.error().code == ErrorCode::kNotFound) return std::nullopt;
+  return absent;
 }
 
 Result<std::optional<Pid>> living_thread_of(Pid pid) {
@@ -153,7 +175,7 @@ Result<std::optional<StartTime>> start_time_of(Pid pid) {
 
 bool is_alive(Pid pid, StartTime start_time) {
   const Result<std::optional<StartTime>> found = start_time_of(pid);
-  return found && *found == start_time;
+  return !found || *found == start_time;
 }
 
 namespace {
@@ -226,7 +248,7 @@ Result<std::vector<ProcCgroup>> cgroups_of(Pid pid) {
   const Result<std::string> text =
       read_at(AT_FDCWD, cat("/proc/", pid.value(), "/cgroup"), kMaxCgroups);
   if (text) return parse_proc_cgroup(*text);
-  if (text.error().code == ErrorCode::kNotFound) return gone(pid);
+  if (text.error().code == ErrorCode::kNotFound) return not_shown(pid);
   return fail(text.error());
 }
 
@@ -241,10 +263,14 @@ Status set_oom_score_adj(Pid pid, std::optional<StartTime> start_time, int score
   // opened for. If the pid is reused, either the start time differs or the write fails.
   const UniqueFd file{::open(cat(path, "/oom_score_adj").c_str(), O_WRONLY | O_CLOEXEC)};
   if (const int err = errno; !file.valid()) {
-    if (err == ENOENT) return gone(pid);
+    if (err == ENOENT) return not_shown(pid);
     return fail_errno(err, what);
   }
-  if (start_time && !is_alive(pid, *start_time)) return gone(pid);
+  if (start_time) {
+    const Result<std::optional<StartTime>> found = start_time_of(pid);
+    if (!found) return fail(found.error());
+    if (*found != start_time) return gone(pid);
+  }
 
   const std::string value = std::to_string(score);
   if (::write(file.get(), value.data(), value.size()) >= 0) return {};
@@ -259,7 +285,7 @@ Result<int> oom_score_adj_of(Pid pid) {
   const std::string path = cat("/proc/", pid.value(), "/oom_score_adj");
   const Result<std::string> text = read_at(AT_FDCWD, path, kMaxNumber);
   if (!text) {
-    if (text.error().code == ErrorCode::kNotFound) return gone(pid);
+    if (text.error().code == ErrorCode::kNotFound) return not_shown(pid);
     return fail(text.error());
   }
   const std::optional<std::int64_t> score = parse_int(without_newline(*text));

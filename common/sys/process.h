@@ -26,7 +26,8 @@ struct ProcStat {
 [[nodiscard]] std::optional<ProcStat> parse_proc_stat(std::string_view text);
 
 /// Start time of a running process (field 22 of /proc/PID/stat, clock ticks since boot); nullopt if
-/// it does not exist or if all its threads are exiting or zombies.
+/// it does not exist or if all its threads are exiting or zombies. kPermission if /proc hides it
+/// (hidepid).
 [[nodiscard]] Result<std::optional<StartTime>> start_time_of(Pid pid);
 /// The stat line of the thread group leader, which may have ended while other threads run; nullopt
 /// if the process does not exist.
@@ -36,7 +37,7 @@ struct ProcStat {
 /// cgroup it had at that time.
 [[nodiscard]] Result<std::optional<Pid>> living_thread_of(Pid pid);
 /// Whether the process with this pid and start time is still running, that is, the pid was not
-/// reused.
+/// reused. Also true if that cannot be found out.
 [[nodiscard]] bool is_alive(Pid pid, StartTime start_time);
 
 /// Whether the process does not exist, is exiting, or has a pending SIGKILL, which a last system

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
+import oci  # noqa: E402
 import oracle  # noqa: E402
 import patience  # noqa: E402
 import player  # noqa: E402
@@ -562,6 +564,67 @@ class Crowd(player.Case):
         self.assertEqual(len(self.podqos.records()), 2 * len(living))
         self.reconcile()
         self.assertEqual(self.wrong(*living), [])
+
+
+@harness.runc_only
+class HiddenProcesses(harness.TestCase):
+    """On a host whose /proc hides processes (hidepid), what lives is alive, what comes is placed, what ends is gone."""
+
+    MANIFEST = pod("hidden-1", container("a", requests={"cpu": "100m"}), container("b", requests={"cpu": "200m"}))
+    OPTIONS = ("hidepid=1", "hidepid=2", "hidepid=2,gid=4242", "hidepid=4")
+
+    def setUp(self):
+        super().setUp()
+        if tuple(map(int, os.uname().release.split(".")[:2])) < (5, 8):
+            self.skipTest("before Linux 5.8 hidepid would hold for the whole machine")
+
+    def hidden(self, options, *lost):
+        """argv before a command that sees such a /proc, without the capabilities `lost`."""
+        mounted = f'mount -t proc -o {options} proc /proc && exec "$@"'
+        drop = ["setpriv", f"--bounding-set={','.join('-' + name for name in lost)}", "--"] if lost else []
+        return ["unshare", "--mount", "sh", "-c", mounted, "sh", *drop]
+
+    def reconcile(self, before):
+        command = [*before, str(harness.CTL), "--config", str(self.podqos.config(self.kind)), "reconcile"]
+        done = subprocess.run(command, check=False, capture_output=True, encoding="utf-8", timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def containers(self):
+        return sum(len(known["containers"]) for known in self.podqos.ctl_json("status")["pods"])
+
+    def test_living_containers_stay(self):
+        name, _ = self.launch(self.MANIFEST, "a")
+        for options in self.OPTIONS:
+            for lost in ((), ("sys_ptrace",)):
+                with self.subTest(options=options, lost=lost):
+                    self.reconcile(self.hidden(options, *lost))
+                    self.assertEqual(self.containers(), 1)
+        self.wrapper.delete(name)
+        self.assert_nothing_left()
+
+    def test_ended_ones_go(self):
+        for options in self.OPTIONS:
+            with self.subTest(options=options):
+                _, pid = self.launch(self.MANIFEST, "a")
+                os.kill(pid, signal.SIGKILL)
+                patience.wait_for(lambda: not pathlib.Path(f"/proc/{pid}").exists(), 60, "the container's end")
+                self.reconcile(self.hidden(options, "sys_ptrace"))
+                self.assertEqual(self.podqos.records(), [])
+
+    def test_a_container_is_placed(self):
+        for options in self.OPTIONS:
+            with self.subTest(options=options):
+                first, _ = self.launch(self.MANIFEST, "a")
+                seen = oci.Runtime(self.kind, self.wrapper.root,
+                                   [*self.hidden(options), *self.podqos.prefix(self.kind)])
+                name = self.container_id("b")
+                pid = seen.launch(name, self.bundle(self.MANIFEST, "b"))
+                self.assert_placed(pid, self.pod_path("burstable", "hidden-1"))
+                self.assert_values(self.pod_path("burstable", "hidden-1"), shares=307)
+                self.assertEqual(self.containers(), 2)
+                seen.delete(name)
+                self.wrapper.delete(first)
+                self.assert_nothing_left()
 
 
 if __name__ == "__main__":

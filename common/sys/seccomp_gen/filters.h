@@ -112,6 +112,8 @@ inline constexpr std::array kHookRules{
     Rule{"getgid", {}},
     Rule{"getegid", {}},
     Rule{"sysinfo", {}},
+    // Whether a process exists that /proc does not show.
+    Rule{"pidfd_open", {}},
     // Whether lowering an OOM score is permitted.
     Rule{"capget", {}},
     // syslog(3) to /dev/log; spdlog creates the log file's directory with plain mkdir; stdio checks
