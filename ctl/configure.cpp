@@ -1,7 +1,9 @@
 #include <linux/capability.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +12,7 @@
 
 #include "common/base/text.h"
 #include "ctl/command.h"
+#include "ctl/configure/docker_service.h"
 #include "ctl/configure/engine.h"
 #include "ctl/configure/files.h"
 #include "ctl/configure/plan.h"
@@ -37,7 +40,12 @@ struct ConfigureOptions {
   std::string colour = "auto";
   bool dry_run = false;
   bool undo = false;
-  bool restart = false;
+  std::string restart;  ///< "", "yes" or "force"
+
+  [[nodiscard]] Restart restart_choice() const {
+    if (restart.empty()) return Restart::kNo;
+    return restart == "force" ? Restart::kForce : Restart::kHarmless;
+  }
 };
 
 /// What is known before any file is read.
@@ -147,40 +155,88 @@ Result<bool> check(const EngineProgram& program) {
       cat("`", join(*command, " "), "` refuses the configuration: ", printable(end->output, 2000)));
 }
 
+/// How long Docker may take to read its configuration after a reload.
+constexpr std::chrono::seconds kReloadPatience{5};
+
+/// The client of Docker, which says what the daemon knows.
+std::optional<std::string> find_docker_client() {
+  for (const char* path : {"/usr/bin/docker", "/usr/local/bin/docker"})
+    if (::access(path, X_OK) == 0) return path;
+  return std::nullopt;
+}
+
 /// The parent: all that executes other programs.
 class Supervisor {
  public:
   Supervisor(const ConfigureOptions& options, const EngineProgram& program)
       : options_(options), program_(program), service_(facts_of(program.engine).service) {}
 
-  /// Checks and restarts. @return the exit status.
+  /// Checks, has the engine read its configuration, and starts or stops the plugin.
+  /// @return the exit status.
   int run(FilesProcessHandle& files, const FilesDone& done) {
     Verdict verdict{.keep = true, .outcome = {}};
-    if (done.changed || options_.restart) {
+    if (done.changed) {
       auto checked = check(program_);
       if (!checked && options_.undo) return keep_undone(files, checked.error());
       if (!checked) return give_up(files, checked.error());
       verdict.outcome.checked = *checked;
     }
-    if (options_.restart && !service_.empty() && (done.changed || done.way != Way::kNri)) {
-      if (auto restarted = ask_service_manager({"restart", service_}); !restarted)
-        return restart_with_old_files(files, restarted.error());
-      verdict.outcome.restarted = true;
-    }
-    if (!options_.restart || options_.undo || done.way != Way::kNri) return files.finish(verdict);
-    const auto enabled = ask_service_manager({"enable", "--now", kPluginUnit});
-    verdict.outcome.plugin_enabled = enabled.has_value();
+    if (auto updated = update_service(done, verdict.outcome); !updated)
+      return restart_with_old_files(files, updated.error());
+    const Status plugin = update_plugin(done, verdict.outcome);
     const int status = files.finish(verdict);
-    return enabled ? status : log_failure(enabled.error());
+    return plugin ? status : log_failure(plugin.error());
   }
 
  private:
+  /// Has the engine read what has changed, as far as the options allow.
+  Status update_service(const FilesDone& done, ConfigureOutcome& outcome) const {
+    const Restart restart = options_.restart_choice();
+    if (program_.engine == Engine::kDocker) {
+      const DockerService docker{run_program, find_docker_client(), kReloadPatience};
+      auto updated = docker.update(!options_.undo, done.changed, restart);
+      if (!updated) return fail(std::move(updated).error());
+      outcome.docker = *updated;
+      outcome.restarted = updated->restarted;
+      return {};
+    }
+    // A restart of containerd or CRI-O costs no container anything.
+    if (restart == Restart::kNo || service_.empty() || !done.changed) return {};
+    outcome.restarted = true;
+    return ask_service_manager({"restart", service_});
+  }
+
+  /// Starts the plugin if NRI was chosen, and stops it with --undo.
+  Status update_plugin(const FilesDone& done, ConfigureOutcome& outcome) const {
+    if (options_.undo) {
+      const bool serves = program_.path && (program_.engine == Engine::kContainerd ||
+                                            program_.engine == Engine::kCrio);
+      if (!serves || !plugin_is("is-active")) return {};
+      outcome.plugin_disabled = true;
+      return ask_service_manager({"disable", "--now", kPluginUnit});
+    }
+    if (done.way != Way::kNri) return {};
+    outcome.plugin_ready = plugin_is("is-active") && plugin_is("is-enabled");
+    if (outcome.plugin_ready || options_.restart_choice() == Restart::kNo) return {};
+    auto enabled = ask_service_manager({"enable", "--now", kPluginUnit});
+    outcome.plugin_enabled = enabled.has_value();
+    return enabled;
+  }
+
+  static bool plugin_is(const char* question) {
+    return ask_service_manager({question, "--quiet", kPluginUnit}).has_value();
+  }
+
   /// Has the files restored after a start that has failed, and the engine started with them.
   int restart_with_old_files(FilesProcessHandle& files, const Error& error) {
     const int status = give_up(files, error);
     // systemd counts the starts that have failed, and may refuse one more.
     if (auto reset = ask_service_manager({"reset-failed", service_}); !reset)
       log_failure(reset.error());
+    // A reload that systemd refused has changed nothing, and a restart may stop containers.
+    if (program_.engine == Engine::kDocker &&
+        ask_service_manager({"is-active", "--quiet", service_}))
+      return status;
     const auto again = ask_service_manager({"restart", service_});
     return again ? status : log_failure(again.error());
   }
@@ -240,8 +296,10 @@ void add_choices(CLI::App& sub, ConfigureOptions& options) {
   sub.add_flag("--undo", options.undo, "Remove all that this command has ever written for ENGINE")
       ->excludes(way);
   CLI::Option* restart = sub.add_flag(
-      "--restart", options.restart,
-      "Restart the engine afterwards, and enable podqos-nri.service if NRI was chosen");
+      "--restart{yes}", options.restart,
+      "Have the engine read what has changed: reload Docker, restart others, and enable "
+      "podqos-nri.service if NRI was chosen; --restart=force also where containers stop");
+  restart->check(CLI::IsMember({"yes", "force"}));
   restart->excludes(dry_run);
   CLI::Option* program =
       sub.add_option("--program", options.program,

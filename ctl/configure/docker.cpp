@@ -240,7 +240,7 @@ Result<ConfigurePlan> plan_docker(const ConfigureRequest& /*request*/, const Con
   auto after = linked ? registered(state->text) : Result<std::string>{fail(linked.error())};
   if (!after) return fail(after.error().code, cat(after.error().message, add_by_hand()));
   if (*after == state->text)
-    return nothing_to_do(cat(kDaemonJson, ": podqos is registered there already; nothing to do"));
+    return nothing_to_do(cat(kDaemonJson, ": podqos is registered there already"));
   ConfigurePlan plan;
   const bool is_new = state->kind == FileState::Kind::kAbsent;
   plan.changes.push_back({.path = kDaemonJson,

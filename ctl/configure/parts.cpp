@@ -155,7 +155,7 @@ Result<bool> registered_by_hand(const std::vector<TomlDocument>& documents, cons
 }
 
 std::string already_there(const std::string& place) {
-  return cat(place, ": podqos is registered there already, not by podqosctl; nothing to do");
+  return cat(place, ": podqos is registered there already, not by podqosctl");
 }
 
 }  // namespace podqos::ctl

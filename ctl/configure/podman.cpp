@@ -63,7 +63,7 @@ Result<bool> is_linked(const ConfigSource& source) {
 }
 
 std::string linked_note() {
-  return cat(kPodmanLink, ": registered already, as the package does it; nothing to do");
+  return cat(kPodmanLink, ": registered already, as the package does it");
 }
 
 /// The directories of hooks for a Podman that cannot append to a list: all others, and podqos's.

@@ -37,13 +37,35 @@ std::string ask_for_runtime(Engine engine) {
   return {};
 }
 
+/// What makes Docker read its configuration; a reload does not forget the last runtime.
+std::string docker_command(const ConfigureReport& report) {
+  if (!report.undo) return "systemctl reload docker.service";
+  const std::uint32_t containers = report.outcome.docker.containers;
+  const std::string cost = containers == 0 ? ""
+                                           : cat(" (stops the ", containers,
+                                                 " running containers: live-restore is off; "
+                                                 "--restart=force does the same)");
+  return cat("systemctl restart docker.service", cost);
+}
+
+/// What makes the engine read its configuration; "" if it has.
+std::string service_command(const ConfigureReport& report) {
+  const std::string_view service = facts_of(report.request.engine).service;
+  if (service.empty() || report.outcome.restarted) return {};
+  const bool is_docker = report.request.engine == Engine::kDocker;
+  // Below another root nobody was asked.
+  if (is_docker && (report.outcome.docker.stale || !report.root.empty()))
+    return report.outcome.docker.stale || !report.plan.changes.empty() ? docker_command(report)
+                                                                       : std::string{};
+  return is_docker || report.plan.changes.empty() ? std::string{}
+                                                  : cat("systemctl restart ", service);
+}
+
 /// What is left to the operator, in order.
 std::vector<std::string> next_steps(const ConfigureReport& report) {
-  const std::string_view service = facts_of(report.request.engine).service;
   std::vector<std::string> steps;
   const bool changed = !report.plan.changes.empty();
-  if (changed && !service.empty() && !report.outcome.restarted)
-    steps.push_back(cat("systemctl restart ", service));
+  if (auto command = service_command(report); !command.empty()) steps.push_back(std::move(command));
   if (report.undo) {
     if (changed)
       steps.emplace_back(
@@ -53,7 +75,7 @@ std::vector<std::string> next_steps(const ConfigureReport& report) {
   if (report.request.way == Way::kNri) {
     if (!report.request.node.plugin_installed)
       steps.emplace_back(kPluginPackage);
-    else if (!report.outcome.plugin_enabled)
+    else if (!report.outcome.plugin_enabled && !report.outcome.plugin_ready)
       steps.emplace_back(kPluginService);
   }
   if (changed && report.request.way == Way::kWrapper)
@@ -80,11 +102,18 @@ std::string format_text(const ConfigureReport& report) {
   for (const std::string& note : report.plan.notes)
     out += cat(note, "\n");
   const EngineFacts& facts = facts_of(report.request.engine);
-  if (report.plan.changes.empty() && report.plan.notes.empty())
-    out += cat(facts.title, ": nothing to do\n");
-  if (report.outcome.checked) out += cat(facts.title, " accepts its configuration\n");
-  if (report.outcome.restarted) out += cat(facts.service, " restarted\n");
-  if (report.outcome.plugin_enabled) out += "podqos-nri.service enabled and started\n";
+  const ConfigureOutcome& outcome = report.outcome;
+  const bool acted = outcome.restarted || outcome.docker.reloaded || outcome.docker.stale ||
+                     outcome.plugin_enabled || outcome.plugin_disabled;
+  if (report.plan.changes.empty() && !acted) out += cat(facts.title, ": nothing to do\n");
+  if (outcome.checked) out += cat(facts.title, " accepts its configuration\n");
+  if (outcome.docker.reloaded) out += cat(facts.service, " reloaded\n");
+  if (outcome.restarted) out += cat(facts.service, " restarted\n");
+  if (outcome.docker.stale)
+    out += cat(facts.service, report.undo ? " still knows" : " does not know",
+               " the runtime \"podqos\": it has not read this configuration yet\n");
+  if (outcome.plugin_enabled) out += "podqos-nri.service enabled and started\n";
+  if (outcome.plugin_disabled) out += "podqos-nri.service stopped and disabled\n";
   for (const std::string& step : next_steps(report))
     out += cat("next: ", step, "\n");
   return out;
@@ -120,8 +149,11 @@ std::string format_json(const ConfigureReport& report, WithDiff diffs) {
   json["notes"] = report.plan.notes;
   json["next"] = next_steps(report);
   json["checked"] = report.outcome.checked;
+  json["reloaded"] = report.outcome.docker.reloaded;
   json["restarted"] = report.outcome.restarted;
+  json["stale"] = report.outcome.docker.stale;
   json["pluginEnabled"] = report.outcome.plugin_enabled;
+  json["pluginDisabled"] = report.outcome.plugin_disabled;
   return dump(json) + "\n";
 }
 

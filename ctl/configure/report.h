@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "ctl/configure/docker_service.h"
 #include "ctl/configure/plan.h"
 #include "ctl/json.h"
 #include "ctl/table.h"
@@ -11,9 +12,12 @@ namespace podqos::ctl {
 
 /// What was done beside the files.
 struct ConfigureOutcome {
-  bool checked = false;         ///< the engine has accepted the configuration
-  bool restarted = false;       ///< the engine was restarted
-  bool plugin_enabled = false;  ///< podqos-nri.service was enabled and started
+  bool checked = false;          ///< the engine has accepted the configuration
+  bool restarted = false;        ///< the engine was restarted
+  bool plugin_enabled = false;   ///< podqos-nri.service was enabled and started
+  bool plugin_ready = false;     ///< it was enabled and running before
+  bool plugin_disabled = false;  ///< it was stopped and disabled
+  DockerOutcome docker;          ///< for Docker
 };
 
 /// Everything that a report is made of.
@@ -35,7 +39,7 @@ struct ConfigureReport {
 enum class WithDiff : std::uint8_t { kNo, kYes };
 
 /// For programs: engine, version, way, undo, changes (path, action, what, backup), notes, next,
-/// checked, restarted, pluginEnabled.
+/// checked, reloaded, restarted, stale, pluginEnabled, pluginDisabled.
 [[nodiscard]] std::string format_json(const ConfigureReport& report, WithDiff diffs);
 
 }  // namespace podqos::ctl

@@ -101,8 +101,10 @@ class Containerd(unittest.TestCase):
         self.wait()
         self.assertEqual(state("podqos-nri.service"), "active")
         patience.wait_for(lambda: "burstable" in self.run_pod(""), containerd.PATIENCE, "the plugin")
-        engine.call("systemctl", "disable", "--now", "podqos-nri.service")
-        configure("containerd", "--undo", "--restart")
+        again = configure("containerd", "--restart")
+        self.assertEqual((again["restarted"], again["pluginEnabled"], again["next"]), (False, False, []))
+        self.assertTrue(configure("containerd", "--undo", "--restart")["pluginDisabled"])
+        self.assertEqual(state("podqos-nri.service"), "inactive")
         self.wait()
         self.assertEqual(CONFIG.read_bytes(), stock)
 
