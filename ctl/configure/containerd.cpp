@@ -30,6 +30,8 @@ constexpr std::string_view kCriPlugin3 = "io.containerd.cri.v1.runtime";
 /// From this version on files that "imports" names are merged table by table; before it a plugin's
 /// table in one of them replaces that of config.toml (containerd #5837).
 constexpr Version kMerging{.major = 2, .minor = 0};
+/// From this version on a configuration may be of version 4, with the tables of version 3.
+constexpr Version kFormat4{.major = 2, .minor = 3};
 /// containerd reads imports of imports; this many files are nobody's intention.
 constexpr std::size_t kMaxImports = 256;
 
@@ -121,9 +123,11 @@ std::optional<std::string> find_drop_in_directory(const TomlDocument& main) {
 }
 
 /// "version" of config.toml, within what this containerd and podqos know.
-Result<std::int64_t> format_of(const ContainerdFiles& found) {
-  const std::int64_t newest = found.version >= kMerging ? 3 : 2;
-  if (!found.exists) return newest;
+Result<std::int64_t> format_of(const ContainerdFiles& found, Way way) {
+  const bool merges = found.version >= kMerging;
+  if (!found.exists) return merges ? 3 : 2;
+  // NRI is on, and needs no table of any version.
+  if (merges && way == Way::kNri) return 3;
   const nlohmann::json* version = found.main().at({"version"});
   const std::int64_t format =
       version != nullptr && version->is_number_integer() ? version->get<std::int64_t>() : 1;
@@ -135,10 +139,14 @@ Result<std::int64_t> format_of(const ContainerdFiles& found) {
                     "have other names; write \"version = 2\" into its first line, after "
                     "`containerd config migrate` where it has tables"));
   }
-  if (format == 2 || format == newest) return format;
-  return fail(ErrorCode::kUnsupported,
-              cat(place, ": version = ", format, " is none that podqos knows for containerd ",
-                  format_version(found.version), "; see docs/engines/containerd.md"));
+  const std::int64_t newest = !merges ? 2 : found.version >= kFormat4 ? 4 : 3;
+  if (format == 2 || (format > 2 && format <= newest)) return format;
+  const std::string body = format_containerd_handler({.format = merges ? 3 : 2});
+  return fail(
+      ErrorCode::kUnsupported,
+      cat(place, ": version = ", format, " is none that podqos knows for containerd ",
+          format_version(found.version), "; if its tables are still named so, add these lines",
+          by_hand(body).substr(std::string_view{"; add these lines"}.size())));
 }
 
 /// The first of these plugins that disabled_plugins switches off, with its place; nullopt if none.
@@ -175,7 +183,7 @@ Result<ContainerdFiles> read_containerd(const ConfigureRequest& request,
   found.exists = state->kind != FileState::Kind::kAbsent;
   if (auto read = read_all_documents(source, found); !read) return fail(std::move(read).error());
   if (auto enabled = check_cri(found); !enabled) return fail(std::move(enabled).error());
-  auto format = format_of(found);
+  auto format = format_of(found, request.way);
   if (!format) return fail(std::move(format).error());
   found.format = *format;
   found.drop_in_directory = find_drop_in_directory(found.main());

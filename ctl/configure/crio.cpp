@@ -54,8 +54,8 @@ Result<ConfigurePlan> plan_crio_block(const TomlBlock& block, const ConfigSource
   return plan;
 }
 
-/// The row of the runtime that pods get without a RuntimeClass; an empty one if it has none, or is
-/// of a kind that conmon does not serve.
+/// The row of the runtime that pods get without a RuntimeClass; where conmon does not serve that
+/// one (Kata), that of crun or runc, which names conmon, too. An empty one if there is none.
 nlohmann::json default_row(const std::vector<TomlDocument>& documents) {
   const TomlPath runtimes = {"crio", "runtime", "runtimes"};
   const TomlPath key = {"crio", "runtime", "default_runtime"};
@@ -69,7 +69,7 @@ nlohmann::json default_row(const std::vector<TomlDocument>& documents) {
     const TomlDocument* document = name == kHandler ? nullptr : last_with(documents, path);
     if (document == nullptr || !document->at(path)->is_object()) continue;
     const std::string type = text_at(*document, below(path, {"runtime_type"}));
-    return type.empty() || type == "oci" ? *document->at(path) : nlohmann::json::object();
+    if (type.empty() || type == "oci") return *document->at(path);
   }
   return nlohmann::json::object();
 }

@@ -79,6 +79,8 @@ Result<DaemonJson> parse_daemon_json(std::string_view text) {
   if (!default_runtime) return fail(std::move(default_runtime).error());
   found.runtimes = *runtimes;
   found.default_runtime = *default_runtime;
+  // dockerd takes null for absent.
+  if (found.runtimes != nullptr && found.runtimes->is_null()) found.runtimes = nullptr;
   if (found.runtimes == nullptr) return found;
   if (found.runtimes->kind != Kind::kObject)
     return fail(ErrorCode::kInvalidArgument, cat(daemon_json_place(text, found.runtimes->raw_key),

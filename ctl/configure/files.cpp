@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -10,8 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <climits>
-#include <set>
 #include <utility>
 
 #include "common/base/text.h"
@@ -22,6 +21,8 @@ namespace {
 
 constexpr mode_t kNewFile = 0644;
 constexpr mode_t kNewDirectory = 0755;
+/// The machine's engines are checked and restarted under the lock.
+constexpr std::chrono::seconds kLockPatience{10};
 
 /// Directory and name of an absolute path.
 std::pair<std::string, std::string> split(const std::string& path) {
@@ -138,6 +139,10 @@ Result<std::vector<std::string>> EngineFiles::list(const std::string& directory)
   auto entries = opened->entries();
   if (!entries) return fail(std::move(entries).error());
   std::ranges::sort(*entries);
+  auto directories = opened->subdirectories();
+  if (!directories) return fail(std::move(directories).error());
+  for (std::string& entry : *entries)
+    if (std::ranges::find(*directories, entry) != directories->end()) entry += '/';
   return std::move(*entries);
 }
 
@@ -168,22 +173,18 @@ Status EngineFiles::put(const std::string& path, const FileState& after,
   return {};
 }
 
-Status EngineFiles::lock_directories(const ConfigurePlan& plan) {
-  std::set<std::string> parents;
-  for (const FileChange& change : plan.changes)
-    parents.insert(split(change.path).first);
-  for (const std::string& parent : parents) {
-    if (auto made = make_directories(parent); !made) return made;
-    auto directory = open(parent);
-    if (!directory) return fail(std::move(directory).error());
-    if (::flock(directory->fd(), LOCK_EX | LOCK_NB) != 0) {
-      const int err = errno;
-      if (err == EWOULDBLOCK)
-        return fail(ErrorCode::kBusy, cat(parent, ": another podqosctl is changing its files"));
-      return fail_errno(err, cat("lock ", parent));
-    }
-    locked_.push_back(std::move(*directory));
-  }
+Status EngineFiles::lock(const ConfigurePlan& plan) {
+  if (plan.changes.empty()) return {};
+  // Where only root can open it: whoever may open an engine's directory could hold a lock on that.
+  // Another user changes only a tree of its own.
+  if (::geteuid() != 0) return {};
+  const auto directory = sys::Directory::open("/run");
+  if (!directory) return fail(directory.error());
+  const char* name = root_.empty() ? "podqos-configure.lock" : "podqos-configure-root.lock";
+  auto lock = sys::FileLock::acquire(*directory, name, kLockPatience);
+  if (!lock)
+    return fail(std::move(lock).error().with_context("another podqosctl is changing files"));
+  lock_ = std::move(*lock);
   return {};
 }
 
@@ -204,7 +205,9 @@ Status EngineFiles::make(const FileChange& change) {
 }
 
 Status EngineFiles::apply(const ConfigurePlan& plan) {
-  if (auto locked = lock_directories(plan); !locked) return locked;
+  if (auto locked = lock(plan); !locked) return locked;
+  for (const FileChange& change : plan.changes)
+    if (auto made = make_directories(split(change.path).first); !made) return made;
   for (const FileChange& change : plan.changes) {
     auto made = make(change);
     if (made) continue;

@@ -7,6 +7,7 @@
 #include "common/base/error.h"
 #include "common/sys/atomic_file.h"
 #include "common/sys/directory.h"
+#include "common/sys/file_lock.h"
 #include "ctl/configure/plan.h"
 
 namespace podqos::ctl {
@@ -31,8 +32,9 @@ class EngineFiles {
 
   /// Carries out a plan: makes missing directories (0755), keeps a backup where the plan says so,
   /// and replaces each file at once with owner and mode as they were (a new file: the caller's,
-  /// 0644). Locks the directories against another podqosctl until the object ends.
-  /// @return an error, after which everything is as before; kBusy if the directory is locked or a
+  /// 0644). Locks out another podqosctl until the object ends.
+  /// @return an error, after which everything is as before; kTimeout if another one does not end,
+  /// kBusy if a
   ///         file is no longer as it was planned with.
   [[nodiscard]] Status apply(const ConfigurePlan& plan);
 
@@ -53,13 +55,13 @@ class EngineFiles {
   [[nodiscard]] Result<std::optional<std::string>> follow(const std::string& path) const;
   [[nodiscard]] Result<std::vector<std::string>> list(const std::string& directory) const;
   [[nodiscard]] Status make_directories(const std::string& directory) const;
-  [[nodiscard]] Status lock_directories(const ConfigurePlan& plan);
+  [[nodiscard]] Status lock(const ConfigurePlan& plan);
   [[nodiscard]] Status make(const FileChange& change);
   [[nodiscard]] Status put(const std::string& path, const FileState& after,
                            const sys::FileOwner& owner);
 
   std::string root_;
-  std::vector<sys::Directory> locked_;
+  std::optional<sys::FileLock> lock_;
   std::vector<Made> made_;
 };
 

@@ -1,6 +1,7 @@
 #include "ctl/configure/parts.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "common/base/text.h"
@@ -20,6 +21,20 @@ Result<std::string> without_blocks(std::string text, std::span<const std::string
   return text;
 }
 
+/// The block cannot be added: names the table of the file that it would have to extend.
+std::unexpected<Error> refuse_table(const TomlDocument& before, const TomlDocument& added,
+                                    const Error& cause) {
+  TomlPath path;
+  for (const nlohmann::json* more = &added.values(); more->is_object() && !more->empty();) {
+    path.push_back(more->begin().key());
+    if (before.at(path) == nullptr) break;
+    more = &more->begin().value();
+  }
+  return fail(cause.code,
+              cat(before.place_of(path), ": no table can be added to what stands here (",
+                  cause.message.substr(cause.message.rfind(": ") + 2), ")"));
+}
+
 /// Checks that a file says what it said before and what the block says.
 Status check_result(const TomlBlock& block, std::string_view rest, std::string_view after) {
   auto before = TomlDocument::parse(rest, block.path);
@@ -27,7 +42,8 @@ Status check_result(const TomlBlock& block, std::string_view rest, std::string_v
   const auto added = TomlDocument::parse(block.body, block.path);
   if (!added) return fail(added.error());
   const auto result = TomlDocument::parse(after, block.path);
-  if (!result) return fail(result.error());
+  // Its line is one of podqos's, which the file does not have.
+  if (!result) return refuse_table(*before, *added, result.error());
   if (result->values() == merged(before->values(), added->values())) return {};
   return fail(ErrorCode::kConflict,
               cat(block.path, ":1: podqos's lines would change what it says"));
@@ -119,6 +135,7 @@ Result<TomlDocument> read_others(const std::string& path, std::span<const std::s
   return TomlDocument::parse(*rest, path);
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): as deep as directories are
 Result<std::vector<TomlDocument>> read_drop_ins(const std::string& directory,
                                                 std::string_view suffix,
                                                 std::span<const std::string_view> names,
@@ -127,7 +144,13 @@ Result<std::vector<TomlDocument>> read_drop_ins(const std::string& directory,
   if (!entries) return fail(entries.error());
   std::vector<TomlDocument> documents;
   for (const std::string& entry : *entries) {
-    if (!entry.ends_with(suffix)) continue;
+    if (suffix.empty() && entry.ends_with('/')) {
+      auto more = read_drop_ins(cat(directory, "/", entry.substr(0, entry.size() - 1)), suffix,
+                                names, source);
+      if (!more) return fail(std::move(more).error());
+      std::ranges::move(*more, std::back_inserter(documents));
+    }
+    if (entry.ends_with('/') || !entry.ends_with(suffix)) continue;
     auto document = read_others(cat(directory, "/", entry), names, source);
     if (!document) return fail(std::move(document).error());
     documents.push_back(std::move(*document));

@@ -61,7 +61,8 @@ struct BlockRemoval {
                                                const ConfigSource& source);
 
 /// read_others() of the files of a directory whose names end with `suffix`, in the order in which
-/// engines read them.
+/// engines read them. Without a suffix those of its directories, too, as CRI-O reads them
+/// (pkg/config, UpdateFromPath); with one, directories are passed over, as by Podman.
 [[nodiscard]] Result<std::vector<TomlDocument>> read_drop_ins(
     const std::string& directory, std::string_view suffix, std::span<const std::string_view> names,
     const ConfigSource& source);

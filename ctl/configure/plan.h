@@ -41,7 +41,8 @@ struct ConfigSource {
   /// The content of the file that a path leads to, symlinks followed; nullopt if there is none. For
   /// files that are looked at and never changed.
   std::function<Result<std::optional<std::string>>(const std::string& path)> follow;
-  /// Names of a directory's entries, sorted by their bytes; empty if it does not exist.
+  /// Names of a directory's entries, sorted by their bytes, those of directories with a "/" at the
+  /// end; empty if it does not exist.
   std::function<Result<std::vector<std::string>>(const std::string& directory)> list;
 };
 

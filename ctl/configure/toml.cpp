@@ -23,29 +23,31 @@
 namespace podqos::ctl {
 namespace {
 
-using Lines = std::map<TomlPath, std::size_t>;
-
 /// Turns toml++'s values into JSON and notes where each table and value begins.
 class Reader {
  public:
-  explicit Reader(Lines& lines) : lines_(lines) {}
-
-  // NOLINTBEGIN(misc-no-recursion): as deep as the parser has been, which recurses, too
-  nlohmann::json read_table(const toml::table& table) {
+  // NOLINTBEGIN(misc-no-recursion): at most kMaxLevels deep
+  nlohmann::json read_table(const toml::table& table, TomlLines& lines, std::size_t levels) {
     auto object = nlohmann::json::object();
     for (const auto& [key, node] : table) {
-      path_.emplace_back(key.str());
-      lines_.emplace(path_, key.source().begin.line);
-      object[path_.back()] = read(node);
-      path_.pop_back();
+      const std::string name{key.str()};
+      TomlLines& place = lines.children[name];
+      place.line = key.source().begin.line;
+      object[name] = read(node, place, levels);
     }
     return object;
   }
+  /// Where more than kMaxLevels were found; 0 if nowhere.
+  [[nodiscard]] std::size_t too_deep() const { return too_deep_; }
 
  private:
-  nlohmann::json read(const toml::node& node) {
-    if (const auto* table = node.as_table()) return read_table(*table);
-    if (const auto* array = node.as_array()) return read_array(*array);
+  nlohmann::json read(const toml::node& node, TomlLines& lines, std::size_t levels) {
+    if ((node.is_table() || node.is_array()) && levels == TomlDocument::kMaxLevels) {
+      too_deep_ = lines.line;
+      return {};
+    }
+    if (const auto* table = node.as_table()) return read_table(*table, lines, levels + 1);
+    if (const auto* array = node.as_array()) return read_array(*array, lines, levels + 1);
     if (const auto* text = node.as_string()) return text->get();
     if (const auto* number = node.as_integer()) return number->get();
     if (const auto* number = node.as_floating_point()) return number->get();
@@ -54,17 +56,66 @@ class Reader {
   }
 
   /// The tables of an array have no place of their own: the path names the array.
-  nlohmann::json read_array(const toml::array& array) {
+  nlohmann::json read_array(const toml::array& array, TomlLines& lines, std::size_t levels) {
     auto list = nlohmann::json::array();
     for (const toml::node& node : array)
-      list.push_back(read(node));
+      list.push_back(read(node, lines, levels));
     return list;
   }
   // NOLINTEND(misc-no-recursion)
 
-  Lines& lines_;
-  TomlPath path_;
+  std::size_t too_deep_ = 0;
 };
+
+/// Counts the levels of keys and brackets. toml++ recurses once for each, when it parses and when
+/// it frees, and bounds those of keys only in newer versions.
+class LevelScanner {
+ public:
+  /// The first line with more than kMaxLevels, counted from 1; 0 if there is none.
+  std::size_t find_too_deep(std::string_view text) {
+    for (std::size_t at = 0; at < text.size();) {
+      at = take(text, at);
+      if (dots_ > TomlDocument::kMaxLevels || brackets_ > TomlDocument::kMaxLevels) return line_;
+    }
+    return 0;
+  }
+
+ private:
+  /// Takes what begins at `at`. @return where it ends.
+  std::size_t take(std::string_view text, std::size_t at) {
+    const char c = text[at];
+    if (c == '"' || c == '\'') return skip_string(text, at);
+    if (c == '#') return std::min(text.find('\n', at), text.size());
+    if (c == '\n') ++line_;
+    if (c == '[' || c == '{') ++brackets_;
+    if ((c == ']' || c == '}') && brackets_ > 0) --brackets_;
+    if (c == '.') ++dots_;
+    if (std::string_view{"\n=,[]{}"}.contains(c)) dots_ = 0;
+    return at + 1;
+  }
+
+  std::size_t skip_string(std::string_view text, std::size_t at) {
+    const std::string quotes(3, text[at]);
+    const bool is_long = text.substr(at, 3) == quotes;
+    const std::string_view end = std::string_view{quotes}.substr(0, is_long ? 3 : 1);
+    for (at += end.size(); at < text.size(); ++at) {
+      if (text.substr(at, end.size()) == end) return at + end.size();
+      if (text[at] == '\n' && !is_long) return at;
+      if (text[at] == '\n') ++line_;
+      if (text[at] == '\\' && end.front() == '"' && text.substr(at + 1, 1) != "\n") ++at;
+    }
+    return text.size();
+  }
+
+  std::size_t line_ = 1;
+  std::size_t dots_ = 0;
+  std::size_t brackets_ = 0;
+};
+
+std::unexpected<Error> refuse_depth(const std::string& file, std::size_t line) {
+  return fail(ErrorCode::kInvalidArgument,
+              cat(file, ":", line, ": nested deeper than ", TomlDocument::kMaxLevels, " levels"));
+}
 
 /// The first line that is not UTF-8, counted from 1; 0 if there is none.
 std::size_t first_line_of_other_bytes(std::string_view text) {
@@ -82,6 +133,8 @@ Result<TomlDocument> TomlDocument::parse(std::string_view text, const std::strin
   // toml++ reads ahead, and names the line where it was then.
   if (const std::size_t line = first_line_of_other_bytes(text); line != 0)
     return fail(ErrorCode::kInvalidArgument, cat(file, ":", line, ": is not UTF-8"));
+  if (const std::size_t line = LevelScanner{}.find_too_deep(text); line != 0)
+    return refuse_depth(file, line);
   const toml::parse_result parsed = toml::parse(text);
   if (parsed.failed()) {
     const toml::parse_error& error = parsed.error();
@@ -90,7 +143,9 @@ Result<TomlDocument> TomlDocument::parse(std::string_view text, const std::strin
   }
   TomlDocument document;
   document.file_ = file;
-  document.values_ = Reader{document.lines_}.read_table(parsed.table());
+  Reader reader;
+  document.values_ = reader.read_table(parsed.table(), document.lines_, 1);
+  if (reader.too_deep() != 0) return refuse_depth(file, reader.too_deep());
   return document;
 }
 
@@ -105,11 +160,14 @@ const nlohmann::json* TomlDocument::at(const TomlPath& path) const {
   return value;
 }
 
-std::string TomlDocument::place_of(TomlPath path) const {
-  for (; !path.empty(); path.pop_back())
-    if (const auto found = lines_.find(path); found != lines_.end())
-      return cat(file_, ":", found->second);
-  return cat(file_, ":1");
+std::string TomlDocument::place_of(const TomlPath& path) const {
+  const TomlLines* at = &lines_;
+  for (const std::string& key : path) {
+    const auto found = at->children.find(key);
+    if (found == at->children.end()) break;
+    at = &found->second;
+  }
+  return cat(file_, ":", std::max<std::size_t>(at->line, 1));
 }
 
 TomlPath below(TomlPath path, std::initializer_list<std::string_view> keys) {

@@ -16,12 +16,22 @@ namespace podqos::ctl {
 /// Where a value stands in a TOML document: the keys from the top, without quotes.
 using TomlPath = std::vector<std::string>;
 
+/// The lines at which tables and values begin: a tree, so that it grows with the file alone.
+struct TomlLines {
+  std::size_t line = 0;
+  std::map<std::string, TomlLines> children;
+};
+
 /// A TOML file, read in order to understand it; nothing is ever written from it.
 class TomlDocument {
  public:
+  /// Levels of tables and arrays that are read; no engine's file has more than ten.
+  static constexpr std::size_t kMaxLevels = 64;
+
   /// Parses TOML 1.0 (UTF-8, with or without a byte order mark).
   /// @param file  name for errors
-  /// @return kInvalidArgument: "FILE:LINE: <what is wrong>", for duplicate tables and keys, too.
+  /// @return kInvalidArgument: "FILE:LINE: <what is wrong>", for duplicate tables and keys, and
+  ///         for more than kMaxLevels, too.
   [[nodiscard]] static Result<TomlDocument> parse(std::string_view text, const std::string& file);
 
   /// All tables and values; dates and times are strings.
@@ -29,13 +39,13 @@ class TomlDocument {
   /// The value at `path`; nullptr if there is none.
   [[nodiscard]] const nlohmann::json* at(const TomlPath& path) const;
   /// "FILE:LINE" of the value or table at `path`, of what contains it if it is absent.
-  [[nodiscard]] std::string place_of(TomlPath path) const;
+  [[nodiscard]] std::string place_of(const TomlPath& path) const;
   [[nodiscard]] const std::string& file() const { return file_; }
 
  private:
   std::string file_;
   nlohmann::json values_ = nlohmann::json::object();
-  std::map<TomlPath, std::size_t> lines_;
+  TomlLines lines_;
 };
 
 /// `path` with more keys at its end.

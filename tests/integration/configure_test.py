@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -46,9 +47,9 @@ def configure(*words, check=0):
     return done
 
 
-def is_locked(directory):
-    """Whether a process holds the lock with which podqosctl changes the directory's files."""
-    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+def is_locked():
+    """Whether a process holds the lock with which podqosctl changes the files of a tree."""
+    opened = os.open("/run/podqos-configure-root.lock", os.O_RDONLY)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -188,6 +189,40 @@ class Trees(unittest.TestCase):
         self.put(CONTAINERD, "version = 2\n[" + "a." * 2000000 + "a]\n")
         self.refused("containerd", "podqosctl: ")
 
+    def test_deep_keys_in_little_memory(self):
+        """A dotted key of 16 kB took a gigabyte, one of 40 kB six."""
+        limit = 256 << 20
+
+        def bound():
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+        for size in (16_000, 40_000):
+            self.put(CONTAINERD, "version = 2\n" + "a." * (size // 2) + "a = 1\n")
+            done = subprocess.run([harness.CTL, "configure", "containerd", "--root", self.root, "--engine-version",
+                                   "1.7"], capture_output=True, text=True, check=False, preexec_fn=bound,
+                                  timeout=harness.CALL_TIMEOUT)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(f"{CONTAINERD}:2: nested deeper than 64 levels", done.stderr)
+
+    def test_a_lock_of_another_user(self):
+        """Whoever may open the engine's directory can lock it, and keeps nobody out."""
+        path = self.put(DAEMON_JSON, "{}\n")
+        opened = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        self.addCleanup(os.close, opened)
+        fcntl.flock(opened, fcntl.LOCK_SH)
+        self.configure("docker")
+        self.configure("docker", "--undo")
+
+    def test_directories_of_drop_ins(self):
+        """CRI-O reads them, too; Podman passes them over."""
+        self.put("etc/crio/crio.conf.d/sub/10.conf", '[crio.runtime.runtimes.podqos]\nruntime_path = "/other"\n')
+        self.refused("crio", "etc/crio/crio.conf.d/sub/10.conf:2: ")
+        self.put("etc/crio/crio.conf.d/sub/10.conf", "")
+        self.put("etc/containers/containers.conf.d/sub.conf/x.conf", "[")
+        for engine in ("crio", "podman"):
+            self.configure(engine)
+            self.configure(engine, "--undo")
+
     def test_what_is_no_file(self):
         (self.root / CONTAINERD).mkdir(parents=True)
         self.refused("containerd", CONTAINERD)
@@ -244,7 +279,7 @@ class Trees(unittest.TestCase):
             if backup.exists():
                 self.assertEqual(backup.read_bytes(), whole)
         # The process that writes ends by itself, a moment after the one that was killed.
-        patience.wait_for(lambda: not is_locked(path.parent), 60, "the end of the last writer")
+        patience.wait_for(lambda: not is_locked(), 60, "the end of the last writer")
         self.configure("containerd")
         self.configure("containerd", "--undo")
         self.assertEqual(path.read_bytes(), whole)

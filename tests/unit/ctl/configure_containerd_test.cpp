@@ -199,6 +199,22 @@ TEST(PlanContainerd, RestoresALastLineWithoutNewline) {
   EXPECT_EQ(files, before);
 }
 
+TEST(PlanContainerd, Version4HasTheTablesOfVersion3) {
+  FilesInMemory files = {{kContainerdConfig, FileState::file("version = 4\n")}};
+  files.apply(must(plan_for(files, {2, 3})));
+  EXPECT_THAT(files.at(kContainerdConfig).text,
+              HasSubstr("[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.podqos]"));
+  // NRI needs no table, whatever the version.
+  files.put(kContainerdConfig, "version = 9\n");
+  EXPECT_THAT(must(plan_registration({.engine = Engine::kContainerd,
+                                      .way = Way::kNri,
+                                      .version = Version{2, 9},
+                                      .node = {}},
+                                     files.source()))
+                  .changes,
+              IsEmpty());
+}
+
 TEST(PlanContainerd, LeavesAHandlerThatIsThereByHand) {
   const std::string stock = project_file("tests/data/engines/containerd-debian.toml");
   const std::string by_hand = stock + project_file("examples/containerd/config-v2.toml");
@@ -254,6 +270,14 @@ INSTANTIATE_TEST_SUITE_P(
                     "version = 2\n" + kCriTable2 + ".containerd]\nruntimes = {}\n",
                     {1, 7},
                     "add these lines by hand:\n[plugins."},
+        RefusedCase{"InlineTableNamesItsLine",
+                    "version = 2\n" + kCriTable2 + ".containerd]\nruntimes = {}\n",
+                    {1, 7},
+                    ":3: no table can be added"},
+        RefusedCase{"UnknownVersionSaysWhatToAdd",
+                    "version = 5\n",
+                    {2, 3},
+                    "add these lines by hand:\n[plugins.'io.containerd.cri.v1.runtime'"},
         RefusedCase{"NoToml", "{\"version\": 2}\n", {1, 7}, ":1: "},
         RefusedCase{"NotUtf8", "version = 2\n# \xff\xfe\n", {1, 7}, ":2: "},
         RefusedCase{"ImportsOfNoList", "version = 2\nimports = 3\n", {2, 1}, ":2: imports"},

@@ -88,11 +88,15 @@ TEST(PlanCrio, TakesOverWhatTheDefaultRuntimesRowSays) {
               {"runtime_type", "oci"},
               {"runtime_root", "/run/podqos-runc"}});
   EXPECT_EQ(values_of(files.at(kCrioDropIn).text)["crio"]["runtime"]["runtimes"]["podqos"], row);
-  // The last file counts, and a runtime that is no conmon's has nothing to take over.
+  // The last file counts, and for a runtime that is no conmon's (Kata) that of runc does.
   for (const auto& [more, path] :
        {std::pair{"[crio.runtime]\ndefault_runtime = \"runc\"\n", "/usr/libexec/crio/other"},
         {"[crio.runtime.runtimes.crun]\nmonitor_path = \"/own\"\n", "/own"},
-        {"[crio.runtime.runtimes.crun]\nruntime_type = \"pod\"\nmonitor_path = \"/rs\"\n", ""}}) {
+        {"[crio.runtime.runtimes.crun]\nruntime_type = \"pod\"\nmonitor_path = \"/rs\"\n",
+         "/usr/libexec/crio/other"},
+        {"[crio.runtime]\ndefault_runtime = \"kata\"\n[crio.runtime.runtimes.kata]\n"
+         "runtime_type = \"vm\"\n",
+         "/usr/libexec/crio/conmon"}}) {
     FilesInMemory both = packaged;
     both.put("/etc/crio/crio.conf.d/99-own.conf", more);
     const auto made = there_and_back(Engine::kCrio, Way::kWrapper, std::nullopt, both);
@@ -258,6 +262,15 @@ TEST(PlanDocker, StandsBesideNvidia) {
             "            \"path\": \"nvidia-container-runtime\"\n        }\n    }\n}\n");
 }
 
+TEST(PlanDocker, TakesNullForAbsentAsDockerdDoes) {
+  const FilesInMemory files = there_and_back(
+      Engine::kDocker, Way::kWrapper, std::nullopt,
+      {{"/etc/docker/daemon.json", FileState::file("{\"runtimes\": null, \"debug\": true}\n")}});
+  EXPECT_EQ(nlohmann::json::parse(files.at("/etc/docker/daemon.json").text),
+            nlohmann::json::parse(R"({"debug": true,
+                "runtimes": {"podqos": {"path": "/usr/bin/podqos-runtime"}}})"));
+}
+
 TEST(PlanDocker, UndoKeepsWhatOthersWroteSince) {
   FilesInMemory files = {{kDaemonJson, FileState::file("{\n  \"a\": 1\n}\n")}};
   files.apply(must(plan_engine(Engine::kDocker, Way::kWrapper, std::nullopt, files)));
@@ -293,7 +306,7 @@ INSTANTIATE_TEST_SUITE_P(
                     DockerRefusal{"TrailingComma", "{\n  \"a\": 1,\n}\n",
                                   ": malformed JSON at line 3, column 1: "},
                     DockerRefusal{"NoObject", "[]\n", ":1: is not an object"},
-                    DockerRefusal{"RuntimesOfNoObject", "{\n\"runtimes\": null}\n",
+                    DockerRefusal{"RuntimesOfNoObject", "{\n\"runtimes\": 1}\n",
                                   ":2: \"runtimes\" is not an object"},
                     DockerRefusal{"RuntimesTwice", "{\"runtimes\": {},\n\"runtimes\": {}}\n",
                                   ":2: \"runtimes\" stands here a second time"},

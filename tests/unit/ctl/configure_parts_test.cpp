@@ -109,6 +109,21 @@ TEST(TomlDocument, KnowsValuesAndLines) {
   EXPECT_EQ(document->place_of({"x"}), "f:1");
 }
 
+TEST(TomlDocument, HasAtMost64Levels) {
+  std::string key = "a";
+  for (int level = 1; level < 63; ++level)
+    key += ".a";
+  EXPECT_TRUE(TomlDocument::parse(key + " = 1\n", "f"));
+  EXPECT_TRUE(
+      TomlDocument::parse("x = \"" + std::string(100, '.') + "\" # " + std::string(99, '['), "f"));
+  for (const std::string& text : {"\n[" + key + ".b.b.b]\n", "\n[" + key + "]\nb.b = { b.b = 1 }\n",
+                                  "\nb = " + std::string(70, '[') + std::string(70, ']') + "\n"}) {
+    const auto document = TomlDocument::parse(text, "f");
+    ASSERT_FALSE(document) << text;
+    EXPECT_THAT(document.error().message, testing::HasSubstr("nested deeper than 64 levels"));
+  }
+}
+
 TEST(TomlDocument, NamesTheLineOfTheMistake) {
   EXPECT_THAT(TomlDocument::parse("[a]\nb = 1\n[a]\n", "f").error().message, HasSubstr("f:3: "));
   EXPECT_THAT(TomlDocument::parse("a = 1\nb = \n", "f").error().message, HasSubstr("f:2: "));
