@@ -22,6 +22,7 @@ import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import patience  # noqa: E402
+import podman  # noqa: E402
 
 SOCKET = pathlib.Path("/run/containerd/containerd.sock")
 CONFIG = pathlib.Path("/etc/containerd/config.toml")
@@ -151,6 +152,90 @@ class Docker(unittest.TestCase):
         self.assertEqual(path.read_bytes(), before)
 
 
+class ThreeEngines(unittest.TestCase):
+    """In the guest: Podman and Docker with systemd's driver, containerd with cgroupfs, as Debian 13 has them."""
+
+    TREES = ["/podqos.slice/podqos-kubepods.slice", "/podqos/kubepods"]
+
+    @classmethod
+    def setUpClass(cls):
+        Containerd.setUpClass.__func__(cls)
+        configure("containerd", "--way", "wrapper", "--restart")
+        cls.cri.wait(containerd.PATIENCE)
+        podman.configure_podman()
+        cls.podman = podman.Podman("crun", "systemd")
+        docker.configure("systemd")
+        cls.docker = docker.Docker()
+        cls.docker.start()
+        cls.addClassCleanup(cls.docker.stop)
+        cls.docker.load_image()
+
+    def status(self):
+        return json.loads(engine.call("podqosctl", "status", "-o", "json").stdout)
+
+    def start_containerd(self):
+        sandbox = self.cri.run_pod(cri.sandbox("web", "web-c", "", SPEC), "podqos")
+        container = self.cri.create(sandbox, cri.container("web", engine.IMAGE, memory_limit_in_bytes=128 << 20))
+        self.cri.start(container)
+        self.assertRegex(machines.cgroup_of(self.cri.pid(container)), "^/podqos/kubepods/burstable/podweb-c/")
+        return lambda: (self.cri.stop_pod(sandbox), self.cri.remove_pod(sandbox))
+
+    def start_docker(self):
+        container = self.docker.run("--annotation", "podqos.io/pod-uid=web-d",
+                                    "--annotation", "podqos.io/limits=cpu=200m,memory=128Mi")
+        self.assertIn("/podqos-kubepods.slice/podqos-kubepods-podweb_d.slice/",
+                      machines.cgroup_of(self.docker.pid(container)))
+        return lambda: self.docker("rm", "--force", container)
+
+    def start_podman(self):
+        container = self.podman.run("--annotation", "podqos.io/pod-uid=web-p",
+                                    "--annotation", "podqos.io/requests=cpu=100m,memory=64Mi")
+        self.assertIn("/podqos-kubepods-burstable-podweb_p.slice/", machines.cgroup_of(self.podman.pid(container)))
+        return lambda: self.podman("rm", "--force", "--time", "0", container)
+
+    def check_all(self):
+        """One set of sums; what is reserved for Guaranteed pods is kept from both trees."""
+        status = self.status()
+        print(engine.call("podqosctl", "status").stdout, flush=True)
+        self.assertEqual(status["warnings"], [])
+        self.assertEqual(sorted(pod["uid"] for pod in status["pods"]), ["web-c", "web-d", "web-p"])
+        self.assertEqual([tree["kubepods"] for tree in status["trees"]], self.TREES)
+        counted = [[tier["requests"]["cpuMilli"] for tier in tree["tiers"]] for tree in status["trees"]]
+        self.assertEqual(counted, [[200, 100, 0], [0, 100, 0]])
+        for tree in status["trees"]:
+            self.assertEqual(tree["tiers"][1]["memoryLimitBytes"], engine.NODE_MEMORY - (128 << 20))
+            self.assertEqual(tree["tiers"][1]["rule"]["shares"], 102)
+            self.assertEqual(tree["tiers"][2]["memoryLimitBytes"], engine.NODE_MEMORY - (256 << 20))
+
+    def check_trees(self, *roots):
+        patience.wait_for(lambda: [tree["kubepods"] for tree in self.status()["trees"]] == list(roots),
+                          containerd.PATIENCE, f"trees {roots}")
+        for root in self.TREES:
+            self.assertEqual(pathlib.Path(f"/sys/fs/cgroup{root}").exists(), root in roots, root)
+
+    def test_systemd_first(self):
+        ends = [self.start_podman(), self.start_docker()]
+        self.check_trees(self.TREES[0])
+        end = self.start_containerd()
+        self.check_all()
+        end()
+        self.check_trees(self.TREES[0])
+        for end in ends:
+            end()
+        self.check_trees()
+
+    def test_cgroupfs_first(self):
+        end = self.start_containerd()
+        self.check_trees(self.TREES[1])
+        ends = [self.start_docker(), self.start_podman()]
+        self.check_all()
+        for each in ends:
+            each()
+        self.check_trees(self.TREES[1])
+        end()
+        self.check_trees()
+
+
 class Guests(unittest.TestCase):
     """Here."""
 
@@ -163,6 +248,9 @@ class Guests(unittest.TestCase):
 
     def test_debian_13(self):
         self.check("trixie", "Containerd")
+
+    def test_three_engines(self):
+        self.check("trixie", "ThreeEngines")
 
     def test_debian_testing(self):
         self.check("testing", "Containerd", "Docker")
@@ -177,5 +265,5 @@ if __name__ == "__main__":
     if guest.inside():
         del Guests
     else:
-        del Containerd, Docker
+        del Containerd, Docker, ThreeEngines
     harness.main(("runc",))

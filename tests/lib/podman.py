@@ -20,8 +20,13 @@ NO_HOOKS = WORK / "no-hooks"  # for --hooks-dir: then only the wrapper is left
 
 
 def configure():
-    """Podman beside the installed package: storage in memory, no network, an image."""
+    """Podman beside the installed package, and podqos."""
     engine.configure()
+    configure_podman()
+
+
+def configure_podman():
+    """Storage in memory, no network, an image."""
     NO_HOOKS.mkdir()
     configuration = pathlib.Path("/etc/containers")
     (configuration / "storage.conf").write_text(
