@@ -326,6 +326,7 @@ class Silence(FaultCase):
         with self.covered(PRIVATE, listens=True):
             self.assert_complaints(box, "pod burst-1: StartTransientUnit kubepods", " 2000 ms;",
                                    "`systemctl is-system-running`")
+            self.check_cgroupfs_beside()
         self.reconcile()
         self.check_nothing_left()
         self.start_pods()
@@ -336,6 +337,16 @@ class Silence(FaultCase):
         self.reconcile()
         self.check_all(GUARANTEED)
         self.end_all(self.other)
+
+    def check_cgroupfs_beside(self):
+        """What systemd does not make leaves nothing in the state: containers of the other driver start as ever."""
+        self.assertEqual(self.podqos.records(), [])
+        self.use("cgroupfs")
+        box = self.start(self.container(GUARANTEED, "app"))
+        self.check_all(GUARANTEED)
+        self.end(box)
+        self.assertNotIn("interrupted", self.podqos.log_text())
+        self.use("systemd")
 
     def test_no_systemd(self):
         box = self.container(BURSTABLE, "app")
