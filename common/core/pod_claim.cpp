@@ -171,6 +171,8 @@ bool claim_annotated(PodClaim& claim, const Claimant& claimant, const PodqosAnno
   const auto& [identity, facts, name] = claimant;
   if (settings.trust_annotations == TrustAnnotations::kNone) return false;
   claim.declared_class = podqos.qos_class;
+  // What a kubelet's pod requests is what the kubelet says: its author could claim the whole node.
+  if (identity.placed) return false;
   const bool checked = settings.trust_annotations == TrustAnnotations::kEngineChecked;
   if (podqos.pod) return claim_pod_annotation(claim, claimant, podqos, checked);
   if (!podqos.pod_level && podqos.containers.empty()) return false;
@@ -278,8 +280,9 @@ PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
   PodClaim claim;
   if (identity.placed) claim.engine_class = identity.placed->qos_class;
   // The claims below find their container by its name, so it is determined first.
+  const Pod* const spec = identity.placed ? nullptr : podqos.pod.get();
   const Claimant claimant{
-      .identity = identity, .facts = facts, .name = name_in(podqos.pod.get(), identity, facts)};
+      .identity = identity, .facts = facts, .name = name_in(spec, identity, facts)};
   if (!claim_annotated(claim, claimant, podqos, settings)) {
     if (engine.pod_sums) claim_sums(claim, *engine.pod_sums);
     if (!identity.is_sandbox) {

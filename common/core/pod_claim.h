@@ -29,7 +29,8 @@ struct PodClaim {
 /// Builds the claim from the strongest source: podqos.io/pod, podqos.io/requests and limits, the
 /// engine's pod sums, or inference from linux.resources. With trustAnnotations engine-checked,
 /// annotations that exceed the engine's limits of the container are refused with a warning. A limit
-/// that the engine sets for its pod limits every claim.
+/// that the engine sets for its pod limits every claim. A kubelet's pod (`identity.placed`)
+/// requests what the kubelet says, whatever the annotations.
 [[nodiscard]] PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
                                  const ParsedAnnotations& annotations, const Settings& settings,
                                  Bytes node_memory);

@@ -73,9 +73,12 @@ void merge_containers(Pod& known, const Pod& added) {
 }
 
 /// Raises the engine's pod sums, which date from the sandbox's creation, to those of the running
-/// containers: a container restarted after a resize has its new values.
+/// containers: a container restarted after a resize has its new values. Not those of a kubelet's
+/// pod: with pod-level resources, each container without a limit has the shares of the pod's.
 void raise_to_running(PodRecord& record, const PodClaim& claim) {
-  if (!record.sums || record.sums->enforced || claim.source != ClassSource::kInference) return;
+  if (record.adopted || !record.sums || record.sums->enforced ||
+      claim.source != ClassSource::kInference)
+    return;
   Pod running;
   std::ranges::copy_if(record.pod.containers, std::back_inserter(running.containers),
                        [&](const Container& described) {

@@ -102,6 +102,20 @@ void raise_to_containers(Resources& whole, const Pod& pod) {
   raise(whole.limits, pod_limits(pod, PodLevel::kSkip, Overhead::kSkip));
 }
 
+namespace {
+
+/// True if the containers together request more than the engine says of their pod: then that states
+/// pod-level resources, which a container's update does not change.
+bool are_pod_level(const EngineSums& sums, const Pod& pod) {
+  const ResourceList together = pod_requests(pod, PodLevel::kSkip, Overhead::kSkip);
+  return std::ranges::any_of(sums.resources.requests, [&](const auto& request) {
+    const auto sum = find(together, request.first);
+    return sum && *sum > request.second;
+  });
+}
+
+}  // namespace
+
 void apply_resize(PodRecord& record, const Resize& resize) {
   Pod& pod = record.pod;
   if (resize.whole_pod) {
@@ -109,6 +123,7 @@ void apply_resize(PodRecord& record, const Resize& resize) {
     return;
   }
   update_backing(record, resize);
+  const bool pod_level = record.sums && are_pod_level(*record.sums, pod);
   Resources* known = find_resources(pod, resize.container);
   if (known == nullptr) {
     pod.containers.push_back(
@@ -118,7 +133,7 @@ void apply_resize(PodRecord& record, const Resize& resize) {
   update(*known, resize.now);
   cap_requests(*known);
   if (pod.resources) raise_to_containers(*pod.resources, pod);
-  if (record.sums) raise_to_containers(record.sums->resources, pod);
+  if (record.sums && !pod_level) raise_to_containers(record.sums->resources, pod);
 }
 
 }  // namespace podqos::core

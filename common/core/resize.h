@@ -17,7 +17,8 @@ struct Resize {
 /// Replaces the pod's known resources by those of an in-place update. A value that the known one
 /// converts to changes nothing, since the engine's units are coarser. Pod-level resources and the
 /// engine's sums are raised to the sum of the containers; only an update of the pod lowers them.
-/// The class does not change.
+/// Sums below that of the containers before the update are a kubelet's pod-level resources, and
+/// stay. The class does not change.
 /// @note KEP-1287, in-place update of pod resources.
 void apply_resize(PodRecord& record, const Resize& resize);
 

@@ -192,7 +192,7 @@ TEST_F(KubeletsPod, RequestsItsOverheadToo) {
   podqos_.pod =
       std::make_shared<const Pod>(pod_text::pod({container("main", list({{"cpu", "330m"}}))}));
   app("main", {.shares = 337});
-  EXPECT_EQ(requested(), MilliCpu{350}) << "the spec does not say it";
+  EXPECT_EQ(requested(), MilliCpu{350}) << "its author's spec does not count";
 }
 
 // Kubernetes: max(init containers one by one, all others together), a sidecar beside both.
@@ -212,16 +212,6 @@ TEST_F(KubeletsPod, CountsARestartedContainerOnce) {
   end("main");
   app("main", {.shares = 102});
   EXPECT_EQ(requested(), MilliCpu{100});
-}
-
-TEST_F(KubeletsPod, KeepsTheSpecThatItsAnnotationGives) {
-  podqos_.pod = std::make_shared<const Pod>(pod_text::pod(
-      {container("main", list({{"cpu", "100m"}})), container("log", list({{"cpu", "50m"}}))}));
-  app("main", {.shares = 102});
-  app("log", {.shares = 51});
-  const Pod known = record_.pod;
-  end("log");
-  EXPECT_EQ(record_.pod, known);
 }
 
 TEST_F(EngineSums, KeepCountingWhatHasEnded) {

@@ -154,6 +154,31 @@ INSTANTIATE_TEST_SUITE_P(Table, ClaimForKubelet,
                            return std::string{row.param.name};
                          });
 
+/// A Pod's author writes annotations, also of a kubelet's pod: they could claim the whole node.
+TEST(ClaimFor, TakesTheRequestsOfAKubeletsPodFromTheKubelet) {
+  for (const auto trust : {TrustAnnotations::kEngineChecked, TrustAnnotations::kAll}) {
+    for (const bool whole : {false, true}) {
+      Arriving a =
+          whole ? with_spec(pod_named_app(list({{"cpu", "50"}, {"memory", "2Gi"}}))) : Arriving{};
+      const Resources much{.requests = list({{"cpu", "50"}, {"memory", "2Gi"}}), .limits = {}};
+      if (!whole) a.podqos.pod_level = much;
+      a.podqos.containers["app"] = much;
+      a.settings.trust_annotations = trust;
+      a.identity = facts::identity(IdentitySource::kEngine);
+      a.identity.placed = kubelet_pod(QosClass::kBurstable);
+      a.facts.resources.cpu_shares = 102;
+      a.engine.pod_sums = facts::engine({.shares = 204});
+      const PodClaim claim = claim_of(a);
+      EXPECT_EQ(claim.source, ClassSource::kInference);
+      EXPECT_FALSE(claim.complete);
+      EXPECT_FALSE(claim.pod.resources);
+      EXPECT_EQ(find(claim.pod.containers.front().resources.requests, kCpu)->milli_value(), 100);
+      ASSERT_TRUE(claim.sums);
+      EXPECT_EQ(find(claim.sums->resources.requests, kCpu)->milli_value(), 200);
+    }
+  }
+}
+
 TEST(ClaimFor, TakesTheClassFromAKubeletsCgroup) {
   Arriving a = with_spec(pod_named_app({}));
   a.identity.placed = kubelet_pod(QosClass::kGuaranteed);

@@ -158,5 +158,18 @@ TEST(ApplyResize, TheEnginesSumsAreRaisedToTheContainers) {
                        .limits = list({{"cpu", "1"}, {"memory", "512Mi"}})}));
 }
 
+/// A kubelet's pod of 150m with limits of 260m: each of its containers, which have no values of
+/// their own, gets the shares of the pod's limit.
+TEST(ApplyResize, SumsThatArePodLevelResourcesStay) {
+  PodRecord record = plain_record_of(
+      pod_text::pod({container("web", list({{"cpu", "260m"}}), list({{"cpu", "260m"}})),
+                     container("log", list({{"cpu", "260m"}}), list({{"cpu", "260m"}}))}));
+  record.sums = core::EngineSums{.resources = {.requests = list({{"cpu", "150m"}}), .limits = {}}};
+  EngineResources now;
+  now.memory_limit = 128 * kMi;
+  apply_resize(record, of_web(now));
+  EXPECT_EQ(record.sums->resources.requests, list({{"cpu", "150m"}}));
+}
+
 }  // namespace
 }  // namespace podqos::core

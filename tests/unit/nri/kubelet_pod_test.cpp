@@ -168,6 +168,28 @@ INSTANTIATE_TEST_SUITE_P(
     }),
     [](const TestParamInfo<Annotated>& row) { return std::string{row.param.name}; });
 
+/// The pod's author claims nothing that the kubelet has not admitted.
+TEST_F(KubeletPodTest, RequestsWhatItsKubeletSays) {
+  auto sandbox = kubelet_pod({.shares = 102});
+  auto& annotations = *sandbox.mutable_annotations();
+  annotations["podqos.io/requests"] = "cpu=50,memory=2Gi";
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  static_cast<void>(running(sandbox, kubelets(sandbox, "app", {.shares = 102})));
+  EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":100,"memoryBytes":0})"));
+}
+
+/// A pod with requests of 150m and a limit of 260m of its own: its containers without values have
+/// the shares of the limit (1.36, calculateLinuxResources), together 520m.
+TEST_F(KubeletPodTest, RequestsItsPodLevelResources) {
+  const auto sandbox = kubelet_pod({.shares = 153, .quota = 26'000});
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  const auto app = running(sandbox, kubelets(sandbox, "app", {.shares = 266, .quota = 26'000}));
+  static_cast<void>(running(sandbox, kubelets(sandbox, "log", {.shares = 266, .quota = 26'000})));
+  EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":150,)"));
+  ASSERT_TRUE(update(sandbox, app, kSmall));
+  EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":150,)"));
+}
+
 TEST_F(KubeletPodTest, EndsWithoutReturningAnything) {
   const auto sandbox = kubelet_pod(kSmall);
   ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
