@@ -122,15 +122,47 @@ std::optional<Removed> remove_container(Transaction& transaction, core::PodRecor
   return removed;
 }
 
+/// Grants what a pod has left to those whose requests were cut for it.
+/// @param before  the sums before it left
+Status grant_freed(Transaction& transaction, const core::TierSums& before) {
+  core::TiersRecord& tiers = transaction.tiers();
+  const core::Settings& settings = transaction.settings();
+  if (tiers.sums == before || !core::is_full(before, settings, transaction.capacity())) return {};
+  const auto uids = transaction.store().pod_uids();
+  if (!uids) return fail(uids.error());
+  for (const std::string& uid : *uids) {
+    auto record = transaction.store().pod(uid);
+    // Only that pod remains cut, until a reconciliation.
+    if (!record || !*record || (*record)->adopted || (*record)->released_at) continue;
+    core::PodRecord granted = **record;
+    core::remove_pod(tiers, granted);
+    core::grant_requests(granted, tiers.sums, settings, transaction.capacity());
+    core::add_pod(tiers, granted);
+    if (granted.granted == (*record)->granted) continue;
+    transaction.log().info(cat("pod ", uid, ": cpu ", format_amount(granted.granted.cpu),
+                               ", memory ", format_amount(granted.granted.memory),
+                               " count now, after another pod has ended"));
+    if (auto done = carry_out(transaction, {core::SaveRecord{std::move(granted)}}); !done)
+      return done;
+  }
+  return {};
+}
+
 }  // namespace
 
 Status drop_container(Transaction& transaction, core::PodRecord record, const ContainerKey& key) {
+  const core::TierSums before = transaction.tiers().sums;
   const auto removed = remove_container(transaction, std::move(record), key);
-  return removed ? carry_out(transaction, removed->plan) : Status{};
+  if (!removed) return {};
+  if (auto done = carry_out(transaction, removed->plan); !done) return done;
+  return grant_freed(transaction, before);
 }
 
 Status handle_due(Transaction& transaction, const core::PodRecord& record) {
-  return carry_out(transaction, plan(transaction, decide(transaction, record, Cause::kDue)));
+  const core::TierSums before = transaction.tiers().sums;
+  const core::EventPlan due = plan(transaction, decide(transaction, record, Cause::kDue));
+  if (auto done = carry_out(transaction, due); !done) return done;
+  return grant_freed(transaction, before);
 }
 
 void withdraw(Transaction& transaction, const core::PodRecord& record,

@@ -134,6 +134,17 @@ void warn_unknown_container(Admission& admission, const PodClaim& claim) {
           names_of(record.pod)));
 }
 
+/// Warns if requests of the pod do not fit the node, once and not for each of its containers.
+void warn_uncounted(Admission& admission, const AdmissionSnapshot& snapshot,
+                    const Settings& settings) {
+  const PodRecord& record = admission.record;
+  if (snapshot.before && snapshot.before->claimed == record.claimed &&
+      snapshot.before->granted == record.granted)
+    return;
+  if (auto words = describe_uncounted(record, settings))
+    admission.warnings.push_back(cat(name_of(record.pod), " ", *words));
+}
+
 /// Refuses to create a container that runs: its runtime will refuse it too, and the record of the
 /// running one must not be lost to it.
 Error runs_already(const ContainerRecord& running) {
@@ -199,6 +210,7 @@ Result<Admission> admit_container(const AdmissionRequest& request,
   record.containers.push_back(admission.container);
   // Before computing values: they follow from the granted requests.
   grant_requests(record, snapshot.others, settings, snapshot.capacity);
+  warn_uncounted(admission, snapshot, settings);
   auto values = container_values(record, admission.container.name, settings);
   if (!values) return fail(std::move(values).error());
   admission.wanted = std::move(*values);

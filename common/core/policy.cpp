@@ -185,9 +185,20 @@ Bytes allocatable_memory(const Settings& settings, const NodeCapacity& capacity)
 
 namespace {
 
-/// Resources granted to other pods and requested by adopted ones.
-std::int64_t unavailable(std::int64_t guaranteed, std::int64_t burstable, std::int64_t adopted) {
-  return saturating_add(saturating_add(guaranteed, burstable), adopted);
+/// Millicpu and bytes that are granted to pods, or requested by adopted ones.
+struct Unavailable {
+  std::int64_t cpu;
+  std::int64_t memory;
+};
+Unavailable unavailable(const TierSums& sums) {
+  const TierSum own = sum_of_own(sums);
+  return {.cpu = saturating_add(own.cpu.value(), sums.adopted.cpu.value()),
+          .memory = saturating_add(own.memory.value(), sums.adopted.memory.value())};
+}
+
+std::int64_t allocatable_cpu(const Settings& settings, const NodeCapacity& capacity) {
+  return saturating_sub(capacity.cpu.value(), saturating_add(settings.system_reserved.cpu.value(),
+                                                             settings.kube_reserved.cpu.value()));
 }
 
 }  // namespace
@@ -197,9 +208,7 @@ Grants grants_for(const PodRecord& record, const TierSums& others, const Setting
   const ResourceList requests = requests_of(record);
   const auto cpu = find(requests, kCpu);
   const auto memory = find(requests, kMemory);
-  const std::int64_t cpu_capacity = saturating_sub(
-      capacity.cpu.value(),
-      saturating_add(settings.system_reserved.cpu.value(), settings.kube_reserved.cpu.value()));
+  const std::int64_t cpu_capacity = allocatable_cpu(settings, capacity);
   const std::int64_t memory_capacity = allocatable_memory(settings, capacity).value();
   const auto may_claim = [&](std::int64_t of_node) {
     return record.adopted ? of_node : claimable(of_node, settings);
@@ -217,11 +226,7 @@ Grants grants_for(const PodRecord& record, const TierSums& others, const Setting
     grants.granted = grants.claimed;
     return grants;
   }
-  const std::int64_t cpu_others = unavailable(
-      others.guaranteed.cpu.value(), others.burstable.cpu.value(), others.adopted.cpu.value());
-  const std::int64_t memory_others =
-      unavailable(others.guaranteed.memory.value(), others.burstable.memory.value(),
-                  others.adopted.memory.value());
+  const auto [cpu_others, memory_others] = unavailable(others);
   grants.granted.cpu = MilliCpu{grant(grants.claimed.cpu.value(), cpu_capacity, cpu_others)};
   // Without qosReserved no memory is reserved, so limits need not back it.
   std::optional<Bytes> backed;
@@ -229,6 +234,12 @@ Grants grants_for(const PodRecord& record, const TierSums& others, const Setting
   const Bytes counted = std::min(grants.claimed.memory, backed.value_or(Bytes{kInt64Max}));
   grants.granted.memory = Bytes{grant(counted.value(), memory_capacity, memory_others)};
   return grants;
+}
+
+bool is_full(const TierSums& sums, const Settings& settings, const NodeCapacity& capacity) {
+  const auto [cpu, memory] = unavailable(sums);
+  return cpu >= allocatable_cpu(settings, capacity) ||
+         memory >= allocatable_memory(settings, capacity).value();
 }
 
 void grant_requests(PodRecord& record, const TierSums& others, const Settings& settings,

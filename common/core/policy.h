@@ -58,6 +58,11 @@ struct Grants {
 void grant_requests(PodRecord& record, const TierSums& others, const Settings& settings,
                     const NodeCapacity& capacity);
 
+/// True if the pods' requests take up all CPU or all memory that is allocatable: then requests of
+/// some may have been cut.
+[[nodiscard]] bool is_full(const TierSums& sums, const Settings& settings,
+                           const NodeCapacity& capacity);
+
 /// Memory for pods: capacity - systemReserved - kubeReserved, at least 0.
 [[nodiscard]] Bytes allocatable_memory(const Settings& settings, const NodeCapacity& capacity);
 

@@ -20,6 +20,14 @@ std::string claim_warning(std::string_view name, Amount requested, Amount claime
              "% of what is allocatable; lower the request or raise maxPodClaim");
 }
 
+template <class Amount>
+std::string cut_warning(std::string_view name, Amount claimed, Amount granted) {
+  return cat(
+      "requests ", name, " ", format_amount(claimed), ", of which ", format_amount(granted),
+      " counts: other pods have requested the rest of what is allocatable; end some, or lower "
+      "requests");
+}
+
 }  // namespace
 
 std::optional<Bytes> backed_memory(const PodRecord& record) {
@@ -59,7 +67,14 @@ std::optional<std::string> describe_uncounted(const PodRecord& record, const Set
     return claim_warning("cpu", MilliCpu{cpu->milli_value()}, record.claimed.cpu, settings);
   if (memory && memory->value() > record.claimed.memory.value())
     return claim_warning("memory", Bytes{memory->value()}, record.claimed.memory, settings);
+  if (record.granted.cpu < record.claimed.cpu)
+    return cut_warning("cpu", record.claimed.cpu, record.granted.cpu);
   const auto backed = backed_memory(record);
+  const bool reserved = settings.reserve_memory_percent && backed;
+  const Bytes countable =
+      reserved ? std::min(*backed, record.claimed.memory) : record.claimed.memory;
+  if (record.granted.memory < countable)
+    return cut_warning("memory", record.claimed.memory, record.granted.memory);
   if (!settings.reserve_memory_percent || !backed || *backed >= record.claimed.memory)
     return std::nullopt;
   return cat("requests memory ", format_amount(record.claimed.memory), ", of which ",

@@ -80,6 +80,19 @@ TEST_F(Event, TheEndOfTheLastPodLeavesNothing) {
   EXPECT_THAT(node_.records.tiers.trees, IsEmpty());
 }
 
+/// Requests that did not fit count as soon as there is room, not with the next reconciliation.
+TEST_F(Event, TheEndOfAPodGrantsWhatItHadToOthers) {
+  node_.capacity.cpu = MilliCpu{1'200};
+  node_.run(kDatabaseContainer, Pid{10});
+  node_.run(kWebContainer, Pid{11});
+  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{200});
+  node_.tree.end(Pid{10});
+  ASSERT_TRUE(node_.end(kDatabaseContainer));
+  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{500});
+  EXPECT_EQ(node_.file("/podqos/kubepods/burstable", "cpu.weight"), weight_of(512));
+  EXPECT_FALSE(node_.records.dirty);
+}
+
 TEST_F(Event, AContainerThatWasNeverCreatedIsForgotten) {
   node_.tree.start(Pid{1010}, "/");
   ASSERT_TRUE(node_.admit(kWebContainer, Pid{1010}));

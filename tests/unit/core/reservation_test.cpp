@@ -229,6 +229,20 @@ TEST_F(WordsOnUncounted, AreNotSaidOfAReleasedPod) {
   EXPECT_EQ(words(), std::nullopt);
 }
 
+TEST_F(WordsOnUncounted, NameOtherPodsThatHaveTheRest) {
+  TierSums others;
+  others.guaranteed = {.pods = 1, .cpu = MilliCpu{15'400}, .memory = Bytes{30 * kGi}};
+  grant_requests(record_, others, settings_, kNodeOf32Gi);
+  const auto cut_cpu = describe_uncounted(record_, settings_);
+  ASSERT_TRUE(cut_cpu);
+  EXPECT_THAT(*cut_cpu, HasSubstr("requests cpu 1, of which 600m counts: other pods have"));
+  others.guaranteed.cpu = MilliCpu{0};
+  grant_requests(record_, others, settings_, kNodeOf32Gi);
+  const auto cut_memory = describe_uncounted(record_, settings_);
+  ASSERT_TRUE(cut_memory);
+  EXPECT_THAT(*cut_memory, HasSubstr("requests memory 8Gi, of which 2Gi counts: other pods have"));
+}
+
 TEST_F(WordsOnUncounted, NameMaxPodClaim) {
   settings_.max_pod_claim_percent = 10;
   const auto said = words();
