@@ -55,6 +55,20 @@ bool fits(const Resources& resources, const EngineResources& engine) {
   return !cpu || cpu_quota_for(MilliCpu{cpu->milli_value()}, period).value() == *engine.cpu_quota;
 }
 
+/// True if no limit that the engine gives a container is another than that of its spec.
+bool has_no_other_limit(const Resources& spec, const EngineResources& engine) {
+  Resources limits;
+  if (engine.memory_limit) {
+    if (const auto memory = find(spec.limits, kMemory)) limits.limits.emplace(kMemory, *memory);
+  }
+  if (engine.cpu_quota) {
+    if (const auto cpu = find(spec.limits, kCpu)) limits.limits.emplace(kCpu, *cpu);
+  }
+  EngineResources given = engine;
+  given.memory_reservation.reset();
+  return fits(limits, given);
+}
+
 /// The only container of `pod` that has the engine's values; nullptr if none or several have, or if
 /// the engine has set none.
 const Container* fitting_container(const Pod& pod, const EngineResources& engine) {
@@ -141,6 +155,8 @@ bool claim_pod_annotation(PodClaim& claim, const Claimant& claimant,
     return false;
   }
   claim.pod = pod;
+  const Container* const own = find_container(pod, name);
+  claim.runs_as_specified = own != nullptr && has_no_other_limit(own->resources, facts.resources);
   claim.source = ClassSource::kPodAnnotation;
   claim.complete = true;
   claim.known = true;

@@ -22,8 +22,10 @@ struct PodClaim {
   ClassSource source = ClassSource::kInference;
   std::optional<QosClass> declared_class;  ///< podqos.io/qos-class
   std::optional<QosClass> engine_class;    ///< tier of the pod cgroup that a kubelet has chosen
-  bool known = false;                      ///< false: no resources are known (a sandbox alone)
-  std::vector<std::string> warnings;       ///< refused annotations, one sentence each
+  /// A whole spec, and no limit that the engine gives this container is another than the spec's.
+  bool runs_as_specified = false;
+  bool known = false;                 ///< false: no resources are known (a sandbox alone)
+  std::vector<std::string> warnings;  ///< refused annotations, one sentence each
 };
 
 /// Builds the claim from the strongest source: podqos.io/pod, podqos.io/requests and limits, the

@@ -106,7 +106,8 @@ void add_claim(MergedPod& merged, const Identity& identity, const PodClaim& clai
   if (!identity.sandbox_id.empty()) record.sandbox_id = identity.sandbox_id;
   if (!claim.known || repeats(claim, record)) return;
   const QosClass claimed = claimed_class(claim, settings, merged.warnings);
-  if (record.complete && claim.complete && describes_otherwise(claim, record.pod)) {
+  if (record.complete && claim.complete && describes_otherwise(claim, record.pod) &&
+      !undo_resize(record, identity, claim)) {
     merged.warnings.push_back(
         "pod spec differs from the first container's, which applies until the pod has ended: "
         "annotate all containers of a pod with the same spec");

@@ -116,6 +116,26 @@ bool are_pod_level(const EngineSums& sums, const Pod& pod) {
 
 }  // namespace
 
+bool undo_resize(PodRecord& record, const Identity& identity, const PodClaim& claim) {
+  if (identity.source != IdentitySource::kEngine || claim.source != ClassSource::kPodAnnotation)
+    return false;
+  const Container* const claimed = find_container(claim.pod, identity.container_name);
+  Resources* const own = find_resources(record.pod, identity.container_name);
+  if (claimed == nullptr || own == nullptr) return false;
+  Pod as_specified = record.pod;
+  if (as_specified.resources && claim.pod.resources) as_specified.resources = claim.pod.resources;
+  for (auto* list : {&as_specified.containers, &as_specified.init_containers}) {
+    for (Container& container : *list) {
+      if (const Container* const same = find_container(claim.pod, container.name))
+        container.resources = same->resources;
+    }
+  }
+  if (describes_otherwise(claim, as_specified)) return false;
+  // An update may come before the start, which then claims the spec once more.
+  if (claim.runs_as_specified) *own = claimed->resources;
+  return true;
+}
+
 void apply_resize(PodRecord& record, const Resize& resize) {
   Pod& pod = record.pod;
   if (resize.whole_pod) {

@@ -3,6 +3,8 @@
 #include <string>
 
 #include "common/core/container_facts.h"
+#include "common/core/identity.h"
+#include "common/core/pod_claim.h"
 #include "common/core/record.h"
 
 namespace podqos::core {
@@ -21,6 +23,14 @@ struct Resize {
 /// stay. The class does not change.
 /// @note KEP-1287, in-place update of pod resources.
 void apply_resize(PodRecord& record, const Resize& resize);
+
+/// Gives a container that replaces a resized one the resources of its spec, which are the engine's
+/// again. All containers of a CRI engine's pod have one spec, so that a record that differs in
+/// nothing but resources tells of a resize.
+/// @param identity  of the new container
+/// @param claim  a whole spec
+/// @return false if the record was not resized, but has another spec: it stays as it is
+[[nodiscard]] bool undo_resize(PodRecord& record, const Identity& identity, const PodClaim& claim);
 
 /// Raises the resources that `whole` has to at least the sum of the pod's containers.
 void raise_to_containers(Resources& whole, const Pod& pod);

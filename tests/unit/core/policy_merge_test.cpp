@@ -91,6 +91,25 @@ TEST(JoinPod, SaysWhenAContainerDescribesAWholePodOtherwise) {
               ElementsAre(HasSubstr("pod spec differs from the first container's")));
 }
 
+/// A pod of a CRI engine, of which every container has the annotations of its sandbox.
+TEST(JoinPod, GivesAReplacedContainerItsSpecAgainAfterAResize) {
+  PodClaim claim = whole(full("a"));
+  claim.pod.containers.push_back(full("b"));
+  claim.runs_as_specified = true;
+  PodRecord resized = living(claim);
+  for (Container& container : resized.pod.containers)
+    container.resources.limits = list({{"cpu", "500m"}, {"memory", "512Mi"}});
+  Identity engines = identity_in("", "", IdentitySource::kEngine);
+  engines.container_name = "a";
+  resized.founded_by = IdentitySource::kEngine;
+  const auto joined = merge_claim(resized, engines, claim, {});
+  ASSERT_TRUE(joined) << joined.error().message;
+  EXPECT_THAT(joined->warnings, IsEmpty());
+  EXPECT_EQ(joined->record.pod.containers[0], full("a"));
+  // This one still runs as it was resized.
+  EXPECT_EQ(joined->record.pod.containers[1], resized.pod.containers[1]);
+}
+
 TEST(JoinPod, ExpectsTheSameSumsOfAllContainersAndNotTheSameContainers) {
   const PodRecord known = living(sums("a", "1"));
   EXPECT_THAT(join(known, sums("b", "1")).warnings, IsEmpty());

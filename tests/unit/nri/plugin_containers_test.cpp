@@ -150,6 +150,26 @@ TEST_F(PluginTest, LetsThePodGrowWithAContainerThatReplacesASmallerOne) {
   EXPECT_EQ(quota(pod_path("burstable", "1")), "60000");
 }
 
+/// Resized by an update, then replaced by one with its spec's values.
+TEST_F(PluginTest, GivesThePodItsSpecAgainWithAContainerThatReplacesAResizedOne) {
+  auto sandbox = pod("1", Pid{::getpid()});
+  (*sandbox.mutable_annotations())["podqos.io/pod"] =
+      R"({"containers": [{"name": "app", "resources": {"limits": {"cpu": "600m", "memory": "192Mi"}}}]})";
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  const auto running = started(sandbox, container(sandbox, "app", kLarge));
+  const std::string cgroup = base() + "/kubepods/pod1";
+  EXPECT_EQ(memory(cgroup), "201326592");
+  set_quota(running, "20000");
+  ASSERT_TRUE(update(sandbox, running, kSmall));
+  EXPECT_EQ(memory(cgroup), "134217728");
+  end_processes();
+  auto again = container(sandbox, "app", kLarge);
+  again.set_id("app-again");
+  ASSERT_TRUE(create(sandbox, again));
+  EXPECT_EQ(memory(cgroup), "201326592");
+  EXPECT_THAT(log(), Not(HasSubstr("differs from the first container's")));
+}
+
 TEST_F(PluginTest, ReleasesAContainerThatHasStopped) {
   const auto sandbox = pod("1");
   const auto running = started(sandbox, container(sandbox, "app", kSmall));
