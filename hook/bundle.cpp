@@ -34,6 +34,12 @@ Result<Bundle> Bundle::open(const std::string& path) {
   return Bundle{std::move(*directory), std::move(canonical)};
 }
 
+bool Bundle::has_config() const {
+  struct stat status{};
+  return ::fstatat(directory_.fd(), "config.json", &status, AT_SYMLINK_NOFOLLOW) == 0 ||
+         errno != ENOENT;
+}
+
 Result<std::string> Bundle::read_config(std::string_view name) {
   auto fd = directory_.open_file(name, O_RDONLY);
   if (!fd) return fail(std::move(fd).error());
@@ -53,8 +59,9 @@ Status Bundle::write_config(std::string_view text, std::string_view name) const 
 
 std::string canonical_bundle(const std::string& path) {
   if (path.empty()) return path;
-  const auto directory = sys::Directory::open(path);
-  return directory ? path_of(directory->fd(), path) : path;
+  const auto bundle = Bundle::open(path);
+  if (!bundle) return path;
+  return bundle->has_config() ? bundle->canonical() : "";
 }
 
 }  // namespace podqos::hook

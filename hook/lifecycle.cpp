@@ -103,7 +103,7 @@ Status start_in_bundle(const core::Settings& settings, app::Log& log, const code
   if (!*request) return {};
   // Runtimes run the hook in the bundle; some do not report its path.
   auto opened = Bundle::open(state.bundle.empty() ? "." : state.bundle);
-  (*request)->facts.bundle = opened ? opened->canonical() : state.bundle;
+  (*request)->facts.bundle = canonical_bundle(opened ? opened->canonical() : state.bundle);
   BundleOfContainer bundle{settings, std::move(opened)};
   std::optional<Error> unfinished;
   {

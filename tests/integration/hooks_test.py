@@ -320,6 +320,24 @@ class Poststop(HookCase):
         self.assert_nothing_left()
 
 
+@harness.runc_only
+class RootAsBundle(harness.TestCase):
+    """crun tells hooks of a container with user namespace and devices that its bundle is "/" (crun#2025)."""
+
+    settings = {"onError": "reject"}
+
+    def test_is_known_by_its_id(self):
+        name, pid = self.launch(POD, "app")
+        state = {"ociVersion": "1.0.2", "id": name, "status": "created", "pid": pid, "bundle": "/",
+                 "annotations": self.podqos.annotations(POD, "app")}
+        self.podqos.hook("createRuntime", state, kind=self.kind)
+        [known] = self.podqos.ctl_json("status")["pods"]
+        self.assertEqual([c["id"] for c in known["containers"]], [name])
+        self.plain.delete(name)
+        self.podqos.hook("poststop", {**state, "status": "stopped", "pid": 0}, kind=self.kind)
+        self.assert_nothing_left()
+
+
 @harness.for_each_runtime
 class Precreate(HookCase):
     """precreate edits the config on its way from stdin to stdout, before a runtime acts: Podman's way."""

@@ -122,7 +122,13 @@ TEST_F(BundleTest, StaysInTheDirectoryThatWasOpened) {
 TEST_F(BundleTest, NamesABundleThatIsGoneAsItWasNamed) {
   EXPECT_EQ(canonical_bundle("/nowhere/at/all"), "/nowhere/at/all");
   EXPECT_EQ(canonical_bundle(""), "");
+  directory_.write("b/config.json", "{}");
   EXPECT_EQ(canonical_bundle(path() + "/../b/"), path());
+}
+
+TEST_F(BundleTest, KnowsNoBundleWithoutConfig) {
+  EXPECT_EQ(canonical_bundle(path()), "");
+  EXPECT_EQ(canonical_bundle("/"), "");
 }
 
 }  // namespace
