@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -194,7 +195,10 @@ core::MemoryFiles Cgroupfs::memory_files(std::string_view path) {
   const Result<DirectoryRef> cgroup = hierarchy->directory(path);
   if (!cgroup) return {};
   const auto has = [fd = (*cgroup)->fd()](const char* file) {
-    return ::faccessat(fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    // Not faccessat(3) with a flag: glibc calls faccessat2(2) for it, to which some seccomp
+    // profiles answer EPERM.
+    struct stat status{};
+    return ::fstatat(fd, file, &status, AT_SYMLINK_NOFOLLOW) == 0;
   };
   return {.swap_max = has("memory.swap.max"), .oom_group = has("memory.oom.group")};
 }

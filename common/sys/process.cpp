@@ -293,6 +293,20 @@ Result<int> oom_score_adj_of(Pid pid) {
   return static_cast<int>(*score);
 }
 
+std::optional<Bytes> meminfo_field(std::string_view text, std::string_view name) {
+  while (!text.empty()) {
+    std::string_view line = read_until(text, '\n');
+    if (read_until(line, ':') != name || !line.ends_with(" kB")) continue;
+    line.remove_suffix(std::string_view{" kB"}.size());
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    constexpr std::int64_t kKibi = 1024;
+    const std::optional<std::int64_t> amount = parse_int(line);
+    if (!amount || *amount < 0) return std::nullopt;
+    return Bytes{mul_div(*amount, kKibi, 1)};
+  }
+  return std::nullopt;
+}
+
 Result<InstalledMemory> installed_memory() {
   struct sysinfo machine{};
   if (::sysinfo(&machine) != 0) return fail_errno(errno, "sysinfo");
@@ -300,7 +314,14 @@ Result<InstalledMemory> installed_memory() {
   const auto bytes = [&](auto units) {
     return Bytes{mul_div(static_cast<std::int64_t>(units), machine.mem_unit, 1)};
   };
-  return InstalledMemory{.memory = bytes(machine.totalram), .swap = bytes(machine.totalswap)};
+  InstalledMemory installed{.memory = bytes(machine.totalram), .swap = bytes(machine.totalswap)};
+  if (const auto text = read_at(AT_FDCWD, "/proc/meminfo", kMaxStat)) {
+    installed.memory =
+        std::min(installed.memory, meminfo_field(*text, "MemTotal").value_or(installed.memory));
+    installed.swap =
+        std::min(installed.swap, meminfo_field(*text, "SwapTotal").value_or(installed.swap));
+  }
+  return installed;
 }
 
 std::optional<std::int64_t> count_cpu_list(std::string_view text) {

@@ -335,6 +335,18 @@ TEST(SetOomScoreAdj, RefusesScoresOutOfRange) {
   }
 }
 
+TEST(MeminfoField, IsAnAmountInKibibytes) {
+  const std::string text =
+      "MemTotal:         524288 kB\nMemFree:          100 kB\nSwapTotal:             0 kB\n"
+      "HugePages_Total:       8\n";
+  EXPECT_EQ(meminfo_field(text, "MemTotal"), Bytes{536'870'912});
+  EXPECT_EQ(meminfo_field(text, "MemFree"), Bytes{102'400});
+  EXPECT_EQ(meminfo_field(text, "SwapTotal"), Bytes{0});
+  EXPECT_EQ(meminfo_field(text, "HugePages_Total"), std::nullopt);
+  EXPECT_EQ(meminfo_field(text, "Mem"), std::nullopt);
+  EXPECT_EQ(meminfo_field("MemTotal: many kB\n", "MemTotal"), std::nullopt);
+}
+
 TEST(InstalledMemory, IsAtLeastWhatATestNeeds) {
   const auto memory = installed_memory();
   ASSERT_TRUE(memory);
