@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/base/text.h"
+#include "common/cgroup/kubelet.h"
 #include "ctl/command.h"
 #include "ctl/configure/docker_service.h"
 #include "ctl/configure/engine.h"
@@ -90,8 +91,9 @@ Result<EngineProgram> find_engine(const ConfigureOptions& options) {
 }
 
 /// What the plan has to know of the node.
-NodeFacts read_node(const EngineFiles& files) {
-  return {.plugin_installed = files.exists(kPlugin)};
+NodeFacts read_node(const EngineFiles& files, const std::string& root) {
+  const bool has_kubelet = cgroup::find_kubelet(root).has_value();
+  return {.plugin_installed = files.exists(kPlugin), .kubelet = has_kubelet};
 }
 
 /// Plans what the options ask for.
@@ -100,7 +102,7 @@ Result<ConfigureReport> make_report(const ConfigureOptions& options, const Engin
   ConfigureReport report{.request = {.engine = program.engine,
                                      .way = Way::kWrapper,
                                      .version = program.version,
-                                     .node = read_node(files)},
+                                     .node = read_node(files, options.root)},
                          .undo = options.undo,
                          .root = options.root,
                          .plan = {},
@@ -112,6 +114,10 @@ Result<ConfigureReport> make_report(const ConfigureOptions& options, const Engin
   auto plan = options.undo ? plan_removal(request.engine, files.source())
                            : plan_registration(request, files.source());
   if (!plan) return fail(std::move(plan).error());
+  if (!plan->restart_harm.empty() && options.restart_choice() == Restart::kHarmless)
+    return fail(ErrorCode::kConflict,
+                cat(plan->restart_harm, ", or use --restart=force; nothing was changed"));
+  if (!plan->restart_harm.empty()) plan->notes.push_back(plan->restart_harm);
   report.plan = std::move(*plan);
   return report;
 }

@@ -26,6 +26,9 @@ constexpr const char* kPackagedHook =
 /// CRI-O has NRI switched on from this version on (pkg/config/config.go, DefaultConfig).
 constexpr Version kNriByDefault{.major = 1, .minor = 30};
 
+/// Where the runtime keeps the state of its containers.
+constexpr const char* kCrioRuntimeRoot = "/run/podqos-runc";
+
 constexpr std::array<std::string_view, 2> kCrioBlocks = {"wrapper", "nri"};
 
 /// What a row of the runtime table says of the runtime itself, which is another one for podqos.
@@ -143,7 +146,7 @@ Result<ConfigurePlan> plan_crio_hooks(const ConfigSource& source) {
 
 std::string format_crio_runtime(const nlohmann::json& like) {
   std::string row = cat("[crio.runtime.runtimes.", kHandler, "]\nruntime_path = \"", kWrapperPath,
-                        "\"\nruntime_type = \"oci\"\nruntime_root = \"/run/podqos-runc\"\n");
+                        "\"\nruntime_type = \"oci\"\nruntime_root = \"", kCrioRuntimeRoot, "\"\n");
   for (const auto& [name, value] : like.items()) {
     if (std::ranges::find(kOfTheRuntime, name) == kOfTheRuntime.end())
       row += cat(name, " = ", format_toml(value), "\n");
@@ -166,6 +169,14 @@ Result<ConfigurePlan> plan_crio(const ConfigureRequest& request, const ConfigSou
                                   : plan_crio_runtime(*documents, source);
 }
 
+/// How many containers the runtime "podqos" has: directories in its runtime_root.
+Result<std::size_t> count_containers(const ConfigSource& source) {
+  const auto entries = source.list(kCrioRuntimeRoot);
+  if (!entries) return fail(entries.error());
+  return static_cast<std::size_t>(std::ranges::count_if(
+      *entries, [](const std::string& name) { return !name.starts_with('.'); }));
+}
+
 Result<ConfigurePlan> plan_crio_removal(const ConfigSource& source) {
   const auto documents = read_crio(source);
   if (!documents) return fail(documents.error());
@@ -179,6 +190,15 @@ Result<ConfigurePlan> plan_crio_removal(const ConfigSource& source) {
     if (auto done = plan_block_removal(removal, source, plan); !done)
       return fail(std::move(done).error());
   }
+  const auto containers = count_containers(source);
+  if (!containers) return fail(containers.error());
+  const bool runtime_goes = std::ranges::any_of(
+      plan.changes, [](const FileChange& each) { return each.path == kCrioRuntimeDropIn; });
+  if (runtime_goes && *containers > 0)
+    plan.restart_harm =
+        cat(*containers, " containers of the runtime \"", kHandler, "\" are in ", kCrioRuntimeRoot,
+            ": once restarted, CRI-O cannot stop or remove them; remove their "
+            "pods first");
   return plan;
 }
 

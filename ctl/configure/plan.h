@@ -49,6 +49,7 @@ struct ConfigSource {
 /// What a plan has to know of the machine beside the engine's files.
 struct NodeFacts {
   bool plugin_installed = false;  ///< /usr/sbin/podqos-nri exists
+  bool kubelet = false;           ///< one is configured or runs
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
 };
 
@@ -76,6 +77,8 @@ struct FileChange {
 struct ConfigurePlan {
   std::vector<FileChange> changes;  ///< empty: nothing to do
   std::vector<std::string> notes;   ///< what is registered already, and what the operator should do
+  /// Why the engine should not be restarted with these files now; "" if nothing speaks against it.
+  std::string restart_harm;
   friend bool operator==(const ConfigurePlan&, const ConfigurePlan&) = default;
 };
 

@@ -26,6 +26,9 @@ constexpr const char* kPodmanLinked = "/usr/share/podqos/containers.conf.d/zz-po
 constexpr Version kAppending{.major = 4, .minor = 8};
 /// Podman's own default of hooks_dir, and the directory with precreate.
 constexpr const char* kCommonHooks = "/usr/share/containers/oci/hooks.d";
+/// createRuntime and poststop of the package.
+constexpr const char* kPodmanPackagedHook =
+    "/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json";
 constexpr const char* kPrecreate = "/usr/share/podqos/podman-hooks.d";
 
 /// One block for both ways: a table may be there only once.
@@ -181,6 +184,13 @@ Result<ConfigurePlan> plan_podman_removal(const ConfigSource& source) {
     return fail(std::move(done).error());
   auto link = source.read(kPodmanLink);
   if (!link) return fail(std::move(link).error());
+  const auto hook = source.follow(kPodmanPackagedHook);
+  if (!hook) return fail(hook.error());
+  if (*hook)
+    plan.notes.push_back(cat(kPodmanPackagedHook,
+                             " stays: it is the package's, and counts annotated containers "
+                             "without placing them; \"enabled\": false in "
+                             "/etc/podqos/podqos.json switches podqos off for all engines"));
   if (link->kind == FileState::Kind::kLink && link->text == kPodmanLinked) {
     plan.changes.push_back({.path = kPodmanLink,
                             .before = std::move(*link),

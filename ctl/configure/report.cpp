@@ -10,6 +10,8 @@ namespace podqos::ctl {
 namespace {
 
 constexpr std::string_view kPluginPackage = "install the package podqos-nri";
+/// API 1.43, which has HostConfig.Annotations.
+constexpr Version kDockerAnnotates{.major = 24, .minor = 0};
 constexpr std::string_view kPluginService = "systemctl enable --now podqos-nri.service";
 
 /// "create", "edit", "remove" or "link".
@@ -25,14 +27,21 @@ std::string undo_command(const ConfigureReport& report) {
 }
 
 /// How pods come to the runtime.
-std::string ask_for_runtime(Engine engine) {
-  switch (engine) {
+std::string ask_for_runtime(const ConfigureRequest& request) {
+  switch (request.engine) {
     case Engine::kContainerd:
     case Engine::kCrio:
+      // Without a kubelet there is none.
+      if (!request.node.kubelet) return "crictl runp --runtime podqos …";
       return "let pods ask for it with a RuntimeClass: "
              "/usr/share/doc/podqos/examples/runtimeclass.yaml";
     case Engine::kPodman: return "podman --runtime podqos run …";
-    case Engine::kDocker: return "docker run --runtime podqos --annotation podqos.io/pod-uid=… …";
+    case Engine::kDocker:
+      if (request.version && *request.version < kDockerAnnotates)
+        return cat("upgrade Docker to ", format_version(kDockerAnnotates),
+                   ": older ones cannot annotate containers (docker run --annotation), and podqos "
+                   "leaves those without annotation alone");
+      return "docker run --runtime podqos --annotation podqos.io/pod-uid=… …";
   }
   return {};
 }
@@ -79,7 +88,7 @@ std::vector<std::string> next_steps(const ConfigureReport& report) {
       steps.emplace_back(kPluginService);
   }
   if (changed && report.request.way == Way::kWrapper)
-    steps.push_back(ask_for_runtime(report.request.engine));
+    steps.push_back(ask_for_runtime(report.request));
   return steps;
 }
 

@@ -262,6 +262,22 @@ TEST(PlanDocker, StandsBesideNvidia) {
             "            \"path\": \"nvidia-container-runtime\"\n        }\n    }\n}\n");
 }
 
+TEST(PlanCrio, UndoTellsWhatCriOCannotStopAfterwards) {
+  FilesInMemory files;
+  files.apply(must(plan_engine(Engine::kCrio, Way::kWrapper, std::nullopt, files)));
+  EXPECT_EQ(must(plan_removal(Engine::kCrio, files.source())).restart_harm, "");
+  files.put("/run/podqos-runc/0123abcd", "");
+  EXPECT_THAT(must(plan_removal(Engine::kCrio, files.source())).restart_harm,
+              AllOf(StartsWith("1 containers of the runtime"), HasSubstr("remove their pods")));
+}
+
+TEST(PlanPodman, UndoNamesThePackagesHooks) {
+  FilesInMemory files;
+  files.put("/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json", "{}");
+  EXPECT_THAT(must(plan_removal(Engine::kPodman, files.source())).notes,
+              ElementsAre(HasSubstr("50-podqos-createruntime.json stays")));
+}
+
 TEST(PlanDocker, TakesNullForAbsentAsDockerdDoes) {
   const FilesInMemory files = there_and_back(
       Engine::kDocker, Way::kWrapper, std::nullopt,
