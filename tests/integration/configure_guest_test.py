@@ -78,6 +78,23 @@ class Containerd(unittest.TestCase):
         self.cri.remove_pod(sandbox)
         return path
 
+    def check_named_parent(self, parent):
+        """containerd makes the tree itself, for the sandbox: it is podqos's all the same, and goes with the pod."""
+        self.assertFalse(pathlib.Path("/sys/fs/cgroup/podqos").exists())
+        sandbox = self.cri.run_pod(cri.sandbox("web", "web-1", parent, SPEC), "")
+        container = self.cri.create(sandbox, cri.container("web", engine.IMAGE))
+        self.cri.start(container)
+        self.assertTrue(machines.cgroup_of(self.cri.pid(container)).startswith(f"{parent}/"))
+        status = json.loads(engine.call("podqosctl", "status", "-o", "json").stdout)
+        ((pod,), (tree,)) = status["pods"], status["trees"]
+        # 100m are 102 shares: 1 + (102 - 2) * 9999 / 262142.
+        self.assertEqual((pod["adopted"], pod["weight"], pod["memoryLimitBytes"]), (False, 4, 128 << 20))
+        self.assertEqual((tree["top"]["cgroup"], tree["top"]["weight"]), ("/podqos", 4))
+        self.cri.stop_pod(sandbox)
+        self.cri.remove_pod(sandbox)
+        patience.wait_for(lambda: not pathlib.Path("/sys/fs/cgroup/podqos").exists(), containerd.PATIENCE,
+                          "the end of the tree")
+
     def wait(self):
         self.cri.wait(containerd.PATIENCE)
 
@@ -102,6 +119,7 @@ class Containerd(unittest.TestCase):
         self.wait()
         self.assertEqual(state("podqos-nri.service"), "active")
         patience.wait_for(lambda: "burstable" in self.run_pod(""), containerd.PATIENCE, "the plugin")
+        self.check_named_parent("/podqos/kubepods/burstable/podweb-1")
         again = configure("containerd", "--restart")
         self.assertEqual((again["restarted"], again["pluginEnabled"], again["next"]), (False, False, []))
         self.assertTrue(configure("containerd", "--undo", "--restart")["pluginDisabled"])
