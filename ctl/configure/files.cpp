@@ -1,9 +1,7 @@
 #include "ctl/configure/files.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <iterator>
 #include <utility>
 
 #include "common/base/text.h"
@@ -74,13 +73,50 @@ Status write_state(const sys::Directory& directory, const std::string& name, con
   return {};
 }
 
-/// Opens a file for reading below `root`, with its symlinks resolved inside of it.
+/// Splits a path into its components, the last one first.
+std::vector<std::string> reversed_components(std::string_view path) {
+  std::vector<std::string> components;
+  while (!path.empty()) {
+    const std::string_view component = path.substr(0, path.find('/'));
+    path.remove_prefix(std::min(component.size() + 1, path.size()));
+    if (!component.empty() && component != ".") components.emplace_back(component);
+  }
+  std::ranges::reverse(components);
+  return components;
+}
+
+/// Opens a file for reading below `root`, with its symlinks resolved inside of it, as chroot(2)
+/// would. By hand: RESOLVE_IN_ROOT of openat2(2) is missing before Linux 5.6 and where a container
+/// engine's seccomp profile refuses the call.
+/// @return an invalid descriptor and errno
 sys::UniqueFd open_below(const sys::Directory& root, const std::string& path) {
-  open_how how{.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
-               .mode = 0,
-               .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-  return sys::UniqueFd{
-      static_cast<int>(::syscall(SYS_openat2, root.fd(), path.c_str(), &how, sizeof how))};
+  constexpr int kMaxLinks = 40;  // as the kernel's
+  std::vector<std::string> waiting = reversed_components(path);
+  std::vector<sys::UniqueFd> parents;
+  for (int links = 0; !waiting.empty();) {
+    const int at = parents.empty() ? root.fd() : parents.back().get();
+    const std::string name = std::move(waiting.back());
+    waiting.pop_back();
+    if (name == "..") {
+      if (!parents.empty()) parents.pop_back();
+      continue;
+    }
+    std::array<char, PATH_MAX> target{};
+    const ssize_t length = ::readlinkat(at, name.c_str(), target.data(), target.size());
+    if (length > 0) {
+      if (++links > kMaxLinks) break;
+      const std::string_view text{target.data(), static_cast<std::size_t>(length)};
+      if (text.starts_with('/')) parents.clear();
+      std::ranges::move(reversed_components(text), std::back_inserter(waiting));
+      continue;
+    }
+    const int flags = waiting.empty() ? O_RDONLY | O_NONBLOCK | O_NOCTTY : O_PATH | O_DIRECTORY;
+    sys::UniqueFd next{::openat(at, name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC)};
+    if (!next.valid() || waiting.empty()) return next;
+    parents.push_back(std::move(next));
+  }
+  errno = ELOOP;
+  return {};
 }
 
 }  // namespace
@@ -93,7 +129,9 @@ ConfigSource EngineFiles::source() const {
 
 bool EngineFiles::exists(const std::string& path) const {
   struct stat found{};
-  return ::stat(cat(root_, path).c_str(), &found) == 0;
+  if (root_.empty()) return ::stat(path.c_str(), &found) == 0;
+  const auto root = sys::Directory::open(root_);
+  return root && open_below(*root, path).valid();
 }
 
 Result<sys::Directory> EngineFiles::open(const std::string& directory) const {

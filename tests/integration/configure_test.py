@@ -250,6 +250,25 @@ class Trees(unittest.TestCase):
         (self.root / "etc/containers/containers.conf").symlink_to("/etc/passwd")
         self.configure("podman")
 
+    def test_symlinks_in_the_tree(self):
+        """What is only read is found behind links of the tree, without openat2, which may be refused."""
+        self.put("opt/real/10.conf", '[crio.runtime.runtimes.podqos]\nruntime_path = "/other"\n')
+        link = self.put("etc/crio/crio.conf", "")
+        for target in ("/opt/real/10.conf", "../../opt/real/10.conf", "../../../../../opt/real/10.conf"):
+            link.unlink()
+            link.symlink_to(target)
+            self.refused("crio", "etc/crio/crio.conf:2: ")
+        link.unlink()
+        link.symlink_to("crio.conf")
+        self.refused("crio", "Too many levels of symbolic links")
+        link.unlink()
+        trace = self.put("trace", "")
+        subprocess.run(["strace", "-f", "-o", trace, "-e", "trace=openat2", harness.CTL, "configure", "crio", "--root",
+                        self.root, "--engine-version", "1.27"], check=True, stdout=subprocess.DEVNULL,
+                       timeout=harness.CALL_TIMEOUT)
+        # All else that openat2 is asked for has a way without it (common/sys/directory.cpp).
+        self.assertNotIn("RESOLVE_IN_ROOT", trace.read_text(encoding="ascii"))
+
     def test_two_at_once(self):
         """Each ends well, or says that the other is at work; the file is written once."""
         path = self.put(CONTAINERD, "version = 2\n")
