@@ -14,6 +14,7 @@
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/io_weight.h"
 #include "common/cgroup/node.h"
+#include "common/cgroup/root.h"
 #include "common/cgroup/stray.h"
 #include "common/core/attributes.h"
 #include "common/core/cgroup_parent.h"
@@ -22,6 +23,7 @@
 #include "common/core/pod_plan.h"
 #include "common/core/policy.h"
 #include "common/core/reservation.h"
+#include "common/core/root_share.h"
 #include "common/core/tier_plan.h"
 #include "common/core/tree.h"
 #include "common/store/memory_store.h"
@@ -206,7 +208,7 @@ class InventoryBuilder {
         core::wanted_tiers(record.sums, records_.tiers.sums, settings_, *capacity);
     rule.burstable.io_weight = settings_.io_weight.burstable;
     rule.besteffort.io_weight = settings_.io_weight.besteffort;
-    TreeEntry tree{.kubepods = record.kubepods, .tiers = {}, .top = top_of(record)};
+    TreeEntry tree{.kubepods = record.kubepods, .tiers = {}, .top = top_of(record, *capacity)};
     tree.tiers.push_back(tier_of(record, core::QosClass::kGuaranteed, {}));
     tree.tiers.push_back(tier_of(record, core::QosClass::kBurstable, rule.burstable));
     tree.tiers.push_back(tier_of(record, core::QosClass::kBestEffort, rule.besteffort));
@@ -219,14 +221,20 @@ class InventoryBuilder {
     return {};
   }
 
-  /// The directory above the root, whose shares are those of all of the tree's pods.
-  std::optional<TierEntry> top_of(const core::TreeRecord& tree) {
+  /// The directory above the root, which has the share of all of the tree's pods.
+  std::optional<TierEntry> top_of(const core::TreeRecord& tree,
+                                  const core::NodeCapacity& capacity) {
     if (tree.top.empty()) return std::nullopt;
-    const core::TierSum sum = core::sum_of_own(tree.sums);
     TierEntry top{.qos_class = core::QosClass::kGuaranteed,
-                  .sum = sum,
-                  .rule = {.cpu_shares = core::cpu_shares_for(sum.cpu)},
+                  .sum = core::sum_of_own(tree.sums),
+                  .rule = {},
                   .cgroup = {cgroups_, tree.top}};
+    if (inventory_.layout.cpu) {
+      const core::NodeCpu node =
+          cgroup::observe_node_cpu(cgroups_, records_.tiers, settings_, capacity);
+      top.rule.cpu_shares =
+          core::tree_shares(node, records_.tiers, tree, *inventory_.layout.cpu, inventory_.formula);
+    }
     for (const std::string& difference :
          differences(top.cgroup, top.rule, inventory_.formula, page_size_))
       inventory_.warnings.push_back(cat("cgroup ", tree.top, ": ", difference));

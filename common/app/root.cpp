@@ -9,6 +9,7 @@
 #include "common/core/pod_plan.h"
 #include "common/core/root_choice.h"
 #include "common/core/root_plan.h"
+#include "common/core/root_share.h"
 #include "common/core/tree.h"
 
 namespace podqos::app {
@@ -124,6 +125,20 @@ Status remove_root(Transaction& transaction, std::string kubepods) {
   }
   const auto done = transaction.execute({core::RemoveTree{std::move(kubepods), tree->top}});
   return done ? Status{} : fail(done.error());
+}
+
+core::EventStep plan_shares(Transaction& transaction, const core::TreeRecord& tree,
+                            core::Make make) {
+  cgroup::Machine& machine = transaction.machine();
+  const core::CgroupLayout& layout = machine.layout_without_hugepages();
+  if (!layout.cpu || tree.top.empty()) return core::Execute{};
+  const core::TiersRecord& tiers = transaction.tiers();
+  const core::NodeCpu node =
+      cgroup::observe_node_cpu(machine, tiers, transaction.settings(), transaction.capacity());
+  const core::WeightFormula formula = transaction.formula();
+  const CpuShares shares = core::tree_shares(node, tiers, tree, *layout.cpu, formula);
+  return core::Execute{core::plan_top(core::directories_above(tree.kubepods, tree.top), shares,
+                                      layout, formula, make)};
 }
 
 }  // namespace podqos::app

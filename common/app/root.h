@@ -7,6 +7,7 @@
 #include "common/base/error.h"
 #include "common/core/driver.h"
 #include "common/core/event_plan.h"
+#include "common/core/pod_plan.h"
 #include "common/core/record.h"
 
 namespace podqos::app {
@@ -38,5 +39,11 @@ void take_back_root(Transaction& transaction, const std::string& kubepods);
 /// made. Leaves them to a kubelet if its root is the one that kubelets use and there is a kubelet.
 /// @param kubepods  the root, by value: the tree is forgotten with it
 [[nodiscard]] Status remove_root(Transaction& transaction, std::string kubepods);
+
+/// Writes the CPU shares of the cgroups above a tree's root that podqos has made, see
+/// core::tree_shares().
+/// @param make  kYes: systemd is told even what the files hold already
+[[nodiscard]] core::EventStep plan_shares(Transaction& transaction, const core::TreeRecord& tree,
+                                          core::Make make);
 
 }  // namespace podqos::app

@@ -318,9 +318,11 @@ Status Transaction::write_tiers(const core::TreeRecord& tree, core::Tree state) 
   const core::TierValues values = core::decide_tier_write(
       tree, core::wanted_tiers(tree.sums, tiers().sums, *settings_, capacity_), state, snapshot,
       *settings_);
-  auto done = execute(
-      core::plan_tier_write(tree, values, state, machine_->layout_without_hugepages(), formula()));
-  return status_of(std::move(done));
+  core::EventPlan plan =
+      core::plan_tier_write(tree, values, state, machine_->layout_without_hugepages(), formula());
+  const bool as_it_was = state == core::Tree::kAsItWas;
+  plan.push_back(plan_shares(*this, tree, as_it_was ? core::Make::kNo : core::Make::kYes));
+  return status_of(execute(plan));
 }
 
 Status Transaction::check_io_weight(const std::string& kubepods) {

@@ -5,12 +5,15 @@
 #include <vector>
 
 #include "common/base/text.h"
+#include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/kubelet.h"
 #include "common/cgroup/pod_cgroup.h"
 #include "common/core/attributes.h"
 #include "common/core/naming.h"
 #include "common/core/pod_plan.h"
 #include "common/core/root_plan.h"
+#include "common/core/tier.h"
+#include "common/core/tree.h"
 
 namespace podqos::cgroup {
 
@@ -101,6 +104,24 @@ std::optional<std::string> holder_of(Machine& machine, const std::string& kubepo
     }
   }
   return std::nullopt;
+}
+
+core::NodeCpu observe_node_cpu(Machine& machine, const core::TiersRecord& tiers,
+                               const core::Settings& settings, const core::NodeCapacity& capacity) {
+  core::NodeCpu node{.allocatable = core::allocatable_cpu(settings, capacity),
+                     .requested = core::sum_of_own(tiers.sums).cpu,
+                     .kubelets = tiers.sums.adopted.cpu};
+  if (tiers.sums.adopted.pods == 0) return node;
+  for (const core::Driver driver : {core::Driver::kCgroupfs, core::Driver::kSystemd}) {
+    const std::string root = core::root_path("/", driver);
+    const core::TreeRecord* own = core::tree_at(tiers, root);
+    if (own != nullptr && !own->yielded) continue;
+    const CgroupView kubelets{machine, root};
+    if (const auto weight = kubelets.cpu_weight()) node.kubelets_root = weight->value();
+    if (const auto shares = kubelets.cpu_shares()) node.kubelets_root = shares->value();
+    if (node.kubelets_root) break;
+  }
+  return node;
 }
 
 }  // namespace podqos::cgroup

@@ -5,7 +5,9 @@
 
 #include "common/base/error.h"
 #include "common/cgroup/machine.h"
+#include "common/core/record.h"
 #include "common/core/root_choice.h"
+#include "common/core/root_share.h"
 
 // What is observed of the root cgroup of the node's pods.
 namespace podqos::cgroup {
@@ -29,5 +31,11 @@ namespace podqos::cgroup {
 
 /// The first cgroup below the root that is not a tier; nullopt if there is none.
 [[nodiscard]] std::optional<std::string> holder_of(Machine& machine, const std::string& kubepods);
+
+/// Observes what the share of podqos's pods follows from. The kubelet's root counts while pods in
+/// it are adopted and podqos has not made it.
+[[nodiscard]] core::NodeCpu observe_node_cpu(Machine& machine, const core::TiersRecord& tiers,
+                                             const core::Settings& settings,
+                                             const core::NodeCapacity& capacity);
 
 }  // namespace podqos::cgroup

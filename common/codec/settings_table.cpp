@@ -70,8 +70,9 @@ constexpr std::array<Setting, 35> kTable{{
         "cgroupRoot",
         "The cgroup that contains *kubepods* with the pods that podqos makes. Living pods "
         "stay where they are when it changes. A directory of this path that podqos makes "
-        "gets the CPU shares of its pods' requests; an existing one is left as it is. If it "
-        "contains a *kubepods* that podqos did not make, containers that need a place there "
+        "gets the share of all pods together: of the node's allocatable CPU, beside a "
+        "kubelet's pods in proportion to what both request; an existing one is left as it is. "
+        "If it contains a *kubepods* that podqos did not make, containers that need a place there "
         "are handled as **onError** says. The same holds for *\"/\"* if a kubelet, which "
         "takes */kubepods* for its own, is configured or runs on the machine. Pods of a "
         "kubelet that starts later are adopted, and podqos leaves */kubepods* to it."),

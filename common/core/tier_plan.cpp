@@ -1,7 +1,6 @@
 #include "common/core/tier_plan.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "common/core/pod_plan.h"
 
@@ -44,11 +43,7 @@ EventPlan plan_tier_write(const TreeRecord& record, const TierValues& values, Tr
   EventPlan plan;
   if (tree == Tree::kToMake) plan.emplace_back(Execute{plan_tree(record.kubepods, record.top)});
   const Make make = tree == Tree::kAsItWas ? Make::kNo : Make::kYes;
-  Plan writes = plan_top(directories_above(record.kubepods, record.top),
-                         cpu_shares_for(sum_of_own(record.sums).cpu), layout, formula, make);
-  std::ranges::move(plan_tiers(record.kubepods, values, layout, formula, make),
-                    std::back_inserter(writes));
-  plan.emplace_back(Execute{std::move(writes)});
+  plan.emplace_back(Execute{plan_tiers(record.kubepods, values, layout, formula, make)});
   return plan;
 }
 

@@ -40,8 +40,7 @@ struct TierSnapshot {
 [[nodiscard]] TierValues decide_tier_write(const TreeRecord& record, TierValues wanted, Tree tree,
                                            const TierSnapshot& snapshot, const Settings& settings);
 
-/// Writes the values of the tiers, and the CPU shares of the cgroups above the root that podqos has
-/// made. With kToMake it makes them first.
+/// Writes the values of the tiers. With kToMake it makes root and tiers first.
 [[nodiscard]] EventPlan plan_tier_write(const TreeRecord& record, const TierValues& values,
                                         Tree tree, const CgroupLayout& layout,
                                         WeightFormula formula);

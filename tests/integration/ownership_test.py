@@ -83,18 +83,18 @@ class OwnershipCase(player.Case):
 
 
 class Tree(OwnershipCase):
-    """The directory that holds nothing but podqos's pods has the shares of what they request."""
+    """The directory that holds nothing but podqos's pods has the shares of the node's CPU, whatever they request."""
 
     def test_made_by_podqos(self):
         burstable = self.create(self.container(BURSTABLE, "app"))
-        self.assert_values(self.root, shares=358, memory=None)  # floor(350 * 1024 / 1000)
+        self.assert_values(self.root, shares=16384, memory=None)  # 16 CPUs
         guaranteed = self.create(self.container(GUARANTEED, "app"))
-        self.assert_values(self.root, shares=665)
+        self.assert_values(self.root, shares=16384)
         self.delete(burstable)
-        self.assert_values(self.root, shares=307)
+        self.assert_values(self.root, shares=16384)
         effort = self.create(self.container(BESTEFFORT, "app"))
         self.delete(guaranteed)
-        self.assert_values(self.root, shares=2)
+        self.assert_values(self.root, shares=16384)
         self.assertEqual(self.podqos.ctl_json("status")["warnings"], [])
         self.assertRegex(self.podqos.ctl("status").stdout, rf"{self.root} +1 +cpu 0")
         self.delete(effort)
@@ -107,7 +107,7 @@ class Tree(OwnershipCase):
                 file.unlink()
         self.reconcile()
         other = self.create(self.container(GUARANTEED, "app"))
-        self.assert_values(self.root, shares=665)
+        self.assert_values(self.root, shares=16384)
         self.delete(other)
         self.delete(made)
         self.assertFalse(self.machine.exists(self.root))

@@ -137,6 +137,37 @@ class Contention(Promise):
             self.assert_near(share, wanted[path])
 
 
+class BusySystem(Promise):
+    """A busy process of the system beside one busy pod: the pods have the share of the node's CPU, of whichever class."""
+
+    formula, wanted = "log", 174 / 274  # 2 CPUs beside a cgroup with the kernel's weight of 100
+
+    def setUp(self):
+        self.settings = {"nodeCpu": "2", "weightFormula": self.formula}
+        super().setUp()
+        system = f"{self.root}-system"
+        process = subprocess.Popen(["/bin/sh", "-c", BURN])  # pylint: disable=consider-using-with
+        self.addCleanup(self.machine.remove, system)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.machine.enter(process.pid, system)
+
+    def test_each_class(self):
+        """No requests, 100m and 2 CPUs, each alone on its node."""
+        for name, requests in (("none", {}), ("small", {"cpu": "100m"}), ("large", {"cpu": "2"})):
+            made, _ = self.start(pod(name, container("app", requests=requests)), "app", BURN)
+            share = self.cpu_shares([self.root])[self.root]
+            print(f"{name} {share:.1%}", end=" ")
+            self.assert_near(share, self.wanted)
+            self.wrapper.delete(made)
+
+
+class BusySystemLinear(BusySystem):
+    """The same by the kubelet's formula."""
+
+    formula, wanted = "linear", 79 / 179
+
+
 class TmpfsVolume(Promise):
     """Memory in a volume is the pod's, whatever becomes of the container that wrote it."""
 
@@ -232,5 +263,5 @@ if __name__ == "__main__":
     if guest.inside():
         del Guests
     else:
-        del PodLimit, Contention, TmpfsVolume, Reservation
+        del PodLimit, Contention, BusySystem, BusySystemLinear, TmpfsVolume, Reservation
     harness.main(("runc",))

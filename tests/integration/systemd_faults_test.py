@@ -209,17 +209,17 @@ class Foreign(FaultCase):
         self.assertEqual(self.podqos.records(), [])
 
     def test_default_root(self):
-        """Beside it the tree of podqos's own, whose slice has the weight of what is requested."""
+        """Beside it the tree of podqos's own, whose slice has the weight of the node's CPU."""
         self.cgroup_root = "/podqos"
         self.configure(cgroupRoot=self.cgroup_root)
         self.start_pods()
         self.check_all(BURSTABLE, GUARANTEED)
-        # 350m and 500m are 870 shares: 1 + (870 - 2) * 9999 / 262142.
-        self.assertEqual(self.machine.read("/podqos.slice", "weight"), 34)
+        # 16 CPUs are 16384 shares: 1 + (16384 - 2) * 9999 / 262142.
+        self.assertEqual(self.machine.read("/podqos.slice", "weight"), 625)
         units.call("daemon-reload")
-        self.assertEqual(units.show(["podqos.slice"], {"CPUWeight": ""}), [{"CPUWeight": "34"}])
+        self.assertEqual(units.show(["podqos.slice"], {"CPUWeight": ""}), [{"CPUWeight": "625"}])
         self.end(self.app)
-        self.assertEqual(self.machine.read("/podqos.slice", "weight"), 20)
+        self.assertEqual(self.machine.read("/podqos.slice", "weight"), 625)
         self.end(self.other)
         for prefix in ("podqos.slice", "podqos-kubepods"):
             units.wait_for_none(prefix, node_case.PATIENCE)

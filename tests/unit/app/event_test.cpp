@@ -59,6 +59,19 @@ TEST_F(Event, ASecondContainerRaisesThePod) {
   EXPECT_EQ(node_.records.tiers.sums.burstable.pods, 1);
 }
 
+TEST_F(Event, AllPodsTogetherHaveTheShareOfWhatIsAllocatable) {
+  node_.run(kWebContainer, Pid{10});
+  EXPECT_EQ(node_.file("/podqos", "cpu.weight"), weight_of(8192));  // 8 CPUs
+}
+
+TEST_F(Event, PodsStandToAKubeletsAsTheirRequestsDo) {
+  node_.tree.make("/kubepods");
+  node_.tree.cgroups.at("/kubepods").files.at("cpu.weight") = "313";
+  node_.records.tiers.sums.adopted = {.pods = 1, .cpu = MilliCpu{1000}, .memory = {}};
+  node_.run(kWebContainer, Pid{10});
+  EXPECT_EQ(node_.file("/podqos", "cpu.weight"), "156");  // 313 * 500 / 1000
+}
+
 TEST_F(Event, AGuaranteedPodIsBounded) {
   node_.run(kDatabaseContainer, Pid{10});
   EXPECT_EQ(node_.file("/podqos/kubepods/podc", "cpu.max"), "100000 100000");

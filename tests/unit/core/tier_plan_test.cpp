@@ -220,7 +220,6 @@ TreeRecord tree_with(std::string kubepods, std::string top) {
 }
 
 constexpr const char* kTierShares =
-    "write  /podqos/cpu.shares = 1024  # all pods of podqos\n"
     "write  /podqos/kubepods/burstable/cpu.shares = 256  # burstable tier\n"
     "write  /podqos/kubepods/besteffort/cpu.shares = 2  # besteffort tier\n";
 
@@ -244,13 +243,13 @@ TEST(PlanTierWrite, MakesTheTreeFirst) {
                           kTierShares));
 }
 
-TEST(PlanTierWrite, WritesNothingAboveTheRootThatOthersHaveMade) {
+TEST(PlanTierWrite, WritesNothingAboveTheRoot) {
   EXPECT_THAT(executed_by(plan_tier_write(tree_with("/podqos/kubepods", ""), {}, Tree::kAsItWas,
                                           layout_of(kV1), WeightFormula::kLog)),
               ElementsAre(""));
   EXPECT_THAT(executed_by(plan_tier_write(tree_with("/a/b/kubepods", "/a/b"), {}, Tree::kAsItWas,
                                           layout_of(kV1), WeightFormula::kLog)),
-              ElementsAre("write  /a/b/cpu.shares = 1024  # all pods of podqos\n"));
+              ElementsAre(""));
 }
 
 TEST(PlanTierWrite, WritesAllWeightsByTheFormula) {
@@ -258,13 +257,11 @@ TEST(PlanTierWrite, WritesAllWeightsByTheFormula) {
   const TreeRecord record = tree_with("/podqos/kubepods", "/podqos");
   EXPECT_THAT(executed_by(plan_tier_write(record, values, Tree::kAsItWas, layout_of(kV2),
                                           WeightFormula::kLinear)),
-              ElementsAre("write  /podqos/cpu.weight = 39  # all pods of podqos\n"
-                          "write  /podqos/kubepods/burstable/cpu.weight = 39  # burstable tier\n"));
+              ElementsAre("write  /podqos/kubepods/burstable/cpu.weight = 39  # burstable tier\n"));
   EXPECT_THAT(
       executed_by(
           plan_tier_write(record, values, Tree::kAsItWas, layout_of(kV2), WeightFormula::kLog)),
-      ElementsAre("write  /podqos/cpu.weight = 100  # all pods of podqos\n"
-                  "write  /podqos/kubepods/burstable/cpu.weight = 100  # burstable tier\n"));
+      ElementsAre("write  /podqos/kubepods/burstable/cpu.weight = 100  # burstable tier\n"));
 }
 
 TEST(PlanTierWrite, MakesTheSlicesAboveTheRootToo) {
@@ -305,7 +302,6 @@ TEST_P(PlanTierWriteTellsSystemd, WhatTheFilesHoldAlreadyOnlyInANewTree) {
   EXPECT_THAT(
       told,
       ElementsAre(
-          Pair("/podqos.slice", always),
           Pair("/podqos.slice/podqos-kubepods.slice/podqos-kubepods-burstable.slice", always),
           Pair("/podqos.slice/podqos-kubepods.slice/podqos-kubepods-besteffort.slice", always)));
 }

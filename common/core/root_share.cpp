@@ -1,0 +1,73 @@
+#include "common/core/root_share.h"
+
+#include <algorithm>
+
+#include "common/core/tier.h"
+
+namespace podqos::core {
+
+namespace {
+
+/// A hundredth of what is allocatable: the least that a side counts with.
+std::int64_t least(const NodeCpu& node) {
+  return std::max<std::int64_t>(node.allocatable.value() / kPercent, 1);
+}
+
+/// The root's value in the kernel's unit, on v1 or v2.
+std::int64_t kernel_value(const NodeCpu& node, CgroupVersion version, WeightFormula formula) {
+  if (!node.kubelets_root) {
+    const CpuShares shares = cpu_shares_for(node.allocatable);
+    return version == CgroupVersion::kV2 ? cpu_weight_for(shares, formula).value() : shares.value();
+  }
+  const std::int64_t free = saturating_sub(node.allocatable.value(), node.kubelets.value());
+  const std::int64_t own = std::max(std::min(node.requested.value(), free), least(node));
+  return mul_div(*node.kubelets_root, own, std::max(node.kubelets.value(), least(node)));
+}
+
+CpuShares to_shares(std::int64_t value, CgroupVersion version, WeightFormula formula) {
+  if (version == CgroupVersion::kV2) return shares_for_weight(CpuWeight{value}, formula);
+  return std::clamp(CpuShares{value}, kMinShares, kMaxShares);
+}
+
+}  // namespace
+
+MilliCpu allocatable_cpu(const Settings& settings, const NodeCapacity& capacity) {
+  const std::int64_t reserved =
+      saturating_add(settings.system_reserved.cpu.value(), settings.kube_reserved.cpu.value());
+  return MilliCpu{std::max<std::int64_t>(saturating_sub(capacity.cpu.value(), reserved), 0)};
+}
+
+CpuShares shares_for_weight(CpuWeight weight, WeightFormula formula) {
+  std::int64_t low = kMinShares.value();
+  std::int64_t high = kMaxShares.value();
+  while (low < high) {
+    const std::int64_t middle = low + ((high - low) / 2);
+    if (cpu_weight_for(CpuShares{middle}, formula) < weight) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return CpuShares{low};
+}
+
+CpuShares root_shares(const NodeCpu& node, CgroupVersion version, WeightFormula formula) {
+  // Not by way of the weight, which stands for many numbers of shares.
+  if (!node.kubelets_root) return cpu_shares_for(node.allocatable);
+  return to_shares(kernel_value(node, version, formula), version, formula);
+}
+
+CpuShares tree_shares(const NodeCpu& node, const TiersRecord& tiers, const TreeRecord& tree,
+                      CgroupVersion version, WeightFormula formula) {
+  if (tiers.trees.size() <= 1) return root_shares(node, version, formula);
+  const auto part = [&](const TreeRecord& of) {
+    return std::max(sum_of_own(of.sums).cpu.value(), least(node));
+  };
+  std::int64_t all = 0;
+  for (const TreeRecord& each : tiers.trees)
+    all = saturating_add(all, part(each));
+  return to_shares(mul_div(kernel_value(node, version, formula), part(tree), all), version,
+                   formula);
+}
+
+}  // namespace podqos::core

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "common/base/units.h"
+#include "common/core/cpu.h"
+#include "common/core/layout.h"
+#include "common/core/policy.h"
+#include "common/core/record.h"
+#include "common/core/settings.h"
+
+namespace podqos::core {
+
+/// The node's CPU, as far as the share of podqos's pods follows from it.
+struct NodeCpu {
+  MilliCpu allocatable;  ///< capacity - system - kube
+  MilliCpu requested;    ///< by podqos's own pods
+  MilliCpu kubelets;     ///< requested by the pods of a kubelet
+  /// cpu.weight (v2) or cpu.shares (v1) of the kubelet's root; nullopt without a kubelet's pods.
+  std::optional<std::int64_t> kubelets_root = std::nullopt;
+};
+
+/// CPU for pods: capacity - systemReserved - kubeReserved, at least 0.
+[[nodiscard]] MilliCpu allocatable_cpu(const Settings& settings, const NodeCapacity& capacity);
+
+/// The smallest shares that the formula converts to at least this weight.
+[[nodiscard]] CpuShares shares_for_weight(CpuWeight weight, WeightFormula formula);
+
+/// CPU shares of the outermost cgroup that podqos has made for its pods, beside the system's.
+/// Without a kubelet's pods they are those of what is allocatable, C, as a kubelet's own root has.
+/// Beside them, with K requested there, R by podqos's pods, and weight or shares W of the kubelet's
+/// root: W * min(R, C - K) / max(K, C/100), so that both sides keep what they requested. R counts
+/// as C/100 at least, as K does: BestEffort pods alone must be able to run.
+/// @param version  of the cpu controller: on v2 the proportion holds between weights
+/// @note pkg/kubelet/cm/node_container_manager_linux.go getCgroupConfig.
+[[nodiscard]] CpuShares root_shares(const NodeCpu& node, CgroupVersion version,
+                                    WeightFormula formula);
+
+/// The part of the root's shares that one tree gets where each driver has a tree: by what the
+/// trees' pods request, each at least C/100, so equally if nothing is requested.
+[[nodiscard]] CpuShares tree_shares(const NodeCpu& node, const TiersRecord& tiers,
+                                    const TreeRecord& tree, CgroupVersion version,
+                                    WeightFormula formula);
+
+}  // namespace podqos::core

@@ -1,0 +1,119 @@
+#include "common/core/root_share.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace podqos::core {
+namespace {
+
+using ::testing::TestParamInfo;
+using ::testing::TestWithParam;
+using ::testing::ValuesIn;
+
+constexpr auto kV1 = CgroupVersion::kV1;
+constexpr auto kV2 = CgroupVersion::kV2;
+
+struct ShareCase {
+  const char* name;
+  NodeCpu node;
+  std::int64_t want;  ///< shares on cgroup v1
+};
+
+class RootShares : public TestWithParam<ShareCase> {};
+
+TEST_P(RootShares, FollowAllocatableAndTheKubelet) {
+  EXPECT_EQ(root_shares(GetParam().node, kV1, WeightFormula::kLog), CpuShares{GetParam().want});
+}
+
+NodeCpu node_of(std::int64_t allocatable, std::int64_t requested, std::int64_t kubelets = 0,
+                std::optional<std::int64_t> kubelets_root = std::nullopt) {
+  return {.allocatable = MilliCpu{allocatable},
+          .requested = MilliCpu{requested},
+          .kubelets = MilliCpu{kubelets},
+          .kubelets_root = kubelets_root};
+}
+
+// Without a kubelet floor(C * 1024 / 1000) within [2, 262144]; else W * R / K.
+INSTANTIATE_TEST_SUITE_P(
+    All, RootShares,
+    ValuesIn(std::vector<ShareCase>{
+        {"OneCpuWithoutRequests", node_of(1000, 0), 1024},
+        {"WhatIsReservedIsNotPods", node_of(3600, 100), 3686},
+        {"CappedByTheKernel", node_of(300'000, 0), 262'144},
+        {"NothingAllocatable", node_of(0, 0), 2},
+        {"ByRequests", node_of(2000, 250, 500, 2048), 1024},
+        {"TheKubeletsFirst", node_of(2000, 1800, 500, 2048), 6144},  // 1500 are free
+        {"BestEffortCountsAHundredth", node_of(2000, 0, 500, 2048), 81},
+        {"BestEffortBesideBestEffort", node_of(2000, 0, 0, 2048), 2048},
+        {"KubeletWithoutRequests", node_of(2000, 250, 0, 2048), 25'600},
+        {"KubeletHasAll", node_of(2000, 250, 2500, 2048), 16},
+        {"ProportionAboveTheKernelsMost", node_of(2000, 2000, 0, 262'144), 262'144},
+        {"ProportionBelowTheKernelsLeast", node_of(2000, 0, 2000, 2), 2},
+    }),
+    [](const TestParamInfo<ShareCase>& row) { return row.param.name; });
+
+TEST(RootShares, KeepTheProportionOfWeightsOnV2) {
+  // Weight 79 is 2 CPUs by the linear formula; half of it is 39.
+  const NodeCpu node = node_of(2000, 250, 500, 79);
+  EXPECT_EQ(root_shares(node, kV2, WeightFormula::kLinear), CpuShares{999});
+  EXPECT_EQ(cpu_weight_for(root_shares(node, kV2, WeightFormula::kLog), WeightFormula::kLog),
+            CpuWeight{39});
+}
+
+TEST(SharesForWeight, GivesTheWeightBack) {
+  for (const auto formula : {WeightFormula::kLinear, WeightFormula::kLog}) {
+    for (const std::int64_t weight : {1, 39, 79, 100, 1000, 10'000}) {
+      EXPECT_EQ(cpu_weight_for(shares_for_weight(CpuWeight{weight}, formula), formula),
+                CpuWeight{weight});
+    }
+  }
+}
+
+TEST(AllocatableCpu, IsCapacityWithoutReserves) {
+  Settings settings;
+  settings.system_reserved.cpu = MilliCpu{500};
+  settings.kube_reserved.cpu = MilliCpu{250};
+  EXPECT_EQ(allocatable_cpu(settings, {.memory = {}, .cpu = MilliCpu{4000}}), MilliCpu{3250});
+  EXPECT_EQ(allocatable_cpu(settings, {.memory = {}, .cpu = MilliCpu{700}}), MilliCpu{0});
+}
+
+struct TreesCase {
+  const char* name;
+  std::int64_t first;   ///< millicpu requested in the first tree
+  std::int64_t second;  ///< and in the second
+  std::int64_t want_first;
+  std::int64_t want_second;
+};
+
+class TreeShares : public TestWithParam<TreesCase> {};
+
+TEST_P(TreeShares, DivideTheNodesByRequests) {
+  const auto tree_of = [](const char* kubepods, std::int64_t cpu) {
+    TreeRecord tree{.kubepods = kubepods};
+    tree.sums.burstable = {.pods = 1, .cpu = MilliCpu{cpu}, .memory = {}};
+    return tree;
+  };
+  TiersRecord tiers;
+  tiers.trees = {tree_of("/podqos/kubepods", GetParam().first),
+                 tree_of("/podqos.slice/podqos-kubepods.slice", GetParam().second)};
+  const NodeCpu node = node_of(1000, GetParam().first + GetParam().second);
+  EXPECT_EQ(tree_shares(node, tiers, tiers.trees[0], kV1, WeightFormula::kLog),
+            CpuShares{GetParam().want_first});
+  EXPECT_EQ(tree_shares(node, tiers, tiers.trees[1], kV1, WeightFormula::kLog),
+            CpuShares{GetParam().want_second});
+}
+
+// Of 1024; a tree counts with 10m, a hundredth of the CPU, at least.
+INSTANTIATE_TEST_SUITE_P(All, TreeShares,
+                         ValuesIn(std::vector<TreesCase>{
+                             {"ByRequests", 300, 100, 768, 256},
+                             {"EquallyWithoutRequests", 0, 0, 512, 512},
+                             {"NeverNothing", 990, 0, 1013, 10},
+                         }),
+                         [](const TestParamInfo<TreesCase>& row) { return row.param.name; });
+
+}  // namespace
+}  // namespace podqos::core
