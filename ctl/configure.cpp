@@ -218,8 +218,9 @@ class Supervisor {
       const bool serves = program_.path && (program_.engine == Engine::kContainerd ||
                                             program_.engine == Engine::kCrio);
       if (!serves || !plugin_is("is-active")) return {};
-      outcome.plugin_disabled = true;
-      return ask_service_manager({"disable", "--now", kPluginUnit});
+      auto disabled = ask_service_manager({"disable", "--now", kPluginUnit});
+      outcome.plugin_disabled = disabled.has_value();
+      return disabled;
     }
     if (done.way != Way::kNri) return {};
     outcome.plugin_ready = plugin_is("is-active") && plugin_is("is-enabled");
