@@ -59,13 +59,8 @@ std::string format_answer(const HttpAnswer& answer, bool head_only) {
 }  // namespace
 
 void HttpServer::add_to(std::vector<pollfd>& polled) const {
-  const bool all_answer = std::ranges::all_of(connections_, [](const Connection& connection) {
-    return connection.answered && !connection.output.empty();
-  });
-  const bool has_room = connections_.size() < kMaxConnections || !all_answer;
-  const bool listens = has_room && !deaf_until_;
   // poll(2) passes over a negative descriptor.
-  polled.push_back({.fd = listens ? listener_ : -1, .events = POLLIN, .revents = 0});
+  polled.push_back({.fd = deaf_until_ ? -1 : listener_, .events = POLLIN, .revents = 0});
   for (const Connection& connection : connections_) {
     polled.push_back({.fd = connection.socket.get(),
                       .events = connection.output.empty() ? short{POLLIN} : short{POLLOUT},
@@ -97,21 +92,26 @@ void HttpServer::serve(std::span<const pollfd> polled, const Pages& pages, Clock
     }
   }
   std::erase_if(connections_, [](const Connection& connection) { return connection.over; });
+  limit_unread();
   if (deaf_until_ && now >= *deaf_until_) deaf_until_.reset();
   if (!polled.empty() && polled.front().revents != 0) accept(now);
 }
 
-/// The oldest connection that a new one may replace.
-std::vector<HttpServer::Connection>::iterator HttpServer::find_replaceable() {
-  return std::ranges::find_if(connections_, &Connection::gives_way);
+std::size_t HttpServer::count_unread() const {
+  return static_cast<std::size_t>(std::ranges::count_if(connections_, &Connection::unread));
+}
+
+void HttpServer::limit_unread() {
+  while (count_unread() > kMaxUnread)
+    connections_.erase(std::ranges::find_if(connections_, &Connection::unread));
 }
 
 /// Accepts at most kMaxConnections per turn: each is read once before it may be replaced.
 void HttpServer::accept(Clock::time_point now) {
   for (std::size_t accepted = 0; accepted < kMaxConnections;) {
-    const bool full = connections_.size() == kMaxConnections;
-    const auto silent = find_replaceable();
-    if (full && silent == connections_.end()) return;
+    const bool full = connections_.size() - count_unread() >= kMaxConnections;
+    const auto oldest = std::ranges::find_if(connections_, &Connection::gives_way);
+    if (full && oldest == connections_.end()) return;
     const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     const int err = errno;
     if (socket < 0) {
@@ -120,7 +120,7 @@ void HttpServer::accept(Clock::time_point now) {
       if (err != EAGAIN) deaf_until_ = now + kDeafness;
       return;
     }
-    if (full) connections_.erase(silent);
+    if (full) connections_.erase(oldest);
     connections_.push_back(
         {.socket = sys::UniqueFd{socket}, .deadline = now + timeout_, .request = {}, .output = {}});
     ++accepted;

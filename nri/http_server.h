@@ -25,15 +25,19 @@ struct HttpAnswer {
 
 /// Answers GET and HEAD on a listening socket, within the caller's event loop: it never blocks, and
 /// computes at most one answer per turn. A connection serves one request and lasts no longer than
-/// the timeout. At kMaxConnections, a new connection replaces the oldest one that has not sent its
-/// request or has received its whole answer, so that idle connections delay no request; while all
-/// are being answered, new ones wait in the backlog.
+/// the timeout. No client can delay the others: at kMaxConnections, a new connection replaces the
+/// oldest one that has not sent its request or whose answer the kernel has taken; at kMaxUnread,
+/// an answer that the kernel does not take at once replaces the oldest such answer. A short answer
+/// is taken at once, so that health checks do not compete with scrapes.
 class HttpServer {
  public:
   using Clock = std::chrono::steady_clock;
   /// Computes the page at a path, or an error.
   using Pages = std::function<HttpAnswer(std::string_view path)>;
+  /// Maximum number of connections without those of kMaxUnread.
   static constexpr std::size_t kMaxConnections = 8;
+  /// Maximum number of connections whose answer waits for the client to read.
+  static constexpr std::size_t kMaxUnread = 4;
 
   /// @param listener  non-blocking listening socket; outlives the server
   /// @param timeout   maximum duration of a connection
@@ -61,12 +65,16 @@ class HttpServer {
     bool over = false;      ///< to be closed
     bool idle = false;      ///< all that it sent was read, and is not a complete request
 
+    /// Whether the client has to read before the rest of the answer can be sent.
+    [[nodiscard]] bool unread() const { return answered && !output.empty(); }
     /// Whether a new connection may replace this one.
     [[nodiscard]] bool gives_way() const { return answered ? output.empty() : idle; }
   };
 
-  [[nodiscard]] std::vector<Connection>::iterator find_replaceable();
+  [[nodiscard]] std::size_t count_unread() const;
   void accept(Clock::time_point now);
+  /// Closes the oldest unread answers beyond kMaxUnread.
+  void limit_unread();
   static void receive(Connection& connection, const Pages& pages);
   static void send(Connection& connection);
   static void wait_for_the_end(Connection& connection);
