@@ -34,22 +34,20 @@ Result<Bundle> Bundle::open(const std::string& path) {
   return Bundle{std::move(*directory), std::move(canonical)};
 }
 
-bool Bundle::has_config() const {
+std::string Bundle::identity() const {
   struct stat status{};
-  return ::fstatat(directory_.fd(), "config.json", &status, AT_SYMLINK_NOFOLLOW) == 0 ||
-         errno != ENOENT;
+  const bool lacks_config =
+      ::fstatat(directory_.fd(), "config.json", &status, AT_SYMLINK_NOFOLLOW) != 0 &&
+      errno == ENOENT;
+  return lacks_config ? "" : canonical_;
 }
 
 Result<std::string> Bundle::read_config(std::string_view name) {
-  auto fd = directory_.open_file(name, O_RDONLY);
-  if (!fd) return fail(std::move(fd).error());
-  struct stat status{};
-  if (::fstat(fd->get(), &status) != 0) {
-    const int err = errno;
-    return fail_errno(err, cat("stat ", canonical_, "/", name));
-  }
+  const auto file = directory_.open_with_status(name, O_RDONLY);
+  if (!file) return fail(file.error());
+  const struct stat& status = file->status;
   owner_ = {.uid = status.st_uid, .gid = status.st_gid, .mode = status.st_mode & 07777U};
-  return sys::read_regular(fd->get(), static_cast<std::size_t>(status.st_size),
+  return sys::read_regular(file->fd.get(), static_cast<std::size_t>(status.st_size),
                            codec::kMaxConfigSize, cat(canonical_, "/", name));
 }
 
@@ -60,8 +58,7 @@ Status Bundle::write_config(std::string_view text, std::string_view name) const 
 std::string canonical_bundle(const std::string& path) {
   if (path.empty()) return path;
   const auto bundle = Bundle::open(path);
-  if (!bundle) return path;
-  return bundle->has_config() ? bundle->canonical() : "";
+  return bundle ? bundle->identity() : path;
 }
 
 }  // namespace podqos::hook

@@ -22,9 +22,9 @@ class Bundle {
   /// The directory's path with all symlinks resolved. Records identify bundles by it.
   [[nodiscard]] const std::string& canonical() const { return canonical_; }
 
-  /// Whether there is a config.json: a directory without one is no bundle. crun reports "/" to the
-  /// hooks of a container with a user namespace and devices (crun#2025, #2261, #2263).
-  [[nodiscard]] bool has_config() const;
+  /// The canonical path; "" without a config.json, for such a directory is no bundle. crun reports
+  /// "/" to the hooks of a container with a user namespace and devices (crun#2025, #2261, #2263).
+  [[nodiscard]] std::string identity() const;
 
   /// Reads the file, at most codec::kMaxConfigSize bytes, and saves its owner and mode for
   /// write_config().
@@ -42,7 +42,7 @@ class Bundle {
 };
 
 /// The path with all symlinks resolved; returned unchanged if it cannot be opened, for example
-/// after the bundle was deleted; "" for a directory that is no bundle, see Bundle::has_config().
+/// after the bundle was deleted; "" for a directory that is no bundle, see Bundle::identity().
 [[nodiscard]] std::string canonical_bundle(const std::string& path);
 
 }  // namespace podqos::hook

@@ -98,12 +98,12 @@ Status start_in_bundle(const core::Settings& settings, app::Log& log, const code
   core::ContainerFacts facts;
   facts.id = state.id;
   facts.annotations = state.annotations;
-  auto request = app::request_of_started(settings, log, std::move(facts), init.cgroup);
+  auto request = app::admission_request(std::move(facts), settings, init.cgroup);
   if (!request) return fail(std::move(request).error());
   if (!*request) return {};
   // Runtimes run the hook in the bundle; some do not report its path.
   auto opened = Bundle::open(state.bundle.empty() ? "." : state.bundle);
-  (*request)->facts.bundle = canonical_bundle(opened ? opened->canonical() : state.bundle);
+  (*request)->facts.bundle = opened ? opened->identity() : state.bundle;
   BundleOfContainer bundle{settings, std::move(opened)};
   std::optional<Error> unfinished;
   {

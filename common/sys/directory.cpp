@@ -257,6 +257,13 @@ Result<Directory> Directory::open_directory(std::string_view path, Resolve resol
 }
 
 Result<UniqueFd> Directory::open_file(std::string_view path, int flags, Resolve resolve) const {
+  auto file = open_with_status(path, flags, resolve);
+  if (!file) return fail(std::move(file).error());
+  return std::move(file->fd);
+}
+
+Result<OpenFile> Directory::open_with_status(std::string_view path, int flags,
+                                             Resolve resolve) const {
   if (!is_relative_path(path)) return refuse_path(path_, path);
   const int safe_flags = flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   Opened file = open_beneath(fd(), path, safe_flags, resolve);
@@ -266,12 +273,12 @@ Result<UniqueFd> Directory::open_file(std::string_view path, int flags, Resolve 
     if (err == ENXIO || err == EISDIR) return refuse_kind(join(path_, path));
     return fail_errno(err, cat("open ", join(path_, path)));
   }
-  struct stat status{};
-  if (::fstat(file->get(), &status) != 0) {
+  OpenFile opened{.fd = std::move(*file)};
+  if (::fstat(opened.fd.get(), &opened.status) != 0) {
     return fail_errno(errno, cat("stat ", join(path_, path)));
   }
-  if (!S_ISREG(status.st_mode)) return refuse_kind(join(path_, path));
-  return std::move(*file);
+  if (!S_ISREG(opened.status.st_mode)) return refuse_kind(join(path_, path));
+  return opened;
 }
 
 Result<std::string> Directory::read_file(std::string_view path, std::size_t limit) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -39,6 +40,12 @@ enum class FileEnd : std::uint8_t {
 [[nodiscard]] Result<std::string> read_regular(int fd, std::size_t size, std::size_t limit,
                                                std::string_view what);
 
+/// A file that was opened, and its state then.
+struct OpenFile {
+  UniqueFd fd;
+  struct stat status = {};
+};
+
 /// A directory held open by its descriptor. All access is beneath it: symlinks, ".." and mount
 /// points are not followed. `path` arguments are relative ("a/b"); errors name the full path.
 class Directory {
@@ -57,6 +64,9 @@ class Directory {
   /// way.
   [[nodiscard]] Result<UniqueFd> open_file(std::string_view path, int flags,
                                            Resolve resolve = Resolve::kOpenat2) const;
+  /// As open_file(), with what fstat(2) says of the file.
+  [[nodiscard]] Result<OpenFile> open_with_status(std::string_view path, int flags,
+                                                  Resolve resolve = Resolve::kOpenat2) const;
   /// Reads a regular file of at most `limit` bytes; kTooLarge beyond.
   [[nodiscard]] Result<std::string> read_file(std::string_view path, std::size_t limit) const;
 
