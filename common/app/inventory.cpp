@@ -23,6 +23,7 @@
 #include "common/core/pod_plan.h"
 #include "common/core/policy.h"
 #include "common/core/reservation.h"
+#include "common/core/root_limits.h"
 #include "common/core/root_share.h"
 #include "common/core/tier_plan.h"
 #include "common/core/tree.h"
@@ -209,7 +210,9 @@ class InventoryBuilder {
     rule.burstable.io_weight = settings_.io_weight.burstable;
     rule.besteffort.io_weight = settings_.io_weight.besteffort;
     TreeEntry tree{.kubepods = record.kubepods, .tiers = {}, .top = top_of(record, *capacity)};
-    tree.tiers.push_back(tier_of(record, core::QosClass::kGuaranteed, {}));
+    tree.tiers.push_back(tier_of(
+        record, core::QosClass::kGuaranteed,
+        core::root_limits(records_.tiers, record, settings_, cgroup::with_pids(*capacity))));
     tree.tiers.push_back(tier_of(record, core::QosClass::kBurstable, rule.burstable));
     tree.tiers.push_back(tier_of(record, core::QosClass::kBestEffort, rule.besteffort));
     find_unmanaged(tree);
@@ -252,7 +255,7 @@ class InventoryBuilder {
       // Managed by a kubelet.
     } else if (!tier.cgroup.exists()) {
       inventory_.warnings.push_back(cat("tier ", path, " does not exist: run podqosctl reconcile"));
-    } else if (qos_class != core::QosClass::kGuaranteed) {
+    } else {
       check_tier(tier);
     }
     return tier;

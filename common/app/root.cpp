@@ -4,10 +4,13 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/cgroup/io_weight.h"
 #include "common/cgroup/kubelet.h"
+#include "common/cgroup/node.h"
 #include "common/cgroup/root.h"
 #include "common/core/pod_plan.h"
 #include "common/core/root_choice.h"
+#include "common/core/root_limits.h"
 #include "common/core/root_plan.h"
 #include "common/core/root_share.h"
 #include "common/core/tree.h"
@@ -139,6 +142,33 @@ core::EventStep plan_shares(Transaction& transaction, const core::TreeRecord& tr
   const CpuShares shares = core::tree_shares(node, tiers, tree, *layout.cpu, formula);
   return core::Execute{core::plan_top(core::directories_above(tree.kubepods, tree.top), shares,
                                       layout, formula, make)};
+}
+
+core::CgroupValues changed_root_limits(const Transaction& transaction, const core::TreeRecord& tree,
+                                       core::Tree state) {
+  const core::Settings& settings = transaction.settings();
+  const core::TreeRecord* old = core::tree_at(transaction.before(), tree.kubepods);
+  if (state == core::Tree::kAsItWas && old != nullptr &&
+      core::root_limits(transaction.before(), *old, settings, transaction.capacity()) ==
+          core::root_limits(transaction.tiers(), tree, settings, transaction.capacity()))
+    return {};
+  return core::root_limits(transaction.tiers(), tree, settings,
+                           cgroup::with_pids(transaction.capacity()));
+}
+
+Status check_io_weight(Transaction& transaction, const std::string& kubepods) {
+  if (transaction.settings().io_weight == core::IoWeights{}) return {};
+  // Only then does a tier have the file if only Guaranteed pods have a weight.
+  const core::EnsureCgroup with_io{.path = kubepods, .also = core::Controller::kIo};
+  if (auto done = transaction.execute(core::Execute{{with_io}}); !done) return done;
+  if (cgroup::takes_io_weight(transaction.machine(),
+                              core::tier_path(kubepods, core::QosClass::kBurstable)))
+    return {};
+  transaction.log().warning(
+      cat("ioWeight has no effect below ", kubepods,
+          ": the kernel has neither io.weight nor io.bfq.weight (cgroup v1: blkio.bfq.weight, "
+          "blkio.weight): load the module bfq, or unset ioWeight"));
+  return {};
 }
 
 }  // namespace podqos::app

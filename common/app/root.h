@@ -9,6 +9,7 @@
 #include "common/core/event_plan.h"
 #include "common/core/pod_plan.h"
 #include "common/core/record.h"
+#include "common/core/tier_plan.h"
 
 namespace podqos::app {
 
@@ -45,5 +46,14 @@ void take_back_root(Transaction& transaction, const std::string& kubepods);
 /// @param make  kYes: systemd is told even what the files hold already
 [[nodiscard]] core::EventStep plan_shares(Transaction& transaction, const core::TreeRecord& tree,
                                           core::Make make);
+
+/// The limits to write to a tree's root, see core::root_limits(); empty where the transaction has
+/// changed nothing that they follow from, and the tree is as it was.
+[[nodiscard]] core::CgroupValues changed_root_limits(const Transaction& transaction,
+                                                     const core::TreeRecord& tree,
+                                                     core::Tree state);
+
+/// Warns if ioWeight has no effect on this kernel: when the root is made, not at each container.
+[[nodiscard]] Status check_io_weight(Transaction& transaction, const std::string& kubepods);
 
 }  // namespace podqos::app

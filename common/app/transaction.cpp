@@ -76,7 +76,10 @@ Transaction::Transaction(const core::Settings& settings, Log& log,
       store_(std::move(store)),
       machine_(std::move(machine)),
       capacity_(capacity),
-      now_(seconds_since_boot()) {}
+      now_(seconds_since_boot()) {
+  before_.sums = tiers().sums;
+  before_.trees = tiers().trees;
+}
 
 Result<Transaction> Transaction::with_store(const core::Settings& settings, Log& log,
                                             store::Store store, const Timeouts& timeouts) {
@@ -315,28 +318,15 @@ Status Transaction::write_tiers(const core::TreeRecord& tree, core::Tree state) 
       },
       .has_io_weight =
           [this](const std::string& tier) { return cgroup::has_io_weight(*machine_, tier); }};
-  const core::TierValues values = core::decide_tier_write(
-      tree, core::wanted_tiers(tree.sums, tiers().sums, *settings_, capacity_), state, snapshot,
-      *settings_);
+  core::TierValues wanted = core::wanted_tiers(tree.sums, tiers().sums, *settings_, capacity_);
+  wanted.root = changed_root_limits(*this, tree, state);
+  const core::TierValues values =
+      core::decide_tier_write(tree, std::move(wanted), state, snapshot, *settings_);
   core::EventPlan plan =
       core::plan_tier_write(tree, values, state, machine_->layout_without_hugepages(), formula());
   const bool as_it_was = state == core::Tree::kAsItWas;
   plan.push_back(plan_shares(*this, tree, as_it_was ? core::Make::kNo : core::Make::kYes));
   return status_of(execute(plan));
-}
-
-Status Transaction::check_io_weight(const std::string& kubepods) {
-  if (settings_->io_weight == core::IoWeights{}) return {};
-  // Only then does a tier have the file if only Guaranteed pods have a weight.
-  const core::EnsureCgroup with_io{.path = kubepods, .also = core::Controller::kIo};
-  if (auto done = execute(core::Execute{{with_io}}); !done) return done;
-  if (cgroup::takes_io_weight(*machine_, core::tier_path(kubepods, core::QosClass::kBurstable)))
-    return {};
-  log_->warning(
-      cat("ioWeight has no effect below ", kubepods,
-          ": the kernel has neither io.weight nor io.bfq.weight (cgroup v1: blkio.bfq.weight, "
-          "blkio.weight): load the module bfq, or unset ioWeight"));
-  return {};
 }
 
 void Transaction::remove_unused(const core::TreeRecord& tree) {
@@ -362,7 +352,7 @@ Status Transaction::write_tree(const core::TreeRecord& tree) {
   auto done = write_tiers(tree, just_made ? core::Tree::kJustMade : trees_);
   if (!done && done.error().code == ErrorCode::kNotFound)
     return write_tiers(tree, core::Tree::kToMake);
-  return done && just_made ? check_io_weight(tree.kubepods) : done;
+  return done && just_made ? check_io_weight(*this, tree.kubepods) : done;
 }
 
 Status Transaction::write_trees() {

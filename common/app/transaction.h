@@ -51,7 +51,9 @@ class Transaction {
   [[nodiscard]] cgroup::Machine& machine() { return *machine_; }
   /// The sums of the tiers, the trees in use, and the lists of pending and retained pods; written
   /// by finish().
-  [[nodiscard]] core::TiersRecord& tiers() { return store_->tiers(); }
+  [[nodiscard]] core::TiersRecord& tiers() const { return store_->tiers(); }
+  /// Sums and trees when the transaction began.
+  [[nodiscard]] const core::TiersRecord& before() const { return before_; }
   /// Seconds since boot when the transaction began, so that steps of the wall clock have no effect.
   [[nodiscard]] UnixSeconds now() const { return now_; }
   /// The node's memory, swap and CPU, see cgroup::node_capacity().
@@ -136,8 +138,6 @@ class Transaction {
   [[nodiscard]] Status write_tree(const core::TreeRecord& tree);
   void remove_unused(const core::TreeRecord& tree);
   [[nodiscard]] Status write_tiers(const core::TreeRecord& tree, core::Tree state);
-  /// Warns if ioWeight has no effect on this kernel: when the root is made, not at each container.
-  [[nodiscard]] Status check_io_weight(const std::string& kubepods);
 
   const core::Settings* settings_;
   Log* log_;
@@ -145,7 +145,8 @@ class Transaction {
   std::unique_ptr<cgroup::Machine> machine_;
   core::NodeCapacity capacity_;
   UnixSeconds now_;
-  std::string saved_uid_;  ///< uid of the record written last, and its text for the copy
+  core::TiersRecord before_;  ///< sums and trees when the transaction began
+  std::string saved_uid_;     ///< uid of the record written last, and its text for the copy
   std::string saved_text_;
   std::vector<std::string> written_;
   std::optional<Error> unfinished_;

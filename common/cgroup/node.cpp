@@ -34,6 +34,11 @@ core::Driver machine_driver() {
   return systemd_runs_here() ? core::Driver::kSystemd : core::Driver::kCgroupfs;
 }
 
+core::NodeCapacity with_pids(core::NodeCapacity capacity) {
+  if (capacity.pids == 0) capacity.pids = sys::max_pids().value_or(0);
+  return capacity;
+}
+
 Result<core::NodeCapacity> node_capacity(const core::Settings& settings) {
   core::NodeCapacity capacity;
   const bool counts_swap = settings.swap_behavior == core::SwapBehavior::kLimitedSwap;

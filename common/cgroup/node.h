@@ -16,8 +16,10 @@ namespace podqos::cgroup {
 [[nodiscard]] core::Driver machine_driver();
 
 /// The node's memory, swap and CPU: set by the configuration, or measured. Swap is only read for
-/// the swap behavior LimitedSwap.
+/// the swap behavior LimitedSwap, and processes by with_pids().
 [[nodiscard]] Result<core::NodeCapacity> node_capacity(const core::Settings& settings);
+/// The capacity with the machine's processes, which few events need; 0 if the kernel does not tell.
+[[nodiscard]] core::NodeCapacity with_pids(core::NodeCapacity capacity);
 
 /// The oom_score_adj nearest to `wanted`, in [-1000, 1000], that this process can set, and so the
 /// runtime that shares its privileges. Without CAP_SYS_RESOURCE a score cannot be lowered below the

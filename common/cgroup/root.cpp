@@ -110,15 +110,23 @@ core::NodeCpu observe_node_cpu(Machine& machine, const core::TiersRecord& tiers,
                                const core::Settings& settings, const core::NodeCapacity& capacity) {
   core::NodeCpu node{.allocatable = core::allocatable_cpu(settings, capacity),
                      .requested = core::sum_of_own(tiers.sums).cpu,
-                     .kubelets = tiers.sums.adopted.cpu};
+                     .kubelets = tiers.sums.adopted.cpu,
+                     .rule = settings.root_cpu_weight,
+                     .reserved = core::reserved_cpu(settings)};
+  const auto weight_of = [&](const std::string& path) -> std::optional<std::int64_t> {
+    const CgroupView cgroup{machine, path};
+    if (const auto shares = cgroup.cpu_shares()) return shares->value();
+    if (const auto weight = cgroup.cpu_weight()) return weight->value();
+    return std::nullopt;
+  };
+  if (node.rule.rule == core::RootCpuWeight::Rule::kProportional)
+    node.system = weight_of("/system.slice");
   if (tiers.sums.adopted.pods == 0) return node;
   for (const core::Driver driver : {core::Driver::kCgroupfs, core::Driver::kSystemd}) {
     const std::string root = core::root_path("/", driver);
     const core::TreeRecord* own = core::tree_at(tiers, root);
     if (own != nullptr && !own->yielded) continue;
-    const CgroupView kubelets{machine, root};
-    if (const auto weight = kubelets.cpu_weight()) node.kubelets_root = weight->value();
-    if (const auto shares = kubelets.cpu_shares()) node.kubelets_root = shares->value();
+    node.kubelets_root = weight_of(root);
     if (node.kubelets_root) break;
   }
   return node;

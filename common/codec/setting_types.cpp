@@ -252,6 +252,37 @@ std::string RuntimePaths::format(const std::vector<std::string>& paths) {
   return list += ']';
 }
 
+Result<bool> EnforcedCgroups::read(const JsonNode& node) {
+  if (node.kind != Kind::kArray || node.children.size() > 1)
+    return unexpected_value(expected(), node);
+  if (node.children.empty()) return false;
+  const JsonNode& only = node.children.front();
+  if (only.kind != Kind::kString || (only.text != "pods" && only.text != "none"))
+    return unexpected_value(expected(), only);
+  return only.text == "pods";
+}
+
+Result<core::RootCpuWeight> RootWeight::read(const JsonNode& node) {
+  using Rule = core::RootCpuWeight::Rule;
+  constexpr std::int64_t kMaxWeight = 10'000;
+  if (node.kind == Kind::kString && node.text == "kubelet")
+    return core::RootCpuWeight{.rule = Rule::kKubelet};
+  if (node.kind == Kind::kString && node.text == "proportional")
+    return core::RootCpuWeight{.rule = Rule::kProportional};
+  const auto number = read_whole_number(node);
+  if (!number || *number < 1 || *number > kMaxWeight) return unexpected_value(expected(), node);
+  return core::RootCpuWeight{.rule = Rule::kNumber, .weight = CpuWeight{*number}};
+}
+
+std::string RootWeight::format(const core::RootCpuWeight& weight) {
+  switch (weight.rule) {
+    case core::RootCpuWeight::Rule::kKubelet: return "\"kubelet\"";
+    case core::RootCpuWeight::Rule::kProportional: return "\"proportional\"";
+    case core::RootCpuWeight::Rule::kNumber: break;
+  }
+  return std::to_string(weight.weight.value());
+}
+
 Result<std::string> LogSink::read(const JsonNode& node) {
   if (node.kind == Kind::kString &&
       (node.text == "syslog" || node.text == "stderr" || node.text == "none"))

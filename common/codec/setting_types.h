@@ -189,6 +189,22 @@ struct RuntimePaths {
   static std::string format(const std::vector<std::string>& paths);
 };
 
+/// The kubelet's enforceNodeAllocatable, of which podqos has "pods": cgroups for the reserves are
+/// the operator's.
+struct EnforcedCgroups {
+  static std::string expected() { return R"(["pods"], ["none"] or [])"; }
+  static Result<bool> read(const JsonNode& node);
+  static std::string format(bool pods) { return pods ? R"(["pods"])" : "[]"; }
+};
+
+struct RootWeight {
+  static std::string expected() {
+    return R"("kubelet", "proportional" or a weight from 1 to 10000)";
+  }
+  static Result<core::RootCpuWeight> read(const JsonNode& node);
+  static std::string format(const core::RootCpuWeight& weight);
+};
+
 struct LogSink {
   static std::string expected() {
     return R"("syslog", "stderr", "none" or the absolute path of a file)";

@@ -42,7 +42,7 @@ constexpr Setting setting(std::string_view path, std::string_view help) {
 
 using IoWeight = OrNull<WholeNumber<core::kMinIoWeight, core::kMaxIoWeight>>;
 
-constexpr std::array<Setting, 35> kTable{{
+constexpr std::array<Setting, 37> kTable{{
     setting<Flag, &Settings::enabled>(
         "enabled",
         "*false* stops new placements. Containers that podqos placed before are still "
@@ -137,6 +137,23 @@ constexpr std::array<Setting, 35> kTable{{
         "reserved.kube.memory",
         "Memory reserved for the daemons of Kubernetes. The tiers' limits are computed from "
         "what remains of the capacity."),
+    setting<EnforcedCgroups, &Settings::enforce_node_allocatable>(
+        "enforceNodeAllocatable",
+        "What the node's allocatable resources bound, as the kubelet's setting of this name. "
+        "*[\"pods\"]*: the pods of a tree together have a memory limit, the capacity less the "
+        "reserves and less what pods outside the tree request, and a limit of processes, the "
+        "kernel's *pid_max*. The memory limit is never set below what they use. *[]* or "
+        "*[\"none\"]*: neither. Cgroups for the reserves themselves are the operator's."),
+    setting<RootWeight, &Settings::root_cpu_weight>(
+        "rootCpuWeight",
+        "The CPU weight of all pods together, which stands against that of *system.slice* and of "
+        "the node's other cgroups. *kubelet*: the shares of the CPUs that are allocatable, as "
+        "the root of a kubelet has; on large nodes that leaves the system little under "
+        "contention. *proportional*: to the weight of *system.slice* as what is allocatable to "
+        "what is reserved (**reserved.system.cpu** and **reserved.kube.cpu**; without either as "
+        "*kubelet*). Beside the pods of a kubelet both stand to each other as what they request. "
+        "A number is the weight itself (cpu.weight; on cgroup v1 the shares that become it), "
+        "also beside a kubelet."),
     setting<OrNull<Percentage<0>>, &Settings::reserve_memory_percent>(
         "qosReserved.memory",
         "How much of the requests of higher classes the lower tiers must leave free: the "

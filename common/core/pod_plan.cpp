@@ -201,17 +201,16 @@ Plan plan_tiers(std::string_view kubepods, const TierValues& values, const Cgrou
   CgroupLayout without_hugetlb = layout;
   without_hugetlb.hugetlb.reset();
   Plan plan;
-  for (const auto qos_class : {QosClass::kBurstable, QosClass::kBestEffort}) {
-    const bool burstable = qos_class == QosClass::kBurstable;
-    const std::string tier = tier_path(kubepods, qos_class);
-    const CgroupValues& held = burstable ? values.burstable : values.besteffort;
-    append(plan, write(tier, held, without_hugetlb, formula,
-                       burstable ? "burstable tier" : "besteffort tier"));
-    if (driver_of(tier) == Driver::kCgroupfs) continue;
+  const auto add = [&](const std::string& tier, const CgroupValues& held, const std::string& what) {
+    append(plan, write(tier, held, without_hugetlb, formula, what));
+    if (driver_of(tier) == Driver::kCgroupfs) return;
     SetUnit tell = set_unit(tier, held, without_hugetlb, formula);
     tell.always = make_it == Make::kYes;
     plan.emplace_back(std::move(tell));
-  }
+  };
+  if (values.root != CgroupValues{}) add(std::string{kubepods}, values.root, "root");
+  add(tier_path(kubepods, QosClass::kBurstable), values.burstable, "burstable tier");
+  add(tier_path(kubepods, QosClass::kBestEffort), values.besteffort, "besteffort tier");
   return plan;
 }
 

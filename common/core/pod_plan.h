@@ -39,7 +39,8 @@ namespace podqos::core {
 
 enum class Make : std::uint8_t { kNo, kYes };
 
-/// Writes the tiers' values. `values` holds what may be written now (see bounded_tier_limit).
+/// Writes the values of tiers and root. `values` holds what may be written now (see
+/// bounded_tier_limit).
 /// @param make  kYes: systemd is told even what the files hold already.
 [[nodiscard]] Plan plan_tiers(std::string_view kubepods, const TierValues& values,
                               const CgroupLayout& layout, WeightFormula formula,

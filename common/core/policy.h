@@ -19,7 +19,8 @@ namespace podqos::core {
 struct NodeCapacity {
   Bytes memory;
   MilliCpu cpu;
-  Bytes swap{0};  ///< of the machine; 0 if no setting needs it
+  Bytes swap{0};          ///< of the machine; 0 if no setting needs it
+  std::int64_t pids = 0;  ///< processes and threads; 0: not known
 };
 
 /// The record of a pod with a new container's claim, and warnings about the claim.

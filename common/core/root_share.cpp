@@ -13,12 +13,25 @@ std::int64_t least(const NodeCpu& node) {
   return std::max<std::int64_t>(node.allocatable.value() / kPercent, 1);
 }
 
+/// True if nothing but what is allocatable determines the root's value.
+bool has_kubelets_rule(const NodeCpu& node) {
+  if (node.kubelets_root || node.rule.rule == RootCpuWeight::Rule::kNumber) return false;
+  return node.rule.rule == RootCpuWeight::Rule::kKubelet || !node.system ||
+         node.reserved <= MilliCpu{0};
+}
+
+/// Shares in the kernel's unit.
+std::int64_t in_unit(CpuShares shares, CgroupVersion version, WeightFormula formula) {
+  return version == CgroupVersion::kV2 ? cpu_weight_for(shares, formula).value() : shares.value();
+}
+
 /// The root's value in the kernel's unit, on v1 or v2.
 std::int64_t kernel_value(const NodeCpu& node, CgroupVersion version, WeightFormula formula) {
-  if (!node.kubelets_root) {
-    const CpuShares shares = cpu_shares_for(node.allocatable);
-    return version == CgroupVersion::kV2 ? cpu_weight_for(shares, formula).value() : shares.value();
-  }
+  if (has_kubelets_rule(node)) return in_unit(cpu_shares_for(node.allocatable), version, formula);
+  if (node.rule.rule == RootCpuWeight::Rule::kNumber)
+    return in_unit(shares_for_weight(node.rule.weight, formula), version, formula);
+  if (!node.kubelets_root)
+    return mul_div(*node.system, node.allocatable.value(), node.reserved.value());
   const std::int64_t free = saturating_sub(node.allocatable.value(), node.kubelets.value());
   const std::int64_t own = std::max(std::min(node.requested.value(), free), least(node));
   return mul_div(*node.kubelets_root, own, std::max(node.kubelets.value(), least(node)));
@@ -31,10 +44,14 @@ CpuShares to_shares(std::int64_t value, CgroupVersion version, WeightFormula for
 
 }  // namespace
 
+MilliCpu reserved_cpu(const Settings& settings) {
+  return MilliCpu{
+      saturating_add(settings.system_reserved.cpu.value(), settings.kube_reserved.cpu.value())};
+}
+
 MilliCpu allocatable_cpu(const Settings& settings, const NodeCapacity& capacity) {
-  const std::int64_t reserved =
-      saturating_add(settings.system_reserved.cpu.value(), settings.kube_reserved.cpu.value());
-  return MilliCpu{std::max<std::int64_t>(saturating_sub(capacity.cpu.value(), reserved), 0)};
+  const std::int64_t left = saturating_sub(capacity.cpu.value(), reserved_cpu(settings).value());
+  return MilliCpu{std::max<std::int64_t>(left, 0)};
 }
 
 CpuShares shares_for_weight(CpuWeight weight, WeightFormula formula) {
@@ -53,7 +70,7 @@ CpuShares shares_for_weight(CpuWeight weight, WeightFormula formula) {
 
 CpuShares root_shares(const NodeCpu& node, CgroupVersion version, WeightFormula formula) {
   // Not by way of the weight, which stands for many numbers of shares.
-  if (!node.kubelets_root) return cpu_shares_for(node.allocatable);
+  if (has_kubelets_rule(node)) return cpu_shares_for(node.allocatable);
   return to_shares(kernel_value(node, version, formula), version, formula);
 }
 

@@ -19,8 +19,14 @@ struct NodeCpu {
   MilliCpu kubelets;     ///< requested by the pods of a kubelet
   /// cpu.weight (v2) or cpu.shares (v1) of the kubelet's root; nullopt without a kubelet's pods.
   std::optional<std::int64_t> kubelets_root = std::nullopt;
+  RootCpuWeight rule = {};  ///< rootCpuWeight
+  MilliCpu reserved = {};   ///< system + kube
+  /// As `kubelets_root`, of system.slice; only used with the rule "proportional".
+  std::optional<std::int64_t> system = std::nullopt;
 };
 
+/// CPU that is not for pods: systemReserved + kubeReserved.
+[[nodiscard]] MilliCpu reserved_cpu(const Settings& settings);
 /// CPU for pods: capacity - systemReserved - kubeReserved, at least 0.
 [[nodiscard]] MilliCpu allocatable_cpu(const Settings& settings, const NodeCapacity& capacity);
 
@@ -32,6 +38,8 @@ struct NodeCpu {
 /// Beside them, with K requested there, R by podqos's pods, and weight or shares W of the kubelet's
 /// root: W * min(R, C - K) / max(K, C/100), so that both sides keep what they requested. R counts
 /// as C/100 at least, as K does: BestEffort pods alone must be able to run.
+/// rootCpuWeight replaces the shares of C: by system.slice's, times C, divided by what is reserved
+/// (if anything is), or by a weight, which also counts beside a kubelet's pods.
 /// @param version  of the cpu controller: on v2 the proportion holds between weights
 /// @note pkg/kubelet/cm/node_container_manager_linux.go getCgroupConfig.
 [[nodiscard]] CpuShares root_shares(const NodeCpu& node, CgroupVersion version,

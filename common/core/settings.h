@@ -57,6 +57,19 @@ struct IoWeights {
   friend bool operator==(const IoWeights&, const IoWeights&) = default;
 };
 
+/// rootCpuWeight: what CPU weight the root of podqos's own pods has where no kubelet's is beside
+/// it.
+struct RootCpuWeight {
+  enum class Rule : std::uint8_t {
+    kKubelet,       ///< the shares of what is allocatable, as the kubelet's root
+    kProportional,  ///< to that of system.slice as what is allocatable to what is reserved
+    kNumber,        ///< `weight`, also beside a kubelet's root
+  };
+  Rule rule = Rule::kKubelet;
+  CpuWeight weight = {};  ///< [1, 10000]; only with kNumber
+  friend bool operator==(const RootCpuWeight&, const RootCpuWeight&) = default;
+};
+
 /// cgroupRoot by default. "/" is left to kubelets: one that comes later than podqos removes from
 /// its kubepods what it does not know.
 constexpr const char* kDefaultCgroupRoot = "/podqos";
@@ -76,6 +89,8 @@ struct Settings {
   std::optional<MilliCpu> node_cpu;  ///< pinned capacity; else the machine's
   Reserved system_reserved;
   Reserved kube_reserved;
+  bool enforce_node_allocatable = true;  ///< enforceNodeAllocatable has "pods"
+  RootCpuWeight root_cpu_weight;
   std::optional<std::int64_t> reserve_memory_percent;  ///< qosReserved.memory, 0..100
   std::int64_t max_pod_claim_percent = 100;  ///< maxPodClaim, of what is allocatable; 1..100
   bool cpu_cfs_quota = true;

@@ -35,10 +35,11 @@ struct TierParams {
   Bytes allocatable_memory;  ///< capacity - system - kube; ≤ 0: no memory limits
 };
 
-/// Values of the two tiers.
+/// Values of the two tiers, and limits of the root that they lie in.
 struct TierValues {
   CgroupValues burstable;
   CgroupValues besteffort;
+  CgroupValues root = {};  ///< root_limits.h
   friend bool operator==(const TierValues&, const TierValues&) = default;
 };
 /// Computes the tiers' values. Shares: burstable by the sum of its CPU requests (2 without pods),

@@ -33,6 +33,14 @@ TierValues decide_tier_write(const TreeRecord& record, TierValues wanted, Tree t
   };
   decide(wanted.burstable, QosClass::kBurstable, settings.io_weight.burstable);
   decide(wanted.besteffort, QosClass::kBestEffort, settings.io_weight.besteffort);
+  CgroupValues& root = wanted.root;
+  if (root.memory_limit) {
+    root.memory_limit = bounded_tier_limit(*root.memory_limit, snapshot.usage(record.kubepods),
+                                           settings.tier_memory_floor);
+  }
+  // Remove limits of an enforceNodeAllocatable that has been turned off.
+  if (tree == Tree::kToMake && !root.memory_limit) root.memory_limit = Bytes{-1};
+  if (tree == Tree::kToMake && !root.pids_limit) root.pids_limit = -1;
   // Constant: written when the tier was created.
   if (tree == Tree::kAsItWas) wanted.besteffort.cpu_shares.reset();
   return wanted;

@@ -40,7 +40,8 @@ struct TierSnapshot {
 [[nodiscard]] TierValues decide_tier_write(const TreeRecord& record, TierValues wanted, Tree tree,
                                            const TierSnapshot& snapshot, const Settings& settings);
 
-/// Writes the values of the tiers. With kToMake it makes root and tiers first.
+/// Writes the values of the tiers, and the root's limits. With kToMake it makes root and tiers
+/// first.
 [[nodiscard]] EventPlan plan_tier_write(const TreeRecord& record, const TierValues& values,
                                         Tree tree, const CgroupLayout& layout,
                                         WeightFormula formula);

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/syscall.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -308,20 +307,13 @@ std::optional<Bytes> meminfo_field(std::string_view text, std::string_view name)
 }
 
 Result<InstalledMemory> installed_memory() {
-  struct sysinfo machine{};
-  if (::sysinfo(&machine) != 0) return fail_errno(errno, "sysinfo");
-  // sysinfo(2) counts in units of mem_unit bytes.
-  const auto bytes = [&](auto units) {
-    return Bytes{mul_div(static_cast<std::int64_t>(units), machine.mem_unit, 1)};
-  };
-  InstalledMemory installed{.memory = bytes(machine.totalram), .swap = bytes(machine.totalswap)};
-  if (const auto text = read_at(AT_FDCWD, "/proc/meminfo", kMaxStat)) {
-    installed.memory =
-        std::min(installed.memory, meminfo_field(*text, "MemTotal").value_or(installed.memory));
-    installed.swap =
-        std::min(installed.swap, meminfo_field(*text, "SwapTotal").value_or(installed.swap));
-  }
-  return installed;
+  const std::string path = "/proc/meminfo";
+  const auto text = read_at(AT_FDCWD, path, kMaxStat);
+  if (!text) return fail(text.error());
+  const auto memory = meminfo_field(*text, "MemTotal");
+  const auto swap = meminfo_field(*text, "SwapTotal");
+  if (!memory) return fail(ErrorCode::kIo, cat(path, ": no MemTotal"));
+  return InstalledMemory{.memory = *memory, .swap = swap.value_or(Bytes{0})};
 }
 
 std::optional<std::int64_t> count_cpu_list(std::string_view text) {
@@ -348,6 +340,15 @@ Result<MilliCpu> online_cpu() {
   const std::optional<std::int64_t> count = count_cpu_list(*text);
   if (!count) return fail(ErrorCode::kIo, cat(path, ": unexpected \"", printable(*text), "\""));
   return MilliCpu{*count * kMilliPerCpu};
+}
+
+Result<std::int64_t> max_pids() {
+  const std::string path = "/proc/sys/kernel/pid_max";
+  const Result<std::string> text = read_at(AT_FDCWD, path, kMaxNumber);
+  if (!text) return fail(text.error());
+  const std::optional<std::int64_t> count = parse_int(without_newline(*text));
+  if (!count) return fail(ErrorCode::kIo, cat(path, ": unexpected \"", printable(*text), "\""));
+  return *count;
 }
 
 }  // namespace podqos::sys

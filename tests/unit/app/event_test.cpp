@@ -64,6 +64,21 @@ TEST_F(Event, AllPodsTogetherHaveTheShareOfWhatIsAllocatable) {
   EXPECT_EQ(node_.file("/podqos", "cpu.weight"), weight_of(8192));  // 8 CPUs
 }
 
+TEST_F(Event, AllPodsTogetherAreBoundByWhatIsAllocatable) {
+  node_.settings.system_reserved.memory = Bytes{1LL << 30U};
+  node_.run(kWebContainer, Pid{10});
+  EXPECT_EQ(node_.file("/podqos/kubepods", "memory.max"), "16106127360");  // 15Gi of 16Gi
+  EXPECT_EQ(node_.file("/podqos/kubepods", "pids.max"), "32768");
+  // Also when the settings change.
+  node_.settings.system_reserved.memory = Bytes{2LL << 30U};
+  ASSERT_TRUE(node_.reconcile());
+  EXPECT_EQ(node_.file("/podqos/kubepods", "memory.max"), "15032385536");
+  node_.settings.enforce_node_allocatable = false;
+  ASSERT_TRUE(node_.reconcile());
+  EXPECT_EQ(node_.file("/podqos/kubepods", "memory.max"), "max");
+  EXPECT_EQ(node_.file("/podqos/kubepods", "pids.max"), "max");
+}
+
 TEST_F(Event, PodsStandToAKubeletsAsTheirRequestsDo) {
   node_.tree.make("/kubepods");
   node_.tree.cgroups.at("/kubepods").files.at("cpu.weight") = "313";

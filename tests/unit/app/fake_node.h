@@ -164,7 +164,7 @@ class FakeNode {
   core::Driver driver;  ///< of the node's runtimes
   store::StoredRecords records;
   core::Settings settings;
-  core::NodeCapacity capacity{.memory = Bytes{16LL << 30U}, .cpu = MilliCpu{8000}};
+  core::NodeCapacity capacity{.memory = Bytes{16LL << 30U}, .cpu = MilliCpu{8000}, .pids = 32'768};
   std::unique_ptr<Log> log;
   std::function<void(const std::string& change)> on_change;  ///< called before each change
   /// Changes that are refused each time, as by a systemd that does not answer.

@@ -55,6 +55,10 @@ TEST(FormatSettings, PrintsEveryFieldInTheUnitsOfPeople) {
       "memory": "0"
     }
   },
+  "enforceNodeAllocatable": [
+    "pods"
+  ],
+  "rootCpuWeight": "kubelet",
   "qosReserved": {
     "memory": null
   },

@@ -29,6 +29,29 @@ TEST(MergeSettings, KeepsWhatTheFileDoesNotName) {
   EXPECT_EQ(merge_settings(everything(), R"({"reserved":{"kube":{"cpu":1}},"log":{}})"), expected);
 }
 
+TEST(MergeSettings, TakesTheKubeletsWordsForWhatIsEnforced) {
+  for (const char* off :
+       {R"({"enforceNodeAllocatable":[]})", R"({"enforceNodeAllocatable":["none"]})"})
+    EXPECT_FALSE(merge_settings({}, off)->enforce_node_allocatable) << off;
+  EXPECT_TRUE(merge_settings(everything(), R"({"enforceNodeAllocatable":["pods"]})")
+                  ->enforce_node_allocatable);
+  for (const char* wrong : {R"({"enforceNodeAllocatable":["pods","pods"]})",
+                            R"({"enforceNodeAllocatable":["system-reserved"]})",
+                            R"({"enforceNodeAllocatable":"pods"})"})
+    EXPECT_FALSE(merge_settings({}, wrong)) << wrong;
+}
+
+TEST(MergeSettings, TakesARuleOrAWeightForTheRoot) {
+  using Rule = core::RootCpuWeight::Rule;
+  EXPECT_EQ(merge_settings({}, R"({"rootCpuWeight":"proportional"})")->root_cpu_weight,
+            core::RootCpuWeight{.rule = Rule::kProportional});
+  EXPECT_EQ(merge_settings({}, R"({"rootCpuWeight":10000})")->root_cpu_weight,
+            (core::RootCpuWeight{.rule = Rule::kNumber, .weight = CpuWeight{10'000}}));
+  for (const char* wrong : {R"({"rootCpuWeight":0})", R"({"rootCpuWeight":10001})",
+                            R"({"rootCpuWeight":"100"})", R"({"rootCpuWeight":1.5})"})
+    EXPECT_FALSE(merge_settings({}, wrong)) << wrong;
+}
+
 TEST(MergeSettings, TakesNullForNotPinned) {
   Settings expected = everything();
   expected.node_memory.reset();

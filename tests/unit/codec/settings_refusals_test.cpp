@@ -207,7 +207,8 @@ TEST(MergeSettings, NamesAllFieldsOfTheObjectWhenNoneIsNear) {
   const std::vector<SettingsRefusal> cases = {
       {"foo",
        "unknown field foo; expected one of enabled, scope, trustAnnotations, allowQosOverride, "
-       "cgroupRoot, cgroupDriver, placement, onError, nodeMemory, nodeCpu, reserved, qosReserved, "
+       "cgroupRoot, cgroupDriver, placement, onError, nodeMemory, nodeCpu, reserved, "
+       "enforceNodeAllocatable, rootCpuWeight, qosReserved, "
        "maxPodClaim, cpuCFSQuota, cpuCFSQuotaPeriod, weightFormula, podPidsLimit, ioWeight, "
        "memorySwap, singleProcessOOMKill, releaseDelay, tierMemoryFloor, runtimes, chargeMonitor, "
        "stateDir, "

@@ -63,6 +63,40 @@ TEST(RootShares, KeepTheProportionOfWeightsOnV2) {
             CpuWeight{39});
 }
 
+NodeCpu node_with(RootCpuWeight rule, std::int64_t reserved, std::optional<std::int64_t> system) {
+  NodeCpu node = node_of(4000 - reserved, 250);
+  node.rule = rule;
+  node.reserved = MilliCpu{reserved};
+  node.system = system;
+  return node;
+}
+
+// system.slice : pods as reserved : allocatable.
+TEST(RootShares, AreProportionalToWhatTheSystemHas) {
+  const RootCpuWeight rule{.rule = RootCpuWeight::Rule::kProportional};
+  EXPECT_EQ(root_shares(node_with(rule, 1000, 1024), kV1, WeightFormula::kLog), CpuShares{3072});
+  const CpuShares on_v2 = root_shares(node_with(rule, 1000, 100), kV2, WeightFormula::kLinear);
+  EXPECT_EQ(cpu_weight_for(on_v2, WeightFormula::kLinear), CpuWeight{300});
+  // Without a reserve, or without that slice, as the kubelet.
+  EXPECT_EQ(root_shares(node_with(rule, 0, 1024), kV1, WeightFormula::kLog), CpuShares{4096});
+  EXPECT_EQ(root_shares(node_with(rule, 1000, std::nullopt), kV1, WeightFormula::kLog),
+            CpuShares{3072});
+  // Beside a kubelet's pods the requests of both count: 2048 * 250 / 500.
+  NodeCpu beside = node_with(rule, 1000, 1024);
+  beside.kubelets = MilliCpu{500};
+  beside.kubelets_root = 2048;
+  EXPECT_EQ(root_shares(beside, kV1, WeightFormula::kLog), CpuShares{1024});
+}
+
+TEST(RootShares, AreThoseOfAConfiguredWeight) {
+  NodeCpu node = node_with({.rule = RootCpuWeight::Rule::kNumber, .weight = CpuWeight{39}}, 0, {});
+  node.kubelets_root = 79;
+  for (const auto formula : {WeightFormula::kLinear, WeightFormula::kLog})
+    EXPECT_EQ(cpu_weight_for(root_shares(node, kV2, formula), formula), CpuWeight{39});
+  // The fewest shares whose linear weight is 39: 2 + 38 * 262142 / 9999, rounded up.
+  EXPECT_EQ(root_shares(node, kV1, WeightFormula::kLinear), CpuShares{999});
+}
+
 TEST(SharesForWeight, GivesTheWeightBack) {
   for (const auto formula : {WeightFormula::kLinear, WeightFormula::kLog}) {
     for (const std::int64_t weight : {1, 39, 79, 100, 1000, 10'000}) {

@@ -116,6 +116,17 @@ TEST_F(DecideTierWrite, WhatIsConstantIsNotWrittenAgain) {
   EXPECT_THAT(weight_of_, IsEmpty());
 }
 
+TEST_F(DecideTierWrite, TheRootsLimitStaysAboveItsUsage) {
+  wanted_.root = {.memory_limit = Bytes{kGi}, .pids_limit = 100};
+  usage_ = {{"/podqos/kubepods", Bytes{2 * kGi}}};
+  EXPECT_EQ(decide(Tree::kAsItWas).root,
+            (CgroupValues{.memory_limit = Bytes{2 * kGi + 16 * kMi}, .pids_limit = 100}));
+  wanted_.root = {};
+  EXPECT_EQ(decide(Tree::kAsItWas).root, CgroupValues{});
+  EXPECT_EQ(decide(Tree::kToMake).root,
+            (CgroupValues{.memory_limit = Bytes{-1}, .pids_limit = -1}));
+}
+
 TEST_F(DecideTierWrite, UsageIsAskedForWhereThereIsALimit) {
   wanted_.besteffort.memory_limit = Bytes{kGi};
   EXPECT_EQ(decide(Tree::kAsItWas).burstable.memory_limit, std::nullopt);
