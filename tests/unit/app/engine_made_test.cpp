@@ -20,7 +20,7 @@ using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
 
-const FakeContainer kWebContainer{
+const FakeContainer kFirstContainer{
     .id = "web", .uid = "a", .annotations = {{"podqos.io/requests", "cpu=500m,memory=64Mi"}}};
 const FakeContainer kNextContainer{.id = "next", .uid = "b"};
 
@@ -69,7 +69,7 @@ TEST_P(EngineMade, IsPodqossToTheEnd) {
   const bool slices = GetParam().driver == core::Driver::kSystemd;
   const std::string leaf = slices ? "/crio-web.scope" : "/web";
   node_.tree.start(Pid{1010}, "/");
-  const auto admission = node_.admit(kWebContainer, Pid{1010}, pod_ + leaf);
+  const auto admission = node_.admit(kFirstContainer, Pid{1010}, pod_ + leaf);
   ASSERT_TRUE(admission) << admission.error().message;
   ASSERT_TRUE(*admission);
   EXPECT_FALSE((*admission)->record.adopted);
@@ -80,12 +80,12 @@ TEST_P(EngineMade, IsPodqossToTheEnd) {
   EXPECT_EQ(node_.tree.cgroups.at(top).attributes.at("trusted.podqos.made"), "1");
   EXPECT_EQ(node_.records.tiers.trees.at(0).top, top);
   node_.tree.start(Pid{10}, (*admission)->container.cgroup);
-  ASSERT_TRUE(node_.confirm(kWebContainer, Pid{10}));
+  ASSERT_TRUE(node_.confirm(kFirstContainer, Pid{10}));
   node_.tree.end(Pid{1010});
   node_.run(kNextContainer, Pid{11});
   if (!GetParam().used.empty()) node_.tree.end(Pid{50});
   for (const auto& [container, init] :
-       {std::pair{kWebContainer, Pid{10}}, std::pair{kNextContainer, Pid{11}}}) {
+       {std::pair{kFirstContainer, Pid{10}}, std::pair{kNextContainer, Pid{11}}}) {
     node_.tree.end(init);
     ASSERT_TRUE(node_.end(container));
   }
@@ -126,13 +126,13 @@ TEST_P(ForeignRoot, IsRefusedForWhatItIs) {
   GetParam().make(node.tree);
   const auto before = node.tree.cgroups.size();
   node.tree.start(Pid{1010}, "/");
-  const auto admission = node.admit(kWebContainer, Pid{1010});
+  const auto admission = node.admit(kFirstContainer, Pid{1010});
   ASSERT_FALSE(admission);
   EXPECT_THAT(admission.error().message, HasSubstr("exists but was not created by podqos"));
   EXPECT_EQ(node.tree.cgroups.size(), before);
   // Nor does a container that the engine puts there make it podqos's: its pod is adopted.
   node.tree.make(kPod);
-  const auto adopted = node.admit(kWebContainer, Pid{1010}, std::string{kPod} + "/web");
+  const auto adopted = node.admit(kFirstContainer, Pid{1010}, std::string{kPod} + "/web");
   ASSERT_TRUE(adopted) << adopted.error().message;
   EXPECT_TRUE((*adopted)->record.adopted);
 }

@@ -5,11 +5,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/app/containers.h"
 #include "tests/unit/app/fake_node.h"
 
 namespace podqos::app {
 namespace {
 
+using containers::kBatchContainer;
+using containers::kDatabaseContainer;
+using containers::kLogContainer;
+using containers::kRoot;
+using containers::kWebContainer;
+using containers::weight_of;
 using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -18,20 +25,6 @@ using ::testing::IsEmpty;
 using ::testing::Key;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-constexpr const char* kRoot = "/podqos/kubepods";
-const FakeContainer kWebContainer{
-    .id = "web", .uid = "a", .annotations = {{"podqos.io/requests.web", "cpu=500m,memory=64Mi"}}};
-const FakeContainer kLogContainer{
-    .id = "log", .uid = "a", .annotations = {{"podqos.io/requests.log", "cpu=250m,memory=64Mi"}}};
-const FakeContainer kBatchContainer{.id = "batch", .uid = "b"};
-const FakeContainer kDatabaseContainer{
-    .id = "db", .uid = "c", .annotations = {{"podqos.io/limits", "cpu=1,memory=1Gi"}}};
-
-/// The weight of cgroup v2 for shares: runc's and KEP-2254's linear formula.
-std::string weight_of(std::int64_t shares) {
-  return std::to_string(1 + ((shares - 2) * 9999 / 262142));
-}
 
 class Event : public ::testing::Test {
  protected:

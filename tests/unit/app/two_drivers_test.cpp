@@ -6,11 +6,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/app/containers.h"
 #include "tests/unit/app/fake_node.h"
 
 namespace podqos::app {
 namespace {
 
+using containers::kBatchContainer;
+using containers::kDatabaseContainer;
+using containers::kLogContainer;
+using containers::kRoot;
+using containers::kWebContainer;
+using containers::weight_of;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -24,25 +31,12 @@ using ::testing::TestWithParam;
 using ::testing::UnorderedElementsAreArray;
 using ::testing::Values;
 
-constexpr const char* kRoot = "/podqos/kubepods";
 constexpr const char* kSlice = "/podqos.slice/podqos-kubepods.slice";
 constexpr const char* kBurstableSlice =
     "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-burstable.slice";
 
-const FakeContainer kWebContainer{
-    .id = "web", .uid = "a", .annotations = {{"podqos.io/requests.web", "cpu=500m,memory=64Mi"}}};
-const FakeContainer kLogContainer{
-    .id = "log", .uid = "a", .annotations = {{"podqos.io/requests.log", "cpu=250m,memory=64Mi"}}};
 const FakeContainer kLogElsewhere{
     .id = "log", .uid = "d", .annotations = {{"podqos.io/requests.log", "cpu=250m,memory=64Mi"}}};
-const FakeContainer kBatchContainer{.id = "batch", .uid = "b"};
-const FakeContainer kDatabaseContainer{
-    .id = "db", .uid = "c", .annotations = {{"podqos.io/limits", "cpu=1,memory=1Gi"}}};
-
-/// The weight of cgroup v2 for shares: runc's and KEP-2254's linear formula.
-std::string weight_of(std::int64_t shares) {
-  return std::to_string(1 + ((shares - 2) * 9999 / 262142));
-}
 
 /// A node with two engines: one uses the cgroupfs driver, the other systemd's.
 class TwoDrivers : public TestWithParam<core::CgroupVersion> {

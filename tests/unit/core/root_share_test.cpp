@@ -6,15 +6,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/core/layouts.h"
+
 namespace podqos::core {
 namespace {
 
+using layouts::kV1;
+using layouts::kV2;
 using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
-
-constexpr auto kV1 = CgroupVersion::kV1;
-constexpr auto kV2 = CgroupVersion::kV2;
 
 struct ShareCase {
   const char* name;
