@@ -17,7 +17,8 @@ namespace podqos::store {
 /// Whether `path` is on a file system that is mounted read-only.
 [[nodiscard]] bool is_read_only(const std::string& path);
 
-/// Checks that no other user can change or replace the state.
+/// Checks that no other user can change or replace the state, and sets mode 0700 where others could
+/// read it.
 /// @return kConflict if the directory is a symlink, has another owner than the caller or is
 ///         writable by group or others; or if one of its parents belongs to a user other than root
 ///         and the caller, or is writable by others without the sticky bit.

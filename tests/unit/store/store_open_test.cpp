@@ -122,9 +122,12 @@ TEST_F(StoreOpen, RefusesADirectoryThatOthersMayWrite) {
   }
 }
 
-TEST_F(StoreOpen, AcceptsADirectoryThatOthersMayRead) {
+TEST_F(StoreOpen, ClosesADirectoryThatOthersMayRead) {
   ASSERT_EQ(::mkdir(options_.path.c_str(), 0755), 0);
   EXPECT_TRUE(open());
+  struct stat after{};
+  ASSERT_EQ(::stat(options_.path.c_str(), &after), 0);
+  EXPECT_EQ(after.st_mode & 07777U, 0700U);
 }
 
 TEST_F(StoreOpen, RefusesADirectoryOfAnotherUser) {
