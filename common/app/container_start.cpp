@@ -286,6 +286,18 @@ Status confirm(Transaction& transaction, const store::KnownContainer& found,
                        confirmation.record.containers[found.index], facts.resources);
 }
 
+void detect_formula_again(Transaction& transaction, const core::PodRecords& records) {
+  for (const auto& [uid, record] : records) {
+    if (record.adopted) continue;
+    for (const core::ContainerRecord& container : record.containers) {
+      // The weight of a container outside its pod is podqos's own.
+      const bool placed = !container.moved && container.cgroup.starts_with(cat(record.cgroup, "/"));
+      if (!placed || container.state != core::ContainerState::kLive) continue;
+      detect_formula(transaction, record, container, {});
+    }
+  }
+}
+
 Status container_started(Transaction& transaction, StartedContainer started) {
   if (auto done = recover(transaction); !done) return done;
   const core::ContainerFacts& facts = started.request.facts;

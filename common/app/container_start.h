@@ -52,6 +52,10 @@ struct StartedContainer {
     const core::Settings& settings, Log& log, core::ContainerFacts facts,
     const std::string& cgroup);
 
+/// Sets tiers().weight_formula, if it is not known, from the weights of living containers whose
+/// runtime converted their shares. The state may have been lost while they ran.
+void detect_formula_again(Transaction& transaction, const core::PodRecords& records);
+
 /// Handles the start of a container: confirms one that was placed, registers one that was not and
 /// writes its values, where it runs or in its pod's cgroup (placement.onMisplaced). Finishes the
 /// transaction.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/app/container_start.h"
 #include "common/app/departure.h"
 #include "common/app/root.h"
 #include "common/base/text.h"
@@ -42,6 +43,7 @@ class Recomputation {
       stop_stray_units(tree);
     }
     if (auto done = evaluate(); !done) return fail(std::move(done).error());
+    detect_formula_again(transaction_, records_);
     if (auto done = write_pods(); !done) return fail(std::move(done).error());
     if (auto done = clean_index(); !done) return fail(std::move(done).error());
     transaction_.store().recomputed();

@@ -44,6 +44,17 @@ TEST_F(Event, AdmissionMakesTreeAndPod) {
   EXPECT_FALSE(node_.records.dirty);
 }
 
+TEST_F(Event, LostStateKeepsTheFormulaOfTheRuntime) {
+  node_.settings.weight_formula = core::WeightFormulaSetting::kAuto;
+  node_.run(kWebContainer, Pid{10});
+  node_.tree.cgroups.at("/podqos/kubepods/burstable/poda/web").files["cpu.weight"] = weight_of(512);
+  node_.records = {};
+  ASSERT_TRUE(node_.reconcile());
+  EXPECT_EQ(node_.file("/podqos/kubepods/burstable/poda", "cpu.weight"), weight_of(512));
+  EXPECT_EQ(node_.file("/podqos/kubepods/burstable", "cpu.weight"), weight_of(512));
+  EXPECT_EQ(node_.file("/podqos", "cpu.weight"), weight_of(8192));
+}
+
 TEST_F(Event, ASecondContainerRaisesThePod) {
   node_.run(kWebContainer, Pid{10});
   node_.run(kLogContainer, Pid{11});
