@@ -123,9 +123,11 @@ Node root_node(const app::TreeEntry& tree, core::WeightFormula formula,
 /// The trees, then pods outside them (adopted ones).
 std::vector<Node> forest(const app::Inventory& inventory) {
   std::vector<const app::PodEntry*> pods;
+  pods.reserve(inventory.pods.size());
   for (const app::PodEntry& pod : inventory.pods)
     pods.push_back(&pod);
   std::vector<Node> roots;
+  roots.reserve(inventory.trees.size() + pods.size());
   for (const app::TreeEntry& tree : inventory.trees)
     roots.push_back(root_node(tree, inventory.formula, pods));
   for (const app::PodEntry* pod : pods)

@@ -85,6 +85,12 @@ std::vector<std::string> reversed_components(std::string_view path) {
   return components;
 }
 
+/// How to open a component of a path with this many behind it.
+int open_flags(std::size_t waiting) {
+  const int kind = waiting == 0 ? O_RDONLY | O_NONBLOCK | O_NOCTTY : O_PATH | O_DIRECTORY;
+  return kind | O_NOFOLLOW | O_CLOEXEC;
+}
+
 /// Opens a file for reading below `root`, with its symlinks resolved inside of it, as chroot(2)
 /// would. By hand: RESOLVE_IN_ROOT of openat2(2) is missing before Linux 5.6 and where a container
 /// engine's seccomp profile refuses the call.
@@ -110,8 +116,7 @@ sys::UniqueFd open_below(const sys::Directory& root, const std::string& path) {
       std::ranges::move(reversed_components(text), std::back_inserter(waiting));
       continue;
     }
-    const int flags = waiting.empty() ? O_RDONLY | O_NONBLOCK | O_NOCTTY : O_PATH | O_DIRECTORY;
-    sys::UniqueFd next{::openat(at, name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC)};
+    sys::UniqueFd next{::openat(at, name.c_str(), open_flags(waiting.size()))};
     if (!next.valid() || waiting.empty()) return next;
     parents.push_back(std::move(next));
   }
