@@ -36,15 +36,14 @@ class Callers(unittest.TestCase):
 
     def callers(self):
         text = SCRIPT.read_text(encoding="utf-8")
-        functions = text[text.index("# is_monitor "):text.index("# sweep ID")]
+        functions = text[text.index("# is_roots "):text.index("# sweep ID")]
         done = subprocess.run(["sh", "-u", "-c", f"{functions}\ncallers {UNUSED}"], capture_output=True, text=True,
                               check=True, timeout=harness.CALL_TIMEOUT)
         return done.stdout.split()
 
-    def test_only_monitors_of_root_count(self):
+    def test_only_processes_of_root_count(self):
         monitor = self.start(self.conmon, "/usr/bin/podqos-runtime")
-        others = [self.start("/usr/bin/sleep", "podqos-runtime"),
-                  self.start("/usr/bin/sleep", "podqos-runtime", NOBODY),
+        others = [self.start("/usr/bin/sleep", "podqos-runtime", NOBODY),
                   self.start(self.conmon, "podqos-runtime", NOBODY)]
         found = self.callers()
         self.assertIn(monitor, found)
