@@ -186,7 +186,7 @@ class End(EndCase):
     """However a guest ends, it ends in time, says how, and nothing of it stays: no process and no file."""
 
     def test_by_itself(self):
-        process = self.start(script="exit 3")
+        process = self.start(script="sleep 1; exit 3")
         self.assertEqual(process.wait(BOOT_TIMEOUT), 3)
         self.assertEqual((self.guest_processes(), self.directory.exists()), ({}, False))
 
