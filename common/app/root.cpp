@@ -67,6 +67,7 @@ bool has_lost_root(Transaction& transaction, const std::string& kubepods) {
 Status find_roots(Transaction& transaction, const core::PodRecords& records) {
   core::TiersRecord& tiers = transaction.tiers();
   for (const std::string& root : core::possible_roots(transaction.settings().cgroup_root)) {
+    if (core::tree_at(tiers, root) != nullptr) continue;
     auto snapshot = cgroup::observe_root(transaction.machine(), root, std::nullopt);
     if (!snapshot) return fail(std::move(snapshot).error());
     if (core::is_own_root(*snapshot)) record_root(tiers, root);
