@@ -89,7 +89,8 @@ class Containerd(unittest.TestCase):
         ((pod,), (tree,)) = status["pods"], status["trees"]
         # 100m are 102 shares: 1 + (102 - 2) * 9999 / 262142.
         self.assertEqual((pod["adopted"], pod["weight"], pod["memoryLimitBytes"]), (False, 4, 128 << 20))
-        self.assertEqual((tree["top"]["cgroup"], tree["top"]["weight"]), ("/podqos", 4))
+        # The guest's one CPU.
+        self.assertEqual((tree["top"]["cgroup"], tree["top"]["weight"]), ("/podqos", 39))
         self.cri.stop_pod(sandbox)
         self.cri.remove_pod(sandbox)
         patience.wait_for(lambda: not pathlib.Path("/sys/fs/cgroup/podqos").exists(), containerd.PATIENCE,

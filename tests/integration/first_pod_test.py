@@ -100,9 +100,9 @@ class Pages(unittest.TestCase):
         # 100m of a CPU are 102 shares.
         self.assertIn("(102)", self.run_script(rest).rpartition("podqosctl tree")[2])
 
-    def assert_placed(self, pid):
-        """In the pod's cgroup; with systemd that is a slice, in whose name a hyphen of the uid is escaped."""
-        self.assertRegex(machines.cgroup_of(pid), r"kubepods.*burstable.*podweb(-|\\x2d|_)1[./]")
+    def assert_placed(self, pid, engine_name):
+        """In the cgroup of the page's pod; with systemd that is a slice, in whose name a hyphen of the uid is escaped."""
+        self.assertRegex(machines.cgroup_of(pid), rf"kubepods.*burstable.*podweb(-|\\x2d|_){engine_name}[./]")
 
     def test_podman(self):
         pathlib.Path("/etc/containers").mkdir(exist_ok=True)
@@ -113,7 +113,7 @@ class Pages(unittest.TestCase):
         call("podman", "tag", engine.IMAGE, IMAGE)
         self.addCleanup(call, "podman", "rm", "--force", "--ignore", "--time", "0", "web")
         self.follow("podman.md")
-        self.assert_placed(int(call("podman", "inspect", "--format", "{{.State.Pid}}", "web").stdout))
+        self.assert_placed(int(call("podman", "inspect", "--format", "{{.State.Pid}}", "web").stdout), "podman")
 
     def test_containerd(self):
         """Beside NVIDIA's runtime, which is the default one before, during and after."""
@@ -150,7 +150,7 @@ class Pages(unittest.TestCase):
         self.assertEqual(plain(), before)
         self.follow("containerd.md")
         (container,) = client.containers()
-        self.assert_placed(client.pid(container))
+        self.assert_placed(client.pid(container), "containerd")
         # The pod and its container of the page, too, were made by NVIDIA's runtime.
         self.assertEqual([words for words, _, _ in neighbours.told()], [words for words, _, _ in before])
         remove_pods(client)
@@ -180,7 +180,7 @@ class Pages(unittest.TestCase):
         before = plain()
         self.assertEqual([words.split()[0] for words, _, _ in before], [str(neighbours.NVIDIA_RUNTIME)])
         self.follow("docker.md", lambda: self.assertEqual(plain(), before))
-        self.assert_placed(int(call("docker", "inspect", "--format", "{{.State.Pid}}", "web").stdout))
+        self.assert_placed(int(call("docker", "inspect", "--format", "{{.State.Pid}}", "web").stdout), "docker")
         self.assertEqual(plain(), before)
         call("docker", "rm", "--force", "web")
         call("podqosctl", "configure", "docker", "--undo", "--restart")

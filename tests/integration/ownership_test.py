@@ -78,6 +78,8 @@ class OwnershipCase(player.Case):
         made.bundle.config["linux"]["cgroupsPath"] = f"{parent}/pod{uid}/{made.id}"
         made.bundle.config["linux"]["resources"] = {
             "cpu": {"shares": shares, "quota": 100000, "period": 100000}, "memory": {"limit": 4 * GI}}
+        # Of a Guaranteed pod; it tells what is requested, as annotations do not.
+        made.bundle.config["process"]["oomScoreAdj"] = -997
         made.bundle.save()
         return made
 
