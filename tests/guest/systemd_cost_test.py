@@ -70,7 +70,8 @@ class RoundTrips(unittest.TestCase):
         first = self.node.container("app", uid)
         self.assert_trips(first.place(), [
             ["StartTransientUnit kubepods.slice"], [f"StartTransientUnit {BURSTABLE}"],
-            [f"StartTransientUnit {BESTEFFORT}"], [f"StartTransientUnit {slice_of(uid)}"], TIERS])
+            [f"StartTransientUnit {BESTEFFORT}"], [f"StartTransientUnit {slice_of(uid)}"],
+            ["SetUnitProperties kubepods.slice", *TIERS]])
         first.begin()
         self.assert_trips(first.hook("createRuntime"), [])
         self.end(first, forgotten(slice_of(uid), BURSTABLE, BESTEFFORT, "kubepods.slice"))
