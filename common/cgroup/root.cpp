@@ -59,7 +59,8 @@ bool is_made_for(Machine& machine, const std::string& kubepods, const std::strin
 
 Result<bool> is_marked(Machine& machine, const std::string& cgroup) {
   auto mark = machine.attribute(cgroup, core::kMadeAttribute);
-  // Who was interrupted while removing a tree leaves it in some hierarchies of v1, without the mark.
+  // Who was interrupted while removing a tree leaves it in some hierarchies of v1, without the
+  // mark.
   if (!mark && mark.error().code == ErrorCode::kNotFound) return false;
   if (!mark) return fail(std::move(mark).error());
   return *mark == core::kMade;
