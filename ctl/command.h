@@ -21,8 +21,7 @@ constexpr int kUsage = 2;    ///< usage error
 /// What a person has to know of `"enabled": false`.
 constexpr std::string_view kSwitchedOff =
     "podqos is switched off by \"enabled\": false: new containers start unmanaged, and earlier "
-    "ones "
-    "are released when they end";
+    "ones are released when they end";
 
 /// Options that every subcommand accepts.
 struct Globals {

@@ -130,7 +130,7 @@ void take_back(Transaction& transaction, const Admission& admission,
     const core::TreeRecord* old = core::tree_at(tiers, tree.kubepods);
     tree.sums = old != nullptr ? old->sums : core::TierSums{};
   }
-  std::swap(tiers.trees, transaction.tiers().trees);
+  tiers.trees = std::move(transaction.tiers().trees);
   transaction.tiers() = std::move(tiers);
   core::EventPlan plan = before ? core::plan_restoration(*before) : core::plan_erasure(record);
   const bool known = before && std::ranges::any_of(before->containers, [&](const auto& container) {

@@ -98,7 +98,7 @@ Status read_files(const std::optional<std::string>& file, const ConfigurationPat
   return file ? Status{} : read_directory(paths.directory, use);
 }
 
-/// Files of conf.d that are not read, with names by which somebody may expect that they are.
+/// Files of conf.d that are not read although their names end like those of configuration files.
 std::vector<std::string> ignored_files(const std::string& path) {
   constexpr std::array<std::string_view, 6> kExpected = {".yaml", ".yml",   ".toml",
                                                          ".conf", ".json5", ".jsonc"};

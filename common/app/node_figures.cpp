@@ -6,6 +6,7 @@
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/node.h"
 #include "common/core/pod_plan.h"
+#include "common/core/root_limits.h"
 #include "common/core/tier_plan.h"
 #include "common/core/tree.h"
 
@@ -39,9 +40,11 @@ class FiguresBuilder {
     figures_.machine = std::make_unique<cgroup::Cgroupfs>(std::move(*cgroups));
     for (const std::string& root : roots_) {
       core::TierValues rule;
-      if (const core::TreeRecord* tree = core::tree_at(state_.tiers, root))
+      if (const core::TreeRecord* tree = core::tree_at(state_.tiers, root)) {
         rule = core::wanted_tiers(tree->sums, state_.tiers.sums, settings_, *capacity);
-      add_tier(root, core::QosClass::kGuaranteed, {});
+        rule.root = core::root_limits(state_.tiers, *tree, settings_, *capacity);
+      }
+      add_tier(root, core::QosClass::kGuaranteed, rule.root.memory_limit);
       add_tier(root, core::QosClass::kBurstable, rule.burstable.memory_limit);
       add_tier(root, core::QosClass::kBestEffort, rule.besteffort.memory_limit);
     }

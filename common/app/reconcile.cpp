@@ -126,7 +126,7 @@ class Recomputation {
     if (found.has_copy) {
       if (auto record = codec::parse_pod_record(**copy)) found.copy = std::move(*record);
     }
-    // Somebody may have moved a container out of its pod: it is still the pod's.
+    // A container that was moved out of its pod by hand still belongs to the pod.
     found.lives_elsewhere = !found.populated && found.copy &&
                             cgroup::has_living_container(transaction_.machine(), *found.copy);
     return apply(core::decide_restoration(std::move(found)), cgroup);

@@ -44,7 +44,7 @@ bool holds_only(Machine& machine, const std::string& cgroup, const std::string& 
 }
 
 /// True if an engine has made the root for the path of this container: it holds nothing but tiers
-/// and pods, whatever is in those, and nobody has set values.
+/// and pods, whatever is in those, and all its values are a new cgroup's.
 bool is_made_for(Machine& machine, const std::string& kubepods, const std::string& container) {
   const auto pod = core::find_pod_cgroup(container);
   if (!pod || !container.starts_with(cat(kubepods, "/"))) return false;

@@ -179,6 +179,16 @@ Result<MergedPod> merge_claim(const std::optional<PodRecord>& existing, const Id
   return merged;
 }
 
+MilliCpu reserved_cpu(const Settings& settings) {
+  return MilliCpu{
+      saturating_add(settings.system_reserved.cpu.value(), settings.kube_reserved.cpu.value())};
+}
+
+MilliCpu allocatable_cpu(const Settings& settings, const NodeCapacity& capacity) {
+  const std::int64_t left = saturating_sub(capacity.cpu.value(), reserved_cpu(settings).value());
+  return MilliCpu{std::max<std::int64_t>(left, 0)};
+}
+
 Bytes allocatable_memory(const Settings& settings, const NodeCapacity& capacity) {
   return allocatable(capacity.memory, settings.system_reserved.memory,
                      settings.kube_reserved.memory);
@@ -197,11 +207,6 @@ Unavailable unavailable(const TierSums& sums) {
           .memory = saturating_add(own.memory.value(), sums.adopted.memory.value())};
 }
 
-std::int64_t allocatable_cpu(const Settings& settings, const NodeCapacity& capacity) {
-  return saturating_sub(capacity.cpu.value(), saturating_add(settings.system_reserved.cpu.value(),
-                                                             settings.kube_reserved.cpu.value()));
-}
-
 }  // namespace
 
 Grants grants_for(const PodRecord& record, const TierSums& others, const Settings& settings,
@@ -209,7 +214,7 @@ Grants grants_for(const PodRecord& record, const TierSums& others, const Setting
   const ResourceList requests = requests_of(record);
   const auto cpu = find(requests, kCpu);
   const auto memory = find(requests, kMemory);
-  const std::int64_t cpu_capacity = allocatable_cpu(settings, capacity);
+  const std::int64_t cpu_capacity = allocatable_cpu(settings, capacity).value();
   const std::int64_t memory_capacity = allocatable_memory(settings, capacity).value();
   const auto may_claim = [&](std::int64_t of_node) {
     return record.adopted ? of_node : claimable(of_node, settings);
@@ -239,7 +244,7 @@ Grants grants_for(const PodRecord& record, const TierSums& others, const Setting
 
 bool is_full(const TierSums& sums, const Settings& settings, const NodeCapacity& capacity) {
   const auto [cpu, memory] = unavailable(sums);
-  return cpu >= allocatable_cpu(settings, capacity) ||
+  return cpu >= allocatable_cpu(settings, capacity).value() ||
          memory >= allocatable_memory(settings, capacity).value();
 }
 

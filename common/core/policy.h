@@ -64,6 +64,10 @@ void grant_requests(PodRecord& record, const TierSums& others, const Settings& s
 [[nodiscard]] bool is_full(const TierSums& sums, const Settings& settings,
                            const NodeCapacity& capacity);
 
+/// CPU that is not for pods: systemReserved + kubeReserved.
+[[nodiscard]] MilliCpu reserved_cpu(const Settings& settings);
+/// CPU for pods: capacity - systemReserved - kubeReserved, at least 0.
+[[nodiscard]] MilliCpu allocatable_cpu(const Settings& settings, const NodeCapacity& capacity);
 /// Memory for pods: capacity - systemReserved - kubeReserved, at least 0.
 [[nodiscard]] Bytes allocatable_memory(const Settings& settings, const NodeCapacity& capacity);
 

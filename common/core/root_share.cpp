@@ -44,16 +44,6 @@ CpuShares to_shares(std::int64_t value, CgroupVersion version, WeightFormula for
 
 }  // namespace
 
-MilliCpu reserved_cpu(const Settings& settings) {
-  return MilliCpu{
-      saturating_add(settings.system_reserved.cpu.value(), settings.kube_reserved.cpu.value())};
-}
-
-MilliCpu allocatable_cpu(const Settings& settings, const NodeCapacity& capacity) {
-  const std::int64_t left = saturating_sub(capacity.cpu.value(), reserved_cpu(settings).value());
-  return MilliCpu{std::max<std::int64_t>(left, 0)};
-}
-
 CpuShares shares_for_weight(CpuWeight weight, WeightFormula formula) {
   std::int64_t low = kMinShares.value();
   std::int64_t high = kMaxShares.value();

@@ -25,11 +25,6 @@ struct NodeCpu {
   std::optional<std::int64_t> system = std::nullopt;
 };
 
-/// CPU that is not for pods: systemReserved + kubeReserved.
-[[nodiscard]] MilliCpu reserved_cpu(const Settings& settings);
-/// CPU for pods: capacity - systemReserved - kubeReserved, at least 0.
-[[nodiscard]] MilliCpu allocatable_cpu(const Settings& settings, const NodeCapacity& capacity);
-
 /// The smallest shares that the formula converts to at least this weight.
 [[nodiscard]] CpuShares shares_for_weight(CpuWeight weight, WeightFormula formula);
 

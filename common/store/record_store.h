@@ -16,7 +16,7 @@ namespace podqos::store {
 /// A transaction calls begin() before its first change, then puts and erases records and index
 /// entries, and calls commit() after its last change. begin() sets a mark, commit() clears it. Who
 /// finds the mark set when opening the records must recompute the sums, since an earlier
-/// transaction was interrupted (dirty() is true); until somebody has, commit() keeps the mark.
+/// transaction was interrupted (dirty() is true); until then commit() keeps the mark.
 class RecordStore {
  public:
   RecordStore() = default;

@@ -109,7 +109,7 @@ Result<DockerOutcome> DockerService::update(bool registered, bool changed, Resta
   if (!outcome.stale || restart == Restart::kNo) return outcome;
   if (auto reloaded = systemctl("reload"); !reloaded) return fail(std::move(reloaded).error());
   const auto info = wait_for(registered);
-  // Where nobody can be asked: a reload registers a runtime, and does not forget the last one.
+  // If the daemon cannot be asked: a reload adds a runtime, but does not remove the last one.
   outcome = compare(info, registered, !registered);
   outcome.reloaded = true;
   const bool harmless = info && outcome.containers == 0;

@@ -218,8 +218,8 @@ Status EngineFiles::put(const std::string& path, const FileState& after,
 
 Status EngineFiles::lock(const ConfigurePlan& plan) {
   if (plan.changes.empty()) return {};
-  // Where only root can open it: whoever may open an engine's directory could hold a lock on that.
-  // Another user changes only a tree of its own.
+  // The lock file can only be opened by root; any user who can open an engine's directory could
+  // hold a lock on the directory. Other users only change trees of their own.
   if (::geteuid() != 0) return {};
   const auto directory = sys::Directory::open("/run");
   if (!directory) return fail(directory.error());

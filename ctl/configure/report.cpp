@@ -62,7 +62,7 @@ std::string service_command(const ConfigureReport& report) {
   const std::string_view service = facts_of(report.request.engine).service;
   if (service.empty() || report.outcome.restarted) return {};
   const bool is_docker = report.request.engine == Engine::kDocker;
-  // Below another root nobody was asked.
+  // With --root no daemon was asked.
   if (is_docker && (report.outcome.docker.stale || !report.root.empty()))
     return report.outcome.docker.stale || !report.plan.changes.empty() ? docker_command(report)
                                                                        : std::string{};

@@ -314,8 +314,9 @@ class Contents(MetricsCase):
             self.assertEqual(values[count("podqos_tier_memory_limit_bytes", tier=tier, cgroup=cgroup)], limit)
             self.assertEqual(values[count("podqos_tier_memory_limit_wanted_bytes", tier=tier, cgroup=cgroup)], limit)
             self.assertIn(count("podqos_tier_memory_usage_bytes", tier=tier, cgroup=cgroup), values)
-        root = count("podqos_tier_memory_limit_bytes", tier="kubepods", cgroup=f"{self.root}/kubepods")
-        self.assertEqual(values[root], 4 * GI)  # all that is allocatable
+        for name in ("podqos_tier_memory_limit_bytes", "podqos_tier_memory_limit_wanted_bytes"):
+            root = count(name, tier="kubepods", cgroup=f"{self.root}/kubepods")
+            self.assertEqual(values[root], 4 * GI)  # all that is allocatable
         name = "podqos_tier_cpu_shares" if self.machine.version("cpu") == 1 else "podqos_tier_cpu_weight"
         self.assertIn(count(name, tier="burstable", cgroup=f"{self.root}/kubepods/burstable"), values)
         self.assertEqual(self.operations(values), [6, 3, 0])

@@ -83,6 +83,7 @@ TEST_F(NodeFiguresLive, ReadsTheTiersOfPodqosAndOfAKubelet) {
   store::NodeSnapshot state;
   state.tiers.trees = {{.kubepods = own_ + "/kubepods"}};
   state.tiers.sums.guaranteed = {.pods = 1, .cpu = {}, .memory = Bytes{1LL << 30}};
+  state.tiers.trees[0].sums = state.tiers.sums;
   state.pods = {pod(own_ + "/theirs/kubepods/burstable/podx", core::QosClass::kBurstable, true)};
   core::Settings settings;
   settings.node_memory = Bytes{4LL << 30};
@@ -91,6 +92,7 @@ TEST_F(NodeFiguresLive, ReadsTheTiersOfPodqosAndOfAKubelet) {
   ASSERT_TRUE(figures) << figures.error().message;
   ASSERT_EQ(figures->tiers.size(), 5U);  // a kubelet's BestEffort tier is not there
   EXPECT_EQ(figures->tiers[0].cgroup.path(), own_ + "/kubepods");
+  EXPECT_EQ(figures->tiers[0].wanted_memory_limit, Bytes{4LL << 30});
   EXPECT_EQ(figures->tiers[1].cgroup.path(), own_ + "/kubepods/burstable");
   EXPECT_EQ(figures->tiers[1].wanted_memory_limit, Bytes{3LL << 30});
   EXPECT_EQ(figures->tiers[4].cgroup.path(), own_ + "/theirs/kubepods/burstable");

@@ -158,5 +158,13 @@ TEST(AllocatableMemory, LeavesOutBothReserves) {
   EXPECT_EQ(allocatable_memory(settings, kNodeOf8000Bytes), Bytes{5000});
 }
 
+TEST(AllocatableCpu, IsCapacityWithoutReserves) {
+  Settings settings;
+  settings.system_reserved.cpu = MilliCpu{500};
+  settings.kube_reserved.cpu = MilliCpu{250};
+  EXPECT_EQ(allocatable_cpu(settings, {.memory = {}, .cpu = MilliCpu{4000}}), MilliCpu{3250});
+  EXPECT_EQ(allocatable_cpu(settings, {.memory = {}, .cpu = MilliCpu{700}}), MilliCpu{0});
+}
+
 }  // namespace
 }  // namespace podqos::core

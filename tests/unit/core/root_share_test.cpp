@@ -107,14 +107,6 @@ TEST(SharesForWeight, GivesTheWeightBack) {
   }
 }
 
-TEST(AllocatableCpu, IsCapacityWithoutReserves) {
-  Settings settings;
-  settings.system_reserved.cpu = MilliCpu{500};
-  settings.kube_reserved.cpu = MilliCpu{250};
-  EXPECT_EQ(allocatable_cpu(settings, {.memory = {}, .cpu = MilliCpu{4000}}), MilliCpu{3250});
-  EXPECT_EQ(allocatable_cpu(settings, {.memory = {}, .cpu = MilliCpu{700}}), MilliCpu{0});
-}
-
 struct TreesCase {
   const char* name;
   std::int64_t first;   ///< millicpu requested in the first tree
