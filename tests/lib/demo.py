@@ -11,6 +11,7 @@ import tempfile
 import harness
 import machine as machines
 import oci
+import patience
 from harness import GI
 
 MANIFESTS = harness.REPOSITORY / "tests/demo.d"
@@ -109,6 +110,8 @@ class Demo:
             for container in containers:
                 pid = self.pids[name, container]
                 label = f"{name}/{container}"
+                # The runtime's own init is still there for as long as the pod's share of the CPU is small.
+                patience.until(lambda pid=pid: not self.command_line(pid).endswith(" init"), COMMAND_TIMEOUT)
                 self.check(f"{label} process", "sleep 1000", self.command_line(pid), f"(pid {pid})")
                 self.check(f"{label} lives in", self.path(tier, name), os.path.dirname(machines.cgroup_of(pid)))
                 self.check_oom_score(label, OOM_SCORES[tier], machines.oom_score_adj(pid))
