@@ -1,5 +1,6 @@
 """The demo's containers and checks; tests/demo does the set-up and runs this."""
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -19,6 +20,7 @@ ALLOCATABLE = 32 * GI
 # Seconds for one command of the runtime. runc's init runs within the pod's limits already: pod2 allows it 2 ms of each
 # 100 ms, of which a virtual machine's kernel also takes the time that its host gave to others.
 COMMAND_TIMEOUT = 600
+RUNTIME_TIMEOUT = 10  # seconds for a runtime that nobody waits for any more
 
 # Pod, tier, containers, shares, quota in microseconds, memory; None: no limit.
 PODS = [
@@ -148,8 +150,18 @@ class Demo:
         self.stop()
         self.check_nothing_left()
 
+    def has_runtimes(self):
+        """Does a process with our directory in its arguments run?"""
+        found = False
+        for file in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):  # it has ended
+                found = found or os.fsencode(self.tmp) in file.read_bytes()
+        return found
+
     def clean_up(self):
         """Also after an interruption: containers, cgroups, files."""
+        # A runtime whose start was interrupted goes on for a moment, and makes cgroups.
+        patience.until(lambda: not self.has_runtimes(), RUNTIME_TIMEOUT)
         self.runtime.delete_all()
         self.machine.sweep(self.root)
         shutil.rmtree(self.tmp, ignore_errors=True)
