@@ -181,8 +181,8 @@ class InventoryBuilder {
       inventory_.warnings.push_back(cat(name, ": ", difference));
   }
 
-  /// Warns of a container outside the pod's cgroup, once per pod: its engine keeps it there, or it
-  /// was started there.
+  /// Warns of a container outside the pod's cgroup, once per pod: podqos left it there, or it was
+  /// started there before podqos could place it.
   void check_place(const PodEntry& entry) {
     const auto outside = [&](const ContainerEntry& container) {
       return !entry.record.adopted && !container.record.sandbox &&
@@ -193,12 +193,13 @@ class InventoryBuilder {
     if (found == entry.containers.end()) return;
     const core::ContainerRecord& container = found->record;
     const std::string words =
-        core::is_place_without_parent(container.cgroup, container.id)
+        core::is_left_without_parent(container.cgroup, container.id, settings_)
             ? core::describe_missing_parent(container.id, container.cgroup, entry.record.cgroup)
             : cat("container ", printable(container.id), " runs in cgroup ",
                   printable(container.cgroup),
-                  ", outside the pod's limits: register podqos-runtime, or Podman's precreate "
-                  "hook, so that it is placed before it starts");
+                  ", outside the pod's limits, because it was started before podqos could place "
+                  "it: recreate the pod once podqos-nri is connected, or podqos-runtime or "
+                  "Podman's precreate hook is registered");
     inventory_.warnings.push_back(cat(pod_label(entry.record.pod), ": ", words));
   }
 

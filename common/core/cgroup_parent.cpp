@@ -34,9 +34,12 @@ bool stays_without_parent(const ContainerFacts& facts, Driver driver, const Sett
          is_parentless_at_containerd(facts, driver);
 }
 
-bool is_place_without_parent(std::string_view cgroup, std::string_view id) {
-  return cgroup == cat("/crio/crio-", id) || cgroup == cat("/system.slice/crio-", id, ".scope") ||
-         cgroup == cat("/k8s.io/", id);
+bool is_left_without_parent(std::string_view cgroup, std::string_view id,
+                            const Settings& settings) {
+  if (settings.without_parent == WithoutParent::kPlace) return false;
+  if (cgroup == cat("/crio/crio-", id) || cgroup == cat("/system.slice/crio-", id, ".scope"))
+    return true;
+  return settings.without_parent == WithoutParent::kStay && cgroup == cat("/k8s.io/", id);
 }
 
 std::string cgroup_parent_for(const std::string& pod_cgroup) {

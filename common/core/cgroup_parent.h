@@ -23,8 +23,10 @@ namespace podqos::core {
 [[nodiscard]] bool stays_without_parent(const ContainerFacts& facts, Driver driver,
                                         const Settings& settings);
 
-/// Whether `cgroup` is where a container `id` without cgroup parent is.
-[[nodiscard]] bool is_place_without_parent(std::string_view cgroup, std::string_view id);
+/// Whether `cgroup` is one in which podqos leaves a container `id` because its pod has no cgroup
+/// parent. Elsewhere a container is outside its pod because podqos did not place it.
+[[nodiscard]] bool is_left_without_parent(std::string_view cgroup, std::string_view id,
+                                          const Settings& settings);
 
 /// The cgroup parent to configure in an engine so that its containers are created in the pod's
 /// cgroup: its path, or with systemd the name of its slice.
