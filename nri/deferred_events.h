@@ -19,7 +19,7 @@ struct ContainerEvent {
   enum class Kind : std::uint8_t { kStarted, kChanged, kEnded };
   Kind kind;
   core::ContainerFacts facts;  ///< for kEnded only the id
-  std::uint32_t pid = 0;       ///< of the init process; 0: unknown
+  app::Process process = {};   ///< as it was reported
 };
 
 /// The outcome of applying an event without an error.

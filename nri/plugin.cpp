@@ -43,9 +43,12 @@ Result<Applied> applied(Status done) {
 
 }  // namespace
 
-app::Process Plugin::process_of(std::uint32_t pid) {
+Result<app::Process> Plugin::process_of(std::uint32_t pid) {
   const Pid init{static_cast<pid_t>(pid)};
-  return {.init = init, .runtime = init};
+  auto started = sys::start_time_of(init);
+  if (!started) return fail(std::move(started).error());
+  // One that has ended matches no process with its pid.
+  return app::Process{.init = init, .runtime = init, .start_time = started->value_or(StartTime{0})};
 }
 
 app::Timeouts Plugin::timeouts(Budget budget) const {
@@ -101,25 +104,28 @@ Status Plugin::report(std::string_view what, Status done) {
 Status Plugin::start(Result<core::ContainerFacts> facts, std::uint32_t pid, Misplaced misplaced,
                      const app::Timeouts& timeouts) {
   if (!facts) return fail(std::move(facts).error());
+  auto process = process_of(pid);
+  if (!process) return fail(std::move(process).error());
   return apply_or_defer(
-      {.kind = ContainerEvent::Kind::kStarted, .facts = std::move(*facts), .pid = pid}, misplaced,
-      timeouts);
+      {.kind = ContainerEvent::Kind::kStarted, .facts = std::move(*facts), .process = *process},
+      misplaced, timeouts);
 }
 
 Status Plugin::update(Result<core::ContainerFacts> facts, std::uint32_t pid,
                       const app::Timeouts& timeouts) {
   if (!facts) return fail(std::move(facts).error());
+  auto process = process_of(pid);
+  if (!process) return fail(std::move(process).error());
   return apply_or_defer(
-      {.kind = ContainerEvent::Kind::kChanged, .facts = std::move(*facts), .pid = pid},
+      {.kind = ContainerEvent::Kind::kChanged, .facts = std::move(*facts), .process = *process},
       Misplaced::kAsConfigured, timeouts);
 }
 
 Status Plugin::apply_event(const ContainerEvent& event, Misplaced misplaced,
                            const app::Timeouts& timeouts) {
   const core::Settings& settings = configuration_.settings();
-  const app::ContainerEvent reported{.facts = event.facts,
-                                     .process = process_of(event.pid),
-                                     .stays = misplaced == Misplaced::kStays};
+  const app::ContainerEvent reported{
+      .facts = event.facts, .process = event.process, .stays = misplaced == Misplaced::kStays};
   if (event.kind == ContainerEvent::Kind::kStarted)
     return app::container_started(settings, log(), reported, timeouts);
   auto followed = app::resources_changed(settings, log(), reported, timeouts);

@@ -86,8 +86,10 @@ class Plugin : public Handler {
     StartTime start_time;
   };
 
-  /// A container's init; its parent is the monitor: the containerd shim, or conmon.
-  [[nodiscard]] static app::Process process_of(std::uint32_t pid);
+  /// A container's init, with the start time that its pid has now. Its parent is the monitor: the
+  /// containerd shim, or conmon.
+  /// @param pid  0: none runs
+  [[nodiscard]] static Result<app::Process> process_of(std::uint32_t pid);
   /// Timeouts for a request: a deadline that leaves time to answer.
   [[nodiscard]] app::Timeouts timeouts(Budget budget) const;
   /// Timeouts for a whole round of housekeep(): a request may arrive meanwhile.

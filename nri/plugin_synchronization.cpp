@@ -28,12 +28,16 @@ std::vector<app::ContainerEvent> Plugin::reported_in(const api::SynchronizeReque
   // A pod or container with invalid facts exists nevertheless: its id is passed on.
   const auto add = [&](Result<core::ContainerFacts> facts, const std::string& id,
                        const std::string& sandbox, std::uint32_t pid) {
-    if (!facts) log_failure("synchronize", facts.error(), "");
-    core::ContainerFacts nameless;
-    nameless.id = id;
-    all.push_back({.facts = facts ? std::move(*facts) : std::move(nameless),
-                   .process = facts ? process_of(pid) : app::Process{},
-                   .sandbox = sandbox});
+    app::ContainerEvent event{.facts = {}, .process = {}, .sandbox = sandbox};
+    event.facts.id = id;
+    auto process = process_of(pid);
+    if (!facts || !process) {
+      log_failure("synchronize", facts ? process.error() : facts.error(), "");
+    } else {
+      event.facts = std::move(*facts);
+      event.process = *process;
+    }
+    all.push_back(std::move(event));
   };
   std::map<std::string_view, const api::PodSandbox*> pods;
   for (const api::PodSandbox& pod : state.pods()) {

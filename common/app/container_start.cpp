@@ -89,12 +89,26 @@ void charge_monitor(Transaction& transaction, const core::PodRecord& record, Pid
 
 /// Writes the OOM score unless the engine sets it or the pod is adopted.
 Status set_oom_score(Transaction& transaction, const store::KnownContainer& found,
-                     const core::ContainerFacts& event, Pid pid) {
+                     const core::ContainerFacts& event, const Init& init) {
   if (core::engine_sets_oom(event) || found.record.adopted) return {};
   const int score = core::container_oom_score_adj(
       found.record, found.record.containers[found.index], transaction.capacity().memory);
   return transaction.execute(
-      core::Execute{{core::SetOomScore{.pid = pid, .score = cgroup::reachable_oom_score(score)}}});
+      core::Execute{{core::SetOomScore{.pid = init.pid,
+                                       .start_time = init.start_time,
+                                       .score = cgroup::reachable_oom_score(score)}}});
+}
+
+/// The start time of a container's init.
+/// @return kNotFound if another process has got the pid since the init was reported.
+Result<StartTime> start_time_of(Transaction& transaction, const Init& init) {
+  const auto started = transaction.machine().start_time_of(init.pid);
+  if (!started) return fail(started.error());
+  if (init.start_time && *started != init.start_time) {
+    return fail(ErrorCode::kNotFound,
+                cat("process ", init.pid.value(), ", the container's init, has ended"));
+  }
+  return started->value_or(StartTime{0});
 }
 
 /// After a failed move, sets the record back to the container's current cgroup.
@@ -167,10 +181,10 @@ void report_place(Transaction& transaction, const Admission& admission, const st
 
 /// Writes the values of a running container: in its current cgroup, or in the pod's after moving it
 /// there.
-/// @param actual  the cgroup of its init when it was registered
-Status apply_container(Transaction& transaction, const Admission& admission,
-                       const std::string& actual) {
+/// @param init  with its cgroup when it was registered
+Status apply_container(Transaction& transaction, const Admission& admission, const Init& init) {
   const core::ContainerRecord& container = admission.container;
+  const std::string& actual = init.cgroup;
   const bool untouched = admission.on_misplaced == core::OnMisplaced::kIgnore;
   if (admission.left_with_engine && untouched) return {};
   if (admission.belongs_to && untouched) {
@@ -192,7 +206,8 @@ Status apply_container(Transaction& transaction, const Admission& admission,
                                    layout, transaction.formula())
           : core::plan_container(container, admission.missing, layout, transaction.formula());
   if (admission.oom_score_adj) {
-    plan.emplace_back(core::SetOomScore{.pid = container.pid, .score = *admission.oom_score_adj});
+    plan.emplace_back(core::SetOomScore{
+        .pid = container.pid, .start_time = init.start_time, .score = *admission.oom_score_adj});
   }
   if (auto done = container.moved ? run_for(transaction, container, plan)
                                   : transaction.execute(core::Execute{std::move(plan)});
@@ -212,12 +227,12 @@ Result<std::optional<Admission>> admit_running(Transaction& transaction, Admissi
                        .value_or(cgroup::machine_driver());
   if (auto fits = core::check_driver(transaction.settings().cgroup_driver, request.driver); !fits)
     return fail(std::move(fits).error());
-  auto started = transaction.machine().start_time_of(init.pid);
-  if (!started) return fail(std::move(started).error());
+  const auto started = start_time_of(transaction, init);
+  if (!started) return fail(started.error());
   request.running = true;
   request.state = core::ContainerState::kLive;
   request.pid = init.pid;
-  request.start_time = started->value_or(StartTime{0});
+  request.start_time = *started;
   transaction.defer_unit_changes();
   return admit(transaction, std::move(request));
 }
@@ -244,7 +259,7 @@ Result<bool> register_started(Transaction& transaction, StartedContainer& starte
     if (told.cpu_shares)
       learned = learn_formula(transaction, admission.record, admission.container, told);
   }
-  auto done = apply_container(transaction, admission, started.init.cgroup);
+  auto done = apply_container(transaction, admission, started.init);
   if (done) done = std::move(learned);
   if (done && started.registered) done = started.registered(admission);
   charge_monitor(transaction, admission.record, started.init.runtime);
@@ -269,14 +284,13 @@ Result<std::optional<AdmissionRequest>> request_of_started(const core::Settings&
 
 Status confirm(Transaction& transaction, const store::KnownContainer& found,
                const core::ContainerFacts& facts, const Init& init, Reporter reporter) {
-  if (reporter == Reporter::kPlugin) {
-    if (auto done = set_oom_score(transaction, found, facts, init.pid); !done) return done;
-  }
-  const auto started = transaction.machine().start_time_of(init.pid);
+  const auto started = start_time_of(transaction, init);
   if (!started) return fail(started.error());
+  if (reporter == Reporter::kPlugin) {
+    if (auto done = set_oom_score(transaction, found, facts, init); !done) return done;
+  }
   const auto confirmation = core::decide_confirmation(
-      found.record, found.index,
-      {.pid = init.pid, .start_time = started->value_or(StartTime{0}), .cgroup = init.cgroup},
+      found.record, found.index, {.pid = init.pid, .start_time = *started, .cgroup = init.cgroup},
       facts.bundle, transaction.tiers());
   if (!confirmation.warning.empty()) transaction.log().warning(confirmation.warning);
   if (const auto done = transaction.execute(confirmation.plan); !done) return fail(done.error());

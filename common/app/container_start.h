@@ -20,6 +20,9 @@ struct Init {
   Pid pid;
   Pid runtime;  ///< the process that runs the hook, or the one that NRI's plugin serves
   std::string cgroup;
+  /// When it had been started as it was reported; absent if its runtime waits for the hook, so that
+  /// the pid cannot be reused.
+  std::optional<StartTime> start_time = {};
 };
 
 /// Which interface reports a start, and so what it leaves to podqos.
@@ -60,11 +63,13 @@ void detect_formula_again(Transaction& transaction, const core::PodRecords& reco
 /// writes its values, where it runs or in its pod's cgroup (placement.onMisplaced). Finishes the
 /// transaction.
 /// @return kRefused if placement.onMisplaced is "fail" and the container runs outside its pod;
-///         kConflict if the container shares its runtime's cgroup, where no limit may be written.
+///         kNotFound if its init has ended; kConflict if the container shares its runtime's cgroup,
+///         where no limit may be written.
 [[nodiscard]] Status container_started(Transaction& transaction, StartedContainer started);
 
 /// Confirms a container that was placed. Part of a transaction.
 /// @param facts  its bundle, and its resources as far as they are known
+/// @return kNotFound if its init has ended.
 [[nodiscard]] Status confirm(Transaction& transaction, const store::KnownContainer& found,
                              const core::ContainerFacts& facts, const Init& init,
                              Reporter reporter);

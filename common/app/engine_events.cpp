@@ -24,7 +24,8 @@ namespace podqos::app {
 
 namespace {
 
-/// Reads the container's current cgroup; nullopt if its init has ended.
+/// Reads the container's current cgroup; nullopt if its init has ended, also if another process has
+/// got its pid since.
 Result<std::optional<Init>> init_of(const Process& process) {
   auto thread = sys::living_thread_of(process.init);
   if (!thread) return fail(std::move(thread).error());
@@ -32,17 +33,26 @@ Result<std::optional<Init>> init_of(const Process& process) {
   auto actual = cgroup::real_cgroup(**thread);
   if (!actual && actual.error().code == ErrorCode::kNotFound) return std::nullopt;
   if (!actual) return fail(std::move(actual).error());
-  return Init{.pid = process.init, .runtime = process.runtime, .cgroup = std::move(*actual)};
+  // Read last, so that the cgroup too is that of this process.
+  const auto started = sys::start_time_of(process.init);
+  if (!started) return fail(started.error());
+  if (*started != process.start_time) return std::nullopt;
+  return Init{.pid = process.init,
+              .runtime = process.runtime,
+              .cgroup = std::move(*actual),
+              .start_time = process.start_time};
 }
 
 /// Handles container_started() in one transaction.
 Status start(const core::Settings& settings, Log& log, const ContainerEvent& event,
              const Timeouts& timeouts) {
-  auto actual = cgroup::real_cgroup(event.process.init);
-  if (!actual) return fail(std::move(actual).error());
-  Init init{
-      .pid = event.process.init, .runtime = event.process.runtime, .cgroup = std::move(*actual)};
-  auto request = request_of_started(settings, log, event.facts, init.cgroup);
+  auto init = init_of(event.process);
+  if (!init) return fail(std::move(init).error());
+  if (!*init) {
+    return fail(ErrorCode::kNotFound,
+                cat("process ", event.process.init.value(), ", the container's init, has ended"));
+  }
+  auto request = request_of_started(settings, log, event.facts, (*init)->cgroup);
   if (!request) return fail(std::move(request).error());
   if (!*request) return {};
   if (event.stays) (*request)->on_misplaced = core::OnMisplaced::kIgnore;
@@ -50,7 +60,7 @@ Status start(const core::Settings& settings, Log& log, const ContainerEvent& eve
   if (!transaction) return fail(std::move(transaction).error());
   return container_started(
       *transaction,
-      {.request = std::move(**request), .init = std::move(init), .reporter = Reporter::kPlugin});
+      {.request = std::move(**request), .init = std::move(**init), .reporter = Reporter::kPlugin});
 }
 
 Result<Followed> finished(Status done, Followed followed = Followed::kNow) {

@@ -31,6 +31,9 @@ struct Listener {
 struct Process {
   Pid init;
   Pid runtime;
+  /// Of the init when it was reported. The event may be handled later, when the pid may be another
+  /// process's.
+  StartTime start_time;
 };
 
 /// What an engine reports about a container: the content of its config.json, without the bundle.
@@ -45,7 +48,7 @@ struct ContainerEvent {
 /// Handles the start of a container like the hook stage createRuntime: confirms a placed container,
 /// or registers one that was not placed, before its process runs.
 /// @return kRefused if placement.onMisplaced is "fail" and the container runs outside its pod,
-///         regardless of onError.
+///         regardless of onError; kNotFound if its init has ended.
 [[nodiscard]] Status container_started(const core::Settings& settings, Log& log,
                                        const ContainerEvent& event, const Timeouts& timeouts = {});
 

@@ -44,6 +44,18 @@ class FaultCase(nri_case.Case):
         self.connect()
         return self.launch(Container(Pod("fault-1"), **SMALL))
 
+    def enter_as(self, number):
+        """A process of somebody else that has this number."""
+        if not os.access(LAST_PID, os.W_OK):
+            self.skipTest(f"{LAST_PID} cannot be written: no process gets a chosen number")
+        for _ in range(100):
+            LAST_PID.write_text(str(number - 1), encoding="ascii")
+            other = self.enter(Pod("other"), f"{self.elsewhere}/other")
+            if other.pid == number:
+                return other
+            self.die(other)
+        return self.skipTest(f"others were given the number {number}")
+
     def end(self, box):
         """What the runtime tells of the end; the pod's sandbox has been too short-lived to be told of."""
         self.die(box)
@@ -104,6 +116,23 @@ class Lock(FaultCase):
         with self.held():
             self.end(box)
         self.assert_released("fault-1")
+
+
+    def test_start_noted_when_another_process_has_the_number(self):
+        self.live()
+        box, last = (Container(Pod(uid)) for uid in ("fault-2", "fault-3"))
+        for each in (box, last):
+            self.create(each)
+        with self.held():
+            number = self.start(box).pid
+            self.start(last)
+            self.die(box)
+            other = self.enter_as(number)
+            score = pathlib.Path(f"/proc/{other.pid}/oom_score_adj")
+            before = score.read_text(encoding="ascii")
+        self.assert_soon(lambda: self.states("fault-3") == {last.id: "live"}, "what was deferred is done")
+        self.assertEqual(score.read_text(encoding="ascii"), before)
+        self.assertEqual(self.states("fault-2"), {box.id: "pending"})
 
 
 class Disk(FaultCase):
@@ -172,22 +201,13 @@ class Idle(FaultCase):
         self.assert_soon(reconciled, f"{len(pods)} pods are released")
 
     def test_another_process_with_the_number_of_the_sandbox(self):
-        if not os.access(LAST_PID, os.W_OK):
-            self.skipTest(f"{LAST_PID} cannot be written: no process gets a chosen number")
         self.connect()
         pod = self.enter(Pod("fault-1", sums=SMALL), f"{self.elsewhere}/sandbox")
         self.ask("RunPodSandbox", pod)
         self.assertEqual(self.states("fault-1"), {pod.id: "live"})
         number = pod.pid
         self.die(pod)
-        for _ in range(100):
-            LAST_PID.write_text(str(number - 1), encoding="ascii")
-            other = self.enter(Pod("other"), f"{self.elsewhere}/other")
-            if other.pid == number:
-                break
-            self.die(other)
-        else:
-            self.skipTest(f"others were given the number {number}")
+        self.enter_as(number)
         self.assert_released("fault-1")
 
 

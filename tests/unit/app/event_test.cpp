@@ -170,6 +170,28 @@ TEST_F(Event, AMemoryLimitIsNeverBelowWhatThePodUses) {
   EXPECT_EQ(node_.file(pod, "memory.max"), std::to_string(512LL << 20U));
 }
 
+/// NRI reports a start late, and its process has ended since.
+TEST_F(Event, AProcessThatReusesThePidOfAContainerIsLeftAlone) {
+  for (const bool placed : {true, false}) {
+    SCOPED_TRACE(placed);
+    FakeNode node{core::CgroupVersion::kV2};
+    node.tree.start(Pid{1010}, "/");
+    if (placed) {
+      ASSERT_TRUE(node.admit(kWebContainer, Pid{1010}));
+    }
+    const auto records = node.records.pods;
+    node.tree.start(Pid{10}, "/elsewhere");
+    const StartTime now = node.tree.processes.at(Pid{10}).start_time;
+    const auto started = node.report_start(kWebContainer, Pid{10}, StartTime{now.value() - 1});
+    ASSERT_FALSE(started);
+    EXPECT_EQ(started.error().code, ErrorCode::kNotFound);
+    EXPECT_EQ(node.tree.processes.at(Pid{10}).oom_score_adj, 0);
+    EXPECT_EQ(node.records.pods, records);
+    EXPECT_TRUE(node.report_start(kWebContainer, Pid{10}, now));
+    EXPECT_NE(node.tree.processes.at(Pid{10}).oom_score_adj, 0);
+  }
+}
+
 /// The end of the first one is reported late, or never.
 TEST_F(Event, AContainerThatHasEndedLeavesNoEntryWhenItsPodComesAgain) {
   node_.run(kWebContainer, Pid{10});

@@ -115,6 +115,23 @@ class FakeNode {
                                            .complete = was_placed});
   }
 
+  /// NRI's StartContainer of a process that started then; of a placed container or another.
+  Status report_start(const FakeContainer& container, Pid init, StartTime start_time) {
+    core::ContainerFacts facts;
+    facts.id = container.id;
+    facts.annotations = container.annotations;
+    facts.annotations["podqos.io/pod-uid"] = container.uid;
+    const std::string& cgroup = tree.processes.at(init).cgroup;
+    auto request = admission_request(std::move(facts), settings, cgroup);
+    if (!request) return fail(std::move(request).error());
+    Transaction transaction = begin();
+    return container_started(
+        transaction,
+        {.request = std::move(**request),
+         .init = {.pid = init, .runtime = {}, .cgroup = cgroup, .start_time = start_time},
+         .reporter = Reporter::kPlugin});
+  }
+
   /// Creates, starts and confirms the container as process `init`.
   void run(const FakeContainer& container, Pid init) {
     const Pid creator{init.value() + 1000};

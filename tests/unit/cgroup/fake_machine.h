@@ -371,6 +371,8 @@ class FakeMachine final : public Machine {
   Status run(const core::SetOomScore& step, Report& /*report*/) {
     const auto process = tree_->processes.find(step.pid);
     if (process == tree_->processes.end()) return fail(ErrorCode::kNotFound, "no such process");
+    if (step.start_time && step.start_time != process->second.start_time)
+      return fail(ErrorCode::kNotFound, "no such process");
     if (auto done = on_change_(line_of(step)); !done) return done;
     process->second.oom_score_adj = step.score;
     return {};

@@ -11,6 +11,7 @@
 
 #include "common/app/engine_events.h"
 #include "common/store/store.h"
+#include "common/sys/process.h"
 #include "nri/facts.h"
 #include "tests/unit/nri/plugin_fixture.h"
 
@@ -32,7 +33,10 @@ class SynchronizationTest : public PluginTest {
     const Pid init = start_process();
     auto facts = sandbox_facts(pod(uid, init, kSmall));
     EXPECT_TRUE(facts);
-    return {.facts = std::move(*facts), .process = {.init = init, .runtime = init}};
+    const auto started = sys::start_time_of(init);
+    EXPECT_TRUE(started && *started);
+    return {.facts = std::move(*facts),
+            .process = {.init = init, .runtime = init, .start_time = **started}};
   }
   [[nodiscard]] Result<bool> resume(app::Synchronization& taking, milliseconds at_most = kOneOnly) {
     return taking.resume(settings(), configuration().log(), {.pid = Pid{::getpid()}, .ids = {}},
