@@ -1,17 +1,15 @@
 """The promise itself: what pods get of a machine's CPU and memory when they fight for it.
 
-Other tests see to it that the right values stand in the right files; this one looks at what the kernel makes of them.
+Other tests see to it that the right values stand in the right files; this one looks at what the kernel makes of them,
+and cpu_share_test.py at what it makes of all pods' share of the node.
 It does so in a guest with cgroup v2, one CPU and little memory, where nothing else runs: here this file only boots it,
 there it runs again.
 """
 
-import contextlib
 import os
 import pathlib
-import signal
 import subprocess
 import sys
-import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -20,13 +18,11 @@ import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import patience  # noqa: E402
+from busy_case import BURN, PATIENCE, BusyCase  # noqa: E402
 from harness import MI, container, pod  # noqa: E402
 
 MEMORY = 640 * MI  # of the guest; its kernel keeps some for itself
-PATIENCE = 30  # seconds for what must come about
-SETTLED = 1  # seconds until a fight is under way
-FIGHT, SHORT_FIGHT = 5, 2
-BURN = "while :; do :; done"
+SHORT_FIGHT = 2  # seconds
 
 
 def take(mebibytes):
@@ -38,26 +34,8 @@ def wait_until(condition, what):
     patience.wait_for(condition, PATIENCE, what)
 
 
-class Promise(harness.TestCase):
-    """Pods started by crun through the wrapper."""
-
-    kind = "crun"
-
-    def setUp(self):
-        super().setUp()
-        self.addCleanup(self.end_all)
-
-    def end_all(self):
-        """Before the clean-up deletes the containers: a process with this much memory takes its time to end, and one
-        that outlives its container keeps the pod until the next event."""
-        for pid in self.machine.processes(self.root):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not self.machine.processes(self.root), "all processes have ended")
-
-    def start(self, manifest, name, script):
-        """A container of the pod that runs a shell script: (id, pid)."""
-        return self.launch(manifest, name, args=("sh", "-c", script))
+class Promise(BusyCase):
+    """What memory a cgroup has."""
 
     def usage(self, path):
         return self.machine.read(path, "usage")
@@ -66,22 +44,6 @@ class Promise(harness.TestCase):
         """Processes below this cgroup that were killed for want of memory."""
         lines = self.machine.file(path, "memory", "memory.events").splitlines()
         return int(dict(line.split() for line in lines)["oom_kill"])
-
-    def cpu_shares(self, paths, seconds=FIGHT):
-        """{path: share of the time that it ran in the next seconds}."""
-        def used():
-            texts = {path: self.machine.file(path, "cpu", "cpu.stat") for path in paths}
-            return {path: int(text.split()[1]) for path, text in texts.items()}  # usage_usec comes first
-
-        time.sleep(SETTLED)
-        began, before = time.monotonic(), used()
-        time.sleep(seconds)
-        took, after = time.monotonic() - began, used()
-        return {path: (after[path] - before[path]) / 1e6 / took for path in paths}
-
-    def assert_near(self, share, wanted, tolerance=0.10):
-        self.assertGreater(share, wanted * (1 - tolerance))
-        self.assertLess(share, wanted * (1 + tolerance))
 
 
 class PodLimit(Promise):
@@ -135,37 +97,6 @@ class Contention(Promise):
         self.assertLess(shares.pop(self.pod_path("besteffort", "none")), 0.03)
         for path, share in shares.items():
             self.assert_near(share, wanted[path])
-
-
-class BusySystem(Promise):
-    """A busy process of the system beside one busy pod: the pods have the share of the node's CPU, of whichever class."""
-
-    formula, wanted = "log", 174 / 274  # 2 CPUs beside a cgroup with the kernel's weight of 100
-
-    def setUp(self):
-        self.settings = {"nodeCpu": "2", "weightFormula": self.formula}
-        super().setUp()
-        system = f"{self.root}-system"
-        process = subprocess.Popen(["/bin/sh", "-c", BURN])  # pylint: disable=consider-using-with
-        self.addCleanup(self.machine.remove, system)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        self.machine.enter(process.pid, system)
-
-    def test_each_class(self):
-        """No requests, 100m and 2 CPUs, each alone on its node."""
-        for name, requests in (("none", {}), ("small", {"cpu": "100m"}), ("large", {"cpu": "2"})):
-            made, _ = self.start(pod(name, container("app", requests=requests)), "app", BURN)
-            share = self.cpu_shares([self.root])[self.root]
-            print(f"{name} {share:.1%}", end=" ")
-            self.assert_near(share, self.wanted)
-            self.wrapper.delete(made)
-
-
-class BusySystemLinear(BusySystem):
-    """The same by the kubelet's formula."""
-
-    formula, wanted = "linear", 79 / 179
 
 
 class TmpfsVolume(Promise):
@@ -259,9 +190,9 @@ class Guests(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    del Promise
+    del Promise, BusyCase
     if guest.inside():
         del Guests
     else:
-        del PodLimit, Contention, BusySystem, BusySystemLinear, TmpfsVolume, Reservation
+        del PodLimit, Contention, TmpfsVolume, Reservation
     harness.main(("runc",))

@@ -1,0 +1,84 @@
+"""Who gets what of a CPU that everybody wants, on either version of cgroups: a TestCase for a guest with one CPU."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+
+import harness
+import patience
+
+PATIENCE = 30  # seconds for what must come about
+SETTLED = 1  # seconds until a fight is under way
+FIGHT, STEP, LONGEST = 5, 3, 60
+BURN = "while :; do :; done"
+
+
+def near(share, wanted):
+    return 0.9 * wanted < share < 1.1 * wanted
+
+
+class BusyCase(harness.TestCase):
+    """Pods started by crun through the wrapper."""
+
+    kind = "crun"
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.end_all)
+
+    def end_all(self):
+        """Before the clean-up deletes the containers: a process with much memory takes its time to end, and one that
+        outlives its container keeps the pod until the next event."""
+        for pid in self.machine.processes(self.root):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        patience.wait_for(lambda: not self.machine.processes(self.root), PATIENCE, "all processes have ended")
+
+    def start(self, manifest, name="app", script=BURN):
+        """A container of the pod that runs a shell script: (id, pid)."""
+        return self.launch(manifest, name, args=("sh", "-c", script))
+
+    def burn_in(self, path):
+        """A busy process in a cgroup of its own, which goes with the test."""
+        process = subprocess.Popen(["/bin/sh", "-c", BURN])  # pylint: disable=consider-using-with
+        self.addCleanup(self.machine.remove, path)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.machine.enter(process.pid, path)
+
+    def cpu_time(self, path):
+        """Seconds that the processes of this cgroup and those below it have run."""
+        if self.machine.version("cpuacct") == 1:
+            return int(self.machine.file(path, "cpuacct", "cpuacct.usage")) / 1e9
+        return int(self.machine.file(path, "cpu", "cpu.stat").split()[1]) / 1e6  # usage_usec comes first
+
+    def cpu_shares(self, paths, seconds=FIGHT):
+        """{path: share of the time that it ran in the next seconds}."""
+        time.sleep(SETTLED)
+        return next(self.growing_shares(paths, seconds))
+
+    def growing_shares(self, paths, step):
+        """cpu_shares() since now after one step of so many seconds, after two, and so on."""
+        began, before = time.monotonic(), {path: self.cpu_time(path) for path in paths}
+        while True:
+            time.sleep(step)
+            took, after = time.monotonic() - began, {path: self.cpu_time(path) for path in paths}
+            yield {path: (after[path] - before[path]) / took for path in paths}
+
+    def assert_near(self, share, wanted, tolerance=0.10):
+        self.assertGreater(share, wanted * (1 - tolerance))
+        self.assertLess(share, wanted * (1 + tolerance))
+
+    def assert_shares(self, wanted):
+        """{path: share of the time}, each within a tenth, soon or, where this guest's own machine is busy, later."""
+        time.sleep(SETTLED)
+        for turn, shares in enumerate(self.growing_shares(wanted, STEP), 1):
+            if all(near(share, wanted[path]) for path, share in shares.items()) or turn * STEP >= LONGEST:
+                break
+        print(", ".join(f"{path.removeprefix(self.root) or 'pods'} {share:.1%} of {wanted[path]:.1%}"
+                        for path, share in shares.items()), end="; ", flush=True)
+        for path, share in shares.items():
+            with self.subTest(path):
+                self.assert_near(share, wanted[path])
