@@ -134,7 +134,7 @@ class Plugin : public Handler {
   /// This process, with the ids of the containers that are being created.
   [[nodiscard]] app::Listener listener() const;
   /// The pods and containers of a Synchronize as events.
-  [[nodiscard]] std::vector<app::ContainerEvent> reported_in(const api::SynchronizeRequest& state);
+  [[nodiscard]] std::vector<app::ContainerEvent> reported_in(api::SynchronizeRequest state);
 
   // Parts of housekeep(), which share its deadline.
 

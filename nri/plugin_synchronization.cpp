@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,13 +24,11 @@ constexpr std::chrono::milliseconds kPieceAtOnce{100};
 
 }  // namespace
 
-std::vector<app::ContainerEvent> Plugin::reported_in(const api::SynchronizeRequest& state) {
+std::vector<app::ContainerEvent> Plugin::reported_in(api::SynchronizeRequest state) {
   std::vector<app::ContainerEvent> all;
   // A pod or container with invalid facts exists nevertheless: its id is passed on.
-  const auto add = [&](Result<core::ContainerFacts> facts, const std::string& id,
-                       const std::string& sandbox, std::uint32_t pid) {
-    app::ContainerEvent event{.facts = {}, .process = {}, .sandbox = sandbox};
-    event.facts.id = id;
+  const auto add = [&](Result<core::ContainerFacts> facts, std::uint32_t pid,
+                       app::ContainerEvent event) {
     auto process = process_of(pid);
     if (!facts || !process) {
       log_failure("synchronize", facts ? process.error() : facts.error(), "");
@@ -39,16 +38,35 @@ std::vector<app::ContainerEvent> Plugin::reported_in(const api::SynchronizeReque
     }
     all.push_back(std::move(event));
   };
-  std::map<std::string_view, const api::PodSandbox*> pods;
-  for (const api::PodSandbox& pod : state.pods()) {
-    pods.emplace(pod.id(), &pod);
-    add(sandbox_facts(pod), pod.id(), pod.id(), pod.pid());
+  const auto event_of = [](const std::string& id, const std::string& sandbox,
+                           std::shared_ptr<const core::Annotations> of_pod) {
+    app::ContainerEvent event{
+        .facts = {}, .process = {}, .sandbox = sandbox, .of_pod = std::move(of_pod)};
+    event.facts.id = id;
+    return event;
+  };
+  struct Pod {
+    const api::PodSandbox* message;
+    std::shared_ptr<const core::Annotations> annotations;
+  };
+  std::map<std::string_view, Pod> pods;
+  for (api::PodSandbox& pod : *state.mutable_pods()) {
+    auto facts = sandbox_facts(pod);
+    std::shared_ptr<const core::Annotations> annotations;
+    if (facts) {
+      annotations =
+          std::make_shared<const core::Annotations>(std::exchange(facts->annotations, {}));
+      pod.clear_annotations();
+    }
+    pods.emplace(pod.id(), Pod{.message = &pod, .annotations = annotations});
+    add(std::move(facts), pod.pid(), event_of(pod.id(), pod.id(), std::move(annotations)));
   }
   for (const api::Container& container : state.containers()) {
     const auto pod = pods.find(container.pod_sandbox_id());
     if (pod == pods.end()) continue;
-    add(container_facts(*pod->second, container), container.id(), pod->second->id(),
-        container.pid());
+    const auto& [message, annotations] = pod->second;
+    add(container_facts(*message, container), container.pid(),
+        event_of(container.id(), message->id(), annotations));
   }
   return all;
 }
@@ -69,7 +87,7 @@ bool Plugin::read_state() {
       created_.try_emplace(container.id(),
                            Creation{.sandbox = container.pod_sandbox_id(), .since = clock_.now()});
   }
-  deferred_.begin_synchronization(app::Synchronization{reported_in(*state)});
+  deferred_.begin_synchronization(app::Synchronization{reported_in(std::move(*state))});
   // A recomputation deferred from here on runs after the synchronization.
   deferred_.remove_recomputation();
   return true;

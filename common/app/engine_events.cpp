@@ -43,6 +43,15 @@ Result<std::optional<Init>> init_of(const Process& process) {
               .start_time = process.start_time};
 }
 
+/// As request_of_started(), for what NRI reports.
+Result<std::optional<AdmissionRequest>> request_of(const core::Settings& settings, Log& log,
+                                                   const ContainerEvent& event,
+                                                   const std::string& cgroup) {
+  core::ContainerFacts facts = event.facts;
+  if (event.of_pod) facts.annotations.insert(event.of_pod->begin(), event.of_pod->end());
+  return request_of_started(settings, log, std::move(facts), cgroup);
+}
+
 /// Handles container_started() in one transaction.
 Status start(const core::Settings& settings, Log& log, const ContainerEvent& event,
              const Timeouts& timeouts) {
@@ -52,7 +61,7 @@ Status start(const core::Settings& settings, Log& log, const ContainerEvent& eve
     return fail(ErrorCode::kNotFound,
                 cat("process ", event.process.init.value(), ", the container's init, has ended"));
   }
-  auto request = request_of_started(settings, log, event.facts, (*init)->cgroup);
+  auto request = request_of(settings, log, event, (*init)->cgroup);
   if (!request) return fail(std::move(request).error());
   if (!*request) return {};
   if (event.stays) (*request)->on_misplaced = core::OnMisplaced::kIgnore;
@@ -152,7 +161,7 @@ Result<Followed> change(const core::Settings& settings, Log& log, const Containe
                         const Timeouts& timeouts) {
   auto init = init_of(event.process);
   if (!init) return fail(std::move(init).error());
-  auto request = request_of_started(settings, log, event.facts, *init ? (*init)->cgroup : "");
+  auto request = request_of(settings, log, event, *init ? (*init)->cgroup : "");
   if (!request) return fail(std::move(request).error());
   if (!*request) return Followed::kNow;
   auto transaction = Transaction::open(settings, log, timeouts);
@@ -188,7 +197,7 @@ Status observe_container(std::optional<Transaction>& transaction, const core::Se
   auto init = init_of(event.process);
   if (!init) return fail(std::move(init).error());
   if (!*init) return {};
-  auto request = request_of_started(settings, log, event.facts, (*init)->cgroup);
+  auto request = request_of(settings, log, event, (*init)->cgroup);
   if (!request) return fail(std::move(request).error());
   if (!*request) return {};
   if (!transaction) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,6 +42,9 @@ struct ContainerEvent {
   core::ContainerFacts facts;
   Process process;
   std::string sandbox = {};  ///< sandbox id of its pod (its own for a sandbox); for Synchronization
+  /// Annotations of its pod, which those in `facts` override; held once for all of its containers,
+  /// because authors of pods decide how long they are. nullptr: all are in `facts`.
+  std::shared_ptr<const core::Annotations> of_pod = {};
   /// It is counted where it runs, whatever placement.onMisplaced says.
   bool stays = false;
 };

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -130,6 +131,30 @@ class FullNode(nri_case.Case):
         self.assert_taken(0)
         self.assert_values(self.pod_path("burstable", last.uid), shares=102, quota=20000, memory=128 * MI)
         self.assertEqual(self.known_pods(), {pod.uid for pod in self.pods})
+
+
+class Annotated(nri_case.Case):
+    """The authors of pods, with annotations of any length, do not take the plugin's memory: a DaemonSet's is bounded."""
+
+    PODS, CONTAINERS, SIZE, MOST = 10, 50, 250 << 10, 64 * MI
+    settings = {"placement": {"onMisplaced": "ignore"}}
+
+    def test_long_ones_of_pods_with_many_containers(self):
+        """What the runtime sends of them once takes no multiple of it, whoever is trusted."""
+        app = {**harness.container("app"), "args": ["x" * self.SIZE]}
+        pods = [Pod(f"long-{number}", annotations={"podqos.io/pod": json.dumps({"containers": [app]})})
+                for number in range(self.PODS)]
+        holder = self.enter(Pod("holder"), f"{self.elsewhere}/holder")
+        boxes = [Container(pod, f"app-{number}") for pod in pods for number in range(self.CONTAINERS)]
+        for each in (*pods, *boxes):
+            each.pid, each.cgroup = holder.pid, holder.cgroup
+        for trusted in ("engine-checked", "none"):
+            self.configure(trustAnnotations=trusted)
+            self.connect(*pods, *boxes)
+            self.assertEqual(len(self.states("long-9")), 1 + self.CONTAINERS)
+            status = pathlib.Path(f"/proc/{self.plugin.pid}/status").read_text(encoding="ascii")
+            self.stop_plugin()
+            self.assertLess(int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024, self.MOST, trusted)
 
 
 class Unbacked(nri_case.Case):

@@ -56,6 +56,20 @@ TEST_F(PluginTest, SynchronizesTheOthersWhenOneIsBroken) {
   EXPECT_THAT(log(), HasSubstr("podqos.io/pod"));
 }
 
+TEST_F(PluginTest, TakesInContainersWithTheAnnotationsOfTheirPod) {
+  auto ignored = pod("1", start_process(), kSmall);
+  (*ignored.mutable_annotations())["podqos.io/ignore"] = "true";
+  auto app = container(ignored, "app", kSmall);
+  auto other = container(ignored, "other", kSmall);
+  (*other.mutable_annotations())["podqos.io/ignore"] = "false";
+  run_in(below("engine"), app);
+  run_in(below("engine"), other);
+  ASSERT_TRUE(plugin().synchronize(state_of({ignored}, {app, other}), kNoBudget));
+  housekeep();
+  EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr("other-of-1"));
+  EXPECT_THAT(temporary().read("state/pods/1.json"), Not(HasSubstr("app-of-1")));
+}
+
 /// Without what it says it would be a pod of its own.
 TEST_F(PluginTest, TakesNothingInOfWhichItCannotReadTheIdentity) {
   reconfigure(R"(, "scope": "all")");
