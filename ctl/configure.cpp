@@ -15,6 +15,7 @@
 #include "ctl/command.h"
 #include "ctl/configure/docker_service.h"
 #include "ctl/configure/engine.h"
+#include "ctl/configure/engine_service.h"
 #include "ctl/configure/files.h"
 #include "ctl/configure/plan.h"
 #include "ctl/configure/program.h"
@@ -28,7 +29,6 @@ namespace {
 /// An engine's file may belong to another user, and keeps its owner and mode.
 constexpr std::array kKeptCapabilities = {CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_FOWNER};
 constexpr const char* kPlugin = "/usr/sbin/podqos-nri";
-constexpr const char* kPluginUnit = "podqos-nri.service";
 
 /// Values of the command line options.
 struct ConfigureOptions {
@@ -164,6 +164,9 @@ Result<bool> check(const EngineProgram& program) {
 /// How long Docker may take to read its configuration after a reload.
 constexpr std::chrono::seconds kReloadPatience{5};
 
+/// How long podqos-nri may take to find an engine that has started: it tries at least every 5 s.
+constexpr std::chrono::seconds kPluginPatience{10};
+
 /// The client of Docker, which says what the daemon knows.
 std::optional<std::string> find_docker_client() {
   for (const char* path : {"/usr/bin/docker", "/usr/local/bin/docker"})
@@ -175,7 +178,10 @@ std::optional<std::string> find_docker_client() {
 class Supervisor {
  public:
   Supervisor(const ConfigureOptions& options, const EngineProgram& program)
-      : options_(options), program_(program), service_(facts_of(program.engine).service) {}
+      : options_(options),
+        program_(program),
+        service_(facts_of(program.engine).service),
+        engine_(run_program, service_, kPluginPatience) {}
 
   /// Checks, has the engine read its configuration, and starts or stops the plugin.
   /// @return the exit status.
@@ -212,7 +218,7 @@ class Supervisor {
     return ask_service_manager({"restart", service_});
   }
 
-  /// Starts the plugin if NRI was chosen, and stops it with --undo.
+  /// Starts the plugin if NRI was chosen and waits until it is connected; stops it with --undo.
   Status update_plugin(const FilesDone& done, ConfigureOutcome& outcome) const {
     if (options_.undo) {
       const bool serves = program_.path && (program_.engine == Engine::kContainerd ||
@@ -224,10 +230,17 @@ class Supervisor {
     }
     if (done.way != Way::kNri) return {};
     outcome.plugin_ready = plugin_is("is-active") && plugin_is("is-enabled");
-    if (outcome.plugin_ready || options_.restart_choice() == Restart::kNo) return {};
-    auto enabled = ask_service_manager({"enable", "--now", kPluginUnit});
-    outcome.plugin_enabled = enabled.has_value();
-    return enabled;
+    if (options_.restart_choice() == Restart::kNo) return {};
+    if (!outcome.plugin_ready) {
+      if (auto enabled = ask_service_manager({"enable", "--now", kPluginUnit}); !enabled)
+        return enabled;
+      outcome.plugin_enabled = true;
+    }
+    // An engine that does not run finds the plugin when it starts.
+    if (!engine_.process()) return {};
+    auto connected = engine_.wait_for_plugin();
+    outcome.plugin_connected = connected.has_value();
+    return connected;
   }
 
   static bool plugin_is(const char* question) {
@@ -265,6 +278,7 @@ class Supervisor {
   const ConfigureOptions& options_;
   const EngineProgram& program_;
   std::string service_;
+  EngineService engine_;
 };
 
 int run_configure(ConfigureOptions& options) {

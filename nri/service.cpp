@@ -113,7 +113,7 @@ void Service::read_signals() {
     }
     ports_.notify.reloading();
     ports_.reload();
-    ports_.notify.ready(status_.synchronized ? "synchronized" : "not synchronized");
+    ports_.notify.ready(status_.synchronized ? cat("synchronized with ", peer_) : status_.obstacle);
   }
 }
 

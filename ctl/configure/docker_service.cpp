@@ -16,7 +16,6 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr const char* kService = "docker.service";
-constexpr const char* kSystemctl = "/usr/bin/systemctl";
 /// Not the socket of another machine, which a context of the client's may name.
 constexpr const char* kSocket = "unix:///run/docker.sock";
 constexpr const char* kFormat =

@@ -167,7 +167,7 @@ std::optional<std::vector<std::string>> check_command(Engine engine, const std::
 }
 
 Status ask_service_manager(const std::vector<std::string>& words) {
-  std::vector<std::string> argv = {"/usr/bin/systemctl"};
+  std::vector<std::string> argv = {kSystemctl};
   argv.insert(argv.end(), words.begin(), words.end());
   if (::access(argv.front().c_str(), X_OK) != 0)
     return fail(ErrorCode::kUnsupported,

@@ -9,6 +9,9 @@
 
 namespace podqos::ctl {
 
+constexpr const char* kSystemctl = "/usr/bin/systemctl";
+constexpr const char* kPluginUnit = "podqos-nri.service";
+
 /// How a program ended.
 struct ProgramEnd {
   int status = 0;  ///< exit status; 128 and the number for a signal

@@ -122,6 +122,8 @@ std::string format_text(const ConfigureReport& report) {
     out += cat(facts.service, report.undo ? " still knows" : " does not know",
                " the runtime \"podqos\": it has not read this configuration yet\n");
   if (outcome.plugin_enabled) out += "podqos-nri.service enabled and started\n";
+  if (outcome.plugin_connected)
+    out += cat("podqos-nri.service is connected to ", facts.title, "\n");
   if (outcome.plugin_disabled) out += "podqos-nri.service stopped and disabled\n";
   for (const std::string& step : next_steps(report))
     out += cat("next: ", step, "\n");
@@ -162,6 +164,7 @@ std::string format_json(const ConfigureReport& report, WithDiff diffs) {
   json["restarted"] = report.outcome.restarted;
   json["stale"] = report.outcome.docker.stale;
   json["pluginEnabled"] = report.outcome.plugin_enabled;
+  json["pluginConnected"] = report.outcome.plugin_connected;
   json["pluginDisabled"] = report.outcome.plugin_disabled;
   return dump(json) + "\n";
 }

@@ -12,12 +12,13 @@ namespace podqos::ctl {
 
 /// What was done beside the files.
 struct ConfigureOutcome {
-  bool checked = false;          ///< the engine has accepted the configuration
-  bool restarted = false;        ///< the engine was restarted
-  bool plugin_enabled = false;   ///< podqos-nri.service was enabled and started
-  bool plugin_ready = false;     ///< it was enabled and running before
-  bool plugin_disabled = false;  ///< it was stopped and disabled
-  DockerOutcome docker;          ///< for Docker
+  bool checked = false;           ///< the engine has accepted the configuration
+  bool restarted = false;         ///< the engine was restarted
+  bool plugin_enabled = false;    ///< podqos-nri.service was enabled and started
+  bool plugin_ready = false;      ///< it was enabled and running before
+  bool plugin_connected = false;  ///< the engine sends it its events
+  bool plugin_disabled = false;   ///< it was stopped and disabled
+  DockerOutcome docker;           ///< for Docker
 };
 
 /// Everything that a report is made of.
@@ -39,7 +40,8 @@ struct ConfigureReport {
 enum class WithDiff : std::uint8_t { kNo, kYes };
 
 /// For programs: engine, version, way, undo, changes (path, action, what, backup), notes, next,
-/// checked, reloaded, restarted, stale, pluginEnabled, pluginDisabled.
+/// checked, reloaded, restarted, stale, pluginEnabled, pluginConnected,
+/// pluginDisabled.
 [[nodiscard]] std::string format_json(const ConfigureReport& report, WithDiff diffs);
 
 }  // namespace podqos::ctl

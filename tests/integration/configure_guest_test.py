@@ -10,6 +10,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -115,14 +116,24 @@ class Containerd(unittest.TestCase):
     def test_the_default_is_nri(self):
         """The package podqos-nri is installed: no pod has to ask for anything."""
         stock = CONFIG.read_bytes()
+        # As where the package was installed long before: the plugin looks for a runtime every few seconds only.
+        engine.call("systemctl", "start", "podqos-nri.service")
+        time.sleep(7)
         said = configure("containerd", "--restart")
-        self.assertEqual((said["way"], said["pluginEnabled"]), ("nri", True))
+        self.assertEqual((said["way"], said["pluginEnabled"], said["pluginConnected"]), ("nri", False, True))
         self.wait()
         self.assertEqual(state("podqos-nri.service"), "active")
-        patience.wait_for(lambda: "burstable" in self.run_pod(""), containerd.PATIENCE, "the plugin")
+        self.assertIn("burstable", self.run_pod(""))
         self.check_named_parent("/podqos/kubepods/burstable/podweb-1")
         again = configure("containerd", "--restart")
-        self.assertEqual((again["restarted"], again["pluginEnabled"], again["next"]), (False, False, []))
+        self.assertEqual((again["restarted"], again["pluginEnabled"], again["pluginConnected"], again["next"]),
+                         (False, False, True, []))
+        self.undo(stock)
+        said = configure("containerd", "--restart")
+        self.assertEqual((said["pluginEnabled"], said["pluginConnected"]), (True, True))
+        self.undo(stock)
+
+    def undo(self, stock):
         self.assertTrue(configure("containerd", "--undo", "--restart")["pluginDisabled"])
         self.assertEqual(state("podqos-nri.service"), "inactive")
         self.wait()

@@ -188,7 +188,7 @@ TEST_F(NotifyingServiceTest, IsReadyBeforeTheRuntimeIs) {
   send(SIGHUP);
   clock_.settle();
   EXPECT_THAT(systemd_.next(), StartsWith("RELOADING=1\n"));
-  EXPECT_EQ(systemd_.next(), "READY=1\nSTATUS=synchronized");
+  EXPECT_THAT(systemd_.next(), StartsWith("READY=1\nSTATUS=synchronized with the runtime at "));
   EXPECT_TRUE(stop());
   EXPECT_EQ(systemd_.next(), "STOPPING=1");
   EXPECT_EQ(systemd_.next(), "");

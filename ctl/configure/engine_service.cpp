@@ -1,0 +1,65 @@
+#include "ctl/configure/engine_service.h"
+
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "common/base/text.h"
+#include "ctl/table.h"
+
+namespace podqos::ctl {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kPluginPause{100};
+/// How much of the plugin's status a message has.
+constexpr std::size_t kMaxStatus = 500;
+
+/// Whether the plugin's STATUS= (nri/service.cpp) says that it serves the runtime whose process
+/// this is: the one before it may have ended a moment ago.
+bool serves(std::string_view status, Pid runtime) {
+  return status.starts_with("synchronized with ") &&
+         status.ends_with(cat(" (process ", runtime.value(), ")"));
+}
+
+}  // namespace
+
+std::optional<std::string> EngineService::property(const std::string& unit,
+                                                   const char* name) const {
+  auto end = run_({kSystemctl, "show", cat("--property=", name), "--value", unit});
+  if (!end || end->status != 0) return std::nullopt;
+  return std::move(end->output);
+}
+
+std::optional<Pid> EngineService::process() const {
+  const auto text = property(unit_, "MainPID");
+  const auto pid = text ? parse_int(*text) : std::nullopt;
+  if (!pid || *pid <= 0 || !std::in_range<pid_t>(*pid)) return std::nullopt;
+  return Pid{*pid};
+}
+
+bool EngineService::has_plugin() const {
+  const auto runtime = process();
+  const auto status = property(kPluginUnit, "StatusText");
+  return runtime && status && serves(*status, *runtime);
+}
+
+Status EngineService::wait_for_plugin() const {
+  const auto deadline = steady_clock::now() + patience_;
+  while (!has_plugin()) {
+    if (steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(kPluginPause);
+      continue;
+    }
+    const std::string status = property(kPluginUnit, "StatusText").value_or("");
+    return fail(ErrorCode::kTimeout,
+                cat(kPluginUnit, " has not connected to ", unit_, " within ",
+                    std::chrono::duration_cast<std::chrono::seconds>(patience_).count(),
+                    " s; its status: \"", printable(status, kMaxStatus),
+                    "\"; until it has, pods are not placed: see journalctl -u ", kPluginUnit));
+  }
+  return {};
+}
+
+}  // namespace podqos::ctl
