@@ -57,7 +57,8 @@ core::DepartureSnapshot observe(Transaction& transaction, const core::PodRecord&
   if (snapshot.has_living) {
     snapshot.unwritten = snapshot.due && cgroup::is_unwritten(machine, record.cgroup);
   } else if (!record.adopted) {
-    snapshot.populated = cgroup::holds_container(machine, record.cgroup).value_or(false);
+    // What cannot be found out does not tell that nothing is left: a later look may.
+    snapshot.populated = cgroup::holds_container(machine, record.cgroup).value_or(true);
   }
   return snapshot;
 }
@@ -201,8 +202,15 @@ Status expire(Transaction& transaction, const core::PendingEntry& entry) {
            container.state == core::ContainerState::kPending;
   });
   if (found == containers.end()) return {};
-  if (const auto init = cgroup::find_init(transaction.machine(), *found)) {
-    core::confirm_container(*found, *init);
+  const auto init = cgroup::find_init(transaction.machine(), *found);
+  if (!init) {
+    transaction.tiers().pending.push_back(entry);
+    transaction.log().warning(cat("pod ", entry.uid, ", container ", printable(entry.id),
+                                  ": counts as running: ", init.error().message));
+    return {};
+  }
+  if (*init) {
+    core::confirm_container(*found, **init);
     return carry_out(transaction, {core::SaveRecord{**record}});
   }
   transaction.log().info(cat("pod ", entry.uid, ", container ", printable(entry.id),

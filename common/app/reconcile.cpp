@@ -115,13 +115,16 @@ class Recomputation {
     if (known != records_.end() && known->second.cgroup == cgroup) return {};
     auto populated = cgroup::holds_container(transaction_.machine(), cgroup);
     if (!populated) return fail(std::move(populated).error());
+    const auto left_over = cgroup::is_left_over(transaction_.machine(), cgroup);
+    if (!left_over) return fail(left_over.error());
+    const core::TreeRecord* tree = core::find_tree(transaction_.tiers(), cgroup);
     const auto copy = transaction_.machine().attribute(cgroup, core::kRecordAttribute);
     core::FoundPodCgroup found{.path = cgroup,
                                .uid = uid,
                                .known = known != records_.end(),
                                .populated = *populated,
-                               .lives_elsewhere = false,
                                .has_copy = copy && copy->has_value(),
+                               .left_over = *left_over && tree != nullptr && !tree->yielded,
                                .copy = std::nullopt};
     if (found.has_copy) {
       if (auto record = codec::parse_pod_record(**copy)) found.copy = std::move(*record);
@@ -201,13 +204,18 @@ class Recomputation {
     for (const core::ContainerRecord& container : record.containers) {
       core::ContainerObservation& observation = observations.emplace_back();
       observation.lives = cgroup::lives(machine, container);
-      if (core::needs_init(container, observation.lives, list_))
-        observation.init = cgroup::find_init(machine, container);
+      if (!core::needs_init(container, observation.lives, list_)) continue;
+      auto init = cgroup::find_init(machine, container);
+      if (!init) report_failure(record.pod.uid, init.error());
+      observation.lives = observation.lives || !init;
+      if (init) observation.init = *init;
     }
     auto pod = core::remove_ended(std::move(record), observations, list_);
-    if (pod.record.containers.empty() && !pod.record.adopted)
-      pod.populated =
-          cgroup::holds_container(transaction_.machine(), pod.record.cgroup).value_or(false);
+    if (pod.record.containers.empty() && !pod.record.adopted) {
+      const auto populated = cgroup::holds_container(machine, pod.record.cgroup);
+      if (!populated) report_failure(pod.record.pod.uid, populated.error());
+      pod.populated = populated.value_or(true);
+    }
     for (const core::ContainerRecord& container : pod.record.containers) {
       if (auto stray = cgroup::describe_stray(machine, pod.record, container))
         pod.strays.push_back(std::move(*stray));

@@ -64,9 +64,10 @@ Status Cgroupfs::check_writable() {
   if (!hierarchy.writable) {
     return fail(ErrorCode::kPermission, cat(hierarchy.mount_point, ": mounted read-only"));
   }
-  // faccessat(2) also takes capabilities and read-only bind mounts into account.
   const Result<DirectoryRef> root = primary().directory("/");
-  if (root && ::faccessat((*root)->fd(), ".", W_OK, 0) == 0) return {};
+  if (!root) return fail(root.error());
+  // faccessat(2) also takes capabilities and read-only bind mounts into account.
+  if (::faccessat((*root)->fd(), ".", W_OK, 0) == 0) return {};
   return fail_errno(errno, cat(hierarchy.mount_point, ": cgroups cannot be written"));
 }
 

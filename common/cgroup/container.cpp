@@ -51,14 +51,14 @@ bool lives(Machine& machine, const core::ContainerRecord& container) {
   return machine.is_alive(container.pid, container.start_time);
 }
 
-std::optional<core::InitProcess> find_init(Machine& machine,
-                                           const core::ContainerRecord& container) {
+Result<std::optional<core::InitProcess>> find_init(Machine& machine,
+                                                   const core::ContainerRecord& container) {
   // A cgroup that is shared with other containers proves nothing.
   const std::string_view leaf = core::leaf_of(container.cgroup);
   if (container.id.empty() || leaf.find(container.id) == std::string_view::npos)
     return std::nullopt;
   const auto pids = machine.processes(container.cgroup);
-  if (!pids) return std::nullopt;
+  if (!pids) return fail(pids.error());
   // The oldest process is the init: all others descend from it or joined later.
   std::optional<core::InitProcess> oldest;
   for (const Pid pid : *pids) {

@@ -42,13 +42,16 @@ bool is_relevant(const Hierarchy& hierarchy) {
   return hierarchy.version == core::CgroupVersion::kV2 || has_used_controller(hierarchy);
 }
 
-/// Drops relevant hierarchies that cannot be used; others stay unopened.
-std::vector<OpenHierarchy> usable_of(std::vector<Hierarchy> mounted, sys::Resolve resolve) {
+/// Drops relevant hierarchies that are gone; others stay unopened.
+Result<std::vector<OpenHierarchy>> usable_of(std::vector<Hierarchy> mounted, sys::Resolve resolve) {
   std::vector<OpenHierarchy> hierarchies;
   for (Hierarchy& description : mounted) {
     const bool relevant = is_relevant(description);
     OpenHierarchy hierarchy{std::move(description), resolve};
-    if (!relevant || hierarchy.is_usable()) hierarchies.push_back(std::move(hierarchy));
+    const Result<bool> usable = relevant ? hierarchy.is_usable() : true;
+    // Without it, a pod would lack limits, and its directory there would stay.
+    if (!usable) return fail(usable.error());
+    if (*usable) hierarchies.push_back(std::move(hierarchy));
   }
   return hierarchies;
 }
@@ -65,7 +68,7 @@ struct ActiveHierarchies {
   /// "4:memory\n" for each hierarchy. The kernel does not reuse a hierarchy number soon, so that an
   /// equal text means the same hierarchies.
   std::string names;
-  std::ptrdiff_t known = 0;  ///< those that parse_mountinfo() returns
+  std::ptrdiff_t count = 0;
 };
 
 /// Reads /proc/self/cgroup; nullopt if it cannot be read.
@@ -78,12 +81,8 @@ std::optional<ActiveHierarchies> read_active_hierarchies(const std::string& path
   for (std::string_view rest = *text; !rest.empty();) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-    const std::size_t colon = line.find(':');
-    const std::string_view name = line.substr(0, line.find(':', colon + 1));
-    const std::string_view controllers = name.substr(std::min(colon + 1, name.size()));
-    active.names += cat(name, "\n");
-    // The line of v2 has no controllers.
-    if (controllers.empty() || has_known_controller(controllers)) ++active.known;
+    active.names += cat(line.substr(0, line.find(':', line.find(':') + 1)), "\n");
+    ++active.count;
   }
   return active;
 }
@@ -96,10 +95,11 @@ std::optional<std::vector<OpenHierarchy>> cached_hierarchies(const CgroupfsOptio
   const std::string head = cat(active.names, "\n");
   if (!text || !text->starts_with(head)) return std::nullopt;
   std::vector<Hierarchy> mounted = parse_mountinfo(std::string_view{*text}.substr(head.size()));
-  if (std::ssize(mounted) != active.known) return std::nullopt;
-  std::vector<OpenHierarchy> hierarchies = usable_of(std::move(mounted), options.resolve);
-  if (std::ssize(hierarchies) != active.known || !are_described(hierarchies)) return std::nullopt;
-  return hierarchies;
+  if (std::ssize(mounted) != active.count) return std::nullopt;
+  auto hierarchies = usable_of(std::move(mounted), options.resolve);
+  if (!hierarchies || std::ssize(*hierarchies) != active.count || !are_described(*hierarchies))
+    return std::nullopt;
+  return std::move(*hierarchies);
 }
 
 /// Best effort: after a failure the next transaction reads mountinfo again.
@@ -113,11 +113,11 @@ Result<std::vector<OpenHierarchy>> mounted_hierarchies(
   const Result<std::string> text = read_list(options.mountinfo, sys::FileEnd::kEmptyRead);
   if (!text) return fail(text.error());
   std::vector<Hierarchy> mounted = parse_mountinfo(*text);
-  const bool is_whole = active && std::ssize(mounted) == active->known;
+  const bool is_whole = active && std::ssize(mounted) == active->count;
   const std::string lines = is_whole ? lines_about(mounted, *text) : std::string{};
-  std::vector<OpenHierarchy> hierarchies = usable_of(std::move(mounted), options.resolve);
+  auto hierarchies = usable_of(std::move(mounted), options.resolve);
   // Not cached if the next transaction would reject it.
-  if (is_whole && are_described(hierarchies))
+  if (hierarchies && is_whole && are_described(*hierarchies))
     cache_lines(*options.memory, cat(active->names, "\n", lines));
   return hierarchies;
 }

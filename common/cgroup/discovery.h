@@ -37,7 +37,7 @@ struct CgroupfsOptions {
 
 /// The mounted hierarchies, in mount order. A hierarchy with a controller that podqos uses is left
 /// out if it is not usable (OpenHierarchy::is_usable).
-/// @return an error with the path if mountinfo cannot be read.
+/// @return an error with the path if mountinfo cannot be read, or one of those cannot be opened.
 [[nodiscard]] Result<std::vector<OpenHierarchy>> find_hierarchies(const CgroupfsOptions& options);
 
 /// The cgroup version that carries each controller, without huge page sizes.

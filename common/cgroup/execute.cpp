@@ -108,8 +108,10 @@ Status set_oom_score(const core::SetOomScore& step, Report& report) {
 }
 
 /// Removes one cgroup in one hierarchy.
-/// @return false if it did not exist.
+/// @return false if it did not exist, or the hierarchy is mounted read-only.
 Result<bool> remove_from(OpenHierarchy& hierarchy, const std::string& path) {
+  const Result<bool> writable = hierarchy.is_writable();
+  if (!writable || !*writable) return writable;
   hierarchy.forget(path);
   const std::string above = parent_of(path);
   Result<DirectoryRef> parent = hierarchy.directory(above);
@@ -270,7 +272,9 @@ Status Cgroupfs::run(const core::Step& step, const core::Plan& plan, Report& rep
 Status Cgroupfs::ensure(const core::EnsureCgroup& step, CgroupUse use, Report& report) {
   std::int64_t most = 0;
   for (OpenHierarchy& hierarchy : hierarchies_) {
-    if (!hierarchy.is_writable()) continue;
+    const Result<bool> writable = hierarchy.is_writable();
+    if (!writable) return fail(writable.error());
+    if (!*writable) continue;
     Result<std::int64_t> made = ensure_cgroup(hierarchy, step.path, use, step.also);
     if (!made) return fail(std::move(made).error());
     most = std::max(most, *made);
@@ -333,7 +337,10 @@ Status Cgroupfs::copy_device_rules(const core::CopyDeviceRules& step, Report& re
 Status Cgroupfs::move(const core::MoveProcess& step) {
   const std::string pid = std::to_string(step.pid.value());
   for (OpenHierarchy& hierarchy : hierarchies_) {
-    if (!hierarchy.is_writable() || !has_used_controller(hierarchy.description())) continue;
+    if (!has_used_controller(hierarchy.description())) continue;
+    const Result<bool> writable = hierarchy.is_writable();
+    if (!writable) return fail(writable.error());
+    if (!*writable) continue;
     const Result<DirectoryRef> cgroup = hierarchy.directory(step.path);
     if (!cgroup) return fail(cgroup.error());
     const OrErrno<void> moved = write_value(**cgroup, "cgroup.procs", pid);
@@ -354,18 +361,17 @@ Status Cgroupfs::remove(const core::RemoveCgroup& step, Report& report) {
   }
   // The memory hierarchy goes first: if the cgroup is still in use, it stays in all hierarchies,
   // with all its limits.
-  std::vector<OpenHierarchy*> order{&primary()};
+  Result<bool> removed = remove_from(primary(), step.path);
+  if (!removed) return fail(std::move(removed).error());
+  Status first;
   for (OpenHierarchy& hierarchy : hierarchies_) {
-    if (&hierarchy != order.front() && hierarchy.is_writable()) order.push_back(&hierarchy);
+    if (&hierarchy == &primary()) continue;
+    Result<bool> gone = remove_from(hierarchy, step.path);
+    if (!gone && first) first = fail(std::move(gone).error());
+    removed = *removed || gone.value_or(false);
   }
-  bool removed = false;
-  for (OpenHierarchy* hierarchy : order) {
-    const Result<bool> gone = remove_from(*hierarchy, step.path);
-    if (!gone) return fail(gone.error());
-    removed = removed || *gone;
-  }
-  if (removed) ++report.removed;
-  return {};
+  if (*removed) ++report.removed;
+  return first;
 }
 
 }  // namespace podqos::cgroup

@@ -70,7 +70,7 @@ class Machine {
   /// @return false, without waiting, if less than `time` is left of it
   [[nodiscard]] virtual bool wait(std::chrono::milliseconds time) = 0;
 
-  /// Whether the cgroup exists in any hierarchy.
+  /// Whether the cgroup exists in any hierarchy. Also true if that cannot be found out.
   [[nodiscard]] virtual bool exists(std::string_view path) = 0;
   /// Reads a control file of at most 1 MiB, trailing newlines removed; not for cgroup.procs.
   /// @return kNotFound if the cgroup or the file does not exist, kUnsupported if the machine lacks

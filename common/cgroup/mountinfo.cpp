@@ -3,7 +3,6 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -14,12 +13,6 @@
 namespace podqos::cgroup {
 
 namespace {
-
-// Controllers that Linux has or had on v1 (include/linux/cgroup_subsys.h); other super options are
-// not controllers.
-constexpr std::array<std::string_view, 14> kV1Controllers = {
-    "blkio",   "cpu",    "cpuacct", "cpuset",   "debug",      "devices", "freezer",
-    "hugetlb", "memory", "net_cls", "net_prio", "perf_event", "pids",    "rdma"};
 
 /// Fields of a line; the views point into the text, with escapes.
 struct Mount {
@@ -131,18 +124,14 @@ bool is_covered(const std::vector<Mount>& mounts, const Mount& mount) {
   return false;
 }
 
-/// The controllers among the super options ("rw,cpu,cpuacct"), or "name=…" for a hierarchy without
-/// controllers.
-std::vector<std::string> v1_controllers(std::string_view options) {
-  std::vector<std::string> controllers;
-  while (!options.empty()) {
-    const std::string_view option = read_until(options, ',');
-    const bool known = std::ranges::find(kV1Controllers, option) != kV1Controllers.end();
-    if (known || option.starts_with("name=")) {
-      controllers.emplace_back(option);
-    }
-  }
-  return controllers;
+/// The super options ("rw,xattr,cpu,cpuacct") without the first: controllers, "name=…", and what
+/// else concerns the mount. A list of controllers would lack those of later kernels.
+std::vector<std::string> v1_options(std::string_view options) {
+  read_until(options, ',');  // rw or ro
+  std::vector<std::string> found;
+  while (!options.empty())
+    found.emplace_back(read_until(options, ','));
+  return found;
 }
 
 bool is_cgroup_type(std::string_view type) {
@@ -198,7 +187,7 @@ std::vector<Hierarchy> parse_mountinfo(std::string_view text) {
                     .device = mount.device};
     if (mount.type == "cgroup") {
       found.version = core::CgroupVersion::kV1;
-      found.controllers = v1_controllers(mount.options);
+      found.controllers = v1_options(mount.options);
       if (found.controllers.empty()) continue;
     }
     const bool known = std::ranges::any_of(hierarchies, [&](const Hierarchy& other) {
@@ -207,10 +196,6 @@ std::vector<Hierarchy> parse_mountinfo(std::string_view text) {
     if (!known) hierarchies.push_back(std::move(found));
   }
   return hierarchies;
-}
-
-bool has_known_controller(std::string_view controllers) {
-  return !v1_controllers(controllers).empty();
 }
 
 std::string lines_about(const std::vector<Hierarchy>& hierarchies, std::string_view text) {

@@ -13,8 +13,8 @@ namespace podqos::cgroup {
 /// A mounted cgroup hierarchy.
 struct Hierarchy {
   core::CgroupVersion version = core::CgroupVersion::kV2;
-  /// v1: "cpu", "cpuacct" … or "name=systemd". v2: cgroup.controllers of the root, filled in when
-  /// the hierarchy is opened.
+  /// v1: "cpu", "cpuacct" … or "name=systemd", possibly among other options of the mount. v2:
+  /// cgroup.controllers of the root, filled in when the hierarchy is opened.
   std::vector<std::string> controllers;
   /// Absolute path, escapes decoded.
   std::string mount_point;
@@ -24,15 +24,12 @@ struct Hierarchy {
 };
 
 /// Finds the hierarchies in the text of /proc/self/mountinfo: cgroup and cgroup2 mounts with root
-/// "/". A mount hidden by another one is left out, and a hierarchy mounted twice is returned once.
+/// "/", whatever their controllers. A mount hidden by another one is left out, and a hierarchy
+/// mounted twice is returned once.
 /// Octal escapes are decoded; malformed lines are ignored.
 /// @note proc_pid_mountinfo(5); v1 controllers are among the super options, see
 /// cgroup_show_options() in the kernel.
 [[nodiscard]] std::vector<Hierarchy> parse_mountinfo(std::string_view text);
-
-/// Whether parse_mountinfo() returns a v1 hierarchy with these controllers ("cpu,cpuacct"): at
-/// least one is known or it is a named hierarchy. False for controllers that are newer ("misc").
-[[nodiscard]] bool has_known_controller(std::string_view controllers);
 
 /// The lines of `text` that describe these hierarchies; parse_mountinfo() finds the same
 /// hierarchies in them alone.

@@ -29,6 +29,11 @@ bool is_gone(const Error& error) {
   return error.code == ErrorCode::kNotFound;
 }
 
+/// Whether there cannot be a cgroup of this path: it is not there, or the path is improper.
+bool means_absent(const Error& error) {
+  return is_gone(error) || error.code == ErrorCode::kInvalidArgument;
+}
+
 /// A threaded v2 cgroup returns EOPNOTSUPP for cgroup.procs; its processes are listed in the domain
 /// cgroup above it.
 bool has_no_list(const Error& error) {
@@ -100,10 +105,11 @@ Result<bool> populated_v2(const sys::Directory& cgroup) {
 }  // namespace
 
 bool Cgroupfs::exists(std::string_view path) {
-  if (primary().directory(path)) return true;
-  return std::ranges::any_of(hierarchies_, [this, path](OpenHierarchy& hierarchy) {
-    return &hierarchy != &primary() && hierarchy.directory(path).has_value();
-  });
+  const auto may_have = [path](OpenHierarchy& hierarchy) {
+    const Result<DirectoryRef> cgroup = hierarchy.directory(path);
+    return cgroup || !means_absent(cgroup.error());
+  };
+  return may_have(primary()) || std::ranges::any_of(hierarchies_, may_have);
 }
 
 Result<std::string> Cgroupfs::read(std::string_view path, core::Controller controller,

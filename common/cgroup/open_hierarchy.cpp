@@ -6,6 +6,7 @@
 #include <sys/vfs.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -51,32 +52,48 @@ std::vector<std::string> split_words(std::string_view text) {
 OpenHierarchy::OpenHierarchy(Hierarchy description, sys::Resolve resolve)
     : description_(std::move(description)), resolve_(resolve) {}
 
-bool OpenHierarchy::is_usable() {
-  if (!root_) root_ = open_root();
+Result<bool> OpenHierarchy::is_usable() {
+  if (!root_) {
+    Result<DirectoryRef> opened = open_root();
+    if (!opened) return fail(std::move(opened).error());
+    root_ = std::move(*opened);
+  }
   return *root_ != nullptr;
+}
+
+Result<bool> OpenHierarchy::is_writable() {
+  const Result<bool> usable = is_usable();
+  if (!usable) return usable;
+  return *usable && description_.writable;
 }
 
 bool OpenHierarchy::is_described() {
   // The inode number of a hierarchy's root: kernfs_create_root() allocates it first. A bind mount
   // of a part, or a cgroup namespace, has another one.
   constexpr ino_t kTopmost = 1;
-  if (!is_usable()) return false;
+  if (!is_usable().value_or(false)) return false;
   struct stat file{};
   if (::fstat((*root_)->fd(), &file) != 0) return false;
   return file.st_ino == kTopmost && file.st_dev == description_.device;
 }
 
-DirectoryRef OpenHierarchy::open_root() {
+Result<DirectoryRef> OpenHierarchy::open_root() {
   Result<sys::Directory> root = sys::Directory::open(description_.mount_point);
-  if (!root) return nullptr;
+  if (!root && root.error().code == ErrorCode::kNotFound) return nullptr;
+  if (!root) return fail(std::move(root).error());
   struct statfs file_system{};
-  if (::fstatfs(root->fd(), &file_system) != 0) return nullptr;
+  if (::fstatfs(root->fd(), &file_system) != 0)
+    return fail_errno(errno, cat("statfs ", description_.mount_point));
   if (!is_of(description_.version, file_system)) return nullptr;
   // Includes a read-only bind mount: statfs(2) reports the flags of the mount.
   description_.writable = (static_cast<std::uint64_t>(file_system.f_flags) & ST_RDONLY) == 0;
   if (description_.version == core::CgroupVersion::kV2) {
     const OrErrno<std::string> controllers = read_value(*root, "cgroup.controllers");
-    if (controllers) description_.controllers = split_words(*controllers);
+    if (!controllers) {
+      return fail_errno(controllers.error(),
+                        cat("read ", description_.mount_point, "/cgroup.controllers"));
+    }
+    description_.controllers = split_words(*controllers);
   }
   return std::make_shared<const sys::Directory>(std::move(*root));
 }
@@ -86,8 +103,10 @@ bool OpenHierarchy::has(std::string_view controller) const {
 }
 
 Result<DirectoryRef> OpenHierarchy::directory(std::string_view path) {
-  if (!is_usable())
-    return fail(ErrorCode::kNotFound, cat(description_.mount_point, ": cannot be opened"));
+  const Result<bool> usable = is_usable();
+  if (!usable) return fail(usable.error());
+  if (!*usable)
+    return fail(ErrorCode::kNotFound, cat(description_.mount_point, ": no longer mounted"));
   if (path == "/") return *root_;
   if (const auto found = directories_.find(path); found != directories_.end()) {
     return found->second;

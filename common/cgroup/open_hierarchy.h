@@ -22,12 +22,15 @@ class OpenHierarchy {
  public:
   OpenHierarchy(Hierarchy description, sys::Resolve resolve);
 
-  /// Opens the root. False if it cannot be opened or if another file system is mounted over it.
-  [[nodiscard]] bool is_usable();
-  /// Opens the root. Whether it is the root cgroup of the file system that the description names.
+  /// Opens the root. False if it is gone or another file system is mounted over it.
+  /// @return an error if that cannot be told; the next call tries again.
+  [[nodiscard]] Result<bool> is_usable();
+  /// Opens the root. Whether it is the root cgroup of the file system that the description names;
+  /// false if that cannot be told.
   [[nodiscard]] bool is_described();
   /// Opens the root. Whether it is usable and not mounted read-only.
-  [[nodiscard]] bool is_writable() { return is_usable() && description_.writable; }
+  /// @return the errors of is_usable()
+  [[nodiscard]] Result<bool> is_writable();
   /// The description; `writable`, and for v2 `controllers`, are only valid after is_usable().
   [[nodiscard]] const Hierarchy& description() const { return description_; }
   /// Whether the hierarchy has this controller; for v2 only valid after is_usable().
@@ -35,16 +38,17 @@ class OpenHierarchy {
 
   /// The directory of cgroup `path` ("/" is the root).
   /// @return kNotFound if the cgroup does not exist or the hierarchy is not usable;
-  /// kInvalidArgument for a path that is not absolute or has an invalid component.
+  /// kInvalidArgument for a path that is not absolute or has an invalid component; the errors of
+  /// is_usable().
   [[nodiscard]] Result<DirectoryRef> directory(std::string_view path);
   /// Removes `path` and everything below it from the cache.
   void forget(std::string_view path);
 
  private:
-  [[nodiscard]] DirectoryRef open_root();
+  [[nodiscard]] Result<DirectoryRef> open_root();
 
   Hierarchy description_;
-  std::optional<DirectoryRef> root_;  ///< unset: not tried yet; null: not usable
+  std::optional<DirectoryRef> root_;  ///< unset: not opened yet; null: not usable
   sys::Resolve resolve_;
   std::map<std::string, DirectoryRef, std::less<>> directories_;
 };

@@ -108,7 +108,7 @@ Restoration decide_restoration(FoundPodCgroup found) {
   Restoration out;
   const bool moved = found.lives_elsewhere && !found.known;
   if (!found.populated && !moved) {
-    if (!found.has_copy) return out;
+    if (!found.has_copy && !found.left_over) return out;
     out.what = Restoration::What::kRemove;
     out.change = cat("removed cgroup ", found.path, " of a pod that has ended");
     return out;

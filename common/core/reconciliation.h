@@ -54,13 +54,14 @@ struct FoundPodCgroup {
   bool populated = false;         ///< it holds a process other than the pod's monitor
   bool lives_elsewhere = false;   ///< a container of the copy runs, but in another cgroup
   bool has_copy = false;          ///< it has a copy of a record: podqos created it
+  bool left_over = false;         ///< podqos's, and no engine has just made it for a container
   std::optional<PodRecord> copy;  ///< nullopt if it cannot be parsed
 };
 
 /// What becomes of a pod cgroup without a record.
 struct Restoration {
   enum class What : std::uint8_t {
-    kLeave,    ///< podqos did not create it, or does not know what runs in it
+    kLeave,    ///< an engine has made it, or podqos does not know what runs in it
     kRestore,  ///< its pod has lost its record: use `record`
     kRemove,   ///< its pod has ended
   };
@@ -70,8 +71,8 @@ struct Restoration {
   std::optional<std::string> warning;  ///< for the report
 };
 
-/// Decides what becomes of a pod cgroup without a record. podqos removes nothing that it did not
-/// create, and restores a pod only from a copy that is about this cgroup.
+/// Decides what becomes of a pod cgroup without a record. Only what is left over, or has a copy, is
+/// removed, and a pod is restored only from a copy that is about this cgroup.
 [[nodiscard]] Restoration decide_restoration(FoundPodCgroup found);
 
 /// The init process of a container.

@@ -95,7 +95,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "38 31 0:33 / /sys/fs/cgroup/net_cls,net_prio rw - cgroup cgroup "
                 "rw,net_cls,net_prio\n"),
             {{kV2, {}, "/sys/fs/cgroup/unified"},
-             {kV1, {"name=systemd"}, "/sys/fs/cgroup/systemd"},
+             {kV1,
+              {"xattr", "release_agent=/lib/systemd/systemd-cgroups-agent", "name=systemd"},
+              "/sys/fs/cgroup/systemd"},
              {kV1, {"cpu", "cpuacct"}, "/sys/fs/cgroup/cpu,cpuacct"},
              {kV1, {"net_cls", "net_prio"}, "/sys/fs/cgroup/net_cls,net_prio"}}},
         MountinfoCase{"ElsewhereThanUsual",
@@ -165,10 +167,14 @@ INSTANTIATE_TEST_SUITE_P(
         MountinfoCase{"WholeWordsOnly",
                       "40 1 0:29 / /a rw - cgroup none rw,cpux,xcpu,cpuset_v2_mode,cpuset\n"
                       "41 1 0:30 / /b rw - cgroup2x none rw,memory\n",
-                      {{kV1, {"cpuset"}, "/a"}}},
+                      {{kV1, {"cpux", "xcpu", "cpuset_v2_mode", "cpuset"}, "/a"}}},
         MountinfoCase{
             "NoNewlineAtTheEnd", "40 1 0:29 / /a rw - cgroup none rw,cpu", {{kV1, {"cpu"}, "/a"}}},
-        MountinfoCase{"AHierarchyOfNothingKnown", "40 1 0:29 / /a rw - cgroup none rw,frob\n", {}},
+        MountinfoCase{"ControllersOfLaterKernels",
+                      "40 1 0:29 / /a rw - cgroup none rw,misc\n"
+                      "41 1 0:30 / /b rw - cgroup none rw,dmem\n"
+                      "42 1 0:31 / /c rw - cgroup none rw,frob\n",
+                      {{kV1, {"misc"}, "/a"}, {kV1, {"dmem"}, "/b"}, {kV1, {"frob"}, "/c"}}},
         MountinfoCase{"MalformedLines",
                       "\n- - -\nx 1 0:1 / /a rw - cgroup none rw,cpu\n40\n40 1\n40 1 0:29 / "
                       "relative rw - cgroup "

@@ -1,5 +1,6 @@
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +35,36 @@ TEST_F(Observe, ACgroupExistsAsSoonAsOneHierarchyHasIt) {
 TEST_F(Observe, AnImproperPathDoesNotExist) {
   for (const char* path : {"", "..", "/..", "/."})
     EXPECT_FALSE(cgroupfs().exists(path)) << path;
+}
+
+/// Lets the process open no further file.
+class NoMoreFiles {
+ public:
+  NoMoreFiles() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  NoMoreFiles(const NoMoreFiles&) = delete;
+  NoMoreFiles& operator=(const NoMoreFiles&) = delete;
+  ~NoMoreFiles() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(Observe, WhatCannotBeOpenedIsNotAbsent) {
+  {
+    const NoMoreFiles none;
+    EXPECT_TRUE(cgroupfs().exists(base()));
+    EXPECT_FALSE(cgroupfs().children(base()));
+    EXPECT_FALSE(cgroupfs().populated(base()));
+    EXPECT_FALSE(cgroupfs().execute(
+        {core::RemoveCgroup{.path = base(), .on_refusal = core::OnRefusal::kFail}}));
+    EXPECT_FALSE(find_hierarchies({.unified = "/nowhere"}));
+  }
+  EXPECT_FALSE(cgroupfs().exists(base()));
+  EXPECT_EQ(cgroupfs().populated(base()), false);
 }
 
 TEST_F(Observe, ChildrenAreTheUnionOfAllHierarchies) {

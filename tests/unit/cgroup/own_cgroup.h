@@ -35,7 +35,7 @@ namespace podqos::cgroup {
   std::vector<Hierarchy> usable;
   if (!found) return usable;
   for (OpenHierarchy& hierarchy : *found) {
-    if (hierarchy.is_usable()) usable.push_back(hierarchy.description());
+    if (hierarchy.is_usable().value_or(false)) usable.push_back(hierarchy.description());
   }
   return usable;
 }

@@ -89,7 +89,16 @@ TEST(DecideRestoration, AnEndedPodsCgroupIsRemoved) {
             "ended");
 }
 
-TEST(DecideRestoration, AnEmptyCgroupThatPodqosDidNotCreateIsLeft) {
+TEST(DecideRestoration, WhatIsLeftOverIsRemovedWithoutACopy) {
+  FoundPodCgroup found = found_cgroup();
+  found.populated = false;
+  found.has_copy = false;
+  found.copy.reset();
+  found.left_over = true;
+  EXPECT_EQ(decide_restoration(std::move(found)).what, What::kRemove);
+}
+
+TEST(DecideRestoration, ACgroupThatAnEngineHasMadeForAContainerIsLeft) {
   FoundPodCgroup found = found_cgroup();
   found.populated = false;
   found.has_copy = false;
