@@ -6,16 +6,19 @@
 #include <iterator>
 #include <utility>
 
+#include "common/base/text.h"
+
 namespace podqos::nri {
 
 namespace {
 
 using Kind = ContainerEvent::Kind;
 
-/// Maximum number of deferred starts and changes.
-constexpr std::ptrdiff_t kMost = 256;
-/// Maximum size of the annotations of a deferred event, in bytes.
-constexpr std::size_t kLongest = std::size_t{64} << 10U;
+/// Maximum size of all annotations of deferred events, in bytes.
+constexpr std::size_t kMost = std::size_t{8} << 20U;
+/// Annotations of this size, in bytes, are kept beyond that too, so that long ones of some pods do
+/// not harm other pods.
+constexpr std::size_t kUsual = std::size_t{4} << 10U;
 /// Maximum number of retries of an event.
 constexpr int kTries = 30;
 /// Maximum time for starts and changes in one call of apply(), so that requests are served.
@@ -23,7 +26,7 @@ constexpr std::chrono::milliseconds kAtOnce{200};
 /// Maximum number of ends in one call of apply(), for the same reason.
 constexpr int kEndsAtOnce = 16;
 
-/// Bytes of an event's annotations, the only part of unbounded size.
+/// Bytes of an event's annotations.
 std::size_t size_of(const ContainerEvent& event) {
   std::size_t size = 0;
   for (const auto& [key, value] : event.facts.annotations)
@@ -36,10 +39,17 @@ bool is_timeout(const Error& error) {
   return error.code == ErrorCode::kTimeout;
 }
 
-/// Whether an attempt has failed. A start or change of a container that has ended meanwhile
-/// (kNotFound) has not.
-bool fails(const ContainerEvent& event, const Result<Applied>& applied) {
-  return !applied && (event.kind == Kind::kEnded || applied.error().code != ErrorCode::kNotFound);
+/// Reports an event that is dropped, unless it is a start or change of a container that has ended
+/// meanwhile (kNotFound).
+void report(const ContainerEvent& event, const Result<Applied>& applied,
+            const DeferredEvents::Drop& drop) {
+  if (applied) {
+    if (*applied == Applied::kDone) return;
+    drop(event, Error{ErrorCode::kBusy, cat("container ", printable(event.facts.id),
+                                            " has not ended after ", kTries, " attempts")});
+  } else if (event.kind == Kind::kEnded || applied.error().code != ErrorCode::kNotFound) {
+    drop(event, applied.error());
+  }
 }
 
 }  // namespace
@@ -48,10 +58,20 @@ bool is_late(const Status& done) {
   return !done && is_timeout(done.error());
 }
 
-void DeferredEvents::defer(ContainerEvent event) {
-  const auto number = std::ranges::count_if(
-      events_, [](const Deferred& deferred) { return deferred.event.kind != Kind::kEnded; });
-  if (number < kMost && size_of(event) <= kLongest) events_.push_back({.event = std::move(event)});
+Status DeferredEvents::defer(ContainerEvent event) {
+  const std::size_t size = size_of(event);
+  std::size_t whole = size;
+  for (const Deferred& deferred : events_)
+    whole += size_of(deferred.event);
+  if (size > kUsual && whole > kMost) {
+    return fail(
+        ErrorCode::kTooLarge,
+        cat("container ", printable(event.facts.id), ": its annotations have ", size,
+            " bytes, and with those of other events that are to be handled later more than ",
+            kMost));
+  }
+  events_.push_back({.event = std::move(event)});
+  return {};
 }
 
 void DeferredEvents::defer_end(const std::string& id) {
@@ -68,7 +88,8 @@ void DeferredEvents::remove(const std::string& id) {
   std::erase_if(events_, [&](const Deferred& deferred) { return deferred.event.facts.id == id; });
 }
 
-Status DeferredEvents::apply_before(const ContainerEvent& later, const Apply& apply) {
+Status DeferredEvents::apply_before(const ContainerEvent& later, const Apply& apply,
+                                    const Drop& drop) {
   for (auto next = events_.begin(); next != events_.end();) {
     const ContainerEvent& event = next->event;
     if (event.facts.id != later.facts.id || event.kind == Kind::kEnded) {
@@ -78,6 +99,7 @@ Status DeferredEvents::apply_before(const ContainerEvent& later, const Apply& ap
     if (event.kind != later.kind) {
       const auto applied = apply(event);
       if (!applied && is_timeout(applied.error())) return fail(applied.error());
+      report(event, applied, drop);
     }
     next = events_.erase(next);
   }
@@ -103,7 +125,7 @@ bool DeferredEvents::apply(const Apply& apply, const Drop& drop, sys::Clock::Tim
     const auto applied = apply(next->event);
     if (is_end && applied != Applied::kHeld) --ends;
     const bool kept = keeps(*next, applied);
-    if (!kept && fails(next->event, applied)) drop(next->event, applied.error());
+    if (!kept) report(next->event, applied, drop);
     next = kept ? std::next(next) : events_.erase(next);
     // The other events would time out as well.
     if (!applied && is_timeout(applied.error())) return false;

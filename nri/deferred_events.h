@@ -38,30 +38,33 @@ class DeferredEvents {
  public:
   /// Applies one event.
   using Apply = std::function<Result<Applied>(const ContainerEvent&)>;
-  /// Called for each event that is dropped with an error.
+  /// Called for each event that is dropped, with the reason.
   using Drop = std::function<void(const ContainerEvent&, const Error&)>;
 
   /// @param clock  outlives the object
   explicit DeferredEvents(const sys::Clock& clock) : clock_(clock) {}
 
-  // Events of containers. Number and size of starts and changes are bounded, to bound memory; ends,
-  // which only keep the id, are unbounded.
+  // Events of containers: at most one of a kind for each. Only annotations can be long, because
+  // authors of pods write them.
 
-  /// Defers a start or change; drops it silently if there are too many or its annotations are too
-  /// long.
-  void defer(ContainerEvent event);
+  /// Defers a start or change.
+  /// @return kTooLarge if its annotations have more than 4 KiB, and more than 8 MiB together with
+  ///         those of the events that are deferred already.
+  [[nodiscard]] Status defer(ContainerEvent event);
   /// Defers the end of a pod or container, unless it is deferred already.
   void defer_end(const std::string& id);
   /// Removes all events of a pod or container that has ended or been released.
   void remove(const std::string& id);
   /// Applies the deferred events of a pod or container before a later one of it. An event of the
   /// same kind is removed instead, because the later one replaces it.
-  /// @return kTimeout: the lock is still held. Other errors are dropped: a retry would not help.
-  [[nodiscard]] Status apply_before(const ContainerEvent& later, const Apply& apply);
+  /// @param drop  as for apply(): with another error than kTimeout a retry would not help
+  /// @return kTimeout: the lock is still held.
+  [[nodiscard]] Status apply_before(const ContainerEvent& later, const Apply& apply,
+                                    const Drop& drop);
   /// Applies deferred events for a bounded time, and each for a bounded number of attempts.
   /// @param deadline  when no further event is attempted
-  /// @param drop  called for each event dropped with an error; not for kNotFound of a start or
-  ///              change, whose container has ended
+  /// @param drop  called for each event that is dropped; not for kNotFound of a start or change,
+  ///              whose container has ended
   /// @return false: an attempt timed out, waiting for the lock or for systemd, or the deadline has
   ///         passed.
   [[nodiscard]] bool apply(const Apply& apply, const Drop& drop, sys::Clock::TimePoint deadline);

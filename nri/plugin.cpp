@@ -136,16 +136,34 @@ Status Plugin::apply_event(const ContainerEvent& event, Misplaced misplaced,
 
 Status Plugin::apply_or_defer(ContainerEvent event, Misplaced misplaced,
                               const app::Timeouts& timeouts) {
-  auto done = deferred_.apply_before(event, [&](const ContainerEvent& older) {
-    // The container is running: it is not moved any more.
-    return applied(apply_event(older, Misplaced::kStays, timeouts));
-  });
+  auto done = deferred_.apply_before(
+      event,
+      [&](const ContainerEvent& older) {
+        // The container is running: it is not moved any more.
+        return applied(apply_event(older, Misplaced::kStays, timeouts));
+      },
+      [&](const ContainerEvent& older, const Error& error) { drop(older, error); });
   if (done) done = apply_event(event, misplaced, timeouts);
   // CRI-O starts a container also after an error of the plugin.
   const bool goes_on = event.kind == ContainerEvent::Kind::kStarted ||
                        configuration_.settings().on_error == core::OnError::kAdmit;
-  if (is_late(done) && goes_on) deferred_.defer(std::move(event));
+  if (!is_late(done) || !goes_on) return done;
+  if (auto kept = deferred_.defer(std::move(event)); !kept) {
+    log_failure("deferred event", kept.error(),
+                "; dropped: if podqos did not place the container, it is not counted until the "
+                "runtime reports it again");
+    deferred_.defer_recomputation();
+  }
   return done;
+}
+
+void Plugin::drop(const ContainerEvent& event, const Error& error) {
+  if (event.kind == ContainerEvent::Kind::kEnded) {
+    log_failure("release", error, "; deferred to the next recomputation");
+    deferred_.defer_recomputation();
+  } else {
+    log_failure("deferred event", error, "; dropped, waiting for the runtime's next update");
+  }
 }
 
 void Plugin::register_sandbox(const api::PodSandbox& pod) {
@@ -305,15 +323,9 @@ bool Plugin::apply_deferred(const app::Timeouts& timeouts) {
     // The container is running: it is not moved any more.
     return applied(apply_event(event, Misplaced::kStays, timeouts));
   };
-  const auto drop = [&](const ContainerEvent& event, const Error& error) {
-    if (event.kind == ContainerEvent::Kind::kEnded) {
-      log_failure("release", error, "; deferred to the next recomputation");
-      deferred_.defer_recomputation();
-    } else {
-      log_failure("deferred event", error, "; dropped, waiting for the runtime's next update");
-    }
-  };
-  return deferred_.apply(apply, drop, timeouts.deadline);
+  return deferred_.apply(
+      apply, [&](const ContainerEvent& event, const Error& error) { drop(event, error); },
+      timeouts.deadline);
 }
 
 bool Plugin::release_ended_sandboxes(const app::Timeouts& timeouts) {

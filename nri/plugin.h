@@ -114,6 +114,8 @@ class Plugin : public Handler {
   /// time and the runtime continues nevertheless, the event is deferred.
   [[nodiscard]] Status apply_or_defer(ContainerEvent event, Misplaced misplaced,
                                       const app::Timeouts& timeouts);
+  /// Logs and counts that a deferred event is dropped.
+  void drop(const ContainerEvent& event, const Error& error);
   /// Applies a start or change.
   [[nodiscard]] Status apply_event(const ContainerEvent& event, Misplaced misplaced,
                                    const app::Timeouts& timeouts);

@@ -87,7 +87,9 @@ bool Plugin::read_state() {
       created_.try_emplace(container.id(),
                            Creation{.sandbox = container.pod_sandbox_id(), .since = clock_.now()});
   }
-  deferred_.begin_synchronization(app::Synchronization{reported_in(std::move(*state))});
+  deferred_.begin_synchronization(
+      app::Synchronization{reported_in(std::move(*state)),
+                           [this](const Error& error) { log_failure("synchronize", error, ""); }});
   // A recomputation deferred from here on runs after the synchronization.
   deferred_.remove_recomputation();
   return true;

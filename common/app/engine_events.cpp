@@ -236,7 +236,8 @@ Result<Followed> resources_changed(const core::Settings& settings, Log& log,
   return with_container_id(change(settings, log, event, timeouts), event.facts.id);
 }
 
-Synchronization::Synchronization(std::vector<ContainerEvent> all) : all_{std::move(all)} {}
+Synchronization::Synchronization(std::vector<ContainerEvent> all, Failed failed)
+    : all_{std::move(all)}, failed_{std::move(failed)} {}
 
 void Synchronization::forget(std::string_view id) {
   const auto gone =
@@ -287,7 +288,7 @@ Result<bool> Synchronization::run(const core::Settings& settings, Log& log,
     if (auto done = with_container_id(
             observe_container(*transaction, settings, log, event, piece.timeouts), event.facts.id);
         !done)
-      log.error(done.error().message);
+      failed_(done.error());
     if (piece.at_most && clock.now() - begin >= *piece.at_most) break;
   }
   if (*transaction) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -72,15 +73,17 @@ enum class Followed : std::uint8_t {
 
 /// Synchronizes the records with an engine's complete list of containers: releases what has ended,
 /// confirms what was placed and has started, and counts unknown containers without moving them.
-/// Errors are logged per container. The first piece compares all records with the list; later
+/// Errors are reported per container. The first piece compares all records with the list; later
 /// pieces add new containers in small steps, so that neither the engine nor other users of the lock
 /// wait for all of a full node.
 /// @note NRI Synchronize, nri pkg/api.
 class Synchronization {
  public:
+  using Failed = std::function<void(const Error&)>;
   /// @param all  each pod's sandbox before its containers, because it holds the resources of the
   ///         whole pod
-  explicit Synchronization(std::vector<ContainerEvent> all);
+  /// @param failed  called with the error of each container that could not be processed
+  Synchronization(std::vector<ContainerEvent> all, Failed failed);
 
   /// Number of containers and sandboxes, processed ones included.
   [[nodiscard]] std::size_t size() const { return all_.size(); }
@@ -116,6 +119,7 @@ class Synchronization {
   [[nodiscard]] Status prepare(Transaction& transaction, const Listener& listener);
 
   std::vector<ContainerEvent> all_;
+  Failed failed_;
   std::size_t next_ = 0;
   bool compared_ = false;   ///< the comparison is done
   bool kept_mark_ = false;  ///< a piece has left work to the next recomputation

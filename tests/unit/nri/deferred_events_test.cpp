@@ -12,6 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/text.h"
+#include "nri/exposition.h"
 #include "tests/unit/nri/plugin_fixture.h"
 
 namespace podqos::nri {
@@ -23,6 +25,7 @@ using test::kNoBudget;
 using test::kSmall;
 using test::PluginTest;
 using test::tell;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -44,8 +47,16 @@ class DeferredEventsTest : public ::testing::Test {
           clock_.pass(takes_);
           return result;
         },
-        [&](const ContainerEvent& event, const Error&) { dropped_.push_back(event.facts.id); },
-        clock_.now() + at_most_);
+        drop(), clock_.now() + at_most_);
+  }
+  DeferredEvents::Drop drop() {
+    return [&](const ContainerEvent& event, const Error&) { dropped_.push_back(event.facts.id); };
+  }
+  /// Defers a change with an annotation of this length.
+  Status defer(const std::string& id, std::size_t length) {
+    ContainerEvent annotated = event(Kind::kChanged, id);
+    annotated.facts.annotations.emplace("podqos.io/pod", std::string(length, 'x'));
+    return events_.defer(std::move(annotated));
   }
 
   LeapingClock clock_;
@@ -57,17 +68,17 @@ class DeferredEventsTest : public ::testing::Test {
 };
 
 TEST_F(DeferredEventsTest, AreAppliedInTheirOrderOnce) {
-  events_.defer(event(Kind::kStarted, "a"));
+  ASSERT_TRUE(events_.defer(event(Kind::kStarted, "a")));
   events_.defer_end("b");
   events_.defer_end("b");
-  events_.defer(event(Kind::kChanged, "c"));
+  ASSERT_TRUE(events_.defer(event(Kind::kChanged, "c")));
   EXPECT_TRUE(apply(Applied::kDone));
   EXPECT_TRUE(apply(Applied::kDone));
   EXPECT_THAT(applied_, ElementsAre("a", "b", "c"));
 }
 
 TEST_F(DeferredEventsTest, WaitBehindOneThatHasWaitedInVain) {
-  events_.defer(event(Kind::kStarted, "a"));
+  ASSERT_TRUE(events_.defer(event(Kind::kStarted, "a")));
   events_.defer_end("b");
   for (int i = 0; i < 30; ++i)
     EXPECT_FALSE(apply(fail(ErrorCode::kTimeout, "locked")));
@@ -77,7 +88,7 @@ TEST_F(DeferredEventsTest, WaitBehindOneThatHasWaitedInVain) {
 }
 
 TEST_F(DeferredEventsTest, AreNotTriedAgainAfterAnotherErrorUnlessTheyAreEnds) {
-  events_.defer(event(Kind::kChanged, "a"));
+  ASSERT_TRUE(events_.defer(event(Kind::kChanged, "a")));
   events_.defer_end("b");
   EXPECT_TRUE(apply(fail(ErrorCode::kIo, "broken")));
   EXPECT_THAT(dropped_, ElementsAre("a"));
@@ -87,7 +98,7 @@ TEST_F(DeferredEventsTest, AreNotTriedAgainAfterAnotherErrorUnlessTheyAreEnds) {
 }
 
 TEST_F(DeferredEventsTest, OfWhatHasEndedAreDroppedWithoutAWord) {
-  events_.defer(event(Kind::kChanged, "a"));
+  ASSERT_TRUE(events_.defer(event(Kind::kChanged, "a")));
   EXPECT_TRUE(apply(fail(ErrorCode::kNotFound, "gone")));
   EXPECT_TRUE(apply(Applied::kDone));
   EXPECT_THAT(applied_, ElementsAre("a"));
@@ -97,7 +108,7 @@ TEST_F(DeferredEventsTest, OfWhatHasEndedAreDroppedWithoutAWord) {
 TEST_F(DeferredEventsTest, LeaveTimeForRequests) {
   takes_ = std::chrono::milliseconds{100};
   for (const char* id : {"a", "b", "c"})
-    events_.defer(event(Kind::kStarted, id));
+    ASSERT_TRUE(events_.defer(event(Kind::kStarted, id)));
   EXPECT_TRUE(apply(Applied::kDone));
   EXPECT_THAT(applied_, ElementsAre("a", "b"));
   EXPECT_TRUE(apply(Applied::kDone));
@@ -126,21 +137,48 @@ TEST_F(DeferredEventsTest, WaitForTheNextRoundAfterTheDeadline) {
   EXPECT_THAT(applied_, ElementsAre("a", "b", "c"));
 }
 
-TEST_F(DeferredEventsTest, TakeNoMoreMemoryThanIsGivenForThem) {
+TEST_F(DeferredEventsTest, AreKeptHoweverManyThereAre) {
   for (int i = 0; i < 300; ++i)
-    events_.defer(event(Kind::kChanged, std::to_string(i)));
-  ContainerEvent large = event(Kind::kChanged, "large");
-  large.facts.annotations.emplace("a", std::string(65'536, 'x'));
-  events_.remove("0");
-  events_.defer(std::move(large));
+    ASSERT_TRUE(defer(std::to_string(i), 1'000));
+  ASSERT_TRUE(defer("large", 256 << 10U));
   EXPECT_TRUE(apply(Applied::kDone));
-  EXPECT_EQ(applied_.size(), 255U);
+  EXPECT_EQ(applied_.size(), 301U);
+}
+
+TEST_F(DeferredEventsTest, TakeNoMoreMemoryForLongAnnotationsThanIsGivenForThem) {
+  for (int i = 0; i < 31; ++i)
+    ASSERT_TRUE(defer(cat("large", i), 256 << 10U));
+  const auto kept = defer("one too many", 256 << 10U);
+  ASSERT_FALSE(kept);
+  EXPECT_EQ(kept.error().code, ErrorCode::kTooLarge);
+  EXPECT_THAT(kept.error().message, AllOf(HasSubstr("one too many"), HasSubstr("262157 bytes")));
+  EXPECT_TRUE(defer("small", 1'000));
+}
+
+TEST_F(DeferredEventsTest, AreReportedIfTheyFailBeforeALaterOne) {
+  const auto before = [&](const Result<Applied>& result) {
+    ASSERT_TRUE(events_.defer(event(Kind::kStarted, "a")));
+    ASSERT_TRUE(events_.apply_before(
+        event(Kind::kChanged, "a"), [&](const ContainerEvent&) { return result; }, drop()));
+  };
+  before(Applied::kDone);
+  before(fail(ErrorCode::kNotFound, "gone"));
+  EXPECT_TRUE(dropped_.empty());
+  before(fail(ErrorCode::kIo, "broken"));
+  EXPECT_THAT(dropped_, ElementsAre("a"));
+}
+
+TEST_F(DeferredEventsTest, OfAContainerThatDoesNotEndAreReported) {
+  events_.defer_end("a");
+  for (int i = 0; i < 30; ++i)
+    EXPECT_TRUE(apply(Applied::kLater));
+  EXPECT_THAT(dropped_, ElementsAre("a"));
 }
 
 /// All that runs is reported anew, and what ended is missing there; of changes nothing is said.
 TEST_F(DeferredEventsTest, GiveWayToASynchronizationButForChanges) {
-  events_.defer(event(Kind::kStarted, "a"));
-  events_.defer(event(Kind::kChanged, "b"));
+  ASSERT_TRUE(events_.defer(event(Kind::kStarted, "a")));
+  ASSERT_TRUE(events_.defer(event(Kind::kChanged, "b")));
   events_.defer_end("c");
   events_.defer_synchronization(NodeState{});
   EXPECT_TRUE(events_.remove_state());
@@ -229,6 +267,37 @@ TEST_F(LockedPluginTest, CountsAContainerOnceItCan) {
   EXPECT_FALSE(is_known("1"));
   housekeep();
   EXPECT_TRUE(is_known("1"));
+}
+
+TEST_F(LockedPluginTest, CountsAContainerWithLongAnnotationsOnceItCan) {
+  auto sandbox = pod("1");
+  (*sandbox.mutable_annotations())["podqos.io/pod"] =
+      cat(R"({"containers": [{"name": "app", "args": [")", std::string(100'000, 'x'), R"("]}]})");
+  auto app = container(sandbox, "app");
+  unlock();
+  run_in(pod_path("besteffort", "1") + "/app-of-1", app);
+  lock();
+  ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+  unlock();
+  housekeep();
+  EXPECT_TRUE(is_known("1"));
+}
+
+TEST_F(LockedPluginTest, ReportsAStartThatFailsBeforeALaterEvent) {
+  const auto sandbox = pod("1");
+  auto app = container(sandbox, "app", kSmall);
+  unlock();
+  run_in(pod_path("burstable", "1") + "/app-of-1", app);
+  lock();
+  // What cannot be read does not matter until somebody is trusted.
+  reconfigure(R"(, "trustAnnotations": "none")");
+  ASSERT_TRUE(plugin().start_container(event(broken(sandbox), app), kNoBudget));
+  unlock();
+  reconfigure("");
+  ASSERT_TRUE(update(sandbox, app, kLarge));
+  EXPECT_THAT(log(), HasSubstr("error: deferred event: container app-of-1: "));
+  EXPECT_THAT(format_exposition(metrics().collect()),
+              HasSubstr("podqos_errors_total{code=\"invalid-argument\"} 1\n"));
 }
 
 TEST_F(LockedPluginTest, LeavesWhatTheRuntimeHasNotDone) {

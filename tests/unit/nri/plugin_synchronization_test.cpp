@@ -54,6 +54,8 @@ TEST_F(PluginTest, SynchronizesTheOthersWhenOneIsBroken) {
   EXPECT_FALSE(is_known("1"));
   EXPECT_TRUE(is_known("2"));
   EXPECT_THAT(log(), HasSubstr("podqos.io/pod"));
+  EXPECT_THAT(format_exposition(metrics().collect()),
+              HasSubstr("podqos_errors_total{code=\"invalid-argument\"} 1\n"));
 }
 
 TEST_F(PluginTest, TakesInContainersWithTheAnnotationsOfTheirPod) {

@@ -38,6 +38,9 @@ class SynchronizationTest : public PluginTest {
     return {.facts = std::move(*facts),
             .process = {.init = init, .runtime = init, .start_time = **started}};
   }
+  [[nodiscard]] app::Synchronization::Failed failed() {
+    return [this](const Error& error) { configuration().log().error(error.message); };
+  }
   [[nodiscard]] Result<bool> resume(app::Synchronization& taking, milliseconds at_most = kOneOnly) {
     return taking.resume(settings(), configuration().log(), {.pid = Pid{::getpid()}, .ids = {}},
                          at_most, {.clock = &clock()});
@@ -65,7 +68,7 @@ class SynchronizationTest : public PluginTest {
 };
 
 TEST_F(SynchronizationTest, LetsOthersInBetweenTwoPieces) {
-  app::Synchronization taking{{told("1"), told("2"), told("3")}};
+  app::Synchronization taking{{told("1"), told("2"), told("3")}, failed()};
   std::vector<std::string> known;
   for (const char* uid : {"1", "2", "3"}) {
     const auto done = resume(taking);
@@ -78,7 +81,7 @@ TEST_F(SynchronizationTest, LetsOthersInBetweenTwoPieces) {
 }
 
 TEST_F(SynchronizationTest, TakesAllAtOnceWhereThereIsTime) {
-  app::Synchronization taking{{told("1"), told("2"), told("3")}};
+  app::Synchronization taking{{told("1"), told("2"), told("3")}, failed()};
   const auto done = resume(taking, milliseconds{60'000});
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_TRUE(*done);
@@ -86,7 +89,7 @@ TEST_F(SynchronizationTest, TakesAllAtOnceWhereThereIsTime) {
 }
 
 TEST_F(SynchronizationTest, PassesOverWhatHasEndedMeanwhile) {
-  app::Synchronization taking{{told("1"), told("2"), told("3")}};
+  app::Synchronization taking{{told("1"), told("2"), told("3")}, failed()};
   ASSERT_TRUE(resume(taking));
   // One before, one behind what comes next.
   taking.forget("sandbox-1");
@@ -99,17 +102,17 @@ TEST_F(SynchronizationTest, PassesOverWhatHasEndedMeanwhile) {
 }
 
 TEST_F(SynchronizationTest, ReleasesFirstWhatIsGone) {
-  app::Synchronization before{{told("1")}};
+  app::Synchronization before{{told("1")}, failed()};
   ASSERT_TRUE(resume(before));
   end_processes();
-  app::Synchronization taking{{told("2"), told("3")}};
+  app::Synchronization taking{{told("2"), told("3")}, failed()};
   ASSERT_TRUE(resume(taking));
   EXPECT_FALSE(is_known("1"));
   expect_known({"2"});
 }
 
 TEST_F(SynchronizationTest, LeavesWhatFailsToTheEventAfterIt) {
-  app::Synchronization taking{{told("1"), told("2"), told("3"), told("4")}};
+  app::Synchronization taking{{told("1"), told("2"), told("3"), told("4")}, failed()};
   ASSERT_TRUE(resume(taking));
   const std::filesystem::path in_the_way = temporary().path("state/pods/2.json");
   std::filesystem::create_directory(in_the_way);
@@ -130,7 +133,7 @@ TEST_F(SynchronizationTest, LeavesWhatFailsToTheEventAfterIt) {
 TEST_F(SynchronizationTest, TakesOnePodBeforeTheOthers) {
   auto box = told("3");
   box.sandbox = "sandbox-3";
-  app::Synchronization taking{{told("1"), told("2"), std::move(box), told("4")}};
+  app::Synchronization taking{{told("1"), told("2"), std::move(box), told("4")}, failed()};
   ASSERT_TRUE(resume(taking));
   EXPECT_TRUE(taking.awaits("sandbox-3"));
   const auto done = taking.run_pod(settings(), configuration().log(),
@@ -143,7 +146,7 @@ TEST_F(SynchronizationTest, TakesOnePodBeforeTheOthers) {
 }
 
 TEST_F(SynchronizationTest, GoesOnAfterALockThatWasNotToBeHad) {
-  app::Synchronization taking{{told("1"), told("2")}};
+  app::Synchronization taking{{told("1"), told("2")}, failed()};
   ASSERT_TRUE(resume(taking));
   {
     const auto held = lock();
