@@ -86,13 +86,17 @@ core::EventPlan plan(Transaction& transaction, const core::Departure& departure)
   return left;
 }
 
-/// Carries out a plan, and logs what is left to later transactions.
-Status carry_out(Transaction& transaction, const core::EventPlan& plan) {
-  auto done = transaction.execute(plan);
+/// Logs what is left to later transactions.
+Status log_refusals(Transaction& transaction, Result<std::vector<Refusal>> done) {
   if (!done) return fail(std::move(done).error());
   for (const Refusal& refusal : *done)
     transaction.log().error(cat("pod ", refusal.uid, ": ", refusal.error.message));
   return {};
+}
+
+/// Carries out a plan, and logs what is left to later transactions.
+Status carry_out(Transaction& transaction, const core::EventPlan& plan) {
+  return log_refusals(transaction, transaction.execute(plan));
 }
 
 /// A container that is removed from its pod, and what becomes of the pod.
@@ -159,11 +163,12 @@ Status drop_container(Transaction& transaction, core::PodRecord record, const Co
   return grant_freed(transaction, before);
 }
 
-Status handle_due(Transaction& transaction, const core::PodRecord& record) {
+Result<std::vector<Refusal>> handle_due(Transaction& transaction, const core::PodRecord& record) {
   const core::TierSums before = transaction.tiers().sums;
-  const core::EventPlan due = plan(transaction, decide(transaction, record, Cause::kDue));
-  if (auto done = carry_out(transaction, due); !done) return done;
-  return grant_freed(transaction, before);
+  auto refused = transaction.execute(plan(transaction, decide(transaction, record, Cause::kDue)));
+  if (!refused) return refused;
+  if (auto done = grant_freed(transaction, before); !done) return fail(std::move(done).error());
+  return refused;
 }
 
 void withdraw(Transaction& transaction, const core::PodRecord& record,
@@ -226,7 +231,7 @@ Status release_due(Transaction& transaction, const std::string& uid) {
     core::forget_retained(transaction.tiers(), uid);
     return {};
   }
-  return handle_due(transaction, **record);
+  return log_refusals(transaction, handle_due(transaction, **record));
 }
 
 }  // namespace

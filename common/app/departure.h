@@ -72,7 +72,9 @@ void release_retained(Transaction& transaction);
 
 /// Handles a retained pod whose time has come, or one that a reconciliation has released: removes
 /// its cgroup and record, writes refused values again, or retains it for longer.
-[[nodiscard]] Status handle_due(Transaction& transaction, const core::PodRecord& record);
+/// @return what the machine has refused, for the log or a report
+[[nodiscard]] Result<std::vector<Refusal>> handle_due(Transaction& transaction,
+                                                      const core::PodRecord& record);
 
 /// Handles placed containers whose creating process has ended without a confirmation: confirms
 /// those that run and drops the others. Errors are logged per pod and left to the next transaction.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <thread>
@@ -10,9 +11,9 @@
 
 #include "common/app/container_start.h"
 #include "common/app/departure.h"
+#include "common/app/held_tiers.h"
 #include "common/app/root.h"
 #include "common/base/text.h"
-#include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/pod_cgroup.h"
 #include "common/cgroup/stray.h"
@@ -20,7 +21,6 @@
 #include "common/core/attributes.h"
 #include "common/core/driver.h"
 #include "common/core/pod_plan.h"
-#include "common/core/tier_plan.h"
 #include "common/core/tree.h"
 
 namespace podqos::app {
@@ -35,18 +35,20 @@ class Recomputation {
 
   Result<ReconcileReport> run(Warnings warnings = Warnings::kLogged) {
     if (auto done = load(); !done) return fail(std::move(done).error());
-    if (auto done = find_roots(transaction_, records_); !done) return fail(std::move(done).error());
     if (auto done = transaction_.execute({core::SetMark{}}); !done)
       return fail(std::move(done).error());
+    for (Error& error : find_roots(transaction_, records_))
+      report_.failed.push_back(std::move(error).message);
     for (const core::TreeRecord& tree : transaction_.tiers().trees) {
-      if (auto done = restore(tree.kubepods); !done) return fail(std::move(done).error());
+      restore(tree.kubepods);
       stop_stray_units(tree);
     }
     if (auto done = evaluate(); !done) return fail(std::move(done).error());
     detect_formula_again(transaction_, records_);
     if (auto done = write_pods(); !done) return fail(std::move(done).error());
-    if (auto done = clean_index(); !done) return fail(std::move(done).error());
+    clean_index();
     transaction_.store().recomputed();
+    if (uncertain_) transaction_.store().keep_mark();
     for (const std::string& line : report_.changes)
       transaction_.log().info(line);
     if (warnings == Warnings::kLogged) {
@@ -77,27 +79,29 @@ class Recomputation {
     if (!uids) return fail(std::move(uids).error());
     for (const std::string& uid : *uids) {
       auto record = transaction_.store().pod(uid);
-      // A record of a newer version is an error unless the sums must be recomputed; then only that
-      // pod fails.
+      // The sums still count the pod.
       const bool newer = !record && record.error().code == ErrorCode::kUnsupported;
-      if (newer && transaction_.store().dirty()) {
-        report_.unreadable.push_back(record.error().message);
+      if (newer && !transaction_.store().dirty()) return fail(std::move(record).error());
+      if (!record) {
+        report_.unreadable.push_back(std::move(record).error().message);
         unreadable_.insert(uid);
-        continue;
+      } else if (*record) {
+        records_.emplace(uid, std::move(**record));
       }
-      if (!record) return fail(std::move(record).error());
-      if (*record) records_.emplace(uid, std::move(**record));
     }
     return {};
   }
 
   /// Pod cgroups below a root of podqos's without a record: restored from their copy, or removed.
-  Status restore(const std::string& kubepods) {
+  void restore(const std::string& kubepods) {
     for (const auto qos_class :
          {core::QosClass::kGuaranteed, core::QosClass::kBurstable, core::QosClass::kBestEffort}) {
       const std::string tier = core::tier_path(kubepods, qos_class);
       auto children = transaction_.machine().children(tier);
-      if (!children) return fail(std::move(children).error());
+      if (!children) {
+        report_.failed.push_back(std::move(children).error().message);
+        continue;
+      }
       for (const std::string& child : *children) {
         const std::string path = cat(tier, "/", child);
         const auto pod = core::find_pod_cgroup(path);
@@ -106,7 +110,6 @@ class Recomputation {
           report_.failed.push_back(std::move(done).error().message);
       }
     }
-    return {};
   }
 
   Status restore_pod(const std::string& cgroup, const std::string& uid) {
@@ -136,13 +139,19 @@ class Recomputation {
   }
 
   Status apply(core::Restoration restoration, const std::string& cgroup) {
-    if (restoration.change) report_.changes.push_back(std::move(*restoration.change));
     if (restoration.warning) report_.warnings.push_back(std::move(*restoration.warning));
     if (restoration.what == core::Restoration::What::kRemove) {
       const auto done = transaction_.execute(
           {core::RemoveChildren{.cgroup = cgroup}, core::Execute{core::plan_removal(cgroup)}});
-      return done ? Status{} : fail(done.error());
+      if (!done) return fail(done.error());
+      if (transaction_.machine().exists(cgroup)) {
+        return fail(ErrorCode::kConflict,
+                    cat("cgroup ", cgroup,
+                        " of a pod that has ended is not removed: processes, mounts or cgroups "
+                        "below it keep it; podqosctl reconcile will retry it"));
+      }
     }
+    if (restoration.change) report_.changes.push_back(std::move(*restoration.change));
     if (restoration.record) {
       ++report_.repaired;
       std::string uid = restoration.record->pod.uid;
@@ -193,7 +202,7 @@ class Recomputation {
     tiers.retained = std::move(decided.retained);
     core::count_trees(tiers, records_);
     for (const core::PodRecord& record : decided.ended) {
-      if (auto done = handle_due(transaction_, record); !done) return done;
+      if (auto sound = note(record.pod.uid, handle_due(transaction_, record)); !sound) return sound;
     }
     return {};
   }
@@ -223,20 +232,28 @@ class Recomputation {
     return pod;
   }
 
-  /// Writes all records and values. If the kernel refuses a pod's values, or its record is too
-  /// large, only that pod fails.
+  /// Writes all records and values.
   Status write_pods() {
     for (const auto& [uid, record] : records_) {
-      const auto done = transaction_.execute(plan_of(record));
-      if (!done && done.error().code != ErrorCode::kTooLarge) return fail(done.error());
-      if (!done) report_failure(uid, done.error());
-      for (const Refusal& refusal : done.value_or(std::vector<Refusal>{})) {
-        if (refusal.error.code != ErrorCode::kBusy) report_failure(uid, refusal.error);
-      }
+      if (auto sound = note(uid, transaction_.execute(plan_of(record))); !sound) return sound;
       for (const std::string& line : transaction_.release_written())
         report_.changes.push_back(cat("pod ", uid, ": ", line));
     }
     return {};
+  }
+
+  /// Notes what of a pod's plan has failed: that is the pod's alone.
+  /// @return an error only if nothing can be stored any more
+  Status note(const std::string& uid, const Result<std::vector<Refusal>>& done) {
+    for (const Refusal& refusal : done.value_or(std::vector<Refusal>{})) {
+      if (refusal.error.code != ErrorCode::kBusy) report_failure(uid, refusal.error);
+    }
+    if (done) return {};
+    report_failure(uid, done.error());
+    const ErrorCode code = done.error().code;
+    if (code == ErrorCode::kTooLarge || code == ErrorCode::kUnsupported) return {};
+    uncertain_ = true;
+    return transaction_.store().checkpoint();
   }
 
   /// The plan of one pod's record and values.
@@ -262,76 +279,29 @@ class Recomputation {
   }
 
   /// Erases index entries of containers that have no record.
-  Status clean_index() {
+  void clean_index() {
     auto entries = transaction_.store().all_containers();
-    if (!entries) return fail(std::move(entries).error());
-    core::EventPlan plan;
+    if (!entries) {
+      report_.failed.push_back(std::move(entries).error().message);
+      return;
+    }
     for (core::IndexEntry& entry :
-         core::entries_without_record(std::move(*entries), records_, unreadable_))
-      plan.emplace_back(core::EraseIndexEntry{std::move(entry)});
-    const auto done = transaction_.execute(plan);
-    return done ? Status{} : fail(done.error());
+         core::entries_without_record(std::move(*entries), records_, unreadable_)) {
+      const auto done = transaction_.execute({core::EraseIndexEntry{std::move(entry)}});
+      if (!done) report_.failed.push_back(done.error().message);
+    }
   }
 
   Transaction& transaction_;
   const EngineList* list_;
   core::PodRecords records_;
-  Ids unreadable_;  ///< uids of pods whose records cannot be read
+  Ids unreadable_;          ///< uids of pods whose records cannot be read
+  bool uncertain_ = false;  ///< a record could not be written
   ReconcileReport report_;
 };
 
 constexpr int kLoweringSteps = 20;
 constexpr std::chrono::milliseconds kLoweringPause{20};
-
-/// A tier whose memory limit cannot be lowered to its rule yet.
-struct HeldTier {
-  std::string path;  ///< its cgroup
-  Bytes excess;      ///< how far the limit is above the rule
-};
-
-/// Adds the tiers of a tree whose memory limit is above the rule because their usage is.
-void find_held(Transaction& transaction, const core::TreeRecord& tree,
-               std::vector<HeldTier>& held) {
-  const core::TierValues wanted = core::wanted_tiers(
-      tree.sums, transaction.tiers().sums, transaction.settings(), transaction.capacity());
-  for (const auto qos_class : {core::QosClass::kBurstable, core::QosClass::kBestEffort}) {
-    const auto& limit = qos_class == core::QosClass::kBurstable ? wanted.burstable.memory_limit
-                                                                : wanted.besteffort.memory_limit;
-    const std::string path = core::tier_path(tree.kubepods, qos_class);
-    const auto usage = transaction.machine().memory_usage(path);
-    if (!limit || !usage) continue;
-    const Bytes excess = core::excess_of_limit(*limit, *usage, transaction.settings());
-    if (excess > Bytes{0}) held.push_back({.path = path, .excess = excess});
-  }
-}
-
-/// Tiers whose memory limit is above the rule because their usage is.
-std::vector<HeldTier> held_tiers(Transaction& transaction) {
-  std::vector<HeldTier> held;
-  for (const core::TreeRecord& tree : transaction.tiers().trees) {
-    if (!tree.yielded) find_held(transaction, tree, held);
-  }
-  return held;
-}
-
-/// Asks the kernel to reclaim `excess` bytes of each tier (memory.reclaim, cgroup v2, Linux 5.19).
-/// Call it without the lock: it may take long.
-/// @note Documentation/admin-guide/cgroup-v2.rst, memory.reclaim.
-void reclaim(const std::vector<HeldTier>& held) {
-  auto cgroups = cgroup::Cgroupfs::open();
-  if (!cgroups || cgroups->layout().memory != core::CgroupVersion::kV2) return;
-  for (const HeldTier& tier : held) {
-    // Fails with EAGAIN if less could be reclaimed; the file exists since Linux 5.19.
-    const auto asked =
-        cgroups->execute({core::WriteFile{.path = tier.path,
-                                          .controller = core::Controller::kMemory,
-                                          .file = "memory.reclaim",
-                                          .value = std::to_string(tier.excess.value()),
-                                          .reason = "lower the tier's limit",
-                                          .on_refusal = core::OnRefusal::kIgnore}});
-    if (!asked) return;
-  }
-}
 
 }  // namespace
 
@@ -373,6 +343,7 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warn
     }
     for (const std::string& incident : transaction->store().incidents())
       report.warnings.push_back(incident);
+    std::ranges::copy(transaction->failures(), std::back_inserter(report.failed));
     held = held_tiers(*transaction);
     unfinished = transaction->unfinished();
   }

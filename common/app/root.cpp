@@ -64,13 +64,17 @@ bool has_lost_root(Transaction& transaction, const std::string& kubepods) {
   return cgroup::is_marked(transaction.machine(), kubepods).value_or(false);
 }
 
-Status find_roots(Transaction& transaction, const core::PodRecords& records) {
+std::vector<Error> find_roots(Transaction& transaction, const core::PodRecords& records) {
+  std::vector<Error> failed;
   core::TiersRecord& tiers = transaction.tiers();
   for (const std::string& root : core::possible_roots(transaction.settings().cgroup_root)) {
     if (core::tree_at(tiers, root) != nullptr) continue;
     auto snapshot = cgroup::observe_root(transaction.machine(), root, std::nullopt);
-    if (!snapshot) return fail(std::move(snapshot).error());
-    if (core::is_own_root(*snapshot)) record_root(tiers, root);
+    if (!snapshot) {
+      failed.push_back(std::move(snapshot).error());
+    } else if (core::is_own_root(*snapshot)) {
+      record_root(tiers, root);
+    }
   }
   for (const auto& [uid, record] : records) {
     auto root = record.adopted ? std::nullopt : core::root_of_pod(record.cgroup);
@@ -81,7 +85,7 @@ Status find_roots(Transaction& transaction, const core::PodRecords& records) {
     leave_root_to_kubelet(transaction, tree);
   }
   transaction.remake_trees();
-  return {};
+  return failed;
 }
 
 core::EventPlan plan_root_for(Transaction& transaction, const core::PodRecord& record,

@@ -24,7 +24,9 @@ namespace podqos::app {
 [[nodiscard]] bool has_lost_root(Transaction& transaction, const std::string& kubepods);
 /// Finds the trees that the state does not name: by the mark of their root, and by the records of
 /// the pods in them. Leaves a root to a kubelet if one has come.
-[[nodiscard]] Status find_roots(Transaction& transaction, const core::PodRecords& records);
+/// @return why a cgroup could not be examined: it is left out
+[[nodiscard]] std::vector<Error> find_roots(Transaction& transaction,
+                                            const core::PodRecords& records);
 
 /// The plan for the root before a pod is counted: makes root and tiers for one of podqos's own
 /// unless they are in use, and leaves a root to a kubelet if the adopted pod lies in it.

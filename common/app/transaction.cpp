@@ -49,10 +49,6 @@ Status status_of(Result<std::vector<Refusal>> done) {
   return done ? Status{} : fail(std::move(done).error());
 }
 
-bool contains(const std::vector<std::string>& roots, const std::string& kubepods) {
-  return std::ranges::find(roots, kubepods) != roots.end();
-}
-
 /// The error of a removal that waits for systemd.
 Error describe_held(const std::string& cgroup) {
   return {ErrorCode::kBusy, cat(cgroup, ": systemd still holds the empty cgroup")};
@@ -64,6 +60,19 @@ std::int64_t seconds_since_boot() {
   // Fails only for an unknown clock.
   static_cast<void>(::clock_gettime(CLOCK_BOOTTIME, &time));
   return time.tv_sec;
+}
+
+/// The error of a removal after which the cgroup remains.
+Error describe_left(const std::string& cgroup, const Result<cgroup::Removal>& removal) {
+  std::string cause = "processes, mounts or cgroups in it keep it";
+  if (!removal) {
+    cause = removal.error().message;
+  } else if (!removal->report.ignored.empty()) {
+    cause = cat(removal->report.ignored.front(), ": ", cause);
+  }
+  return {removal ? ErrorCode::kConflict : removal.error().code,
+          cat("cgroup ", cgroup, " of the ended pod is not removed: ", cause,
+              ": a later transaction will retry it; podqosctl reconcile does at once")};
 }
 
 }  // namespace
@@ -191,8 +200,12 @@ Status Transaction::run(const core::EventStep& step, std::vector<Refusal>& refus
       [&](const core::RemoveTree& s) { return remove(s); },
       [&](const core::RemoveChildren& s) -> Status {
         auto report = cgroup::remove_children(*machine_, s);
-        if (!report) return fail(std::move(report).error());
-        note(std::move(*report));
+        if (report) {
+          note(std::move(*report));
+        } else {  // Where it matters, the kernel refuses the pod's values.
+          log_->warning(cat("cgroup ", s.cgroup, ": what earlier containers left stays there: ",
+                            report.error().message));
+        }
         return {};
       },
       [&](const core::WritePod& s) { return write(s, refused); },
@@ -200,7 +213,7 @@ Status Transaction::run(const core::EventStep& step, std::vector<Refusal>& refus
         leave_unwritten(s);
         return {};
       },
-      [&](const core::RemovePod& s) { return remove(s); },
+      [&](const core::RemovePod& s) { return remove(s, refused); },
   };
   return std::visit(run_step, step);
 }
@@ -208,8 +221,6 @@ Status Transaction::run(const core::EventStep& step, std::vector<Refusal>& refus
 Status Transaction::save(const core::PodRecord& record) {
   saved_uid_ = record.pod.uid;
   saved_text_ = codec::format_pod_record(record);
-  const core::TreeRecord* tree = core::find_tree(tiers(), record.cgroup);
-  if (tree != nullptr && !contains(touched_, tree->kubepods)) touched_.push_back(tree->kubepods);
   return store_->put_pod(record.pod.uid, saved_text_);
 }
 
@@ -275,28 +286,22 @@ void Transaction::leave_unwritten(const core::LeaveUnwritten& step) {
   core::retain_pod(tiers(), {.uid = step.uid, .until = step.until, .cgroup = step.cgroup});
 }
 
-Status Transaction::remove(const core::RemovePod& step) {
+Status Transaction::remove(const core::RemovePod& step, std::vector<Refusal>& refused) {
   const core::PodRecord& record = step.record;
   auto removal = cgroup::remove_pod(*machine_, record);
-  UnixSeconds until = step.retry_at;
-  if (!removal) {
-    // systemd does not reply: keep the record until its unit is gone.
-    if (core::driver_of(record.cgroup) == core::Driver::kCgroupfs)
-      return fail(std::move(removal).error());
-    log_->error(cat("pod ", record.pod.uid, ": ", removal.error().message,
-                    ": a later transaction or podqosctl reconcile will retry it"));
-  } else {
-    note(std::move(removal->report));
-    if (removal->removed == cgroup::Removed::kGone) {
-      core::forget_retained(tiers(), record.pod.uid);
-      return status_of(execute(core::plan_erasure(record)));
-    }
-    if (removal->removed == cgroup::Removed::kHeldBySystemd) {
-      leave_unfinished(describe_held(record.cgroup));
-      until = now_;
-    }
+  const bool passes = removal && removal->removed != cgroup::Removed::kInUse;
+  if (!passes)
+    refused.push_back({.uid = record.pod.uid, .error = describe_left(record.cgroup, removal)});
+  if (removal) note(std::move(removal->report));
+  if (passes && removal->removed == cgroup::Removed::kGone) {
+    core::forget_retained(tiers(), record.pod.uid);
+    return status_of(execute(core::plan_erasure(record)));
   }
-  core::retain_pod(tiers(), {.uid = record.pod.uid, .until = until, .cgroup = record.cgroup});
+  // A cgroup that systemd holds is released in a moment.
+  if (passes) leave_unfinished(describe_held(record.cgroup));
+  core::retain_pod(
+      tiers(),
+      {.uid = record.pod.uid, .until = passes ? now_ : step.retry_at, .cgroup = record.cgroup});
   return save(record);
 }
 
@@ -326,7 +331,12 @@ Status Transaction::write_tiers(const core::TreeRecord& tree, core::Tree state) 
       core::plan_tier_write(tree, values, state, machine_->layout_without_hugepages(), formula());
   const bool as_it_was = state == core::Tree::kAsItWas;
   plan.push_back(plan_shares(*this, tree, as_it_was ? core::Make::kNo : core::Make::kYes));
-  return status_of(execute(plan));
+  Status first;
+  for (core::EventStep& step : plan) {
+    auto done = status_of(execute({std::move(step)}));
+    if (first && !done) first = std::move(done);
+  }
+  return first;
 }
 
 void Transaction::remove_unused(const core::TreeRecord& tree) {
@@ -336,9 +346,8 @@ void Transaction::remove_unused(const core::TreeRecord& tree) {
       !machine_->exists(tree.kubepods))
     return;
   if (auto done = remove_root(*this, tree.kubepods); !done) {
-    log_->error(cat("cgroup ", tree.kubepods,
-                    ", in which no pod is left, was not removed: ", done.error().message,
-                    ": a later transaction or podqosctl reconcile will retry it"));
+    note_failure(cat("cgroup ", tree.kubepods,
+                     ", in which no pod is left, was not removed: ", done.error().message));
   }
 }
 
@@ -348,37 +357,40 @@ Status Transaction::write_tree(const core::TreeRecord& tree) {
     return {};
   }
   if (tree.yielded) return {};
-  const bool just_made = contains(made_, tree.kubepods);
+  const bool just_made = std::ranges::find(made_, tree.kubepods) != made_.end();
   auto done = write_tiers(tree, just_made ? core::Tree::kJustMade : trees_);
   if (!done && done.error().code == ErrorCode::kNotFound)
-    return write_tiers(tree, core::Tree::kToMake);
-  return done && just_made ? check_io_weight(*this, tree.kubepods) : done;
+    done = write_tiers(tree, core::Tree::kToMake);
+  else if (done && just_made)
+    done = check_io_weight(*this, tree.kubepods);
+  // Later transactions write what has changed, not all that a new tree needs.
+  if (!done && just_made) store_->keep_mark();
+  return done;
 }
 
 Status Transaction::write_trees() {
   if (tiers().trees.empty()) return {};
   if (auto done = execute({core::SetMark{}}); !done) return fail(std::move(done).error());
-  Status all;
   // By value: a tree without pods is forgotten.
   for (const core::TreeRecord& tree : std::vector{tiers().trees}) {
-    auto done = write_tree(tree);
-    if (done) continue;
-    // The event is not about this tree. Each later one writes it again.
-    if (!contains(touched_, tree.kubepods)) {
-      log_->error(cat("tiers of ", tree.kubepods, " not written: ", done.error().message,
-                      ": a later transaction or podqosctl reconcile will retry it"));
-    } else if (all) {
-      all = std::move(done);
-    }
+    if (auto done = write_tree(tree); !done)
+      note_failure(cat("tiers of ", tree.kubepods, " not written: ", done.error().message));
   }
-  return all;
+  return {};
+}
+
+void Transaction::note_failure(std::string failure) {
+  failure += ": a later transaction or podqosctl reconcile will retry it";
+  log_->error(failure);
+  failures_.push_back(std::move(failure));
 }
 
 Status Transaction::finish() {
   finished_ = true;
   if (auto done = write_trees(); !done) return done;
   if (std::exchange(unit_changes_, cgroup::UnitChanges::kNow) == cgroup::UnitChanges::kDeferred) {
-    if (auto done = execute(core::Execute{}); !done) return done;
+    if (auto done = execute(core::Execute{}); !done)
+      note_failure(cat("systemd does not know all new values: ", done.error().message));
   }
   for (const std::string& incident : store_->incidents())
     log_->error(incident);

@@ -20,7 +20,7 @@
 
 namespace podqos::app {
 
-/// Values of a pod that the kernel has refused.
+/// What the machine has refused for a pod: its values, or the removal of its cgroup.
 struct Refusal {
   std::string uid;
   Error error;
@@ -99,8 +99,12 @@ class Transaction {
   void renew_copy(const core::PodRecord& record);
 
   /// Writes the tiers' values, or removes tiers and root of a tree without pods; sends deferred
-  /// unit properties to systemd and clears the mark of an unfinished transaction.
+  /// unit properties to systemd and clears the mark of an unfinished transaction. What the machine
+  /// refuses is logged, see failures(), and left to a later transaction.
+  /// @return the errors of the record store
   [[nodiscard]] Status finish();
+  /// What finish() could not do, one sentence each.
+  [[nodiscard]] const std::vector<std::string>& failures() const { return failures_; }
 
   /// Why the kernel or systemd refused something for the moment; nullopt if neither did. The caller
   /// retries it after releasing the lock; see follow_up().
@@ -117,6 +121,8 @@ class Transaction {
                                         store::Store store, const Timeouts& timeouts);
   /// Logs what was executed, and collects its written values for release_written().
   void note(cgroup::Report report);
+  /// Logs and notes what finish() leaves to a later transaction.
+  void note_failure(std::string failure);
   /// Notes work that the kernel or systemd refused for the moment.
   void leave_unfinished(Error reason) { unfinished_ = std::move(reason); }
   /// Carries out one step.
@@ -127,7 +133,7 @@ class Transaction {
   [[nodiscard]] Status write_values(const core::WritePod& step);
   /// Makes a cgroup that another program has removed, with the values of the record saved last.
   [[nodiscard]] Status make_again(const core::WritePod& step);
-  [[nodiscard]] Status remove(const core::RemovePod& step);
+  [[nodiscard]] Status remove(const core::RemovePod& step, std::vector<Refusal>& refused);
   [[nodiscard]] Status remove(const core::RemoveTree& step);
   void leave_unwritten(const core::LeaveUnwritten& step);
   /// The copy is only needed if the state directory is lost: a kernel without the attribute can do
@@ -149,10 +155,10 @@ class Transaction {
   std::string saved_uid_;     ///< uid of the record written last, and its text for the copy
   std::string saved_text_;
   std::vector<std::string> written_;
+  std::vector<std::string> failures_;
   std::optional<Error> unfinished_;
   core::Tree trees_ = core::Tree::kAsItWas;  ///< all but those of `made_`
   std::vector<std::string> made_;            ///< roots of the trees that this transaction has made
-  std::vector<std::string> touched_;         ///< roots of the trees whose pods it has changed
   cgroup::UnitChanges unit_changes_ = cgroup::UnitChanges::kNow;
   bool recovered_ = false;
   bool changed_ = false;  ///< a step was carried out

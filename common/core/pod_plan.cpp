@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "common/base/text.h"
 #include "common/core/attributes.h"
@@ -202,7 +203,13 @@ Plan plan_tiers(std::string_view kubepods, const TierValues& values, const Cgrou
   without_hugetlb.hugetlb.reset();
   Plan plan;
   const auto add = [&](const std::string& tier, const CgroupValues& held, const std::string& what) {
-    append(plan, write(tier, held, without_hugetlb, formula, what));
+    for (Step& step : write(tier, held, without_hugetlb, formula, what)) {
+      // One that is refused keeps none of the others from being written.
+      if (auto* file = std::get_if<WriteFile>(&step);
+          file != nullptr && file->on_refusal == OnRefusal::kFail)
+        file->on_refusal = OnRefusal::kRetryAfterPlan;
+      plan.push_back(std::move(step));
+    }
     if (driver_of(tier) == Driver::kCgroupfs) return;
     SetUnit tell = set_unit(tier, held, without_hugetlb, formula);
     tell.always = make_it == Make::kYes;

@@ -54,15 +54,17 @@ class Summary {
 
   Reconciliation finish() && {
     std::ranges::copy_if(snapshot_->retained, std::back_inserter(out_.retained),
-                         [this](const RetainedEntry& entry) { return has_record(entry.uid); });
+                         [this](const RetainedEntry& entry) { return is_due_again(entry.uid); });
     grant_all(out_.living, out_.sums, *settings_, snapshot_->capacity);
     return std::move(out_);
   }
 
  private:
-  [[nodiscard]] bool has_record(const std::string& uid) const {
-    return out_.living.contains(uid) ||
-           std::ranges::any_of(out_.ended,
+  /// Not the pods that have containers: their values are written now.
+  [[nodiscard]] bool is_due_again(const std::string& uid) const {
+    const auto living = out_.living.find(uid);
+    if (living != out_.living.end()) return living->second.containers.empty();
+    return std::ranges::any_of(out_.ended,
                                [&](const PodRecord& record) { return record.pod.uid == uid; });
   }
 

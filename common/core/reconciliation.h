@@ -130,7 +130,7 @@ struct Reconciliation {
   std::vector<PodRecord> ended;  ///< released: decide_removal() decides about their cgroups
   TierSums sums;
   std::vector<PendingEntry> pending;
-  std::vector<RetainedEntry> retained;  ///< those that have a record
+  std::vector<RetainedEntry> retained;  ///< of the pods without a container
   ReconcileReport report;
 };
 

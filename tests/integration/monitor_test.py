@@ -13,6 +13,7 @@ import patience  # noqa: E402
 from harness import container, pod  # noqa: E402
 
 POD = pod("monitored", container("app", requests={"cpu": "250m"}), container("side"))
+OTHER = pod("other", container("app", requests={"cpu": "500m"}))
 # What conmon and a shim do: start the runtime, stay beside the container. The kernel names a script after its file.
 MONITOR = '#!/bin/sh\n"$@"\necho $? >"$0.status"\nexec 0<&- 1>&- 2>&-\nwhile :; do sleep 1000; done\n'
 PATIENCE = 10
@@ -73,6 +74,24 @@ class Charged(MonitorCase):
         self.assertIsNone(process.poll())
         self.assert_nothing_left()
         self.plain.delete(ctr)
+
+    def test_switched_off_while_a_pod_lives(self):
+        """On cgroup v1 the hooks may then not move the monitor out: that is this pod's affair alone."""
+        process, ctr, _ = self.start_monitor("app", "conmon")
+        self.podqos.settings["chargeMonitor"] = False
+        self.podqos.config(self.kind)
+        self.wrapper.delete(ctr)
+        self.assertIsNone(process.poll())
+        before = len(self.podqos.log_text())
+        for _ in range(2):
+            other, pid = self.launch(OTHER, "app")
+            self.assert_placed(pid, self.pod_path("burstable", "other"))
+            self.assert_values(self.tier_path("burstable"), shares=512)
+            self.wrapper.delete(other)
+        self.assertNotIn("recomputing all", self.podqos.log_text()[before:])
+        self.podqos.ctl("reconcile")
+        self.assertIsNone(process.poll())
+        self.assert_nothing_left()
 
     def test_leaves_every_other_parent_where_it_is(self):
         before = machines.cgroup_of(os.getpid())

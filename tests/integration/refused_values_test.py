@@ -173,5 +173,63 @@ class ByTheKernel(RefusalCase):
         self.check(*self.alive)
 
 
+class Remaining(RefusalCase):
+    """A cgroup that cannot be removed is its pod's affair alone, and named until it is gone."""
+
+    def setUp(self):
+        super().setUp()
+        made = self.alive[1]
+        self.path = self.truth.path("second")
+        self.nested = []
+        for hierarchy in self.machine.hierarchies:
+            directory = pathlib.Path(f"{hierarchy.mount}{made.cgroup}/nested/deeper")
+            directory.mkdir(parents=True)
+            self.nested.append(directory)
+        # The kernel removes no directory on which something is mounted, whoever is in it.
+        self.mounted = self.nested[0].parent
+        subprocess.run(["mount", "-t", "tmpfs", "none", self.mounted], check=True)
+        self.addCleanup(subprocess.run, ["umount", self.mounted], check=False, stderr=subprocess.DEVNULL)
+        made.process.kill()
+        made.process.wait(timeout=20)
+        made.process = None
+        self.running.remove(made)
+        self.left = self.alive.pop(1)
+
+    def reconcile_in_vain(self):
+        done = self.call([harness.CTL, "--config", self.config, "reconcile", "-o", "json"])
+        self.assertEqual(done.returncode, 1, done.stderr)
+        failed, = json.loads(done.stdout)["failed"]
+        for word in ("pod second", self.path, self.left.cgroup, "Device or resource busy", "mounts"):
+            self.assertIn(word, failed)
+        self.assert_others_right()
+
+    def assert_others_right(self):
+        self.assertEqual(self.wrong(*self.alive), [f"{self.path} should not be there"])
+
+    def mend(self):
+        subprocess.run(["umount", self.mounted], check=True)
+        self.reconcile()
+        self.check(*self.alive)
+
+    def test_reconcile(self):
+        for _ in range(2):
+            self.reconcile_in_vain()
+        self.assert_next_start_is_its_own()
+        self.mend()
+
+    def test_event(self):
+        """The pod no longer counts, others get what it had, and nothing recomputes because of it."""
+        self.hook("poststop", self.left)
+        self.assert_next_start_is_its_own()
+        self.assert_others_right()
+        self.reconcile_in_vain()
+        self.mend()
+
+    def test_the_pod_comes_again(self):
+        self.hook("poststop", self.left)
+        self.alive.append(self.create(self.container(SECOND, "app")))
+        self.mend()
+
+
 if __name__ == "__main__":
     harness.main(("runc",))

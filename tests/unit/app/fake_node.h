@@ -1,7 +1,9 @@
 // A node in memory, with the events of its containers' life.
 #pragma once
 
+#include <algorithm>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -158,6 +160,8 @@ class FakeNode {
     auto report = recompute(transaction);
     if (!report) return report;
     if (auto done = transaction.finish(); !done) return fail(std::move(done).error());
+    std::ranges::copy(transaction.failures(), std::back_inserter(report->failed));
+    if (transaction.unfinished()) report->failed.push_back(transaction.unfinished()->message);
     return report;
   }
 

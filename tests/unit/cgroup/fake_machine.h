@@ -94,6 +94,8 @@ struct FakeTree {
   std::set<std::string, std::less<>> held_by_systemd;
   /// What happens while the program waits; returns whether it may wait, by default never.
   std::function<bool()> on_wait = [] { return false; };
+  /// Called before each question that can fail, like "children /PATH"; an error is its answer.
+  std::function<Status(const std::string& what)> on_read = {};
 
   // Values of a new cgroup: Documentation/admin-guide/cgroup-v2.rst; for v1 kernel/sched/core.c,
   // mm/memcontrol.c (PAGE_COUNTER_MAX pages of 4 KiB) and kernel/cgroup/pids.c.
@@ -156,6 +158,8 @@ class FakeMachine final : public Machine {
   bool exists(std::string_view path) override { return tree_->cgroups.contains(path); }
   Result<std::string> read(std::string_view path, core::Controller /*controller*/,
                            const std::string& file) override {
+    if (auto asked = ask(cat("read ", path, "/", file)); !asked)
+      return fail(std::move(asked).error());
     const auto cgroup = tree_->cgroups.find(path);
     if (cgroup == tree_->cgroups.end()) return gone(path);
     if (file == "cgroup.subtree_control" && tree_->is_v2())
@@ -166,28 +170,23 @@ class FakeMachine final : public Machine {
     return found->second;
   }
   Result<std::vector<std::string>> children(std::string_view path) override {
-    std::vector<std::string> names;
-    for (const auto& [each, cgroup] : tree_->cgroups) {
-      if (each != "/" && parent_of(each) == path) names.push_back(each.substr(each.rfind('/') + 1));
-    }
-    return names;
+    if (auto asked = ask(cat("children ", path)); !asked) return fail(std::move(asked).error());
+    return children_of(path);
   }
   Result<bool> populated(std::string_view path) override {
-    const auto pids = processes(path);
-    return !pids->empty();
+    if (auto asked = ask(cat("populated ", path)); !asked) return fail(std::move(asked).error());
+    return !processes_in(path).empty();
   }
   Result<std::vector<Pid>> processes(std::string_view path) override {
-    std::vector<Pid> pids;
-    for (const auto& [pid, process] : tree_->processes) {
-      if (process.cgroup == path || process.cgroup.starts_with(cat(path, "/"))) pids.push_back(pid);
-    }
-    return pids;
+    if (auto asked = ask(cat("processes ", path)); !asked) return fail(std::move(asked).error());
+    return processes_in(path);
   }
   core::MemoryFiles memory_files(std::string_view path) override {
     if (!tree_->is_v2() || !exists(path) || path == "/") return {};
     return {.swap_max = true, .oom_group = true};
   }
   Result<Bytes> memory_usage(std::string_view path) override {
+    if (auto asked = ask(cat("usage ", path)); !asked) return fail(std::move(asked).error());
     const auto cgroup = tree_->cgroups.find(path);
     if (cgroup == tree_->cgroups.end()) return gone(path);
     return Bytes{cgroup->second.usage};
@@ -199,6 +198,8 @@ class FakeMachine final : public Machine {
   }
 
   Result<std::optional<std::string>> attribute(std::string_view path, const char* name) override {
+    if (auto asked = ask(cat("attribute ", path, " ", name)); !asked)
+      return fail(std::move(asked).error());
     const auto cgroup = tree_->cgroups.find(path);
     if (cgroup == tree_->cgroups.end()) return gone(path);
     const auto found = cgroup->second.attributes.find(name);
@@ -213,6 +214,7 @@ class FakeMachine final : public Machine {
     return !tree_->is_v2() && driver == core::Driver::kSystemd;
   }
   Result<std::vector<ListedUnit>> learn_units(const std::string& /*pattern*/) override {
+    if (auto asked = ask("units"); !asked) return fail(std::move(asked).error());
     std::vector<ListedUnit> units;
     for (const std::string& name : tree_->units)
       units.push_back({.name = name, .load_state = "loaded", .active_state = "active"});
@@ -220,6 +222,8 @@ class FakeMachine final : public Machine {
   }
 
   Result<std::string> cgroup_of(Pid pid) override {
+    if (auto asked = ask(cat("cgroup of ", pid.value())); !asked)
+      return fail(std::move(asked).error());
     const auto found = tree_->processes.find(pid);
     if (found == tree_->processes.end()) return fail(ErrorCode::kNotFound, "no such process");
     return found->second.cgroup;
@@ -232,6 +236,8 @@ class FakeMachine final : public Machine {
     return std::vector{sys::ProcCgroup{.controllers = controllers, .path = std::move(*path)}};
   }
   Result<std::optional<StartTime>> start_time_of(Pid pid) override {
+    if (auto asked = ask(cat("start time of ", pid.value())); !asked)
+      return fail(std::move(asked).error());
     const auto found = tree_->processes.find(pid);
     if (found == tree_->processes.end()) return std::nullopt;
     return std::optional{found->second.start_time};
@@ -259,6 +265,23 @@ class FakeMachine final : public Machine {
     if (const auto* remove = std::get_if<core::RemoveCgroup>(&step)) return remove->on_refusal;
     if (const auto* set = std::get_if<core::SetAttribute>(&step)) return set->on_refusal;
     return core::OnRefusal::kFail;
+  }
+  [[nodiscard]] Status ask(const std::string& what) const {
+    return tree_->on_read ? tree_->on_read(what) : Status{};
+  }
+  [[nodiscard]] std::vector<std::string> children_of(std::string_view path) const {
+    std::vector<std::string> names;
+    for (const auto& [each, cgroup] : tree_->cgroups) {
+      if (each != "/" && parent_of(each) == path) names.push_back(each.substr(each.rfind('/') + 1));
+    }
+    return names;
+  }
+  [[nodiscard]] std::vector<Pid> processes_in(std::string_view path) const {
+    std::vector<Pid> pids;
+    for (const auto& [pid, process] : tree_->processes) {
+      if (process.cgroup == path || process.cgroup.starts_with(cat(path, "/"))) pids.push_back(pid);
+    }
+    return pids;
   }
   [[nodiscard]] bool holds_processes(const std::string& path) const {
     return std::ranges::any_of(tree_->processes,
@@ -349,7 +372,7 @@ class FakeMachine final : public Machine {
 
   Status run(const core::RemoveCgroup& step, Report& report) {
     if (!exists(step.path)) return {};
-    if (!children(step.path)->empty() || *populated(step.path) ||
+    if (!children_of(step.path).empty() || !processes_in(step.path).empty() ||
         tree_->held_by_systemd.contains(step.path))
       return fail(ErrorCode::kBusy, cat(step.path, ": in use"));
     if (auto done = on_change_(line_of(step)); !done) return done;

@@ -286,14 +286,15 @@ TEST_F(ReconcilePods, AKubeletsPodEndsWithItsContainers) {
   EXPECT_THAT(reconcile({pod}).ended, SizeIs(1));
 }
 
-TEST_F(ReconcilePods, RetainsPodsThatHaveARecord) {
+/// The values of the others are written with the reconciliation.
+TEST_F(ReconcilePods, RetainsPodsWithoutAContainer) {
   PodRecord ended = requesting_pod("43", "100m");
   ended.containers.clear();
   const RetainedEntry of_ended{.uid = "43", .until = UnixSeconds{1}};
   const RetainedEntry of_living{.uid = "42", .until = UnixSeconds{2}};
   retained_ = {of_ended, {.uid = "gone", .until = UnixSeconds{3}}, of_living};
   EXPECT_THAT(reconcile({living(requesting_pod("42", "100m")), living(ended)}).retained,
-              ElementsAre(of_ended, of_living));
+              ElementsAre(of_ended));
 }
 
 TEST_F(ReconcilePods, TellsOfContainersThatAnotherProgramHasMoved) {

@@ -1,0 +1,238 @@
+// One failure is one failure: whatever the machine refuses while everything is recomputed, all else
+// gets what it needs, the next container is placed, and a later run makes good what is left.
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/app/fake_node.h"
+#include "tests/unit/app/truth.h"
+
+namespace podqos::app {
+namespace {
+
+using ::testing::Combine;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Key;
+using ::testing::Not;
+using ::testing::TestParamInfo;
+using ::testing::TestWithParam;
+using ::testing::Values;
+
+using truth::expect_truth;
+using truth::kBatch;
+using truth::kDatabase;
+using truth::kLog;
+using truth::kNext;
+using truth::Known;
+using truth::kWeb;
+using truth::paths_of;
+using truth::pod_cgroup_of;
+using truth::shares_as_written;
+using truth::shares_in;
+
+/// Pods that have ended without an event: their processes are gone, their cgroups are not.
+const Known kEnded{.container = {.id = "ended",
+                                 .uid = "e",
+                                 .annotations = {{"podqos.io/requests", "cpu=200m,memory=32Mi"}}},
+                   .init = Pid{20},
+                   .qos_class = core::QosClass::kBurstable,
+                   .milli_cpu = 200,
+                   .memory = 32 * truth::kMi};
+const Known kForgotten{.container = {.id = "forgotten",
+                                     .uid = "f",
+                                     .annotations = {{"podqos.io/limits", "cpu=1,memory=64Mi"}}},
+                       .init = Pid{21},
+                       .qos_class = core::QosClass::kGuaranteed,
+                       .milli_cpu = 1000,
+                       .memory = 64 * truth::kMi};
+
+const std::vector<Known>& living() {
+  static const std::vector<Known> kAll{kWeb, kLog, kBatch, kDatabase};
+  return kAll;
+}
+
+/// Whether a change or a question is about this cgroup, a file of it, or its unit.
+bool is_about(std::string_view line, const std::string& cgroup) {
+  while (!line.empty()) {
+    const std::string_view word = line.substr(0, line.find(' '));
+    line.remove_prefix(std::min(line.size(), word.size() + 1));
+    if (word.empty()) continue;
+    if (word == cgroup || word.substr(0, word.rfind('/')) == cgroup) return true;
+    if (cgroup.ends_with(cat("/", word))) return true;
+  }
+  return false;
+}
+
+/// Whether it is about this pod: its cgroup, what is below it, or its process.
+bool is_about_pod(const FakeNode& node, std::string_view line, const Known& pod) {
+  return line.find(cat(pod_cgroup_of(node, pod), "/")) != std::string_view::npos ||
+         is_about(line, pod_cgroup_of(node, pod)) || line.ends_with(cat(" of ", pod.init.value()));
+}
+
+class OneFailure : public TestWithParam<std::tuple<core::CgroupVersion, core::Driver>> {
+ protected:
+  /// A node on which a recomputation finds something to do everywhere.
+  static std::unique_ptr<FakeNode> prepared() {
+    auto node = std::make_unique<FakeNode>(std::get<0>(GetParam()), std::get<1>(GetParam()));
+    for (const Known& each : living())
+      node->run(each.container, each.init);
+    for (const Known& ended : {kEnded, kForgotten}) {
+      node->run(ended.container, ended.init);
+      node->tree.make(cat(node->tree.processes.at(ended.init).cgroup, "/nested"));
+      node->tree.processes.erase(ended.init);
+    }
+    // Lost records: of a pod that lives, and of one that does not.
+    node->records.pods.erase("c");
+    node->records.pods.erase("f");
+    node->records.containers.push_back({.id = "ghost", .bundle = "/run/ghost", .uid = "g"});
+    node->records.dirty = true;
+    const char* shares = node->tree.is_v2() ? "cpu.weight" : "cpu.shares";
+    const truth::Paths& paths = paths_of(*node);
+    for (const std::string& path : {paths.root, paths.burstable, paths.besteffort,
+                                    pod_cgroup_of(*node, kWeb), pod_cgroup_of(*node, kBatch)})
+      node->tree.cgroups.at(path).files.at(shares) = "77";
+    if (node->driver == core::Driver::kSystemd)
+      node->tree.units.emplace("podqos-kubepods-burstable-podgone.slice");
+    node->changes.clear();
+    return node;
+  }
+
+  /// All but the cgroup that the failure is about has the values that it needs.
+  static void expect_others_right(const FakeNode& node, std::string_view failure) {
+    const auto expect_shares = [&](const std::string& path, std::int64_t milli_cpu) {
+      if (is_about(failure, path)) return;
+      EXPECT_EQ(shares_in(node, path),
+                shares_as_written(node, truth::shares_of_requests(milli_cpu)))
+          << path;
+    };
+    for (const Known& each : {kWeb, kBatch, kDatabase, kNext}) {
+      if (!is_about_pod(node, failure, each))
+        expect_shares(pod_cgroup_of(node, each), each.milli_cpu);
+    }
+    // What cannot be known to have ended still counts.
+    if (!is_about_pod(node, failure, kEnded))
+      expect_shares(paths_of(node).burstable, kWeb.milli_cpu + kNext.milli_cpu);
+    expect_shares(paths_of(node).besteffort, 0);
+  }
+
+  static void expect_mended(FakeNode& node) {
+    const auto report = node.reconcile();
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_THAT(report->failed, IsEmpty());
+    std::vector<Known> all = living();
+    all.push_back(kNext);
+    expect_truth(node, all);
+  }
+
+  /// The changes of the machine that a reconciliation makes.
+  static std::set<std::string> changes() {
+    const auto whole = prepared();
+    const auto report = whole->reconcile();
+    EXPECT_TRUE(report) << report.error().message;
+    std::set<std::string> changes{whole->changes.begin(), whole->changes.end()};
+    changes.erase("record");
+    EXPECT_GE(changes.size(), 10U);
+    return changes;
+  }
+};
+
+TEST_P(OneFailure, OfAChangeLeavesAllElseToAReconciliation) {
+  for (const std::string& change : changes()) {
+    SCOPED_TRACE(change);
+    const auto node = prepared();
+    node->refuses = [&](const std::string& each) { return each == change; };
+    const auto report = node->reconcile();
+    ASSERT_TRUE(report) << report.error().message;
+    // The copies of the records matter after a loss of the state only.
+    if (!change.starts_with("attr ")) {
+      EXPECT_THAT(report->failed, Not(IsEmpty()));
+    }
+    node->run(kNext.container, kNext.init);
+    expect_others_right(*node, change);
+    node->refuses = {};
+    expect_mended(*node);
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(OneFailure, OfAChangeKeepsNoContainerFromItsPod) {
+  for (const std::string& change : changes()) {
+    SCOPED_TRACE(change);
+    const auto node = prepared();
+    node->refuses = [&](const std::string& each) { return each == change; };
+    node->run(kNext.container, kNext.init);
+    expect_others_right(*node, change);
+    EXPECT_FALSE(node->records.dirty);
+    node->refuses = {};
+    expect_mended(*node);
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(OneFailure, OfARecordLeavesAllElseToAReconciliation) {
+  const auto whole = prepared();
+  ASSERT_TRUE(whole->reconcile());
+  for (std::size_t at = 0; at < whole->changes.size(); ++at) {
+    if (whole->changes[at] != "record") continue;
+    SCOPED_TRACE(at);
+    const auto node = prepared();
+    node->fail_once_after(static_cast<int>(at));
+    const bool done = node->reconcile().has_value();
+    node->allow_all();
+    EXPECT_TRUE(done || node->records.dirty);
+    node->run(kNext.container, kNext.init);
+    expect_others_right(*node, "");
+    expect_mended(*node);
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(OneFailure, OfAQuestionLeavesAllElseToAReconciliation) {
+  const auto count_questions = [](FakeNode& node, int failing, std::string& failed) {
+    int count = 0;
+    node.tree.on_read = [&, failing](const std::string& what) -> Status {
+      if (count++ != failing) return {};
+      failed = what;
+      return fail(ErrorCode::kIo, cat(what, ": input/output error"));
+    };
+    const auto report = node.reconcile();
+    EXPECT_TRUE(report) << failed << ": " << report.error().message;
+    node.tree.on_read = {};
+    return count;
+  };
+  std::string failed;
+  const int questions = count_questions(*prepared(), -1, failed);
+  ASSERT_GT(questions, 10);
+  for (int failing = 0; failing < questions; ++failing) {
+    const auto node = prepared();
+    count_questions(*node, failing, failed);
+    SCOPED_TRACE(cat("question ", failing, ": ", failed));
+    node->run(kNext.container, kNext.init);
+    expect_others_right(*node, failed);
+    expect_mended(*node);
+    if (HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Machines, OneFailure,
+                         Combine(Values(core::CgroupVersion::kV1, core::CgroupVersion::kV2),
+                                 Values(core::Driver::kCgroupfs, core::Driver::kSystemd)),
+                         [](const TestParamInfo<OneFailure::ParamType>& row) {
+                           const bool v1 = std::get<0>(row.param) == core::CgroupVersion::kV1;
+                           const bool systemd = std::get<1>(row.param) == core::Driver::kSystemd;
+                           return cat(v1 ? "OnV1" : "OnV2", systemd ? "WithSystemd" : "");
+                         });
+
+}  // namespace
+}  // namespace podqos::app
