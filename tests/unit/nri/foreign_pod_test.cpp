@@ -24,11 +24,12 @@ using ::testing::IsEmpty;
 class ForeignPodTest : public PluginTest {
  protected:
   [[nodiscard]] std::string theirs() const { return pod_path("burstable", "1"); }
-  /// Another program makes the cgroup of pod "1" and bounds it, with no tier beside.
+  /// Another program makes the cgroup of pod "1" with a container's and bounds it, with no tier
+  /// beside. One with nothing below it would be left over.
   void make_theirs() {
     const bool newer = is_v2(core::Controller::kMemory);
     static_cast<void>(
-        execute({core::EnsureCgroup{theirs()},
+        execute({core::EnsureCgroup{theirs()}, core::EnsureCgroup{theirs() + "/container"},
                  core::WriteFile{.path = theirs(),
                                  .controller = core::Controller::kMemory,
                                  .file = newer ? "memory.max" : "memory.limit_in_bytes",
