@@ -18,17 +18,11 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// Bounds of one round of housekeeping, so that a request does not wait for long: sandboxes
-/// released, and processes checked.
-constexpr int kReleasesAtOnce = 16;
-constexpr std::size_t kObservedAtOnce = 64;
 /// How long a container counts as being created: runtimes may abandon one without reporting it. A
 /// container that starts later is registered then.
 constexpr seconds kCreation{120};
 /// Interval at which due pods are released.
 constexpr seconds kReleaseInterval{5};
-/// Interval at which everything is recomputed.
-constexpr seconds kRecomputation{300};
 /// Maximum wait for the lock in each step of housekeeping: other processes are served first.
 constexpr milliseconds kHousekeepingLock{100};
 /// Maximum wait in a whole round of housekeeping, for the lock and for systemd: a request that
@@ -164,14 +158,6 @@ void Plugin::drop(const ContainerEvent& event, const Error& error) {
   } else {
     log_failure("deferred event", error, "; dropped, waiting for the runtime's next update");
   }
-}
-
-void Plugin::register_sandbox(const api::PodSandbox& pod) {
-  const Pid pid{static_cast<pid_t>(pod.pid())};
-  if (pid == Pid{0}) return;
-  const auto started = sys::start_time_of(pid);
-  if (!started || !*started) return;
-  sandboxes_.insert_or_assign(pod.id(), Sandbox{.pid = pid, .start_time = **started});
 }
 
 Result<api::SynchronizeResponse> Plugin::synchronize(NodeState state, Budget) {
@@ -328,28 +314,6 @@ bool Plugin::apply_deferred(const app::Timeouts& timeouts) {
       timeouts.deadline);
 }
 
-bool Plugin::release_ended_sandboxes(const app::Timeouts& timeouts) {
-  int left = kReleasesAtOnce;
-  bool late = false;
-  auto looks = std::min(sandboxes_.size(), kObservedAtOnce);
-  for (auto sandbox = sandboxes_.upper_bound(observed_); looks > 0 && left > 0 && !late; --looks) {
-    if (clock_.now() >= timeouts.deadline) return false;
-    if (sandbox == sandboxes_.end()) sandbox = sandboxes_.begin();
-    const auto& [id, process] = *sandbox;
-    observed_ = id;
-    if (sys::is_alive(process.pid, process.start_time)) {
-      ++sandbox;
-      continue;
-    }
-    --left;
-    auto done = release(id, timeouts);
-    late = is_late(done);
-    if (!done) log_failure("release ended sandbox", done.error(), "; retrying");
-    sandbox = sandboxes_.erase(sandbox);
-  }
-  return !late;
-}
-
 void Plugin::reconcile(const app::Timeouts& timeouts) {
   const auto now = clock_.now();
   const bool everything = deferred_.has_recomputation() || now >= next_recomputation_;
@@ -363,12 +327,7 @@ void Plugin::reconcile(const app::Timeouts& timeouts) {
   }
   if (!everything) return;
   deferred_.remove_recomputation();
-  reconciled();
-}
-
-void Plugin::reconciled() {
-  next_recomputation_ = clock_.now() + kRecomputation;
-  metrics_.reconciled();
+  next_recomputation_ = now + kRecomputation;
 }
 
 bool Plugin::housekeep() {

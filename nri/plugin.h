@@ -75,6 +75,8 @@ class Plugin : public Handler {
     kStays,         ///< it is counted where it runs
   };
   using TimePoint = sys::Clock::TimePoint;
+  /// Interval at which everything is recomputed.
+  static constexpr std::chrono::seconds kRecomputation{300};
   /// A container that podqos has placed and the runtime is creating.
   struct Creation {
     std::string sandbox;  ///< id of its pod's sandbox
@@ -153,8 +155,6 @@ class Plugin : public Handler {
   [[nodiscard]] bool release_ended_sandboxes(const app::Timeouts& timeouts);
   /// Releases due pods, and recomputes everything if that was deferred or is due.
   void reconcile(const app::Timeouts& timeouts);
-  /// Notes that state and cgroups match the runtime's state.
-  void reconciled();
 
   Configuration& configuration_;
   Metrics& metrics_;

@@ -120,7 +120,9 @@ bool Plugin::note_synchronized(const Result<bool>& taken) {
   // The synchronization of a full node needs more memory than everything until the next one.
   deferred_.end_synchronization();
   static_cast<void>(::malloc_trim(0));
-  reconciled();
+  // It has compared everything.
+  next_recomputation_ = clock_.now() + kRecomputation;
+  metrics_.reconciled();
   return false;
 }
 

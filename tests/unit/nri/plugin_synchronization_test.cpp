@@ -104,6 +104,9 @@ TEST_F(PluginTest, SaysThatItCannotReadWhatTheRuntimeHas) {
 TEST_F(PluginTest, SaysWhenEverythingIsKnown) {
   const auto shown = [&] { return format_exposition(metrics().collect()); };
   const auto known = HasSubstr("\npodqos_last_reconcile_timestamp_seconds ");
+  // Everything is recomputed, but nobody has told what runs.
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("2", start_process(), kSmall)), kNoBudget));
+  housekeep();
   ASSERT_TRUE(plugin().synchronize(state_of({pod("1", start_process(), kSmall)}), kNoBudget));
   EXPECT_THAT(shown(), Not(known));
   housekeep();
