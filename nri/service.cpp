@@ -111,6 +111,10 @@ void Service::read_signals() {
       yield();
       continue;
     }
+    if (*signal == Signal::kForeign) {
+      ports_.log.warning("SIGUSR1 is ignored: another podqos-nri did not send it");
+      continue;
+    }
     ports_.notify.reloading();
     ports_.reload();
     ports_.notify.ready(status_.synchronized ? cat("synchronized with ", peer_) : status_.obstacle);

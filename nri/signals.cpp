@@ -5,6 +5,9 @@
 
 #include <cerrno>
 
+#include "common/base/units.h"
+#include "nri/single_instance.h"
+
 namespace podqos::nri {
 
 Result<Signals> Signals::open() {
@@ -29,7 +32,8 @@ std::optional<Signal> Signals::read() {
   if (::read(fd_.get(), &signal, sizeof signal) != sizeof signal) return std::nullopt;
   switch (signal.ssi_signo) {
     case SIGHUP: return Signal::kReload;
-    case SIGUSR1: return Signal::kYield;
+    case SIGUSR1:
+      return is_plugin(Pid{static_cast<pid_t>(signal.ssi_pid)}) ? Signal::kYield : Signal::kForeign;
     default: return Signal::kStop;
   }
 }

@@ -12,9 +12,10 @@ namespace podqos::nri {
 
 /// What a signal asks the plugin to do.
 enum class Signal : std::uint8_t {
-  kStop,    ///< SIGTERM, SIGINT
-  kReload,  ///< SIGHUP
-  kYield,   ///< SIGUSR1: another podqos-nri takes over
+  kStop,     ///< SIGTERM, SIGINT
+  kReload,   ///< SIGHUP
+  kYield,    ///< SIGUSR1 of another podqos-nri, which takes over
+  kForeign,  ///< SIGUSR1 of another program
 };
 
 /// The signals that the plugin handles, as a descriptor for poll(2). While the object exists they

@@ -33,14 +33,6 @@ std::optional<Pid> holder_of(const sys::Directory& directory) {
   return Pid{static_cast<pid_t>(*pid)};
 }
 
-/// Whether the process runs the same program as this one: a pid may be that of a process which
-/// ended and whose successor has not written its own yet.
-bool is_plugin(Pid pid) {
-  const auto own = sys::stat_of(Pid{::getpid()});
-  const auto other = sys::stat_of(pid);
-  return own && *own && other && *other && (*own)->name == (*other)->name;
-}
-
 /// Writes this process's pid into the lock file, for the message of another plugin.
 Status name_holder(const sys::Directory& directory) {
   const auto file = directory.open_file(kLockName, O_WRONLY | O_TRUNC);
@@ -52,6 +44,12 @@ Status name_holder(const sys::Directory& directory) {
 }
 
 }  // namespace
+
+bool is_plugin(Pid pid) {
+  const auto own = sys::stat_of(Pid{::getpid()});
+  const auto other = sys::stat_of(pid);
+  return own && *own && other && *other && (*own)->name == (*other)->name;
+}
 
 Result<SingleInstance> SingleInstance::open(const std::string& state_directory,
                                             const sys::Clock& clock) {
@@ -85,6 +83,7 @@ Status SingleInstance::take(std::chrono::milliseconds timeout) {
   auto held = hold();
   if (held || held.error().code != ErrorCode::kConflict) return held;
   const auto holder = holder_of(directory_);
+  // It may have ended without its successor's pid in the file yet, and its pid be another's.
   if (!holder || !is_plugin(*holder) || ::kill(static_cast<pid_t>(holder->value()), SIGUSR1) != 0)
     return held;
   return lock(timeout);

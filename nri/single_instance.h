@@ -6,11 +6,15 @@
 #include <utility>
 
 #include "common/base/error.h"
+#include "common/base/units.h"
 #include "common/sys/clock.h"
 #include "common/sys/directory.h"
 #include "common/sys/file_lock.h"
 
 namespace podqos::nri {
+
+/// Whether a process runs the same program as this one, by its name.
+[[nodiscard]] bool is_plugin(Pid pid);
 
 /// A lock that allows only one plugin per state directory to serve a runtime: if two connections
 /// adjust the same container, its creation fails (containerd/nri, pkg/adaptation/result.go). The

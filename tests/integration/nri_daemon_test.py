@@ -198,6 +198,13 @@ class DaemonTest(nri_daemon.DaemonCase):
         self.assertEqual([systemd.recv(4096) for _ in range(3)], [b"WATCHDOG=1"] * 3)
         self.stop(process)
 
+    def test_stays_with_the_runtime_when_another_program_signals(self):
+        _, process, connection = self.connected()
+        process.send_signal(signal.SIGUSR1)
+        self.wait_for_log("warning: SIGUSR1 is ignored: another podqos-nri did not send it")
+        connection.ask("PostStartContainer")
+        self.stop(process)
+
     def test_stays_small_whatever_comes(self):
         runtime, process, connection = self.connected()
         for _ in range(2000):
