@@ -106,6 +106,7 @@ Result<ConfigureReport> make_report(const ConfigureOptions& options, const Engin
                          .undo = options.undo,
                          .root = options.root,
                          .plan = {},
+                         .last_changed = {},
                          .outcome = {}};
   ConfigureRequest& request = report.request;
   request.way =
@@ -137,9 +138,13 @@ int run_files(const ConfigureOptions& options, const EngineProgram& program,
     return finish(print(json ? format_json(*report, WithDiff::kYes)
                              : format_dry_run(*report, colour_mode(options.colour))));
   }
+  FilesDone done{.changed = !report->plan.changes.empty(), .way = report->request.way};
+  if (const auto last = files.last_change(report->plan.registered_in)) {
+    report->last_changed = last->path;
+    done.last_change = last->time;
+  }
   if (auto applied = files.apply(report->plan); !applied) return log_failure(applied.error());
-  const Verdict verdict =
-      process.report({.changed = !report->plan.changes.empty(), .way = report->request.way});
+  const Verdict verdict = process.report(done);
   if (!verdict.keep) {
     if (auto undone = files.roll_back(); !undone) return log_failure(undone.error());
     return kRefused;
@@ -187,7 +192,9 @@ class Supervisor {
   /// @return the exit status.
   int run(FilesProcessHandle& files, const FilesDone& done) {
     Verdict verdict{.keep = true, .outcome = {}};
-    if (done.changed) {
+    verdict.outcome.stale = is_stale(done);
+    const bool restarts = options_.restart_choice() != Restart::kNo;
+    if (done.changed || (verdict.outcome.stale && restarts)) {
       auto checked = check(program_);
       if (!checked && options_.undo) return keep_undone(files, checked.error());
       if (!checked) return give_up(files, checked.error());
@@ -201,6 +208,14 @@ class Supervisor {
   }
 
  private:
+  /// Whether containerd or CRI-O has run since before a file changed that is right by now. A plugin
+  /// that is connected shows that NRI is on.
+  [[nodiscard]] bool is_stale(const FilesDone& done) const {
+    if (service_.empty() || program_.engine == Engine::kDocker || done.changed) return false;
+    if (!done.last_change || !engine_.is_older_than(*done.last_change)) return false;
+    return options_.undo || done.way != Way::kNri || !engine_.has_plugin();
+  }
+
   /// Has the engine read what has changed, as far as the options allow.
   Status update_service(const FilesDone& done, ConfigureOutcome& outcome) const {
     const Restart restart = options_.restart_choice();
@@ -210,11 +225,13 @@ class Supervisor {
       if (!updated) return fail(std::move(updated).error());
       outcome.docker = *updated;
       outcome.restarted = updated->restarted;
+      outcome.stale = updated->stale;
       return {};
     }
     // A restart of containerd or CRI-O costs no container anything.
-    if (restart == Restart::kNo || service_.empty() || !done.changed) return {};
+    if (restart == Restart::kNo || service_.empty() || !(done.changed || outcome.stale)) return {};
     outcome.restarted = true;
+    outcome.stale = false;
     return ask_service_manager({"restart", service_});
   }
 

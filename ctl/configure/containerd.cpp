@@ -245,6 +245,7 @@ Result<ConfigurePlan> plan_containerd_block(const ContainerdFiles& found, Way wa
   auto change = plan_block(block, source);
   if (!change) return fail(std::move(change).error());
   ConfigurePlan plan;
+  plan.registered_in.push_back(block.path);
   if (*change) plan.changes.push_back(std::move(**change));
   return plan;
 }
@@ -256,7 +257,8 @@ Result<ConfigurePlan> plan_handler(const ContainerdFiles& found, const ConfigSou
   if (!there) return fail(there.error());
   if (*there) {
     const TomlPath handler = below(runtimes, {kHandler});
-    return nothing_to_do(already_there(last_with(found.documents, handler)->place_of(handler)));
+    const TomlDocument* document = last_with(found.documents, handler);
+    return nothing_to_do(already_there(document->place_of(handler)), document->file());
   }
   const std::string body = format_containerd_handler(
       {.format = found.format,
@@ -267,11 +269,11 @@ Result<ConfigurePlan> plan_handler(const ContainerdFiles& found, const ConfigSou
   return plan_containerd_block(found, Way::kWrapper, body, source);
 }
 
-/// What the owner's table of NRI says: nullopt if there is none, true if NRI is on.
-Result<std::optional<bool>> read_containerd_nri(const ContainerdFiles& found) {
+/// The owner's file that switches NRI on; "" if none has its table. Fails where NRI is off.
+Result<std::string> find_containerd_nri(const ContainerdFiles& found) {
   const TomlPath table = {"plugins", std::string{kNriPlugin}};
   const TomlDocument* document = last_with(found.documents, table);
-  if (document == nullptr) return std::nullopt;
+  if (document == nullptr) return std::string{};
   const bool merges = found.version >= kMerging;
   for (const auto& [key, unset] : {std::pair{"disable", !merges}, {"disable_connections", false}}) {
     const TomlPath path = below(table, {key});
@@ -281,7 +283,7 @@ Result<std::optional<bool>> read_containerd_nri(const ContainerdFiles& found) {
     return fail(ErrorCode::kConflict, cat(document->place_of(path), ": NRI is off; write \"", key,
                                           " = false\" into this table by hand"));
   }
-  return true;
+  return document->file();
 }
 
 Result<ConfigurePlan> plan_containerd_nri(const ContainerdFiles& found,
@@ -289,11 +291,11 @@ Result<ConfigurePlan> plan_containerd_nri(const ContainerdFiles& found,
   if (const auto disabled = find_disabled(found, {"nri", kNriPlugin}))
     return fail(ErrorCode::kUnsupported,
                 cat(*disabled, ": take it out of disabled_plugins by hand"));
-  const auto said = read_containerd_nri(found);
-  if (!said) return fail(said.error());
-  if (*said || found.version >= kMerging)
+  const auto file = find_containerd_nri(found);
+  if (!file) return fail(file.error());
+  if (!file->empty() || found.version >= kMerging)
     return nothing_to_do(
-        cat("NRI is on in this containerd; ", kContainerdConfig, " needs no change"));
+        cat("NRI is on in this containerd; ", kContainerdConfig, " needs no change"), *file);
   return plan_containerd_block(found, Way::kNri, format_containerd_nri(), source);
 }
 
@@ -352,6 +354,8 @@ Result<ConfigurePlan> plan_containerd_removal(const ConfigSource& source) {
       removals.push_back(
           {.path = cat(directory, "/", name), .names = kContainerdBlocks, .bases = {}});
   ConfigurePlan plan;
+  plan.registered_in.assign(directories.begin(), directories.end());
+  plan.registered_in.emplace_back(kContainerdConfig);
   for (const BlockRemoval& removal : removals)
     if (auto done = plan_block_removal(removal, source, plan); !done)
       return fail(std::move(done).error());

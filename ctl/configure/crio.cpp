@@ -53,6 +53,7 @@ Result<ConfigurePlan> plan_crio_block(const TomlBlock& block, const ConfigSource
   auto change = plan_block(block, source);
   if (!change) return fail(std::move(change).error());
   ConfigurePlan plan;
+  plan.registered_in.push_back(block.path);
   if (*change) plan.changes.push_back(std::move(**change));
   return plan;
 }
@@ -82,7 +83,10 @@ Result<ConfigurePlan> plan_crio_runtime(const std::vector<TomlDocument>& documen
   const TomlPath runtime = {"crio", "runtime", "runtimes", std::string{kHandler}};
   const auto there = registered_by_hand(documents, runtime, {"runtime_path"});
   if (!there) return fail(there.error());
-  if (*there) return nothing_to_do(already_there(last_with(documents, runtime)->place_of(runtime)));
+  if (*there) {
+    const TomlDocument* document = last_with(documents, runtime);
+    return nothing_to_do(already_there(document->place_of(runtime)), document->file());
+  }
   return plan_crio_block({.path = kCrioRuntimeDropIn,
                           .name = format_way(Way::kWrapper),
                           .body = format_crio_runtime(default_row(documents)),
@@ -91,8 +95,9 @@ Result<ConfigurePlan> plan_crio_runtime(const std::vector<TomlDocument>& documen
                          source);
 }
 
-/// Fails where the owner has switched NRI off; true if it was switched on.
-Result<bool> read_crio_nri(const std::vector<TomlDocument>& documents) {
+/// The owner's file that switches NRI on; "" if none does. Fails where the owner has switched it
+/// off.
+Result<std::string> find_crio_nri(const std::vector<TomlDocument>& documents) {
   for (const auto& [name, wanted] :
        {std::pair{"enable_nri", true}, {"nri_disable_connections", false}}) {
     const TomlPath path = {"crio", "nri", name};
@@ -101,7 +106,8 @@ Result<bool> read_crio_nri(const std::vector<TomlDocument>& documents) {
     return fail(ErrorCode::kConflict, cat(document->place_of(path), ": NRI is off; write \"", name,
                                           " = ", wanted ? "true" : "false", "\" there by hand"));
   }
-  return last_with(documents, {"crio", "nri", "enable_nri"}) != nullptr;
+  const TomlDocument* document = last_with(documents, {"crio", "nri", "enable_nri"});
+  return document == nullptr ? std::string{} : document->file();
 }
 
 Result<ConfigurePlan> plan_crio_nri(const ConfigureRequest& request,
@@ -110,10 +116,10 @@ Result<ConfigurePlan> plan_crio_nri(const ConfigureRequest& request,
   if (!request.version)
     return fail(ErrorCode::kInvalidArgument,
                 "CRI-O's version is not known; give it with --engine-version");
-  const auto on = read_crio_nri(documents);
-  if (!on) return fail(on.error());
-  if (*on || *request.version >= kNriByDefault)
-    return nothing_to_do(cat("NRI is on in this CRI-O; ", kCrioConfig, " needs no change"));
+  const auto file = find_crio_nri(documents);
+  if (!file) return fail(file.error());
+  if (!file->empty() || *request.version >= kNriByDefault)
+    return nothing_to_do(cat("NRI is on in this CRI-O; ", kCrioConfig, " needs no change"), *file);
   const TomlPath listen = {"crio", "nri", "nri_listen"};
   if (const TomlDocument* document = last_with(documents, listen)) {
     return fail(ErrorCode::kConflict,
@@ -185,6 +191,7 @@ Result<ConfigurePlan> plan_crio_removal(const ConfigSource& source) {
     if (!free) return fail(free.error());
   }
   ConfigurePlan plan;
+  plan.registered_in.emplace_back(kCrioDropIns);
   for (const char* path : {kCrioRuntimeDropIn, kCrioNriDropIn}) {
     const BlockRemoval removal{.path = path, .names = kCrioBlocks, .bases = {}};
     if (auto done = plan_block_removal(removal, source, plan); !done)
@@ -192,9 +199,10 @@ Result<ConfigurePlan> plan_crio_removal(const ConfigSource& source) {
   }
   const auto containers = count_containers(source);
   if (!containers) return fail(containers.error());
-  const bool runtime_goes = std::ranges::any_of(
-      plan.changes, [](const FileChange& each) { return each.path == kCrioRuntimeDropIn; });
-  if (runtime_goes && *containers > 0)
+  // Its file may be gone since an earlier removal, after which CRI-O was not restarted.
+  const bool stays =
+      last_with(*documents, {"crio", "runtime", "runtimes", std::string{kHandler}}) != nullptr;
+  if (!stays && *containers > 0)
     plan.restart_harm =
         cat(*containers, " containers of the runtime \"", kHandler, "\" are in ", kCrioRuntimeRoot,
             ": once restarted, CRI-O cannot stop or remove them; remove their "

@@ -26,6 +26,10 @@ class EngineService {
   /// The engine's main process; nullopt if it does not run, or not as this service.
   [[nodiscard]] std::optional<Pid> process() const;
 
+  /// Whether the engine has run since before `change`, and so has not read what changed then. By
+  /// today's clock: where it was set back beyond `change`, this is false.
+  [[nodiscard]] bool is_older_than(std::chrono::sys_time<std::chrono::nanoseconds> change) const;
+
   /// Whether the engine that runs now sends podqos-nri its events.
   [[nodiscard]] bool has_plugin() const;
 

@@ -139,6 +139,19 @@ bool EngineFiles::exists(const std::string& path) const {
   return root && open_below(*root, path).valid();
 }
 
+std::optional<LastChange> EngineFiles::last_change(const std::vector<std::string>& paths) const {
+  std::optional<LastChange> last;
+  for (const std::string& path : paths) {
+    struct stat found{};
+    if (::stat(cat(root_, path).c_str(), &found) != 0) continue;
+    const std::chrono::sys_time<std::chrono::nanoseconds> time{
+        std::chrono::seconds{found.st_ctim.tv_sec} +
+        std::chrono::nanoseconds{found.st_ctim.tv_nsec}};
+    if (!last || time > last->time) last = LastChange{.path = path, .time = time};
+  }
+  return last;
+}
+
 Result<sys::Directory> EngineFiles::open(const std::string& directory) const {
   if (root_.empty()) return sys::Directory::open(directory.empty() ? "/" : directory);
   auto root = sys::Directory::open(root_);

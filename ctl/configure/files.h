@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,12 @@
 #include "ctl/configure/plan.h"
 
 namespace podqos::ctl {
+
+/// When a file or directory was last changed.
+struct LastChange {
+  std::string path;
+  std::chrono::sys_time<std::chrono::nanoseconds> time;
+};
 
 /// The files of engines below a root directory, and the only way in which `configure` changes them.
 ///
@@ -29,6 +36,10 @@ class EngineFiles {
   [[nodiscard]] ConfigSource source() const;
   /// Whether there is anything at a path.
   [[nodiscard]] bool exists(const std::string& path) const;
+
+  /// The file or directory of these that changed last, and when (st_ctime, which no program sets);
+  /// nullopt if there is none.
+  [[nodiscard]] std::optional<LastChange> last_change(const std::vector<std::string>& paths) const;
 
   /// Carries out a plan: makes missing directories (0755), keeps a backup where the plan says so,
   /// and replaces each file at once with owner and mode as they were (a new file: the caller's,

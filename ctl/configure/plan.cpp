@@ -29,9 +29,10 @@ Result<ConfigurePlan> plan_removal(Engine engine, const ConfigSource& source) {
   return {};
 }
 
-ConfigurePlan nothing_to_do(std::string note) {
+ConfigurePlan nothing_to_do(std::string note, std::string registered_in) {
   ConfigurePlan plan;
   plan.notes.push_back(std::move(note));
+  if (!registered_in.empty()) plan.registered_in.push_back(std::move(registered_in));
   return plan;
 }
 

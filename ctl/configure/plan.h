@@ -77,6 +77,9 @@ struct FileChange {
 struct ConfigurePlan {
   std::vector<FileChange> changes;  ///< empty: nothing to do
   std::vector<std::string> notes;   ///< what is registered already, and what the operator should do
+  /// Files and directories of containerd or CRI-O that have podqos's registration, or had it: an
+  /// engine that is older than their last change has not read them.
+  std::vector<std::string> registered_in;
   /// Why the engine should not be restarted with these files now; "" if nothing speaks against it.
   std::string restart_harm;
   friend bool operator==(const ConfigurePlan&, const ConfigurePlan&) = default;
@@ -92,7 +95,8 @@ struct ConfigurePlan {
 [[nodiscard]] Result<ConfigurePlan> plan_removal(Engine engine, const ConfigSource& source);
 
 /// A plan that changes nothing, and why.
-[[nodiscard]] ConfigurePlan nothing_to_do(std::string note);
+/// @param registered_in  the file that registers podqos; "" where none has to
+[[nodiscard]] ConfigurePlan nothing_to_do(std::string note, std::string registered_in = {});
 
 /// The note for a file whose backup is kept after a removal.
 [[nodiscard]] std::string backup_stays(const std::string& path);

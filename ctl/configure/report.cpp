@@ -62,12 +62,12 @@ std::string service_command(const ConfigureReport& report) {
   const std::string_view service = facts_of(report.request.engine).service;
   if (service.empty() || report.outcome.restarted) return {};
   const bool is_docker = report.request.engine == Engine::kDocker;
+  const bool changed = !report.plan.changes.empty();
   // With --root no daemon was asked.
-  if (is_docker && (report.outcome.docker.stale || !report.root.empty()))
-    return report.outcome.docker.stale || !report.plan.changes.empty() ? docker_command(report)
-                                                                       : std::string{};
-  return is_docker || report.plan.changes.empty() ? std::string{}
-                                                  : cat("systemctl restart ", service);
+  if (is_docker)
+    return report.outcome.stale || (changed && !report.root.empty()) ? docker_command(report)
+                                                                     : std::string{};
+  return changed || report.outcome.stale ? cat("systemctl restart ", service) : std::string{};
 }
 
 /// What is left to the operator, in order.
@@ -102,6 +102,16 @@ std::string format_change(const ConfigureReport& report, const FileChange& chang
   return line + "\n";
 }
 
+/// What the engine that runs does not know yet.
+std::string format_stale(const ConfigureReport& report) {
+  const std::string_view service = facts_of(report.request.engine).service;
+  if (report.request.engine == Engine::kDocker)
+    return cat(service, report.undo ? " still knows" : " does not know",
+               " the runtime \"podqos\": it has not read this configuration yet\n");
+  return cat(service, " has not been restarted since ", report.last_changed, " changed, and ",
+             report.undo ? "may still have podqos registered" : "may not know podqos yet", "\n");
+}
+
 }  // namespace
 
 std::string format_text(const ConfigureReport& report) {
@@ -112,15 +122,13 @@ std::string format_text(const ConfigureReport& report) {
     out += cat(note, "\n");
   const EngineFacts& facts = facts_of(report.request.engine);
   const ConfigureOutcome& outcome = report.outcome;
-  const bool acted = outcome.restarted || outcome.docker.reloaded || outcome.docker.stale ||
+  const bool acted = outcome.restarted || outcome.docker.reloaded || outcome.stale ||
                      outcome.plugin_enabled || outcome.plugin_disabled;
   if (report.plan.changes.empty() && !acted) out += cat(facts.title, ": nothing to do\n");
   if (outcome.checked) out += cat(facts.title, " accepts its configuration\n");
   if (outcome.docker.reloaded) out += cat(facts.service, " reloaded\n");
   if (outcome.restarted) out += cat(facts.service, " restarted\n");
-  if (outcome.docker.stale)
-    out += cat(facts.service, report.undo ? " still knows" : " does not know",
-               " the runtime \"podqos\": it has not read this configuration yet\n");
+  if (outcome.stale) out += format_stale(report);
   if (outcome.plugin_enabled) out += "podqos-nri.service enabled and started\n";
   if (outcome.plugin_connected)
     out += cat("podqos-nri.service is connected to ", facts.title, "\n");
@@ -162,7 +170,7 @@ std::string format_json(const ConfigureReport& report, WithDiff diffs) {
   json["checked"] = report.outcome.checked;
   json["reloaded"] = report.outcome.docker.reloaded;
   json["restarted"] = report.outcome.restarted;
-  json["stale"] = report.outcome.docker.stale;
+  json["stale"] = report.outcome.stale;
   json["pluginEnabled"] = report.outcome.plugin_enabled;
   json["pluginConnected"] = report.outcome.plugin_connected;
   json["pluginDisabled"] = report.outcome.plugin_disabled;

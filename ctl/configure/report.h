@@ -14,6 +14,7 @@ namespace podqos::ctl {
 struct ConfigureOutcome {
   bool checked = false;           ///< the engine has accepted the configuration
   bool restarted = false;         ///< the engine was restarted
+  bool stale = false;             ///< what runs does not have the configuration of the files
   bool plugin_enabled = false;    ///< podqos-nri.service was enabled and started
   bool plugin_ready = false;      ///< it was enabled and running before
   bool plugin_connected = false;  ///< the engine sends it its events
@@ -27,6 +28,7 @@ struct ConfigureReport {
   bool undo = false;
   std::string root;  ///< of --root; "" for the machine itself
   ConfigurePlan plan;
+  std::string last_changed;  ///< the file or directory of the plan's that changed last
   ConfigureOutcome outcome;
 };
 

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -21,6 +22,8 @@ namespace podqos::ctl {
 struct FilesDone {
   bool changed = false;
   Way way = Way::kWrapper;
+  /// When the files that have podqos's registration, or had it, were changed before.
+  std::optional<std::chrono::sys_time<std::chrono::nanoseconds>> last_change = std::nullopt;
 };
 
 /// What the parent answers.

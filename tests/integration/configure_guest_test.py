@@ -139,6 +139,32 @@ class Containerd(unittest.TestCase):
         self.wait()
         self.assertEqual(CONFIG.read_bytes(), stock)
 
+    def check_forgotten_restart(self, *words):
+        """The file is right, and containerd has not read it."""
+        stock = CONFIG.read_bytes()
+        engine.call("systemctl", "reset-failed", "containerd.service", check=False)
+        self.assertEqual(len(configure("containerd", *words)["changes"]), 1)
+        said = engine.call("podqosctl", "configure", "containerd", *words).stdout
+        self.assertIn(f"containerd.service has not been restarted since {CONFIG} changed", said)
+        self.assertIn("next: systemctl restart containerd.service", said)
+        self.assertNotIn("nothing to do", said)
+        said = configure("containerd", *words, "--restart")
+        self.assertEqual((said["changes"], said["checked"], said["restarted"], said["stale"]), ([], True, True, False))
+        self.wait()
+        said = configure("containerd", *words, "--restart")
+        self.assertEqual((said["checked"], said["restarted"], said["stale"]), (False, False, False))
+        configure("containerd", "--undo")
+        self.assertTrue(configure("containerd", "--undo")["stale"])
+        said = configure("containerd", "--undo", "--restart")
+        self.assertEqual((said["changes"], said["restarted"]), ([], True))
+        self.assertEqual(CONFIG.read_bytes(), stock)
+        self.assertFalse(configure("containerd", "--undo")["stale"])
+        self.wait()
+
+    def test_a_forgotten_restart(self):
+        self.check_forgotten_restart("--way", "wrapper")
+        self.check_forgotten_restart("--way", "nri")
+
     def test_a_service_that_does_not_start(self):
         """containerd's own check accepts it; then all is as before, and containerd runs."""
         stock = CONFIG.read_text(encoding="utf-8")
@@ -157,6 +183,35 @@ class Containerd(unittest.TestCase):
         self.assertEqual(os.listdir(CONFIG.parent), ["config.toml"])
         self.assertEqual(state("containerd.service"), "active")
         self.wait()
+
+
+class Crio(unittest.TestCase):
+    """In the guest: a stand-in for CRI-O, which Debian does not have, as crio.service."""
+
+    def test_a_forgotten_restart(self):
+        program = pathlib.Path("/usr/local/bin/crio")
+        program.write_text("#!/bin/sh\ncase $1 in --version) echo crio version 1.27.0 ;; esac\n", encoding="ascii")
+        program.chmod(0o755)
+        unit = pathlib.Path("/run/systemd/system/crio.service")
+        unit.write_text("[Service]\nExecStart=/bin/sleep infinity\n", encoding="ascii")
+        engine.call("systemctl", "daemon-reload")
+        engine.call("systemctl", "start", unit.name)
+        self.addCleanup(engine.call, "systemctl", "stop", unit.name)
+        words = ("crio", "--way", "wrapper")
+        self.assertEqual(len(configure(*words)["changes"]), 1)
+        said = configure(*words)
+        self.assertEqual((said["stale"], said["next"]), (True, ["systemctl restart crio.service"]))
+        self.assertTrue(configure(*words, "--restart")["restarted"])
+        self.assertFalse(configure(*words)["stale"])
+        configure("crio", "--undo")
+        living = pathlib.Path("/run/podqos-runc/0123abcd")
+        living.mkdir(parents=True)
+        refused = engine.call("podqosctl", "configure", "crio", "--undo", "--restart", check=False)
+        self.assertIn("1 containers of the runtime", refused.stderr)
+        self.assertTrue(configure("crio", "--undo")["stale"])
+        living.rmdir()
+        self.assertTrue(configure("crio", "--undo", "--restart")["restarted"])
+        self.assertEqual(configure("crio", "--undo")["stale"], False)
 
 
 class Docker(unittest.TestCase):
@@ -277,7 +332,7 @@ class Guests(unittest.TestCase):
         self.assertEqual(done.returncode, 0, f"in the guest with {root}")
 
     def test_debian_13(self):
-        self.check("trixie", "Containerd")
+        self.check("trixie", "Containerd", "Crio")
 
     def test_three_engines(self):
         self.check("trixie", "ThreeEngines")
@@ -295,5 +350,5 @@ if __name__ == "__main__":
     if guest.inside():
         del Guests
     else:
-        del Containerd, Docker, ThreeEngines
+        del Containerd, Crio, Docker, ThreeEngines
     harness.main(("runc",))

@@ -222,6 +222,7 @@ TEST(PlanContainerd, LeavesAHandlerThatIsThereByHand) {
   const ConfigurePlan plan = must(plan_for(files, {1, 7}));
   EXPECT_THAT(plan.changes, IsEmpty());
   EXPECT_THAT(plan.notes, ElementsAre(HasSubstr("registered there already")));
+  EXPECT_THAT(plan.registered_in, ElementsAre(kContainerdConfig));
   EXPECT_THAT(must(plan_removal(Engine::kContainerd, files.source())).changes, IsEmpty());
 
   const std::string other =
@@ -318,6 +319,8 @@ TEST(PlanContainerdNri, SwitchesItOnIn17Only) {
   const std::string stock = project_file("tests/data/engines/containerd-debian.toml");
   FilesInMemory files = {{kContainerdConfig, FileState::file(stock)}};
   EXPECT_THAT(must(plan_for(files, {2, 1}, Way::kNri)).changes, IsEmpty());
+  // No file decides it: no change of one makes a daemon out of date.
+  EXPECT_THAT(must(plan_for(files, {2, 1}, Way::kNri)).registered_in, IsEmpty());
   EXPECT_FALSE(plan_for(files, {1, 6}, Way::kNri));
   files.apply(must(plan_for(files, {1, 7}, Way::kNri)));
   const auto values = toml_values(files.at(kContainerdConfig).text);

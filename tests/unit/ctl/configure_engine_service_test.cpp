@@ -1,3 +1,6 @@
+#include <unistd.h>
+
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -59,6 +62,19 @@ TEST(EngineService, SaysWhatThePluginSaysIfItDoesNotConnect) {
               AllOf(HasSubstr("podqos-nri.service has not connected to containerd.service"),
                     HasSubstr("another podqos-nri has taken over"),
                     HasSubstr("journalctl -u podqos-nri.service")));
+}
+
+TEST(EngineService, IsOlderThanWhatChangedSinceItsStart) {
+  using std::chrono::hours;
+  using std::chrono::system_clock;
+  // This process has run for no hour, and not since a moment ago.
+  const auto service = FakeSystemd{.process = ::getpid()};
+  const auto now = system_clock::now();
+  EXPECT_TRUE(service.service().is_older_than(now));
+  EXPECT_FALSE(service.service().is_older_than(now - hours{1}));
+  // The clock was set back: nothing can be said.
+  EXPECT_FALSE(service.service().is_older_than(now + hours{1}));
+  EXPECT_FALSE(FakeSystemd{}.service().is_older_than(now));
 }
 
 TEST(EngineService, HasNoProcessWithoutSystemd) {

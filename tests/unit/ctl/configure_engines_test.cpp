@@ -269,6 +269,15 @@ TEST(PlanCrio, UndoTellsWhatCriOCannotStopAfterwards) {
   files.put("/run/podqos-runc/0123abcd", "");
   EXPECT_THAT(must(plan_removal(Engine::kCrio, files.source())).restart_harm,
               AllOf(StartsWith("1 containers of the runtime"), HasSubstr("remove their pods")));
+  // The file is gone, and CRI-O may not have been restarted since.
+  files.apply(must(plan_removal(Engine::kCrio, files.source())));
+  const ConfigurePlan again = must(plan_removal(Engine::kCrio, files.source()));
+  EXPECT_THAT(again.changes, IsEmpty());
+  EXPECT_THAT(again.restart_harm, StartsWith("1 containers of the runtime"));
+  // With a row that somebody else wrote, it can.
+  files.put("/etc/crio/crio.conf",
+            "[crio.runtime.runtimes.podqos]\nruntime_path = \"/usr/bin/podqos-runtime\"\n");
+  EXPECT_EQ(must(plan_removal(Engine::kCrio, files.source())).restart_harm, "");
 }
 
 TEST(PlanPodman, UndoNamesThePackagesHooks) {
