@@ -5,6 +5,7 @@
 
 #include "common/base/text.h"
 #include "common/codec/json_text.h"
+#include "hook/former_config.h"
 #include "hook/json_cursor.h"
 
 namespace podqos::hook {
@@ -46,7 +47,9 @@ class Inserted {
 
   void value(EditNode node) {
     switch (node) {
-      case EditNode::kOther: cursor_.fail(); return;
+      case EditNode::kOther:
+      case EditNode::kHugepage:
+      case EditNode::kOfHugepage: cursor_.fail(); return;
       case EditNode::kInteger: integer(); return;
       case EditNode::kQuotedInteger:
         cursor_.expect('"');
@@ -59,7 +62,8 @@ class Inserted {
         return;
       case EditNode::kHugepages:
       case EditNode::kCreateRuntime:
-      case EditNode::kPoststop: list(node); return;
+      case EditNode::kPoststop:
+      case EditNode::kEditRecord: list(node); return;
       case EditNode::kRoot:
       case EditNode::kLinux:
       case EditNode::kResources:
@@ -101,7 +105,23 @@ class Inserted {
     } while (cursor_.accept(','));
   }
 
+  /// What it says is checked once it is applied: see check_record().
+  void recorded() {
+    if (!cursor_.accept_text(R"({"at":)")) cursor_.fail();
+    cursor_.string();
+    for (const std::string_view name : {R"(,"is":)", R"(,"was":)"}) {
+      if (!cursor_.accept_text(name)) continue;
+      if (cursor_.peek() == '"') {
+        cursor_.string();
+      } else {
+        cursor_.literal();
+      }
+    }
+    cursor_.expect('}');
+  }
+
   void element(EditNode node) {
+    if (node == EditNode::kEditRecord) return recorded();
     if (node != EditNode::kHugepages) {
       const std::string_view stage =
           node == EditNode::kCreateRuntime ? "createRuntime" : "poststop";
@@ -157,8 +177,8 @@ Status check_splices(const std::vector<codec::Splice>& splices, const EditPlaces
     } else if (const Scalar* scalar = places.scalar_at(splice.begin, splice.end)) {
       // podqos never changes a number that the engine has set.
       const std::string_view old = places.config().substr(splice.begin, splice.end - splice.begin);
-      const bool unset = old == "null" || old == "0" || old == "-0";
-      fits = (unset || scalar->node == EditNode::kCgroupsPath) && inserted.is_value(scalar->node);
+      fits = (is_unset(old) || scalar->node == EditNode::kCgroupsPath) &&
+             inserted.is_value(scalar->node);
     }
     if (!fits) {
       return fail(ErrorCode::kConflict,
@@ -167,6 +187,15 @@ Status check_splices(const std::vector<codec::Splice>& splices, const EditPlaces
     }
   }
   return {};
+}
+
+Status check_record(std::string_view edited, const EditPlaces& places) {
+  const std::string former = former_config(std::string{edited});
+  const EditPlaces found{former};
+  if (found.sound() && found.sets_the_same(places)) return {};
+  return fail(ErrorCode::kConflict,
+              "the parser process recorded an edit that it does not make: the next one would "
+              "replace a value of the engine");
 }
 
 }  // namespace podqos::hook

@@ -27,4 +27,10 @@ namespace podqos::hook {
                                    const EditPlaces& places, std::string_view cgroups_path,
                                    const codec::HookRegistration& hooks);
 
+/// Checks that the record of the edits in an edited config.json takes back nothing but them: with
+/// former_config() all that the engine has set, and nothing else, is set again.
+/// @param places  of the config.json before the edit
+/// @return kConflict if it is not so.
+[[nodiscard]] Status check_record(std::string_view edited, const EditPlaces& places);
+
 }  // namespace podqos::hook

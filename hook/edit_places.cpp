@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
+
+#include "common/codec/oci_edit.h"
 
 namespace podqos::hook {
 
@@ -16,10 +19,11 @@ struct Member {
   EditNode node;
 };
 
-constexpr std::array<Member, 19> kMembers = {{
+constexpr std::array<Member, 22> kMembers = {{
     {EditNode::kRoot, "linux", EditNode::kLinux},
     {EditNode::kRoot, "process", EditNode::kProcess},
     {EditNode::kRoot, "hooks", EditNode::kHooks},
+    {EditNode::kRoot, codec::kEditRecord, EditNode::kEditRecord},
     {EditNode::kLinux, "cgroupsPath", EditNode::kCgroupsPath},
     {EditNode::kLinux, "resources", EditNode::kResources},
     {EditNode::kResources, "cpu", EditNode::kCpu},
@@ -27,6 +31,8 @@ constexpr std::array<Member, 19> kMembers = {{
     {EditNode::kResources, "pids", EditNode::kPids},
     {EditNode::kResources, "hugepageLimits", EditNode::kHugepages},
     {EditNode::kResources, "unified", EditNode::kUnified},
+    {EditNode::kHugepage, "pageSize", EditNode::kOfHugepage},
+    {EditNode::kHugepage, "limit", EditNode::kOfHugepage},
     {EditNode::kUnified, "memory.swap.max", EditNode::kQuotedInteger},
     {EditNode::kUnified, "memory.oom.group", EditNode::kQuotedInteger},
     {EditNode::kCpu, "shares", EditNode::kInteger},
@@ -51,13 +57,17 @@ EditNode child_of(EditNode parent, std::string_view name) {
 
 bool is_list(EditNode node) {
   return node == EditNode::kHugepages || node == EditNode::kCreateRuntime ||
-         node == EditNode::kPoststop;
+         node == EditNode::kPoststop || node == EditNode::kEditRecord;
+}
+
+bool is_unset(std::string_view scalar) {
+  return scalar == "null" || scalar == "0" || scalar == "-0";
 }
 
 EditPlaces::EditPlaces(std::string_view config) : config_(config) {
   JsonCursor cursor{config};
   cursor.skip_space();
-  value(cursor, EditNode::kRoot, 0);
+  value(cursor, EditNode::kOther, "", EditNode::kRoot, 0);
   cursor.skip_space();
   sound_ = cursor.at_end();
 }
@@ -74,11 +84,24 @@ const Scalar* EditPlaces::scalar_at(std::size_t begin, std::size_t end) const {
   return found == scalars_.end() ? nullptr : &*found;
 }
 
+bool EditPlaces::sets_the_same(const EditPlaces& other) const {
+  const auto values = [](const EditPlaces& places) {
+    std::vector<std::tuple<EditNode, std::string_view, std::string_view>> set;
+    for (const Scalar& scalar : places.scalars_) {
+      const std::string_view text = places.config_.substr(scalar.begin, scalar.end - scalar.begin);
+      if (!is_unset(text)) set.emplace_back(scalar.parent, scalar.name, text);
+    }
+    return set;
+  };
+  return values(*this) == values(other);
+}
+
 bool EditPlaces::has(EditNode parent, std::string_view name) const {
   return std::ranges::find(present_, std::pair{parent, name}) != present_.end();
 }
 
-void EditPlaces::value(JsonCursor& cursor, EditNode node, int depth) {
+void EditPlaces::value(JsonCursor& cursor, EditNode parent, std::string_view name, EditNode node,
+                       int depth) {
   if (depth > kMaxDepth) cursor.fail();
   if (!cursor.sound()) return;
   const std::size_t begin = cursor.at();
@@ -93,7 +116,8 @@ void EditPlaces::value(JsonCursor& cursor, EditNode node, int depth) {
       cursor.literal();
     }
     if (node != EditNode::kOther)
-      scalars_.push_back({.begin = begin, .end = cursor.at(), .node = node});
+      scalars_.push_back(
+          {.begin = begin, .end = cursor.at(), .node = node, .parent = parent, .name = name});
   }
 }
 
@@ -113,16 +137,17 @@ void EditPlaces::members(JsonCursor& cursor, EditNode node, char close, int dept
       cursor.skip_space();
     }
     first = false;
-    EditNode child = EditNode::kOther;
+    EditNode child = node == EditNode::kHugepages ? EditNode::kHugepage : EditNode::kOther;
+    std::string_view name;
     if (close == '}') {
-      const std::string_view name = cursor.string();
+      name = cursor.string();
       if (node != EditNode::kOther) present_.emplace_back(node, name);
       child = child_of(node, name);
       cursor.skip_space();
       cursor.expect(':');
       cursor.skip_space();
     }
-    value(cursor, child, depth + 1);
+    value(cursor, node, name, child, depth + 1);
   }
 }
 

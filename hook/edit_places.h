@@ -21,13 +21,16 @@ enum class EditNode : std::uint8_t {
   kPids,
   kProcess,
   kHooks,
-  kUnified,  // objects
+  kUnified,
+  kHugepage,  // objects
   kHugepages,
   kCreateRuntime,
-  kPoststop,  // lists
+  kPoststop,
+  kEditRecord,  // lists
   kCgroupsPath,
   kInteger,
-  kQuotedInteger  // scalars
+  kQuotedInteger,
+  kOfHugepage  // scalars
 };
 
 /// The node of a member by its parent and name; kOther for one that podqos does not edit.
@@ -43,12 +46,17 @@ struct Gap {
   bool behind_value;  ///< the inserted text must start with a comma
 };
 
-/// A scalar that may be replaced, as a range of offsets.
+/// A scalar of a member that podqos edits, as a range of offsets.
 struct Scalar {
   std::size_t begin;
   std::size_t end;
   EditNode node;
+  EditNode parent;
+  std::string_view name;
 };
+
+/// Whether the text of a scalar stands for a value that the engine has not set.
+[[nodiscard]] bool is_unset(std::string_view scalar);
 
 /// The gaps and scalars of the members that podqos edits, in one config.json. They are found by a
 /// scan that only follows braces, strings and member names.
@@ -64,11 +72,13 @@ class EditPlaces {
   [[nodiscard]] const Gap* gap_at(std::size_t at) const;
   /// The scalar at exactly this range; nullptr if there is none.
   [[nodiscard]] const Scalar* scalar_at(std::size_t begin, std::size_t end) const;
+  /// Whether all scalars that are set have the same values in both.
+  [[nodiscard]] bool sets_the_same(const EditPlaces& other) const;
   /// Whether an object that podqos edits has a member of this name.
   [[nodiscard]] bool has(EditNode parent, std::string_view name) const;
 
  private:
-  void value(JsonCursor& cursor, EditNode node, int depth);
+  void value(JsonCursor& cursor, EditNode parent, std::string_view name, EditNode node, int depth);
   void members(JsonCursor& cursor, EditNode node, char close, int depth);
 
   std::string_view config_;

@@ -8,7 +8,7 @@ namespace podqos::hook {
 /// Scans JSON's structure, not its values. After anything unexpected sound() stays false.
 class JsonCursor {
  public:
-  explicit JsonCursor(std::string_view text) : text_(text) {}
+  explicit JsonCursor(std::string_view text, std::size_t at = 0) : text_(text), at_(at) {}
 
   [[nodiscard]] std::size_t at() const { return at_; }
   [[nodiscard]] bool sound() const { return sound_; }
@@ -52,6 +52,25 @@ class JsonCursor {
       ++at_;
     if (at_ == begin) fail();
   }
+  /// A whole value, with all that is in it. @return its text
+  std::string_view value() {
+    const std::size_t begin = at_;
+    std::size_t open = 0;
+    do {
+      skip_space();
+      const char next = peek();
+      if (next == '"') {
+        string();
+      } else if (accept('{') || accept('[')) {
+        ++open;
+      } else if (open > 0 && (accept('}') || accept(']'))) {
+        --open;
+      } else if (open == 0 || (!accept(',') && !accept(':'))) {
+        literal();
+      }
+    } while (sound_ && open > 0);
+    return sound_ ? text_.substr(begin, at_ - begin) : std::string_view{};
+  }
 
  private:
   /// Whether the byte at `end` follows an odd number of backslashes.
@@ -63,7 +82,7 @@ class JsonCursor {
   }
 
   std::string_view text_;
-  std::size_t at_ = 0;
+  std::size_t at_;
   bool sound_ = true;
 };
 

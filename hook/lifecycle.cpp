@@ -19,6 +19,7 @@
 #include "common/core/container_values.h"
 #include "common/core/naming.h"
 #include "hook/bundle.h"
+#include "hook/former_config.h"
 
 namespace podqos::hook {
 
@@ -29,17 +30,18 @@ using app::AdmissionRequest;
 using std::chrono::milliseconds;
 
 /// Edits config.json for the container's next start; the current one does not read it again.
-Status rewrite_bundle(Bundle& bundle, std::string_view text, const codec::OciConfig& config,
-                      const Admission& admission) {
-  const core::ConfigEdit edit =
-      core::config_edit(core::oci_cgroups_path(*admission.belongs_to, admission.container.id),
-                        admission.missing, admission.oom_score_adj);
+/// @param text  the config.json without earlier edits of podqos
+/// @return the edited text
+Result<std::string> edit_config(std::string_view text, const codec::OciConfig& config,
+                                const Admission& admission) {
+  core::ConfigEdit edit = core::config_edit(
+      core::oci_cgroups_path(admission.belongs_to.value_or(admission.container.cgroup),
+                             admission.container.id),
+      admission.missing, admission.oom_score_adj);
+  if (admission.record.adopted || admission.left_with_engine) edit.cgroups_path.reset();
   auto splices = codec::plan_splices(text, config, edit, std::nullopt);
   if (!splices) return fail(std::move(splices).error());
-  if (splices->empty()) return {};
-  auto edited = codec::apply_splices(text, *splices);
-  if (!edited) return fail(std::move(edited).error());
-  return bundle.write_config(*edited);
+  return codec::apply_splices(text, *splices);
 }
 
 /// What only the bundle tells of a container that podqos did not place, and its next start.
@@ -54,7 +56,8 @@ class BundleOfContainer {
     if (!bundle_) return fail(bundle_.error());
     auto text = bundle_->read_config();
     if (!text) return fail(std::move(text).error());
-    text_ = std::move(*text);
+    file_ = std::move(*text);
+    text_ = former_config(file_);
     auto config = codec::OciConfig::parse(text_);
     if (!config) {
       return fail(
@@ -74,14 +77,19 @@ class BundleOfContainer {
 
   /// Edits config.json, unless the container is to stay where it is.
   Status registered(const Admission& admission) {
-    if (!admission.belongs_to || admission.on_misplaced == core::OnMisplaced::kIgnore) return {};
-    return rewrite_bundle(*bundle_, text_, *config_, admission);
+    // A container in its place is there because of an earlier edit, whose values may be outdated.
+    const bool concerned = admission.belongs_to || text_ != file_;
+    if (!concerned || admission.on_misplaced == core::OnMisplaced::kIgnore) return {};
+    auto edited = edit_config(text_, *config_, admission);
+    if (!edited) return fail(std::move(edited).error());
+    return *edited == file_ ? Status{} : bundle_->write_config(*edited);
   }
 
  private:
   const core::Settings* settings_;
   Result<Bundle> bundle_;
-  std::string text_;
+  std::string file_;                        ///< config.json
+  std::string text_;                        ///< without earlier edits of podqos
   std::optional<codec::OciConfig> config_;  ///< of text_
 };
 

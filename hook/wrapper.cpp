@@ -28,10 +28,10 @@
 #include "common/core/settings.h"
 #include "common/sys/directory.h"
 #include "common/sys/fd.h"
-#include "hook/bundle.h"
 #include "hook/edit_check.h"
 #include "hook/edit_places.h"
 #include "hook/handover.h"
+#include "hook/opened_config.h"
 #include "hook/output.h"
 #include "hook/privileges.h"
 #include "hook/runtime_argv.h"
@@ -199,44 +199,11 @@ class ParserProcess {
   bool late_ = false;
 };
 
-/// Whether podqos may be concerned by a config.json that it cannot edit, such as a symlink, read as
-/// the runtime will read it: an ordinary container must start nevertheless.
-bool uneditable_may_concern(const std::string& path, const core::Settings& settings) {
-  const sys::UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
-  if (!fd.valid()) return false;
-  const auto text = sys::read_all(fd.get(), codec::kMaxConfigSize, path);
-  return !text || app::may_concern(*text, settings);
-}
-
-/// The bundle of a container about to be created, whose config.json may concern podqos.
-struct Opened {
-  Bundle bundle;
-  std::string config;
-};
-
-/// Opens bundle and config.json. nullopt: podqos does nothing and runs the runtime.
-Result<std::optional<Opened>> open_container(const RuntimeCall& call,
-                                             const core::Settings& settings) {
-  auto bundle = Bundle::open(call.bundle);
-  // The runtime reports a bundle that cannot be read, in the form that its engine expects.
-  if (!bundle) return std::nullopt;
-  auto config = bundle->read_config(call.config_name);
-  const bool is_absolute = call.config_name.starts_with('/');
-  const std::string path =
-      is_absolute ? call.config_name : cat(bundle->canonical(), "/", call.config_name);
-  if (!config &&
-      (config.error().code == ErrorCode::kNotFound || !uneditable_may_concern(path, settings)))
-    return std::nullopt;
-  if (!config) return fail(std::move(config).error());
-  if (!app::may_concern(*config, settings)) return std::nullopt;
-  return Opened{.bundle = std::move(*bundle), .config = std::move(*config)};
-}
-
-app::PlacementRequest request_for(const RuntimeCall& call, const Opened& opened) {
+app::PlacementRequest request_for(const RuntimeCall& call, const OpenedConfig& opened) {
   app::PlacementRequest request{
       .id = call.id,
-      .bundle = opened.bundle.canonical(),
-      .config = opened.config,
+      .bundle = opened.bundle(),
+      .config = opened.text(),
       .creator = Pid{::getpid()},
       .driver = call.systemd ? core::Driver::kSystemd : core::Driver::kCgroupfs,
       .hooks = {.path = own_path(), .args = {}}};
@@ -244,14 +211,16 @@ app::PlacementRequest request_for(const RuntimeCall& call, const Opened& opened)
   return request;
 }
 
-Status write_edited(Opened& opened, const RuntimeCall& call, const app::ConfigChange& placement) {
-  auto edited = codec::apply_splices(opened.config, placement.splices);
+Status write_edited(const OpenedConfig& opened, const EditPlaces& places,
+                    const app::ConfigChange& placement) {
+  auto edited = codec::apply_splices(opened.text(), placement.splices);
   if (!edited) return fail(std::move(edited).error());
-  return opened.bundle.write_config(*edited, call.config_name);
+  if (auto sound = check_record(*edited, places); !sound) return sound;
+  return opened.write(*edited);
 }
 
 Status place_container(const RuntimeCall& call, const core::Settings& settings, app::Log& log) {
-  auto opened = open_container(call, settings);
+  auto opened = OpenedConfig::open(call, settings);
   if (!opened) return fail(std::move(opened).error());
   if (!*opened) return {};
   const app::PlacementRequest request = request_for(call, **opened);
@@ -260,26 +229,27 @@ Status place_container(const RuntimeCall& call, const core::Settings& settings, 
   ParserProcess parser;
   if (auto started = parser.start(app::place, settings, log, request); !started) return started;
   // Found while the parser process works.
-  const EditPlaces places{(*opened)->config};
+  const EditPlaces places{(*opened)->text()};
   auto handover = parser.answer();
   if (!handover) return fail(std::move(handover).error());
   if (!*handover) return fail(std::move(*handover).error());
-  if (!**handover || (**handover)->splices.empty()) return {};
+  // What podqos filled in for an earlier container of this bundle has no meaning any more.
+  if (!**handover || (**handover)->splices.empty()) return (*opened)->write((*opened)->text());
   if (auto sound = check_placement(***handover, places, roots, request.hooks); !sound) return sound;
-  return write_edited(**opened, call, ***handover);
+  return write_edited(**opened, places, ***handover);
 }
 
 /// Gives a container that podqos failed to place, and that starts nevertheless, a cgroupsPath that
 /// its runtime accepts.
 Status let_start(const RuntimeCall& call, const core::Settings& settings, app::Log& log) {
   if (!call.systemd) return {};
-  auto opened = open_container(call, settings);
+  auto opened = OpenedConfig::open(call, settings);
   if (!opened) return fail(std::move(opened).error());
   if (!*opened) return {};
   const app::PlacementRequest request = request_for(call, **opened);
   ParserProcess parser;
   if (auto started = parser.start(make_startable, settings, log, request); !started) return started;
-  const EditPlaces places{(*opened)->config};
+  const EditPlaces places{(*opened)->text()};
   auto handover = parser.answer();
   if (!handover) return fail(std::move(handover).error());
   if (!*handover) return fail(std::move(*handover).error());
@@ -287,7 +257,7 @@ Status let_start(const RuntimeCall& call, const core::Settings& settings, app::L
   const std::string path = app::unmanaged_cgroups_path(call.id);
   if (auto sound = check_splices((**handover)->splices, places, path, request.hooks); !sound)
     return sound;
-  if (auto written = write_edited(**opened, call, ***handover); !written) return written;
+  if (auto written = write_edited(**opened, places, ***handover); !written) return written;
   const std::string line = cat(
       "container ", printable(call.id), ": starts without podqos at cgroupsPath ", printable(path),
       ", because the runtime accepts only slice:prefix:name with "

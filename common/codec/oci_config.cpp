@@ -126,7 +126,7 @@ Status ConfigReader::read(ConfigNode node, const JsonNode& value) {
   config_.places_.at(index_of(node)) = {.value = ByteRange{begin, begin + value.raw.size()},
                                         .null = value.is_null(),
                                         .empty = value.children.empty()};
-  if (value.is_null()) return {};
+  if (value.is_null() || node == kEdits) return {};
   if (node == kAnnotations || node == kUnified) return read_map(node, value);
   if (node == kHugepageLimit) return read_hugepage_limit(value);
   if (node == kAnnotation) return read_annotation(value);

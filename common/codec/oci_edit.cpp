@@ -22,11 +22,23 @@ class SplicePlanner {
   /// Sets the member `node` to `literal` (JSON text); no change if it has this value.
   void set(ConfigNode node, const std::string& literal) {
     const NodePlace& place = config_.place(node);
-    if (!place.value) {
-      add_member(node, literal);
-    } else if (text_.substr(place.value->begin, place.value->end - place.value->begin) != literal) {
+    const std::string_view old =
+        place.value ? text_.substr(place.value->begin, place.value->end - place.value->begin)
+                    : std::string_view{};
+    if (old == literal) return;
+    if (node != kEdits) record(pointer_to(node), literal, old);
+    if (place.value) {
       replace(*place.value, literal);
+    } else {
+      add_member(node, literal);
     }
+  }
+  /// Appends the value of one page size or unified file.
+  void add_keyed(ConfigNode container, const std::string& key, std::string_view literal) {
+    record(cat(pointer_to(container), "/", key), literal, "");
+    append(container, container == kHugepageLimits
+                          ? cat("{\"pageSize\":", quote_json(key), ",\"limit\":", literal, "}")
+                          : cat(quote_json(key), ":", literal));
   }
   /// Appends an element to an array, or a member to an object.
   void append(ConfigNode array, std::string element) {
@@ -36,6 +48,8 @@ class SplicePlanner {
   std::vector<Splice> plan() {
     // Children come after their parents in the schema.
     for (std::size_t i = kConfigNodes; i-- > 0;) {
+      // As the root's last member, for those who read the file.
+      if (i == 0 && !record_.empty()) set(kEdits, cat("[", record_, "]"));
       if (!additions_.at(i).empty()) add_to(static_cast<ConfigNode>(i));
     }
     std::ranges::sort(splices_, {}, &Splice::begin);
@@ -43,6 +57,15 @@ class SplicePlanner {
   }
 
  private:
+  /// The JSON pointer (RFC 6901) to a member, none of whose names has a slash or tilde.
+  static std::string pointer_to(ConfigNode node) {
+    const NodeSpec& spec = spec_of(node);
+    return node == kRoot ? "" : cat(pointer_to(spec.parent), "/", spec.name);
+  }
+  void record(std::string_view at, std::string_view literal, std::string_view old) {
+    record_ += cat(record_.empty() ? "" : ",", "{\"at\":", quote_json(at), ",\"is\":", literal,
+                   old.empty() ? "" : ",\"was\":", old, "}");
+  }
   void replace(ByteRange range, std::string literal) {
     splices_.push_back({.begin = range.begin, .end = range.end, .text = std::move(literal)});
   }
@@ -77,6 +100,7 @@ class SplicePlanner {
   const OciConfig& config_;
   std::array<std::vector<std::string>, kConfigNodes> additions_;
   std::vector<Splice> splices_;
+  std::string record_;  ///< elements of kEditRecord
 };
 
 /// Rejects a config that was not parsed from this text.
@@ -117,12 +141,11 @@ void plan_edit(SplicePlanner& planner, const OciConfig& config, const core::Conf
   for (const auto& [size, limit] : edit.hugepages) {
     // The engine's own value stays.
     if (config.facts.resources.hugepages.contains(size)) continue;
-    planner.append(kHugepageLimits,
-                   cat("{\"pageSize\":", quote_json(size), ",\"limit\":", limit.value(), "}"));
+    planner.add_keyed(kHugepageLimits, size, std::to_string(limit.value()));
   }
   for (const auto& [file, value] : edit.unified) {
     if (config.facts.resources.unified.contains(file)) continue;
-    planner.append(kUnified, cat(quote_json(file), ":", quote_json(value)));
+    planner.add_keyed(kUnified, file, quote_json(value));
   }
 }
 

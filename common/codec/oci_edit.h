@@ -31,8 +31,9 @@ struct HookRegistration {
 /// @param stage  "createRuntime" or "poststop"
 [[nodiscard]] std::string hook_literal(const HookRegistration& hooks, std::string_view stage);
 
-/// The splices that apply `edit` and register the hooks, in ascending order and not overlapping.
-/// All other bytes stay as they are; planning again on the result yields no splice.
+/// The splices that apply `edit`, record it (kEditRecord) and register the hooks, in ascending
+/// order and not overlapping. All other bytes stay as they are; planning again on the result yields
+/// no splice.
 /// @return kInvalidArgument if `config` was not parsed from `text`, or if a new string is not valid
 /// in a config.json.
 [[nodiscard]] Result<std::vector<Splice>> plan_splices(

@@ -13,6 +13,7 @@ using enum ConfigNode;
 /// node.
 constexpr std::array<NodeSpec, kConfigNodes> kSchema{{
     {kRoot, kOther, "", NodeType::kObject},
+    {kEdits, kRoot, kEditRecord, NodeType::kArray},
     {kProcess, kRoot, "process", NodeType::kObject},
     {kOomScoreAdj, kProcess, "oomScoreAdj", NodeType::kSigned},
     {kAnnotations, kRoot, "annotations", NodeType::kObject},

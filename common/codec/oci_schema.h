@@ -8,10 +8,17 @@
 
 namespace podqos::codec {
 
+/// The member of config.json's root in which podqos notes what it has filled in: an array of
+/// `{"at":"/linux/resources/cpu/shares","is":102}`, with `"was":0` for the text of a value that was
+/// replaced. Runtimes ignore members that they do not know (runtime-spec config.md,
+/// "Extensibility"), and no author of a pod can write it.
+constexpr std::string_view kEditRecord = "podqos.io/edits";
+
 /// The members of an OCI config.json that podqos reads or edits. Parents come before their members.
 /// @note OCI runtime-spec, config.md and config-linux.md.
 enum class ConfigNode : std::uint8_t {
   kRoot,
+  kEdits,  ///< kEditRecord
   kProcess,
   kOomScoreAdj,
   kAnnotations,

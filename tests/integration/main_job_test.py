@@ -3,6 +3,8 @@
 import json
 import os
 import pathlib
+import shutil
+import signal
 import sys
 import unittest
 
@@ -447,6 +449,9 @@ class ConfigFile(harness.TestCase):
         after = json.loads(bundle.read())
         self.assertTrue(after["linux"].pop("cgroupsPath").startswith(self.pod_path("burstable", "burstable-1")))
         self.assertEqual(set(after.pop("hooks")), {"createRuntime", "poststop"})
+        self.assertEqual({edit["at"] for edit in after.pop("podqos.io/edits")},
+                         {"/linux/cgroupsPath", "/process/oomScoreAdj", "/linux/resources/memory/limit",
+                          *(f"/linux/resources/cpu/{name}" for name in ("shares", "quota", "period"))})
         self.assertEqual(after["process"].pop("oomScoreAdj"), 969)
         devices = before["linux"]["resources"]["devices"]
         self.assertEqual(after["linux"].pop("resources")["devices"], devices)
@@ -463,6 +468,90 @@ class ConfigFile(harness.TestCase):
         self.wrapper.delete(name)
         self.wrapper.create(name, bundle)
         self.assertEqual(bundle.read(), first)
+
+    # BURSTABLE with other resources.
+    other = pod("burstable-1", container("app", requests={"cpu": "100m", "memory": "512Mi"}, limits={"memory": "3Gi"}))
+
+    def annotate_anew(self, bundle, manifest=other):
+        """As a person does: the new manifest's annotations in the file as podqos has left it."""
+        bundle.reload()
+        bundle.annotations.clear()
+        bundle.annotations.update(self.bundle(manifest, "app").annotations)
+        return bundle.save()
+
+    def assert_is_the_other(self, name, bundle):
+        """A container from BURSTABLE's bundle has the other's resources, in every value."""
+        pid = self.wrapper.launch(name, bundle)
+        path = self.pod_path("burstable", "burstable-1")
+        self.assert_placed(pid, path)
+        for cgroup in (path, machines.cgroup_of(pid)):
+            self.assert_values(cgroup, shares=102, quota=None, memory=3 * GI)
+        self.assert_oom(pid, 985)  # 1000 - trunc(1000 * 512Mi / 32Gi)
+
+    def test_annotated_anew(self):
+        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
+        self.wrapper.launch(name, bundle)
+        self.wrapper.delete(name)
+        self.assert_is_the_other(name, self.annotate_anew(bundle))
+
+    def test_annotated_anew_after_a_loss_of_state(self):
+        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
+        pid = self.wrapper.launch(name, bundle)
+        shutil.rmtree(self.podqos.state)
+        os.kill(pid, signal.SIGKILL)
+        self.wrapper.delete(name)
+        self.assert_is_the_other(name, self.annotate_anew(bundle))
+
+    def test_annotated_anew_after_a_create_that_failed(self):
+        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
+        program, bundle.config["root"]["path"] = bundle.config["root"]["path"], "/nowhere"
+        self.assertNotEqual(self.wrapper.create(name, bundle.save(), check=False).returncode, 0)
+        self.assertIn(b"podqos.io/edits", bundle.read())
+        self.annotate_anew(bundle).config["root"]["path"] = program
+        self.assert_is_the_other(name, bundle.save())
+
+    def test_no_longer_annotated(self):
+        """What podqos filled in goes, and the container is an ordinary one again."""
+        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/plain"
+        before = bundle.save().config
+        self.wrapper.launch(name, bundle)
+        self.wrapper.delete(name)
+        bundle.reload().annotations.clear()
+        pid = self.wrapper.launch(name, bundle.save())
+        self.assertEqual(machines.cgroup_of(pid), f"{self.elsewhere}/plain")
+        self.assertFalse([name for name in self.podqos.state_bytes() if "pods/" in name])
+        after = bundle.reload().config
+        self.assertEqual(set(after.pop("hooks")), {"createRuntime", "poststop"})
+        after["linux"]["resources"] = before["linux"]["resources"]
+        after["annotations"] = before["annotations"]
+        self.assertEqual(after, before)
+
+    def test_registered_by_the_hook_and_annotated_anew(self):
+        """Without the wrapper the edit is for the next start: then it is the new annotations'."""
+        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/app"
+        for stage in ("createRuntime", "poststop"):
+            bundle.add_hook(stage, harness.HOOK, [*self.podqos.hook_command(self.kind), stage])
+        self.plain.launch(name, bundle.save())
+        self.plain.delete(name)
+        self.annotate_anew(bundle)
+        self.plain.launch(name, bundle)
+        self.plain.delete(name)
+        resources = bundle.reload().resources
+        self.assertEqual((resources["memory"]["limit"], resources["cpu"]["shares"]), (3 * GI, 102))
+        self.assertNotIn("quota", resources["cpu"])
+        self.assertEqual(bundle.config["process"]["oomScoreAdj"], 985)
+
+    def test_annotated_as_another_pods(self):
+        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
+        self.wrapper.launch(name, bundle)
+        self.wrapper.delete(name)
+        pid = self.wrapper.launch(name, self.annotate_anew(bundle, GUARANTEED))
+        path = self.pod_path("guaranteed", "guaranteed-1")
+        self.assert_placed(pid, path)
+        self.assert_values(machines.cgroup_of(pid), shares=102, quota=10000, period=100000, memory=64 * MI)
+        self.assert_oom(pid, -997)
 
 
 def _without_time(text):

@@ -1,0 +1,53 @@
+#include "hook/opened_config.h"
+
+#include <fcntl.h>
+
+#include <utility>
+
+#include "common/app/place.h"
+#include "common/base/text.h"
+#include "common/codec/oci_config.h"
+#include "common/sys/directory.h"
+#include "common/sys/fd.h"
+#include "hook/former_config.h"
+
+namespace podqos::hook {
+
+namespace {
+
+/// Whether podqos may be concerned by a config.json that it cannot edit, such as a symlink, read as
+/// the runtime will read it: an ordinary container must start nevertheless.
+bool uneditable_may_concern(const std::string& path, const core::Settings& settings) {
+  const sys::UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
+  if (!fd.valid()) return false;
+  const auto text = sys::read_all(fd.get(), codec::kMaxConfigSize, path);
+  return !text || app::may_concern(*text, settings);
+}
+
+}  // namespace
+
+Result<std::optional<OpenedConfig>> OpenedConfig::open(const RuntimeCall& call,
+                                                       const core::Settings& settings) {
+  auto bundle = Bundle::open(call.bundle);
+  // The runtime reports a bundle that cannot be read, in the form that its engine expects.
+  if (!bundle) return std::nullopt;
+  OpenedConfig opened{std::move(*bundle), call.config_name};
+  auto file = opened.bundle_.read_config(opened.name_);
+  const bool is_absolute = call.config_name.starts_with('/');
+  const std::string path =
+      is_absolute ? call.config_name : cat(opened.bundle(), "/", call.config_name);
+  if (!file &&
+      (file.error().code == ErrorCode::kNotFound || !uneditable_may_concern(path, settings)))
+    return std::nullopt;
+  if (!file) return fail(std::move(file).error());
+  if (!app::may_concern(*file, settings)) return std::nullopt;
+  opened.file_ = std::move(*file);
+  opened.text_ = former_config(opened.file_);
+  return opened;
+}
+
+Status OpenedConfig::write(std::string_view text) const {
+  return text == file_ ? Status{} : bundle_.write_config(text, name_);
+}
+
+}  // namespace podqos::hook

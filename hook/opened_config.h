@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/core/settings.h"
+#include "hook/bundle.h"
+#include "hook/runtime_argv.h"
+
+namespace podqos::hook {
+
+/// The config.json of a container about to be created, where podqos may be concerned by it.
+class OpenedConfig {
+ public:
+  /// Opens the bundle, and the file that the runtime will read.
+  /// @return nullopt: podqos does nothing and runs the runtime
+  static Result<std::optional<OpenedConfig>> open(const RuntimeCall& call,
+                                                  const core::Settings& settings);
+
+  /// The bundle's canonical path.
+  [[nodiscard]] const std::string& bundle() const { return bundle_.canonical(); }
+  /// The text as it was before podqos edited it, see former_config().
+  [[nodiscard]] const std::string& text() const { return text_; }
+  /// Replaces the file atomically, unless it has this text already.
+  [[nodiscard]] Status write(std::string_view text) const;
+
+ private:
+  OpenedConfig(Bundle bundle, std::string name)
+      : bundle_(std::move(bundle)), name_(std::move(name)) {}
+
+  Bundle bundle_;
+  std::string name_;  ///< of the file in it
+  std::string file_;  ///< its text
+  std::string text_;
+};
+
+}  // namespace podqos::hook
