@@ -19,6 +19,7 @@
 #include "common/cgroup/stray.h"
 #include "common/codec/record_json.h"
 #include "common/core/attributes.h"
+#include "common/core/counting.h"
 #include "common/core/driver.h"
 #include "common/core/pod_plan.h"
 #include "common/core/tree.h"
@@ -37,6 +38,7 @@ class Recomputation {
     if (auto done = load(); !done) return fail(std::move(done).error());
     if (auto done = transaction_.execute({core::SetMark{}}); !done)
       return fail(std::move(done).error());
+    transaction_.store().keep_mark();  // until all of it is done
     for (Error& error : find_roots(transaction_, records_))
       report_.failed.push_back(std::move(error).message);
     for (const core::TreeRecord& tree : transaction_.tiers().trees) {
@@ -79,9 +81,6 @@ class Recomputation {
     if (!uids) return fail(std::move(uids).error());
     for (const std::string& uid : *uids) {
       auto record = transaction_.store().pod(uid);
-      // The sums still count the pod.
-      const bool newer = !record && record.error().code == ErrorCode::kUnsupported;
-      if (newer && !transaction_.store().dirty()) return fail(std::move(record).error());
       if (!record) {
         report_.unreadable.push_back(std::move(record).error().message);
         unreadable_.insert(uid);
@@ -89,7 +88,22 @@ class Recomputation {
         records_.emplace(uid, std::move(**record));
       }
     }
+    start_counting();
     return {};
+  }
+
+  /// Leaves only what pods with unreadable records count in the sums, as far as the sums tell it.
+  void start_counting() {
+    core::TiersRecord& tiers = transaction_.tiers();
+    if (unreadable_.empty() || transaction_.store().dirty()) {
+      tiers.sums = {};
+      for (core::TreeRecord& tree : tiers.trees)
+        tree.sums = {};
+      return;
+    }
+    for (const auto& [uid, record] : records_) {
+      if (!record.released_at) core::remove_pod(tiers, record);
+    }
   }
 
   /// Pod cgroups below a root of podqos's without a record: restored from their copy, or removed.
@@ -191,7 +205,8 @@ class Recomputation {
       pods.push_back(observe(std::move(record)));
     core::TiersRecord& tiers = transaction_.tiers();
     auto decided = core::reconcile_pods(std::move(pods), std::move(report_),
-                                        {.retained = tiers.retained,
+                                        {.unreadable = tiers.sums,
+                                         .retained = tiers.retained,
                                          .capacity = transaction_.capacity(),
                                          .now = transaction_.now()},
                                         transaction_.settings());

@@ -41,6 +41,7 @@ class Summary {
   Summary(ReconcileReport report, const ReconcileSnapshot& snapshot, const Settings& settings)
       : snapshot_(&snapshot), settings_(&settings) {
     out_.report = std::move(report);
+    out_.sums = snapshot.unreadable;
   }
 
   void add(ReconciledPod pod) {

@@ -41,7 +41,7 @@ struct ReconcileReport {
   std::int64_t released = 0;            ///< pods whose end podqos had missed
   std::int64_t repaired = 0;            ///< pods whose lost record was restored
   std::vector<std::string> changes;     ///< one sentence per change
-  std::vector<std::string> unreadable;  ///< records of a newer version: unchanged, not counted
+  std::vector<std::string> unreadable;  ///< records, as of a newer version: left unchanged
   std::vector<std::string> failed;      ///< pods of which a value or record could not be written
   std::vector<std::string> warnings;    ///< what the operator should check
 };
@@ -118,6 +118,7 @@ struct ReconciledPod {
 
 /// What reconcile_pods() needs to know beside the pods.
 struct ReconcileSnapshot {
+  TierSums unreadable = {};  ///< of the pods whose records cannot be read
   const std::vector<RetainedEntry>& retained;
   const NodeCapacity& capacity;
   UnixSeconds now;  ///< since boot

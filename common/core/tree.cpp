@@ -73,8 +73,6 @@ std::optional<std::string> root_of_pod(std::string_view pod_cgroup) {
 }
 
 void count_trees(TiersRecord& tiers, const PodRecords& living) {
-  for (TreeRecord& tree : tiers.trees)
-    tree.sums = {};
   for (const auto& [uid, record] : living) {
     TreeRecord* tree = record.adopted ? nullptr : find_tree(tiers, record.cgroup);
     if (tree != nullptr) add_pod(tree->sums, record);

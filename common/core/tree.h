@@ -27,8 +27,7 @@ namespace podqos::core {
 /// not a pod's.
 [[nodiscard]] std::optional<std::string> root_of_pod(std::string_view pod_cgroup);
 
-/// Sums up the pods of each tree again.
-/// @param living  records of the pods that count
+/// Adds pods to the sums of their trees.
 void count_trees(TiersRecord& tiers, const PodRecords& living);
 
 }  // namespace podqos::core

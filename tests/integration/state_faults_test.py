@@ -264,7 +264,11 @@ class NewerVersion(StateCase):
         self.check_refusal(file, "first.json")
         other = self.create(self.container(FOURTH, "app"))
         self.check_values(*self.alive, other)
-        self.delete(other)
+        # Its end is missed.
+        self.end(other)
+        done = self.call(harness.CTL, "--config", self.config, "reconcile")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("pod fourth released", done.stdout.decode())
         self.check_values(*self.alive)
 
     def reconcile_again(self, file, text):

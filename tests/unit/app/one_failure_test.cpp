@@ -20,10 +20,9 @@ namespace podqos::app {
 namespace {
 
 using ::testing::Combine;
-using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Key;
 using ::testing::Not;
 using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
@@ -223,6 +222,33 @@ TEST_P(OneFailure, OfAQuestionLeavesAllElseToAReconciliation) {
     expect_mended(*node);
     if (HasFailure()) return;
   }
+}
+
+/// A podqos of a newer version has written it: that pod keeps what it has, and what it counts.
+TEST_P(OneFailure, OfAVersionLeavesAllElseToAReconciliation) {
+  const auto node = prepared();
+  ASSERT_TRUE(node->reconcile());
+  const std::string before = node->records.pods.at("a");
+  std::string& text = node->records.pods.at("a");
+  text.replace(text.find("\"version\":1"), 11, "\"version\":2");
+  const std::string newer = text;
+  const core::TiersRecord tiers = node->records.tiers;
+  const char* shares = node->tree.is_v2() ? "cpu.weight" : "cpu.shares";
+  node->tree.cgroups.at(paths_of(*node).burstable).files.at(shares) = "77";
+  node->tree.cgroups.at(pod_cgroup_of(*node, kBatch)).files.at(shares) = "77";
+  for (const int run : {1, 2}) {
+    SCOPED_TRACE(run);
+    const auto report = node->reconcile();
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_THAT(report->unreadable, ElementsAre(HasSubstr("record of version 2")));
+    EXPECT_EQ(node->records.tiers, tiers);
+    EXPECT_EQ(node->records.pods.at("a"), newer);
+    EXPECT_FALSE(node->records.dirty);
+  }
+  node->run(kNext.container, kNext.init);
+  expect_others_right(*node, "");
+  node->records.pods.at("a") = before;
+  expect_mended(*node);
 }
 
 INSTANTIATE_TEST_SUITE_P(Machines, OneFailure,

@@ -68,7 +68,7 @@ TEST(CountTrees, SumsUpTheOwnPodsOfEach) {
   PodRecord adopted = own;
   adopted.adopted = true;
   count_trees(tiers, {{"1", own}, {"2", adopted}});
-  EXPECT_EQ(tiers.trees[0].sums.guaranteed, TierSum{});
+  EXPECT_EQ(tiers.trees[0].sums.guaranteed.pods, 7);
   EXPECT_EQ(tiers.trees[0].sums.burstable,
             (TierSum{.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{5}}));
   EXPECT_EQ(tiers.trees[1].sums, TierSums{});
