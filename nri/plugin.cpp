@@ -118,8 +118,10 @@ Status Plugin::update(Result<core::ContainerFacts> facts, std::uint32_t pid,
 Status Plugin::apply_event(const ContainerEvent& event, Misplaced misplaced,
                            const app::Timeouts& timeouts) {
   const core::Settings& settings = configuration_.settings();
-  const app::ContainerEvent reported{
-      .facts = event.facts, .process = event.process, .stays = misplaced == Misplaced::kStays};
+  const app::ContainerEvent reported{.facts = event.facts,
+                                     .process = event.process,
+                                     .stays = misplaced != Misplaced::kAsConfigured,
+                                     .undone_if_refused = misplaced == Misplaced::kUndone};
   if (event.kind == ContainerEvent::Kind::kStarted)
     return app::container_started(settings, log(), reported, timeouts);
   auto followed = app::resources_changed(settings, log(), reported, timeouts);
@@ -233,7 +235,7 @@ Status Plugin::run_pod_sandbox(const api::EventRequest& event, Budget budget) {
   if (event.pod().pid() == 0) return {};
   register_sandbox(event.pod());
   // Plugins cannot change the sandbox's cgroup, so onMisplaced does not apply to it.
-  return report("run pod", start(sandbox_facts(event.pod()), event.pod().pid(), Misplaced::kStays,
+  return report("run pod", start(sandbox_facts(event.pod()), event.pod().pid(), Misplaced::kUndone,
                                  timeouts(budget)));
 }
 

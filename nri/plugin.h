@@ -73,6 +73,7 @@ class Plugin : public Handler {
   enum class Misplaced : std::uint8_t {
     kAsConfigured,  ///< placement.onMisplaced
     kStays,         ///< it is counted where it runs
+    kUndone,        ///< the same; the runtime undoes it if it is refused
   };
   using TimePoint = sys::Clock::TimePoint;
   /// Interval at which everything is recomputed.

@@ -81,6 +81,29 @@ core::Relocation relocation_of(cgroup::Machine& machine, const AdmissionRequest&
   return {.origin = std::nullopt, .stays = std::move(origin).error().message};
 }
 
+/// What each pod has, for the error of one that does not fit; empty for more pods than are read in
+/// a few milliseconds, since others wait for the lock.
+std::vector<core::PodShare> holders_in(store::RecordStore& store, const std::string& beside) {
+  constexpr std::size_t kMost = 512;
+  std::vector<core::PodShare> holders;
+  const auto uids = store.pod_uids();
+  if (!uids || uids->size() > kMost) return holders;
+  for (const std::string& uid : *uids) {
+    const auto record = store.pod(uid);
+    if (uid == beside || !record || !*record || (*record)->released_at) continue;
+    holders.push_back({.name = core::name_of((*record)->pod), .granted = (*record)->granted});
+  }
+  return holders;
+}
+
+/// The node's capacity; that of processes is read where the admission depends on it.
+core::NodeCapacity capacity_for(const Transaction& transaction) {
+  const core::Settings& settings = transaction.settings();
+  const bool counts_pids =
+      settings.pod_pids_limit && settings.admission.pids != core::AdmissionPolicy::kOff;
+  return counts_pids ? cgroup::with_pids(transaction.capacity()) : transaction.capacity();
+}
+
 /// Restricts the OOM score to what the privileges suffice for, with a warning.
 void bound_oom_score(const Transaction& transaction, const AdmissionRequest& request,
                      Admission& admission) {
@@ -244,6 +267,7 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
   const AdmissionRequest& request = *context.request;
   const auto existing =
       *before ? std::optional{without_dead(machine, **before, request.facts)} : std::nullopt;
+  const core::NodeCapacity capacity = capacity_for(transaction);
   const core::AdmissionSnapshot snapshot{
       .identity = context.identity,
       .claim = context.claim,
@@ -252,11 +276,12 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
       .running = find_running(machine, request, *before),
       .restored = transaction.recovered(),
       .others = core::sums_beside(transaction.tiers().sums, *before),
-      .capacity = transaction.capacity(),
+      .capacity = capacity,
       .root = context.root,
       .pod_cgroup =
           [&](const std::string& cgroup) { return cgroup::observe_pod_cgroup(machine, cgroup); },
-      .relocation = [&] { return relocation_of(machine, request); }};
+      .relocation = [&] { return relocation_of(machine, request); },
+      .holders = [&] { return holders_in(transaction.store(), context.identity.uid); }};
   auto admission = core::decide_admission(request, snapshot, transaction.settings());
   if (!admission) return fail(std::move(admission).error());
   switch (admission->outcome) {

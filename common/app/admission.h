@@ -40,7 +40,8 @@ template <class Outcome>
 /// container is removed from the record again.
 /// @return nullopt for a sandbox whose pod is unknown: it stays where the engine puts it. kConflict
 ///         if the pod's cgroup or the root is not podqos's; kRefused for a running container
-///         outside its pod if placement.onMisplaced is "fail".
+///         outside its pod if placement.onMisplaced is "fail", and for one whose pod does not fit
+///         the node if that is enforced (core/node_fit.h).
 [[nodiscard]] Result<std::optional<Admission>> admit(Transaction& transaction,
                                                      AdmissionRequest request);
 

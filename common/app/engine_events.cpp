@@ -65,6 +65,7 @@ Status start(const core::Settings& settings, Log& log, const ContainerEvent& eve
   if (!request) return fail(std::move(request).error());
   if (!*request) return {};
   if (event.stays) (*request)->on_misplaced = core::OnMisplaced::kIgnore;
+  (*request)->undone_if_refused = event.undone_if_refused;
   auto transaction = Transaction::open(settings, log, timeouts);
   if (!transaction) return fail(std::move(transaction).error());
   return container_started(

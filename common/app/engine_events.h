@@ -48,12 +48,14 @@ struct ContainerEvent {
   std::shared_ptr<const core::Annotations> of_pod = {};
   /// It is counted where it runs, whatever placement.onMisplaced says.
   bool stays = false;
+  bool undone_if_refused = false;  ///< see core::AdmissionRequest
 };
 
 /// Handles the start of a container like the hook stage createRuntime: confirms a placed container,
 /// or registers one that was not placed, before its process runs.
-/// @return kRefused if placement.onMisplaced is "fail" and the container runs outside its pod,
-///         regardless of onError; kNotFound if its init has ended.
+/// @return kRefused if placement.onMisplaced is "fail" and the container runs outside its pod, and,
+///         for one that is undone then, if its pod does not fit the node, regardless of onError;
+///         kNotFound if its init has ended.
 [[nodiscard]] Status container_started(const core::Settings& settings, Log& log,
                                        const ContainerEvent& event, const Timeouts& timeouts = {});
 

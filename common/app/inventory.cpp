@@ -20,6 +20,7 @@
 #include "common/core/cgroup_parent.h"
 #include "common/core/driver.h"
 #include "common/core/lowering.h"
+#include "common/core/node_fit.h"
 #include "common/core/pod_plan.h"
 #include "common/core/policy.h"
 #include "common/core/reservation.h"
@@ -114,6 +115,7 @@ class InventoryBuilder {
     }
     std::ranges::sort(inventory_.trees, {}, &TreeEntry::kubepods);
     check_roots();
+    check_pids();
     return {};
   }
   Inventory release() { return std::move(inventory_); }
@@ -294,6 +296,13 @@ class InventoryBuilder {
           inventory_.warnings.push_back(cat("pod cgroup ", path, " is not managed by podqos"));
       }
     }
+  }
+
+  /// Warns if the pods may have more processes than the node.
+  void check_pids() {
+    const core::NodeCapacity node = cgroup::with_pids({.memory = {}, .cpu = {}});
+    if (auto words = core::describe_pids(records_.tiers.sums, settings_, node))
+      inventory_.warnings.push_back(std::move(*words));
   }
 
   /// True if adopted pods are below `root`: it belongs to their kubelet.

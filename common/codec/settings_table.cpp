@@ -42,7 +42,7 @@ constexpr Setting setting(std::string_view path, std::string_view help) {
 
 using IoWeight = OrNull<WholeNumber<core::kMinIoWeight, core::kMaxIoWeight>>;
 
-constexpr std::array<Setting, 37> kTable{{
+constexpr std::array<Setting, 40> kTable{{
     setting<Flag, &Settings::enabled>(
         "enabled",
         "*false* stops new placements. Containers that podqos placed before are still "
@@ -154,6 +154,22 @@ constexpr std::array<Setting, 37> kTable{{
         "*kubelet*). Beside the pods of a kubelet both stand to each other as what they request. "
         "A number is the weight itself (cpu.weight; on cgroup v1 the shares that become it), "
         "also beside a kubelet."),
+    setting<OneOf<kAdmissionWords>, [](auto& s) -> auto& { return s.admission.memory; }>(
+        "admission.memory",
+        "What is done about a pod that requests more memory than is free: the capacity less the "
+        "reserves, less what other pods have requested. *warn*: the log and **podqosctl status** "
+        "say so, and only the part that is free counts. *enforce*: its container is refused before "
+        "it is created, whatever **onError** says; the error names the pods that have most. One "
+        "that runs already, as for the hook *createRuntime*, is only warned of. *off*: neither. "
+        "What a pod that counts has requested before always fits, so that its containers start "
+        "again; so do BestEffort pods, and the pods of a kubelet are never refused."),
+    setting<OneOf<kAdmissionWords>, [](auto& s) -> auto& { return s.admission.cpu; }>(
+        "admission.cpu", "The same for CPU."),
+    setting<OneOf<kAdmissionWords>, [](auto& s) -> auto& { return s.admission.pids; }>(
+        "admission.pids",
+        "The same for processes and threads, of which pods have a limit but request none: the "
+        "number of podqos's own pods times **podPidsLimit** must not exceed the kernel's "
+        "*pid_max*. Without **podPidsLimit** every pod fits."),
     setting<OrNull<Percentage<0>>, &Settings::reserve_memory_percent>(
         "qosReserved.memory",
         "How much of the requests of higher classes the lower tiers must leave free: the "

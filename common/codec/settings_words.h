@@ -27,6 +27,10 @@ constexpr std::array<Word<core::WithoutParent>, 2> kWithoutParentWords{
     {{"stay", core::WithoutParent::kStay}, {"place", core::WithoutParent::kPlace}}};
 constexpr std::array<Word<core::OnError>, 2> kErrorWords{
     {{"admit", core::OnError::kAdmit}, {"reject", core::OnError::kReject}}};
+constexpr std::array<Word<core::AdmissionPolicy>, 3> kAdmissionWords{
+    {{"off", core::AdmissionPolicy::kOff},
+     {"warn", core::AdmissionPolicy::kWarn},
+     {"enforce", core::AdmissionPolicy::kEnforce}}};
 constexpr std::array<Word<core::WeightFormulaSetting>, 3> kFormulaWords{
     {{"auto", core::WeightFormulaSetting::kAuto},
      {"linear", core::WeightFormulaSetting::kLinear},

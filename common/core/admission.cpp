@@ -145,6 +145,23 @@ void warn_uncounted(Admission& admission, const AdmissionSnapshot& snapshot,
     admission.warnings.push_back(cat(name_of(record.pod), " ", *words));
 }
 
+/// Checks that the node has room for the pod, or warns that it has not.
+Status check_fit(Admission& admission, const AdmissionRequest& request,
+                 const AdmissionSnapshot& snapshot, const Settings& settings) {
+  const NodeFit fit{.pod = admission.record,
+                    .before = snapshot.before,
+                    .others = snapshot.others,
+                    .capacity = snapshot.capacity,
+                    .holders = snapshot.holders};
+  if (!request.running || request.undone_if_refused) {
+    if (auto fits = check_node_fit(fit, settings); !fits) return fits;
+  }
+  warn_uncounted(admission, snapshot, settings);
+  if (auto words = describe_pids(fit, settings))
+    admission.warnings.push_back(cat(name_of(admission.record.pod), ": ", *words));
+  return {};
+}
+
 /// Refuses to create a container that runs: its runtime will refuse it too, and the record of the
 /// running one must not be lost to it.
 Error runs_already(const ContainerRecord& running) {
@@ -210,7 +227,8 @@ Result<Admission> admit_container(const AdmissionRequest& request,
   record.containers.push_back(admission.container);
   // Before computing values: they follow from the granted requests.
   grant_requests(record, snapshot.others, settings, snapshot.capacity);
-  warn_uncounted(admission, snapshot, settings);
+  if (auto fits = check_fit(admission, request, snapshot, settings); !fits)
+    return fail(std::move(fits).error());
   auto values = container_values(record, admission.container.name, settings);
   if (!values) return fail(std::move(values).error());
   admission.wanted = std::move(*values);

@@ -13,6 +13,7 @@
 #include "common/core/container_memory.h"
 #include "common/core/identity.h"
 #include "common/core/layout.h"
+#include "common/core/node_fit.h"
 #include "common/core/ownership.h"
 #include "common/core/pod_claim.h"
 #include "common/core/pod_plan.h"
@@ -45,6 +46,8 @@ struct AdmissionSnapshot {
   /// Observes what a move would change; asked for only for a running container outside its pod, if
   /// onMisplaced is "move".
   std::function<Relocation()> relocation = {};
+  /// Reads the pods of the node; asked for only if the pod is refused since it does not fit.
+  std::function<std::vector<PodShare>()> holders = {};
 };
 
 /// What becomes of a container that requests admission.
@@ -90,7 +93,8 @@ struct Admission {
 /// requests. The plugin decides so without the lock, all others under it.
 /// @return `missing` is set by fill_in_missing(). kConflict for a container that runs already, and
 ///         from merge_claim(), check_pod_cgroup(); kRefused for a running container outside its pod
-///         if onMisplaced is "fail"; the error of `snapshot.root` for a pod of podqos's own; the
+///         if onMisplaced is "fail", and from check_node_fit(), except for a running container that
+///         its engine would not undo; the error of `snapshot.root` for a pod of podqos's own; the
 ///         errors of container_leaf(), container_values() and pod_values()
 [[nodiscard]] Result<Admission> decide_admission(const AdmissionRequest& request,
                                                  const AdmissionSnapshot& snapshot,

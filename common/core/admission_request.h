@@ -23,6 +23,9 @@ struct AdmissionRequest {
   Driver driver = Driver::kCgroupfs;  ///< cgroup driver of its runtime
   /// True if placed_at is the cgroup of a running process.
   bool running = false;
+  /// True if its engine undoes it on an error although it runs (the sandbox of NRI's
+  /// RunPodSandbox), so that it is refused like one that does not run yet.
+  bool undone_if_refused = false;
   /// What to do if it runs outside its pod's cgroup: placement.onMisplaced, or kIgnore where the
   /// call is not about placing it.
   OnMisplaced on_misplaced = OnMisplaced::kRewrite;

@@ -20,8 +20,26 @@ std::string claim_warning(std::string_view name, Amount requested, Amount claime
              "% of what is allocatable; lower the request or raise maxPodClaim");
 }
 
+/// What a pod requests of one resource, and what of it counts.
 template <class Amount>
-std::string cut_warning(std::string_view name, Amount claimed, Amount granted) {
+struct Amounts {
+  std::string_view name;
+  Amount requested;
+  Amount claimed;    ///< see Grants
+  Amount countable;  ///< of the claim, if the node had room
+  Amount granted;
+};
+
+/// Warning that the request of one resource does not count in full.
+template <class Amount>
+std::optional<std::string> describe_cut(const Amounts<Amount>& amounts, AdmissionPolicy policy,
+                                        const Settings& settings) {
+  const auto& [name, requested, claimed, countable, granted] = amounts;
+  const bool fits = policy == AdmissionPolicy::kOff;  // nobody is to hear that it does not
+  const bool bounded = settings.max_pod_claim_percent != kPercent;
+  if (requested > claimed && (bounded || !fits))
+    return claim_warning(name, requested, claimed, settings);
+  if (granted >= countable || fits) return std::nullopt;
   return cat(
       "requests ", name, " ", format_amount(claimed), ", of which ", format_amount(granted),
       " counts: other pods have requested the rest of what is allocatable; end some, or lower "
@@ -63,18 +81,23 @@ std::optional<std::string> describe_uncounted(const PodRecord& record, const Set
   const ResourceList requests = requests_of(record);
   const auto cpu = find(requests, kCpu);
   const auto memory = find(requests, kMemory);
-  if (cpu && cpu->milli_value() > record.claimed.cpu.value())
-    return claim_warning("cpu", MilliCpu{cpu->milli_value()}, record.claimed.cpu, settings);
-  if (memory && memory->value() > record.claimed.memory.value())
-    return claim_warning("memory", Bytes{memory->value()}, record.claimed.memory, settings);
-  if (record.granted.cpu < record.claimed.cpu)
-    return cut_warning("cpu", record.claimed.cpu, record.granted.cpu);
+  if (auto cut = describe_cut<MilliCpu>({.name = "cpu",
+                                         .requested = MilliCpu{cpu ? cpu->milli_value() : 0},
+                                         .claimed = record.claimed.cpu,
+                                         .countable = record.claimed.cpu,
+                                         .granted = record.granted.cpu},
+                                        settings.admission.cpu, settings))
+    return cut;
   const auto backed = backed_memory(record);
   const bool reserved = settings.reserve_memory_percent && backed;
-  const Bytes countable =
-      reserved ? std::min(*backed, record.claimed.memory) : record.claimed.memory;
-  if (record.granted.memory < countable)
-    return cut_warning("memory", record.claimed.memory, record.granted.memory);
+  if (auto cut = describe_cut<Bytes>(
+          {.name = "memory",
+           .requested = Bytes{memory ? memory->value() : 0},
+           .claimed = record.claimed.memory,
+           .countable = reserved ? std::min(*backed, record.claimed.memory) : record.claimed.memory,
+           .granted = record.granted.memory},
+          settings.admission.memory, settings))
+    return cut;
   if (!settings.reserve_memory_percent || !backed || *backed >= record.claimed.memory)
     return std::nullopt;
   return cat("requests memory ", format_amount(record.claimed.memory), ", of which ",

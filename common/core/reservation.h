@@ -26,7 +26,8 @@ namespace podqos::core {
 [[nodiscard]] std::int64_t claimable(std::int64_t capacity, const Settings& settings);
 
 /// Warning for the node's operator that not all requests of a pod count, with cause and remedy.
-/// nullopt if they all do, and for adopted, released and BestEffort pods.
+/// nullopt if they all do, for adopted, released and BestEffort pods, and where the node has no
+/// room for them but `admission` of the resource is "off".
 [[nodiscard]] std::optional<std::string> describe_uncounted(const PodRecord& record,
                                                             const Settings& settings);
 

@@ -34,6 +34,8 @@ enum class WithoutParent : std::uint8_t {
   kPlace,  ///< into the pod's cgroup, as all others
 };
 enum class OnError : std::uint8_t { kAdmit, kReject };
+/// What is done about a pod whose requests do not fit what is allocatable.
+enum class AdmissionPolicy : std::uint8_t { kOff, kWarn, kEnforce };
 enum class WeightFormulaSetting : std::uint8_t { kAuto, kLinear, kLog };
 /// What a container may swap, as the kubelet's memorySwap.swapBehavior; cgroup v2 only.
 enum class SwapBehavior : std::uint8_t {
@@ -46,6 +48,14 @@ struct Reserved {
   MilliCpu cpu;
   Bytes memory;
   friend bool operator==(const Reserved&, const Reserved&) = default;
+};
+
+/// admission: the policy for each resource (node_fit.h).
+struct AdmissionPolicies {
+  AdmissionPolicy memory = AdmissionPolicy::kWarn;
+  AdmissionPolicy cpu = AdmissionPolicy::kWarn;
+  AdmissionPolicy pids = AdmissionPolicy::kWarn;
+  friend bool operator==(const AdmissionPolicies&, const AdmissionPolicies&) = default;
 };
 
 /// ioWeight: the I/O weight of each Guaranteed pod and of the two tiers, 1 to 10000; nullopt:
@@ -91,6 +101,7 @@ struct Settings {
   Reserved kube_reserved;
   bool enforce_node_allocatable = true;  ///< enforceNodeAllocatable has "pods"
   RootCpuWeight root_cpu_weight;
+  AdmissionPolicies admission;
   std::optional<std::int64_t> reserve_memory_percent;  ///< qosReserved.memory, 0..100
   std::int64_t max_pod_claim_percent = 100;  ///< maxPodClaim, of what is allocatable; 1..100
   bool cpu_cfs_quota = true;

@@ -1,5 +1,6 @@
 """The main job: containers of pods, started by a real runtime, live where Kubernetes would put them."""
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -552,6 +553,119 @@ class ConfigFile(harness.TestCase):
         self.assert_placed(pid, path)
         self.assert_values(machines.cgroup_of(pid), shares=102, quota=10000, period=100000, memory=64 * MI)
         self.assert_oom(pid, -997)
+
+
+class FullNode(harness.TestCase):
+    """A node of one CPU, of which a pod has requested 700m. Another, of 400m, does not fit."""
+
+    settings = {"nodeCpu": "1"}
+    FIRST = pod("first-1", container("app", requests={"cpu": "700m"}))
+    SECOND = pod("second-1", container("app", requests={"cpu": "400m"}))
+    WARNING = r"pod second-1 requests cpu 400m, of which 300m counts: other pods have req"
+    REFUSAL = (r"pod second-1: requests cpu 400m, of which 300m is free: 1 is allocatable, and other pods have 700m, "
+               r"most of it pod first-1 with 700m; end pods, .* admission.cpu to .?\"warn")
+
+    def setUp(self):
+        super().setUp()
+        self.first, _ = self.launch(self.FIRST, "app")
+
+    def precreate(self, **options):
+        bundle, name = self.bundle(self.SECOND, "app"), self.container_id("app")
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/libpod-{name}"
+        bundle.save()
+        return name, bundle, self.podqos.hook("precreate", bundle.read(), kind=self.kind, cwd=bundle.path, **options)
+
+    def assert_counted(self, milli):
+        """What the Burstable pods request, and the pods that are known."""
+        [tree] = self.podqos.ctl_json("status")["trees"]
+        self.assertEqual([t["requests"]["cpuMilli"] for t in tree["tiers"] if t["qosClass"] == "Burstable"], [milli])
+        self.assertEqual(len(self.podqos.ctl_json("status")["pods"]), 1 if milli == 700 else 2)
+
+
+@harness.for_each_runtime
+class FullNodeWarns(FullNode):
+    """admission "warn", the default."""
+
+    def test_wrapper(self):
+        self.launch(self.SECOND, "app")
+        self.assert_counted(1000)
+        self.assertRegex(self.podqos.log_text(), self.WARNING)
+        self.assertIn("requests cpu 400m, of which 300m counts", self.podqos.ctl("status").stdout)
+        self.wrapper.delete(self.first)
+        self.assertNotIn("of which", self.podqos.ctl("status").stdout)
+
+    def test_precreate(self):
+        name, bundle, done = self.precreate()
+        bundle.file.write_text(done.stdout, encoding="utf-8")
+        self.plain.launch(name, bundle)
+        self.assert_counted(1000)
+        self.assertRegex(self.podqos.log_text(), self.WARNING)
+
+    def test_off(self):
+        self.podqos.settings["admission"] = {"cpu": "off"}
+        self.podqos.config(self.kind)
+        self.launch(self.SECOND, "app")
+        self.assertNotIn("of which", self.podqos.ctl("status").stdout + self.podqos.log_text())
+
+
+@harness.for_each_runtime
+class FullNodeRefuses(FullNode):
+    """admission "enforce", also under onError "admit"."""
+
+    settings = {**FullNode.settings, "admission": {"cpu": "enforce"}, "onError": "admit"}
+
+    def test_wrapper(self):
+        before = self.podqos.state_bytes()
+        bundle, name, log = self.bundle(self.SECOND, "app"), self.container_id("app"), self.tmp / "runtime.log"
+        text = bundle.read()
+        told = ("--log", log, "--log-format", "json", "create", "--bundle", bundle.path, name)
+        done = self.wrapper.call(*told, check=False)
+        self.assertEqual(done.returncode, 1)
+        for said in (done.stderr, log.read_text(encoding="utf-8"), self.podqos.log_text()):
+            self.assertRegex(said, self.REFUSAL)
+        self.assertEqual(bundle.read(), text)
+        self.assertEqual(self.podqos.state_bytes(), before)
+        self.assertFalse(self.machine.exists(self.pod_path("burstable", "second-1")))
+        self.assertNotEqual(self.plain.call("state", name, check=False).returncode, 0)
+        self.assert_counted(700)
+        self.wrapper.delete(self.first)
+        self.wrapper.create(name, bundle)  # there is room now
+
+    def test_precreate(self):
+        before = self.podqos.state_bytes()
+        _, _, done = self.precreate(check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, self.REFUSAL)
+        self.assertEqual(self.podqos.state_bytes(), before)
+
+    def test_create_runtime_only_warns(self):
+        bundle, name = self.bundle(self.SECOND, "app"), self.container_id("app")
+        for stage in ("createRuntime", "poststop"):
+            bundle.add_hook(stage, harness.HOOK, [*self.podqos.hook_command(self.kind), stage])
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/app"
+        self.plain.launch(name, bundle.save())
+        self.assert_counted(1000)
+        self.assertRegex(self.podqos.log_text(), self.WARNING)
+
+    def test_starts_again(self):
+        """Also where a smaller node has become too small for it."""
+        self.podqos.settings["nodeCpu"] = "500m"
+        self.podqos.config(self.kind)
+        other = self.bundle(self.FIRST, "app")
+        os.kill(self.plain.pid(self.first), 9)
+        name = self.container_id("app")
+        self.wrapper.launch(name, other)
+        self.assertEqual([p["uid"] for p in self.podqos.ctl_json("status")["pods"]], ["first-1"])
+
+    def test_two_at_once(self):
+        """Of ten pods that want the last 300m, 100m each, three get it."""
+        small = container("app", requests={"cpu": "100m"})
+        made = [(self.container_id("app"), self.bundle(pod(f"many-{n}", small), "app")) for n in range(10)]
+        with concurrent.futures.ThreadPoolExecutor(10) as pool:
+            done = list(pool.map(lambda one: self.wrapper.create(*one, check=False), made))
+        self.assertEqual(sorted(d.returncode for d in done), [0] * 3 + [1] * 7, [d.stderr for d in done])
+        [tree] = self.podqos.ctl_json("status")["trees"]
+        self.assertEqual([t["requests"]["cpuMilli"] for t in tree["tiers"]], [0, 1000, 0])
 
 
 def _without_time(text):

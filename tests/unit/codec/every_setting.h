@@ -17,7 +17,7 @@ inline constexpr std::string_view kEverything = R"({
   "cgroupRoot": "/a/b", "cgroupDriver": "cgroupfs", "placement": {"onMisplaced": "move", "withoutParent": "place"}, "onError": "reject",
   "nodeMemory": "32Gi", "nodeCpu": 4, /* pinned */
   "reserved": {"system": {"cpu": "500m", "memory": "1Gi"}, "kube": {"cpu": "0.25", "memory": 1048576}},
-  "enforceNodeAllocatable": ["none"], "rootCpuWeight": 300, "qosReserved": {"memory": "50%"}, "maxPodClaim": "40%", "cpuCFSQuota": false, "cpuCFSQuotaPeriod": "5ms", "weightFormula": "log",
+  "enforceNodeAllocatable": ["none"], "rootCpuWeight": 300, "admission": {"memory": "enforce", "cpu": "off", "pids": "enforce"}, "qosReserved": {"memory": "50%"}, "maxPodClaim": "40%", "cpuCFSQuota": false, "cpuCFSQuotaPeriod": "5ms", "weightFormula": "log",
   "podPidsLimit": 1024, "ioWeight": {"guaranteed": 10000, "burstable": 100, "bestEffort": 1}, "memorySwap": {"swapBehavior": "LimitedSwap"}, "singleProcessOOMKill": true, "releaseDelay": "2m", "tierMemoryFloor": "32Mi", "runtimes": ["/opt/runc"],
   "chargeMonitor": true, "stateDir": "/run/other", "lockDeadline": "250ms",
   "nri": {"metrics": "unix:/run/other/metrics.sock"}, "log": {"sink": "/var/log/podqos.log", "level": "debug"}
@@ -41,6 +41,9 @@ inline core::Settings everything() {
   out.kube_reserved = {.cpu = MilliCpu{250}, .memory = Bytes{1'048'576}};
   out.enforce_node_allocatable = false;
   out.root_cpu_weight = {.rule = core::RootCpuWeight::Rule::kNumber, .weight = CpuWeight{300}};
+  out.admission = {.memory = core::AdmissionPolicy::kEnforce,
+                   .cpu = core::AdmissionPolicy::kOff,
+                   .pids = core::AdmissionPolicy::kEnforce};
   out.reserve_memory_percent = 50;
   out.max_pod_claim_percent = 40;
   out.cpu_cfs_quota = false;
@@ -95,6 +98,9 @@ inline const std::vector<Field> kFields = {
     {"reserved.kube.memory", R"("1Gi")"},
     {"enforceNodeAllocatable", R"(["pods"])", {"[]"}},
     {"rootCpuWeight", R"("proportional")"},
+    {"admission.memory", R"("off")"},
+    {"admission.cpu", R"("enforce")"},
+    {"admission.pids", R"("off")"},
     {"qosReserved.memory", R"("50%")", {"null"}},
     {"maxPodClaim", R"("50%")"},
     {"cpuCFSQuota", "false", {"true"}},

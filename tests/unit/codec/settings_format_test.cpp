@@ -59,6 +59,11 @@ TEST(FormatSettings, PrintsEveryFieldInTheUnitsOfPeople) {
     "pods"
   ],
   "rootCpuWeight": "kubelet",
+  "admission": {
+    "memory": "warn",
+    "cpu": "warn",
+    "pids": "warn"
+  },
   "qosReserved": {
     "memory": null
   },

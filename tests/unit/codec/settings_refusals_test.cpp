@@ -208,7 +208,7 @@ TEST(MergeSettings, NamesAllFieldsOfTheObjectWhenNoneIsNear) {
       {"foo",
        "unknown field foo; expected one of enabled, scope, trustAnnotations, allowQosOverride, "
        "cgroupRoot, cgroupDriver, placement, onError, nodeMemory, nodeCpu, reserved, "
-       "enforceNodeAllocatable, rootCpuWeight, qosReserved, "
+       "enforceNodeAllocatable, rootCpuWeight, admission, qosReserved, "
        "maxPodClaim, cpuCFSQuota, cpuCFSQuotaPeriod, weightFormula, podPidsLimit, ioWeight, "
        "memorySwap, singleProcessOOMKill, releaseDelay, tierMemoryFloor, runtimes, chargeMonitor, "
        "stateDir, "

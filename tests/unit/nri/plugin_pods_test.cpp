@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "nri/plugin.h"
@@ -11,6 +12,7 @@ using test::kNoBudget;
 using test::kSmall;
 using test::PluginTest;
 using test::tell;
+using ::testing::HasSubstr;
 
 TEST_F(PluginTest, MakesThePodsCgroupWhenItsSandboxRuns) {
   ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", start_process(), kSmall)), kNoBudget));
@@ -45,6 +47,47 @@ TEST_F(PluginTest, MakesNothingForAPodOfWhichNothingIsKnown) {
   ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", start_process())), kNoBudget));
   EXPECT_FALSE(is_known("1"));
   EXPECT_FALSE(has_cgroup(base() + "/kubepods"));
+}
+
+/// On an error the runtime undoes the sandbox, and does not create the container.
+TEST_F(PluginTest, RefusesAPodThatDoesNotFitIfThatIsEnforced) {
+  reconfigure(R"(, "reserved": {"system": {"cpu": "3850m"}}, "admission": {"cpu": "enforce"})");
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", start_process(), kSmall)), kNoBudget));
+  const auto refused =
+      plugin().run_pod_sandbox(event(pod("2", start_process(), kSmall)), kNoBudget);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("pod 2: requests cpu 100m, of which 50m is free: 150m is allocatable, and "
+                        "other pods have 100m, most of it pod 1 (web/front) with 100m"));
+  const auto sandbox = pod("3");
+  const auto created = create(sandbox, container(sandbox, "app", kSmall));
+  ASSERT_FALSE(created);
+  EXPECT_THAT(created.error().message, HasSubstr("pod 3: requests cpu 100m, of which 50m is free"));
+  for (const char* uid : {"2", "3"}) {
+    EXPECT_FALSE(is_known(uid));
+    EXPECT_FALSE(has_cgroup(pod_path("burstable", uid)));
+  }
+}
+
+TEST_F(PluginTest, WarnsOfAPodThatDoesNotFitIfThatIsNotEnforced) {
+  reconfigure(R"(, "reserved": {"system": {"cpu": "3850m"}})");
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", start_process(), kSmall)), kNoBudget));
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("2", start_process(), kSmall)), kNoBudget));
+  const auto sandbox = pod("3");
+  ASSERT_TRUE(create(sandbox, container(sandbox, "app", kSmall)));
+  EXPECT_THAT(log(), HasSubstr("pod 2 (web/front) requests cpu 100m, of which 50m counts"));
+  EXPECT_THAT(log(), HasSubstr("pod 3 (web/front) requests cpu 100m, of which 0 counts"));
+}
+
+/// Its runtime has created it, and would start it despite an error.
+TEST_F(PluginTest, OnlyWarnsOfAContainerThatItHasNotPlaced) {
+  reconfigure(R"(, "reserved": {"system": {"cpu": "3950m"}}, "admission": {"cpu": "enforce"})");
+  const auto sandbox = pod("1");
+  auto app = container(sandbox, "app", kSmall);
+  run_in(below("engine/app"), app);
+  ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+  EXPECT_TRUE(is_known("1"));
+  EXPECT_THAT(log(), HasSubstr("pod 1 (web/front) requests cpu 100m, of which 50m counts"));
 }
 
 TEST_F(PluginTest, ResizesAPod) {
