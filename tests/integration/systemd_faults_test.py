@@ -267,7 +267,7 @@ class ByHand(FaultCase):
 
     def test_values_changed(self):
         self.start_pods()
-        for unit in ("kubepods-burstable.slice", "kubepods-burstable-podburst_1.slice"):
+        for unit in ("kubepods.slice", "kubepods-burstable.slice", "kubepods-burstable-podburst_1.slice"):
             units.call("set-property", "--runtime", unit, "CPUWeight=500", "MemoryMax=900M", "TasksMax=9")
         units.call("set-property", "--runtime", "kubepods-podguard_2.slice", "CPUQuota=300%")
         self.assertIn("tiers: /kubepods.slice/kubepods-burstable.slice/memory.max = 805306368\n", self.reconcile())

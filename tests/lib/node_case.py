@@ -6,6 +6,7 @@ Kubernetes' formulas.
 
 import dataclasses
 import os
+import pathlib
 
 import harness
 import machine as machines
@@ -68,6 +69,9 @@ TIERS = {  # by the uids of the living pods
     "effort-3": Tiers(2, 1, 1024 * MI, 1024 * MI),
 }
 
+
+# Of all pods, by enforceNodeAllocatable: nothing is reserved.
+ALLOCATABLE = {"memory": 1024 * MI, "pids": int(pathlib.Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii"))}
 
 ANNOTATIONS = {}
 
@@ -216,6 +220,7 @@ class NodeCase(harness.TestCase):
         self.check_share(self.tier_path("besteffort"), BESTEFFORT)
         self.assert_values(self.tier_path("burstable"), memory=wanted.burstable, quota=None)
         self.assert_values(self.tier_path("besteffort"), memory=wanted.besteffort, quota=None)
+        self.assert_values(self.kubepods(), **ALLOCATABLE, quota=None)
 
     def check_units(self, *pods):
         """What systemd believes."""
@@ -225,6 +230,8 @@ class NodeCase(harness.TestCase):
         tiers = [{"ActiveState": "active", "CPUQuotaPerSecUSec": "infinity", **tier} for tier in limits]
         names = [os.path.basename(self.tier_path(tier)) for tier in ("burstable", "besteffort")]
         self.assertEqual(units.show(names, tiers[0]), tiers)
+        root = {"ActiveState": "active", "MemoryMax": str(ALLOCATABLE["memory"]), "TasksMax": str(ALLOCATABLE["pids"])}
+        self.assertEqual(units.show([os.path.basename(self.kubepods())], root), [root])
         names = [os.path.basename(self.pod_cgroup(pod)) for pod in pods]
         found = [{"ActiveState": "active", "CPUWeight": str(pod.weight), "TasksMax": "64",
                   "CPUQuotaPerSecUSec": f"{pod.quota['systemd'] // 100}ms" if pod.quota else "infinity",

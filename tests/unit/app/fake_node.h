@@ -28,8 +28,10 @@ namespace podqos::app {
 /// A container that a test's runtime creates.
 struct FakeContainer {
   std::string id;
-  std::string uid;                     ///< of its pod
-  core::Annotations annotations = {};  ///< beside podqos.io/pod-uid and podqos.io/container
+  std::string uid;                       ///< of its pod
+  core::Annotations annotations = {};    ///< beside podqos.io/pod-uid and podqos.io/container
+  core::EngineResources resources = {};  ///< linux.resources, as its engine wrote them
+  std::optional<std::int64_t> oom_score = std::nullopt;  ///< process.oomScoreAdj
 };
 
 /// A fake machine, records in memory, and the runtime's part in each event.
@@ -87,6 +89,8 @@ class FakeNode {
     facts.annotations = container.annotations;
     facts.annotations["podqos.io/pod-uid"] = container.uid;
     facts.annotations["podqos.io/container"] = container.id;
+    facts.resources = container.resources;
+    facts.oom_score_adj = container.oom_score;
     auto request = admission_request(std::move(facts), settings, std::move(placed_at));
     if (!request) return fail(std::move(request).error());
     (*request)->driver = driver;

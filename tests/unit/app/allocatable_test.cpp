@@ -1,0 +1,145 @@
+// The limits of all pods together (enforceNodeAllocatable), on both cgroup versions, by both
+// drivers.
+
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/app/containers.h"
+#include "tests/unit/app/fake_node.h"
+
+namespace podqos::app {
+namespace {
+
+using containers::kBatchContainer;
+using containers::kWebContainer;
+using ::testing::Combine;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::TestParamInfo;
+using ::testing::TestWithParam;
+using ::testing::Values;
+
+constexpr std::int64_t kGi = 1LL << 30U;
+constexpr std::int64_t kMi = 1LL << 20U;
+
+using Flavour = std::tuple<core::CgroupVersion, core::Driver>;
+
+/// Of a kubelet's Guaranteed pod that requests 4Gi.
+FakeContainer guaranteed_container() {
+  FakeContainer made{.id = "k", .uid = "k"};
+  made.annotations = {{"io.kubernetes.cri.container-type", "container"},
+                      {"io.kubernetes.cri.sandbox-uid", "k"},
+                      {"io.kubernetes.cri.sandbox-id", "s"}};
+  made.resources.cpu_shares = 1024;
+  made.resources.cpu_quota = 100'000;
+  made.resources.cpu_period = 100'000;
+  made.resources.memory_limit = 4 * kGi;
+  made.oom_score = -997;
+  return made;
+}
+
+/// A node of 16Gi and 32,768 processes.
+class NodeAllocatable : public TestWithParam<Flavour> {
+ protected:
+  [[nodiscard]] bool on_systemd() const { return driver_ == core::Driver::kSystemd; }
+  [[nodiscard]] std::string memory() const {
+    return node_.file(root_, node_.tree.is_v2() ? "memory.max" : "memory.limit_in_bytes");
+  }
+  [[nodiscard]] std::string pids() const { return node_.file(root_, "pids.max"); }
+  [[nodiscard]] std::string no_memory_limit() const {
+    return node_.tree.is_v2() ? "max" : "-1";
+  }
+  void use(std::int64_t bytes) { node_.tree.cgroups.at(root_).usage = bytes; }
+
+  void start_kubelets() {
+    const Pid creator{1090};
+    const std::string pod = on_systemd() ? "/kubepods.slice/kubepods-podk.slice" : "/kubepods/podk";
+    node_.tree.make(pod);
+    node_.tree.start(creator, "/");
+    const auto admission = node_.admit(kubelets_, creator, pod + "/k");
+    ASSERT_TRUE(admission) << admission.error().message;
+    ASSERT_TRUE((*admission)->record.adopted);
+    node_.tree.start(Pid{90}, pod + "/k");
+    node_.tree.end(creator);
+    ASSERT_TRUE(node_.confirm(kubelets_, Pid{90}));
+  }
+  void end_kubelets() {
+    node_.tree.end(Pid{90});
+    ASSERT_TRUE(node_.end(kubelets_));
+  }
+
+  const FakeContainer kubelets_ = guaranteed_container();
+  core::Driver driver_ = std::get<1>(GetParam());
+  FakeNode node_{std::get<0>(GetParam()), driver_};
+  std::string root_ = on_systemd() ? "/podqos.slice/podqos-kubepods.slice" : "/podqos/kubepods";
+};
+
+INSTANTIATE_TEST_SUITE_P(Flavours, NodeAllocatable,
+                         Combine(Values(core::CgroupVersion::kV1, core::CgroupVersion::kV2),
+                                 Values(core::Driver::kCgroupfs, core::Driver::kSystemd)),
+                         [](const TestParamInfo<Flavour>& flavour) {
+                           return cat(
+                               std::get<0>(flavour.param) == core::CgroupVersion::kV1 ? "V1" : "V2",
+                               std::get<1>(flavour.param) == core::Driver::kSystemd ? "Systemd"
+                                                                                    : "Cgroupfs");
+                         });
+
+TEST_P(NodeAllocatable, BoundsAllPods) {
+  node_.settings.system_reserved.memory = Bytes{kGi};
+  node_.settings.kube_reserved.memory = Bytes{2 * kGi};
+  node_.run(kWebContainer, Pid{10});
+  EXPECT_EQ(memory(), std::to_string(13 * kGi));
+  EXPECT_EQ(pids(), "32768");
+}
+
+TEST_P(NodeAllocatable, LeavesAKubeletsPodsTheirRequests) {
+  node_.run(kWebContainer, Pid{10});
+  start_kubelets();
+  EXPECT_EQ(memory(), std::to_string(12 * kGi));
+  end_kubelets();
+  EXPECT_EQ(memory(), std::to_string(16 * kGi));
+}
+
+// On cgroup v2 the kernel kills for a limit below usage, on v1 it refuses it.
+TEST_P(NodeAllocatable, IsNeverWrittenBelowUsage) {
+  node_.run(kWebContainer, Pid{10});
+  use(14 * kGi);
+  start_kubelets();
+  EXPECT_EQ(memory(), std::to_string((14 * kGi) + (16 * kMi)));
+  ASSERT_TRUE(node_.reconcile());
+  EXPECT_EQ(memory(), std::to_string((14 * kGi) + (16 * kMi)));
+  use(2 * kGi);
+  ASSERT_TRUE(node_.reconcile());
+  EXPECT_EQ(memory(), std::to_string(12 * kGi));
+}
+
+TEST_P(NodeAllocatable, FollowsCapacityAndSettings) {
+  node_.run(kWebContainer, Pid{10});
+  node_.capacity.memory = Bytes{8 * kGi};
+  node_.capacity.pids = 4096;
+  ASSERT_TRUE(node_.reconcile());
+  EXPECT_EQ(memory(), std::to_string(8 * kGi));
+  EXPECT_EQ(pids(), "4096");
+  node_.settings.system_reserved.memory = Bytes{kGi};
+  ASSERT_TRUE(node_.reconcile());
+  EXPECT_EQ(memory(), std::to_string(7 * kGi));
+  node_.settings.enforce_node_allocatable = false;
+  ASSERT_TRUE(node_.reconcile());
+  EXPECT_EQ(memory(), no_memory_limit());
+  EXPECT_EQ(pids(), "max");
+}
+
+// Somebody else has changed it.
+TEST_P(NodeAllocatable, IsRestored) {
+  node_.run(kWebContainer, Pid{10});
+  node_.tree.cgroups.at(root_).files.at("pids.max") = "7";
+  ASSERT_TRUE(node_.reconcile());
+  EXPECT_EQ(pids(), "32768");
+}
+
+}  // namespace
+}  // namespace podqos::app
