@@ -213,9 +213,10 @@ class InventoryBuilder {
     rule.burstable.io_weight = settings_.io_weight.burstable;
     rule.besteffort.io_weight = settings_.io_weight.besteffort;
     TreeEntry tree{.kubepods = record.kubepods, .tiers = {}, .top = top_of(record, *capacity)};
-    tree.tiers.push_back(tier_of(
-        record, core::QosClass::kGuaranteed,
-        core::root_limits(records_.tiers, record, settings_, cgroup::with_pids(*capacity))));
+    core::CgroupValues root =
+        core::root_limits(records_.tiers, record, settings_, cgroup::with_pids(*capacity));
+    if (!tree.top && !record.yielded) root.cpu_shares = shares_of(record, *capacity);
+    tree.tiers.push_back(tier_of(record, core::QosClass::kGuaranteed, std::move(root)));
     tree.tiers.push_back(tier_of(record, core::QosClass::kBurstable, rule.burstable));
     tree.tiers.push_back(tier_of(record, core::QosClass::kBestEffort, rule.besteffort));
     find_unmanaged(tree);
@@ -227,6 +228,16 @@ class InventoryBuilder {
     return {};
   }
 
+  /// The shares of all of the tree's pods, if a cgroup has them.
+  std::optional<CpuShares> shares_of(const core::TreeRecord& tree,
+                                     const core::NodeCapacity& capacity) {
+    if (!inventory_.layout.cpu || core::cgroups_with_share(tree).empty()) return std::nullopt;
+    const core::NodeCpu node =
+        cgroup::observe_node_cpu(cgroups_, records_.tiers, settings_, capacity);
+    return core::tree_shares(node, records_.tiers, tree, *inventory_.layout.cpu,
+                             inventory_.formula);
+  }
+
   /// The directory above the root, which has the share of all of the tree's pods.
   std::optional<TierEntry> top_of(const core::TreeRecord& tree,
                                   const core::NodeCapacity& capacity) {
@@ -235,12 +246,7 @@ class InventoryBuilder {
                   .sum = core::sum_of_own(tree.sums),
                   .rule = {},
                   .cgroup = {cgroups_, tree.top}};
-    if (inventory_.layout.cpu) {
-      const core::NodeCpu node =
-          cgroup::observe_node_cpu(cgroups_, records_.tiers, settings_, capacity);
-      top.rule.cpu_shares =
-          core::tree_shares(node, records_.tiers, tree, *inventory_.layout.cpu, inventory_.formula);
-    }
+    top.rule.cpu_shares = shares_of(tree, capacity);
     for (const std::string& difference :
          differences(top.cgroup, top.rule, inventory_.formula, page_size_))
       inventory_.warnings.push_back(cat("cgroup ", tree.top, ": ", difference));

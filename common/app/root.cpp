@@ -139,14 +139,14 @@ core::EventStep plan_shares(Transaction& transaction, const core::TreeRecord& tr
                             core::Make make) {
   cgroup::Machine& machine = transaction.machine();
   const core::CgroupLayout& layout = machine.layout_without_hugepages();
-  if (!layout.cpu || tree.top.empty()) return core::Execute{};
+  const std::vector<std::string> cgroups = core::cgroups_with_share(tree);
+  if (!layout.cpu || cgroups.empty()) return core::Execute{};
   const core::TiersRecord& tiers = transaction.tiers();
   const core::NodeCpu node =
       cgroup::observe_node_cpu(machine, tiers, transaction.settings(), transaction.capacity());
   const core::WeightFormula formula = transaction.formula();
   const CpuShares shares = core::tree_shares(node, tiers, tree, *layout.cpu, formula);
-  return core::Execute{core::plan_top(core::directories_above(tree.kubepods, tree.top), shares,
-                                      layout, formula, make)};
+  return core::Execute{core::plan_top(cgroups, shares, layout, formula, make)};
 }
 
 core::CgroupValues changed_root_limits(const Transaction& transaction, const core::TreeRecord& tree,

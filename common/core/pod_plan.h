@@ -46,7 +46,7 @@ enum class Make : std::uint8_t { kNo, kYes };
                               const CgroupLayout& layout, WeightFormula formula,
                               Make make = Make::kNo);
 
-/// Writes the shares of the directories above `kubepods` that podqos has made.
+/// Writes the shares of all pods to cgroups_with_share().
 /// @param make  as above
 [[nodiscard]] Plan plan_top(const std::vector<std::string>& directories, CpuShares shares,
                             const CgroupLayout& layout, WeightFormula formula,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/core/pod_plan.h"
 #include "common/core/tier.h"
 
 namespace podqos::core {
@@ -64,17 +65,25 @@ CpuShares root_shares(const NodeCpu& node, CgroupVersion version, WeightFormula 
   return to_shares(kernel_value(node, version, formula), version, formula);
 }
 
+std::vector<std::string> cgroups_with_share(const TreeRecord& tree) {
+  if (tree.top.empty() && is_kubelets_root(tree.kubepods)) return {tree.kubepods};
+  return directories_above(tree.kubepods, tree.top);
+}
+
 CpuShares tree_shares(const NodeCpu& node, const TiersRecord& tiers, const TreeRecord& tree,
                       CgroupVersion version, WeightFormula formula) {
-  if (tiers.trees.size() <= 1) return root_shares(node, version, formula);
   const auto part = [&](const TreeRecord& of) {
     return std::max(sum_of_own(of.sums).cpu.value(), least(node));
   };
-  std::int64_t all = 0;
-  for (const TreeRecord& each : tiers.trees)
-    all = saturating_add(all, part(each));
-  return to_shares(mul_div(kernel_value(node, version, formula), part(tree), all), version,
-                   formula);
+  const std::int64_t own = part(tree);
+  std::int64_t all = own;
+  for (const TreeRecord& other : tiers.trees) {
+    // One whose last pod has just ended, or whose cgroups are held, has no more use for a share.
+    if (other.kubepods != tree.kubepods && sum_of_own(other.sums).pods != 0)
+      all = saturating_add(all, part(other));
+  }
+  if (all == own) return root_shares(node, version, formula);
+  return to_shares(mul_div(kernel_value(node, version, formula), own, all), version, formula);
 }
 
 }  // namespace podqos::core

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "common/base/units.h"
 #include "common/core/cpu.h"
@@ -28,7 +30,8 @@ struct NodeCpu {
 /// The smallest shares that the formula converts to at least this weight.
 [[nodiscard]] CpuShares shares_for_weight(CpuWeight weight, WeightFormula formula);
 
-/// CPU shares of the outermost cgroup that podqos has made for its pods, beside the system's.
+/// CPU shares of the outermost cgroup that podqos has made for its pods, beside the system's
+/// (cgroups_with_share).
 /// Without a kubelet's pods they are those of what is allocatable, C, as a kubelet's own root has.
 /// Beside them, with K requested there, R by podqos's pods, and weight or shares W of the kubelet's
 /// root: W * min(R, C - K) / max(K, C/100), so that both sides keep what they requested. R counts
@@ -40,8 +43,13 @@ struct NodeCpu {
 [[nodiscard]] CpuShares root_shares(const NodeCpu& node, CgroupVersion version,
                                     WeightFormula formula);
 
+/// The cgroups that have these shares: those that podqos has made above the tree's root or, with
+/// cgroupRoot "/", that root itself; none below a cgroup of somebody else.
+[[nodiscard]] std::vector<std::string> cgroups_with_share(const TreeRecord& tree);
+
 /// The part of the root's shares that one tree gets where each driver has a tree: by what the
-/// trees' pods request, each at least C/100, so equally if nothing is requested.
+/// trees' pods request, each at least C/100, so equally if nothing is requested. A tree without
+/// pods gets none.
 [[nodiscard]] CpuShares tree_shares(const NodeCpu& node, const TiersRecord& tiers,
                                     const TreeRecord& tree, CgroupVersion version,
                                     WeightFormula formula);

@@ -70,8 +70,10 @@ TIERS = {  # by the uids of the living pods
 }
 
 
-# Of all pods, by enforceNodeAllocatable: nothing is reserved.
-ALLOCATABLE = {"memory": 1024 * MI, "pids": int(pathlib.Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii"))}
+# Of all pods: nothing is reserved; the shares of 16 CPUs, or that weight.
+SHARES = 16384
+ALLOCATABLE = {"memory": 1024 * MI,
+               "pids": int(pathlib.Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii"))}
 
 ANNOTATIONS = {}
 
@@ -123,6 +125,10 @@ class NodeCase(harness.TestCase):
     def kubepods(self):
         path = f"{self.cgroup_root.rstrip('/')}/kubepods"
         return machines.slice_of(path) if self.on_systemd else path
+
+    def outermost(self):
+        """The cgroup beside the system's."""
+        return self.kubepods() if self.cgroup_root == "/" else os.path.dirname(self.kubepods())
 
     def tier_path(self, tier):
         return self.kubepods() if tier == "guaranteed" else machines.child_cgroup(self.kubepods(), tier)
@@ -221,6 +227,7 @@ class NodeCase(harness.TestCase):
         self.assert_values(self.tier_path("burstable"), memory=wanted.burstable, quota=None)
         self.assert_values(self.tier_path("besteffort"), memory=wanted.besteffort, quota=None)
         self.assert_values(self.kubepods(), **ALLOCATABLE, quota=None)
+        self.assert_values(self.outermost(), shares=SHARES)
 
     def check_units(self, *pods):
         """What systemd believes."""
@@ -232,6 +239,8 @@ class NodeCase(harness.TestCase):
         self.assertEqual(units.show(names, tiers[0]), tiers)
         root = {"ActiveState": "active", "MemoryMax": str(ALLOCATABLE["memory"]), "TasksMax": str(ALLOCATABLE["pids"])}
         self.assertEqual(units.show([os.path.basename(self.kubepods())], root), [root])
+        weight = {"CPUWeight": str(machines.linear_weight(SHARES))}
+        self.assertEqual(units.show([os.path.basename(self.outermost())], weight), [weight])
         names = [os.path.basename(self.pod_cgroup(pod)) for pod in pods]
         found = [{"ActiveState": "active", "CPUWeight": str(pod.weight), "TasksMax": "64",
                   "CPUQuotaPerSecUSec": f"{pod.quota['systemd'] // 100}ms" if pod.quota else "infinity",

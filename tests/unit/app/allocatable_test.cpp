@@ -1,11 +1,9 @@
 // The limits of all pods together (enforceNodeAllocatable), on both cgroup versions, by both
 // drivers.
 
-#include <optional>
 #include <string>
 #include <tuple>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/unit/app/containers.h"
@@ -14,11 +12,9 @@
 namespace podqos::app {
 namespace {
 
-using containers::kBatchContainer;
 using containers::kWebContainer;
+using containers::weight_of;
 using ::testing::Combine;
-using ::testing::Contains;
-using ::testing::HasSubstr;
 using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::Values;
@@ -50,8 +46,15 @@ class NodeAllocatable : public TestWithParam<Flavour> {
     return node_.file(root_, node_.tree.is_v2() ? "memory.max" : "memory.limit_in_bytes");
   }
   [[nodiscard]] std::string pids() const { return node_.file(root_, "pids.max"); }
-  [[nodiscard]] std::string no_memory_limit() const {
-    return node_.tree.is_v2() ? "max" : "-1";
+  [[nodiscard]] std::string no_memory_limit() const { return node_.tree.is_v2() ? "max" : "-1"; }
+  [[nodiscard]] const char* share_file() const {
+    return node_.tree.is_v2() ? "cpu.weight" : "cpu.shares";
+  }
+  [[nodiscard]] std::string shares_of(const std::string& path) const {
+    return node_.file(path, share_file());
+  }
+  [[nodiscard]] std::string eight_cpus() const {
+    return node_.tree.is_v2() ? weight_of(8192) : "8192";
   }
   void use(std::int64_t bytes) { node_.tree.cgroups.at(root_).usage = bytes; }
 
@@ -131,6 +134,34 @@ TEST_P(NodeAllocatable, FollowsCapacityAndSettings) {
   ASSERT_TRUE(node_.reconcile());
   EXPECT_EQ(memory(), no_memory_limit());
   EXPECT_EQ(pids(), "max");
+}
+
+// What podqos makes outermost has the shares of 8 CPUs: above the root, or the root itself.
+TEST_P(NodeAllocatable, GivesAllPodsTheirShares) {
+  node_.run(kWebContainer, Pid{10});
+  EXPECT_EQ(shares_of(on_systemd() ? "/podqos.slice" : "/podqos"), eight_cpus());
+}
+
+TEST_P(NodeAllocatable, GivesARootAtTheTopItsShares) {
+  node_.settings.cgroup_root = "/";
+  node_.run(kWebContainer, Pid{10});
+  const char* root = on_systemd() ? "/kubepods.slice" : "/kubepods";
+  EXPECT_EQ(shares_of(root), eight_cpus());
+  node_.tree.cgroups.at(root).files.at(share_file()) = "7";
+  ASSERT_TRUE(node_.reconcile());
+  EXPECT_EQ(shares_of(root), eight_cpus());
+}
+
+// The node's operator has weighed that one.
+TEST_P(NodeAllocatable, GivesNoSharesBelowAnothersCgroup) {
+  node_.settings.cgroup_root = "/mine";
+  const std::string mine = on_systemd() ? "/mine.slice" : "/mine";
+  node_.tree.make(mine);
+  node_.run(kWebContainer, Pid{10});
+  const char* untouched = node_.tree.is_v2() ? "100" : "1024";
+  EXPECT_EQ(shares_of(mine), untouched);
+  EXPECT_EQ(shares_of(on_systemd() ? "/mine.slice/mine-kubepods.slice" : "/mine/kubepods"),
+            untouched);
 }
 
 // Somebody else has changed it.

@@ -89,6 +89,20 @@ TEST_P(TwoDrivers, HaveATreeEachAndOneSetOfSums) {
   }
 }
 
+TEST_P(TwoDrivers, DivideTheShareOfTheNodeWhileBothAreInUse) {
+  for (const bool systemd_first : {false, true}) {
+    SCOPED_TRACE(systemd_first);
+    if (systemd_first) run(core::Driver::kSystemd, kLogElsewhere, Pid{11});
+    run(core::Driver::kCgroupfs, kWebContainer, Pid{10});
+    if (!systemd_first) run(core::Driver::kSystemd, kLogElsewhere, Pid{11});
+    // A third of 8 CPUs' shares, or weight 313, for 250m of 750m.
+    EXPECT_EQ(shares_of("/podqos.slice"), node_.tree.is_v2() ? "104" : "2730");
+    end(systemd_first ? kWebContainer : kLogElsewhere, Pid{systemd_first ? 10 : 11});
+    EXPECT_EQ(shares_of(systemd_first ? "/podqos.slice" : "/podqos"), written(8192));
+    end(systemd_first ? kLogElsewhere : kWebContainer, Pid{systemd_first ? 11 : 10});
+  }
+}
+
 TEST_P(TwoDrivers, ShareTheReservationOfMemory) {
   node_.settings.reserve_memory_percent = 100;
   run(core::Driver::kSystemd, kDatabaseContainer, Pid{12});
