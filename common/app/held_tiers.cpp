@@ -1,37 +1,35 @@
 #include "common/app/held_tiers.h"
 
 #include <string>
+#include <utility>
 
 #include "common/cgroup/cgroupfs.h"
 #include "common/core/pod_plan.h"
+#include "common/core/root_limits.h"
 #include "common/core/tier_plan.h"
 
 namespace podqos::app {
 
-namespace {
-
-/// Adds the tiers of a tree whose memory limit is above the rule because their usage is.
-void find_held(Transaction& transaction, const core::TreeRecord& tree,
-               std::vector<HeldTier>& held) {
-  const core::TierValues wanted = core::wanted_tiers(
-      tree.sums, transaction.tiers().sums, transaction.settings(), transaction.capacity());
-  for (const auto qos_class : {core::QosClass::kBurstable, core::QosClass::kBestEffort}) {
-    const auto& limit = qos_class == core::QosClass::kBurstable ? wanted.burstable.memory_limit
-                                                                : wanted.besteffort.memory_limit;
-    const std::string path = core::tier_path(tree.kubepods, qos_class);
-    const auto usage = transaction.machine().memory_usage(path);
-    if (!limit || !usage) continue;
-    const Bytes excess = core::excess_of_limit(*limit, *usage, transaction.settings());
-    if (excess > Bytes{0}) held.push_back({.path = path, .excess = excess});
-  }
-}
-
-}  // namespace
-
 std::vector<HeldTier> held_tiers(Transaction& transaction) {
   std::vector<HeldTier> held;
-  for (const core::TreeRecord& tree : transaction.tiers().trees) {
-    if (!tree.yielded) find_held(transaction, tree, held);
+  const core::Settings& settings = transaction.settings();
+  const core::TiersRecord& tiers = transaction.tiers();
+  for (const core::TreeRecord& tree : tiers.trees) {
+    if (tree.yielded) continue;
+    core::TierValues wanted =
+        core::wanted_tiers(tree.sums, tiers.sums, settings, transaction.capacity());
+    wanted.root = core::root_limits(tiers, tree, settings, transaction.capacity());
+    const auto add = [&](core::QosClass qos_class, const core::CgroupValues& values) {
+      std::string path = core::tier_path(tree.kubepods, qos_class);
+      const auto usage = transaction.machine().memory_usage(path);
+      if (!values.memory_limit || !usage) return;
+      const Bytes excess = core::excess_of_limit(*values.memory_limit, *usage, settings);
+      const bool root = qos_class == core::QosClass::kGuaranteed;
+      if (excess > Bytes{0}) held.push_back({std::move(path), excess, root});
+    };
+    add(core::QosClass::kGuaranteed, wanted.root);
+    add(core::QosClass::kBurstable, wanted.burstable);
+    add(core::QosClass::kBestEffort, wanted.besteffort);
   }
   return held;
 }

@@ -8,13 +8,14 @@
 
 namespace podqos::app {
 
-/// A tier whose memory limit cannot be lowered to its rule yet.
+/// A tier or root whose memory limit cannot be lowered to its rule yet.
 struct HeldTier {
   std::string path;  ///< its cgroup
   Bytes excess;      ///< how far the limit is above the rule
+  bool root;
 };
 
-/// Tiers whose memory limit is above the rule because their usage is.
+/// Roots and tiers whose memory limit is above the rule because their usage is.
 [[nodiscard]] std::vector<HeldTier> held_tiers(Transaction& transaction);
 
 /// Asks the kernel to reclaim `excess` bytes of each tier (memory.reclaim, cgroup v2, Linux 5.19).

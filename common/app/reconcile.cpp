@@ -372,13 +372,15 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warn
     auto transaction = Transaction::open(settings, log);
     if (!transaction) return fail(std::move(transaction).error());
     if (auto done = recover(*transaction); !done) return fail(std::move(done).error());
+    // A root's limit is else written only if its rule has changed.
+    if (std::ranges::any_of(held, &HeldTier::root)) transaction->remake_trees();
     if (auto done = transaction->finish(); !done) return fail(std::move(done).error());
     held = held_tiers(*transaction);
   }
   for (const HeldTier& tier : held) {
     report.warnings.push_back(cat("cgroup ", tier.path, ": memory limit is ",
                                   format_amount(tier.excess),
-                                  " above the rule because the tier's usage is"));
+                                  " above the rule because its usage is"));
   }
   return report;
 }

@@ -181,6 +181,28 @@ class Reservation(Promise):
         self.assertGreater(self.usage(tier), 60 * MI)
 
 
+class Allocatable(Promise):
+    """What all pods use above what is allocatable is taken from them, as far as it can be had."""
+
+    settings = {"nodeMemory": "128Mi"}
+
+    def test_files_are_reclaimed(self):
+        """Pages of files that have been read are charged until they are reclaimed."""
+        bundle = self.bundle(pod("reader", container("app")), "app",
+                             ("sh", "-c", "cat /tmp/*/*.so* | busybox head -c 100m >/dev/null; sleep 1000"))
+        bundle.config["mounts"].append({"destination": "/tmp", "type": "bind", "source": "/usr/lib",
+                                        "options": ["bind", "ro"]})
+        pathlib.Path("/proc/sys/vm/drop_caches").write_text("3", encoding="ascii")
+        root = f"{self.root}/kubepods"
+        self.wrapper.launch(self.container_id("app"), bundle.save())
+        wait_until(lambda: self.usage(root) > 90 * MI, "the files have been read")
+        self.assert_values(root, memory=128 * MI)
+        self.podqos.settings["reserved"] = {"system": {"memory": "64Mi"}}
+        self.podqos.ctl("reconcile")
+        self.assert_values(root, memory=64 * MI)
+        self.assertEqual(self.kills(root), 0)
+
+
 class Guests(unittest.TestCase):
     """Where all this is run."""
 
@@ -194,5 +216,5 @@ if __name__ == "__main__":
     if guest.inside():
         del Guests
     else:
-        del PodLimit, Contention, TmpfsVolume, Reservation
+        del PodLimit, Contention, TmpfsVolume, Reservation, Allocatable
     harness.main(("runc",))
