@@ -23,7 +23,7 @@ constexpr std::string_view kAnnotations = "annotations";
 }  // namespace
 
 Result<std::string> annotate_config(std::string_view config, const AnnotationList& annotations) {
-  // Rejects repeated or misspelt members, which a runtime could read differently.
+  // Rejects repeated members, which a runtime could read differently.
   if (auto parsed = codec::OciConfig::parse(config); !parsed)
     return fail(std::move(parsed).error());
   std::string text{config};
@@ -42,6 +42,8 @@ Result<std::string> annotate_config(std::string_view config, const AnnotationLis
     if (!changed) return changed;
     text = std::move(*changed);
   }
+  // "Annotations", as runc takes it, would now be repeated.
+  if (auto parsed = codec::OciConfig::parse(text); !parsed) return fail(std::move(parsed).error());
   return text;
 }
 

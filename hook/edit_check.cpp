@@ -191,7 +191,7 @@ Status check_splices(const std::vector<codec::Splice>& splices, const EditPlaces
 
 Status check_record(std::string_view edited, const EditPlaces& places) {
   const std::string former = former_config(std::string{edited});
-  const EditPlaces found{former};
+  const EditPlaces found{former, places.names()};
   if (found.sound() && found.sets_the_same(places)) return {};
   return fail(ErrorCode::kConflict,
               "the parser process recorded an edit that it does not make: the next one would "

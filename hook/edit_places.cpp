@@ -19,7 +19,7 @@ struct Member {
   EditNode node;
 };
 
-constexpr std::array<Member, 22> kMembers = {{
+constexpr std::array<Member, 23> kMembers = {{
     {EditNode::kRoot, "linux", EditNode::kLinux},
     {EditNode::kRoot, "process", EditNode::kProcess},
     {EditNode::kRoot, "hooks", EditNode::kHooks},
@@ -42,15 +42,15 @@ constexpr std::array<Member, 22> kMembers = {{
     {EditNode::kPids, "limit", EditNode::kInteger},
     {EditNode::kProcess, "oomScoreAdj", EditNode::kInteger},
     {EditNode::kHooks, "createRuntime", EditNode::kCreateRuntime},
+    {EditNode::kHooks, "poststop", EditNode::kPoststop},
 }};
 
 }  // namespace
 
-EditNode child_of(EditNode parent, std::string_view name) {
+EditNode child_of(EditNode parent, std::string_view name, codec::MemberNames names) {
   if (parent == EditNode::kOther) return EditNode::kOther;
-  if (parent == EditNode::kHooks && name == "poststop") return EditNode::kPoststop;
   const auto found = std::ranges::find_if(kMembers, [&](const Member& member) {
-    return member.parent == parent && member.name == name;
+    return member.parent == parent && codec::is_member_name(name, member.name, names);
   });
   return found == kMembers.end() ? EditNode::kOther : found->node;
 }
@@ -64,7 +64,8 @@ bool is_unset(std::string_view scalar) {
   return scalar == "null" || scalar == "0" || scalar == "-0";
 }
 
-EditPlaces::EditPlaces(std::string_view config) : config_(config) {
+EditPlaces::EditPlaces(std::string_view config, codec::MemberNames names)
+    : config_(config), names_(names) {
   JsonCursor cursor{config};
   cursor.skip_space();
   value(cursor, EditNode::kOther, "", EditNode::kRoot, 0);
@@ -97,7 +98,9 @@ bool EditPlaces::sets_the_same(const EditPlaces& other) const {
 }
 
 bool EditPlaces::has(EditNode parent, std::string_view name) const {
-  return std::ranges::find(present_, std::pair{parent, name}) != present_.end();
+  return std::ranges::any_of(present_, [&](const auto& present) {
+    return present.first == parent && codec::is_member_name(present.second, name, names_);
+  });
 }
 
 void EditPlaces::value(JsonCursor& cursor, EditNode parent, std::string_view name, EditNode node,
@@ -142,7 +145,7 @@ void EditPlaces::members(JsonCursor& cursor, EditNode node, char close, int dept
     if (close == '}') {
       name = cursor.string();
       if (node != EditNode::kOther) present_.emplace_back(node, name);
-      child = child_of(node, name);
+      child = child_of(node, name, names_);
       cursor.skip_space();
       cursor.expect(':');
       cursor.skip_space();

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/codec/oci_schema.h"
 #include "hook/json_cursor.h"
 
 namespace podqos::hook {
@@ -34,7 +35,8 @@ enum class EditNode : std::uint8_t {
 };
 
 /// The node of a member by its parent and name; kOther for one that podqos does not edit.
-[[nodiscard]] EditNode child_of(EditNode parent, std::string_view name);
+[[nodiscard]] EditNode child_of(EditNode parent, std::string_view name,
+                                codec::MemberNames names = codec::MemberNames::kExact);
 /// Whether the node is an array.
 [[nodiscard]] bool is_list(EditNode node);
 
@@ -63,8 +65,10 @@ struct Scalar {
 class EditPlaces {
  public:
   /// @param config  the bytes of config.json; must outlive this object
-  explicit EditPlaces(std::string_view config);
+  explicit EditPlaces(std::string_view config,
+                      codec::MemberNames names = codec::MemberNames::kAnyCase);
 
+  [[nodiscard]] codec::MemberNames names() const { return names_; }
   [[nodiscard]] std::string_view config() const { return config_; }
   /// False for a config.json that is not one JSON value; there are no places then.
   [[nodiscard]] bool sound() const { return sound_; }
@@ -82,6 +86,7 @@ class EditPlaces {
   void members(JsonCursor& cursor, EditNode node, char close, int depth);
 
   std::string_view config_;
+  codec::MemberNames names_;
   bool sound_ = false;
   std::vector<Gap> gaps_;
   std::vector<Scalar> scalars_;

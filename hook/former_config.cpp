@@ -71,16 +71,20 @@ Place place_of(const std::vector<Item>& items, std::size_t index) {
   return {.begin = item.value, .text = item.text, .item = range};
 }
 
-/// The member `name` of the object at this offset; nullopt if it is absent or repeated.
+/// The member `name` of the object at this offset, in another case if there is none of this very
+/// name; nullopt if it is absent or repeated.
 std::optional<Place> find_member(std::string_view text, std::size_t at, std::string_view name) {
   const std::vector<Item> items = items_at(text, at);
-  std::optional<Place> found;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (items[i].name != name) continue;
-    if (found) return std::nullopt;
-    found = place_of(items, i);
+  for (const auto names : {codec::MemberNames::kExact, codec::MemberNames::kAnyCase}) {
+    std::optional<Place> found;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      if (!codec::is_member_name(items[i].name, name, names)) continue;
+      if (found) return std::nullopt;
+      found = place_of(items, i);
+    }
+    if (found) return found;
   }
-  return found;
+  return std::nullopt;
 }
 
 /// The limit of one page size in the list at this offset.

@@ -31,11 +31,20 @@ Result<std::optional<OpenedConfig>> OpenedConfig::open(const RuntimeCall& call,
   auto bundle = Bundle::open(call.bundle);
   // The runtime reports a bundle that cannot be read, in the form that its engine expects.
   if (!bundle) return std::nullopt;
-  OpenedConfig opened{std::move(*bundle), call.config_name};
-  auto file = opened.bundle_.read_config(opened.name_);
-  const bool is_absolute = call.config_name.starts_with('/');
-  const std::string path =
-      is_absolute ? call.config_name : cat(opened.bundle(), "/", call.config_name);
+  std::optional<Bundle> elsewhere;
+  std::string name = call.config_name;
+  // Only this very name is the bundle's file for crun; any other is a path, relative to the working
+  // directory (src/run.c).
+  if (name != "config.json") {
+    const std::size_t slash = name.rfind('/');
+    auto directory = Bundle::open(slash == std::string::npos ? "." : name.substr(0, slash + 1));
+    if (!directory) return std::nullopt;
+    elsewhere = std::move(*directory);
+    name.erase(0, slash + 1);
+  }
+  OpenedConfig opened{std::move(*bundle), std::move(elsewhere), std::move(name)};
+  auto file = opened.directory().read_config(opened.name_);
+  const std::string path = cat(opened.directory().canonical(), "/", opened.name_);
   if (!file &&
       (file.error().code == ErrorCode::kNotFound || !uneditable_may_concern(path, settings)))
     return std::nullopt;
@@ -47,7 +56,7 @@ Result<std::optional<OpenedConfig>> OpenedConfig::open(const RuntimeCall& call,
 }
 
 Status OpenedConfig::write(std::string_view text) const {
-  return text == file_ ? Status{} : bundle_.write_config(text, name_);
+  return text == file_ ? Status{} : directory().write_config(text, name_);
 }
 
 }  // namespace podqos::hook

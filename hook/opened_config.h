@@ -28,12 +28,15 @@ class OpenedConfig {
   [[nodiscard]] Status write(std::string_view text) const;
 
  private:
-  OpenedConfig(Bundle bundle, std::string name)
-      : bundle_(std::move(bundle)), name_(std::move(name)) {}
+  OpenedConfig(Bundle bundle, std::optional<Bundle> elsewhere, std::string name)
+      : bundle_(std::move(bundle)), elsewhere_(std::move(elsewhere)), name_(std::move(name)) {}
+  [[nodiscard]] Bundle& directory() { return elsewhere_ ? *elsewhere_ : bundle_; }
+  [[nodiscard]] const Bundle& directory() const { return elsewhere_ ? *elsewhere_ : bundle_; }
 
   Bundle bundle_;
-  std::string name_;  ///< of the file in it
-  std::string file_;  ///< its text
+  std::optional<Bundle> elsewhere_;  ///< directory of the file, where it is not the bundle
+  std::string name_;                 ///< of the file in it
+  std::string file_;                 ///< its text
   std::string text_;
 };
 

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/codec/oci_schema.h"
+
 namespace podqos::hook {
 
 /// The runtime subcommand, as far as the wrapper distinguishes it.
@@ -18,15 +20,17 @@ enum class Verb : std::uint8_t {
 /// A parsed command line of podqos-runtime.
 struct RuntimeCall {
   Verb verb = Verb::kOther;
-  std::string id;                           ///< container id; set if `verb` is kPlaces
-  std::string bundle = ".";                 ///< --bundle; default: the working directory
-  std::string config_name = "config.json";  ///< crun's --config
-  bool systemd = false;                     ///< --systemd-cgroup, --cgroup-manager=systemd
+  std::string id;            ///< container id; set if `verb` is kPlaces
+  std::string bundle = ".";  ///< --bundle; default: the working directory
+  /// crun's --config: "config.json" is the bundle's, any other a path.
+  std::string config_name = "config.json";
+  bool systemd = false;  ///< --systemd-cgroup, --cgroup-manager=systemd
   std::string log_file;  ///< the runtime's own --log, where an engine looks for its errors
   bool log_json = false;
   std::optional<std::string> podqos_config;  ///< podqos's own --config; first option only
   /// Arguments for the runtime: `args` without podqos's own option.
   std::vector<std::string> runtime_args;
+  codec::MemberNames member_names = codec::MemberNames::kAnyCase;  ///< see member_names_of()
 };
 
 /// Parses the argv of runc, crun and youki as engines and people write it: "--x v", "--x=v",
@@ -36,5 +40,9 @@ struct RuntimeCall {
 ///         --cgroup-manager=disabled: there is nothing to place.
 /// @note runc main.go, crun src/crun.c, youki crates/liboci-cli.
 [[nodiscard]] RuntimeCall parse_runtime_argv(std::span<const char* const> args);
+
+/// How a runtime compares the names of config.json's members, by the name of its program.
+/// @note crun: libocispec; youki: serde; all others are written in Go.
+[[nodiscard]] codec::MemberNames member_names_of(std::string_view runtime);
 
 }  // namespace podqos::hook

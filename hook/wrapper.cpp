@@ -206,7 +206,8 @@ app::PlacementRequest request_for(const RuntimeCall& call, const OpenedConfig& o
       .config = opened.text(),
       .creator = Pid{::getpid()},
       .driver = call.systemd ? core::Driver::kSystemd : core::Driver::kCgroupfs,
-      .hooks = {.path = own_path(), .args = {}}};
+      .hooks = {.path = own_path(), .args = {}},
+      .names = call.member_names};
   if (call.podqos_config) request.hooks.args = {"--config", absolute_path(*call.podqos_config)};
   return request;
 }
@@ -229,7 +230,7 @@ Status place_container(const RuntimeCall& call, const core::Settings& settings, 
   ParserProcess parser;
   if (auto started = parser.start(app::place, settings, log, request); !started) return started;
   // Found while the parser process works.
-  const EditPlaces places{(*opened)->text()};
+  const EditPlaces places{(*opened)->text(), call.member_names};
   auto handover = parser.answer();
   if (!handover) return fail(std::move(handover).error());
   if (!*handover) return fail(std::move(*handover).error());
@@ -249,7 +250,7 @@ Status let_start(const RuntimeCall& call, const core::Settings& settings, app::L
   const app::PlacementRequest request = request_for(call, **opened);
   ParserProcess parser;
   if (auto started = parser.start(make_startable, settings, log, request); !started) return started;
-  const EditPlaces places{(*opened)->text()};
+  const EditPlaces places{(*opened)->text(), call.member_names};
   auto handover = parser.answer();
   if (!handover) return fail(std::move(handover).error());
   if (!*handover) return fail(std::move(*handover).error());
@@ -340,7 +341,7 @@ bool place_or_admit(const RuntimeCall& call, const core::Settings& settings, app
 }  // namespace
 
 int run_wrapper(std::span<const char* const> args) {
-  const RuntimeCall call = parse_runtime_argv(args);
+  RuntimeCall call = parse_runtime_argv(args);
   auto loaded = app::load_settings(call.podqos_config);
   core::Settings settings = loaded ? std::move(*loaded) : core::Settings{};
   app::Log log{kProgram, settings};
@@ -354,6 +355,7 @@ int run_wrapper(std::span<const char* const> args) {
   }
   const auto runtime = find_runtime(settings.runtimes);
   if (!runtime) return refuse_call(call, log, runtime.error());
+  call.member_names = member_names_of(*runtime);
 
   if (!cgroup::owns_host()) {
     log.debug("not managed: podqos is not root on the host");

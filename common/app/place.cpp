@@ -123,7 +123,7 @@ bool may_concern(std::string_view config, const core::Settings& settings) {
 
 Result<std::optional<ConfigChange>> place(const core::Settings& settings, Log& log,
                                           const PlacementRequest& call) {
-  auto config = codec::OciConfig::parse(call.config);
+  auto config = codec::OciConfig::parse(call.config, call.names);
   if (!config) return fail(std::move(config).error());
   core::ContainerFacts facts = config->facts;
   facts.id = call.id;
@@ -163,7 +163,7 @@ std::string unmanaged_cgroups_path(std::string_view id) {
 
 Result<std::optional<ConfigChange>> make_startable(const PlacementRequest& call) {
   if (call.driver != core::Driver::kSystemd) return std::nullopt;
-  auto config = codec::OciConfig::parse(call.config);
+  auto config = codec::OciConfig::parse(call.config, call.names);
   if (!config) return fail(std::move(config).error());
   const auto& path = config->facts.cgroups_path;
   if (!path || path->empty() || core::parse_systemd_cgroups_path(*path)) return std::nullopt;

@@ -81,7 +81,7 @@ bool fits(NodeType type, const JsonNode& value) {
 /// Follows the tree through the schema and ignores members that podqos does not know.
 class ConfigReader {
  public:
-  explicit ConfigReader(std::string_view text) : text_(text) {}
+  ConfigReader(std::string_view text, MemberNames names) : text_(text), names_(names) {}
 
   /// Reads the value of `node`, and what is in it.
   Status read(ConfigNode node, const JsonNode& value);
@@ -109,6 +109,7 @@ class ConfigReader {
   }
 
   std::string_view text_;
+  MemberNames names_;
   OciConfig config_;
   ConfigNode hook_list_ = kOther;  ///< list of the hook that is being read
 };
@@ -141,14 +142,8 @@ Status ConfigReader::read(ConfigNode node, const JsonNode& value) {
 Status ConfigReader::read_members(ConfigNode node, const JsonNode& object) {
   std::bitset<kConfigNodes> seen;
   for (const JsonNode& member : object.children) {
-    const ConfigNode known = find_member(node, member.key);
-    if (known == kOther) {
-      const ConfigNode taken_for = find_folded_member(node, member.key);
-      if (taken_for == kOther) continue;
-      return refuse(
-          taken_for, member.raw_key,
-          cat("member is spelled \"", printable(member.key), "\", which some parsers accept"));
-    }
+    const ConfigNode known = find_member(node, member.key, names_);
+    if (known == kOther) continue;
     if (seen.test(index_of(known))) return refuse(known, member.raw_key, "member is repeated");
     seen.set(index_of(known));
     if (Status status = read(known, member); !status) return status;
@@ -185,10 +180,14 @@ Status ConfigReader::read_elements(ConfigNode node, const JsonNode& array) {
 
 Status ConfigReader::read_hugepage_limit(const JsonNode& object) {
   if (Status status = read_members(kHugepageLimit, object); !status) return status;
-  const auto size = std::ranges::find(object.children, spec_of(kHugepageSize).name, &JsonNode::key);
+  const auto find = [&](ConfigNode wanted) {
+    return std::ranges::find_if(object.children, [&](const JsonNode& member) {
+      return find_member(kHugepageLimit, member.key, names_) == wanted;
+    });
+  };
+  const auto size = find(kHugepageSize);
   if (size == object.children.end() || size->text.empty()) return {};
-  const auto limit =
-      std::ranges::find(object.children, spec_of(kHugepageBytes).name, &JsonNode::key);
+  const auto limit = find(kHugepageBytes);
   const auto bytes = limit == object.children.end() ? 0 : integer_of(*limit).value_or(0);
   config_.facts.resources.hugepages.insert_or_assign(std::string{size->text}, Bytes{bytes});
   return {};
@@ -226,10 +225,10 @@ void ConfigReader::set_integer(ConfigNode node, std::int64_t value) {
   if (row != kResourceFields.end() && value != 0) config_.facts.resources.*(row->field) = value;
 }
 
-Result<OciConfig> OciConfig::parse(std::string_view text) {
+Result<OciConfig> OciConfig::parse(std::string_view text, MemberNames names) {
   auto tree = parse_json_tree(text, {.bytes = kMaxConfigSize, .is_read = is_container_name});
   if (!tree) return fail(std::move(tree).error());
-  ConfigReader reader{text};
+  ConfigReader reader{text, names};
   if (Status status = reader.read(kRoot, *tree); !status) return fail(std::move(status).error());
   return reader.release();
 }

@@ -38,9 +38,9 @@ class OciConfig {
   /// @return kTooLarge (kMaxConfigSize bytes, kMaxJsonDepth levels, kMaxJsonValues values
   /// that are read, kMaxKnownAnnotations, kMaxAnnotationSize), or kInvalidArgument with path and
   /// position if the text is not a JSON object, a member that podqos reads has the wrong type, a
-  /// member on an edited path is repeated (parsers differ in which one they use) or is spelled with
-  /// different letter case (Go's parser accepts it), or cgroupsPath has control bytes.
-  static Result<OciConfig> parse(std::string_view text);
+  /// member on an edited path is repeated (parsers differ in which one they use), or cgroupsPath
+  /// has control bytes.
+  static Result<OciConfig> parse(std::string_view text, MemberNames names = MemberNames::kAnyCase);
 
   core::ContainerFacts facts;  ///< id and bundle are filled in by the caller
   /// Whether a podqos hook is already registered for the stage: `path` or args[0] has the basename

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace podqos::codec {
 
@@ -57,26 +58,19 @@ constexpr bool in_order() {
 }
 static_assert(in_order(), "rows are at their node's index, parents before members");
 
-/// Lower case by Unicode simple folding, for names whose folded form is ASCII.
-std::string folded(std::string_view name) {
-  // U+017F and U+212A, the only other characters that fold to ASCII letters.
+/// Removes the first character, folded as Unicode does it to a lower case letter if it is one.
+char take_folded(std::string_view& name) {
+  // The only characters beside capitals that fold to ASCII letters.
   constexpr std::string_view kLongS = "\xc5\xbf";
   constexpr std::string_view kKelvin = "\xe2\x84\xaa";
-  std::string out;
-  while (!name.empty()) {
-    if (name.starts_with(kLongS)) {
-      out += 's';
-      name.remove_prefix(kLongS.size());
-    } else if (name.starts_with(kKelvin)) {
-      out += 'k';
-      name.remove_prefix(kKelvin.size());
-    } else {
-      const char c = name.front();
-      out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-      name.remove_prefix(1);
-    }
+  for (const auto& [text, letter] : {std::pair{kLongS, 's'}, std::pair{kKelvin, 'k'}}) {
+    if (!name.starts_with(text)) continue;
+    name.remove_prefix(text.size());
+    return letter;
   }
-  return out;
+  const char c = name.front();
+  name.remove_prefix(1);
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
 }  // namespace
@@ -85,26 +79,28 @@ const NodeSpec& spec_of(ConfigNode node) {
   return kSchema.at(index_of(node));
 }
 
-ConfigNode find_member(ConfigNode parent, std::string_view name) {
+bool is_member_name(std::string_view name, std::string_view known, MemberNames names) {
+  if (name == known || names == MemberNames::kExact) return name == known;
+  while (!name.empty() && !known.empty()) {
+    if (take_folded(name) != take_folded(known)) return false;
+  }
+  return name.empty() && known.empty();
+}
+
+ConfigNode find_member(ConfigNode parent, std::string_view name, MemberNames names) {
   const auto* const row = std::ranges::find_if(kSchema, [&](const NodeSpec& spec) {
-    return spec.parent == parent && spec.name == name && !name.empty();
+    return spec.parent == parent && !spec.name.empty() && is_member_name(name, spec.name, names);
   });
   return row == kSchema.end() ? kOther : row->node;
 }
 
 bool is_container_name(std::string_view parent, std::string_view name) {
+  constexpr auto kAny = MemberNames::kAnyCase;
   return std::ranges::any_of(kSchema, [&](const NodeSpec& spec) {
-    return spec.name == name && (spec.type == NodeType::kObject || spec.type == NodeType::kArray) &&
-           spec.parent != kOther && spec_of(spec.parent).name == parent;
+    return (spec.type == NodeType::kObject || spec.type == NodeType::kArray) &&
+           spec.parent != kOther && is_member_name(name, spec.name, kAny) &&
+           is_member_name(parent, spec_of(spec.parent).name, kAny);
   });
-}
-
-ConfigNode find_folded_member(ConfigNode parent, std::string_view name) {
-  const std::string wanted = folded(name);
-  const auto* const row = std::ranges::find_if(kSchema, [&](const NodeSpec& spec) {
-    return spec.parent == parent && !spec.name.empty() && folded(spec.name) == wanted;
-  });
-  return row == kSchema.end() ? kOther : row->node;
 }
 
 ConfigNode element_of(ConfigNode node) {

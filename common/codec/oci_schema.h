@@ -75,17 +75,22 @@ struct NodeSpec {
 /// @param node  not kOther
 [[nodiscard]] const NodeSpec& spec_of(ConfigNode node);
 
-/// The member `name` of `parent`; kOther if podqos ignores it.
-[[nodiscard]] ConfigNode find_member(ConfigNode parent, std::string_view name);
+/// How a runtime compares the names of members.
+enum class MemberNames : std::uint8_t {
+  kAnyCase,  ///< runc and others in Go: "CPU" is read as "cpu"
+  kExact,    ///< crun and youki: "CPU" is ignored
+};
 
-/// Whether `name` is an object or array of the schema in an object that is called `parent`; see
-/// JsonBounds::is_read.
-[[nodiscard]] bool is_container_name(std::string_view parent, std::string_view name);
-
-/// The member of `parent` that a case-insensitive parser would take `name` for; kOther if there is
-/// none.
+/// Whether `name` is taken for a member that is called `known`, in ASCII.
 /// @note Go's encoding/json uses Unicode folding: U+017F equals s, U+212A equals k.
-[[nodiscard]] ConfigNode find_folded_member(ConfigNode parent, std::string_view name);
+[[nodiscard]] bool is_member_name(std::string_view name, std::string_view known, MemberNames names);
+
+/// The member that `name` is taken for in `parent`; kOther if podqos ignores it.
+[[nodiscard]] ConfigNode find_member(ConfigNode parent, std::string_view name, MemberNames names);
+
+/// Whether `name` is an object or array of the schema in an object that is called `parent`, in
+/// whatever case; see JsonBounds::is_read.
+[[nodiscard]] bool is_container_name(std::string_view parent, std::string_view name);
 
 /// The node of the elements of array `node`.
 [[nodiscard]] ConfigNode element_of(ConfigNode node);

@@ -16,6 +16,7 @@ namespace {
 
 using nlohmann::json;
 using podqos::codec::HookRegistration;
+using podqos::codec::MemberNames;
 using podqos::codec::OciConfig;
 using podqos::codec::Splice;
 using podqos::core::ConfigEdit;
@@ -103,7 +104,7 @@ void check_edit(std::string_view text, const OciConfig& config) {
   require(after.has_value());
   require(undone(text, *after, *splices) == text);
   require(json::accept(*after));
-  const auto again = OciConfig::parse(*after);
+  const auto again = OciConfig::parse(*after, MemberNames::kExact);
   require(again.has_value());
   check_facts(json::parse(*after), *again);
   check_reached(config, *again, edit);
@@ -116,7 +117,7 @@ void check_edit(std::string_view text, const OciConfig& config) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   const std::string_view text = podqos::fuzz::text_of(bytes, size);
-  const auto config = OciConfig::parse(text);
+  const auto config = OciConfig::parse(text, MemberNames::kExact);
   if (!config) {
     if (config.error().message.starts_with("malformed JSON"))
       require(!json::accept(text) || text.contains('\0'));

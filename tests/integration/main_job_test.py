@@ -470,6 +470,48 @@ class ConfigFile(harness.TestCase):
         self.wrapper.create(name, bundle)
         self.assertEqual(bundle.read(), first)
 
+    def test_names_in_another_case(self):
+        """runc takes "CPU" for "cpu", in its own test suite too; crun knows no such member."""
+        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
+        bundle.resources["CPU"] = {"shares": 512}
+        pid = self.wrapper.launch(name, bundle.save())
+        self.assert_placed(pid, self.pod_path("burstable", "burstable-1"))
+        self.assert_values(machines.cgroup_of(pid), shares=512 if self.kind == "runc" else 256, quota=50000)
+        self.assertEqual(bundle.reload().resources["CPU"].get("quota"), 50000 if self.kind == "runc" else None)
+
+    def test_a_config_of_another_name(self):
+        """crun reads `--config FILE` from the working directory, except for the very name config.json."""
+        if self.kind != "crun":
+            self.skipTest("only crun has --config")
+        bundle, other = self.bundle(BURSTABLE, "app"), self.bundle(GUARANTEED, "app")
+        file = other.file.rename(other.path / "mine.json")
+        before = bundle.read()
+        for config in (file, "mine.json", f"../{other.path.name}/mine.json", "./mine.json"):
+            with self.subTest(config=config):
+                name = self.container_id("app")
+                self.wrapper.bundles[name] = bundle
+                self.wrapper.call("create", "--bundle", bundle.path, "--config", config, name, cwd=other.path)
+                path = self.pod_path("guaranteed", "guaranteed-1")
+                self.assert_placed(self.wrapper.pid(name), path)
+                self.assert_values(path, shares=102, quota=10000, memory=64 * MI)
+                self.wrapper.delete(name)
+                self.assertEqual(bundle.read(), before)
+                self.assertIn(b"podqos.io/edits", file.read_bytes())
+        self.wrapper.call("create", "--bundle", bundle.path, "-f", "config.json", name, cwd=other.path)
+        self.assert_placed(self.wrapper.pid(name), self.pod_path("burstable", "burstable-1"))
+
+    def test_a_config_of_another_name_in_a_bundle_without_one(self):
+        if self.kind != "crun":
+            self.skipTest("only crun has --config")
+        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
+        file = bundle.file.rename(bundle.path / "mine.json")
+        self.wrapper.bundles[name] = bundle
+        self.wrapper.call("create", "--bundle", bundle.path, "--config", file, name)
+        self.assert_placed(self.wrapper.pid(name), self.pod_path("burstable", "burstable-1"))
+        self.assertNotIn("error", self.podqos.log_text())
+        self.wrapper.delete(name)
+        self.assert_nothing_left()
+
     # BURSTABLE with other resources.
     other = pod("burstable-1", container("app", requests={"cpu": "100m", "memory": "512Mi"}, limits={"memory": "3Gi"}))
 

@@ -177,11 +177,8 @@ TEST(OciConfig, RefusesWhatParsersReadDifferently) {
       {R"({"annotations":{},"annotations":{}})", "annotations at"},
       {R"({"annotations":{"podqos.io/pod":"","podqos.io/pod":""}})",
        "\"podqos.io/pod\" is repeated"},
-      {R"({"Linux":{}})", "linux at byte 2: member is spelled \"Linux\""},
-      {R"({"linux":{"cgroupspath":"/a"}})", "linux.cgroupsPath"},
-      {R"({"linux":{"resources":{"cpu":{"SHARES":1}}}})", "linux.resources.cpu.shares"},
-      {R"({"proce\u017f\u017f":{}})", "process at"},
-      {R"({"hoo\u212as":{}})", "hooks at"},
+      {R"({"linux":{},"Linux":{}})", "linux at byte 13: member is repeated"},
+      {R"({"linux":{"resources":{"CPU":{},"cpu":{}}}})", "linux.resources.cpu at"},
   };
   for (const auto& [text, message] : cases) {
     const auto config = OciConfig::parse(text);
@@ -189,6 +186,27 @@ TEST(OciConfig, RefusesWhatParsersReadDifferently) {
     EXPECT_EQ(config.error().code, ErrorCode::kInvalidArgument) << text;
     EXPECT_THAT(config.error().message, HasSubstr(message)) << text;
   }
+}
+
+/// As encoding/json decodes them into runc's specs.Spec.
+TEST(OciConfig, ReadsMembersInAnyCaseAsGoDoes) {
+  const auto config = OciConfig::parse(
+      R"({"Linux":{"CGROUPSPATH":"/a","resources":{"CPU":{"Shares":512},)"
+      R"("hugepagelimits":[{"PageSize":"2MB","LIMIT":9}]}},"proce\u017f\u017f":{"OOMScoreAdj":5},)"
+      R"("hoo\u212as":{"Poststop":[{"Path":"/podqos-hook"}]}})");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->facts.cgroups_path, "/a");
+  EXPECT_EQ(config->facts.resources.cpu_shares, 512);
+  EXPECT_EQ(config->facts.resources.hugepages, (core::HugePageLimits{{"2MB", Bytes{9}}}));
+  EXPECT_EQ(config->facts.oom_score_adj, 5);
+  EXPECT_TRUE(config->has_poststop_hook);
+}
+
+TEST(OciConfig, IgnoresMembersInAnotherCaseAsCrunDoes) {
+  const auto config = OciConfig::parse(
+      R"({"linux":{"resources":{"CPU":{"shares":512},"cpu":{"shares":2}}}})", MemberNames::kExact);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->facts.resources.cpu_shares, 2);
 }
 
 TEST(OciConfig, RefusesWrongTypesWithPathAndOffset) {

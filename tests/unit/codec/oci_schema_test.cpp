@@ -39,6 +39,7 @@ TEST(FormatPath, IsThePathOfTheSpecification) {
 TEST(IsContainerName, GoesByTheParent) {
   EXPECT_TRUE(is_container_name("", "linux"));
   EXPECT_TRUE(is_container_name("linux", "resources"));
+  EXPECT_TRUE(is_container_name("Linux", "RESOURCES"));
   EXPECT_TRUE(is_container_name("", "args"));
   EXPECT_FALSE(is_container_name("process", "args"));
   EXPECT_FALSE(is_container_name("linux", "cgroupsPath"));
@@ -77,8 +78,8 @@ TEST(FindMember, GoesByParentAndLetterCase) {
       {kRoot, "linux\xc5", kOther, kOther},
   };
   for (const auto& [parent, name, exact, folded] : cases) {
-    EXPECT_EQ(find_member(parent, name), exact) << name;
-    EXPECT_EQ(find_folded_member(parent, name), folded) << name;
+    EXPECT_EQ(find_member(parent, name, MemberNames::kExact), exact) << name;
+    EXPECT_EQ(find_member(parent, name, MemberNames::kAnyCase), folded) << name;
   }
 }
 

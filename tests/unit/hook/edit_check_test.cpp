@@ -64,6 +64,18 @@ Splice insert_behind(std::string_view before, std::string_view text) {
   return replace_behind(before, "", text);
 }
 
+TEST(CheckSplices, KnowsMembersInAnyCaseUnlessTheRuntimeDoesNot) {
+  constexpr std::string_view kUpper = R"({"linux":{"resources":{"CPU":{"quota":1}}}})";
+  const std::size_t end = kUpper.size() - 4;
+  const Splice inside{.begin = end, .end = end, .text = R"(,"shares":102)"};
+  const Splice second{.begin = end + 1, .end = end + 1, .text = R"(,"cpu":{"shares":102})"};
+  EXPECT_TRUE(check({inside}, kUpper));
+  EXPECT_FALSE(check({second}, kUpper));
+  const EditPlaces exact{kUpper, codec::MemberNames::kExact};
+  EXPECT_FALSE(check_splices({inside}, exact, kContainerPath, own_hooks()));
+  EXPECT_TRUE(check_splices({second}, exact, kContainerPath, own_hooks()));
+}
+
 struct Edit {
   const char* name;
   std::vector<Splice> splices;

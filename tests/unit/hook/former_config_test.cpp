@@ -61,7 +61,10 @@ INSTANTIATE_TEST_SUITE_P(
                   R"({"process":{"args":["a\"}"]},"linux":{"resources":{"cpu":{"burst":1},)"
                   R"("memory":{"swap":-1},"pids":{"x":[{}]},)"
                   R"("hugepageLimits":[{"limit":1,"pageSize":"64KB"}],)"
-                  R"("unified":{"memory.max":"0"} },"cgroupsPath":"/\u0061"}})"}),
+                  R"("unified":{"memory.max":"0"} },"cgroupsPath":"/\u0061"}})"},
+        std::pair{"InAnyCase",
+                  R"({"Process":{"oomscoreadj":0},"LINUX":{"Resources":{"CPU":{"Burst":1,)"
+                  R"("Shares":0},"Memory":{},"Pids":{},"HugepageLimits":[],"Unified":{}}}})"}),
     [](const auto& instance) { return instance.param.first; });
 
 TEST(FormerConfigOf, TakesObjectsThatHadToBeMadeForEmptyOnes) {
