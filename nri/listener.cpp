@@ -17,7 +17,8 @@ namespace podqos::nri {
 
 namespace {
 
-/// Connections that wait in the kernel; more than HttpServer serves at once.
+/// Connections that wait in the kernel: more than HttpServer serves at once, but few, because a
+/// probe waits behind them.
 constexpr int kBacklog = 16;
 /// Owner and group may connect, which requires write permission (unix(7)).
 constexpr mode_t kSocketMode = S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP;

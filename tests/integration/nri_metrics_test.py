@@ -64,6 +64,12 @@ def pods(qos_class, owner="podqos"):
     return count("podqos_pods", qos_class=qos_class, owner=owner)
 
 
+def free_port(family=socket.AF_INET, host="127.0.0.1"):
+    with socket.socket(family) as probe:
+        probe.bind((host, 0))
+        return probe.getsockname()[1]
+
+
 class MetricsCase(nri_daemon.DaemonCase):
     def setUp(self):
         super().setUp()
@@ -160,11 +166,6 @@ class Addresses(MetricsCase):
                     found.append((table, fields[1] if table != "unix" else fields[-1]))
         return found
 
-    def free_port(self, family=socket.AF_INET, host="127.0.0.1"):
-        with socket.socket(family) as probe:
-            probe.bind((host, 0))
-            return probe.getsockname()[1]
-
     def test_opens_nothing_by_itself(self):
         _, process, _ = self.plain()
         self.assertEqual(self.listening(process), [])
@@ -189,7 +190,7 @@ class Addresses(MetricsCase):
         self.stop(self.start_shown())
 
     def test_loopback(self):
-        port = self.free_port()
+        port = free_port()
         self.address = f"127.0.0.1:{port}"
         self.configure(nri={"metrics": self.address})
         process = self.start_at_socket()
@@ -203,7 +204,7 @@ class Addresses(MetricsCase):
 
     def test_loopback_of_version_six(self):
         try:
-            port = self.free_port(socket.AF_INET6, "::1")
+            port = free_port(socket.AF_INET6, "::1")
         except OSError as error:
             self.skipTest(f"no IPv6 here: {error}")
         process = self.start("--socket", self.socket, "--metrics", f"[::1]:{port}")
@@ -407,6 +408,37 @@ class Strangers(MetricsCase):
                         stranger.recv(100)
                 except OSError:
                     pass
+
+    def slowest_probe(self):
+        """How long the slowest of some probes of a kubelet took."""
+        slowest = 0
+        for path in ("/healthz", "/readyz") * 5:
+            begin = time.monotonic()
+            self.assertEqual(self.shown(path), (200, "ok\n"))
+            slowest = max(slowest, time.monotonic() - begin)
+        return slowest
+
+    def test_clients_that_never_read(self):
+        """More of them than are served at a time and wait in the kernel, of which each asks for the longest page."""
+        for self.address in (self.address, f"127.0.0.1:{free_port()}"):
+            runtime, process, _ = self.connected()
+            family = socket.AF_UNIX if self.address.startswith("unix:") else socket.AF_INET
+            place = self.address.removeprefix("unix:")
+            if family == socket.AF_INET:
+                host, port = place.split(":")
+                place = host, int(port)
+            with contextlib.ExitStack() as held:
+                for _ in range(64):
+                    client = held.enter_context(socket.socket(family, socket.SOCK_STREAM))
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+                    client.connect(place)
+                    client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+                # The kernel refuses whoever comes while the last of them wait to be accepted.
+                self.wait_for(lambda: self.shown("/healthz") == (200, "ok\n"))
+                # A kubelet waits for one second, unless it is told to wait longer.
+                self.assertTrue(patience.until(lambda: self.slowest_probe() < 1, 5, length=1))
+            self.stop(process)
+            runtime.stop()
 
     @staticmethod
     def slowest_of_many(connection):
