@@ -230,14 +230,14 @@ class Recomputation {
       observation.lives = cgroup::lives(machine, container);
       if (!core::needs_init(container, observation.lives, list_)) continue;
       auto init = cgroup::find_init(machine, container);
-      if (!init) report_failure(record.pod.uid, init.error());
+      if (!init) report_unknown(record.pod.uid, init.error());
       observation.lives = observation.lives || !init;
       if (init) observation.init = *init;
     }
     auto pod = core::remove_ended(std::move(record), observations, list_);
     if (pod.record.containers.empty() && !pod.record.adopted) {
       const auto populated = cgroup::holds_container(machine, pod.record.cgroup);
-      if (!populated) report_failure(pod.record.pod.uid, populated.error());
+      if (!populated) report_unknown(pod.record.pod.uid, populated.error());
       pod.populated = populated.value_or(true);
     }
     for (const core::ContainerRecord& container : pod.record.containers) {
@@ -291,6 +291,10 @@ class Recomputation {
 
   void report_failure(const std::string& uid, const Error& error) {
     report_.failed.push_back(cat("pod ", uid, ": ", error.message));
+  }
+
+  void report_unknown(const std::string& uid, const Error& error) {
+    report_.failed.push_back(cat("pod ", uid, ": counts on, as it may still run: ", error.message));
   }
 
   /// Erases index entries of containers that have no record.
