@@ -29,21 +29,29 @@ namespace podqos::app {
 
 namespace {
 
-/// The existing record for merge_claim(): without this container, and without all others if none of
-/// them runs.
+/// The existing record for merge_claim(): without this container, without what containers that have
+/// ended no longer need, and without all others if none of them runs. Looks up each one once.
 core::PodRecord without_dead(cgroup::Machine& machine, core::PodRecord record,
                              const core::ContainerFacts& facts) {
+  bool has_living = false;
+  std::vector<core::ContainerRecord> ended;
+  for (const core::ContainerRecord& container : record.containers) {
+    const bool is_this = core::is_same_container(container, facts);
+    const bool started = container.state == core::ContainerState::kLive;
+    // Who has ended matters where the pod's resources are those of its containers.
+    const bool may_matter = started && !record.complete;
+    if (!may_matter && (has_living || is_this)) continue;
+    const bool lives = cgroup::lives(machine, container);
+    has_living = has_living || (lives && !is_this);
+    if (may_matter && !lives) ended.push_back(container);
+  }
+  for (const core::ContainerRecord& container : ended) {
+    if (!cgroup::is_replaced(machine, record, container)) core::forget_container(record, container);
+  }
   std::erase_if(record.containers, [&](const core::ContainerRecord& container) {
     return core::is_same_container(container, facts);
   });
-  // Only adopted pods drop ended containers here, so that each one is looked up once.
-  if (record.adopted) {
-    for (const core::ContainerRecord& container : record.containers) {
-      if (!cgroup::lives(machine, container) && !cgroup::is_replaced(machine, record, container))
-        core::forget_container(record, container.name);
-    }
-  }
-  if (!cgroup::has_living_container(machine, record)) record.containers.clear();
+  if (!has_living) record.containers.clear();
   return record;
 }
 

@@ -18,6 +18,7 @@
 #include "common/cgroup/pod_cgroup.h"
 #include "common/core/counting.h"
 #include "common/core/pod_plan.h"
+#include "common/core/policy.h"
 #include "common/store/known_container.h"
 #include "common/store/unlocked_state.h"
 
@@ -102,6 +103,7 @@ Status carry_out(Transaction& transaction, const core::EventPlan& plan) {
 /// A container that is removed from its pod, and what becomes of the pod.
 struct Removed {
   core::PodOutcome outcome = core::PodOutcome::kStays;
+  core::PodRecord record;  ///< of the pod, without the container
   core::EventPlan plan;
 };
 
@@ -114,13 +116,14 @@ std::optional<Removed> remove_container(Transaction& transaction, core::PodRecor
   if (found == record.containers.end()) return std::nullopt;
   const core::IndexEntry entry = core::index_entry(record, *found);
   core::forget_pending(transaction.tiers(), entry);
-  Removed removed{.plan = {core::SetMark{}}};
+  Removed removed{.record = {}, .plan = {core::SetMark{}}};
   if (found->moved) removed.plan.emplace_back(core::Execute{core::plan_removal(found->cgroup)});
   const bool replaced = cgroup::is_replaced(transaction.machine(), record, *found);
   core::remove_container(record, static_cast<std::size_t>(found - record.containers.begin()),
                          replaced);
   const core::Departure departure = decide(transaction, record, Cause::kEnded);
   removed.outcome = departure.outcome;
+  removed.record = departure.record;
   std::ranges::move(plan(transaction, departure), std::back_inserter(removed.plan));
   // Last: after a crash before this point the entry still leads to the record.
   removed.plan.emplace_back(core::EraseIndexEntry{entry});
@@ -155,10 +158,21 @@ Status grant_freed(Transaction& transaction, const core::TierSums& before) {
 
 }  // namespace
 
-Status drop_container(Transaction& transaction, core::PodRecord record, const ContainerKey& key) {
+Status drop_container(Transaction& transaction, const core::PodRecord& record,
+                      const ContainerKey& key) {
   const core::TierSums before = transaction.tiers().sums;
-  const auto removed = remove_container(transaction, std::move(record), key);
+  auto removed = remove_container(transaction, record, key);
   if (!removed) return {};
+  if (removed->outcome == core::PodOutcome::kStays && !record.adopted) {
+    // A container that never started takes its resources with it.
+    const auto held = core::pod_values(record, transaction.settings());
+    const auto wanted = core::pod_values(removed->record, transaction.settings());
+    if (held && wanted && *wanted != *held) {
+      auto values = transaction.plan_pod(removed->record, record, core::IfRefused::kWriteAgain);
+      if (!values) return fail(std::move(values).error());
+      removed->plan.emplace_back(std::move(*values));
+    }
+  }
   if (auto done = carry_out(transaction, removed->plan); !done) return done;
   return grant_freed(transaction, before);
 }
@@ -173,8 +187,14 @@ Result<std::vector<Refusal>> handle_due(Transaction& transaction, const core::Po
 
 void withdraw(Transaction& transaction, const core::PodRecord& record,
               const core::ContainerRecord& container, const Error& reason) {
-  auto removed =
-      remove_container(transaction, record, {.id = container.id, .bundle = container.bundle});
+  core::PodRecord pod = record;
+  // It leaves nothing in the pod's resources, also if it runs elsewhere.
+  for (core::ContainerRecord& each : pod.containers) {
+    if (each.id == container.id && each.bundle == container.bundle)
+      each.state = core::ContainerState::kPending;
+  }
+  auto removed = remove_container(transaction, std::move(pod),
+                                  {.id = container.id, .bundle = container.bundle});
   Status done;
   if (removed) {
     // Some values of the pod may have been written.
@@ -220,7 +240,7 @@ Status expire(Transaction& transaction, const core::PendingEntry& entry) {
   }
   transaction.log().info(cat("pod ", entry.uid, ", container ", printable(entry.id),
                              ": removed from the pod, its creation was not finished"));
-  return drop_container(transaction, std::move(**record), {.id = entry.id, .bundle = entry.bundle});
+  return drop_container(transaction, **record, {.id = entry.id, .bundle = entry.bundle});
 }
 
 /// Handles one retained pod that is due.
@@ -311,7 +331,7 @@ Result<Ended> end_container(Transaction& transaction, const EndedContainer& ende
     if (auto done = transaction.finish_if_changed(); !done) return fail(std::move(done).error());
     return Ended{.ending = ending};
   }
-  auto done = drop_container(transaction, std::move((*found)->record),
+  auto done = drop_container(transaction, (*found)->record,
                              {.id = container.id, .bundle = container.bundle});
   if (done) {
     expire_pending(transaction, {.id = ended.id, .bundle = ended.bundle});

@@ -52,7 +52,7 @@ struct ContainerKey {
 
 /// Removes one container from its pod's record and its index entry, and releases the pod if no
 /// other container runs. Does nothing if the record does not contain it.
-[[nodiscard]] Status drop_container(Transaction& transaction, core::PodRecord record,
+[[nodiscard]] Status drop_container(Transaction& transaction, const core::PodRecord& record,
                                     const ContainerKey& key);
 
 /// Removes a container that was admitted in this transaction and could not be placed, so that it

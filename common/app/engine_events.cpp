@@ -87,9 +87,6 @@ Result<Followed> resize(Transaction& transaction, core::PodRecord record,
       record.containers == before.containers)
     return finished(transaction.finish_if_changed());
   if (auto fits = core::check_record_size(record); !fits) return fail(std::move(fits).error());
-  // Recomputed below from the containers that are known now.
-  record.grown_cpu_limit.reset();
-  record.grown_memory_limit.reset();
   core::grant_requests(record, core::sums_beside(transaction.tiers().sums, before),
                        transaction.settings(), transaction.capacity());
   if (!record.adopted) {

@@ -140,8 +140,7 @@ class InventoryBuilder {
     inventory_.pods.push_back(std::move(entry));
   }
 
-  /// By value: pod_values() records in a partial pod how far its limits have grown.
-  Result<core::CgroupValues> rule_for(core::PodRecord record) {
+  Result<core::CgroupValues> rule_for(const core::PodRecord& record) {
     auto rule = core::pod_values(record, settings_);
     const bool unit = core::driver_of(record.cgroup) == core::Driver::kSystemd;
     return rule && unit ? core::rounded_by_systemd(std::move(*rule)) : std::move(rule);

@@ -82,10 +82,10 @@ bool is_expected(const core::PodRecord& record, const core::Identity& identity,
 }
 
 /// True if pod and tiers have the same values for both records.
-bool is_same(const core::PodRecord& before, core::PodRecord& now, const core::Settings& settings) {
+bool is_same(const core::PodRecord& before, const core::PodRecord& now,
+             const core::Settings& settings) {
   if (now.granted != before.granted) return false;
-  core::PodRecord as_it_was = before;
-  const auto old_values = core::pod_values(as_it_was, settings);
+  const auto old_values = core::pod_values(before, settings);
   const auto new_values = core::pod_values(now, settings);
   return old_values && new_values && *old_values == *new_values;
 }

@@ -27,7 +27,7 @@ namespace podqos::cgroup {
 /// True if any container of the pod does.
 [[nodiscard]] bool has_living_container(Machine& machine, const core::PodRecord& record);
 
-/// True if a living container of an adopted pod has the name of `ended`. Not observed for other
+/// True if another living container of the pod has the name of `ended`. Not observed for complete
 /// pods, where it does not matter (core::forget_container()).
 [[nodiscard]] bool is_replaced(Machine& machine, const core::PodRecord& record,
                                const core::ContainerRecord& ended);

@@ -189,8 +189,6 @@ std::string format_pod_record(const core::PodRecord& record) {
     writer.text("cgroup", record.cgroup);
     append_sum(writer.member("claimed"), record.claimed);
     append_sum(writer.member("granted"), record.granted);
-    writer.unit("grownCpuLimitMilli", record.grown_cpu_limit);
-    writer.unit("grownMemoryLimitBytes", record.grown_memory_limit);
     writer.list("containers", record.containers, append_container);
     writer.unit("releasedAt", record.released_at);
   }

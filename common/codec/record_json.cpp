@@ -234,8 +234,6 @@ void RecordReader::pod_record(const JsonNode& object, core::PodRecord& out) {
   text(object, "cgroup", out.cgroup);
   part(object, "claimed", out.claimed, &RecordReader::sum);
   part(object, "granted", out.granted, &RecordReader::sum);
-  optional_unit(object, "grownCpuLimitMilli", out.grown_cpu_limit);
-  optional_unit(object, "grownMemoryLimitBytes", out.grown_memory_limit);
   list(object, "containers", out.containers, &RecordReader::container);
   optional_unit(object, "releasedAt", out.released_at);
   // Earlier releases stored the engine's sums as the pod's own resources, which only a complete pod

@@ -202,9 +202,7 @@ bool is_to_be_moved(const AdmissionRequest& request, const PodRecord& pod,
 bool has_values_of(const PodRecord& record, const std::optional<PodRecord>& before) {
   return before && record.granted == before->granted && record.claimed == before->claimed &&
          record.complete == before->complete && record.qos_class == before->qos_class &&
-         record.grown_cpu_limit == before->grown_cpu_limit &&
-         record.grown_memory_limit == before->grown_memory_limit && record.sums == before->sums &&
-         record.pod == before->pod;
+         record.sums == before->sums && record.pod == before->pod;
 }
 
 /// Decides what the container becomes in the pod of decide_pod(), and grants the pod its requests.

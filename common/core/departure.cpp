@@ -7,7 +7,6 @@
 #include "common/base/text.h"
 #include "common/core/counting.h"
 #include "common/core/qos.h"
-#include "common/core/reservation.h"
 #include "common/core/whole_pod.h"
 
 namespace podqos::core {
@@ -23,7 +22,8 @@ std::string describe_release(const PodRecord& record) {
              " returned to the tiers");
 }
 
-/// Grants the pod's requests again: an ended container no longer backs them.
+/// Grants the pod's requests again: an ended container no longer backs them, and one that never
+/// started has taken its own with it.
 void grant_again(PodRecord& record, TiersRecord& tiers, const NodeCapacity& capacity,
                  const Settings& settings) {
   remove_pod(tiers, record);
@@ -71,7 +71,7 @@ bool is_removed(Ending ending, OnEnding on_ending) {
 
 void remove_container(PodRecord& record, std::size_t index, bool replaced) {
   const auto ended = record.containers.begin() + static_cast<std::ptrdiff_t>(index);
-  if (!replaced) forget_container(record, ended->name);
+  if (!replaced) forget_container(record, *ended);
   record.containers.erase(ended);
 }
 
@@ -82,11 +82,8 @@ Departure decide_departure(PodRecord record, TiersRecord& tiers, const Departure
   if (!pod.released_at && snapshot.has_living) {
     // A reconciliation may have written its values by now.
     if (snapshot.due) forget_retained(tiers, pod.pod.uid);
-    if (snapshot.unwritten) {
-      departure.outcome = PodOutcome::kRewritten;
-    } else if (backed_memory(pod)) {
-      grant_again(pod, tiers, snapshot.capacity, settings);
-    }
+    grant_again(pod, tiers, snapshot.capacity, settings);
+    if (snapshot.unwritten) departure.outcome = PodOutcome::kRewritten;
     return departure;
   }
   if (!pod.released_at && snapshot.populated && !pod.adopted) {

@@ -46,7 +46,7 @@ struct EndingSnapshot {
 /// Whether the container is removed from its pod now.
 [[nodiscard]] bool is_removed(Ending ending, OnEnding on_ending);
 
-/// Removes an ended container from its pod's record, and from the requests of a kubelet's pod
+/// Removes an ended container from its pod's record, and from the pod's resources
 /// (forget_container()).
 /// @param index  of the container in the record
 /// @param replaced  another living container has its name, whose requests are the same
@@ -92,8 +92,8 @@ struct Departure {
 };
 
 /// Decides what becomes of a pod. Its requests count while a container lives or a process is in its
-/// cgroup, and leave the sums in `tiers` as soon as it is released. If an ended container backed a
-/// part of them, they are granted again.
+/// cgroup, and leave the sums in `tiers` as soon as it is released. Those of a pod that lives on
+/// are granted again: an ended container may have backed a part of them, or never have started.
 /// @param tiers  the pod included in the sums, unless it is released already; changed with it
 [[nodiscard]] Departure decide_departure(PodRecord record, TiersRecord& tiers,
                                          const DepartureSnapshot& snapshot,

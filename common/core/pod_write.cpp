@@ -41,7 +41,7 @@ void hold_above_usage(PodWrite& write, const std::string& cgroup,
 
 }  // namespace
 
-Result<PodWrite> decide_pod_write(PodRecord record, const PodWriteSnapshot& snapshot,
+Result<PodWrite> decide_pod_write(const PodRecord& record, const PodWriteSnapshot& snapshot,
                                   const Settings& settings) {
   auto values = pod_values(record, settings);
   if (!values) return fail(std::move(values).error());
@@ -51,8 +51,7 @@ Result<PodWrite> decide_pod_write(PodRecord record, const PodWriteSnapshot& snap
                  .notice = {}};
   CgroupValues& wanted = write.values;
   if (snapshot.written) {
-    PodRecord before = *snapshot.written;
-    const auto held = pod_values(before, settings);
+    const auto held = pod_values(*snapshot.written, settings);
     if (!held) return fail(held.error());
     // Lift limits that the pod no longer has.
     if (!wanted.cpu_quota && held->cpu_quota) lift_quota(wanted, settings);

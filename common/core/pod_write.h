@@ -38,7 +38,8 @@ struct PodWrite {
 /// the kernel would invoke the OOM killer (Documentation/admin-guide/cgroup-v2.rst, memory.max).
 /// One that stays above the rule for this is lowered by a reconciliation.
 /// @return the errors of pod_values()
-[[nodiscard]] Result<PodWrite> decide_pod_write(PodRecord record, const PodWriteSnapshot& snapshot,
+[[nodiscard]] Result<PodWrite> decide_pod_write(const PodRecord& record,
+                                                const PodWriteSnapshot& snapshot,
                                                 const Settings& settings);
 
 }  // namespace podqos::core

@@ -119,8 +119,6 @@ void add_claim(MergedPod& merged, const Identity& identity, const PodClaim& clai
     if (record.pod.overhead.empty()) record.pod.overhead = std::move(known.overhead);
     record.complete = true;
     record.sums = claim.sums;
-    record.grown_cpu_limit.reset();
-    record.grown_memory_limit.reset();
   } else if (!record.complete) {
     merge_containers(record.pod, claim.pod);
     if (record.pod.overhead.empty()) record.pod.overhead = claim.pod.overhead;
@@ -257,35 +255,24 @@ void grant_requests(PodRecord& record, const TierSums& others, const Settings& s
 
 namespace {
 
-/// "No limit" among grown limits, since it is the largest one.
-constexpr std::int64_t kLargestLimit = kInt64Max;
-
-/// The highest limit of one resource of an incomplete pod; kLargestLimit if a container has no
-/// limit.
-std::int64_t grown_limit(const Pod& whole, std::string_view resource, std::int64_t before,
-                         std::int64_t now) {
-  const bool declared = limit_declared(whole, resource) && now > 0;
-  return declared ? std::max(before, now) : kLargestLimit;
+/// The limit of one resource of an incomplete pod; nullopt if a container has none.
+std::optional<Quantity> partial_limit(const Pod& whole, const ResourceList& limits,
+                                      std::string_view resource) {
+  const auto limit = find(limits, resource);
+  const bool bounded = limit && !limit->is_zero() && limit_declared(whole, resource);
+  return bounded ? limit : std::nullopt;
 }
 
-/// Sets the limits of an incomplete pod: the highest so far, or unlimited.
-void apply_partial_limits(CgroupValues& values, PodRecord& record, const Pod& whole,
-                          const Settings& settings) {
+/// Sets the limits of an incomplete pod whatever its class is, so that they can grow with it: those
+/// of its containers, or unlimited.
+void apply_partial_limits(CgroupValues& values, const Pod& whole, const Settings& settings) {
   const ResourceList limits = pod_limits(whole);
-  const auto cpu = find(limits, kCpu);
-  const auto memory = find(limits, kMemory);
-  const MilliCpu cpu_limit{grown_limit(whole, kCpu,
-                                       record.grown_cpu_limit.value_or(MilliCpu{0}).value(),
-                                       cpu ? cpu->milli_value() : 0)};
-  const Bytes memory_limit{grown_limit(whole, kMemory,
-                                       record.grown_memory_limit.value_or(Bytes{0}).value(),
-                                       memory ? memory->value() : 0)};
-  record.grown_cpu_limit = cpu_limit;
-  record.grown_memory_limit = memory_limit;
-  const bool quota = settings.cpu_cfs_quota && cpu_limit.value() != kLargestLimit;
-  values.cpu_quota = quota ? cpu_quota_for(cpu_limit, settings.cpu_cfs_quota_period) : Micros{-1};
+  const auto cpu = settings.cpu_cfs_quota ? partial_limit(whole, limits, kCpu) : std::nullopt;
+  const auto memory = partial_limit(whole, limits, kMemory);
+  values.cpu_quota =
+      cpu ? cpu_quota_for(MilliCpu{cpu->milli_value()}, settings.cpu_cfs_quota_period) : Micros{-1};
   values.cpu_period = settings.cpu_cfs_quota_period;
-  values.memory_limit = memory_limit.value() == kLargestLimit ? Bytes{-1} : memory_limit;
+  values.memory_limit = Bytes{memory ? memory->value() : -1};
 }
 
 }  // namespace
@@ -299,7 +286,7 @@ PodConfigParams pod_config_params(const Settings& settings) {
           .guaranteed_io_weight = settings.io_weight.guaranteed};
 }
 
-Result<CgroupValues> pod_values(PodRecord& record, const Settings& settings) {
+Result<CgroupValues> pod_values(const PodRecord& record, const Settings& settings) {
   PodConfigParams params = pod_config_params(settings);
   if (record.adopted) params.guaranteed_io_weight.reset();
   std::optional<Pod> with;
@@ -307,7 +294,7 @@ Result<CgroupValues> pod_values(PodRecord& record, const Settings& settings) {
   const Pod& whole = with ? *with : record.pod;
   auto values = pod_cgroup_values(whole, record.qos_class, params);
   if (values && exceeds_node_cpu(record)) values->cpu_shares = cpu_shares_for(record.claimed.cpu);
-  if (values && !record.complete) apply_partial_limits(*values, record, whole, settings);
+  if (values && !record.complete) apply_partial_limits(*values, whole, settings);
   if (!values || record.adopted) return values;
   if (auto checked = check_kernel_bounds(*values); !checked)
     return fail(std::move(checked).error());

@@ -74,12 +74,11 @@ void grant_requests(PodRecord& record, const TierSums& others, const Settings& s
 /// The parameters of pods' values that these settings mean.
 [[nodiscard]] PodConfigParams pod_config_params(const Settings& settings);
 
-/// Values of the pod's cgroup, as Kubernetes computes them. Two cases differ: the limits of an
-/// incomplete pod only grow (stored in the record) and become unlimited with the first container
-/// without a limit; the shares of a pod that exceeds the node are those of its claimed CPU
-/// (node_bound.h).
+/// Values of the pod's cgroup, as Kubernetes computes them. Two cases differ: an incomplete pod has
+/// the limits of its containers whatever its class is, and is unlimited as soon as one has none;
+/// the shares of a pod that exceeds the node are those of its claimed CPU (node_bound.h).
 /// @return the errors of pod_cgroup_values() and, unless the pod is adopted, check_kernel_bounds()
-[[nodiscard]] Result<CgroupValues> pod_values(PodRecord& record, const Settings& settings);
+[[nodiscard]] Result<CgroupValues> pod_values(const PodRecord& record, const Settings& settings);
 
 /// oom_score_adj of a container, as Kubernetes computes it (oom.h). A container of a pod that
 /// exceeds the node (node_bound.h) is scored as Burstable without priority, whatever its class, so

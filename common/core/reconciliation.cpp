@@ -154,7 +154,7 @@ ReconciledPod remove_ended(PodRecord record, std::span<const ContainerObservatio
   for (const ContainerRecord& ended : out.ended) {
     const bool replaced = std::ranges::find(record.containers, ended.name,
                                             &ContainerRecord::name) != record.containers.end();
-    if (!replaced) forget_container(record, ended.name);
+    if (!replaced) forget_container(record, ended);
   }
   out.record = std::move(record);
   return out;

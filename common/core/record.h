@@ -66,13 +66,11 @@ struct PodRecord {
   ClassSource class_source = ClassSource::kInference;
   /// Source of the uid in the claim of the first container; nullopt in records of earlier releases.
   std::optional<IdentitySource> founded_by = std::nullopt;
-  bool adopted = false;                     ///< placed by a kubelet, which writes the values
-  std::string sandbox_id;                   ///< of the engine; "" if it gives none
-  std::string cgroup;                       ///< of the pod
-  TierSum claimed;                          ///< see Grants; pods is 1
-  TierSum granted;                          ///< see Grants; the part that counts in its tier
-  std::optional<MilliCpu> grown_cpu_limit;  ///< incomplete pods: the highest limit so far
-  std::optional<Bytes> grown_memory_limit;  ///< the same for memory
+  bool adopted = false;    ///< placed by a kubelet, which writes the values
+  std::string sandbox_id;  ///< of the engine; "" if it gives none
+  std::string cgroup;      ///< of the pod
+  TierSum claimed;         ///< see Grants; pods is 1
+  TierSum granted;         ///< see Grants; the part that counts in its tier
   std::vector<ContainerRecord> containers;
   /// When the last container ended; the cgroup stays while memory is charged to it.
   std::optional<UnixSeconds> released_at;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "common/core/aggregation.h"
 
@@ -13,16 +15,19 @@ namespace {
 /// Name of the init container that stands for all ended ones; no engine uses an empty name.
 constexpr std::string_view kEnded;
 
-/// Raises that init container's resources to the present sum of the pod.
+/// Makes that init container as large as the pod is now. It has no limit where the pod has none:
+/// the pod stays unlimited.
 void remember_sum(Pod& pod) {
+  Resources sum{.requests = pod_requests(pod, PodLevel::kSkip, Overhead::kSkip),
+                .limits = pod_limits(pod, PodLevel::kSkip, Overhead::kSkip)};
+  std::erase_if(sum.limits, [&](const auto& limit) { return !limit_declared(pod, limit.first); });
   auto ended = std::ranges::find(pod.init_containers, kEnded, &Container::name);
   if (ended == pod.init_containers.end()) {
     pod.init_containers.push_back(
         {.name = std::string{kEnded}, .kind = ContainerKind::kInit, .resources = {}});
     ended = std::prev(pod.init_containers.end());
   }
-  raise_to(ended->resources.requests, pod_requests(pod, PodLevel::kSkip, Overhead::kSkip));
-  raise_to(ended->resources.limits, pod_limits(pod, PodLevel::kSkip, Overhead::kSkip));
+  ended->resources = std::move(sum);
 }
 
 }  // namespace
@@ -39,13 +44,13 @@ ResourceList limits_of(const PodRecord& record) {
   return record.sums ? pod_limits(whole_pod(record)) : pod_limits(record.pod);
 }
 
-void forget_container(PodRecord& record, std::string_view name) {
-  if (!record.adopted || record.complete) return;
+void forget_container(PodRecord& record, const ContainerRecord& ended) {
+  if (record.complete) return;
   auto& containers = record.pod.containers;
-  const auto ended = std::ranges::find(containers, name, &Container::name);
-  if (ended == containers.end()) return;
-  remember_sum(record.pod);
-  containers.erase(ended);
+  const auto described = std::ranges::find(containers, ended.name, &Container::name);
+  if (described == containers.end()) return;
+  if (ended.state == ContainerState::kLive) remember_sum(record.pod);
+  containers.erase(described);
 }
 
 }  // namespace podqos::core

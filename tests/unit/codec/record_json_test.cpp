@@ -29,7 +29,6 @@ core::PodRecord example_record() {
   record.cgroup = "/kubepods/burstable/pod42";
   record.claimed = {.pods = 1, .cpu = MilliCpu{250}, .memory = Bytes{0}};
   record.granted = record.claimed;
-  record.grown_memory_limit = Bytes{4096};
   record.containers = {{.id = "c1",
                         .bundle = "/b",
                         .name = "a",
@@ -50,7 +49,7 @@ TEST(FormatPodRecord, WritesCompactJsonWithTheVersionFirst) {
       R"("overhead":{},"priorityClassName":"","static":false},"complete":false,"class":"Burstable",)"
       R"("classSource":"short-forms","adopted":false,"sandboxId":"","cgroup":"/kubepods/burstable/pod42",)"
       R"("claimed":{"pods":1,"cpuMilli":250,"memoryBytes":0},"granted":{"pods":1,"cpuMilli":250,"memoryBytes":0},)"
-      R"("grownMemoryLimitBytes":4096,"containers":[{"id":"c1","bundle":"/b","name":"a","state":"live","pid":7,)"
+      R"("containers":[{"id":"c1","bundle":"/b","name":"a","state":"live","pid":7,)"
       R"("startTime":99,"cgroup":"/kubepods/burstable/pod42/c1","sandbox":false,"moved":false}]})");
 }
 
@@ -214,8 +213,6 @@ class Random {
     out.cgroup = text();
     out.claimed = sum();
     out.granted = sum();
-    if (flag()) out.grown_cpu_limit = MilliCpu{number()};
-    if (flag()) out.grown_memory_limit = Bytes{number()};
     for (unsigned i = below(4); i > 0; --i)
       out.containers.push_back(container_record());
     if (flag()) out.released_at = UnixSeconds{number()};

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/whole_pod.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/pod_text.h"
 
@@ -57,6 +58,7 @@ ContainerRecord recorded(std::string name) {
   ContainerRecord out;
   out.id = name;
   out.name = std::move(name);
+  out.state = ContainerState::kLive;
   return out;
 }
 
@@ -68,29 +70,40 @@ PodRecord counted_pod() {
   record.pod.uid = "42";
   record.qos_class = QosClass::kBurstable;
   record.granted = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{64 * kMi}};
+  record.claimed = record.granted;
   record.containers = {recorded("web")};
   return record;
 }
 
-TEST(RemoveContainer, KeepsTheRequestsOfPodqossOwnPod) {
+TEST(RemoveContainer, KeepsTheResourcesOfACompletePod) {
   PodRecord record = counted_pod();
+  record.complete = true;
   record.containers.push_back(recorded("log"));
   remove_container(record, 0, false);
   EXPECT_THAT(record.containers, ElementsAre(recorded("log")));
   EXPECT_THAT(record.pod.containers, SizeIs(1));
 }
 
-TEST(RemoveContainer, TakesTheRequestsOutOfAKubeletsPod) {
+TEST(RemoveContainer, LeavesAPartialPodWhatItNeededAtMost) {
+  for (const bool adopted : {false, true}) {
+    PodRecord record = counted_pod();
+    record.adopted = adopted;
+    remove_container(record, 0, false);
+    EXPECT_THAT(record.containers, IsEmpty());
+    EXPECT_THAT(record.pod.containers, IsEmpty());
+    EXPECT_EQ(requests_of(record), list({{"cpu", "100m"}, {"memory", "64Mi"}}));
+  }
+}
+
+TEST(RemoveContainer, OneThatNeverStartedLeavesNothing) {
   PodRecord record = counted_pod();
-  record.adopted = true;
+  record.containers.front().state = ContainerState::kPending;
   remove_container(record, 0, false);
-  EXPECT_THAT(record.containers, IsEmpty());
-  EXPECT_THAT(record.pod.containers, IsEmpty());
+  EXPECT_EQ(requests_of(record), ResourceList{});
 }
 
 TEST(RemoveContainer, AReplacedOneLeavesItsRequestsToTheNext) {
   PodRecord record = counted_pod();
-  record.adopted = true;
   remove_container(record, 0, true);
   EXPECT_THAT(record.containers, IsEmpty());
   EXPECT_THAT(record.pod.containers, SizeIs(1));

@@ -49,15 +49,10 @@ TEST(JoinPod, LetsARestartedContainerReplaceItself) {
 }
 
 TEST(JoinPod, LetsASpecCompleteAPartialPod) {
-  PodRecord before = living(partial(none("a")));
-  before.grown_cpu_limit = MilliCpu{1};
-  before.grown_memory_limit = Bytes{1};
-  const MergedPod joined = join(before, whole(full("a")));
+  const MergedPod joined = join(living(partial(none("a"))), whole(full("a")));
   EXPECT_TRUE(joined.record.complete);
   EXPECT_EQ(joined.record.pod, whole(full("a")).pod);
   EXPECT_EQ(joined.record.qos_class, kBestEffort);
-  EXPECT_EQ(joined.record.grown_cpu_limit, std::nullopt);
-  EXPECT_EQ(joined.record.grown_memory_limit, std::nullopt);
   EXPECT_EQ(joined.warnings.size(), 1U);
 }
 

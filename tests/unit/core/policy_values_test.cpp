@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "common/core/policy.h"
+#include "common/core/whole_pod.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/pod_records.h"
@@ -25,7 +26,7 @@ using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
 
-CgroupValues values_of(PodRecord& record, const Settings& settings = {}) {
+CgroupValues values_of(const PodRecord& record, const Settings& settings = {}) {
   auto values = pod_values(record, settings);
   if (values) return std::move(*values);
   ADD_FAILURE() << values.error().message;
@@ -38,8 +39,6 @@ TEST(PodValues, BoundsAPartialPodByAllItsContainers) {
   EXPECT_EQ(values.cpu_quota, Micros{150'000});
   EXPECT_EQ(values.cpu_period, Micros{100'000});
   EXPECT_EQ(values.memory_limit, Bytes{192 * kMi});
-  EXPECT_EQ(record.grown_cpu_limit, MilliCpu{1500});
-  EXPECT_EQ(record.grown_memory_limit, Bytes{192 * kMi});
 }
 
 TEST(PodValues, GivesAnIoWeightToGuaranteedPodsOnly) {
@@ -58,10 +57,18 @@ TEST(PodValues, GivesAnIoWeightToGuaranteedPodsOnly) {
   EXPECT_EQ(values_of(record, settings).io_weight, std::nullopt);
 }
 
+/// The container ends and comes again.
+void replace(PodRecord& record, Container next) {
+  ContainerRecord ended;
+  ended.name = next.name;
+  ended.state = ContainerState::kLive;
+  forget_container(record, ended);
+  record.pod.containers.push_back(std::move(next));
+}
+
 TEST(PodValues, NeverShrinksAPartialPod) {
   PodRecord record = record_of({limited("a", "1", "128Mi")});
-  values_of(record);
-  record.pod.containers = {limited("a", "500m", "64Mi")};
+  replace(record, limited("a", "500m", "64Mi"));
   const CgroupValues values = values_of(record);
   EXPECT_EQ(values.cpu_quota, Micros{100'000});
   EXPECT_EQ(values.memory_limit, Bytes{128 * kMi});
@@ -69,7 +76,6 @@ TEST(PodValues, NeverShrinksAPartialPod) {
 
 TEST(PodValues, GrowsAPartialPod) {
   PodRecord record = record_of({limited("a", "1", "128Mi")});
-  values_of(record);
   record.pod.containers.push_back(limited("b", "1", "64Mi"));
   const CgroupValues values = values_of(record);
   EXPECT_EQ(values.cpu_quota, Micros{200'000});
@@ -78,8 +84,7 @@ TEST(PodValues, GrowsAPartialPod) {
 
 TEST(PodValues, GrowsCpuAndMemoryApart) {
   PodRecord record = record_of({limited("a", "1", "128Mi")});
-  values_of(record);
-  record.pod.containers = {limited("a", "2", "64Mi")};
+  replace(record, limited("a", "2", "64Mi"));
   const CgroupValues values = values_of(record);
   EXPECT_EQ(values.cpu_quota, Micros{200'000});
   EXPECT_EQ(values.memory_limit, Bytes{128 * kMi});
@@ -87,7 +92,6 @@ TEST(PodValues, GrowsCpuAndMemoryApart) {
 
 TEST(PodValues, UnboundsAPartialPodWithAContainerThatHasNoLimit) {
   PodRecord record = record_of({limited("a", "1", "128Mi")});
-  values_of(record);
   record.pod.containers.push_back(container("b", list({{"cpu", "100m"}})));
   const CgroupValues values = values_of(record);
   EXPECT_EQ(values.cpu_quota, Micros{-1});
@@ -105,8 +109,7 @@ TEST(PodValues, UnboundsOnlyWhatHasNoLimit) {
 
 TEST(PodValues, NeverBoundsAPartialPodThatWasUnbounded) {
   PodRecord record = record_of({container("a", {})});
-  values_of(record);
-  record.pod.containers = {limited("a", "1", "64Mi")};
+  replace(record, limited("a", "1", "64Mi"));
   const CgroupValues values = values_of(record);
   EXPECT_EQ(values.cpu_quota, Micros{-1});
   EXPECT_EQ(values.memory_limit, Bytes{-1});
@@ -114,8 +117,7 @@ TEST(PodValues, NeverBoundsAPartialPodThatWasUnbounded) {
 
 TEST(PodValues, RemembersWhichOfTheTwoWasUnbounded) {
   PodRecord record = record_of({container("a", {}, list({{"memory", "64Mi"}}))});
-  values_of(record);
-  record.pod.containers = {limited("a", "1", "128Mi")};
+  replace(record, limited("a", "1", "128Mi"));
   const CgroupValues values = values_of(record);
   EXPECT_EQ(values.cpu_quota, Micros{-1});
   EXPECT_EQ(values.memory_limit, Bytes{128 * kMi});
@@ -169,8 +171,6 @@ TEST(PodValues, LeavesAWholePodAsKubernetesHasIt) {
   EXPECT_EQ(values.cpu_shares, CpuShares{102});
   EXPECT_EQ(values.cpu_quota, std::nullopt);
   EXPECT_EQ(values.memory_limit, std::nullopt);
-  EXPECT_EQ(record.grown_cpu_limit, std::nullopt);
-  EXPECT_EQ(record.grown_memory_limit, std::nullopt);
 }
 
 TEST(PodValues, LimitsProcessesAsConfigured) {

@@ -41,15 +41,6 @@ TEST_F(StorePods, KeepsAndErasesRecords) {
   EXPECT_THAT(*store.pod_uids(), ElementsAre("0a.b"));
 }
 
-TEST_F(StorePods, RemembersThatAPodWasUnbounded) {
-  Store store = opened();
-  auto unbounded = record_of("pod-1");
-  unbounded.grown_cpu_limit = MilliCpu{9'223'372'036'854'775'807};
-  unbounded.grown_memory_limit = Bytes{9'223'372'036'854'775'807};
-  EXPECT_TRUE(store.put_pod(unbounded));
-  EXPECT_EQ(*store.pod("pod-1"), unbounded);
-}
-
 TEST_F(StorePods, WritesPrivateFiles) {
   make_state();
   for (const char* name : {"lock", "tiers.json", "pods/pod-1.json"}) {
