@@ -680,6 +680,16 @@ class FullNodeRefuses(FullNode):
         self.assertRegex(done.stderr, self.REFUSAL)
         self.assertEqual(self.podqos.state_bytes(), before)
 
+    def test_pids(self):
+        """podPidsLimit of each pod, of which the kernel has enough for one."""
+        most = pathlib.Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii").strip()
+        self.podqos.settings.update(admission={"pids": "enforce"}, podPidsLimit=int(most))
+        self.podqos.config(self.kind)
+        done = self.wrapper.create(self.container_id("app"), self.bundle(self.SECOND, "app"), check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"podPidsLimit {most} for each of 2 pods is more than the node's {most} processes", done.stderr)
+        self.assert_counted(700)
+
     def test_create_runtime_only_warns(self):
         bundle, name = self.bundle(self.SECOND, "app"), self.container_id("app")
         for stage in ("createRuntime", "poststop"):

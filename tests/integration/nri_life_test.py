@@ -10,6 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import nri_case  # noqa: E402
+import nri_peer  # noqa: E402
 import patience  # noqa: E402
 from harness import GI, MI  # noqa: E402
 from nri_case import CREATED, RUNNING, Container, Pod  # noqa: E402
@@ -447,6 +448,47 @@ class Replaced(nri_case.Case):
         self.launch(Container(pod, "main", **self.MAIN))
         self.launch(Container(pod, "helper", **self.HELPER))
         self.assert_values(path, quota=30000, memory=132 * MI)
+
+
+class NoRoom(nri_case.Case):
+    """A node of 150m, and two pods that request 100m each."""
+
+    settings = {"nodeCpu": "150m"}
+    REFUSAL = (r"pod life-2: requests cpu 100m, of which 50m is free: 150m is allocatable, and other pods have 100m, "
+               r"most of it pod life-1 \(default/pod-life-1\) with 100m; end pods, lower requests, or set adm")
+
+    def run_pod(self, uid):
+        pod = self.enter(Pod(uid, sums=SMALL), f"{self.elsewhere}/{uid}")
+        self.ask("RunPodSandbox", pod)
+        return pod
+
+    def test_warns(self):
+        self.connect()
+        self.run_pod("life-1")
+        self.launch(Container(self.run_pod("life-2"), **SMALL))
+        self.assertIn("pod life-2 (default/pod-life-2) requests cpu 100m, of which 50m counts", self.podqos.log_text())
+
+    def test_refuses(self):
+        self.configure(admission={"cpu": "enforce"})
+        self.connect()
+        first = self.run_pod("life-1")
+        before = self.podqos.state_bytes()
+        with self.assertRaisesRegex(nri_peer.Refused, "RunPodSandbox: .*" + self.REFUSAL):
+            self.run_pod("life-2")
+        # The runtime undoes it, and says so or does not.
+        second = self.running[-1]
+        self.die(second)
+        self.ask("StopPodSandbox", second)
+        self.ask("RemovePodSandbox", second)
+        # A sandbox without a process counts from its first container on.
+        with self.assertRaisesRegex(nri_peer.Refused, "CreateContainer: .*" + self.REFUSAL):
+            self.create(Container(Pod("life-2", sums=SMALL, name="again"), **SMALL))
+        self.assertEqual(self.podqos.state_bytes(), before)
+        self.launch(Container(first, **SMALL))
+        # Listed after the runtime's crash: it runs, and is counted.
+        late = self.enter(Pod("life-3", sums=SMALL), f"{self.elsewhere}/life-3")
+        self.come_back(first, late)
+        self.assertTrue(self.known("life-3"))
 
 
 class OtherWaysIn(nri_case.Case):

@@ -116,5 +116,29 @@ TEST(TakeInventory, SaysWhyAContainerIsOutsideItsPod) {
   }
 }
 
+/// The kernel's pid_max is 4194304 at most.
+TEST(TakeInventory, WarnsOfLimitsThatAddUpToMoreProcessesThanThereAre) {
+  if (const auto cgroups = cgroup::Cgroupfs::open(); !cgroups)
+    GTEST_SKIP() << cgroups.error().message;
+  const TemporaryDirectory directory;
+  core::Settings settings = settings_in(directory.path());
+  settings.pod_pids_limit = 4'194'304;
+  {
+    auto store = store::Store::open({.path = settings.state_dir, .lock_timeout = {}});
+    ASSERT_TRUE(store) << store.error().message;
+    store->tiers().sums.besteffort.pods = 2;
+    ASSERT_TRUE(store->begin());
+    ASSERT_TRUE(store->commit());
+  }
+  const auto warned = HasSubstr("podPidsLimit 4194304 for each of 2 pods is more than the node's");
+  auto inventory = read_inventory(settings);
+  ASSERT_TRUE(inventory) << inventory.error().message;
+  EXPECT_THAT(inventory->warnings, ElementsAre(warned));
+  settings.admission.pids = core::AdmissionPolicy::kOff;
+  inventory = read_inventory(settings);
+  ASSERT_TRUE(inventory) << inventory.error().message;
+  EXPECT_THAT(inventory->warnings, IsEmpty());
+}
+
 }  // namespace
 }  // namespace podqos::app

@@ -69,6 +69,17 @@ TEST_F(PluginTest, RefusesAPodThatDoesNotFitIfThatIsEnforced) {
   }
 }
 
+/// It is asked for without the lock at first.
+TEST_F(PluginTest, RefusesAContainerThatMakesItsPodTooLarge) {
+  reconfigure(R"(, "reserved": {"system": {"cpu": "3850m"}}, "admission": {"cpu": "enforce"})");
+  const auto sandbox = pod("1", start_process(), kSmall);
+  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  const auto created = create(sandbox, container(sandbox, "app", kLarge));
+  ASSERT_FALSE(created);
+  EXPECT_THAT(created.error().message, HasSubstr("requests cpu 300m, of which 150m is free"));
+  EXPECT_TRUE(create(sandbox, container(sandbox, "app", kSmall)));
+}
+
 TEST_F(PluginTest, WarnsOfAPodThatDoesNotFitIfThatIsNotEnforced) {
   reconfigure(R"(, "reserved": {"system": {"cpu": "3850m"}})");
   ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", start_process(), kSmall)), kNoBudget));
