@@ -114,7 +114,7 @@ Result<DockerOutcome> DockerService::update(bool registered, bool changed, Resta
   const bool harmless = info && outcome.containers == 0;
   if (!outcome.stale || (restart != Restart::kForce && !harmless)) return outcome;
   if (auto restarted = systemctl("restart"); !restarted) return fail(std::move(restarted).error());
-  return DockerOutcome{.reloaded = false, .restarted = true, .stale = false, .containers = 0};
+  return DockerOutcome{.restarted = true, .containers = outcome.containers};
 }
 
 }  // namespace podqos::ctl

@@ -34,7 +34,8 @@ struct DockerOutcome {
   /// The daemon still has another configuration than the file; what a restart would cost is in
   /// `containers`.
   bool stale = false;
-  /// Containers that a restart stops: running ones of a daemon without live-restore.
+  /// Containers that a restart stops, or has stopped: running ones of a daemon without
+  /// live-restore.
   std::uint32_t containers = 0;
   friend bool operator==(const DockerOutcome&, const DockerOutcome&) = default;
 };

@@ -102,6 +102,15 @@ std::string format_change(const ConfigureReport& report, const FileChange& chang
   return line + "\n";
 }
 
+/// A restart, and what it has cost.
+std::string format_restart(const ConfigureReport& report) {
+  const std::uint32_t containers = report.outcome.docker.containers;
+  const std::string cost = containers == 0 ? ""
+                                           : cat(", which stopped ", containers,
+                                                 " running containers: live-restore is off");
+  return cat(facts_of(report.request.engine).service, " restarted", cost, "\n");
+}
+
 /// What the engine that runs does not know yet.
 std::string format_stale(const ConfigureReport& report) {
   const std::string_view service = facts_of(report.request.engine).service;
@@ -127,7 +136,7 @@ std::string format_text(const ConfigureReport& report) {
   if (report.plan.changes.empty() && !acted) out += cat(facts.title, ": nothing to do\n");
   if (outcome.checked) out += cat(facts.title, " accepts its configuration\n");
   if (outcome.docker.reloaded) out += cat(facts.service, " reloaded\n");
-  if (outcome.restarted) out += cat(facts.service, " restarted\n");
+  if (outcome.restarted) out += format_restart(report);
   if (outcome.stale) out += format_stale(report);
   if (outcome.plugin_enabled) out += "podqos-nri.service enabled and started\n";
   if (outcome.plugin_connected)

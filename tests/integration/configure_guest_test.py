@@ -41,21 +41,30 @@ def state(unit):
                           timeout=engine.TIMEOUT).stdout.strip()
 
 
+def unmask(*units):
+    """The guest masks all services but its own (tests/guest/inside/systemd.sh)."""
+    for unit in units:
+        for directory in ("/etc/systemd/system", "/run/systemd/system"):
+            pathlib.Path(directory, unit).unlink(missing_ok=True)
+    engine.call("systemctl", "daemon-reload")
+
+
+def start_containerd_service():
+    # What installed forbids, so that no service starts by itself.
+    pathlib.Path("/usr/sbin/policy-rc.d").unlink(missing_ok=True)
+    # The guest's root is an overlay, on which containerd's own cannot stand.
+    pathlib.Path("/var/lib/containerd").mkdir(exist_ok=True)
+    engine.call("mount", "-t", "tmpfs", "tmpfs", "/var/lib/containerd")
+    unmask("containerd.service")
+    engine.call("systemctl", "start", "containerd.service")
+
+
 class Containerd(unittest.TestCase):
     """In the guest: containerd.service."""
 
     @classmethod
     def setUpClass(cls):
-        # What installed forbids, so that no service starts by itself.
-        pathlib.Path("/usr/sbin/policy-rc.d").unlink(missing_ok=True)
-        # The guest's root is an overlay, on which containerd's own cannot stand.
-        pathlib.Path("/var/lib/containerd").mkdir(exist_ok=True)
-        engine.call("mount", "-t", "tmpfs", "tmpfs", "/var/lib/containerd")
-        # The guest masks all services but its own (tests/guest/inside/systemd.sh).
-        for masking in ("/etc/systemd/system/containerd.service", "/run/systemd/system/containerd.service"):
-            pathlib.Path(masking).unlink(missing_ok=True)
-        engine.call("systemctl", "daemon-reload")
-        engine.call("systemctl", "start", "containerd.service")
+        start_containerd_service()
         cls.cri = cri.Client(SOCKET)
         cls.cri.wait(containerd.PATIENCE)
         image = SANDBOX_IMAGE.search(engine.call("containerd", "config", "dump").stdout)[1]
@@ -237,6 +246,88 @@ class Docker(unittest.TestCase):
         self.assertEqual(path.read_bytes(), before)
 
 
+class DockerService(unittest.TestCase):
+    """In the guest: docker.service, with a container of somebody else's that is to live on."""
+
+    @classmethod
+    def setUpClass(cls):
+        start_containerd_service()
+        unmask("docker.service", "docker.socket")
+
+    def start(self, **more):
+        """The service with these settings and such a container; the configuration's bytes."""
+        docker.configure("systemd")
+        text = json.loads(docker.CONFIG.read_text(encoding="utf-8"))
+        del text["runtimes"]
+        engine.write_json(docker.CONFIG, {**text, **more})
+        engine.call("systemctl", "reset-failed", "docker.service", check=False)
+        engine.call("systemctl", "start", "docker.service")
+        self.addCleanup(engine.call, "systemctl", "stop", "docker.service", "docker.socket")
+        self.docker = docker.Docker()
+        self.docker.load_image()
+        self.customer = self.docker.run(runtime="runc")
+        self.addCleanup(self.docker.remove_all)
+        self.init = self.docker.pid(self.customer)
+        return docker.CONFIG.read_bytes()
+
+    def knows(self):
+        return "podqos" in json.loads(self.docker("info", "--format", "{{json .Runtimes}}"))
+
+    def check_lives(self):
+        self.assertEqual(self.docker.pid(self.customer), self.init)
+        self.assertTrue(pathlib.Path(f"/proc/{self.init}").exists())
+
+    def register(self):
+        """A reload is enough."""
+        self.assertFalse(self.knows())
+        self.assertEqual(configure("docker")["next"][0], "systemctl reload docker.service")
+        self.assertFalse(self.knows())
+        said = configure("docker", "--restart")
+        self.assertEqual((said["changes"], said["reloaded"], said["restarted"], said["stale"]),
+                         ([], True, False, False))
+        self.assertTrue(self.knows())
+        self.check_lives()
+        container = self.docker.run("--annotation", "podqos.io/pod-uid=web-1")
+        self.assertIn("besteffort", machines.cgroup_of(self.docker.pid(container)))
+        self.docker("rm", "--force", container)
+        said = configure("docker", "--restart")
+        self.assertEqual((said["reloaded"], said["restarted"], said["stale"]), (False, False, False))
+
+    def test_an_undo_leaves_the_restart_to_its_operator(self):
+        before = self.start()
+        self.register()
+        said = configure("docker", "--undo", "--restart")
+        self.assertEqual((said["reloaded"], said["restarted"], said["stale"]), (True, False, True))
+        self.assertEqual(said["next"][0], "systemctl restart docker.service (stops the 1 running containers: "
+                                          "live-restore is off; --restart=force does the same)")
+        self.assertEqual(docker.CONFIG.read_bytes(), before)
+        self.check_lives()
+        self.assertIn("stops the 1 running", configure("docker", "--undo", "--restart")["next"][0])
+        self.check_lives()
+        said = engine.call("podqosctl", "configure", "docker", "--undo", "--restart=force").stdout
+        self.assertIn("docker.service restarted, which stopped 1 running containers: live-restore is off", said)
+        self.assertFalse(self.knows())
+        self.assertEqual(self.docker("inspect", "--format", "{{.State.Status}}", self.customer), "exited")
+
+    def test_an_undo_beside_another_runtime(self):
+        """A reload forgets podqos where the file has others."""
+        before = self.start(runtimes={"other": {"path": "/usr/bin/runc"}})
+        self.register()
+        said = configure("docker", "--undo", "--restart")
+        self.assertEqual((said["reloaded"], said["restarted"], said["stale"]), (True, False, False))
+        self.assertFalse(self.knows())
+        self.check_lives()
+        self.assertEqual(docker.CONFIG.read_bytes(), before)
+
+    def test_an_undo_with_live_restore(self):
+        self.start(**{"live-restore": True})
+        self.register()
+        said = configure("docker", "--undo", "--restart")
+        self.assertEqual((said["restarted"], said["stale"]), (True, False))
+        self.assertFalse(self.knows())
+        self.check_lives()
+
+
 class ThreeEngines(unittest.TestCase):
     """In the guest: Podman and Docker with systemd's driver, containerd with cgroupfs, as Debian 13 has them."""
 
@@ -337,6 +428,9 @@ class Guests(unittest.TestCase):
     def test_three_engines(self):
         self.check("trixie", "ThreeEngines")
 
+    def test_docker_service(self):
+        self.check("trixie", "DockerService")
+
     def test_debian_testing(self):
         self.check("testing", "Containerd", "Docker")
 
@@ -350,5 +444,5 @@ if __name__ == "__main__":
     if guest.inside():
         del Guests
     else:
-        del Containerd, Crio, Docker, ThreeEngines
+        del Containerd, Crio, Docker, DockerService, ThreeEngines
     harness.main(("runc",))

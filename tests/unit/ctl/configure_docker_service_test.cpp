@@ -80,7 +80,8 @@ TEST(DockerService, StopsNoContainersUnlessForced) {
             (DockerOutcome{.reloaded = true, .stale = true, .containers = 3}));
   EXPECT_THAT(docker.verbs, ElementsAre("reload"));
   EXPECT_EQ(docker.running, 3);
-  EXPECT_TRUE(update(docker, false, false, Restart::kForce).restarted);
+  EXPECT_EQ(update(docker, false, false, Restart::kForce),
+            (DockerOutcome{.restarted = true, .containers = 3}));
   EXPECT_FALSE(docker.known);
 }
 
