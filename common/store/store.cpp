@@ -186,7 +186,7 @@ Result<std::vector<std::string>> Store::pod_uids() {
   auto names = (*pods)->entries();
   if (!names) return fail(std::move(names).error());
   for (std::string& name : *names) {
-    if (auto done = sys::remove_leftover(**pods, name); !done) return fail(std::move(done).error());
+    sys::remove_leftover(**pods, name);
     if (!name.ends_with(kRecordSuffix)) continue;
     name.resize(name.size() - kRecordSuffix.size());
     if (core::check_pod_uid(name)) uids.push_back(std::move(name));
@@ -236,8 +236,7 @@ Result<std::vector<core::IndexEntry>> Store::all_containers() {
   if (!names) return fail(std::move(names).error());
   std::ranges::sort(*names);
   for (const std::string& name : *names) {
-    if (auto done = sys::remove_leftover(**containers, name); !done)
-      return fail(std::move(done).error());
+    sys::remove_leftover(**containers, name);
     if (!is_index_name(name)) continue;
     const auto file = index_file(name);
     if (!file) return fail(file.error());

@@ -149,11 +149,8 @@ Status remove_durable_file(const Directory& directory, const std::string& name) 
   return sync_directory(directory);
 }
 
-Status remove_leftover(const Directory& directory, const std::string& name) {
-  if (!name.ends_with(kTemporarySuffix)) return {};
-  auto removed = directory.remove_file(name);
-  if (!removed) return fail(std::move(removed).error());
-  return {};
+void remove_leftover(const Directory& directory, const std::string& name) {
+  if (name.ends_with(kTemporarySuffix)) static_cast<void>(directory.remove_file(name).has_value());
 }
 
 }  // namespace podqos::sys
