@@ -282,49 +282,6 @@ class NewerVersion(StateCase):
         """Only with the readable state."""
 
 
-class Unreadable(StateCase):
-    """A file that cannot be read at all is one pod's affair: all others are cared for, and all is well when it can."""
-
-    def check_others(self, file, named):
-        """A directory in the file's place: whoever reads it gets EISDIR."""
-        text = file.read_bytes()
-        file.unlink()
-        file.mkdir(mode=0o700)
-        self.addCleanup(lambda: file.is_dir() and file.rmdir())
-        made = self.create(self.container(FOURTH, "app"))
-        self.check_values(*self.alive, made)
-        self.end(made)
-        done = self.call(harness.CTL, "--config", self.config, "reconcile")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(named, done.stderr)
-        self.assertIn("pod fourth released", done.stdout.decode())
-        self.check_values(*self.alive)
-        other = self.create(self.container(FOURTH, "app"))
-        self.check_values(*self.alive, other)
-        self.delete(other)
-        file.rmdir()
-        file.write_bytes(text)
-        self.reconcile()
-        self.check(*self.alive)
-
-    def test_record(self):
-        self.check_others(self.podqos.state / "pods/first.json", "first.json")
-
-    def test_index(self):
-        entries = (self.podqos.state / "containers").iterdir()
-        entry = next(e for e in entries if self.alive[0].id in e.read_text(encoding="utf-8"))
-        self.check_others(entry, entry.name)
-
-    def test_leftovers(self):
-        """What a killed podqos left behind, and cannot be removed."""
-        left = [self.podqos.state / folder / "x.podqos-tmp" for folder in ("pods", "containers")]
-        for directory in left:
-            directory.mkdir()
-            self.addCleanup(lambda made=directory: made.is_dir() and made.rmdir())
-        self.reconcile()
-        self.check_values(*self.alive)
-
-
 class Lock(StateCase):
     """Who cannot have the lock gives up at the deadline, and says which lock it was."""
 
