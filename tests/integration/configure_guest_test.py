@@ -126,7 +126,7 @@ class Containerd(unittest.TestCase):
         """The package podqos-nri is installed: no pod has to ask for anything."""
         stock = CONFIG.read_bytes()
         # As where the package was installed long before: the plugin looks for a runtime every few seconds only.
-        engine.call("systemctl", "start", "podqos-nri.service")
+        engine.call("systemctl", "enable", "--now", "podqos-nri.service")
         time.sleep(7)
         said = configure("containerd", "--restart")
         self.assertEqual((said["way"], said["pluginEnabled"], said["pluginConnected"]), ("nri", False, True))
@@ -172,7 +172,9 @@ class Containerd(unittest.TestCase):
 
     def test_a_forgotten_restart(self):
         self.check_forgotten_restart("--way", "wrapper")
-        self.check_forgotten_restart("--way", "nri")
+        # containerd 2 has NRI switched on: there is no file to be read.
+        if configure("containerd", "--way", "nri", "--dry-run")["changes"]:
+            self.check_forgotten_restart("--way", "nri")
 
     def test_a_service_that_does_not_start(self):
         """containerd's own check accepts it; then all is as before, and containerd runs."""
