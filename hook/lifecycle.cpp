@@ -57,8 +57,8 @@ class BundleOfContainer {
     auto text = bundle_->read_config();
     if (!text) return fail(std::move(text).error());
     file_ = std::move(*text);
-    text_ = former_config(file_);
-    auto config = codec::OciConfig::parse(text_);
+    if (file_.contains(codec::kEditRecord)) former_ = former_config(file_);
+    auto config = codec::OciConfig::parse(config_text());
     if (!config) {
       return fail(
           std::move(config).error().with_context(cat(bundle_->canonical(), "/config.json")));
@@ -78,19 +78,22 @@ class BundleOfContainer {
   /// Edits config.json, unless the container is to stay where it is.
   Status registered(const Admission& admission) {
     // A container in its place is there because of an earlier edit, whose values may be outdated.
-    const bool concerned = admission.belongs_to || text_ != file_;
+    const bool concerned = admission.belongs_to || former_;
     if (!concerned || admission.on_misplaced == core::OnMisplaced::kIgnore) return {};
-    auto edited = edit_config(text_, *config_, admission);
+    auto edited = edit_config(config_text(), *config_, admission);
     if (!edited) return fail(std::move(edited).error());
     return *edited == file_ ? Status{} : bundle_->write_config(*edited);
   }
 
  private:
+  /// config.json without earlier edits of podqos.
+  [[nodiscard]] const std::string& config_text() const { return former_ ? *former_ : file_; }
+
   const core::Settings* settings_;
   Result<Bundle> bundle_;
   std::string file_;                        ///< config.json
-  std::string text_;                        ///< without earlier edits of podqos
-  std::optional<codec::OciConfig> config_;  ///< of text_
+  std::optional<std::string> former_;       ///< without earlier edits of podqos, if it has any
+  std::optional<codec::OciConfig> config_;  ///< of config_text()
 };
 
 /// Handles create_runtime() in one transaction, then retries unfinished work without the lock.
