@@ -112,6 +112,7 @@ class InventoryBuilder {
     });
     for (const core::TreeRecord& tree : records_.tiers.trees) {
       if (auto status = add_tree(tree); !status) return status;
+      check_controllers(tree);
     }
     std::ranges::sort(inventory_.trees, {}, &TreeEntry::kubepods);
     check_roots();
@@ -318,6 +319,24 @@ class InventoryBuilder {
   }
 
   /// Warns of a root that podqos cannot use, or has no records of.
+  /// Controllers that the kernel has and the tree's children lack.
+  void check_controllers(const core::TreeRecord& tree) {
+    std::string lacking;
+    // systemd disables others where no unit needs them.
+    for (const auto controller :
+         {core::Controller::kCpu, core::Controller::kMemory, core::Controller::kPids}) {
+      const core::ControllerRow& row = core::row_of(controller);
+      if (inventory_.layout.*row.version != core::CgroupVersion::kV2) continue;
+      const auto enabled = cgroups_.read(tree.kubepods, row.controller, "cgroup.subtree_control");
+      if (!enabled || cat(" ", *enabled, " ").contains(cat(" ", row.v2_name, " "))) continue;
+      lacking += cat(lacking.empty() ? "" : ", ", row.v2_name);
+    }
+    if (lacking.empty()) return;
+    inventory_.warnings.push_back(
+        cat("the pods below ", tree.kubepods, " have no values of ", lacking,
+            ": not enabled in cgroup.subtree_control; run podqosctl reconcile, which tries again "
+            "and says why"));
+  }
   void check_roots() {
     for (const auto driver : {core::Driver::kCgroupfs, core::Driver::kSystemd}) {
       const std::string root = core::root_path(settings_.cgroup_root, driver);

@@ -194,4 +194,11 @@ void Log::write(core::LogLevel level, std::string_view line) {
   sink_->logger.log(spdlog_level(level), spdlog::string_view_t{shown.data(), shown.size()});
 }
 
+void log_report(Log& log, const cgroup::Report& report) {
+  for (const std::string& line : report.written)
+    log.debug(cat("wrote ", line));
+  for (const std::string& line : report.ignored)
+    log.debug(cat("ignored refused write: ", line));
+}
+
 }  // namespace podqos::app

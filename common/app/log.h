@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/cgroup/machine.h"
 #include "common/core/settings.h"
 
 namespace podqos::app {
@@ -43,5 +44,8 @@ class Log {
   core::LogLevel threshold_;
   std::unique_ptr<Sink> sink_;
 };
+
+/// Writes what a plan has changed, and the refusals that it allows, as debug lines.
+void log_report(Log& log, const cgroup::Report& report);
 
 }  // namespace podqos::app

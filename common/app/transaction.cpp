@@ -131,10 +131,10 @@ const core::CgroupLayout& Transaction::layout_for(const core::CgroupValues& valu
 }
 
 void Transaction::note(cgroup::Report report) {
-  for (const std::string& line : report.written)
-    log_->debug(cat("wrote ", line));
-  for (const std::string& line : report.ignored)
-    log_->debug(cat("ignored refused write: ", line));
+  log_report(*log_, report);
+  const bool first = before_.sums == core::TierSums{};  // later `podqosctl status` tells
+  for (const std::string& line : report.refused)
+    first ? log_->warning(line) : log_->debug(line);
   std::ranges::move(report.written, std::back_inserter(written_));
 }
 

@@ -71,6 +71,31 @@ Status Cgroupfs::check_writable() {
   return fail_errno(errno, cat(hierarchy.mount_point, ": cgroups cannot be written"));
 }
 
+void Cgroupfs::drop_refused(OpenHierarchy& hierarchy, Report& report) {
+  if (hierarchy.description().version != core::CgroupVersion::kV2) return;
+  for (const core::ControllerRow& row : core::kControllers) {
+    const std::string* why = hierarchy.refusal_of(row.v2_name);
+    auto& found = row.controller == core::Controller::kHugetlb ? hugetlb_ : layout_.*row.version;
+    if (why == nullptr || !found) continue;
+    found = std::nullopt;
+    whole_layout_ = std::nullopt;
+    report.refused.push_back(
+        cat("pods have no ", row.v2_name, " controller, and so no values of it: ", *why));
+  }
+}
+
+bool Cgroupfs::is_refused(OpenHierarchy& hierarchy, const core::WriteFile& step, Report& report) {
+  const std::string_view controller = controller_name(step.controller);
+  if (hierarchy.refusal_of(controller) != nullptr) return true;
+  if (hierarchy.description().version != core::CgroupVersion::kV2 ||
+      !hierarchy.directory(step.path))
+    return false;
+  const std::string parent = parent_of(step.path);
+  const auto tried = ensure_cgroup(hierarchy, parent, CgroupUse::kInner, step.controller);
+  drop_refused(hierarchy, report);
+  return tried && hierarchy.refusal_of(controller) != nullptr;
+}
+
 OpenHierarchy* Cgroupfs::hierarchy_of(core::Controller controller) {
   const std::optional<std::size_t> index = by_controller_.at(static_cast<std::size_t>(controller));
   return index ? &hierarchies_[*index] : nullptr;

@@ -90,6 +90,11 @@ class Cgroupfs final : public Machine {
   [[nodiscard]] Status run(const core::Step& step, const core::Plan& plan, Report& report);
   [[nodiscard]] Status ensure(const core::EnsureCgroup& step, CgroupUse use, Report& report);
   [[nodiscard]] Status write(const core::WriteFile& step, Report& report);
+  /// Takes controllers that the kernel does not enable out of the layout.
+  void drop_refused(OpenHierarchy& hierarchy, Report& report);
+  /// Whether the kernel refuses to enable the controller of a file that a cgroup lacks. Tries to.
+  [[nodiscard]] bool is_refused(OpenHierarchy& hierarchy, const core::WriteFile& step,
+                                Report& report);
   [[nodiscard]] Status copy_device_rules(const core::CopyDeviceRules& step, Report& report);
   [[nodiscard]] Status move(const core::MoveProcess& step);
   [[nodiscard]] Status remove(const core::RemoveCgroup& step, Report& report);

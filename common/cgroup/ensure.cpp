@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <string_view>
 
 #include "common/base/text.h"
@@ -65,8 +66,46 @@ std::string some_processes(const sys::Directory& cgroup) {
   return shown;
 }
 
+/// What is known of a refusal beyond its errno.
+/// @note kernel/sched/rt.c sched_rt_can_attach().
+std::string cause_of(std::string_view controller, int err) {
+  if (controller != "+cpu" || err != EINVAL) return {};
+  return " (a kernel with CONFIG_RT_GROUP_SCHED refuses it while a realtime process runs outside "
+         "the root cgroup: find it with `ps -eLo pid,cls,rtprio,cgroup,comm | grep -E ' (FF|RR) "
+         "'`, "
+         "give it an ordinary policy or move it to the root cgroup, and run podqosctl reconcile)";
+}
+
+/// Enables one controller after the other, once all together have been refused. Those that are
+/// refused are noted: the pods have the others nevertheless.
+/// @return the first refusal if all of several are refused: then it is not about a controller
+Status enable_each(OpenHierarchy& hierarchy, const sys::Directory& cgroup,
+                   std::string_view controllers) {
+  std::map<std::string, Error, std::less<>> refused;
+  std::size_t tried = 0;
+  while (!controllers.empty()) {
+    const std::string_view controller = controllers.substr(0, controllers.find(' '));
+    controllers.remove_prefix(std::min(controllers.size(), controller.size() + 1));
+    ++tried;
+    const OrErrno<void> written = write_value(cgroup, kSubtreeControl, std::string{controller});
+    if (written) continue;
+    Error error = Error::from_errno(
+        written.error(), cat(cgroup.path(), ": write \"", controller, "\" to ", kSubtreeControl));
+    error.message += cause_of(controller, written.error());
+    refused.emplace(controller.substr(1), std::move(error));
+  }
+  const bool all = refused.size() == tried;
+  for (auto& [controller, error] : refused) {
+    if (all && (tried > 1 || error.code != ErrorCode::kInvalidArgument))
+      return fail(std::move(error));
+    hierarchy.refuse(controller, std::move(error.message));
+  }
+  return {};
+}
+
 /// Enables controllers for the children of a cgroup.
-Status enable(const sys::Directory& cgroup, const std::string& controllers) {
+Status enable(OpenHierarchy& hierarchy, const sys::Directory& cgroup,
+              const std::string& controllers) {
   OrErrno<void> written = write_value(cgroup, kSubtreeControl, controllers);
   if (written) return {};
   std::string pids;
@@ -77,6 +116,8 @@ Status enable(const sys::Directory& cgroup, const std::string& controllers) {
     // The processes have ended meanwhile.
     if (pids.empty()) written = write_value(cgroup, kSubtreeControl, controllers);
     if (written) return {};
+  } else {
+    return enable_each(hierarchy, cgroup, controllers);
   }
   Error error = Error::from_errno(
       written.error(), cat(cgroup.path(), ": write \"", controllers, "\" to ", kSubtreeControl));
@@ -185,14 +226,16 @@ Status Walk::configure_v2(const std::string& path, const sys::Directory& cgroup,
     if (!read) return fail_errno(read.error(), cat("read ", cgroup.path(), "/", kSubtreeControl));
     enabled = std::move(*read);
   }
-  const std::string missing = missing_controllers(hierarchy_, enabled, also_);
+  std::string missing = missing_controllers(hierarchy_, enabled, also_);
   // A controller enabled here is enabled in all ancestors; if nothing is missing here, nothing is
   // missing above.
   if (missing.empty()) return {};
   if (age == Age::kExisting && path != "/") {
     if (Status parent = prepare(parent_of(path), CgroupUse::kInner); !parent) return parent;
   }
-  return enable(cgroup, missing);
+  // What an ancestor has been refused is not available here.
+  missing = missing_controllers(hierarchy_, enabled, also_);
+  return missing.empty() ? Status{} : enable(hierarchy_, cgroup, missing);
 }
 
 Status Walk::configure_cpuset(const std::string& path, const sys::Directory& cgroup, Age age) {

@@ -277,6 +277,7 @@ Status Cgroupfs::ensure(const core::EnsureCgroup& step, CgroupUse use, Report& r
     if (!*writable) continue;
     Result<std::int64_t> made = ensure_cgroup(hierarchy, step.path, use, step.also);
     if (!made) return fail(std::move(made).error());
+    drop_refused(hierarchy, report);
     most = std::max(most, *made);
   }
   report.made += most;
@@ -299,8 +300,11 @@ Status Cgroupfs::write(const core::WriteFile& step, Report& report) {
       if (*changed) report.written.push_back(cat(step.path, "/", step.file, " = ", step.value));
       return {};
     }
-    if (!means_gone(changed.error()) || attempt == kAttempts) {
+    if (!means_gone(changed.error()) || attempt == kAttempts)
       return fail(refusal(step, changed.error()));
+    if (changed.error() == ENOENT && is_refused(*hierarchy, step, report)) {
+      report.ignored.push_back(refusal(step, ENOENT).message);
+      return {};
     }
     // The cgroup was removed since it was opened; another one may have the same path now.
     hierarchy->forget(step.path);

@@ -22,6 +22,7 @@ namespace podqos::cgroup {
 struct Report {
   std::vector<std::string> written;  ///< "path/file = value" for each value that changed
   std::vector<std::string> ignored;  ///< refusals that the plan allows, one sentence each
+  std::vector<std::string> refused;  ///< why controllers are not enabled, one sentence each
   std::int64_t made = 0;  ///< cgroups created, parents included; counted once for all hierarchies
   /// Cgroups removed; counted once for all hierarchies.
   std::int64_t removed = 0;

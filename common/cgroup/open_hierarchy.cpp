@@ -99,7 +99,18 @@ Result<DirectoryRef> OpenHierarchy::open_root() {
 }
 
 bool OpenHierarchy::has(std::string_view controller) const {
-  return std::ranges::find(description_.controllers, controller) != description_.controllers.end();
+  return std::ranges::find(description_.controllers, controller) !=
+             description_.controllers.end() &&
+         refusal_of(controller) == nullptr;
+}
+
+void OpenHierarchy::refuse(std::string_view controller, std::string why) {
+  refused_.insert_or_assign(std::string{controller}, std::move(why));
+}
+
+const std::string* OpenHierarchy::refusal_of(std::string_view controller) const {
+  const auto found = refused_.find(controller);
+  return found == refused_.end() ? nullptr : &found->second;
 }
 
 Result<DirectoryRef> OpenHierarchy::directory(std::string_view path) {

@@ -34,7 +34,12 @@ class OpenHierarchy {
   /// The description; `writable`, and for v2 `controllers`, are only valid after is_usable().
   [[nodiscard]] const Hierarchy& description() const { return description_; }
   /// Whether the hierarchy has this controller; for v2 only valid after is_usable().
+  /// A refused one counts as missing.
   [[nodiscard]] bool has(std::string_view controller) const;
+  /// Notes that the kernel does not enable this controller for child cgroups, and why.
+  void refuse(std::string_view controller, std::string why);
+  /// Why a controller is not enabled for child cgroups; nullptr if it is, or nobody has tried.
+  [[nodiscard]] const std::string* refusal_of(std::string_view controller) const;
 
   /// The directory of cgroup `path` ("/" is the root).
   /// @return kNotFound if the cgroup does not exist or the hierarchy is not usable;
@@ -51,6 +56,7 @@ class OpenHierarchy {
   std::optional<DirectoryRef> root_;  ///< unset: not opened yet; null: not usable
   sys::Resolve resolve_;
   std::map<std::string, DirectoryRef, std::less<>> directories_;
+  std::map<std::string, std::string, std::less<>> refused_;  ///< controllers, and why
 };
 
 /// The parent of a cgroup path: "/a" for "/a/b", "/" for "/a" and for "/".

@@ -7,12 +7,16 @@ nobody else does. What keeps a controller away from a pod on cgroup v2, systemd_
 import ctypes
 import os
 import pathlib
+import shutil
 import sys
+import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
+import patience  # noqa: E402
+import player  # noqa: E402
 from harness import MI, container, pod  # noqa: E402
 
 POD = pod("lacking-1", container("app", limits={"cpu": "100m", "memory": "64Mi"}))
@@ -109,6 +113,40 @@ class Lacking(harness.TestCase):
                     self.wrapper.delete(name)
                 else:
                     self.assertIsNone(self.wrapper.state(name))
+
+
+@unittest.skipUnless(shutil.which("strace"), "needs strace")
+class Refused(player.Case):
+    """The kernel does not enable cpu, as with CONFIG_RT_GROUP_SCHED and a realtime process outside the root cgroup.
+
+    strace stands for it: the first write, of all controllers, and the second, of cpu alone, are refused.
+    """
+
+    def setUp(self):
+        super().setUp()
+        if self.machine.version("cpu") != 2:
+            self.skipTest("cgroup v1 enables nothing")
+
+    def test_the_others_are_written_and_cpu_when_it_can_be_had(self):
+        made, file = self.container(POD, "app"), f"/sys/fs/cgroup{self.root}/cgroup.subtree_control"
+        patience.capture(["strace", "-f", "-qq", "-o", "/dev/null", "-P", file, "-e", "trace=write",
+                          "-e", "inject=write:error=EINVAL:syscall=getpid:when=1..2", harness.RUNTIME, "--config", self.config,
+                          "create", "--bundle", made.bundle.path, made.id], 60, b"")
+        path = self.pod_path("guaranteed", "lacking-1")
+        self.assert_values(path, memory=64 * MI)
+        self.assertNotIn("shares", made.bundle.reload().resources.get("cpu", {}))
+        self.assertFalse(pathlib.Path(f"/sys/fs/cgroup{path}/cpu.weight").exists())
+        log = self.podqos.log_text()
+        for word in ("warning: pods have no cpu controller", f'{self.root}: write "+cpu"', "CONFIG_RT_GROUP_SCHED", "ps -eLo"):
+            self.assertIn(word, log)
+        self.assertIn(f"the pods below {self.root}/kubepods have no values of cpu", self.podqos.ctl("status").stdout)
+        self.start(made)
+        self.hook("createRuntime", made)
+        self.reconcile()
+        self.assert_values(path, shares=102, memory=64 * MI)
+        self.assertNotIn("no values of", self.podqos.ctl("status").stdout)
+        self.delete(made)
+        self.assert_nothing_left()
 
 
 if __name__ == "__main__":

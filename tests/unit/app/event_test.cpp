@@ -263,6 +263,24 @@ TEST_F(Event, ReconcileRestoresWhatWasChanged) {
   EXPECT_EQ(report->pods, 1);
 }
 
+TEST_F(Event, WithoutOneControllerAPodHasTheOthers) {
+  node_.tree.refuses_cpu = true;
+  node_.tree.start(Pid{1}, "/");
+  const auto admission = node_.admit(kWebContainer, Pid{1});
+  ASSERT_TRUE(admission) << admission.error().message;
+  // A runtime would fail to write them.
+  EXPECT_FALSE((*admission)->missing.cpu_shares);
+  EXPECT_TRUE((*admission)->oom_score_adj);
+  node_.run(kDatabaseContainer, Pid{11});
+  ASSERT_TRUE(node_.end(kWebContainer));
+  EXPECT_EQ(node_.file("/podqos/kubepods/podc", "memory.max"), std::to_string(1LL << 30U));
+  EXPECT_FALSE(node_.records.dirty);
+
+  node_.tree.enable_cpu();
+  ASSERT_TRUE(node_.reconcile());
+  EXPECT_EQ(node_.file("/podqos/kubepods/podc", "cpu.weight"), weight_of(1024));
+}
+
 TEST_F(Event, ReconcileReleasesWhatHasEnded) {
   node_.run(kWebContainer, Pid{10});
   node_.run(kBatchContainer, Pid{11});

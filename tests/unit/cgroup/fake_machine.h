@@ -46,6 +46,10 @@ struct FakeTree {
     cgroups["/"].enables_controllers = true;
   }
 
+  /// On v2, whether the kernel enables cpu for children: not with CONFIG_RT_GROUP_SCHED while a
+  /// realtime process runs outside the root cgroup (kernel/sched/rt.c sched_rt_can_attach).
+  bool refuses_cpu = false;
+
   [[nodiscard]] bool is_v2() const { return layout.memory == core::CgroupVersion::kV2; }
 
   /// mkdir(2) of a cgroup and its missing parents, with the values of a new one.
@@ -54,11 +58,22 @@ struct FakeTree {
       const std::string part = path.substr(0, end);
       if (!cgroups.contains(part)) {
         cgroups[part].files = is_v2() ? kNewV2 : kNewV1;
+        if (refuses_cpu) std::erase_if(cgroups[part].files, is_of_cpu);
         const auto above = cgroups.find(part.substr(0, std::max<std::size_t>(part.rfind('/'), 1)));
         if (above->second.enables_io) cgroups[part].files["io.weight"] = "default 100";
       }
       if (end == std::string::npos) return;
       if (is_v2()) cgroups[part].enables_controllers = true;
+    }
+  }
+  static constexpr auto is_of_cpu = [](const auto& file) { return file.first.starts_with("cpu."); };
+  /// Enables cpu for all cgroups.
+  void enable_cpu() {
+    refuses_cpu = false;
+    for (auto& [path, cgroup] : cgroups) {
+      for (const auto& file : kNewV2) {
+        if (path != "/" && is_of_cpu(file)) cgroup.files.insert(file);
+      }
     }
   }
   /// Enables io for the children of a cgroup, and above. They get io.weight, as with iocost.
@@ -120,10 +135,10 @@ class FakeMachine final : public Machine {
   using OnChange = std::function<Status(const std::string& change)>;
 
   FakeMachine(FakeTree& tree, OnChange on_change)
-      : tree_(&tree), on_change_(std::move(on_change)) {}
+      : tree_(&tree), on_change_(std::move(on_change)), layout_(tree.layout) {}
 
-  const core::CgroupLayout& layout() override { return tree_->layout; }
-  const core::CgroupLayout& layout_without_hugepages() const override { return tree_->layout; }
+  const core::CgroupLayout& layout() override { return layout_; }
+  const core::CgroupLayout& layout_without_hugepages() const override { return layout_; }
 
   using Machine::execute;
   Result<Report> execute(const core::Plan& plan, UnitChanges /*when*/) override {
@@ -294,6 +309,10 @@ class FakeMachine final : public Machine {
 
   /// cgroup-v2.rst, "No Internal Process Constraint": EBUSY from cgroup.subtree_control.
   Status run(const core::EnsureCgroup& step, Report& report) {
+    if (tree_->refuses_cpu && layout_.cpu) {
+      layout_.cpu = std::nullopt;
+      report.refused.emplace_back("pods have no cpu controller");
+    }
     const bool enable = step.also == core::Controller::kIo && tree_->is_v2();
     if (exists(step.path)) {
       if (!enable || tree_->cgroups.at(step.path).enables_io) return {};
@@ -312,6 +331,10 @@ class FakeMachine final : public Machine {
   }
 
   Status run(const core::WriteFile& step, Report& report) {
+    if (tree_->refuses_cpu && step.controller == core::Controller::kCpu && exists(step.path)) {
+      report.ignored.push_back(line_of(step));
+      return {};
+    }
     const auto held = read(step.path, step.controller, step.file);
     if (!held) return fail(held.error());
     if (holds_value(step.file, *held, step.value)) return {};
@@ -417,6 +440,7 @@ class FakeMachine final : public Machine {
 
   FakeTree* tree_;
   OnChange on_change_;
+  core::CgroupLayout layout_;
 };
 
 }  // namespace podqos::cgroup
