@@ -109,7 +109,9 @@ bool Cgroupfs::exists(std::string_view path) {
     const Result<DirectoryRef> cgroup = hierarchy.directory(path);
     return cgroup || !means_absent(cgroup.error());
   };
-  return may_have(primary()) || std::ranges::any_of(hierarchies_, may_have);
+  return may_have(primary()) || std::ranges::any_of(hierarchies_, [&](OpenHierarchy& hierarchy) {
+           return &hierarchy != &primary() && may_have(hierarchy);
+         });
 }
 
 Result<std::string> Cgroupfs::read(std::string_view path, core::Controller controller,
