@@ -532,6 +532,8 @@ class PathThatTheRuntimeRefuses(harness.TestCase):
 
     def config_but_for_the_path(self, bundle):
         config = bundle.reload().config
+        noted = config.pop("podqos.io/edits", [])
+        self.assertEqual([edit["at"] for edit in noted], ["/linux/cgroupsPath"] * len(noted))
         return config["linux"].pop("cgroupsPath"), config
 
     def test_starts_where_an_annotation_is_misspelt(self):
