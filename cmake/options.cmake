@@ -32,7 +32,9 @@ target_compile_options(
 set(fortified "$<AND:$<CONFIG:Release,RelWithDebInfo>,$<NOT:$<BOOL:$<TARGET_PROPERTY:PODQOS_TEST>>>>")
 target_compile_options(podqos_options INTERFACE "$<${fortified}:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=3>")
 # The hook is read into memory on every container start: what nothing calls stays out of it.
-target_compile_options(podqos_options INTERFACE -ffunction-sections -fdata-sections)
+# Nor is a loop that runs once worth bytes to align it.
+target_compile_options(podqos_options INTERFACE -ffunction-sections -fdata-sections
+                                                "$<$<CXX_COMPILER_ID:GNU>:-fno-align-loops;-fno-align-jumps>")
 target_link_options(podqos_options INTERFACE -Wl,-z,relro,-z,now -Wl,--gc-sections)
 
 # Programs with the property PODQOS_WHOLE are optimised as a whole: nearly all code of the hook runs once in a process,

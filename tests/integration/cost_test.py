@@ -89,7 +89,7 @@ class Event(unittest.TestCase):
     @unittest.skipUnless(is_release(), "only a release build promises its size")
     def test_stripped_hook_is_small(self):
         with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
-            self.assertLessEqual(many.stripped_size(pathlib.Path(directory)), 3.1 * MEGABYTE)
+            self.assertLessEqual(many.stripped_size(pathlib.Path(directory)), 3 * MEGABYTE)
 
 
 @unittest.skipUnless(shutil.which("gcc"), "needs gcc")
