@@ -71,8 +71,8 @@ Place place_of(const std::vector<Item>& items, std::size_t index) {
   return {.begin = item.value, .text = item.text, .item = range};
 }
 
-/// The member `name` of the object at this offset, in another case if there is none of this very
-/// name; nullopt if it is absent or repeated.
+/// The member `name` of the object at this offset or, if there is none, one with this name in
+/// another case; nullopt if it is absent or repeated.
 std::optional<Place> find_member(std::string_view text, std::size_t at, std::string_view name) {
   const std::vector<Item> items = items_at(text, at);
   for (const auto names : {codec::MemberNames::kExact, codec::MemberNames::kAnyCase}) {

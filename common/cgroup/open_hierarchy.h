@@ -38,7 +38,7 @@ class OpenHierarchy {
   [[nodiscard]] bool has(std::string_view controller) const;
   /// Notes that the kernel does not enable this controller for child cgroups, and why.
   void refuse(std::string_view controller, std::string why);
-  /// Why a controller is not enabled for child cgroups; nullptr if it is, or nobody has tried.
+  /// Why a controller is not enabled for child cgroups; nullptr if it is, or that was not tried.
   [[nodiscard]] const std::string* refusal_of(std::string_view controller) const;
 
   /// The directory of cgroup `path` ("/" is the root).

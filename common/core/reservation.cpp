@@ -35,7 +35,7 @@ template <class Amount>
 std::optional<std::string> describe_cut(const Amounts<Amount>& amounts, AdmissionPolicy policy,
                                         const Settings& settings) {
   const auto& [name, requested, claimed, countable, granted] = amounts;
-  const bool fits = policy == AdmissionPolicy::kOff;  // nobody is to hear that it does not
+  const bool fits = policy == AdmissionPolicy::kOff;  // nothing is said if it does not
   const bool bounded = settings.max_pod_claim_percent != kPercent;
   if (requested > claimed && (bounded || !fits))
     return claim_warning(name, requested, claimed, settings);

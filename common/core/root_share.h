@@ -44,7 +44,7 @@ struct NodeCpu {
                                     WeightFormula formula);
 
 /// The cgroups that have these shares: those that podqos has made above the tree's root or, with
-/// cgroupRoot "/", that root itself; none below a cgroup of somebody else.
+/// cgroupRoot "/", that root itself; none below a cgroup that others have made.
 [[nodiscard]] std::vector<std::string> cgroups_with_share(const TreeRecord& tree);
 
 /// The part of the root's shares that one tree gets where each driver has a tree: by what the

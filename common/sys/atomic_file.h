@@ -47,7 +47,7 @@ struct FileOwner {
 [[nodiscard]] Status remove_durable_file(const Directory& directory, const std::string& name);
 
 /// Removes `name` if it is a temporary file left by a process that died before the rename. One that
-/// cannot be removed stays: nobody reads it. The caller must hold the lock, so that no other
+/// cannot be removed stays: it is never read. The caller must hold the lock, so that no other
 /// process is about to rename it.
 void remove_leftover(const Directory& directory, const std::string& name);
 

@@ -1,0 +1,125 @@
+// Cgroups, processes and units of a machine in memory; see fake_machine.h.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/text.h"
+#include "common/cgroup/machine.h"
+
+namespace podqos::cgroup {
+
+/// A process of the fake machine.
+struct FakeProcess {
+  StartTime start_time;
+  std::string cgroup;
+  int oom_score_adj = 0;
+};
+
+/// The state of a fake machine: one tree that stands for all hierarchies, processes and units.
+struct FakeTree {
+  struct Cgroup {
+    std::map<std::string, std::string, std::less<>> files;
+    std::map<std::string, std::string, std::less<>> attributes;
+    bool enables_controllers = false;  ///< cgroup.subtree_control is not empty (v2)
+    bool enables_io = false;           ///< it has io
+    std::int64_t usage = 0;            ///< memory charged to it and to the cgroups below, in bytes
+  };
+
+  explicit FakeTree(core::CgroupVersion version)
+      : layout{.cpu = version,
+               .memory = version,
+               .hugetlb = std::nullopt,
+               .pids = version,
+               .cpuset = version} {
+    cgroups["/"].enables_controllers = true;
+  }
+
+  /// On v2, whether the kernel enables cpu for children: not with CONFIG_RT_GROUP_SCHED while a
+  /// realtime process runs outside the root cgroup (kernel/sched/rt.c sched_rt_can_attach).
+  bool refuses_cpu = false;
+
+  [[nodiscard]] bool is_v2() const { return layout.memory == core::CgroupVersion::kV2; }
+
+  /// mkdir(2) of a cgroup and its missing parents, with the values of a new one.
+  void make(const std::string& path) {
+    for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+      const std::string part = path.substr(0, end);
+      if (!cgroups.contains(part)) {
+        cgroups[part].files = is_v2() ? kNewV2 : kNewV1;
+        if (refuses_cpu) std::erase_if(cgroups[part].files, is_of_cpu);
+        const auto above = cgroups.find(part.substr(0, std::max<std::size_t>(part.rfind('/'), 1)));
+        if (above->second.enables_io) cgroups[part].files["io.weight"] = "default 100";
+      }
+      if (end == std::string::npos) return;
+      if (is_v2()) cgroups[part].enables_controllers = true;
+    }
+  }
+  static constexpr auto is_of_cpu = [](const auto& file) { return file.first.starts_with("cpu."); };
+  /// Enables cpu for all cgroups.
+  void enable_cpu() {
+    refuses_cpu = false;
+    for (auto& [path, cgroup] : cgroups) {
+      for (const auto& file : kNewV2) {
+        if (path != "/" && is_of_cpu(file)) cgroup.files.insert(file);
+      }
+    }
+  }
+  /// Enables io for the children of a cgroup, and above. They get io.weight, as with iocost.
+  void enable_io(std::string path) {
+    while (true) {
+      cgroups.at(path).enables_io = true;
+      for (auto& [each, cgroup] : cgroups) {
+        if (each != "/" && each.substr(0, std::max<std::size_t>(each.rfind('/'), 1)) == path)
+          cgroup.files.try_emplace("io.weight", "default 100");
+      }
+      if (path == "/") return;
+      path = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
+    }
+  }
+  /// fork(2) and a write to cgroup.procs, which makes the cgroup if it is missing, as a runtime
+  /// does.
+  void start(Pid pid, const std::string& cgroup) {
+    make(cgroup);
+    processes[pid] = {.start_time = StartTime{pid.value() * 10}, .cgroup = cgroup};
+  }
+  /// The process ends, and its runtime removes its cgroup.
+  void end(Pid pid) {
+    const std::string cgroup = processes.at(pid).cgroup;
+    processes.erase(pid);
+    if (cgroup != "/") cgroups.erase(cgroup);
+  }
+
+  core::CgroupLayout layout;
+  std::map<std::string, Cgroup, std::less<>> cgroups;
+  std::map<Pid, FakeProcess> processes;
+  std::set<std::string, std::less<>> units;
+  /// Empty cgroups whose removal is refused: systemd has them open, or uses them in a job.
+  std::set<std::string, std::less<>> held_by_systemd;
+  /// What happens while the program waits; returns whether it may wait, by default never.
+  std::function<bool()> on_wait = [] { return false; };
+  /// Called before each question that can fail, like "children /PATH"; an error is its answer.
+  std::function<Status(const std::string& what)> on_read = {};
+
+  // Values of a new cgroup: Documentation/admin-guide/cgroup-v2.rst; for v1 kernel/sched/core.c,
+  // mm/memcontrol.c (PAGE_COUNTER_MAX pages of 4 KiB) and kernel/cgroup/pids.c.
+  static inline const std::map<std::string, std::string, std::less<>> kNewV2{
+      {"cpu.weight", "100"},      {"cpu.max", "max 100000"}, {"memory.min", "0"},
+      {"memory.low", "0"},        {"memory.high", "max"},    {"memory.max", "max"},
+      {"memory.swap.max", "max"}, {"memory.oom.group", "0"}, {"pids.max", "max"}};
+  static inline const std::map<std::string, std::string, std::less<>> kNewV1{
+      {"cpu.shares", "1024"},
+      {"cpu.cfs_period_us", "100000"},
+      {"cpu.cfs_quota_us", "-1"},
+      {"memory.limit_in_bytes", "9223372036854771712"},
+      {"pids.max", "max"}};
+};
+
+}  // namespace podqos::cgroup
