@@ -9,6 +9,8 @@ namespace podqos::core {
 namespace {
 
 constexpr std::string_view kScope = ".scope";
+/// crun with systemd puts the processes into a cgroup of its own below the scope.
+constexpr std::string_view kCrunInner = "/container";
 
 /// Whether systemd has this slice. A directory with the suffix at another path than its name stands
 /// for is not a slice: the unit of that name is elsewhere.
@@ -74,6 +76,8 @@ std::optional<std::string> scope_path(const SystemdCgroupsPath& path) {
 }
 
 std::string oci_cgroups_path(std::string_view cgroup, std::string_view id) {
+  if (cgroup.ends_with(kCrunInner) && !scope_of(cgroup).empty())
+    cgroup.remove_suffix(kCrunInner.size());
   std::string_view leaf = leaf_of(cgroup);
   if (!leaf.ends_with(kScope)) return std::string{cgroup};
   const std::string_view slice =
@@ -86,7 +90,6 @@ std::string oci_cgroups_path(std::string_view cgroup, std::string_view id) {
 }
 
 std::string_view scope_of(std::string_view cgroup) {
-  constexpr std::string_view kCrunInner = "/container";
   if (cgroup.ends_with(kCrunInner)) cgroup.remove_suffix(kCrunInner.size());
   const std::string_view leaf = leaf_of(cgroup);
   if (!leaf.ends_with(kScope) || leaf.size() == kScope.size()) return {};

@@ -46,7 +46,7 @@ struct DriverSigns {
 [[nodiscard]] std::optional<std::string> scope_path(const SystemdCgroupsPath& path);
 
 /// The cgroupsPath that makes a runtime create `cgroup`: the path itself, or "slice:prefix:name"
-/// for ".../slice/prefix-name.scope".
+/// for ".../slice/prefix-name.scope" and the cgroup that crun makes in it.
 /// @param id  of the container; if the scope's name ends with "-ID", the name is the id
 [[nodiscard]] std::string oci_cgroups_path(std::string_view cgroup, std::string_view id);
 

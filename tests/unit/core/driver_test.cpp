@@ -139,6 +139,8 @@ INSTANTIATE_TEST_SUITE_P(
                      "k-pod1.slice:cri-containerd:c-1"},
                     {"/k.slice/k-pod1.slice/cri-other.scope", "c1", "k-pod1.slice:cri:other"},
                     {"/k.slice/k-pod1.slice/-c1.scope", "c1", "k-pod1.slice::c1"},
+                    {"/k.slice/k-pod1.slice/crun-c1.scope/container", "c1", "k-pod1.slice:crun:c1"},
+                    {"/kubepods/pod1/container", "container", "/kubepods/pod1/container"},
                     {"/k.slice/k-pod1.slice/podqos-c1-0123.scope", "c1",
                      "k-pod1.slice:podqos:c1-0123"}}));
 
