@@ -132,16 +132,17 @@ class Recomputation {
     if (known != records_.end() && known->second.cgroup == cgroup) return {};
     auto populated = cgroup::holds_container(transaction_.machine(), cgroup);
     if (!populated) return fail(std::move(populated).error());
-    const auto left_over = cgroup::is_left_over(transaction_.machine(), cgroup);
-    if (!left_over) return fail(left_over.error());
     const core::TreeRecord* tree = core::find_tree(transaction_.tiers(), cgroup);
     const auto copy = transaction_.machine().attribute(cgroup, core::kRecordAttribute);
+    // The hierarchy that has the copies lacks it: what an engine makes is in all of them.
+    const bool left_over = !copy && copy.error().code == ErrorCode::kNotFound;
+    if (!copy && !left_over) return fail(copy.error());
     core::FoundPodCgroup found{.path = cgroup,
                                .uid = uid,
                                .known = known != records_.end(),
                                .populated = *populated,
                                .has_copy = copy && copy->has_value(),
-                               .left_over = *left_over && tree != nullptr && !tree->yielded,
+                               .left_over = left_over && tree != nullptr && !tree->yielded,
                                .copy = std::nullopt};
     if (found.has_copy) {
       if (auto record = codec::parse_pod_record(**copy)) found.copy = std::move(*record);

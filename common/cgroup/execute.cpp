@@ -371,8 +371,8 @@ Status Cgroupfs::remove(const core::RemoveCgroup& step, Report& report) {
   for (OpenHierarchy& hierarchy : hierarchies_) {
     if (&hierarchy == &primary()) continue;
     Result<bool> gone = remove_from(hierarchy, step.path);
-    if (!gone && first) first = fail(std::move(gone).error());
     removed = *removed || gone.value_or(false);
+    if (!gone && first) first = fail(std::move(gone).error());
   }
   if (*removed) ++report.removed;
   return first;

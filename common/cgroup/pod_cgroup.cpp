@@ -83,15 +83,6 @@ bool is_unwritten(Machine& machine, const std::string& cgroup) {
   return copy && *copy == core::kUnwrittenRecord;
 }
 
-Result<bool> is_left_over(Machine& machine, const std::string& cgroup) {
-  const auto copy = machine.attribute(cgroup, core::kRecordAttribute);
-  if (!copy && copy.error().code == ErrorCode::kNotFound) return true;
-  if (!copy) return fail(copy.error());
-  const auto below = machine.children(cgroup);
-  if (!below) return fail(below.error());
-  return below->empty();
-}
-
 core::ShmemCharge tmpfs_memory(Machine& machine, const std::string& pod_cgroup) {
   using core::ShmemCharge;
   const auto charge = machine.memory_charge(pod_cgroup);

@@ -32,10 +32,6 @@ namespace podqos::cgroup {
 /// True if a pod's values were refused, and not written since.
 [[nodiscard]] bool is_unwritten(Machine& machine, const std::string& cgroup);
 
-/// True if a pod's cgroup that no record names is not one that an engine has just made for a
-/// container: nothing is below it, or it is only in some hierarchies of v1.
-[[nodiscard]] Result<bool> is_left_over(Machine& machine, const std::string& cgroup);
-
 /// Whether tmpfs memory is still charged to a pod's cgroup. kNone if that cannot be read.
 [[nodiscard]] core::ShmemCharge tmpfs_memory(Machine& machine, const std::string& pod_cgroup);
 

@@ -54,14 +54,14 @@ struct FoundPodCgroup {
   bool populated = false;         ///< it holds a process other than the pod's monitor
   bool lives_elsewhere = false;   ///< a container of the copy runs, but in another cgroup
   bool has_copy = false;          ///< it has a copy of a record: podqos created it
-  bool left_over = false;         ///< podqos's, and no engine has just made it for a container
+  bool left_over = false;         ///< podqos's, and only in some hierarchies of v1
   std::optional<PodRecord> copy;  ///< nullopt if it cannot be parsed
 };
 
 /// What becomes of a pod cgroup without a record.
 struct Restoration {
   enum class What : std::uint8_t {
-    kLeave,    ///< an engine has made it, or podqos does not know what runs in it
+    kLeave,    ///< others have made it, or podqos does not know what runs in it
     kRestore,  ///< its pod has lost its record: use `record`
     kRemove,   ///< its pod has ended
   };

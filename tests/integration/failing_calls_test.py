@@ -90,12 +90,15 @@ class LeftOver(FailingCase):
     def test_in_each_hierarchy(self):
         alive = self.create(self.container(ALIVE, "app"))
         for hierarchy in self.machine.hierarchies:
-            # In the memory hierarchy, something below it may be of an engine that starts a container.
-            nested = () if "memory" in hierarchy.controllers else ("podgone/left", "burstable/podgone/left/inner")
+            # The memory hierarchy tells by an attribute whose it is.
+            marked = "memory" in hierarchy.controllers
+            nested = () if marked else ("podgone/left", "burstable/podgone/left/inner")
             for below in ("podgone", "besteffort/podgone", *nested):
                 path = pathlib.Path(f"{hierarchy.mount}{self.root}/kubepods", below)
                 with self.subTest(hierarchy=hierarchy.mount, path=below):
                     path.mkdir(parents=True)
+                    if marked:
+                        os.setxattr(path, "trusted.podqos.record", b"{}")
                     self.reconcile()
                     self.assertFalse(path.exists())
                     self.check(alive)

@@ -24,12 +24,11 @@ using ::testing::IsEmpty;
 class ForeignPodTest : public PluginTest {
  protected:
   [[nodiscard]] std::string theirs() const { return pod_path("burstable", "1"); }
-  /// Another program makes the cgroup of pod "1" with a container's and bounds it, with no tier
-  /// beside. One with nothing below it would be left over.
+  /// Another program makes the cgroup of pod "1" and bounds it, with no tier beside.
   void make_theirs() {
     const bool newer = is_v2(core::Controller::kMemory);
     static_cast<void>(
-        execute({core::EnsureCgroup{theirs()}, core::EnsureCgroup{theirs() + "/container"},
+        execute({core::EnsureCgroup{theirs()},
                  core::WriteFile{.path = theirs(),
                                  .controller = core::Controller::kMemory,
                                  .file = newer ? "memory.max" : "memory.limit_in_bytes",
