@@ -135,18 +135,14 @@ Status remove_root(Transaction& transaction, std::string kubepods) {
   return done ? Status{} : fail(done.error());
 }
 
-core::EventStep plan_shares(Transaction& transaction, const core::TreeRecord& tree,
-                            core::Make make) {
+std::optional<CpuShares> observe_share(Transaction& transaction, const core::TreeRecord& tree) {
   cgroup::Machine& machine = transaction.machine();
-  const core::CgroupLayout& layout = machine.layout_without_hugepages();
-  const std::vector<std::string> cgroups = core::cgroups_with_share(tree);
-  if (!layout.cpu || cgroups.empty()) return core::Execute{};
+  const auto& cpu = machine.layout_without_hugepages().cpu;
+  if (!cpu || core::cgroups_with_share(tree).empty()) return std::nullopt;
   const core::TiersRecord& tiers = transaction.tiers();
   const core::NodeCpu node =
       cgroup::observe_node_cpu(machine, tiers, transaction.settings(), transaction.capacity());
-  const core::WeightFormula formula = transaction.formula();
-  const CpuShares shares = core::tree_shares(node, tiers, tree, *layout.cpu, formula);
-  return core::Execute{core::plan_top(cgroups, shares, layout, formula, make)};
+  return core::tree_shares(node, tiers, tree, *cpu, transaction.formula());
 }
 
 core::CgroupValues changed_root_limits(const Transaction& transaction, const core::TreeRecord& tree,

@@ -5,6 +5,7 @@
 
 #include "common/app/transaction.h"
 #include "common/base/error.h"
+#include "common/base/units.h"
 #include "common/core/driver.h"
 #include "common/core/event_plan.h"
 #include "common/core/pod_plan.h"
@@ -43,11 +44,10 @@ void take_back_root(Transaction& transaction, const std::string& kubepods);
 /// @param kubepods  the root, by value: the tree is forgotten with it
 [[nodiscard]] Status remove_root(Transaction& transaction, std::string kubepods);
 
-/// Writes the CPU shares of the cgroups above a tree's root that podqos has made, see
-/// core::tree_shares().
-/// @param make  kYes: systemd is told even what the files hold already
-[[nodiscard]] core::EventStep plan_shares(Transaction& transaction, const core::TreeRecord& tree,
-                                          core::Make make);
+/// The CPU shares of core::cgroups_with_share(), see core::tree_shares(); nullopt if there are
+/// none.
+[[nodiscard]] std::optional<CpuShares> observe_share(Transaction& transaction,
+                                                     const core::TreeRecord& tree);
 
 /// The limits to write to a tree's root, see core::root_limits(); empty where the transaction has
 /// changed nothing that they follow from, and the tree is as it was.
