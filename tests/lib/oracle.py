@@ -75,10 +75,14 @@ class Container:
 
 
 class Pod:
-    """A pod's class and values. `spec` is that of a manifest; partial: not all of its containers are known."""
+    """A pod's class and values. `spec` is that of a manifest; partial: not all of its containers are known.
 
-    def __init__(self, spec, partial=False, qos_class=None):
-        self.containers = [Container(c, True) for c in spec.get("initContainers", [])]
+    ended: of a partial pod, a container that stands for those that have ended; see together().
+    """
+
+    def __init__(self, spec, partial=False, qos_class=None, ended=None):
+        self.containers = [ended] if ended else []
+        self.containers += [Container(c, True) for c in spec.get("initContainers", [])]
         self.containers += [Container(c) for c in spec["containers"]]
         self.partial = partial
         self.overhead = {name: quantity(text) for name, text in spec.get("overhead", {}).items()}
@@ -164,6 +168,13 @@ class Pod:
             found["memory"] = ceil(limits["memory"])
         return found
 
+    def together(self):
+        """An init container as large as the pod; unlimited where the pod is."""
+        found = Container({"name": ""}, True)
+        found.requests = self.aggregate("requests")
+        found.limits = {name: value for name, value in self.aggregate("limits").items() if self._declared(name)}
+        return found
+
     def claims(self):
         """(milli cpu, bytes) that count for its tier."""
         if self.qos_class == "besteffort":
@@ -189,15 +200,20 @@ class Truth:
         """`living`: (uid, container name, spec, partial) of every living container.
 
         A pod is as its first container describes it, for as long as one of its containers lives. Of a partial pod each
-        container tells about itself alone, and what is known once stays known while the pod lives.
+        container tells about itself alone: the pod is as large as its living containers, and as it was when the most
+        of them lived at one time.
         """
         uids = {uid for uid, *_ in living}
         self._born = {uid: born for uid, born in self._born.items() if uid in uids}
         for uid, name, spec, partial in living:
             first = uid not in self._born
-            born = self._born.setdefault(uid, {"spec": spec, "partial": partial, "known": {}, "class": None})
+            born = self._born.setdefault(
+                uid, {"spec": spec, "partial": partial, "known": {}, "ended": None, "class": None})
             if partial:
-                born["known"].setdefault(name, next(c for c in spec["containers"] if c["name"] == name))
+                known = {n: self._container(s, n) for u, n, s, _ in living if u == uid}
+                if not born["known"].keys() <= known.keys():
+                    born["ended"] = self._pod(born).together()
+                born["known"] = known
             if first:
                 born["class"] = self._pod(born).qos_class
         self.pods = {uid: self._pod(born) for uid, born in self._born.items()}
@@ -205,7 +221,11 @@ class Truth:
     def knows(self, uid, name):
         """May a container that never lives be announced without changing what is known of its pod?"""
         born = self._born.get(uid)
-        return born is None or not born["partial"] or name in born["known"]
+        if born is None or not born["partial"]:
+            return True
+        known = {**born["known"], name: self._container(born["spec"], name)}
+        now, then = self._pod(born), self._pod({**born, "known": known})
+        return (now.values(), now.requests()) == (then.values(), then.requests())
 
     def description(self, uid):
         """The spec that a living pod goes by; None if it does not live."""
@@ -213,7 +233,11 @@ class Truth:
 
     def _pod(self, born):
         spec = {**born["spec"], "containers": list(born["known"].values())} if born["partial"] else born["spec"]
-        return Pod(spec, born["partial"], born["class"])
+        return Pod(spec, born["partial"], born["class"], born["ended"])
+
+    @staticmethod
+    def _container(spec, name):
+        return next(c for c in spec["containers"] if c["name"] == name)
 
     def tier(self, qos_class):
         return self.kubepods if qos_class == "guaranteed" else machines.child_cgroup(self.kubepods, qos_class)
