@@ -44,6 +44,32 @@ void record_root(core::TiersRecord& tiers, std::string kubepods) {
     tiers.trees.emplace_back(core::TreeRecord{.kubepods = std::move(kubepods)});
 }
 
+/// The CPU shares of core::cgroups_with_share(), see core::tree_shares(); nullopt if there are
+/// none.
+std::optional<CpuShares> observe_share(Transaction& transaction, const core::TreeRecord& tree) {
+  cgroup::Machine& machine = transaction.machine();
+  const auto& cpu = machine.layout_without_hugepages().cpu;
+  if (!cpu || core::cgroups_with_share(tree).empty()) return std::nullopt;
+  const core::TiersRecord& tiers = transaction.tiers();
+  const core::NodeCpu node =
+      cgroup::observe_node_cpu(machine, tiers, transaction.settings(), transaction.capacity());
+  return core::tree_shares(node, tiers, tree, *cpu, transaction.formula());
+}
+
+/// The limits to write to a tree's root, see core::root_limits(); empty where the transaction has
+/// changed nothing that they follow from, and the tree is as it was.
+core::CgroupValues changed_root_limits(const Transaction& transaction, const core::TreeRecord& tree,
+                                       core::Tree state) {
+  const core::Settings& settings = transaction.settings();
+  const core::TreeRecord* old = core::tree_at(transaction.before(), tree.kubepods);
+  if (state == core::Tree::kAsItWas && old != nullptr &&
+      core::root_limits(transaction.before(), *old, settings, transaction.capacity()) ==
+          core::root_limits(transaction.tiers(), tree, settings, transaction.capacity()))
+    return {};
+  return core::root_limits(transaction.tiers(), tree, settings,
+                           cgroup::with_pids(transaction.capacity()));
+}
+
 }  // namespace
 
 Result<std::string> choose_root(Transaction& transaction, core::Driver driver,
@@ -135,26 +161,20 @@ Status remove_root(Transaction& transaction, std::string kubepods) {
   return done ? Status{} : fail(done.error());
 }
 
-std::optional<CpuShares> observe_share(Transaction& transaction, const core::TreeRecord& tree) {
-  cgroup::Machine& machine = transaction.machine();
-  const auto& cpu = machine.layout_without_hugepages().cpu;
-  if (!cpu || core::cgroups_with_share(tree).empty()) return std::nullopt;
-  const core::TiersRecord& tiers = transaction.tiers();
-  const core::NodeCpu node =
-      cgroup::observe_node_cpu(machine, tiers, transaction.settings(), transaction.capacity());
-  return core::tree_shares(node, tiers, tree, *cpu, transaction.formula());
+core::EventStep plan_top(Transaction& transaction, const core::TreeRecord& tree, core::Tree state) {
+  const auto share = tree.top.empty() ? std::nullopt : observe_share(transaction, tree);
+  if (!share) return core::Execute{};
+  const auto make = state == core::Tree::kAsItWas ? core::Make::kNo : core::Make::kYes;
+  return core::Execute{core::plan_top(core::cgroups_with_share(tree), *share,
+                                      transaction.machine().layout_without_hugepages(),
+                                      transaction.formula(), make)};
 }
 
-core::CgroupValues changed_root_limits(const Transaction& transaction, const core::TreeRecord& tree,
+core::CgroupValues changed_root_values(Transaction& transaction, const core::TreeRecord& tree,
                                        core::Tree state) {
-  const core::Settings& settings = transaction.settings();
-  const core::TreeRecord* old = core::tree_at(transaction.before(), tree.kubepods);
-  if (state == core::Tree::kAsItWas && old != nullptr &&
-      core::root_limits(transaction.before(), *old, settings, transaction.capacity()) ==
-          core::root_limits(transaction.tiers(), tree, settings, transaction.capacity()))
-    return {};
-  return core::root_limits(transaction.tiers(), tree, settings,
-                           cgroup::with_pids(transaction.capacity()));
+  core::CgroupValues values = changed_root_limits(transaction, tree, state);
+  if (tree.top.empty()) values.cpu_shares = observe_share(transaction, tree);
+  return values;
 }
 
 Status check_io_weight(Transaction& transaction, const std::string& kubepods) {

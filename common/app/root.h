@@ -5,7 +5,6 @@
 
 #include "common/app/transaction.h"
 #include "common/base/error.h"
-#include "common/base/units.h"
 #include "common/core/driver.h"
 #include "common/core/event_plan.h"
 #include "common/core/pod_plan.h"
@@ -44,14 +43,15 @@ void take_back_root(Transaction& transaction, const std::string& kubepods);
 /// @param kubepods  the root, by value: the tree is forgotten with it
 [[nodiscard]] Status remove_root(Transaction& transaction, std::string kubepods);
 
-/// The CPU shares of core::cgroups_with_share(), see core::tree_shares(); nullopt if there are
-/// none.
-[[nodiscard]] std::optional<CpuShares> observe_share(Transaction& transaction,
-                                                     const core::TreeRecord& tree);
+/// Writes the share of all of a tree's pods to the cgroups above its root that podqos has made, see
+/// core::tree_shares(). Where the tree is not as it was, systemd is told even what the files hold.
+[[nodiscard]] core::EventStep plan_top(Transaction& transaction, const core::TreeRecord& tree,
+                                       core::Tree state);
 
-/// The limits to write to a tree's root, see core::root_limits(); empty where the transaction has
-/// changed nothing that they follow from, and the tree is as it was.
-[[nodiscard]] core::CgroupValues changed_root_limits(const Transaction& transaction,
+/// The values to write to a tree's root: core::root_limits(), unless the transaction has changed
+/// nothing that they follow from and the tree is as it was; and the share, if no cgroup above has
+/// it.
+[[nodiscard]] core::CgroupValues changed_root_values(Transaction& transaction,
                                                      const core::TreeRecord& tree,
                                                      core::Tree state);
 

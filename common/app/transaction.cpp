@@ -27,7 +27,6 @@
 #include "common/core/pod_plan.h"
 #include "common/core/pod_write.h"
 #include "common/core/root_plan.h"
-#include "common/core/root_share.h"
 #include "common/core/tree.h"
 
 namespace podqos::app {
@@ -325,18 +324,12 @@ Status Transaction::write_tiers(const core::TreeRecord& tree, core::Tree state) 
       .has_io_weight =
           [this](const std::string& tier) { return cgroup::has_io_weight(*machine_, tier); }};
   core::TierValues wanted = core::wanted_tiers(tree.sums, tiers().sums, *settings_, capacity_);
-  wanted.root = changed_root_limits(*this, tree, state);
-  const std::optional<CpuShares> share = observe_share(*this, tree);
-  if (tree.top.empty()) wanted.root.cpu_shares = share;
+  wanted.root = changed_root_values(*this, tree, state);
   const core::TierValues values =
       core::decide_tier_write(tree, std::move(wanted), state, snapshot, *settings_);
-  const core::CgroupLayout& layout = machine_->layout_without_hugepages();
-  core::EventPlan plan = core::plan_tier_write(tree, values, state, layout, formula());
-  if (share && !tree.top.empty()) {
-    const auto make = state == core::Tree::kAsItWas ? core::Make::kNo : core::Make::kYes;
-    plan.emplace_back(core::Execute{
-        core::plan_top(core::cgroups_with_share(tree), *share, layout, formula(), make)});
-  }
+  core::EventPlan plan =
+      core::plan_tier_write(tree, values, state, machine_->layout_without_hugepages(), formula());
+  plan.push_back(plan_top(*this, tree, state));
   Status first;
   for (core::EventStep& step : plan) {
     auto done = status_of(execute({std::move(step)}));
