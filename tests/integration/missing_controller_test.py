@@ -117,22 +117,36 @@ class Lacking(harness.TestCase):
 
 @unittest.skipUnless(shutil.which("strace"), "needs strace")
 class Refused(player.Case):
-    """The kernel does not enable cpu, as with CONFIG_RT_GROUP_SCHED and a realtime process outside the root cgroup.
-
-    strace stands for it: the first write, of all controllers, and the second, of cpu alone, are refused.
-    """
+    """The kernel does not enable cpu. strace stands for it: the first write, of all controllers, and the second, of cpu
+    alone, are refused."""
 
     def setUp(self):
         super().setUp()
         if self.machine.version("cpu") != 2:
             self.skipTest("cgroup v1 enables nothing")
 
-    def test_the_others_are_written_and_cpu_when_it_can_be_had(self):
-        made, file = self.container(POD, "app"), f"/sys/fs/cgroup{self.root}/cgroup.subtree_control"
+    def place_refused(self, made, error):
+        """Places a container; returns the pod's cgroup."""
+        file = f"/sys/fs/cgroup{self.root}/cgroup.subtree_control"
         patience.capture(["strace", "-f", "-qq", "-o", "/dev/null", "-P", file, "-e", "trace=write",
-                          "-e", "inject=write:error=EINVAL:syscall=getpid:when=1..2", harness.RUNTIME, "--config", self.config,
-                          "create", "--bundle", made.bundle.path, made.id], 60, b"")
-        path = self.pod_path("guaranteed", "lacking-1")
+                          "-e", f"inject=write:error={error}:syscall=getpid:when=1..2", harness.RUNTIME, "--config",
+                          self.config, "create", "--bundle", made.bundle.path, made.id], 60, b"")
+        return self.pod_path("guaranteed", "lacking-1")
+
+    def test_enabled_again_where_an_ancestor_lost_it(self):
+        """So while systemd realizes its units: ENOENT, and the next attempt finds cpu to be enabled from the root on."""
+        made = self.container(POD, "app")
+        path = self.place_refused(made, "ENOENT")
+        self.assert_values(path, shares=102, quota=10000, memory=64 * MI)
+        self.assertNotIn("no cpu controller", self.podqos.log_text())
+        self.start(made)
+        self.delete(made)
+        self.assert_nothing_left()
+
+    def test_the_others_are_written_and_cpu_when_it_can_be_had(self):
+        """EINVAL comes with CONFIG_RT_GROUP_SCHED and a realtime process outside the root cgroup."""
+        made = self.container(POD, "app")
+        path = self.place_refused(made, "EINVAL")
         self.assert_values(path, memory=64 * MI)
         self.assertNotIn("shares", made.bundle.reload().resources.get("cpu", {}))
         self.assertFalse(pathlib.Path(f"/sys/fs/cgroup{path}/cpu.weight").exists())
