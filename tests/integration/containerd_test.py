@@ -41,6 +41,7 @@ class AllClasses(ContainerdCase):
             self.assert_known_as(pod, {"guaranteed": "Guaranteed", "burstable": "Burstable",
                                        "besteffort": "BestEffort"}[pod.tier], "podqos.io/pod")
         self.assert_tiers(guaranteed_memory=256 * MI, burstable_memory=96 * MI, burstable_shares=153)
+        self.assert_root()
         self.assert_told(containers[BURSTABLE]["web"])
         self.assert_verbs(BURSTABLE, containers[BURSTABLE]["web"])
         self.remove(pods[GUARANTEED])

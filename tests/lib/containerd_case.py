@@ -202,6 +202,12 @@ class ContainerdCase(unittest.TestCase):
         self.assertEqual(machines.oom_score_adj(info["pid"]), SANDBOX_SCORE)
         self.assert_values(path, shares=pod.shares, quota=pod.quota, memory=pod.memory)
 
+    def assert_root(self):
+        """What all pods have together: the CPU of the whole node. It is podqos's own, and so goes with the last pod."""
+        root = os.path.dirname(self.tier_path("guaranteed"))
+        self.assert_values(root, shares=1024 * os.cpu_count())
+        self.assertIn("trusted.podqos.made", os.listxattr(f"/sys/fs/cgroup{root}"))
+
     def assert_tiers(self, guaranteed_memory=0, burstable_memory=0, burstable_shares=2):
         """The tiers' weights by the requests in them, and what the classes above leave of the memory."""
         burstable = engine.NODE_MEMORY - guaranteed_memory
