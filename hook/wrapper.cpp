@@ -233,7 +233,13 @@ Status place_container(const RuntimeCall& call, const core::Settings& settings, 
   const EditPlaces places{(*opened)->text(), call.member_names};
   auto handover = parser.answer();
   if (!handover) return fail(std::move(handover).error());
-  if (!*handover) return fail(std::move(*handover).error());
+  if (!*handover) {
+    // One that a rule refuses starts as its engine wrote it, not as an earlier one of this bundle.
+    if (handover->error().code == ErrorCode::kInvalidArgument) {
+      if (auto written = (*opened)->write((*opened)->text()); !written) return written;
+    }
+    return fail(std::move(*handover).error());
+  }
   // What podqos filled in for an earlier container of this bundle has no meaning any more.
   if (!**handover || (**handover)->splices.empty()) return (*opened)->write((*opened)->text());
   if (auto sound = check_placement(***handover, places, roots, request.hooks); !sound) return sound;

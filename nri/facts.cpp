@@ -95,6 +95,7 @@ core::EngineResources engine_resources(const api::LinuxResources& resources) {
   found.cpu_shares = value_of(cpu.has_shares(), cpu.shares());
   found.cpu_quota = value_of(cpu.has_quota(), cpu.quota());
   found.cpu_period = value_of(cpu.has_period(), cpu.period());
+  found.cpu_realtime_runtime = value_of(cpu.has_realtime_runtime(), cpu.realtime_runtime());
   const api::LinuxMemory& memory = resources.memory();
   found.memory_limit = value_of(memory.has_limit(), memory.limit());
   found.memory_reservation = value_of(memory.has_reservation(), memory.reservation());

@@ -285,6 +285,7 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
       .restored = transaction.recovered(),
       .others = core::sums_beside(transaction.tiers().sums, *before),
       .capacity = capacity,
+      .cpu = machine.layout_without_hugepages().cpu,
       .root = context.root,
       .pod_cgroup =
           [&](const std::string& cgroup) { return cgroup::observe_pod_cgroup(machine, cgroup); },

@@ -214,6 +214,7 @@ std::optional<core::Admission> PlacementCache::find(const core::Settings& settin
       .existing = before,
       .others = core::sums_beside(tiers.sums, before),
       .capacity = machine_->capacity,
+      .cpu = machine_->layout.cpu,
       .root = root,
       // Another cgroup than the record's is for admit() to decide.
       .pod_cgroup = [](const std::string&) { return core::PodCgroupSnapshot{.exists = true}; }};

@@ -27,10 +27,11 @@ struct ResourceField {
   ConfigNode node;
   std::optional<std::int64_t> core::EngineResources::* field;
 };
-constexpr std::array<ResourceField, 7> kResourceFields{{
+constexpr std::array<ResourceField, 8> kResourceFields{{
     {kCpuShares, &core::EngineResources::cpu_shares},
     {kCpuQuota, &core::EngineResources::cpu_quota},
     {kCpuPeriod, &core::EngineResources::cpu_period},
+    {kCpuRealtimeRuntime, &core::EngineResources::cpu_realtime_runtime},
     {kMemoryLimit, &core::EngineResources::memory_limit},
     {kMemoryReservation, &core::EngineResources::memory_reservation},
     {kMemorySwap, &core::EngineResources::memory_swap},

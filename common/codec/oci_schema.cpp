@@ -34,6 +34,7 @@ constexpr std::array<NodeSpec, kConfigNodes> kSchema{{
     {kCpuShares, kCpu, "shares", NodeType::kUnsigned},
     {kCpuQuota, kCpu, "quota", NodeType::kSigned},
     {kCpuPeriod, kCpu, "period", NodeType::kUnsigned},
+    {kCpuRealtimeRuntime, kCpu, "realtimeRuntime", NodeType::kSigned},
     {kMemory, kResources, "memory", NodeType::kObject},
     {kMemoryLimit, kMemory, "limit", NodeType::kSigned},
     {kMemoryReservation, kMemory, "reservation", NodeType::kSigned},

@@ -38,6 +38,7 @@ enum class ConfigNode : std::uint8_t {
   kCpuShares,
   kCpuQuota,
   kCpuPeriod,
+  kCpuRealtimeRuntime,
   kMemory,
   kMemoryLimit,
   kMemoryReservation,

@@ -9,6 +9,7 @@
 #include "common/core/container_values.h"
 #include "common/core/counting.h"
 #include "common/core/event_plan.h"
+#include "common/core/kernel_bounds.h"
 #include "common/core/naming.h"
 #include "common/core/reservation.h"
 
@@ -94,6 +95,7 @@ Status place_in_pod(Admission& admission, const AdmissionRequest& request,
                     const AdmissionSnapshot& snapshot) {
   if (auto same = check_pod_driver(request, admission.record); !same) return same;
   const std::string& pod = admission.record.cgroup;
+  if (auto fits = check_realtime(request.facts.resources, snapshot.cpu, pod); !fits) return fits;
   const bool moves = admission.relocation.origin.has_value();
   std::optional<ContainerFacts> renamed;
   // The engine's scope exists elsewhere and keeps its name, so choose another one.

@@ -40,6 +40,7 @@ struct AdmissionSnapshot {
   bool restored = false;  ///< lost records have been restored from the cgroups already
   TierSums others;        ///< sums_beside() of `before`
   const NodeCapacity& capacity;
+  std::optional<CgroupVersion> cpu = std::nullopt;  ///< version of the cpu controller's hierarchy
   const Result<std::string>& root;  ///< root of podqos's own pods, or why there is none
   /// Observes the cgroup of a pod; asked for only if must_own_cgroup(), or if the pod is new.
   std::function<PodCgroupSnapshot(const std::string& cgroup)> pod_cgroup = {};
@@ -95,7 +96,7 @@ struct Admission {
 ///         from merge_claim(), check_pod_cgroup(); kRefused for a running container outside its pod
 ///         if onMisplaced is "fail", and from check_node_fit(), except for a running container that
 ///         its engine would not undo; the error of `snapshot.root` for a pod of podqos's own; the
-///         errors of container_leaf(), container_values() and pod_values()
+///         errors of check_realtime(), container_leaf(), container_values() and pod_values()
 [[nodiscard]] Result<Admission> decide_admission(const AdmissionRequest& request,
                                                  const AdmissionSnapshot& snapshot,
                                                  const Settings& settings);

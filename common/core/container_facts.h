@@ -23,11 +23,12 @@ constexpr std::string_view kSplitMemory = "memory";
 /// @note runtime-spec config-linux.md.
 struct EngineResources {
   std::optional<std::int64_t> cpu_shares;
-  std::optional<std::int64_t> cpu_quota;           ///< microseconds per period
-  std::optional<std::int64_t> cpu_period;          ///< microseconds
-  std::optional<std::int64_t> memory_limit;        ///< bytes
-  std::optional<std::int64_t> memory_reservation;  ///< bytes
-  std::optional<std::int64_t> memory_swap;         ///< bytes of memory and swap together
+  std::optional<std::int64_t> cpu_quota;             ///< microseconds per period
+  std::optional<std::int64_t> cpu_period;            ///< microseconds
+  std::optional<std::int64_t> cpu_realtime_runtime;  ///< microseconds per realtime period
+  std::optional<std::int64_t> memory_limit;          ///< bytes
+  std::optional<std::int64_t> memory_reservation;    ///< bytes
+  std::optional<std::int64_t> memory_swap;           ///< bytes of memory and swap together
   std::optional<std::int64_t> pids_limit;
   HugePageLimits hugepages;  ///< by page size label as in config.json ("2MB")
   UnifiedValues unified;

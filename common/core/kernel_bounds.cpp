@@ -42,4 +42,14 @@ Status check_kernel_bounds(const CgroupValues& values) {
   return {};
 }
 
+Status check_realtime(const EngineResources& resources, std::optional<CgroupVersion> cpu,
+                      std::string_view pod_cgroup) {
+  if (!resources.cpu_realtime_runtime || cpu != CgroupVersion::kV1) return {};
+  return fail(ErrorCode::kInvalidArgument,
+              cat("linux.resources.cpu.realtimeRuntime ", *resources.cpu_realtime_runtime,
+                  ": on cgroup v1 the kernel refuses it in ", pod_cgroup,
+                  ", which has no realtime time to share: remove it, or annotate the container "
+                  "with podqos.io/ignore=true, so that it runs where its engine puts it"));
+}
+
 }  // namespace podqos::core

@@ -57,13 +57,14 @@ TEST(OciConfig, ReadsAConfigOfContainerd) {
 
 TEST(OciConfig, ReadsAllResources) {
   const auto config = OciConfig::parse(R"({"linux":{"resources":{
-      "cpu":{"shares":2,"quota":-1,"period":0},"memory":{"limit":-1,"reservation":9223372036854775808,"swap":-1},
+      "cpu":{"shares":2,"quota":-1,"period":0,"realtimeRuntime":9500},"memory":{"limit":-1,"reservation":9223372036854775808,"swap":-1},
       "pids":{"limit":100},"hugepageLimits":[{"pageSize":"2MB","limit":18446744073709551615},{"limit":5,"pageSize":"1GB"},{}],
       "unified":{"memory.high":"1","cpu.weight":"2"}}}})");
   ASSERT_TRUE(config) << config.error().message;
   core::EngineResources resources;
   resources.cpu_shares = 2;
   resources.cpu_quota = -1;
+  resources.cpu_realtime_runtime = 9500;
   resources.memory_limit = -1;
   resources.memory_reservation = kInt64Max;
   resources.memory_swap = -1;
@@ -76,7 +77,7 @@ TEST(OciConfig, ReadsAllResources) {
 TEST(OciConfig, TakesNullZeroAndEmptyForUnset) {
   const auto config =
       OciConfig::parse(R"({"process":{"oomScoreAdj":null},"hooks":null,"annotations":null,
-      "linux":{"cgroupsPath":"","namespaces":null,"resources":{"cpu":{"shares":null,"quota":0,"period":-0},
+      "linux":{"cgroupsPath":"","namespaces":null,"resources":{"cpu":{"shares":null,"quota":0,"period":-0,"realtimeRuntime":0},
       "memory":null,"pids":{},"hugepageLimits":null,"unified":null}}})");
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->facts, core::ContainerFacts{});
@@ -191,12 +192,13 @@ TEST(OciConfig, RefusesWhatParsersReadDifferently) {
 /// As encoding/json decodes them into runc's specs.Spec.
 TEST(OciConfig, ReadsMembersInAnyCaseAsGoDoes) {
   const auto config = OciConfig::parse(
-      R"({"Linux":{"CGROUPSPATH":"/a","resources":{"CPU":{"Shares":512},)"
+      R"({"Linux":{"CGROUPSPATH":"/a","resources":{"CPU":{"Shares":512,"REALTIMERUNTIME":7},)"
       R"("hugepagelimits":[{"PageSize":"2MB","LIMIT":9}]}},"proce\u017f\u017f":{"OOMScoreAdj":5},)"
       R"("hoo\u212as":{"Poststop":[{"Path":"/podqos-hook"}]}})");
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->facts.cgroups_path, "/a");
   EXPECT_EQ(config->facts.resources.cpu_shares, 512);
+  EXPECT_EQ(config->facts.resources.cpu_realtime_runtime, 7);
   EXPECT_EQ(config->facts.resources.hugepages, (core::HugePageLimits{{"2MB", Bytes{9}}}));
   EXPECT_EQ(config->facts.oom_score_adj, 5);
   EXPECT_TRUE(config->has_poststop_hook);

@@ -24,6 +24,7 @@ TEST(FormatPath, IsThePathOfTheSpecification) {
       {kCpuShares, "linux.resources.cpu.shares"},
       {kCpuQuota, "linux.resources.cpu.quota"},
       {kCpuPeriod, "linux.resources.cpu.period"},
+      {kCpuRealtimeRuntime, "linux.resources.cpu.realtimeRuntime"},
       {kMemoryLimit, "linux.resources.memory.limit"},
       {kMemoryReservation, "linux.resources.memory.reservation"},
       {kPidsLimit, "linux.resources.pids.limit"},

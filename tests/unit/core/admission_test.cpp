@@ -58,6 +58,7 @@ class AdmissionTest : public ::testing::Test {
                                      .restored = restored_,
                                      .others = others_,
                                      .capacity = capacity_,
+                                     .cpu = cpu_,
                                      .root = root_,
                                      .pod_cgroup =
                                          [this](const std::string& cgroup) {
@@ -78,6 +79,7 @@ class AdmissionTest : public ::testing::Test {
   std::optional<PodRecord> before_;
   TierSums others_;
   NodeCapacity capacity_{.memory = Bytes{std::int64_t{8} << 30U}, .cpu = MilliCpu{4000}};
+  std::optional<CgroupVersion> cpu_ = CgroupVersion::kV1;
   Result<std::string> root_{kKubepods};
   const ContainerRecord* running_ = nullptr;
   bool restored_ = false;
@@ -256,6 +258,53 @@ TEST_F(AdmissionTest, OneThatRunsElsewhereIsRefused) {
   EXPECT_EQ(decided.error().code, ErrorCode::kRefused);
   EXPECT_THAT(decided.error().message,
               HasSubstr(std::string{"runs in cgroup /elsewhere/c1, not in "} + kPodCgroup + "/c1"));
+}
+
+/// The kernel gives it none in a pod's cgroup of v1, and the runtime would fail.
+class RealtimeTest : public AdmissionTest {
+ protected:
+  RealtimeTest() { request_.facts.resources.cpu_realtime_runtime = 10'000; }
+};
+
+TEST_F(RealtimeTest, IsNotPlaced) {
+  const auto decided = admission();
+  ASSERT_FALSE(decided);
+  EXPECT_EQ(decided.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(
+      decided.error().message,
+      HasSubstr(std::string{"realtimeRuntime 10000: on cgroup v1 the kernel refuses it in "} +
+                kPodCgroup));
+}
+
+TEST_F(RealtimeTest, IsPlacedOnV2) {
+  cpu_ = CgroupVersion::kV2;
+  const auto decided = admission();
+  ASSERT_TRUE(decided) << decided.error().to_string();
+  EXPECT_EQ(decided->container.cgroup, std::string{kPodCgroup} + "/c1");
+}
+
+/// Whatever onMisplaced is: it is where it can run.
+TEST_F(RealtimeTest, IsNotRegisteredElsewhere) {
+  runs_in("/elsewhere/c1");
+  for (const auto misplaced :
+       {OnMisplaced::kRewrite, OnMisplaced::kMove, OnMisplaced::kFail, OnMisplaced::kIgnore}) {
+    request_.on_misplaced = misplaced;
+    const auto decided = admission();
+    ASSERT_FALSE(decided);
+    EXPECT_EQ(decided.error().code, ErrorCode::kInvalidArgument);
+  }
+}
+
+/// As in a pod's cgroup to which the operator has given realtime time.
+TEST_F(RealtimeTest, CountsWhereItRunsInItsPod) {
+  runs_in(std::string{kPodCgroup} + "/c1");
+  EXPECT_TRUE(admission());
+}
+
+TEST_F(RealtimeTest, CountsInAKubeletsPod) {
+  identity_.placed = placed_in("/kubepods/burstable/pod42/c1");
+  request_.placed_at = "/kubepods/burstable/pod42/c1";
+  EXPECT_TRUE(admission());
 }
 
 TEST_F(AdmissionTest, AContainerOfCrioWithoutCgroupParentStaysWithItsEngine) {

@@ -1,5 +1,7 @@
 #include "common/core/kernel_bounds.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -60,6 +62,44 @@ INSTANTIATE_TEST_SUITE_P(
                               "hugepages-2MB",
                               "9223372036854771712"}),
     [](const auto& param) { return param.param.name; });
+
+struct RealtimeCase {
+  const char* name;
+  std::optional<std::int64_t> runtime;
+  std::optional<CgroupVersion> cpu;
+  bool fits;
+};
+
+class CheckRealtime : public TestWithParam<RealtimeCase> {};
+
+/// A new cgroup of v1 has a cpu.rt_runtime_us of 0, and the kernel refuses -1 below it too.
+TEST_P(CheckRealtime, IsRefusedBelowACgroupThatHasNone) {
+  EngineResources resources;
+  resources.cpu_realtime_runtime = GetParam().runtime;
+  EXPECT_EQ(check_realtime(resources, GetParam().cpu, "/podqos/pod42").has_value(),
+            GetParam().fits);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, CheckRealtime,
+    ::testing::Values(RealtimeCase{"NotSet", std::nullopt, CgroupVersion::kV1, true},
+                      RealtimeCase{"OnV1", 10'000, CgroupVersion::kV1, false},
+                      RealtimeCase{"UnlimitedOnV1", -1, CgroupVersion::kV1, false},
+                      RealtimeCase{"OnV2", 10'000, CgroupVersion::kV2, true},
+                      RealtimeCase{"WithoutTheController", 10'000, std::nullopt, true}),
+    [](const auto& param) { return param.param.name; });
+
+TEST(CheckRealtime, NamesValueCauseAndRemedy) {
+  EngineResources resources;
+  resources.cpu_realtime_runtime = 10'000;
+  const auto checked = check_realtime(resources, CgroupVersion::kV1, "/podqos/kubepods/pod42");
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(checked.error().message,
+            "linux.resources.cpu.realtimeRuntime 10000: on cgroup v1 the kernel refuses it in "
+            "/podqos/kubepods/pod42, which has no realtime time to share: remove it, or annotate "
+            "the container with podqos.io/ignore=true, so that it runs where its engine puts it");
+}
 
 }  // namespace
 }  // namespace podqos::core

@@ -117,6 +117,7 @@ TEST(ContainerFacts, PathScoreAndResources) {
   resources.mutable_cpu()->mutable_shares()->set_value(512);
   resources.mutable_cpu()->mutable_quota()->set_value(-1);
   resources.mutable_cpu()->mutable_period();  // 0 is "unset"
+  resources.mutable_cpu()->mutable_realtime_runtime()->set_value(9500);
   resources.mutable_memory()->mutable_limit()->set_value(1 << 20);
   resources.mutable_memory()->mutable_swap()->set_value(2 << 20);
   resources.mutable_pids()->set_limit(7);
@@ -132,6 +133,7 @@ TEST(ContainerFacts, PathScoreAndResources) {
   EXPECT_EQ(facts->resources.memory_swap, 2 << 20);
   EXPECT_EQ(facts->resources.cpu_quota, -1);
   EXPECT_EQ(facts->resources.cpu_period, std::nullopt);
+  EXPECT_EQ(facts->resources.cpu_realtime_runtime, 9500);
   EXPECT_EQ(facts->resources.memory_limit, 1 << 20);
   EXPECT_EQ(facts->resources.pids_limit, 7);
   EXPECT_THAT(facts->resources.hugepages,

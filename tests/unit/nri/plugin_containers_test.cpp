@@ -58,6 +58,27 @@ TEST_F(PluginTest, LeavesAKubeletsContainerInItsPlace) {
   EXPECT_FALSE(has_cgroup(below("kubelet")));
 }
 
+/// Which the kernel gives no container of a pod on cgroup v1.
+TEST_F(PluginTest, LeavesAContainerWithRealtimeRuntimeWhereItsEnginePutsIt) {
+  if (is_v2(core::Controller::kCpu)) GTEST_SKIP() << "cgroup v2 has no realtime runtime";
+  const auto sandbox = pod("1");
+  auto app = container(sandbox, "app", kSmall);
+  app.mutable_linux()->mutable_resources()->mutable_cpu()->mutable_realtime_runtime()->set_value(
+      9500);
+  const auto adjustment = create(sandbox, app);
+  ASSERT_TRUE(adjustment) << adjustment.error().message;
+  EXPECT_EQ(adjustment->ByteSizeLong(), 0U);
+  EXPECT_THAT(log(), HasSubstr("create container: container app-of-1: pod 1: "
+                               "linux.resources.cpu.realtimeRuntime 9500: on cgroup v1"));
+  // Nor is it counted as soon as it runs.
+  run_in(below("engine/app-of-1"), app);
+  EXPECT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+  EXPECT_FALSE(is_known("1"));
+  EXPECT_FALSE(has_cgroup(pod_path("burstable", "1")));
+  reconfigure(R"(, "onError": "reject")");
+  EXPECT_FALSE(create(sandbox, app));
+}
+
 TEST_F(PluginTest, LeavesAContainerAloneThatOptsOut) {
   auto sandbox = pod("1");
   (*sandbox.mutable_annotations())["podqos.io/ignore"] = "true";
