@@ -96,7 +96,7 @@ class BundleOfContainer {
   std::optional<codec::OciConfig> config_;  ///< of config_text()
 };
 
-/// Handles create_runtime() in one transaction, then retries unfinished work without the lock.
+/// Handles create_runtime() in one transaction.
 Status start_in_bundle(const core::Settings& settings, app::Log& log, const codec::OciState& state,
                        Pid runtime, const app::Timeouts& timeouts) {
   if (!state.pid) {
@@ -116,20 +116,14 @@ Status start_in_bundle(const core::Settings& settings, app::Log& log, const code
   auto opened = Bundle::open(state.bundle.empty() ? "." : state.bundle);
   (*request)->facts.bundle = opened ? opened->identity() : state.bundle;
   BundleOfContainer bundle{settings, std::move(opened)};
-  std::optional<Error> unfinished;
-  {
-    auto transaction = app::Transaction::open(settings, log, timeouts);
-    if (!transaction) return fail(std::move(transaction).error());
-    auto done = app::container_started(
-        *transaction,
-        {.request = std::move(**request),
-         .init = std::move(init),
-         .complete = [&](AdmissionRequest r) { return bundle.complete(std::move(r)); },
-         .registered = [&](const Admission& admission) { return bundle.registered(admission); }});
-    if (!done) return done;
-    unfinished = transaction->unfinished();
-  }
-  return app::follow_up(settings, log, std::move(unfinished), timeouts);
+  auto transaction = app::Transaction::open(settings, log, timeouts);
+  if (!transaction) return fail(std::move(transaction).error());
+  return app::container_started(
+      *transaction,
+      {.request = std::move(**request),
+       .init = std::move(init),
+       .complete = [&](AdmissionRequest r) { return bundle.complete(std::move(r)); },
+       .registered = [&](const Admission& admission) { return bundle.registered(admission); }});
 }
 
 }  // namespace

@@ -268,6 +268,7 @@ Result<std::optional<Admission>> admit_after_loss(Transaction& transaction,
 Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
   Transaction& transaction = *context.transaction;
   cgroup::Machine& machine = transaction.machine();
+  release_retained(transaction, context.identity.uid);
   auto before = transaction.store().pod(context.identity.uid);
   if (!before) return fail(std::move(before).error());
   std::optional<core::IndexEntry> outdated;
@@ -310,7 +311,6 @@ Result<std::optional<Admission>> admit_unfinished(Transaction& transaction,
                                                   AdmissionRequest request) {
   if (auto done = recover(transaction); !done) return fail(std::move(done).error());
   expire_pending(transaction, {.id = request.facts.id, .bundle = request.facts.bundle});
-  release_retained(transaction);
   auto context = begin_admission(transaction, request);
   if (!context) return fail(std::move(context).error());
   if (context->root && has_lost_root(transaction, *context->root))

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/app/departure.h"
 #include "common/app/reconcile.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
@@ -324,7 +325,9 @@ Status container_started(Transaction& transaction, StartedContainer started) {
   }
   auto done = confirm(transaction, **found, facts, started.init, started.reporter);
   if (!done) return done;
-  return transaction.recovered() ? transaction.finish() : transaction.store().commit();
+  // Values that the kernel refused for the moment when the container was placed.
+  const bool retried = release_retained(transaction, (*found)->record.pod.uid);
+  return retried || transaction.recovered() ? transaction.finish() : transaction.store().commit();
 }
 
 Status count_running(Transaction& transaction, AdmissionRequest request, const Init& init) {

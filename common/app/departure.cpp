@@ -262,29 +262,47 @@ void release_retained(Transaction& transaction) {
     if (seconds_since(entry.until, transaction) >= 0 && due.size() < kReleasedPerTransaction)
       due.push_back(entry.uid);
   }
-  for (const std::string& uid : due) {
-    if (auto done = release_due(transaction, uid); !done) {
-      transaction.store().keep_mark();
-      transaction.log().error(
-          cat("pod ", uid, ": not completed, will be retried: ", done.error().message));
-    }
-  }
+  for (const std::string& uid : due)
+    release_retained(transaction, uid);
 }
 
-Status follow_up(const core::Settings& settings, Log& log, std::optional<Error> unfinished,
+bool release_retained(Transaction& transaction, const std::string& uid) {
+  const auto is_due = [&](const core::RetainedEntry& entry) {
+    return entry.uid == uid && seconds_since(entry.until, transaction) >= 0;
+  };
+  if (std::ranges::none_of(transaction.tiers().retained, is_due)) return false;
+  if (auto done = release_due(transaction, uid); !done) {
+    transaction.store().keep_mark();
+    transaction.log().error(
+        cat("pod ", uid, ": not completed, will be retried: ", done.error().message));
+  }
+  return true;
+}
+
+Status retry_unfinished(Transaction& transaction, std::vector<Refusal>& unfinished) {
+  if (auto done = recover(transaction); !done) return done;
+  for (const Refusal& each : unfinished)
+    release_retained(transaction, each.uid);
+  if (auto done = transaction.finish(); !done) return done;
+  std::erase_if(unfinished, [&](const Refusal& each) {
+    const auto is_same = [&](const auto& other) { return other.uid == each.uid; };
+    return std::ranges::none_of(transaction.unfinished(), is_same) &&
+           std::ranges::none_of(transaction.tiers().retained, is_same);
+  });
+  return {};
+}
+
+Status follow_up(const core::Settings& settings, Log& log, std::vector<Refusal> unfinished,
                  const Timeouts& timeouts) {
   constexpr std::chrono::milliseconds kFirstPause{10};
   constexpr std::chrono::milliseconds kLongestPause{640};
-  for (auto pause = kFirstPause; unfinished; pause *= 2) {
-    if (pause > kLongestPause) return fail(std::move(*unfinished));
+  for (auto pause = kFirstPause; !unfinished.empty(); pause *= 2) {
+    if (pause > kLongestPause) return fail(std::move(unfinished.front().error));
     std::this_thread::sleep_for(pause);
     auto transaction = Transaction::open_existing(settings, log, timeouts);
     if (!transaction) return fail(std::move(transaction).error());
     if (!*transaction) return {};
-    if (auto done = recover(**transaction); !done) return done;
-    release_retained(**transaction);
-    if (auto done = (*transaction)->finish(); !done) return done;
-    unfinished = (*transaction)->unfinished();
+    if (auto done = retry_unfinished(**transaction, unfinished); !done) return done;
   }
   return {};
 }
@@ -339,7 +357,11 @@ Result<Ended> end_container(Transaction& transaction, const EndedContainer& ende
     done = transaction.finish();
   }
   if (!done) return fail(std::move(done).error());
-  return Ended{.unfinished = transaction.unfinished()};
+  Ended result{.unfinished = transaction.unfinished()};
+  std::erase_if(result.unfinished, [&](const Refusal& each) {
+    return !each.uid.empty() && each.uid != (*found)->record.pod.uid;
+  });
+  return result;
 }
 
 Result<Ended> end_container(const core::Settings& settings, Log& log, const EndedContainer& ended,

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/app/log.h"
 #include "common/app/timeouts.h"
@@ -22,7 +23,7 @@ using core::OnEnding;
 /// The result of end_container().
 struct Ended {
   Ending ending = Ending::kDone;
-  std::optional<Error> unfinished = std::nullopt;  ///< for follow_up()
+  std::vector<Refusal> unfinished = {};  ///< of its pod and of trees without pods, for follow_up()
 };
 
 /// A container that has ended, as reported by the engine.
@@ -64,11 +65,19 @@ void withdraw(Transaction& transaction, const core::PodRecord& record,
 /// refused. At most four pods per call, to bound the time under the lock. Errors are logged per pod
 /// and left to the next transaction.
 void release_retained(Transaction& transaction);
+/// The same for one pod.
+/// @return whether it was due
+bool release_retained(Transaction& transaction, const std::string& uid);
+
 /// Retries what a transaction left unfinished (Transaction::unfinished()), in transactions of its
-/// own for up to 1.3 s; the lock is free in between.
-/// @return the reason if it is still unfinished; later transactions retry it.
+/// own for up to 1.3 s; the lock is free in between. Not for a container's start, which waits for
+/// no cgroup of an ended pod.
+/// @return the first reason if some of it is still unfinished; later transactions retry it.
 [[nodiscard]] Status follow_up(const core::Settings& settings, Log& log,
-                               std::optional<Error> unfinished, const Timeouts& timeouts = {});
+                               std::vector<Refusal> unfinished, const Timeouts& timeouts = {});
+/// One attempt of follow_up(), in a transaction of the caller, which this function finishes.
+/// @param unfinished  keeps what still is
+[[nodiscard]] Status retry_unfinished(Transaction& transaction, std::vector<Refusal>& unfinished);
 
 /// Handles a retained pod whose time has come, or one that a reconciliation has released: removes
 /// its cgroup and record, writes refused values again, or retains it for longer.

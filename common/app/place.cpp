@@ -145,16 +145,8 @@ Result<std::optional<ConfigChange>> place(const core::Settings& settings, Log& l
     return fail(std::move(splices).error());
   }
   if (auto done = transaction.finish(); !done) return fail(std::move(done).error());
-  ConfigChange placement{
-      .cgroups_path = core::oci_cgroups_path(admission.container.cgroup, call.id),
-      .splices = std::move(*splices)};
-  auto unfinished = transaction.unfinished();
-  admitted->reset();  // releases the lock
-  if (auto done = follow_up(settings, log, std::move(unfinished)); !done) {
-    if (settings.on_error == core::OnError::kReject) return fail(std::move(done).error());
-    log.error(done.error().message);
-  }
-  return placement;
+  return ConfigChange{.cgroups_path = core::oci_cgroups_path(admission.container.cgroup, call.id),
+                      .splices = std::move(*splices)};
 }
 
 std::string unmanaged_cgroups_path(std::string_view id) {

@@ -349,7 +349,7 @@ Status recover(Transaction& transaction) {
 Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warnings warnings) {
   ReconcileReport report;
   std::vector<HeldTier> held;
-  std::optional<Error> unfinished;
+  std::vector<Refusal> unfinished;
   {
     auto transaction = Transaction::open(settings, log);
     if (!transaction) return fail(std::move(transaction).error());

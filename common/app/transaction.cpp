@@ -272,7 +272,7 @@ Status Transaction::write(const core::WritePod& step, std::vector<Refusal>& refu
     case core::IfRefused::kWriteAgain: break;
   }
   leave_unwritten({.uid = step.uid, .cgroup = step.cgroup, .until = busy ? now_ : step.retry_at});
-  if (busy) leave_unfinished(done.error());
+  if (busy) leave_unfinished({.uid = step.uid, .error = done.error()});
   refused.push_back({.uid = step.uid, .error = std::move(done).error()});
   return {};
 }
@@ -298,7 +298,7 @@ Status Transaction::remove(const core::RemovePod& step, std::vector<Refusal>& re
     return status_of(execute(core::plan_erasure(record)));
   }
   // A cgroup that systemd holds is released in a moment.
-  if (passes) leave_unfinished(describe_held(record.cgroup));
+  if (passes) leave_unfinished({.uid = record.pod.uid, .error = describe_held(record.cgroup)});
   core::retain_pod(
       tiers(),
       {.uid = record.pod.uid, .until = passes ? now_ : step.retry_at, .cgroup = record.cgroup});
@@ -311,7 +311,7 @@ Status Transaction::remove(const core::RemoveTree& step) {
   note(std::move(removal->report));
   if (removal->removed == cgroup::Removed::kGone) core::forget_root(tiers(), step.kubepods);
   if (removal->removed == cgroup::Removed::kHeldBySystemd)
-    leave_unfinished(describe_held(step.kubepods));
+    leave_unfinished({.uid = {}, .error = describe_held(step.kubepods)});
   return {};
 }
 

@@ -22,7 +22,7 @@ namespace podqos::app {
 
 /// What the machine has refused for a pod: its values, or the removal of its cgroup.
 struct Refusal {
-  std::string uid;
+  std::string uid;  ///< "" if it was the removal of a tree
   Error error;
 };
 
@@ -106,9 +106,9 @@ class Transaction {
   /// What finish() could not do, one sentence each.
   [[nodiscard]] const std::vector<std::string>& failures() const { return failures_; }
 
-  /// Why the kernel or systemd refused something for the moment; nullopt if neither did. The caller
-  /// retries it after releasing the lock; see follow_up().
-  [[nodiscard]] const std::optional<Error>& unfinished() const { return unfinished_; }
+  /// What the kernel or systemd refused for the moment, at most one reason per pod. Later
+  /// transactions retry it; see follow_up().
+  [[nodiscard]] const std::vector<Refusal>& unfinished() const { return unfinished_; }
 
   /// Collects changed unit properties and sends them to systemd in finish(). For containers that
   /// run already: if systemd refuses them, nothing is rolled back.
@@ -124,7 +124,10 @@ class Transaction {
   /// Logs and notes what finish() leaves to a later transaction.
   void note_failure(std::string failure);
   /// Notes work that the kernel or systemd refused for the moment.
-  void leave_unfinished(Error reason) { unfinished_ = std::move(reason); }
+  void leave_unfinished(Refusal refusal) {
+    std::erase_if(unfinished_, [&](const Refusal& other) { return other.uid == refusal.uid; });
+    unfinished_.push_back(std::move(refusal));
+  }
   /// Carries out one step.
   /// @param refused  gets a refusal that does not end the plan
   [[nodiscard]] Status run(const core::EventStep& step, std::vector<Refusal>& refused);
@@ -156,7 +159,7 @@ class Transaction {
   std::string saved_text_;
   std::vector<std::string> written_;
   std::vector<std::string> failures_;
-  std::optional<Error> unfinished_;
+  std::vector<Refusal> unfinished_;
   core::Tree trees_ = core::Tree::kAsItWas;  ///< all but those of `made_`
   std::vector<std::string> made_;            ///< roots of the trees that this transaction has made
   cgroup::UnitChanges unit_changes_ = cgroup::UnitChanges::kNow;

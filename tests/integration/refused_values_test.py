@@ -1,5 +1,6 @@
 """What the kernel does not take, or nobody can read, is one pod's affair: no other start waits for it."""
 
+import contextlib
 import json
 import pathlib
 import re
@@ -120,20 +121,44 @@ class ByTheKernel(RefusalCase):
     def quota(self):
         return (self.pod / "cpu.cfs_quota_us").read_text(encoding="ascii").strip()
 
-    def refused(self, command):
-        """Runs it while a child holds a quota above the pod's, which has to be written."""
+    @contextlib.contextmanager
+    def refusing(self):
+        """A child holds a quota above the pod's, which has to be written."""
         (self.pod / "cpu.cfs_quota_us").write_text("700000", encoding="ascii")
         child = self.pod / "slow"
         child.mkdir()
         (child / "cpu.cfs_quota_us").write_text("600000", encoding="ascii")
         with subprocess.Popen(["/bin/sleep", "1000"], stdin=subprocess.DEVNULL) as held:
             (child / "cgroup.procs").write_text(str(held.pid), encoding="ascii")
-            done = self.call(command)
-            self.assertEqual(self.quota(), "700000")
-            held.kill()
-            held.wait(timeout=20)
-        child.rmdir()
-        return done
+            try:
+                yield
+                self.assertEqual(self.quota(), "700000")
+            finally:
+                held.kill()
+                held.wait(timeout=20)
+                child.rmdir()
+
+    def refused(self, command):
+        """Runs it meanwhile."""
+        with self.refusing():
+            return self.call(command)
+
+    def test_start_of_another(self):
+        """Which needs nothing of the pod with the refused values."""
+        second, fourth = self.container(FIRST, "b"), self.container(FOURTH, "app")
+        with self.refusing():
+            self.call(self.creation(second))
+            self.podqos.settings["onError"] = "reject"
+            self.podqos.config()
+            done = self.call(self.creation(fourth))
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.start(fourth)
+            self.hook("createRuntime", fourth)
+        self.start(second)
+        self.hook("createRuntime", second)
+        self.reconcile()
+        self.alive += [second, fourth]
+        self.check(*self.alive)
 
     @unittest.skipUnless(shutil.which("strace"), "needs strace")
     def test_start(self):

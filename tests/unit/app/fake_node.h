@@ -165,7 +165,8 @@ class FakeNode {
     if (!report) return report;
     if (auto done = transaction.finish(); !done) return fail(std::move(done).error());
     std::ranges::copy(transaction.failures(), std::back_inserter(report->failed));
-    if (transaction.unfinished()) report->failed.push_back(transaction.unfinished()->message);
+    for (const Refusal& unfinished : transaction.unfinished())
+      report->failed.push_back(unfinished.error.message);
     return report;
   }
 

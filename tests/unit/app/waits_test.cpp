@@ -1,0 +1,136 @@
+// What an event does for pods other than its own, and what it waits for.
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/app/containers.h"
+#include "tests/unit/app/fake_node.h"
+
+namespace podqos::app {
+namespace {
+
+using containers::kBatchContainer;
+using containers::kWebContainer;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Key;
+using ::testing::Not;
+
+/// A node whose systemd holds the slices of ended pods.
+class Waits : public ::testing::Test {
+ protected:
+  Waits() {
+    node_.tree.on_read = [this](const std::string& what) -> Status {
+      reads_.push_back(what);
+      return {};
+    };
+  }
+
+  static FakeContainer numbered(int number) {
+    return {.id = cat("c", number),
+            .uid = cat("n", number),
+            .annotations = {{"podqos.io/requests", "cpu=10m"}}};
+  }
+  static std::string slice_of(const std::string& uid) {
+    return cat(
+        "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-burstable.slice/"
+        "podqos-kubepods-burstable-pod",
+        uid, ".slice");
+  }
+
+  /// Runs a container and ends it while systemd holds the slice of its pod.
+  Result<Ended> end_held(const FakeContainer& container, Pid init) {
+    node_.run(container, init);
+    EXPECT_TRUE(node_.tree.cgroups.contains(slice_of(container.uid)));
+    node_.tree.held_by_systemd.insert(slice_of(container.uid));
+    node_.tree.end(init);
+    return node_.end(container);
+  }
+
+  FakeNode node_{core::CgroupVersion::kV2, core::Driver::kSystemd};
+  std::vector<std::string> reads_;
+};
+
+TEST_F(Waits, AStartLeavesTheHeldCgroupOfAnotherPod) {
+  ASSERT_TRUE(end_held(kWebContainer, Pid{10}));
+  node_.tree.on_wait = [] {
+    ADD_FAILURE() << "waited for another pod";
+    return false;
+  };
+  reads_.clear();
+  node_.changes.clear();
+  node_.run(kBatchContainer, Pid{11});
+  EXPECT_THAT(reads_, Not(Contains(HasSubstr(slice_of("a")))));
+  EXPECT_THAT(node_.changes, Not(Contains(HasSubstr(slice_of("a")))));
+}
+
+TEST_F(Waits, APodThatComesAgainIsMadeAnewWhenItsDelayIsOver) {
+  ASSERT_TRUE(end_held(kWebContainer, Pid{10}));
+  node_.tree.held_by_systemd.clear();
+  node_.changes.clear();
+  node_.run(kWebContainer, Pid{11});
+  EXPECT_THAT(node_.changes, Contains(HasSubstr(cat("rmdir  ", slice_of("a")))));
+}
+
+TEST_F(Waits, AnEndFollowsUpItsOwnPodOnly) {
+  ASSERT_TRUE(end_held(kWebContainer, Pid{10}));
+  node_.run(kBatchContainer, Pid{11});
+  node_.tree.end(Pid{11});
+  const auto ended = node_.end(kBatchContainer);
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_THAT(ended->unfinished, IsEmpty());
+  EXPECT_TRUE(node_.tree.cgroups.contains(slice_of("a")));
+}
+
+TEST_F(Waits, AnEndIsFollowedUpUntilItsOwnPodHasGone) {
+  for (int number = 0; number < 10; ++number)
+    ASSERT_TRUE(end_held(numbered(number), Pid{10 + number}));
+  auto ended = end_held(kWebContainer, Pid{30});
+  ASSERT_TRUE(ended) << ended.error().message;
+  ASSERT_EQ(ended->unfinished.size(), 1U);
+  for (int number = 0; number < 10; ++number)
+    node_.tree.held_by_systemd.erase(slice_of(cat("n", number)));
+  {
+    Transaction transaction = node_.begin();
+    ASSERT_TRUE(retry_unfinished(transaction, ended->unfinished));
+  }
+  ASSERT_EQ(ended->unfinished.size(), 1U);
+  EXPECT_THAT(ended->unfinished.front().error.message, HasSubstr(slice_of("a")));
+  node_.tree.held_by_systemd.clear();
+  Transaction transaction = node_.begin();
+  ASSERT_TRUE(retry_unfinished(transaction, ended->unfinished));
+  EXPECT_THAT(ended->unfinished, IsEmpty());
+  EXPECT_THAT(node_.tree.cgroups, Not(Contains(Key(slice_of("a")))));
+}
+
+/// cgroup v1 refuses a quota below that of a child, such as a container that is being removed.
+TEST(WaitsOnV1, AConfirmationCompletesItsOwnPod) {
+  FakeNode node{core::CgroupVersion::kV1};
+  const FakeContainer first{
+      .id = "one", .uid = "a", .annotations = {{"podqos.io/limits.one", "cpu=500m"}}};
+  const FakeContainer second{
+      .id = "two", .uid = "a", .annotations = {{"podqos.io/limits.two", "cpu=200m"}}};
+  node.run(first, Pid{10});
+  const std::string pod = "/podqos/kubepods/burstable/poda";
+  ASSERT_EQ(node.file(pod, "cpu.cfs_quota_us"), "50000");
+  node.tree.cgroups.at(pod).files.at("cpu.cfs_quota_us") = "700000";
+  node.tree.make(pod + "/slow");
+  node.tree.cgroups.at(pod + "/slow").files.at("cpu.cfs_quota_us") = "600000";
+  node.tree.start(Pid{1011}, "/");
+  const auto admission = node.admit(second, Pid{1011});
+  ASSERT_TRUE(admission) << admission.error().message;
+  EXPECT_EQ(node.file(pod, "cpu.cfs_quota_us"), "700000");
+  node.tree.cgroups.erase(pod + "/slow");
+  node.tree.start(Pid{11}, (*admission)->container.cgroup);
+  node.tree.end(Pid{1011});
+  ASSERT_TRUE(node.confirm(second, Pid{11}));
+  EXPECT_EQ(node.file(pod, "cpu.cfs_quota_us"), "70000");
+  EXPECT_THAT(node.records.tiers.retained, IsEmpty());
+}
+
+}  // namespace
+}  // namespace podqos::app
