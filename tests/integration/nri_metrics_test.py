@@ -441,6 +441,41 @@ class Strangers(MetricsCase):
             runtime.stop()
 
     @staticmethod
+    def hold(place, begin, begun, enough):
+        """Asks for the longest page and never reads it, for as long as the server waits at most; and again."""
+        enough.wait(begin)
+        while not enough.is_set():
+            with socket.socket() as client:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+                client.settimeout(2)
+                with contextlib.suppress(OSError):
+                    client.connect(place)
+                    client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+                begun.release()
+                enough.wait(2)
+
+    def test_pages_that_are_longer_than_what_the_kernel_takes(self):
+        """Their clients never read. More of them than are served at a time and wait in the kernel come all the time."""
+        if os.geteuid() != 0:
+            self.skipTest("making a network takes root")
+        with machines.private_network(), contextlib.ExitStack() as stack:
+            pathlib.Path("/proc/sys/net/ipv4/tcp_wmem").write_text("4096 4096 4096", encoding="ascii")
+            self.address = "127.0.0.1:9464"
+            _, process, _ = self.connected()
+            self.assertGreater(len(metrics.request(self.address, "/metrics").text), 12_288)
+            begun, enough = threading.Semaphore(0), threading.Event()
+            for number in range(64):
+                one = threading.Thread(target=self.hold, args=(("127.0.0.1", 9464), number / 32, begun, enough))
+                one.start()
+                stack.callback(one.join)
+            stack.callback(enough.set)
+            for _ in range(64):
+                begun.acquire()
+            # A kubelet waits for one second, unless it is told to wait longer.
+            self.assertTrue(patience.until(lambda: self.slowest_probe() < 1, 5, length=1))
+            self.stop(process)
+
+    @staticmethod
     def slowest_of_many(connection):
         """How long the slowest answer of three seconds took."""
         slowest, asked, end = 0, 0, time.monotonic() + 3

@@ -6,11 +6,14 @@ Nothing here shares code with the product: a test that read the kernel through p
 import contextlib
 import ctypes
 import dataclasses
+import fcntl
 import functools
 import math
 import os
 import pathlib
 import signal
+import socket
+import struct
 
 import patience
 
@@ -348,6 +351,23 @@ def private_mounts():
     clone_newns, ms_rec, ms_private = 0x20000, 0x4000, 0x40000
     if libc.unshare(clone_newns) != 0 or libc.mount(b"none", b"/", None, ms_rec | ms_private, None) != 0:
         raise OSError(ctypes.get_errno(), "no private mount namespace")
+
+
+@contextlib.contextmanager
+def private_network():
+    """This thread, and what it starts, has a network of its own, which is a loopback interface."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    clone_newnet, set_flags, is_up = 0x40000000, 0x8914, 1
+    before = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if libc.unshare(clone_newnet) != 0:
+            raise OSError(ctypes.get_errno(), "no private network")
+        with socket.socket() as any_socket:
+            fcntl.ioctl(any_socket, set_flags, struct.pack("16sH14x", b"lo", is_up))
+        yield
+    finally:
+        libc.setns(before, clone_newnet)
+        os.close(before)
 
 
 def cover_unified():
