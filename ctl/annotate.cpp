@@ -306,10 +306,11 @@ Command add_annotate(CLI::App& app) {
   auto options = std::make_shared<AnnotateOptions>();
   CLI::App* sub = app.add_subcommand(
       "annotate",
-      "Write the annotation podqos.io/pod into a manifest, so that podqos has the full pod spec.\n"
-      "Pods and the pod templates of PodTemplates, Deployments, DaemonSets, StatefulSets,\n"
-      "ReplicaSets, ReplicationControllers, Jobs and CronJobs are annotated, including items of a\n"
-      "List; other documents are left unchanged. JSON layout is preserved, and YAML layout if the\n"
+      "Write the annotation podqos.io/pod into a manifest, so that podqos has the full pod spec");
+  sub->footer(
+      "Pods and the pod templates of PodTemplates, Deployments, DaemonSets, StatefulSets, "
+      "ReplicaSets, ReplicationControllers, Jobs and CronJobs are annotated, including items of a "
+      "List; other documents are left unchanged. JSON layout is preserved, and YAML layout if the "
       "annotations can be inserted; a YAML document that has to be rewritten loses its comments.");
   sub->add_option("-f,--filename", options->file, "Manifest, YAML or JSON; - is standard input")
       ->required();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,11 +13,13 @@
 #include "common/base/text.h"
 #include "common/codec/settings_json.h"
 #include "ctl/command.h"
+#include "ctl/help.h"
 
 namespace {
 
 using podqos::ctl::Command;
 using podqos::ctl::Globals;
+using podqos::ctl::HelpFormatter;
 
 /// The subcommand `version`, and --version.
 int print_version() {
@@ -82,6 +85,7 @@ bool log_unknown_command(const CLI::App& app) {
 /// @return the exit status.
 int run(int argc, char** argv) {
   CLI::App app{"Inspect, explain and repair the pod cgroups of this node.", "podqosctl"};
+  app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", "podqosctl " PODQOS_VERSION);
   app.require_subcommand(1);
   app.footer("Exit status: 0 done, 1 refused or failed, 2 usage error. See podqosctl(1).");

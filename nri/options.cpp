@@ -62,33 +62,36 @@ std::variant<Options, Answer> parse_options(int argc, const char* const* argv) {
   CLI::App app{"NRI plugin that gives each pod its Kubernetes QoS cgroups.", "podqos-nri"};
   app.set_version_flag("--version", "podqos-nri " PODQOS_VERSION);
   app.add_option("--socket", options.socket,
-                 cat("Connect to the runtime at this path instead of ", kDefaultSocket))
+                 cat("Connect to the runtime at this path instead\nof ", kDefaultSocket))
       ->type_name("PATH")
       ->check(socket_fault);
   app.add_option("--config", options.config,
-                 "Read this configuration file instead of /etc/podqos/podqos.json and conf.d")
+                 "Read this configuration file instead of\n/etc/podqos/podqos.json and conf.d")
       ->type_name("FILE");
-  app.add_option("--index", options.index,
-                 cat("Two digits: position of this plugin in the call order (", kDefaultIndex, ")"))
+  app.add_option(
+         "--index", options.index,
+         cat("Two digits: position of this plugin in the call\norder (", kDefaultIndex, ")"))
       ->type_name("NN")
       ->check(index_fault);
   app.add_option("--name", options.name, cat("The plugin's name (", kDefaultName, ")"))
       ->type_name("NAME")
       ->check(name_fault);
   std::string metrics;
-  app.add_option(
-         "--metrics", metrics,
-         "Serve metrics and health over HTTP at this address instead of the configured one: "
-         "unix:PATH, 127.0.0.1:PORT or [::1]:PORT; in a pod also 0.0.0.0:PORT or [::]:PORT")
+  app.add_option("--metrics", metrics,
+                 "Serve metrics and health over HTTP at this\n"
+                 "address instead of the configured one: unix:PATH,\n"
+                 "127.0.0.1:PORT or [::1]:PORT; in a pod also\n"
+                 "0.0.0.0:PORT or [::]:PORT")
       ->type_name("ADDRESS")
       ->check(metrics_fault);
   app.add_flag("--take-over", options.take_over,
-               "Take the place of another podqos-nri when the runtime synchronizes this one");
+               "Take the place of another podqos-nri when the\nruntime synchronizes this one");
   app.footer(
-      "A runtime that starts the plugin sets NRI_PLUGIN_SOCKET, NRI_PLUGIN_NAME and "
-      "NRI_PLUGIN_IDX;\n"
-      "options take precedence over them. SIGHUP reloads the configuration.\n"
-      "Exit status: 0 stopped, 1 failed, 2 usage error. See podqos-nri(8), podqos.json(5).");
+      "A runtime that starts the plugin sets NRI_PLUGIN_SOCKET, NRI_PLUGIN_NAME and\n"
+      "NRI_PLUGIN_IDX; options take precedence over them. SIGHUP reloads the\n"
+      "configuration.\n"
+      "Exit status: 0 stopped, 1 failed, 2 usage error.\n"
+      "See podqos-nri(8), podqos.json(5).");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -323,6 +323,10 @@ class HookState(BadInput):
                 done = subprocess.run([harness.HOOK, *args], capture_output=True, stdin=subprocess.DEVNULL, check=False)
                 self.assertEqual(done.returncode, 2, done.stderr)
 
+    def test_help_fits_a_terminal(self):
+        done = subprocess.run([harness.HOOK, "--help"], capture_output=True, text=True, check=True)
+        self.assertEqual([line for line in done.stdout.splitlines() if len(line) > 80], [])
+
     def test_pid_of_a_process_that_is_gone(self):
         gone = subprocess.Popen(["true"])
         gone.wait()

@@ -7,6 +7,7 @@ Run with PODQOS_BIN naming the directory of the programs, or with --bin DIR.
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -128,7 +129,18 @@ class Configuration(unittest.TestCase):
         self.assertIn("podqosctl annotate reads no configuration", done.stderr)
         for kind in ("PodTemplate", "ReplicationController", "List"):
             self.assertIn(kind, ctl("annotate", "--help").stdout)
-        self.assertIn("linear for auto", ctl("explain", "--help").stdout)
+        self.assertIn("linear for auto", " ".join(ctl("explain", "--help").stdout.split()))
+
+    def test_help_fits_a_terminal(self):
+        calls = [[]]
+        for args in calls:
+            text = ctl(*args, "--help").stdout
+            self.assertEqual([line for line in text.splitlines() if len(line) > 80], [])
+            listed = text.partition("\nSubcommands:\n")[2]
+            calls += [[*args, name] for name in re.findall(r"^  (\w+) ", listed, re.MULTILINE)]
+        self.assertEqual([" ".join(args) for args in calls],
+                         ["", "explain", "annotate", "status", "tree", "reconcile", "configure", "config", "version",
+                          "config show", "config check", "config runtimes", "config fields"])
 
     def test_a_full_disk_is_a_failure(self):
         for args in (["--version"], ["version"], ["--help"]):

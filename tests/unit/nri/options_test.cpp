@@ -1,5 +1,6 @@
 #include "nri/options.h"
 
+#include <sstream>
 #include <string>
 #include <variant>
 #include <vector>
@@ -53,6 +54,9 @@ TEST(ParseOptions, PrintsVersionAndHelp) {
               AllOf(HasSubstr("--socket PATH"), HasSubstr("/var/run/nri/nri.sock"),
                     HasSubstr("--config FILE"), HasSubstr("--index NN"), HasSubstr("--name NAME"),
                     HasSubstr("--metrics ADDRESS"), HasSubstr("podqos-nri(8)")));
+  std::istringstream lines{help.text};
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_LE(line.size(), 80U) << line;
 }
 
 struct WrongCase {
