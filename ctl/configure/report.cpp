@@ -70,17 +70,30 @@ std::string service_command(const ConfigureReport& report) {
   return changed || report.outcome.stale ? cat("systemctl restart ", service) : std::string{};
 }
 
+/// What is left to the operator after --undo, in order.
+std::vector<std::string> steps_of_undo(const ConfigureReport& report) {
+  const bool is_crio = report.request.engine == Engine::kCrio;
+  const std::string command = service_command(report);
+  std::vector<std::string> steps;
+  const bool changed = !report.plan.changes.empty();
+  if (changed && is_crio && !command.empty()) {
+    steps.emplace_back(
+        "remove the pods of the runtime \"podqos\": once restarted, CRI-O cannot stop them");
+  }
+  if (!command.empty()) steps.push_back(command);
+  if (changed && !is_crio) {
+    steps.emplace_back(
+        "remove the containers that were made with podqos: their engine needs it until then");
+  }
+  return steps;
+}
+
 /// What is left to the operator, in order.
 std::vector<std::string> next_steps(const ConfigureReport& report) {
+  if (report.undo) return steps_of_undo(report);
   std::vector<std::string> steps;
   const bool changed = !report.plan.changes.empty();
   if (auto command = service_command(report); !command.empty()) steps.push_back(std::move(command));
-  if (report.undo) {
-    if (changed)
-      steps.emplace_back(
-          "remove the containers that were made with podqos: their engine needs it until then");
-    return steps;
-  }
   if (report.request.way == Way::kNri) {
     if (!report.request.node.plugin_installed)
       steps.emplace_back(kPluginPackage);

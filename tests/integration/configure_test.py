@@ -150,6 +150,18 @@ class Trees(unittest.TestCase):
         self.assertIn("config.toml.podqos-backup stays", said)
         self.assertEqual(path.read_bytes(), b'# on top\r\nversion = 2\r\n# mine\r\n[debug]\r\n  level = "debug"\r\n')
 
+    def test_steps_after_undo(self):
+        """CRI-O stops no pod whose runtime it does not know any more; the others need podqos itself until then."""
+        remove = "remove the containers that were made with podqos: their engine needs it until then"
+        for engine, steps in (
+                ("containerd", ["systemctl restart containerd.service", remove]),
+                ("crio", ['remove the pods of the runtime "podqos": once restarted, CRI-O cannot stop them',
+                          "systemctl restart crio.service"]),
+                ("docker", ["systemctl restart docker.service", remove]), ("podman", [remove])):
+            with self.subTest(engine):
+                self.configure(engine)
+                self.assertEqual(json.loads(self.configure(engine, "--undo", "-o", "json").stdout)["next"], steps)
+
     def test_json(self):
         said = json.loads(self.configure("docker", "-o", "json").stdout)
         self.assertEqual(said["changes"], [{"path": f"{self.root}/{DAEMON_JSON}", "action": "create",
