@@ -87,9 +87,10 @@ void Cgroupfs::drop_refused(OpenHierarchy& hierarchy, Report& report) {
 bool Cgroupfs::is_refused(OpenHierarchy& hierarchy, const core::WriteFile& step, Report& report) {
   const std::string_view controller = controller_name(step.controller);
   if (hierarchy.refusal_of(controller) != nullptr) return true;
-  if (hierarchy.description().version != core::CgroupVersion::kV2 ||
-      !hierarchy.directory(step.path))
-    return false;
+  if (hierarchy.description().version != core::CgroupVersion::kV2) return false;
+  // The cgroup may have been removed since it was opened: then there is nothing to enable.
+  hierarchy.forget(step.path);
+  if (!hierarchy.directory(step.path)) return false;
   const std::string parent = parent_of(step.path);
   const auto tried = ensure_cgroup(hierarchy, parent, CgroupUse::kInner, step.controller);
   drop_refused(hierarchy, report);

@@ -78,8 +78,8 @@ std::string cause_of(std::string_view controller, int err) {
 
 /// Enables one controller after the other, once all together have been refused. Those that are
 /// refused are noted: the pods have the others nevertheless.
-/// @return the first refusal if all of several are refused: then it is not about a controller;
-///         kNotFound if an ancestor does not have a controller any more
+/// @return the refusal of the file itself, or the first one if all of several are refused: then it
+///         is not about a controller; kNotFound if an ancestor does not have a controller any more
 Status enable_each(OpenHierarchy& hierarchy, const sys::Directory& cgroup,
                    std::string_view controllers) {
   std::map<std::string, Error, std::less<>> refused;
@@ -94,14 +94,14 @@ Status enable_each(OpenHierarchy& hierarchy, const sys::Directory& cgroup,
         written.error(), cat(cgroup.path(), ": write \"", controller, "\" to ", kSubtreeControl));
     // An ancestor has lost the controller since it was enabled there, as while systemd realizes its
     // units: ensure_cgroup() begins again.
-    if (written.error() == ENOENT) return fail(std::move(error));
+    if (written.error() == ENOENT || error.code == ErrorCode::kPermission)
+      return fail(std::move(error));
     error.message += cause_of(controller, written.error());
     refused.emplace(controller.substr(1), std::move(error));
   }
   const bool all = refused.size() == tried;
   for (auto& [controller, error] : refused) {
-    if (all && (tried > 1 || error.code != ErrorCode::kInvalidArgument))
-      return fail(std::move(error));
+    if (all && tried > 1) return fail(std::move(error));
     hierarchy.refuse(controller, std::move(error.message));
   }
   return {};
