@@ -135,8 +135,9 @@ class Recomputation {
     const core::TreeRecord* tree = core::find_tree(transaction_.tiers(), cgroup);
     const auto copy = transaction_.machine().attribute(cgroup, core::kRecordAttribute);
     // The hierarchy that has the copies lacks it: what an engine makes is in all of them.
-    const bool left_over = !copy && copy.error().code == ErrorCode::kNotFound;
-    if (!copy && !left_over) return fail(copy.error());
+    const bool incomplete = !copy && copy.error().code == ErrorCode::kNotFound;
+    if (!copy && !incomplete) return fail(copy.error());
+    const bool left_over = incomplete || (!*copy && cgroup::is_bare(transaction_.machine(), cgroup));
     core::FoundPodCgroup found{.path = cgroup,
                                .uid = uid,
                                .known = known != records_.end(),

@@ -38,6 +38,11 @@ bool is_untouched(Machine& machine, const std::string& cgroup) {
          view.cpu_weight().value_or(kDefaultWeight) == kDefaultWeight;
 }
 
+bool is_bare(Machine& machine, const std::string& cgroup) {
+  const auto children = machine.children(cgroup);
+  return children && children->empty() && is_untouched(machine, cgroup);
+}
+
 core::PodCgroupSnapshot observe_pod_cgroup(Machine& machine, const std::string& cgroup) {
   core::PodCgroupSnapshot snapshot;
   const auto copy = machine.attribute(cgroup, core::kRecordAttribute);

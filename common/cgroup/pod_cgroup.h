@@ -14,6 +14,10 @@ namespace podqos::cgroup {
 /// True if the cgroup has the kernel's default values: no limit, default shares or weight.
 [[nodiscard]] bool is_untouched(Machine& machine, const std::string& cgroup);
 
+/// True if the cgroup is as a runtime makes, and leaves, the parents of a container's: it has the
+/// kernel's default values and no children. In one that an engine prepares for a pod there is one.
+[[nodiscard]] bool is_bare(Machine& machine, const std::string& cgroup);
+
 /// Observes a pod's cgroup as far as core::is_foreign_cgroup() and core::check_pod_cgroup() need
 /// it: a copy of the record decides, and what is beyond it is read only without one.
 [[nodiscard]] core::PodCgroupSnapshot observe_pod_cgroup(Machine& machine,

@@ -54,7 +54,7 @@ struct FoundPodCgroup {
   bool populated = false;         ///< it holds a process other than the pod's monitor
   bool lives_elsewhere = false;   ///< a container of the copy runs, but in another cgroup
   bool has_copy = false;          ///< it has a copy of a record: podqos created it
-  bool left_over = false;         ///< podqos's, and only in some hierarchies of v1
+  bool left_over = false;         ///< in podqos's tree, bare or only in some hierarchies
   std::optional<PodRecord> copy;  ///< nullopt if it cannot be parsed
 };
 

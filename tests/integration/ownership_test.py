@@ -247,6 +247,19 @@ class ForeignPod(OwnershipCase):
         self.assertEqual(self.machine.snapshot(self.theirs), self.before)
 
 
+class Left(OwnershipCase):
+    """What a runtime makes on the way to a container that podqos was not asked to manage, and leaves there."""
+
+    def test_reconcile_removes_it(self):
+        own = self.create(self.container(GUARANTEED, "app"))
+        left = self.make(self.pod_path("burstable", "gone"))
+        self.reconcile()
+        self.assertFalse(self.machine.exists(left))
+        self.check(own)
+        self.delete(own)
+        self.assertFalse(self.machine.exists(self.root))
+
+
 class ForeignTree(OwnershipCase):
     """A pod's cgroup of another program at podqos's root, with no tier beside it."""
 

@@ -107,6 +107,18 @@ TEST_F(Reconcile, FindsAContainerThatWasMovedAfterALossOfTheState) {
   EXPECT_THAT(node_.records.pods, ElementsAre(Key("b")));
 }
 
+TEST_F(Reconcile, RemovesWhatARuntimeHasLeftBare) {
+  node_.run(kWebContainer, Pid{10});
+  node_.tree.make("/podqos/kubepods/burstable/podgone");
+  node_.tree.make("/podqos/kubepods/burstable/podmade/crio-1");
+  node_.tree.make("/podqos/kubepods/burstable/podbound");
+  node_.tree.cgroups.at("/podqos/kubepods/burstable/podbound").files["memory.max"] = "4096";
+  ASSERT_TRUE(node_.reconcile());
+  EXPECT_FALSE(node_.tree.cgroups.contains("/podqos/kubepods/burstable/podgone"));
+  EXPECT_TRUE(node_.tree.cgroups.contains("/podqos/kubepods/burstable/podmade/crio-1"));
+  EXPECT_TRUE(node_.tree.cgroups.contains("/podqos/kubepods/burstable/podbound"));
+}
+
 TEST_F(Reconcile, TellsAContainerThatWasMovedTheWayBack) {
   node_.run(kWebContainer, Pid{10});
   node_.tree.make("/mine");
