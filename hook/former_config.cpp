@@ -13,6 +13,12 @@ namespace podqos::hook {
 
 namespace {
 
+// podqos writes one record for each value that it fills in, a dozen in all: a longer note is not
+// its own. With the bound on the items that are looked through, a hostile file costs no more.
+constexpr std::size_t kMaxRecords = 64;
+constexpr std::size_t kMaxRecordBytes = 65'536;
+constexpr std::size_t kMaxItems = 4096;
+
 /// A member of an object or an element of an array.
 struct Item {
   std::size_t begin;      ///< offset of its name, or of an element's value
@@ -23,7 +29,8 @@ struct Item {
   [[nodiscard]] std::size_t end() const { return value + text.size(); }
 };
 
-/// The items of the object or array at this offset, in order; none if it is not sound.
+/// The items of the object or array at this offset, in order; none if it is not sound, or has more
+/// than kMaxItems.
 std::vector<Item> items_at(std::string_view text, std::size_t at) {
   std::vector<Item> items;
   JsonCursor cursor{text, at};
@@ -31,7 +38,7 @@ std::vector<Item> items_at(std::string_view text, std::size_t at) {
   const bool object = cursor.accept('{');
   if (!object) cursor.expect('[');
   const char close = object ? '}' : ']';
-  while (cursor.sound()) {
+  while (cursor.sound() && items.size() <= kMaxItems) {
     cursor.skip_space();
     if (cursor.accept(close)) return items;
     if (!items.empty()) {
@@ -141,7 +148,10 @@ std::string former_config(std::string config) {
   if (!found) return config;
   const std::string record{found->text};
   config.erase(found->item.begin, found->item.end - found->item.begin);
-  for (const Item& edit : items_at(record, 0))
+  if (record.size() > kMaxRecordBytes) return config;
+  const std::vector<Item> edits = items_at(record, 0);
+  if (edits.size() > kMaxRecords) return config;
+  for (const Item& edit : edits)
     take_back(config, edit.text);
   return config;
 }

@@ -7,6 +7,7 @@
 #include "common/app/place.h"
 #include "common/base/text.h"
 #include "common/codec/oci_config.h"
+#include "common/codec/oci_edit.h"
 #include "common/sys/directory.h"
 #include "common/sys/fd.h"
 #include "hook/former_config.h"
@@ -49,14 +50,20 @@ Result<std::optional<OpenedConfig>> OpenedConfig::open(const RuntimeCall& call,
       (file.error().code == ErrorCode::kNotFound || !uneditable_may_concern(path, settings)))
     return std::nullopt;
   if (!file) return fail(std::move(file).error());
-  if (!app::may_concern(*file, settings)) return std::nullopt;
+  opened.concerned_ = app::may_concern(*file, settings);
+  // Only while podqos is switched off may it be unconcerned by a file that it has edited.
+  if (!opened.concerned_ && (settings.enabled || !file->contains(codec::kEditRecord)))
+    return std::nullopt;
   opened.file_ = std::move(*file);
   opened.text_ = former_config(opened.file_);
   return opened;
 }
 
-Status OpenedConfig::write(std::string_view text) const {
-  return text == file_ ? Status{} : directory().write_config(text, name_);
+Status OpenedConfig::write(std::string text) {
+  if (text == file_) return {};
+  if (auto written = directory().write_config(text, name_); !written) return written;
+  file_ = std::move(text);
+  return {};
 }
 
 }  // namespace podqos::hook

@@ -212,18 +212,19 @@ app::PlacementRequest request_for(const RuntimeCall& call, const OpenedConfig& o
   return request;
 }
 
-Status write_edited(const OpenedConfig& opened, const EditPlaces& places,
+Status write_edited(OpenedConfig& opened, const EditPlaces& places,
                     const app::ConfigChange& placement) {
   auto edited = codec::apply_splices(opened.text(), placement.splices);
   if (!edited) return fail(std::move(edited).error());
   if (auto sound = check_record(*edited, places); !sound) return sound;
-  return opened.write(*edited);
+  return opened.write(std::move(*edited));
 }
 
 Status place_container(const RuntimeCall& call, const core::Settings& settings, app::Log& log) {
   auto opened = OpenedConfig::open(call, settings);
   if (!opened) return fail(std::move(opened).error());
   if (!*opened) return {};
+  if (!(*opened)->is_concerned()) return (*opened)->restore();
   const app::PlacementRequest request = request_for(call, **opened);
   const std::vector<std::string> roots = allowed_roots(settings);
   // Reaped after config.json has been written, and before the runtime is executed.
@@ -233,26 +234,19 @@ Status place_container(const RuntimeCall& call, const core::Settings& settings, 
   const EditPlaces places{(*opened)->text(), call.member_names};
   auto handover = parser.answer();
   if (!handover) return fail(std::move(handover).error());
-  if (!*handover) {
-    // One that a rule refuses starts as its engine wrote it, not as an earlier one of this bundle.
-    if (handover->error().code == ErrorCode::kInvalidArgument) {
-      if (auto written = (*opened)->write((*opened)->text()); !written) return written;
-    }
-    return fail(std::move(*handover).error());
-  }
-  // What podqos filled in for an earlier container of this bundle has no meaning any more.
-  if (!**handover || (**handover)->splices.empty()) return (*opened)->write((*opened)->text());
+  if (!*handover) return fail(std::move(*handover).error());
+  if (!**handover || (**handover)->splices.empty()) return (*opened)->restore();
   if (auto sound = check_placement(***handover, places, roots, request.hooks); !sound) return sound;
   return write_edited(**opened, places, ***handover);
 }
 
-/// Gives a container that podqos failed to place, and that starts nevertheless, a cgroupsPath that
-/// its runtime accepts.
+/// Gives a container that podqos failed to place, and that starts nevertheless, the config.json of
+/// its engine, with a cgroupsPath that its runtime accepts.
 Status let_start(const RuntimeCall& call, const core::Settings& settings, app::Log& log) {
-  if (!call.systemd) return {};
   auto opened = OpenedConfig::open(call, settings);
   if (!opened) return fail(std::move(opened).error());
   if (!*opened) return {};
+  if (auto restored = (*opened)->restore(); !restored || !call.systemd) return restored;
   const app::PlacementRequest request = request_for(call, **opened);
   ParserProcess parser;
   if (auto started = parser.start(make_startable, settings, log, request); !started) return started;

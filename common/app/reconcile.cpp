@@ -137,7 +137,8 @@ class Recomputation {
     // The hierarchy that has the copies lacks it: what an engine makes is in all of them.
     const bool incomplete = !copy && copy.error().code == ErrorCode::kNotFound;
     if (!copy && !incomplete) return fail(copy.error());
-    const bool left_over = incomplete || (!*copy && cgroup::is_bare(transaction_.machine(), cgroup));
+    const bool left_over =
+        incomplete || (!*copy && cgroup::is_bare(transaction_.machine(), cgroup));
     core::FoundPodCgroup found{.path = cgroup,
                                .uid = uid,
                                .known = known != records_.end(),

@@ -153,6 +153,46 @@ class ConfigFile(harness.TestCase):
         after["annotations"] = before["annotations"]
         self.assertEqual(after, before)
 
+    def check_ordinary_again(self, spoil):
+        """A container of a bundle that podqos has edited, which it does not place now: its cgroup is the engine's, not the
+        one of the pod before, where a runtime would make podqos's root."""
+        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/plain"
+        self.wrapper.launch(name, bundle.save())
+        self.wrapper.delete(name)
+        spoil(bundle.reload())
+        pid = self.wrapper.launch(name, bundle)
+        self.assertEqual(machines.cgroup_of(pid), f"{self.elsewhere}/plain")
+        self.assertNotIn("podqos.io/edits", bundle.reload().config)
+        self.assertNotIn("oomScoreAdj", bundle.config["process"])
+        self.assertEqual((bundle.resources["cpu"], bundle.resources["memory"]), ({}, {}))
+        self.wrapper.delete(name)
+        self.assert_nothing_left()
+
+    def test_annotated_wrongly(self):
+        def spoil(bundle):
+            bundle.annotations["podqos.io/requests"] = "cpu=much"
+            bundle.save()
+
+        self.check_ordinary_again(spoil)
+        self.assertIn("cpu=much", self.podqos.log_text())
+
+    def test_switched_off(self):
+        def spoil(_):
+            self.podqos.settings["enabled"] = False
+            self.podqos.config(self.kind)
+
+        self.check_ordinary_again(spoil)
+
+    def test_configured_wrongly(self):
+        def spoil(_):
+            self.podqos.settings["onError"] = "perhaps"
+            self.podqos.config(self.kind)
+
+        self.check_ordinary_again(spoil)
+        del self.podqos.settings["onError"]
+        self.podqos.config(self.kind)
+
     def test_registered_by_the_hook_and_annotated_anew(self):
         """Without the wrapper the edit is for the next start: then it is the new annotations'."""
         bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")

@@ -91,6 +91,35 @@ TEST(FormerConfigOf, ChangesNothingElseOnTheWordOfARecord) {
   }
 }
 
+std::string repeated(std::string_view text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i)
+    all += cat(i == 0 ? "" : ",", text);
+  return all;
+}
+
+TEST(FormerConfigOf, TakesOutARecordThatIsLongerThanItsOwnCanBe) {
+  constexpr std::string_view kRest = R"({"linux":{"cgroupsPath":"/b"})";
+  constexpr std::string_view kEdit = R"({"at":"/linux/cgroupsPath","is":"/b","was":"/a"})";
+  const auto noted = [&](std::string_view edits) {
+    return cat(kRest, R"(,"podqos.io/edits":[)", edits, "]}");
+  };
+  EXPECT_EQ(former_config(noted(repeated(kEdit, 64))), R"({"linux":{"cgroupsPath":"/a"}})");
+  EXPECT_EQ(former_config(noted(repeated(kEdit, 65))), cat(kRest, "}"));
+  EXPECT_EQ(former_config(noted(repeated("0", 4'000'000))), cat(kRest, "}"));
+  const std::string path(std::size_t{64} * 1024, 'a');
+  EXPECT_EQ(
+      former_config(noted(cat(R"({"at":"/linux/cgroupsPath","is":"/b","was":"/)", path, R"("})"))),
+      cat(kRest, "}"));
+}
+
+TEST(FormerConfigOf, LeavesAnObjectWithMoreMembersThanAConfigHasAlone) {
+  const std::string members = repeated(R"("x":1)", 5000);
+  EXPECT_EQ(former_config(cat(R"({"linux":{"cgroupsPath":"/b",)", members,
+                              R"(},"podqos.io/edits":[{"at":"/linux/cgroupsPath","is":"/b"}]})")),
+            cat(R"({"linux":{"cgroupsPath":"/b",)", members, "}}"));
+}
+
 TEST(FormerConfigOf, LeavesTextThatIsNoConfigAlone) {
   for (const char* text : {"", "[", R"({"podqos.io/edits":[)", R"({"podqos.io/edits":})",
                            R"({"podqos.io/edits":[],"podqos.io/edits":[]})"})
