@@ -89,8 +89,8 @@ core::Relocation relocation_of(cgroup::Machine& machine, const AdmissionRequest&
   return {.origin = std::nullopt, .stays = std::move(origin).error().message};
 }
 
-/// What each pod has, for the error of one that does not fit; empty for more pods than are read in
-/// a few milliseconds, since others wait for the lock.
+/// What each pod requests, for the error of one that does not fit; empty for more pods than are
+/// read in a few milliseconds, since others wait for the lock.
 std::vector<core::PodShare> holders_in(store::RecordStore& store, const std::string& beside) {
   constexpr std::size_t kMost = 512;
   std::vector<core::PodShare> holders;
@@ -99,7 +99,8 @@ std::vector<core::PodShare> holders_in(store::RecordStore& store, const std::str
   for (const std::string& uid : *uids) {
     const auto record = store.pod(uid);
     if (uid == beside || !record || !*record || (*record)->released_at) continue;
-    holders.push_back({.name = core::name_of((*record)->pod), .granted = (*record)->granted});
+    holders.push_back(
+        {.name = core::name_of((*record)->pod), .requested = core::requested_by(**record)});
   }
   return holders;
 }

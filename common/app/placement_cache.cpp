@@ -81,10 +81,10 @@ bool is_expected(const core::PodRecord& record, const core::Identity& identity,
                               [&](const auto& container) { return container.id == id; });
 }
 
-/// True if pod and tiers have the same values for both records.
+/// True if pod, tiers and sums have the same values for both records.
 bool is_same(const core::PodRecord& before, const core::PodRecord& now,
              const core::Settings& settings) {
-  if (now.granted != before.granted) return false;
+  if (now.granted != before.granted || now.claimed != before.claimed) return false;
   const auto old_values = core::pod_values(before, settings);
   const auto new_values = core::pod_values(now, settings);
   return old_values && new_values && *old_values == *new_values;

@@ -154,6 +154,7 @@ void append_sums(std::string& out, const core::TierSums& sums) {
   append_sum(writer.member("guaranteed"), sums.guaranteed);
   append_sum(writer.member("burstable"), sums.burstable);
   append_sum(writer.member("besteffort"), sums.besteffort);
+  append_sum(writer.member("requested"), sums.requested);
 }
 
 void append_tree(std::string& out, const core::TreeRecord& tree) {

@@ -178,6 +178,7 @@ void RecordReader::sums(const JsonNode& object, core::TierSums& out) {
   part(object, "guaranteed", out.guaranteed, &RecordReader::sum);
   part(object, "burstable", out.burstable, &RecordReader::sum);
   part(object, "besteffort", out.besteffort, &RecordReader::sum);
+  part(object, "requested", out.requested, &RecordReader::sum);
 }
 
 void RecordReader::container(const JsonNode& object, core::ContainerRecord& out) {

@@ -16,6 +16,21 @@ TierSum& sum_of(TierSums& sums, const PodRecord& record) {
   return record.adopted ? sums.adopted : sums.of(record.qos_class);
 }
 
+void add(TierSum& sum, const TierSum& pod) {
+  ++sum.pods;
+  sum.cpu = MilliCpu{saturating_add(sum.cpu.value(), pod.cpu.value())};
+  sum.memory = Bytes{saturating_add(sum.memory.value(), pod.memory.value())};
+}
+
+void subtract(TierSum& sum, const TierSum& pod) {
+  const auto left = [](auto all, auto part) {
+    return std::max<std::int64_t>(0, saturating_sub(all.value(), part.value()));
+  };
+  sum.pods = std::max<std::int64_t>(0, sum.pods - 1);
+  sum.cpu = MilliCpu{left(sum.cpu, pod.cpu)};
+  sum.memory = Bytes{left(sum.memory, pod.memory)};
+}
+
 /// The tree that counts the pod; nullptr for an adopted one.
 TreeRecord* tree_of(TiersRecord& tiers, const PodRecord& record) {
   return record.adopted ? nullptr : find_tree(tiers, record.cgroup);
@@ -23,20 +38,19 @@ TreeRecord* tree_of(TiersRecord& tiers, const PodRecord& record) {
 
 }  // namespace
 
+TierSum requested_by(const PodRecord& record) {
+  if (record.qos_class == QosClass::kBestEffort) return {.pods = 1, .cpu = {}, .memory = {}};
+  return record.claimed;
+}
+
 void add_pod(TierSums& sums, const PodRecord& record) {
-  TierSum& sum = sum_of(sums, record);
-  ++sum.pods;
-  sum.cpu = MilliCpu{saturating_add(sum.cpu.value(), record.granted.cpu.value())};
-  sum.memory = Bytes{saturating_add(sum.memory.value(), record.granted.memory.value())};
+  add(sum_of(sums, record), record.granted);
+  if (!record.adopted) add(sums.requested, requested_by(record));
 }
 
 void remove_pod(TierSums& sums, const PodRecord& record) {
-  TierSum& sum = sum_of(sums, record);
-  sum.pods = std::max<std::int64_t>(0, sum.pods - 1);
-  sum.cpu = MilliCpu{
-      std::max<std::int64_t>(0, saturating_sub(sum.cpu.value(), record.granted.cpu.value()))};
-  sum.memory = Bytes{
-      std::max<std::int64_t>(0, saturating_sub(sum.memory.value(), record.granted.memory.value()))};
+  subtract(sum_of(sums, record), record.granted);
+  if (!record.adopted) subtract(sums.requested, requested_by(record));
 }
 
 void add_pod(TiersRecord& tiers, const PodRecord& record) {

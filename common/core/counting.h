@@ -9,7 +9,11 @@
 
 namespace podqos::core {
 
-/// Adds a pod's granted requests to the sum of its tier, or to that of adopted pods.
+/// What a pod requests, whatever of it is granted: its claim; nothing if it is BestEffort.
+[[nodiscard]] TierSum requested_by(const PodRecord& record);
+
+/// Adds a pod's granted requests to the sum of its tier, and what it requests to that of all, or
+/// both to the sum of adopted pods.
 void add_pod(TierSums& sums, const PodRecord& record);
 /// Subtracts them again. Sums never become negative.
 void remove_pod(TierSums& sums, const PodRecord& record);

@@ -25,15 +25,15 @@ bool is_counted(const std::optional<PodRecord>& pod) {
 template <class Amount>
 std::string name_holders(const NodeFit& fit, Amount TierSum::* resource) {
   std::vector<PodShare> pods = fit.holders ? fit.holders() : std::vector<PodShare>{};
-  std::erase_if(pods, [&](const PodShare& pod) { return pod.granted.*resource == Amount{}; });
+  std::erase_if(pods, [&](const PodShare& pod) { return pod.requested.*resource == Amount{}; });
   if (pods.empty()) return {};
   std::ranges::stable_sort(pods, std::ranges::greater{},
-                           [&](const PodShare& pod) { return pod.granted.*resource; });
+                           [&](const PodShare& pod) { return pod.requested.*resource; });
   pods.resize(std::min(pods.size(), kNamedHolders));
   std::string names;
   for (const PodShare& pod : pods)
     names += cat(names.empty() ? ", most of it " : ", ", pod.name, " with ",
-                 format_amount(pod.granted.*resource));
+                 format_amount(pod.requested.*resource));
   return names;
 }
 
@@ -47,7 +47,7 @@ std::string describe_shortage(const NodeFit& fit, std::string_view name, Amount 
     return name == kCpu ? amount->milli_value() : amount->value();
   };
   const std::int64_t request = requested(fit.pod);
-  const std::int64_t held = saturating_add((sum_of_own(fit.others).*resource).value(),
+  const std::int64_t held = saturating_add((fit.others.requested.*resource).value(),
                                            (fit.others.adopted.*resource).value());
   const std::int64_t free = std::max<std::int64_t>(saturating_sub(allocatable.value(), held), 0);
   if (request <= free || (is_counted(fit.before) && request <= requested(*fit.before))) return {};

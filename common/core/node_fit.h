@@ -13,10 +13,10 @@
 
 namespace podqos::core {
 
-/// What a pod holds of the node.
+/// What a pod requests of the node.
 struct PodShare {
   std::string name;  ///< in messages
-  TierSum granted;
+  TierSum requested;
 };
 
 /// A pod that requests admission, and the node without it.
@@ -31,10 +31,10 @@ struct NodeFit {
 
 /// Checks that the node has room for what a pod requests of the resources whose `admission` is
 /// "enforce", as a kubelet does before it admits a pod: CPU and memory that are allocatable
-/// (capacity without reserves) and that no other pod has, and, as pods request no processes, room
-/// for one more podPidsLimit below the kernel's pid_max. What a pod has requested before always
-/// fits, so that its containers start again; so do CPU and memory of a BestEffort pod. Not for
-/// adopted pods, which their kubelet has admitted.
+/// (capacity without reserves) and that no other pod requests, whatever of that is granted, and, as
+/// pods request no processes, room for one more podPidsLimit below the kernel's pid_max. What a pod
+/// has requested before always fits, so that its containers start again; so do CPU and memory of a
+/// BestEffort pod. Not for adopted pods, which their kubelet has admitted.
 /// @return kRefused, with what is requested, allocatable and free, who has most of it, and what to
 ///         do
 /// @note pkg/kubelet/lifecycle/predicate.go generalFilter, with plugin noderesources.Fits.

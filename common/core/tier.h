@@ -15,12 +15,13 @@ struct TierSum {
   friend bool operator==(const TierSum&, const TierSum&) = default;
 };
 
-/// Sums of the node's pods by class.
+/// Sums of the node's pods: of what is granted by class, and of what is requested.
 struct TierSums {
   TierSum guaranteed;
   TierSum burstable;
   TierSum besteffort;
-  TierSum adopted = {};  ///< a kubelet's pods of all classes; not available to podqos's own
+  TierSum adopted = {};    ///< a kubelet's pods of all classes; not available to podqos's own
+  TierSum requested = {};  ///< podqos's own pods of all classes, see requested_by()
 
   /// The sum of podqos's own pods of one class.
   [[nodiscard]] TierSum& of(QosClass qos_class);

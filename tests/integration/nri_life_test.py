@@ -468,6 +468,16 @@ class NoRoom(nri_case.Case):
         self.launch(Container(self.run_pod("life-2"), **SMALL))
         self.assertIn("pod life-2 (default/pod-life-2) requests cpu 100m, of which 50m counts", self.podqos.log_text())
 
+    def test_refuses_memory_that_nothing_backs_yet(self):
+        """A sandbox has no limit: with qosReserved nothing of its pod's request counts."""
+        self.configure(nodeMemory="1Gi", qosReserved={"memory": "100%"}, admission={"memory": "enforce"})
+        self.connect()
+        first, second = (self.enter(Pod(uid, annotations=annotations(requests={"memory": "600Mi"})),
+                                    f"{self.elsewhere}/{uid}") for uid in ("life-1", "life-2"))
+        self.ask("RunPodSandbox", first)
+        with self.assertRaisesRegex(nri_peer.Refused, "RunPodSandbox: .*requests memory 600Mi, of which 424Mi is free"):
+            self.ask("RunPodSandbox", second)
+
     def test_refuses(self):
         self.configure(admission={"cpu": "enforce"})
         self.connect()

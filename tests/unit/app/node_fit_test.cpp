@@ -1,5 +1,6 @@
 // Pods that the node has no room for, on a machine in memory.
 
+#include <cstdint>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -167,6 +168,43 @@ TEST_F(FullNode, CountsTheLimitsOfProcesses) {
   const auto refused = node_.admit({.id = "d", .uid = "d"}, Pid{99});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
+}
+
+/// A container, or the sandbox, of a pod that requests 10Gi, as a CRI engine describes it.
+FakeContainer made_by_cri(const std::string& uid, const std::string& type) {
+  FakeContainer made{.id = uid + type,
+                     .uid = uid,
+                     .annotations = {{"io.kubernetes.cri.container-type", type},
+                                     {"io.kubernetes.cri.sandbox-id", uid + "sandbox"},
+                                     {"io.kubernetes.cri.sandbox-uid", uid},
+                                     {"podqos.io/pod", R"({"containers":[{"name":"c","resources":{)"
+                                                       R"("requests":{"memory":"10Gi"},)"
+                                                       R"("limits":{"memory":"10Gi"}}}]})"}}};
+  if (type == "container") made.resources.memory_limit = std::int64_t{10} << 30U;
+  return made;
+}
+
+/// With qosReserved a request counts as far as limits back it, which no sandbox's does. It is
+/// requested all the same.
+TEST(ReservedMemory, IsRequestedBeforeAnythingBacksIt) {
+  FakeNode node{core::CgroupVersion::kV2};
+  node.settings.admission.memory = core::AdmissionPolicy::kEnforce;
+  node.settings.reserve_memory_percent = 100;
+  node.tree.start(Pid{99}, "/");
+  node.run(made_by_cri("1", "sandbox"), Pid{10});
+  const FakeContainer second = made_by_cri("2", "sandbox");
+  const auto refused = node.admit(second, Pid{99});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("pod 2: requests memory 10Gi, of which 6Gi is free: 16Gi is allocatable, "
+                        "and other pods have 10Gi, most of it pod 1 with 10Gi; "));
+  node.run(made_by_cri("1", "container"), Pid{11});
+  EXPECT_FALSE(node.admit(second, Pid{99}));
+  for (const int init : {11, 10}) {
+    node.tree.end(Pid{init});
+    ASSERT_TRUE(node.end(made_by_cri("1", init == 10 ? "sandbox" : "container")));
+  }
+  EXPECT_TRUE(node.admit(second, Pid{99}));
 }
 
 }  // namespace

@@ -221,6 +221,7 @@ class Random {
   core::TiersRecord tiers() {
     core::TiersRecord out;
     out.sums = {.guaranteed = sum(), .burstable = sum(), .besteffort = sum()};
+    out.sums.requested = sum();
     out.sums.adopted = {.pods = number(), .cpu = MilliCpu{number()}, .memory = Bytes{number()}};
     for (unsigned i = below(4); i > 0; --i) {
       out.pending.push_back({.uid = text(),

@@ -19,6 +19,7 @@ TierSum sum(std::int64_t pods, std::int64_t milli_cpu, std::int64_t bytes) {
 TierSums of_burstable(TierSum burstable) {
   TierSums sums;
   sums.burstable = burstable;
+  sums.requested.pods = burstable.pods;
   return sums;
 }
 
@@ -43,8 +44,7 @@ ContainerRecord recorded(ContainerState state) {
 
 TEST(AddPod, CountsInItsTierAndGoesAgain) {
   PodRecord record = granted(QosClass::kBurstable, 1000, 900);
-  TierSums sums;
-  sums.burstable = sum(2, 10, 20);
+  TierSums sums = of_burstable(sum(2, 10, 20));
   add_pod(sums, record);
   EXPECT_EQ(sums, of_burstable(sum(3, 1010, 920)));
   remove_pod(sums, record);
@@ -61,6 +61,32 @@ TEST(AddPod, CountsAdoptedPodsByThemselves) {
   remove_pod(sums, record);
   remove_pod(sums, record);
   EXPECT_EQ(sums, TierSums{});
+}
+
+/// Whatever of it is granted.
+TEST(AddPod, SumsUpWhatIsRequested) {
+  PodRecord record = granted(QosClass::kGuaranteed, 1000, 0);
+  record.claimed = sum(1, 2000, 900);
+  TierSums sums;
+  add_pod(sums, record);
+  record.qos_class = QosClass::kBurstable;
+  add_pod(sums, record);
+  EXPECT_EQ(sums.requested, sum(2, 4000, 1800));
+  EXPECT_EQ(sums.guaranteed, sum(1, 1000, 0));
+  remove_pod(sums, record);
+  EXPECT_EQ(sums.requested, sum(1, 2000, 900));
+}
+
+/// BestEffort pods request nothing, and adopted ones are counted by themselves.
+TEST(AddPod, SumsUpNoOtherRequests) {
+  PodRecord record = granted(QosClass::kBestEffort, 0, 0);
+  record.claimed = sum(1, 2000, 900);
+  TierSums sums;
+  add_pod(sums, record);
+  record.qos_class = QosClass::kBurstable;
+  record.adopted = true;
+  add_pod(sums, record);
+  EXPECT_EQ(sums.requested, sum(1, 0, 0));
 }
 
 TEST(RemovePod, NeverGoesBelowZero) {

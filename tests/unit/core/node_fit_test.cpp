@@ -31,6 +31,7 @@ class NodeFitTest : public ::testing::Test {
     settings_.kube_reserved = {.cpu = MilliCpu{500}, .memory = Bytes{kGi}};
     others_.guaranteed = {.pods = 1, .cpu = MilliCpu{500}, .memory = Bytes{kGi}};
     others_.burstable = {.pods = 2, .cpu = MilliCpu{500}, .memory = Bytes{2 * kGi}};
+    others_.requested = {.pods = 3, .cpu = MilliCpu{1000}, .memory = Bytes{3 * kGi}};
     others_.adopted = {.pods = 1, .cpu = MilliCpu{1000}, .memory = Bytes{kGi}};
   }
   static PodRecord requesting(const char* cpu, const char* memory) {
@@ -89,7 +90,7 @@ TEST_F(NodeFitTest, NamesEachResourceThatLacks) {
 
 TEST_F(NodeFitTest, NamesThePodsThatHaveMost) {
   const auto share = [](const char* name, int cpu) {
-    return PodShare{.name = name, .granted = {.pods = 1, .cpu = MilliCpu{cpu}, .memory = {}}};
+    return PodShare{.name = name, .requested = {.pods = 1, .cpu = MilliCpu{cpu}, .memory = {}}};
   };
   holders_ = {share("pod 1", 100), share("pod 2 (team/db)", 1500), share("pod 3", 0),
               share("pod 4", 300), share("pod 5", 50)};
@@ -105,6 +106,15 @@ TEST_F(NodeFitTest, GoesByWhatIsRequestedAndNotByWhatCounts) {
   EXPECT_THAT(refusal(requesting("100", "1Gi")), HasSubstr("requests cpu 100, of which 3 is free"));
 }
 
+/// What others request is not free although no more than a part of it was granted.
+TEST_F(NodeFitTest, LeavesToOthersWhatTheyRequest) {
+  others_.requested.memory = Bytes{5 * kGi};
+  EXPECT_THAT(
+      refusal(requesting("1", "1Gi")),
+      HasSubstr("requests memory 1Gi, of which 0 is free: 6Gi is allocatable, and other pods "
+                "have 6Gi; "));
+}
+
 TEST_F(NodeFitTest, OnlyEnforcesWhatIsToBeEnforced) {
   settings_.admission.cpu = AdmissionPolicy::kWarn;
   EXPECT_THAT(refusal(requesting("5", "20Gi")), Not(HasSubstr("cpu")));
@@ -113,7 +123,7 @@ TEST_F(NodeFitTest, OnlyEnforcesWhatIsToBeEnforced) {
 }
 
 TEST_F(NodeFitTest, TakesAPodThatRequestsNothing) {
-  others_.guaranteed = {.pods = 1, .cpu = MilliCpu{8000}, .memory = Bytes{16 * kGi}};
+  others_.requested = {.pods = 1, .cpu = MilliCpu{8000}, .memory = Bytes{16 * kGi}};
   EXPECT_EQ(refusal(requesting("0", "0")), "");
 }
 
