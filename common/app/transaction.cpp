@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
-#include <ctime>
 #include <iterator>
-#include <limits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -28,6 +25,7 @@
 #include "common/core/pod_write.h"
 #include "common/core/root_plan.h"
 #include "common/core/tree.h"
+#include "common/sys/clock.h"
 
 namespace podqos::app {
 
@@ -54,14 +52,6 @@ Error describe_held(const std::string& cgroup) {
   return {ErrorCode::kBusy, cat(cgroup, ": systemd still holds the empty cgroup")};
 }
 
-/// CLOCK_BOOTTIME, so that a step of the wall clock neither shortens nor extends a delay.
-std::int64_t seconds_since_boot() {
-  timespec time{};
-  // Fails only for an unknown clock.
-  static_cast<void>(::clock_gettime(CLOCK_BOOTTIME, &time));
-  return time.tv_sec;
-}
-
 /// The error of a removal after which the cgroup remains.
 Error describe_left(const std::string& cgroup, const Result<cgroup::Removal>& removal) {
   std::string cause = "processes, mounts or cgroups in it keep it";
@@ -85,7 +75,7 @@ Transaction::Transaction(const core::Settings& settings, Log& log,
       store_(std::move(store)),
       machine_(std::move(machine)),
       capacity_(capacity),
-      now_(seconds_since_boot()) {
+      now_(sys::seconds_since_boot()) {
   before_.sums = tiers().sums;
   before_.trees = tiers().trees;
 }

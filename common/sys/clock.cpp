@@ -1,6 +1,7 @@
 #include "common/sys/clock.h"
 
 #include <algorithm>
+#include <ctime>
 #include <limits>
 
 namespace podqos::sys {
@@ -24,6 +25,13 @@ int SteadyClock::poll(std::span<pollfd> polled, std::optional<TimePoint> deadlin
 
 nanoseconds SteadyClock::time_until(TimePoint deadline) const {
   return std::max<nanoseconds>(deadline - now(), nanoseconds::zero());
+}
+
+std::int64_t seconds_since_boot() {
+  timespec time{};
+  // Fails only for an unknown clock.
+  static_cast<void>(::clock_gettime(CLOCK_BOOTTIME, &time));
+  return time.tv_sec;
 }
 
 }  // namespace podqos::sys

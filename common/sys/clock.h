@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -46,5 +47,9 @@ class SteadyClock final : public Clock {
 };
 /// The clock of production code.
 inline constexpr SteadyClock kSteadyClock{};
+
+/// CLOCK_BOOTTIME in seconds, so that a step of the wall clock neither shortens nor extends a
+/// delay.
+[[nodiscard]] std::int64_t seconds_since_boot();
 
 }  // namespace podqos::sys
