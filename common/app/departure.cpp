@@ -130,37 +130,10 @@ std::optional<Removed> remove_container(Transaction& transaction, core::PodRecor
   return removed;
 }
 
-/// Grants what a pod has left to those whose requests were cut for it.
-/// @param before  the sums before it left
-Status grant_freed(Transaction& transaction, const core::TierSums& before) {
-  core::TiersRecord& tiers = transaction.tiers();
-  const core::Settings& settings = transaction.settings();
-  if (tiers.sums == before || !core::is_full(before, settings, transaction.capacity())) return {};
-  const auto uids = transaction.store().pod_uids();
-  if (!uids) return fail(uids.error());
-  for (const std::string& uid : *uids) {
-    auto record = transaction.store().pod(uid);
-    // Only that pod remains cut, until a reconciliation.
-    if (!record || !*record || (*record)->adopted || (*record)->released_at) continue;
-    core::PodRecord granted = **record;
-    core::remove_pod(tiers, granted);
-    core::grant_requests(granted, tiers.sums, settings, transaction.capacity());
-    core::add_pod(tiers, granted);
-    if (granted.granted == (*record)->granted) continue;
-    transaction.log().info(cat("pod ", uid, ": cpu ", format_amount(granted.granted.cpu),
-                               ", memory ", format_amount(granted.granted.memory),
-                               " count now, after another pod has ended"));
-    if (auto done = carry_out(transaction, {core::SaveRecord{std::move(granted)}}); !done)
-      return done;
-  }
-  return {};
-}
-
 }  // namespace
 
 Status drop_container(Transaction& transaction, const core::PodRecord& record,
                       const ContainerKey& key) {
-  const core::TierSums before = transaction.tiers().sums;
   auto removed = remove_container(transaction, record, key);
   if (!removed) return {};
   if (removed->outcome == core::PodOutcome::kStays && !record.adopted) {
@@ -173,16 +146,11 @@ Status drop_container(Transaction& transaction, const core::PodRecord& record,
       removed->plan.emplace_back(std::move(*values));
     }
   }
-  if (auto done = carry_out(transaction, removed->plan); !done) return done;
-  return grant_freed(transaction, before);
+  return carry_out(transaction, removed->plan);
 }
 
 Result<std::vector<Refusal>> handle_due(Transaction& transaction, const core::PodRecord& record) {
-  const core::TierSums before = transaction.tiers().sums;
-  auto refused = transaction.execute(plan(transaction, decide(transaction, record, Cause::kDue)));
-  if (!refused) return refused;
-  if (auto done = grant_freed(transaction, before); !done) return fail(std::move(done).error());
-  return refused;
+  return transaction.execute(plan(transaction, decide(transaction, record, Cause::kDue)));
 }
 
 void withdraw(Transaction& transaction, const core::PodRecord& record,

@@ -210,6 +210,7 @@ class Recomputation {
     auto decided = core::reconcile_pods(std::move(pods), std::move(report_),
                                         {.unreadable = tiers.sums,
                                          .retained = tiers.retained,
+                                         .cut = tiers.cut,
                                          .capacity = transaction_.capacity(),
                                          .now = transaction_.now()},
                                         transaction_.settings());

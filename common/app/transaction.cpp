@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/app/granting.h"
 #include "common/app/root.h"
 #include "common/base/overloaded.h"
 #include "common/base/text.h"
@@ -19,6 +20,7 @@
 #include "common/codec/record_json.h"
 #include "common/core/attributes.h"
 #include "common/core/counting.h"
+#include "common/core/cut_requests.h"
 #include "common/core/departure.h"
 #include "common/core/driver.h"
 #include "common/core/pod_plan.h"
@@ -178,7 +180,10 @@ Status Transaction::run(const core::EventStep& step, std::vector<Refusal>& refus
       [&](const core::SetMark&) { return store_->begin(); },
       [&](const core::SaveTiers&) { return store_->checkpoint(); },
       [&](const core::SaveRecord& s) { return save(s.record); },
-      [&](const core::EraseRecord& s) { return store_->erase_pod(s.uid); },
+      [&](const core::EraseRecord& s) {
+        core::forget_cut(tiers(), s.uid);
+        return store_->erase_pod(s.uid);
+      },
       [&](const core::SaveIndexEntry& s) { return store_->put_container(s.entry); },
       [&](const core::EraseIndexEntry& s) { return store_->erase_container(s.entry); },
       [&](const core::Execute& s) { return execute(s); },
@@ -209,6 +214,7 @@ Status Transaction::run(const core::EventStep& step, std::vector<Refusal>& refus
 }
 
 Status Transaction::save(const core::PodRecord& record) {
+  core::note_cut(tiers(), record, *settings_);
   saved_uid_ = record.pod.uid;
   saved_text_ = codec::format_pod_record(record);
   return store_->put_pod(record.pod.uid, saved_text_);
@@ -376,6 +382,7 @@ void Transaction::note_failure(std::string failure) {
 
 Status Transaction::finish() {
   finished_ = true;
+  if (auto done = grant_freed(*this); !done) return done;
   if (auto done = write_trees(); !done) return done;
   if (std::exchange(unit_changes_, cgroup::UnitChanges::kNow) == cgroup::UnitChanges::kDeferred) {
     if (auto done = execute(core::Execute{}); !done)

@@ -98,9 +98,10 @@ class Transaction {
   /// where the copy says that the pod's values are still to be written.
   void renew_copy(const core::PodRecord& record);
 
-  /// Writes the tiers' values, or removes tiers and root of a tree without pods; sends deferred
-  /// unit properties to systemd and clears the mark of an unfinished transaction. What the machine
-  /// refuses is logged, see failures(), and left to a later transaction.
+  /// Grants what has become free (grant_freed()); writes the tiers' values, or removes tiers and
+  /// root of a tree without pods; sends deferred unit properties to systemd and clears the mark of
+  /// an unfinished transaction. What the machine refuses is logged, see failures(), and left to a
+  /// later transaction.
   /// @return the errors of the record store
   [[nodiscard]] Status finish();
   /// What finish() could not do, one sentence each.

@@ -149,6 +149,13 @@ void append_retained(std::string& out, const core::RetainedEntry& entry) {
   writer.text("cgroup", entry.cgroup);
 }
 
+void append_cut(std::string& out, const core::CutEntry& entry) {
+  ObjectWriter writer{out};
+  writer.text("uid", entry.uid);
+  writer.number("cpuMilli", entry.cpu.value());
+  writer.number("memoryBytes", entry.memory.value());
+}
+
 void append_sums(std::string& out, const core::TierSums& sums) {
   ObjectWriter writer{out};
   append_sum(writer.member("guaranteed"), sums.guaranteed);
@@ -216,6 +223,7 @@ std::string format_tiers(const core::TiersRecord& record) {
     append_sum(writer.member("adopted"), record.sums.adopted);
     writer.list("pending", record.pending, append_pending);
     writer.list("lingering", record.retained, append_retained);
+    writer.list("cut", record.cut, append_cut);
     writer.list("trees", record.trees, append_tree);
     if (record.weight_formula)
       writer.text("weightFormula", word_for(kWeightFormulaWords, *record.weight_formula));

@@ -82,6 +82,7 @@ class RecordReader {
   void index_entry(const JsonNode& object, core::IndexEntry& out);
   void pending(const JsonNode& object, core::PendingEntry& out);
   void retained(const JsonNode& object, core::RetainedEntry& out);
+  void cut(const JsonNode& object, core::CutEntry& out);
   void tree(const JsonNode& object, core::TreeRecord& out);
   void pod_record(const JsonNode& object, core::PodRecord& out);
   void tiers(const JsonNode& object, core::TiersRecord& out);
@@ -214,6 +215,12 @@ void RecordReader::retained(const JsonNode& object, core::RetainedEntry& out) {
   text(object, "cgroup", out.cgroup);
 }
 
+void RecordReader::cut(const JsonNode& object, core::CutEntry& out) {
+  text(object, "uid", out.uid);
+  unit(object, "cpuMilli", out.cpu);
+  unit(object, "memoryBytes", out.memory);
+}
+
 void RecordReader::tree(const JsonNode& object, core::TreeRecord& out) {
   text(object, "kubepods", out.kubepods);
   text(object, "top", out.top);
@@ -251,6 +258,7 @@ void RecordReader::tiers(const JsonNode& object, core::TiersRecord& out) {
   part(object, "adopted", out.sums.adopted, &RecordReader::sum);
   list(object, "pending", out.pending, &RecordReader::pending);
   list(object, "lingering", out.retained, &RecordReader::retained);
+  list(object, "cut", out.cut, &RecordReader::cut);
   list(object, "trees", out.trees, &RecordReader::tree);
   if (find(object, "weightFormula") != nullptr)
     word(object, "weightFormula", kWeightFormulaWords, out.weight_formula.emplace());

@@ -6,6 +6,7 @@
 
 #include "common/base/text.h"
 #include "common/core/counting.h"
+#include "common/core/cut_requests.h"
 #include "common/core/qos.h"
 #include "common/core/whole_pod.h"
 
@@ -20,15 +21,6 @@ std::string describe_release(const PodRecord& record) {
   return cat("pod ", record.pod.uid, " released: ", qos_class, ", cpu ",
              format_amount(record.granted.cpu), ", memory ", format_amount(record.granted.memory),
              " returned to the tiers");
-}
-
-/// Grants the pod's requests again: an ended container no longer backs them, and one that never
-/// started has taken its own with it.
-void grant_again(PodRecord& record, TiersRecord& tiers, const NodeCapacity& capacity,
-                 const Settings& settings) {
-  remove_pod(tiers, record);
-  grant_requests(record, tiers.sums, settings, capacity);
-  add_pod(tiers, record);
 }
 
 /// When to decide again about a pod with this charge: after releaseDelay, or as soon as the kernel
@@ -82,7 +74,9 @@ Departure decide_departure(PodRecord record, TiersRecord& tiers, const Departure
   if (!pod.released_at && snapshot.has_living) {
     // A reconciliation may have written its values by now.
     if (snapshot.due) forget_retained(tiers, pod.pod.uid);
-    grant_again(pod, tiers, snapshot.capacity, settings);
+    // An ended container no longer backs its requests, and one that never started has taken its
+    // own with it.
+    grant_again(pod, tiers, settings, snapshot.capacity);
     if (snapshot.unwritten) departure.outcome = PodOutcome::kRewritten;
     return departure;
   }

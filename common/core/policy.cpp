@@ -192,20 +192,18 @@ Bytes allocatable_memory(const Settings& settings, const NodeCapacity& capacity)
                      settings.kube_reserved.memory);
 }
 
-namespace {
-
-/// Millicpu and bytes that are granted to pods, or requested by adopted ones.
-struct Unavailable {
-  std::int64_t cpu;
-  std::int64_t memory;
-};
-Unavailable unavailable(const TierSums& sums) {
+TierSum free_resources(const TierSums& sums, const Settings& settings,
+                       const NodeCapacity& capacity) {
   const TierSum own = sum_of_own(sums);
-  return {.cpu = saturating_add(own.cpu.value(), sums.adopted.cpu.value()),
-          .memory = saturating_add(own.memory.value(), sums.adopted.memory.value())};
+  const auto left = [](auto allocatable, auto granted, auto adopted) {
+    return grant(allocatable.value(), allocatable.value(),
+                 saturating_add(granted.value(), adopted.value()));
+  };
+  return {.pods = 0,
+          .cpu = MilliCpu{left(allocatable_cpu(settings, capacity), own.cpu, sums.adopted.cpu)},
+          .memory =
+              Bytes{left(allocatable_memory(settings, capacity), own.memory, sums.adopted.memory)}};
 }
-
-}  // namespace
 
 Grants grants_for(const PodRecord& record, const TierSums& others, const Settings& settings,
                   const NodeCapacity& capacity) {
@@ -222,28 +220,13 @@ Grants grants_for(const PodRecord& record, const TierSums& others, const Setting
       TierSum{.pods = 1,
               .cpu = MilliCpu{grant(cpu ? cpu->milli_value() : 0, may_claim(cpu_capacity), 0)},
               .memory = Bytes{grant(memory ? memory->value() : 0, may_claim(memory_capacity), 0)}};
-  grants.granted = TierSum{.pods = 1, .cpu = {}, .memory = {}};
-  // A kubelet does not count requests of BestEffort pods, which only overhead can give them.
-  if (record.qos_class == QosClass::kBestEffort) return grants;
+  grants.granted = countable(record, grants.claimed, settings);
   // The kubelet has granted the requests of its pods.
-  if (record.adopted) {
-    grants.granted = grants.claimed;
-    return grants;
-  }
-  const auto [cpu_others, memory_others] = unavailable(others);
-  grants.granted.cpu = MilliCpu{grant(grants.claimed.cpu.value(), cpu_capacity, cpu_others)};
-  // Without qosReserved no memory is reserved, so limits need not back it.
-  std::optional<Bytes> backed;
-  if (settings.reserve_memory_percent) backed = backed_memory(record);
-  const Bytes counted = std::min(grants.claimed.memory, backed.value_or(Bytes{kInt64Max}));
-  grants.granted.memory = Bytes{grant(counted.value(), memory_capacity, memory_others)};
+  if (record.adopted) return grants;
+  const TierSum free = free_resources(others, settings, capacity);
+  grants.granted.cpu = std::min(grants.granted.cpu, free.cpu);
+  grants.granted.memory = std::min(grants.granted.memory, free.memory);
   return grants;
-}
-
-bool is_full(const TierSums& sums, const Settings& settings, const NodeCapacity& capacity) {
-  const auto [cpu, memory] = unavailable(sums);
-  return cpu >= allocatable_cpu(settings, capacity).value() ||
-         memory >= allocatable_memory(settings, capacity).value();
 }
 
 void grant_requests(PodRecord& record, const TierSums& others, const Settings& settings,

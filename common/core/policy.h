@@ -59,10 +59,10 @@ struct Grants {
 void grant_requests(PodRecord& record, const TierSums& others, const Settings& settings,
                     const NodeCapacity& capacity);
 
-/// True if the pods' requests take up all CPU or all memory that is allocatable: then requests of
-/// some may have been cut.
-[[nodiscard]] bool is_full(const TierSums& sums, const Settings& settings,
-                           const NodeCapacity& capacity);
+/// What is allocatable and neither granted to pods of podqos's own nor requested by adopted ones,
+/// at least 0; `pods` is 0.
+[[nodiscard]] TierSum free_resources(const TierSums& sums, const Settings& settings,
+                                     const NodeCapacity& capacity);
 
 /// CPU that is not for pods: systemReserved + kubeReserved.
 [[nodiscard]] MilliCpu reserved_cpu(const Settings& settings);

@@ -56,7 +56,7 @@ class Summary {
   Reconciliation finish() && {
     std::ranges::copy_if(snapshot_->retained, std::back_inserter(out_.retained),
                          [this](const RetainedEntry& entry) { return is_due_again(entry.uid); });
-    grant_all(out_.living, out_.sums, *settings_, snapshot_->capacity);
+    grant_all(out_.living, out_.sums, snapshot_->cut, *settings_, snapshot_->capacity);
     return std::move(out_);
   }
 
@@ -168,8 +168,8 @@ Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, ReconcileReport r
   return std::move(summary).finish();
 }
 
-void grant_all(PodRecords& records, TierSums& sums, const Settings& settings,
-               const NodeCapacity& capacity) {
+void grant_all(PodRecords& records, TierSums& sums, std::span<const CutEntry> cut,
+               const Settings& settings, const NodeCapacity& capacity) {
   for (auto& [uid, record] : records) {
     if (record.adopted) continue;
     const Grants most = grants_for(record, {}, settings, capacity);
@@ -178,12 +178,18 @@ void grant_all(PodRecords& records, TierSums& sums, const Settings& settings,
     record.granted.memory = std::min(record.granted.memory, most.granted.memory);
     add_pod(sums, record);
   }
-  for (auto& [uid, record] : records) {
-    if (record.adopted) continue;
+  const auto grant_again = [&](PodRecord& record) {
+    if (record.adopted) return;
     remove_pod(sums, record);
     grant_requests(record, sums, settings, capacity);
     add_pod(sums, record);
+  };
+  for (const CutEntry& entry : cut) {
+    if (const auto record = records.find(entry.uid); record != records.end())
+      grant_again(record->second);
   }
+  for (auto& [uid, record] : records)
+    grant_again(record);
 }
 
 std::vector<IndexEntry> entries_without_record(std::vector<IndexEntry> entries,

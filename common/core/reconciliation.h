@@ -120,6 +120,7 @@ struct ReconciledPod {
 struct ReconcileSnapshot {
   TierSums unreadable = {};  ///< of the pods whose records cannot be read
   const std::vector<RetainedEntry>& retained;
+  std::span<const CutEntry> cut = {};  ///< TiersRecord::cut
   const NodeCapacity& capacity;
   UnixSeconds now;  ///< since boot
 };
@@ -144,9 +145,9 @@ struct Reconciliation {
 
 /// Grants freed requests to pods of podqos's own that claimed more than was available, after taking
 /// back what pods may no longer claim or an ended container had backed. First all take back, so
-/// that it is available to the others.
-void grant_all(PodRecords& records, TierSums& sums, const Settings& settings,
-               const NodeCapacity& capacity);
+/// that it is available to the others; then those of the list are granted theirs.
+void grant_all(PodRecords& records, TierSums& sums, std::span<const CutEntry> cut,
+               const Settings& settings, const NodeCapacity& capacity);
 
 /// Index entries of containers that no record has.
 /// @param unreadable  uids of pods whose records cannot be read; their containers are left alone

@@ -107,6 +107,14 @@ struct RetainedEntry {
   friend bool operator==(const RetainedEntry&, const RetainedEntry&) = default;
 };
 
+/// A pod whose requests have been cut, and what of them is still to be granted.
+struct CutEntry {
+  std::string uid;
+  MilliCpu cpu;
+  Bytes memory;
+  friend bool operator==(const CutEntry&, const CutEntry&) = default;
+};
+
 /// A tree of podqos's own pods: a root cgroup, the tiers and pods below it.
 struct TreeRecord {
   std::string kubepods;  ///< the root, "/podqos/kubepods"; its form tells the driver
@@ -127,6 +135,9 @@ struct TiersRecord {
   TierSums sums;
   std::vector<PendingEntry> pending;
   std::vector<RetainedEntry> retained;
+  /// In the order in which the pods asked. As it is bounded, not all of them: a reconciliation
+  /// grants to all.
+  std::vector<CutEntry> cut;
   std::vector<TreeRecord> trees;  ///< one for each driver that podqos's own pods use
   /// Shares→weight formula of the node's runtime, observed in one of its containers.
   std::optional<WeightFormula> weight_formula;

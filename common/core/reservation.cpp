@@ -71,6 +71,13 @@ std::optional<Bytes> backing_of(const ContainerFacts& facts, const EngineAnnotat
   return Bytes{saturating_add(memory_of(facts.resources), overhead)};
 }
 
+TierSum countable(const PodRecord& record, TierSum claimed, const Settings& settings) {
+  if (record.qos_class == QosClass::kBestEffort) return {.pods = 1, .cpu = {}, .memory = {}};
+  const auto backed = settings.reserve_memory_percent ? backed_memory(record) : std::nullopt;
+  if (backed) claimed.memory = std::min(claimed.memory, *backed);
+  return claimed;
+}
+
 std::int64_t claimable(std::int64_t capacity, const Settings& settings) {
   return mul_div(capacity, settings.max_pod_claim_percent, kPercent);
 }
@@ -88,20 +95,17 @@ std::optional<std::string> describe_uncounted(const PodRecord& record, const Set
                                          .granted = record.granted.cpu},
                                         settings.admission.cpu, settings))
     return cut;
-  const auto backed = backed_memory(record);
-  const bool reserved = settings.reserve_memory_percent && backed;
-  if (auto cut = describe_cut<Bytes>(
-          {.name = "memory",
-           .requested = Bytes{memory ? memory->value() : 0},
-           .claimed = record.claimed.memory,
-           .countable = reserved ? std::min(*backed, record.claimed.memory) : record.claimed.memory,
-           .granted = record.granted.memory},
-          settings.admission.memory, settings))
+  const Bytes most = countable(record, record.claimed, settings).memory;
+  if (auto cut = describe_cut<Bytes>({.name = "memory",
+                                      .requested = Bytes{memory ? memory->value() : 0},
+                                      .claimed = record.claimed.memory,
+                                      .countable = most,
+                                      .granted = record.granted.memory},
+                                     settings.admission.memory, settings))
     return cut;
-  if (!settings.reserve_memory_percent || !backed || *backed >= record.claimed.memory)
-    return std::nullopt;
+  if (most == record.claimed.memory) return std::nullopt;
   return cat("requests memory ", format_amount(record.claimed.memory), ", of which ",
-             format_amount(*backed),
+             format_amount(most),
              " is reserved, the sum of the memory limits that its engine enforces; set memory "
              "limits of its containers that add up to the request");
 }

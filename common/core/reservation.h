@@ -22,6 +22,11 @@ namespace podqos::core {
 [[nodiscard]] std::optional<Bytes> backing_of(const ContainerFacts& facts,
                                               const EngineAnnotations& engine);
 
+/// What of a pod's claim is granted if the node has room: nothing to a BestEffort pod, as a kubelet
+/// does not count requests that only overhead can give it; with qosReserved, memory only as far as
+/// limits back it.
+[[nodiscard]] TierSum countable(const PodRecord& record, TierSum claimed, const Settings& settings);
+
 /// The part of a capacity (millicpu or bytes) that one pod may claim: maxPodClaim percent.
 [[nodiscard]] std::int64_t claimable(std::int64_t capacity, const Settings& settings);
 

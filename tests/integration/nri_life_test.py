@@ -468,6 +468,14 @@ class NoRoom(nri_case.Case):
         self.launch(Container(self.run_pod("life-2"), **SMALL))
         self.assertIn("pod life-2 (default/pod-life-2) requests cpu 100m, of which 50m counts", self.podqos.log_text())
 
+    def test_resize_makes_room(self):
+        self.connect()
+        first = self.run_pod("life-1")
+        self.launch(Container(self.run_pod("life-2"), **SMALL))
+        self.assertIn("of which 50m counts", self.podqos.ctl("status").stdout)
+        self.ask("UpdatePodSandbox", first, {**SMALL, "shares": 51})
+        self.assertNotIn("of which", self.podqos.ctl("status").stdout)
+
     def test_refuses_memory_that_nothing_backs_yet(self):
         """A sandbox has no limit: with qosReserved nothing of its pod's request counts."""
         self.configure(nodeMemory="1Gi", qosReserved={"memory": "100%"}, admission={"memory": "enforce"})
