@@ -285,7 +285,7 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
       .existing = existing,
       .running = find_running(machine, request, *before),
       .restored = transaction.recovered(),
-      .others = core::sums_beside(transaction.tiers().sums, *before),
+      .others = core::sums_beside(transaction.tiers(), *before),
       .capacity = capacity,
       .cpu = machine.layout_without_hugepages().cpu,
       .root = context.root,

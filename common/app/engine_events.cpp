@@ -87,7 +87,7 @@ Result<Followed> resize(Transaction& transaction, core::PodRecord record,
       record.containers == before.containers)
     return finished(transaction.finish_if_changed());
   if (auto fits = core::check_record_size(record); !fits) return fail(std::move(fits).error());
-  core::grant_requests(record, core::sums_beside(transaction.tiers().sums, before),
+  core::grant_requests(record, core::sums_beside(transaction.tiers(), before),
                        transaction.settings(), transaction.capacity());
   if (!record.adopted) {
     if (auto sound = core::pod_values(record, transaction.settings()); !sound)

@@ -212,7 +212,7 @@ std::optional<core::Admission> PlacementCache::find(const core::Settings& settin
       .claim = claim,
       .before = before,
       .existing = before,
-      .others = core::sums_beside(tiers.sums, before),
+      .others = core::sums_beside(tiers, before),
       .capacity = machine_->capacity,
       .cpu = machine_->layout.cpu,
       .root = root,

@@ -99,6 +99,7 @@ class Recomputation {
       tiers.sums = {};
       for (core::TreeRecord& tree : tiers.trees)
         tree.sums = {};
+      tiers.uncounted.assign(unreadable_.begin(), unreadable_.end());
       return;
     }
     for (const auto& [uid, record] : records_) {

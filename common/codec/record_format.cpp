@@ -156,6 +156,10 @@ void append_cut(std::string& out, const core::CutEntry& entry) {
   writer.number("memoryBytes", entry.memory.value());
 }
 
+void append_uid(std::string& out, const std::string& uid) {
+  ObjectWriter{out}.text("uid", uid);
+}
+
 void append_sums(std::string& out, const core::TierSums& sums) {
   ObjectWriter writer{out};
   append_sum(writer.member("guaranteed"), sums.guaranteed);
@@ -224,6 +228,7 @@ std::string format_tiers(const core::TiersRecord& record) {
     writer.list("pending", record.pending, append_pending);
     writer.list("lingering", record.retained, append_retained);
     writer.list("cut", record.cut, append_cut);
+    writer.list("uncounted", record.uncounted, append_uid);
     writer.list("trees", record.trees, append_tree);
     if (record.weight_formula)
       writer.text("weightFormula", word_for(kWeightFormulaWords, *record.weight_formula));

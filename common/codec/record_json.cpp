@@ -83,6 +83,7 @@ class RecordReader {
   void pending(const JsonNode& object, core::PendingEntry& out);
   void retained(const JsonNode& object, core::RetainedEntry& out);
   void cut(const JsonNode& object, core::CutEntry& out);
+  void uid(const JsonNode& object, std::string& out);
   void tree(const JsonNode& object, core::TreeRecord& out);
   void pod_record(const JsonNode& object, core::PodRecord& out);
   void tiers(const JsonNode& object, core::TiersRecord& out);
@@ -221,6 +222,10 @@ void RecordReader::cut(const JsonNode& object, core::CutEntry& out) {
   unit(object, "memoryBytes", out.memory);
 }
 
+void RecordReader::uid(const JsonNode& object, std::string& out) {
+  text(object, "uid", out);
+}
+
 void RecordReader::tree(const JsonNode& object, core::TreeRecord& out) {
   text(object, "kubepods", out.kubepods);
   text(object, "top", out.top);
@@ -259,6 +264,7 @@ void RecordReader::tiers(const JsonNode& object, core::TiersRecord& out) {
   list(object, "pending", out.pending, &RecordReader::pending);
   list(object, "lingering", out.retained, &RecordReader::retained);
   list(object, "cut", out.cut, &RecordReader::cut);
+  list(object, "uncounted", out.uncounted, &RecordReader::uid);
   list(object, "trees", out.trees, &RecordReader::tree);
   if (find(object, "weightFormula") != nullptr)
     word(object, "weightFormula", kWeightFormulaWords, out.weight_formula.emplace());

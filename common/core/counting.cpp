@@ -54,19 +54,23 @@ void remove_pod(TierSums& sums, const PodRecord& record) {
 }
 
 void add_pod(TiersRecord& tiers, const PodRecord& record) {
+  std::erase(tiers.uncounted, record.pod.uid);
   add_pod(tiers.sums, record);
   if (TreeRecord* tree = tree_of(tiers, record)) add_pod(tree->sums, record);
 }
 
 void remove_pod(TiersRecord& tiers, const PodRecord& record) {
+  if (std::erase(tiers.uncounted, record.pod.uid) != 0) return;
   remove_pod(tiers.sums, record);
   if (TreeRecord* tree = tree_of(tiers, record)) remove_pod(tree->sums, record);
 }
 
-TierSums sums_beside(const TierSums& sums, const std::optional<PodRecord>& pod) {
-  TierSums others = sums;
+TierSums sums_beside(const TiersRecord& tiers, const std::optional<PodRecord>& pod) {
+  TierSums others = tiers.sums;
   // A released pod has left the sums already.
-  if (pod && !pod->released_at) remove_pod(others, *pod);
+  const bool counts = pod && !pod->released_at &&
+                      std::ranges::find(tiers.uncounted, pod->pod.uid) == tiers.uncounted.end();
+  if (counts) remove_pod(others, *pod);
   return others;
 }
 

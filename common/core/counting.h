@@ -17,12 +17,12 @@ namespace podqos::core {
 void add_pod(TierSums& sums, const PodRecord& record);
 /// Subtracts them again. Sums never become negative.
 void remove_pod(TierSums& sums, const PodRecord& record);
-/// The same in the sums of the node and of the pod's tree.
+/// The same in the sums of the node and of the pod's tree. Those that lack the pod lose nothing.
 void add_pod(TiersRecord& tiers, const PodRecord& record);
 void remove_pod(TiersRecord& tiers, const PodRecord& record);
-/// The sums of all other pods.
+/// The node's sums of all other pods.
 /// @param pod  the pod as currently included in the sums; nullopt if it is new
-[[nodiscard]] TierSums sums_beside(const TierSums& sums, const std::optional<PodRecord>& pod);
+[[nodiscard]] TierSums sums_beside(const TiersRecord& tiers, const std::optional<PodRecord>& pod);
 
 /// Replaces the pod in the sums of node and tree: subtracts `before`, adds `record`. A pod that
 /// counts is removed from the list of retained pods.

@@ -138,6 +138,8 @@ struct TiersRecord {
   /// In the order in which the pods asked. As it is bounded, not all of them: a reconciliation
   /// grants to all.
   std::vector<CutEntry> cut;
+  /// Uids of the pods that are not in the sums, since their records could not be read then.
+  std::vector<std::string> uncounted;
   std::vector<TreeRecord> trees;  ///< one for each driver that podqos's own pods use
   /// Shares→weight formula of the node's runtime, observed in one of its containers.
   std::optional<WeightFormula> weight_formula;

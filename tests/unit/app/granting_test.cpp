@@ -106,5 +106,27 @@ TEST_F(CutRequests, AreForgottenWithTheirPod) {
   EXPECT_THAT(node_.records.tiers.cut, IsEmpty());
 }
 
+/// Its record cannot be read when all is counted anew, and can be when it ends.
+TEST(Sums, LoseNothingToAPodThatTheyLack) {
+  FakeNode node{core::CgroupVersion::kV2};
+  const auto pod = [](const char* uid, const char* cpu) {
+    return FakeContainer{.id = uid, .uid = uid, .annotations = {{"podqos.io/requests", cpu}}};
+  };
+  node.run(pod("a", "cpu=2"), Pid{10});
+  node.run(pod("unreadable", "cpu=2"), Pid{11});
+  const std::string text = node.records.pods.at("unreadable");
+  std::string& stored = node.records.pods.at("unreadable");
+  stored.replace(stored.find("\"version\":1"), 11, "\"version\":2");
+  node.records.dirty = true;
+  node.run(pod("c", "cpu=1"), Pid{12});
+  EXPECT_EQ(node.records.tiers.sums.burstable.cpu, MilliCpu{3000});
+  stored = text;
+  node.tree.end(Pid{11});
+  ASSERT_TRUE(node.end({.id = "unreadable", .uid = "unreadable"}));
+  EXPECT_FALSE(node.records.pods.contains("unreadable"));
+  EXPECT_EQ(node.records.tiers.sums.burstable.cpu, MilliCpu{3000});
+  EXPECT_EQ(node.records.tiers.sums.burstable.pods, 2);
+}
+
 }  // namespace
 }  // namespace podqos::app

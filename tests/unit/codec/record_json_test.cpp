@@ -234,6 +234,8 @@ class Random {
       out.retained.push_back({.uid = text(), .until = UnixSeconds{number()}, .cgroup = text()});
     for (unsigned i = below(4); i > 0; --i)
       out.cut.push_back({.uid = text(), .cpu = MilliCpu{number()}, .memory = Bytes{number()}});
+    for (unsigned i = below(4); i > 0; --i)
+      out.uncounted.push_back(text());
     for (unsigned i = below(3); i > 0; --i) {
       core::TreeRecord tree{.kubepods = text(), .top = text(), .yielded = flag()};
       tree.sums = {.guaranteed = sum(), .burstable = sum(), .besteffort = sum()};

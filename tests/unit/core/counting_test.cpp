@@ -97,17 +97,33 @@ TEST(RemovePod, NeverGoesBelowZero) {
 }
 
 TEST(SumsBeside, LeavesThePodOut) {
-  const TierSums sums = of_burstable(sum(3, 1010, 920));
-  EXPECT_EQ(sums_beside(sums, granted(QosClass::kBurstable, 1000, 900)),
+  TiersRecord tiers;
+  tiers.sums = of_burstable(sum(3, 1010, 920));
+  EXPECT_EQ(sums_beside(tiers, granted(QosClass::kBurstable, 1000, 900)),
             of_burstable(sum(2, 10, 20)));
-  EXPECT_EQ(sums_beside(sums, std::nullopt), sums);
+  EXPECT_EQ(sums_beside(tiers, std::nullopt), tiers.sums);
 }
 
 TEST(SumsBeside, AReleasedPodHasLeftThem) {
   PodRecord released = granted(QosClass::kBurstable, 1000, 900);
   released.released_at = UnixSeconds{5};
-  const TierSums sums = of_burstable(sum(2, 10, 20));
-  EXPECT_EQ(sums_beside(sums, released), sums);
+  TiersRecord tiers;
+  tiers.sums = of_burstable(sum(2, 10, 20));
+  EXPECT_EQ(sums_beside(tiers, released), tiers.sums);
+}
+
+TEST(RemovePod, TakesNothingFromSumsThatLackThePod) {
+  TiersRecord tiers;
+  tiers.sums = of_burstable(sum(2, 1000, 900));
+  tiers.uncounted = {"41", "42"};
+  const PodRecord record = granted(QosClass::kBurstable, 500, 80);
+  EXPECT_EQ(sums_beside(tiers, record), tiers.sums);
+  remove_pod(tiers, record);
+  EXPECT_EQ(tiers.sums, of_burstable(sum(2, 1000, 900)));
+  add_pod(tiers, record);
+  remove_pod(tiers, record);
+  EXPECT_EQ(tiers.sums, of_burstable(sum(2, 1000, 900)));
+  EXPECT_THAT(tiers.uncounted, ElementsAre("41"));
 }
 
 TEST(CountPod, ReplacesThePodAndNoLongerRetainsIt) {
