@@ -83,6 +83,8 @@ class Cgroupfs final : public Machine {
 
  private:
   [[nodiscard]] OpenHierarchy* hierarchy_of(core::Controller controller);
+  /// Whether pids.current of v1, which covers all descendants, counts a process; true without it.
+  [[nodiscard]] bool counts_processes(std::string_view path);
   [[nodiscard]] Result<Bytes> memory_amount(std::string_view path, const std::string& file);
   [[nodiscard]] OpenHierarchy& primary() { return hierarchies_[primary_]; }
   [[nodiscard]] Status check_writable();

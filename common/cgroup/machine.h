@@ -73,7 +73,8 @@ class Machine {
 
   /// Whether the cgroup exists in any hierarchy. Also true if that cannot be found out.
   [[nodiscard]] virtual bool exists(std::string_view path) = 0;
-  /// Reads a control file of at most 1 MiB, trailing newlines removed; not for cgroup.procs.
+  /// Reads a control file of at most 1 MiB, trailing newlines removed. Of cgroup.procs only whether
+  /// it is empty can be told.
   /// @return kNotFound if the cgroup or the file does not exist, kUnsupported if the machine lacks
   /// the controller, kTooLarge beyond 1 MiB.
   [[nodiscard]] virtual Result<std::string> read(std::string_view path, core::Controller controller,
@@ -81,12 +82,13 @@ class Machine {
   /// Names of the child cgroups, merged over all hierarchies, sorted and unique; empty if the
   /// cgroup does not exist.
   [[nodiscard]] virtual Result<std::vector<std::string>> children(std::string_view path) = 0;
-  /// Whether any hierarchy has a process in `path` or below it. False if the cgroup does not exist;
-  /// on v1, true if more than 16 levels are nested below it.
+  /// Whether any hierarchy has a process in `path` or below it. False if the cgroup does not exist.
+  /// Of more than 256 cgroups, or 16 levels, the kernel's own count decides: cgroup.events of v2,
+  /// pids.current of v1; true where there is none.
   [[nodiscard]] virtual Result<bool> populated(std::string_view path) = 0;
   /// Pids in `path` and below it, from all hierarchies, sorted and unique; processes outside the
   /// own pid namespace are omitted. Empty if the cgroup does not exist.
-  /// @return kTooLarge with more than 16 levels below it.
+  /// @return kTooLarge if it is populated and more than 256 cgroups, or 16 levels, are below it.
   [[nodiscard]] virtual Result<std::vector<Pid>> processes(std::string_view path) = 0;
   /// Which of the optional v2 memory files the cgroup has. None on v1 and hybrid hosts, where
   /// runtimes do not use them. A file that cannot be checked counts as absent.

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <functional>
 #include <initializer_list>
+#include <optional>
 #include <utility>
 
 #include "common/base/text.h"
@@ -24,6 +25,9 @@ constexpr std::size_t kMaxFile = 1U << 20U;
 constexpr std::size_t kMaxProcs = 64U << 20U;
 // Bounds the descriptors and the stack of a walk.
 constexpr int kMaxDepth = 16;
+// Cgroups that one call looks into, in all hierarchies: containers make as many as they like, and
+// the lock may be held.
+constexpr std::size_t kMaxWalked = 256;
 
 bool is_gone(const Error& error) {
   return error.code == ErrorCode::kNotFound;
@@ -40,53 +44,61 @@ bool has_no_list(const Error& error) {
   return is_gone(error) || error.code == ErrorCode::kUnsupported;
 }
 
-using Visit = std::function<bool(std::string_view)>;
+/// Reads cgroup.procs of cgroups and all their descendants.
+class Walk {
+ public:
+  /// Called with the contents of each file, until it returns false.
+  using Visit = std::function<bool(std::string_view)>;
 
-/// Calls `visit` with the contents of cgroup.procs of a cgroup and all its descendants, until it
-/// returns false. Cgroups that are removed meanwhile are skipped.
-/// @return false if it was stopped.
-Result<bool> walk_processes(const sys::Directory& cgroup, int depth, const Visit& visit);
+  explicit Walk(Visit visit) : visit_(std::move(visit)) {}
 
-Result<bool> walk_child(const sys::Directory& cgroup, const std::string& name, int depth,
-                        const Visit& visit) {
-  const Result<sys::Directory> child = cgroup.open_directory(name);
-  if (child) return walk_processes(*child, depth + 1, visit);
-  if (is_gone(child.error())) return true;
-  return fail(child.error());
-}
-
-Result<bool> walk_processes(const sys::Directory& cgroup, int depth, const Visit& visit) {
-  if (depth > kMaxDepth) {
-    return fail(ErrorCode::kTooLarge, cat(cgroup.path(), ": cgroups are nested too deeply"));
+  /// Cgroups that are removed meanwhile are skipped.
+  /// @return false if it was stopped; kTooLarge beyond what one call looks into.
+  Result<bool> run(const sys::Directory& cgroup, int depth = 0) {
+    if (depth > kMaxDepth || left_ == 0) {
+      return fail(ErrorCode::kTooLarge,
+                  cat(cgroup.path(), ": too many cgroups are nested in each other or in it"));
+    }
+    --left_;
+    const Result<std::string> pids =
+        read_long(cgroup, "cgroup.procs", kMaxProcs, sys::FileEnd::kEmptyRead);
+    if (!pids && !has_no_list(pids.error())) return fail(pids.error());
+    if (pids && !visit_(*pids)) return false;
+    // One more than there are steps, so that the walk does not seem to be complete.
+    const Result<std::vector<std::string>> names = cgroup.subdirectories(left_ + 1);
+    if (!names && is_gone(names.error())) return true;
+    if (!names) return fail(names.error());
+    for (const std::string& name : *names) {
+      const Result<bool> went_on = run_child(cgroup, name, depth);
+      if (!went_on || !*went_on) return went_on;
+    }
+    return true;
   }
-  const Result<std::string> pids =
-      read_long(cgroup, "cgroup.procs", kMaxProcs, sys::FileEnd::kEmptyRead);
-  if (!pids && !has_no_list(pids.error())) return fail(pids.error());
-  if (pids && !visit(*pids)) return false;
-  const Result<std::vector<std::string>> names = cgroup.subdirectories();
-  if (!names && is_gone(names.error())) return true;
-  if (!names) return fail(names.error());
-  for (const std::string& name : *names) {
-    const Result<bool> went_on = walk_child(cgroup, name, depth, visit);
-    if (!went_on || !*went_on) return went_on;
-  }
-  return true;
-}
 
-/// Reads cgroup.procs of the cgroup and its descendants until one is not empty.
-Result<bool> lists_process(const sys::Directory& cgroup) {
-  const Result<bool> all =
-      walk_processes(cgroup, 0, [](std::string_view pids) { return pids.empty(); });
-  // Containers choose how deep they nest their cgroups; below the bound a process must be assumed.
-  if (!all && all.error().code == ErrorCode::kTooLarge) return true;
-  if (!all) return fail(all.error());
-  return !*all;
+ private:
+  Result<bool> run_child(const sys::Directory& cgroup, const std::string& name, int depth) {
+    const Result<sys::Directory> child = cgroup.open_directory(name);
+    if (child) return run(*child, depth + 1);
+    if (is_gone(child.error())) return true;
+    return fail(child.error());
+  }
+
+  Visit visit_;
+  std::size_t left_ = kMaxWalked;
+};
+
+/// Whether the cgroup or a descendant lists a process; nullopt if the walk does not come to all.
+Result<std::optional<bool>> lists_process(const sys::Directory& cgroup, Walk& walk) {
+  const Result<bool> empty = walk.run(cgroup);
+  if (empty) return !*empty;
+  if (empty.error().code == ErrorCode::kTooLarge) return std::nullopt;
+  return fail(empty.error());
 }
 
 /// cgroup.events covers all descendants (cgroup-v2.rst, "[Un]populated Notification"), and a killed
 /// process until the kernel has switched away from it for the last time, when it is in no
 /// cgroup.procs any more and its cgroup may be removed already.
-Result<bool> populated_v2(const sys::Directory& cgroup) {
+Result<std::optional<bool>> populated_v2(const sys::Directory& cgroup, Walk& walk) {
   const OrErrno<std::string> events = read_value(cgroup, "cgroup.events");
   if (!events) {
     const int err = events.error();
@@ -99,7 +111,7 @@ Result<bool> populated_v2(const sys::Directory& cgroup) {
   // A threaded cgroup has no list of its processes.
   const OrErrno<std::string> type = read_value(cgroup, "cgroup.type");
   if (type && *type == "threaded") return true;
-  return lists_process(cgroup);
+  return lists_process(cgroup, walk);
 }
 
 }  // namespace
@@ -151,7 +163,14 @@ Result<std::vector<std::string>> Cgroupfs::children(std::string_view path) {
   return all;
 }
 
+bool Cgroupfs::counts_processes(std::string_view path) {
+  if (layout_.pids != core::CgroupVersion::kV1) return true;
+  const Result<std::string> count = read(path, core::Controller::kPids, "pids.current");
+  return count ? *count != "0" : !is_gone(count.error());
+}
+
 Result<bool> Cgroupfs::populated(std::string_view path) {
+  Walk walk{[](std::string_view pids) { return pids.empty(); }};
   for (OpenHierarchy& hierarchy : hierarchies_) {
     const Result<DirectoryRef> cgroup = hierarchy.directory(path);
     if (!cgroup) {
@@ -160,32 +179,35 @@ Result<bool> Cgroupfs::populated(std::string_view path) {
     }
     const bool is_v2 = hierarchy.description().version == core::CgroupVersion::kV2;
     // Neither v1 nor the root has cgroup.events.
-    const Result<bool> found =
-        is_v2 && path != "/" ? populated_v2(**cgroup) : lists_process(**cgroup);
-    if (!found || *found) return found;
+    const auto found =
+        is_v2 && path != "/" ? populated_v2(**cgroup, walk) : lists_process(**cgroup, walk);
+    if (!found) return fail(found.error());
+    if (*found ? **found : is_v2 || counts_processes(path)) return true;
   }
   return false;
 }
 
 Result<std::vector<Pid>> Cgroupfs::processes(std::string_view path) {
   std::vector<Pid> all;
-  const auto collect = [&all](std::string_view pids) {
+  Walk walk{[&all](std::string_view pids) {
     while (!pids.empty()) {
       // 0 stands for a process outside the own pid namespace.
       const std::optional<std::int64_t> pid = parse_int(read_until(pids, '\n'));
       if (pid && *pid > 0) all.emplace_back(*pid);
     }
     return true;
-  };
+  }};
   for (OpenHierarchy& hierarchy : hierarchies_) {
     const Result<DirectoryRef> cgroup = hierarchy.directory(path);
     if (!cgroup) {
       if (is_gone(cgroup.error())) continue;
       return fail(cgroup.error());
     }
-    if (const Result<bool> walked = walk_processes(**cgroup, 0, collect); !walked) {
-      return fail(walked.error());
-    }
+    const Result<bool> walked = walk.run(**cgroup);
+    if (walked) continue;
+    if (walked.error().code != ErrorCode::kTooLarge) return fail(walked.error());
+    const Result<bool> any = populated(path);
+    return any && !*any ? Result<std::vector<Pid>>{} : fail(walked.error());
   }
   std::ranges::sort(all);
   const auto repeated = std::ranges::unique(all);

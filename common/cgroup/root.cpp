@@ -19,22 +19,28 @@ namespace podqos::cgroup {
 
 namespace {
 
+/// True if processes are in the cgroup itself. Not by all that are below it: pods' containers may
+/// have nested any number of cgroups.
+bool holds_own_processes(Machine& machine, const std::string& cgroup) {
+  const bool has_memory = machine.layout_without_hugepages().memory.has_value();
+  const auto pids = machine.read(
+      cgroup, has_memory ? core::Controller::kMemory : core::Controller::kCpu, "cgroup.procs");
+  return pids ? !pids->empty() : pids.error().code != ErrorCode::kNotFound;
+}
+
 /// True if a cgroup that engines make on the way to a pod has no values, no processes of its own
 /// and no children other than `pods` and those in `known`.
 bool is_on_the_way(Machine& machine, const std::string& cgroup,
                    const std::vector<std::string>& known) {
   const auto children = machine.children(cgroup);
-  const auto processes = machine.processes(cgroup);
-  if (!children || !processes || !is_untouched(machine, cgroup)) return false;
-  const bool plain = std::ranges::all_of(*children, [&](const std::string& child) {
+  if (!children || !is_untouched(machine, cgroup) || holds_own_processes(machine, cgroup))
+    return false;
+  return std::ranges::all_of(*children, [&](const std::string& child) {
     const std::string path = cat(cgroup, "/", child);
     if (std::ranges::find(known, path) != known.end()) return true;
     const auto pod = core::find_pod_cgroup(path);
     return pod && pod->pod_path == path;
   });
-  return plain && std::ranges::none_of(*processes, [&](Pid pid) {
-           return machine.cgroup_of(pid).value_or("") == cgroup;
-         });
 }
 
 /// True if the cgroups on the way down to the root, which may be missing, are all that is there.

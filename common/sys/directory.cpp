@@ -16,6 +16,7 @@
 #include <climits>
 #include <cstddef>
 #include <expected>
+#include <functional>
 #include <utility>
 
 #include "common/base/text.h"
@@ -154,30 +155,33 @@ struct Entry {
   unsigned char type = DT_UNKNOWN;
 };
 
-/// Appends the records of a getdents64(2) buffer, except "." and "..".
-void append_entries(const char* buffer, std::size_t size, std::vector<Entry>& entries) {
+using VisitEntry = std::function<bool(Entry)>;
+
+/// Calls `visit` with the records of a getdents64(2) buffer, except "." and "..".
+/// @return false if it has returned false
+bool visit_records(const char* buffer, std::size_t size, const VisitEntry& visit) {
   for (std::size_t offset = 0; offset < size;) {
     const auto* record = reinterpret_cast<const dirent64*>(buffer + offset);
     const std::string_view name{static_cast<const char*>(record->d_name)};
-    if (name != "." && name != "..") {
-      entries.push_back({.name = std::string{name}, .type = record->d_type});
-    }
+    if (name != "." && name != ".." && !visit({.name = std::string{name}, .type = record->d_type}))
+      return false;
     offset += record->d_reclen;
   }
+  return true;
 }
 
+/// Calls `visit` with all entries until it returns false.
 // getdents64(2) on the existing descriptor: opendir(3) would open, stat and allocate once more.
-Result<std::vector<Entry>> read_entries(const Directory& directory) {
+Status visit_entries(const Directory& directory, const VisitEntry& visit) {
   const std::string what = cat("list ", directory.path());
   // The descriptor's offset is shared by all calls.
   if (::lseek(directory.fd(), 0, SEEK_SET) != 0) return fail_errno(errno, what);
-  std::vector<Entry> entries;
   alignas(dirent64) std::array<char, 16'384> buffer;  // NOLINT(*-member-init): the kernel fills it
   while (true) {
     const ssize_t size = ::getdents64(directory.fd(), buffer.data(), buffer.size());
     if (size < 0) return fail_errno(errno, what);
-    if (size == 0) return entries;
-    append_entries(buffer.data(), static_cast<std::size_t>(size), entries);
+    if (size == 0 || !visit_records(buffer.data(), static_cast<std::size_t>(size), visit))
+      return {};
   }
 }
 
@@ -323,22 +327,22 @@ Result<bool> Directory::remove_file(std::string_view name) const {
 }
 
 Result<std::vector<std::string>> Directory::entries() const {
-  Result<std::vector<Entry>> found = read_entries(*this);
-  if (!found) return fail(std::move(found).error());
   std::vector<std::string> names;
-  names.reserve(found->size());
-  for (Entry& entry : *found)
+  Status read = visit_entries(*this, [&](Entry entry) {
     names.push_back(std::move(entry.name));
+    return true;
+  });
+  if (!read) return fail(std::move(read).error());
   return names;
 }
 
-Result<std::vector<std::string>> Directory::subdirectories() const {
-  Result<std::vector<Entry>> found = read_entries(*this);
-  if (!found) return fail(std::move(found).error());
+Result<std::vector<std::string>> Directory::subdirectories(std::size_t most) const {
   std::vector<std::string> names;
-  for (Entry& entry : *found) {
+  Status read = visit_entries(*this, [&](Entry entry) {
     if (is_directory(fd(), entry)) names.push_back(std::move(entry.name));
-  }
+    return names.size() < most;
+  });
+  if (!read) return fail(std::move(read).error());
   return names;
 }
 

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -79,8 +80,8 @@ class Directory {
   [[nodiscard]] Result<bool> remove_file(std::string_view name) const;
   /// Names of all entries except "." and "..", in the order of the file system.
   [[nodiscard]] Result<std::vector<std::string>> entries() const;
-  /// Names of the subdirectories only.
-  [[nodiscard]] Result<std::vector<std::string>> subdirectories() const;
+  /// Names of the subdirectories only; the first `most` of them.
+  [[nodiscard]] Result<std::vector<std::string>> subdirectories(std::size_t most = SIZE_MAX) const;
 
   /// An extended attribute of the directory itself, at most 64 KiB; nullopt if it is not set or the
   /// file system does not support attributes.

@@ -74,6 +74,7 @@ class FakeMachine final : public Machine {
     if (cgroup == tree_->cgroups.end()) return gone(path);
     if (file == "cgroup.subtree_control" && tree_->is_v2())
       return std::string{cgroup->second.enables_io ? "cpu io memory pids" : "cpu memory pids"};
+    if (file == "cgroup.procs") return holds_processes(cgroup->first) ? "pids" : std::string{};
     const auto found = cgroup->second.files.find(file);
     if (found == cgroup->second.files.end())
       return fail(ErrorCode::kNotFound, cat(path, "/", file, ": no such file"));

@@ -171,17 +171,49 @@ TEST_F(Observe, AKilledProcessThatIsInNoListDoesNotCount) {
   }
 }
 
-TEST_F(Observe, NestingHasABound) {
-  const Hierarchy first = hierarchies().front();
-  if (first.version == core::CgroupVersion::kV2) GTEST_SKIP() << "cgroup v2 counts by itself";
-  std::string path = first.mount_point + base();
-  for (int depth = 0; depth <= 17; ++depth) {
-    ASSERT_EQ(::mkdir(path.c_str(), 0755), 0);
-    path += "/x";
+/// In each hierarchy, as a container does that makes more cgroups than one call looks into: below
+/// "wide", beside each other, and below "deep", in each other.
+class ObserveNested : public Observe, public ::testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    Observe::SetUp();
+    if (IsSkipped()) return;
+    static_cast<void>(execute({EnsureCgroup{below("wide")}, EnsureCgroup{below("deep")}}));
+    for (const Hierarchy& hierarchy : hierarchies()) {
+      for (int i = 0; i < 300; ++i)
+        ASSERT_EQ(::mkdir(cat(hierarchy.mount_point, below("wide/"), i).c_str(), 0755), 0);
+      std::string path = hierarchy.mount_point + below("deep");
+      for (int i = 0; i < kDepth; ++i)
+        ASSERT_EQ(::mkdir((path += "/x").c_str(), 0755), 0);
+    }
   }
-  // A container may nest as it likes: where nobody looks, a process may live.
-  EXPECT_EQ(cgroupfs().populated(base()), true);
-  const auto processes = cgroupfs().processes(base());
+
+  static constexpr int kDepth = 40;
+};
+INSTANTIATE_TEST_SUITE_P(Table, ObserveNested, ::testing::Values("wide", "deep"),
+                         [](const auto& shape) { return std::string{shape.param}; });
+
+TEST_P(ObserveNested, IsNotPopulatedForItself) {
+  EXPECT_EQ(cgroupfs().populated(below(GetParam())), false);
+  const auto processes = cgroupfs().processes(below(GetParam()));
+  ASSERT_TRUE(processes) << processes.error().message;
+  EXPECT_THAT(*processes, IsEmpty());
+}
+
+TEST_P(ObserveNested, IsPopulatedWithAProcessAnywhere) {
+  std::string place = below("wide/299");
+  if (GetParam() == std::string_view{"deep"}) {
+    place = below("deep");
+    for (int i = 0; i < kDepth; ++i)
+      place += "/x";
+  }
+  const Pid process = start_process();
+  // A new cpuset of v1 has no CPUs, and takes no process.
+  for (const Hierarchy& hierarchy : hierarchies())
+    std::ofstream{hierarchy.mount_point + place + "/cgroup.procs"} << process.value();
+  ASSERT_EQ(cgroupfs().cgroup_of(process), place);
+  EXPECT_EQ(cgroupfs().populated(below(GetParam())), true);
+  const auto processes = cgroupfs().processes(below(GetParam()));
   ASSERT_FALSE(processes);
   EXPECT_EQ(processes.error().code, ErrorCode::kTooLarge);
 }

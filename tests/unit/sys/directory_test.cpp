@@ -248,6 +248,14 @@ TEST_F(DirectoryEntries, ASymlinkIsNoSubdirectory) {
   EXPECT_THAT(*names, UnorderedElementsAre("b"));
 }
 
+TEST_F(DirectoryEntries, ListsNoMoreSubdirectoriesThanAsked) {
+  for (int i = 0; i < 1'500; ++i)
+    make("a/b/directory-" + std::to_string(i));
+  const auto directory = root().open_directory("a/b");
+  EXPECT_EQ(directory->subdirectories()->size(), 1'500U);
+  EXPECT_EQ(directory->subdirectories(7)->size(), 7U);
+}
+
 TEST_F(DirectoryEntries, ListsMoreThanOneBufferHolds) {
   for (int i = 0; i < 1'500; ++i)
     place_.write("a/b/entry-" + std::to_string(i), "");
