@@ -238,11 +238,16 @@ bool release_retained(Transaction& transaction, const std::string& uid) {
   const auto is_due = [&](const core::RetainedEntry& entry) {
     return entry.uid == uid && seconds_since(entry.until, transaction) >= 0;
   };
-  if (std::ranges::none_of(transaction.tiers().retained, is_due)) return false;
+  const auto found = std::ranges::find_if(transaction.tiers().retained, is_due);
+  if (found == transaction.tiers().retained.end()) return false;
+  core::RetainedEntry entry = *found;
   if (auto done = release_due(transaction, uid); !done) {
     transaction.store().keep_mark();
     transaction.log().error(
         cat("pod ", uid, ": not completed, will be retried: ", done.error().message));
+    // The others come first the next time.
+    entry.until = core::retry_at(transaction.now(), transaction.settings());
+    core::retain_pod(transaction.tiers(), std::move(entry));
   }
   return true;
 }

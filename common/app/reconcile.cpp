@@ -12,6 +12,7 @@
 #include "common/app/container_start.h"
 #include "common/app/departure.h"
 #include "common/app/held_tiers.h"
+#include "common/app/nested_removal.h"
 #include "common/app/root.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
@@ -354,6 +355,7 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warn
   ReconcileReport report;
   std::vector<HeldTier> held;
   std::vector<Refusal> unfinished;
+  std::vector<std::string> partly;
   {
     auto transaction = Transaction::open(settings, log);
     if (!transaction) return fail(std::move(transaction).error());
@@ -370,11 +372,13 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warn
     std::ranges::copy(transaction->failures(), std::back_inserter(report.failed));
     held = held_tiers(*transaction);
     unfinished = transaction->unfinished();
+    partly = transaction->partly_removed();
   }
   if (auto done = follow_up(settings, log, std::move(unfinished)); !done) {
     log.error(done.error().message);
     report.failed.push_back(done.error().message);
   }
+  std::ranges::move(remove_rest(settings, log, partly), std::back_inserter(report.failed));
   for (int step = 0; step < kLoweringSteps && !held.empty(); ++step) {
     reclaim(held);
     std::this_thread::sleep_for(kLoweringPause);

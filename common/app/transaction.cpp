@@ -284,20 +284,21 @@ void Transaction::leave_unwritten(const core::LeaveUnwritten& step) {
 
 Status Transaction::remove(const core::RemovePod& step, std::vector<Refusal>& refused) {
   const core::PodRecord& record = step.record;
+  const std::string& uid = record.pod.uid;
   auto removal = cgroup::remove_pod(*machine_, record);
-  const bool passes = removal && removal->removed != cgroup::Removed::kInUse;
-  if (!passes)
-    refused.push_back({.uid = record.pod.uid, .error = describe_left(record.cgroup, removal)});
+  const auto removed = removal ? removal->removed : cgroup::Removed::kInUse;
+  if (removed == cgroup::Removed::kInUse)
+    refused.push_back({.uid = uid, .error = describe_left(record.cgroup, removal)});
   if (removal) note(std::move(removal->report));
-  if (passes && removal->removed == cgroup::Removed::kGone) {
-    core::forget_retained(tiers(), record.pod.uid);
+  if (removed == cgroup::Removed::kGone) {
+    core::forget_retained(tiers(), uid);
     return status_of(execute(core::plan_erasure(record)));
   }
+  if (removed == cgroup::Removed::kPartly) partly_removed_.push_back(uid);
   // A cgroup that systemd holds is released in a moment.
-  if (passes) leave_unfinished({.uid = record.pod.uid, .error = describe_held(record.cgroup)});
-  core::retain_pod(
-      tiers(),
-      {.uid = record.pod.uid, .until = passes ? now_ : step.retry_at, .cgroup = record.cgroup});
+  const bool held = removed == cgroup::Removed::kHeldBySystemd;
+  if (held) leave_unfinished({.uid = uid, .error = describe_held(record.cgroup)});
+  core::retain_pod(tiers(), {uid, held ? now_ : step.retry_at, record.cgroup});
   return save(record);
 }
 

@@ -110,6 +110,8 @@ class Transaction {
   /// What the kernel or systemd refused for the moment, at most one reason per pod. Later
   /// transactions retry it; see follow_up().
   [[nodiscard]] const std::vector<Refusal>& unfinished() const { return unfinished_; }
+  /// Uids of ended pods of whose nested cgroups a part is removed; see remove_rest().
+  [[nodiscard]] const std::vector<std::string>& partly_removed() const { return partly_removed_; }
 
   /// Collects changed unit properties and sends them to systemd in finish(). For containers that
   /// run already: if systemd refuses them, nothing is rolled back.
@@ -161,6 +163,7 @@ class Transaction {
   std::vector<std::string> written_;
   std::vector<std::string> failures_;
   std::vector<Refusal> unfinished_;
+  std::vector<std::string> partly_removed_;
   core::Tree trees_ = core::Tree::kAsItWas;  ///< all but those of `made_`
   std::vector<std::string> made_;            ///< roots of the trees that this transaction has made
   cgroup::UnitChanges unit_changes_ = cgroup::UnitChanges::kNow;

@@ -100,6 +100,10 @@ class Cgroupfs final : public Machine {
   [[nodiscard]] Status copy_device_rules(const core::CopyDeviceRules& step, Report& report);
   [[nodiscard]] Status move(const core::MoveProcess& step);
   [[nodiscard]] Status remove(const core::RemoveCgroup& step, Report& report);
+  /// Removes a cgroup in one hierarchy.
+  /// @return false if it did not exist, or the hierarchy is mounted read-only.
+  [[nodiscard]] Result<bool> remove_from(OpenHierarchy& hierarchy, const core::RemoveCgroup& step,
+                                         Report& report);
   [[nodiscard]] Status set_attribute(const core::SetAttribute& step);
   [[nodiscard]] Status start(const core::StartUnit& step, Report& report);
   /// Queues the SetUnit steps of an executed plan whose cgroup has changed.
@@ -125,6 +129,7 @@ class Cgroupfs final : public Machine {
   std::array<std::optional<std::size_t>, core::kControllers.size()> by_controller_;
   Systemd systemd_;
   WaitBudget waits_;
+  int nested_steps_ = 0;  ///< left to the plan that is executed, see remove_nested()
   std::vector<core::SetUnit> deferred_changes_;
   std::set<std::string, std::less<>> active_units_;    ///< filled by learn_units()
   std::set<std::string, std::less<>> weighted_units_;  ///< removed ones, with kIoWeightAttribute

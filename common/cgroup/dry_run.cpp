@@ -115,11 +115,14 @@ void DryRun::run(const core::RemoveCgroup& step, Report& report) {
   if (!exists(step.path)) return;
   const auto below = children(step.path);
   const auto lives = populated(step.path);
-  if (!below || !lives || !below->empty() || *lives) {
+  const bool kept = below && !below->empty() && step.nested == core::Nested::kKept;
+  if (!below || !lives || kept || *lives) {
     report.ignored.push_back(cat(step.path, ": in use"));
     return;
   }
-  record(step);
+  core::RemoveCgroup shown = step;
+  if (below->empty()) shown.nested = core::Nested::kKept;
+  record(shown);
   ++report.removed;
   made_.erase(step.path);
   removed_.insert(step.path);

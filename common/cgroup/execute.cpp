@@ -9,6 +9,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/control_file.h"
+#include "common/cgroup/nested.h"
 #include "common/cgroup/refusal.h"
 #include "common/cgroup/value.h"
 #include "common/core/attributes.h"
@@ -107,25 +108,6 @@ Status set_oom_score(const core::SetOomScore& step, Report& report) {
   return set;
 }
 
-/// Removes one cgroup in one hierarchy.
-/// @return false if it did not exist, or the hierarchy is mounted read-only.
-Result<bool> remove_from(OpenHierarchy& hierarchy, const std::string& path) {
-  const Result<bool> writable = hierarchy.is_writable();
-  if (!writable || !*writable) return writable;
-  hierarchy.forget(path);
-  const std::string above = parent_of(path);
-  Result<DirectoryRef> parent = hierarchy.directory(above);
-  if (!parent) {
-    if (parent.error().code == ErrorCode::kNotFound) return false;
-    return fail(std::move(parent).error());
-  }
-  Result<bool> removed = (*parent)->remove_directory(name_of(path));
-  if (!removed) return fail(std::move(removed).error().with_context(path));
-  // Either it does not exist, or its parent was replaced since it was opened.
-  if (!*removed) hierarchy.forget(above);
-  return removed;
-}
-
 /// Whether the plan has changed a file of this cgroup.
 bool has_changed(const std::string& path, const Report& report) {
   return std::ranges::any_of(report.written, [files = cat(path, "/")](const std::string& line) {
@@ -166,6 +148,7 @@ Result<Report> Cgroupfs::execute(const core::Plan& plan, UnitChanges when) {
 
 Status Cgroupfs::carry_out(const core::Plan& plan, Report& report) {
   std::vector<const core::Step*> again;
+  nested_steps_ = kNestedSteps;
   for (const core::Step& step : plan) {
     Status done = run(step, plan, report);
     if (done) continue;
@@ -355,6 +338,32 @@ Status Cgroupfs::move(const core::MoveProcess& step) {
   return {};
 }
 
+Result<bool> Cgroupfs::remove_from(OpenHierarchy& hierarchy, const core::RemoveCgroup& step,
+                                   Report& report) {
+  const Result<bool> writable = hierarchy.is_writable();
+  if (!writable || !*writable) return writable;
+  hierarchy.forget(step.path);
+  const std::string above = parent_of(step.path);
+  Result<DirectoryRef> parent = hierarchy.directory(above);
+  if (!parent) {
+    if (parent.error().code == ErrorCode::kNotFound) return false;
+    return fail(std::move(parent).error());
+  }
+  const std::string_view name = name_of(step.path);
+  Result<bool> removed = (*parent)->remove_directory(name);
+  if (!removed && step.nested == core::Nested::kRemoved) {
+    const bool has_steps = nested_steps_ > 0;
+    const std::int64_t nested = remove_nested(**parent, name, nested_steps_);
+    report.removed += nested;
+    removed = (*parent)->remove_directory(name);
+    report.partly = report.partly || (!removed && (nested > 0 || !has_steps));
+  }
+  if (!removed) return fail(std::move(removed).error().with_context(step.path));
+  // Either it does not exist, or its parent was replaced since it was opened.
+  if (!*removed) hierarchy.forget(above);
+  return removed;
+}
+
 Status Cgroupfs::remove(const core::RemoveCgroup& step, Report& report) {
   if (step.path == "/") {
     return fail(ErrorCode::kInvalidArgument, "the root cgroup cannot be removed");
@@ -365,12 +374,12 @@ Status Cgroupfs::remove(const core::RemoveCgroup& step, Report& report) {
   }
   // The memory hierarchy goes first: if the cgroup is still in use, it stays in all hierarchies,
   // with all its limits.
-  Result<bool> removed = remove_from(primary(), step.path);
+  Result<bool> removed = remove_from(primary(), step, report);
   if (!removed) return fail(std::move(removed).error());
   Status first;
   for (OpenHierarchy& hierarchy : hierarchies_) {
     if (&hierarchy == &primary()) continue;
-    Result<bool> gone = remove_from(hierarchy, step.path);
+    Result<bool> gone = remove_from(hierarchy, step, report);
     removed = *removed || gone.value_or(false);
     if (!gone && first) first = fail(std::move(gone).error());
   }

@@ -24,8 +24,10 @@ struct Report {
   std::vector<std::string> ignored;  ///< refusals that the plan allows, one sentence each
   std::vector<std::string> refused;  ///< why controllers are not enabled, one sentence each
   std::int64_t made = 0;  ///< cgroups created, parents included; counted once for all hierarchies
-  /// Cgroups removed; counted once for all hierarchies.
+  /// Cgroups removed; counted once for all hierarchies, nested ones in each.
   std::int64_t removed = 0;
+  /// Of what is nested in a cgroup that was to be removed, a part is: the next plan goes on.
+  bool partly = false;
 };
 
 /// When execute() sends a plan's unit property changes to systemd.

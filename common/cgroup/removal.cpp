@@ -48,27 +48,11 @@ void lift_quota(const core::CgroupLayout& layout, const std::string& cgroup, cor
       .on_refusal = core::OnRefusal::kIgnore});
 }
 
-/// Plans the removal of what is below a cgroup, innermost first: containers nest their own there.
-/// What the bound leaves is removed by a later attempt.
-Status remove_below(Machine& machine, const std::string& cgroup, core::Plan& plan,
-                    std::size_t levels) {
-  constexpr std::size_t kMostSteps = 256;
-  if (levels == 0) return {};
-  auto children = machine.children(cgroup);
-  if (!children) return fail(std::move(children).error());
-  for (const std::string& child : *children) {
-    if (plan.size() >= kMostSteps) return {};
-    std::string path = cat(cgroup, "/", child);
-    if (auto done = remove_below(machine, path, plan, levels - 1); !done) return done;
-    plan.emplace_back(core::RemoveCgroup{std::move(path)});
-  }
-  return {};
-}
-
 void append(Report& to, Report from) {
   std::ranges::move(from.written, std::back_inserter(to.written));
   std::ranges::move(from.ignored, std::back_inserter(to.ignored));
   to.removed += from.removed;
+  to.partly = from.partly;
 }
 
 /// True if an empty cgroup is still there although it is a unit of systemd.
@@ -80,7 +64,6 @@ bool is_held_by_systemd(Machine& machine, const std::string& cgroup) {
 
 /// Removes the children of a pod's cgroup once.
 Result<Report> remove_once(Machine& machine, const core::RemoveChildren& step) {
-  constexpr std::size_t kLevels = 8;
   auto children = machine.children(step.cgroup);
   if (!children) return fail(std::move(children).error());
   core::Plan plan;
@@ -91,12 +74,11 @@ Result<Report> remove_once(Machine& machine, const core::RemoveChildren& step) {
       if (auto done = free_monitor(machine, path); !done) return fail(std::move(done).error());
     }
     const auto populated = machine.populated(path);
-    if (populated && !*populated) {
-      if (auto done = remove_below(machine, path, plan, kLevels); !done)
-        return fail(std::move(done).error());
-      lift_quota(machine.layout_without_hugepages(), path, plan);
-    }
-    plan.emplace_back(core::RemoveCgroup{std::move(path)});
+    const bool has_ended = populated && !*populated;
+    if (has_ended) lift_quota(machine.layout_without_hugepages(), path, plan);
+    plan.emplace_back(
+        core::RemoveCgroup{.path = std::move(path),
+                           .nested = has_ended ? core::Nested::kRemoved : core::Nested::kKept});
   }
   return machine.execute(plan, UnitChanges::kDeferred);
 }
@@ -115,7 +97,7 @@ Result<Removal> remove_beside_systemd(Machine& machine, const std::string& cgrou
   if (!*settled) {
     removal.removed = Removed::kHeldBySystemd;
   } else if (machine.exists(cgroup)) {
-    removal.removed = Removed::kInUse;
+    removal.removed = removal.report.partly ? Removed::kPartly : Removed::kInUse;
   }
   return removal;
 }
@@ -144,7 +126,7 @@ Result<Report> remove_children(Machine& machine, const core::RemoveChildren& ste
     auto report = remove_once(machine, step);
     if (!report) return fail(std::move(report).error());
     append(all, std::move(*report));
-    if (step.until == Until::kOnce) return true;
+    if (step.until == Until::kOnce || all.partly) return true;
     const auto left = machine.children(step.cgroup);
     return !left || left->empty();
   });
@@ -157,6 +139,7 @@ Result<Removal> remove_pod(Machine& machine, const core::PodRecord& record) {
     auto left = remove_once(machine, {.cgroup = record.cgroup});
     if (!left) return fail(std::move(left).error());
     append(report, std::move(*left));
+    if (report.partly) return false;
     for (const core::ContainerRecord& container : record.containers) {
       if (!container.moved) continue;
       if (auto done = run(machine, core::plan_removal(container.cgroup), report); !done)

@@ -20,6 +20,7 @@ namespace podqos::cgroup {
 enum class Removed : std::uint8_t {
   kGone,
   kInUse,          ///< it holds a process or a cgroup that is not podqos's
+  kPartly,         ///< its containers have nested more in it than one plan removes
   kHeldBySystemd,  ///< empty, but a unit of systemd, which releases units asynchronously
 };
 /// The result of a removal.

@@ -31,7 +31,7 @@ std::string line(const MoveProcess& step) {
 }
 
 std::string line(const RemoveCgroup& step) {
-  return cat("rmdir  ", step.path);
+  return cat("rmdir  ", step.path, step.nested == Nested::kRemoved ? " and all below" : "");
 }
 
 /// Without the value: a record's copy is kilobytes.

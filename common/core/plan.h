@@ -70,10 +70,17 @@ struct MoveProcess {
   Pid pid;
   friend bool operator==(const MoveProcess&, const MoveProcess&) = default;
 };
+/// What becomes of the cgroups below one that is removed.
+enum class Nested : std::uint8_t {
+  kKept,  ///< they keep it
+  /// Removed from the bottom, as many as fit into the steps of one plan: see Report::partly.
+  kRemoved,
+};
 /// rmdir `path` in every hierarchy; absent is fine; a populated one is kBusy.
 struct RemoveCgroup {
   std::string path;
   OnRefusal on_refusal = OnRefusal::kIgnore;
+  Nested nested = Nested::kKept;
   friend bool operator==(const RemoveCgroup&, const RemoveCgroup&) = default;
 };
 /// Set an extended attribute ("trusted.podqos…", xattr(7)) of cgroup `path` in the hierarchy of the

@@ -331,6 +331,89 @@ TEST_F(ExecuteRemove, OneInUseStaysEverywhere) {
   EXPECT_EQ(execute({RemoveCgroup{base(), OnRefusal::kIgnore}}).ignored.size(), 1U);
 }
 
+/// A cgroup in which a container has nested others, in the hierarchy with memory.
+class ExecuteRemoveNested : public ExecuteRemove {
+ protected:
+  void nest_beside(int count) {
+    for (int i = 0; i < count; ++i)
+      ASSERT_EQ(::mkdir(cat(place_, "/", i).c_str(), 0755), 0);
+  }
+  /// Beyond PATH_MAX, too.
+  void nest_deeply(int count) {
+    int at = ::open(place_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; i < count; ++i) {
+      ASSERT_EQ(::mkdirat(at, "x", 0755), 0);
+      const int next = ::openat(at, "x", O_PATH | O_DIRECTORY | O_CLOEXEC);
+      ::close(at);
+      at = next;
+    }
+    ::close(at);
+  }
+  void SetUp() override {
+    ExecuteRemove::SetUp();
+    if (IsSkipped()) return;
+    static_cast<void>(execute({EnsureCgroup{base()}}));
+    place_ = hierarchy_with("memory").mount_point + base();
+  }
+  Report remove() {
+    return execute({RemoveCgroup{.path = base(), .nested = core::Nested::kRemoved}});
+  }
+
+  std::string place_;
+};
+
+TEST_F(ExecuteRemoveNested, FromTheBottom) {
+  nest_deeply(40);
+  nest_beside(100);
+  const Report report = remove();
+  EXPECT_EQ(report.removed, 141);
+  EXPECT_FALSE(report.partly);
+  EXPECT_FALSE(cgroupfs().exists(base()));
+}
+
+TEST_F(ExecuteRemoveNested, AsManyAsOnePlanMay) {
+  nest_beside(1'200);
+  for (const std::int64_t removed : {512, 512}) {
+    const Report report = remove();
+    EXPECT_EQ(report.removed, removed);
+    EXPECT_TRUE(report.partly);
+    EXPECT_TRUE(is_directory(place_));
+  }
+  EXPECT_EQ(remove().removed, 177);
+  EXPECT_FALSE(cgroupfs().exists(base()));
+}
+
+TEST_F(ExecuteRemoveNested, EachPlanGoesFurther) {
+  nest_deeply(1'500);
+  std::int64_t removed = 0;
+  for (int plans = 0; cgroupfs().exists(base()); ++plans) {
+    ASSERT_LT(plans, 20);
+    removed += remove().removed;
+  }
+  EXPECT_EQ(removed, 1'501);
+}
+
+TEST_F(ExecuteRemoveNested, WhatLivesStays) {
+  nest_deeply(3);
+  nest_beside(3);
+  const Pid process = start_process();
+  std::ofstream{place_ + "/x/x/cgroup.procs"} << process.value();
+  const Report first = remove();
+  EXPECT_EQ(first.removed, 4);
+  EXPECT_TRUE(first.partly);
+  EXPECT_TRUE(is_directory(place_ + "/x/x"));
+  const Report second = remove();
+  EXPECT_EQ(second.removed, 0);
+  EXPECT_FALSE(second.partly);
+  EXPECT_THAT(second.ignored, ElementsAre(StartsWith(cat(base(), ": rmdir "))));
+}
+
+TEST_F(ExecuteRemoveNested, OnlyWhenAsked) {
+  nest_beside(1);
+  EXPECT_EQ(execute({RemoveCgroup{base()}}).removed, 0);
+  EXPECT_TRUE(is_directory(place_ + "/0"));
+}
+
 TEST_F(ExecuteRemove, NeverTheRoot) {
   EXPECT_EQ(refused({RemoveCgroup{"/", OnRefusal::kFail}}).code, ErrorCode::kInvalidArgument);
 }

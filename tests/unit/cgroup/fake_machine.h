@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string>
 #include <string_view>
@@ -291,11 +292,34 @@ class FakeMachine final : public Machine {
 
   Status run(const core::RemoveCgroup& step, Report& report) {
     if (!exists(step.path)) return {};
+    if (auto done = remove_nested(step, report); !done) return done;
     if (!children_of(step.path).empty() || !processes_in(step.path).empty() ||
         tree_->held_by_systemd.contains(step.path))
       return fail(ErrorCode::kBusy, cat(step.path, ": in use"));
-    if (auto done = on_change_(line_of(step)); !done) return done;
-    tree_->cgroups.erase(step.path);
+    return erase(step.path, report);
+  }
+
+  /// As many as tree_->most_nested; of each the kernel refuses what has children or processes.
+  Status remove_nested(const core::RemoveCgroup& step, Report& report) {
+    if (step.nested == core::Nested::kKept) return {};
+    std::vector<std::string> below;
+    for (const auto& [path, cgroup] : tree_->cgroups) {
+      if (path.starts_with(cat(step.path, "/"))) below.push_back(path);
+    }
+    int left = tree_->most_nested;
+    // In reverse order what is nested comes before what holds it.
+    for (const std::string& path : below | std::views::reverse) {
+      if (!children_of(path).empty() || !processes_in(path).empty()) continue;
+      report.partly = left-- == 0;
+      if (report.partly) return {};
+      if (auto done = erase(path, report); !done) return done;
+    }
+    return {};
+  }
+
+  Status erase(const std::string& path, Report& report) {
+    if (auto done = on_change_(cat("rmdir  ", path)); !done) return done;
+    tree_->cgroups.erase(path);
     ++report.removed;
     return {};
   }

@@ -103,6 +103,8 @@ struct FakeTree {
   std::set<std::string, std::less<>> units;
   /// Empty cgroups whose removal is refused: systemd has them open, or uses them in a job.
   std::set<std::string, std::less<>> held_by_systemd;
+  /// Nested cgroups that one step removes; the real machine's bound is cgroup::kNestedSteps.
+  int most_nested = 512;
   /// What happens while the program waits; returns whether it may wait, by default never.
   std::function<bool()> on_wait = [] { return false; };
   /// Called before each question that can fail, like "children /PATH"; an error is its answer.

@@ -18,6 +18,12 @@ using ::testing::IsEmpty;
 const core::RemoveChildren kUntilEmpty{.cgroup = "/kubepods/pod42",
                                        .until = core::RemoveChildren::Until::kEmpty};
 
+core::PodRecord pod_in(std::string cgroup) {
+  core::PodRecord record;
+  record.cgroup = std::move(cgroup);
+  return record;
+}
+
 /// A pod's cgroup, and what was done to it.
 class RemovalTest : public ::testing::TestWithParam<core::CgroupVersion> {
  protected:
@@ -42,6 +48,34 @@ TEST_P(RemovalTest, RemovesEndedContainersWithWhatTheyHaveNested) {
   EXPECT_THAT(changes_, ElementsAre("rmdir  /kubepods/pod42/a/init/inner",
                                     "rmdir  /kubepods/pod42/a/init", "rmdir  /kubepods/pod42/a"));
   EXPECT_TRUE(machine_.exists("/kubepods/pod42"));
+}
+
+/// The lock is held: it neither waits for what another attempt would remove, nor goes on by itself.
+TEST_P(RemovalTest, RemovesAPartOfMuchThatIsNested) {
+  tree_.make("/kubepods/pod42/a/init/inner");
+  tree_.most_nested = 1;
+  tree_.on_wait = [] {
+    ADD_FAILURE() << "waits";
+    return false;
+  };
+  const auto report = remove_children(machine_, kUntilEmpty);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_TRUE(report->partly);
+  const auto removal = remove_pod(machine_, pod_in("/kubepods/pod42"));
+  ASSERT_TRUE(removal) << removal.error().message;
+  EXPECT_EQ(removal->removed, Removed::kGone);
+  EXPECT_THAT(changes_,
+              ElementsAre("rmdir  /kubepods/pod42/a/init/inner", "rmdir  /kubepods/pod42/a/init",
+                          "rmdir  /kubepods/pod42/a", "rmdir  /kubepods/pod42"));
+}
+
+TEST_P(RemovalTest, APodWithMuchThatIsNestedIsPartlyRemoved) {
+  constexpr const char* kSlice = "/kubepods.slice/kubepods-pod42.slice";
+  tree_.make(cat(kSlice, "/a/init/inner"));
+  tree_.most_nested = 1;
+  const auto removal = remove_pod(machine_, pod_in(kSlice));
+  ASSERT_TRUE(removal) << removal.error().message;
+  EXPECT_EQ(removal->removed, Removed::kPartly);
 }
 
 TEST_P(RemovalTest, LeavesWhatLivesAndWhatIsExcepted) {
@@ -93,12 +127,6 @@ TEST(RemovalOfAQuota, IsLiftedOnV1First) {
   EXPECT_THAT(changes, ElementsAre("write  /pod/a/cpu.cfs_quota_us = -1  # removed with its pod "
                                    "or container",
                                    "rmdir  /pod/a"));
-}
-
-core::PodRecord pod_in(std::string cgroup) {
-  core::PodRecord record;
-  record.cgroup = std::move(cgroup);
-  return record;
 }
 
 TEST_P(RemovalTest, RemovesAPodWithItsMovedContainers) {

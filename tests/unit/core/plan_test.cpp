@@ -17,6 +17,7 @@ TEST(Render, PrintsOneLineAStep) {
       MoveProcess{.path = "/kubepods/pod42/ctr", .pid = Pid{7}},
       SetOomScore{.pid = Pid{7}, .start_time = StartTime{99}, .score = -997},
       RemoveCgroup{.path = "/kubepods/pod41"},
+      RemoveCgroup{.path = "/kubepods/pod40", .nested = Nested::kRemoved},
   };
   EXPECT_EQ(render(plan),
             "mkdir  /kubepods +io\n"
@@ -25,7 +26,8 @@ TEST(Render, PrintsOneLineAStep) {
             "write  /kubepods/pod42/cpu.max = max 100000\n"
             "move   7 -> /kubepods/pod42/ctr\n"
             "oom    /proc/7/oom_score_adj = -997\n"
-            "rmdir  /kubepods/pod41\n");
+            "rmdir  /kubepods/pod41\n"
+            "rmdir  /kubepods/pod40 and all below\n");
 }
 
 TEST(Render, KeepsTheRootPathPlain) {

@@ -1,0 +1,66 @@
+#include "common/app/nested_removal.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "common/app/departure.h"
+#include "common/app/reconcile.h"
+#include "common/app/transaction.h"
+#include "common/base/text.h"
+
+namespace podqos::app {
+
+namespace {
+
+constexpr int kMaxAttempts = 400;  ///< to remove 200,000 cgroups; each may take 50 ms of the lock
+
+/// One more attempt on a pod's cgroup.
+/// @return what the machine has refused
+Result<std::vector<Refusal>> try_again(Transaction& transaction, const std::string& uid) {
+  auto record = transaction.store().pod(uid);
+  if (!record) return fail(std::move(record).error());
+  // Meanwhile another event may have removed it, or started a container in it.
+  if (!*record || !(*record)->released_at) return std::vector<Refusal>{};
+  return handle_due(transaction, **record);
+}
+
+/// One more attempt on a pod's cgroup, in a transaction.
+/// @param kept  gets what the machine has refused, one sentence each
+/// @return whether another attempt gets further
+Result<bool> try_again(const core::Settings& settings, Log& log, const std::string& uid,
+                       std::vector<std::string>& kept) {
+  auto transaction = Transaction::open_existing(settings, log);
+  if (!transaction) return fail(std::move(transaction).error());
+  if (!*transaction) return false;
+  if (auto done = recover(**transaction); !done) return fail(std::move(done).error());
+  const auto refused = try_again(**transaction, uid);
+  if (!refused) return fail(refused.error());
+  for (const Refusal& refusal : *refused)
+    kept.push_back(cat("pod ", refusal.uid, ": ", refusal.error.message));
+  if (auto done = (*transaction)->finish(); !done) return fail(std::move(done).error());
+  return std::ranges::count((*transaction)->partly_removed(), uid) > 0;
+}
+
+}  // namespace
+
+std::vector<std::string> remove_rest(const core::Settings& settings, Log& log,
+                                     const std::vector<std::string>& uids) {
+  std::vector<std::string> kept;
+  for (const std::string& uid : uids) {
+    Result<bool> again = true;
+    for (int attempt = 0; attempt < kMaxAttempts && again && *again; ++attempt)
+      again = try_again(settings, log, uid, kept);
+    if (!again) kept.push_back(cat("pod ", uid, ": ", again.error().message));
+    if (again && *again) {
+      kept.push_back(cat("pod ", uid,
+                         ": its containers have nested so many cgroups that its own is "
+                         "not removed yet: podqosctl reconcile goes on with it"));
+    }
+  }
+  for (const std::string& line : kept)
+    log.error(line);
+  return kept;
+}
+
+}  // namespace podqos::app
