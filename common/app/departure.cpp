@@ -27,6 +27,8 @@ namespace podqos::app {
 namespace {
 
 constexpr int kReleasedPerTransaction = 4;
+constexpr int kExpiredPerTransaction = 4;
+constexpr std::size_t kCreatorsPerTransaction = 16;
 
 /// Seconds since a time in a record; negative if it is in the future. Times above 10^9 were written
 /// by an older podqos from the wall clock, the others count from boot.
@@ -292,11 +294,19 @@ void expire_pending(Transaction& transaction, const ContainerKey& handled,
     // What cannot be found out does not tell that the creator is gone.
     return !creator->second || *creator->second == entry.start_time;
   };
+  int expired = 0;
   const std::vector<core::PendingEntry> pending = transaction.tiers().pending;
   for (const core::PendingEntry& entry : pending) {
+    if (expired == kExpiredPerTransaction || creators.size() == kCreatorsPerTransaction) {
+      // The next transaction begins where this one has ended.
+      auto& left = transaction.tiers().pending;
+      std::ranges::rotate(left, std::ranges::find(left, entry));
+      return;
+    }
     const bool same_bundle =
         entry.bundle == handled.bundle || entry.bundle.empty() || handled.bundle.empty();
     if ((entry.id == handled.id && same_bundle) || is_created(entry)) continue;
+    ++expired;
     if (auto done = expire(transaction, entry); !done) {
       transaction.store().keep_mark();
       transaction.log().error(

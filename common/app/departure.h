@@ -87,6 +87,8 @@ bool release_retained(Transaction& transaction, const std::string& uid);
 
 /// Handles placed containers whose creating process has ended without a confirmation: confirms
 /// those that run and drops the others. Errors are logged per pod and left to the next transaction.
+/// At most four containers and 16 creators per call, to bound the time under the lock; the others
+/// have their turn in later calls.
 /// @param handled  container that the caller is handling itself; others with its id in another
 ///         bundle are not
 /// @param list  the caller's list if it places containers for an engine: those that it placed and

@@ -1,5 +1,6 @@
 // What an event does for pods other than its own, and what it waits for.
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,22 @@ class Waits : public ::testing::Test {
     node_.tree.held_by_systemd.insert(slice_of(container.uid));
     node_.tree.end(init);
     return node_.end(container);
+  }
+
+  /// Containers that are placed, each by a process of its own that ends at once.
+  void leave_pending(int count) {
+    for (int number = 0; number < count; ++number) {
+      node_.tree.start(Pid{2000 + number}, "/");
+      ASSERT_TRUE(node_.admit(numbered(number), Pid{2000 + number}));
+    }
+    for (int number = 0; number < count; ++number)
+      node_.tree.end(Pid{2000 + number});
+    ASSERT_EQ(node_.records.tiers.pending.size(), static_cast<std::size_t>(count));
+  }
+
+  [[nodiscard]] auto start_time_reads() const {
+    return std::ranges::count_if(
+        reads_, [](const std::string& what) { return what.starts_with("start time of "); });
   }
 
   FakeNode node_{core::CgroupVersion::kV2, core::Driver::kSystemd};
@@ -105,6 +122,30 @@ TEST_F(Waits, AnEndIsFollowedUpUntilItsOwnPodHasGone) {
   ASSERT_TRUE(retry_unfinished(transaction, ended->unfinished));
   EXPECT_THAT(ended->unfinished, IsEmpty());
   EXPECT_THAT(node_.tree.cgroups, Not(Contains(Key(slice_of("a")))));
+}
+
+TEST_F(Waits, AnEventExpiresFewOfManyAndComesToAll) {
+  leave_pending(100);
+  reads_.clear();
+  node_.run(kWebContainer, Pid{10});
+  EXPECT_EQ(node_.records.tiers.pending.size(), 96U);
+  EXPECT_LE(start_time_reads(), 20);
+  for (int events = 0; events < 24; ++events)
+    node_.run({.id = cat("later", events), .uid = "b"}, Pid{100 + events});
+  EXPECT_THAT(node_.records.tiers.pending, IsEmpty());
+}
+
+TEST_F(Waits, LivingCreatorsHideNoneThatHasGone) {
+  leave_pending(100);
+  for (int number = 0; number < 99; ++number)
+    node_.tree.start(Pid{2000 + number}, "/");
+  reads_.clear();
+  node_.run(kWebContainer, Pid{10});
+  EXPECT_LE(start_time_reads(), 20);
+  for (int events = 0; events < 6; ++events)
+    node_.run({.id = cat("later", events), .uid = "b"}, Pid{100 + events});
+  EXPECT_EQ(node_.records.tiers.pending.size(), 99U);
+  EXPECT_THAT(node_.records.pods, Not(Contains(Key("n99"))));
 }
 
 /// cgroup v1 refuses a quota below that of a child, such as a container that is being removed.
