@@ -97,13 +97,14 @@ int report(app::Log& log, std::string_view stage, const core::Settings& settings
   return exit_status(settings, error);
 }
 
-/// What the hook waits for ends before it is ended itself (set_deadline()), so that it can report
-/// and obey onError.
-constexpr std::chrono::seconds kPatience{25};
+/// What poststop waits for ends before the hook is ended itself (set_deadline()), so that it can
+/// report.
+constexpr std::chrono::milliseconds kPatience{25'000};
 
 /// createRuntime, prestart and poststop: the OCI state comes from standard input.
 int run_state_stage(std::string_view stage, const core::Settings& settings, app::Log& log) {
-  const app::Timeouts timeouts{.deadline = app::Timeouts::Clock::now() + kPatience};
+  const auto patience = stage == "poststop" ? kPatience : app::start_time_limit(settings);
+  const app::Timeouts timeouts{.deadline = app::Timeouts::Clock::now() + patience};
   auto text = sys::read_all(STDIN_FILENO, codec::kMaxStateSize, "OCI state on stdin");
   if (stage == "poststop") {
     auto done = text ? poststop(settings, log, *text, Pid{::getppid()}, timeouts)

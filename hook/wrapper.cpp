@@ -21,6 +21,7 @@
 #include "common/app/configuration.h"
 #include "common/app/log.h"
 #include "common/app/place.h"
+#include "common/app/timeouts.h"
 #include "common/base/text.h"
 #include "common/cgroup/node.h"
 #include "common/codec/json_text.h"
@@ -89,7 +90,8 @@ Handover make_startable(const core::Settings&, app::Log&, const app::PlacementRe
 /// The parser process, from its fork until it is reaped.
 class ParserProcess {
  public:
-  ParserProcess() = default;
+  /// @param waits  how long its job may wait
+  explicit ParserProcess(std::chrono::milliseconds waits) : timeout_{waits + kWork} {}
   ParserProcess(const ParserProcess&) = delete;
   ParserProcess& operator=(const ParserProcess&) = delete;
   ParserProcess(ParserProcess&&) = delete;
@@ -119,8 +121,6 @@ class ParserProcess {
       parse_in_sandbox(std::move(reply), job, settings, log, request);
     }
     child_ = static_cast<pid_t>(child);
-    // The process may queue for the lock (sys::FileLock), and then wait for kernel and systemd.
-    timeout_ = std::max(std::chrono::milliseconds{settings.lock_deadline_ms}, kQueue) + kWork;
     return {};
   }
 
@@ -139,9 +139,7 @@ class ParserProcess {
   }
 
  private:
-  static constexpr std::chrono::milliseconds kQueue{20'000};
-  static constexpr std::chrono::milliseconds kWork{15'000};
-  static constexpr std::chrono::milliseconds kEnd{5'000};
+  static constexpr std::chrono::milliseconds kWork{1'000};  ///< beside the job's waits
   static constexpr std::chrono::milliseconds kTick{20};
 
   Result<std::string> read_answer() {
@@ -182,7 +180,7 @@ class ParserProcess {
     // Does not wait for a process that hangs in the kernel: the runtime's parent reaps it.
     const int options = late_ ? __WALL | WNOHANG : __WALL;
     pid_t reaped = 0;
-    for (auto left = kEnd; left > kEnd.zero(); left -= kTick) {
+    for (auto left = kWork; left > kWork.zero(); left -= kTick) {
       do {
         reaped = ::waitpid(*child_, &status, options);
       } while (reaped < 0 && errno == EINTR);
@@ -195,7 +193,7 @@ class ParserProcess {
 
   sys::UniqueFd answer_;
   std::optional<pid_t> child_;
-  std::chrono::milliseconds timeout_{};
+  std::chrono::milliseconds timeout_;
   bool late_ = false;
 };
 
@@ -228,7 +226,7 @@ Status place_container(const RuntimeCall& call, const core::Settings& settings, 
   const app::PlacementRequest request = request_for(call, **opened);
   const std::vector<std::string> roots = allowed_roots(settings);
   // Reaped after config.json has been written, and before the runtime is executed.
-  ParserProcess parser;
+  ParserProcess parser{app::start_time_limit(settings)};
   if (auto started = parser.start(app::place, settings, log, request); !started) return started;
   // Found while the parser process works.
   const EditPlaces places{(*opened)->text(), call.member_names};
@@ -248,7 +246,7 @@ Status let_start(const RuntimeCall& call, const core::Settings& settings, app::L
   if (!*opened) return {};
   if (auto restored = (*opened)->restore(); !restored || !call.systemd) return restored;
   const app::PlacementRequest request = request_for(call, **opened);
-  ParserProcess parser;
+  ParserProcess parser{std::chrono::milliseconds::zero()};
   if (auto started = parser.start(make_startable, settings, log, request); !started) return started;
   const EditPlaces places{(*opened)->text(), call.member_names};
   auto handover = parser.answer();

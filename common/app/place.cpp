@@ -123,6 +123,7 @@ bool may_concern(std::string_view config, const core::Settings& settings) {
 
 Result<std::optional<ConfigChange>> place(const core::Settings& settings, Log& log,
                                           const PlacementRequest& call) {
+  const Timeouts timeouts{.deadline = Timeouts::Clock::now() + start_time_limit(settings)};
   auto config = codec::OciConfig::parse(call.config, call.names);
   if (!config) return fail(std::move(config).error());
   core::ContainerFacts facts = config->facts;
@@ -132,7 +133,7 @@ Result<std::optional<ConfigChange>> place(const core::Settings& settings, Log& l
   auto request = request_from_engine(settings, std::move(facts), std::move(podqos), call.driver);
   if (!request) return fail(std::move(request).error());
   if (!*request) return std::nullopt;
-  auto admitted = admit_to_pod(settings, log, std::move(**request), call.creator, {});
+  auto admitted = admit_to_pod(settings, log, std::move(**request), call.creator, timeouts);
   if (!admitted) return fail(std::move(admitted).error());
   if (!*admitted) return std::nullopt;
   auto& [transaction, admission, edit] = **admitted;

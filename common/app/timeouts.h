@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 
+#include "common/core/settings.h"
 #include "common/sys/clock.h"
 
 namespace podqos::app {
@@ -17,5 +19,13 @@ struct Timeouts {
   std::chrono::milliseconds systemd{2000};       ///< for each reply of systemd
   const sys::Clock* clock = &sys::kSteadyClock;  ///< never null
 };
+
+/// How long one event of a container's start may wait in all, whatever it waits for: 5 s, or a
+/// longer lockDeadline up to 25 s. Runtimes and engines give up later, and the hook ends itself
+/// after 30 s.
+[[nodiscard]] constexpr std::chrono::milliseconds start_time_limit(const core::Settings& settings) {
+  return std::clamp(std::chrono::milliseconds{settings.lock_deadline_ms},
+                    std::chrono::milliseconds{5'000}, std::chrono::milliseconds{25'000});
+}
 
 }  // namespace podqos::app

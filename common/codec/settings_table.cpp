@@ -265,9 +265,10 @@ constexpr std::array<Setting, 40> kTable{{
     setting<Duration<kDeadlineRange>, &Settings::lock_deadline_ms>(
         "lockDeadline",
         "How long to wait for the lock on the state while one and the same process holds "
-        "it; up to 20 s while it passes from one process to the next. Waiting processes get "
-        "it in their order. A lock that is not available in this time is an error. "
-        "**podqos-nri**(8) waits no longer than its runtime does."),
+        "it; up to 20 s while it passes from one process to the next. A container's start waits "
+        "5 s in all, whatever it waits for; with a longer lockDeadline as long as that, at most "
+        "25 s. Waiting processes get the lock in their order. A lock that is not available in "
+        "this time is an error. **podqos-nri**(8) waits no longer than its runtime does."),
     setting<OrNull<MetricsListener>, &Settings::metrics>(
         "nri.metrics",
         "Where **podqos-nri**(8) serves metrics and health over HTTP: *\"unix:PATH\"*, or a "

@@ -1,12 +1,14 @@
 // What an event does for pods other than its own, and what it waits for.
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/app/timeouts.h"
 #include "tests/unit/app/containers.h"
 #include "tests/unit/app/fake_node.h"
 
@@ -172,6 +174,27 @@ TEST(WaitsOnV1, AConfirmationCompletesItsOwnPod) {
   EXPECT_EQ(node.file(pod, "cpu.cfs_quota_us"), "70000");
   EXPECT_THAT(node.records.tiers.retained, IsEmpty());
 }
+
+struct LimitCase {
+  const char* name;
+  std::int64_t lock_deadline_ms;
+  int want_ms;
+};
+class StartTimeLimit : public ::testing::TestWithParam<LimitCase> {};
+
+TEST_P(StartTimeLimit, FollowsTheLocksDeadline) {
+  core::Settings settings;
+  settings.lock_deadline_ms = GetParam().lock_deadline_ms;
+  EXPECT_EQ(start_time_limit(settings), std::chrono::milliseconds{GetParam().want_ms});
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, StartTimeLimit,
+                         ::testing::ValuesIn<LimitCase>({{"Default", 5'000, 5'000},
+                                                         {"Shorter", 10, 5'000},
+                                                         {"Longer", 12'000, 12'000},
+                                                         {"LongerThanRuntimesWait", 60'000,
+                                                          25'000}}),
+                         [](const auto& c) { return c.param.name; });
 
 }  // namespace
 }  // namespace podqos::app
