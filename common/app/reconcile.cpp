@@ -281,14 +281,13 @@ class Recomputation {
   core::EventPlan plan_of(const core::PodRecord& record) {
     core::EventPlan plan = core::plan_restoration(record);
     if (record.adopted) return plan;
-    const std::string& uid = record.pod.uid;
     auto values = transaction_.plan_pod(record, std::nullopt, core::IfRefused::kWriteAgain);
     if (values) {
       plan.emplace_back(std::move(*values));
     } else {
-      report_failure(uid, values.error());
+      report_failure(record.pod.uid, values.error());
       plan.emplace_back(core::LeaveUnwritten{
-          .uid = uid,
+          .uid = record.pod.uid,
           .cgroup = record.cgroup,
           .until = core::retry_at(transaction_.now(), transaction_.settings())});
     }
