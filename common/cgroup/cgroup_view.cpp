@@ -210,6 +210,45 @@ std::optional<CpuShares> CgroupView::shares(const std::optional<CpuShares>& rule
   return core::shares_for_linear_weight(*weight);
 }
 
+bool CgroupView::knows(Value value) const {
+  const core::ValueRow& row = core::row_of(value);
+  const auto version = machine_->layout_without_hugepages().version_of(row.controller);
+  return version && text(row.controller, std::string{row.on(*version).name});
+}
+
+core::HeldResources CgroupView::held() const {
+  core::HeldResources held{.values = {}, .cpu_weight = cpu_weight()};
+  if (const auto shares = cpu_shares()) held.values.cpu_shares = shares->value();
+  if (knows(Value::kCpuQuota)) {
+    held.values.cpu_quota = cpu_quota().value_or(Micros{-1}).value();
+    if (const auto period = cpu_period()) held.values.cpu_period = period->value();
+  }
+  if (knows(Value::kMemoryLimit))
+    held.values.memory_limit = memory_limit().value_or(Bytes{-1}).value();
+  return held;
+}
+
+/// crun 1.8 sets limits only below the scope, later releases in both (libcrun/cgroup-systemd.c,
+/// run.oci.systemd.subgroup). What is below a scope may be the container's own work: a limit of the
+/// scope comes first.
+core::HeldResources held_by(Machine& machine, const core::ContainerRecord& container,
+                            const CgroupView& own) {
+  core::HeldResources held = own.held();
+  if (!own.path().ends_with(".scope")) return held;
+  const auto actual = machine.cgroup_of(container.pid);
+  if (!actual || !actual->starts_with(own.path())) return {};
+  const std::size_t end = actual->find('/', own.path().size() + 1);
+  if (actual->size() == own.path().size()) return held;
+  const core::EngineResources below = CgroupView{machine, actual->substr(0, end)}.held().values;
+  core::EngineResources& values = held.values;
+  if (values.memory_limit.value_or(-1) < 0) values.memory_limit = below.memory_limit;
+  if (values.cpu_quota.value_or(-1) < 0) {
+    values.cpu_quota = below.cpu_quota;
+    values.cpu_period = below.cpu_period;
+  }
+  return held;
+}
+
 std::vector<std::string> differences(const CgroupView& cgroup, const core::CgroupValues& rule,
                                      core::WeightFormula formula, Bytes page_size) {
   const auto shares = cgroup.cpu_shares();

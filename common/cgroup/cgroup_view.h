@@ -12,6 +12,8 @@
 #include "common/cgroup/machine.h"
 #include "common/core/cpu.h"
 #include "common/core/pod_config.h"
+#include "common/core/record.h"
+#include "common/core/runtime_update.h"
 #include "common/core/value_table.h"
 
 namespace podqos::cgroup {
@@ -65,12 +67,17 @@ class CgroupView {
   [[nodiscard]] std::optional<CpuShares> shares(const std::optional<CpuShares>& rule,
                                                 core::WeightFormula formula) const;
 
+  /// CPU share and limits, "no limit" told from "not known".
+  [[nodiscard]] core::HeldResources held() const;
+
  private:
   /// The text of a file; nullopt if it cannot be read.
   [[nodiscard]] const std::optional<std::string>& text(core::Controller controller,
                                                        const std::string& file) const;
   [[nodiscard]] std::optional<std::int64_t> number(core::Controller controller,
                                                    const std::string& file) const;
+  /// Whether the file of one of the values that podqos writes can be read.
+  [[nodiscard]] bool knows(core::Value value) const;
   /// The number in the file of one of the values that podqos writes.
   [[nodiscard]] std::optional<std::int64_t> number(core::Value value,
                                                    core::CgroupVersion version) const;
@@ -86,6 +93,12 @@ class CgroupView {
   mutable std::map<std::string, std::optional<std::string>> texts_;  ///< by file
   mutable std::optional<std::optional<Bytes>> memory_usage_;
 };
+
+/// What a running container's runtime has set: in its cgroup, or where that is the scope that crun
+/// makes, in crun's own cgroup below it what the scope does not limit.
+/// @param own  of the container's cgroup
+[[nodiscard]] core::HeldResources held_by(Machine& machine, const core::ContainerRecord& container,
+                                          const CgroupView& own);
 
 /// Compares a cgroup with the values that the rules require and returns one clause per difference
 /// ("memory limit is 1Gi, the rule says 2Gi"). Memory limits are compared in whole

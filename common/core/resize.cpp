@@ -11,6 +11,13 @@
 
 namespace podqos::core {
 
+bool gives_quota(const Resources& known, const EngineResources& now) {
+  const auto limit = find(known.limits, kCpu);
+  if (!limit) return *now.cpu_quota <= 0;
+  const Micros period{now.cpu_period.value_or(kDefaultPeriod.value())};
+  return cpu_quota_for(MilliCpu{limit->milli_value()}, period).value() == *now.cpu_quota;
+}
+
 namespace {
 
 Resources* find_resources(Pod& pod, std::string_view name) {
@@ -31,13 +38,6 @@ void set_or_erase(ResourceList& list, std::string_view name, const std::optional
 bool gives_shares(const Resources& known, std::int64_t shares) {
   const auto request = find(known.requests, kCpu);
   return cpu_shares_for(MilliCpu{request ? request->milli_value() : 0}).value() == shares;
-}
-
-bool gives_quota(const Resources& known, const EngineResources& now) {
-  const auto limit = find(known.limits, kCpu);
-  if (!limit) return *now.cpu_quota <= 0;
-  const Micros period{now.cpu_period.value_or(kDefaultPeriod.value())};
-  return cpu_quota_for(MilliCpu{limit->milli_value()}, period).value() == *now.cpu_quota;
 }
 
 void update(Resources& known, const EngineResources& now) {
@@ -153,7 +153,8 @@ void apply_resize(PodRecord& record, const Resize& resize) {
   update(*known, resize.now);
   cap_requests(*known);
   if (pod.resources) raise_to_containers(*pod.resources, pod);
-  if (record.sums && !pod_level) raise_to_containers(record.sums->resources, pod);
+  if (record.sums && !record.sums->enforced && !pod_level)
+    raise_to_containers(record.sums->resources, pod);
 }
 
 }  // namespace podqos::core

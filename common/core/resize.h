@@ -16,11 +16,14 @@ struct Resize {
   EngineResources now;     ///< all resources after the update; -1: no limit any more
 };
 
+/// Whether the engine's quota, or none, is what it makes of the known CPU limit.
+[[nodiscard]] bool gives_quota(const Resources& known, const EngineResources& now);
+
 /// Replaces the pod's known resources by those of an in-place update. A value that the known one
 /// converts to changes nothing, since the engine's units are coarser. Pod-level resources and the
 /// engine's sums are raised to the sum of the containers; only an update of the pod lowers them.
 /// Sums below that of the containers before the update are a kubelet's pod-level resources, and
-/// stay. The class does not change.
+/// stay, as do limits of a pod that its engine enforces. The class does not change.
 /// @note KEP-1287, in-place update of pod resources.
 void apply_resize(PodRecord& record, const Resize& resize);
 

@@ -224,5 +224,64 @@ TEST_F(LiveCgroup, AnAbsentCgroupIsNoError) {
   }
 }
 
+core::HeldResources held(std::optional<std::int64_t> shares, std::optional<std::int64_t> quota,
+                         std::optional<std::int64_t> memory) {
+  core::HeldResources out;
+  out.values.cpu_shares = shares;
+  out.values.cpu_quota = quota;
+  if (quota) out.values.cpu_period = 100'000;
+  out.values.memory_limit = memory;
+  return out;
+}
+
+TEST_F(DifferencesV1, TellsNoLimitFromWhatIsNotKnown) {
+  EXPECT_EQ(view().held(), held(102, 10'000, 1 << 30));
+  files_->at("cpu.cfs_quota_us") = "-1";
+  files_->at("memory.limit_in_bytes") = "9223372036854771712";
+  EXPECT_EQ(view().held(), held(102, -1, -1));
+  files_->erase("memory.limit_in_bytes");
+  EXPECT_EQ(view().held(), held(102, -1, std::nullopt));
+  EXPECT_EQ((CgroupView{machine_, "/gone"}.held()), core::HeldResources{});
+}
+
+TEST_F(ViewV2, TellsNoLimitFromWhatIsNotKnown) {
+  core::HeldResources wanted = held(std::nullopt, -1, -1);
+  wanted.cpu_weight = CpuWeight{100};
+  EXPECT_EQ(view().held(), wanted);
+  files_->at("cpu.max") = "50000 100000";
+  files_->at("memory.max") = "67108864";
+  files_->erase("cpu.weight");
+  EXPECT_EQ(view().held(), held(std::nullopt, 50'000, 64 << 20));
+}
+
+/// As crun 1.8.1 leaves them with systemd, and as 1.21 does: see runtime_update_test.py.
+TEST_F(ViewV2, FindsTheLimitsThatCrunSetsBelowItsScope) {
+  const std::string scope = "/pod/crun-web.scope";
+  tree_.start(Pid{10}, scope + "/container/init.scope");
+  core::ContainerRecord container;
+  container.pid = Pid{10};
+  container.cgroup = scope;
+  auto& above = tree_.cgroups.at(scope).files;
+  auto& below = tree_.cgroups.at(scope + "/container").files;
+  above.at("cpu.weight") = "20";
+  below.at("memory.max") = "67108864";
+  below.at("cpu.max") = "33330 100000";
+  core::HeldResources wanted = held(std::nullopt, 33'330, 64 << 20);
+  wanted.cpu_weight = CpuWeight{20};
+  EXPECT_EQ(held_by(machine_, container, {machine_, scope}), wanted);
+
+  above.at("memory.max") = "33554432";
+  above.at("cpu.max") = "34000 100000";
+  wanted.values.memory_limit = 32 << 20;
+  wanted.values.cpu_quota = 34'000;
+  EXPECT_EQ(held_by(machine_, container, {machine_, scope}), wanted);
+
+  // A process that was moved elsewhere tells nothing of the cgroup below, nor does an unknown one.
+  tree_.processes.at(Pid{10}).cgroup = "/pod";
+  EXPECT_EQ(held_by(machine_, container, {machine_, scope}), core::HeldResources{});
+  tree_.processes.clear();
+  EXPECT_EQ(held_by(machine_, container, {machine_, scope}), core::HeldResources{});
+}
+
 }  // namespace
 }  // namespace podqos::cgroup

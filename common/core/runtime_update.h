@@ -1,0 +1,54 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/base/units.h"
+#include "common/core/container_facts.h"
+#include "common/core/cpu.h"
+#include "common/core/record.h"
+#include "common/core/settings.h"
+
+namespace podqos::core {
+
+/// What a container's own cgroup holds of the values that its runtime sets. Absent: not known.
+struct HeldResources {
+  /// CPU shares (cgroup v1), quota, period and memory limit; -1: no limit.
+  EngineResources values = {};
+  std::optional<CpuWeight> cpu_weight = std::nullopt;  ///< cgroup v2
+  friend bool operator==(const HeldResources&, const HeldResources&) = default;
+};
+
+/// What is known of the node.
+struct NodeRules {
+  WeightFormula formula;  ///< of its runtimes
+  Bytes page_size;        ///< the kernel stores memory limits in whole pages
+  const Settings& settings;
+};
+
+/// Whether the container's own cgroup has its runtime's values and lies in its pod's: not those of
+/// sandboxes, of containers that have not started, that podqos has moved, or that lie elsewhere;
+/// nor that of a container while the one that replaces it runs as well.
+[[nodiscard]] bool tells_of_updates(const PodRecord& record, const ContainerRecord& container);
+
+/// Takes what runtimes have changed of running containers (`runc update`, `docker update`) as
+/// updates of the engine, see apply_resize(): the values that differ from what podqos knows that
+/// the runtime was given, lower ones as well. A pod whose annotations state its resources keeps
+/// them, and limits that its engine has set for the pod itself stay. A container that has lost all
+/// limits changes nothing: its cgroup may have been made anew. Nor do the CPU shares of a new
+/// cgroup (1024, weight 100), which a container has for which its engine sets none.
+/// @param held  in the order of the record's containers; empty for those to leave out
+/// @return what the pod follows, one clause for each container
+std::vector<std::string> follow_updates(PodRecord& record, std::span<const HeldResources> held,
+                                        const NodeRules& node);
+
+/// Says which limits of containers have no effect, since they are above their pod's, or do not
+/// bound the pod, and the remedy.
+/// @param held  as above
+[[nodiscard]] std::vector<std::string> describe_unfollowed(const PodRecord& record,
+                                                           std::span<const HeldResources> held,
+                                                           const NodeRules& node);
+
+}  // namespace podqos::core
