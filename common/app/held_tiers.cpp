@@ -1,8 +1,12 @@
 #include "common/app/held_tiers.h"
 
+#include <algorithm>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <utility>
 
+#include "common/app/reconcile.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/core/pod_plan.h"
 #include "common/core/root_limits.h"
@@ -34,6 +38,14 @@ std::vector<HeldTier> held_tiers(Transaction& transaction) {
   return held;
 }
 
+namespace {
+
+constexpr int kLoweringSteps = 20;
+constexpr std::chrono::milliseconds kLoweringPause{20};
+
+/// Asks the kernel to reclaim `excess` bytes of each tier (memory.reclaim, cgroup v2, Linux 5.19).
+/// Called without the lock: it may take long.
+/// @note Documentation/admin-guide/cgroup-v2.rst, memory.reclaim.
 void reclaim(const std::vector<HeldTier>& held) {
   auto cgroups = cgroup::Cgroupfs::open();
   if (!cgroups || cgroups->layout().memory != core::CgroupVersion::kV2) return;
@@ -48,6 +60,24 @@ void reclaim(const std::vector<HeldTier>& held) {
                                           .on_refusal = core::OnRefusal::kIgnore}});
     if (!asked) return;
   }
+}
+
+}  // namespace
+
+Result<std::vector<HeldTier>> lower_step_by_step(const core::Settings& settings, Log& log,
+                                                 std::vector<HeldTier> held) {
+  for (int step = 0; step < kLoweringSteps && !held.empty(); ++step) {
+    reclaim(held);
+    std::this_thread::sleep_for(kLoweringPause);
+    auto transaction = Transaction::open(settings, log);
+    if (!transaction) return fail(std::move(transaction).error());
+    if (auto done = recover(*transaction); !done) return fail(std::move(done).error());
+    // A root's limit is else written only if its rule has changed.
+    if (std::ranges::any_of(held, &HeldTier::root)) transaction->remake_trees();
+    if (auto done = transaction->finish(); !done) return fail(std::move(done).error());
+    held = held_tiers(*transaction);
+  }
+  return held;
 }
 
 }  // namespace podqos::app

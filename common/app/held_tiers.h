@@ -3,8 +3,11 @@
 #include <string>
 #include <vector>
 
+#include "common/app/log.h"
 #include "common/app/transaction.h"
+#include "common/base/error.h"
 #include "common/base/units.h"
+#include "common/core/settings.h"
 
 namespace podqos::app {
 
@@ -18,9 +21,10 @@ struct HeldTier {
 /// Roots and tiers whose memory limit is above the rule because their usage is.
 [[nodiscard]] std::vector<HeldTier> held_tiers(Transaction& transaction);
 
-/// Asks the kernel to reclaim `excess` bytes of each tier (memory.reclaim, cgroup v2, Linux 5.19).
-/// Call it without the lock: it may take long.
-/// @note Documentation/admin-guide/cgroup-v2.rst, memory.reclaim.
-void reclaim(const std::vector<HeldTier>& held);
+/// Lowers their limits as their usage falls, in at most 20 steps with the lock released in between.
+/// @return those that are above the rule still
+[[nodiscard]] Result<std::vector<HeldTier>> lower_step_by_step(const core::Settings& settings,
+                                                               Log& log,
+                                                               std::vector<HeldTier> held);
 
 }  // namespace podqos::app

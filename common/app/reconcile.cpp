@@ -1,11 +1,9 @@
 #include "common/app/reconcile.h"
 
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -324,9 +322,6 @@ class Recomputation {
   ReconcileReport report_;
 };
 
-constexpr int kLoweringSteps = 20;
-constexpr std::chrono::milliseconds kLoweringPause{20};
-
 }  // namespace
 
 Result<ReconcileReport> recompute(Transaction& transaction, Warnings warnings) {
@@ -378,18 +373,9 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warn
     report.failed.push_back(done.error().message);
   }
   std::ranges::move(remove_rest(settings, log, partly), std::back_inserter(report.failed));
-  for (int step = 0; step < kLoweringSteps && !held.empty(); ++step) {
-    reclaim(held);
-    std::this_thread::sleep_for(kLoweringPause);
-    auto transaction = Transaction::open(settings, log);
-    if (!transaction) return fail(std::move(transaction).error());
-    if (auto done = recover(*transaction); !done) return fail(std::move(done).error());
-    // A root's limit is else written only if its rule has changed.
-    if (std::ranges::any_of(held, &HeldTier::root)) transaction->remake_trees();
-    if (auto done = transaction->finish(); !done) return fail(std::move(done).error());
-    held = held_tiers(*transaction);
-  }
-  for (const HeldTier& tier : held) {
+  auto still_held = lower_step_by_step(settings, log, std::move(held));
+  if (!still_held) return fail(std::move(still_held).error());
+  for (const HeldTier& tier : *still_held) {
     report.warnings.push_back(cat("cgroup ", tier.path, ": memory limit is ",
                                   format_amount(tier.excess),
                                   " above the rule because its usage is"));
