@@ -26,6 +26,7 @@
 #include "common/core/reservation.h"
 #include "common/core/root_limits.h"
 #include "common/core/root_share.h"
+#include "common/core/runtime_update.h"
 #include "common/core/tier_plan.h"
 #include "common/core/tree.h"
 #include "common/store/memory_store.h"
@@ -164,6 +165,7 @@ class InventoryBuilder {
     check_place(entry);
     if (const auto words = core::describe_uncounted(record, settings_))
       inventory_.warnings.push_back(cat(name, ": ", *words));
+    check_updates(entry);
     for (const ContainerEntry& container : entry.containers) {
       if (!container.alive) {
         inventory_.warnings.push_back(cat(name, ": container ", printable(container.record.id),
@@ -172,6 +174,20 @@ class InventoryBuilder {
         inventory_.warnings.push_back(cat(name, ": ", *stray));
       }
     }
+  }
+
+  /// Warns of limits that a runtime has given a container and that its pod does not follow.
+  void check_updates(const PodEntry& entry) {
+    std::vector<core::HeldResources> held;
+    for (const ContainerEntry& container : entry.containers) {
+      const bool own = container.alive && core::tells_of_updates(entry.record, container.record);
+      held.push_back(own ? cgroup::held_by(cgroups_, container.record, container.cgroup)
+                         : core::HeldResources{});
+    }
+    const core::NodeRules node{
+        .formula = inventory_.formula, .page_size = page_size_, .settings = settings_};
+    for (const std::string& words : core::describe_unfollowed(entry.record, held, node))
+      inventory_.warnings.push_back(cat(pod_label(entry.record.pod), ": ", words));
   }
 
   /// Warns if a cgroup's weight differs. Where a kubelet has taken the root over, podqos sets none.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/app/log.h"
+#include "common/app/runtime_update.h"
 #include "common/app/transaction.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
@@ -63,7 +64,7 @@ Result<ReconcilePreview> preview_reconcile(const core::Settings& settings,
   Transaction transaction{settings, log, std::make_unique<store::MemoryStore>(records, on_change),
                           std::make_unique<cgroup::DryRun>(std::move(machine), preview.plan),
                           capacity};
-  auto report = recompute(transaction);
+  auto report = recompute(transaction, Warnings::kLogged, follow_runtime);
   if (!report) return fail(std::move(report).error());
   preview.report = std::move(*report);
   if (auto done = transaction.finish(); !done) return fail(std::move(done).error());

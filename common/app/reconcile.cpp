@@ -12,6 +12,7 @@
 #include "common/app/held_tiers.h"
 #include "common/app/nested_removal.h"
 #include "common/app/root.h"
+#include "common/app/runtime_update.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/pod_cgroup.h"
@@ -30,8 +31,9 @@ namespace {
 /// One recomputation of everything, under the lock.
 class Recomputation {
  public:
-  explicit Recomputation(Transaction& transaction, const EngineList* list = nullptr)
-      : transaction_(transaction), list_(list) {}
+  explicit Recomputation(Transaction& transaction, const EngineList* list = nullptr,
+                         FollowRuntime follow = nullptr)
+      : transaction_(transaction), list_(list), follow_(follow) {}
 
   Result<ReconcileReport> run(Warnings warnings = Warnings::kLogged) {
     if (auto done = load(); !done) return fail(std::move(done).error());
@@ -239,6 +241,7 @@ class Recomputation {
       if (init) observation.init = *init;
     }
     auto pod = core::remove_ended(std::move(record), observations, list_);
+    if (follow_ != nullptr) follow_(transaction_, pod.record, report_);
     if (pod.record.containers.empty() && !pod.record.adopted) {
       const auto populated = cgroup::holds_container(machine, pod.record.cgroup);
       if (!populated) report_unknown(pod.record.pod.uid, populated.error());
@@ -316,6 +319,7 @@ class Recomputation {
 
   Transaction& transaction_;
   const EngineList* list_;
+  FollowRuntime follow_;
   core::PodRecords records_;
   Ids unreadable_;          ///< uids of pods whose records cannot be read
   bool uncertain_ = false;  ///< a record could not be written
@@ -324,8 +328,9 @@ class Recomputation {
 
 }  // namespace
 
-Result<ReconcileReport> recompute(Transaction& transaction, Warnings warnings) {
-  return Recomputation{transaction}.run(warnings);
+Result<ReconcileReport> recompute(Transaction& transaction, Warnings warnings,
+                                  FollowRuntime follow) {
+  return Recomputation{transaction, nullptr, follow}.run(warnings);
 }
 
 Result<Ids> recompute_beside(Transaction& transaction, const EngineList& list) {
@@ -353,7 +358,7 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warn
   {
     auto transaction = Transaction::open(settings, log);
     if (!transaction) return fail(std::move(transaction).error());
-    auto recomputed = recompute(*transaction, warnings);
+    auto recomputed = recompute(*transaction, warnings, follow_runtime);
     if (!recomputed) return fail(std::move(recomputed).error());
     report = std::move(*recomputed);
     if (auto done = transaction->finish(); !done) return fail(std::move(done).error());

@@ -16,17 +16,22 @@ using core::ReconcileReport;
 /// would otherwise be logged once a minute by the timer.
 enum class Warnings : std::uint8_t { kLogged, kReported };
 
+/// Lets a pod follow what runtimes have changed of its containers: follow_runtime(), which reads
+/// files of each container. nullptr where a start waits; the programs of events do not have it.
+using FollowRuntime = void (*)(Transaction&, core::PodRecord&, ReconcileReport&);
+
 /// Makes records and cgroups match the running containers: removes ended containers, restores lost
-/// records from their copies in the cgroups, recomputes the sums, writes all values and removes
-/// what is left over. Lowers a tier's memory limit that usage had kept above the rule, step by
-/// step, with the lock released in between.
+/// records from their copies in the cgroups, follows what runtimes have changed of containers,
+/// recomputes the sums, writes all values and removes what is left over. Lowers a tier's memory
+/// limit that usage had kept above the rule, step by step, with the lock released in between.
 /// @return the report, also if single pods failed: see `unreadable` and `failed`
 [[nodiscard]] Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log,
                                                 Warnings warnings = Warnings::kLogged);
 
 /// Recomputes under the lock of `transaction`, without the steps that lower a tier's limit.
 [[nodiscard]] Result<ReconcileReport> recompute(Transaction& transaction,
-                                                Warnings warnings = Warnings::kLogged);
+                                                Warnings warnings = Warnings::kLogged,
+                                                FollowRuntime follow = nullptr);
 
 /// Recomputes with an engine's list of containers. A container that was placed for this engine and
 /// is not confirmed yet is kept if it is in the list; if it is not, and the listener placed it, it

@@ -19,6 +19,7 @@
 #include "common/app/log.h"
 #include "common/app/preview.h"
 #include "common/app/reconcile.h"
+#include "common/app/runtime_update.h"
 #include "common/app/transaction.h"
 #include "common/store/memory_store.h"
 #include "tests/unit/cgroup/fake_machine.h"
@@ -146,9 +147,34 @@ class FakeNode {
     ASSERT_TRUE(admission) << admission.error().message;
     ASSERT_TRUE(*admission);
     tree.start(init, (*admission)->container.cgroup);
+    update(init, container.resources);
     tree.end(creator);
     const auto confirmed = confirm(container, init);
     ASSERT_TRUE(confirmed) << confirmed.error().message;
+  }
+
+  /// A runtime sets resources of a container, when it creates it or in `runc update`. Weights are
+  /// those of the linear formula.
+  void update(Pid init, const core::EngineResources& resources) {
+    auto& files = tree.cgroups.at(tree.processes.at(init).cgroup).files;
+    const auto set = [&](const char* file, const std::optional<std::int64_t>& value) {
+      if (value) files.at(file) = std::to_string(*value);
+    };
+    if (!tree.is_v2()) {
+      set("cpu.shares", resources.cpu_shares);
+      set("cpu.cfs_period_us", resources.cpu_period);
+      set("cpu.cfs_quota_us", resources.cpu_quota);
+      set("memory.limit_in_bytes", resources.memory_limit);
+      return;
+    }
+    if (resources.cpu_shares) set("cpu.weight", 1 + ((*resources.cpu_shares - 2) * 9999 / 262142));
+    const auto max = [](std::int64_t value) {
+      return value < 0 ? std::string{"max"} : std::to_string(value);
+    };
+    if (resources.cpu_quota)
+      files.at("cpu.max") =
+          cat(max(*resources.cpu_quota), " ", resources.cpu_period.value_or(100'000));
+    if (resources.memory_limit) files.at("memory.max") = max(*resources.memory_limit);
   }
 
   /// poststop of a container.
@@ -161,7 +187,7 @@ class FakeNode {
 
   Result<ReconcileReport> reconcile() {
     Transaction transaction = begin();
-    auto report = recompute(transaction);
+    auto report = recompute(transaction, Warnings::kLogged, follow_runtime);
     if (!report) return report;
     if (auto done = transaction.finish(); !done) return fail(std::move(done).error());
     std::ranges::copy(transaction.failures(), std::back_inserter(report->failed));
