@@ -140,11 +140,12 @@ void warn_unknown_container(Admission& admission, const PodClaim& claim) {
 void warn_uncounted(Admission& admission, const AdmissionSnapshot& snapshot,
                     const Settings& settings) {
   const PodRecord& record = admission.record;
-  if (snapshot.before && snapshot.before->claimed == record.claimed &&
-      snapshot.before->granted == record.granted)
-    return;
-  if (auto words = describe_uncounted(record, settings))
-    admission.warnings.push_back(cat(name_of(record.pod), " ", *words));
+  const auto words = describe_uncounted(record, settings);
+  if (!words) return;
+  std::optional<PodRecord> before = snapshot.before;
+  if (before) before->released_at.reset();
+  if (before && describe_uncounted(*before, settings) == words) return;
+  admission.warnings.push_back(cat(name_of(record.pod), " ", *words));
 }
 
 /// Checks that the node has room for the pod, or warns that it has not.

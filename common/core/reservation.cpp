@@ -46,6 +46,16 @@ std::optional<std::string> describe_cut(const Amounts<Amount>& amounts, Admissio
       "requests");
 }
 
+/// Whether containers are still to come, whose limits may back more of the request.
+bool awaits_containers(const PodRecord& record) {
+  const auto is_there = [&](const Container& described) {
+    return std::ranges::find(record.containers, described.name, &ContainerRecord::name) !=
+           record.containers.end();
+  };
+  return std::ranges::all_of(record.containers, &ContainerRecord::sandbox) ||
+         !std::ranges::all_of(record.pod.containers, is_there);
+}
+
 }  // namespace
 
 std::optional<Bytes> backed_memory(const PodRecord& record) {
@@ -103,7 +113,7 @@ std::optional<std::string> describe_uncounted(const PodRecord& record, const Set
                                       .granted = record.granted.memory},
                                      settings.admission.memory, settings))
     return cut;
-  if (most == record.claimed.memory) return std::nullopt;
+  if (most == record.claimed.memory || awaits_containers(record)) return std::nullopt;
   return cat("requests memory ", format_amount(record.claimed.memory), ", of which ",
              format_amount(most),
              " is reserved, the sum of the memory limits that its engine enforces; set memory "

@@ -31,8 +31,9 @@ namespace podqos::core {
 [[nodiscard]] std::int64_t claimable(std::int64_t capacity, const Settings& settings);
 
 /// Warning for the node's operator that not all requests of a pod count, with cause and remedy.
-/// nullopt if they all do, for adopted, released and BestEffort pods, and where the node has no
-/// room for them but `admission` of the resource is "off".
+/// nullopt if they all do, for adopted, released and BestEffort pods, where the node has no room
+/// for them but `admission` of the resource is "off", and where the limits of containers that are
+/// still to come may back the rest.
 [[nodiscard]] std::optional<std::string> describe_uncounted(const PodRecord& record,
                                                             const Settings& settings);
 

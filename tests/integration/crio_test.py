@@ -175,6 +175,19 @@ class Claims(CrioCase):
         self.assert_values(self.tier_path("besteffort"), memory=31 * harness.GI)
         self.assertEqual(len(self.warnings()), 1)
 
+    def test_no_alarm_before_a_container_has_come(self):
+        """The sandbox backs nothing; what its containers' limits back is not known yet."""
+        for requested, alarms in (("64Mi", 0), ("2Gi", 1)):
+            with self.subTest(requested):
+                self.pod_annotations = {"podqos.io/requests": f"memory={requested}"}
+                self.launch_pod()
+                self.assertEqual(self.warnings(), [])
+                self.wrapper.launch(name := self.container_id("app"), self.app_bundle(name))
+                self.assertEqual(len(self.warnings()), alarms)
+                self.assertEqual(self.podqos.log_text().count("is reserved, the sum"), alarms)
+                for each in (name, self.sandbox):
+                    self.wrapper.delete(each)
+
     def test_reconcile_counts_the_same(self):
         self.launch_pod("app", "log")
         self.podqos.ctl("reconcile")

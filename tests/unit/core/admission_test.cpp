@@ -207,6 +207,32 @@ TEST_F(AdmissionTest, AWarningNamesPodAndContainer) {
   EXPECT_THAT(decided->warnings, ElementsAre("pod 42, container c1: refused"));
 }
 
+/// A sandbox backs nothing of what the pod's containers request, and the engine may still set their
+/// limits. When a container has come without one, that is said once.
+TEST_F(AdmissionTest, WarnsOfMemoryThatIsNotReservedWithTheContainerThatLacksALimit) {
+  settings_.reserve_memory_percent = 100;
+  claim_.pod.containers.front().resources.requests.insert_or_assign(
+      "memory", list({{"memory", "64Mi"}}).at("memory"));
+  request_.annotations.engine.cri = true;
+  request_.facts = facts::container_facts("box");
+  identity_.is_sandbox = true;
+  auto decided = admission();
+  ASSERT_TRUE(decided) << decided.error().to_string();
+  EXPECT_THAT(decided->warnings, IsEmpty());
+  before_ = decided->record;
+  identity_.is_sandbox = false;
+  request_.facts = facts::container_facts("c1");
+  decided = admission();
+  ASSERT_TRUE(decided) << decided.error().to_string();
+  EXPECT_THAT(decided->warnings,
+              ElementsAre(HasSubstr("requests memory 64Mi, of which 0 is reserved")));
+  before_ = decided->record;
+  request_.facts = facts::container_facts("c2");
+  decided = admission();
+  ASSERT_TRUE(decided) << decided.error().to_string();
+  EXPECT_THAT(decided->warnings, IsEmpty());
+}
+
 TEST_F(AdmissionTest, AContainerThatRunsInItsPodStays) {
   runs_in(std::string{kPodCgroup} + "/own");
   request_.on_misplaced = OnMisplaced::kMove;

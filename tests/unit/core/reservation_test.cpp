@@ -205,6 +205,27 @@ TEST_F(WordsOnUncounted, NamesTheLimitsThatAreMissing) {
             "the request");
 }
 
+/// The wrapper under containerd, and RunPodSandbox of NRI: the sandbox comes first.
+TEST_F(WordsOnUncounted, AreNotSaidBeforeTheFirstContainer) {
+  settings_.reserve_memory_percent = 100;
+  record_.pod.containers.clear();
+  record_.pod.resources.emplace().requests = list({{"memory", "8Gi"}});
+  add_container(record_, "sandbox", Bytes{0});
+  record_.containers.back().sandbox = true;
+  EXPECT_EQ(words(), std::nullopt);
+  add_container(record_, "a", Bytes{kGi});
+  EXPECT_THAT(words().value_or(""), HasSubstr("requests memory 8Gi, of which 1Gi is reserved"));
+}
+
+TEST_F(WordsOnUncounted, AreNotSaidBeforeAllContainersOfTheSpecAreThere) {
+  settings_.reserve_memory_percent = 100;
+  record_.pod.containers.push_back(container("b", list({{"memory", "2Gi"}})));
+  add_container(record_, "b", Bytes{2 * kGi});
+  EXPECT_EQ(words(), std::nullopt);
+  add_container(record_, "a", Bytes{kGi});
+  EXPECT_THAT(words().value_or(""), HasSubstr("requests memory 10Gi, of which 3Gi is reserved"));
+}
+
 TEST_F(WordsOnUncounted, AreNotSaidWhereNothingIsReserved) {
   add_container(record_, "a", Bytes{kGi});
   EXPECT_EQ(words(), std::nullopt);
