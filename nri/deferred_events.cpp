@@ -59,6 +59,9 @@ bool is_late(const Status& done) {
 }
 
 Status DeferredEvents::defer(ContainerEvent event) {
+  std::erase_if(events_, [&](const Deferred& deferred) {
+    return deferred.event.kind == event.kind && deferred.event.facts.id == event.facts.id;
+  });
   const std::size_t size = size_of(event);
   std::size_t whole = size;
   for (const Deferred& deferred : events_)

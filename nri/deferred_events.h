@@ -47,7 +47,7 @@ class DeferredEvents {
   // Events of containers: at most one of a kind for each. Only annotations can be long, because
   // authors of pods write them.
 
-  /// Defers a start or change.
+  /// Defers a start or change, which replaces a deferred one of the container.
   /// @return kTooLarge if its annotations have more than 4 KiB, and more than 8 MiB together with
   ///         those of the events that are deferred already.
   [[nodiscard]] Status defer(ContainerEvent event);

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +31,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Pair;
 
 class DeferredEventsTest : public ::testing::Test {
  protected:
@@ -166,6 +169,28 @@ TEST_F(DeferredEventsTest, AreReportedIfTheyFailBeforeALaterOne) {
   EXPECT_TRUE(dropped_.empty());
   before(fail(ErrorCode::kIo, "broken"));
   EXPECT_THAT(dropped_, ElementsAre("a"));
+}
+
+/// The lock is still held when the start is tried again, so that it stays.
+TEST_F(DeferredEventsTest, AreOneOfAKindForEachContainer) {
+  ASSERT_TRUE(events_.defer(event(Kind::kStarted, "a")));
+  for (const std::int64_t shares : {2, 102, 204}) {
+    ContainerEvent change = event(Kind::kChanged, "a");
+    change.facts.resources.cpu_shares = shares;
+    ASSERT_FALSE(events_.apply_before(
+        change, [](const ContainerEvent&) { return fail(ErrorCode::kTimeout, "locked"); }, drop()));
+    ASSERT_TRUE(events_.defer(std::move(change)));
+  }
+  ASSERT_TRUE(events_.defer(event(Kind::kChanged, "b")));
+  std::vector<std::pair<std::string, std::optional<std::int64_t>>> applied;
+  EXPECT_TRUE(events_.apply(
+      [&](const ContainerEvent& event) {
+        applied.emplace_back(event.facts.id, event.facts.resources.cpu_shares);
+        return Applied::kDone;
+      },
+      drop(), clock_.now() + at_most_));
+  EXPECT_THAT(applied,
+              ElementsAre(Pair("a", std::nullopt), Pair("a", 204), Pair("b", std::nullopt)));
 }
 
 TEST_F(DeferredEventsTest, OfAContainerThatDoesNotEndAreReported) {
