@@ -334,8 +334,7 @@ class InventoryBuilder {
     });
   }
 
-  /// Warns of a root that podqos cannot use, or has no records of.
-  /// Controllers that the kernel has and the tree's children lack.
+  /// Warns of controllers that the kernel has and the tree's children lack.
   void check_controllers(const core::TreeRecord& tree) {
     std::string lacking;
     // systemd disables others where no unit needs them.
@@ -353,6 +352,8 @@ class InventoryBuilder {
             ": not enabled in cgroup.subtree_control; run podqosctl reconcile, which tries again "
             "and says why"));
   }
+
+  /// Warns of a root that podqos cannot use, or has no records of.
   void check_roots() {
     for (const auto driver : {core::Driver::kCgroupfs, core::Driver::kSystemd}) {
       const std::string root = core::root_path(settings_.cgroup_root, driver);
