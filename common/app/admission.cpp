@@ -29,8 +29,9 @@ namespace podqos::app {
 
 namespace {
 
-/// The existing record for merge_claim(): without this container, without what containers that have
-/// ended no longer need, and without all others if none of them runs. Looks up each one once.
+/// The existing record for merge_claim(): without this container, which claims its resources anew,
+/// without what containers that have ended no longer need, and without all others if none of them
+/// runs. Looks up each one once.
 core::PodRecord without_dead(cgroup::Machine& machine, core::PodRecord record,
                              const core::ContainerFacts& facts) {
   bool has_living = false;
@@ -45,12 +46,14 @@ core::PodRecord without_dead(cgroup::Machine& machine, core::PodRecord record,
     has_living = has_living || (lives && !is_this);
     if (may_matter && !lives) ended.push_back(container);
   }
-  for (const core::ContainerRecord& container : ended) {
-    if (!cgroup::is_replaced(machine, record, container)) core::forget_container(record, container);
+  for (const core::ContainerRecord& container : ended)
+    core::forget_container(record, container);
+  const auto known = std::ranges::find_if(
+      record.containers, [&](const auto& each) { return core::is_same_container(each, facts); });
+  if (known != record.containers.end()) {
+    known->state = core::ContainerState::kPending;
+    core::remove_container(record, static_cast<std::size_t>(known - record.containers.begin()));
   }
-  std::erase_if(record.containers, [&](const core::ContainerRecord& container) {
-    return core::is_same_container(container, facts);
-  });
   if (!has_living) record.containers.clear();
   return record;
 }

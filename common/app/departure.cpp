@@ -120,9 +120,7 @@ std::optional<Removed> remove_container(Transaction& transaction, core::PodRecor
   core::forget_pending(transaction.tiers(), entry);
   Removed removed{.record = {}, .plan = {core::SetMark{}}};
   if (found->moved) removed.plan.emplace_back(core::Execute{core::plan_removal(found->cgroup)});
-  const bool replaced = cgroup::is_replaced(transaction.machine(), record, *found);
-  core::remove_container(record, static_cast<std::size_t>(found - record.containers.begin()),
-                         replaced);
+  core::remove_container(record, static_cast<std::size_t>(found - record.containers.begin()));
   const core::Departure departure = decide(transaction, record, Cause::kEnded);
   removed.outcome = departure.outcome;
   removed.record = departure.record;

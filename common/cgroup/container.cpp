@@ -75,15 +75,6 @@ bool has_living_container(Machine& machine, const core::PodRecord& record) {
   });
 }
 
-bool is_replaced(Machine& machine, const core::PodRecord& record,
-                 const core::ContainerRecord& ended) {
-  return !record.complete &&
-         std::ranges::any_of(record.containers, [&](const core::ContainerRecord& other) {
-           return other.name == ended.name &&
-                  (other.id != ended.id || other.bundle != ended.bundle) && lives(machine, other);
-         });
-}
-
 core::EndingSnapshot observe_ending(Machine& machine, const core::ContainerRecord& container,
                                     Pid caller) {
   core::EndingSnapshot snapshot;

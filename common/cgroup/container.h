@@ -27,11 +27,6 @@ namespace podqos::cgroup {
 /// True if any container of the pod does.
 [[nodiscard]] bool has_living_container(Machine& machine, const core::PodRecord& record);
 
-/// True if another living container of the pod has the name of `ended`. Not observed for complete
-/// pods, where it does not matter (core::forget_container()).
-[[nodiscard]] bool is_replaced(Machine& machine, const core::PodRecord& record,
-                               const core::ContainerRecord& ended);
-
 /// The init process of a container, found in its cgroup.
 /// @return nullopt if the cgroup has no process, or if the cgroup is not the container's
 ///         alone; the errors of Machine::processes(), which do not tell that it has ended

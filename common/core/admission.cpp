@@ -50,10 +50,11 @@ std::optional<Bytes> backing_in(const AdmissionSnapshot& snapshot,
   return backing_of(request.facts, request.annotations.engine);
 }
 
-ContainerRecord describe(const AdmissionRequest& request, const AdmissionSnapshot& snapshot) {
+ContainerRecord describe(const AdmissionRequest& request, const AdmissionSnapshot& snapshot,
+                         std::string name) {
   return {.id = request.facts.id,
           .bundle = request.facts.bundle,
-          .name = container_name_for(snapshot.identity, snapshot.claim, request.facts),
+          .name = std::move(name),
           .state = request.state,
           .pid = request.pid,
           .start_time = request.start_time,
@@ -213,7 +214,7 @@ Result<Admission> admit_container(const AdmissionRequest& request,
                                   const AdmissionSnapshot& snapshot, MergedPod pod,
                                   Relocation relocation, const Settings& settings) {
   Admission admission;
-  admission.container = describe(request, snapshot);
+  admission.container = describe(request, snapshot, std::move(pod.container));
   admission.record = std::move(pod.record);
   admission.warnings = std::move(pod.warnings);
   admission.relocation = std::move(relocation);

@@ -61,9 +61,9 @@ bool is_removed(Ending ending, OnEnding on_ending) {
   return ending == Ending::kDone || (ending == Ending::kEnding && on_ending == OnEnding::kDrop);
 }
 
-void remove_container(PodRecord& record, std::size_t index, bool replaced) {
+void remove_container(PodRecord& record, std::size_t index) {
   const auto ended = record.containers.begin() + static_cast<std::ptrdiff_t>(index);
-  if (!replaced) forget_container(record, *ended);
+  forget_container(record, *ended);
   record.containers.erase(ended);
 }
 

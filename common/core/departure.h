@@ -49,8 +49,7 @@ struct EndingSnapshot {
 /// Removes an ended container from its pod's record, and from the pod's resources
 /// (forget_container()).
 /// @param index  of the container in the record
-/// @param replaced  another living container has its name, whose requests are the same
-void remove_container(PodRecord& record, std::size_t index, bool replaced);
+void remove_container(PodRecord& record, std::size_t index);
 
 /// What becomes of a pod of which a container has ended, or whose time has come.
 enum class PodOutcome : std::uint8_t {

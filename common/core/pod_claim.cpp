@@ -102,11 +102,23 @@ std::string contradiction(const Pod& pod, const std::string& name, bool named_by
   return excess;
 }
 
+/// See container_name_for(); `spec` is the whole pod, or nullptr if that is unknown.
+std::string name_in(const Pod* spec, const Identity& identity, const ContainerFacts& facts) {
+  if (!identity.container_name.empty()) return identity.container_name;
+  // A sandbox is not a container of the spec, even if that has only one.
+  if (spec == nullptr || identity.is_sandbox) return facts.id;
+  if (is_lone(*spec)) return spec->containers.front().name;
+  // Podman does not pass container names, but sets each container's limits.
+  if (identity.sandbox_id.empty()) return facts.id;
+  const Container* fitting = fitting_container(*spec, facts.resources);
+  return fitting == nullptr ? facts.id : fitting->name;
+}
+
 /// The container whose admission request makes the claim.
 struct Claimant {
   const Identity& identity;
   const ContainerFacts& facts;
-  std::string name;
+  std::string name;  ///< in the pod, unless a spec tells it
 };
 
 void claim_inferred(PodClaim& claim, const Claimant& claimant, Bytes node_memory) {
@@ -145,8 +157,10 @@ void claim_short_forms(PodClaim& claim, const Claimant& claimant, const PodqosAn
 
 bool claim_pod_annotation(PodClaim& claim, const Claimant& claimant,
                           const PodqosAnnotations& podqos, bool checked) {
-  const auto& [identity, facts, name] = claimant;
+  const Identity& identity = claimant.identity;
+  const ContainerFacts& facts = claimant.facts;
   const Pod& pod = *podqos.pod;
+  const std::string name = name_in(&pod, identity, facts);
   const bool named = !identity.container_name.empty() && identity.source == IdentitySource::kEngine;
   const std::string reason =
       checked && !identity.is_sandbox ? contradiction(pod, name, named, facts.resources) : "";
@@ -206,18 +220,6 @@ bool claim_annotated(PodClaim& claim, const Claimant& claimant, const PodqosAnno
   if (podqos.pod_level) warn_of_split(claim, *podqos.pod_level, facts.annotations);
   claim_short_forms(claim, claimant, podqos);
   return true;
-}
-
-/// See container_name_for(); `spec` is the whole pod, or nullptr if that is unknown.
-std::string name_in(const Pod* spec, const Identity& identity, const ContainerFacts& facts) {
-  if (!identity.container_name.empty()) return identity.container_name;
-  // A sandbox is not a container of the spec, even if that has only one.
-  if (spec == nullptr || identity.is_sandbox) return facts.id;
-  if (is_lone(*spec)) return spec->containers.front().name;
-  // Podman does not pass container names, but sets each container's limits.
-  if (identity.sandbox_id.empty()) return facts.id;
-  const Container* fitting = fitting_container(*spec, facts.resources);
-  return fitting == nullptr ? facts.id : fitting->name;
 }
 
 /// Applies a limit that the engine has set for its pod (podman pod create --memory). podqos moves
@@ -295,10 +297,8 @@ PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
   const auto& [podqos, engine] = annotations;
   PodClaim claim;
   if (identity.placed) claim.engine_class = identity.placed->qos_class;
-  // The claims below find their container by its name, so it is determined first.
-  const Pod* const spec = identity.placed ? nullptr : podqos.pod.get();
   const Claimant claimant{
-      .identity = identity, .facts = facts, .name = name_in(spec, identity, facts)};
+      .identity = identity, .facts = facts, .name = name_in(nullptr, identity, facts)};
   if (!claim_annotated(claim, claimant, podqos, settings)) {
     if (engine.pod_sums) claim_sums(claim, *engine.pod_sums);
     if (!identity.is_sandbox) {
@@ -310,6 +310,7 @@ PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
   }
   if (engine.pod_bound && !identity.is_sandbox) bound_by_engine(claim, *engine.pod_bound);
   if (engine.pod_overhead) claim_overhead(claim, *engine.pod_overhead);
+  claim.container = container_name_for(identity, claim, facts);
   claim.pod.uid = identity.uid;
   if (!identity.pod_name.empty()) claim.pod.name = identity.pod_name;
   if (!identity.pod_namespace.empty()) claim.pod.pod_namespace = identity.pod_namespace;

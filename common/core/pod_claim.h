@@ -17,6 +17,7 @@ namespace podqos::core {
 /// The resources that one container's admission request claims for its pod.
 struct PodClaim {
   Pod pod;  ///< the whole spec, or the containers known from this request; with API defaults
+  std::string container;  ///< name of the container in its pod, see container_name_for()
   bool complete = false;  ///< the pod's values are final: a whole spec, or pod-level resources
   std::optional<EngineSums> sums;  ///< resources of the whole pod as its engine reports them
   ClassSource source = ClassSource::kInference;

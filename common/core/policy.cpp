@@ -60,13 +60,26 @@ ClassSource source_of_class(const PodClaim& claim, QosClass qos_class) {
   return claim.source;
 }
 
-/// Adds containers to those known so far; resources of a known name are replaced.
-void merge_containers(Pod& known, const Pod& added) {
-  for (const Container& container : added.containers) {
-    const auto same = std::ranges::find(known.containers, container.name, &Container::name);
+/// The name, with a number if one of the containers has it.
+std::string free_name(const std::string& name, const std::vector<ContainerRecord>& containers) {
+  std::string free = name;
+  for (int number = 2;
+       std::ranges::find(containers, free, &ContainerRecord::name) != containers.end(); ++number)
+    free = cat(name, "-", number);
+  return free;
+}
+
+/// Adds what a claim says of its own container, and of others that are not known yet.
+/// @param own  the container's name in the record
+void merge_containers(Pod& known, const PodClaim& claim, const std::string& own) {
+  for (const Container& container : claim.pod.containers) {
+    const bool is_own = container.name == claim.container;
+    const std::string& name = is_own ? own : container.name;
+    const auto same = std::ranges::find(known.containers, name, &Container::name);
     if (same == known.containers.end()) {
-      known.containers.push_back(container);
-    } else {
+      known.containers.push_back(
+          {.name = name, .kind = container.kind, .resources = container.resources});
+    } else if (is_own) {
       same->resources = container.resources;
     }
   }
@@ -75,7 +88,7 @@ void merge_containers(Pod& known, const Pod& added) {
 /// Raises the engine's pod sums, which date from the sandbox's creation, to those of the running
 /// containers: a container restarted after a resize has its new values. Not those of a kubelet's
 /// pod: with pod-level resources, each container without a limit has the shares of the pod's.
-void raise_to_running(PodRecord& record, const PodClaim& claim) {
+void raise_to_running(PodRecord& record, const PodClaim& claim, const std::string& own) {
   if (record.adopted || !record.sums || record.sums->enforced ||
       claim.source != ClassSource::kInference)
     return;
@@ -85,7 +98,7 @@ void raise_to_running(PodRecord& record, const PodClaim& claim) {
                          const auto is_it = [&](const ContainerRecord& container) {
                            return !container.sandbox && container.name == described.name;
                          };
-                         return find_container(claim.pod, described.name) != nullptr ||
+                         return described.name == own ||
                                 std::ranges::any_of(record.containers, is_it);
                        });
   raise_to_containers(record.sums->resources, running);
@@ -120,10 +133,11 @@ void add_claim(MergedPod& merged, const Identity& identity, const PodClaim& clai
     record.complete = true;
     record.sums = claim.sums;
   } else if (!record.complete) {
-    merge_containers(record.pod, claim.pod);
+    merged.container = free_name(claim.container, record.containers);
+    merge_containers(record.pod, claim, merged.container);
     if (record.pod.overhead.empty()) record.pod.overhead = claim.pod.overhead;
     if (!record.sums) record.sums = claim.sums;
-    raise_to_running(record, claim);
+    raise_to_running(record, claim, merged.container);
   }
   if (claim.declared_class && *claim.declared_class != record.qos_class && !claim.engine_class) {
     merged.warnings.push_back(
@@ -156,7 +170,7 @@ PodRecord new_record(const Identity& identity, const PodClaim& claim, const Sett
 
 Result<MergedPod> merge_claim(const std::optional<PodRecord>& existing, const Identity& identity,
                               const PodClaim& claim, const Settings& settings) {
-  MergedPod merged{.record = {}, .warnings = claim.warnings};
+  MergedPod merged{.record = {}, .container = claim.container, .warnings = claim.warnings};
   if (existing) {
     if (auto owner = check_owner(*existing, identity); !owner)
       return fail(std::move(owner).error());

@@ -26,6 +26,9 @@ struct NodeCapacity {
 /// The record of a pod with a new container's claim, and warnings about the claim.
 struct MergedPod {
   PodRecord record;
+  /// The container's name in the record. In an incomplete pod no other container has it, since each
+  /// counts for itself: the second "web" is "web-2".
+  std::string container;
   std::vector<std::string> warnings;  ///< one sentence each, for the log
 };
 

@@ -148,14 +148,12 @@ ReconciledPod remove_ended(PodRecord record, std::span<const ContainerObservatio
   for (std::size_t at = 0; at < record.containers.size(); ++at) {
     ContainerRecord& container = record.containers[at];
     const bool lives = update_container(container, observations[at], list);
-    (lives ? living : out.ended).push_back(std::move(container));
+    (lives ? living : out.ended).push_back(container);
   }
+  // All of them may have run at the same time.
+  for (const ContainerRecord& ended : out.ended)
+    forget_container(record, ended);
   record.containers = std::move(living);
-  for (const ContainerRecord& ended : out.ended) {
-    const bool replaced = std::ranges::find(record.containers, ended.name,
-                                            &ContainerRecord::name) != record.containers.end();
-    if (!replaced) forget_container(record, ended);
-  }
   out.record = std::move(record);
   return out;
 }

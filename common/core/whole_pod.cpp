@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,12 +16,29 @@ namespace {
 /// Name of the init container that stands for all ended ones; no engine uses an empty name.
 constexpr std::string_view kEnded;
 
-/// Makes that init container as large as the pod is now. It has no limit where the pod has none:
-/// the pod stays unlimited.
-void remember_sum(Pod& pod) {
-  Resources sum{.requests = pod_requests(pod, PodLevel::kSkip, Overhead::kSkip),
-                .limits = pod_limits(pod, PodLevel::kSkip, Overhead::kSkip)};
-  std::erase_if(sum.limits, [&](const auto& limit) { return !limit_declared(pod, limit.first); });
+/// The containers of a pod that have started, and those that ended before.
+Pod started_part(const PodRecord& record) {
+  std::set<std::string_view> started;
+  for (const ContainerRecord& container : record.containers) {
+    if (container.state == ContainerState::kLive) started.insert(container.name);
+  }
+  Pod part;
+  part.init_containers = record.pod.init_containers;
+  std::ranges::copy_if(
+      record.pod.containers, std::back_inserter(part.containers),
+      [&](const Container& container) { return started.contains(container.name); });
+  return part;
+}
+
+/// Makes that init container as large as what of the pod has started. It has no limit where that
+/// has none: the pod stays unlimited.
+void remember_sum(PodRecord& record) {
+  const Pod started = started_part(record);
+  Resources sum{.requests = pod_requests(started, PodLevel::kSkip, Overhead::kSkip),
+                .limits = pod_limits(started, PodLevel::kSkip, Overhead::kSkip)};
+  std::erase_if(sum.limits,
+                [&](const auto& limit) { return !limit_declared(started, limit.first); });
+  Pod& pod = record.pod;
   auto ended = std::ranges::find(pod.init_containers, kEnded, &Container::name);
   if (ended == pod.init_containers.end()) {
     pod.init_containers.push_back(
@@ -49,7 +67,7 @@ void forget_container(PodRecord& record, const ContainerRecord& ended) {
   auto& containers = record.pod.containers;
   const auto described = std::ranges::find(containers, ended.name, &Container::name);
   if (described == containers.end()) return;
-  if (ended.state == ContainerState::kLive) remember_sum(record.pod);
+  if (ended.state == ContainerState::kLive) remember_sum(record);
   containers.erase(described);
 }
 

@@ -12,11 +12,12 @@ namespace podqos::core {
 /// pod_limits() of whole_pod().
 [[nodiscard]] ResourceList limits_of(const PodRecord& record);
 
-/// Removes the resources of a container that has ended from a pod whose containers are not all
-/// known. The pod's requests and limits stay as high as the highest sum of containers that were
-/// there at the same time: engines do not say which containers are init containers, but that equals
-/// Kubernetes' sum with them, and what still runs may use what the limit allowed. A container that
-/// is still pending never started and leaves nothing. Does nothing for complete pods.
+/// Removes the resources of a container that has ended, and is in the record, from a pod whose
+/// containers are not all known. The pod's requests and limits stay as high as the highest sum of
+/// containers that ran at the same time: engines do not say which containers are init containers,
+/// but that equals Kubernetes' sum with them, and what still runs may use what the limit allowed. A
+/// container that is still pending never started and leaves nothing. Does nothing for complete
+/// pods.
 void forget_container(PodRecord& record, const ContainerRecord& ended);
 
 }  // namespace podqos::core

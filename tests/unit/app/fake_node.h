@@ -33,6 +33,7 @@ struct FakeContainer {
   core::Annotations annotations = {};    ///< beside podqos.io/pod-uid and podqos.io/container
   core::EngineResources resources = {};  ///< linux.resources, as its engine wrote them
   std::optional<std::int64_t> oom_score = std::nullopt;  ///< process.oomScoreAdj
+  bool named = true;  ///< podqos.io/container is its id unless a test says otherwise
 };
 
 /// A fake machine, records in memory, and the runtime's part in each event.
@@ -89,7 +90,7 @@ class FakeNode {
     facts.bundle = "/run/" + container.id;
     facts.annotations = container.annotations;
     facts.annotations["podqos.io/pod-uid"] = container.uid;
-    facts.annotations["podqos.io/container"] = container.id;
+    if (container.named) facts.annotations.try_emplace("podqos.io/container", container.id);
     facts.resources = container.resources;
     facts.oom_score_adj = container.oom_score;
     auto request = admission_request(std::move(facts), settings, std::move(placed_at));

@@ -23,9 +23,23 @@ FakeContainer job(const std::string& id, const std::string& limits = "cpu=100m,m
   return {.id = id, .uid = "j", .annotations = {{"podqos.io/limits." + id, limits}}};
 }
 
+/// One of several containers that are all called "web".
+FakeContainer replica(const std::string& id, const std::string& limits) {
+  return {.id = id,
+          .uid = "j",
+          .annotations = {{"podqos.io/container", "web"}, {"podqos.io/limits.web", limits}}};
+}
+
 class PartialPod : public ::testing::Test {
  protected:
   void SetUp() override { node_.run(job("long"), Pid{10}); }
+
+  /// A container whose runtime gives up before it has a process.
+  void fail_to_create(const FakeContainer& container) {
+    node_.tree.start(Pid{1100}, "/");
+    ASSERT_TRUE(node_.admit(container, Pid{1100}));
+    node_.tree.end(Pid{1100});
+  }
 
   void expect_pod(std::int64_t milli_cpu, const std::string& memory) {
     const std::string weight = weight_of(milli_cpu * 1024 / 1000);
@@ -145,6 +159,87 @@ TEST_F(PartialPod, IsNotUnlimitedForOneThatNeverStarted) {
   node_.tree.end(Pid{1011});
   node_.run(kBatchContainer, Pid{12});
   expect_pod(100, kOne);
+}
+
+/// A creation that failed and has not expired yet when a job ends.
+TEST_F(PartialPod, WhatAPendingContainerClaimsIsNotKept) {
+  node_.run(job("job"), Pid{11});
+  fail_to_create(job("bad", "cpu=8,memory=1Gi"));
+  node_.tree.end(Pid{11});
+  ASSERT_TRUE(node_.end(job("job")));
+  expect_pod(200, kTwo);
+}
+
+TEST_F(PartialPod, ReconcileKeepsNothingOfAPendingContainer) {
+  node_.run(job("job"), Pid{11});
+  fail_to_create(job("bad", "cpu=8,memory=1Gi"));
+  node_.tree.end(Pid{11});
+  ASSERT_TRUE(node_.reconcile());
+  expect_pod(200, kTwo);
+}
+
+TEST_F(PartialPod, APendingContainerWithoutALimitLeavesThePodItsOwn) {
+  node_.run(job("job"), Pid{11});
+  fail_to_create({.id = "free", .uid = "j"});
+  node_.tree.end(Pid{11});
+  ASSERT_TRUE(node_.end(job("job")));
+  expect_pod(200, kTwo);
+}
+
+TEST_F(PartialPod, ReconcileKeepsWhatRanAtOnce) {
+  node_.run(job("a"), Pid{11});
+  node_.run(job("b"), Pid{12});
+  node_.tree.end(Pid{11});
+  node_.tree.end(Pid{12});
+  ASSERT_TRUE(node_.reconcile());
+  expect_pod(300, kThree);
+}
+
+TEST_F(PartialPod, ContainersWithOneNameCountApart) {
+  node_.run(replica("1", "cpu=1,memory=1Gi"), Pid{11});
+  node_.run(replica("2", "cpu=100m,memory=64Mi"), Pid{12});
+  constexpr const char* kBoth = "1207959552";  // 64Mi + 1Gi + 64Mi
+  expect_pod(1200, kBoth);
+  node_.tree.end(Pid{12});
+  ASSERT_TRUE(node_.end({.id = "2", .uid = "j"}));
+  expect_pod(1200, kBoth);
+  ASSERT_TRUE(node_.reconcile());
+  expect_pod(1200, kBoth);
+}
+
+TEST_F(PartialPod, OneOfANameThatNeverStartsLeavesTheOthersTheirs) {
+  node_.run(replica("1", "cpu=100m,memory=64Mi"), Pid{11});
+  fail_to_create(replica("2", "cpu=1,memory=1Gi"));
+  node_.run(kBatchContainer, Pid{12});
+  expect_pod(200, kTwo);
+}
+
+/// As precreate and createRuntime announce one container.
+TEST_F(PartialPod, OneThatIsAnnouncedTwiceCountsOnce) {
+  node_.run(replica("1", "cpu=100m,memory=64Mi"), Pid{11});
+  const FakeContainer second = replica("2", "cpu=100m,memory=64Mi");
+  node_.tree.start(Pid{1012}, "/");
+  ASSERT_TRUE(node_.admit(second, Pid{1012}));
+  node_.tree.end(Pid{11});
+  ASSERT_TRUE(node_.end({.id = "1", .uid = "j"}));
+  ASSERT_TRUE(node_.admit(second, Pid{1012}));
+  expect_pod(200, kTwo);
+}
+
+/// A spec that is not believed names no container either.
+TEST_F(PartialPod, ContainersWithARefusedSpecCountApart) {
+  const auto refused = [](const std::string& id, std::int64_t limit) {
+    FakeContainer out{.id = id,
+                      .uid = "j",
+                      .annotations = {{"podqos.io/pod", R"({"containers": [{"name": "web",
+                                           "resources": {"limits": {"memory": "8Gi"}}}]})"}},
+                      .named = false};
+    out.resources.memory_limit = limit << 20U;
+    return out;
+  };
+  node_.run(refused("1", 128), Pid{11});
+  node_.run(refused("2", 64), Pid{12});
+  EXPECT_EQ(node_.file(kPodOfJobs, "memory.max"), std::to_string(256LL << 20U));
 }
 
 TEST_F(PartialPod, ARestartedContainerWithALowerLimitDoesNotShrinkIt) {

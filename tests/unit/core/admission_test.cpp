@@ -35,6 +35,7 @@ class AdmissionTest : public ::testing::Test {
     request_.facts = facts::container_facts("c1");
     identity_.container_name = "web";
     claim_.pod = web_pod();
+    claim_.container = "web";
     claim_.complete = true;
     claim_.known = true;
     claim_.source = ClassSource::kPodAnnotation;
@@ -194,7 +195,7 @@ TEST_F(AdmissionTest, APodOfPodqosNeedsARoot) {
 }
 
 TEST_F(AdmissionTest, WarnsOfAContainerThatTheSpecLacks) {
-  identity_.container_name = "wed";
+  claim_.container = "wed";
   const auto decided = admission();
   ASSERT_TRUE(decided) << decided.error().to_string();
   EXPECT_THAT(decided->warnings, ElementsAre(HasSubstr("no container \"wed\"")));

@@ -79,7 +79,7 @@ TEST(RemoveContainer, KeepsTheResourcesOfACompletePod) {
   PodRecord record = counted_pod();
   record.complete = true;
   record.containers.push_back(recorded("log"));
-  remove_container(record, 0, false);
+  remove_container(record, 0);
   EXPECT_THAT(record.containers, ElementsAre(recorded("log")));
   EXPECT_THAT(record.pod.containers, SizeIs(1));
 }
@@ -88,7 +88,7 @@ TEST(RemoveContainer, LeavesAPartialPodWhatItNeededAtMost) {
   for (const bool adopted : {false, true}) {
     PodRecord record = counted_pod();
     record.adopted = adopted;
-    remove_container(record, 0, false);
+    remove_container(record, 0);
     EXPECT_THAT(record.containers, IsEmpty());
     EXPECT_THAT(record.pod.containers, IsEmpty());
     EXPECT_EQ(requests_of(record), list({{"cpu", "100m"}, {"memory", "64Mi"}}));
@@ -98,15 +98,20 @@ TEST(RemoveContainer, LeavesAPartialPodWhatItNeededAtMost) {
 TEST(RemoveContainer, OneThatNeverStartedLeavesNothing) {
   PodRecord record = counted_pod();
   record.containers.front().state = ContainerState::kPending;
-  remove_container(record, 0, false);
+  remove_container(record, 0);
   EXPECT_EQ(requests_of(record), ResourceList{});
 }
 
-TEST(RemoveContainer, AReplacedOneLeavesItsRequestsToTheNext) {
+TEST(RemoveContainer, LeavesNothingOfAnotherThatHasNotStarted) {
   PodRecord record = counted_pod();
-  remove_container(record, 0, true);
-  EXPECT_THAT(record.containers, IsEmpty());
-  EXPECT_THAT(record.pod.containers, SizeIs(1));
+  record.pod.containers.push_back(
+      pod_text::container("bad", list({{"cpu", "8"}, {"memory", "1Gi"}})));
+  record.containers.push_back(recorded("bad"));
+  record.containers.back().state = ContainerState::kPending;
+  remove_container(record, 0);
+  EXPECT_EQ(requests_of(record), list({{"cpu", "8"}, {"memory", "1Gi"}}));
+  remove_container(record, 0);
+  EXPECT_EQ(requests_of(record), list({{"cpu", "100m"}, {"memory", "64Mi"}}));
 }
 
 class DecideDeparture : public ::testing::Test {

@@ -1,6 +1,8 @@
 // What an engine says of a pod as a whole, from the sandbox's arrival to the values of its
 // containers.
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,9 +12,9 @@
 #include <gtest/gtest.h>
 
 #include "common/core/container_values.h"
+#include "common/core/departure.h"
 #include "common/core/pod_claim.h"
 #include "common/core/policy.h"
-#include "common/core/whole_pod.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/pod_text.h"
@@ -98,7 +100,8 @@ class EngineSums : public ::testing::Test {
     record_.adopted = placed_.has_value();
     ContainerRecord arrived;
     arrived.id = facts.id;
-    arrived.name = container_name_for(identity, claim, facts);
+    arrived.name = joined->container;
+    arrived.state = ContainerState::kLive;
     arrived.sandbox = a.is_sandbox;
     record_.containers.push_back(std::move(arrived));
     grant_requests(record_, {}, settings_, kNodeOf8Gi);
@@ -155,11 +158,9 @@ class KubeletsPod : public EngineSums {
     settings_.pod_pids_limit = 77;
   }
   void end(const std::string& name) {
-    std::erase_if(record_.containers, [&](const ContainerRecord& c) { return c.name == name; });
-    ContainerRecord ended;
-    ended.name = name;
-    ended.state = ContainerState::kLive;
-    forget_container(record_, ended);
+    const auto ended = std::ranges::find(record_.containers, name, &ContainerRecord::name);
+    ASSERT_NE(ended, record_.containers.end());
+    remove_container(record_, static_cast<std::size_t>(ended - record_.containers.begin()));
   }
   [[nodiscard]] MilliCpu requested() const { return record_.claimed.cpu; }
 };

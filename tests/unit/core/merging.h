@@ -31,6 +31,7 @@ inline Container none(const char* name) {
 inline PodClaim partial(Container first) {
   PodClaim claim;
   claim.known = true;
+  claim.container = first.name;
   claim.pod = pod_text::pod({std::move(first)});
   claim.pod.uid = "42";
   return claim;

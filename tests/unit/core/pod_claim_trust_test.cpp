@@ -22,6 +22,7 @@ using facts::engine;
 using pod_text::container;
 using pod_text::list;
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
@@ -172,6 +173,23 @@ TEST(ClaimForTrust, ChecksAnUnnamedContainerAgainstItsOwnPart) {
   a.identity.sandbox_id = "infra";
   a.facts.resources.memory_limit = 32 * kMi;
   EXPECT_EQ(claim_of(a).source, ClassSource::kPodAnnotation);
+}
+
+/// Else it would count under a name that no container of the pod's record has, and never end.
+TEST(ClaimForUntrusted, ARefusedSpecNamesNoContainer) {
+  Arriving a = with_spec(pod_named_app(list({}), list({{"memory", "8Gi"}})));
+  a.identity.container_name.clear();
+  a.facts.resources = engine({.memory = 64 * kMi});
+  PodClaim claim = claim_of(a);
+  EXPECT_EQ(claim.container, "c1");
+  EXPECT_THAT(claim.pod.containers, ElementsAre(Field(&Container::name, "c1")));
+  a.settings.trust_annotations = TrustAnnotations::kNone;
+  claim = claim_of(a);
+  EXPECT_EQ(claim.container, "c1");
+  EXPECT_THAT(claim.pod.containers, ElementsAre(Field(&Container::name, "c1")));
+  a.facts.resources = {};
+  a.settings.trust_annotations = TrustAnnotations::kAll;
+  EXPECT_EQ(claim_of(a).container, "app");
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -46,6 +49,40 @@ TEST(JoinPod, LetsARestartedContainerReplaceItself) {
   const MergedPod joined = join(living(partial(some("a"))), partial(none("a")));
   EXPECT_THAT(joined.record.pod.containers, ElementsAre(none("a")));
   EXPECT_THAT(joined.warnings, IsEmpty());
+}
+
+/// A pod of containers that have started, each with this name in the pod.
+PodRecord running(const PodClaim& claim, std::vector<std::string> names) {
+  PodRecord record = living(claim);
+  record.containers.clear();
+  for (std::string& name : names) {
+    ContainerRecord& container = record.containers.emplace_back();
+    container.id = container.name = std::move(name);
+    container.state = ContainerState::kLive;
+  }
+  return record;
+}
+
+TEST(JoinPod, LetsNoContainerReplaceAnotherOfItsName) {
+  const MergedPod second = join(running(partial(some("a")), {"a"}), partial(none("a")));
+  EXPECT_EQ(second.container, "a-2");
+  EXPECT_THAT(second.record.pod.containers, ElementsAre(some("a"), none("a-2")));
+  const MergedPod third = join(running(partial(some("a")), {"a", "a-2"}), partial(some("a")));
+  EXPECT_EQ(third.container, "a-3");
+}
+
+TEST(JoinPod, LeavesContainersOfASpecTheirNames) {
+  EXPECT_EQ(join(running(whole(some("a")), {"a"}), whole(some("a"))).container, "a");
+  EXPECT_EQ(join(running(partial(some("a")), {"a"}), whole(some("a"))).container, "a");
+}
+
+/// podqos.io/limits.a of the container b, or of the whole sandbox.
+TEST(JoinPod, LetsNoContainerDescribeAnotherAnew) {
+  PodClaim claim = partial(some("b"));
+  claim.pod.containers.push_back(none("a"));
+  claim.pod.containers.push_back(none("c"));
+  const MergedPod joined = join(running(partial(some("a")), {"a"}), claim);
+  EXPECT_THAT(joined.record.pod.containers, ElementsAre(some("a"), some("b"), none("c")));
 }
 
 TEST(JoinPod, LetsASpecCompleteAPartialPod) {

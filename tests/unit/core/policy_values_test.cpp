@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/departure.h"
 #include "common/core/policy.h"
-#include "common/core/whole_pod.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/pod_records.h"
@@ -62,7 +62,8 @@ void replace(PodRecord& record, Container next) {
   ContainerRecord ended;
   ended.name = next.name;
   ended.state = ContainerState::kLive;
-  forget_container(record, ended);
+  record.containers = {ended};
+  remove_container(record, 0);
   record.pod.containers.push_back(std::move(next));
 }
 

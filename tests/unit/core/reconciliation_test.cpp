@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/whole_pod.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/pod_text.h"
 
@@ -18,6 +19,7 @@ using byte_units::kGi;
 using byte_units::kMi;
 using pod_text::list;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Key;
@@ -188,20 +190,23 @@ TEST(RemoveEnded, AContainerOfAnotherCreatorNeedNotBeListed) {
   EXPECT_THAT(left_of(pending, {.lives = false}, &list), IsEmpty());
 }
 
-TEST(RemoveEnded, AnEndedContainerLeavesAKubeletsPodUnlessItIsReplaced) {
-  PodRecord record = requesting_pod("42", "100m");
-  record.adopted = true;
-  auto next = in_state(ContainerState::kLive, "c2");
-  next.name = "c1";
-  record.containers.push_back(next);
-  const std::vector<ContainerObservation> replaced{{.lives = false}, {.lives = true}};
-  const auto restarted = remove_ended(record, replaced, nullptr);
-  EXPECT_THAT(restarted.record.containers, ElementsAre(next));
-  EXPECT_THAT(restarted.record.pod.containers, SizeIs(1));
-  EXPECT_THAT(restarted.ended, ElementsAre(in_state(ContainerState::kLive)));
-
-  const std::vector<ContainerObservation> gone{{.lives = false}, {.lives = false}};
-  EXPECT_THAT(remove_ended(record, gone, nullptr).record.pod.containers, IsEmpty());
+/// Pods of podqos's own and a kubelet's keep what ran at once of what has ended, whatever the
+/// order.
+TEST(RemoveEnded, ThePodKeepsWhatHasStartedAtMost) {
+  for (const bool adopted : {false, true}) {
+    PodRecord record = requesting_pod("42", "100m");
+    record.adopted = adopted;
+    for (const char* name : {"c2", "c3"})
+      record.pod.containers.push_back(pod_text::container(name, list({{"cpu", "200m"}})));
+    record.containers.push_back(in_state(ContainerState::kLive, "c2"));
+    record.containers.push_back(in_state(ContainerState::kPending, "c3"));
+    const std::vector<ContainerObservation> gone(3);
+    const auto left = remove_ended(record, gone, nullptr);
+    EXPECT_THAT(left.ended, ElementsAreArray(record.containers));
+    EXPECT_THAT(left.record.containers, IsEmpty());
+    EXPECT_THAT(left.record.pod.containers, IsEmpty());
+    EXPECT_EQ(requests_of(left.record), list({{"cpu", "300m"}}));
+  }
 }
 
 class ReconcilePods : public ::testing::Test {
