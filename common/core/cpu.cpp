@@ -44,7 +44,9 @@ Micros cpu_quota_for(MilliCpu limit, Micros period) {
 
 std::optional<MilliCpu> milli_cpu_for_quota(Micros quota, Micros period) {
   if (quota.value() <= 0 || period.value() <= 0) return std::nullopt;
-  return MilliCpu{mul_div(quota.value(), kMilliPerCpu, period.value())};
+  const std::int64_t floor = mul_div(quota.value(), kMilliPerCpu, period.value());
+  const bool enough = mul_div(floor, period.value(), kMilliPerCpu) >= quota.value();
+  return MilliCpu{enough ? floor : saturating_add(floor, 1)};
 }
 
 CpuWeight cpu_weight_for(CpuShares shares, WeightFormula formula) {

@@ -29,7 +29,9 @@ enum class WeightFormula : std::uint8_t {
 /// Quota for a CPU limit: floor(m * period / 1000), at least 1000 us; limits ≤ 0 give 0 ("none").
 /// @note pkg/kubelet/cm/helpers_linux.go MilliCPUToQuota.
 [[nodiscard]] Micros cpu_quota_for(MilliCpu limit, Micros period);
-/// CPU limit for a quota: floor(quota * 1000 / period); nullopt for a quota or period ≤ 0 (none).
+/// CPU limit for a quota: the least one whose quota is not below it, since the kernel refuses a
+/// child's quota above its parent's; the inverse of cpu_quota_for(). nullopt for a quota or
+/// period ≤ 0 (none).
 [[nodiscard]] std::optional<MilliCpu> milli_cpu_for_quota(Micros quota, Micros period);
 
 /// cpu.weight in [1, 10000] for shares, which are clamped to [2, 262144].

@@ -1,5 +1,7 @@
 #include "common/core/kernel_bounds.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <string_view>
 
 #include "common/base/text.h"
@@ -11,7 +13,8 @@ namespace {
 
 Status check_quota(Micros quota, Micros period) {
   if (quota <= kMaxQuota) return {};
-  const auto most = milli_cpu_for_quota(kMaxQuota, period).value_or(MilliCpu{0}).value();
+  const std::int64_t most =
+      mul_div(kMaxQuota.value(), kMilliPerCpu, std::max(period, Micros{1}).value());
   return fail(ErrorCode::kInvalidArgument,
               cat("cpu limit: quota of ", quota.value(), " us per ", period.value(),
                   " us exceeds the kernel's maximum of ", kMaxQuota.value(),

@@ -54,6 +54,16 @@ class Jobs(harness.TestCase):
                 self.wrapper.start(name)
                 self.wrapper.delete(name)
 
+    def test_quota_of_no_whole_millicpu(self):
+        """As of `docker run --cpus 0.3333`. cgroup v1 refuses a quota above the pod's."""
+        bundle, name = self.job("third", "sleep", "1000"), self.container_id("third")
+        bundle.annotations["podqos.io/pod-uid"] = "third"
+        bundle.resources["cpu"]["quota"] = 33_330
+        pod = self.pod_path("burstable", "third")
+        path = self.assert_placed(self.wrapper.launch(name, bundle.save()), pod)
+        self.assert_values(path, quota=33_330)
+        self.assert_values(pod, quota=33_400)
+
     def test_one_after_another(self):
         self.end_in_turn(self.job("job", "true"), JOBS, "job")
         self.assert_pod(TWO)

@@ -83,9 +83,13 @@ INSTANTIATE_TEST_SUITE_P(Table, CpuQuotaFor,
                          }),
                          [](const auto& c) { return c.param.name; });
 
-TEST(MilliCpuForQuota, RoundsDown) {
+TEST(MilliCpuForQuota, IsTheLeastWhoseQuotaIsEnough) {
   EXPECT_EQ(milli_cpu_for_quota(Micros{11'000}, Micros{100'000}), MilliCpu{110});
-  EXPECT_EQ(milli_cpu_for_quota(Micros{1'999}, Micros{1'000'000}), MilliCpu{1});
+  EXPECT_EQ(milli_cpu_for_quota(Micros{33'330}, Micros{100'000}), MilliCpu{334});
+  EXPECT_EQ(milli_cpu_for_quota(Micros{1'001}, Micros{1'000'000}), MilliCpu{2});
+  // MilliCPUToQuota rounds down: 1 milli CPU has 1500 of 1,500,500 us.
+  EXPECT_EQ(milli_cpu_for_quota(Micros{1'500}, Micros{1'500'500}), MilliCpu{1});
+  EXPECT_EQ(milli_cpu_for_quota(Micros{kInt64Max}, Micros{1}), MilliCpu{kInt64Max});
 }
 
 TEST(MilliCpuForQuota, HasNoAnswerWithoutAQuota) {
