@@ -22,7 +22,7 @@ using ::testing::TestWithParam;
 using ::testing::Values;
 
 constexpr std::int64_t kMi = std::int64_t{1} << 20U;
-constexpr const char* kPod = "/podqos/kubepods/burstable/poda";
+constexpr const char* kUpdatedPod = "/podqos/kubepods/burstable/poda";
 
 core::EngineResources resources(std::int64_t memory, std::int64_t quota, std::int64_t shares) {
   core::EngineResources out;
@@ -34,14 +34,16 @@ core::EngineResources resources(std::int64_t memory, std::int64_t quota, std::in
 }
 
 /// 500m and 64Mi, and 250m and 32Mi.
-const FakeContainer kWeb{.id = "web", .uid = "a", .resources = resources(64 * kMi, 50'000, 512)};
-const FakeContainer kLog{.id = "log", .uid = "a", .resources = resources(32 * kMi, 25'000, 256)};
+const FakeContainer kUpdatedWeb{
+    .id = "web", .uid = "a", .resources = resources(64 * kMi, 50'000, 512)};
+const FakeContainer kUpdatedLog{
+    .id = "log", .uid = "a", .resources = resources(32 * kMi, 25'000, 256)};
 
 class RuntimeUpdate : public TestWithParam<core::CgroupVersion> {
  protected:
   void SetUp() override {
-    node_.run(kWeb, Pid{10});
-    node_.run(kLog, Pid{11});
+    node_.run(kUpdatedWeb, Pid{10});
+    node_.run(kUpdatedLog, Pid{11});
     expect_pod({.memory = 96 * kMi, .quota = 75'000, .milli_cpu = 750});
   }
 
@@ -53,14 +55,14 @@ class RuntimeUpdate : public TestWithParam<core::CgroupVersion> {
   void expect_pod(const Values& wanted) {
     const bool v2 = node_.tree.is_v2();
     const std::string quota = std::to_string(wanted.quota);
-    EXPECT_EQ(node_.file(kPod, v2 ? "memory.max" : "memory.limit_in_bytes"),
+    EXPECT_EQ(node_.file(kUpdatedPod, v2 ? "memory.max" : "memory.limit_in_bytes"),
               std::to_string(wanted.memory));
-    EXPECT_EQ(node_.file(kPod, v2 ? "cpu.max" : "cpu.cfs_quota_us"),
+    EXPECT_EQ(node_.file(kUpdatedPod, v2 ? "cpu.max" : "cpu.cfs_quota_us"),
               v2 ? quota + " 100000" : quota);
     // KUBELET.md: shares of a pod and of its tier are those of the sum of requests.
     const std::int64_t shares = wanted.milli_cpu * 1024 / 1000;
     const std::string share = std::to_string(v2 ? 1 + ((shares - 2) * 9999 / 262142) : shares);
-    for (const char* cgroup : {kPod, "/podqos/kubepods/burstable"})
+    for (const char* cgroup : {kUpdatedPod, "/podqos/kubepods/burstable"})
       EXPECT_EQ(node_.file(cgroup, v2 ? "cpu.weight" : "cpu.shares"), share) << cgroup;
     EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{wanted.milli_cpu});
   }
@@ -119,7 +121,7 @@ TEST_P(RuntimeUpdate, ARecoveryReadsNoContainer) {
 }
 
 TEST_P(RuntimeUpdate, AContainerThatCannotBeReadKeepsItsResources) {
-  const std::string own = std::string{kPod} + "/web";
+  const std::string own = std::string{kUpdatedPod} + "/web";
   node_.tree.on_read = [&](const std::string& what) -> Status {
     if (what.starts_with("read " + own)) return fail(ErrorCode::kIo, "cannot be read");
     return {};
@@ -130,8 +132,8 @@ TEST_P(RuntimeUpdate, AContainerThatCannotBeReadKeepsItsResources) {
 }
 
 TEST_P(RuntimeUpdate, ALostCgroupThatWasMadeAgainBoundsThePodAsBefore) {
-  node_.tree.cgroups.erase(std::string{kPod} + "/web");
-  node_.tree.make(std::string{kPod} + "/web");
+  node_.tree.cgroups.erase(std::string{kUpdatedPod} + "/web");
+  node_.tree.make(std::string{kUpdatedPod} + "/web");
   const ReconcileReport report = reconcile();
   EXPECT_THAT(report.changes, IsEmpty());
   EXPECT_THAT(report.warnings, ElementsAre(HasSubstr("container web has no limits any more")));
