@@ -38,10 +38,8 @@ Resources infer_resources(const EngineResources& engine, std::optional<std::int6
   }
   if (engine.cpu_quota && *engine.cpu_quota > 0) {
     const Micros period{engine.cpu_period.value_or(kDefaultPeriod.value())};
-    if (const auto limit = milli_cpu_for_quota(Micros{*engine.cpu_quota}, period);
-        limit && limit->value() > 0) {
+    if (const auto limit = milli_cpu_for_quota(Micros{*engine.cpu_quota}, period))
       out.limits.emplace(kCpu, Quantity::from_milli(limit->value()));
-    }
   }
   if (engine.memory_limit && *engine.memory_limit > 0) {
     out.limits.emplace(kMemory, Quantity::from_units(*engine.memory_limit));

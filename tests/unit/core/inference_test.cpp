@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"QuotaOfTheDefaultPeriod", engine(0, 50'000), {}, true, {{}, list({{"cpu", "500m"}})}},
         {"QuotaOfAnotherPeriod", engine(0, 5'000, 10'000), {}, true, {{}, list({{"cpu", "500m"}})}},
         {"NoQuota", engine(0, -1, 100'000), {}, true, {}},
-        {"AQuotaBelowOneMilli", engine(0, 1, 1'000'000), {}, true, {}},
+        {"AQuotaBelowOneMilli", engine(0, 1, 1'000'000), {}, true, {{}, list({{"cpu", "1m"}})}},
         {"SharesAboveTheLimit",
          engine(2048, 100'000),
          {},

@@ -160,8 +160,8 @@ INSTANTIATE_TEST_SUITE_P(
         {"NoLimitsOnV2", {}, held_v2(-1, -1, 100)},
         {"SharesOfAKubeletsContainerWithoutRequest", {}, held(-1, -1, 2)},
         {"AllOfAPage", limits("", "100000000"), held(99'999'744, -1, 1024)},
-        // 33.3m of 100 ms is 33330 us, from which only whole millicpu are read.
-        {"QuotaBetweenMilliCpus", limits("333m", ""), held(-1, 33'330, 340)},
+        // 333.3m are 33330 us of 100 ms, which are read as 334m.
+        {"QuotaBetweenMilliCpus", limits("334m", ""), held(-1, 33'330, 342)},
         {"QuotaThatSystemdRounds", limits("333m", ""), held(-1, 34'000, 340), kSlice},
         // Docker's --cpus 2 sets no shares; the API's default request is 2 CPUs.
         {"SharesThatAreNotSet", limits("2", "64Mi"), held(64 * kMi, 200'000, 1024)},
