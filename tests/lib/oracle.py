@@ -200,8 +200,8 @@ class Truth:
         """`living`: (uid, container name, spec, partial) of every living container.
 
         A pod is as its first container describes it, for as long as one of its containers lives. Of a partial pod each
-        container tells about itself alone: the pod is as large as its living containers, and as it was when the most
-        of them lived at one time.
+        container tells about itself alone, also where several have one name: the pod is as large as its living
+        containers, and as it was when the most of them lived at one time.
         """
         uids = {uid for uid, *_ in living}
         self._born = {uid: born for uid, born in self._born.items() if uid in uids}
@@ -210,7 +210,9 @@ class Truth:
             born = self._born.setdefault(
                 uid, {"spec": spec, "partial": partial, "known": {}, "ended": None, "class": None})
             if partial:
-                known = {n: self._container(s, n) for u, n, s, _ in living if u == uid}
+                of_pod = [(n, s) for u, n, s, _ in living if u == uid]
+                names = [n for n, _ in of_pod]
+                known = {(n, names[:at].count(n)): self._container(s, n) for at, (n, s) in enumerate(of_pod)}
                 if not born["known"].keys() <= known.keys():
                     born["ended"] = self._pod(born).together()
                 born["known"] = known
@@ -223,7 +225,7 @@ class Truth:
         born = self._born.get(uid)
         if born is None or not born["partial"]:
             return True
-        known = {**born["known"], name: self._container(born["spec"], name)}
+        known = {**born["known"], (name, "announced"): self._container(born["spec"], name)}
         now, then = self._pod(born), self._pod({**born, "known": known})
         return (now.values(), now.requests()) == (then.values(), then.requests())
 
