@@ -9,8 +9,8 @@ namespace podqos::hook {
 /// Bundles are used again, possibly with other annotations: what podqos filled in for an earlier
 /// container must not count as set by the engine. Each edit is recorded in the config.json itself
 /// (codec::kEditRecord), since records in the state directory end with the container. A value that
-/// is no longer the one that podqos wrote was set by others, and stays. The hooks stay too. A
-/// record that is longer than podqos's own can be is taken out, and otherwise ignored.
+/// differs from what podqos wrote was set by another program: it stays, as the hooks do. A record
+/// longer than any that podqos writes is removed without being applied.
 /// @return `config` itself, byte by byte, if podqos has not edited it.
 [[nodiscard]] std::string former_config(std::string config);
 

@@ -332,7 +332,9 @@ bool place_or_admit(const RuntimeCall& call, const core::Settings& settings, app
   const Status placed = broken ? fail(*broken) : place_container(call, settings, log);
   if (placed) return true;
   if (!admits(call, settings, log, placed.error())) return false;
-  if (auto done = let_start(call, settings, log); !done) log.error(done.error().message);
+  // A file that cannot be edited fails twice.
+  const Status done = let_start(call, settings, log);
+  if (!done && done.error() != placed.error()) log.error(done.error().message);
   return true;
 }
 

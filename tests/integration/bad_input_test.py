@@ -259,6 +259,8 @@ class ConfigJson(BadInput):
         self.wrapper.create(name, bundle, check=False)
         self.plain.call("delete", "--force", name, check=False)
         self.assertEqual(target.read_bytes(), before)
+        errors = [line for line in self.podqos.log_text().splitlines() if " error: " in line]
+        self.assertEqual(len(errors), 1, errors)
         self.podqos.ctl("reconcile", kind=self.kind)
 
 
