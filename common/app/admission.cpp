@@ -135,19 +135,17 @@ void bound_oom_score(const Transaction& transaction, const AdmissionRequest& req
 Status make_cgroup(Transaction& transaction, const std::optional<core::PodRecord>& before,
                    const Admission& admission, std::optional<core::IndexEntry> outdated) {
   const core::PodRecord& record = admission.record;
-  if (const auto done = transaction.execute(core::plan_clearing(admission, before)); !done)
-    return fail(done.error());
+  PODQOS_TRY(transaction.execute(core::plan_clearing(admission, before)));
   std::optional<core::WritePod> values;
   if (!record.adopted) {
-    auto planned = transaction.plan_pod(record, core::is_first(admission) ? std::nullopt : before,
-                                        core::IfRefused::kWriteAgainIfBusy);
-    if (!planned) return fail(std::move(planned).error());
-    values = std::move(*planned);
+    PODQOS_ASSIGN(auto planned,
+                  transaction.plan_pod(record, core::is_first(admission) ? std::nullopt : before,
+                                       core::IfRefused::kWriteAgainIfBusy));
+    values = std::move(planned);
   }
-  const auto done =
-      transaction.execute(core::plan_completion(std::move(values), std::move(outdated)));
-  if (!done) return fail(done.error());
-  for (const Refusal& refusal : *done) {
+  PODQOS_ASSIGN(const auto done,
+                transaction.execute(core::plan_completion(std::move(values), std::move(outdated))));
+  for (const Refusal& refusal : done) {
     transaction.log().info(cat(core::name_of(record.pod),
                                ": values not written yet, retrying: ", refusal.error.message));
   }
@@ -231,28 +229,24 @@ Result<std::string> own_root_for(Transaction& transaction, const AdmissionReques
     return own_root;
   const auto snapshot = cgroup::observe_pod_cgroup(transaction.machine(), placed->pod_path);
   if (snapshot.has_copy) return own_root;
-  const auto record = transaction.store().pod(placed->uid);
-  if (!record) return fail(record.error());
+  PODQOS_ASSIGN(const auto record, transaction.store().pod(placed->uid));
   const bool foreign =
-      core::is_foreign_cgroup(placed->pod_path, snapshot, *record, request, own_root);
+      core::is_foreign_cgroup(placed->pod_path, snapshot, record, request, own_root);
   return foreign ? std::string{} : own_root;
 }
 
 Result<AdmissionContext> begin_admission(Transaction& transaction, AdmissionRequest& request) {
   auto root = choose_root(transaction, request.driver, request.placed_at);
-  const auto own_root = own_root_for(transaction, request, root);
-  if (!own_root) return fail(own_root.error());
-  auto identity = core::identify(request.facts, request.annotations, transaction.settings(),
-                                 request.placed_at, *own_root);
-  if (!identity) return fail(std::move(identity).error());
-  if (identity->source == core::IdentitySource::kSandbox) {
-    auto uid = store::uid_by_sandbox(transaction.store(), *identity, request.facts.id);
-    if (!uid) return fail(std::move(uid).error());
-    identity->uid = std::move(*uid);
+  PODQOS_ASSIGN(const auto own_root, own_root_for(transaction, request, root));
+  PODQOS_ASSIGN(auto identity, core::identify(request.facts, request.annotations,
+                                              transaction.settings(), request.placed_at, own_root));
+  if (identity.source == core::IdentitySource::kSandbox) {
+    PODQOS_ASSIGN(auto uid, store::uid_by_sandbox(transaction.store(), identity, request.facts.id));
+    identity.uid = std::move(uid);
   }
   AdmissionContext context{.transaction = &transaction,
                            .request = &request,
-                           .identity = std::move(*identity),
+                           .identity = std::move(identity),
                            .claim = {},
                            .root = std::move(root)};
   context.claim = core::claim_for(context.identity, request.facts, request.annotations,
@@ -265,7 +259,7 @@ Result<std::optional<Admission>> admit_after_loss(Transaction& transaction,
                                                   AdmissionRequest request) {
   transaction.log().error("the state directory lacks records of existing cgroups: restoring them");
   transaction.begin_recovery();
-  if (auto done = recompute(transaction); !done) return fail(std::move(done).error());
+  PODQOS_TRY(recompute(transaction));
   return admit(transaction, std::move(request));
 }
 
@@ -273,22 +267,21 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
   Transaction& transaction = *context.transaction;
   cgroup::Machine& machine = transaction.machine();
   release_retained(transaction, context.identity.uid);
-  auto before = transaction.store().pod(context.identity.uid);
-  if (!before) return fail(std::move(before).error());
+  PODQOS_ASSIGN(auto before, transaction.store().pod(context.identity.uid));
   std::optional<core::IndexEntry> outdated;
-  if (*before) outdated = core::recognise(transaction.tiers(), **before, context.request->facts);
+  if (before) outdated = core::recognise(transaction.tiers(), *before, context.request->facts);
   const AdmissionRequest& request = *context.request;
   const auto existing =
-      *before ? std::optional{without_dead(machine, **before, request.facts)} : std::nullopt;
+      before ? std::optional{without_dead(machine, *before, request.facts)} : std::nullopt;
   const core::NodeCapacity capacity = capacity_for(transaction);
   const core::AdmissionSnapshot snapshot{
       .identity = context.identity,
       .claim = context.claim,
-      .before = *before,
+      .before = before,
       .existing = existing,
-      .running = find_running(machine, request, *before),
+      .running = find_running(machine, request, before),
       .restored = transaction.recovered(),
-      .others = core::sums_beside(transaction.tiers(), *before),
+      .others = core::sums_beside(transaction.tiers(), before),
       .capacity = capacity,
       .cpu = machine.layout_without_hugepages().cpu,
       .root = context.root,
@@ -296,32 +289,29 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
           [&](const std::string& cgroup) { return cgroup::observe_pod_cgroup(machine, cgroup); },
       .relocation = [&] { return relocation_of(machine, request); },
       .holders = [&] { return holders_in(transaction.store(), context.identity.uid); }};
-  auto admission = core::decide_admission(request, snapshot, transaction.settings());
-  if (!admission) return fail(std::move(admission).error());
-  switch (admission->outcome) {
+  PODQOS_ASSIGN(auto admission, core::decide_admission(request, snapshot, transaction.settings()));
+  switch (admission.outcome) {
     case core::AdmissionOutcome::kAdmitted: break;
     case core::AdmissionOutcome::kLeft: return std::nullopt;
     case core::AdmissionOutcome::kRecordLost: return admit_after_loss(transaction, request);
   }
-  log_warnings(transaction, admission->warnings);
-  bound_oom_score(transaction, request, *admission);
-  if (auto done = write_admission(context, *before, *admission, std::move(outdated)); !done)
-    return fail(std::move(done).error());
-  return std::optional{std::move(*admission)};
+  log_warnings(transaction, admission.warnings);
+  bound_oom_score(transaction, request, admission);
+  PODQOS_TRY(write_admission(context, before, admission, std::move(outdated)));
+  return std::optional{std::move(admission)};
 }
 
 /// As admit(), without the end of the transaction where it fails.
 Result<std::optional<Admission>> admit_unfinished(Transaction& transaction,
                                                   AdmissionRequest request) {
-  if (auto done = recover(transaction); !done) return fail(std::move(done).error());
+  PODQOS_TRY(recover(transaction));
   expire_pending(transaction, {.id = request.facts.id, .bundle = request.facts.bundle});
-  auto context = begin_admission(transaction, request);
-  if (!context) return fail(std::move(context).error());
-  if (context->root && has_lost_root(transaction, *context->root))
+  PODQOS_ASSIGN(auto context, begin_admission(transaction, request));
+  if (context.root && has_lost_root(transaction, *context.root))
     return admit_after_loss(transaction, request);
-  auto admission = admit_to_pod(*context);
+  auto admission = admit_to_pod(context);
   if (!admission)
-    return fail(std::move(admission).error().with_context(cat("pod ", context->identity.uid)));
+    return fail(std::move(admission).error().with_context(cat("pod ", context.identity.uid)));
   return admission;
 }
 

@@ -53,7 +53,7 @@ Result<std::string> read_trusted(int directory, const char* name, const std::str
   struct stat found = {};
   if (::fstat(fd.get(), &found) != 0) return fail_errno(errno, cat("stat ", path));
   if (!S_ISREG(found.st_mode)) return fail(ErrorCode::kConflict, cat(path, ": not a regular file"));
-  if (auto owner = check_owner(found, path); !owner) return fail(std::move(owner).error());
+  PODQOS_TRY(check_owner(found, path));
   return sys::read_all(fd.get(), codec::kMaxSettingsSize, path, sys::FileEnd::kShortRead);
 }
 
@@ -81,8 +81,7 @@ Status read_directory(const std::string& path, const UseFile& use) {
   std::ranges::sort(*names);
   for (const std::string& name : *names) {
     const std::string shown = cat(path, "/", name);
-    if (auto used = use(read_trusted(directory->fd(), name.c_str(), shown), shown); !used)
-      return used;
+    PODQOS_TRY(use(read_trusted(directory->fd(), name.c_str(), shown), shown));
   }
   return {};
 }
@@ -93,7 +92,7 @@ Status read_files(const std::optional<std::string>& file, const ConfigurationPat
   const std::string& main_file = file ? *file : paths.file;
   const auto text = read_trusted(AT_FDCWD, main_file.c_str(), main_file);
   if (text || file || text.error().code != ErrorCode::kNotFound) {
-    if (auto used = use(text, main_file); !used) return used;
+    PODQOS_TRY(use(text, main_file));
   }
   return file ? Status{} : read_directory(paths.directory, use);
 }
@@ -128,7 +127,7 @@ Result<core::Settings> load_settings(const std::optional<std::string>& file,
     settings = std::move(*merged);
     return {};
   };
-  if (auto done = read_files(file, paths, merge); !done) return fail(std::move(done).error());
+  PODQOS_TRY(read_files(file, paths, merge));
   return settings;
 }
 
@@ -167,7 +166,7 @@ Result<std::vector<std::string>> salvage_runtimes(const std::optional<std::strin
     }
     return {};
   };
-  if (auto done = read_files(file, paths, salvage); !done) return fail(std::move(done).error());
+  PODQOS_TRY(read_files(file, paths, salvage));
   return runtimes;
 }
 

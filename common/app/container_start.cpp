@@ -53,7 +53,7 @@ Status learn_formula(Transaction& transaction, const core::PodRecord& record,
   detect_formula(transaction, record, container, told);
   if (transaction.tiers().weight_formula == before) return {};
   // All weights written so far used the other formula.
-  if (auto done = recompute(transaction); !done) return fail(std::move(done).error());
+  PODQOS_TRY(recompute(transaction));
   transaction.begin_recovery();
   return {};
 }
@@ -63,18 +63,15 @@ Status learn_formula(Transaction& transaction, const core::PodRecord& record,
 /// chargeMonitor is set, and for adopted pods.
 Status try_charge(Transaction& transaction, const core::PodRecord& record, Pid runtime) {
   if (!transaction.settings().charge_monitor || record.adopted) return {};
-  const auto monitor = cgroup::monitor_of(transaction.machine(), runtime);
-  if (!monitor) return fail(monitor.error());
+  PODQOS_ASSIGN(const auto monitor, cgroup::monitor_of(transaction.machine(), runtime));
   // Placed there by the engine, or for an earlier container of the pod.
-  if (!*monitor || (*monitor)->cgroup.starts_with(cat(record.cgroup, "/"))) return {};
-  auto done =
-      transaction.execute(core::Execute{core::plan_monitor(record.cgroup, (*monitor)->pid)});
+  if (!monitor || monitor->cgroup.starts_with(cat(record.cgroup, "/"))) return {};
+  auto done = transaction.execute(core::Execute{core::plan_monitor(record.cgroup, monitor->pid)});
   // It has ended in the meantime.
   if (!done && done.error().code == ErrorCode::kNotFound) return {};
   if (!done) return done;
-  transaction.log().info(cat("pod ", record.pod.uid, ": process ", (*monitor)->pid.value(),
-                             " from ", (*monitor)->cgroup,
-                             " is charged to the pod as its monitor"));
+  transaction.log().info(cat("pod ", record.pod.uid, ": process ", monitor->pid.value(), " from ",
+                             monitor->cgroup, " is charged to the pod as its monitor"));
   return {};
 }
 
@@ -103,13 +100,12 @@ Status set_oom_score(Transaction& transaction, const store::KnownContainer& foun
 /// The start time of a container's init.
 /// @return kNotFound if another process has got the pid since the init was reported.
 Result<StartTime> start_time_of(Transaction& transaction, const Init& init) {
-  const auto started = transaction.machine().start_time_of(init.pid);
-  if (!started) return fail(started.error());
-  if (init.start_time && *started != init.start_time) {
+  PODQOS_ASSIGN(const auto started, transaction.machine().start_time_of(init.pid));
+  if (init.start_time && started != init.start_time) {
     return fail(ErrorCode::kNotFound,
                 cat("process ", init.pid.value(), ", the container's init, has ended"));
   }
-  return started->value_or(StartTime{0});
+  return started.value_or(StartTime{0});
 }
 
 /// After a failed move, sets the record back to the container's current cgroup.
@@ -151,9 +147,8 @@ Status move(Transaction& transaction, const Admission& admission, const std::str
 
 /// The limits of a container must not be written to a cgroup that its runtime shares.
 Status check_own(const Admission& admission, const std::string& actual) {
-  auto shared = cgroup::holds_this_process(actual);
-  if (!shared) return fail(std::move(shared).error());
-  if (!*shared) return {};
+  PODQOS_ASSIGN(auto shared, cgroup::holds_this_process(actual));
+  if (!shared) return {};
   return fail(
       ErrorCode::kConflict,
       cat("pod ", admission.record.pod.uid, ": cgroup ", actual,
@@ -195,10 +190,10 @@ Status apply_container(Transaction& transaction, const Admission& admission, con
     return {};
   }
   if ((admission.belongs_to || admission.left_with_engine) && !container.moved) {
-    if (auto own = check_own(admission, actual); !own) return own;
+    PODQOS_TRY(check_own(admission, actual));
   }
   if (container.moved) {
-    if (auto done = move(transaction, admission, actual); !done) return done;
+    PODQOS_TRY(move(transaction, admission, actual));
   }
   const core::CgroupLayout& layout = transaction.layout_for(admission.missing);
   core::Plan plan =
@@ -210,10 +205,8 @@ Status apply_container(Transaction& transaction, const Admission& admission, con
     plan.emplace_back(core::SetOomScore{
         .pid = container.pid, .start_time = init.start_time, .score = *admission.oom_score_adj});
   }
-  if (auto done = container.moved ? run_for(transaction, container, plan)
-                                  : transaction.execute(core::Execute{std::move(plan)});
-      !done)
-    return done;
+  PODQOS_TRY(container.moved ? run_for(transaction, container, plan)
+                             : transaction.execute(core::Execute{std::move(plan)}));
   if (admission.belongs_to) report_place(transaction, admission, actual);
   return {};
 }
@@ -226,14 +219,12 @@ Result<std::optional<Admission>> admit_running(Transaction& transaction, Admissi
   // The process's cgroup shows the driver even if cgroupsPath does not.
   request.driver = core::detect_driver({.path = request.facts.cgroups_path, .real = init.cgroup})
                        .value_or(cgroup::machine_driver());
-  if (auto fits = core::check_driver(transaction.settings().cgroup_driver, request.driver); !fits)
-    return fail(std::move(fits).error());
-  const auto started = start_time_of(transaction, init);
-  if (!started) return fail(started.error());
+  PODQOS_TRY(core::check_driver(transaction.settings().cgroup_driver, request.driver));
+  PODQOS_ASSIGN(const auto started, start_time_of(transaction, init));
   request.running = true;
   request.state = core::ContainerState::kLive;
   request.pid = init.pid;
-  request.start_time = *started;
+  request.start_time = started;
   transaction.defer_unit_changes();
   return admit(transaction, std::move(request));
 }
@@ -248,10 +239,10 @@ Result<bool> register_started(Transaction& transaction, StartedContainer& starte
     started.request = std::move(**request);
   }
   const core::EngineResources told = started.request.facts.resources;
-  auto admitted = admit_running(transaction, std::move(started.request), started.init);
-  if (!admitted) return fail(std::move(admitted).error());
-  if (!*admitted) return false;
-  Admission& admission = **admitted;
+  PODQOS_ASSIGN(auto admitted,
+                admit_running(transaction, std::move(started.request), started.init));
+  if (!admitted) return false;
+  Admission& admission = *admitted;
   Status learned;
   const bool in_place = !admission.belongs_to && !admission.left_with_engine;
   if (started.reporter == Reporter::kPlugin && in_place) {
@@ -285,16 +276,15 @@ Result<std::optional<AdmissionRequest>> request_of_started(const core::Settings&
 
 Status confirm(Transaction& transaction, const store::KnownContainer& found,
                const core::ContainerFacts& facts, const Init& init, Reporter reporter) {
-  const auto started = start_time_of(transaction, init);
-  if (!started) return fail(started.error());
+  PODQOS_ASSIGN(const auto started, start_time_of(transaction, init));
   if (reporter == Reporter::kPlugin) {
-    if (auto done = set_oom_score(transaction, found, facts, init); !done) return done;
+    PODQOS_TRY(set_oom_score(transaction, found, facts, init));
   }
   const auto confirmation = core::decide_confirmation(
-      found.record, found.index, {.pid = init.pid, .start_time = *started, .cgroup = init.cgroup},
+      found.record, found.index, {.pid = init.pid, .start_time = started, .cgroup = init.cgroup},
       facts.bundle, transaction.tiers());
   if (!confirmation.warning.empty()) transaction.log().warning(confirmation.warning);
-  if (const auto done = transaction.execute(confirmation.plan); !done) return fail(done.error());
+  PODQOS_TRY(transaction.execute(confirmation.plan));
   transaction.renew_copy(confirmation.record);
   charge_monitor(transaction, confirmation.record, init.runtime);
   return learn_formula(transaction, confirmation.record,
@@ -314,31 +304,29 @@ void detect_formula_again(Transaction& transaction, const core::PodRecords& reco
 }
 
 Status container_started(Transaction& transaction, StartedContainer started) {
-  if (auto done = recover(transaction); !done) return done;
+  PODQOS_TRY(recover(transaction));
   const core::ContainerFacts& facts = started.request.facts;
-  const auto found = store::find_container(transaction.store(), facts.id, facts.bundle);
-  if (!found) return fail(found.error());
-  if (!*found) {
-    const auto registered = register_started(transaction, started);
-    if (!registered) return fail(registered.error());
-    return *registered ? Status{} : transaction.finish_if_changed();
+  PODQOS_ASSIGN(const auto found,
+                store::find_container(transaction.store(), facts.id, facts.bundle));
+  if (!found) {
+    PODQOS_ASSIGN(const auto registered, register_started(transaction, started));
+    return registered ? Status{} : transaction.finish_if_changed();
   }
-  auto done = confirm(transaction, **found, facts, started.init, started.reporter);
+  auto done = confirm(transaction, *found, facts, started.init, started.reporter);
   if (!done) return done;
   // Values that the kernel refused for the moment when the container was placed.
-  const bool retried = release_retained(transaction, (*found)->record.pod.uid);
+  const bool retried = release_retained(transaction, found->record.pod.uid);
   return retried || transaction.recovered() ? transaction.finish() : transaction.store().commit();
 }
 
 Status count_running(Transaction& transaction, AdmissionRequest request, const Init& init) {
   request.on_misplaced = core::OnMisplaced::kIgnore;
-  auto admission = admit_running(transaction, std::move(request), init);
-  if (!admission) return fail(std::move(admission).error());
-  if (!*admission || !(*admission)->belongs_to) return {};
-  transaction.log().info(cat("pod ", (*admission)->record.pod.uid, ", container ",
-                             printable((*admission)->container.id), " was started in cgroup ",
-                             init.cgroup, " before podqos knew it, not in ",
-                             *(*admission)->belongs_to, ": counted but not moved"));
+  PODQOS_ASSIGN(auto admission, admit_running(transaction, std::move(request), init));
+  if (!admission || !admission->belongs_to) return {};
+  transaction.log().info(cat("pod ", admission->record.pod.uid, ", container ",
+                             printable(admission->container.id), " was started in cgroup ",
+                             init.cgroup, " before podqos knew it, not in ", *admission->belongs_to,
+                             ": counted but not moved"));
   return {};
 }
 

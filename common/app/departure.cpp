@@ -141,9 +141,9 @@ Status drop_container(Transaction& transaction, const core::PodRecord& record,
     const auto held = core::pod_values(record, transaction.settings());
     const auto wanted = core::pod_values(removed->record, transaction.settings());
     if (held && wanted && *wanted != *held) {
-      auto values = transaction.plan_pod(removed->record, record, core::IfRefused::kWriteAgain);
-      if (!values) return fail(std::move(values).error());
-      removed->plan.emplace_back(std::move(*values));
+      PODQOS_ASSIGN(auto values,
+                    transaction.plan_pod(removed->record, record, core::IfRefused::kWriteAgain));
+      removed->plan.emplace_back(std::move(values));
     }
   }
   return carry_out(transaction, removed->plan);
@@ -186,10 +186,9 @@ namespace {
 Status expire(Transaction& transaction, const core::PendingEntry& entry) {
   core::forget_pending(transaction.tiers(),
                        {.id = entry.id, .bundle = entry.bundle, .uid = entry.uid});
-  auto record = transaction.store().pod(entry.uid);
-  if (!record) return fail(std::move(record).error());
-  if (!*record) return {};
-  auto& containers = (*record)->containers;
+  PODQOS_ASSIGN(auto record, transaction.store().pod(entry.uid));
+  if (!record) return {};
+  auto& containers = record->containers;
   const auto found = std::ranges::find_if(containers, [&](const core::ContainerRecord& container) {
     return container.id == entry.id && container.bundle == entry.bundle &&
            container.state == core::ContainerState::kPending;
@@ -204,22 +203,21 @@ Status expire(Transaction& transaction, const core::PendingEntry& entry) {
   }
   if (*init) {
     core::confirm_container(*found, **init);
-    return carry_out(transaction, {core::SaveRecord{**record}});
+    return carry_out(transaction, {core::SaveRecord{*record}});
   }
   transaction.log().info(cat("pod ", entry.uid, ", container ", printable(entry.id),
                              ": removed from the pod, its creation was not finished"));
-  return drop_container(transaction, **record, {.id = entry.id, .bundle = entry.bundle});
+  return drop_container(transaction, *record, {.id = entry.id, .bundle = entry.bundle});
 }
 
 /// Handles one retained pod that is due.
 Status release_due(Transaction& transaction, const std::string& uid) {
-  auto record = transaction.store().pod(uid);
-  if (!record) return fail(std::move(record).error());
-  if (!*record) {
+  PODQOS_ASSIGN(auto record, transaction.store().pod(uid));
+  if (!record) {
     core::forget_retained(transaction.tiers(), uid);
     return {};
   }
-  return log_refusals(transaction, handle_due(transaction, **record));
+  return log_refusals(transaction, handle_due(transaction, *record));
 }
 
 }  // namespace
@@ -253,10 +251,10 @@ bool release_retained(Transaction& transaction, const std::string& uid) {
 }
 
 Status retry_unfinished(Transaction& transaction, std::vector<Refusal>& unfinished) {
-  if (auto done = recover(transaction); !done) return done;
+  PODQOS_TRY(recover(transaction));
   for (const Refusal& each : unfinished)
     release_retained(transaction, each.uid);
-  if (auto done = transaction.finish(); !done) return done;
+  PODQOS_TRY(transaction.finish());
   std::erase_if(unfinished, [&](const Refusal& each) {
     const auto is_same = [&](const auto& other) { return other.uid == each.uid; };
     return std::ranges::none_of(transaction.unfinished(), is_same) &&
@@ -272,10 +270,9 @@ Status follow_up(const core::Settings& settings, Log& log, std::vector<Refusal> 
   for (auto pause = kFirstPause; !unfinished.empty(); pause *= 2) {
     if (pause > kLongestPause) return fail(std::move(unfinished.front().error));
     std::this_thread::sleep_for(pause);
-    auto transaction = Transaction::open_existing(settings, log, timeouts);
-    if (!transaction) return fail(std::move(transaction).error());
-    if (!*transaction) return {};
-    if (auto done = retry_unfinished(**transaction, unfinished); !done) return done;
+    PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
+    if (!transaction) return {};
+    PODQOS_TRY(retry_unfinished(*transaction, unfinished));
   }
   return {};
 }
@@ -316,22 +313,21 @@ void expire_pending(Transaction& transaction, const ContainerKey& handled,
 
 Result<Ended> end_container(Transaction& transaction, const EndedContainer& ended,
                             OnEnding on_ending) {
-  if (auto done = recover(transaction); !done) return fail(std::move(done).error());
-  auto found = store::find_container(transaction.store(), ended.id, ended.bundle);
-  if (!found) return fail(std::move(found).error());
-  if (!*found) {
-    if (auto done = transaction.finish_if_changed(); !done) return fail(std::move(done).error());
+  PODQOS_TRY(recover(transaction));
+  PODQOS_ASSIGN(auto found, store::find_container(transaction.store(), ended.id, ended.bundle));
+  if (!found) {
+    PODQOS_TRY(transaction.finish_if_changed());
     return Ended{};
   }
-  const core::ContainerRecord container = (*found)->container();
+  const core::ContainerRecord container = found->container();
   const Ending ending =
       core::decide_ending(cgroup::observe_ending(transaction.machine(), container, ended.caller));
   if (!core::is_removed(ending, on_ending)) {
-    if (auto done = transaction.finish_if_changed(); !done) return fail(std::move(done).error());
+    PODQOS_TRY(transaction.finish_if_changed());
     return Ended{.ending = ending};
   }
-  auto done = drop_container(transaction, (*found)->record,
-                             {.id = container.id, .bundle = container.bundle});
+  auto done =
+      drop_container(transaction, found->record, {.id = container.id, .bundle = container.bundle});
   if (done) {
     expire_pending(transaction, {.id = ended.id, .bundle = ended.bundle});
     release_retained(transaction);
@@ -340,7 +336,7 @@ Result<Ended> end_container(Transaction& transaction, const EndedContainer& ende
   if (!done) return fail(std::move(done).error());
   Ended result{.unfinished = transaction.unfinished()};
   std::erase_if(result.unfinished, [&](const Refusal& each) {
-    return !each.uid.empty() && each.uid != (*found)->record.pod.uid;
+    return !each.uid.empty() && each.uid != found->record.pod.uid;
   });
   return result;
 }
@@ -349,10 +345,9 @@ Result<Ended> end_container(const core::Settings& settings, Log& log, const Ende
                             OnEnding on_ending, const Timeouts& timeouts) {
   // Most containers of a node may not be podqos's: return without the lock.
   if (!store::may_involve(settings.state_dir, ended.id)) return Ended{};
-  auto transaction = Transaction::open_existing(settings, log, timeouts);
-  if (!transaction) return fail(std::move(transaction).error());
-  if (!*transaction) return Ended{};
-  return end_container(**transaction, ended, on_ending);
+  PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
+  if (!transaction) return Ended{};
+  return end_container(*transaction, ended, on_ending);
 }
 
 }  // namespace podqos::app

@@ -27,16 +27,14 @@ namespace {
 /// Reads the container's current cgroup; nullopt if its init has ended, also if another process has
 /// got its pid since.
 Result<std::optional<Init>> init_of(const Process& process) {
-  auto thread = sys::living_thread_of(process.init);
-  if (!thread) return fail(std::move(thread).error());
-  if (!*thread) return std::nullopt;
-  auto actual = cgroup::real_cgroup(**thread);
+  PODQOS_ASSIGN(auto thread, sys::living_thread_of(process.init));
+  if (!thread) return std::nullopt;
+  auto actual = cgroup::real_cgroup(*thread);
   if (!actual && actual.error().code == ErrorCode::kNotFound) return std::nullopt;
   if (!actual) return fail(std::move(actual).error());
   // Read last, so that the cgroup too is that of this process.
-  const auto started = sys::start_time_of(process.init);
-  if (!started) return fail(started.error());
-  if (*started != process.start_time) return std::nullopt;
+  PODQOS_ASSIGN(const auto started, sys::start_time_of(process.init));
+  if (started != process.start_time) return std::nullopt;
   return Init{.pid = process.init,
               .runtime = process.runtime,
               .cgroup = std::move(*actual),
@@ -55,22 +53,19 @@ Result<std::optional<AdmissionRequest>> request_of(const core::Settings& setting
 /// Handles container_started() in one transaction.
 Status start(const core::Settings& settings, Log& log, const ContainerEvent& event,
              const Timeouts& timeouts) {
-  auto init = init_of(event.process);
-  if (!init) return fail(std::move(init).error());
-  if (!*init) {
+  PODQOS_ASSIGN(auto init, init_of(event.process));
+  if (!init) {
     return fail(ErrorCode::kNotFound,
                 cat("process ", event.process.init.value(), ", the container's init, has ended"));
   }
-  auto request = request_of(settings, log, event, (*init)->cgroup);
-  if (!request) return fail(std::move(request).error());
-  if (!*request) return {};
-  if (event.stays) (*request)->on_misplaced = core::OnMisplaced::kIgnore;
-  (*request)->undone_if_refused = event.undone_if_refused;
-  auto transaction = Transaction::open(settings, log, timeouts);
-  if (!transaction) return fail(std::move(transaction).error());
+  PODQOS_ASSIGN(auto request, request_of(settings, log, event, init->cgroup));
+  if (!request) return {};
+  if (event.stays) request->on_misplaced = core::OnMisplaced::kIgnore;
+  request->undone_if_refused = event.undone_if_refused;
+  PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log, timeouts));
   return container_started(
-      *transaction,
-      {.request = std::move(**request), .init = std::move(**init), .reporter = Reporter::kPlugin});
+      transaction,
+      {.request = std::move(*request), .init = std::move(*init), .reporter = Reporter::kPlugin});
 }
 
 Result<Followed> finished(Status done, Followed followed = Followed::kNow) {
@@ -86,51 +81,47 @@ Result<Followed> resize(Transaction& transaction, core::PodRecord record,
   if (record.pod == before.pod && record.sums == before.sums &&
       record.containers == before.containers)
     return finished(transaction.finish_if_changed());
-  if (auto fits = core::check_record_size(record); !fits) return fail(std::move(fits).error());
+  PODQOS_TRY(core::check_record_size(record));
   core::grant_requests(record, core::sums_beside(transaction.tiers(), before),
                        transaction.settings(), transaction.capacity());
   if (!record.adopted) {
-    if (auto sound = core::pod_values(record, transaction.settings()); !sound)
-      return fail(std::move(sound).error());
+    PODQOS_TRY(core::pod_values(record, transaction.settings()));
   }
   core::EventPlan plan{core::SetMark{}, core::SaveRecord{record}};
   // The kubelet resizes the pod's cgroup itself.
   if (!record.adopted) {
-    auto values = transaction.plan_pod(record, before, core::IfRefused::kReport);
-    if (!values) return fail(std::move(values).error());
-    plan.emplace_back(std::move(*values));
+    PODQOS_ASSIGN(auto values, transaction.plan_pod(record, before, core::IfRefused::kReport));
+    plan.emplace_back(std::move(values));
   }
   core::count_pod(transaction.tiers(), record, before);
-  const auto refused = transaction.execute(plan);
-  if (!refused) return fail(refused.error());
+  PODQOS_ASSIGN(const auto refused, transaction.execute(plan));
   if (!record.adopted) {
     transaction.log().info(cat("pod ", record.pod.uid, " resized: cpu ",
                                format_amount(record.granted.cpu), ", memory ",
                                format_amount(record.granted.memory), " requested"));
   }
-  if (refused->empty()) return finished(transaction.finish());
+  if (refused.empty()) return finished(transaction.finish());
   // The engine resizes its container after this call; until then cgroup v1 refuses a lower pod
   // quota.
   transaction.log().info(
       cat("pod ", record.pod.uid,
-          ": resize deferred until its containers are resized: ", refused->front().error.message));
+          ": resize deferred until its containers are resized: ", refused.front().error.message));
   return finished(transaction.finish(), Followed::kLater);
 }
 
 /// The record of the pod to which the reported sandbox or container belongs.
 Result<std::optional<core::PodRecord>> pod_of(Transaction& transaction,
                                               const AdmissionRequest& request) {
-  auto found = store::find_container(transaction.store(), request.facts.id, request.facts.bundle);
-  if (!found) return fail(std::move(found).error());
-  if (*found) return std::move((*found)->record);
+  PODQOS_ASSIGN(auto found,
+                store::find_container(transaction.store(), request.facts.id, request.facts.bundle));
+  if (found) return std::move(found->record);
   // Sandboxes without a process and containers that have not started are not recorded.
   if (!request.annotations.engine.pod_uid) return std::nullopt;
-  auto record = transaction.store().pod(*request.annotations.engine.pod_uid);
-  if (!record) return fail(std::move(record).error());
-  const bool same_sandbox = *record && !(*record)->sandbox_id.empty() &&
-                            request.annotations.engine.sandbox_id == (*record)->sandbox_id;
+  PODQOS_ASSIGN(auto record, transaction.store().pod(*request.annotations.engine.pod_uid));
+  const bool same_sandbox = record && !record->sandbox_id.empty() &&
+                            request.annotations.engine.sandbox_id == record->sandbox_id;
   if (!request.annotations.engine.is_sandbox && !same_sandbox) return std::nullopt;
-  return std::move(*record);
+  return record;
 }
 
 /// The container's name in the pod spec.
@@ -146,67 +137,57 @@ std::string name_in(const core::PodRecord& record, const AdmissionRequest& reque
 Result<bool> count_unknown(Transaction& transaction, const AdmissionRequest& request,
                            const std::optional<Init>& init) {
   if (!init || request.annotations.engine.is_sandbox) return false;
-  auto found = store::find_container(transaction.store(), request.facts.id, request.facts.bundle);
-  if (!found) return fail(std::move(found).error());
-  if (*found) return false;
-  if (auto done = count_running(transaction, request, *init); !done)
-    return fail(std::move(done).error());
+  PODQOS_ASSIGN(auto found,
+                store::find_container(transaction.store(), request.facts.id, request.facts.bundle));
+  if (found) return false;
+  PODQOS_TRY(count_running(transaction, request, *init));
   return true;
 }
 
 /// Handles resources_changed() in one transaction.
 Result<Followed> change(const core::Settings& settings, Log& log, const ContainerEvent& event,
                         const Timeouts& timeouts) {
-  auto init = init_of(event.process);
-  if (!init) return fail(std::move(init).error());
-  auto request = request_of(settings, log, event, *init ? (*init)->cgroup : "");
-  if (!request) return fail(std::move(request).error());
-  if (!*request) return Followed::kNow;
-  auto transaction = Transaction::open(settings, log, timeouts);
-  if (!transaction) return fail(std::move(transaction).error());
-  if (auto done = recover(*transaction); !done) return fail(std::move(done).error());
-  const auto counted = count_unknown(*transaction, **request, *init);
-  if (!counted) return fail(counted.error());
-  auto record = pod_of(*transaction, **request);
-  if (!record) return fail(std::move(record).error());
-  if (*record) {
-    const bool whole_pod = (*request)->annotations.engine.is_sandbox;
+  PODQOS_ASSIGN(auto init, init_of(event.process));
+  PODQOS_ASSIGN(auto request, request_of(settings, log, event, init ? init->cgroup : ""));
+  if (!request) return Followed::kNow;
+  PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log, timeouts));
+  PODQOS_TRY(recover(transaction));
+  PODQOS_ASSIGN(const auto counted, count_unknown(transaction, *request, init));
+  PODQOS_ASSIGN(auto record, pod_of(transaction, *request));
+  if (record) {
+    const bool whole_pod = request->annotations.engine.is_sandbox;
     core::Resize resized{
         .whole_pod = whole_pod,
-        .container = name_in(**record, **request),
-        .now = whole_pod ? (*request)->annotations.engine.pod_sums.value_or(core::EngineResources{})
+        .container = name_in(*record, *request),
+        .now = whole_pod ? request->annotations.engine.pod_sums.value_or(core::EngineResources{})
                          : event.facts.resources};
-    auto followed = resize(*transaction, std::move(**record), resized);
-    if (!followed || !*counted || transaction->finished()) return followed;
-    return finished(transaction->finish(), *followed);
+    auto followed = resize(transaction, std::move(*record), resized);
+    if (!followed || !counted || transaction.finished()) return followed;
+    return finished(transaction.finish(), *followed);
   }
   // A sandbox of an unknown pod.
-  if (*init && !*counted) {
-    if (auto done = count_running(*transaction, std::move(**request), **init); !done)
-      return fail(std::move(done).error());
+  if (init && !counted) {
+    PODQOS_TRY(count_running(transaction, std::move(*request), *init));
   }
-  return finished(*init ? transaction->finish() : transaction->finish_if_changed());
+  return finished(init ? transaction.finish() : transaction.finish_if_changed());
 }
 
 /// Handles one container of the engine's list. Opens `transaction` if there was no state and this
 /// is the first container of podqos.
 Status observe_container(std::optional<Transaction>& transaction, const core::Settings& settings,
                          Log& log, const ContainerEvent& event, const Timeouts& timeouts) {
-  auto init = init_of(event.process);
-  if (!init) return fail(std::move(init).error());
-  if (!*init) return {};
-  auto request = request_of(settings, log, event, (*init)->cgroup);
-  if (!request) return fail(std::move(request).error());
-  if (!*request) return {};
+  PODQOS_ASSIGN(auto init, init_of(event.process));
+  if (!init) return {};
+  PODQOS_ASSIGN(auto request, request_of(settings, log, event, init->cgroup));
+  if (!request) return {};
   if (!transaction) {
-    auto opened = Transaction::open(settings, log, timeouts);
-    if (!opened) return fail(std::move(opened).error());
-    transaction = std::move(*opened);
+    PODQOS_ASSIGN(auto opened, Transaction::open(settings, log, timeouts));
+    transaction = std::move(opened);
   }
-  auto found = store::find_container(transaction->store(), event.facts.id, event.facts.bundle);
-  if (!found) return fail(std::move(found).error());
-  auto done = *found ? confirm(*transaction, **found, event.facts, **init, Reporter::kPlugin)
-                     : count_running(*transaction, std::move(**request), **init);
+  PODQOS_ASSIGN(auto found,
+                store::find_container(transaction->store(), event.facts.id, event.facts.bundle));
+  auto done = found ? confirm(*transaction, *found, event.facts, *init, Reporter::kPlugin)
+                    : count_running(*transaction, std::move(*request), *init);
   // The sums may have changed without the record, except for a claim that was rejected before
   // anything was written.
   if (!done && done.error().code != ErrorCode::kInvalidArgument) transaction->store().keep_mark();
@@ -215,11 +196,10 @@ Status observe_container(std::optional<Transaction>& transaction, const core::Se
 
 /// Adds the listener's start time, which tells it from a later process with its pid.
 Result<EngineList> list_of(const Listener& listener) {
-  auto started = sys::start_time_of(listener.pid);
-  if (!started) return fail(std::move(started).error());
+  PODQOS_ASSIGN(auto started, sys::start_time_of(listener.pid));
   return EngineList{.ids = listener.ids,
                     .listener = listener.pid,
-                    .listener_start = started->value_or(StartTime{0})};
+                    .listener_start = started.value_or(StartTime{0})};
 }
 
 }  // namespace
@@ -246,19 +226,17 @@ void Synchronization::forget(std::string_view id) {
 }
 
 Status Synchronization::compare(Transaction& transaction, const Listener& listener) {
-  auto list = list_of(listener);
-  if (!list) return fail(std::move(list).error());
+  PODQOS_ASSIGN(auto list, list_of(listener));
   for (const ContainerEvent& event : all_)
-    list->ids.insert(event.facts.id);
-  auto live = recompute_beside(transaction, *list);
-  if (!live) return fail(std::move(live).error());
-  live_ = std::move(*live);
+    list.ids.insert(event.facts.id);
+  PODQOS_ASSIGN(auto live, recompute_beside(transaction, list));
+  live_ = std::move(live);
   return {};
 }
 
 Status Synchronization::prepare(Transaction& transaction, const Listener& listener) {
   if (!compared_) {
-    if (auto done = compare(transaction, listener); !done) return done;
+    PODQOS_TRY(compare(transaction, listener));
     compared_ = true;
     return {};
   }
@@ -272,10 +250,9 @@ Status Synchronization::prepare(Transaction& transaction, const Listener& listen
 Result<bool> Synchronization::run(const core::Settings& settings, Log& log,
                                   const Listener& listener, const Piece& piece) {
   if (!cgroup::owns_host()) return true;
-  auto transaction = Transaction::open_existing(settings, log, piece.timeouts);
-  if (!transaction) return fail(std::move(transaction).error());
-  if (*transaction) {
-    if (auto done = prepare(**transaction, listener); !done) return fail(std::move(done).error());
+  PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, piece.timeouts));
+  if (transaction) {
+    PODQOS_TRY(prepare(*transaction, listener));
   }
   compared_ = true;  // without a state there is nothing to compare
   const sys::Clock& clock = *piece.timeouts.clock;
@@ -284,14 +261,14 @@ Result<bool> Synchronization::run(const core::Settings& settings, Log& log,
     const ContainerEvent& event = all_[next_++];
     if (event.process.init == Pid{0} || live_.contains(event.facts.id)) continue;
     if (auto done = with_container_id(
-            observe_container(*transaction, settings, log, event, piece.timeouts), event.facts.id);
+            observe_container(transaction, settings, log, event, piece.timeouts), event.facts.id);
         !done)
       failed_(done.error());
     if (piece.at_most && clock.now() - begin >= *piece.at_most) break;
   }
-  if (*transaction) {
-    if (auto done = (*transaction)->finish(); !done) return fail(std::move(done).error());
-    kept_mark_ = (*transaction)->store().dirty();
+  if (transaction) {
+    PODQOS_TRY(transaction->finish());
+    kept_mark_ = transaction->store().dirty();
   }
   return next_ == all_.size();
 }
@@ -321,31 +298,28 @@ Result<bool> Synchronization::run_pod(const core::Settings& settings, Log& log,
 Result<Ending> container_ended(const core::Settings& settings, Log& log, const std::string& id,
                                Pid caller, const Timeouts& timeouts) {
   if (!cgroup::owns_host()) return Ending::kDone;
-  auto ended =
+  PODQOS_ASSIGN(
+      auto ended,
       with_container_id(end_container(settings, log, {.id = id, .bundle = "", .caller = caller},
                                       OnEnding::kLeave, timeouts),
-                        id);
-  if (!ended) return fail(std::move(ended).error());
-  return ended->ending;
+                        id));
+  return ended.ending;
 }
 
 Status housekeep(const core::Settings& settings, Log& log, const Listener& listener,
                  bool everything, const Timeouts& timeouts) {
   if (!cgroup::owns_host()) return {};
-  auto list = list_of(listener);
-  if (!list) return fail(std::move(list).error());
-  auto transaction = Transaction::open_existing(settings, log, timeouts);
-  if (!transaction) return fail(std::move(transaction).error());
-  if (!*transaction) return {};
+  PODQOS_ASSIGN(auto list, list_of(listener));
+  PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
+  if (!transaction) return {};
   if (everything) {
-    if (auto live = recompute_beside(**transaction, *list); !live)
-      return fail(std::move(live).error());
+    PODQOS_TRY(recompute_beside(*transaction, list));
   } else {
-    if (auto done = recover(**transaction); !done) return done;
-    expire_pending(**transaction, {}, &*list);
-    release_retained(**transaction);
+    PODQOS_TRY(recover(*transaction));
+    expire_pending(*transaction, {}, &list);
+    release_retained(*transaction);
   }
-  return (*transaction)->finish();
+  return transaction->finish();
 }
 
 }  // namespace podqos::app

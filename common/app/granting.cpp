@@ -22,8 +22,7 @@ Status grant_freed(Transaction& transaction) {
     transaction.log().info(cat("pod ", uid, ": cpu ", format_amount((*record)->granted.cpu),
                                ", memory ", format_amount((*record)->granted.memory),
                                " count now, as other pods have left room"));
-    if (auto done = transaction.execute({core::SaveRecord{std::move(**record)}}); !done)
-      return fail(std::move(done).error());
+    PODQOS_TRY(transaction.execute({core::SaveRecord{std::move(**record)}}));
   }
   return {};
 }

@@ -69,13 +69,12 @@ Result<std::vector<HeldTier>> lower_step_by_step(const core::Settings& settings,
   for (int step = 0; step < kLoweringSteps && !held.empty(); ++step) {
     reclaim(held);
     std::this_thread::sleep_for(kLoweringPause);
-    auto transaction = Transaction::open(settings, log);
-    if (!transaction) return fail(std::move(transaction).error());
-    if (auto done = recover(*transaction); !done) return fail(std::move(done).error());
+    PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log));
+    PODQOS_TRY(recover(transaction));
     // A root's limit is else written only if its rule has changed.
-    if (std::ranges::any_of(held, &HeldTier::root)) transaction->remake_trees();
-    if (auto done = transaction->finish(); !done) return fail(std::move(done).error());
-    held = held_tiers(*transaction);
+    if (std::ranges::any_of(held, &HeldTier::root)) transaction.remake_trees();
+    PODQOS_TRY(transaction.finish());
+    held = held_tiers(transaction);
   }
   return held;
 }

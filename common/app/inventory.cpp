@@ -48,17 +48,16 @@ struct NodeRecords {
 
 /// Reads the records under the lock; empty if the state directory is missing.
 Result<NodeRecords> read_records(const core::Settings& settings) {
-  auto copy =
+  PODQOS_ASSIGN(
+      auto copy,
       store::copy_state({.path = settings.state_dir,
-                         .lock_timeout = std::chrono::milliseconds{settings.lock_deadline_ms}});
-  if (!copy) return fail(std::move(copy).error());
+                         .lock_timeout = std::chrono::milliseconds{settings.lock_deadline_ms}}));
   NodeRecords records;
-  if (!*copy) return records;
-  store::MemoryStore store{(*copy)->records, [](const auto&) -> Status { return {}; }};
-  (*copy)->lock.reset();
-  auto uids = store.pod_uids();
-  if (!uids) return fail(std::move(uids).error());
-  for (const std::string& uid : *uids) {
+  if (!copy) return records;
+  store::MemoryStore store{copy->records, [](const auto&) -> Status { return {}; }};
+  copy->lock.reset();
+  PODQOS_ASSIGN(auto uids, store.pod_uids());
+  for (const std::string& uid : uids) {
     auto pod = store.pod(uid);
     if (!pod) {
       records.warnings.push_back(pod.error().message);
@@ -112,7 +111,7 @@ class InventoryBuilder {
                         entry.record.pod.name, entry.record.pod.uid};
     });
     for (const core::TreeRecord& tree : records_.tiers.trees) {
-      if (auto status = add_tree(tree); !status) return status;
+      PODQOS_TRY(add_tree(tree));
       check_controllers(tree);
     }
     std::ranges::sort(inventory_.trees, {}, &TreeEntry::kubepods);
@@ -222,16 +221,15 @@ class InventoryBuilder {
   }
 
   Status add_tree(const core::TreeRecord& record) {
-    const auto capacity = cgroup::node_capacity(settings_);
-    if (!capacity) return fail(capacity.error());
+    PODQOS_ASSIGN(const auto capacity, cgroup::node_capacity(settings_));
     core::TierValues rule =
-        core::wanted_tiers(record.sums, records_.tiers.sums, settings_, *capacity);
+        core::wanted_tiers(record.sums, records_.tiers.sums, settings_, capacity);
     rule.burstable.io_weight = settings_.io_weight.burstable;
     rule.besteffort.io_weight = settings_.io_weight.besteffort;
-    TreeEntry tree{.kubepods = record.kubepods, .tiers = {}, .top = top_of(record, *capacity)};
+    TreeEntry tree{.kubepods = record.kubepods, .tiers = {}, .top = top_of(record, capacity)};
     core::CgroupValues root =
-        core::root_limits(records_.tiers, record, settings_, cgroup::with_pids(*capacity));
-    if (!tree.top && !record.yielded) root.cpu_shares = shares_of(record, *capacity);
+        core::root_limits(records_.tiers, record, settings_, cgroup::with_pids(capacity));
+    if (!tree.top && !record.yielded) root.cpu_shares = shares_of(record, capacity);
     tree.tiers.push_back(tier_of(record, core::QosClass::kGuaranteed, std::move(root)));
     tree.tiers.push_back(tier_of(record, core::QosClass::kBurstable, rule.burstable));
     tree.tiers.push_back(tier_of(record, core::QosClass::kBestEffort, rule.besteffort));
@@ -386,13 +384,11 @@ class InventoryBuilder {
 }  // namespace
 
 Result<Inventory> read_inventory(const core::Settings& settings) {
-  auto records = read_records(settings);
-  if (!records) return fail(std::move(records).error());
-  auto cgroups = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead});
-  if (!cgroups) return fail(std::move(cgroups).error());
-  InventoryBuilder builder{settings, std::make_unique<cgroup::Cgroupfs>(std::move(*cgroups)),
-                           std::move(*records)};
-  if (auto status = builder.build(); !status) return fail(std::move(status).error());
+  PODQOS_ASSIGN(auto records, read_records(settings));
+  PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
+  InventoryBuilder builder{settings, std::make_unique<cgroup::Cgroupfs>(std::move(cgroups)),
+                           std::move(records)};
+  PODQOS_TRY(builder.build());
   return builder.release();
 }
 

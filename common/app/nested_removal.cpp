@@ -18,11 +18,10 @@ constexpr int kMaxAttempts = 400;  ///< to remove 200,000 cgroups; each may take
 /// One more attempt on a pod's cgroup.
 /// @return what the machine has refused
 Result<std::vector<Refusal>> try_again(Transaction& transaction, const std::string& uid) {
-  auto record = transaction.store().pod(uid);
-  if (!record) return fail(std::move(record).error());
+  PODQOS_ASSIGN(auto record, transaction.store().pod(uid));
   // Meanwhile another event may have removed it, or started a container in it.
-  if (!*record || !(*record)->released_at) return std::vector<Refusal>{};
-  return handle_due(transaction, **record);
+  if (!record || !record->released_at) return std::vector<Refusal>{};
+  return handle_due(transaction, *record);
 }
 
 /// One more attempt on a pod's cgroup, in a transaction.
@@ -30,16 +29,14 @@ Result<std::vector<Refusal>> try_again(Transaction& transaction, const std::stri
 /// @return whether another attempt gets further
 Result<bool> try_again(const core::Settings& settings, Log& log, const std::string& uid,
                        std::vector<std::string>& kept) {
-  auto transaction = Transaction::open_existing(settings, log);
-  if (!transaction) return fail(std::move(transaction).error());
-  if (!*transaction) return false;
-  if (auto done = recover(**transaction); !done) return fail(std::move(done).error());
-  const auto refused = try_again(**transaction, uid);
-  if (!refused) return fail(refused.error());
-  for (const Refusal& refusal : *refused)
+  PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log));
+  if (!transaction) return false;
+  PODQOS_TRY(recover(*transaction));
+  PODQOS_ASSIGN(const auto refused, try_again(*transaction, uid));
+  for (const Refusal& refusal : refused)
     kept.push_back(cat("pod ", refusal.uid, ": ", refusal.error.message));
-  if (auto done = (*transaction)->finish(); !done) return fail(std::move(done).error());
-  return std::ranges::count((*transaction)->partly_removed(), uid) > 0;
+  PODQOS_TRY(transaction->finish());
+  return std::ranges::count(transaction->partly_removed(), uid) > 0;
 }
 
 }  // namespace

@@ -33,16 +33,14 @@ class FiguresBuilder {
   Result<NodeFigures> build() {
     count_pods();
     if (roots_.empty()) return std::move(figures_);
-    auto cgroups = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead});
-    if (!cgroups) return fail(std::move(cgroups).error());
-    const auto capacity = cgroup::node_capacity(settings_);
-    if (!capacity) return fail(capacity.error());
-    figures_.machine = std::make_unique<cgroup::Cgroupfs>(std::move(*cgroups));
+    PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
+    PODQOS_ASSIGN(const auto capacity, cgroup::node_capacity(settings_));
+    figures_.machine = std::make_unique<cgroup::Cgroupfs>(std::move(cgroups));
     for (const std::string& root : roots_) {
       core::TierValues rule;
       if (const core::TreeRecord* tree = core::tree_at(state_.tiers, root)) {
-        rule = core::wanted_tiers(tree->sums, state_.tiers.sums, settings_, *capacity);
-        rule.root = core::root_limits(state_.tiers, *tree, settings_, *capacity);
+        rule = core::wanted_tiers(tree->sums, state_.tiers.sums, settings_, capacity);
+        rule.root = core::root_limits(state_.tiers, *tree, settings_, capacity);
       }
       add_tier(root, core::QosClass::kGuaranteed, rule.root.memory_limit);
       add_tier(root, core::QosClass::kBurstable, rule.burstable.memory_limit);

@@ -74,8 +74,7 @@ Result<std::optional<AdmissionRequest>> request_from_engine(
   auto request =
       admission_request(std::move(facts), std::move(podqos), settings, std::move(placed_at));
   if (!request || !*request) return request;
-  if (auto fits = core::check_driver(settings.cgroup_driver, driver); !fits)
-    return fail(std::move(fits).error());
+  PODQOS_TRY(core::check_driver(settings.cgroup_driver, driver));
   (*request)->driver = driver;
   return request;
 }
@@ -89,24 +88,21 @@ Result<std::optional<Admitted>> admit_to_pod(const core::Settings& settings, Log
                   ": not managed, podqos is not root on the host"));
     return std::nullopt;
   }
-  auto started = sys::start_time_of(creator);
-  if (!started) return fail(std::move(started).error());
+  PODQOS_ASSIGN(auto started, sys::start_time_of(creator));
   request.pid = creator;
-  request.start_time = started->value_or(StartTime{0});
+  request.start_time = started.value_or(StartTime{0});
 
-  auto transaction = Transaction::open(settings, log, timeouts);
-  if (!transaction) return fail(std::move(transaction).error());
-  if (auto limits = engine_pod_limits(transaction->machine(), request))
+  PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log, timeouts));
+  if (auto limits = engine_pod_limits(transaction.machine(), request))
     request.annotations.engine.pod_bound = std::move(limits);
-  auto admission = admit(*transaction, std::move(request));
-  if (!admission) return fail(std::move(admission).error());
-  if (!*admission) {
-    if (auto done = transaction->finish_if_changed(); !done) return fail(std::move(done).error());
+  PODQOS_ASSIGN(auto admission, admit(transaction, std::move(request)));
+  if (!admission) {
+    PODQOS_TRY(transaction.finish_if_changed());
     return std::nullopt;
   }
-  core::ConfigEdit edit = edit_for(**admission);
-  return Admitted{.transaction = std::move(*transaction),
-                  .admission = std::move(**admission),
+  core::ConfigEdit edit = edit_for(*admission);
+  return Admitted{.transaction = std::move(transaction),
+                  .admission = std::move(*admission),
                   .edit = std::move(edit)};
 }
 
@@ -130,13 +126,13 @@ Result<std::optional<ConfigChange>> place(const core::Settings& settings, Log& l
   facts.id = call.id;
   facts.bundle = call.bundle;
   auto podqos = codec::parse_podqos_annotations(facts.annotations);
-  auto request = request_from_engine(settings, std::move(facts), std::move(podqos), call.driver);
-  if (!request) return fail(std::move(request).error());
-  if (!*request) return std::nullopt;
-  auto admitted = admit_to_pod(settings, log, std::move(**request), call.creator, timeouts);
-  if (!admitted) return fail(std::move(admitted).error());
-  if (!*admitted) return std::nullopt;
-  auto& [transaction, admission, edit] = **admitted;
+  PODQOS_ASSIGN(auto request,
+                request_from_engine(settings, std::move(facts), std::move(podqos), call.driver));
+  if (!request) return std::nullopt;
+  PODQOS_ASSIGN(auto admitted,
+                admit_to_pod(settings, log, std::move(*request), call.creator, timeouts));
+  if (!admitted) return std::nullopt;
+  auto& [transaction, admission, edit] = *admitted;
   auto splices = codec::plan_splices(call.config, *config, edit, call.hooks);
   if (!splices) {
     auto dropped =
@@ -145,7 +141,7 @@ Result<std::optional<ConfigChange>> place(const core::Settings& settings, Log& l
     if (!dropped) log.error(dropped.error().message);
     return fail(std::move(splices).error());
   }
-  if (auto done = transaction.finish(); !done) return fail(std::move(done).error());
+  PODQOS_TRY(transaction.finish());
   return ConfigChange{.cgroups_path = core::oci_cgroups_path(admission.container.cgroup, call.id),
                       .splices = std::move(*splices)};
 }
@@ -162,9 +158,8 @@ Result<std::optional<ConfigChange>> make_startable(const PlacementRequest& call)
   if (!path || path->empty() || core::parse_systemd_cgroups_path(*path)) return std::nullopt;
   ConfigChange placement{.cgroups_path = unmanaged_cgroups_path(call.id), .splices = {}};
   const core::ConfigEdit edit{.cgroups_path = placement.cgroups_path};
-  auto splices = codec::plan_splices(call.config, *config, edit, std::nullopt);
-  if (!splices) return fail(std::move(splices).error());
-  placement.splices = std::move(*splices);
+  PODQOS_ASSIGN(auto splices, codec::plan_splices(call.config, *config, edit, std::nullopt));
+  placement.splices = std::move(splices);
   return placement;
 }
 
@@ -172,12 +167,11 @@ Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings, L
                                                AdjustmentRequest call,
                                                PlacementCache& placement_cache) {
   auto podqos = placement_cache.read(call.facts.annotations);
-  auto request =
-      request_from_engine(settings, std::move(call.facts), std::move(podqos), std::nullopt);
-  if (!request) return fail(std::move(request).error());
-  if (!*request) return std::nullopt;
-  (*request)->engine_writes = true;
-  if (const auto admission = placement_cache.find(settings, **request)) {
+  PODQOS_ASSIGN(auto request, request_from_engine(settings, std::move(call.facts),
+                                                  std::move(podqos), std::nullopt));
+  if (!request) return std::nullopt;
+  request->engine_writes = true;
+  if (const auto admission = placement_cache.find(settings, *request)) {
     if (log.shows_debug()) {
       log.debug(cat("pod ", admission->record.pod.uid, ", container ",
                     printable(admission->container.id), " at ", admission->container.cgroup,
@@ -185,11 +179,11 @@ Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings, L
     }
     return edit_for(*admission);
   }
-  auto admitted = admit_to_pod(settings, log, std::move(**request), call.creator, call.timeouts);
-  if (!admitted) return fail(std::move(admitted).error());
-  if (!*admitted) return std::nullopt;
-  if (auto done = (*admitted)->transaction.finish(); !done) return fail(std::move(done).error());
-  return std::move((*admitted)->edit);
+  PODQOS_ASSIGN(auto admitted,
+                admit_to_pod(settings, log, std::move(*request), call.creator, call.timeouts));
+  if (!admitted) return std::nullopt;
+  PODQOS_TRY(admitted->transaction.finish());
+  return std::move(admitted->edit);
 }
 
 }  // namespace podqos::app

@@ -64,10 +64,9 @@ Result<ReconcilePreview> preview_reconcile(const core::Settings& settings,
   Transaction transaction{settings, log, std::make_unique<store::MemoryStore>(records, on_change),
                           std::make_unique<cgroup::DryRun>(std::move(machine), preview.plan),
                           capacity};
-  auto report = recompute(transaction, Warnings::kLogged, follow_runtime);
-  if (!report) return fail(std::move(report).error());
-  preview.report = std::move(*report);
-  if (auto done = transaction.finish(); !done) return fail(std::move(done).error());
+  PODQOS_ASSIGN(auto report, recompute(transaction, Warnings::kLogged, follow_runtime));
+  preview.report = std::move(report);
+  PODQOS_TRY(transaction.finish());
   std::erase_if(preview.plan, is_copy);
   if (records.tiers != tiers) preview.plan.emplace_back("save   tiers");
   for (const std::string& incident : transaction.store().incidents())
@@ -76,21 +75,19 @@ Result<ReconcilePreview> preview_reconcile(const core::Settings& settings,
 }
 
 Result<ReconcilePreview> preview_reconcile(const core::Settings& settings) {
-  auto copy =
+  PODQOS_ASSIGN(
+      auto copy,
       store::copy_state({.path = settings.state_dir,
-                         .lock_timeout = std::chrono::milliseconds{settings.lock_deadline_ms}});
-  if (!copy) return fail(std::move(copy).error());
-  if (*copy && !(*copy)->lock) {
+                         .lock_timeout = std::chrono::milliseconds{settings.lock_deadline_ms}}));
+  if (copy && !copy->lock) {
     return fail(ErrorCode::kPermission,
                 cat(settings.state_dir, " is mounted read-only, so nothing can be reconciled"));
   }
   // As a reconciliation opens it, so that the preview fails where that would.
-  auto machine = cgroup::Cgroupfs::open();
-  if (!machine) return fail(std::move(machine).error());
-  const auto capacity = cgroup::node_capacity(settings);
-  if (!capacity) return fail(capacity.error());
-  return preview_reconcile(settings, *copy ? (*copy)->records : store::StoredRecords{},
-                           std::make_unique<cgroup::Cgroupfs>(std::move(*machine)), *capacity);
+  PODQOS_ASSIGN(auto machine, cgroup::Cgroupfs::open());
+  PODQOS_ASSIGN(const auto capacity, cgroup::node_capacity(settings));
+  return preview_reconcile(settings, copy ? copy->records : store::StoredRecords{},
+                           std::make_unique<cgroup::Cgroupfs>(std::move(machine)), capacity);
 }
 
 }  // namespace podqos::app

@@ -36,9 +36,8 @@ class Recomputation {
       : transaction_(transaction), list_(list), follow_(follow) {}
 
   Result<ReconcileReport> run(Warnings warnings = Warnings::kLogged) {
-    if (auto done = load(); !done) return fail(std::move(done).error());
-    if (auto done = transaction_.execute({core::SetMark{}}); !done)
-      return fail(std::move(done).error());
+    PODQOS_TRY(load());
+    PODQOS_TRY(transaction_.execute({core::SetMark{}}));
     transaction_.store().keep_mark();  // until all of it is done
     for (Error& error : find_roots(transaction_, records_))
       report_.failed.push_back(std::move(error).message);
@@ -46,9 +45,9 @@ class Recomputation {
       restore(tree.kubepods);
       stop_stray_units(tree);
     }
-    if (auto done = evaluate(); !done) return fail(std::move(done).error());
+    PODQOS_TRY(evaluate());
     detect_formula_again(transaction_, records_);
-    if (auto done = write_pods(); !done) return fail(std::move(done).error());
+    PODQOS_TRY(write_pods());
     clean_index();
     transaction_.store().recomputed();
     if (uncertain_) transaction_.store().keep_mark();
@@ -78,9 +77,8 @@ class Recomputation {
 
  private:
   Status load() {
-    auto uids = transaction_.store().pod_uids();
-    if (!uids) return fail(std::move(uids).error());
-    for (const std::string& uid : *uids) {
+    PODQOS_ASSIGN(auto uids, transaction_.store().pod_uids());
+    for (const std::string& uid : uids) {
       auto record = transaction_.store().pod(uid);
       if (!record) {
         report_.unreadable.push_back(std::move(record).error().message);
@@ -132,8 +130,7 @@ class Recomputation {
     if (unreadable_.contains(uid)) return {};
     const auto known = records_.find(uid);
     if (known != records_.end() && known->second.cgroup == cgroup) return {};
-    auto populated = cgroup::holds_container(transaction_.machine(), cgroup);
-    if (!populated) return fail(std::move(populated).error());
+    PODQOS_ASSIGN(auto populated, cgroup::holds_container(transaction_.machine(), cgroup));
     const core::TreeRecord* tree = core::find_tree(transaction_.tiers(), cgroup);
     const auto copy = transaction_.machine().attribute(cgroup, core::kRecordAttribute);
     // The hierarchy that has the copies lacks it: what an engine makes is in all of them.
@@ -144,7 +141,7 @@ class Recomputation {
     core::FoundPodCgroup found{.path = cgroup,
                                .uid = uid,
                                .known = known != records_.end(),
-                               .populated = *populated,
+                               .populated = populated,
                                .has_copy = copy && copy->has_value(),
                                .left_over = left_over && tree != nullptr && !tree->yielded,
                                .copy = std::nullopt};
@@ -160,9 +157,8 @@ class Recomputation {
   Status apply(core::Restoration restoration, const std::string& cgroup) {
     if (restoration.warning) report_.warnings.push_back(std::move(*restoration.warning));
     if (restoration.what == core::Restoration::What::kRemove) {
-      const auto done = transaction_.execute(
-          {core::RemoveChildren{.cgroup = cgroup}, core::Execute{core::plan_removal(cgroup)}});
-      if (!done) return fail(done.error());
+      PODQOS_TRY(transaction_.execute(
+          {core::RemoveChildren{.cgroup = cgroup}, core::Execute{core::plan_removal(cgroup)}}));
       if (transaction_.machine().exists(cgroup)) {
         return fail(ErrorCode::kConflict,
                     cat("cgroup ", cgroup,
@@ -223,7 +219,7 @@ class Recomputation {
     tiers.retained = std::move(decided.retained);
     core::count_trees(tiers, records_);
     for (const core::PodRecord& record : decided.ended) {
-      if (auto sound = note(record.pod.uid, handle_due(transaction_, record)); !sound) return sound;
+      PODQOS_TRY(note(record.pod.uid, handle_due(transaction_, record)));
     }
     return {};
   }
@@ -257,7 +253,7 @@ class Recomputation {
   /// Writes all records and values.
   Status write_pods() {
     for (const auto& [uid, record] : records_) {
-      if (auto sound = note(uid, transaction_.execute(plan_of(record))); !sound) return sound;
+      PODQOS_TRY(note(uid, transaction_.execute(plan_of(record))));
       for (const std::string& line : transaction_.release_written())
         report_.changes.push_back(cat("pod ", uid, ": ", line));
     }
@@ -336,7 +332,7 @@ Result<ReconcileReport> recompute(Transaction& transaction, Warnings warnings,
 Result<Ids> recompute_beside(Transaction& transaction, const EngineList& list) {
   Recomputation recomputation{transaction, &list};
   transaction.begin_recovery();
-  if (auto report = recomputation.run(); !report) return fail(std::move(report).error());
+  PODQOS_TRY(recomputation.run());
   return recomputation.live();
 }
 
@@ -345,8 +341,7 @@ Status recover(Transaction& transaction) {
   transaction.log().warning(
       "an earlier transaction was interrupted: recomputing all records and values");
   transaction.begin_recovery();
-  auto report = recompute(transaction);
-  if (!report) return fail(std::move(report).error());
+  PODQOS_TRY(recompute(transaction));
   return {};
 }
 
@@ -356,31 +351,28 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warn
   std::vector<Refusal> unfinished;
   std::vector<std::string> partly;
   {
-    auto transaction = Transaction::open(settings, log);
-    if (!transaction) return fail(std::move(transaction).error());
-    auto recomputed = recompute(*transaction, warnings, follow_runtime);
-    if (!recomputed) return fail(std::move(recomputed).error());
-    report = std::move(*recomputed);
-    if (auto done = transaction->finish(); !done) return fail(std::move(done).error());
-    for (const std::string& line : transaction->release_written()) {
+    PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log));
+    PODQOS_ASSIGN(auto recomputed, recompute(transaction, warnings, follow_runtime));
+    report = std::move(recomputed);
+    PODQOS_TRY(transaction.finish());
+    for (const std::string& line : transaction.release_written()) {
       log.info(cat("tiers: ", line));
       report.changes.push_back(cat("tiers: ", line));
     }
-    for (const std::string& incident : transaction->store().incidents())
+    for (const std::string& incident : transaction.store().incidents())
       report.warnings.push_back(incident);
-    std::ranges::copy(transaction->failures(), std::back_inserter(report.failed));
-    held = held_tiers(*transaction);
-    unfinished = transaction->unfinished();
-    partly = transaction->partly_removed();
+    std::ranges::copy(transaction.failures(), std::back_inserter(report.failed));
+    held = held_tiers(transaction);
+    unfinished = transaction.unfinished();
+    partly = transaction.partly_removed();
   }
   if (auto done = follow_up(settings, log, std::move(unfinished)); !done) {
     log.error(done.error().message);
     report.failed.push_back(done.error().message);
   }
   std::ranges::move(remove_rest(settings, log, partly), std::back_inserter(report.failed));
-  auto still_held = lower_step_by_step(settings, log, std::move(held));
-  if (!still_held) return fail(std::move(still_held).error());
-  for (const HeldTier& tier : *still_held) {
+  PODQOS_ASSIGN(auto still_held, lower_step_by_step(settings, log, std::move(held)));
+  for (const HeldTier& tier : still_held) {
     report.warnings.push_back(cat("cgroup ", tier.path, ": memory limit is ",
                                   format_amount(tier.excess),
                                   " above the rule because its usage is"));

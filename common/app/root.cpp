@@ -74,14 +74,12 @@ core::CgroupValues changed_root_limits(const Transaction& transaction, const cor
 
 Result<std::string> choose_root(Transaction& transaction, core::Driver driver,
                                 const std::optional<std::string>& container) {
-  auto choice = core::choose_root(transaction.tiers(), transaction.settings().cgroup_root, driver);
-  if (!choice) return fail(std::move(choice).error());
-  if (choice->step == core::RootStep::kUse) return std::move(choice->root);
-  auto snapshot = cgroup::observe_root(transaction.machine(), choice->root, container);
-  if (!snapshot) return fail(std::move(snapshot).error());
-  if (auto free = core::check_root(choice->root, *snapshot); !free)
-    return fail(std::move(free).error());
-  return std::move(choice->root);
+  PODQOS_ASSIGN(auto choice,
+                core::choose_root(transaction.tiers(), transaction.settings().cgroup_root, driver));
+  if (choice.step == core::RootStep::kUse) return std::move(choice.root);
+  PODQOS_ASSIGN(auto snapshot, cgroup::observe_root(transaction.machine(), choice.root, container));
+  PODQOS_TRY(core::check_root(choice.root, snapshot));
+  return std::move(choice.root);
 }
 
 bool has_lost_root(Transaction& transaction, const std::string& kubepods) {
@@ -181,7 +179,7 @@ Status check_io_weight(Transaction& transaction, const std::string& kubepods) {
   if (transaction.settings().io_weight == core::IoWeights{}) return {};
   // Only then does a tier have the file if only Guaranteed pods have a weight.
   const core::EnsureCgroup with_io{.path = kubepods, .also = core::Controller::kIo};
-  if (auto done = transaction.execute(core::Execute{{with_io}}); !done) return done;
+  PODQOS_TRY(transaction.execute(core::Execute{{with_io}}));
   if (cgroup::takes_io_weight(transaction.machine(),
                               core::tier_path(kubepods, core::QosClass::kBurstable)))
     return {};

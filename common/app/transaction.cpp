@@ -84,15 +84,13 @@ Transaction::Transaction(const core::Settings& settings, Log& log,
 
 Result<Transaction> Transaction::with_store(const core::Settings& settings, Log& log,
                                             store::Store store, const Timeouts& timeouts) {
-  auto cgroups = cgroup::Cgroupfs::open({.memory = &store.directory(),
-                                         .systemd_answer = timeouts.systemd,
-                                         .systemd_end = timeouts.deadline,
-                                         .clock = timeouts.clock});
-  if (!cgroups) return fail(std::move(cgroups).error());
-  auto capacity = cgroup::node_capacity(settings);
-  if (!capacity) return fail(std::move(capacity).error());
+  PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.memory = &store.directory(),
+                                                      .systemd_answer = timeouts.systemd,
+                                                      .systemd_end = timeouts.deadline,
+                                                      .clock = timeouts.clock}));
+  PODQOS_ASSIGN(auto capacity, cgroup::node_capacity(settings));
   return Transaction{settings, log, std::make_unique<store::Store>(std::move(store)),
-                     std::make_unique<cgroup::Cgroupfs>(std::move(*cgroups)), *capacity};
+                     std::make_unique<cgroup::Cgroupfs>(std::move(cgroups)), capacity};
 }
 
 Result<Transaction> Transaction::open(const core::Settings& settings, Log& log,
@@ -109,9 +107,8 @@ Result<std::optional<Transaction>> Transaction::open_existing(const core::Settin
     if (store.error().code == ErrorCode::kNotFound) return std::nullopt;
     return fail(std::move(store).error());
   }
-  auto transaction = with_store(settings, log, std::move(*store), timeouts);
-  if (!transaction) return fail(std::move(transaction).error());
-  return std::optional<Transaction>{std::move(*transaction)};
+  PODQOS_ASSIGN(auto transaction, with_store(settings, log, std::move(*store), timeouts));
+  return std::optional<Transaction>{std::move(transaction)};
 }
 
 core::WeightFormula Transaction::formula() {
@@ -139,21 +136,20 @@ Result<core::WritePod> Transaction::plan_pod(const core::PodRecord& record,
   if (before && cgroup::is_written(*machine_, record.cgroup)) snapshot.written = *before;
   if (trees_ == core::Tree::kToMake)
     snapshot.has_io_weight = cgroup::has_io_weight(*machine_, record.cgroup);
-  auto write = core::decide_pod_write(record, snapshot, *settings_);
-  if (!write) return fail(std::move(write).error());
-  if (!write->notice.empty()) log_->info(write->notice);
+  PODQOS_ASSIGN(auto write, core::decide_pod_write(record, snapshot, *settings_));
+  if (!write.notice.empty()) log_->info(write.notice);
   // A weight would enable the controller in the kubelet's root.
   const core::TreeRecord* tree = core::find_tree(tiers(), record.cgroup);
-  if (tree != nullptr && tree->yielded) write->values.io_weight.reset();
+  if (tree != nullptr && tree->yielded) write.values.io_weight.reset();
   const core::CgroupLayout& layout =
-      write->hugepages ? machine_->layout() : machine_->layout_without_hugepages();
+      write.hugepages ? machine_->layout() : machine_->layout_without_hugepages();
   const bool counts_removed = layout.cpu == core::CgroupVersion::kV1 &&
                               core::driver_of(record.cgroup) == core::Driver::kCgroupfs;
   return core::WritePod{
       .uid = record.pod.uid,
       .cgroup = record.cgroup,
-      .make = write->make,
-      .plan = core::plan_pod(record.cgroup, write->values, layout, formula(), write->make),
+      .make = write.make,
+      .plan = core::plan_pod(record.cgroup, write.values, layout, formula(), write.make),
       .transient = counts_removed ? core::Transient::kQuota : core::Transient::kNone,
       .if_refused = if_refused,
       .retry_at = core::retry_at(now_, *settings_)};
@@ -162,15 +158,14 @@ Result<core::WritePod> Transaction::plan_pod(const core::PodRecord& record,
 Result<std::vector<Refusal>> Transaction::execute(const core::EventPlan& plan) {
   std::vector<Refusal> refused;
   for (const core::EventStep& step : plan) {
-    if (auto done = run(step, refused); !done) return fail(std::move(done).error());
+    PODQOS_TRY(run(step, refused));
   }
   return refused;
 }
 
 Status Transaction::execute(const core::Execute& step) {
-  auto report = cgroup::execute(*machine_, step.plan, unit_changes_, step.transient);
-  if (!report) return fail(std::move(report).error());
-  note(std::move(*report));
+  PODQOS_ASSIGN(auto report, cgroup::execute(*machine_, step.plan, unit_changes_, step.transient));
+  note(std::move(report));
   return {};
 }
 
@@ -246,9 +241,8 @@ Status Transaction::write_values(const core::WritePod& step) {
 }
 
 Status Transaction::make_again(const core::WritePod& step) {
-  const auto record = codec::parse_pod_record(saved_text_);
-  if (!record) return fail(record.error());
-  const auto again = plan_pod(*record, std::nullopt, step.if_refused);
+  PODQOS_ASSIGN(const auto record, codec::parse_pod_record(saved_text_));
+  const auto again = plan_pod(record, std::nullopt, step.if_refused);
   return again ? write_values(*again) : fail(again.error());
 }
 
@@ -303,11 +297,10 @@ Status Transaction::remove(const core::RemovePod& step, std::vector<Refusal>& re
 }
 
 Status Transaction::remove(const core::RemoveTree& step) {
-  auto removal = cgroup::remove_tree(*machine_, step.kubepods, step.top);
-  if (!removal) return fail(std::move(removal).error());
-  note(std::move(removal->report));
-  if (removal->removed == cgroup::Removed::kGone) core::forget_root(tiers(), step.kubepods);
-  if (removal->removed == cgroup::Removed::kHeldBySystemd)
+  PODQOS_ASSIGN(auto removal, cgroup::remove_tree(*machine_, step.kubepods, step.top));
+  note(std::move(removal.report));
+  if (removal.removed == cgroup::Removed::kGone) core::forget_root(tiers(), step.kubepods);
+  if (removal.removed == cgroup::Removed::kHeldBySystemd)
     leave_unfinished({.uid = {}, .error = describe_held(step.kubepods)});
   return {};
 }
@@ -366,7 +359,7 @@ Status Transaction::write_tree(const core::TreeRecord& tree) {
 
 Status Transaction::write_trees() {
   if (tiers().trees.empty()) return {};
-  if (auto done = execute({core::SetMark{}}); !done) return fail(std::move(done).error());
+  PODQOS_TRY(execute({core::SetMark{}}));
   // By value: a tree without pods is forgotten.
   for (const core::TreeRecord& tree : std::vector{tiers().trees}) {
     if (auto done = write_tree(tree); !done)
@@ -383,8 +376,8 @@ void Transaction::note_failure(std::string failure) {
 
 Status Transaction::finish() {
   finished_ = true;
-  if (auto done = grant_freed(*this); !done) return done;
-  if (auto done = write_trees(); !done) return done;
+  PODQOS_TRY(grant_freed(*this));
+  PODQOS_TRY(write_trees());
   if (std::exchange(unit_changes_, cgroup::UnitChanges::kNow) == cgroup::UnitChanges::kDeferred) {
     if (auto done = execute(core::Execute{}); !done)
       note_failure(cat("systemd does not know all new values: ", done.error().message));

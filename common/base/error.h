@@ -64,3 +64,24 @@ using Status = Result<void>;
 }
 
 }  // namespace podqos
+
+/// Evaluates a Result or Status and, if it is a failure, returns that from the enclosing function;
+/// a value is dropped. A statement: `PODQOS_TRY(write_all(fd, text));`
+#define PODQOS_TRY(...) PODQOS_TRY_AS(PODQOS_UNIQUE_NAME(__COUNTER__), __VA_ARGS__)
+
+/// Evaluates a Result and declares a variable with its value or, if it is a failure, returns that
+/// from the enclosing function: `PODQOS_ASSIGN(const auto text, read_file(path));`. Two statements,
+/// so never the body of an `if` without braces. `auto&&` names the value where it is, and saves
+/// moving it.
+#define PODQOS_ASSIGN(declaration, ...) \
+  PODQOS_ASSIGN_AS(PODQOS_UNIQUE_NAME(__COUNTER__), declaration, __VA_ARGS__)
+
+// A name of its own for each use: they stand side by side in one block, and in lambdas within.
+#define PODQOS_UNIQUE_NAME(number) PODQOS_JOIN(podqos_tried_, number)
+#define PODQOS_JOIN(left, right) left##right
+#define PODQOS_TRY_AS(name, ...) \
+  if (auto name = (__VA_ARGS__); !name) return ::podqos::fail(std::move(name).error())
+#define PODQOS_ASSIGN_AS(name, declaration, ...)             \
+  auto name = (__VA_ARGS__);                                 \
+  if (!name) return ::podqos::fail(std::move(name).error()); \
+  declaration = *std::move(name)

@@ -68,17 +68,17 @@ Status check_value(const std::string& name, const core::UnitValue& value) {
     return check_count(name, numbers->size());
   }
   if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
-    if (auto few = check_count(name, texts->size()); !few) return few;
+    PODQOS_TRY(check_count(name, texts->size()));
     for (const std::string& text : *texts) {
-      if (auto good = check_text(name, text); !good) return good;
+      PODQOS_TRY(check_text(name, text));
     }
   }
   return {};
 }
 
 Status check(const std::string& unit, const std::vector<core::UnitProperty>& properties) {
-  if (auto good = check_unit(unit); !good) return good;
-  if (auto few = check_count("properties", properties.size()); !few) return few;
+  PODQOS_TRY(check_unit(unit));
+  PODQOS_TRY(check_count("properties", properties.size()));
   for (const auto& [name, value] : properties) {
     if (name.empty() || name.size() > kLongestPropertyName ||
         !std::ranges::all_of(name, is_alphanumeric)) {
@@ -86,7 +86,7 @@ Status check(const std::string& unit, const std::vector<core::UnitProperty>& pro
                   cat("\"", printable(name),
                       "\" is not a unit property name: expected letters and digits"));
     }
-    if (auto good = check_value(name, value); !good) return good;
+    PODQOS_TRY(check_value(name, value));
   }
   return {};
 }
@@ -236,7 +236,7 @@ void UnrefMessage::operator()(DBusMessage* message) const {
 
 Result<Message> start_transient_call(const std::string& unit,
                                      const std::vector<core::UnitProperty>& wanted) {
-  if (auto good = check(unit, wanted); !good) return fail(good.error());
+  PODQOS_TRY(check(unit, wanted));
   return make_call("StartTransientUnit", [&](Writer& out) {
     out.text(unit);
     out.text(std::string{kJobMode});
@@ -248,7 +248,7 @@ Result<Message> start_transient_call(const std::string& unit,
 
 Result<Message> set_properties_call(const std::string& unit,
                                     const std::vector<core::UnitProperty>& wanted) {
-  if (auto good = check(unit, wanted); !good) return fail(good.error());
+  PODQOS_TRY(check(unit, wanted));
   return make_call("SetUnitProperties", [&](Writer& out) {
     out.text(unit);
     out.boolean(/*runtime*/ true);
@@ -257,7 +257,7 @@ Result<Message> set_properties_call(const std::string& unit,
 }
 
 Result<Message> job_call(const char* method, const std::string& unit) {
-  if (auto good = check_unit(unit); !good) return fail(good.error());
+  PODQOS_TRY(check_unit(unit));
   return make_call(method, [&](Writer& out) {
     out.text(unit);
     out.text(std::string{kJobMode});
@@ -265,12 +265,12 @@ Result<Message> job_call(const char* method, const std::string& unit) {
 }
 
 Result<Message> reset_failed_call(const std::string& unit) {
-  if (auto good = check_unit(unit); !good) return fail(good.error());
+  PODQOS_TRY(check_unit(unit));
   return make_call("ResetFailedUnit", [&](Writer& out) { out.text(unit); });
 }
 
 Result<Message> list_call(const std::string& pattern) {
-  if (auto good = check_text("pattern", pattern); !good) return fail(good.error());
+  PODQOS_TRY(check_text("pattern", pattern));
   return make_call("ListUnitsByPatterns", [&](Writer& out) {
     out.texts({});  // in any state
     out.texts({pattern});
@@ -278,7 +278,7 @@ Result<Message> list_call(const std::string& pattern) {
 }
 
 Result<Message> find_call(const std::string& cgroup) {
-  if (auto good = check_text("cgroup", cgroup); !good) return fail(good.error());
+  PODQOS_TRY(check_text("cgroup", cgroup));
   return make_call("GetUnitByControlGroup", [&](Writer& out) { out.text(cgroup); });
 }
 

@@ -28,10 +28,9 @@ bool are_killed(Machine& machine, const std::string& cgroup) {
 }  // namespace
 
 Result<std::string> real_cgroup(Pid pid) {
-  auto entries = sys::cgroups_of(pid);
-  if (!entries) return fail(std::move(entries).error());
+  PODQOS_ASSIGN(auto entries, sys::cgroups_of(pid));
   const sys::ProcCgroup* chosen = nullptr;
-  for (const sys::ProcCgroup& entry : *entries) {
+  for (const sys::ProcCgroup& entry : entries) {
     const bool memory = std::ranges::find(entry.controllers, "memory") != entry.controllers.end();
     if (memory || chosen == nullptr) chosen = &entry;
     if (memory) break;
@@ -42,9 +41,8 @@ Result<std::string> real_cgroup(Pid pid) {
 }
 
 Result<bool> holds_this_process(const std::string& cgroup) {
-  auto own = real_cgroup(Pid{::getpid()});
-  if (!own) return fail(std::move(own).error());
-  return cgroup == "/" || *own == cgroup || own->starts_with(cat(cgroup, "/"));
+  PODQOS_ASSIGN(auto own, real_cgroup(Pid{::getpid()}));
+  return cgroup == "/" || own == cgroup || own.starts_with(cat(cgroup, "/"));
 }
 
 bool lives(Machine& machine, const core::ContainerRecord& container) {
@@ -57,11 +55,10 @@ Result<std::optional<core::InitProcess>> find_init(Machine& machine,
   const std::string_view leaf = core::leaf_of(container.cgroup);
   if (container.id.empty() || leaf.find(container.id) == std::string_view::npos)
     return std::nullopt;
-  const auto pids = machine.processes(container.cgroup);
-  if (!pids) return fail(pids.error());
+  PODQOS_ASSIGN(const auto pids, machine.processes(container.cgroup));
   // The oldest process is the init: all others descend from it or joined later.
   std::optional<core::InitProcess> oldest;
-  for (const Pid pid : *pids) {
+  for (const Pid pid : pids) {
     const auto start = machine.start_time_of(pid);
     if (!start || !*start || (oldest && **start >= oldest->start_time)) continue;
     oldest = core::InitProcess{.pid = pid, .start_time = **start};

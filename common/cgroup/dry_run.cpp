@@ -179,9 +179,8 @@ Result<std::vector<std::string>> DryRun::children(std::string_view path) {
 
 Result<bool> DryRun::populated(std::string_view path) {
   if (moved_.empty()) return machine_->populated(path);
-  const auto pids = processes(path);
-  if (!pids) return fail(pids.error());
-  return !pids->empty();
+  PODQOS_ASSIGN(const auto pids, processes(path));
+  return !pids.empty();
 }
 
 Result<std::vector<Pid>> DryRun::processes(std::string_view path) {

@@ -305,15 +305,13 @@ Status Cgroupfs::set_attribute(const core::SetAttribute& step) {
 }
 
 Status Cgroupfs::copy_device_rules(const core::CopyDeviceRules& step, Report& report) {
-  const auto wanted = device_rules(step.from);
-  if (!wanted) return fail(wanted.error());
-  if (wanted->empty()) return {};
-  const auto held = device_rules(step.path);
-  if (!held) return fail(held.error());
+  PODQOS_ASSIGN(const auto wanted, device_rules(step.from));
+  if (wanted.empty()) return {};
+  PODQOS_ASSIGN(const auto held, device_rules(step.path));
   const Result<DirectoryRef> cgroup = primary().directory(step.path);
   if (!cgroup) return fail(cgroup.error());
-  for (const std::uint32_t rules : *wanted) {
-    if (std::ranges::find(*held, rules) != held->end()) continue;
+  for (const std::uint32_t rules : wanted) {
+    if (std::ranges::find(held, rules) != held.end()) continue;
     if (auto done = sys::attach_device_program((*cgroup)->fd(), rules); !done)
       return fail(std::move(done).error().with_context(step.path));
     report.written.push_back(cat(step.path, " has the device rules of ", step.from));

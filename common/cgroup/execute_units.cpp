@@ -44,14 +44,12 @@ Status remove_drop_ins(const std::string& unit, IoWeight io_weight) {
     if (drop_ins.error().code == ErrorCode::kNotFound) return {};
     return fail(std::move(drop_ins).error());
   }
-  auto files = drop_ins->entries();
-  if (!files) return fail(std::move(files).error());
-  for (const std::string& file : *files) {
+  PODQOS_ASSIGN(auto files, drop_ins->entries());
+  for (const std::string& file : files) {
     // Other drop-ins are the administrator's and are kept.
     if (!core::is_drop_in(file)) continue;
     if (file == kIoWeightDropIn && io_weight == IoWeight::kAdministrator) continue;
-    if (auto removed = drop_ins->remove_file(file); !removed)
-      return fail(std::move(removed).error());
+    PODQOS_TRY(drop_ins->remove_file(file));
   }
   auto removed = control->remove_directory(name);
   if (!removed && removed.error().code != ErrorCode::kBusy) return fail(std::move(removed).error());
@@ -107,20 +105,17 @@ Status Cgroupfs::start(const core::StartUnit& step, Report& report) {
 }
 
 Status Cgroupfs::check_scope(const std::string& path, const std::string& unit) {
-  auto own = is_own_unit(path);
-  if (!own) return fail(std::move(own).error());
-  if (*own) return {};
+  PODQOS_ASSIGN(auto own, is_own_unit(path));
+  if (own) return {};
   return fail(ErrorCode::kConflict,
               cat(path, ": unit ", unit, " already exists for another cgroup and is not changed"));
 }
 
 Status Cgroupfs::stop(const core::StopUnit& step) {
   // Not empty. systemd may have re-created the directory, empty, since it was removed.
-  const auto below = children(step.path);
-  if (!below) return fail(below.error());
-  const auto lives = populated(step.path);
-  if (!lives) return fail(lives.error());
-  if (!below->empty() || *lives) return {};
+  PODQOS_ASSIGN(const auto below, children(step.path));
+  PODQOS_ASSIGN(const auto lives, populated(step.path));
+  if (!below.empty() || lives) return {};
   const std::string unit{core::unit_of(step.path)};
   // systemd unloads a scope after its last process has ended; another unit may have the name by
   // now.
@@ -129,8 +124,8 @@ Status Cgroupfs::stop(const core::StopUnit& step) {
   // A deferred SetUnitProperties would load the unit again.
   std::erase_if(deferred_changes_,
                 [&](const core::SetUnit& late) { return late.path == step.path; });
-  if (auto done = systemd_.stop(unit); !done) return done;
-  if (auto done = systemd_.reset_failed(unit); !done) return done;
+  PODQOS_TRY(systemd_.stop(unit));
+  PODQOS_TRY(systemd_.reset_failed(unit));
   touch_unit_directory();
   return remove_drop_ins(
       unit, weighted_units_.contains(unit) ? IoWeight::kPodqos : IoWeight::kAdministrator);

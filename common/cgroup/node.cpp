@@ -43,19 +43,17 @@ Result<core::NodeCapacity> node_capacity(const core::Settings& settings) {
   core::NodeCapacity capacity;
   const bool counts_swap = settings.swap_behavior == core::SwapBehavior::kLimitedSwap;
   if (!settings.node_memory || counts_swap) {
-    auto installed = sys::installed_memory();
-    if (!installed) return fail(std::move(installed).error());
-    capacity.memory = installed->memory;
-    if (counts_swap) capacity.swap = installed->swap;
+    PODQOS_ASSIGN(auto installed, sys::installed_memory());
+    capacity.memory = installed.memory;
+    if (counts_swap) capacity.swap = installed.swap;
   }
   // Configured values override measured ones.
   if (settings.node_memory) capacity.memory = *settings.node_memory;
   if (settings.node_cpu) {
     capacity.cpu = *settings.node_cpu;
   } else {
-    auto cpu = sys::online_cpu();
-    if (!cpu) return fail(std::move(cpu).error());
-    capacity.cpu = *cpu;
+    PODQOS_ASSIGN(auto cpu, sys::online_cpu());
+    capacity.cpu = cpu;
   }
   return capacity;
 }

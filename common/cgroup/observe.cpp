@@ -179,10 +179,9 @@ Result<bool> Cgroupfs::populated(std::string_view path) {
     }
     const bool is_v2 = hierarchy.description().version == core::CgroupVersion::kV2;
     // Neither v1 nor the root has cgroup.events.
-    const auto found =
-        is_v2 && path != "/" ? populated_v2(**cgroup, walk) : lists_process(**cgroup, walk);
-    if (!found) return fail(found.error());
-    if (*found ? **found : is_v2 || counts_processes(path)) return true;
+    PODQOS_ASSIGN(const auto found, is_v2&& path != "/" ? populated_v2(**cgroup, walk)
+                                                        : lists_process(**cgroup, walk));
+    if (found ? *found : is_v2 || counts_processes(path)) return true;
   }
   return false;
 }
@@ -250,15 +249,14 @@ Result<Bytes> Cgroupfs::memory_usage(std::string_view path) {
 Result<core::MemoryCharge> Cgroupfs::memory_charge(std::string_view path) {
   const Result<std::string> stat = read(path, core::Controller::kMemory, "memory.stat");
   if (!stat) return fail(stat.error());
-  const auto usage = memory_usage(path);
-  if (!usage) return fail(usage.error());
+  PODQOS_ASSIGN(const auto usage, memory_usage(path));
   const auto sum = [&](std::initializer_list<std::string_view> keys) {
     std::int64_t total = 0;
     for (const std::string_view key : keys)
       total = saturating_add(total, find_key(*stat, key).value_or(0));
     return total;
   };
-  core::MemoryCharge charge{.usage = *usage, .counted = {}, .shmem = {}};
+  core::MemoryCharge charge{.usage = usage, .counted = {}, .shmem = {}};
   std::int64_t counted = 0;
   if (layout_.memory == core::CgroupVersion::kV2) {
     counted = sum({"anon", "file", "sock", "swapcached"});

@@ -25,10 +25,9 @@ std::vector<std::string> from_to(const std::string& actual, const std::string& o
 
 /// Refuses a move that would leave other processes of the container behind.
 Status check_alone(Machine& machine, const std::string& cgroup, Pid init) {
-  const auto pids = machine.processes(cgroup);
-  if (!pids) return fail(pids.error());
-  const auto other = std::ranges::find_if(*pids, [&](Pid pid) { return pid != init; });
-  if (other == pids->end()) return {};
+  PODQOS_ASSIGN(const auto pids, machine.processes(cgroup));
+  const auto other = std::ranges::find_if(pids, [&](Pid pid) { return pid != init; });
+  if (other == pids.end()) return {};
   return fail(ErrorCode::kBusy, cat("process ", other->value(),
                                     " is in its cgroup too and would not be moved with it"));
 }
@@ -47,11 +46,10 @@ Result<std::optional<std::string>> read_limit(Machine& machine, const std::strin
 Status check_left_behind(Machine& machine, const std::vector<std::string>& paths,
                          const core::LimitFile& file) {
   for (const std::string& path : paths) {
-    auto held = read_limit(machine, path, file);
-    if (!held) return fail(std::move(held).error());
-    if (!*held || !core::bounds(file, **held)) continue;
+    PODQOS_ASSIGN(auto held, read_limit(machine, path, file));
+    if (!held || !core::bounds(file, *held)) continue;
     return fail(ErrorCode::kUnsupported,
-                cat("it would lose ", file.name, " = ", printable(**held), " of ", path));
+                cat("it would lose ", file.name, " = ", printable(*held), " of ", path));
   }
   return {};
 }
@@ -63,9 +61,8 @@ Result<std::vector<core::CarriedLimit>> limits_in(Machine& machine,
   for (const core::LimitFile& file : core::limit_files(machine.layout())) {
     std::optional<std::string> value;
     for (auto path = paths.begin(); path != paths.end() && !value; ++path) {
-      auto held = read_limit(machine, *path, file);
-      if (!held) return fail(std::move(held).error());
-      if (*held) value = core::carried_value(file, **held);
+      PODQOS_ASSIGN(auto held, read_limit(machine, *path, file));
+      if (held) value = core::carried_value(file, *held);
     }
     if (value) {
       limits.push_back(
@@ -87,20 +84,16 @@ Result<core::Origin> origin_of(Machine& machine, const core::AdmissionRequest& r
   core::Origin origin{.cgroup = actual, .limits = {}};
   if (auto rules = machine.device_rules(actual); !rules)
     return fail(std::move(rules).error().with_context("it might lose device rules"));
-  auto shared = holds_this_process(actual);
-  if (!shared) return fail(std::move(shared).error());
-  if (*shared) return origin;
+  PODQOS_ASSIGN(auto shared, holds_this_process(actual));
+  if (shared) return origin;
   const std::string own = core::own_cgroup_in(actual, request.facts.cgroups_path);
-  if (auto alone = check_alone(machine, own, request.pid); !alone)
-    return fail(std::move(alone).error());
+  PODQOS_TRY(check_alone(machine, own, request.pid));
   const std::vector<std::string> paths = from_to(actual, own);
   for (const core::LimitFile& file : core::files_left_behind(machine.layout_without_hugepages())) {
-    if (auto unset = check_left_behind(machine, paths, file); !unset)
-      return fail(std::move(unset).error());
+    PODQOS_TRY(check_left_behind(machine, paths, file));
   }
-  auto limits = limits_in(machine, paths);
-  if (!limits) return fail(std::move(limits).error());
-  origin.limits = std::move(*limits);
+  PODQOS_ASSIGN(auto limits, limits_in(machine, paths));
+  origin.limits = std::move(limits);
   return origin;
 }
 

@@ -62,9 +62,8 @@ Result<bool> holds_container(Machine& machine, const std::string& pod_cgroup) {
   // Too many cgroups to look into: it counts as living until a later look.
   if (!all && all.error().code == ErrorCode::kTooLarge) return true;
   if (!all) return fail(all.error());
-  const auto own = machine.processes(monitor);
-  if (!own) return fail(own.error());
-  return all->size() > own->size();
+  PODQOS_ASSIGN(const auto own, machine.processes(monitor));
+  return all->size() > own.size();
 }
 
 std::optional<Bytes> usage_above(Machine& machine, const std::string& cgroup, Bytes limit) {
@@ -104,17 +103,14 @@ core::ShmemCharge tmpfs_memory(Machine& machine, const std::string& pod_cgroup) 
 }
 
 Result<std::optional<Monitor>> monitor_of(Machine& machine, Pid runtime) {
-  const auto stat = machine.stat_of(runtime);
-  if (!stat) return fail(stat.error());
-  if (!*stat) return std::nullopt;
-  const Pid parent = (*stat)->parent;
-  const auto monitor = machine.stat_of(parent);
-  if (!monitor) return fail(monitor.error());
-  if (!*monitor || std::ranges::find(kMonitors, (*monitor)->name) == kMonitors.end())
+  PODQOS_ASSIGN(const auto stat, machine.stat_of(runtime));
+  if (!stat) return std::nullopt;
+  const Pid parent = stat->parent;
+  PODQOS_ASSIGN(const auto monitor, machine.stat_of(parent));
+  if (!monitor || std::ranges::find(kMonitors, monitor->name) == kMonitors.end())
     return std::nullopt;
-  auto cgroup = machine.cgroup_of(parent);
-  if (!cgroup) return fail(std::move(cgroup).error());
-  return Monitor{.pid = parent, .cgroup = std::move(*cgroup)};
+  PODQOS_ASSIGN(auto cgroup, machine.cgroup_of(parent));
+  return Monitor{.pid = parent, .cgroup = std::move(cgroup)};
 }
 
 }  // namespace podqos::cgroup

@@ -22,9 +22,8 @@ namespace {
 /// starts meanwhile, such as its engine's clean-up, start in the cgroup.
 Status free_monitor(Machine& machine, const std::string& monitor) {
   const auto freed = repeat(machine, [&]() -> Result<bool> {
-    const auto pids = machine.processes(monitor);
-    if (!pids) return fail(pids.error());
-    for (const Pid pid : *pids) {
+    PODQOS_ASSIGN(const auto pids, machine.processes(monitor));
+    for (const Pid pid : pids) {
       const auto moved =
           machine.execute({core::MoveProcess{.path = "/", .pid = pid}}, UnitChanges::kDeferred);
       if (!moved && moved.error().code != ErrorCode::kNotFound) return fail(moved.error());
@@ -71,7 +70,7 @@ Result<Report> remove_once(Machine& machine, const core::RemoveChildren& step) {
     std::string path = cat(step.cgroup, "/", child);
     if (std::ranges::find(step.except, path) != step.except.end()) continue;
     if (path == core::monitor_path(step.cgroup)) {
-      if (auto done = free_monitor(machine, path); !done) return fail(std::move(done).error());
+      PODQOS_TRY(free_monitor(machine, path));
     }
     const auto populated = machine.populated(path);
     const bool has_ended = populated && !*populated;
@@ -88,13 +87,11 @@ Result<Report> remove_once(Machine& machine, const core::RemoveChildren& step) {
 Result<Removal> remove_beside_systemd(Machine& machine, const std::string& cgroup,
                                       const std::function<Result<bool>(Report&)>& attempt) {
   Removal removal;
-  const auto settled = repeat(machine, [&]() -> Result<bool> {
-    const auto again = attempt(removal.report);
-    if (!again) return fail(again.error());
-    return !*again || !is_held_by_systemd(machine, cgroup);
-  });
-  if (!settled) return fail(settled.error());
-  if (!*settled) {
+  PODQOS_ASSIGN(const auto settled, repeat(machine, [&]() -> Result<bool> {
+                  PODQOS_ASSIGN(const auto again, attempt(removal.report));
+                  return !again || !is_held_by_systemd(machine, cgroup);
+                }));
+  if (!settled) {
     removal.removed = Removed::kHeldBySystemd;
   } else if (machine.exists(cgroup)) {
     removal.removed = removal.report.partly ? Removed::kPartly : Removed::kInUse;
@@ -104,9 +101,8 @@ Result<Removal> remove_beside_systemd(Machine& machine, const std::string& cgrou
 
 /// Executes a plan, and adds to the report.
 Status run(Machine& machine, const core::Plan& plan, Report& report) {
-  auto done = machine.execute(plan);
-  if (!done) return fail(std::move(done).error());
-  append(report, std::move(*done));
+  PODQOS_ASSIGN(auto done, machine.execute(plan));
+  append(report, std::move(done));
   return {};
 }
 
@@ -122,31 +118,26 @@ Status remove_unused(Machine& machine, const std::string& cgroup, Report& report
 Result<Report> remove_children(Machine& machine, const core::RemoveChildren& step) {
   using Until = core::RemoveChildren::Until;
   Report all;
-  const auto cleared = repeat(machine, [&]() -> Result<bool> {
-    auto report = remove_once(machine, step);
-    if (!report) return fail(std::move(report).error());
-    append(all, std::move(*report));
+  PODQOS_TRY(repeat(machine, [&]() -> Result<bool> {
+    PODQOS_ASSIGN(auto report, remove_once(machine, step));
+    append(all, std::move(report));
     if (step.until == Until::kOnce || all.partly) return true;
     const auto left = machine.children(step.cgroup);
     return !left || left->empty();
-  });
-  if (!cleared) return fail(cleared.error());
+  }));
   return all;
 }
 
 Result<Removal> remove_pod(Machine& machine, const core::PodRecord& record) {
   return remove_beside_systemd(machine, record.cgroup, [&](Report& report) -> Result<bool> {
-    auto left = remove_once(machine, {.cgroup = record.cgroup});
-    if (!left) return fail(std::move(left).error());
-    append(report, std::move(*left));
+    PODQOS_ASSIGN(auto left, remove_once(machine, {.cgroup = record.cgroup}));
+    append(report, std::move(left));
     if (report.partly) return false;
     for (const core::ContainerRecord& container : record.containers) {
       if (!container.moved) continue;
-      if (auto done = run(machine, core::plan_removal(container.cgroup), report); !done)
-        return fail(std::move(done).error());
+      PODQOS_TRY(run(machine, core::plan_removal(container.cgroup), report));
     }
-    if (auto done = run(machine, core::plan_removal(record.cgroup), report); !done)
-      return fail(std::move(done).error());
+    PODQOS_TRY(run(machine, core::plan_removal(record.cgroup), report));
     return true;
   });
 }
@@ -154,8 +145,7 @@ Result<Removal> remove_pod(Machine& machine, const core::PodRecord& record) {
 Result<Removal> remove_tree(Machine& machine, const std::string& kubepods, const std::string& top) {
   auto removal = remove_beside_systemd(machine, kubepods, [&](Report& report) -> Result<bool> {
     for (const std::string& cgroup : core::tiers_and_root(kubepods)) {
-      if (auto done = remove_unused(machine, cgroup, report); !done)
-        return fail(std::move(done).error());
+      PODQOS_TRY(remove_unused(machine, cgroup, report));
     }
     // Do not wait for a cgroup of another program.
     return core::driver_of(kubepods) == core::Driver::kSystemd && !holder_of(machine, kubepods);
@@ -164,8 +154,7 @@ Result<Removal> remove_tree(Machine& machine, const std::string& kubepods, const
   for (const std::string& path : core::with_parents(kubepods)) {
     if (path == kubepods) continue;
     if (!core::is_at_or_below(path, top)) break;
-    if (auto done = remove_unused(machine, path, removal->report); !done)
-      return fail(std::move(done).error());
+    PODQOS_TRY(remove_unused(machine, path, removal->report));
   }
   return removal;
 }

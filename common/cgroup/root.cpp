@@ -77,10 +77,9 @@ Result<core::RootSnapshot> observe_root(Machine& machine, const std::string& roo
   core::RootSnapshot snapshot;
   snapshot.exists = machine.exists(root);
   if (snapshot.exists) {
-    auto marked = is_marked(machine, root);
-    if (!marked) return fail(std::move(marked).error());
-    snapshot.marked = *marked;
-    snapshot.made_by_engine = !*marked && container && is_made_for(machine, root, *container);
+    PODQOS_ASSIGN(auto marked, is_marked(machine, root));
+    snapshot.marked = marked;
+    snapshot.made_by_engine = !marked && container && is_made_for(machine, root, *container);
   }
   if (core::is_kubelets_root(root) && core::is_available(snapshot))
     snapshot.kubelet = find_kubelet();

@@ -358,9 +358,8 @@ Status Systemd::reset_failed(const std::string& unit) {
 
 Result<std::vector<ListedUnit>> Systemd::list(const std::string& pattern) {
   const std::string what = cat("ListUnitsByPatterns ", printable(pattern));
-  const auto reply = connection_->call({.what = what, .message = list_call(pattern)});
-  if (!reply) return fail(reply.error());
-  auto units = parse_units(reply->get());
+  PODQOS_ASSIGN(const auto reply, connection_->call({.what = what, .message = list_call(pattern)}));
+  auto units = parse_units(reply.get());
   if (!units) return fail(std::move(units).error().with_context(what));
   return units;
 }

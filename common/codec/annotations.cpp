@@ -64,7 +64,7 @@ Status check_short_form_resource(std::string_view name) {
         cat("resource \"", printable(name), "\": expected one of cpu, memory, hugepages-<size>"));
   }
   const core::ResourceList probe{{std::string{name}, core::Quantity{}}};
-  if (const auto labels = core::hugepage_limits(probe); !labels) return fail(labels.error());
+  PODQOS_TRY(core::hugepage_limits(probe));
   return {};
 }
 
@@ -93,9 +93,8 @@ Status add_short_form_item(core::ResourceList& list, std::string_view item) {
   }
   const std::string_view name = trimmed(item.substr(0, equals));
   if (Status status = check_short_form_resource(name); !status) return status;
-  const auto quantity = parse_amount(name, trimmed(item.substr(equals + 1)));
-  if (!quantity) return fail(quantity.error());
-  if (!list.emplace(name, *quantity).second) {
+  PODQOS_ASSIGN(const auto quantity, parse_amount(name, trimmed(item.substr(equals + 1))));
+  if (!list.emplace(name, quantity).second) {
     return fail(ErrorCode::kInvalidArgument, cat(name, " is repeated"));
   }
   return {};
@@ -113,11 +112,10 @@ Status read_flag(bool& flag, std::string_view value) {
 
 /// The value is a PodSpec; stored with defaults, and only if it is valid.
 Status read_pod(PodqosAnnotations& out, std::string_view value) {
-  auto pod = parse_pod_spec(value);
-  if (!pod) return fail(std::move(pod).error());
-  if (const auto fractions = core::fractional_amounts(*pod); !fractions.empty())
+  PODQOS_ASSIGN(auto pod, parse_pod_spec(value));
+  if (const auto fractions = core::fractional_amounts(pod); !fractions.empty())
     return fail(ErrorCode::kInvalidArgument, fractions.front());
-  core::Pod defaulted = core::with_api_defaults(*std::move(pod));
+  core::Pod defaulted = core::with_api_defaults(std::move(pod));
   const std::vector<std::string> violations = core::validate_manifest(defaulted);
   if (!violations.empty()) return fail(ErrorCode::kInvalidArgument, violations.front());
   out.pod = std::make_shared<const core::Pod>(std::move(defaulted));
@@ -125,9 +123,8 @@ Status read_pod(PodqosAnnotations& out, std::string_view value) {
 }
 
 Status read_list(core::ResourceList& list, std::string_view value) {
-  auto parsed = parse_short_form(value);
-  if (!parsed) return fail(std::move(parsed).error());
-  list = *std::move(parsed);
+  PODQOS_ASSIGN(auto parsed, parse_short_form(value));
+  list = std::move(parsed);
   return {};
 }
 
@@ -152,12 +149,10 @@ Status add_pod_amount(PodqosAnnotations& out, core::ResourceList core::Resources
 /// Reads requests or limits of the whole pod, as `list` says.
 Status read_pod_list(PodqosAnnotations& out, core::ResourceList core::Resources::* list,
                      std::string_view value) {
-  const auto parsed = parse_short_form(value);
-  if (!parsed) return fail(parsed.error());
+  PODQOS_ASSIGN(const auto parsed, parse_short_form(value));
   const std::string_view what = list == &core::Resources::requests ? "request" : "limit";
-  for (const auto& amount : *parsed) {
-    if (auto added = add_pod_amount(out, list, amount, cat(amount.first, "-", what)); !added)
-      return added;
+  for (const auto& amount : parsed) {
+    PODQOS_TRY(add_pod_amount(out, list, amount, cat(amount.first, "-", what)));
   }
   return {};
 }
@@ -165,9 +160,8 @@ Status read_pod_list(PodqosAnnotations& out, core::ResourceList core::Resources:
 /// Reads one amount of the whole pod: cpu-request, memory-limit.
 Status read_pod_amount(PodqosAnnotations& out, core::ResourceList core::Resources::* list,
                        std::string_view name, std::string_view value) {
-  const auto quantity = parse_amount(name, trimmed(value));
-  if (!quantity) return fail(quantity.error());
-  return add_pod_amount(out, list, {std::string{name}, *quantity},
+  PODQOS_ASSIGN(const auto quantity, parse_amount(name, trimmed(value)));
+  return add_pod_amount(out, list, {std::string{name}, quantity},
                         list == &core::Resources::requests ? "requests" : "limits");
 }
 

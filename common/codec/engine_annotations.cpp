@@ -239,7 +239,7 @@ Status read_crio_sums(const Annotations& annotations, EngineAnnotations& out) {
   const bool prefixed =
       find(annotations, kCrioResources) != nullptr || find(annotations, kCrioOverhead) != nullptr;
   const std::string_view sums = prefixed ? kCrioResources : kCrioResourcesNow;
-  if (auto read = read_cri_message(annotations, sums, out.pod_sums); !read) return read;
+  PODQOS_TRY(read_cri_message(annotations, sums, out.pod_sums));
   const std::string_view overhead = prefixed ? kCrioOverhead : kCrioOverheadNow;
   return read_cri_message(annotations, overhead, out.pod_overhead);
 }

@@ -227,10 +227,10 @@ void ConfigReader::set_integer(ConfigNode node, std::int64_t value) {
 }
 
 Result<OciConfig> OciConfig::parse(std::string_view text, MemberNames names) {
-  auto tree = parse_json_tree(text, {.bytes = kMaxConfigSize, .is_read = is_container_name});
-  if (!tree) return fail(std::move(tree).error());
+  PODQOS_ASSIGN(auto tree,
+                parse_json_tree(text, {.bytes = kMaxConfigSize, .is_read = is_container_name}));
   ConfigReader reader{text, names};
-  if (Status status = reader.read(kRoot, *tree); !status) return fail(std::move(status).error());
+  if (Status status = reader.read(kRoot, tree); !status) return fail(std::move(status).error());
   return reader.release();
 }
 

@@ -56,14 +56,13 @@ Result<Place> member(const Place& at, std::string_view field, Kind kind) {
   if (!node) return at.refuse(node.error().message);
   const Place place{.node = *node, .parent = &at, .field = field};
   if (place.node == nullptr) return place;
-  if (auto status = place.expect(kind); !status) return fail(std::move(status).error());
+  PODQOS_TRY(place.expect(kind));
   return place;
 }
 
 Status read_text(const Place& at, std::string_view field, std::string& text) {
-  const auto place = member(at, field, Kind::kString);
-  if (!place) return fail(place.error());
-  if (place->node != nullptr) text = place->node->text;
+  PODQOS_ASSIGN(const auto place, member(at, field, Kind::kString));
+  if (place.node != nullptr) text = place.node->text;
   return {};
 }
 
@@ -87,35 +86,27 @@ Result<core::Quantity> read_quantity(const Place& at) {
 
 /// Reads a ResourceList (requests, limits or overhead).
 Status read_list(const Place& at, std::string_view field, core::ResourceList& list) {
-  const auto place = member(at, field, Kind::kObject);
-  if (!place) return fail(place.error());
-  if (place->node == nullptr) return {};
-  for (const JsonNode& child : place->node->children) {
-    const Place entry{.node = &child, .parent = &*place, .field = child.key};
+  PODQOS_ASSIGN(const auto place, member(at, field, Kind::kObject));
+  if (place.node == nullptr) return {};
+  for (const JsonNode& child : place.node->children) {
+    const Place entry{.node = &child, .parent = &place, .field = child.key};
     if (child.key.empty() || child.key.size() > kMaxResourceNameLength) {
-      return place->refuse(cat("resource name \"", printable(child.key), "\" has ",
-                               child.key.size(), " characters, 1 to ", kMaxResourceNameLength,
-                               " are allowed"));
+      return place.refuse(cat("resource name \"", printable(child.key), "\" has ", child.key.size(),
+                              " characters, 1 to ", kMaxResourceNameLength, " are allowed"));
     }
-    const auto quantity = read_quantity(entry);
-    if (!quantity) return fail(quantity.error());
-    if (!list.emplace(child.key, *quantity).second) return entry.refuse("is repeated");
+    PODQOS_ASSIGN(const auto quantity, read_quantity(entry));
+    if (!list.emplace(child.key, quantity).second) return entry.refuse("is repeated");
   }
   return {};
 }
 
 /// Reads `resources`; nullopt if it is absent, which differs from an empty one.
 Result<std::optional<core::Resources>> read_resources(const Place& at) {
-  const auto place = member(at, "resources", Kind::kObject);
-  if (!place) return fail(place.error());
-  if (place->node == nullptr) return std::nullopt;
+  PODQOS_ASSIGN(const auto place, member(at, "resources", Kind::kObject));
+  if (place.node == nullptr) return std::nullopt;
   core::Resources resources;
-  if (auto status = read_list(*place, "requests", resources.requests); !status) {
-    return fail(std::move(status).error());
-  }
-  if (auto status = read_list(*place, "limits", resources.limits); !status) {
-    return fail(std::move(status).error());
-  }
+  PODQOS_TRY(read_list(place, "requests", resources.requests));
+  PODQOS_TRY(read_list(place, "limits", resources.limits));
   return resources;
 }
 
@@ -132,46 +123,41 @@ bool is_dns_label(std::string_view name) {
 /// An init container with restartPolicy Always is a sidecar;
 /// staging/src/k8s.io/api/core/v1/types.go.
 Result<core::Container> read_container(const Place& at, core::ContainerKind kind) {
-  if (auto status = at.expect(Kind::kObject); !status) return fail(std::move(status).error());
+  PODQOS_TRY(at.expect(Kind::kObject));
   core::Container container;
   container.kind = kind;
-  if (auto status = read_text(at, "name", container.name); !status) {
-    return fail(std::move(status).error());
-  }
+  PODQOS_TRY(read_text(at, "name", container.name));
   if (!is_dns_label(container.name)) {
     return at.refuse(cat("container name \"", printable(container.name),
                          "\" is not a DNS label: expected 1 to 63 of a-z, 0-9 and inner '-'"));
   }
   if (kind == core::ContainerKind::kInit) {
     std::string restart_policy;
-    if (auto status = read_text(at, "restartPolicy", restart_policy); !status) {
-      return fail(std::move(status).error());
-    }
+    PODQOS_TRY(read_text(at, "restartPolicy", restart_policy));
     if (restart_policy == "Always") container.kind = core::ContainerKind::kSidecar;
   }
-  auto resources = read_resources(at);
-  if (!resources) return fail(std::move(resources).error());
-  container.resources = std::move(*resources).value_or(core::Resources{});
+  PODQOS_ASSIGN(auto resources, read_resources(at));
+  container.resources = std::move(resources).value_or(core::Resources{});
   return container;
 }
 
 Status read_containers(const Place& spec, std::string_view field, core::ContainerKind kind,
                        std::vector<core::Container>& containers) {
-  const auto place = member(spec, field, Kind::kArray);
-  if (!place) return fail(place.error());
-  if (place->node == nullptr) return {};
-  const auto& children = place->node->children;
+  PODQOS_ASSIGN(const auto place, member(spec, field, Kind::kArray));
+  if (place.node == nullptr) return {};
+  const auto& children = place.node->children;
   if (children.size() > kMaxPodContainers) {
     return fail(ErrorCode::kTooLarge,
-                cat(place->path(), ": ", children.size(), " containers, at most ",
-                    kMaxPodContainers, " are allowed"));
+                cat(place.path(), ": ", children.size(), " containers, at most ", kMaxPodContainers,
+                    " are allowed"));
   }
   containers.reserve(children.size());
   for (std::size_t i = 0; i < children.size(); ++i) {
-    auto container = read_container(
-        Place{.node = &children[i], .parent = &*place, .field = {}, .index = i}, kind);
-    if (!container) return fail(std::move(container).error());
-    containers.push_back(*std::move(container));
+    PODQOS_ASSIGN(
+        auto container,
+        read_container(Place{.node = &children[i], .parent = &place, .field = {}, .index = i},
+                       kind));
+    containers.push_back(std::move(container));
   }
   return {};
 }
@@ -194,37 +180,28 @@ Status check_names(const Place& spec, const core::Pod& pod) {
 }
 
 Status read_priority(const Place& spec, core::Pod& pod) {
-  const auto place = member(spec, "priority", Kind::kNumber);
-  if (!place) return fail(place.error());
-  if (place->node == nullptr) return {};
+  PODQOS_ASSIGN(const auto place, member(spec, "priority", Kind::kNumber));
+  if (place.node == nullptr) return {};
   using Limits = std::numeric_limits<std::int32_t>;
-  pod.priority = parse_int(place->node->text);
+  pod.priority = parse_int(place.node->text);
   if (!pod.priority || *pod.priority < Limits::min() || *pod.priority > Limits::max()) {
-    return place->refuse(cat(printable(place->node->text), " is not a 32-bit integer"));
+    return place.refuse(cat(printable(place.node->text), " is not a 32-bit integer"));
   }
   return {};
 }
 
 Status read_spec(const Place& spec, core::Pod& pod) {
-  if (auto s = spec.expect(Kind::kObject); !s) return s;
+  PODQOS_TRY(spec.expect(Kind::kObject));
   using core::ContainerKind;
-  if (auto s = read_containers(spec, "containers", ContainerKind::kApp, pod.containers); !s)
-    return s;
-  if (auto s = read_containers(spec, "initContainers", ContainerKind::kInit, pod.init_containers);
-      !s) {
-    return s;
-  }
-  if (auto s = read_containers(spec, "ephemeralContainers", ContainerKind::kEphemeral,
-                               pod.ephemeral_containers);
-      !s) {
-    return s;
-  }
-  if (auto s = check_names(spec, pod); !s) return s;
-  if (auto s = read_list(spec, "overhead", pod.overhead); !s) return s;
-  auto resources = read_resources(spec);
-  if (!resources) return fail(std::move(resources).error());
-  pod.resources = *std::move(resources);
-  if (auto s = read_priority(spec, pod); !s) return s;
+  PODQOS_TRY(read_containers(spec, "containers", ContainerKind::kApp, pod.containers));
+  PODQOS_TRY(read_containers(spec, "initContainers", ContainerKind::kInit, pod.init_containers));
+  PODQOS_TRY(read_containers(spec, "ephemeralContainers", ContainerKind::kEphemeral,
+                             pod.ephemeral_containers));
+  PODQOS_TRY(check_names(spec, pod));
+  PODQOS_TRY(read_list(spec, "overhead", pod.overhead));
+  PODQOS_ASSIGN(auto resources, read_resources(spec));
+  pod.resources = std::move(resources);
+  PODQOS_TRY(read_priority(spec, pod));
   return read_text(spec, "priorityClassName", pod.priority_class_name);
 }
 
@@ -233,18 +210,16 @@ Status read_metadata(const Place& root, core::Pod& pod) {
   const auto metadata = member(root, "metadata", Kind::kObject);
   if (!metadata) return fail(metadata.error());
   if (metadata->node == nullptr) return {};
-  if (auto s = read_text(*metadata, "uid", pod.uid); !s) return s;
-  if (auto s = read_text(*metadata, "name", pod.name); !s) return s;
-  if (auto s = read_text(*metadata, "namespace", pod.pod_namespace); !s) return s;
+  PODQOS_TRY(read_text(*metadata, "uid", pod.uid));
+  PODQOS_TRY(read_text(*metadata, "name", pod.name));
+  PODQOS_TRY(read_text(*metadata, "namespace", pod.pod_namespace));
   const auto annotations = member(*metadata, "annotations", Kind::kObject);
   if (!annotations) return fail(annotations.error());
   if (annotations->node == nullptr) return {};
-  const auto source = member(*annotations, kConfigSource, Kind::kString);
-  if (!source) return fail(source.error());
-  const auto mirror = member(*annotations, kConfigMirror, Kind::kString);
-  if (!mirror) return fail(mirror.error());
+  PODQOS_ASSIGN(const auto source, member(*annotations, kConfigSource, Kind::kString));
+  PODQOS_ASSIGN(const auto mirror, member(*annotations, kConfigMirror, Kind::kString));
   pod.is_static =
-      mirror->node != nullptr || (source->node != nullptr && source->node->text != kApiSource);
+      mirror.node != nullptr || (source.node != nullptr && source.node->text != kApiSource);
   return {};
 }
 
@@ -254,7 +229,7 @@ Status read_status(const Place& root, core::Pod& pod) {
   if (!status) return fail(status.error());
   if (status->node == nullptr) return {};
   std::string text;
-  if (auto s = read_text(*status, "qosClass", text); !s) return s;
+  PODQOS_TRY(read_text(*status, "qosClass", text));
   if (text.empty()) return {};
   pod.status_qos_class = core::parse_qos_class(text);
   if (!pod.status_qos_class) {
@@ -265,16 +240,16 @@ Status read_status(const Place& root, core::Pod& pod) {
 }
 
 Status read_pod(const Place& root, core::Pod& pod) {
-  if (auto s = root.expect(Kind::kObject); !s) return s;
+  PODQOS_TRY(root.expect(Kind::kObject));
   // A missing kind counts as Pod.
   std::string kind = "Pod";
-  if (auto s = read_text(root, "kind", kind); !s) return s;
+  PODQOS_TRY(read_text(root, "kind", kind));
   if (kind != "Pod") return root.refuse(cat("kind \"", printable(kind), "\": expected Pod"));
-  if (auto s = read_metadata(root, pod); !s) return s;
+  PODQOS_TRY(read_metadata(root, pod));
   const auto spec = member(root, "spec", Kind::kObject);
   if (!spec) return fail(spec.error());
   if (spec->node == nullptr) return root.refuse("spec is missing");
-  if (auto s = read_spec(*spec, pod); !s) return s;
+  PODQOS_TRY(read_spec(*spec, pod));
   return read_status(root, pod);
 }
 

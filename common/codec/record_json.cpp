@@ -278,7 +278,7 @@ Result<JsonTree> parse_versioned(std::string_view text) {
   RecordReader reader;
   std::int64_t version = 0;
   reader.number(*tree, "version", version);
-  if (auto read = reader.finish(version); !read) return fail(std::move(read).error());
+  PODQOS_TRY(reader.finish(version));
   if (version < 1)
     return fail(ErrorCode::kCorrupt, cat("record: version ", version, " is invalid"));
   if (version > kRecordVersion) {
@@ -297,31 +297,28 @@ Result<JsonTree> parse_versioned(std::string_view text) {
 }  // namespace
 
 Result<core::PodRecord> parse_pod_record(std::string_view text) {
-  const auto tree = parse_versioned(text);
-  if (!tree) return fail(tree.error());
+  PODQOS_ASSIGN(const auto tree, parse_versioned(text));
   RecordReader reader;
   core::PodRecord record;
-  reader.pod_record(*tree, record);
+  reader.pod_record(tree, record);
   return reader.finish(std::move(record));
 }
 
 Result<std::vector<core::IndexEntry>> parse_index(std::string_view text) {
-  const auto tree = parse_versioned(text);
-  if (!tree) return fail(tree.error());
+  PODQOS_ASSIGN(const auto tree, parse_versioned(text));
   RecordReader reader;
   std::vector<core::IndexEntry> entries;
-  reader.list(*tree, "entries", entries, &RecordReader::index_entry);
+  reader.list(tree, "entries", entries, &RecordReader::index_entry);
   return reader.finish(std::move(entries));
 }
 
 Result<TiersFile> parse_tiers(std::string_view text) {
-  const auto tree = parse_versioned(text);
-  if (!tree) return fail(tree.error());
+  PODQOS_ASSIGN(const auto tree, parse_versioned(text));
   RecordReader reader;
   TiersFile file;
   std::int64_t dirty = 0;
-  reader.number(*tree, "dirty", dirty);
-  reader.tiers(*tree, file.record);
+  reader.number(tree, "dirty", dirty);
+  reader.tiers(tree, file.record);
   file.dirty = dirty != 0;
   return reader.finish(std::move(file));
 }

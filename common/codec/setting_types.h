@@ -132,9 +132,8 @@ template <const DurationRange& kRange, class T = std::int64_t>
 struct Duration {
   static std::string expected() { return expected_duration(kRange); }
   static Result<T> read(const JsonNode& node) {
-    const auto steps = read_duration(node, kRange);
-    if (!steps) return fail(steps.error());
-    return T{*steps};
+    PODQOS_ASSIGN(const auto steps, read_duration(node, kRange));
+    return T{steps};
   }
   static std::string format(const T& value) {
     if constexpr (std::is_same_v<T, std::int64_t>)

@@ -31,9 +31,8 @@ constexpr Setting setting(std::string_view path, std::string_view help) {
           .help = help,
           .expected = [] { return Type::expected(); },
           .read = [](const JsonNode& node, Settings& settings) -> Status {
-            auto value = Type::read(node);
-            if (!value) return fail(std::move(value).error());
-            std::invoke(kField, settings) = std::move(*value);
+            PODQOS_ASSIGN(auto value, Type::read(node));
+            std::invoke(kField, settings) = std::move(value);
             return {};
           },
           .format =

@@ -94,9 +94,9 @@ Status check_pod_driver(const AdmissionRequest& request, const PodRecord& record
 /// Chooses the container's cgroup in its pod.
 Status place_in_pod(Admission& admission, const AdmissionRequest& request,
                     const AdmissionSnapshot& snapshot) {
-  if (auto same = check_pod_driver(request, admission.record); !same) return same;
+  PODQOS_TRY(check_pod_driver(request, admission.record));
   const std::string& pod = admission.record.cgroup;
-  if (auto fits = check_realtime(request.facts.resources, snapshot.cpu, pod); !fits) return fits;
+  PODQOS_TRY(check_realtime(request.facts.resources, snapshot.cpu, pod));
   const bool moves = admission.relocation.origin.has_value();
   std::optional<ContainerFacts> renamed;
   // The engine's scope exists elsewhere and keeps its name, so choose another one.
@@ -107,9 +107,8 @@ Status place_in_pod(Admission& admission, const AdmissionRequest& request,
   const ContainerFacts& facts = renamed ? *renamed : request.facts;
   std::span<const ContainerRecord> known;
   if (snapshot.before) known = snapshot.before->containers;
-  auto leaf = container_leaf(facts, pod, known);
-  if (!leaf) return fail(std::move(leaf).error());
-  std::string target = cat(pod, "/", *leaf);
+  PODQOS_ASSIGN(auto leaf, container_leaf(facts, pod, known));
+  std::string target = cat(pod, "/", leaf);
   if (request.running && request.on_misplaced == OnMisplaced::kFail) {
     return fail(ErrorCode::kRefused,
                 cat("container ", printable(facts.id), " runs in cgroup ",
@@ -158,7 +157,7 @@ Status check_fit(Admission& admission, const AdmissionRequest& request,
                     .capacity = snapshot.capacity,
                     .holders = snapshot.holders};
   if (!request.running || request.undone_if_refused) {
-    if (auto fits = check_node_fit(fit, settings); !fits) return fits;
+    PODQOS_TRY(check_node_fit(fit, settings));
   }
   warn_uncounted(admission, snapshot, settings);
   if (auto words = describe_pids(fit, settings))
@@ -221,19 +220,16 @@ Result<Admission> admit_container(const AdmissionRequest& request,
   admission.on_misplaced = request.on_misplaced;
   PodRecord& record = admission.record;
   if (!stays(request, record, settings)) {
-    if (auto placed = place_in_pod(admission, request, snapshot); !placed)
-      return fail(std::move(placed).error());
+    PODQOS_TRY(place_in_pod(admission, request, snapshot));
   } else if (!record.adopted && !is_in_place(request, record)) {
     leave_with_engine(admission);
   }
   record.containers.push_back(admission.container);
   // Before computing values: they follow from the granted requests.
   grant_requests(record, snapshot.others, settings, snapshot.capacity);
-  if (auto fits = check_fit(admission, request, snapshot, settings); !fits)
-    return fail(std::move(fits).error());
-  auto values = container_values(record, admission.container.name, settings);
-  if (!values) return fail(std::move(values).error());
-  admission.wanted = std::move(*values);
+  PODQOS_TRY(check_fit(admission, request, snapshot, settings));
+  PODQOS_ASSIGN(auto values, container_values(record, admission.container.name, settings));
+  admission.wanted = std::move(values);
   if (!record.adopted && !engine_sets_oom(request.facts)) {
     admission.oom_score_adj =
         container_oom_score_adj(record, admission.container, snapshot.capacity.memory);
@@ -297,18 +293,16 @@ Result<Admission> decide_admission(const AdmissionRequest& request,
   const Identity& identity = snapshot.identity;
   if (identity.is_sandbox && !snapshot.claim.known && !snapshot.before && !identity.placed)
     return not_admitted(AdmissionOutcome::kLeft);
-  auto pod = decide_pod(request, snapshot, settings);
-  if (!pod) return fail(std::move(pod).error());
-  if (must_own_cgroup(snapshot.before, pod->record)) {
-    const auto cgroup = snapshot.pod_cgroup(pod->record.cgroup);
+  PODQOS_ASSIGN(auto pod, decide_pod(request, snapshot, settings));
+  if (must_own_cgroup(snapshot.before, pod.record)) {
+    const auto cgroup = snapshot.pod_cgroup(pod.record.cgroup);
     if (!snapshot.before && cgroup.has_copy && !snapshot.restored)
       return not_admitted(AdmissionOutcome::kRecordLost);
-    if (auto own = check_pod_cgroup(pod->record, cgroup, request); !own)
-      return fail(std::move(own).error());
+    PODQOS_TRY(check_pod_cgroup(pod.record, cgroup, request));
   }
   Relocation relocation;
-  if (is_to_be_moved(request, pod->record, settings)) relocation = snapshot.relocation();
-  return admit_container(request, snapshot, std::move(*pod), std::move(relocation), settings);
+  if (is_to_be_moved(request, pod.record, settings)) relocation = snapshot.relocation();
+  return admit_container(request, snapshot, std::move(pod), std::move(relocation), settings);
 }
 
 void fill_in_missing(Admission& admission, const AdmissionRequest& request, const PodClaim& claim,

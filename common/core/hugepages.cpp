@@ -37,9 +37,8 @@ Result<HugePageLimits> hugepage_limits(const ResourceList& requests) {
   HugePageLimits limits;
   for (const auto& [name, quantity] : requests) {
     if (!name.starts_with(kHugePagesPrefix)) continue;
-    const auto page_size = page_size_of(name);
-    if (!page_size) return fail(page_size.error());
-    Bytes& limit = limits[hugepage_label(*page_size)];
+    PODQOS_ASSIGN(const auto page_size, page_size_of(name));
+    Bytes& limit = limits[hugepage_label(page_size)];
     limit = Bytes{saturating_add(limit.value(), quantity.value())};
   }
   return limits;

@@ -85,13 +85,11 @@ Result<Identity> identify(const ContainerFacts& facts, const ParsedAnnotations& 
   if (engine.pod_uid) {
     identity.uid = *engine.pod_uid;
     identity.source = IdentitySource::kEngine;
-    if (auto agreed = check_agreement("the engine's pod uid", identity.uid, annotated); !agreed)
-      return fail(std::move(agreed).error());
+    PODQOS_TRY(check_agreement("the engine's pod uid", identity.uid, annotated));
   } else if (placed) {
     identity.uid = placed->uid;
     identity.source = IdentitySource::kCgroup;
-    if (auto agreed = check_agreement("the pod cgroup's uid", identity.uid, annotated); !agreed)
-      return fail(std::move(agreed).error());
+    PODQOS_TRY(check_agreement("the pod cgroup's uid", identity.uid, annotated));
   } else if (annotated) {
     identity.uid = *annotated;
     identity.source = IdentitySource::kAnnotation;
@@ -101,7 +99,7 @@ Result<Identity> identify(const ContainerFacts& facts, const ParsedAnnotations& 
   } else {
     identity.uid = lone_uid(facts);
   }
-  if (auto fit = check_pod_uid(identity.uid); !fit) return fail(std::move(fit).error());
+  PODQOS_TRY(check_pod_uid(identity.uid));
 
   if (placed && placed->uid != identity.uid) {
     return fail(ErrorCode::kConflict,

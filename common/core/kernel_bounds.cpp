@@ -32,15 +32,13 @@ Status check_bytes(std::string_view what, Bytes limit) {
 
 Status check_kernel_bounds(const CgroupValues& values) {
   if (values.cpu_quota) {
-    if (auto fits = check_quota(*values.cpu_quota, values.cpu_period.value_or(kDefaultPeriod));
-        !fits)
-      return fits;
+    PODQOS_TRY(check_quota(*values.cpu_quota, values.cpu_period.value_or(kDefaultPeriod)));
   }
   if (values.memory_limit) {
-    if (auto fits = check_bytes("memory", *values.memory_limit); !fits) return fits;
+    PODQOS_TRY(check_bytes("memory", *values.memory_limit));
   }
   for (const auto& [label, limit] : values.hugepages) {
-    if (auto fits = check_bytes(cat("hugepages-", label), limit); !fits) return fits;
+    PODQOS_TRY(check_bytes(cat("hugepages-", label), limit));
   }
   return {};
 }

@@ -163,7 +163,7 @@ bool is_uid_char(char c) {
 }  // namespace
 
 Result<std::string> format_cgroupfs(const CgroupName& name) {
-  if (auto ok = check_name(name); !ok) return fail(std::move(ok).error());
+  PODQOS_TRY(check_name(name));
   std::string path;
   for (const std::string& component : name) {
     if (!component.empty()) path.append("/").append(component);
@@ -172,7 +172,7 @@ Result<std::string> format_cgroupfs(const CgroupName& name) {
 }
 
 Result<std::string> format_systemd(const CgroupName& name) {
-  if (auto ok = check_name(name); !ok) return fail(std::move(ok).error());
+  PODQOS_TRY(check_name(name));
   if (is_root(name)) return "/";
   return expand_slice(slice_of(name));
 }

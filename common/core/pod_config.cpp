@@ -35,11 +35,10 @@ Result<CgroupValues> pod_cgroup_values(const Pod& pod, QosClass qos_class,
                                        const PodConfigParams& params) {
   const ResourceList requests = pod_requests(pod);
   const ResourceList limits = pod_limits(pod);
-  auto hugepages = hugepage_limits(requests);
-  if (!hugepages) return fail(std::move(hugepages).error());
+  PODQOS_ASSIGN(auto hugepages, hugepage_limits(requests));
 
   CgroupValues values;
-  values.hugepages = *std::move(hugepages);
+  values.hugepages = std::move(hugepages);
   switch (qos_class) {
     case QosClass::kGuaranteed:
       values.cpu_shares = cpu_shares_for(milli_cpu_of(requests));

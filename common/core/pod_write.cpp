@@ -43,28 +43,26 @@ void hold_above_usage(PodWrite& write, const std::string& cgroup,
 
 Result<PodWrite> decide_pod_write(const PodRecord& record, const PodWriteSnapshot& snapshot,
                                   const Settings& settings) {
-  auto values = pod_values(record, settings);
-  if (!values) return fail(std::move(values).error());
+  PODQOS_ASSIGN(auto values, pod_values(record, settings));
   PodWrite write{.make = snapshot.written ? Make::kNo : Make::kYes,
-                 .values = std::move(*values),
+                 .values = std::move(values),
                  .hugepages = true,
                  .notice = {}};
   CgroupValues& wanted = write.values;
   if (snapshot.written) {
-    const auto held = pod_values(*snapshot.written, settings);
-    if (!held) return fail(held.error());
+    PODQOS_ASSIGN(const auto held, pod_values(*snapshot.written, settings));
     // Lift limits that the pod no longer has.
-    if (!wanted.cpu_quota && held->cpu_quota) lift_quota(wanted, settings);
-    if (is_bounded(*held) && !is_bounded(wanted)) wanted.memory_limit = Bytes{-1};
-    if (wanted.memory_limit == held->memory_limit) {
+    if (!wanted.cpu_quota && held.cpu_quota) lift_quota(wanted, settings);
+    if (is_bounded(held) && !is_bounded(wanted)) wanted.memory_limit = Bytes{-1};
+    if (wanted.memory_limit == held.memory_limit) {
       // An earlier event may have left the limit above the rule, since the usage was.
       wanted.memory_limit.reset();
-    } else if (bound_of(wanted) < bound_of(*held)) {
+    } else if (bound_of(wanted) < bound_of(held)) {
       hold_above_usage(write, record.cgroup, snapshot);
     }
     // Constant: written when the cgroup was created.
     wanted.io_weight.reset();
-    write.hugepages = wanted.hugepages != held->hugepages;
+    write.hugepages = wanted.hugepages != held.hugepages;
     return write;
   }
   // Remove limits that other programs have set.

@@ -172,8 +172,7 @@ Result<MergedPod> merge_claim(const std::optional<PodRecord>& existing, const Id
                               const PodClaim& claim, const Settings& settings) {
   MergedPod merged{.record = {}, .container = claim.container, .warnings = claim.warnings};
   if (existing) {
-    if (auto owner = check_owner(*existing, identity); !owner)
-      return fail(std::move(owner).error());
+    PODQOS_TRY(check_owner(*existing, identity));
   }
   // A pod whose containers have all ended is a new pod with an old uid; its cgroup may still be
   // charged with tmpfs memory. A pod placed by a kubelet replaces one of podqos's own.
@@ -187,7 +186,7 @@ Result<MergedPod> merge_claim(const std::optional<PodRecord>& existing, const Id
   } else {
     merged.record = new_record(identity, claim, settings, merged.warnings);
   }
-  if (auto fits = check_record_size(merged.record); !fits) return fail(std::move(fits).error());
+  PODQOS_TRY(check_record_size(merged.record));
   return merged;
 }
 
@@ -293,8 +292,7 @@ Result<CgroupValues> pod_values(const PodRecord& record, const Settings& setting
   if (values && exceeds_node_cpu(record)) values->cpu_shares = cpu_shares_for(record.claimed.cpu);
   if (values && !record.complete) apply_partial_limits(*values, whole, settings);
   if (!values || record.adopted) return values;
-  if (auto checked = check_kernel_bounds(*values); !checked)
-    return fail(std::move(checked).error());
+  PODQOS_TRY(check_kernel_bounds(*values));
   return values;
 }
 
@@ -350,7 +348,7 @@ Result<std::string> container_leaf(const ContainerFacts& facts, const std::strin
     leaf = cat(leaf.substr(0, 128), "-", stable_hash(cat(facts.id, "\n", facts.bundle)),
                systemd ? kScope : "");
   }
-  if (auto fit = check_cgroup_component(leaf); !fit) return fail(std::move(fit).error());
+  PODQOS_TRY(check_cgroup_component(leaf));
   if (taken(leaf)) {
     return fail(ErrorCode::kConflict, cat("cgroup ", pod_cgroup, "/", leaf,
                                           " belongs to another container: use another id"));

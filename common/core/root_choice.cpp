@@ -51,7 +51,7 @@ Status check_slices(std::string_view cgroup_root) {
 /// The root that the configuration names.
 Result<RootChoice> configured_root(std::string_view cgroup_root, Driver driver) {
   if (driver == Driver::kSystemd) {
-    if (auto sound = check_slices(cgroup_root); !sound) return fail(std::move(sound).error());
+    PODQOS_TRY(check_slices(cgroup_root));
   }
   return RootChoice{.step = RootStep::kCheck, .root = root_path(cgroup_root, driver)};
 }

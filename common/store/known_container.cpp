@@ -12,11 +12,10 @@ namespace {
 /// Finds the index entry; see find_container().
 Result<std::optional<core::IndexEntry>> find_entry(RecordStore& records, const std::string& id,
                                                    const std::string& bundle) {
-  auto entries = records.containers(id);
-  if (!entries) return fail(std::move(entries).error());
+  PODQOS_ASSIGN(auto entries, records.containers(id));
   const core::IndexEntry* partial = nullptr;
   std::size_t candidates = 0;
-  for (const core::IndexEntry& entry : *entries) {
+  for (const core::IndexEntry& entry : entries) {
     if (entry.id != id) continue;
     if (!bundle.empty() && entry.bundle == bundle) return entry;
     if (!bundle.empty() && !entry.bundle.empty()) continue;
@@ -38,19 +37,17 @@ Result<std::optional<core::IndexEntry>> find_entry(RecordStore& records, const s
 
 Result<std::optional<KnownContainer>> find_container(RecordStore& records, const std::string& id,
                                                      const std::string& bundle) {
-  auto entry = find_entry(records, id, bundle);
-  if (!entry) return fail(std::move(entry).error());
-  if (!*entry) return std::nullopt;
-  auto record = records.pod((*entry)->uid);
-  if (!record) return fail(std::move(record).error());
-  if (*record) {
-    auto& containers = (*record)->containers;
+  PODQOS_ASSIGN(auto entry, find_entry(records, id, bundle));
+  if (!entry) return std::nullopt;
+  PODQOS_ASSIGN(auto record, records.pod(entry->uid));
+  if (record) {
+    auto& containers = record->containers;
     const auto found = std::ranges::find_if(containers, [&](const core::ContainerRecord& c) {
-      return c.id == id && c.bundle == (*entry)->bundle;
+      return c.id == id && c.bundle == entry->bundle;
     });
     if (found != containers.end()) {
       const auto index = static_cast<std::size_t>(found - containers.begin());
-      return KnownContainer{.record = std::move(**record), .index = index};
+      return KnownContainer{.record = std::move(*record), .index = index};
     }
   }
   // A program that died in between has left an entry without a record, which is harmless.
@@ -60,10 +57,9 @@ Result<std::optional<KnownContainer>> find_container(RecordStore& records, const
 Result<std::string> uid_by_sandbox(RecordStore& records, const core::Identity& identity,
                                    const std::string& id) {
   for (const std::string& known : {id, identity.sandbox_id}) {
-    auto found = find_container(records, known, "");
-    if (!found) return fail(std::move(found).error());
-    if (!*found || (*found)->record.sandbox_id != identity.sandbox_id) continue;
-    if (known == id || (*found)->container().sandbox) return (*found)->record.pod.uid;
+    PODQOS_ASSIGN(auto found, find_container(records, known, ""));
+    if (!found || found->record.sandbox_id != identity.sandbox_id) continue;
+    if (known == id || found->container().sandbox) return found->record.pod.uid;
   }
   return identity.uid;
 }

@@ -19,14 +19,14 @@ MemoryStore::MemoryStore(StoredRecords& stored, OnChange on_change)
 
 Status MemoryStore::begin() {
   if (stored_->dirty) return {};
-  if (auto done = on_change_({.what = Change::What::kMark}); !done) return done;
+  PODQOS_TRY(on_change_({.what = Change::What::kMark}));
   stored_->dirty = true;
   return {};
 }
 
 Status MemoryStore::write_tiers(bool marked) {
   if (stored_->tiers == tiers_ && stored_->dirty == marked) return {};
-  if (auto done = on_change_({.what = Change::What::kTiers}); !done) return done;
+  PODQOS_TRY(on_change_({.what = Change::What::kTiers}));
   stored_->tiers = tiers_;
   stored_->dirty = marked;
   return {};
@@ -34,18 +34,18 @@ Status MemoryStore::write_tiers(bool marked) {
 
 Status MemoryStore::commit() {
   const bool uncertain = dirty_ || keep_mark_;
-  if (auto done = write_tiers(uncertain); !done) return done;
+  PODQOS_TRY(write_tiers(uncertain));
   dirty_ = uncertain;
   return {};
 }
 
 Status MemoryStore::checkpoint() {
-  if (auto done = begin(); !done) return done;
+  PODQOS_TRY(begin());
   return write_tiers(true);
 }
 
 Result<std::optional<core::PodRecord>> MemoryStore::pod(std::string_view uid) {
-  if (auto checked = core::check_pod_uid(uid); !checked) return fail(std::move(checked).error());
+  PODQOS_TRY(core::check_pod_uid(uid));
   const auto found = stored_->pods.find(uid);
   if (found == stored_->pods.end()) return std::nullopt;
   auto record = codec::parse_pod_record(found->second);
@@ -55,34 +55,32 @@ Result<std::optional<core::PodRecord>> MemoryStore::pod(std::string_view uid) {
   const std::string cause = record ? "it is another pod's" : record.error().message;
   incidents_.push_back(cat("record of pod ", uid, " is corrupt: ", cause));
   dirty_ = true;
-  if (auto done = begin(); !done) return fail(std::move(done).error());
-  if (auto done = on_change_({.what = Change::What::kPod, .subject = uid, .erased = true}); !done)
-    return fail(std::move(done).error());
+  PODQOS_TRY(begin());
+  PODQOS_TRY(on_change_({.what = Change::What::kPod, .subject = uid, .erased = true}));
   stored_->pods.erase(found);
   return std::nullopt;
 }
 
 Status MemoryStore::put_pod(const std::string& uid, std::string_view text) {
-  if (auto checked = core::check_pod_uid(uid); !checked) return checked;
+  PODQOS_TRY(core::check_pod_uid(uid));
   if (text.size() > codec::kMaxRecordSize) {
     return fail(ErrorCode::kTooLarge, cat("record of pod ", uid, " has ", text.size(),
                                           " bytes, the limit is ", codec::kMaxRecordSize));
   }
-  if (auto done = begin(); !done) return done;
+  PODQOS_TRY(begin());
   const auto found = stored_->pods.find(uid);
   if (found != stored_->pods.end() && found->second == text) return {};
-  if (auto done = on_change_({.what = Change::What::kPod, .subject = uid}); !done) return done;
+  PODQOS_TRY(on_change_({.what = Change::What::kPod, .subject = uid}));
   stored_->pods.insert_or_assign(uid, std::string{text});
   return {};
 }
 
 Status MemoryStore::erase_pod(std::string_view uid) {
-  if (auto checked = core::check_pod_uid(uid); !checked) return checked;
-  if (auto done = begin(); !done) return done;
+  PODQOS_TRY(core::check_pod_uid(uid));
+  PODQOS_TRY(begin());
   const auto found = stored_->pods.find(uid);
   if (found == stored_->pods.end()) return {};
-  if (auto done = on_change_({.what = Change::What::kPod, .subject = uid, .erased = true}); !done)
-    return done;
+  PODQOS_TRY(on_change_({.what = Change::What::kPod, .subject = uid, .erased = true}));
   stored_->pods.erase(found);
   return {};
 }
@@ -106,9 +104,8 @@ Status MemoryStore::put_container(const core::IndexEntry& entry) {
     return known.id == entry.id && known.bundle == entry.bundle;
   });
   if (same != stored_->containers.end() && *same == entry) return {};
-  if (auto done = begin(); !done) return done;
-  if (auto done = on_change_({.what = Change::What::kContainer, .subject = entry.id}); !done)
-    return done;
+  PODQOS_TRY(begin());
+  PODQOS_TRY(on_change_({.what = Change::What::kContainer, .subject = entry.id}));
   if (same == stored_->containers.end()) {
     stored_->containers.push_back(entry);
   } else {
@@ -120,11 +117,8 @@ Status MemoryStore::put_container(const core::IndexEntry& entry) {
 Status MemoryStore::erase_container(const core::IndexEntry& entry) {
   const auto found = std::ranges::find(stored_->containers, entry);
   if (found == stored_->containers.end()) return {};
-  if (auto done = begin(); !done) return done;
-  if (auto done =
-          on_change_({.what = Change::What::kContainer, .subject = entry.id, .erased = true});
-      !done)
-    return done;
+  PODQOS_TRY(begin());
+  PODQOS_TRY(on_change_({.what = Change::What::kContainer, .subject = entry.id, .erased = true}));
   stored_->containers.erase(found);
   return {};
 }

@@ -34,17 +34,14 @@ PodSnapshot snapshot_of(const core::PodRecord& record) {
 }  // namespace
 
 Result<std::optional<NodeSnapshot>> SnapshotReader::read() {
-  auto files = UnlockedState::open(path_);
-  if (!files) return fail(std::move(files).error());
-  if (!*files) {
+  PODQOS_ASSIGN(auto files, UnlockedState::open(path_));
+  if (!files) {
     known_.clear();
     return std::nullopt;
   }
-  NodeSnapshot state{.tiers = (*files)->tiers(),
-                     .interrupted = (*files)->interrupted(),
-                     .pods = {},
-                     .unreadable = 0};
-  if (auto read = read_pods((*files)->directory()); !read) return fail(std::move(read).error());
+  NodeSnapshot state{
+      .tiers = files->tiers(), .interrupted = files->interrupted(), .pods = {}, .unreadable = 0};
+  PODQOS_TRY(read_pods(files->directory()));
   for (const auto& [name, known] : known_) {
     if (known.pod)
       state.pods.push_back(*known.pod);
@@ -58,13 +55,12 @@ Status SnapshotReader::read_pods(const sys::Directory& state) {
   const auto pods = state.open_directory(kPodsName);
   std::map<std::string, Known> seen;
   if (pods) {
-    const auto names = pods->entries();
-    if (!names) return fail(names.error());
-    if (names->size() > kMaxPods)
-      return fail(ErrorCode::kTooLarge, cat(path_, "/", kPodsName, ": ", names->size(),
+    PODQOS_ASSIGN(const auto names, pods->entries());
+    if (names.size() > kMaxPods)
+      return fail(ErrorCode::kTooLarge, cat(path_, "/", kPodsName, ": ", names.size(),
                                             " files, at most ", kMaxPods, " are read"));
     reads_ = 0;
-    for (const std::string& name : *names)
+    for (const std::string& name : names)
       if (is_record_name(name)) read_pod(*pods, name, seen);
   } else if (!is_missing(pods.error())) {
     return fail(pods.error());

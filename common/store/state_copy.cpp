@@ -23,17 +23,13 @@ class Copying {
       : directory_(directory), records_(records) {}
 
   Status run() {
-    if (auto done =
-            each_file(kPodsName, [this](const sys::Directory& pods,
-                                        const std::string& name) { return copy_pod(pods, name); });
-        !done)
-      return done;
-    if (auto done = each_file(kContainersName,
-                              [this](const sys::Directory& containers, const std::string& name) {
-                                return copy_index(containers, name);
-                              });
-        !done)
-      return done;
+    PODQOS_TRY(each_file(kPodsName, [this](const sys::Directory& pods, const std::string& name) {
+      return copy_pod(pods, name);
+    }));
+    PODQOS_TRY(each_file(kContainersName,
+                         [this](const sys::Directory& containers, const std::string& name) {
+                           return copy_index(containers, name);
+                         }));
     return copy_tiers();
   }
 
@@ -43,10 +39,9 @@ class Copying {
     auto opened = directory_.open_directory(subdirectory);
     if (!opened && opened.error().code == ErrorCode::kNotFound) return {};
     if (!opened) return fail(std::move(opened).error());
-    auto names = opened->entries();
-    if (!names) return fail(std::move(names).error());
-    for (const std::string& name : *names) {
-      if (auto done = copy(*opened, name); !done) return done;
+    PODQOS_ASSIGN(auto names, opened->entries());
+    for (const std::string& name : names) {
+      PODQOS_TRY(copy(*opened, name));
     }
     return {};
   }
@@ -106,17 +101,14 @@ Result<std::optional<StateCopy>> copy_state(const StoreOptions& options) {
   auto directory = open_state_directory(options.path);
   if (!directory && directory.error().code == ErrorCode::kNotFound) return std::nullopt;
   if (!directory) return fail(std::move(directory).error());
-  if (auto checked = check_state_directory(*directory); !checked)
-    return fail(std::move(checked).error());
+  PODQOS_TRY(check_state_directory(*directory));
   std::optional<StateCopy> copy{std::in_place};
   if (!is_read_only(options.path)) {
-    auto lock = sys::FileLock::acquire(*directory, kLockName, options.lock_timeout,
-                                       options.deadline, *options.clock);
-    if (!lock) return fail(std::move(lock).error());
-    copy->lock = std::move(*lock);
+    PODQOS_ASSIGN(auto lock, sys::FileLock::acquire(*directory, kLockName, options.lock_timeout,
+                                                    options.deadline, *options.clock));
+    copy->lock = std::move(lock);
   }
-  if (auto done = Copying{*directory, copy->records}.run(); !done)
-    return fail(std::move(done).error());
+  PODQOS_TRY(Copying{*directory, copy->records}.run());
   return copy;
 }
 

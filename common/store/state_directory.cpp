@@ -94,7 +94,7 @@ Status check_state_directory(const sys::Directory& directory) {
                 cat("state directory ", path,
                     " is writable by others; inspect its files, then chmod it to 0700"));
   }
-  if (auto sound = check_parents(directory, opened, caller); !sound) return sound;
+  PODQOS_TRY(check_parents(directory, opened, caller));
   // Kubernetes makes a missing hostPath with 0755. A reader may find it on a read-only mount.
   const bool open_to_others = (opened.st_mode & (S_IRWXG | S_IRWXO)) != 0;
   if (open_to_others && ::fchmod(directory.fd(), kDirectoryMode) != 0 && errno != EROFS) {

@@ -45,25 +45,21 @@ Store::Store(sys::Directory directory, sys::FileLock lock)
     : directory_(std::move(directory)), lock_(std::move(lock)) {}
 
 Result<Store> Store::open(const StoreOptions& options) {
-  auto directory = make_state_directory(options.path);
-  if (!directory) return fail(std::move(directory).error());
-  return lock_directory(std::move(*directory), options);
+  PODQOS_ASSIGN(auto directory, make_state_directory(options.path));
+  return lock_directory(std::move(directory), options);
 }
 
 Result<Store> Store::open_existing(const StoreOptions& options) {
-  auto directory = open_state_directory(options.path);
-  if (!directory) return fail(std::move(directory).error());
-  return lock_directory(std::move(*directory), options);
+  PODQOS_ASSIGN(auto directory, open_state_directory(options.path));
+  return lock_directory(std::move(directory), options);
 }
 
 Result<Store> Store::lock_directory(sys::Directory directory, const StoreOptions& options) {
-  if (auto checked = check_state_directory(directory); !checked)
-    return fail(std::move(checked).error());
-  auto lock = sys::FileLock::acquire(directory, kLockName, options.lock_timeout, options.deadline,
-                                     *options.clock);
-  if (!lock) return fail(std::move(lock).error());
-  Store store{std::move(directory), std::move(*lock)};
-  if (auto loaded = store.load_tiers(); !loaded) return fail(std::move(loaded).error());
+  PODQOS_TRY(check_state_directory(directory));
+  PODQOS_ASSIGN(auto lock, sys::FileLock::acquire(directory, kLockName, options.lock_timeout,
+                                                  options.deadline, *options.clock));
+  Store store{std::move(directory), std::move(lock)};
+  PODQOS_TRY(store.load_tiers());
   return store;
 }
 
@@ -71,9 +67,8 @@ Status Store::load_tiers() {
   auto fd = directory_.open_file(kTiersName, O_RDWR);
   if (fd) return read_tiers(std::move(*fd));
   if (fd.error().code != ErrorCode::kNotFound) return fail(std::move(fd).error());
-  const auto uids = pod_uids();
-  if (!uids) return fail(uids.error());
-  dirty_ = !uids->empty();
+  PODQOS_ASSIGN(const auto uids, pod_uids());
+  dirty_ = !uids.empty();
   return {};
 }
 
@@ -96,7 +91,7 @@ Status Store::read_tiers(sys::UniqueFd fd) {
 Status Store::begin() {
   if (marked_) return {};
   if (!tiers_fd_.valid()) {
-    if (auto written = write_tiers(true); !written) return written;
+    PODQOS_TRY(write_tiers(true));
   } else if (::pwrite(tiers_fd_.get(), "1", 1, codec::kDirtyOffset) != 1) {
     return fail_errno(errno, cat("mark ", directory_.path(), "/", kTiersName, " as changing"));
   }
@@ -105,13 +100,13 @@ Status Store::begin() {
 }
 
 Status Store::checkpoint() {
-  if (auto begun = begin(); !begun) return begun;
+  PODQOS_TRY(begin());
   return write_tiers(true);
 }
 
 Status Store::commit() {
   const bool uncertain = dirty_ || keep_mark_;
-  if (auto written = write_tiers(uncertain); !written) return written;
+  PODQOS_TRY(write_tiers(uncertain));
   marked_ = false;
   dirty_ = uncertain;
   return {};
@@ -126,19 +121,18 @@ Status Store::write_tiers(bool marked) {
                     " bytes, the limit is ", codec::kMaxRecordSize));
   }
   if (marked) text.at(codec::kDirtyOffset) = '1';
-  if (auto written = sys::replace_file(directory_, kTiersName, text); !written) return written;
+  PODQOS_TRY(sys::replace_file(directory_, kTiersName, text));
   tiers_fd_ = {};  // it refers to the replaced file
   return {};
 }
 
 Result<std::optional<core::PodRecord>> Store::pod(std::string_view uid) {
-  if (auto checked = core::check_pod_uid(uid); !checked) return fail(std::move(checked).error());
-  const auto pods = find(pods_, kPodsName);
-  if (!pods) return fail(pods.error());
-  if (*pods == nullptr) return std::nullopt;
+  PODQOS_TRY(core::check_pod_uid(uid));
+  PODQOS_ASSIGN(const auto pods, find(pods_, kPodsName));
+  if (pods == nullptr) return std::nullopt;
 
   const std::string name = record_name(uid);
-  const auto text = (*pods)->read_file(name, codec::kMaxRecordSize);
+  const auto text = pods->read_file(name, codec::kMaxRecordSize);
   if (!text && text.error().code == ErrorCode::kNotFound) return std::nullopt;
   auto record = parsed(text, codec::parse_pod_record);
   if (record && record->pod.uid != uid) {
@@ -147,46 +141,40 @@ Result<std::optional<core::PodRecord>> Store::pod(std::string_view uid) {
   }
   if (record) return std::optional{std::move(*record)};
   if (!is_corrupt(record.error())) {
-    return fail(std::move(record).error().with_context(cat((*pods)->path(), "/", name)));
+    return fail(std::move(record).error().with_context(cat(pods->path(), "/", name)));
   }
-  if (auto moved = set_aside(**pods, name, record.error()); !moved)
-    return fail(std::move(moved).error());
+  PODQOS_TRY(set_aside(*pods, name, record.error()));
   return std::nullopt;
 }
 
 Status Store::put_pod(const std::string& uid, std::string_view text) {
-  if (auto checked = core::check_pod_uid(uid); !checked) return checked;
+  PODQOS_TRY(core::check_pod_uid(uid));
   // pod() would refuse a larger file.
   if (text.size() > codec::kMaxRecordSize) {
     return fail(ErrorCode::kTooLarge, cat("record of pod ", uid, " has ", text.size(),
                                           " bytes, the limit is ", codec::kMaxRecordSize));
   }
-  if (auto begun = begin(); !begun) return begun;
-  const auto pods = find_or_make(pods_, kPodsName);
-  if (!pods) return fail(pods.error());
-  return sys::replace_file(**pods, record_name(uid), text);
+  PODQOS_TRY(begin());
+  PODQOS_ASSIGN(const auto pods, find_or_make(pods_, kPodsName));
+  return sys::replace_file(*pods, record_name(uid), text);
 }
 
 Status Store::erase_pod(std::string_view uid) {
-  if (auto checked = core::check_pod_uid(uid); !checked) return checked;
-  if (auto begun = begin(); !begun) return begun;
-  const auto pods = find(pods_, kPodsName);
-  if (!pods) return fail(pods.error());
-  if (*pods == nullptr) return {};
-  if (auto removed = (*pods)->remove_file(record_name(uid)); !removed)
-    return fail(std::move(removed).error());
+  PODQOS_TRY(core::check_pod_uid(uid));
+  PODQOS_TRY(begin());
+  PODQOS_ASSIGN(const auto pods, find(pods_, kPodsName));
+  if (pods == nullptr) return {};
+  PODQOS_TRY(pods->remove_file(record_name(uid)));
   return {};
 }
 
 Result<std::vector<std::string>> Store::pod_uids() {
-  const auto pods = find(pods_, kPodsName);
-  if (!pods) return fail(pods.error());
+  PODQOS_ASSIGN(const auto pods, find(pods_, kPodsName));
   std::vector<std::string> uids;
-  if (*pods == nullptr) return uids;
-  auto names = (*pods)->entries();
-  if (!names) return fail(std::move(names).error());
-  for (std::string& name : *names) {
-    sys::remove_leftover(**pods, name);
+  if (pods == nullptr) return uids;
+  PODQOS_ASSIGN(auto names, pods->entries());
+  for (std::string& name : names) {
+    sys::remove_leftover(*pods, name);
     if (!name.ends_with(kRecordSuffix)) continue;
     name.resize(name.size() - kRecordSuffix.size());
     if (core::check_pod_uid(name)) uids.push_back(std::move(name));
@@ -196,18 +184,16 @@ Result<std::vector<std::string>> Store::pod_uids() {
 }
 
 Result<std::vector<core::IndexEntry>> Store::containers(std::string_view id) {
-  const auto file = index_file(index_name(id));
-  if (!file) return fail(file.error());
+  PODQOS_ASSIGN(const auto file, index_file(index_name(id)));
   std::vector<core::IndexEntry> found;
-  std::ranges::copy_if((*file)->entries, std::back_inserter(found),
+  std::ranges::copy_if(file->entries, std::back_inserter(found),
                        [&](const auto& entry) { return entry.id == id; });
   return found;
 }
 
 Status Store::put_container(const core::IndexEntry& entry) {
-  const auto file = index_file(index_name(entry.id));
-  if (!file) return fail(file.error());
-  auto& entries = (*file)->entries;
+  PODQOS_ASSIGN(const auto file, index_file(index_name(entry.id)));
+  auto& entries = file->entries;
   const auto same = std::ranges::find_if(
       entries, [&](const auto& e) { return e.id == entry.id && e.bundle == entry.bundle; });
   if (same == entries.end()) {
@@ -217,30 +203,26 @@ Status Store::put_container(const core::IndexEntry& entry) {
   } else {
     *same = entry;
   }
-  return write_index(**file);
+  return write_index(*file);
 }
 
 Status Store::erase_container(const core::IndexEntry& entry) {
-  const auto file = index_file(index_name(entry.id));
-  if (!file) return fail(file.error());
-  if (std::erase((*file)->entries, entry) == 0) return {};
-  return write_index(**file);
+  PODQOS_ASSIGN(const auto file, index_file(index_name(entry.id)));
+  if (std::erase(file->entries, entry) == 0) return {};
+  return write_index(*file);
 }
 
 Result<std::vector<core::IndexEntry>> Store::all_containers() {
-  const auto containers = find(containers_, kContainersName);
-  if (!containers) return fail(containers.error());
+  PODQOS_ASSIGN(const auto containers, find(containers_, kContainersName));
   std::vector<core::IndexEntry> all;
-  if (*containers == nullptr) return all;
-  auto names = (*containers)->entries();
-  if (!names) return fail(std::move(names).error());
-  std::ranges::sort(*names);
-  for (const std::string& name : *names) {
-    sys::remove_leftover(**containers, name);
+  if (containers == nullptr) return all;
+  PODQOS_ASSIGN(auto names, containers->entries());
+  std::ranges::sort(names);
+  for (const std::string& name : names) {
+    sys::remove_leftover(*containers, name);
     if (!is_index_name(name)) continue;
-    const auto file = index_file(name);
-    if (!file) return fail(file.error());
-    std::ranges::copy((*file)->entries, std::back_inserter(all));
+    PODQOS_ASSIGN(const auto file, index_file(name));
+    std::ranges::copy(file->entries, std::back_inserter(all));
   }
   return all;
 }
@@ -258,30 +240,26 @@ Result<const sys::Directory*> Store::find(OptionalDirectory& slot, std::string_v
 Result<const sys::Directory*> Store::find_or_make(OptionalDirectory& slot, std::string_view name) {
   auto found = find(slot, name);
   if (!found || *found != nullptr) return found;
-  if (auto made = directory_.make_directory(name, kDirectoryMode); !made)
-    return fail(std::move(made).error());
-  auto opened = directory_.open_directory(name);
-  if (!opened) return fail(std::move(opened).error());
-  slot = std::move(*opened);
+  PODQOS_TRY(directory_.make_directory(name, kDirectoryMode));
+  PODQOS_ASSIGN(auto opened, directory_.open_directory(name));
+  slot = std::move(opened);
   return &*slot;
 }
 
 Result<Store::IndexFile*> Store::index_file(const std::string& name) {
   if (!index_ || index_->name != name) {
-    auto entries = read_index(name);
-    if (!entries) return fail(std::move(entries).error());
-    index_ = IndexFile{.name = name, .entries = std::move(*entries)};
+    PODQOS_ASSIGN(auto entries, read_index(name));
+    index_ = IndexFile{.name = name, .entries = std::move(entries)};
   }
   return &*index_;
 }
 
 Result<std::vector<core::IndexEntry>> Store::read_index(const std::string& name) {
   using Entries = std::vector<core::IndexEntry>;
-  const auto containers = find(containers_, kContainersName);
-  if (!containers) return fail(containers.error());
-  if (*containers == nullptr) return Entries{};
+  PODQOS_ASSIGN(const auto containers, find(containers_, kContainersName));
+  if (containers == nullptr) return Entries{};
 
-  const sys::Directory& directory = **containers;
+  const sys::Directory& directory = *containers;
   const auto text = directory.read_file(name, codec::kMaxRecordSize);
   if (!text && text.error().code == ErrorCode::kNotFound) return Entries{};
   auto entries = parsed(text, codec::parse_index);
@@ -289,8 +267,7 @@ Result<std::vector<core::IndexEntry>> Store::read_index(const std::string& name)
   if (!is_corrupt(entries.error())) {
     return fail(std::move(entries).error().with_context(cat(directory.path(), "/", name)));
   }
-  if (auto moved = set_aside(directory, name, entries.error()); !moved)
-    return fail(std::move(moved).error());
+  PODQOS_TRY(set_aside(directory, name, entries.error()));
   return Entries{};
 }
 
@@ -301,13 +278,11 @@ Status Store::write_index(const IndexFile& file) {
 }
 
 Status Store::write_index_file(const IndexFile& file) {
-  if (auto begun = begin(); !begun) return begun;
-  const auto containers = find_or_make(containers_, kContainersName);
-  if (!containers) return fail(containers.error());
-  const sys::Directory& directory = **containers;
+  PODQOS_TRY(begin());
+  PODQOS_ASSIGN(const auto containers, find_or_make(containers_, kContainersName));
+  const sys::Directory& directory = *containers;
   if (file.entries.empty()) {
-    if (auto removed = directory.remove_file(file.name); !removed)
-      return fail(std::move(removed).error());
+    PODQOS_TRY(directory.remove_file(file.name));
     return {};
   }
   const std::string text = codec::format_index(file.entries);
@@ -328,7 +303,7 @@ Status Store::set_aside(const sys::Directory& directory, const std::string& name
                         const Error& cause) {
   dirty_ = true;
   // Set the mark first: if the process dies after the rename, the sums still count the lost record.
-  if (auto begun = begin(); !begun) return begun;
+  PODQOS_TRY(begin());
   return move_aside(directory, name, cause);
 }
 

@@ -31,8 +31,7 @@ Result<std::optional<UnlockedState>> UnlockedState::open(const std::string& path
     if (directory.error().code == ErrorCode::kNotFound) return std::nullopt;
     return fail(std::move(directory).error());
   }
-  if (auto checked = check_state_directory(*directory); !checked)
-    return fail(std::move(checked).error());
+  PODQOS_TRY(check_state_directory(*directory));
   UnlockedState state{std::move(*directory)};
   // Taken before the file is read, so that is_current() notices a change in between.
   state.stamp_ = stamp_of(state.tiers_path());
@@ -66,7 +65,7 @@ std::optional<Stamp> UnlockedState::stamp_of_pod(std::string_view uid) const {
 }
 
 Result<std::optional<core::PodRecord>> UnlockedState::pod(std::string_view uid) const {
-  if (auto checked = core::check_pod_uid(uid); !checked) return fail(std::move(checked).error());
+  PODQOS_TRY(core::check_pod_uid(uid));
   const std::string name = record_path(uid);
   const auto text = directory_.read_file(name, codec::kMaxRecordSize);
   if (!text && text.error().code == ErrorCode::kNotFound) return std::nullopt;

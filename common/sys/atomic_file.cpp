@@ -77,12 +77,12 @@ Status sync(int fd) {
 }
 
 Status fill_and_close(UniqueFd fd, const Fill& fill) {
-  if (auto written = write_all(fd.get(), fill.content); !written) return written;
+  PODQOS_TRY(write_all(fd.get(), fill.content));
   if (fill.owner != nullptr) {
-    if (auto owned = set_owner(fd.get(), *fill.owner); !owned) return owned;
+    PODQOS_TRY(set_owner(fd.get(), *fill.owner));
   }
   if (fill.durability == Durability::kDurable) {
-    if (auto synced = sync(fd.get()); !synced) return synced;
+    PODQOS_TRY(sync(fd.get()));
   }
   // Quotas and network file systems report a failed write only at close(2).
   if (::close(fd.release()) != 0 && errno != EINTR) return fail_errno(errno, "close");
@@ -106,10 +106,9 @@ Status replace(const Directory& directory, std::string_view name, const Fill& fi
   }
   const std::string target{name};
   const std::string temporary = cat(".", name, kTemporarySuffix);
-  auto fd = create_temporary(directory, temporary.c_str());
-  if (!fd) return fail(std::move(fd).error());
+  PODQOS_ASSIGN(auto fd, create_temporary(directory, temporary.c_str()));
 
-  auto filled = fill_and_close(std::move(*fd), fill);
+  auto filled = fill_and_close(std::move(fd), fill);
   if (filled &&
       ::renameat(directory.fd(), temporary.c_str(), directory.fd(), target.c_str()) != 0) {
     filled = fail_errno(errno, "rename");
@@ -133,7 +132,7 @@ Status replace_file(const Directory& directory, std::string_view name, std::stri
 Status replace_durable_file(const Directory& directory, std::string_view name,
                             std::string_view content, const FileOwner& owner) {
   const Fill fill{.content = content, .owner = &owner, .durability = Durability::kDurable};
-  if (auto replaced = replace(directory, name, fill); !replaced) return replaced;
+  PODQOS_TRY(replace(directory, name, fill));
   return sync_directory(directory);
 }
 
@@ -145,7 +144,7 @@ Status make_durable_link(const Directory& directory, const std::string& name,
 }
 
 Status remove_durable_file(const Directory& directory, const std::string& name) {
-  if (auto removed = directory.remove_file(name); !removed) return fail(std::move(removed).error());
+  PODQOS_TRY(directory.remove_file(name));
   return sync_directory(directory);
 }
 

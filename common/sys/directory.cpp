@@ -261,9 +261,8 @@ Result<Directory> Directory::open_directory(std::string_view path, Resolve resol
 }
 
 Result<UniqueFd> Directory::open_file(std::string_view path, int flags, Resolve resolve) const {
-  auto file = open_with_status(path, flags, resolve);
-  if (!file) return fail(std::move(file).error());
-  return std::move(file->fd);
+  PODQOS_ASSIGN(auto file, open_with_status(path, flags, resolve));
+  return std::move(file.fd);
 }
 
 Result<OpenFile> Directory::open_with_status(std::string_view path, int flags,

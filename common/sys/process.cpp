@@ -160,16 +160,14 @@ Result<std::optional<ProcStat>> stat_of(Pid pid) {
 }
 
 Result<std::optional<Pid>> living_thread_of(Pid pid) {
-  auto stat = stat_of(pid);
-  if (!stat) return fail(std::move(stat).error());
-  return living_thread(pid, *stat);
+  PODQOS_ASSIGN(auto stat, stat_of(pid));
+  return living_thread(pid, stat);
 }
 
 Result<std::optional<StartTime>> start_time_of(Pid pid) {
-  auto stat = stat_of(pid);
-  if (!stat) return fail(std::move(stat).error());
-  if (!living_thread(pid, *stat)) return std::nullopt;
-  return (*stat)->start_time;
+  PODQOS_ASSIGN(auto stat, stat_of(pid));
+  if (!living_thread(pid, stat)) return std::nullopt;
+  return stat->start_time;
 }
 
 bool is_alive(Pid pid, StartTime start_time) {
@@ -308,10 +306,9 @@ std::optional<Bytes> meminfo_field(std::string_view text, std::string_view name)
 
 Result<InstalledMemory> installed_memory() {
   const std::string path = "/proc/meminfo";
-  const auto text = read_at(AT_FDCWD, path, kMaxStat);
-  if (!text) return fail(text.error());
-  const auto memory = meminfo_field(*text, "MemTotal");
-  const auto swap = meminfo_field(*text, "SwapTotal");
+  PODQOS_ASSIGN(const auto text, read_at(AT_FDCWD, path, kMaxStat));
+  const auto memory = meminfo_field(text, "MemTotal");
+  const auto swap = meminfo_field(text, "SwapTotal");
   if (!memory) return fail(ErrorCode::kIo, cat(path, ": no MemTotal"));
   return InstalledMemory{.memory = *memory, .swap = swap.value_or(Bytes{0})};
 }

@@ -63,15 +63,14 @@ bool has_capability(int capability) {
 }
 
 Status keep_capabilities(std::span<const int> kept) {
-  const auto mask = mask_of(kept);
-  if (!mask) return fail(mask.error());
+  PODQOS_ASSIGN(const auto mask, mask_of(kept));
 
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   CapabilityWords words{};
   if (::syscall(SYS_capget, &header, words.data()) != 0) return fail_errno(errno, "capget");
 
   const std::array<std::uint32_t, _LINUX_CAPABILITY_U32S_3> masks{
-      static_cast<std::uint32_t>(*mask), static_cast<std::uint32_t>(*mask >> 32U)};
+      static_cast<std::uint32_t>(mask), static_cast<std::uint32_t>(mask >> 32U)};
   for (std::size_t i = 0; i < words.size(); ++i) {
     words[i].permitted &= masks[i];
     words[i].effective = words[i].permitted;

@@ -84,8 +84,7 @@ Result<std::vector<sock_filter>> compile(const FilterSource& source, std::uint32
   }
   const Context context{::seccomp_init(SCMP_ACT_KILL_PROCESS)};
   if (!context) return fail(ErrorCode::kIo, "seccomp_init");
-  if (auto chosen = choose_architecture(context.get(), architecture); !chosen)
-    return fail(chosen.error());
+  PODQOS_TRY(choose_architecture(context.get(), architecture));
   // 2: a binary tree over the system call numbers instead of a list. Calls of another architecture
   // (32 bit, x32) kill the process too.
   for (const auto& [attribute, value] :
@@ -95,8 +94,8 @@ Result<std::vector<sock_filter>> compile(const FilterSource& source, std::uint32
       return fail_errno(-result, "filter attribute");
     }
   }
-  if (auto added = add_rules(context.get(), kHookRules); !added) return fail(added.error());
-  if (auto added = add_rules(context.get(), source.more); !added) return fail(added.error());
+  PODQOS_TRY(add_rules(context.get(), kHookRules));
+  PODQOS_TRY(add_rules(context.get(), source.more));
   return read_program(context.get());
 }
 
