@@ -24,20 +24,16 @@ struct HttpAnswer {
 };
 
 /// Answers GET and HEAD on a listening socket, within the caller's event loop: it never blocks, and
-/// computes at most one answer per turn. A connection serves one request and lasts no longer than
-/// the timeout. No client can delay the others: at kMaxConnections, a new connection replaces the
-/// oldest one that has not sent its request or whose answer the kernel has taken; at kMaxUnread,
-/// an answer that the kernel does not take at once replaces the oldest such answer. A short answer
-/// is taken at once, so that health checks do not compete with scrapes.
+/// computes at most one answer per turn. A connection serves one request, of at most kMaxRequest
+/// bytes, and lasts no longer than the timeout. No client can delay the others: at kMaxConnections
+/// a new connection replaces the oldest one that waits for its client.
 class HttpServer {
  public:
   using Clock = std::chrono::steady_clock;
   /// Computes the page at a path, or an error.
   using Pages = std::function<HttpAnswer(std::string_view path)>;
-  /// Maximum number of connections without those of kMaxUnread.
   static constexpr std::size_t kMaxConnections = 8;
-  /// Maximum number of connections whose answer waits for the client to read.
-  static constexpr std::size_t kMaxUnread = 4;
+  static constexpr std::size_t kMaxRequest = 2048;  ///< bytes, header fields included
 
   /// @param listener  non-blocking listening socket; outlives the server
   /// @param timeout   maximum duration of a connection
@@ -59,29 +55,23 @@ class HttpServer {
   struct Connection {
     sys::UniqueFd socket;
     Clock::time_point deadline;
-    HttpRequest request;
-    std::string output;     ///< bytes of the answer that are still to be sent
-    bool answered = false;  ///< the answer was computed
-    bool over = false;      ///< to be closed
-    bool idle = false;      ///< all that it sent was read, and is not a complete request
+    std::string input = {};   ///< the request so far
+    std::string output = {};  ///< bytes of the answer that are still to be sent
+    bool answered = false;    ///< the answer was computed
+    bool waits = false;       ///< for its client, as of the last poll(2)
+    bool over = false;        ///< to be closed
 
-    /// Whether the client has to read before the rest of the answer can be sent.
-    [[nodiscard]] bool unread() const { return answered && !output.empty(); }
     /// Whether a new connection may replace this one.
-    [[nodiscard]] bool gives_way() const { return answered ? output.empty() : idle; }
+    [[nodiscard]] bool gives_way() const { return waits || (answered && output.empty()); }
   };
 
-  [[nodiscard]] std::size_t count_unread() const;
   void accept(Clock::time_point now);
-  /// Closes the oldest unread answers beyond kMaxUnread.
-  void limit_unread();
   static void receive(Connection& connection, const Pages& pages);
   static void send(Connection& connection);
-  static void wait_for_the_end(Connection& connection);
 
   int listener_;
   std::chrono::milliseconds timeout_;
-  std::vector<Connection> connections_;
+  std::vector<Connection> connections_;  ///< oldest first
   std::optional<Clock::time_point>
       deaf_until_;  ///< no accept(2) until then, for lack of descriptors
 };
