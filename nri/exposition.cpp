@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
 #include <iterator>
-#include <utility>
 
 namespace podqos::nri {
 
@@ -18,8 +18,8 @@ void append_escaped(std::string& out, std::string_view text, std::string_view sp
   }
 }
 
-/// Appends a number with as few digits as represent it exactly.
-void append_number(std::string& out, double value) {
+/// A number with as few digits as represent it exactly.
+std::string format_number(double value) {
   // Without an exponent, for readability, up to 2^53, where a double no longer holds each integer.
   constexpr double kLeast = 1e-6;
   constexpr double kMost = 9007199254740992.0;
@@ -28,14 +28,7 @@ void append_number(std::string& out, double value) {
       size >= kLeast && size <= kMost ? std::chars_format::fixed : std::chars_format::general;
   std::array<char, 32> text{};
   const auto end = std::to_chars(text.begin(), text.end(), value, format);
-  out.append(text.data(), end.ptr);
-}
-
-/// A number as append_number() writes it.
-std::string format_number(double value) {
-  std::string out;
-  append_number(out, value);
-  return out;
+  return {text.data(), end.ptr};
 }
 
 /// The word of a # TYPE line.
@@ -48,35 +41,36 @@ std::string_view format_type(MetricType type) {
   return "";
 }
 
-/// Appends one line: name, labels and value.
-void append_sample(std::string& out, std::string_view name, const Sample& sample) {
-  out.append(name).append(sample.suffix);
-  char before = '{';
-  for (const Label& label : sample.labels) {
-    out += std::exchange(before, ',');
-    out.append(label.name).append("=\"");
-    append_escaped(out, label.value, "\\\"\n");
-    out += '"';
-  }
-  out.append(sample.labels.empty() ? " " : "} ");
-  append_number(out, sample.value);
-  out += '\n';
-}
-
 }  // namespace
 
-std::string format_exposition(std::span<const MetricFamily> families) {
-  std::string out;
-  for (const MetricFamily& family : families) {
-    if (family.samples.empty()) continue;
-    out.append("# HELP ").append(family.name).append(" ");
-    append_escaped(out, family.help, "\\\n");
-    out.append("\n# TYPE ").append(family.name).append(" ").append(format_type(family.type));
-    out += '\n';
-    for (const Sample& sample : family.samples)
-      append_sample(out, family.name, sample);
+void Exposition::metric(MetricType type, std::string_view name, std::string_view help) {
+  type_ = type;
+  name_ = name;
+  help_ = help;
+  has_samples_ = false;
+}
+
+void Exposition::sample(Labels labels, double value, std::string_view suffix) {
+  if (!std::exchange(has_samples_, true)) {
+    text_.append("# HELP ").append(name_).append(" ");
+    append_escaped(text_, help_, "\\\n");
+    text_.append("\n# TYPE ").append(name_).append(" ").append(format_type(type_)).append("\n");
   }
-  return out;
+  text_.append(name_).append(suffix);
+  char before = '{';
+  for (const Label& label : labels) {
+    text_ += std::exchange(before, ',');
+    text_.append(label.name).append("=\"");
+    append_escaped(text_, label.value, "\\\"\n");
+    text_ += '"';
+  }
+  text_.append(labels.size() == 0 ? " " : "} ").append(format_number(value)).append("\n");
+}
+
+void Exposition::single(MetricType type, std::string_view name, std::string_view help,
+                        double value) {
+  metric(type, name, help);
+  sample({}, value);
 }
 
 void Histogram::observe(std::chrono::steady_clock::duration time) {
@@ -86,18 +80,15 @@ void Histogram::observe(std::chrono::steady_clock::duration time) {
   sum_ += seconds;
 }
 
-void Histogram::add_to(MetricFamily& family, const Label& label) const {
+void Histogram::write(Exposition& out, const Label& label) const {
   std::uint64_t count = 0;
   for (std::size_t i = 0; i < counts_.size(); ++i) {
     count += counts_.at(i);
     const std::string bound = i < kBounds.size() ? format_number(kBounds.at(i)) : "+Inf";
-    family.samples.push_back({.suffix = "_bucket",
-                              .labels = {label, {.name = "le", .value = bound}},
-                              .value = static_cast<double>(count)});
+    out.sample({label, {.name = "le", .value = bound}}, static_cast<double>(count), "_bucket");
   }
-  family.samples.push_back({.suffix = "_sum", .labels = {label}, .value = sum_});
-  family.samples.push_back(
-      {.suffix = "_count", .labels = {label}, .value = static_cast<double>(count)});
+  out.sample({label}, sum_, "_sum");
+  out.sample({label}, static_cast<double>(count), "_count");
 }
 
 }  // namespace podqos::nri

@@ -2,12 +2,11 @@
 
 #include <array>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
-#include <span>
+#include <initializer_list>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 namespace podqos::nri {
 
@@ -16,37 +15,41 @@ enum class MetricType : std::uint8_t { kCounter, kGauge, kHistogram };
 /// A label of a sample. The value may be any UTF-8; it is escaped on output.
 struct Label {
   std::string_view name;
-  std::string value;
+  std::string_view value;
 };
-using Labels = std::vector<Label>;
+using Labels = std::initializer_list<Label>;
 
-/// One line of the exposition.
-struct Sample {
-  std::string_view suffix;  ///< after the metric's name, such as "_sum" of a histogram
-  Labels labels;
-  double value = 0;
-};
-
-/// One metric with all its samples.
-struct MetricFamily {
-  MetricType type = MetricType::kGauge;
-  std::string_view name;
-  std::string_view help;
-  std::vector<Sample> samples;
-};
-
-/// Formats families in the text format of Prometheus, version 0.0.4; omits those without samples.
+/// Writes metrics in the text format of Prometheus, version 0.0.4: each call of metric() is
+/// followed by those of its samples. A metric without samples is omitted.
 /// @note https://prometheus.io/docs/instrumenting/exposition_formats/
-[[nodiscard]] std::string format_exposition(std::span<const MetricFamily> families);
+class Exposition {
+ public:
+  /// @param name,help  outlive the samples of this metric
+  void metric(MetricType type, std::string_view name, std::string_view help);
+  /// @param suffix  after the metric's name, such as "_sum" of a histogram
+  void sample(Labels labels, double value, std::string_view suffix = {});
+  /// Writes a metric with one sample and no labels.
+  void single(MetricType type, std::string_view name, std::string_view help, double value);
+
+  /// The text written so far.
+  [[nodiscard]] std::string release() && { return std::move(text_); }
+
+ private:
+  MetricType type_ = MetricType::kGauge;
+  std::string_view name_;
+  std::string_view help_;
+  bool has_samples_ = false;  ///< of the current metric
+  std::string text_;
+};
 
 /// A distribution of durations, with Prometheus' cumulative buckets.
 class Histogram {
  public:
   /// Counts one duration.
   void observe(std::chrono::steady_clock::duration time);
-  /// Appends the samples: for each bound the number of durations up to it, their sum in seconds,
-  /// and their number.
-  void add_to(MetricFamily& family, const Label& label) const;
+  /// Writes the samples: for each bound the number of durations up to it, their sum in seconds, and
+  /// their number.
+  void write(Exposition& out, const Label& label) const;
 
  private:
   /// In seconds. From 5 ms on these are the kubelet's, which are Prometheus' defaults, up to more

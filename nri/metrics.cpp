@@ -1,8 +1,5 @@
 #include "nri/metrics.h"
 
-#include <string>
-#include <utility>
-
 namespace podqos::nri {
 
 std::optional<Metrics::Operation> Metrics::operation_of(Request request) {
@@ -40,54 +37,31 @@ void Metrics::reconciled() {
   last_reconcile_ = std::chrono::system_clock::now();
 }
 
-std::vector<MetricFamily> Metrics::collect() const {
-  MetricFamily requests{
-      .type = MetricType::kHistogram,
-      .name = "podqos_nri_request_duration_seconds",
-      .help =
-          "Time in seconds that a request of the runtime took podqos, by NRI request: from the "
-          "whole message to the answer.",
-      .samples = {}};
+void Metrics::write(Exposition& out) const {
+  out.metric(MetricType::kHistogram, "podqos_nri_request_duration_seconds",
+             "Time in seconds that a request of the runtime took podqos, by NRI request: from the "
+             "whole message to the answer.");
   for (std::size_t i = 0; i < requests_.size(); ++i)
-    requests_.at(i).add_to(requests,
-                           {.name = "request", .value = std::string{kRequestNames.at(i)}});
-  MetricFamily operations{
-      .type = MetricType::kHistogram,
-      .name = "podqos_cgroup_manager_duration_seconds",
-      .help =
-          "Duration in seconds for cgroup operations of podqos-nri, broken down by method: "
-          "create (a pod or container joins), update (it started, or its resources changed), "
-          "destroy (it has ended).",
-      .samples = {}};
+    requests_.at(i).write(out, {.name = "request", .value = kRequestNames.at(i)});
+  out.metric(MetricType::kHistogram, "podqos_cgroup_manager_duration_seconds",
+             "Duration in seconds for cgroup operations of podqos-nri, broken down by method: "
+             "create (a pod or container joins), update (it started, or its resources changed), "
+             "destroy (it has ended).");
   for (std::size_t i = 0; i < operations_.size(); ++i)
-    operations_.at(i).add_to(
-        operations, {.name = "operation_type", .value = std::string{kOperationNames.at(i)}});
-  MetricFamily errors{
-      .type = MetricType::kCounter,
-      .name = "podqos_errors_total",
-      .help =
-          "Requests of the runtime, and clean-ups of podqos-nri, that failed, by kind of error; "
-          "under onError \"admit\" the runtime was not told.",
-      .samples = {}};
+    operations_.at(i).write(out, {.name = "operation_type", .value = kOperationNames.at(i)});
+  out.metric(MetricType::kCounter, "podqos_errors_total",
+             "Requests of the runtime, and clean-ups of podqos-nri, that failed, by kind of error; "
+             "under onError \"admit\" the runtime was not told.");
   for (std::size_t i = 0; i < errors_.size(); ++i) {
-    const auto code = static_cast<ErrorCode>(i);
-    errors.samples.push_back(
-        {.suffix = "",
-         .labels = {{.name = "code", .value = std::string{format_error_code(code)}}},
-         .value = static_cast<double>(errors_.at(i))});
+    out.sample({{.name = "code", .value = format_error_code(static_cast<ErrorCode>(i))}},
+               static_cast<double>(errors_.at(i)));
   }
-  MetricFamily reconcile{
-      .type = MetricType::kGauge,
-      .name = "podqos_last_reconcile_timestamp_seconds",
-      .help =
-          "Unix time at which podqos-nri last made state and cgroups agree with all that the "
-          "runtime has (Synchronize); absent before.",
-      .samples = {}};
-  if (last_reconcile_) {
-    const std::chrono::duration<double> time = last_reconcile_->time_since_epoch();
-    reconcile.samples.push_back({.suffix = "", .labels = {}, .value = time.count()});
-  }
-  return {std::move(requests), std::move(operations), std::move(errors), std::move(reconcile)};
+  if (!last_reconcile_) return;
+  const std::chrono::duration<double> time = last_reconcile_->time_since_epoch();
+  out.single(MetricType::kGauge, "podqos_last_reconcile_timestamp_seconds",
+             "Unix time at which podqos-nri last made state and cgroups agree with all that the "
+             "runtime has (Synchronize); absent before.",
+             time.count());
 }
 
 }  // namespace podqos::nri

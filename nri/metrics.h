@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "common/base/error.h"
 #include "nri/exposition.h"
@@ -25,8 +24,8 @@ class Metrics {
   /// Notes the time at which state and cgroups matched the runtime's state.
   void reconciled();
 
-  /// All metrics of this class, ready for format_exposition().
-  [[nodiscard]] std::vector<MetricFamily> collect() const;
+  /// Writes all metrics of this class.
+  void write(Exposition& out) const;
 
  private:
   /// The operation types of the kubelet's cgroup manager metric (pkg/kubelet/metrics/metrics.go,

@@ -1,9 +1,10 @@
 #include "nri/node_metrics.h"
 
-#include <cstdint>
-#include <string>
+#include <array>
+#include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/core/pod.h"
 #include "common/core/qos.h"
@@ -19,24 +20,6 @@ constexpr double kNano = 1e-9;
 /// All classes, in the order of output.
 constexpr std::array kClasses = {core::QosClass::kGuaranteed, core::QosClass::kBurstable,
                                  core::QosClass::kBestEffort};
-
-/// Builds one metric; samples without a value are omitted.
-class Family {
- public:
-  Family(MetricType type, std::string_view name, std::string_view help) {
-    family_.type = type;
-    family_.name = name;
-    family_.help = help;
-  }
-  void add(Labels labels, std::optional<double> value) {
-    if (value)
-      family_.samples.push_back({.suffix = "", .labels = std::move(labels), .value = *value});
-  }
-  [[nodiscard]] MetricFamily release() && { return std::move(family_); }
-
- private:
-  MetricFamily family_;
-};
 
 /// A number in its base unit; nullopt stays nullopt.
 template <class Number>
@@ -56,12 +39,6 @@ std::string_view tier_label(core::QosClass qos_class) {
     case core::QosClass::kBestEffort: return "besteffort";
   }
   return "";
-}
-
-/// The labels of all metrics of a tier.
-Labels labels_of(const app::TierFigures& tier) {
-  return {{.name = "tier", .value = std::string{tier_label(tier.qos_class)}},
-          {.name = "cgroup", .value = tier.cgroup.path()}};
 }
 
 /// CPU limit in cores; nullopt without a quota.
@@ -114,91 +91,102 @@ constexpr std::array kTierMetrics = {
                [](const Tier& t) { return scaled(t.cgroup.pids()); }},
 };
 
-void add_tiers(const app::NodeFigures& figures, std::vector<MetricFamily>& out) {
+void write_tiers(const app::NodeFigures& figures, Exposition& out) {
   for (const TierMetric& metric : kTierMetrics) {
-    Family family{metric.type, metric.name, metric.help};
-    for (const app::TierFigures& tier : figures.tiers)
-      family.add(labels_of(tier), metric.value(tier));
-    out.push_back(std::move(family).release());
+    out.metric(metric.type, metric.name, metric.help);
+    for (const app::TierFigures& tier : figures.tiers) {
+      const auto value = metric.value(tier);
+      if (!value) continue;
+      out.sample({{.name = "tier", .value = tier_label(tier.qos_class)},
+                  {.name = "cgroup", .value = tier.cgroup.path()}},
+                 *value);
+    }
   }
 }
 
-/// Pressure stall information of the tiers (Documentation/accounting/psi.rst).
-void add_pressure(const app::NodeFigures& figures, std::vector<MetricFamily>& out) {
-  Family waiting{MetricType::kCounter, "podqos_tier_pressure_waiting_seconds_total",
-                 "Time in seconds for which some task of the tier waited for the resource (PSI "
-                 "some, cgroup v2)."};
-  Family stalled{MetricType::kCounter, "podqos_tier_pressure_stalled_seconds_total",
-                 "Time in seconds for which all tasks of the tier waited for the resource (PSI "
-                 "full, cgroup v2)."};
+/// Writes the tiers' pressure stall information (Documentation/accounting/psi.rst).
+void write_pressure(const app::NodeFigures& figures, Exposition& out) {
+  struct Reading {
+    const app::TierFigures* tier;
+    std::string_view resource;
+    cgroup::Pressure pressure;
+  };
+  std::vector<Reading> readings;
   for (const app::TierFigures& tier : figures.tiers) {
     const cgroup::CgroupView& cgroup = tier.cgroup;
     for (const auto& [resource, pressure] :
          {std::pair{"cpu", cgroup.cpu_pressure()}, std::pair{"memory", cgroup.memory_pressure()},
           std::pair{"io", cgroup.io_pressure()}}) {
-      if (!pressure) continue;
-      Labels labels = labels_of(tier);
-      labels.push_back({.name = "resource", .value = resource});
-      waiting.add(labels, scaled(std::optional{pressure->waiting}, kMicro));
-      stalled.add(std::move(labels), scaled(pressure->stalled, kMicro));
+      if (pressure) readings.push_back({&tier, resource, *pressure});
     }
   }
-  out.push_back(std::move(waiting).release());
-  out.push_back(std::move(stalled).release());
+  const auto write = [&](const Reading& reading, const std::optional<double>& seconds) {
+    if (!seconds) return;
+    out.sample({{.name = "tier", .value = tier_label(reading.tier->qos_class)},
+                {.name = "cgroup", .value = reading.tier->cgroup.path()},
+                {.name = "resource", .value = reading.resource}},
+               *seconds);
+  };
+  out.metric(MetricType::kCounter, "podqos_tier_pressure_waiting_seconds_total",
+             "Time in seconds for which some task of the tier waited for the resource (PSI some, "
+             "cgroup v2).");
+  for (const Reading& reading : readings)
+    write(reading, scaled(std::optional{reading.pressure.waiting}, kMicro));
+  out.metric(MetricType::kCounter, "podqos_tier_pressure_stalled_seconds_total",
+             "Time in seconds for which all tasks of the tier waited for the resource (PSI full, "
+             "cgroup v2).");
+  for (const Reading& reading : readings)
+    write(reading, scaled(reading.pressure.stalled, kMicro));
 }
 
-/// Numbers of pods and their requests by class.
-void add_pods(const app::NodeFigures& figures, std::vector<MetricFamily>& out) {
-  Family pods{MetricType::kGauge, "podqos_pods",
-              "Pods that podqos knows, by QoS class and by whose cgroup they live in: podqos', or "
-              "a kubelet's that podqos has adopted."};
-  Family cpu{MetricType::kGauge, "podqos_pod_requests_cpu_cores",
-             "CPU that the pods of a QoS class request, in CPUs, as far as the node can grant it."};
-  Family memory{MetricType::kGauge, "podqos_pod_requests_memory_bytes",
-                "Memory that the pods of a QoS class request, as far as it is reserved for them."};
+/// Writes one metric of the sums of each class, for podqos's pods and for a kubelet's.
+void write_sums(const app::NodeFigures& figures, Exposition& out,
+                double (*value)(const core::TierSum&)) {
   for (const auto& [owner, sums] :
        {std::pair{"podqos", &figures.own}, std::pair{"kubelet", &figures.adopted}}) {
     for (const core::QosClass qos_class : kClasses) {
-      const core::TierSum& sum = sums->of(qos_class);
-      const Labels labels = {
-          {.name = "qos_class", .value = std::string{core::format_qos_class(qos_class)}},
-          {.name = "owner", .value = owner}};
-      pods.add(labels, static_cast<double>(sum.pods));
-      cpu.add(labels, scaled(std::optional{sum.cpu}, kMilli));
-      memory.add(labels, scaled(std::optional{sum.memory}));
+      out.sample({{.name = "qos_class", .value = core::format_qos_class(qos_class)},
+                  {.name = "owner", .value = owner}},
+                 value(sums->of(qos_class)));
     }
   }
-  for (Family* family : {&pods, &cpu, &memory})
-    out.push_back(std::move(*family).release());
 }
 
-/// A gauge with one sample and no labels.
-MetricFamily single(std::string_view name, std::string_view help, double value) {
-  Family family{MetricType::kGauge, name, help};
-  family.add({}, value);
-  return std::move(family).release();
+/// Writes numbers of pods and their requests by class.
+void write_pods(const app::NodeFigures& figures, Exposition& out) {
+  using core::TierSum;
+  out.metric(MetricType::kGauge, "podqos_pods",
+             "Pods that podqos knows, by QoS class and by whose cgroup they live in: podqos', or "
+             "a kubelet's that podqos has adopted.");
+  write_sums(figures, out, [](const TierSum& sum) { return static_cast<double>(sum.pods); });
+  out.metric(MetricType::kGauge, "podqos_pod_requests_cpu_cores",
+             "CPU that the pods of a QoS class request, in CPUs, as far as the node can grant it.");
+  write_sums(figures, out,
+             [](const TierSum& sum) { return static_cast<double>(sum.cpu.value()) * kMilli; });
+  out.metric(MetricType::kGauge, "podqos_pod_requests_memory_bytes",
+             "Memory that the pods of a QoS class request, as far as it is reserved for them.");
+  write_sums(figures, out,
+             [](const TierSum& sum) { return static_cast<double>(sum.memory.value()); });
 }
 
 }  // namespace
 
-std::vector<MetricFamily> node_metrics(const std::optional<app::NodeFigures>& figures) {
-  std::vector<MetricFamily> out;
-  out.push_back(single("podqos_collector_success",
-                       "Whether pods and tiers could be read: 1, or 0 and their samples are "
-                       "absent.",
-                       figures ? 1 : 0));
-  if (!figures) return out;
-  out.push_back(single("podqos_state_interrupted",
-                       "1 while an event is under way, and after one that was interrupted: the "
-                       "next event, or podqosctl reconcile, makes it good.",
-                       figures->interrupted ? 1 : 0));
-  out.push_back(single("podqos_state_unreadable_records",
-                       "Records of pods that cannot be read: damaged, or of a newer podqos.",
-                       static_cast<double>(figures->unreadable)));
-  add_pods(*figures, out);
-  add_tiers(*figures, out);
-  add_pressure(*figures, out);
-  return out;
+void write_node_metrics(const std::optional<app::NodeFigures>& figures, Exposition& out) {
+  using enum MetricType;
+  out.single(kGauge, "podqos_collector_success",
+             "Whether pods and tiers could be read: 1, or 0 and their samples are absent.",
+             figures ? 1 : 0);
+  if (!figures) return;
+  out.single(kGauge, "podqos_state_interrupted",
+             "1 while an event is under way, and after one that was interrupted: the next event, "
+             "or podqosctl reconcile, makes it good.",
+             figures->interrupted ? 1 : 0);
+  out.single(kGauge, "podqos_state_unreadable_records",
+             "Records of pods that cannot be read: damaged, or of a newer podqos.",
+             static_cast<double>(figures->unreadable));
+  write_pods(*figures, out);
+  write_tiers(*figures, out);
+  write_pressure(*figures, out);
 }
 
 }  // namespace podqos::nri

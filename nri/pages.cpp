@@ -1,10 +1,10 @@
 #include "nri/pages.h"
 
-#include <iterator>
 #include <utility>
 
 #include "common/app/node_figures.h"
 #include "common/base/text.h"
+#include "nri/exposition.h"
 #include "nri/node_metrics.h"
 
 namespace podqos::nri {
@@ -16,36 +16,20 @@ constexpr std::chrono::milliseconds kNodeLifetime{1000};
 /// The content type of Prometheus' text format.
 constexpr const char* kExposition = "text/plain; version=0.0.4; charset=utf-8";
 
-/// A metric with one sample and no labels.
-MetricFamily plain(MetricType type, const char* name, const char* help, double value) {
-  return {.type = type,
-          .name = name,
-          .help = help,
-          .samples = {{.suffix = "", .labels = {}, .value = value}}};
-}
-
-/// The metrics of program and connection, which need no state.
-std::vector<MetricFamily> connection_metrics(const ConnectionStatus& status) {
-  std::vector<MetricFamily> out;
-  out.push_back(plain(MetricType::kGauge, "podqos_build_info",
-                      "1, with the version of podqos-nri as a label.", 1));
-  out.back().samples.front().labels = {{.name = "version", .value = PODQOS_VERSION}};
-  out.push_back(plain(MetricType::kGauge, "podqos_nri_connected",
-                      "Whether podqos-nri has a connection to the runtime.",
-                      status.connected ? 1 : 0));
-  out.push_back(plain(MetricType::kGauge, "podqos_nri_synchronized",
-                      "Whether the runtime has told podqos-nri of all that there is, and asks it "
-                      "about each container.",
-                      status.synchronized ? 1 : 0));
-  out.push_back(plain(MetricType::kCounter, "podqos_nri_connections_total",
-                      "Connections to the runtime since podqos-nri started.",
-                      static_cast<double>(status.connections)));
-  return out;
-}
-
-/// Moves the families of `more` to the end of `all`.
-void append(std::vector<MetricFamily>& all, std::vector<MetricFamily> more) {
-  std::ranges::move(more, std::back_inserter(all));
+/// Writes the metrics of program and connection, which need no state.
+void write_connection_metrics(const ConnectionStatus& status, Exposition& out) {
+  using enum MetricType;
+  out.metric(kGauge, "podqos_build_info", "1, with the version of podqos-nri as a label.");
+  out.sample({{.name = "version", .value = PODQOS_VERSION}}, 1);
+  out.single(kGauge, "podqos_nri_connected", "Whether podqos-nri has a connection to the runtime.",
+             status.connected ? 1 : 0);
+  out.single(kGauge, "podqos_nri_synchronized",
+             "Whether the runtime has told podqos-nri of all that there is, and asks it about each "
+             "container.",
+             status.synchronized ? 1 : 0);
+  out.single(kCounter, "podqos_nri_connections_total",
+             "Connections to the runtime since podqos-nri started.",
+             static_cast<double>(status.connections));
 }
 
 /// A page of one line.
@@ -71,15 +55,15 @@ HttpAnswer Pages::answer(std::string_view path, const ConnectionStatus& status) 
 }
 
 HttpAnswer Pages::metrics(const ConnectionStatus& status) {
-  std::vector<MetricFamily> families = connection_metrics(status);
-  append(families, metrics_.collect());
-  const auto& of_node = node();
-  families.insert(families.end(), of_node.begin(), of_node.end());
-  return {
-      .status = HttpStatus::kOk, .content_type = kExposition, .body = format_exposition(families)};
+  Exposition out;
+  write_connection_metrics(status, out);
+  metrics_.write(out);
+  return {.status = HttpStatus::kOk,
+          .content_type = kExposition,
+          .body = std::move(out).release() + node()};
 }
 
-const std::vector<MetricFamily>& Pages::node() {
+const std::string& Pages::node() {
   const auto now = clock_.now();
   if (node_read_ && now - *node_read_ < kNodeLifetime) return node_;
   const auto read = [&]() -> Result<app::NodeFigures> {
@@ -94,7 +78,9 @@ const std::vector<MetricFamily>& Pages::node() {
   if (!reason.empty() && reason != last_failure_)
     configuration_.log().warning(cat("metrics omit pods and tiers: ", reason));
   last_failure_ = reason;
-  node_ = node_metrics(figures ? std::optional{std::move(*figures)} : std::nullopt);
+  Exposition out;
+  write_node_metrics(figures ? std::optional{std::move(*figures)} : std::nullopt, out);
+  node_ = std::move(out).release();
   node_read_ = clock_.now();
   return node_;
 }

@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "common/app/log.h"
 #include "common/base/error.h"
@@ -13,7 +12,6 @@
 #include "common/store/node_snapshot.h"
 #include "common/sys/clock.h"
 #include "nri/configuration.h"
-#include "nri/exposition.h"
 #include "nri/http_server.h"
 #include "nri/metrics.h"
 #include "nri/service.h"
@@ -34,14 +32,14 @@ class Pages {
  private:
   /// The page /metrics.
   [[nodiscard]] HttpAnswer metrics(const ConnectionStatus& status);
-  /// The metrics of the node, at most one second old.
-  [[nodiscard]] const std::vector<MetricFamily>& node();
+  /// The metrics of the node as text, at most one second old.
+  [[nodiscard]] const std::string& node();
 
   Configuration& configuration_;
   const Metrics& metrics_;
   const sys::Clock& clock_;
   store::SnapshotReader snapshot_reader_;
-  std::vector<MetricFamily> node_;  ///< as last read
+  std::string node_;  ///< as last read
   std::optional<sys::Clock::TimePoint> node_read_;
   std::string last_failure_;  ///< the last logged reason for missing figures
 };

@@ -16,6 +16,7 @@
 
 #include "common/base/text.h"
 #include "nri/exposition.h"
+#include "tests/unit/nri/metrics_text.h"
 #include "tests/unit/nri/plugin_fixture.h"
 
 namespace podqos::nri {
@@ -321,7 +322,7 @@ TEST_F(LockedPluginTest, ReportsAStartThatFailsBeforeALaterEvent) {
   reconfigure("");
   ASSERT_TRUE(update(sandbox, app, kLarge));
   EXPECT_THAT(log(), HasSubstr("error: deferred event: container app-of-1: "));
-  EXPECT_THAT(format_exposition(metrics().collect()),
+  EXPECT_THAT(test::text_of(metrics()),
               HasSubstr("podqos_errors_total{code=\"invalid-argument\"} 1\n"));
 }
 

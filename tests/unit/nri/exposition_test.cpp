@@ -2,7 +2,7 @@
 
 #include <chrono>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,33 +11,25 @@ namespace podqos::nri {
 namespace {
 
 using namespace std::chrono_literals;
+using enum MetricType;
+
 /// The line of a sample with this value.
 std::string written(double value) {
-  const std::vector<MetricFamily> families = {
-      {.type = MetricType::kGauge,
-       .name = "n",
-       .help = "",
-       .samples = {{.suffix = "", .labels = {}, .value = value}}}};
-  const std::string text = format_exposition(families);
+  Exposition out;
+  out.single(kGauge, "n", "", value);
+  const std::string text = std::move(out).release();
   return text.substr(text.find("\nn ") + 3);
 }
 
 // Each expectation is a text that the format's page allows: what Go's ParseFloat reads.
-TEST(FormatExposition, WritesFamilies) {
-  const std::vector<MetricFamily> families = {
-      {.type = MetricType::kCounter,
-       .name = "a_total",
-       .help = "What a is.",
-       .samples = {{.suffix = "", .labels = {{.name = "x", .value = "1"}}, .value = 3},
-                   {.suffix = "",
-                    .labels = {{.name = "x", .value = "2"}, {.name = "y", .value = ""}},
-                    .value = 0.5}}},
-      {.type = MetricType::kGauge, .name = "none", .help = "Nothing.", .samples = {}},
-      {.type = MetricType::kGauge,
-       .name = "b",
-       .help = "B.",
-       .samples = {{.suffix = "", .labels = {}, .value = -1}}}};
-  EXPECT_EQ(format_exposition(families),
+TEST(ExpositionOfMetrics, HasThemOneAfterAnother) {
+  Exposition out;
+  out.metric(kCounter, "a_total", "What a is.");
+  out.sample({{.name = "x", .value = "1"}}, 3);
+  out.sample({{.name = "x", .value = "2"}, {.name = "y", .value = ""}}, 0.5);
+  out.metric(kGauge, "none", "Nothing.");
+  out.single(kGauge, "b", "B.", -1);
+  EXPECT_EQ(std::move(out).release(),
             "# HELP a_total What a is.\n"
             "# TYPE a_total counter\n"
             "a_total{x=\"1\"} 3\n"
@@ -45,22 +37,20 @@ TEST(FormatExposition, WritesFamilies) {
             "# HELP b B.\n"
             "# TYPE b gauge\n"
             "b -1\n");
-  EXPECT_EQ(format_exposition({}), "");
+  EXPECT_EQ(Exposition{}.release(), "");
 }
 
-TEST(FormatExposition, EscapesWhatEndsALineOrALabel) {
-  const std::vector<MetricFamily> families = {
-      {.type = MetricType::kGauge,
-       .name = "n",
-       .help = "a \"b\" \\ c\ne",
-       .samples = {{.suffix = "", .labels = {{.name = "l", .value = "a\"b\\c\ne}"}}, .value = 1}}}};
-  EXPECT_EQ(format_exposition(families),
+TEST(ExpositionOfMetrics, EscapesWhatEndsALineOrALabel) {
+  Exposition out;
+  out.metric(kGauge, "n", "a \"b\" \\ c\ne");
+  out.sample({{.name = "l", .value = "a\"b\\c\ne}"}}, 1);
+  EXPECT_EQ(std::move(out).release(),
             "# HELP n a \"b\" \\\\ c\\ne\n"
             "# TYPE n gauge\n"
             "n{l=\"a\\\"b\\\\c\\ne}\"} 1\n");
 }
 
-TEST(FormatExposition, LosesNoDigit) {
+TEST(ExpositionOfMetrics, LosesNoDigit) {
   EXPECT_EQ(written(0), "0\n");
   EXPECT_EQ(written(1073741824), "1073741824\n");
   EXPECT_EQ(written(9007199254740992.0), "9007199254740992\n");
@@ -77,9 +67,10 @@ TEST(HistogramOfTimes, CountsUpToEachBound) {
   histogram.observe(100us);  // the first bound itself
   histogram.observe(101us);
   histogram.observe(1h);
-  MetricFamily family{.type = MetricType::kHistogram, .name = "h", .help = "H.", .samples = {}};
-  histogram.add_to(family, {.name = "x", .value = "y"});
-  EXPECT_EQ(format_exposition({&family, 1}),
+  Exposition out;
+  out.metric(kHistogram, "h", "H.");
+  histogram.write(out, {.name = "x", .value = "y"});
+  EXPECT_EQ(std::move(out).release(),
             "# HELP h H.\n"
             "# TYPE h histogram\n"
             "h_bucket{x=\"y\",le=\"0.0001\"} 1\n"

@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +13,7 @@
 #include "nri/node_metrics.h"
 #include "nri/pages.h"
 #include "tests/unit/cgroup/fake_machine.h"
+#include "tests/unit/nri/metrics_text.h"
 #include "tests/unit/temporary_directory.h"
 #include "tests/unit/test_clock.h"
 
@@ -21,13 +21,16 @@ namespace podqos::nri {
 namespace {
 
 using namespace std::chrono_literals;
+using test::text_of;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-std::string text_of(const std::vector<MetricFamily>& families) {
-  return format_exposition(families);
+std::string text_of_node(const std::optional<app::NodeFigures>& figures) {
+  Exposition out;
+  write_node_metrics(figures, out);
+  return std::move(out).release();
 }
 
 /// The value of a sample, as it is written; "" if there is none.
@@ -40,7 +43,7 @@ std::string value_of(std::string_view text, std::string_view sample) {
 }
 
 TEST(Metrics, AreAllThereFromTheStart) {
-  const std::string text = text_of(Metrics{}.collect());
+  const std::string text = text_of(Metrics{});
   for (const std::string_view request : kRequestNames)
     EXPECT_EQ(value_of(text, "podqos_nri_request_duration_seconds_count{request=\"" +
                                  std::string{request} + "\"}"),
@@ -62,7 +65,7 @@ TEST(Metrics, CountRequestsAsAKubeletsOperations) {
   metrics.handled(Request::kRunPodSandbox, 4ms);
   metrics.handled(Request::kUpdateContainer, 300us);
   metrics.handled(Request::kPostStartContainer, 1s);
-  const std::string text = text_of(metrics.collect());
+  const std::string text = text_of(metrics);
   const std::string create = R"(podqos_cgroup_manager_duration_seconds)";
   EXPECT_EQ(value_of(text, create + R"(_count{operation_type="create"})"), "2");
   EXPECT_EQ(value_of(text, create + R"(_sum{operation_type="create"})"), "0.007");
@@ -81,7 +84,7 @@ TEST(Metrics, CountErrorsByKind) {
   metrics.failed(ErrorCode::kTimeout);
   metrics.failed(ErrorCode::kTimeout);
   metrics.failed(ErrorCode::kIo);
-  const std::string text = text_of(metrics.collect());
+  const std::string text = text_of(metrics);
   EXPECT_EQ(value_of(text, R"(podqos_errors_total{code="timeout"})"), "2");
   EXPECT_EQ(value_of(text, R"(podqos_errors_total{code="io"})"), "1");
 }
@@ -116,7 +119,7 @@ TEST(NodeMetrics, AreInTheBaseUnits) {
                            .wanted_memory_limit = Bytes{1LL << 30},
                            .cgroup = {*figures.machine, "/kubepods/burstable"}});
   figures.unreadable = 1;
-  const std::string text = text_of(node_metrics(std::move(figures)));
+  const std::string text = text_of_node(std::move(figures));
   const auto sample = [&](const std::string& name, const std::string& labels) {
     return value_of(text, "podqos_" + name + "{" + labels + "}");
   };
@@ -146,7 +149,7 @@ TEST(NodeMetrics, AreInTheBaseUnits) {
 }
 
 TEST(NodeMetrics, SayThatThereAreNone) {
-  const std::string text = text_of(node_metrics(std::nullopt));
+  const std::string text = text_of_node(std::nullopt);
   EXPECT_EQ(value_of(text, "podqos_collector_success"), "0");
   EXPECT_THAT(text, Not(HasSubstr("podqos_pods")));
 }

@@ -11,6 +11,7 @@
 
 #include "nri/exposition.h"
 #include "nri/plugin.h"
+#include "tests/unit/nri/metrics_text.h"
 #include "tests/unit/nri/plugin_fixture.h"
 
 namespace podqos::nri {
@@ -54,7 +55,7 @@ TEST_F(PluginTest, SynchronizesTheOthersWhenOneIsBroken) {
   EXPECT_FALSE(is_known("1"));
   EXPECT_TRUE(is_known("2"));
   EXPECT_THAT(log(), HasSubstr("podqos.io/pod"));
-  EXPECT_THAT(format_exposition(metrics().collect()),
+  EXPECT_THAT(test::text_of(metrics()),
               HasSubstr("podqos_errors_total{code=\"invalid-argument\"} 1\n"));
 }
 
@@ -102,7 +103,7 @@ TEST_F(PluginTest, SaysThatItCannotReadWhatTheRuntimeHas) {
 }
 
 TEST_F(PluginTest, SaysWhenEverythingIsKnown) {
-  const auto shown = [&] { return format_exposition(metrics().collect()); };
+  const auto shown = [&] { return test::text_of(metrics()); };
   const auto known = HasSubstr("\npodqos_last_reconcile_timestamp_seconds ");
   // Everything is recomputed, but nobody has told what runs.
   ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("2", start_process(), kSmall)), kNoBudget));

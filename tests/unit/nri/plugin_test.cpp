@@ -11,6 +11,7 @@
 
 #include "common/base/text.h"
 #include "nri/exposition.h"
+#include "tests/unit/nri/metrics_text.h"
 #include "tests/unit/nri/plugin_fixture.h"
 
 namespace podqos::nri {
@@ -51,7 +52,7 @@ TEST_F(PluginTest, RefusesABadConfigurationOfTheRuntime) {
 TEST_F(PluginTest, CountsEachRequestOfTheRuntime) {
   for (std::size_t i = 0; i < kRequestNames.size(); ++i)
     plugin().handled(static_cast<Request>(i), std::chrono::milliseconds{1});
-  const std::string shown = format_exposition(metrics().collect());
+  const std::string shown = test::text_of(metrics());
   for (const std::string_view request : kRequestNames)
     EXPECT_THAT(shown, HasSubstr(cat("podqos_nri_request_duration_seconds_count{request=\"",
                                      request, "\"} 1\n")));
@@ -62,7 +63,7 @@ TEST_F(PluginTest, CountsAConfigurationThatItRefuses) {
   request.set_config("{");
   const auto refused = plugin().configure(request, kNoBudget);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(format_exposition(metrics().collect()),
+  EXPECT_THAT(test::text_of(metrics()),
               HasSubstr(cat("podqos_errors_total{code=\"", format_error_code(refused.error().code),
                             "\"} 1\n")));
 }

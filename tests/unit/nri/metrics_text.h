@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "nri/metrics.h"
+
+namespace podqos::nri::test {
+
+/// The metrics of the plugin as they are shown.
+inline std::string text_of(const Metrics& metrics) {
+  Exposition out;
+  metrics.write(out);
+  return std::move(out).release();
+}
+
+}  // namespace podqos::nri::test
