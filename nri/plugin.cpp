@@ -184,9 +184,9 @@ Result<api::CreateContainerResponse> Plugin::create_container(
   const auto create = [&]() -> Status {
     auto facts = container_facts(request.pod(), request.container());
     if (!facts) return fail(std::move(facts).error());
-    auto edit = app::adjust(configuration_.settings(), log(),
-                            {.facts = std::move(*facts), .creator = own_pid_, .timeouts = timeouts},
-                            placement_cache_);
+    auto edit =
+        app::adjust(configuration_.settings(), log(),
+                    {.facts = std::move(*facts), .creator = own_pid_, .timeouts = timeouts});
     if (!edit) {
       return fail(std::move(edit).error().with_context(
           cat("container ", printable(request.container().id()))));
@@ -250,7 +250,6 @@ std::vector<std::string> Plugin::created_in(std::string_view sandbox) const {
 Result<Applied> Plugin::apply_end(const std::string& id, const app::Timeouts& timeouts) {
   // A container is being created in the pod's cgroup.
   if (!created_in(id).empty()) return Applied::kHeld;
-  if (placement_cache_.is_foreign(configuration_.settings(), id)) return Applied::kDone;
   auto ended = app::container_ended(configuration_.settings(), log(), id, own_pid_, timeouts);
   if (!ended) return fail(std::move(ended).error());
   return *ended == app::Ending::kDone ? Applied::kDone : Applied::kLater;

@@ -13,7 +13,6 @@
 
 #include "common/app/engine_events.h"
 #include "common/app/log.h"
-#include "common/app/placement_cache.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/core/container_facts.h"
@@ -164,7 +163,6 @@ class Plugin : public Handler {
   /// The creator of pending containers: their requests count while this process can receive their
   /// events.
   Pid own_pid_{::getpid()};
-  app::PlacementCache placement_cache_;
   std::map<std::string, Sandbox, std::less<>> sandboxes_;  ///< running ones, by id
   std::string observed_;  ///< the last one whose process was checked
   std::map<std::string, Creation, std::less<>> created_;  ///< neither started nor ended, by id

@@ -164,21 +164,12 @@ Result<std::optional<ConfigChange>> make_startable(const PlacementRequest& call)
 }
 
 Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings, Log& log,
-                                               AdjustmentRequest call,
-                                               PlacementCache& placement_cache) {
-  auto podqos = placement_cache.read(call.facts.annotations);
+                                               AdjustmentRequest call) {
+  auto podqos = codec::parse_podqos_annotations(call.facts.annotations);
   PODQOS_ASSIGN(auto request, request_from_engine(settings, std::move(call.facts),
                                                   std::move(podqos), std::nullopt));
   if (!request) return std::nullopt;
   request->engine_writes = true;
-  if (const auto admission = placement_cache.find(settings, *request)) {
-    if (log.shows_debug()) {
-      log.debug(cat("pod ", admission->record.pod.uid, ", container ",
-                    printable(admission->container.id), " at ", admission->container.cgroup,
-                    ": placed from cache, will be counted after its start"));
-    }
-    return edit_for(*admission);
-  }
   PODQOS_ASSIGN(auto admitted,
                 admit_to_pod(settings, log, std::move(*request), call.creator, call.timeouts));
   if (!admitted) return std::nullopt;

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "common/app/log.h"
-#include "common/app/placement_cache.h"
 #include "common/app/timeouts.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
@@ -47,13 +46,11 @@ struct ConfigChange {
 [[nodiscard]] Result<std::optional<ConfigChange>> place(const core::Settings& settings, Log& log,
                                                         const PlacementRequest& call);
 
-/// Places a container whose engine asks for the values (NRI CreateContainer). For an adopted
+/// As place(), for an engine that asks for the values (NRI CreateContainer). For an adopted
 /// container cgroups_path is absent.
-/// @param placement_cache  a container that it can place is not recorded before it has started
 /// @return nullopt if podqos does not manage the container: nothing was written.
 [[nodiscard]] Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings,
-                                                             Log& log, AdjustmentRequest call,
-                                                             PlacementCache& placement_cache);
+                                                             Log& log, AdjustmentRequest call);
 
 /// The cgroupsPath of a container that starts unmanaged because podqos failed, if its runtime would
 /// reject the engine's cgroupsPath: a scope of its own in system.slice, runc's default.

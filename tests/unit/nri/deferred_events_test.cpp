@@ -388,10 +388,10 @@ TEST_F(LockedPluginTest, CountsWhatStartsInSpiteOfARefusal) {
   ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
   const Pid init = start_process();
   reconfigure(R"(, "lockDeadline": "50ms", "onError": "reject")");
-  lock();
   auto app = container(sandbox, "app");
   const auto adjustment = create(sandbox, app);
-  ASSERT_TRUE(adjustment) << "it is foreseen, without the lock";
+  ASSERT_TRUE(adjustment) << adjustment.error().message;
+  lock();
   const std::string path = adjustment->linux().cgroups_path();
   put(init, path);
   app.set_pid(static_cast<std::uint32_t>(init.value()));
@@ -399,7 +399,7 @@ TEST_F(LockedPluginTest, CountsWhatStartsInSpiteOfARefusal) {
   EXPECT_FALSE(plugin().start_container(event(sandbox, app), kNoBudget));
   unlock();
   housekeep();
-  EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr("app-of-1"));
+  EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr(cat("\"pid\":", init.value())));
 }
 
 }  // namespace
