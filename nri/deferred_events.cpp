@@ -1,6 +1,5 @@
 #include "nri/deferred_events.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <iterator>
@@ -39,19 +38,6 @@ bool is_timeout(const Error& error) {
   return error.code == ErrorCode::kTimeout;
 }
 
-/// Reports an event that is dropped, unless it is a start or change of a container that has ended
-/// meanwhile (kNotFound).
-void report(const ContainerEvent& event, const Result<Applied>& applied,
-            const DeferredEvents::Drop& drop) {
-  if (applied) {
-    if (*applied == Applied::kDone) return;
-    drop(event, Error{ErrorCode::kBusy, cat("container ", printable(event.facts.id),
-                                            " has not ended after ", kTries, " attempts")});
-  } else if (event.kind == Kind::kEnded || applied.error().code != ErrorCode::kNotFound) {
-    drop(event, applied.error());
-  }
-}
-
 }  // namespace
 
 bool is_late(const Status& done) {
@@ -59,12 +45,11 @@ bool is_late(const Status& done) {
 }
 
 Status DeferredEvents::defer(ContainerEvent event) {
-  std::erase_if(events_, [&](const Deferred& deferred) {
-    return deferred.event.kind == event.kind && deferred.event.facts.id == event.facts.id;
-  });
+  Key key{event.facts.id, event.kind};
+  events_.erase(key);
   const std::size_t size = size_of(event);
   std::size_t whole = size;
-  for (const Deferred& deferred : events_)
+  for (const auto& [_, deferred] : events_)
     whole += size_of(deferred.event);
   if (size > kUsual && whole > kMost) {
     return fail(
@@ -73,46 +58,46 @@ Status DeferredEvents::defer(ContainerEvent event) {
             " bytes, and with those of other events that are to be handled later more than ",
             kMost));
   }
-  events_.push_back({.event = std::move(event)});
+  events_.emplace(std::move(key), Deferred{.event = std::move(event)});
   return {};
 }
 
 void DeferredEvents::defer_end(const std::string& id) {
-  const bool known = std::ranges::any_of(events_, [&](const Deferred& deferred) {
-    return deferred.event.kind == Kind::kEnded && deferred.event.facts.id == id;
-  });
-  if (known) return;
   ContainerEvent event{.kind = Kind::kEnded, .facts = {}};
   event.facts.id = id;
-  events_.push_back({.event = std::move(event)});
+  events_.try_emplace(Key{id, Kind::kEnded}, Deferred{.event = std::move(event)});
 }
 
 void DeferredEvents::remove(const std::string& id) {
-  std::erase_if(events_, [&](const Deferred& deferred) { return deferred.event.facts.id == id; });
+  events_.erase(events_.lower_bound(Key{id, Kind::kStarted}),
+                events_.upper_bound(Key{id, Kind::kEnded}));
 }
 
 Status DeferredEvents::apply_before(const ContainerEvent& later, const Apply& apply,
                                     const Drop& drop) {
-  for (auto next = events_.begin(); next != events_.end();) {
-    const ContainerEvent& event = next->event;
-    if (event.facts.id != later.facts.id || event.kind == Kind::kEnded) {
-      ++next;
-      continue;
-    }
-    if (event.kind != later.kind) {
-      const auto applied = apply(event);
-      if (!applied && is_timeout(applied.error())) return fail(applied.error());
-      report(event, applied, drop);
-    }
-    next = events_.erase(next);
-  }
+  events_.erase(Key{later.facts.id, later.kind});
+  const auto start = events_.find(Key{later.facts.id, Kind::kStarted});
+  if (start == events_.end()) return {};
+  auto applied = apply(start->second.event);
+  if (!applied && is_timeout(applied.error())) return fail(std::move(applied).error());
+  static_cast<void>(keeps(start->second, applied, drop));
+  events_.erase(start);
   return {};
 }
 
-bool DeferredEvents::keeps(Deferred& deferred, const Result<Applied>& applied) {
-  if (applied && *applied != Applied::kLater) return *applied == Applied::kHeld;
-  const bool again = applied || is_timeout(applied.error()) || deferred.event.kind == Kind::kEnded;
-  return again && ++deferred.tries < kTries;
+bool DeferredEvents::keeps(Deferred& deferred, const Result<Applied>& applied, const Drop& drop) {
+  if (applied == Applied::kDone) return false;
+  if (applied == Applied::kHeld) return true;
+  const ContainerEvent& event = deferred.event;
+  const bool is_end = event.kind == Kind::kEnded;
+  // A start or change of a container that has ended meanwhile.
+  if (!applied && applied.error().code == ErrorCode::kNotFound && !is_end) return false;
+  const bool again = applied || is_timeout(applied.error()) || is_end;
+  if (again && ++deferred.tries < kTries) return true;
+  drop(event, applied ? Error{ErrorCode::kBusy, cat("container ", printable(event.facts.id),
+                                                    " has not ended after ", kTries, " attempts")}
+                      : applied.error());
+  return false;
 }
 
 bool DeferredEvents::apply(const Apply& apply, const Drop& drop, sys::Clock::TimePoint deadline) {
@@ -120,15 +105,15 @@ bool DeferredEvents::apply(const Apply& apply, const Drop& drop, sys::Clock::Tim
   int ends = kEndsAtOnce;
   for (auto next = events_.begin(); next != events_.end();) {
     if (clock_.now() >= deadline) return false;
-    const bool is_end = next->event.kind == Kind::kEnded;
+    const ContainerEvent& event = next->second.event;
+    const bool is_end = event.kind == Kind::kEnded;
     if (is_end ? ends == 0 : clock_.now() >= end) {
       ++next;
       continue;
     }
-    const auto applied = apply(next->event);
+    const auto applied = apply(event);
     if (is_end && applied != Applied::kHeld) --ends;
-    const bool kept = keeps(*next, applied);
-    if (!kept) report(next->event, applied, drop);
+    const bool kept = keeps(next->second, applied, drop);
     next = kept ? std::next(next) : events_.erase(next);
     // The other events would time out as well.
     if (!applied && is_timeout(applied.error())) return false;
@@ -139,8 +124,7 @@ bool DeferredEvents::apply(const Apply& apply, const Drop& drop, sys::Clock::Tim
 void DeferredEvents::defer_synchronization(NodeState state) {
   state_ = std::move(state);
   synchronization_.reset();
-  std::erase_if(events_,
-                [](const Deferred& deferred) { return deferred.event.kind != Kind::kChanged; });
+  std::erase_if(events_, [](const auto& entry) { return entry.first.second != Kind::kChanged; });
 }
 
 std::optional<NodeState> DeferredEvents::remove_state() {

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "common/app/engine_events.h"
 #include "common/base/error.h"
@@ -32,7 +33,7 @@ enum class Applied : std::uint8_t {
 /// Whether a result is kTimeout, so that a later attempt can succeed.
 [[nodiscard]] bool is_late(const Status& done);
 
-/// Work that could not be done when the runtime reported it: events of containers in their order,
+/// Work that could not be done when the runtime reported it: what is pending for each container,
 /// the runtime's whole state, and a recomputation of everything.
 class DeferredEvents {
  public:
@@ -44,8 +45,8 @@ class DeferredEvents {
   /// @param clock  outlives the object
   explicit DeferredEvents(const sys::Clock& clock) : clock_(clock) {}
 
-  // Events of containers: at most one of a kind for each. Only annotations can be long, because
-  // authors of pods write them.
+  // Events of containers: at most one of a kind for each, applied in the order of the kinds. Only
+  // annotations can be long, because authors of pods write them.
 
   /// Defers a start or change, which replaces a deferred one of the container.
   /// @return kTooLarge if its annotations have more than 4 KiB, and more than 8 MiB together with
@@ -55,8 +56,8 @@ class DeferredEvents {
   void defer_end(const std::string& id);
   /// Removes all events of a pod or container that has ended or been released.
   void remove(const std::string& id);
-  /// Applies the deferred events of a pod or container before a later one of it. An event of the
-  /// same kind is removed instead, because the later one replaces it.
+  /// Prepares for a later start or change: removes the deferred one of its kind, which it replaces,
+  /// and applies a deferred start before a change.
   /// @param drop  as for apply(): with another error than kTimeout a retry would not help
   /// @return kTimeout: the lock is still held.
   [[nodiscard]] Status apply_before(const ContainerEvent& later, const Apply& apply,
@@ -90,15 +91,18 @@ class DeferredEvents {
   [[nodiscard]] bool has_recomputation() const { return recomputation_; }
 
  private:
+  using Key = std::pair<std::string, ContainerEvent::Kind>;  ///< id and kind
   struct Deferred {
     ContainerEvent event;
     int tries = 0;  ///< retries so far
   };
-  /// Decides after an attempt. @return whether the event stays deferred.
-  [[nodiscard]] static bool keeps(Deferred& deferred, const Result<Applied>& applied);
+  /// Decides after an attempt, and reports an event that is dropped.
+  /// @return whether the event stays deferred.
+  [[nodiscard]] static bool keeps(Deferred& deferred, const Result<Applied>& applied,
+                                  const Drop& drop);
 
   const sys::Clock& clock_;
-  std::deque<Deferred> events_;  ///< oldest first
+  std::map<Key, Deferred> events_;
   std::optional<NodeState> state_;
   std::optional<app::Synchronization> synchronization_;
   bool recomputation_ = true;  ///< events may have been missed, at least before the start

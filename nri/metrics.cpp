@@ -56,6 +56,10 @@ void Metrics::write(Exposition& out) const {
     out.sample({{.name = "code", .value = format_error_code(static_cast<ErrorCode>(i))}},
                static_cast<double>(errors_.at(i)));
   }
+  out.single(MetricType::kCounter, "podqos_nri_dropped_events_total",
+             "Events of pods and containers that podqos-nri could not handle in time and, after "
+             "further attempts, has given up.",
+             static_cast<double>(dropped_));
   if (!last_reconcile_) return;
   const std::chrono::duration<double> time = last_reconcile_->time_since_epoch();
   out.single(MetricType::kGauge, "podqos_last_reconcile_timestamp_seconds",

@@ -21,6 +21,8 @@ class Metrics {
   void handled(Request request, std::chrono::steady_clock::duration time);
   /// Counts a failure, whether or not it was reported to the runtime.
   void failed(ErrorCode code);
+  /// Counts a deferred event that is given up.
+  void dropped() { ++dropped_; }
   /// Notes the time at which state and cgroups matched the runtime's state.
   void reconciled();
 
@@ -41,6 +43,7 @@ class Metrics {
   std::array<Histogram, kRequestNames.size()> requests_;
   std::array<Histogram, kOperationNames.size()> operations_;
   std::array<std::uint64_t, kErrorCodes> errors_{};
+  std::uint64_t dropped_ = 0;
   std::optional<std::chrono::system_clock::time_point> last_reconcile_;
 };
 

@@ -130,9 +130,9 @@ Status Plugin::apply_event(const ContainerEvent& event, Misplaced misplaced,
   return {};
 }
 
-Status Plugin::apply_or_defer(ContainerEvent event, Misplaced misplaced,
+Status Plugin::apply_or_defer(const ContainerEvent& event, Misplaced misplaced,
                               const app::Timeouts& timeouts) {
-  auto done = deferred_.apply_before(
+  Status done = deferred_.apply_before(
       event,
       [&](const ContainerEvent& older) {
         // The container is running: it is not moved any more.
@@ -144,22 +144,17 @@ Status Plugin::apply_or_defer(ContainerEvent event, Misplaced misplaced,
   const bool goes_on = event.kind == ContainerEvent::Kind::kStarted ||
                        configuration_.settings().on_error == core::OnError::kAdmit;
   if (!is_late(done) || !goes_on) return done;
-  if (auto kept = deferred_.defer(std::move(event)); !kept) {
-    log_failure("deferred event", kept.error(),
-                "; dropped: if podqos did not place the container, it is not counted until the "
-                "runtime reports it again");
-    deferred_.defer_recomputation();
-  }
+  if (auto kept = deferred_.defer(event); !kept) drop(event, kept.error());
   return done;
 }
 
 void Plugin::drop(const ContainerEvent& event, const Error& error) {
-  if (event.kind == ContainerEvent::Kind::kEnded) {
+  metrics_.dropped();
+  deferred_.defer_recomputation();
+  if (event.kind == ContainerEvent::Kind::kEnded)
     log_failure("release", error, "; deferred to the next recomputation");
-    deferred_.defer_recomputation();
-  } else {
+  else
     log_failure("deferred event", error, "; dropped, waiting for the runtime's next update");
-  }
 }
 
 Result<api::SynchronizeResponse> Plugin::synchronize(NodeState state, Budget) {

@@ -114,7 +114,7 @@ class Plugin : public Handler {
                               const app::Timeouts& timeouts);
   /// Applies an event after older ones of the same pod or container. If the lock cannot be taken in
   /// time and the runtime continues nevertheless, the event is deferred.
-  [[nodiscard]] Status apply_or_defer(ContainerEvent event, Misplaced misplaced,
+  [[nodiscard]] Status apply_or_defer(const ContainerEvent& event, Misplaced misplaced,
                                       const app::Timeouts& timeouts);
   /// Logs and counts that a deferred event is dropped.
   void drop(const ContainerEvent& event, const Error& error);

@@ -323,7 +323,30 @@ TEST_F(LockedPluginTest, ReportsAStartThatFailsBeforeALaterEvent) {
   ASSERT_TRUE(update(sandbox, app, kLarge));
   EXPECT_THAT(log(), HasSubstr("error: deferred event: container app-of-1: "));
   EXPECT_THAT(test::text_of(metrics()),
-              HasSubstr("podqos_errors_total{code=\"invalid-argument\"} 1\n"));
+              AllOf(HasSubstr("podqos_errors_total{code=\"invalid-argument\"} 1\n"),
+                    HasSubstr("\npodqos_nri_dropped_events_total 1\n")));
+}
+
+/// Starts that wait for the lock have more annotations than are kept: 33 times 255 KiB.
+TEST_F(LockedPluginTest, SaysAndCountsWhatItCannotKeep) {
+  reconfigure(R"(, "lockDeadline": "10ms")");
+  auto sandbox = pod("1");
+  std::string containers =
+      cat(R"({"name": "app0", "args": [")", std::string(255 << 10U, 'x'), "\"]}");
+  for (int i = 1; i < 33; ++i)
+    containers += cat(R"(,{"name":"app)", i, "\"}");
+  (*sandbox.mutable_annotations())["podqos.io/pod"] = cat("{\"containers\":[", containers, "]}");
+  unlock();
+  const auto pid = static_cast<std::uint32_t>(start_process().value());
+  lock();
+  for (int i = 0; i < 33; ++i) {
+    auto app = container(sandbox, cat("app", i));
+    app.set_pid(pid);
+    ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+  }
+  EXPECT_THAT(log(), AllOf(HasSubstr("deferred event: container app32-of-1: its annotations have"),
+                           Not(HasSubstr("deferred event: container app31-of-1"))));
+  EXPECT_THAT(test::text_of(metrics()), HasSubstr("\npodqos_nri_dropped_events_total 1\n"));
 }
 
 TEST_F(LockedPluginTest, LeavesWhatTheRuntimeHasNotDone) {
