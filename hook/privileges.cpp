@@ -12,9 +12,7 @@ Status enter_sandbox(const core::Settings& settings) {
   // Without root there are no capabilities to drop, and podqos manages nothing.
   if (::geteuid() == 0) {
     std::vector<int> kept{kKeptCapabilities.begin(), kKeptCapabilities.end()};
-    const bool moves = settings.on_misplaced == core::OnMisplaced::kMove;
-    if (moves || settings.charge_monitor) kept.push_back(CAP_SYS_NICE);
-    if (moves) kept.push_back(CAP_NET_ADMIN);
+    if (settings.charge_monitor) kept.push_back(CAP_SYS_NICE);
     if (auto done = sys::keep_capabilities(kept); !done) return done;
   }
 #ifdef PODQOS_WITH_SANITIZER

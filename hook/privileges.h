@@ -22,10 +22,8 @@ constexpr std::array<int, 5> kKeptCapabilities = {
 /// Restricts the process before it parses untrusted input: umask 077, kKeptCapabilities, and the
 /// syscall allow-list sys::Filter::kHook. Cannot be undone.
 ///
-/// If `settings` ask to move misplaced containers or to charge monitors, CAP_SYS_NICE is kept as
-/// well: the v1 cpuset controller requires it to attach a process that has more capabilities than
-/// the mover. Moving containers also keeps CAP_NET_ADMIN: kernels require it to query and attach
-/// device rules, which are BPF programs of a cgroup.
+/// If `settings` ask to charge monitors, CAP_SYS_NICE is kept as well: the v1 cpuset controller
+/// requires it to attach a process that has more capabilities than the mover.
 /// @return the error of dropping capabilities or of installing the filter; the caller must not
 ///         parse anything then. Without root only the umask and the filter apply.
 [[nodiscard]] Status enter_sandbox(const core::Settings& settings);

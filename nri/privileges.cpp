@@ -22,7 +22,6 @@ namespace {
 /// Independent of the settings, because a reload may enable what needs them.
 constexpr std::array kKept = {
     CAP_DAC_OVERRIDE,  // cgroup files and /proc/PID/oom_score_adj of the container's user
-    CAP_NET_ADMIN,     // copy device rules of a moved container: BPF programs of its cgroup
     CAP_SYS_ADMIN,     // trusted.* attributes, which mark podqos's cgroups
     CAP_SYS_PTRACE,    // see processes where /proc is mounted with hidepid
     CAP_SYS_NICE,      // v1 cpuset controller, to attach a monitor with more capabilities

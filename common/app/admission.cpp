@@ -11,7 +11,6 @@
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"
-#include "common/cgroup/origin.h"
 #include "common/cgroup/pod_cgroup.h"
 #include "common/codec/annotations.h"
 #include "common/core/admission_plan.h"
@@ -83,13 +82,6 @@ struct AdmissionContext {
 void log_warnings(const Transaction& transaction, const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings)
     transaction.log().warning(warning);
-}
-
-/// Reads the limits of a container that is to be moved, or why it cannot be moved.
-core::Relocation relocation_of(cgroup::Machine& machine, const AdmissionRequest& request) {
-  auto origin = cgroup::origin_of(machine, request);
-  if (origin) return {.origin = std::move(*origin), .stays = {}};
-  return {.origin = std::nullopt, .stays = std::move(origin).error().message};
 }
 
 /// What each pod requests, for the error of one that does not fit; empty for more pods than are
@@ -287,7 +279,6 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
       .root = context.root,
       .pod_cgroup =
           [&](const std::string& cgroup) { return cgroup::observe_pod_cgroup(machine, cgroup); },
-      .relocation = [&] { return relocation_of(machine, request); },
       .holders = [&] { return holders_in(transaction.store(), context.identity.uid); }};
   PODQOS_ASSIGN(auto admission, core::decide_admission(request, snapshot, transaction.settings()));
   switch (admission.outcome) {

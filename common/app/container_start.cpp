@@ -108,43 +108,6 @@ Result<StartTime> start_time_of(Transaction& transaction, const Init& init) {
   return started.value_or(StartTime{0});
 }
 
-/// After a failed move, sets the record back to the container's current cgroup.
-Status undo_move(Transaction& transaction, core::PodRecord record,
-                 const core::ContainerRecord& container, const std::string& actual) {
-  const auto now = transaction.machine().cgroup_of(container.pid);
-  if (!now || *now == container.cgroup) return {};
-  for (core::ContainerRecord& each : record.containers) {
-    if (each.id != container.id || each.bundle != container.bundle) continue;
-    each.cgroup = actual;
-    each.moved = false;
-  }
-  const auto done = transaction.execute(
-      {core::Execute{core::plan_removal(container.cgroup)}, core::SaveRecord{record}});
-  return done ? Status{} : fail(done.error());
-}
-
-/// Executes a plan that may create a scope.
-Status run_for(Transaction& transaction, const core::ContainerRecord& container,
-               const core::Plan& plan) {
-  const bool scope = core::driver_of(container.cgroup) == core::Driver::kSystemd;
-  return transaction.execute(core::Execute{
-      .plan = plan, .transient = scope ? core::Transient::kControllers : core::Transient::kNone});
-}
-
-/// Moves the container to its pod with its limits; undone on failure.
-Status move(Transaction& transaction, const Admission& admission, const std::string& actual) {
-  const core::ContainerRecord& container = admission.container;
-  const core::CgroupLayout& layout = transaction.layout_for(admission.missing);
-  auto done = run_for(transaction, container,
-                      core::plan_move(container, *admission.relocation.origin, admission.missing,
-                                      layout, transaction.formula()));
-  if (done) return done;
-  if (auto taken = undo_move(transaction, admission.record, container, actual); !taken)
-    transaction.log().error(taken.error().message);
-  return fail(std::move(done).error().with_context(
-      cat("pod ", admission.record.pod.uid, ": container not moved from ", actual)));
-}
-
 /// The limits of a container must not be written to a cgroup that its runtime shares.
 Status check_own(const Admission& admission, const std::string& actual) {
   PODQOS_ASSIGN(auto shared, cgroup::holds_this_process(actual));
@@ -156,27 +119,16 @@ Status check_own(const Admission& admission, const std::string& actual) {
           "the runtime to create a cgroup for the container"));
 }
 
-/// Warns of a container that ran outside its pod, and how to avoid it.
+/// Warns of a container that runs outside its pod, and how to avoid it.
 void report_place(Transaction& transaction, const Admission& admission, const std::string& actual) {
-  const std::string stays =
-      admission.relocation.stays.empty()
-          ? ""
-          : cat(" (onMisplaced \"move\" leaves it there: ", admission.relocation.stays, ")");
-  const std::string where =
-      admission.container.moved
-          ? cat(" and was moved to ", *admission.belongs_to,
-                ", which its runtime does not know: a later update of its resources changes the "
-                "old cgroup and reports success, but has no effect on the container")
-          : cat(", not in ", *admission.belongs_to);
   transaction.log().warning(
       cat("pod ", admission.record.pod.uid, ", container ", printable(admission.container.id),
-          " runs in cgroup ", actual, where, stays,
+          " runs in cgroup ", actual, ", not in ", *admission.belongs_to,
           ": register podqos-runtime, or Podman's precreate hook, so that it is "
           "placed before it starts"));
 }
 
-/// Writes the values of a running container: in its current cgroup, or in the pod's after moving it
-/// there.
+/// Writes the values of a running container in its current cgroup.
 /// @param init  with its cgroup when it was registered
 Status apply_container(Transaction& transaction, const Admission& admission, const Init& init) {
   const core::ContainerRecord& container = admission.container;
@@ -189,24 +141,15 @@ Status apply_container(Transaction& transaction, const Admission& admission, con
                                *admission.belongs_to, ": counted but not moved"));
     return {};
   }
-  if ((admission.belongs_to || admission.left_with_engine) && !container.moved) {
-    PODQOS_TRY(check_own(admission, actual));
-  }
-  if (container.moved) {
-    PODQOS_TRY(move(transaction, admission, actual));
-  }
-  const core::CgroupLayout& layout = transaction.layout_for(admission.missing);
+  if (admission.belongs_to || admission.left_with_engine) PODQOS_TRY(check_own(admission, actual));
   core::Plan plan =
-      container.moved
-          ? core::plan_moved_scope(container, *admission.relocation.origin, admission.missing,
-                                   layout, transaction.formula())
-          : core::plan_container(container, admission.missing, layout, transaction.formula());
+      core::plan_container(container, admission.missing, transaction.layout_for(admission.missing),
+                           transaction.formula());
   if (admission.oom_score_adj) {
     plan.emplace_back(core::SetOomScore{
         .pid = container.pid, .start_time = init.start_time, .score = *admission.oom_score_adj});
   }
-  PODQOS_TRY(container.moved ? run_for(transaction, container, plan)
-                             : transaction.execute(core::Execute{std::move(plan)}));
+  PODQOS_TRY(transaction.execute(core::Execute{std::move(plan)}));
   if (admission.belongs_to) report_place(transaction, admission, actual);
   return {};
 }
@@ -296,7 +239,7 @@ void detect_formula_again(Transaction& transaction, const core::PodRecords& reco
     if (record.adopted) continue;
     for (const core::ContainerRecord& container : record.containers) {
       // The weight of a container outside its pod is podqos's own.
-      const bool placed = !container.moved && container.cgroup.starts_with(cat(record.cgroup, "/"));
+      const bool placed = container.cgroup.starts_with(cat(record.cgroup, "/"));
       if (!placed || container.state != core::ContainerState::kLive) continue;
       detect_formula(transaction, record, container, {});
     }

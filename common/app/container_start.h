@@ -60,8 +60,7 @@ struct StartedContainer {
 void detect_formula_again(Transaction& transaction, const core::PodRecords& records);
 
 /// Handles the start of a container: confirms one that was placed, registers one that was not and
-/// writes its values, where it runs or in its pod's cgroup (placement.onMisplaced). Finishes the
-/// transaction.
+/// writes its values where it runs (placement.onMisplaced). Finishes the transaction.
 /// @return kRefused if placement.onMisplaced is "fail" and the container runs outside its pod;
 ///         kNotFound if its init has ended; kConflict if the container shares its runtime's cgroup,
 ///         where no limit may be written.

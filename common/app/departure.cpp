@@ -119,7 +119,6 @@ std::optional<Removed> remove_container(Transaction& transaction, core::PodRecor
   const core::IndexEntry entry = core::index_entry(record, *found);
   core::forget_pending(transaction.tiers(), entry);
   Removed removed{.record = {}, .plan = {core::SetMark{}}};
-  if (found->moved) removed.plan.emplace_back(core::Execute{core::plan_removal(found->cgroup)});
   core::remove_container(record, static_cast<std::size_t>(found - record.containers.begin()));
   const core::Departure departure = decide(transaction, record, Cause::kEnded);
   removed.outcome = departure.outcome;

@@ -279,7 +279,7 @@ void Transaction::leave_unwritten(const core::LeaveUnwritten& step) {
 Status Transaction::remove(const core::RemovePod& step, std::vector<Refusal>& refused) {
   const core::PodRecord& record = step.record;
   const std::string& uid = record.pod.uid;
-  auto removal = cgroup::remove_pod(*machine_, record);
+  auto removal = cgroup::remove_pod(*machine_, record.cgroup);
   const auto removed = removal ? removal->removed : cgroup::Removed::kInUse;
   if (removed == cgroup::Removed::kInUse)
     refused.push_back({.uid = uid, .error = describe_left(record.cgroup, removal)});

@@ -63,8 +63,6 @@ class Cgroupfs final : public Machine {
   [[nodiscard]] Result<std::optional<std::string>> attribute(std::string_view path,
                                                              const char* name) override;
 
-  [[nodiscard]] Result<std::vector<std::uint32_t>> device_rules(std::string_view path) override;
-  [[nodiscard]] bool moves_devices(core::Driver driver) const override;
   [[nodiscard]] Result<std::vector<ListedUnit>> learn_units(const std::string& pattern) override;
 
   [[nodiscard]] Result<std::string> cgroup_of(Pid pid) override;
@@ -97,7 +95,6 @@ class Cgroupfs final : public Machine {
   /// Whether the kernel refuses to enable the controller of a file that a cgroup lacks. Tries to.
   [[nodiscard]] bool is_refused(OpenHierarchy& hierarchy, const core::WriteFile& step,
                                 Report& report);
-  [[nodiscard]] Status copy_device_rules(const core::CopyDeviceRules& step, Report& report);
   [[nodiscard]] Status move(const core::MoveProcess& step);
   [[nodiscard]] Status remove(const core::RemoveCgroup& step, Report& report);
   /// Removes a cgroup in one hierarchy.

@@ -101,11 +101,6 @@ void DryRun::run(const core::WriteFile& step, Report& /*report*/) {
   changed_.insert(step.path);
 }
 
-void DryRun::run(const core::CopyDeviceRules& step, Report& /*report*/) {
-  const auto rules = machine_->device_rules(step.from);
-  if (rules && !rules->empty()) record(step);
-}
-
 void DryRun::run(const core::MoveProcess& step, Report& /*report*/) {
   record(step);
   moved_.insert_or_assign(step.pid, step.path);

@@ -58,12 +58,6 @@ class DryRun final : public Machine {
   [[nodiscard]] Result<std::optional<std::string>> attribute(std::string_view path,
                                                              const char* name) override;
 
-  [[nodiscard]] Result<std::vector<std::uint32_t>> device_rules(std::string_view path) override {
-    return machine_->device_rules(path);
-  }
-  [[nodiscard]] bool moves_devices(core::Driver driver) const override {
-    return machine_->moves_devices(driver);
-  }
   [[nodiscard]] Result<std::vector<ListedUnit>> learn_units(const std::string& pattern) override {
     return machine_->learn_units(pattern);
   }
@@ -87,7 +81,6 @@ class DryRun final : public Machine {
 
   void run(const core::EnsureCgroup& step, Report& report);
   void run(const core::WriteFile& step, Report& report);
-  void run(const core::CopyDeviceRules& step, Report& report);
   void run(const core::MoveProcess& step, Report& report);
   void run(const core::RemoveCgroup& step, Report& report);
   void run(const core::SetAttribute& step, Report& report);

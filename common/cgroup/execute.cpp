@@ -14,7 +14,6 @@
 #include "common/cgroup/value.h"
 #include "common/core/attributes.h"
 #include "common/core/driver.h"
-#include "common/sys/device_programs.h"
 #include "common/sys/process.h"
 
 namespace podqos::cgroup {
@@ -240,7 +239,6 @@ Status Cgroupfs::run(const core::Step& step, const core::Plan& plan, Report& rep
       Overloaded{
           [&](const core::EnsureCgroup& s) { return ensure(s, use_of(s.path, plan), report); },
           [&](const core::WriteFile& s) { return write(s, report); },
-          [&](const core::CopyDeviceRules& s) { return copy_device_rules(s, report); },
           [&](const core::MoveProcess& s) { return move(s); },
           [&](const core::RemoveCgroup& s) { return remove(s, report); },
           [&](const core::SetAttribute& s) { return set_attribute(s); },
@@ -302,21 +300,6 @@ Status Cgroupfs::set_attribute(const core::SetAttribute& step) {
   if (!done && step.otherwise)
     static_cast<void>((*cgroup)->set_attribute(step.name.c_str(), *step.otherwise).has_value());
   return done;
-}
-
-Status Cgroupfs::copy_device_rules(const core::CopyDeviceRules& step, Report& report) {
-  PODQOS_ASSIGN(const auto wanted, device_rules(step.from));
-  if (wanted.empty()) return {};
-  PODQOS_ASSIGN(const auto held, device_rules(step.path));
-  const Result<DirectoryRef> cgroup = primary().directory(step.path);
-  if (!cgroup) return fail(cgroup.error());
-  for (const std::uint32_t rules : wanted) {
-    if (std::ranges::find(held, rules) != held.end()) continue;
-    if (auto done = sys::attach_device_program((*cgroup)->fd(), rules); !done)
-      return fail(std::move(done).error().with_context(step.path));
-    report.written.push_back(cat(step.path, " has the device rules of ", step.from));
-  }
-  return {};
 }
 
 Status Cgroupfs::move(const core::MoveProcess& step) {

@@ -89,7 +89,7 @@ Status Cgroupfs::start(const core::StartUnit& step, Report& report) {
   std::vector<core::UnitProperty> all = step.once;
   all.insert(all.end(), step.properties.begin(), step.properties.end());
   while (true) {
-    auto done = systemd_.start_transient(unit, all, step.once_if_known);
+    auto done = systemd_.start_transient(unit, all);
     if (done) {
       report.written.push_back(cat(step.path, " is unit ", unit));
       return {};

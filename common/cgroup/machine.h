@@ -109,14 +109,6 @@ class Machine {
   [[nodiscard]] virtual Result<std::optional<std::string>> attribute(std::string_view path,
                                                                      const char* name) = 0;
 
-  /// The device rules that apply to a process in `path` on v2, as ids of BPF programs; empty on v1,
-  /// where MoveProcess does not change them. kPermission if they cannot be queried.
-  [[nodiscard]] virtual Result<std::vector<std::uint32_t>> device_rules(std::string_view path) = 0;
-  /// Whether moving a process on v1 also changes its cgroup in the devices hierarchy: the devices
-  /// controller may be co-mounted with one that podqos uses, and systemd moves the processes of a
-  /// new scope in all hierarchies.
-  [[nodiscard]] virtual bool moves_devices(core::Driver driver) const = 0;
-
   /// Lists systemd's units that match a pattern ("kubepods-*.slice"). From then on, units listed as
   /// active are not started again; only their properties are set: one call instead of three.
   [[nodiscard]] virtual Result<std::vector<ListedUnit>> learn_units(const std::string& pattern) = 0;

@@ -13,7 +13,6 @@
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/control_file.h"
 #include "common/cgroup/flat_keyed.h"
-#include "common/sys/device_programs.h"
 #include "common/sys/process.h"
 
 namespace podqos::cgroup {
@@ -273,23 +272,6 @@ Result<core::MemoryCharge> Cgroupfs::memory_charge(std::string_view path) {
   }
   charge.counted = Bytes{counted};
   return charge;
-}
-
-Result<std::vector<std::uint32_t>> Cgroupfs::device_rules(std::string_view path) {
-  if (primary().description().version == core::CgroupVersion::kV1)
-    return std::vector<std::uint32_t>{};
-  const Result<DirectoryRef> cgroup = primary().directory(path);
-  if (!cgroup) return fail(cgroup.error());
-  auto rules = sys::device_programs((*cgroup)->fd());
-  if (!rules) return fail(std::move(rules).error().with_context(path));
-  return rules;
-}
-
-bool Cgroupfs::moves_devices(core::Driver driver) const {
-  return std::ranges::any_of(hierarchies_, [&](const OpenHierarchy& hierarchy) {
-    return hierarchy.has("devices") &&
-           (driver == core::Driver::kSystemd || has_used_controller(hierarchy.description()));
-  });
 }
 
 Result<std::optional<std::string>> Cgroupfs::attribute(std::string_view path, const char* name) {

@@ -128,16 +128,12 @@ Result<Report> remove_children(Machine& machine, const core::RemoveChildren& ste
   return all;
 }
 
-Result<Removal> remove_pod(Machine& machine, const core::PodRecord& record) {
-  return remove_beside_systemd(machine, record.cgroup, [&](Report& report) -> Result<bool> {
-    PODQOS_ASSIGN(auto left, remove_once(machine, {.cgroup = record.cgroup}));
+Result<Removal> remove_pod(Machine& machine, const std::string& cgroup) {
+  return remove_beside_systemd(machine, cgroup, [&](Report& report) -> Result<bool> {
+    PODQOS_ASSIGN(auto left, remove_once(machine, {.cgroup = cgroup}));
     append(report, std::move(left));
     if (report.partly) return false;
-    for (const core::ContainerRecord& container : record.containers) {
-      if (!container.moved) continue;
-      PODQOS_TRY(run(machine, core::plan_removal(container.cgroup), report));
-    }
-    PODQOS_TRY(run(machine, core::plan_removal(record.cgroup), report));
+    PODQOS_TRY(run(machine, core::plan_removal(cgroup), report));
     return true;
   });
 }

@@ -28,9 +28,9 @@ struct Removal {
   Removed removed = Removed::kGone;
   Report report = {};
 };
-/// Removes the cgroup of a released pod, with all that is left below it, and those of containers
-/// that podqos has moved. Waits for systemd within the budget of the transaction.
-[[nodiscard]] Result<Removal> remove_pod(Machine& machine, const core::PodRecord& record);
+/// Removes the cgroup of a released pod, with all that is left below it. Waits for systemd within
+/// the budget of the transaction.
+[[nodiscard]] Result<Removal> remove_pod(Machine& machine, const std::string& cgroup);
 /// Removes tiers and root, and then the cgroups above it that podqos has made. Those that have
 /// children were not created by podqos, or are still in use.
 /// @param top  the outermost cgroup above `kubepods` that podqos has made; "" for none

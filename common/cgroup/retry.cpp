@@ -12,7 +12,6 @@ constexpr std::chrono::milliseconds kPause{10};
 bool may_pass(const Error& error, core::Transient transient) {
   switch (transient) {
     case core::Transient::kNone: return false;
-    case core::Transient::kControllers: return error.code == ErrorCode::kNotFound;
     case core::Transient::kQuota: return error.code == ErrorCode::kInvalidArgument;
   }
   return false;

@@ -293,14 +293,7 @@ Systemd::Systemd(Systemd&&) noexcept = default;
 Systemd& Systemd::operator=(Systemd&&) noexcept = default;
 
 Status Systemd::start_transient(const std::string& unit,
-                                const std::vector<core::UnitProperty>& properties,
-                                const std::vector<core::UnitProperty>& if_known) {
-  if (!if_known.empty()) {
-    std::vector<core::UnitProperty> all = properties;
-    all.insert(all.end(), if_known.begin(), if_known.end());
-    auto done = start_transient(unit, all);
-    if (done || done.error().code != ErrorCode::kUnsupported) return done;
-  }
+                                const std::vector<core::UnitProperty>& properties) {
   return status_of(connection_->call({.what = cat("StartTransientUnit ", printable(unit)),
                                       .message = start_transient_call(unit, properties)}));
 }

@@ -90,10 +90,8 @@ class Systemd {
 
   /// StartTransientUnit in mode "replace", for a slice or a scope. kAlreadyExists if the unit is
   /// already loaded.
-  /// @param if_known  further properties; left out if systemd does not know one of them
   [[nodiscard]] Status start_transient(const std::string& unit,
-                                       const std::vector<core::UnitProperty>& properties,
-                                       const std::vector<core::UnitProperty>& if_known = {});
+                                       const std::vector<core::UnitProperty>& properties);
   /// StartUnit in mode "replace"; cancels a pending stop.
   [[nodiscard]] Status start(const std::string& unit);
   /// SetUnitProperties with runtime=true: valid until the next boot. systemd loads a slice that is

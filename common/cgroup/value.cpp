@@ -56,7 +56,7 @@ constexpr std::string_view kDefault = "default ";
 /// @note Documentation/admin-guide/cgroup-v2.rst, io.weight
 bool shows_default(std::string_view file) {
   const core::ValueRow* row = core::row_with(file, core::CgroupVersion::kV2);
-  return row != nullptr && row->v2.unset.value_or("").starts_with(kDefault);
+  return row != nullptr && row->v2.unset.starts_with(kDefault);
 }
 
 std::string_view first_line(std::string_view text) {

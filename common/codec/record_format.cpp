@@ -122,7 +122,6 @@ void append_container(std::string& out, const core::ContainerRecord& container) 
   writer.number("startTime", container.start_time.value());
   writer.text("cgroup", container.cgroup);
   writer.flag("sandbox", container.sandbox);
-  writer.flag("moved", container.moved);
   writer.unit("backedMemoryBytes", container.backed_memory);
 }
 

@@ -192,7 +192,6 @@ void RecordReader::container(const JsonNode& object, core::ContainerRecord& out)
   unit(object, "startTime", out.start_time);
   text(object, "cgroup", out.cgroup);
   flag(object, "sandbox", out.sandbox);
-  flag(object, "moved", out.moved);
   optional_unit(object, "backedMemoryBytes", out.backed_memory);
 }
 

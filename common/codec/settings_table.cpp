@@ -84,22 +84,10 @@ constexpr std::array<Setting, 40> kTable{{
         "the other driver an error. All containers of a pod use one driver."),
     setting<OneOf<kMisplacedWords>, &Settings::on_misplaced>(
         "placement.onMisplaced",
-        "What createRuntime does with a container outside its pod's cgroup. *rewrite*: "
-        "correct the bundle's config.json for the next create, and set the container's "
-        "limits where it is. *move*: also move its process now, once the new cgroup bounds "
-        "it as the old one does: limits and weights of CPU, memory, processes, CPU sets and "
-        "huge pages, and the device rules. The runtime's own exec, update and stats stay on "
-        "the old path, and so does pause, except on cgroup v1, where the process stays in "
-        "the hierarchies of other controllers (devices, blkio, freezer, net_cls, named "
-        "ones). An update may report success then and not bound the container, as the "
-        "log says at the move. What would lose something is not moved, but treated as under "
-        "*rewrite*, and the log says why: on v2 a container with limits of I/O, RDMA or the "
-        "misc controller, or with a partition of CPUs; on v1 one of the systemd driver, or "
-        "where devices is mounted together with another controller; one whose cgroup holds "
-        "other processes. With the systemd driver the scope that the engine made ends with "
-        "the move, and crun takes the container for stopped; and systemd sets up the new "
-        "scope in its own time, so that for some milliseconds its limits may be absent: "
-        "prefer the wrapper there. *fail*: refuse it. *ignore*: leave it."),
+        "What createRuntime does with a container outside its pod's cgroup, which only hooks "
+        "have seen. *rewrite*: correct the bundle's config.json for the next create, set the "
+        "container's limits where it is, and warn: the wrapper or *precreate* would have "
+        "placed it. *fail*: refuse it. *ignore*: count it only."),
     setting<OrNull<OneOf<kWithoutParentWords>>, &Settings::without_parent>(
         "placement.withoutParent",
         "Where the containers of a pod go for which the engine names no cgroup parent, as "

@@ -18,9 +18,8 @@ constexpr std::array<Word<core::DriverSetting>, 3> kDriverWords{
     {{"auto", core::DriverSetting::kAuto},
      {"cgroupfs", core::DriverSetting::kCgroupfs},
      {"systemd", core::DriverSetting::kSystemd}}};
-constexpr std::array<Word<core::OnMisplaced>, 4> kMisplacedWords{
+constexpr std::array<Word<core::OnMisplaced>, 3> kMisplacedWords{
     {{"rewrite", core::OnMisplaced::kRewrite},
-     {"move", core::OnMisplaced::kMove},
      {"fail", core::OnMisplaced::kFail},
      {"ignore", core::OnMisplaced::kIgnore}}};
 constexpr std::array<Word<core::WithoutParent>, 2> kWithoutParentWords{

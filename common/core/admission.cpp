@@ -60,7 +60,6 @@ ContainerRecord describe(const AdmissionRequest& request, const AdmissionSnapsho
           .start_time = request.start_time,
           .cgroup = request.placed_at.value_or(""),
           .sandbox = snapshot.identity.is_sandbox,
-          .moved = false,
           .backed_memory = backing_in(snapshot, request)};
 }
 
@@ -97,28 +96,19 @@ Status place_in_pod(Admission& admission, const AdmissionRequest& request,
   PODQOS_TRY(check_pod_driver(request, admission.record));
   const std::string& pod = admission.record.cgroup;
   PODQOS_TRY(check_realtime(request.facts.resources, snapshot.cpu, pod));
-  const bool moves = admission.relocation.origin.has_value();
-  std::optional<ContainerFacts> renamed;
-  // The engine's scope exists elsewhere and keeps its name, so choose another one.
-  if (moves && driver_of(pod) == Driver::kSystemd) {
-    renamed = request.facts;
-    renamed->cgroups_path.reset();
-  }
-  const ContainerFacts& facts = renamed ? *renamed : request.facts;
   std::span<const ContainerRecord> known;
   if (snapshot.before) known = snapshot.before->containers;
-  PODQOS_ASSIGN(auto leaf, container_leaf(facts, pod, known));
+  PODQOS_ASSIGN(auto leaf, container_leaf(request.facts, pod, known));
   std::string target = cat(pod, "/", leaf);
   if (request.running && request.on_misplaced == OnMisplaced::kFail) {
     return fail(ErrorCode::kRefused,
-                cat("container ", printable(facts.id), " runs in cgroup ",
+                cat("container ", printable(request.facts.id), " runs in cgroup ",
                     request.placed_at.value_or(""), ", not in ", target,
                     ": refused by placement.onMisplaced \"fail\"; register podqos-runtime, or "
                     "Podman's precreate hook, so that it is placed before it starts"));
   }
-  if (!request.running || moves) admission.container.cgroup = target;
-  admission.container.moved = moves;
-  if (request.running) admission.belongs_to = std::move(target);
+  (request.running ? admission.belongs_to.emplace() : admission.container.cgroup) =
+      std::move(target);
   return {};
 }
 
@@ -194,13 +184,6 @@ Result<MergedPod> decide_pod(const AdmissionRequest& request, const AdmissionSna
   return pod;
 }
 
-/// True if the container runs outside its pod, and onMisplaced is "move".
-bool is_to_be_moved(const AdmissionRequest& request, const PodRecord& pod,
-                    const Settings& settings) {
-  return request.running && request.on_misplaced == OnMisplaced::kMove &&
-         !stays(request, pod, settings);
-}
-
 /// True if the pod's values follow from what they followed from before: they need no check.
 bool has_values_of(const PodRecord& record, const std::optional<PodRecord>& before) {
   return before && record.granted == before->granted && record.claimed == before->claimed &&
@@ -211,12 +194,11 @@ bool has_values_of(const PodRecord& record, const std::optional<PodRecord>& befo
 /// Decides what the container becomes in the pod of decide_pod(), and grants the pod its requests.
 Result<Admission> admit_container(const AdmissionRequest& request,
                                   const AdmissionSnapshot& snapshot, MergedPod pod,
-                                  Relocation relocation, const Settings& settings) {
+                                  const Settings& settings) {
   Admission admission;
   admission.container = describe(request, snapshot, std::move(pod.container));
   admission.record = std::move(pod.record);
   admission.warnings = std::move(pod.warnings);
-  admission.relocation = std::move(relocation);
   admission.on_misplaced = request.on_misplaced;
   PodRecord& record = admission.record;
   if (!stays(request, record, settings)) {
@@ -300,9 +282,7 @@ Result<Admission> decide_admission(const AdmissionRequest& request,
       return not_admitted(AdmissionOutcome::kRecordLost);
     PODQOS_TRY(check_pod_cgroup(pod.record, cgroup, request));
   }
-  Relocation relocation;
-  if (is_to_be_moved(request, pod.record, settings)) relocation = snapshot.relocation();
-  return admit_container(request, snapshot, std::move(pod), std::move(relocation), settings);
+  return admit_container(request, snapshot, std::move(pod), settings);
 }
 
 void fill_in_missing(Admission& admission, const AdmissionRequest& request, const PodClaim& claim,

@@ -16,18 +16,11 @@
 #include "common/core/node_fit.h"
 #include "common/core/ownership.h"
 #include "common/core/pod_claim.h"
-#include "common/core/pod_plan.h"
 #include "common/core/policy.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
 
 namespace podqos::core {
-
-/// Where a running container can be moved from, or why it cannot be moved.
-struct Relocation {
-  std::optional<Origin> origin;
-  std::string stays;  ///< why it cannot be moved; empty if it can, or need not
-};
 
 /// The state of pod and node that an admission is decided from.
 struct AdmissionSnapshot {
@@ -44,9 +37,6 @@ struct AdmissionSnapshot {
   const Result<std::string>& root;  ///< root of podqos's own pods, or why there is none
   /// Observes the cgroup of a pod; asked for only if must_own_cgroup(), or if the pod is new.
   std::function<PodCgroupSnapshot(const std::string& cgroup)> pod_cgroup = {};
-  /// Observes what a move would change; asked for only for a running container outside its pod, if
-  /// onMisplaced is "move".
-  std::function<Relocation()> relocation = {};
   /// Reads the pods of the node; asked for only if the pod is refused since it does not fit.
   std::function<std::vector<PodShare>()> holders = {};
 };
@@ -62,17 +52,14 @@ enum class AdmissionOutcome : std::uint8_t {
 /// Only `outcome` counts unless that is kAdmitted.
 struct Admission {
   AdmissionOutcome outcome = AdmissionOutcome::kAdmitted;
-  ContainerRecord container;  ///< cgroup: the target (for an adopted pod, the current cgroup)
+  ContainerRecord container;         ///< cgroup: the target, or where it runs already
   std::optional<int> oom_score_adj;  ///< unset if the engine sets it
   bool left_with_engine = false;     ///< stays in the cgroup chosen by the engine
   bool changes_values = true;        ///< the values of the pod's cgroup may be others than before
   PodRecord record;
   CgroupValues wanted;   ///< container-level values
   CgroupValues missing;  ///< those that the engine left unset; see fill_in_missing()
-  /// The cgroup in the pod, if the container runs outside it. container.cgroup is where it will
-  /// remain: the same cgroup if it is moved, otherwise its current one.
-  std::optional<std::string> belongs_to;
-  Relocation relocation;  ///< origin: the cgroup that it is moved from, if container.moved
+  std::optional<std::string> belongs_to;  ///< the cgroup in the pod, if it runs outside the pod
   OnMisplaced on_misplaced = OnMisplaced::kRewrite;  ///< of the request
   std::vector<std::string> warnings;                 ///< one sentence each, for the log
 };

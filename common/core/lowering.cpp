@@ -90,7 +90,7 @@ void lower_hugepages(Lowering& out, const CgroupValues& values) {
 void lower_unified(Lowering& out, const CgroupValues& values) {
   for (const auto& [file, value] : values.unified) {
     const ValueRow* row = row_with(file, CgroupVersion::kV2);
-    if (row == nullptr || row->on_move == OnMove::kLeftBehind) continue;
+    if (row == nullptr) continue;
     if (out.version_of(row->controller) == CgroupVersion::kV2)
       out.write(row->controller, file, value);
   }

@@ -22,10 +22,6 @@ std::string line(const WriteFile& step) {
   return step.reason.empty() ? write : cat(write, "  # ", step.reason);
 }
 
-std::string line(const CopyDeviceRules& step) {
-  return cat("device ", step.from, " -> ", step.path);
-}
-
 std::string line(const MoveProcess& step) {
   return cat("move   ", step.pid.value(), " -> ", step.path);
 }
@@ -48,8 +44,7 @@ std::string text_of(const std::vector<UnitProperty>& properties) {
 }
 
 std::string line(const StartUnit& step) {
-  return cat("start  ", unit_of(step.path), text_of(step.once), text_of(step.once_if_known),
-             text_of(step.properties));
+  return cat("start  ", unit_of(step.path), text_of(step.once), text_of(step.properties));
 }
 
 std::string line(const SetUnit& step) {

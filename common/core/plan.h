@@ -26,9 +26,6 @@ enum class OnRefusal : std::uint8_t {
 /// A refusal that passes by itself, mostly within milliseconds.
 enum class Transient : std::uint8_t {
   kNone,
-  /// kNotFound: systemd works asynchronously and may disable the controllers once more before it
-  /// knows a new scope.
-  kControllers,
   /// kInvalidArgument: cgroup v1 counts the quota of a removed child until its last reference is
   /// gone: a few milliseconds, on a busy machine some hundred. kernel/sched/core.c,
   /// tg_cfs_schedulable_down.
@@ -53,14 +50,6 @@ struct WriteFile {
   std::string reason = {};
   OnRefusal on_refusal = OnRefusal::kFail;
   friend bool operator==(const WriteFile&, const WriteFile&) = default;
-};
-/// Hold what will live in cgroup `path` to the device rules that what lives in `from` is held to:
-/// cgroup v2's programs, those of the cgroups above included. On v1 a process keeps its rules, for
-/// MoveProcess leaves it where it is in the hierarchy of devices.
-struct CopyDeviceRules {
-  std::string from;
-  std::string path;
-  friend bool operator==(const CopyDeviceRules&, const CopyDeviceRules&) = default;
 };
 /// Move a process into cgroup `path` in every hierarchy that has a controller of all cgroups
 /// (layout.h, Enabled::kAlways). In v1's others (devices, blkio, freezer, net_cls …) it stays, so
@@ -113,8 +102,6 @@ struct StartUnit {
   std::vector<UnitProperty> properties;
   /// What only a new unit is told: description, parent, the processes of a scope.
   std::vector<UnitProperty> once = {};
-  /// The same, but left out for a systemd that does not know them.
-  std::vector<UnitProperty> once_if_known = {};
   friend bool operator==(const StartUnit&, const StartUnit&) = default;
 };
 /// Tell systemd the properties of a loaded unit, so that it keeps what was written: after all other
@@ -134,8 +121,8 @@ struct StopUnit {
   friend bool operator==(const StopUnit&, const StopUnit&) = default;
 };
 
-using Step = std::variant<EnsureCgroup, WriteFile, CopyDeviceRules, MoveProcess, RemoveCgroup,
-                          SetAttribute, SetOomScore, StartUnit, SetUnit, StopUnit>;
+using Step = std::variant<EnsureCgroup, WriteFile, MoveProcess, RemoveCgroup, SetAttribute,
+                          SetOomScore, StartUnit, SetUnit, StopUnit>;
 
 /// An ordered list of effects: the same value is dry run, assertion and work list.
 using Plan = std::vector<Step>;

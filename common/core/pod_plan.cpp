@@ -109,21 +109,6 @@ Plan write(const std::string& path, const CgroupValues& values, const CgroupLayo
   return plan;
 }
 
-/// What the container held in its old cgroup, and what the engine has left open.
-Plan all_limits(const std::string& cgroup, const Origin& origin, const CgroupValues& values,
-                const CgroupLayout& layout, WeightFormula formula) {
-  Plan plan;
-  for (const auto& [controller, file, value] : origin.limits) {
-    plan.emplace_back(WriteFile{.path = cgroup,
-                                .controller = controller,
-                                .file = file,
-                                .value = value,
-                                .reason = cat("as in ", origin.cgroup)});
-  }
-  append(plan, write(cgroup, values, layout, formula, "container"));
-  return plan;
-}
-
 }  // namespace
 
 std::string root_path(std::string_view cgroup_root, Driver driver) {
@@ -237,49 +222,6 @@ Plan plan_container(const ContainerRecord& container, const CgroupValues& values
   if (scope_of(cgroup).empty()) return lower_values(cgroup, values, layout, formula, "container");
   Plan plan = lower_values(cgroup, rounded_by_systemd(values), layout, formula, "container");
   plan.emplace_back(set_unit(cgroup, values, layout, formula));
-  return plan;
-}
-
-Plan plan_move(const ContainerRecord& container, const Origin& origin, const CgroupValues& values,
-               const CgroupLayout& layout, WeightFormula formula) {
-  Plan plan{EnsureCgroup{container.cgroup}};
-  append(plan, all_limits(container.cgroup, origin, values, layout, formula));
-  if (layout.memory == CgroupVersion::kV2 || layout.cpu == CgroupVersion::kV2)
-    plan.emplace_back(CopyDeviceRules{.from = origin.cgroup, .path = container.cgroup});
-  plan.emplace_back(MoveProcess{.path = container.cgroup, .pid = container.pid});
-  return plan;
-}
-
-namespace {
-
-/// Does the kernel's OOM killer take all processes of the container? What podqos fills in the
-/// engine has left unset.
-bool ends_together(const Origin& origin, const CgroupValues& values) {
-  constexpr std::string_view kFile = "memory.oom.group";
-  const auto filled_in = values.unified.find(kFile);
-  if (filled_in != values.unified.end()) return filled_in->second == "1";
-  const auto carried = std::ranges::find(origin.limits, kFile, &CarriedLimit::file);
-  return carried != origin.limits.end() && carried->value == "1";
-}
-
-}  // namespace
-
-Plan plan_moved_scope(const ContainerRecord& container, const Origin& origin,
-                      const CgroupValues& values, const CgroupLayout& layout,
-                      WeightFormula formula) {
-  const std::string& cgroup = container.cgroup;
-  if (scope_of(cgroup).empty()) return {};
-  // The process first: systemd disables the controllers of a slice in which it knows no process.
-  Plan plan{EnsureCgroup{cgroup}, MoveProcess{.path = cgroup, .pid = container.pid}};
-  StartUnit start = adopt_scope(cgroup, container.pid);
-  start.properties = carried_properties(origin.limits);
-  for (UnitProperty& property : unit_properties(values, layout, formula))
-    start.properties.push_back(std::move(property));
-  // Without OOMPolicy systemd writes 0 to memory.oom.group.
-  if (ends_together(origin, values))
-    start.once_if_known = {{.name = "OOMPolicy", .value = std::string{"kill"}}};
-  plan.emplace_back(std::move(start));
-  append(plan, all_limits(cgroup, origin, values, layout, formula));
   return plan;
 }
 

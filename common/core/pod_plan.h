@@ -4,7 +4,6 @@
 #include <string_view>
 #include <vector>
 
-#include "common/core/carried_limits.h"
 #include "common/core/driver.h"
 #include "common/core/layout.h"
 #include "common/core/plan.h"
@@ -59,22 +58,6 @@ enum class Make : std::uint8_t { kNo, kYes };
 /// Writes the values of a container that runs already, where it is.
 [[nodiscard]] Plan plan_container(const ContainerRecord& container, const CgroupValues& values,
                                   const CgroupLayout& layout, WeightFormula formula);
-
-/// The cgroup that a container leaves, with all that bounds it there.
-struct Origin {
-  std::string cgroup;
-  std::vector<CarriedLimit> limits;
-};
-/// Moves the container's process into the container's cgroup, once that bounds it as its old one
-/// does and holds `values` as well. Once it has moved, its old cgroup may go.
-[[nodiscard]] Plan plan_move(const ContainerRecord& container, const Origin& origin,
-                             const CgroupValues& values, const CgroupLayout& layout,
-                             WeightFormula formula);
-/// Then, with systemd, makes a scope of it that has all these limits too, which systemd would write
-/// over otherwise; empty with the cgroupfs driver.
-[[nodiscard]] Plan plan_moved_scope(const ContainerRecord& container, const Origin& origin,
-                                    const CgroupValues& values, const CgroupLayout& layout,
-                                    WeightFormula formula);
 
 /// The cgroup of the engine's own processes beside a pod's containers: "podqos-monitor" in the
 /// pod's, with systemd a scope.

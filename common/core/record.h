@@ -31,7 +31,6 @@ struct ContainerRecord {
   StartTime start_time;  ///< of that process, to detect that its pid was reused
   std::string cgroup;    ///< actual cgroup, as an absolute path in the hierarchy
   bool sandbox = false;
-  bool moved = false;  ///< podqos moved it to its cgroup and must remove that
   /// Under a CRI engine: the memory limit that the engine enforces in bytes, 0 for none. nullopt
   /// for containers of the node's operator, whose requests count without a limit.
   std::optional<Bytes> backed_memory = std::nullopt;

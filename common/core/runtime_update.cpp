@@ -225,7 +225,7 @@ std::string_view reason_to_stay(const PodRecord& record) {
 }  // namespace
 
 bool tells_of_updates(const PodRecord& record, const ContainerRecord& container) {
-  return container.state == ContainerState::kLive && !container.sandbox && !container.moved &&
+  return container.state == ContainerState::kLive && !container.sandbox &&
          !lies_outside(container.cgroup, record.cgroup) &&
          std::ranges::count(record.containers, container.name, &ContainerRecord::name) == 1;
 }

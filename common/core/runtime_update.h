@@ -29,8 +29,8 @@ struct NodeRules {
 };
 
 /// Whether the container's own cgroup has its runtime's values and lies in its pod's: not those of
-/// sandboxes, of containers that have not started, that podqos has moved, or that lie elsewhere;
-/// nor that of a container while the one that replaces it runs as well.
+/// sandboxes, of containers that have not started, or that lie elsewhere; nor that of a container
+/// while the one that replaces it runs as well.
 [[nodiscard]] bool tells_of_updates(const PodRecord& record, const ContainerRecord& container);
 
 /// Takes what runtimes have changed of running containers (`runc update`, `docker update`) as

@@ -27,7 +27,7 @@ enum class DriverSetting : std::uint8_t {
   kSystemd,   ///< the same
 };
 /// What createRuntime does with a container that runs outside its pod's cgroup.
-enum class OnMisplaced : std::uint8_t { kRewrite, kMove, kFail, kIgnore };
+enum class OnMisplaced : std::uint8_t { kRewrite, kFail, kIgnore };
 /// Where the containers of a pod go whose engine names no cgroup parent.
 enum class WithoutParent : std::uint8_t {
   kStay,   ///< where the engine puts them, bounded by their own values alone

@@ -99,19 +99,7 @@ constexpr ValueFile kPidsMax{.name = "pids.max",
                              .property = "TasksMax",
                              .drop_in = "50-TasksMax.conf"};
 
-/// A file that podqos only carries over.
-constexpr ValueFile other(std::string_view name, std::optional<std::string_view> unset) {
-  return {.name = name, .unset = unset};
-}
-
-/// A file that podqos's cgroups may lack, since podqos does not enable its controller everywhere.
-constexpr ValueRow left_behind(std::string_view name, std::optional<std::string_view> unset,
-                               Controller controller = Controller::kCpu) {
-  return {.controller = controller, .v2 = other(name, unset), .on_move = OnMove::kLeftBehind};
-}
-
 constexpr std::array kTable = {
-    ValueRow{.controller = Controller::kCpu, .v2 = other("cpu.idle", "0")},
     ValueRow{.value = Value::kCpuShares,
              .controller = Controller::kCpu,
              .v1 = {.name = "cpu.shares",
@@ -124,8 +112,6 @@ constexpr std::array kTable = {
                     .number = weight,
                     .property = "CPUWeight",
                     .drop_in = "50-CPUWeight.conf"}},
-    // An idle cgroup of v1 takes no shares any more.
-    ValueRow{.controller = Controller::kCpu, .v1 = other("cpu.idle", "0")},
     // The kernel holds the old quota over the new period, and then the new quota over the period,
     // against the parent's ratio, so either may be refused until the other is in.
     ValueRow{.value = Value::kCpuPeriod,
@@ -154,13 +140,6 @@ constexpr std::array kTable = {
                     .property = "CPUQuotaPerSecUSec",
                     .drop_in = "50-CPUQuota.conf",
                     .told = quota_per_second}},
-    ValueRow{.controller = Controller::kCpu,
-             .v1 = other("cpu.cfs_burst_us", "0"),
-             .v2 = other("cpu.max.burst", "0")},
-    ValueRow{.controller = Controller::kCpu, .v2 = other("cpu.uclamp.min", "0.00")},
-    ValueRow{.controller = Controller::kCpu, .v2 = other("cpu.uclamp.max", "max")},
-    ValueRow{.controller = Controller::kCpu, .v1 = other("cpu.rt_period_us", "1000000")},
-    ValueRow{.controller = Controller::kCpu, .v1 = other("cpu.rt_runtime_us", "0")},
     ValueRow{.controller = Controller::kMemory,
              .v2 = {.name = "memory.min",
                     .unset = "0",
@@ -192,41 +171,18 @@ constexpr std::array kTable = {
                     .property = "MemoryMax",
                     .drop_in = "50-MemoryMax.conf"},
              .whole_pages = true},
-    ValueRow{.controller = Controller::kMemory,
-             .v2 = other("memory.swap.high", "max"),
-             .whole_pages = true},
     ValueRow{.value = Value::kSwapLimit,
              .controller = Controller::kMemory,
-             .v1 = other("memory.memsw.limit_in_bytes", "-1"),
              .v2 = {.name = "memory.swap.max",
                     .unset = "max",
                     .property = "MemorySwapMax",
                     .drop_in = "50-MemorySwapMax.conf"},
              .whole_pages = true},
-    ValueRow{.controller = Controller::kMemory,
-             .v2 = other("memory.zswap.max", "max"),
-             .whole_pages = true},
-    ValueRow{.controller = Controller::kMemory,
-             .v1 = other("memory.soft_limit_in_bytes", "-1"),
-             .whole_pages = true},
-    ValueRow{.controller = Controller::kMemory,
-             .v1 = other("memory.kmem.tcp.limit_in_bytes", "-1"),
-             .whole_pages = true},
-    ValueRow{.controller = Controller::kMemory, .v1 = other("memory.swappiness", std::nullopt)},
-    ValueRow{.controller = Controller::kMemory, .v1 = other("memory.oom_control", std::nullopt)},
-    ValueRow{.controller = Controller::kMemory, .v2 = other("memory.oom.group", "0")},
+    ValueRow{.controller = Controller::kMemory, .v2 = {.name = "memory.oom.group", .unset = "0"}},
     ValueRow{.value = Value::kPidsLimit,
              .controller = Controller::kPids,
              .v1 = kPidsMax,
              .v2 = kPidsMax},
-    ValueRow{.controller = Controller::kCpuset,
-             .v1 = other("cpuset.cpus", std::nullopt),
-             .v2 = other("cpuset.cpus", "")},
-    ValueRow{.controller = Controller::kCpuset,
-             .v1 = other("cpuset.mems", std::nullopt),
-             .v2 = other("cpuset.mems", "")},
-    left_behind("io.max", "", Controller::kIo),
-    left_behind("io.latency", "", Controller::kIo),
     // Of these files a kernel has those of its I/O schedulers and controllers, or none.
     ValueRow{.controller = Controller::kIo,
              .v1 = {.name = "blkio.weight",
@@ -243,8 +199,7 @@ constexpr std::array kTable = {
                     .number = io_weight,
                     .on_refusal = OnRefusal::kIgnore,
                     .property = "IOWeight",
-                    .drop_in = "50-IOWeight.conf"},
-             .on_move = OnMove::kLeftBehind},
+                    .drop_in = "50-IOWeight.conf"}},
     ValueRow{.controller = Controller::kIo,
              .v1 = {.name = "blkio.bfq.weight",
                     .unset = "100",
@@ -253,15 +208,7 @@ constexpr std::array kTable = {
              .v2 = {.name = "io.bfq.weight",
                     .unset = "default 100",
                     .number = bfq_weight,
-                    .on_refusal = OnRefusal::kIgnore},
-             .on_move = OnMove::kLeftBehind},
-    left_behind("io.prio.class", "no-change", Controller::kIo),
-    // podqos knows no controllers of these names.
-    left_behind("rdma.max", std::nullopt),
-    left_behind("misc.max", std::nullopt),
-    ValueRow{.controller = Controller::kCpuset,
-             .v2 = other("cpuset.cpus.partition", "member"),
-             .on_move = OnMove::kLeftBehind},
+                    .on_refusal = OnRefusal::kIgnore}},
 };
 
 static_assert(std::ranges::all_of(kTable, [](const ValueRow& row) {
@@ -300,7 +247,7 @@ std::string content_for(const ValueFile& file, const CgroupValues& values, Weigh
   if (file.text != nullptr) return file.text(values);
   const Number number = file.number == nullptr ? std::nullopt : file.number(values, formula);
   if (!number) return {};
-  return *number < 0 ? std::string{file.unset.value_or("")} : std::to_string(*number);
+  return *number < 0 ? std::string{file.unset} : std::to_string(*number);
 }
 
 std::optional<std::int64_t> property_for(const ValueFile& file, const CgroupValues& values,

@@ -27,22 +27,14 @@ enum class Value : std::uint8_t {
   kPidsLimit,
 };
 
-/// What happens to a file's content when its container moves to another cgroup.
-enum class OnMove : std::uint8_t {
-  kCarried,     ///< it is copied
-  kLeftBehind,  ///< it cannot be copied: a container with such a limit is not moved
-};
-
 /// A number of `values`; negative is "unlimited", nullopt "not set".
 using NumberOf = std::optional<std::int64_t> (*)(const CgroupValues& values, WeightFormula formula);
 
 /// A value on one cgroup version.
 struct ValueFile {
-  std::string_view name = {};  ///< "": this version has no such file
-  /// Content in a new cgroup; "max" and "-1" also stand for the numbers that mean "no limit".
-  /// nullopt if a new cgroup inherits its parent's value, or if there are several defaults.
-  std::optional<std::string_view> unset = std::nullopt;
-  NumberOf number = nullptr;  ///< what podqos writes; nullptr: nothing of its own
+  std::string_view name = {};   ///< "": this version has no such file
+  std::string_view unset = {};  ///< content in a new cgroup; of a limit that is "no limit"
+  NumberOf number = nullptr;    ///< what podqos writes; nullptr: nothing of its own
   /// Instead of `number` where the file holds more than a number; "" for "not set".
   std::string (*text)(const CgroupValues& values) = nullptr;
   OnRefusal on_refusal = OnRefusal::kFail;
@@ -57,7 +49,6 @@ struct ValueRow {
   Controller controller = Controller::kCpu;
   ValueFile v1 = {};
   ValueFile v2 = {};
-  OnMove on_move = OnMove::kCarried;
   bool whole_pages = false;  ///< the kernel rounds it down to pages
 
   [[nodiscard]] const ValueFile& on(CgroupVersion version) const {

@@ -219,20 +219,6 @@ class Adopted(ContainerdCase):
         patience.until(lambda: self.machine.read(path, "memory") == 160 * MI, 10)
 
 
-class Moved(ContainerdCase):
-    """The hooks with onMisplaced "move": the process goes to its pod, while containerd stays with the old cgroup."""
-
-    settings = {"placement": {"onMisplaced": "move"}}
-
-    def test_moved(self):
-        sandbox = self.run_pod(BURSTABLE)
-        container = self.start(sandbox, BURSTABLE, "web")
-        self.assert_below(self.pod_path(BURSTABLE), self.cri.pid(container), container)
-        self.assert_container(container, BURSTABLE.sent["web"])
-        self.remove(sandbox)
-        self.assert_nothing_left()
-
-
 class Refused(ContainerdCase):
     """The systemd driver without a parent: containerd gives the runtime a path that it refuses, before any hook."""
 
@@ -374,9 +360,7 @@ class Shown(ContainerdCase):
 
 
 class KilledInCreate(ContainerdCase):
-    """The plugin dies while a pod is being made: the wrapper, or the hook that moves, places what is left to place."""
-
-    settings = {"placement": {"onMisplaced": "move"}}
+    """The plugin dies while a pod is being made: the wrapper places what is left to place."""
 
     def test_killed(self):
         sandbox = self.run_pod(BURSTABLE)
@@ -515,11 +499,11 @@ def cells():
     every = [("example", "systemd", (AllClasses, Adopted)), ("hooks", "systemd", (Adopted, Refused))]
     crun = [("wrapper", "cgroupfs", (AllClasses, Annotated, Restart, WithoutPodAnnotations, Adopted, ChargedShim,
                                      KilledShim)),
-            ("hooks", "cgroupfs", (AllClasses, Annotated, Restart, Moved, Adopted)),
+            ("hooks", "cgroupfs", (AllClasses, Annotated, Restart, Adopted)),
             ("both", "cgroupfs", (AllClasses,)),
             ("plugin", "cgroupfs", (AllClasses, Annotated, Preinstalled, Restart, Adopted, PluginGone, Resized, Shown)),
             ("plugin", "systemd", (AsAService, Adopted)), ("all", "cgroupfs", (KilledInCreate,)),
-            ("all", "systemd", (AllClasses, Annotated)), ("hooks-plugin", "cgroupfs", (KilledInCreate,))]
+            ("all", "systemd", (AllClasses, Annotated))]
     # A program in Go, which takes thrice the time in this guest.
     runc = [("wrapper", "cgroupfs", (AllClasses, Restart)), ("hooks", "cgroupfs", (AllClasses,)),
             ("plugin", "cgroupfs", (AllClasses,)), ("plugin", "systemd", (AsAService,)),
@@ -550,7 +534,7 @@ def setUpModule():
 
 
 if __name__ == "__main__":
-    del AllClasses, Annotated, Restart, WithoutPodAnnotations, Adopted, Moved, Refused, ChargedShim, KilledShim, \
+    del AllClasses, Annotated, Restart, WithoutPodAnnotations, Adopted, Refused, ChargedShim, KilledShim, \
         PluginGone, KilledInCreate, Preinstalled, Resized, AsAService, Shown
     if guest.inside():
         del Guests

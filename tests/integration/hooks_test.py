@@ -107,96 +107,6 @@ class SharedCgroup(HookCase):
 
 
 @harness.for_each_runtime
-class Move(HookCase):
-    """onMisplaced "move": the process goes to its pod now, and podqos removes the cgroup that it made for it."""
-
-    settings = {"placement": {"onMisplaced": "move"}}
-
-    def test_moves_the_process(self):
-        name, pid, _ = self.launch_hooked()
-        path = self.pod_path("burstable", "hooks-1")
-        self.assert_placed(pid, path, self.engine_path)
-        self.assert_values(path, shares=256, quota=50000, memory=2 * GI)
-        self.assert_oom(pid, 969)
-        self.plain.delete(name)
-        self.assert_nothing_left()
-
-    def test_says_what_later_updates_come_to(self):
-        """The runtime changes the cgroup that it knows, or fails: either way the container keeps what it has."""
-        name, pid, _ = self.launch_hooked()
-        self.assertIn(f"was moved to {machines.cgroup_of(pid)}, which its runtime does not know: a later update of its "
-                      "resources changes the old cgroup", self.podqos.log_text())
-        self.plain.update(name, {"memory": {"limit": 96 * MI}}, check=False)
-        self.assert_values(machines.cgroup_of(pid), memory=2 * GI)
-        self.plain.delete(name)
-        self.assert_nothing_left()
-
-    def test_takes_its_limits_along(self):
-        """The engine has bounded less than the pod's manifest, and otherwise: that holds in the new cgroup too."""
-        def bound(bundle):
-            bundle.resources.update({"cpu": {"shares": 512, "quota": 40000, "period": 100000},
-                                     "memory": {"limit": 96 * MI, "reservation": 32 * MI}, "pids": {"limit": 77}})
-            if self.machine.version("memory") == 2:
-                bundle.resources["unified"] = {"memory.high": str(80 * MI), "memory.oom.group": "1"}
-
-        name, pid, _ = self.launch_hooked(prepare=bound)
-        self.assert_placed(pid, self.pod_path("burstable", "hooks-1"), self.engine_path)
-        self.assert_values(machines.cgroup_of(pid), quota=40000, memory=96 * MI, pids=77)
-        for controller, file in self.limit_files():
-            held, taken = (self.machine.file(path, controller, file)
-                           for path in (self.engine_path, machines.cgroup_of(pid)))
-            self.assertEqual(taken, held, file)
-        self.plain.delete(name)
-        self.assert_nothing_left()
-
-    def limit_files(self):
-        """What the runtime has written, each only where this machine has the controller."""
-        files = {("cpu", 1): ("cpu.shares",), ("cpu", 2): ("cpu.weight", "cpu.max"),
-                 ("memory", 1): ("memory.soft_limit_in_bytes", "memory.swappiness"),
-                 ("memory", 2): ("memory.low", "memory.high", "memory.oom.group"), ("pids", 1): (), ("pids", 2): ()}
-        for (controller, version), names in files.items():
-            if self.machine.version(controller) == version:
-                yield from ((controller, name) for name in names)
-
-    def test_takes_its_device_rules_along(self):
-        """By which a container that may make device files cannot use them."""
-        name, pid, _ = self.launch_hooked(prepare=oci.try_device)
-        self.assert_placed(pid, self.pod_path("burstable", "hooks-1"), self.engine_path)
-        self.assertEqual(oci.device_verdict(pid), "refused")
-        self.plain.delete(name)
-        self.assert_nothing_left()
-
-
-@harness.for_each_runtime
-class MoveNot(HookCase):
-    """onMisplaced "move": a container that shares its cgroup stays, with its limits, and podqos says why."""
-
-    settings = {"placement": {"onMisplaced": "move"}}
-
-    def test_stays(self):
-        name, pid_file = self.container_id("app"), self.tmp / "neighbour"
-
-        def share(bundle):
-            procs = [f"{hierarchy.mount}{self.elsewhere}/{bundle.path.name}/cgroup.procs"
-                     for hierarchy in self.machine.hierarchies]
-            bundle.add_hook("createRuntime", "/bin/sh", ["sh", "-c", f"""
-                cat >/dev/null
-                sleep 1000 </dev/null >/dev/null 2>&1 &
-                echo $! >{pid_file}
-                for procs in {' '.join(procs)}; do if [ -e $procs ]; then echo $! >$procs; fi; done"""])
-
-        pid = self.plain.launch(name, self.hooked_bundle(prepare=share))
-        neighbour = int(pid_file.read_text(encoding="ascii"))
-        self.assertEqual(machines.cgroup_of(pid), self.engine_path)
-        self.assert_values(self.engine_path, quota=50000, memory=2 * GI)
-        self.assertIn(f"leaves it there: process {neighbour} is in its cgroup too and would not be moved with it",
-                      self.podqos.log_text())
-        os.kill(neighbour, signal.SIGKILL)
-        self.plain.delete(name)
-        self.assert_nothing_left()
-
-
-@harness.for_each_runtime
 class Fail(HookCase):
     """onMisplaced "fail": the container is refused with both paths, and nothing is left."""
 
@@ -237,8 +147,6 @@ class Ignore(HookCase):
 @harness.for_each_runtime
 class Poststop(HookCase):
     """poststop may come twice, late, never, or for a container that nobody knows."""
-
-    settings = {"placement": {"onMisplaced": "move"}}
 
     def test_double(self):
         name, _, bundle = self.launch_hooked()
@@ -289,7 +197,8 @@ class Poststop(HookCase):
         name, pid, bundle = self.launch_hooked()
         self.podqos.hook("poststop", self.poststop_state(name, bundle), kind=self.kind)
         self.podqos.ctl("reconcile", kind=self.kind)
-        self.assert_placed(pid, self.pod_path("burstable", "hooks-1"), self.engine_path)
+        self.assertEqual(machines.cgroup_of(pid), self.engine_path)
+        self.assert_values(self.engine_path, quota=50000, memory=2 * GI)
         self.assert_values(self.tier_path("burstable"), shares=256)
         self.plain.delete(name)
         self.podqos.ctl("reconcile", kind=self.kind)
@@ -309,7 +218,8 @@ class Poststop(HookCase):
 
     def test_ends_a_container_whose_process_never_ends(self):
         """A runtime waits for its hook, and kills it at last: before that the container is taken out of its pod."""
-        name, pid, bundle = self.launch_hooked(stages=("createRuntime",))
+        bundle, name = self.bundle(POD, "app"), self.container_id("app")
+        pid = self.wrapper.launch(name, bundle)
         with machines.held_at_exit(pid):
             done = self.podqos.hook("poststop", self.poststop_state(name, bundle), kind=self.kind)
             self.assertEqual(done.stderr, "")

@@ -150,9 +150,7 @@ class BesideAPod(KillCase):
 
 
 class Unplaced(BesideAPod):
-    """Hooks alone: the create hook makes everything, and moves the process."""
-
-    settings = {**player.Case.settings, "placement": {"onMisplaced": "move"}}
+    """Hooks alone: the create hook makes everything, and sets the values where the process is."""
 
     def test_create_hook(self):
         def strike(which, turn):

@@ -303,8 +303,8 @@ class Older(nri_case.Case):
     def test_rewrite(self):
         self.check_untouched()
 
-    def test_move(self):
-        self.configure(placement={"onMisplaced": "move"})
+    def test_fail(self):
+        self.configure(placement={"onMisplaced": "fail"})
         self.check_untouched()
 
 

@@ -41,7 +41,6 @@ SET_UPS = {
     # No plugin is asked about the pod's own container.
     "plugin": SetUp("plain", places=True, sees_sandbox=False, plugin=True),
     "all": SetUp("both", places=True, sees_sandbox=True, plugin=True),
-    "hooks-plugin": SetUp("hooks", places=True, sees_sandbox=False, plugin=True),
 }
 
 

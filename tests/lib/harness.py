@@ -230,17 +230,13 @@ class TestCase(unittest.TestCase):
         pid = (runtime or self.wrapper).launch(identifier, self.bundle(manifest, name, args))
         return identifier, pid
 
-    def assert_placed(self, pid, pod_path, moved_from=None):
-        """The process lives in a child of `pod_path`, in every hierarchy that runtimes use; returns the path.
-
-        One that podqos has moved there is still in its old cgroup where podqos writes nothing.
-        """
+    def assert_placed(self, pid, pod_path):
+        """The process lives in a child of `pod_path`, in every hierarchy that runtimes use; returns the path."""
         path = machines.cgroup_of(pid)
         self.assertEqual(os.path.dirname(path), pod_path)
         for controllers, where in machines.cgroups_of(pid).items():
             if controllers:
-                here = path if moved_from is None or machines.bounds_pods(controllers) else moved_from
-                self.assertEqual(where, here, f"hierarchy {controllers}")
+                self.assertEqual(where, path, f"hierarchy {controllers}")
         return path
 
     def assert_values(self, path, **wanted):

@@ -273,11 +273,6 @@ def cgroup_of(pid):
     return paths.get("", "")
 
 
-def bounds_pods(names):
-    """Has a hierarchy (a key of cgroups_of) a controller that podqos writes to? Only there it moves processes."""
-    return not names or bool({"cpu", "memory", "pids", "hugetlb", "cpuset"} & set(names.split(",")))
-
-
 def container_cgroup_of(pid):
     """The cgroup that is a container's: with systemd crun puts the process into one more below the scope."""
     scope, inner, rest = cgroup_of(pid).partition(".scope/container")

@@ -20,15 +20,13 @@ import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import node_case  # noqa: E402
-import oci  # noqa: E402
 import units  # noqa: E402
 from harness import MI  # noqa: E402
 from node_case import BESTEFFORT, BURSTABLE, GUARANTEED  # noqa: E402
 
-POLICIES = ("rewrite", "move", "fail", "ignore")
+POLICIES = ("rewrite", "fail", "ignore")
 WAYS = ("wrapper", "precreate", *(f"hooks-{policy}" for policy in POLICIES))
 UPDATED = 96 * MI  # what `update` gives a container
-SETTLED = 2  # seconds until systemd has done what it was asked
 
 
 class Cell(node_case.NodeCase):
@@ -107,14 +105,6 @@ class Precreate(Cell):
         box.bundle.file.write_text(done.stdout, encoding="utf-8")
 
 
-def fnv1a(*lines):
-    """The 64-bit hash of Fowler, Noll and Vo, by which podqos tells equal ids apart."""
-    found = 0xcbf29ce484222325
-    for byte in "\n".join(map(str, lines)).encode():
-        found = (found ^ byte) * 0x100000001b3 % 2**64
-    return found
-
-
 class HooksRewrite(Cell):
     """The first start stays where the engine put it, the next one from that bundle is placed."""
 
@@ -123,71 +113,6 @@ class HooksRewrite(Cell):
 
     def expected_cgroup(self, box):
         return self.process_cgroup(box.engine_path) if box.starts == 0 else super().expected_cgroup(box)
-
-
-class HooksMove(Cell):
-    """The process is moved, and its bundle rewritten for the next start; the runtime's own verbs stay behind.
-
-    With systemd the engine's scope ends once its process has left: runc and crun find no cgroup any more, and crun
-    takes the container for stopped. They say so; the container itself, its values and its end are right.
-    """
-
-    way, hooked = "hooks-move", True
-    second = BESTEFFORT
-    settings = {**Cell.settings, "placement": {"onMisplaced": "move"}}
-
-    def expected_cgroup(self, box):
-        leaf = self.leaf(box.name)
-        if self.on_systemd:  # the engine's scope keeps its name, so that podqos's needs one of its own
-            leaf = f"podqos-{box.name}-{fnv1a(box.name, box.bundle.path.resolve()):016x}.scope"
-        path = f"{self.pod_cgroup(box.expected)}/{leaf}"
-        return path if box.starts == 0 else self.process_cgroup(path)  # moved into it: no cgroup within
-
-    def container(self, expected, label, args=("sleep", "1000")):
-        box = super().container(expected, label, args)
-        oci.try_device(box.bundle)
-        box.bundle.save()
-        return box
-
-    def start(self, box):
-        super().start(box)
-        self.assertEqual(oci.device_verdict(box.pid), "refused")
-        return box
-
-    def check_place(self, pid, cgroup):
-        """podqos moves it where it writes itself; elsewhere, on v1, the runtime's own cgroup stays in force."""
-        for controllers, where in machines.cgroups_of(pid).items():
-            if machines.bounds_pods(controllers) and (controllers or self.is_v2):
-                self.assertEqual(where, cgroup, f"cgroup of process {pid} in hierarchy \"{controllers}\"")
-
-    def check_container(self, box):
-        """systemd starts the new scope in its own time, and may take the slice's controllers away for a moment."""
-        deadline = time.monotonic() + SETTLED
-        while True:
-            try:
-                return super().check_container(box)
-            except AssertionError:
-                if not self.on_systemd or time.monotonic() > deadline:
-                    raise
-            time.sleep(0.01)
-
-    def check_verbs(self, box):
-        if self.on_systemd:
-            for verb in (["update", "--memory", UPDATED], ["pause"]):
-                self.assertNotEqual(self.runtime.call(*verb, box.name, check=False).returncode, 0, verb)
-        else:
-            pid = self.runtime.exec_detached(box.name, "sleep", "1000")
-            self.check_place(pid, box.engine_path)
-            self.runtime.call("update", "--memory", UPDATED, box.name)
-            self.assert_values(box.engine_path, memory=UPDATED)
-            self.check_container(box)
-            self.runtime.pause(box.name)
-            # In the freezer of cgroup v1 it is where the runtime has put it.
-            self.assertEqual(self.is_frozen(box.pid), not self.is_v2)
-            self.runtime.resume(box.name)
-        self.check_place(box.pid, box.cgroup)
-        self.assertFalse(self.is_frozen(box.pid))
-        self.check_pod(box.expected)
 
 
 class HooksFail(Cell):
@@ -278,7 +203,7 @@ def main():
     given = parser.parse_args()
     if not guest.inside():
         sys.exit("matrix.py writes to /kubepods and kubepods.slice: it runs in a guest only")
-    ways = (Wrapper, Precreate, HooksRewrite, HooksMove, HooksFail, HooksIgnore)
+    ways = (Wrapper, Precreate, HooksRewrite, HooksFail, HooksIgnore)
     suite = unittest.TestSuite(cell(base, kind, given.driver)
                                for kind in [k for k in harness.KINDS if k in given.only] or harness.KINDS
                                for base in [w for w in ways if w.way in given.only] or ways)

@@ -87,22 +87,6 @@ class Bundle:
         self.config.setdefault("hooks", {}).setdefault(stage, []).append(hook)
 
 
-def try_device(bundle):
-    """Lets the container make a file of a device that its rules forbid it, and use it if it can: see device_verdict."""
-    for names in bundle.config["process"]["capabilities"].values():
-        names.append("CAP_MKNOD")
-    bundle.config["process"]["args"] = ["sh", "-c", """
-        busybox mknod /dev/log-of-the-kernel c 1 11
-        (: >/dev/log-of-the-kernel) && echo open >/dev/verdict || echo refused >/dev/verdict
-        sleep 1000"""]
-
-
-def device_verdict(pid):
-    """What came of it, "open" or "refused"; "" after twenty seconds without an answer."""
-    verdict = pathlib.Path(f"/proc/{pid}/root/dev/verdict")
-    return patience.until(lambda: verdict.exists() and verdict.read_text(encoding="ascii").strip(), 20) or ""
-
-
 class Failed(AssertionError):
     """A runtime command that a test expected to succeed."""
 

@@ -3,7 +3,6 @@
 #include <asm/ioctls.h>
 #include <asm/termbits.h>
 #include <fcntl.h>
-#include <linux/bpf.h>
 #include <linux/prctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -140,11 +139,6 @@ inline constexpr std::array kHookRules{
     Rule{"clock_getres", {}},
     Rule{"getresuid", {}},
     Rule{"getresgid", {}},
-    // Querying and copying the device rules of a container that is moved; loading programs and
-    // creating maps stay forbidden.
-    Rule{"bpf", Condition{0, kInt, BPF_PROG_QUERY}},
-    Rule{"bpf", Condition{0, kInt, BPF_PROG_GET_FD_BY_ID}},
-    Rule{"bpf", Condition{0, kInt, BPF_PROG_ATTACH}},
     // Exit, abort(3) included.
     Rule{"rt_sigprocmask", {}},
     Rule{"rt_sigaction", {}},

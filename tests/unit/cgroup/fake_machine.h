@@ -119,12 +119,6 @@ class FakeMachine final : public Machine {
     return std::optional{found->second};
   }
 
-  Result<std::vector<std::uint32_t>> device_rules(std::string_view /*path*/) override {
-    return std::vector<std::uint32_t>{};
-  }
-  bool moves_devices(core::Driver driver) const override {
-    return !tree_->is_v2() && driver == core::Driver::kSystemd;
-  }
   Result<std::vector<ListedUnit>> learn_units(const std::string& /*pattern*/) override {
     if (auto asked = ask("units"); !asked) return fail(std::move(asked).error());
     std::vector<ListedUnit> units;
@@ -275,8 +269,6 @@ class FakeMachine final : public Machine {
     }
     return {};
   }
-
-  Status run(const core::CopyDeviceRules& /*step*/, Report& /*report*/) { return {}; }
 
   Status run(const core::MoveProcess& step, Report& /*report*/) {
     const auto process = tree_->processes.find(step.pid);

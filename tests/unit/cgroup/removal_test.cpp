@@ -18,12 +18,6 @@ using ::testing::IsEmpty;
 const core::RemoveChildren kUntilEmpty{.cgroup = "/kubepods/pod42",
                                        .until = core::RemoveChildren::Until::kEmpty};
 
-core::PodRecord pod_in(std::string cgroup) {
-  core::PodRecord record;
-  record.cgroup = std::move(cgroup);
-  return record;
-}
-
 /// A pod's cgroup, and what was done to it.
 class RemovalTest : public ::testing::TestWithParam<core::CgroupVersion> {
  protected:
@@ -61,7 +55,7 @@ TEST_P(RemovalTest, RemovesAPartOfMuchThatIsNested) {
   const auto report = remove_children(machine_, kUntilEmpty);
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_TRUE(report->partly);
-  const auto removal = remove_pod(machine_, pod_in("/kubepods/pod42"));
+  const auto removal = remove_pod(machine_, "/kubepods/pod42");
   ASSERT_TRUE(removal) << removal.error().message;
   EXPECT_EQ(removal->removed, Removed::kGone);
   EXPECT_THAT(changes_,
@@ -73,7 +67,7 @@ TEST_P(RemovalTest, APodWithMuchThatIsNestedIsPartlyRemoved) {
   constexpr const char* kSlice = "/kubepods.slice/kubepods-pod42.slice";
   tree_.make(cat(kSlice, "/a/init/inner"));
   tree_.most_nested = 1;
-  const auto removal = remove_pod(machine_, pod_in(kSlice));
+  const auto removal = remove_pod(machine_, kSlice);
   ASSERT_TRUE(removal) << removal.error().message;
   EXPECT_EQ(removal->removed, Removed::kPartly);
 }
@@ -129,26 +123,19 @@ TEST(RemovalOfAQuota, IsLiftedOnV1First) {
                                    "rmdir  /pod/a"));
 }
 
-TEST_P(RemovalTest, RemovesAPodWithItsMovedContainers) {
+TEST_P(RemovalTest, RemovesAPodWithWhatIsLeftInIt) {
   tree_.make("/kubepods/pod42/left");
-  tree_.make("/elsewhere/moved");
-  core::PodRecord record = pod_in("/kubepods/pod42");
-  record.containers.resize(2);
-  record.containers[0].cgroup = "/elsewhere/own";
-  record.containers[1].cgroup = "/elsewhere/moved";
-  record.containers[1].moved = true;
   tree_.make("/elsewhere/own");
-  const auto removal = remove_pod(machine_, record);
+  const auto removal = remove_pod(machine_, "/kubepods/pod42");
   ASSERT_TRUE(removal) << removal.error().message;
   EXPECT_EQ(removal->removed, Removed::kGone);
-  EXPECT_EQ(removal->report.removed, 3);
-  EXPECT_FALSE(machine_.exists("/elsewhere/moved"));
+  EXPECT_EQ(removal->report.removed, 2);
   EXPECT_TRUE(machine_.exists("/elsewhere/own"));
 }
 
 TEST_P(RemovalTest, APodInUseStays) {
   tree_.start(Pid{7}, "/kubepods/pod42/alive");
-  const auto removal = remove_pod(machine_, pod_in("/kubepods/pod42"));
+  const auto removal = remove_pod(machine_, "/kubepods/pod42");
   ASSERT_TRUE(removal) << removal.error().message;
   EXPECT_EQ(removal->removed, Removed::kInUse);
 }
@@ -162,7 +149,7 @@ TEST_P(RemovalTest, WaitsForSystemdThatHoldsAnEmptySlice) {
     tree_.cgroups.erase(kSlice);
     return true;
   };
-  const auto removal = remove_pod(machine_, pod_in(kSlice));
+  const auto removal = remove_pod(machine_, kSlice);
   ASSERT_TRUE(removal) << removal.error().message;
   EXPECT_EQ(removal->removed, Removed::kGone);
 }
@@ -171,7 +158,7 @@ TEST_P(RemovalTest, LeavesAnEmptySliceThatSystemdHoldsForLong) {
   constexpr const char* kSlice = "/kubepods.slice/kubepods-pod42.slice";
   tree_.make(kSlice);
   tree_.held_by_systemd.insert(kSlice);
-  const auto removal = remove_pod(machine_, pod_in(kSlice));
+  const auto removal = remove_pod(machine_, kSlice);
   ASSERT_TRUE(removal) << removal.error().message;
   EXPECT_EQ(removal->removed, Removed::kHeldBySystemd);
 }

@@ -46,33 +46,6 @@ TEST(Repeat, EndsWithAnError) {
   EXPECT_EQ(done.error().message, "refused");
 }
 
-TEST(ExecuteWithRetries, WaitsUntilSystemdHasEnabledTheControllersAgain) {
-  FakeTree tree{core::CgroupVersion::kV2};
-  FakeMachine machine{tree, allow};
-  int waits = 0;
-  tree.on_wait = [&] {
-    if (++waits == 2) tree.make("/pod.slice");
-    return true;
-  };
-  const auto report =
-      execute(machine, {weight_of("/pod.slice")}, UnitChanges::kNow, core::Transient::kControllers);
-  ASSERT_TRUE(report) << report.error().message;
-  EXPECT_EQ(report->written, std::vector<std::string>{"/pod.slice/cpu.weight = 39"});
-  EXPECT_EQ(waits, 2);
-}
-
-TEST(ExecuteWithRetries, ReturnsTheRefusalWhenNothingMayBeWaitedForAnyMore) {
-  FakeTree tree{core::CgroupVersion::kV2};
-  FakeMachine machine{tree, allow};
-  int waits = 0;
-  tree.on_wait = [&] { return ++waits <= 5; };
-  const auto report =
-      execute(machine, {weight_of("/pod.slice")}, UnitChanges::kNow, core::Transient::kControllers);
-  ASSERT_FALSE(report);
-  EXPECT_EQ(report.error().code, ErrorCode::kNotFound);
-  EXPECT_EQ(waits, 6);
-}
-
 TEST(ExecuteWithRetries, DoesNotWaitForARefusalThatStays) {
   FakeTree tree{core::CgroupVersion::kV2};
   FakeMachine machine{tree, allow};

@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(
              "/"},
         Case{"CpuOfV1", "2:cpu,cpuacct:/\n1:memory:/podqos/kubepods/pod1/c\n", kPod, kContainer,
              "/"},
-        // What podqos has moved to its pod stays where it was there.
+        // Where an engine leaves a process out of its pod.
         Case{"OtherHierarchiesOfV1",
              "3:pids:/engine/c\n2:cpu,memory:/podqos/kubepods/pod1/c\n1:name=systemd:/x\n0::/\n",
              kPod, kContainer, std::nullopt},

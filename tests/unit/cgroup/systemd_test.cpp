@@ -51,37 +51,6 @@ TEST_F(SystemdCalls, StartTransientUnitWithoutProperties) {
                 "StartTransientUnit ssa(sv)a(sa(sv)) \"a.slice\" \"replace\" [] []\n");
 }
 
-TEST_F(SystemdCalls, StartTransientUnitTellsWhatMayNotBeKnown) {
-  EXPECT_EQ(told([](Systemd& systemd) {
-              return systemd.start_transient("a.scope", {{"Delegate", true}},
-                                             {{"OOMPolicy", std::string{"kill"}}});
-            }),
-            std::string{kManager} +
-                "StartTransientUnit ssa(sv)a(sa(sv)) \"a.scope\" \"replace\" "
-                "[(\"Delegate\" <b:1>) (\"OOMPolicy\" <\"kill\">)] []\n");
-}
-
-// systemd 249: scopes have no OOMPolicy=, src/core/dbus-unit.c bus_unit_set_properties().
-TEST_F(SystemdCalls, StartTransientUnitLeavesOutWhatIsNotKnown) {
-  FakeSystemd fake{directory_.path("private"), [](auto accept) {
-                     Session session = accept();
-                     session.authenticate();
-                     session.refuse(session.receive().get(), DBUS_ERROR_PROPERTY_READ_ONLY,
-                                    "Cannot set property OOMPolicy, or unknown property.");
-                     session.answer_job(session.receive().get());
-                     session.wait();
-                   }};
-  {
-    Systemd systemd{only(fake)};
-    const auto done = systemd.start_transient("a.scope", {{"Delegate", true}},
-                                              {{"OOMPolicy", std::string{"kill"}}});
-    EXPECT_TRUE(done) << done.error().message;
-  }
-  const std::string heard = fake.heard();
-  EXPECT_THAT(heard, testing::HasSubstr("[(\"Delegate\" <b:1>) (\"OOMPolicy\" <\"kill\">)] []\n"));
-  EXPECT_THAT(heard, testing::EndsWith("[(\"Delegate\" <b:1>)] []\n"));
-}
-
 TEST_F(SystemdCalls, StartUnitReplacesTheJobUnderWay) {
   EXPECT_EQ(told([](Systemd& systemd) { return systemd.start("a\\x2d@b:c.slice"); }),
             std::string{kManager} + "StartUnit ss \"a\\x2d@b:c.slice\" \"replace\"\n");

@@ -14,7 +14,7 @@ namespace podqos::codec::every_setting {
 inline constexpr std::string_view kEverything = R"({
   // for people
   "enabled": false, "scope": "annotated", "trustAnnotations": "none", "allowQosOverride": true,
-  "cgroupRoot": "/a/b", "cgroupDriver": "cgroupfs", "placement": {"onMisplaced": "move", "withoutParent": "place"}, "onError": "reject",
+  "cgroupRoot": "/a/b", "cgroupDriver": "cgroupfs", "placement": {"onMisplaced": "ignore", "withoutParent": "place"}, "onError": "reject",
   "nodeMemory": "32Gi", "nodeCpu": 4, /* pinned */
   "reserved": {"system": {"cpu": "500m", "memory": "1Gi"}, "kube": {"cpu": "0.25", "memory": 1048576}},
   "enforceNodeAllocatable": ["none"], "rootCpuWeight": 300, "admission": {"memory": "enforce", "cpu": "off", "pids": "enforce"}, "qosReserved": {"memory": "50%"}, "maxPodClaim": "40%", "cpuCFSQuota": false, "cpuCFSQuotaPeriod": "5ms", "weightFormula": "log",
@@ -32,7 +32,7 @@ inline core::Settings everything() {
   out.allow_qos_override = true;
   out.cgroup_root = "/a/b";
   out.cgroup_driver = core::DriverSetting::kCgroupfs;
-  out.on_misplaced = core::OnMisplaced::kMove;
+  out.on_misplaced = core::OnMisplaced::kIgnore;
   out.without_parent = core::WithoutParent::kPlace;
   out.on_error = core::OnError::kReject;
   out.node_memory = Bytes{34'359'738'368};

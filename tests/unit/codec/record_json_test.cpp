@@ -50,7 +50,7 @@ TEST(FormatPodRecord, WritesCompactJsonWithTheVersionFirst) {
       R"("classSource":"short-forms","adopted":false,"sandboxId":"","cgroup":"/kubepods/burstable/pod42",)"
       R"("claimed":{"pods":1,"cpuMilli":250,"memoryBytes":0},"granted":{"pods":1,"cpuMilli":250,"memoryBytes":0},)"
       R"("containers":[{"id":"c1","bundle":"/b","name":"a","state":"live","pid":7,)"
-      R"("startTime":99,"cgroup":"/kubepods/burstable/pod42/c1","sandbox":false,"moved":false}]})");
+      R"("startTime":99,"cgroup":"/kubepods/burstable/pod42/c1","sandbox":false}]})");
 }
 
 TEST(FormatPodRecord, RemembersWhoFoundedThePod) {
@@ -64,7 +64,7 @@ TEST(FormatPodRecord, RemembersWhoFoundedThePod) {
 TEST(FormatPodRecord, KeepsWhatBacksTheClaims) {
   core::PodRecord record = example_record();
   record.containers.front().backed_memory = Bytes{0};
-  EXPECT_THAT(format_pod_record(record), HasSubstr(R"("moved":false,"backedMemoryBytes":0})"));
+  EXPECT_THAT(format_pod_record(record), HasSubstr(R"("sandbox":false,"backedMemoryBytes":0})"));
   EXPECT_EQ(*parse_pod_record(format_pod_record(record)), record);
 }
 
@@ -195,7 +195,6 @@ class Random {
     out.start_time = StartTime{number()};
     out.cgroup = text();
     out.sandbox = flag();
-    out.moved = flag();
     if (flag()) out.backed_memory = Bytes{number()};
     return out;
   }

@@ -106,8 +106,6 @@ TEST(MergeSettings, KnowsEveryWord) {
        [](const Settings& s) { return s.cgroup_driver == core::DriverSetting::kCgroupfs; }},
       {"placement.onMisplaced", "rewrite",
        [](const Settings& s) { return s.on_misplaced == OnMisplaced::kRewrite; }},
-      {"placement.onMisplaced", "move",
-       [](const Settings& s) { return s.on_misplaced == OnMisplaced::kMove; }},
       {"placement.onMisplaced", "fail",
        [](const Settings& s) { return s.on_misplaced == OnMisplaced::kFail; }},
       {"placement.onMisplaced", "ignore",

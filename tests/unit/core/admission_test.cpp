@@ -50,7 +50,6 @@ class AdmissionTest : public ::testing::Test {
 
   [[nodiscard]] Result<Admission> admission() {
     observed_cgroup_.clear();
-    observed_relocation_ = false;
     const AdmissionSnapshot snapshot{.identity = identity_,
                                      .claim = claim_,
                                      .before = before_,
@@ -61,16 +60,10 @@ class AdmissionTest : public ::testing::Test {
                                      .capacity = capacity_,
                                      .cpu = cpu_,
                                      .root = root_,
-                                     .pod_cgroup =
-                                         [this](const std::string& cgroup) {
-                                           observed_cgroup_ = cgroup;
-                                           return cgroup_;
-                                         },
-                                     .relocation =
-                                         [this] {
-                                           observed_relocation_ = true;
-                                           return relocation_;
-                                         }};
+                                     .pod_cgroup = [this](const std::string& cgroup) {
+                                       observed_cgroup_ = cgroup;
+                                       return cgroup_;
+                                     }};
     return decide_admission(request_, snapshot, settings_);
   }
 
@@ -85,10 +78,8 @@ class AdmissionTest : public ::testing::Test {
   const ContainerRecord* running_ = nullptr;
   bool restored_ = false;
   PodCgroupSnapshot cgroup_;  ///< observed of the pod's
-  Relocation relocation_;
   Settings settings_;
   std::string observed_cgroup_;  ///< the one that the decision has asked for
-  bool observed_relocation_ = false;
 };
 
 TEST_F(AdmissionTest, ANewPodGetsACgroupInItsTier) {
@@ -236,10 +227,9 @@ TEST_F(AdmissionTest, WarnsOfMemoryThatIsNotReservedWithTheContainerThatLacksALi
 
 TEST_F(AdmissionTest, AContainerThatRunsInItsPodStays) {
   runs_in(std::string{kPodCgroup} + "/own");
-  request_.on_misplaced = OnMisplaced::kMove;
+  request_.on_misplaced = OnMisplaced::kFail;
   const auto decided = admission();
   ASSERT_TRUE(decided) << decided.error().to_string();
-  EXPECT_FALSE(observed_relocation_);
   EXPECT_EQ(decided->container.cgroup, std::string{kPodCgroup} + "/own");
   EXPECT_EQ(decided->belongs_to, std::nullopt);
 }
@@ -249,32 +239,8 @@ TEST_F(AdmissionTest, OneThatRunsElsewhereStaysThereAndIsToldWhereItBelongs) {
   request_.on_misplaced = OnMisplaced::kRewrite;
   const auto decided = admission();
   ASSERT_TRUE(decided) << decided.error().to_string();
-  EXPECT_FALSE(observed_relocation_);
   EXPECT_EQ(decided->container.cgroup, "/elsewhere/c1");
-  EXPECT_FALSE(decided->container.moved);
   EXPECT_EQ(decided->belongs_to, std::string{kPodCgroup} + "/c1");
-}
-
-TEST_F(AdmissionTest, OneThatRunsElsewhereIsMoved) {
-  runs_in("/elsewhere/c1");
-  request_.on_misplaced = OnMisplaced::kMove;
-  relocation_.origin = Origin{.cgroup = "/elsewhere/c1", .limits = {}};
-  const auto decided = admission();
-  ASSERT_TRUE(decided) << decided.error().to_string();
-  EXPECT_TRUE(decided->container.moved);
-  EXPECT_EQ(decided->container.cgroup, std::string{kPodCgroup} + "/c1");
-  EXPECT_EQ(decided->belongs_to, decided->container.cgroup);
-}
-
-TEST_F(AdmissionTest, OneThatCannotBeMovedStays) {
-  runs_in("/elsewhere/c1");
-  request_.on_misplaced = OnMisplaced::kMove;
-  relocation_.stays = "it is not alone";
-  const auto decided = admission();
-  ASSERT_TRUE(decided) << decided.error().to_string();
-  EXPECT_FALSE(decided->container.moved);
-  EXPECT_EQ(decided->container.cgroup, "/elsewhere/c1");
-  EXPECT_EQ(decided->relocation.stays, "it is not alone");
 }
 
 TEST_F(AdmissionTest, OneThatRunsElsewhereIsRefused) {
@@ -313,8 +279,7 @@ TEST_F(RealtimeTest, IsPlacedOnV2) {
 /// Whatever onMisplaced is: it is where it can run.
 TEST_F(RealtimeTest, IsNotRegisteredElsewhere) {
   runs_in("/elsewhere/c1");
-  for (const auto misplaced :
-       {OnMisplaced::kRewrite, OnMisplaced::kMove, OnMisplaced::kFail, OnMisplaced::kIgnore}) {
+  for (const auto misplaced : {OnMisplaced::kRewrite, OnMisplaced::kFail, OnMisplaced::kIgnore}) {
     request_.on_misplaced = misplaced;
     const auto decided = admission();
     ASSERT_FALSE(decided);

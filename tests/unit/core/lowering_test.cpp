@@ -193,14 +193,13 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& c) { return c.param.name; });
 
 TEST(LowerValues, ComparesTheControllerOfAUnifiedFileWhole) {
-  const CgroupValues values{.unified = {{"cpuset.cpus", "0"},
-                                        {"cpu.idle", "1"},
+  const CgroupValues values{.unified = {{"cpu.weight", "7"},
+                                        {"memory.oom.group", "1"},
                                         {"io.max", "8:0 rbps=1"},
                                         {"memorable.low", "1"}}};
-  EXPECT_THAT(writes(lower(values, {.cpu = CgroupVersion::kV2, .memory = CgroupVersion::kV2})),
-              ElementsAre("cpu.idle = 1"));
-  EXPECT_THAT(writes(lower(values, {.cpuset = CgroupVersion::kV2})),
-              ElementsAre("cpuset.cpus = 0"));
+  EXPECT_THAT(writes(lower(values, {.cpu = CgroupVersion::kV2})), ElementsAre("cpu.weight = 7"));
+  EXPECT_THAT(writes(lower(values, {.memory = CgroupVersion::kV2})),
+              ElementsAre("memory.oom.group = 1"));
 }
 
 TEST(LowerValues, WritesNothingOfIoWithoutAValue) {

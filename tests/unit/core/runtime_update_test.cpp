@@ -265,9 +265,6 @@ TEST(TellsOfUpdates, OnlyWhereARuntimeSetsTheLimits) {
   each = live("web");
   each.sandbox = true;
   EXPECT_FALSE(tells_of_updates(record, each));
-  each = live("web");
-  each.moved = true;
-  EXPECT_FALSE(tells_of_updates(record, each));
   each = live("web", "/docker");
   EXPECT_FALSE(tells_of_updates(record, each));
   // It is being replaced.

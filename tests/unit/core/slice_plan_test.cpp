@@ -116,93 +116,21 @@ TEST(SlicePlanRemoval, StopsTheUnitLast) {
   EXPECT_EQ(render(plan_removal("/kubepods/pod42")), "rmdir  /kubepods/pod42\n");
 }
 
-ContainerRecord at(const char* cgroup, bool moved) {
+ContainerRecord at(const char* cgroup) {
   ContainerRecord container;
   container.cgroup = cgroup;
-  container.moved = moved;
   container.pid = Pid{7};
   return container;
 }
 
 TEST(PlanContainer, TellsSystemdOfAScope) {
   const CgroupValues values{.memory_limit = Bytes{4096}};
-  EXPECT_EQ(render(plan_container(at("/m.slice/crun-c.scope/container", false), values, kLayoutV2,
+  EXPECT_EQ(render(plan_container(at("/m.slice/crun-c.scope/container"), values, kLayoutV2,
                                   WeightFormula::kLog)),
             "write  /m.slice/crun-c.scope/container/memory.max = 4096  # container\n"
             "set    crun-c.scope MemoryMax=4096\n");
-  EXPECT_EQ(render(plan_container(at("/m/c", false), values, kLayoutV2, WeightFormula::kLog)),
+  EXPECT_EQ(render(plan_container(at("/m/c"), values, kLayoutV2, WeightFormula::kLog)),
             "write  /m/c/memory.max = 4096  # container\n");
-}
-
-TEST(PlanMove, BoundsTheNewCgroupBeforeTheProcessIsThere) {
-  const CgroupValues values{.memory_limit = Bytes{4096}};
-  const Origin origin{
-      .cgroup = "/old",
-      .limits = {{.controller = Controller::kPids, .file = "pids.max", .value = "9"}}};
-  EXPECT_EQ(
-      render(plan_move(at("/k/pod1/c", true), origin, values, kLayoutV2, WeightFormula::kLog)),
-      "mkdir  /k/pod1/c\n"
-      "write  /k/pod1/c/pids.max = 9  # as in /old\n"
-      "write  /k/pod1/c/memory.max = 4096  # container\n"
-      "device /old -> /k/pod1/c\n"
-      "move   7 -> /k/pod1/c\n");
-}
-
-TEST(PlanMove, LeavesTheDevicesOfV1Alone) {
-  const CgroupLayout v1{.cpu = CgroupVersion::kV1, .memory = CgroupVersion::kV1};
-  EXPECT_EQ(render(plan_move(at("/k/pod1/c", true), {.cgroup = "/old", .limits = {}}, {}, v1,
-                             WeightFormula::kLog)),
-            "mkdir  /k/pod1/c\n"
-            "move   7 -> /k/pod1/c\n");
-}
-
-TEST(PlanMovedScope, TellsSystemdOfAllThatItWouldWriteOver) {
-  const CgroupValues values{.memory_limit = Bytes{4096}};
-  const Origin origin{
-      .cgroup = "/old.scope",
-      .limits = {{.controller = Controller::kCpu, .file = "cpu.weight", .value = "39"},
-                 {.controller = Controller::kCpu, .file = "cpu.max", .value = "50000 100000"}}};
-  const std::string scope = "/k.slice/k-pod1.slice/podqos-c.scope";
-  EXPECT_EQ(
-      render(plan_moved_scope(at(scope.c_str(), true), origin, values, kLayoutV2,
-                              WeightFormula::kLog)),
-      "mkdir  " + scope + "\nmove   7 -> " + scope +
-          "\nstart  podqos-c.scope Description=\"podqos scope\" Slice=\"k-pod1.slice\" PIDs=7 "
-          "Delegate=yes DefaultDependencies=no CPUAccounting=yes MemoryAccounting=yes "
-          "IOAccounting=yes TasksAccounting=yes CPUQuotaPeriodUSec=100000 "
-          "CPUQuotaPerSecUSec=500000 CPUWeight=39 MemoryMax=4096\n" +
-          "write  " + scope + "/cpu.weight = 39  # as in /old.scope\n" + "write  " + scope +
-          "/cpu.max = 50000 100000  # as in /old.scope\n" + "write  " + scope +
-          "/memory.max = 4096  # container\n");
-}
-
-// systemd.scope(5): without OOMPolicy=kill systemd writes 0 to memory.oom.group.
-TEST(PlanMovedScope, KeepsProcessesThatEndTogether) {
-  const std::string scope = "/k.slice/k-pod1.slice/podqos-c.scope";
-  const auto plan = [&](const Origin& origin, const CgroupValues& values) {
-    return render(
-        plan_moved_scope(at(scope.c_str(), true), origin, values, kLayoutV2, WeightFormula::kLog));
-  };
-  const auto carried = [](const char* value) {
-    return Origin{
-        .cgroup = "/old.scope",
-        .limits = {
-            {.controller = Controller::kMemory, .file = "memory.oom.group", .value = value}}};
-  };
-  CgroupValues values;
-  values.unified = {{"memory.oom.group", "1"}};
-  constexpr const char* kPolicy = " OOMPolicy=\"kill\"";
-  EXPECT_THAT(plan(carried("1"), {}), testing::HasSubstr(kPolicy));
-  EXPECT_THAT(plan(carried("0"), values), testing::HasSubstr(kPolicy));
-  EXPECT_THAT(plan(carried("0"), {}), testing::Not(testing::HasSubstr(kPolicy)));
-  EXPECT_THAT(plan({.cgroup = "/old.scope", .limits = {}}, {}),
-              testing::Not(testing::HasSubstr(kPolicy)));
-}
-
-TEST(PlanMovedScope, IsNothingWithoutSystemd) {
-  EXPECT_THAT(plan_moved_scope(at("/k/pod1/c", true), {.cgroup = "/old", .limits = {}}, {},
-                               kLayoutV2, WeightFormula::kLog),
-              testing::IsEmpty());
 }
 
 TEST(PlanMonitor, HasACgroupOfItsOwnInThePod) {

@@ -36,7 +36,7 @@ TEST(ValueTable, SaysWhatUnlimitedIs) {
   for (const ValueRow& row : value_table()) {
     for (const ValueFile* file : {&row.v1, &row.v2}) {
       const bool written = file->number != nullptr && !file->name.empty();
-      EXPECT_TRUE(!written || file->unset.has_value()) << file->name;
+      EXPECT_TRUE(!written || !file->unset.empty()) << file->name;
     }
   }
 }

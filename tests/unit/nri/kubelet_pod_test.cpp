@@ -135,7 +135,7 @@ TEST_P(KubeletPodAnnotated, GetsNoAdjustmentBeforeItsSandboxIsKnown) {
 }
 
 TEST_P(KubeletPodAnnotated, KeepsEachFileAndScore) {
-  reconfigure(R"(, "podPidsLimit": 77, "placement": {"onMisplaced": "move"})");
+  reconfigure(R"(, "podPidsLimit": 77, "placement": {"onMisplaced": "fail"})");
   const api::PodSandbox sandbox = annotated();
   ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
   const auto helper = running(sandbox, kubelets(sandbox, "app", kSmall));

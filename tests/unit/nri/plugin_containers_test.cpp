@@ -119,8 +119,7 @@ TEST_F(PluginTest, PassesOverAContainerWithoutAProcess) {
   EXPECT_FALSE(temporary().has("state"));
 }
 
-TEST_F(PluginTest, MovesAContainerThatItDidNotPlace) {
-  reconfigure(R"(, "placement": {"onMisplaced": "move"})");
+TEST_F(PluginTest, BoundsAContainerThatItDidNotPlaceWhereItRuns) {
   const auto sandbox = pod("1");
   auto app = container(sandbox, "app", kSmall);
   app.mutable_linux()->set_cgroups_path(below("engine/app-of-1"));
@@ -128,7 +127,9 @@ TEST_F(PluginTest, MovesAContainerThatItDidNotPlace) {
   ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
   const auto now = cgroupfs().cgroup_of(init);
   ASSERT_TRUE(now);
-  EXPECT_EQ(*now, pod_path("burstable", "1") + "/app-of-1");
+  EXPECT_EQ(*now, below("engine/app-of-1"));
+  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
+  EXPECT_THAT(log(), HasSubstr("register podqos-runtime"));
 }
 
 TEST_F(PluginTest, ResizesAContainersPod) {

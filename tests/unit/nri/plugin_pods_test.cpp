@@ -22,7 +22,7 @@ TEST_F(PluginTest, MakesThePodsCgroupWhenItsSandboxRuns) {
 }
 
 TEST_F(PluginTest, LeavesTheSandboxsProcessWhereItIs) {
-  reconfigure(R"(, "placement": {"onMisplaced": "move"})");
+  reconfigure(R"(, "placement": {"onMisplaced": "fail"})");
   const Pid init = start_process();
   put(init, below("engine/sandbox"));
   ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", init, kSmall)), kNoBudget));

@@ -120,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(
            Call{"ioctl TCGETS2", 16, 29, true, {0, 0x802C542A}},
            Call{"ioctl TIOCSTI", 16, 29, false, {0, 0x5412}},
            Call{"ioctl TIOCSTI with an upper half", 16, 29, false, {0, 0x1'0000'5412}},
-           Call{"bpf BPF_PROG_ATTACH", 321, 280, true, {8}},
+           Call{"bpf BPF_PROG_ATTACH", 321, 280, false, {8}},
            Call{"bpf BPF_PROG_LOAD", 321, 280, false, {5}}, Call{"execve", 59, 221, false},
            Call{"execveat", 322, 281, false}, Call{"clone", 56, 220, false},
            Call{"clone3", 435, 435, false}, Call{"ptrace", 101, 117, false},
