@@ -20,7 +20,6 @@
 #include "ctl/configure/plan.h"
 #include "ctl/configure/program.h"
 #include "ctl/configure/report.h"
-#include "ctl/configure/session.h"
 #include "ctl/table.h"
 
 namespace podqos::ctl {
@@ -72,18 +71,16 @@ Result<EngineProgram> find_engine(const ConfigureOptions& options) {
   if (!options.program.empty()) {
     found.path = options.program;
   } else {
-    auto path = find_program(found.engine);
-    if (!path) return fail(std::move(path).error());
-    found.path = std::move(*path);
+    PODQOS_ASSIGN(found.path, find_program(found.engine));
   }
   if (found.version) return found;
   if (!found.path && options.undo) return found;
   if (!found.path)
-    return fail(ErrorCode::kNotFound,
-                cat(facts_of(found.engine).title, " is not installed: there is no ",
-                    facts_of(found.engine).program,
-                    " in /usr/bin, /usr/sbin, /usr/local/bin or /usr/local/sbin; to configure it "
-                    "beforehand, give --engine-version"));
+    return fail(
+        ErrorCode::kNotFound,
+        cat(facts_of(found.engine).title, " is not installed: no ", facts_of(found.engine).program,
+            " in /usr/bin, /usr/sbin, /usr/local/bin or /usr/local/sbin; to configure it "
+            "beforehand, set --engine-version"));
   const auto version = version_of(*found.path);
   if (version) found.version = *version;
   if (!version && !options.undo) return fail(version.error());
@@ -112,45 +109,14 @@ Result<ConfigureReport> make_report(const ConfigureOptions& options, const Engin
   request.way =
       parse_way(options.way)
           .value_or(best_way(request.engine, request.version, request.node.plugin_installed));
-  auto plan = options.undo ? plan_removal(request.engine, files.source())
-                           : plan_registration(request, files.source());
-  if (!plan) return fail(std::move(plan).error());
-  if (!plan->restart_harm.empty() && options.restart_choice() == Restart::kHarmless)
+  PODQOS_ASSIGN(report.plan, options.undo ? plan_removal(request.engine, files.source())
+                                          : plan_registration(request, files.source()));
+  ConfigurePlan& plan = report.plan;
+  if (!plan.restart_harm.empty() && options.restart_choice() == Restart::kHarmless)
     return fail(ErrorCode::kConflict,
-                cat(plan->restart_harm, ", or use --restart=force; nothing was changed"));
-  if (!plan->restart_harm.empty()) plan->notes.push_back(plan->restart_harm);
-  report.plan = std::move(*plan);
+                cat(plan.restart_harm, ", or use --restart=force; nothing was changed"));
+  if (!plan.restart_harm.empty()) plan.notes.push_back(plan.restart_harm);
   return report;
-}
-
-/// The child: everything that has to do with files.
-int run_files(const ConfigureOptions& options, const EngineProgram& program,
-              const FilesProcess& process) {
-  if (auto status = narrow(kKeptCapabilities, sys::Filter::kConfigure); !status)
-    return log_failure(status.error());
-  EngineFiles files{options.root};
-  auto report = make_report(options, program, files);
-  if (!report && !options.root.empty())
-    return log_failure(std::move(report).error().with_context(options.root));
-  if (!report) return log_failure(report.error());
-  const bool json = options.output == "json";
-  if (options.dry_run) {
-    return finish(print(json ? format_json(*report, WithDiff::kYes)
-                             : format_dry_run(*report, colour_mode(options.colour))));
-  }
-  FilesDone done{.changed = !report->plan.changes.empty(), .way = report->request.way};
-  if (const auto last = files.last_change(report->plan.registered_in)) {
-    report->last_changed = last->path;
-    done.last_change = last->time;
-  }
-  if (auto applied = files.apply(report->plan); !applied) return log_failure(applied.error());
-  const Verdict verdict = process.report(done);
-  if (!verdict.keep) {
-    if (auto undone = files.roll_back(); !undone) return log_failure(undone.error());
-    return kRefused;
-  }
-  report->outcome = verdict.outcome;
-  return finish(print(json ? format_json(*report, WithDiff::kNo) : format_text(*report)));
 }
 
 /// Has the engine check its configuration. @return false if it has no check.
@@ -158,12 +124,11 @@ Result<bool> check(const EngineProgram& program) {
   if (!program.path) return false;
   const auto command = check_command(program.engine, *program.path, program.version);
   if (!command) return false;
-  const auto end = run_program(*command);
-  if (!end) return fail(end.error());
-  if (end->status == 0) return true;
+  PODQOS_ASSIGN(const auto end, run_program(*command));
+  if (end.status == 0) return true;
   return fail(
       ErrorCode::kInvalidArgument,
-      cat("`", join(*command, " "), "` refuses the configuration: ", printable(end->output, 2000)));
+      cat("`", join(*command, " "), "` rejected the configuration: ", printable(end.output, 2000)));
 }
 
 /// How long Docker may take to read its configuration after a reload.
@@ -179,141 +144,170 @@ std::optional<std::string> find_docker_client() {
   return std::nullopt;
 }
 
-/// The parent: all that executes other programs.
-class Supervisor {
+/// What follows once the files are as planned: all that asks the engine and the plugin.
+class Activation {
  public:
-  Supervisor(const ConfigureOptions& options, const EngineProgram& program)
+  Activation(const ConfigureOptions& options, const EngineProgram& program, EngineFiles& files,
+             ConfigureReport& report)
       : options_(options),
         program_(program),
+        files_(files),
+        report_(report),
+        changed_(!report.plan.changes.empty()),
         service_(facts_of(program.engine).service),
         engine_(run_program, service_, kPluginPatience) {}
 
   /// Checks, has the engine read its configuration, and starts or stops the plugin.
-  /// @return the exit status.
-  int run(FilesProcessHandle& files, const FilesDone& done) {
-    Verdict verdict{.keep = true, .outcome = {}};
-    verdict.outcome.stale = is_stale(done);
-    const bool restarts = options_.restart_choice() != Restart::kNo;
-    if (done.changed || (verdict.outcome.stale && restarts)) {
+  /// @param before  when the files were last changed before
+  /// @return an error after which nothing is to be reported; the files are as they were.
+  Status run(const std::optional<LastChange>& before) {
+    ConfigureOutcome& outcome = report_.outcome;
+    outcome.stale = is_stale(before);
+    if (changed_ || (outcome.stale && options_.restart_choice() != Restart::kNo)) {
       auto checked = check(program_);
-      if (!checked && options_.undo) return keep_undone(files, checked.error());
-      if (!checked) return give_up(files, checked.error());
-      verdict.outcome.checked = *checked;
+      // Without podqos's lines the engine has another reason to refuse its configuration.
+      if (!checked && options_.undo) {
+        outcome = {};
+        later_ = Error{checked.error().code,
+                       cat(checked.error().message, "; removed anyway; not restarted")};
+        return {};
+      }
+      if (!checked) return roll_back(checked.error());
+      outcome.checked = *checked;
     }
-    if (auto updated = update_service(done, verdict.outcome); !updated)
-      return restart_with_old_files(files, updated.error());
-    const Status plugin = update_plugin(done, verdict.outcome);
-    const int status = files.finish(verdict);
-    return plugin ? status : log_failure(plugin.error());
+    if (auto updated = update_service(outcome); !updated)
+      return restart_with_old_files(updated.error());
+    if (auto plugin = options_.undo ? stop_plugin(outcome) : start_plugin(outcome); !plugin)
+      later_ = std::move(plugin).error();
+    return {};
   }
+
+  /// What failed after the files were changed for good.
+  [[nodiscard]] const std::optional<Error>& later() const { return later_; }
 
  private:
   /// Whether containerd or CRI-O has run since before a file changed that is right by now. A plugin
   /// that is connected shows that NRI is on.
-  [[nodiscard]] bool is_stale(const FilesDone& done) const {
-    if (service_.empty() || program_.engine == Engine::kDocker || done.changed) return false;
-    if (!done.last_change || !engine_.is_older_than(*done.last_change)) return false;
-    return options_.undo || done.way != Way::kNri || !engine_.has_plugin();
+  [[nodiscard]] bool is_stale(const std::optional<LastChange>& before) const {
+    if (service_.empty() || program_.engine == Engine::kDocker || changed_) return false;
+    if (!before || !engine_.is_older_than(before->time)) return false;
+    return options_.undo || report_.request.way != Way::kNri || !engine_.has_plugin();
   }
 
   /// Has the engine read what has changed, as far as the options allow.
-  Status update_service(const FilesDone& done, ConfigureOutcome& outcome) const {
+  Status update_service(ConfigureOutcome& outcome) const {
     const Restart restart = options_.restart_choice();
     if (program_.engine == Engine::kDocker) {
       const DockerService docker{run_program, find_docker_client(), kReloadPatience};
-      auto updated = docker.update(!options_.undo, done.changed, restart);
-      if (!updated) return fail(std::move(updated).error());
-      outcome.docker = *updated;
-      outcome.restarted = updated->restarted;
-      outcome.stale = updated->stale;
+      PODQOS_ASSIGN(outcome.docker, docker.update(!options_.undo, changed_, restart));
+      outcome.restarted = outcome.docker.restarted;
+      outcome.stale = outcome.docker.stale;
       return {};
     }
     // A restart of containerd or CRI-O costs no container anything.
-    if (restart == Restart::kNo || service_.empty() || !(done.changed || outcome.stale)) return {};
+    if (restart == Restart::kNo || service_.empty() || !(changed_ || outcome.stale)) return {};
     outcome.restarted = true;
     outcome.stale = false;
     return ask_service_manager({"restart", service_});
   }
 
-  /// Starts the plugin if NRI was chosen and waits until it is connected; stops it with --undo.
-  Status update_plugin(const FilesDone& done, ConfigureOutcome& outcome) const {
-    if (options_.undo) {
-      const bool serves = program_.path && (program_.engine == Engine::kContainerd ||
-                                            program_.engine == Engine::kCrio);
-      if (!serves || !plugin_is("is-active")) return {};
-      auto disabled = ask_service_manager({"disable", "--now", kPluginUnit});
-      outcome.plugin_disabled = disabled.has_value();
-      return disabled;
-    }
-    if (done.way != Way::kNri) return {};
+  Status stop_plugin(ConfigureOutcome& outcome) const {
+    const bool serves = program_.path && (program_.engine == Engine::kContainerd ||
+                                          program_.engine == Engine::kCrio);
+    if (!serves || !plugin_is("is-active")) return {};
+    PODQOS_TRY(ask_service_manager({"disable", "--now", kPluginUnit}));
+    outcome.plugin_disabled = true;
+    return {};
+  }
+
+  /// Starts the plugin if NRI was chosen, and waits until it is connected.
+  Status start_plugin(ConfigureOutcome& outcome) const {
+    if (report_.request.way != Way::kNri) return {};
     outcome.plugin_ready = plugin_is("is-active") && plugin_is("is-enabled");
     if (options_.restart_choice() == Restart::kNo) return {};
     if (!outcome.plugin_ready) {
-      if (auto enabled = ask_service_manager({"enable", "--now", kPluginUnit}); !enabled)
-        return enabled;
+      PODQOS_TRY(ask_service_manager({"enable", "--now", kPluginUnit}));
       outcome.plugin_enabled = true;
     }
     // An engine that does not run finds the plugin when it starts.
     if (!engine_.process()) return {};
-    auto connected = engine_.wait_for_plugin();
-    outcome.plugin_connected = connected.has_value();
-    return connected;
+    PODQOS_TRY(engine_.wait_for_plugin());
+    outcome.plugin_connected = true;
+    return {};
   }
 
   static bool plugin_is(const char* question) {
     return ask_service_manager({question, "--quiet", kPluginUnit}).has_value();
   }
 
-  /// Has the files restored after a start that has failed, and the engine started with them.
-  int restart_with_old_files(FilesProcessHandle& files, const Error& error) {
-    const int status = give_up(files, error);
+  /// Restores the files after a start that has failed, and has the engine started with them.
+  Status restart_with_old_files(const Error& error) {
+    Status failed = roll_back(error);
     // systemd counts the starts that have failed, and may refuse one more.
     if (auto reset = ask_service_manager({"reset-failed", service_}); !reset)
       log_failure(reset.error());
     // A reload that systemd refused has changed nothing, and a restart may stop containers.
-    if (program_.engine == Engine::kDocker &&
-        ask_service_manager({"is-active", "--quiet", service_}))
-      return status;
-    const auto again = ask_service_manager({"restart", service_});
-    return again ? status : log_failure(again.error());
+    const bool lives = program_.engine == Engine::kDocker &&
+                       ask_service_manager({"is-active", "--quiet", service_});
+    if (lives) return failed;
+    if (auto again = ask_service_manager({"restart", service_}); !again) log_failure(again.error());
+    return failed;
   }
 
-  /// Without podqos's lines the engine has another reason to refuse its configuration.
-  static int keep_undone(FilesProcessHandle& files, const Error& error) {
-    static_cast<void>(files.finish({.keep = true, .outcome = {}}));
-    warn(cat(error.message, "; podqos's lines are removed all the same, nothing was restarted"));
-    return kRefused;
-  }
-
-  /// Has the files restored.
-  static int give_up(FilesProcessHandle& files, const Error& error) {
-    const int status = files.finish({.keep = false, .outcome = {}});
-    warn(cat(error.message, "; the files are as they were"));
-    return status;
+  /// Restores the files. @return the error, with what became of them.
+  Status roll_back(const Error& error) {
+    const auto undone = files_.roll_back();
+    return fail(error.code,
+                cat(error.message, "; ", undone ? "changes rolled back" : undone.error().message));
   }
 
   const ConfigureOptions& options_;
   const EngineProgram& program_;
+  EngineFiles& files_;
+  ConfigureReport& report_;
+  bool changed_;
   std::string service_;
   EngineService engine_;
+  std::optional<Error> later_;
 };
+
+/// Does all that was asked for. @return what is to be printed; `later` is what failed nevertheless.
+Result<std::string> configure(const ConfigureOptions& options, std::optional<Error>& later) {
+  PODQOS_ASSIGN(const auto program, find_engine(options));
+  EngineFiles files{options.root};
+  auto report = make_report(options, program, files);
+  if (!report && !options.root.empty())
+    return fail(std::move(report).error().with_context(options.root));
+  if (!report) return fail(std::move(report).error());
+  const bool json = options.output == "json";
+  if (options.dry_run)
+    return json ? format_json(*report, WithDiff::kYes)
+                : format_dry_run(*report, colour_mode(options.colour));
+  const auto before = files.last_change(report->plan.registered_in);
+  if (before) report->last_changed = before->path;
+  PODQOS_TRY(files.apply(report->plan));
+  // The programs of another root are not run.
+  if (options.root.empty()) {
+    Activation activation{options, program, files, *report};
+    PODQOS_TRY(activation.run(before));
+    later = activation.later();
+  }
+  return json ? format_json(*report, WithDiff::kNo) : format_text(*report);
+}
 
 int run_configure(ConfigureOptions& options) {
   while (options.root.ends_with('/'))
     options.root.pop_back();
   // Users other than root read the files of engines, too.
   ::umask(S_IWGRP | S_IWOTH);
-  const auto program = find_engine(options);
-  if (!program) return log_failure(program.error());
-  auto files = FilesProcessHandle::start([&options, &program](const FilesProcess& process) {
-    return run_files(options, *program, process);
-  });
-  if (!files) return log_failure(files.error());
-  const auto done = files->wait_for_files();
-  if (!done) return files->wait();
-  // The programs of another root are not run.
-  if (!options.root.empty()) return files->finish({.keep = true, .outcome = {}});
-  return Supervisor{options, *program}.run(*files, *done);
+  // No system call filter: the engine's programs, which are executed, would inherit it.
+  if (auto status = sys::keep_capabilities(kKeptCapabilities); !status)
+    return log_failure(status.error());
+  std::optional<Error> later;
+  const auto text = configure(options, later);
+  if (!text) return log_failure(text.error());
+  const int status = finish(print(*text));
+  return later ? log_failure(*later) : status;
 }
 
 /// The options that choose what is done.
@@ -331,8 +325,7 @@ void add_choices(CLI::App& sub, ConfigureOptions& options) {
           ->check(CLI::IsMember({"wrapper", "nri", "hooks"}));
   CLI::Option* dry_run = sub.add_flag("-n,--dry-run", options.dry_run,
                                       "Print the changes as a unified diff without making them");
-  sub.add_flag("--undo", options.undo, "Remove all that this command has ever written for ENGINE")
-      ->excludes(way);
+  sub.add_flag("--undo", options.undo, "Remove podqos from ENGINE's configuration")->excludes(way);
   CLI::Option* restart = sub.add_flag(
       "--restart{yes}", options.restart,
       "Have the engine read what has changed: reload Docker, restart others, and enable "
@@ -341,8 +334,8 @@ void add_choices(CLI::App& sub, ConfigureOptions& options) {
   restart->excludes(dry_run);
   CLI::Option* program =
       sub.add_option("--program", options.program,
-                     "The engine's program, if there are several or it is elsewhere");
-  sub.add_option("--root", options.root, "Configure the tree in this directory instead of /")
+                     "Path of the engine's binary; default: searched in /usr and /usr/local");
+  sub.add_option("--root", options.root, "Edit files below DIR instead of / (for images)")
       ->check(CLI::ExistingDirectory)
       ->excludes(restart)
       ->excludes(program);

@@ -47,7 +47,6 @@ sock_fprog program_of(Filter filter) {
   switch (filter) {
     case Filter::kHook: return program(generated::kHookFilter);
     case Filter::kTool: return program(generated::kToolFilter);
-    case Filter::kConfigure: return program(generated::kConfigureFilter);
     case Filter::kPlugin: return program(generated::kPluginFilter);
   }
   return {};

@@ -18,10 +18,9 @@ namespace podqos::sys {
 
 /// The system call allow-list of a program; see seccomp_gen/filters.h.
 enum class Filter : std::uint8_t {
-  kHook,       ///< podqos-hook and the wrapper's parser process: state, cgroups, syslog
-  kTool,       ///< podqosctl: the same, plus what a dynamically linked C++ program needs
-  kConfigure,  ///< podqosctl configure: as kTool, plus symlinks and fsync(2)
-  kPlugin,     ///< podqos-nri: as the hook, plus connections to runtimes
+  kHook,    ///< podqos-hook and the wrapper's parser process: state, cgroups, syslog
+  kTool,    ///< podqosctl: the same, plus what a dynamically linked C++ program needs
+  kPlugin,  ///< podqos-nri: as the hook, plus connections to runtimes
 };
 
 /// Sets no_new_privs and installs the allow-list, which libseccomp compiles at build time. Any

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/error.h"
 
@@ -16,18 +16,17 @@ namespace podqos::ctl {
 //     …
 //     # podqos: end wrapper
 
-/// Where a block stands in a text: the bytes from the begin mark to the newline after the end mark.
-struct BlockRange {
+/// A block in a text: the bytes from its begin mark to the newline after its end mark.
+struct Block {
+  std::string name;
   std::size_t begin = 0;
   std::size_t end = 0;
-  friend bool operator==(const BlockRange&, const BlockRange&) = default;
 };
 
-/// The block `name` in `text`; nullopt if there is none.
-/// @return kInvalidArgument, "FILE:LINE: …", if a mark is there twice or without its counterpart.
-[[nodiscard]] Result<std::optional<BlockRange>> find_block(std::string_view text,
-                                                           std::string_view name,
-                                                           const std::string& file);
+/// All blocks of podqos in `text`.
+/// @return kInvalidArgument, "FILE:LINE: …", for a mark without its counterpart.
+[[nodiscard]] Result<std::vector<Block>> find_blocks(std::string_view text,
+                                                     const std::string& file);
 
 /// `text` with `body` as the block `name`: in the place of that block, or at the end. Lines end as
 /// the first line of `text` does (CRLF or LF); a newline is added to a last line without one.
@@ -35,8 +34,7 @@ struct BlockRange {
 [[nodiscard]] Result<std::string> put_block(std::string_view text, std::string_view name,
                                             std::string_view body, const std::string& file);
 
-/// `text` without the block `name`, and unchanged if there is none.
-[[nodiscard]] Result<std::string> without_block(std::string_view text, std::string_view name,
-                                                const std::string& file);
+/// `text` without podqos's blocks.
+[[nodiscard]] Result<std::string> without_blocks(std::string text, const std::string& file);
 
 }  // namespace podqos::ctl

@@ -1,5 +1,3 @@
-#include "ctl/configure/containerd.h"
-
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -14,6 +12,7 @@
 #include "ctl/configure/parts.h"
 #include "ctl/configure/plan.h"
 #include "ctl/configure/toml.h"
+#include "podqos_examples.h"
 
 namespace podqos::ctl {
 namespace {
@@ -35,9 +34,7 @@ constexpr Version kFormat4{.major = 2, .minor = 3};
 /// containerd reads imports of imports; this many files are nobody's intention.
 constexpr std::size_t kMaxImports = 256;
 
-constexpr std::array<std::string_view, 2> kContainerdBlocks = {"wrapper", "nri"};
-
-/// containerd's configuration as its owner wrote it, without the block that is to be planned.
+/// containerd's configuration as its owner wrote it, without podqos's lines.
 struct ContainerdFiles {
   Version version;
   std::int64_t format = 0;                       ///< "version"
@@ -46,6 +43,7 @@ struct ContainerdFiles {
   std::optional<std::string> drop_in_directory;  ///< the first that "imports" reads *.toml from
 
   [[nodiscard]] const TomlDocument& main() const { return documents.front(); }
+  [[nodiscard]] bool merges() const { return version >= kMerging; }
   [[nodiscard]] TomlPath cri() const {
     return {"plugins", std::string{format == 2 ? kCriPlugin2 : kCriPlugin3}};
   }
@@ -63,26 +61,32 @@ bool is_pattern(std::string_view text) {
   return text.find_first_of("*?[\\") != std::string_view::npos;
 }
 
+/// The texts of a document's imports; "" for what is no text.
+Result<std::vector<std::string>> imports_of(const TomlDocument& document) {
+  std::vector<std::string> imports;
+  const toml::node* found = document.at({"imports"});
+  if (found == nullptr) return imports;
+  if (!found->is_array())
+    return fail(ErrorCode::kInvalidArgument,
+                cat(document.place_of({"imports"}), ": imports is not a list"));
+  for (const toml::node& each : *found->as_array())
+    imports.push_back(each.value_exact<std::string>().value_or(""));
+  return imports;
+}
+
 /// The files that the imports of a document name.
 Result<std::vector<std::string>> expand_imports(const TomlDocument& document,
                                                 const ConfigSource& source) {
   std::vector<std::string> files;
-  const nlohmann::json* imports = document.at({"imports"});
-  if (imports == nullptr) return files;
-  if (!imports->is_array())
-    return fail(ErrorCode::kInvalidArgument,
-                cat(document.place_of({"imports"}), ": imports is not a list"));
-  for (const nlohmann::json& each : *imports) {
-    const auto [directory, name] =
-        split_import(each.is_string() ? each.get<std::string>() : std::string{});
-    if (name.empty() || is_pattern(directory)) {
+  PODQOS_ASSIGN(const auto imports, imports_of(document));
+  for (const std::string& each : imports) {
+    const auto [directory, name] = split_import(each);
+    if (name.empty() || is_pattern(directory))
       return fail(ErrorCode::kUnsupported,
-                  cat(document.place_of({"imports"}), ": cannot follow the import ",
-                      printable(each.dump())));
-    }
-    const auto entries = source.list(directory);
-    if (!entries) return fail(entries.error());
-    for (const std::string& entry : *entries)
+                  cat(document.place_of({"imports"}), ": cannot follow the import \"",
+                      printable(each), "\""));
+    PODQOS_ASSIGN(const auto entries, source.list(directory));
+    for (const std::string& entry : entries)
       if (::fnmatch(name.c_str(), entry.c_str(), 0) == 0)
         files.push_back(cat(directory, "/", entry));
   }
@@ -91,62 +95,59 @@ Result<std::vector<std::string>> expand_imports(const TomlDocument& document,
 
 /// Reads config.toml and all that it imports into `found`.
 Status read_all_documents(const ConfigSource& source, ContainerdFiles& found) {
-  std::set<std::string> seen = {kContainerdConfig};
-  std::vector<std::string> waiting = {kContainerdConfig};
-  while (!waiting.empty()) {
-    const std::string path = std::move(waiting.front());
-    waiting.erase(waiting.begin());
-    auto document = read_others(path, kContainerdBlocks, source);
-    if (!document) return fail(std::move(document).error());
-    auto imports = expand_imports(*document, source);
-    if (!imports) return fail(std::move(imports).error());
-    for (std::string& each : *imports)
-      if (seen.insert(each).second) waiting.push_back(std::move(each));
-    found.documents.push_back(std::move(*document));
-    if (seen.size() > kMaxImports)
+  std::vector<std::string> paths = {kContainerdConfig};
+  for (std::size_t next = 0; next < paths.size(); ++next) {
+    PODQOS_ASSIGN(auto document, read_others(paths[next], source));
+    PODQOS_ASSIGN(const auto imports, expand_imports(document, source));
+    for (const std::string& each : imports)
+      if (std::ranges::find(paths, each) == paths.end()) paths.push_back(each);
+    if (paths.size() > kMaxImports)
       return fail(ErrorCode::kTooLarge,
                   cat(kContainerdConfig, ": imports more than ", kMaxImports, " files"));
+    found.documents.push_back(std::move(document));
+  }
+  // The first directory of which every *.toml is read.
+  PODQOS_ASSIGN(const auto imports, imports_of(found.main()));
+  for (const std::string& each : imports) {
+    auto [directory, name] = split_import(each);
+    if (found.drop_in_directory || is_pattern(directory) || (name != "*.toml" && name != "*"))
+      continue;
+    found.drop_in_directory = std::move(directory);
   }
   return {};
 }
 
-/// The first directory from which config.toml reads every *.toml.
-std::optional<std::string> find_drop_in_directory(const TomlDocument& main) {
-  const nlohmann::json* imports = main.at({"imports"});
-  if (imports == nullptr || !imports->is_array()) return std::nullopt;
-  for (const nlohmann::json& each : *imports) {
-    if (!each.is_string()) continue;
-    auto [directory, name] = split_import(each.get<std::string>());
-    if (!is_pattern(directory) && (name == "*.toml" || name == "*")) return directory;
-  }
-  return std::nullopt;
+/// The handler's tables, as examples/containerd has them.
+/// @param with_runc  containerd 1.x knows only handlers that are named as soon as one is
+std::string handler_lines(std::int64_t format, bool with_runc, bool systemd_driver) {
+  constexpr std::string_view kSystemd = "SystemdCgroup = true";
+  std::string text{format == 2 ? kContainerdHandler2 : kContainerdHandler3};
+  if (!with_runc) text.erase(0, text.rfind('[', text.find(cat(".", kHandler, "]"))));
+  if (!systemd_driver) text.replace(text.find(kSystemd), kSystemd.size(), "SystemdCgroup = false");
+  return text;
 }
 
 /// "version" of config.toml, within what this containerd and podqos know.
 Result<std::int64_t> format_of(const ContainerdFiles& found, Way way) {
-  const bool merges = found.version >= kMerging;
-  if (!found.exists) return merges ? 3 : 2;
+  if (!found.exists) return found.merges() ? 3 : 2;
   // NRI is on, and needs no table of any version.
-  if (merges && way == Way::kNri) return 3;
-  const nlohmann::json* version = found.main().at({"version"});
+  if (found.merges() && way == Way::kNri) return 3;
+  const toml::node* version = found.main().at({"version"});
   const std::int64_t format =
-      version != nullptr && version->is_number_integer() ? version->get<std::int64_t>() : 1;
+      version == nullptr ? 1 : version->value_exact<std::int64_t>().value_or(1);
   const std::string place = found.main().place_of({"version"});
-  if (version == nullptr || format == 1) {
+  if (format == 1)
     return fail(ErrorCode::kUnsupported,
                 cat(place,
-                    ": a configuration without \"version = 2\" is of version 1, whose tables "
-                    "have other names; write \"version = 2\" into its first line, after "
-                    "`containerd config migrate` where it has tables"));
-  }
-  const std::int64_t newest = !merges ? 2 : found.version >= kFormat4 ? 4 : 3;
-  if (format == 2 || (format > 2 && format <= newest)) return format;
-  const std::string body = format_containerd_handler({.format = merges ? 3 : 2});
-  return fail(
-      ErrorCode::kUnsupported,
-      cat(place, ": version = ", format, " is none that podqos knows for containerd ",
-          format_version(found.version), "; if its tables are still named so, add these lines",
-          by_hand(body).substr(std::string_view{"; add these lines"}.size())));
+                    ": config version 1 is not supported: run `containerd config migrate`, "
+                    "or write \"version = 2\" into the first line of a file without tables"));
+  const std::int64_t newest = !found.merges() ? 2 : found.version >= kFormat4 ? 4 : 3;
+  if (format >= 2 && format <= newest) return format;
+  return fail(ErrorCode::kUnsupported,
+              cat(place, ": unsupported config version ", format, " (containerd ",
+                  format_version(found.version), ": ", newest == 2 ? "2" : cat("2 to ", newest),
+                  "); if its tables have the same names",
+                  by_hand(handler_lines(found.merges() ? 3 : 2, false, true)).substr(1)));
 }
 
 /// The first of these plugins that disabled_plugins switches off, with its place; nullopt if none.
@@ -155,8 +156,8 @@ std::optional<std::string> find_disabled(const ContainerdFiles& found,
   const TomlPath key = {"disabled_plugins"};
   for (const TomlDocument& document : found.documents) {
     for (const std::string_view name : names)
-      if (lists(document, key, name))
-        return cat(document.place_of(key), ": \"", name, "\" is switched off");
+      if (document.lists(key, name))
+        return cat(document.place_of(key), ": \"", name, "\" is disabled");
   }
   return std::nullopt;
 }
@@ -167,26 +168,22 @@ Status check_cri(const ContainerdFiles& found) {
   if (!disabled) return {};
   return fail(ErrorCode::kUnsupported,
               cat(*disabled,
-                  ", so that this containerd starts no pods: take it out of disabled_plugins by "
-                  "hand, or for Docker run `podqosctl configure docker`"));
+                  ", and this containerd starts no pods: remove it from disabled_plugins, "
+                  "or for Docker run `podqosctl configure docker`"));
 }
 
 Result<ContainerdFiles> read_containerd(const ConfigureRequest& request,
                                         const ConfigSource& source) {
   if (!request.version)
     return fail(ErrorCode::kInvalidArgument,
-                "containerd's version is not known; give it with --engine-version");
+                "containerd's version is unknown; set it with --engine-version");
   ContainerdFiles found;
   found.version = *request.version;
-  const auto state = source.read(kContainerdConfig);
-  if (!state) return fail(state.error());
-  found.exists = state->kind != FileState::Kind::kAbsent;
-  if (auto read = read_all_documents(source, found); !read) return fail(std::move(read).error());
-  if (auto enabled = check_cri(found); !enabled) return fail(std::move(enabled).error());
-  auto format = format_of(found, request.way);
-  if (!format) return fail(std::move(format).error());
-  found.format = *format;
-  found.drop_in_directory = find_drop_in_directory(found.main());
+  PODQOS_ASSIGN(const auto state, source.read(kContainerdConfig));
+  found.exists = state.kind != FileState::Kind::kAbsent;
+  PODQOS_TRY(read_all_documents(source, found));
+  PODQOS_TRY(check_cri(found));
+  PODQOS_ASSIGN(found.format, format_of(found, request.way));
   return found;
 }
 
@@ -194,79 +191,52 @@ Result<ContainerdFiles> read_containerd(const ConfigureRequest& request,
 /// not.
 bool uses_systemd(const ContainerdFiles& found) {
   const TomlPath containerd = below(found.cri(), {"containerd"});
-  const TomlDocument* naming =
-      last_with(found.documents, below(containerd, {"default_runtime_name"}));
-  const std::string name =
-      naming == nullptr ? "runc" : text_at(*naming, below(containerd, {"default_runtime_name"}));
+  const TomlPath key = below(containerd, {"default_runtime_name"});
+  const TomlDocument* naming = last_with(found.documents, key);
+  const std::string name = naming == nullptr ? "runc" : naming->text_at(key);
   const TomlPath driver = below(containerd, {"runtimes", name, "options", "SystemdCgroup"});
   const TomlDocument* document = last_with(found.documents, driver);
-  const nlohmann::json* value = document == nullptr ? nullptr : document->at(driver);
-  return value != nullptr && value->is_boolean() && value->get<bool>();
+  return document != nullptr && document->flag_at(driver).value_or(false);
 }
 
 /// containerd 1.x: an imported table of CRI is the whole one.
-Status check_imports(const ContainerdFiles& found, std::string_view plugin, std::string_view body) {
-  if (found.version >= kMerging) return {};
-  const TomlPath table = {"plugins", std::string{plugin}};
-  for (std::size_t i = 1; i < found.documents.size(); ++i) {
-    const TomlDocument& document = found.documents[i];
-    if (document.at(table) == nullptr) continue;
-    return fail(
-        ErrorCode::kConflict,
-        cat(document.place_of(table), ": containerd 1.x takes this file's \"", plugin,
-            "\" for the whole of it, and forgets that of ", kContainerdConfig, by_hand(body)));
-  }
-  return {};
+Status check_imports(const ContainerdFiles& found, std::string_view lines) {
+  const TomlPath table = {"plugins", std::string{kCriPlugin2}};
+  const TomlDocument* last = last_with(found.documents, table);
+  if (found.merges() || last == nullptr || last == &found.main()) return {};
+  return fail(ErrorCode::kConflict,
+              cat(last->place_of(table), ": replaces table \"", kCriPlugin2, "\" of ",
+                  kContainerdConfig, " (containerd 1.x does not merge imports)", by_hand(lines)));
 }
 
-/// Plans a block in a drop-in if there can be one, else in config.toml; there, too, if it stands
-/// there already.
-Result<ConfigurePlan> plan_containerd_block(const ContainerdFiles& found, Way way,
-                                            const std::string& body, const ConfigSource& source) {
-  const auto config = source.read(kContainerdConfig);
-  if (!config) return fail(config.error());
-  const auto there = find_block(config->text, format_way(way), kContainerdConfig);
-  if (!there) return fail(there.error());
+/// Plans a file of podqos's own if containerd merges one, else a block in config.toml; there, too,
+/// if it stands there already.
+Result<ConfigurePlan> plan_containerd_lines(const ContainerdFiles& found, Way way,
+                                            const std::string& text, const ConfigSource& source) {
+  const bool is_nri = way == Way::kNri;
   const std::string version = cat("version = ", found.format, "\n");
-  TomlBlock block{.path = kContainerdConfig,
-                  .name = format_way(way),
-                  .body = body,
-                  .what = way == Way::kNri ? "table for NRI" : "handler \"podqos\"",
-                  .base = version,
-                  .drop_in = false};
-  const bool merges = way == Way::kNri || found.version >= kMerging;
-  if (found.drop_in_directory && merges && !*there) {
-    block.path = cat(*found.drop_in_directory, "/",
-                     way == Way::kNri ? kContainerdNriDropIn : kHandlerDropIn);
-    block.body = cat(version, "\n", body);
-    block.base.clear();
-    block.drop_in = true;
-  }
-  auto change = plan_block(block, source);
-  if (!change) return fail(std::move(change).error());
-  ConfigurePlan plan;
-  plan.registered_in.push_back(block.path);
-  if (*change) plan.changes.push_back(std::move(**change));
-  return plan;
+  Lines lines{.path = kContainerdConfig,
+              .text = text,
+              .what = is_nri ? "table for NRI" : "handler \"podqos\""};
+  PODQOS_ASSIGN(const auto config, source.read(kContainerdConfig));
+  PODQOS_ASSIGN(const auto blocks, find_blocks(config.text, kContainerdConfig));
+  const bool is_there = std::ranges::find(blocks, format_way(way), &Block::name) != blocks.end();
+  if (!found.drop_in_directory || is_there || !(is_nri || found.merges()))
+    return plan_block(lines, format_way(way), version, source);
+  lines.path = cat(*found.drop_in_directory, "/", is_nri ? kContainerdNriDropIn : kHandlerDropIn);
+  lines.text = cat(version, "\n", text);
+  return plan_own_file(lines, source);
 }
 
 Result<ConfigurePlan> plan_handler(const ContainerdFiles& found, const ConfigSource& source) {
   const TomlPath runtimes = below(found.cri(), {"containerd", "runtimes"});
-  const auto there =
-      registered_by_hand(found.documents, below(runtimes, {kHandler}), {"options", "BinaryName"});
-  if (!there) return fail(there.error());
-  if (*there) {
-    const TomlPath handler = below(runtimes, {kHandler});
-    const TomlDocument* document = last_with(found.documents, handler);
-    return nothing_to_do(already_there(document->place_of(handler)), document->file());
-  }
-  const std::string body = format_containerd_handler(
-      {.format = found.format,
-       .with_runc = found.format == 2 && last_with(found.documents, runtimes) == nullptr,
-       .systemd_driver = uses_systemd(found)});
-  if (auto imports = check_imports(found, kCriPlugin2, body); !imports)
-    return fail(std::move(imports).error());
-  return plan_containerd_block(found, Way::kWrapper, body, source);
+  PODQOS_ASSIGN(auto there, registered_by_hand(found.documents, below(runtimes, {kHandler}),
+                                               {"options", "BinaryName"}));
+  if (there) return *std::move(there);
+  const bool with_runc = found.format == 2 && last_with(found.documents, runtimes) == nullptr;
+  const std::string lines = handler_lines(found.format, with_runc, uses_systemd(found));
+  PODQOS_TRY(check_imports(found, lines));
+  return plan_containerd_lines(found, Way::kWrapper, lines, source);
 }
 
 /// The owner's file that switches NRI on; "" if none has its table. Fails where NRI is off.
@@ -274,91 +244,62 @@ Result<std::string> find_containerd_nri(const ContainerdFiles& found) {
   const TomlPath table = {"plugins", std::string{kNriPlugin}};
   const TomlDocument* document = last_with(found.documents, table);
   if (document == nullptr) return std::string{};
-  const bool merges = found.version >= kMerging;
-  for (const auto& [key, unset] : {std::pair{"disable", !merges}, {"disable_connections", false}}) {
+  for (const auto& [key, unset] :
+       {std::pair{"disable", !found.merges()}, {"disable_connections", false}}) {
     const TomlPath path = below(table, {key});
-    const nlohmann::json* value = document->at(path);
-    const bool off = value == nullptr ? unset : !value->is_boolean() || value->get<bool>();
-    if (!off) continue;
-    return fail(ErrorCode::kConflict, cat(document->place_of(path), ": NRI is off; write \"", key,
-                                          " = false\" into this table by hand"));
+    const bool off = document->at(path) == nullptr ? unset : document->flag_at(path) != false;
+    if (off)
+      return fail(ErrorCode::kConflict, cat(document->place_of(path), ": NRI is off; write \"", key,
+                                            " = false\" into this table by hand"));
   }
-  return document->file();
+  return document->file;
 }
 
 Result<ConfigurePlan> plan_containerd_nri(const ContainerdFiles& found,
                                           const ConfigSource& source) {
   if (const auto disabled = find_disabled(found, {"nri", kNriPlugin}))
-    return fail(ErrorCode::kUnsupported,
-                cat(*disabled, ": take it out of disabled_plugins by hand"));
-  const auto file = find_containerd_nri(found);
-  if (!file) return fail(file.error());
-  if (!file->empty() || found.version >= kMerging)
+    return fail(ErrorCode::kUnsupported, cat(*disabled, ": remove it from disabled_plugins"));
+  PODQOS_ASSIGN(const auto file, find_containerd_nri(found));
+  if (!file.empty() || found.merges())
     return nothing_to_do(
-        cat("NRI is on in this containerd; ", kContainerdConfig, " needs no change"), *file);
-  return plan_containerd_block(found, Way::kNri, format_containerd_nri(), source);
+        cat("NRI is on in this containerd; ", kContainerdConfig, " needs no change"), file);
+  return plan_containerd_lines(found, Way::kNri, std::string{kContainerdNri}, source);
+}
+
+/// Fails if a configuration of either version names podqos as the default.
+Status check_no_default(const ContainerdFiles& found) {
+  for (const TomlDocument& document : found.documents) {
+    for (const std::string_view plugin : {kCriPlugin2, kCriPlugin3})
+      PODQOS_TRY(check_not_default(
+          document, {"plugins", std::string{plugin}, "containerd", "default_runtime_name"}));
+  }
+  return {};
 }
 
 }  // namespace
 
-std::string format_containerd_handler(const ContainerdHandler& handler) {
-  const std::string table = handler.format == 2
-                                ? cat("plugins.\"", kCriPlugin2, "\".containerd.runtimes")
-                                : cat("plugins.'", kCriPlugin3, "'.containerd.runtimes");
-  // containerd 1.x knows only handlers that are named as soon as one is.
-  const std::string runc =
-      cat("[", table, ".runc]\n  runtime_type = \"io.containerd.runc.v2\"\n\n");
-  return cat(handler.with_runc ? runc : "", "[", table, ".", kHandler,
-             "]\n"
-             "  runtime_type = \"io.containerd.runc.v2\"\n"
-             "  pod_annotations = [\"podqos.io/*\"]\n"
-             "  container_annotations = [\"podqos.io/*\"]\n"
-             "\n  [",
-             table, ".", kHandler, ".options]\n    BinaryName = \"", kWrapperPath,
-             "\"\n    SystemdCgroup = ", handler.systemd_driver ? "true" : "false", "\n");
-}
-
-std::string format_containerd_nri() {
-  return cat("[plugins.\"", kNriPlugin,
-             "\"]\n"
-             "  disable = false\n"
-             "  disable_connections = false\n"
-             "  socket_path = \"/var/run/nri/nri.sock\"\n");
-}
-
 Result<ConfigurePlan> plan_containerd(const ConfigureRequest& request, const ConfigSource& source) {
-  const auto found = read_containerd(request, source);
-  if (!found) return fail(found.error());
-  return request.way == Way::kNri ? plan_containerd_nri(*found, source)
-                                  : plan_handler(*found, source);
+  PODQOS_ASSIGN(const auto found, read_containerd(request, source));
+  return request.way == Way::kNri ? plan_containerd_nri(found, source)
+                                  : plan_handler(found, source);
 }
 
 Result<ConfigurePlan> plan_containerd_removal(const ConfigSource& source) {
   ContainerdFiles found;
-  if (auto read = read_all_documents(source, found); !read) return fail(std::move(read).error());
-  for (const TomlDocument& document : found.documents) {
-    for (const std::string_view plugin : {kCriPlugin2, kCriPlugin3}) {
-      const auto free = check_not_default(
-          document, {"plugins", std::string{plugin}, "containerd", "default_runtime_name"});
-      if (!free) return fail(free.error());
-    }
-  }
-  std::vector<BlockRemoval> removals = {{.path = kContainerdConfig,
-                                         .names = kContainerdBlocks,
-                                         .bases = {"version = 2\n", "version = 3\n"}}};
+  PODQOS_TRY(read_all_documents(source, found));
+  PODQOS_TRY(check_no_default(found));
+  ConfigurePlan plan;
+  PODQOS_TRY(
+      plan_block_removal(kContainerdConfig, {"version = 2\n", "version = 3\n"}, source, plan));
   // The second is where containerd's own default looks, whatever "imports" says today.
   std::set<std::string> directories = {kContainerdDropIns};
-  if (const auto named = find_drop_in_directory(found.main())) directories.insert(*named);
-  for (const std::string& directory : directories)
+  if (found.drop_in_directory) directories.insert(*found.drop_in_directory);
+  for (const std::string& directory : directories) {
     for (const std::string_view name : {kHandlerDropIn, kContainerdNriDropIn})
-      removals.push_back(
-          {.path = cat(directory, "/", name), .names = kContainerdBlocks, .bases = {}});
-  ConfigurePlan plan;
-  plan.registered_in.assign(directories.begin(), directories.end());
+      PODQOS_TRY(plan_own_removal(cat(directory, "/", name), source, plan));
+    plan.registered_in.push_back(directory);
+  }
   plan.registered_in.emplace_back(kContainerdConfig);
-  for (const BlockRemoval& removal : removals)
-    if (auto done = plan_block_removal(removal, source, plan); !done)
-      return fail(std::move(done).error());
   return plan;
 }
 

@@ -1,17 +1,14 @@
-#include "ctl/configure/crio.h"
-
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <utility>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "common/base/text.h"
 #include "ctl/configure/parts.h"
 #include "ctl/configure/plan.h"
 #include "ctl/configure/toml.h"
+#include "ctl/json_text.h"
+#include "podqos_examples.h"
 
 namespace podqos::ctl {
 namespace {
@@ -29,8 +26,6 @@ constexpr Version kNriByDefault{.major = 1, .minor = 30};
 /// Where the runtime keeps the state of its containers.
 constexpr const char* kCrioRuntimeRoot = "/run/podqos-runc";
 
-constexpr std::array<std::string_view, 2> kCrioBlocks = {"wrapper", "nri"};
-
 /// What a row of the runtime table says of the runtime itself, which is another one for podqos.
 constexpr std::array<std::string_view, 7> kOfTheRuntime = {
     "runtime_path",           "runtime_type",       "runtime_root",           "runtime_config_path",
@@ -38,61 +33,55 @@ constexpr std::array<std::string_view, 7> kOfTheRuntime = {
 
 /// crio.conf and its drop-ins, podqos's own lines left out.
 Result<std::vector<TomlDocument>> read_crio(const ConfigSource& source) {
-  auto main = read_others(kCrioConfig, kCrioBlocks, source);
-  if (!main) return fail(std::move(main).error());
-  // CRI-O reads every file of the directory, whatever its name.
-  auto drop_ins = read_drop_ins(kCrioDropIns, "", kCrioBlocks, source);
-  if (!drop_ins) return fail(std::move(drop_ins).error());
   std::vector<TomlDocument> documents;
-  documents.push_back(std::move(*main));
-  std::ranges::move(*drop_ins, std::back_inserter(documents));
+  PODQOS_ASSIGN(auto main, read_others(kCrioConfig, source));
+  documents.push_back(std::move(main));
+  // CRI-O reads every file of the directory, whatever its name.
+  PODQOS_TRY(read_drop_ins(kCrioDropIns, "", source, documents));
   return documents;
-}
-
-Result<ConfigurePlan> plan_crio_block(const TomlBlock& block, const ConfigSource& source) {
-  auto change = plan_block(block, source);
-  if (!change) return fail(std::move(change).error());
-  ConfigurePlan plan;
-  plan.registered_in.push_back(block.path);
-  if (*change) plan.changes.push_back(std::move(**change));
-  return plan;
 }
 
 /// The row of the runtime that pods get without a RuntimeClass; where conmon does not serve that
 /// one (Kata), that of crun or runc, which names conmon, too. An empty one if there is none.
-nlohmann::json default_row(const std::vector<TomlDocument>& documents) {
+toml::table default_row(const std::vector<TomlDocument>& documents) {
   const TomlPath runtimes = {"crio", "runtime", "runtimes"};
   const TomlPath key = {"crio", "runtime", "default_runtime"};
   std::vector<std::string> names;
   if (const TomlDocument* document = last_with(documents, key))
-    names.push_back(text_at(*document, key));
+    names.push_back(document->text_at(key));
   // CRI-O's own default: crun from 1.31 on, runc before.
   names.insert(names.end(), {"crun", "runc"});
   for (const std::string& name : names) {
     const TomlPath path = below(runtimes, {name});
     const TomlDocument* document = name == kHandler ? nullptr : last_with(documents, path);
-    if (document == nullptr || !document->at(path)->is_object()) continue;
-    const std::string type = text_at(*document, below(path, {"runtime_type"}));
-    if (type.empty() || type == "oci") return *document->at(path);
+    const toml::table* row = document == nullptr ? nullptr : document->at(path)->as_table();
+    if (row == nullptr) continue;
+    const std::string type = document->text_at(below(path, {"runtime_type"}));
+    if (type.empty() || type == "oci") return *row;
   }
-  return nlohmann::json::object();
+  return {};
+}
+
+/// The row of examples/cri-o, and what else the default runtime's row says.
+std::string runtime_lines(toml::table row) {
+  for (const std::string_view key : kOfTheRuntime)
+    row.erase(key);
+  std::string lines{
+      kCrioRuntime.substr(kCrioRuntime.find(cat("[crio.runtime.runtimes.", kHandler)))};
+  for (const auto& [key, value] : row)
+    lines += cat(json_quote(key.str()), " = ", format_toml(value), "\n");
+  return lines;
 }
 
 Result<ConfigurePlan> plan_crio_runtime(const std::vector<TomlDocument>& documents,
                                         const ConfigSource& source) {
   const TomlPath runtime = {"crio", "runtime", "runtimes", std::string{kHandler}};
-  const auto there = registered_by_hand(documents, runtime, {"runtime_path"});
-  if (!there) return fail(there.error());
-  if (*there) {
-    const TomlDocument* document = last_with(documents, runtime);
-    return nothing_to_do(already_there(document->place_of(runtime)), document->file());
-  }
-  return plan_crio_block({.path = kCrioRuntimeDropIn,
-                          .name = format_way(Way::kWrapper),
-                          .body = format_crio_runtime(default_row(documents)),
-                          .what = "runtime \"podqos\"",
-                          .base = {}},
-                         source);
+  PODQOS_ASSIGN(auto there, registered_by_hand(documents, runtime, {"runtime_path"}));
+  if (there) return *std::move(there);
+  return plan_own_file({.path = kCrioRuntimeDropIn,
+                        .text = runtime_lines(default_row(documents)),
+                        .what = "runtime \"podqos\""},
+                       source);
 }
 
 /// The owner's file that switches NRI on; "" if none does. Fails where the owner has switched it
@@ -102,12 +91,12 @@ Result<std::string> find_crio_nri(const std::vector<TomlDocument>& documents) {
        {std::pair{"enable_nri", true}, {"nri_disable_connections", false}}) {
     const TomlPath path = {"crio", "nri", name};
     const TomlDocument* document = last_with(documents, path);
-    if (document == nullptr || *document->at(path) == wanted) continue;
+    if (document == nullptr || document->flag_at(path) == wanted) continue;
     return fail(ErrorCode::kConflict, cat(document->place_of(path), ": NRI is off; write \"", name,
                                           " = ", wanted ? "true" : "false", "\" there by hand"));
   }
   const TomlDocument* document = last_with(documents, {"crio", "nri", "enable_nri"});
-  return document == nullptr ? std::string{} : document->file();
+  return document == nullptr ? std::string{} : document->file;
 }
 
 Result<ConfigurePlan> plan_crio_nri(const ConfigureRequest& request,
@@ -115,96 +104,57 @@ Result<ConfigurePlan> plan_crio_nri(const ConfigureRequest& request,
                                     const ConfigSource& source) {
   if (!request.version)
     return fail(ErrorCode::kInvalidArgument,
-                "CRI-O's version is not known; give it with --engine-version");
-  const auto file = find_crio_nri(documents);
-  if (!file) return fail(file.error());
-  if (!file->empty() || *request.version >= kNriByDefault)
-    return nothing_to_do(cat("NRI is on in this CRI-O; ", kCrioConfig, " needs no change"), *file);
+                "CRI-O's version is unknown; set it with --engine-version");
+  PODQOS_ASSIGN(const auto file, find_crio_nri(documents));
+  if (!file.empty() || *request.version >= kNriByDefault)
+    return nothing_to_do(cat("NRI is on in this CRI-O; ", kCrioConfig, " needs no change"), file);
   const TomlPath listen = {"crio", "nri", "nri_listen"};
-  if (const TomlDocument* document = last_with(documents, listen)) {
+  if (const TomlDocument* document = last_with(documents, listen))
     return fail(ErrorCode::kConflict,
                 cat(document->place_of(listen),
                     ": nri_listen is set, but not enable_nri; write \"enable_nri = true\" beside "
                     "it by hand"));
-  }
-  return plan_crio_block({.path = kCrioNriDropIn,
-                          .name = format_way(Way::kNri),
-                          .body = format_crio_nri(),
-                          .what = "table for NRI",
-                          .base = {}},
-                         source);
+  return plan_own_file(
+      {.path = kCrioNriDropIn, .text = std::string{kCrioNri}, .what = "table for NRI"}, source);
 }
 
 /// What the package registers by itself.
 Result<ConfigurePlan> plan_crio_hooks(const ConfigSource& source) {
-  const auto hook = source.follow(kPackagedHook);
-  if (!hook) return fail(hook.error());
-  if (!*hook) {
+  PODQOS_ASSIGN(const auto hook, source.follow(kPackagedHook));
+  if (!hook)
     return fail(ErrorCode::kNotFound,
                 cat(kPackagedHook, " is missing: install the package podqos again"));
-  }
-  return nothing_to_do(cat(kPackagedHook,
-                           ": registered already by the package; hooks alone cannot "
-                           "place containers"));
+  return nothing_to_do(cat(
+      kPackagedHook, ": registered already by the package; hooks alone cannot place containers"));
 }
 
 }  // namespace
 
-std::string format_crio_runtime(const nlohmann::json& like) {
-  std::string row = cat("[crio.runtime.runtimes.", kHandler, "]\nruntime_path = \"", kWrapperPath,
-                        "\"\nruntime_type = \"oci\"\nruntime_root = \"", kCrioRuntimeRoot, "\"\n");
-  for (const auto& [name, value] : like.items()) {
-    if (std::ranges::find(kOfTheRuntime, name) == kOfTheRuntime.end())
-      row += cat(name, " = ", format_toml(value), "\n");
-  }
-  return row;
-}
-
-std::string format_crio_nri() {
-  return "[crio.nri]\n"
-         "enable_nri = true\n"
-         "nri_listen = \"/var/run/nri/nri.sock\"\n"
-         "nri_disable_connections = false\n";
-}
-
 Result<ConfigurePlan> plan_crio(const ConfigureRequest& request, const ConfigSource& source) {
   if (request.way == Way::kHooks) return plan_crio_hooks(source);
-  const auto documents = read_crio(source);
-  if (!documents) return fail(documents.error());
-  return request.way == Way::kNri ? plan_crio_nri(request, *documents, source)
-                                  : plan_crio_runtime(*documents, source);
-}
-
-/// How many containers the runtime "podqos" has: directories in its runtime_root.
-Result<std::size_t> count_containers(const ConfigSource& source) {
-  const auto entries = source.list(kCrioRuntimeRoot);
-  if (!entries) return fail(entries.error());
-  return static_cast<std::size_t>(std::ranges::count_if(
-      *entries, [](const std::string& name) { return !name.starts_with('.'); }));
+  PODQOS_ASSIGN(const auto documents, read_crio(source));
+  return request.way == Way::kNri ? plan_crio_nri(request, documents, source)
+                                  : plan_crio_runtime(documents, source);
 }
 
 Result<ConfigurePlan> plan_crio_removal(const ConfigSource& source) {
-  const auto documents = read_crio(source);
-  if (!documents) return fail(documents.error());
-  for (const TomlDocument& document : *documents) {
-    const auto free = check_not_default(document, {"crio", "runtime", "default_runtime"});
-    if (!free) return fail(free.error());
-  }
+  PODQOS_ASSIGN(const auto documents, read_crio(source));
+  for (const TomlDocument& document : documents)
+    PODQOS_TRY(check_not_default(document, {"crio", "runtime", "default_runtime"}));
   ConfigurePlan plan;
   plan.registered_in.emplace_back(kCrioDropIns);
-  for (const char* path : {kCrioRuntimeDropIn, kCrioNriDropIn}) {
-    const BlockRemoval removal{.path = path, .names = kCrioBlocks, .bases = {}};
-    if (auto done = plan_block_removal(removal, source, plan); !done)
-      return fail(std::move(done).error());
-  }
-  const auto containers = count_containers(source);
-  if (!containers) return fail(containers.error());
+  for (const char* path : {kCrioRuntimeDropIn, kCrioNriDropIn})
+    PODQOS_TRY(plan_own_removal(path, source, plan));
+  // Its containers: directories in its runtime_root.
+  PODQOS_ASSIGN(const auto entries, source.list(kCrioRuntimeRoot));
+  const auto containers = std::ranges::count_if(
+      entries, [](const std::string& name) { return !name.starts_with('.'); });
   // Its file may be gone since an earlier removal, after which CRI-O was not restarted.
   const bool stays =
-      last_with(*documents, {"crio", "runtime", "runtimes", std::string{kHandler}}) != nullptr;
-  if (!stays && *containers > 0)
+      last_with(documents, {"crio", "runtime", "runtimes", std::string{kHandler}}) != nullptr;
+  if (!stays && containers > 0)
     plan.restart_harm =
-        cat(*containers, " containers of the runtime \"", kHandler, "\" are in ", kCrioRuntimeRoot,
+        cat(containers, " containers of the runtime \"", kHandler, "\" are in ", kCrioRuntimeRoot,
             ": once restarted, CRI-O cannot stop or remove them; remove their "
             "pods first");
   return plan;

@@ -27,7 +27,7 @@ struct DockerInfo {
   friend bool operator==(const DockerInfo&, const DockerInfo&) = default;
 };
 
-/// What became of the daemon. Trivially copyable, for the pipe between the two processes.
+/// What became of the daemon.
 struct DockerOutcome {
   bool reloaded = false;
   bool restarted = false;

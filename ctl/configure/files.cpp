@@ -10,6 +10,7 @@
 #include <chrono>
 #include <climits>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "common/base/text.h"
@@ -29,10 +30,11 @@ std::pair<std::string, std::string> split(const std::string& path) {
   return {path.substr(0, slash), path.substr(slash + 1)};
 }
 
-Result<std::string> read_link(const sys::Directory& directory, const std::string& name) {
+/// The target of a symlink; nullopt and errno for anything else.
+std::optional<std::string> read_link(int directory, const std::string& name) {
   std::array<char, PATH_MAX> target{};
-  const ssize_t length = ::readlinkat(directory.fd(), name.c_str(), target.data(), target.size());
-  if (length < 0) return fail_errno(errno, cat("read the link ", directory.path(), "/", name));
+  const ssize_t length = ::readlinkat(directory, name.c_str(), target.data(), target.size());
+  if (length < 0) return std::nullopt;
   return std::string{target.data(), static_cast<std::size_t>(length)};
 }
 
@@ -45,13 +47,12 @@ Result<FileState> state_of(const sys::Directory& directory, const std::string& n
     return fail_errno(err, cat("stat ", directory.path(), "/", name));
   }
   if (S_ISLNK(found.st_mode)) {
-    auto target = read_link(directory, name);
-    if (!target) return fail(std::move(target).error());
+    auto target = read_link(directory.fd(), name);
+    if (!target) return fail_errno(errno, cat("read the link ", directory.path(), "/", name));
     return FileState::link(std::move(*target));
   }
-  auto text = directory.read_file(name, EngineFiles::kMaxFile);
-  if (!text) return fail(std::move(text).error());
-  return FileState::file(std::move(*text));
+  PODQOS_ASSIGN(auto text, directory.read_file(name, EngineFiles::kMaxFile));
+  return FileState::file(std::move(text));
 }
 
 /// Owner and mode of a file; the caller's and 0644 for a new one.
@@ -107,13 +108,10 @@ sys::UniqueFd open_below(const sys::Directory& root, const std::string& path) {
       if (!parents.empty()) parents.pop_back();
       continue;
     }
-    std::array<char, PATH_MAX> target{};
-    const ssize_t length = ::readlinkat(at, name.c_str(), target.data(), target.size());
-    if (length > 0) {
+    if (const auto target = read_link(at, name)) {
       if (++links > kMaxLinks) break;
-      const std::string_view text{target.data(), static_cast<std::size_t>(length)};
-      if (text.starts_with('/')) parents.clear();
-      std::ranges::move(reversed_components(text), std::back_inserter(waiting));
+      if (target->starts_with('/')) parents.clear();
+      std::ranges::move(reversed_components(*target), std::back_inserter(waiting));
       continue;
     }
     sys::UniqueFd next{::openat(at, name.c_str(), open_flags(waiting.size()))};
@@ -154,9 +152,8 @@ std::optional<LastChange> EngineFiles::last_change(const std::vector<std::string
 
 Result<sys::Directory> EngineFiles::open(const std::string& directory) const {
   if (root_.empty()) return sys::Directory::open(directory.empty() ? "/" : directory);
-  auto root = sys::Directory::open(root_);
-  if (!root) return fail(std::move(root).error());
-  return root->open_directory(directory.empty() ? "" : std::string_view{directory}.substr(1));
+  PODQOS_ASSIGN(const auto root, sys::Directory::open(root_));
+  return root.open_directory(directory.empty() ? "" : std::string_view{directory}.substr(1));
 }
 
 Result<FileState> EngineFiles::read(const std::string& path) const {
@@ -168,12 +165,11 @@ Result<FileState> EngineFiles::read(const std::string& path) const {
 }
 
 Result<std::optional<std::string>> EngineFiles::follow(const std::string& path) const {
-  auto root = sys::Directory::open(root_.empty() ? "/" : root_);
-  if (!root) return fail(std::move(root).error());
+  PODQOS_ASSIGN(const auto root, sys::Directory::open(root_.empty() ? "/" : root_));
   sys::UniqueFd fd =
       root_.empty()
           ? sys::UniqueFd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)}
-          : open_below(*root, path);
+          : open_below(root, path);
   if (!fd.valid()) {
     const int err = errno;
     if (err == ENOENT || err == ENOTDIR) return std::nullopt;
@@ -183,61 +179,52 @@ Result<std::optional<std::string>> EngineFiles::follow(const std::string& path) 
   if (::fstat(fd.get(), &found) != 0) return fail_errno(errno, cat("stat ", root_, path));
   if (!S_ISREG(found.st_mode))
     return fail(ErrorCode::kConflict, cat(root_, path, ": not a regular file"));
-  auto text = sys::read_all(fd.get(), kMaxFile, cat(root_, path));
-  if (!text) return fail(std::move(text).error());
-  return std::move(*text);
+  PODQOS_ASSIGN(auto text, sys::read_all(fd.get(), kMaxFile, cat(root_, path)));
+  return text;
 }
 
 Result<std::vector<std::string>> EngineFiles::list(const std::string& directory) const {
   auto opened = open(directory);
   if (!opened && opened.error().code == ErrorCode::kNotFound) return std::vector<std::string>{};
   if (!opened) return fail(std::move(opened).error());
-  auto entries = opened->entries();
-  if (!entries) return fail(std::move(entries).error());
-  std::ranges::sort(*entries);
-  auto directories = opened->subdirectories();
-  if (!directories) return fail(std::move(directories).error());
-  for (std::string& entry : *entries)
-    if (std::ranges::find(*directories, entry) != directories->end()) entry += '/';
-  return std::move(*entries);
+  PODQOS_ASSIGN(auto entries, opened->entries());
+  std::ranges::sort(entries);
+  PODQOS_ASSIGN(const auto directories, opened->subdirectories());
+  for (std::string& entry : entries)
+    if (std::ranges::find(directories, entry) != directories.end()) entry += '/';
+  return entries;
 }
 
 Status EngineFiles::make_directories(const std::string& directory) const {
   if (directory.empty() || open(directory)) return {};
   const auto [parent, name] = split(directory);
-  if (auto made = make_directories(parent); !made) return made;
-  const auto opened = open(parent);
-  if (!opened) return fail(opened.error());
-  if (auto made = opened->make_directory(name, kNewDirectory); !made)
-    return fail(std::move(made).error());
+  PODQOS_TRY(make_directories(parent));
+  PODQOS_ASSIGN(const auto opened, open(parent));
+  PODQOS_TRY(opened.make_directory(name, kNewDirectory));
   return {};
 }
 
 Status EngineFiles::put(const std::string& path, const FileState& after,
                         const sys::FileOwner& owner) {
   const auto [parent, name] = split(path);
-  auto directory = open(parent);
-  if (!directory) return fail(std::move(directory).error());
-  auto before = state_of(*directory, name);
-  if (!before) return fail(std::move(before).error());
-  const sys::FileOwner old_owner = owner_of(*directory, name);
-  if (auto written = write_state(*directory, name, after, owner); !written) return written;
-  made_.push_back({.directory = std::move(*directory),
+  PODQOS_ASSIGN(auto directory, open(parent));
+  PODQOS_ASSIGN(auto before, state_of(directory, name));
+  const sys::FileOwner old_owner = owner_of(directory, name);
+  PODQOS_TRY(write_state(directory, name, after, owner));
+  made_.push_back({.directory = std::move(directory),
                    .name = name,
-                   .state = std::move(*before),
+                   .state = std::move(before),
                    .owner = old_owner});
   return {};
 }
 
-Status EngineFiles::lock(const ConfigurePlan& plan) {
-  if (plan.changes.empty()) return {};
+Status EngineFiles::lock() {
   // The lock file can only be opened by root; any user who can open an engine's directory could
   // hold a lock on the directory. Other users only change trees of their own.
   if (::geteuid() != 0) return {};
-  const auto directory = sys::Directory::open("/run");
-  if (!directory) return fail(directory.error());
+  PODQOS_ASSIGN(const auto directory, sys::Directory::open("/run"));
   const char* name = root_.empty() ? "podqos-configure.lock" : "podqos-configure-root.lock";
-  auto lock = sys::FileLock::acquire(*directory, name, kLockPatience);
+  auto lock = sys::FileLock::acquire(directory, name, kLockPatience);
   if (!lock)
     return fail(std::move(lock).error().with_context("another podqosctl is changing files"));
   lock_ = std::move(*lock);
@@ -246,24 +233,21 @@ Status EngineFiles::lock(const ConfigurePlan& plan) {
 
 Status EngineFiles::make(const FileChange& change) {
   const auto [parent, name] = split(change.path);
-  auto directory = open(parent);
-  if (!directory) return fail(std::move(directory).error());
-  const auto now = state_of(*directory, name);
-  if (!now) return fail(now.error());
-  if (*now != change.before)
-    return fail(ErrorCode::kBusy, cat(change.path, ": has changed meanwhile; try again"));
-  const sys::FileOwner owner = owner_of(*directory, name);
+  PODQOS_TRY(make_directories(parent));
+  PODQOS_ASSIGN(const auto directory, open(parent));
+  PODQOS_ASSIGN(const auto now, state_of(directory, name));
+  if (now != change.before)
+    return fail(ErrorCode::kBusy, cat(change.path, ": modified concurrently; retry"));
+  const sys::FileOwner owner = owner_of(directory, name);
   const std::string backup = cat(change.path, kBackupSuffix);
-  if (change.backup && !exists(backup))
-    if (auto kept = put(backup, change.before, owner); !kept) return kept;
-  if (auto made = put(change.path, change.after, owner); !made) return made;
+  if (change.backup && !exists(backup)) PODQOS_TRY(put(backup, change.before, owner));
+  PODQOS_TRY(put(change.path, change.after, owner));
   return change.drop_backup ? put(backup, {}, owner) : Status{};
 }
 
 Status EngineFiles::apply(const ConfigurePlan& plan) {
-  if (auto locked = lock(plan); !locked) return locked;
-  for (const FileChange& change : plan.changes)
-    if (auto made = make_directories(split(change.path).first); !made) return made;
+  if (plan.changes.empty()) return {};
+  PODQOS_TRY(lock());
   for (const FileChange& change : plan.changes) {
     auto made = make(change);
     if (made) continue;
@@ -283,10 +267,9 @@ Status EngineFiles::roll_back() {
                       ? sys::remove_durable_file(made.directory, made.name)
                       : Status{};
     if (undone) undone = write_state(made.directory, made.name, made.state, made.owner);
-    if (!undone && result) {
+    if (!undone && result)
       result = fail(std::move(undone).error().with_context(
           cat("cannot restore ", made.directory.path(), "/", made.name)));
-    }
   }
   return result;
 }

@@ -45,8 +45,7 @@ class EngineFiles {
   /// and replaces each file at once with owner and mode as they were (a new file: the caller's,
   /// 0644). Locks out another podqosctl until the object ends.
   /// @return an error, after which everything is as before; kTimeout if another one does not end,
-  /// kBusy if a
-  ///         file is no longer as it was planned with.
+  ///         kBusy if a file is no longer as it was planned with.
   [[nodiscard]] Status apply(const ConfigurePlan& plan);
 
   /// Undoes apply(): the bytes, owners and modes from before. Directories stay.
@@ -66,7 +65,7 @@ class EngineFiles {
   [[nodiscard]] Result<std::optional<std::string>> follow(const std::string& path) const;
   [[nodiscard]] Result<std::vector<std::string>> list(const std::string& directory) const;
   [[nodiscard]] Status make_directories(const std::string& directory) const;
-  [[nodiscard]] Status lock(const ConfigurePlan& plan);
+  [[nodiscard]] Status lock();
   [[nodiscard]] Status make(const FileChange& change);
   [[nodiscard]] Status put(const std::string& path, const FileState& after,
                            const sys::FileOwner& owner);

@@ -1,7 +1,6 @@
 #include "ctl/configure/parts.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "common/base/text.h"
@@ -10,25 +9,22 @@
 namespace podqos::ctl {
 namespace {
 
-/// `text` without all blocks of these names.
-Result<std::string> without_blocks(std::string text, std::span<const std::string_view> names,
-                                   const std::string& file) {
-  for (const std::string_view name : names) {
-    auto rest = without_block(text, name, file);
-    if (!rest) return fail(std::move(rest).error());
-    text = std::move(*rest);
-  }
-  return text;
+/// The first line of a file that is podqos's alone.
+constexpr std::string_view kOwnFile =
+    "# podqosctl configure writes this file anew, and removes it with --undo.\n";
+
+bool is_own(const FileState& state) {
+  return state.kind == FileState::Kind::kFile && state.text.starts_with(kOwnFile);
 }
 
 /// The block cannot be added: names the table of the file that it would have to extend.
-std::unexpected<Error> refuse_table(const TomlDocument& before, const TomlDocument& added,
+std::unexpected<Error> refuse_table(const TomlDocument& before, const toml::table& added,
                                     const Error& cause) {
   TomlPath path;
-  for (const nlohmann::json* more = &added.values(); more->is_object() && !more->empty();) {
-    path.push_back(more->begin().key());
+  for (const toml::table* more = &added; more != nullptr && !more->empty();
+       more = more->begin()->second.as_table()) {
+    path.emplace_back(more->begin()->first.str());
     if (before.at(path) == nullptr) break;
-    more = &more->begin().value();
   }
   return fail(cause.code,
               cat(before.place_of(path), ": no table can be added to what stands here (",
@@ -36,126 +32,134 @@ std::unexpected<Error> refuse_table(const TomlDocument& before, const TomlDocume
 }
 
 /// Checks that a file says what it said before and what the block says.
-Status check_result(const TomlBlock& block, std::string_view rest, std::string_view after) {
-  auto before = TomlDocument::parse(rest, block.path);
-  if (!before) return fail(std::move(before).error());
-  const auto added = TomlDocument::parse(block.body, block.path);
-  if (!added) return fail(added.error());
-  const auto result = TomlDocument::parse(after, block.path);
+Status check_result(const Lines& lines, std::string_view rest, std::string_view after) {
+  PODQOS_ASSIGN(auto before, TomlDocument::parse(rest, lines.path));
+  PODQOS_ASSIGN(const auto added, TomlDocument::parse(lines.text, lines.path));
+  const auto result = TomlDocument::parse(after, lines.path);
   // Its line is one of podqos's, which the file does not have.
-  if (!result) return refuse_table(*before, *added, result.error());
-  if (result->values() == merged(before->values(), added->values())) return {};
+  if (!result) return refuse_table(before, added.values, result.error());
+  merge(before.values, added.values);
+  if (result->values == before.values) return {};
   return fail(ErrorCode::kConflict,
-              cat(block.path, ":1: podqos's lines would change what it says"));
+              cat(lines.path, ":1: podqos's lines would change what it says"));
 }
 
 /// Where the backup has the text of the file without the blocks, save the last newline.
 bool is_original(std::string_view rest, std::string_view backup) {
-  if (rest == backup) return true;
-  return rest.starts_with(backup) &&
-         (rest.substr(backup.size()) == "\n" || rest.substr(backup.size()) == "\r\n");
+  if (!rest.starts_with(backup)) return false;
+  const std::string_view more = rest.substr(backup.size());
+  return more.empty() || more == "\n" || more == "\r\n";
+}
+
+ConfigurePlan plan_of(FileChange change) {
+  ConfigurePlan plan;
+  plan.registered_in.push_back(change.path);
+  if (change.before != change.after) plan.changes.push_back(std::move(change));
+  return plan;
 }
 
 }  // namespace
 
-std::string by_hand(std::string_view body) {
-  return cat("; add these lines by hand:\n",
-             body.ends_with('\n') ? body.substr(0, body.size() - 1) : body);
+std::string by_hand(std::string_view lines) {
+  return cat("; add these lines by hand:\n", lines.substr(0, lines.find_last_not_of('\n') + 1));
 }
 
-Result<std::optional<FileChange>> plan_block(const TomlBlock& block, const ConfigSource& source) {
-  auto state = source.read(block.path);
-  if (!state) return fail(std::move(state).error());
-  if (state->kind == FileState::Kind::kLink) {
+Result<ConfigurePlan> plan_own_file(const Lines& lines, const ConfigSource& source) {
+  PODQOS_ASSIGN(auto before, source.read(lines.path));
+  if (before.kind == FileState::Kind::kLink)
+    return fail(ErrorCode::kConflict, refused_link(lines.path, before) + by_hand(lines.text));
+  if (before.kind != FileState::Kind::kAbsent && !is_own(before))
     return fail(ErrorCode::kConflict,
-                cat(block.path, ":1: is a symlink to ", printable(state->text),
-                    ", and podqosctl changes no file through a symlink", by_hand(block.body)));
-  }
-  const bool is_new = state->kind == FileState::Kind::kAbsent;
-  const std::string& text = is_new ? block.base : state->text;
-  auto after = put_block(text, block.name, block.body, block.path);
-  if (!after) return fail(std::move(after).error());
-  if (!is_new && *after == text) return std::nullopt;
-  const auto rest = without_block(text, block.name, block.path);
-  if (!rest) return fail(rest.error());
-  if (!is_new && block.drop_in && *rest == text) {
-    return fail(ErrorCode::kConflict,
-                cat(block.path, ":1: is not podqosctl's file; move it away, or",
-                    by_hand(block.body).substr(1)));
-  }
-  if (const auto checked = check_result(block, *rest, *after); !checked)
-    return fail(checked.error().code, cat(checked.error().message, by_hand(block.body)));
-  return FileChange{.path = block.path,
-                    .before = std::move(*state),
-                    .after = FileState::file(std::move(*after)),
-                    .what = block.what,
-                    .backup = !is_new && !block.drop_in};
+                cat(lines.path, ":1: is not podqosctl's file; move it away, or",
+                    by_hand(lines.text).substr(1)));
+  return plan_of({.path = lines.path,
+                  .before = std::move(before),
+                  .after = FileState::file(cat(kOwnFile, lines.text)),
+                  .what = lines.what});
 }
 
-Status plan_block_removal(const BlockRemoval& removal, const ConfigSource& source,
-                          ConfigurePlan& plan) {
-  auto state = source.read(removal.path);
-  if (!state) return fail(std::move(state).error());
-  if (state->kind != FileState::Kind::kFile) return {};
-  auto rest = without_blocks(state->text, removal.names, removal.path);
-  if (!rest) return fail(std::move(rest).error());
-  if (*rest == state->text) return {};
-  const std::string backup_path = cat(removal.path, kBackupSuffix);
-  const auto backup = source.read(backup_path);
-  if (!backup) return fail(backup.error());
-  FileChange change{.path = removal.path,
-                    .before = std::move(*state),
-                    .after = FileState::file(*rest),
+Result<ConfigurePlan> plan_block(const Lines& lines, std::string_view name, const std::string& base,
+                                 const ConfigSource& source) {
+  PODQOS_ASSIGN(auto before, source.read(lines.path));
+  if (before.kind == FileState::Kind::kLink)
+    return fail(ErrorCode::kConflict, refused_link(lines.path, before) + by_hand(lines.text));
+  const bool is_new = before.kind == FileState::Kind::kAbsent;
+  const std::string& text = is_new ? base : before.text;
+  PODQOS_ASSIGN(auto after, put_block(text, name, lines.text, lines.path));
+  PODQOS_ASSIGN(const auto rest, put_block(text, name, "", lines.path));
+  const auto checked = after == before.text ? Status{} : check_result(lines, rest, after);
+  if (!checked)
+    return fail(checked.error().code, cat(checked.error().message, by_hand(lines.text)));
+  return plan_of({.path = lines.path,
+                  .before = std::move(before),
+                  .after = FileState::file(std::move(after)),
+                  .what = lines.what,
+                  .backup = !is_new});
+}
+
+Status plan_own_removal(const std::string& path, const ConfigSource& source, ConfigurePlan& plan) {
+  PODQOS_ASSIGN(auto state, source.read(path));
+  if (is_own(state))
+    plan.changes.push_back(
+        {.path = path, .before = std::move(state), .after = {}, .what = "podqos's lines"});
+  return {};
+}
+
+Status plan_block_removal(const std::string& path, const std::vector<std::string>& bases,
+                          const ConfigSource& source, ConfigurePlan& plan) {
+  PODQOS_ASSIGN(auto state, source.read(path));
+  if (state.kind != FileState::Kind::kFile) return {};
+  PODQOS_ASSIGN(const auto rest, without_blocks(state.text, path));
+  if (rest == state.text) return {};
+  PODQOS_ASSIGN(const auto backup, source.read(cat(path, kBackupSuffix)));
+  FileChange change{.path = path,
+                    .before = std::move(state),
+                    .after = FileState::file(rest),
                     .what = "podqos's lines"};
-  if (backup->kind == FileState::Kind::kFile) {
-    change.drop_backup = is_original(*rest, backup->text);
-    if (change.drop_backup)
-      change.after = *backup;
-    else
-      plan.notes.push_back(backup_stays(removal.path));
-  } else if (rest->empty() || std::ranges::find(removal.bases, *rest) != removal.bases.end()) {
+  if (backup.kind == FileState::Kind::kFile)
+    restore_backup(change, backup, is_original(rest, backup.text), plan);
+  else if (rest.empty() || std::ranges::find(bases, rest) != bases.end())
     change.after = {};
-  }
   plan.changes.push_back(std::move(change));
   return {};
 }
 
+void restore_backup(FileChange& change, const FileState& backup, bool is_original,
+                    ConfigurePlan& plan) {
+  change.drop_backup = is_original;
+  if (is_original)
+    change.after = backup;
+  else
+    plan.notes.push_back(cat("kept backup ", change.path, kBackupSuffix, ": ", change.path,
+                             " was modified since; remove it when you no longer need it"));
+}
+
 Status check_not_default(const TomlDocument& document, const TomlPath& key) {
-  if (text_at(document, key) != kHandler) return {};
+  if (document.text_at(key) != kHandler) return {};
   return fail(ErrorCode::kConflict, cat(document.place_of(key), ": ", key.back(), " = \"", kHandler,
                                         "\" still needs podqos; change that line first"));
 }
 
-Result<TomlDocument> read_others(const std::string& path, std::span<const std::string_view> names,
-                                 const ConfigSource& source) {
-  auto text = source.follow(path);
-  if (!text) return fail(std::move(text).error());
-  auto rest = without_blocks(text->value_or(""), names, path);
-  if (!rest) return fail(std::move(rest).error());
-  return TomlDocument::parse(*rest, path);
+Result<TomlDocument> read_others(const std::string& path, const ConfigSource& source) {
+  PODQOS_ASSIGN(auto text, source.follow(path));
+  if (!text || is_own(FileState::file(*text))) return TomlDocument{.file = path, .values = {}};
+  PODQOS_ASSIGN(const auto rest, without_blocks(std::move(*text), path));
+  return TomlDocument::parse(rest, path);
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as directories are
-Result<std::vector<TomlDocument>> read_drop_ins(const std::string& directory,
-                                                std::string_view suffix,
-                                                std::span<const std::string_view> names,
-                                                const ConfigSource& source) {
-  const auto entries = source.list(directory);
-  if (!entries) return fail(entries.error());
-  std::vector<TomlDocument> documents;
-  for (const std::string& entry : *entries) {
-    if (suffix.empty() && entry.ends_with('/')) {
-      auto more = read_drop_ins(cat(directory, "/", entry.substr(0, entry.size() - 1)), suffix,
-                                names, source);
-      if (!more) return fail(std::move(more).error());
-      std::ranges::move(*more, std::back_inserter(documents));
-    }
+Status read_drop_ins(const std::string& directory, std::string_view suffix,
+                     const ConfigSource& source, std::vector<TomlDocument>& documents) {
+  PODQOS_ASSIGN(const auto entries, source.list(directory));
+  for (const std::string& entry : entries) {
+    const std::string path = cat(directory, "/", entry);
+    if (suffix.empty() && entry.ends_with('/'))
+      PODQOS_TRY(read_drop_ins(path.substr(0, path.size() - 1), suffix, source, documents));
     if (entry.ends_with('/') || !entry.ends_with(suffix)) continue;
-    auto document = read_others(cat(directory, "/", entry), names, source);
-    if (!document) return fail(std::move(document).error());
-    documents.push_back(std::move(*document));
+    PODQOS_ASSIGN(auto document, read_others(path, source));
+    documents.push_back(std::move(document));
   }
-  return documents;
+  return {};
 }
 
 const TomlDocument* last_with(const std::vector<TomlDocument>& documents, const TomlPath& path) {
@@ -165,13 +169,15 @@ const TomlDocument* last_with(const std::vector<TomlDocument>& documents, const 
   return found;
 }
 
-Result<bool> registered_by_hand(const std::vector<TomlDocument>& documents, const TomlPath& runtime,
-                                const TomlPath& program) {
+Result<std::optional<ConfigurePlan>> registered_by_hand(const std::vector<TomlDocument>& documents,
+                                                        const TomlPath& runtime,
+                                                        const TomlPath& program) {
   const TomlDocument* found = last_with(documents, runtime);
-  if (found == nullptr) return false;
+  if (found == nullptr) return std::nullopt;
   TomlPath path = runtime;
   path.insert(path.end(), program.begin(), program.end());
-  if (text_at(*found, path) == kWrapperPath) return true;
+  if (found->text_at(path) == kWrapperPath || found->lists(path, kWrapperPath))
+    return nothing_to_do(already_there(found->place_of(runtime)), found->file);
   return fail(ErrorCode::kConflict, cat(found->place_of(path), ": a runtime \"", kHandler,
                                         "\" is there already, and does not call ", kWrapperPath,
                                         ": correct or remove it by hand"));

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,59 +12,61 @@
 // What the plans of several engines have in common.
 namespace podqos::ctl {
 
-/// A block of podqos in a file of TOML.
-struct TomlBlock {
+/// Lines of podqos for an engine's files.
+struct Lines {
   std::string path;
-  std::string_view name;  ///< of the block: the way
-  std::string body;       ///< lines that end with LF
-  std::string what;       ///< see FileChange
-  std::string base;       ///< content of a new file in front of the block
-  /// The file is podqos's alone: one of that name without a block of podqos is another's, and no
-  /// backup is made in its directory, of which some engines read every file.
-  bool drop_in = true;
+  std::string text;  ///< lines that end with LF
+  std::string what;  ///< see FileChange
 };
 
 /// ": add these lines by hand:" and the lines, for the end of an error.
-[[nodiscard]] std::string by_hand(std::string_view body);
+[[nodiscard]] std::string by_hand(std::string_view lines);
 
-/// The change that brings a block into its file; nullopt if it stands there already. The result is
-/// parsed, and must say what the file said before and what the block says, nothing else.
+/// Plans a file that is podqos's alone and says so in its first line; no change if it is as it
+/// should be. No backup is made, since of such a directory some engines read every file.
+/// @return kConflict for another's file of this name, with what to add by hand.
+[[nodiscard]] Result<ConfigurePlan> plan_own_file(const Lines& lines, const ConfigSource& source);
+
+/// Plans a block in a file of the engine's operator; no change if it stands there already. The
+/// result is parsed, and must say what the file said before and what the block says.
+/// @param name  of the block
+/// @param base  content of a new file in front of the block
 /// @return an error for a symlink, for a file that is no TOML, and for one to which the block
-/// cannot
-///         be added; each says what to add by hand.
-[[nodiscard]] Result<std::optional<FileChange>> plan_block(const TomlBlock& block,
-                                                           const ConfigSource& source);
+///         cannot be added; each says what to add by hand.
+[[nodiscard]] Result<ConfigurePlan> plan_block(const Lines& lines, std::string_view name,
+                                               const std::string& base, const ConfigSource& source);
 
-/// A file out of which podqos's blocks are to be taken.
-struct BlockRemoval {
-  std::string path;
-  std::span<const std::string_view> names;  ///< of the blocks
-  /// Contents that plan_block() may have put in front of a new file's block.
-  std::vector<std::string> bases;
-};
+/// Adds the removal of a file that is podqos's alone, if it is there, to `plan`.
+[[nodiscard]] Status plan_own_removal(const std::string& path, const ConfigSource& source,
+                                      ConfigurePlan& plan);
 
-/// Takes the blocks out of a file, and adds the change, if it is one, to `plan`. A file that held
-/// nothing else is removed. One that is as it was before the first change becomes the backup's
-/// bytes, and the backup goes.
-[[nodiscard]] Status plan_block_removal(const BlockRemoval& removal, const ConfigSource& source,
-                                        ConfigurePlan& plan);
+/// Takes podqos's blocks out of a file, and adds the change, if it is one, to `plan`. A file that
+/// held nothing else than one of the `bases` is removed. One that is as it was before the first
+/// change becomes the backup's bytes, and the backup goes.
+[[nodiscard]] Status plan_block_removal(const std::string& path,
+                                        const std::vector<std::string>& bases,
+                                        const ConfigSource& source, ConfigurePlan& plan);
+
+/// Makes the backup of a file its content again if `is_original`; else notes that it stays.
+/// @param backup  the state of the backup, a file
+void restore_backup(FileChange& change, const FileState& backup, bool is_original,
+                    ConfigurePlan& plan);
 
 /// Fails, naming the line, if the string at `key` is podqos's runtime: the engine would not start
 /// containers without it.
 [[nodiscard]] Status check_not_default(const TomlDocument& document, const TomlPath& key);
 
-/// A TOML file as its owner wrote it: without the blocks `names` of podqos. Empty if it does not
-/// exist; symlinks are followed.
-[[nodiscard]] Result<TomlDocument> read_others(const std::string& path,
-                                               std::span<const std::string_view> names,
-                                               const ConfigSource& source);
+/// A TOML file as its owner wrote it: without podqos's blocks, and empty if it is podqos's own or
+/// does not exist; symlinks are followed.
+[[nodiscard]] Result<TomlDocument> read_others(const std::string& path, const ConfigSource& source);
 
-/// read_others() of the files of a directory whose names end with `suffix`, in the order in which
-/// engines read them. Without a suffix those of its directories, too, as CRI-O reads them
-/// (pkg/config, UpdateFromPath); with one, directories are passed over, as by Podman.
-[[nodiscard]] Result<std::vector<TomlDocument>> read_drop_ins(
-    const std::string& directory, std::string_view suffix, std::span<const std::string_view> names,
-    const ConfigSource& source);
+/// Appends to `documents` the read_others() of the files of a directory whose names end with
+/// `suffix`, in the order in which engines read them. Without a suffix those of its directories,
+/// too, as CRI-O reads them (pkg/config, UpdateFromPath); with one, directories are passed over, as
+/// by Podman.
+[[nodiscard]] Status read_drop_ins(const std::string& directory, std::string_view suffix,
+                                   const ConfigSource& source,
+                                   std::vector<TomlDocument>& documents);
 
 /// The last of the documents that has `path`, which is the one that counts; nullptr if none has.
 [[nodiscard]] const TomlDocument* last_with(const std::vector<TomlDocument>& documents,
@@ -73,10 +74,10 @@ struct BlockRemoval {
 
 /// A runtime of podqos's name that podqosctl has not written.
 /// @param program  where in the runtime's table the path of the program stands
-/// @return false if no document has it, true if it calls the wrapper; an error that names the line
-///         if it calls something else.
-[[nodiscard]] Result<bool> registered_by_hand(const std::vector<TomlDocument>& documents,
-                                              const TomlPath& runtime, const TomlPath& program);
+/// @return a plan that changes nothing if it calls the wrapper; nullopt if no document has it; an
+///         error that names the line if it calls something else.
+[[nodiscard]] Result<std::optional<ConfigurePlan>> registered_by_hand(
+    const std::vector<TomlDocument>& documents, const TomlPath& runtime, const TomlPath& program);
 
 /// The note for a file that registers podqos without being podqosctl's.
 [[nodiscard]] std::string already_there(const std::string& place);

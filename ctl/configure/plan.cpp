@@ -8,8 +8,7 @@ namespace podqos::ctl {
 
 Result<ConfigurePlan> plan_registration(const ConfigureRequest& request,
                                         const ConfigSource& source) {
-  if (auto known = check_way(request.engine, request.way, request.version); !known)
-    return fail(std::move(known).error());
+  PODQOS_TRY(check_way(request.engine, request.way, request.version));
   switch (request.engine) {
     case Engine::kContainerd: return plan_containerd(request, source);
     case Engine::kCrio: return plan_crio(request, source);
@@ -36,9 +35,9 @@ ConfigurePlan nothing_to_do(std::string note, std::string registered_in) {
   return plan;
 }
 
-std::string backup_stays(const std::string& path) {
-  return cat(path, kBackupSuffix, " stays: others have changed ", path,
-             " since podqos first did; remove it when you no longer need it");
+std::string refused_link(const std::string& path, const FileState& link) {
+  return cat(path, ":1: is a symlink to ", printable(link.text),
+             ", and podqosctl changes no file through a symlink");
 }
 
 }  // namespace podqos::ctl

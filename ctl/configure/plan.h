@@ -98,8 +98,8 @@ struct ConfigurePlan {
 /// @param registered_in  the file that registers podqos; "" where none has to
 [[nodiscard]] ConfigurePlan nothing_to_do(std::string note, std::string registered_in = {});
 
-/// The note for a file whose backup is kept after a removal.
-[[nodiscard]] std::string backup_stays(const std::string& path);
+/// Why a file is left alone that is a symlink: "PATH:1: is a symlink to …".
+[[nodiscard]] std::string refused_link(const std::string& path, const FileState& link);
 
 // One engine each; called by the two above.
 [[nodiscard]] Result<ConfigurePlan> plan_containerd(const ConfigureRequest& request,

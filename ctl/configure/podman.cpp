@@ -1,8 +1,4 @@
-#include "ctl/configure/podman.h"
-
 #include <algorithm>
-#include <array>
-#include <iterator>
 #include <utility>
 
 #include "common/base/text.h"
@@ -11,6 +7,7 @@
 #include "ctl/configure/toml.h"
 #include "ctl/json_text.h"
 #include "ctl/table.h"
+#include "podqos_examples.h"
 
 namespace podqos::ctl {
 namespace {
@@ -31,9 +28,6 @@ constexpr const char* kPodmanPackagedHook =
     "/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json";
 constexpr const char* kPrecreate = "/usr/share/podqos/podman-hooks.d";
 
-/// One block for both ways: a table may be there only once.
-constexpr std::array<std::string_view, 1> kPodmanBlocks = {"registration"};
-
 /// The list of directories of hooks.
 TomlPath hooks_key() {
   return {"engine", "hooks_dir"};
@@ -43,30 +37,27 @@ TomlPath hooks_key() {
 Result<std::vector<TomlDocument>> read_podman(const ConfigSource& source) {
   std::vector<TomlDocument> documents;
   for (const char* path : {kPodmanShipped, kPodmanConfig}) {
-    auto document = read_others(path, kPodmanBlocks, source);
-    if (!document) return fail(std::move(document).error());
-    documents.push_back(std::move(*document));
+    PODQOS_ASSIGN(auto document, read_others(path, source));
+    documents.push_back(std::move(document));
   }
-  auto drop_ins = read_drop_ins(kPodmanDropIns, ".conf", kPodmanBlocks, source);
-  if (!drop_ins) return fail(std::move(drop_ins).error());
-  std::ranges::move(*drop_ins, std::back_inserter(documents));
+  PODQOS_TRY(read_drop_ins(kPodmanDropIns, ".conf", source, documents));
   return documents;
 }
 
 /// Whether the package's link, or one like it, is there.
-/// @return an error for an operator's file in its place, which keeps podqos from being registered.
-Result<bool> is_linked(const ConfigSource& source) {
-  const auto state = source.read(kPodmanLink);
-  if (!state) return fail(state.error());
-  if (state->kind == FileState::Kind::kLink && state->text == kPodmanLinked) return true;
-  if (state->kind == FileState::Kind::kAbsent) return false;
-  return fail(ErrorCode::kConflict, cat(kPodmanLink,
-                                        ":1: this file keeps podqos from being registered; remove "
-                                        "it to have podqos registered"));
-}
-
-std::string linked_note() {
-  return cat(kPodmanLink, ": registered already, as the package does it");
+/// @return an error for an operator's file in its place, which keeps podqos from being registered,
+///         and for a Podman that refuses to run beside it.
+Result<bool> is_linked(const ConfigureRequest& request, const ConfigSource& source) {
+  PODQOS_ASSIGN(const auto state, source.read(kPodmanLink));
+  if (state.kind == FileState::Kind::kAbsent) return false;
+  if (state != FileState::link(kPodmanLinked))
+    return fail(ErrorCode::kConflict,
+                cat(kPodmanLink, ":1: registration disabled by this file; delete it to enable"));
+  if (request.version && *request.version < kAppending)
+    return fail(ErrorCode::kConflict,
+                cat(kPodmanLink, ":1: Podman before ", format_version(kAppending),
+                    " refuses to run beside this file; remove it"));
+  return true;
 }
 
 /// The directories of hooks for a Podman that cannot append to a list: all others, and podqos's.
@@ -74,47 +65,36 @@ Result<std::vector<std::string>> hook_directories(const std::vector<TomlDocument
   std::vector<std::string> directories = {kCommonHooks};
   if (const TomlDocument* naming = last_with(documents, hooks_key())) {
     const std::string place = naming->place_of(hooks_key());
-    if (naming->file() > kPodmanDropIn && naming->file().starts_with(kPodmanDropIns)) {
+    if (naming->file > kPodmanDropIn && naming->file.starts_with(kPodmanDropIns))
       return fail(ErrorCode::kConflict, cat(place, ": hooks_dir is set after ", kPodmanDropIn,
                                             "; add \"", kPrecreate, "\" to that list by hand"));
-    }
-    const nlohmann::json& list = *naming->at(hooks_key());
-    if (!list.is_array() ||
-        !std::ranges::all_of(list, [](const auto& each) { return each.is_string(); }))
+    const toml::array* list = naming->at(hooks_key())->as_array();
+    if (list == nullptr || (!list->empty() && !list->is_homogeneous<std::string>()))
       return fail(ErrorCode::kInvalidArgument, cat(place, ": hooks_dir is no list of strings"));
-    directories = list.get<std::vector<std::string>>();
+    directories.clear();
+    for (const toml::node& each : *list)
+      directories.push_back(*each.value_exact<std::string>());
   }
   if (std::ranges::find(directories, kPrecreate) == directories.end())
-    directories.push_back(kPrecreate);
+    directories.emplace_back(kPrecreate);
   return directories;
 }
 
-/// Whether podqos's directory is in a list that podqosctl has not written.
-bool has_precreate(const std::vector<TomlDocument>& documents) {
-  const TomlDocument* naming = last_with(documents, hooks_key());
-  return naming != nullptr && lists(*naming, hooks_key(), kPrecreate);
-}
-
-Result<ConfigurePlan> plan_podman_drop_in(Way way, const std::vector<std::string>& directories,
-                                          const ConfigSource& source) {
-  auto change = plan_block(
-      {.path = kPodmanDropIn,
-       .name = kPodmanBlocks.front(),
-       .body = format_podman(directories),
-       .what = way == Way::kHooks ? "precreate hook and runtime \"podqos\"" : "runtime \"podqos\"",
-       .base = {}},
-      source);
-  if (!change) return fail(std::move(change).error());
-  ConfigurePlan plan;
-  if (*change) plan.changes.push_back(std::move(**change));
-  return plan;
+/// examples/podman with these directories of hooks; without directories only the runtime.
+std::string podman_lines(std::vector<std::string> directories) {
+  constexpr std::string_view kKey = "hooks_dir = ";
+  std::string text{kPodmanRegistration};
+  if (directories.empty()) return text.substr(text.find("[engine.runtimes]"));
+  std::ranges::transform(directories, directories.begin(), json_quote);
+  const std::size_t begin = text.find(kKey) + kKey.size();
+  return text.replace(begin, text.find('\n', begin) - begin,
+                      cat("[", join(directories, ", "), "]"));
 }
 
 /// Podman 4.8 and later: the link that the package makes.
 Result<ConfigurePlan> plan_podman_link(const ConfigSource& source) {
-  const auto shipped = source.follow(kPodmanLinked);
-  if (!shipped) return fail(shipped.error());
-  if (!*shipped)
+  PODQOS_ASSIGN(const auto shipped, source.follow(kPodmanLinked));
+  if (!shipped)
     return fail(ErrorCode::kNotFound,
                 cat(kPodmanLinked, " is missing: install the package podqos again"));
   ConfigurePlan plan;
@@ -123,77 +103,58 @@ Result<ConfigurePlan> plan_podman_link(const ConfigSource& source) {
                           .after = FileState::link(kPodmanLinked),
                           .what = "precreate hook and runtime \"podqos\""});
   // Written for an older Podman, it would name the same directory again.
-  const BlockRemoval older{.path = kPodmanDropIn, .names = kPodmanBlocks, .bases = {}};
-  if (auto done = plan_block_removal(older, source, plan); !done)
-    return fail(std::move(done).error());
+  PODQOS_TRY(plan_own_removal(kPodmanDropIn, source, plan));
   return plan;
+}
+
+Result<ConfigurePlan> plan_podman_hooks(const ConfigureRequest& request,
+                                        const std::vector<TomlDocument>& documents,
+                                        const ConfigSource& source) {
+  if (!request.version)
+    return fail(ErrorCode::kInvalidArgument,
+                "Podman's version is unknown; set it with --engine-version");
+  const TomlDocument* naming = last_with(documents, hooks_key());
+  if (naming != nullptr && naming->lists(hooks_key(), kPrecreate))
+    return nothing_to_do(already_there(naming->place_of(hooks_key())));
+  if (*request.version >= kAppending) return plan_podman_link(source);
+  PODQOS_ASSIGN(auto directories, hook_directories(documents));
+  return plan_own_file({.path = kPodmanDropIn,
+                        .text = podman_lines(std::move(directories)),
+                        .what = "precreate hook and runtime \"podqos\""},
+                       source);
 }
 
 }  // namespace
 
-std::string format_podman(const std::vector<std::string>& directories) {
-  std::vector<std::string> quoted;
-  std::ranges::transform(directories, std::back_inserter(quoted), json_quote);
-  const std::string hooks =
-      directories.empty() ? "" : cat("[engine]\nhooks_dir = [", join(quoted, ", "), "]\n\n");
-  return cat(hooks, "[engine.runtimes]\n", kHandler, " = [\"", kWrapperPath, "\"]\n");
-}
-
 Result<ConfigurePlan> plan_podman(const ConfigureRequest& request, const ConfigSource& source) {
-  const auto linked = is_linked(source);
-  if (!linked) return fail(linked.error());
-  if (*linked && request.version && *request.version < kAppending) {
-    return fail(ErrorCode::kConflict,
-                cat(kPodmanLink, ":1: Podman before ", format_version(kAppending),
-                    " refuses to run beside this file; remove it"));
-  }
-  if (*linked) return nothing_to_do(linked_note());
-  if (request.way == Way::kHooks && !request.version)
-    return fail(ErrorCode::kInvalidArgument,
-                "Podman's version is not known; give it with --engine-version");
-  const auto documents = read_podman(source);
-  if (!documents) return fail(documents.error());
-  if (request.way == Way::kHooks && has_precreate(*documents)) {
-    return nothing_to_do(already_there(last_with(*documents, hooks_key())->place_of(hooks_key())));
-  }
-  if (request.way == Way::kHooks && *request.version >= kAppending) return plan_podman_link(source);
+  PODQOS_ASSIGN(const bool linked, is_linked(request, source));
+  if (linked)
+    return nothing_to_do(cat(kPodmanLink, ": registered already, as the package does it"));
+  PODQOS_ASSIGN(const auto documents, read_podman(source));
+  if (request.way == Way::kHooks) return plan_podman_hooks(request, documents, source);
   const TomlPath runtime = {"engine", "runtimes", std::string{kHandler}};
-  if (request.way == Way::kWrapper && last_with(*documents, runtime) != nullptr) {
-    const TomlDocument& by_owner = *last_with(*documents, runtime);
-    if (lists(by_owner, runtime, kWrapperPath))
-      return nothing_to_do(already_there(by_owner.place_of(runtime)));
-    return fail(ErrorCode::kConflict, cat(by_owner.place_of(runtime), ": a runtime \"", kHandler,
-                                          "\" is there already, and is not ", kWrapperPath,
-                                          ": correct or remove it by hand"));
-  }
-  auto directories = request.way == Way::kHooks ? hook_directories(*documents)
-                                                : Result<std::vector<std::string>>{};
-  if (!directories) return fail(std::move(directories).error());
-  return plan_podman_drop_in(request.way, *directories, source);
+  PODQOS_ASSIGN(auto there, registered_by_hand(documents, runtime, {}));
+  if (there) return *std::move(there);
+  return plan_own_file(
+      {.path = kPodmanDropIn, .text = podman_lines({}), .what = "runtime \"podqos\""}, source);
 }
 
 Result<ConfigurePlan> plan_podman_removal(const ConfigSource& source) {
-  const auto documents = read_podman(source);
-  if (!documents) return fail(documents.error());
-  for (const TomlDocument& document : *documents)
-    if (const auto free = check_not_default(document, {"engine", "runtime"}); !free)
-      return fail(free.error());
+  PODQOS_ASSIGN(const auto documents, read_podman(source));
+  for (const TomlDocument& document : documents)
+    PODQOS_TRY(check_not_default(document, {"engine", "runtime"}));
   ConfigurePlan plan;
-  const BlockRemoval removal{.path = kPodmanDropIn, .names = kPodmanBlocks, .bases = {}};
-  if (auto done = plan_block_removal(removal, source, plan); !done)
-    return fail(std::move(done).error());
-  auto link = source.read(kPodmanLink);
-  if (!link) return fail(std::move(link).error());
-  const auto hook = source.follow(kPodmanPackagedHook);
-  if (!hook) return fail(hook.error());
-  if (*hook)
+  PODQOS_TRY(plan_own_removal(kPodmanDropIn, source, plan));
+  PODQOS_ASSIGN(auto link, source.read(kPodmanLink));
+  PODQOS_ASSIGN(const auto hook, source.follow(kPodmanPackagedHook));
+  if (hook)
     plan.notes.push_back(cat(kPodmanPackagedHook,
                              " stays: it is the package's, and counts annotated containers "
                              "without placing them; \"enabled\": false in "
                              "/etc/podqos/podqos.json switches podqos off for all engines"));
-  if (link->kind == FileState::Kind::kLink && link->text == kPodmanLinked) {
+  if (link == FileState::link(kPodmanLinked)) {
     plan.changes.push_back({.path = kPodmanLink,
-                            .before = std::move(*link),
+                            .before = std::move(link),
                             .after = {},
                             .what = "precreate hook and runtime \"podqos\""});
     plan.notes.push_back(cat("an upgrade of the package makes ", kPodmanLink,

@@ -27,33 +27,43 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr std::chrono::minutes kTimeout{2};
-constexpr std::size_t kMaxOutput = std::size_t{64} << 10U;
+constexpr std::size_t kMaxOutput = std::size_t{16} << 20U;
 constexpr int kSignalled = 128;
 constexpr std::array<std::string_view, 4> kProgramDirectories = {
     "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"};
 constexpr Version kDockerValidates{.major = 23, .minor = 0};
 
-/// posix_spawn's description of the child's descriptors.
-class FileActions {
+/// How posix_spawn starts the child: without input, both outputs to one descriptor, SIGPIPE not
+/// ignored, in a process group of its own.
+class SpawnOptions {
  public:
-  FileActions() { ::posix_spawn_file_actions_init(&actions_); }
-  FileActions(const FileActions&) = delete;
-  FileActions& operator=(const FileActions&) = delete;
-  ~FileActions() { ::posix_spawn_file_actions_destroy(&actions_); }
-
-  /// No input; both outputs to `output`.
-  void direct(int output) {
+  explicit SpawnOptions(int output) {
+    ::posix_spawn_file_actions_init(&actions_);
     ::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     ::posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions_, output, STDERR_FILENO);
+    ::posix_spawnattr_init(&attributes_);
+    sigset_t reset;
+    ::sigemptyset(&reset);
+    ::sigaddset(&reset, SIGPIPE);
+    ::posix_spawnattr_setsigdefault(&attributes_, &reset);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   }
-  [[nodiscard]] const posix_spawn_file_actions_t* get() const { return &actions_; }
+  SpawnOptions(const SpawnOptions&) = delete;
+  SpawnOptions& operator=(const SpawnOptions&) = delete;
+  ~SpawnOptions() {
+    ::posix_spawnattr_destroy(&attributes_);
+    ::posix_spawn_file_actions_destroy(&actions_);
+  }
+  [[nodiscard]] const posix_spawn_file_actions_t* actions() const { return &actions_; }
+  [[nodiscard]] const posix_spawnattr_t* attributes() const { return &attributes_; }
 
  private:
   posix_spawn_file_actions_t actions_{};
+  posix_spawnattr_t attributes_{};
 };
 
-/// Starts the program. @return its pid.
+/// Starts the program. @return its pid, which is its process group's, too.
 Result<pid_t> spawn(const std::vector<std::string>& argv, int output) {
   std::vector<std::string> words = argv;
   std::vector<char*> pointers;
@@ -67,11 +77,11 @@ Result<pid_t> spawn(const std::vector<std::string>& argv, int output) {
   std::array<char*, 5> environment_pointers{};
   std::ranges::transform(environment, environment_pointers.begin(),
                          [](std::string& each) { return each.data(); });
-  FileActions actions;
-  actions.direct(output);
+  const SpawnOptions options{output};
   pid_t pid = 0;
-  if (const int err = ::posix_spawn(&pid, argv.front().c_str(), actions.get(), nullptr,
-                                    pointers.data(), environment_pointers.data());
+  if (const int err =
+          ::posix_spawn(&pid, argv.front().c_str(), options.actions(), options.attributes(),
+                        pointers.data(), environment_pointers.data());
       err != 0)
     return fail_errno(err, cat("run ", argv.front()));
   return pid;
@@ -110,17 +120,14 @@ Result<ProgramEnd> run_program(const std::vector<std::string>& argv) {
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno(errno, "pipe");
   const sys::UniqueFd reader{ends[0]};
   sys::UniqueFd writer{ends[1]};
-  const auto pid = spawn(argv, writer.get());
-  if (!pid) return fail(pid.error());
+  PODQOS_ASSIGN(const pid_t pid, spawn(argv, writer.get()));
   writer = sys::UniqueFd{};
   ProgramEnd end;
   const bool ended = read_until(reader.get(), steady_clock::now() + kTimeout, end.output);
-  if (!ended) ::kill(*pid, SIGKILL);
-  end.status = wait_for_end(*pid);
+  if (!ended) ::kill(-pid, SIGKILL);
+  end.status = wait_for_end(pid);
   end.output.resize(end.output.find_last_not_of('\n') + 1);
-  if (!ended)
-    return fail(ErrorCode::kTimeout,
-                cat(join(argv, " "), ": has not ended in two minutes, and was killed"));
+  if (!ended) return fail(ErrorCode::kTimeout, cat(join(argv, " "), ": timed out after 2 minutes"));
   return end;
 }
 
@@ -132,9 +139,8 @@ Result<std::optional<std::string>> find_program(Engine engine) {
     struct stat other{};
     if (::stat(path.c_str(), &other) != 0) continue;
     if (found && (other.st_ino != first.st_ino || other.st_dev != first.st_dev)) {
-      return fail(ErrorCode::kConflict, cat("both ", *found, " and ", path,
-                                            " are there; name the one that runs with "
-                                            "--program"));
+      return fail(ErrorCode::kConflict,
+                  cat("found two binaries (", *found, ", ", path, "): choose one with --program"));
     }
     if (found) continue;
     found = std::move(path);
@@ -144,13 +150,11 @@ Result<std::optional<std::string>> find_program(Engine engine) {
 }
 
 Result<Version> version_of(const std::string& program) {
-  auto end = run_program({program, "--version"});
-  if (!end) return fail(std::move(end).error());
-  const auto version = parse_version(end->output);
-  if (end->status == 0 && version) return *version;
-  return fail(ErrorCode::kUnsupported,
-              cat(program, " --version says \"", printable(end->output),
-                  "\", which has no version; give it with --engine-version"));
+  PODQOS_ASSIGN(const auto end, run_program({program, "--version"}));
+  const auto version = parse_version(end.output);
+  if (end.status == 0 && version) return *version;
+  return fail(ErrorCode::kUnsupported, cat(program, " --version says \"", printable(end.output),
+                                           "\": no version found; set it with --engine-version"));
 }
 
 std::optional<std::vector<std::string>> check_command(Engine engine, const std::string& program,
@@ -171,11 +175,10 @@ Status ask_service_manager(const std::vector<std::string>& words) {
   argv.insert(argv.end(), words.begin(), words.end());
   if (::access(argv.front().c_str(), X_OK) != 0)
     return fail(ErrorCode::kUnsupported,
-                cat(argv.front(), " is not there; restart the service by hand"));
-  auto end = run_program(argv);
-  if (!end) return fail(std::move(end).error());
-  if (end->status == 0) return {};
-  return fail(ErrorCode::kIo, cat(join(argv, " "), ": ", printable(end->output, 1000)));
+                cat("systemctl not found: run `systemctl ", join(words, " "), "` manually"));
+  PODQOS_ASSIGN(const auto end, run_program(argv));
+  if (end.status == 0) return {};
+  return fail(ErrorCode::kIo, cat(join(argv, " "), ": ", printable(end.output, 1000)));
 }
 
 }  // namespace podqos::ctl

@@ -15,13 +15,13 @@ constexpr const char* kPluginUnit = "podqos-nri.service";
 /// How a program ended.
 struct ProgramEnd {
   int status = 0;  ///< exit status; 128 and the number for a signal
-  std::string
-      output;  ///< standard output and standard error, the first 64 KiB, no newline at its end
+  /// Standard output and standard error, the first 16 MiB, no newline at its end.
+  std::string output;
 };
 
 /// Runs a program with an environment of its own and no input, and waits for its end.
 /// @param argv  the first is the program's absolute path; no PATH is searched
-/// @return kTimeout, after SIGKILL, if it has not ended in two minutes.
+/// @return kTimeout, after SIGKILL for its process group, if it has not ended in two minutes.
 [[nodiscard]] Result<ProgramEnd> run_program(const std::vector<std::string>& argv);
 
 /// The engine's program in the usual directories.

@@ -1,10 +1,14 @@
 #include "ctl/configure/report.h"
 
+#include <sys/mman.h>
+
+#include <cerrno>
 #include <string_view>
 #include <vector>
 
 #include "common/base/text.h"
-#include "ctl/configure/diff.h"
+#include "common/sys/fd.h"
+#include "ctl/configure/program.h"
 
 namespace podqos::ctl {
 namespace {
@@ -33,8 +37,8 @@ std::string ask_for_runtime(const ConfigureRequest& request) {
     case Engine::kCrio:
       // Without a kubelet there is none.
       if (!request.node.kubelet) return "crictl runp --runtime podqos …";
-      return "let pods ask for it with a RuntimeClass: "
-             "/usr/share/doc/podqos/examples/runtimeclass.yaml";
+      return "set runtimeClassName: podqos in pods "
+             "(/usr/share/doc/podqos/examples/runtimeclass.yaml)";
     case Engine::kPodman: return "podman --runtime podqos run …";
     case Engine::kDocker:
       if (request.version && *request.version < kDockerAnnotates)
@@ -82,8 +86,7 @@ std::vector<std::string> steps_of_undo(const ConfigureReport& report) {
   }
   if (!command.empty()) steps.push_back(command);
   if (changed && !is_crio) {
-    steps.emplace_back(
-        "remove the containers that were made with podqos: their engine needs it until then");
+    steps.emplace_back("recreate containers started with podqos-runtime before uninstalling");
   }
   return steps;
 }
@@ -108,9 +111,9 @@ std::vector<std::string> next_steps(const ConfigureReport& report) {
 std::string format_change(const ConfigureReport& report, const FileChange& change) {
   const std::string path = cat(report.root, change.path);
   std::string line = cat(path, ": ", change.what, report.undo ? " removed" : " added");
-  if (report.undo && action_of(change) == "remove") line += ", and with it the file";
-  if (change.backup) line += cat("; the file before: ", path, kBackupSuffix);
-  if (change.drop_backup) line += "; the file is what it was before podqos, and the backup gone";
+  if (report.undo && action_of(change) == "remove") line += " (file deleted)";
+  if (change.backup) line += cat(" (backup: ", path, kBackupSuffix, ")");
+  if (change.drop_backup) line += "; restored from backup; backup removed";
   if (!report.undo) line += cat(" (undo: ", undo_command(report), ")");
   return line + "\n";
 }
@@ -134,7 +137,36 @@ std::string format_stale(const ConfigureReport& report) {
              report.undo ? "may still have podqos registered" : "may not know podqos yet", "\n");
 }
 
+/// What diff shows of a file, in a file of memory that a program finds by its descriptor.
+Result<sys::UniqueFd> diff_input(const FileState& state) {
+  const std::string text =
+      state.kind == FileState::Kind::kLink ? cat("-> ", state.text, "\n") : state.text;
+  sys::UniqueFd file{
+      ::memfd_create("podqos", 0)};  // NOLINT(android-cloexec-memfd-create): for diff
+  if (!file.valid() || ::write(file.get(), text.data(), text.size()) != std::ssize(text))
+    return fail_errno(errno, "write a file in memory");
+  return file;
+}
+
 }  // namespace
+
+Result<std::string> format_diff(const FileChange& change, const std::string& root,
+                                ColourMode mode) {
+  PODQOS_ASSIGN(const auto before, diff_input(change.before));
+  PODQOS_ASSIGN(const auto after, diff_input(change.after));
+  const auto label = [&](const FileState& state) {
+    const bool absent = state.kind == FileState::Kind::kAbsent;
+    return absent ? "/dev/null" : cat(root, change.path);
+  };
+  const std::string colour = mode == ColourMode::kColoured ? "always" : "never";
+  PODQOS_ASSIGN(
+      const auto diff,
+      run_program({"/usr/bin/diff", "-u", cat("--color=", colour),
+                   cat("--label=", label(change.before)), cat("--label=", label(change.after)),
+                   cat("/proc/self/fd/", before.get()), cat("/proc/self/fd/", after.get())}));
+  if (diff.status == 1) return diff.output + "\n";
+  return fail(ErrorCode::kIo, cat("/usr/bin/diff: ", printable(diff.output)));
+}
 
 std::string format_text(const ConfigureReport& report) {
   std::string out;
@@ -160,17 +192,19 @@ std::string format_text(const ConfigureReport& report) {
   return out;
 }
 
-std::string format_dry_run(const ConfigureReport& report, ColourMode mode) {
+Result<std::string> format_dry_run(const ConfigureReport& report, ColourMode mode) {
   std::string out;
-  for (const FileChange& change : report.plan.changes)
-    out += format_diff(change, report.root, mode);
+  for (const FileChange& change : report.plan.changes) {
+    PODQOS_ASSIGN(const auto diff, format_diff(change, report.root, mode));
+    out += diff;
+  }
   for (const std::string& note : report.plan.notes)
     out += cat("# ", note, "\n");
   if (out.empty()) out = cat("# ", facts_of(report.request.engine).title, ": nothing to do\n");
   return out;
 }
 
-std::string format_json(const ConfigureReport& report, WithDiff diffs) {
+Result<std::string> format_json(const ConfigureReport& report, WithDiff diffs) {
   Json json;
   json["engine"] = facts_of(report.request.engine).name;
   json["version"] = report.request.version ? Json(format_version(*report.request.version)) : Json{};
@@ -183,8 +217,9 @@ std::string format_json(const ConfigureReport& report, WithDiff diffs) {
     each["action"] = action_of(change);
     each["what"] = change.what;
     each["backup"] = change.backup ? Json(cat(report.root, change.path, kBackupSuffix)) : Json{};
-    if (diffs == WithDiff::kYes)
-      each["diff"] = format_diff(change, report.root, ColourMode::kPlain);
+    if (diffs == WithDiff::kYes) {
+      PODQOS_ASSIGN(each["diff"], format_diff(change, report.root, ColourMode::kPlain));
+    }
     json["changes"].push_back(std::move(each));
   }
   json["notes"] = report.plan.notes;

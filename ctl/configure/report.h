@@ -35,8 +35,15 @@ struct ConfigureReport {
 /// A line for each change with how to undo it, the notes, and what is left to the operator.
 [[nodiscard]] std::string format_text(const ConfigureReport& report);
 
+/// The change as diff(1) prints it, to be given to patch(1). A symlink shows its target as "->
+/// TARGET".
+/// @param root  in front of the path in the head lines
+/// @return an error if diff cannot be run.
+[[nodiscard]] Result<std::string> format_diff(const FileChange& change, const std::string& root,
+                                              ColourMode mode);
+
 /// The diffs of all changes, and the notes in lines that begin with "#".
-[[nodiscard]] std::string format_dry_run(const ConfigureReport& report, ColourMode mode);
+[[nodiscard]] Result<std::string> format_dry_run(const ConfigureReport& report, ColourMode mode);
 
 /// Whether each change in JSON has its "diff", as for --dry-run.
 enum class WithDiff : std::uint8_t { kNo, kYes };
@@ -44,6 +51,6 @@ enum class WithDiff : std::uint8_t { kNo, kYes };
 /// For programs: engine, version, way, undo, changes (path, action, what, backup), notes, next,
 /// checked, reloaded, restarted, stale, pluginEnabled, pluginConnected,
 /// pluginDisabled.
-[[nodiscard]] std::string format_json(const ConfigureReport& report, WithDiff diffs);
+[[nodiscard]] Result<std::string> format_json(const ConfigureReport& report, WithDiff diffs);
 
 }  // namespace podqos::ctl

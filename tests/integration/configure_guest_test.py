@@ -189,7 +189,7 @@ class Containerd(unittest.TestCase):
         self.addCleanup(unit.unlink)
         done = engine.call("podqosctl", "configure", "containerd", "--way", "wrapper", "--restart", check=False)
         self.assertEqual(done.returncode, 1, done.stdout)
-        self.assertIn("the files are as they were", done.stderr)
+        self.assertIn("changes rolled back", done.stderr)
         self.assertEqual(CONFIG.read_text(encoding="utf-8"), stock)
         self.assertEqual(os.listdir(CONFIG.parent), ["config.toml"])
         self.assertEqual(state("containerd.service"), "active")

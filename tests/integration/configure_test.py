@@ -147,12 +147,12 @@ class Trees(unittest.TestCase):
         self.configure("containerd")
         path.write_bytes(b"# on top\r\n" + path.read_bytes() + b'[debug]\r\n  level = "debug"\r\n')
         said = self.configure("containerd", "--undo").stdout
-        self.assertIn("config.toml.podqos-backup stays", said)
+        self.assertIn("kept backup /etc/containerd/config.toml.podqos-backup", said)
         self.assertEqual(path.read_bytes(), b'# on top\r\nversion = 2\r\n# mine\r\n[debug]\r\n  level = "debug"\r\n')
 
     def test_steps_after_undo(self):
         """CRI-O stops no pod whose runtime it does not know any more; the others need podqos itself until then."""
-        remove = "remove the containers that were made with podqos: their engine needs it until then"
+        remove = "recreate containers started with podqos-runtime before uninstalling"
         for engine, steps in (
                 ("containerd", ["systemctl restart containerd.service", remove]),
                 ("crio", ['remove the pods of the runtime "podqos": once restarted, CRI-O cannot stop them',
@@ -290,7 +290,7 @@ class Trees(unittest.TestCase):
         for each in running:
             said = each.communicate(timeout=harness.CALL_TIMEOUT)[1]
             if each.returncode != 0:
-                self.assertRegex(said, "another podqosctl|has changed meanwhile")
+                self.assertRegex(said, "another podqosctl|modified concurrently")
         text = path.read_text(encoding="utf-8")
         self.assertEqual(text.count("# podqos: begin wrapper"), 1)
         tomllib.loads(text)
@@ -401,7 +401,7 @@ class InRelease(unittest.TestCase):
         self.addCleanup(path.write_text, stock, encoding="utf-8")
         path.write_text("oom_score = \"none\"\n" + stock, encoding="utf-8")
         before = snapshot(path.parent)
-        self.assertIn("the files are as they were", configure("containerd", "--way", "wrapper", check=1).stderr)
+        self.assertIn("changes rolled back", configure("containerd", "--way", "wrapper", check=1).stderr)
         self.assertEqual(snapshot(path.parent), before)
 
     def test_podman(self):
@@ -426,7 +426,7 @@ class InRelease(unittest.TestCase):
             self.there_and_back("docker")
         path.write_text('{"log-level": 3}', encoding="ascii")
         before = snapshot(path.parent)
-        self.assertIn("the files are as they were", configure("docker", check=1).stderr)
+        self.assertIn("changes rolled back", configure("docker", check=1).stderr)
         self.assertEqual(snapshot(path.parent), before)
 
 

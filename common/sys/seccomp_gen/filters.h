@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdint>
@@ -165,18 +164,6 @@ constexpr std::array kToolRules{
     Rule{"umask", {}},
 };
 
-/// podqosctl configure, in addition to the hook's rules: those of podqosctl, and the engines' files
-/// in /etc, which outlive the boot.
-constexpr auto kConfigureRules = [] {
-  constexpr std::array kMore{
-      Rule{"fsync", {}},
-      Rule{"symlinkat", {}},
-  };
-  std::array<Rule, kToolRules.size() + kMore.size()> rules;
-  std::ranges::copy(kMore, std::ranges::copy(kToolRules, rules.begin()).out);
-  return rules;
-}();
-
 /// podqos-nri, in addition to the hook's rules: one thread in one poll loop. The signal descriptor,
 /// systemd's socket and the metrics socket are opened before; connections are accepted and made
 /// later.
@@ -201,7 +188,6 @@ struct FilterSource {
 inline constexpr std::array kFilters{
     FilterSource{.name = "kHookFilter", .more = {}},
     FilterSource{.name = "kToolFilter", .more = kToolRules},
-    FilterSource{.name = "kConfigureFilter", .more = kConfigureRules},
     FilterSource{.name = "kPluginFilter", .more = kPluginRules},
 };
 

@@ -5,13 +5,16 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "ctl/configure/plan.h"
+#include "ctl/configure/toml.h"
 
 namespace podqos::ctl {
 
@@ -70,6 +73,16 @@ class FilesInMemory {
   std::ifstream file{std::string{PODQOS_TEST_DATA} + "/../../" + name, std::ios::binary};
   EXPECT_TRUE(file) << name;
   return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+/// All tables and values of a TOML text.
+[[nodiscard]] inline nlohmann::json toml_values(const std::string& text) {
+  const auto document = TomlDocument::parse(text, "text");
+  EXPECT_TRUE(document) << document.error().message;
+  if (!document) return {};
+  std::ostringstream json;
+  json << toml::json_formatter{document->values};
+  return nlohmann::json::parse(json.str());
 }
 
 /// The plan, applied; the test fails if there is none.
