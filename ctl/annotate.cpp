@@ -211,22 +211,31 @@ Result<Annotated> annotate_json(const Document& document) {
   return out;
 }
 
-/// Formats the document anew, with its separator and line ends.
-std::string rewritten(const Document& document, std::string_view json) {
-  const std::string text = cat(document.text.starts_with("---") ? "---\n" : "", format_yaml(json));
-  return has_crlf(document.text) ? with_crlf(text) : text;
+/// The YAML document with the annotations inserted.
+/// @param expected  its value then, as JSON
+/// @return kUnsupported, with what is to be added by hand, if its layout does not allow it.
+Result<std::string> annotated_yaml(const Document& document,
+                                   const std::vector<YamlInsertion>& insertions,
+                                   std::string_view expected) {
+  if (auto text = insert_yaml(document.text, insertions, expected)) return *std::move(text);
+  std::string lines;
+  for (const YamlInsertion& insertion : insertions)
+    lines += cat("\n", join(insertion.path, "."), ":\n", format_members(insertion.members, 2));
+  lines.pop_back();
+  return fail(ErrorCode::kUnsupported,
+              cat(title_of(document),
+                  ": cannot be edited in place (an alias, a merge key, an empty or a multi-line "
+                  "value is in the way); add these lines by hand:",
+                  lines));
 }
 
-/// Annotates one document. JSON keeps its layout; YAML too if lines can be inserted, else it is
-/// written anew.
+/// Annotates one document, and keeps the layout of all else.
 Result<std::string> annotate_document(const Document& document, bool is_yaml) {
-  auto annotated = annotate_json(document);
-  if (!annotated) return fail(std::move(annotated).error());
-  if (!is_yaml) return std::move(annotated->json);
-  if (annotated->json == document.json) return document.text;
-  if (auto kept = insert_yaml(document.text, annotated->path, annotated->list, annotated->json))
-    return *std::move(kept);
-  return rewritten(document, annotated->json);
+  PODQOS_ASSIGN(const Annotated annotated, annotate_json(document));
+  if (!is_yaml) return annotated.json;
+  if (annotated.json == document.json) return document.text;
+  return annotated_yaml(document, {{.path = annotated.path, .members = annotated.list}},
+                        annotated.json);
 }
 
 /// Annotates the items of a document of kind List; the bytes between them stay.
@@ -235,18 +244,21 @@ Result<std::string> annotate_list(const Document& document, bool is_yaml) {
   const codec::JsonTree tree = json_tree(json);
   const auto elements = json_elements(json_member(tree, "items"));
   std::string out;
+  std::vector<YamlInsertion> insertions;
   std::size_t copied = 0;
   for (std::size_t i = 0; i < document.items.size(); ++i) {
     if (!document.items[i].pod_path) continue;
-    auto annotated = annotate_json(document.items[i]);
-    if (!annotated) return fail(std::move(annotated).error());
+    PODQOS_ASSIGN(Annotated annotated, annotate_json(document.items[i]));
     const auto begin = static_cast<std::size_t>(elements[i].raw.data() - json.data());
-    out += cat(json.substr(copied, begin - copied), annotated->json);
+    out += cat(json.substr(copied, begin - copied), annotated.json);
     copied = begin + elements[i].raw.size();
+    if (annotated.json == document.items[i].json) continue;
+    annotated.path.insert(annotated.path.begin(), {"items", std::to_string(i)});
+    insertions.push_back({.path = std::move(annotated.path), .members = std::move(annotated.list)});
   }
   out += json.substr(copied);
   if (!is_yaml) return out;
-  return out == json ? document.text : rewritten(document, out);
+  return insertions.empty() ? document.text : annotated_yaml(document, insertions, out);
 }
 
 /// Annotates all documents of a manifest and joins them.
@@ -310,8 +322,8 @@ Command add_annotate(CLI::App& app) {
   sub->footer(
       "Pods and the pod templates of PodTemplates, Deployments, DaemonSets, StatefulSets, "
       "ReplicaSets, ReplicationControllers, Jobs and CronJobs are annotated, including items of a "
-      "List; other documents are left unchanged. JSON layout is preserved, and YAML layout if the "
-      "annotations can be inserted; a YAML document that has to be rewritten loses its comments.");
+      "List; other documents, comments and layout are left unchanged. A YAML document whose layout "
+      "has no place for the annotations is refused, with the lines to add by hand.");
   sub->add_option("-f,--filename", options->file, "Manifest, YAML or JSON; - is standard input")
       ->required();
   sub->add_option("-o,--output", options->output,

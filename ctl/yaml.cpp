@@ -8,16 +8,13 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <spanstream>
 #include <string>
 #include <utility>
-
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/yaml.h>
 
 #include "common/base/text.h"
 #include "common/codec/json_tree.h"
 #include "ctl/json_text.h"
+#include "ctl/yaml_tree.h"
 
 namespace podqos::ctl {
 namespace {
@@ -39,70 +36,49 @@ bool is_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// Whether `text` is a number by JSON's grammar (RFC 8259, section 6).
-bool is_json_number(std::string_view text) {
-  if (text.starts_with('-')) text.remove_prefix(1);
-  const std::size_t exponent = text.find_first_of("eE");
-  if (exponent != std::string_view::npos) {
-    std::string_view power = text.substr(exponent + 1);
-    if (power.starts_with('-') || power.starts_with('+')) power.remove_prefix(1);
-    if (!is_digits(power)) return false;
-    text = text.substr(0, exponent);
-  }
-  const std::size_t point = text.find('.');
-  if (point != std::string_view::npos) {
-    if (!is_digits(text.substr(point + 1))) return false;
-    text = text.substr(0, point);
-  }
-  return is_digits(text) && (text.size() == 1 || text.front() != '0');
-}
-
-/// The decimal text of an integer of Go's syntax: 0x1f, 0o17, 017, 0b101; nullopt for other text,
-/// and for integers beyond 64 bits.
+/// An integer of 64 bits in Go's syntax, 0x1f, 0o17, 017 or 0b101, in decimal digits.
 std::optional<std::string> prefixed_integer(std::string_view digits) {
   if (digits.size() < 2 || digits.front() != '0') return std::nullopt;
-  constexpr std::array kBases = {std::pair{'x', 16}, std::pair{'o', 8}, std::pair{'b', 2}};
   const char kind = static_cast<char>(digits[1] | 0x20);
-  const auto* const base = std::ranges::find(kBases, kind, &std::pair<char, int>::first);
-  const bool named = base != kBases.end();
+  const bool named = kind == 'x' || kind == 'o' || kind == 'b';
   digits.remove_prefix(named ? 2 : 1);
   std::uint64_t value = 0;
-  const auto [last, error] =
-      std::from_chars(digits.begin(), digits.end(), value, named ? base->second : 8);
+  const auto [last, error] = std::from_chars(digits.begin(), digits.end(), value,
+                                             kind == 'x'   ? 16
+                                             : kind == 'b' ? 2
+                                                           : 8);
   if (error != std::errc{} || last != digits.end()) return std::nullopt;
   return std::to_string(value);
 }
 
-/// "007.50e3" as a JSON number, "7.50e3"; nullopt unless it is one of YAML 1.1 without sign.
-std::optional<std::string> decimal_number(std::string_view text) {
-  const std::string_view power = text.substr(std::min(text.find_first_of("eE"), text.size()));
-  text.remove_suffix(power.size());
-  const std::size_t point = std::min(text.find('.'), text.size());
-  std::string_view whole = text.substr(0, point);
-  const std::string_view fraction = text.substr(std::min(point + 1, text.size()));
-  if (whole.empty() && fraction.empty()) return std::nullopt;
-  whole.remove_prefix(std::min(whole.find_first_not_of('0'), whole.size()));
-  std::string number =
-      cat(whole.empty() ? "0" : whole, fraction.empty() ? "" : ".", fraction, power);
-  if (!is_json_number(number)) return std::nullopt;
-  return number;
+/// Whether `text` is empty or the exponent of a number.
+bool is_power(std::string_view text) {
+  if (text.empty()) return true;
+  text.remove_prefix(1);
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  return is_digits(text);
 }
 
-/// A number that Kubernetes' parser reads and JSON spells otherwise, such as 0644, 0x1f, +5, 1_000
-/// or .5, as JSON; nullopt for other text.
+/// A number as Kubernetes' parser reads it, such as 1.50, 0644, 0x1f, +5, 1_000 or .5, as JSON
+/// spells it, else digit by digit; nullopt for other text.
 /// @note resolve() of go.yaml.in/yaml/v2, which sigs.k8s.io/yaml uses
-std::optional<std::string> number_of_go(std::string_view text) {
+std::optional<std::string> number_of(std::string_view text) {
   if (text.empty() || !std::string_view{"+-.0123456789"}.contains(text.front()))
     return std::nullopt;
   std::string plain;
   std::ranges::copy_if(text, std::back_inserter(plain), [](char c) { return c != '_'; });
   std::string_view digits = plain;
-  const bool negative = digits.starts_with('-');
-  if (negative || digits.starts_with('+')) digits.remove_prefix(1);
-  auto number = prefixed_integer(digits);
-  if (!number) number = decimal_number(digits);
-  if (!number) return std::nullopt;
-  return negative && *number != "0" ? cat("-", *number) : *number;
+  const std::string_view sign = digits.starts_with('-') ? "-" : "";
+  if (digits.starts_with('-') || digits.starts_with('+')) digits.remove_prefix(1);
+  if (const auto integer = prefixed_integer(digits)) return cat(sign, *integer);
+  const std::string_view power = digits.substr(std::min(digits.find_first_of("eE"), digits.size()));
+  digits.remove_suffix(power.size());
+  const std::size_t point = std::min(digits.find('.'), digits.size());
+  std::string_view whole = digits.substr(0, point);
+  const std::string_view fraction = digits.substr(std::min(point + 1, digits.size()));
+  if (!is_digits(cat(whole, fraction)) || !is_power(power)) return std::nullopt;
+  whole.remove_prefix(std::min(whole.find_first_not_of('0'), whole.size()));
+  return cat(sign, whole.empty() ? "0" : whole, fraction.empty() ? "" : ".", fraction, power);
 }
 
 /// The JSON value of a plain scalar.
@@ -110,142 +86,122 @@ std::string plain_json(std::string_view text) {
   if (is_one_of(kNullWords, text)) return "null";
   if (is_one_of(kTrueWords, text)) return "true";
   if (is_one_of(kFalseWords, text)) return "false";
-  if (is_json_number(text)) return std::string{text};
-  return number_of_go(text).value_or(json_quote(text));
+  return number_of(text).value_or(json_quote(text));
 }
 
-/// Converts a node tree to JSON text within the bounds on nesting and size.
+/// Converts a tree to JSON text within the bounds on nesting and size.
 class Converter {
  public:
   /// Appends one value.
   /// @return kTooLarge beyond the bounds; kInvalidArgument for keys that JSON cannot have.
-  Status append(const YAML::Node& node, std::size_t depth) {
-    if (depth > codec::kMaxJsonDepth)
-      return fail(ErrorCode::kTooLarge, cat("nests deeper than ", codec::kMaxJsonDepth));
+  // NOLINTNEXTLINE(misc-no-recursion): at most kMaxJsonDepth deep
+  Status append(const YamlNode& node, std::size_t depth) {
+    PODQOS_TRY(check_depth(depth));
     // Aliases share their node: a few lines can expand to billions of values.
-    if (++nodes_ > kMaxYamlNodes || out_.size() > kMaxInput)
-      return fail(ErrorCode::kTooLarge, cat("expands to more than ", kMaxYamlNodes, " values"));
-    switch (node.Type()) {
-      case YAML::NodeType::Undefined:
-      case YAML::NodeType::Null: out_ += "null"; return {};
-      case YAML::NodeType::Scalar: append_scalar(node); return {};
-      case YAML::NodeType::Sequence: return append_sequence(node, depth);
-      case YAML::NodeType::Map: return append_map(node, depth);
+    PODQOS_TRY(count(1));
+    switch (node.kind) {
+      case YamlNode::Kind::kScalar:
+        out_ += node.plain ? plain_json(node.text) : json_quote(node.text);
+        return {};
+      case YamlNode::Kind::kSequence: return append_sequence(node, depth);
+      case YamlNode::Kind::kMap: return append_map(node, depth);
     }
     return {};
   }
   std::string release() { return std::move(out_); }
 
  private:
-  /// Appends a scalar; only a plain one can be anything but a string.
-  void append_scalar(const YAML::Node& node) {
-    // "?" is the tag of a plain scalar, "!" of a quoted one.
-    const bool plain = node.Tag() == "?" || node.Tag().empty();
-    out_ += plain ? plain_json(node.Scalar()) : json_quote(node.Scalar());
+  static Status check_depth(std::size_t depth) {
+    if (depth <= codec::kMaxJsonDepth) return {};
+    return fail(ErrorCode::kTooLarge, cat("nests deeper than ", codec::kMaxJsonDepth));
+  }
+  Status count(std::size_t more) {
+    nodes_ += more;
+    if (nodes_ <= kMaxYamlNodes && out_.size() <= kMaxInput) return {};
+    return fail(ErrorCode::kTooLarge, cat("expands to more than ", kMaxYamlNodes, " values"));
   }
 
-  /// Appends a sequence as an array.
-  Status append_sequence(const YAML::Node& node, std::size_t depth) {
-    out_ += '[';
-    bool first = true;
-    for (const auto& element : node) {
-      if (!std::exchange(first, false)) out_ += ',';
-      if (auto status = append(element, depth + 1); !status) return status;
+  // NOLINTNEXTLINE(misc-no-recursion): see append()
+  Status append_sequence(const YamlNode& node, std::size_t depth) {
+    std::string_view before = "[";
+    for (const YamlNode* element : node.children) {
+      out_ += std::exchange(before, ",");
+      PODQOS_TRY(append(*element, depth + 1));
     }
-    out_ += ']';
+    out_ += node.children.empty() ? "[]" : "]";
     return {};
   }
 
   /// A member of a map, its own or merged into it.
   struct Member {
     std::string key;
-    YAML::Node value;
+    const YamlNode* value = nullptr;
     bool merged = false;
   };
+  using Members = std::vector<Member>;
 
   /// Appends a map as an object; keys have to be unique scalars.
-  Status append_map(const YAML::Node& node, std::size_t depth) {
-    std::vector<Member> members;
-    if (auto status = collect(node, depth, members); !status) return status;
-    out_ += '{';
-    bool first = true;
+  // NOLINTNEXTLINE(misc-no-recursion): see append()
+  Status append_map(const YamlNode& node, std::size_t depth) {
+    PODQOS_ASSIGN(const Members members, members_of(node, depth));
+    std::string_view before = "{";
     for (const Member& member : members) {
-      if (!std::exchange(first, false)) out_ += ',';
-      out_ += cat(json_quote(member.key), ":");
-      if (auto status = append(member.value, depth + 1); !status) return status;
+      out_ += cat(std::exchange(before, ","), json_quote(member.key), ":");
+      PODQOS_TRY(append(*member.value, depth + 1));
     }
-    out_ += '}';
+    out_ += members.empty() ? "{}" : "}";
     return {};
   }
 
-  /// Adds the members of a map and of the maps that it merges. As Kubernetes' parser does, unlike
-  /// YAML's draft for merge keys, a later one replaces an earlier one, merged or not.
+  /// The members of a map and of the maps that it merges. As Kubernetes' parser does, unlike YAML's
+  /// draft for merge keys, a later one replaces an earlier one, merged or not.
   /// @note mapping() and merge() of go.yaml.in/yaml/v2 decode.go
-  Status collect(const YAML::Node& map, std::size_t depth, std::vector<Member>& members) {
+  // NOLINTNEXTLINE(misc-no-recursion): see append()
+  Result<Members> members_of(const YamlNode& map, std::size_t depth) {
+    Members members;
     std::map<std::string, std::size_t, std::less<>> places;
-    for (const auto& member : map) {
-      auto found = found_in(member.first, member.second, depth);
-      if (!found) return fail(std::move(found).error());
-      for (const Member& each : *found) {
+    for (std::size_t i = 0; i + 1 < map.children.size(); i += 2) {
+      const YamlNode& key = *map.children[i];
+      if (key.kind != YamlNode::Kind::kScalar)
+        return fail(ErrorCode::kInvalidArgument, "has a key that is not a scalar");
+      Members found = {{.key = key.text, .value = map.children[i + 1]}};
+      if (key.is_merge_key()) {
+        PODQOS_ASSIGN(found, merged_members(*map.children[i + 1], depth));
+      }
+      for (const Member& each : found) {
         const auto [place, is_new] = places.emplace(each.key, members.size());
-        if (is_new) members.push_back({.key = each.key, .value = {}, .merged = true});
-        if (auto status = replace(members[place->second], each); !status) return status;
+        if (is_new) members.push_back(each);
+        Member& earlier = members[place->second];
+        if (!is_new && !earlier.merged && !each.merged)
+          return fail(ErrorCode::kInvalidArgument, cat("repeats the key ", printable(each.key)));
+        earlier = each;
       }
     }
-    return {};
+    return members;
   }
 
-  /// One entry of a map: itself, or what a merge key brings.
-  Result<std::vector<Member>> found_in(const YAML::Node& key, const YAML::Node& value,
-                                       std::size_t depth) {
-    if (!key.IsScalar()) return fail(ErrorCode::kInvalidArgument, "has a key that is not a scalar");
-    std::vector<Member> found;
-    if (key.Scalar() != "<<" || key.Tag() != "?") {
-      found.push_back({.key = key.Scalar(), .value = value});
-    } else if (auto status = collect_merged(value, depth, found); !status) {
-      return fail(std::move(status).error());
-    }
-    return found;
-  }
-
-  /// @return kInvalidArgument if both are the map's own.
-  static Status replace(Member& earlier, const Member& later) {
-    if (!earlier.merged && !later.merged)
-      return fail(ErrorCode::kInvalidArgument, cat("repeats the key ", printable(later.key)));
-    earlier.value.reset(later.value);
-    earlier.merged = later.merged;
-    return {};
-  }
-
-  /// Adds the members of the value of a merge key: a map, or several, of which the first counts
+  /// The members of the value of a merge key: of a map, or of several, of which the first counts
   /// most.
-  Status collect_merged(const YAML::Node& value, std::size_t depth, std::vector<Member>& members) {
-    if (depth > codec::kMaxJsonDepth)
-      return fail(ErrorCode::kTooLarge, cat("nests deeper than ", codec::kMaxJsonDepth));
-    std::vector<YAML::Node> maps;
-    if (value.IsSequence()) {
-      std::ranges::copy(value, std::back_inserter(maps));
-    } else {
-      maps.push_back(value);
-    }
+  // NOLINTNEXTLINE(misc-no-recursion): see append()
+  Result<Members> merged_members(const YamlNode& value, std::size_t depth) {
+    PODQOS_TRY(check_depth(depth));
+    Members members;
     std::set<std::string, std::less<>> seen;
-    for (const YAML::Node& map : maps) {
-      if (!map.IsMap())
+    const bool several = value.kind == YamlNode::Kind::kSequence;
+    for (const YamlNode* map : several ? value.children : std::vector{&value}) {
+      if (map->kind != YamlNode::Kind::kMap)
         return fail(ErrorCode::kInvalidArgument,
                     "has a merge key (<<) whose value is neither a map nor a list of maps");
-      std::vector<Member> merged;
-      if (auto status = collect(map, depth + 1, merged); !status) return status;
+      PODQOS_ASSIGN(Members merged, members_of(*map, depth + 1));
       // Maps that merge maps that merge maps can expand to billions.
-      nodes_ += merged.size() + 1;
-      if (nodes_ > kMaxYamlNodes)
-        return fail(ErrorCode::kTooLarge, cat("expands to more than ", kMaxYamlNodes, " values"));
+      PODQOS_TRY(count(merged.size() + 1));
       for (Member& each : merged) {
         if (!seen.insert(each.key).second) continue;
         each.merged = true;
         members.push_back(std::move(each));
       }
     }
-    return {};
+    return members;
   }
 
   std::string out_;
@@ -258,12 +214,12 @@ bool is_separator(std::string_view line) {
                                      line[3] == '\r' || line[3] == '\n');
 }
 
-/// Splits before each "---" line. Each part comes with the number of its first line, from 0.
-std::vector<std::pair<std::string_view, int>> split(std::string_view text) {
-  std::vector<std::pair<std::string_view, int>> parts;
+/// Splits before each "---" line. Each part comes with the number of its first line, from 1.
+std::vector<std::pair<std::string_view, std::size_t>> split(std::string_view text) {
+  std::vector<std::pair<std::string_view, std::size_t>> parts;
   std::size_t begin = 0;
-  int begin_line = 0;
-  int line = 0;
+  std::size_t begin_line = 1;
+  std::size_t line = 1;
   for (std::size_t at = 0; at < text.size(); ++line) {
     const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
     if (at > begin && is_separator(text.substr(at, end - at))) {
@@ -277,78 +233,38 @@ std::vector<std::pair<std::string_view, int>> split(std::string_view text) {
   return parts;
 }
 
-/// Throws at the second document of a text. yaml-cpp before 0.9 reads nothing of a comma outside of
-/// brackets, and makes documents of it until memory ends.
-class SingleDocument final : public YAML::EventHandler {
- public:
-  void OnDocumentStart(const YAML::Mark& mark) override {
-    if (begin_ == mark.pos) throw YAML::ParserException(mark, "unexpected character");
-    if (begin_) throw YAML::ParserException(mark, "documents must be separated by a line \"---\"");
-    begin_ = mark.pos;
-  }
-  void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
-  void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
-  void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
-                const std::string& /*value*/) override {}
-  void OnSequenceStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/,
-                       YAML::anchor_t /*anchor*/, YAML::EmitterStyle::value /*style*/) override {}
-  void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
-                  YAML::EmitterStyle::value /*style*/) override {}
-  void OnMapEnd() override {}
-
- private:
-  std::optional<int> begin_;  ///< position of the first document
-};
-
-/// Throws unless the text has one document, or none.
-void check_single_document(std::string_view text) {
-  std::ispanstream stream{text};
-  YAML::Parser parser{stream};
-  SingleDocument handler;
-  while (parser.HandleNextDocument(handler)) {
-  }
-}
-
 /// Converts one document.
-/// @param first_line  number of its first line in the stream, counted from 0, for messages
+/// @param first_line  number of its first line in the stream, for messages
 /// @return "" for a document that is empty or null.
-Result<std::string> convert(std::string_view part, int first_line) {
-  // yaml-cpp reports errors as exceptions, which are converted here.
-  try {
-    const std::string text{part};
-    check_single_document(text);
-    const YAML::Node document = YAML::Load(text);
-    if (document.IsNull()) return std::string{};
-    Converter converter;
-    if (auto status = converter.append(document, 0); !status)
-      return fail(std::move(status).error().with_context(
-          cat("document that begins on line ", first_line + 1)));
-    return converter.release();
-  } catch (const YAML::Exception& exception) {
-    return fail(ErrorCode::kInvalidArgument,
-                cat("line ", first_line + exception.mark.line + 1, ": ", exception.msg));
-  }
+Result<std::string> convert(std::string_view part, std::size_t first_line) {
+  // A document nests one level deeper as JSON.
+  constexpr codec::JsonBounds kBounds{
+      .bytes = codec::kUnbounded, .depth = codec::kMaxJsonDepth + 1, .values = codec::kUnbounded};
+  PODQOS_ASSIGN(const YamlTree tree, YamlTree::parse(part, first_line));
+  if (tree.root == nullptr) return std::string{};
+  Converter converter;
+  auto status = converter.append(*tree.root, 0);
+  std::string json = converter.release();
+  if (status && json == "null") return std::string{};
+  // Numbers are copied; no parser of JSON takes one such as 1e400.
+  if (status)
+    if (auto read = codec::parse_json_tree(json, kBounds); !read)
+      status = fail(std::move(read).error());
+  if (!status)
+    return fail(
+        std::move(status).error().with_context(cat("document that begins on line ", first_line)));
+  return json;
 }
 
 }  // namespace
 
 Result<std::vector<YamlDocument>> parse_yaml(std::string_view text) {
-  // A document nests one level deeper as JSON.
-  constexpr codec::JsonBounds kBounds{
-      .bytes = codec::kUnbounded, .depth = codec::kMaxJsonDepth + 1, .values = codec::kUnbounded};
   if (text.size() > kMaxInput)
     return fail(ErrorCode::kTooLarge, cat("input is larger than ", kMaxInput, " bytes"));
   std::vector<YamlDocument> documents;
   for (const auto& [part, line] : split(text)) {
-    auto json = convert(part, line);
-    if (!json) return fail(std::move(json).error());
-    // Numbers are copied; no parser of JSON takes one such as 1e400.
-    if (auto tree = codec::parse_json_tree(*json, kBounds); !json->empty() && !tree)
-      return fail(
-          std::move(tree).error().with_context(cat("document that begins on line ", line + 1)));
-    documents.push_back({.text = std::string{part}, .json = std::move(*json)});
+    PODQOS_ASSIGN(std::string json, convert(part, line));
+    documents.push_back({.text = std::string{part}, .json = std::move(json)});
   }
   return documents;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,38 +18,32 @@ struct YamlDocument {
   friend bool operator==(const YamlDocument&, const YamlDocument&) = default;
 };
 
-/// Maximum number of values in one document, aliases expanded.
-constexpr std::size_t kMaxYamlNodes = 100'000;
-
 /// Splits a stream into documents and converts each to JSON text. Quantities keep their exact text:
 /// a plain scalar that is a JSON number stays that number, digit by digit. Other YAML 1.1 words for
-/// true, false and null, and octal numbers, are read as Kubernetes' parser reads them
+/// true, false and null, and other numbers, are read as Kubernetes' parser reads them
 /// (sigs.k8s.io/yaml). All other scalars are strings.
 /// @return kTooLarge beyond kMaxInput bytes, codec::kMaxJsonDepth levels or kMaxYamlNodes values,
-/// aliases
-///         expanded; kInvalidArgument for text that is not YAML, with the line, and for a document
-///         that repeats a key, with its first line
+///         aliases expanded; kInvalidArgument for text that is not YAML, with the line, and for a
+///         document that repeats a key, with its first line
 [[nodiscard]] Result<std::vector<YamlDocument>> parse_yaml(std::string_view text);
 
-/// Whether lines of `text` end in CR LF, judged by the first one.
-[[nodiscard]] bool has_crlf(std::string_view text);
-/// `text` with each LF replaced by CR LF.
-[[nodiscard]] std::string with_crlf(std::string_view text);
+/// Members to be added to a map of a document.
+struct YamlInsertion {
+  std::vector<std::string> path;  ///< to the map: keys, and indices of sequences in digits
+  std::vector<std::pair<std::string, std::string>> members;  ///< key and value, both strings
+};
 
-/// Converts JSON text to a block-style YAML document that ends in a newline.
-[[nodiscard]] std::string format_yaml(std::string_view json);
+/// The members as lines of YAML, each with its indentation.
+[[nodiscard]] std::string format_members(
+    const std::vector<std::pair<std::string, std::string>>& members, std::size_t indent);
 
-/// A string as a YAML scalar on one line: plain if no YAML version reads it as another type, else
-/// quoted.
-[[nodiscard]] std::string format_yaml_scalar(std::string_view text);
-
-/// Adds members to the map at `path` of one document by inserting lines, so that comments and
-/// layout are preserved.
-/// @param members   key and value, both as strings
+/// Adds members to maps of one document or replaces their values, and keeps all else to the byte.
 /// @param expected  the JSON value that the result must have
-/// @return nullopt if lines cannot be inserted: flow style, aliases, or an existing member.
-[[nodiscard]] std::optional<std::string> insert_yaml(
-    const std::string& document, const std::vector<std::string>& path,
-    const std::vector<std::pair<std::string, std::string>>& members, std::string_view expected);
+/// @return nullopt if the layout does not allow it: a map that is an alias, merged or null, or
+/// whose
+///         first line it shares; a value of several lines.
+[[nodiscard]] std::optional<std::string> insert_yaml(const std::string& document,
+                                                     std::span<const YamlInsertion> insertions,
+                                                     std::string_view expected);
 
 }  // namespace podqos::ctl

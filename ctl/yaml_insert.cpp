@@ -1,103 +1,149 @@
 #include <algorithm>
 #include <string>
 
-#include <yaml-cpp/yaml.h>
+#include <nlohmann/json.hpp>
 
 #include "common/base/text.h"
 #include "ctl/json_text.h"
 #include "ctl/yaml.h"
+#include "ctl/yaml_tree.h"
 
 namespace podqos::ctl {
 namespace {
 
+using Members = std::vector<std::pair<std::string, std::string>>;
+
 /// Columns by which a new map is indented.
 constexpr std::size_t kInsertedIndent = 2;
 
-/// A place for new lines: before the first member of a block-style map.
-struct Place {
-  std::size_t offset = 0;  ///< of that member's line
-  std::size_t indent = 0;  ///< columns
+/// A text that takes the place of another one.
+struct Edit {
+  std::size_t offset = 0;
+  std::size_t length = 0;
+  std::string text;
 };
 
-/// Offset of a line, counted from 0.
-std::optional<std::size_t> line_offset(std::string_view text, int line) {
-  std::size_t at = 0;
-  for (; line > 0; --line) {
-    at = text.find('\n', at);
-    if (at == std::string_view::npos) return std::nullopt;
-    ++at;
+/// A string that every YAML version reads as one.
+std::string yaml_string(std::string_view text) {
+  const bool ascii = std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
+  if (!ascii)
+    return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  std::string out = "'";
+  for (const char c : text)
+    out.append(c == '\'' ? 2 : 1, c);
+  return out + '\'';
+}
+
+/// The value of a key, or the element of a sequence; nullptr if it is absent or null.
+const YamlNode* child(const YamlNode& node, const std::string& step) {
+  if (node.kind == YamlNode::Kind::kSequence) {
+    const auto index = static_cast<std::size_t>(parse_int(step).value_or(-1));
+    return index < node.children.size() ? node.children[index] : nullptr;
   }
-  return at;
+  for (std::size_t i = 0; node.kind == YamlNode::Kind::kMap && i + 1 < node.children.size(); i += 2)
+    if (node.children[i]->text == step) return node.children[i + 1];
+  return nullptr;
 }
 
-/// The place for new members of a map; nullopt if it is not a block-style map with members on lines
-/// of their own.
-std::optional<Place> place_in(std::string_view text, const YAML::Node& map) {
-  if (!map.IsMap() || map.size() == 0 || map.Style() != YAML::EmitterStyle::Block)
-    return std::nullopt;
-  const YAML::Mark mark = map.begin()->first.Mark();
-  const auto offset = line_offset(text, mark.line);
-  if (!offset || mark.column < 0) return std::nullopt;
-  const auto indent = static_cast<std::size_t>(mark.column);
-  // With "- ", a tag or an anchor before the key, no line can be inserted before it.
-  const std::string_view before = text.substr(*offset, indent);
-  if (before.find_first_not_of(' ') != std::string_view::npos) return std::nullopt;
-  return Place{.offset = *offset, .indent = indent};
+/// "a: {b: {x: 'y'}}", without the outermost braces.
+std::string flow_members(std::span<const std::string> path, const Members& members) {
+  if (!path.empty()) return cat(path.front(), ": {", flow_members(path.subspan(1), members), "}");
+  std::string out;
+  for (const auto& [key, value] : members)
+    out += cat(out.empty() ? "" : ", ", key, ": ", yaml_string(value));
+  return out;
 }
 
-/// Whether two values differ in white space and escapes at most.
-bool same_value(const codec::JsonNode& a, const codec::JsonNode& b) {
-  return a.kind == b.kind && a.key == b.key && a.text == b.text &&
-         std::ranges::equal(a.children, b.children, same_value);
-}
-
-/// The document with the new lines; nullopt if lines cannot be inserted.
-std::optional<std::string> with_lines(
-    const std::string& document, const std::vector<std::string>& path,
-    const std::vector<std::pair<std::string, std::string>>& members) {
-  YAML::Node node = YAML::Load(document);
-  auto step = path.begin();
-  for (; step != path.end(); ++step) {
-    const YAML::Node next = static_cast<const YAML::Node&>(node)[*step];
-    if (!next.IsDefined() || next.IsNull()) break;
-    node.reset(next);
-  }
-  // A key without value, or several missing maps: rare, and left to the caller.
-  if (path.end() - step > 1) return std::nullopt;
-  if (step != path.end() && static_cast<const YAML::Node&>(node)[*step].IsDefined())
-    return std::nullopt;
-  const auto place = place_in(document, node);
-  if (!place) return std::nullopt;
-  std::string lines;
-  std::size_t indent = place->indent;
-  if (step != path.end()) {
-    lines = cat(std::string(indent, ' '), format_yaml_scalar(*step), ":\n");
+/// "a:", "  b:" and the members below, as lines.
+std::string block_members(std::span<const std::string> path, const Members& members,
+                          std::size_t indent) {
+  std::string out;
+  for (const std::string& key : path) {
+    out += cat(std::string(indent, ' '), key, ":\n");
     indent += kInsertedIndent;
   }
-  for (const auto& [key, value] : members)
-    lines += cat(std::string(indent, ' '), format_yaml_scalar(key), ": ", format_yaml_scalar(value),
-                 "\n");
-  if (has_crlf(document)) lines = with_crlf(lines);
-  return cat(document.substr(0, place->offset), lines, document.substr(place->offset));
+  return out + format_members(members, indent);
+}
+
+/// Puts new members in front of those of a map.
+/// @param path  keys of maps that are to be made around them
+/// @return nullopt if there is no place for them.
+std::optional<Edit> insert_members(std::string_view text, const YamlNode& map,
+                                   std::span<const std::string> path, const Members& members) {
+  if (map.flow)
+    return Edit{.offset = map.offset + 1,
+                .text = cat(flow_members(path, members), map.children.empty() ? "" : ", ")};
+  // With "- ", a tag or an anchor before the first key, no line can be inserted before it.
+  const YamlNode& first = *map.children.front();
+  const std::size_t begin = first.offset - std::min(first.column, first.offset);
+  if (text.substr(begin, first.column).find_first_not_of(' ') != std::string_view::npos)
+    return std::nullopt;
+  std::string lines = block_members(path, members, first.column);
+  if (const std::size_t end = text.find('\n'); end > 0 && text[end - 1] == '\r') {
+    for (std::size_t at = 0; (at = lines.find('\n', at)) != std::string::npos; at += 2)
+      lines.insert(at, 1, '\r');
+  }
+  return Edit{.offset = begin, .text = std::move(lines)};
+}
+
+/// Adds what one insertion does to the text. @return false if it cannot be made.
+bool add_edits(std::string_view text, const YamlNode& root, const YamlInsertion& insertion,
+               std::vector<Edit>& edits) {
+  const YamlNode* map = &root;
+  std::span<const std::string> path = insertion.path;
+  for (; !path.empty(); path = path.subspan(1)) {
+    const YamlNode* next = child(*map, path.front());
+    if (next == nullptr) break;
+    map = next;
+  }
+  if (map->kind != YamlNode::Kind::kMap) return false;
+  Members missing;
+  for (const auto& [key, value] : insertion.members) {
+    const YamlNode* present = path.empty() ? child(*map, key) : nullptr;
+    if (present == nullptr)
+      missing.emplace_back(key, value);
+    else if (present->text != value)
+      edits.push_back({.offset = present->offset,
+                       .length = present->end - present->offset,
+                       .text = yaml_string(value)});
+  }
+  if (missing.empty()) return true;
+  auto edit = insert_members(text, *map, path, missing);
+  if (!edit) return false;
+  edits.push_back(*std::move(edit));
+  return true;
+}
+
+/// Whether two values differ in white space and escapes at most, and in the order of members.
+bool same_value(std::string_view a, std::string_view b) {
+  return nlohmann::json::parse(a, nullptr, false) == nlohmann::json::parse(b, nullptr, false);
 }
 
 }  // namespace
 
-std::optional<std::string> insert_yaml(
-    const std::string& document, const std::vector<std::string>& path,
-    const std::vector<std::pair<std::string, std::string>>& members, std::string_view expected) {
-  try {
-    auto text = with_lines(document, path, members);
-    if (!text) return std::nullopt;
-    // Verified by parsing the result.
-    const auto read = parse_yaml(*text);
-    if (!read || read->size() != 1 ||
-        !same_value(json_tree(read->front().json), json_tree(expected)))
-      return std::nullopt;
-    return text;
-  } catch (const YAML::Exception&) {
-    return std::nullopt;
-  }
+std::string format_members(const Members& members, std::size_t indent) {
+  std::string out;
+  for (const auto& [key, value] : members)
+    out += cat(std::string(indent, ' '), key, ": ", yaml_string(value), "\n");
+  return out;
+}
+
+std::optional<std::string> insert_yaml(const std::string& document,
+                                       std::span<const YamlInsertion> insertions,
+                                       std::string_view expected) {
+  const auto tree = YamlTree::parse(document);
+  if (!tree || tree->root == nullptr) return std::nullopt;
+  std::vector<Edit> edits;
+  for (const YamlInsertion& insertion : insertions)
+    if (!add_edits(document, *tree->root, insertion, edits)) return std::nullopt;
+  std::ranges::sort(edits, std::ranges::greater{}, &Edit::offset);
+  std::string text = document;
+  for (const Edit& edit : edits)
+    text.replace(edit.offset, edit.length, edit.text);
+  // What was an alias or is there twice shows in the value.
+  const auto read = parse_yaml(text);
+  if (!read || read->size() != 1 || !same_value(read->front().json, expected)) return std::nullopt;
+  return text;
 }
 
 }  // namespace podqos::ctl

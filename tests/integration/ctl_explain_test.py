@@ -7,6 +7,7 @@ Run with PODQOS_BIN naming the directory of the programs, or with --bin DIR.
 import json
 import os
 import pathlib
+import re
 import stat
 import subprocess
 import sys
@@ -478,16 +479,34 @@ class Annotate(unittest.TestCase):
         self.assertEqual(json.loads(got["podqos.io/pod"])["containers"][0]["name"], "a")
         self.assertEqual(self.annotated(out), out)
 
-    def test_flow_style_yaml_is_written_anew_with_the_same_types(self):
+    def test_flow_style_yaml_keeps_its_layout(self):
         text = ("kind: Pod\nmetadata: {name: p, labels: {a: \"1\", b: 'no', c: x}}\n"
                 "spec:\n  containers:\n  - name: a\n    args: [\"007\", 'null', \"a: b\", '#x', \"two\\nlines\"]\n"
                 "    tty: yes\n    ports: [{containerPort: 8080}]\n    mode: 0644\n    env: []\n")
         out = self.annotated(text)
         again = ctl("annotate", "-f", "-", "-o", "annotations", "--container", "a", stdin=out).stdout
         self.assertIn("podqos.io/pod", json.loads(again))
-        for part in ('a: "1"', 'b: "no"', "c: x", '- "007"', '- "null"', '- "a: b"', '- "#x"', "tty: true",
-                     "- containerPort: 8080", "mode: 420", "env: []"):
-            self.assertIn(part, out)
+        before, added, after = re.match(r"(.*metadata: \{)(annotations: \{.*?\}'\}, )(name: p.*)", out,
+                                        re.DOTALL).groups()
+        self.assertEqual(before + after, text)
+        self.assertEqual(added, "annotations: {podqos.io/pod: '{\"containers\":[{\"name\":\"a\"}]}'}, ")
+
+    def test_an_earlier_annotation_is_replaced(self):
+        out = self.annotated(YAML)
+        changed = self.annotated(out.replace("memory: 2G", "memory: 3G"))
+        self.assertEqual(changed.count("podqos.io/pod"), 1)
+        self.assertEqual([line for line in changed.splitlines() if "podqos.io" not in line],
+                         [line for line in out.replace("memory: 2G", "memory: 3G").splitlines()
+                          if "podqos.io" not in line])
+        self.assertIn("3000000000", changed)
+
+    def test_what_cannot_be_edited_is_refused_with_the_lines(self):
+        text = ("x: &m {name: p}\nkind: Pod\nmetadata: *m\nspec: {containers: [{name: a}]}\n")
+        done = ctl("annotate", "-f", "-", stdin=text, check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("Pod p: cannot be edited in place", done.stderr)
+        self.assertTrue(done.stderr.endswith(
+            "by hand:\nmetadata.annotations:\n  podqos.io/pod: '{\"containers\":[{\"name\":\"a\"}]}'\n"), done.stderr)
 
     def test_annotations_for_one_container(self):
         done = ctl("annotate", "-f", "-", "--container", "a", "-o", "annotations", stdin=json.dumps(POD))

@@ -73,7 +73,7 @@ PLUGIN_FILES = {
 # What is linked into each program, as Debian 12's source packages; gcc's has its version in its name.
 SOURCES = {
     "podqos-hook": {"dbus", "fmtlib", "gcc", "glibc", "nlohmann-json3", "spdlog"},
-    "podqosctl": {"cli11", "fmtlib", "gcc", "glibc", "nlohmann-json3", "spdlog", "tomlplusplus", "yaml-cpp"},
+    "podqosctl": {"cli11", "fmtlib", "gcc", "glibc", "libyaml", "nlohmann-json3", "spdlog", "tomlplusplus"},
     "podqos-nri": {"cli11", "dbus", "fmtlib", "gcc", "glibc", "nlohmann-json3", "protobuf", "spdlog"},
 }
 SHARED = {"podqos-hook": set(), "podqos-nri": set(),
@@ -81,7 +81,7 @@ SHARED = {"podqos-hook": set(), "podqos-nri": set(),
 # What of them is archives; the others are headers, and podqosctl has the parts of libc and libgcc that are never shared.
 ARCHIVES = {
     "podqos-hook": {"dbus", "gcc", "glibc"},
-    "podqosctl": {"gcc", "glibc", "yaml-cpp"},
+    "podqosctl": {"gcc", "glibc", "libyaml"},
     "podqos-nri": {"dbus", "gcc", "glibc", "protobuf"},
 }
 

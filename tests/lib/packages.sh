@@ -6,7 +6,7 @@
 # To build the programs.
 packages_build=(
   g++ cmake ninja-build pkg-config
-  nlohmann-json3-dev libspdlog-dev libfmt-dev libseccomp-dev libcli11-dev libyaml-cpp-dev
+  nlohmann-json3-dev libspdlog-dev libfmt-dev libseccomp-dev libcli11-dev libyaml-dev
   libdbus-1-dev libprotobuf-dev protobuf-compiler libtomlplusplus-dev
 )
 # To start containers with them.
