@@ -13,7 +13,6 @@
 #include "common/cgroup/node.h"
 #include "common/cgroup/pod_cgroup.h"
 #include "common/codec/annotations.h"
-#include "common/core/admission_plan.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/container_values.h"
 #include "common/core/counting.h"
@@ -123,33 +122,33 @@ void bound_oom_score(const Transaction& transaction, const AdmissionRequest& req
           " instead"));
 }
 
-/// Makes the pod's cgroup, or writes what has changed of its values.
-Status make_cgroup(Transaction& transaction, const std::optional<core::PodRecord>& before,
-                   const Admission& admission, std::optional<core::IndexEntry> outdated) {
+/// Makes the pod's cgroup, or writes what has changed of its values. Before it is observed what the
+/// cgroup uses, removes what an earlier pod of this uid has left.
+Status make_cgroup(Transaction& transaction, const core::PodRecord* before,
+                   const Admission& admission) {
   const core::PodRecord& record = admission.record;
-  PODQOS_TRY(transaction.execute(core::plan_clearing(admission, before)));
-  std::optional<core::WritePod> values;
-  if (!record.adopted) {
-    PODQOS_ASSIGN(auto planned,
-                  transaction.plan_pod(record, core::is_first(admission) ? std::nullopt : before,
-                                       core::IfRefused::kWriteAgainIfBusy));
-    values = std::move(planned);
+  if (before != nullptr && !before->adopted && before->cgroup != record.cgroup) {
+    PODQOS_TRY(transaction.execute(core::plan_removal(before->cgroup)));
   }
-  PODQOS_ASSIGN(const auto done,
-                transaction.execute(core::plan_completion(std::move(values), std::move(outdated))));
-  for (const Refusal& refusal : done) {
-    transaction.log().info(cat(core::name_of(record.pod),
-                               ": values not written yet, retrying: ", refusal.error.message));
+  if (record.adopted) return {};
+  const bool first = core::is_first(admission);
+  if (first && before != nullptr) {
+    transaction.remove_children(
+        {.cgroup = record.cgroup, .until = cgroup::RemoveChildren::Until::kEmpty});
   }
+  auto written = transaction.write_pod(record, first ? nullptr : before);
+  if (written || written.error().code != ErrorCode::kBusy) return written;
+  transaction.revisit(record, written.error());
+  transaction.log().info(cat(core::name_of(record.pod),
+                             ": values not written yet, retrying: ", written.error().message));
   return {};
 }
 
 /// Takes back an admission whose registration failed: what it has counted and saved, and a root
 /// that was made for it.
 /// @param tiers  as they were before
-void take_back(Transaction& transaction, const Admission& admission,
-               const std::optional<core::PodRecord>& before, core::TiersRecord tiers) {
-  const core::PodRecord& record = admission.record;
+void take_back(Transaction& transaction, const core::PodRecord& record,
+               const core::PodRecord* before, core::TiersRecord tiers) {
   // What exists of a tree may have changed.
   for (core::TreeRecord& tree : transaction.tiers().trees) {
     const core::TreeRecord* old = core::tree_at(tiers, tree.kubepods);
@@ -157,36 +156,36 @@ void take_back(Transaction& transaction, const Admission& admission,
   }
   tiers.trees = std::move(transaction.tiers().trees);
   transaction.tiers() = std::move(tiers);
-  core::EventPlan plan = before ? core::plan_restoration(*before) : core::plan_erasure(record);
-  const bool known = before && std::ranges::any_of(before->containers, [&](const auto& container) {
-                       return container.id == admission.container.id &&
-                              container.bundle == admission.container.bundle;
-                     });
-  if (before && !known)
-    plan.emplace_back(core::EraseIndexEntry{core::index_entry(record, admission.container)});
-  auto done = transaction.execute(plan);
+  const Status done =
+      before != nullptr ? transaction.save(*before, &record) : transaction.erase(record);
   if (const auto root = core::root_of_pod(record.cgroup); root && !record.adopted)
     take_back_root(transaction, *root);
-  const Status finished = done ? transaction.finish() : fail(done.error());
+  const Status finished = done ? transaction.finish() : done;
   if (!finished) transaction.log().error(finished.error().message);
+}
+
+/// Counts the container in the state: its record, below a root that exists.
+Status register_container(Transaction& transaction, const std::optional<core::PodRecord>& before,
+                          const Admission& admission, const Result<std::string>& root) {
+  PODQOS_TRY(transaction.begin());
+  PODQOS_TRY(make_root_for(transaction, admission.record, root));
+  core::count_pod(transaction.tiers(), admission.record, before);
+  core::note_pending(transaction.tiers(), admission.record, admission.container);
+  return transaction.save(admission.record, before ? &*before : nullptr);
 }
 
 /// Carries out a decided admission, and finds out what the container still needs.
 Status write_admission(AdmissionContext& context, const std::optional<core::PodRecord>& before,
-                       Admission& admission, std::optional<core::IndexEntry> outdated) {
+                       Admission& admission) {
   Transaction& transaction = *context.transaction;
   const core::PodRecord& record = admission.record;
+  const core::PodRecord* known = before ? &*before : nullptr;
   core::TiersRecord tiers = transaction.tiers();
-  core::EventPlan root = plan_root_for(transaction, record, context.root);
-  core::count_pod(transaction.tiers(), record, before);
-  core::note_pending(transaction.tiers(), record, admission.container);
-  const auto registered =
-      transaction.execute(core::plan_registration(admission, before, std::move(root)));
-  if (!registered) {
-    take_back(transaction, admission, before, std::move(tiers));
-    return fail(registered.error());
+  if (auto done = register_container(transaction, before, admission, context.root); !done) {
+    take_back(transaction, record, known, std::move(tiers));
+    return done;
   }
-  if (auto made = make_cgroup(transaction, before, admission, std::move(outdated)); !made) {
+  if (auto made = make_cgroup(transaction, known, admission); !made) {
     withdraw(transaction, record, admission.container, made.error());
     return made;
   }
@@ -260,8 +259,7 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
   cgroup::Machine& machine = transaction.machine();
   release_retained(transaction, context.identity.uid);
   PODQOS_ASSIGN(auto before, transaction.store().pod(context.identity.uid));
-  std::optional<core::IndexEntry> outdated;
-  if (before) outdated = core::recognise(transaction.tiers(), *before, context.request->facts);
+  if (before) core::recognise(transaction.tiers(), *before, context.request->facts);
   const AdmissionRequest& request = *context.request;
   const auto existing =
       before ? std::optional{without_dead(machine, *before, request.facts)} : std::nullopt;
@@ -288,7 +286,7 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
   }
   log_warnings(transaction, admission.warnings);
   bound_oom_score(transaction, request, admission);
-  PODQOS_TRY(write_admission(context, before, admission, std::move(outdated)));
+  PODQOS_TRY(write_admission(context, before, admission));
   return std::optional{std::move(admission)};
 }
 

@@ -66,7 +66,7 @@ Status try_charge(Transaction& transaction, const core::PodRecord& record, Pid r
   PODQOS_ASSIGN(const auto monitor, cgroup::monitor_of(transaction.machine(), runtime));
   // Placed there by the engine, or for an earlier container of the pod.
   if (!monitor || monitor->cgroup.starts_with(cat(record.cgroup, "/"))) return {};
-  auto done = transaction.execute(core::Execute{core::plan_monitor(record.cgroup, monitor->pid)});
+  auto done = transaction.execute(core::plan_monitor(record.cgroup, monitor->pid));
   // It has ended in the meantime.
   if (!done && done.error().code == ErrorCode::kNotFound) return {};
   if (!done) return done;
@@ -91,10 +91,9 @@ Status set_oom_score(Transaction& transaction, const store::KnownContainer& foun
   if (core::engine_sets_oom(event) || found.record.adopted) return {};
   const int score = core::container_oom_score_adj(
       found.record, found.record.containers[found.index], transaction.capacity().memory);
-  return transaction.execute(
-      core::Execute{{core::SetOomScore{.pid = init.pid,
-                                       .start_time = init.start_time,
-                                       .score = cgroup::reachable_oom_score(score)}}});
+  return transaction.execute({core::SetOomScore{.pid = init.pid,
+                                                .start_time = init.start_time,
+                                                .score = cgroup::reachable_oom_score(score)}});
 }
 
 /// The start time of a container's init.
@@ -149,7 +148,7 @@ Status apply_container(Transaction& transaction, const Admission& admission, con
     plan.emplace_back(core::SetOomScore{
         .pid = container.pid, .start_time = init.start_time, .score = *admission.oom_score_adj});
   }
-  PODQOS_TRY(transaction.execute(core::Execute{std::move(plan)}));
+  PODQOS_TRY(transaction.execute(std::move(plan)));
   if (admission.belongs_to) report_place(transaction, admission, actual);
   return {};
 }
@@ -227,7 +226,7 @@ Status confirm(Transaction& transaction, const store::KnownContainer& found,
       found.record, found.index, {.pid = init.pid, .start_time = started, .cgroup = init.cgroup},
       facts.bundle, transaction.tiers());
   if (!confirmation.warning.empty()) transaction.log().warning(confirmation.warning);
-  PODQOS_TRY(transaction.execute(confirmation.plan));
+  PODQOS_TRY(transaction.save(confirmation.record, &found.record));
   transaction.renew_copy(confirmation.record);
   charge_monitor(transaction, confirmation.record, init.runtime);
   return learn_formula(transaction, confirmation.record,

@@ -74,82 +74,79 @@ core::Departure decide(Transaction& transaction, const core::PodRecord& record, 
   return departure;
 }
 
-/// Plans what was decided.
-core::EventPlan plan(Transaction& transaction, const core::Departure& departure) {
+/// Writes all values of a pod's cgroup again.
+/// @return why the machine has refused them: a later transaction retries it
+std::optional<Error> rewrite(Transaction& transaction, const core::PodRecord& record) {
+  cgroup::RemoveChildren left{.cgroup = record.cgroup};
+  for (const core::ContainerRecord& container : record.containers)
+    left.except.push_back(container.cgroup);
+  transaction.remove_children(left);
+  auto done = transaction.write_pod(record, nullptr);
+  if (done) return std::nullopt;
+  transaction.revisit(record, done.error());
+  return std::move(done).error();
+}
+
+/// Carries out what was decided.
+/// @param before  the stored record
+/// @return what the machine has refused: a later transaction retries it
+Result<std::optional<Error>> carry_out(Transaction& transaction, const core::Departure& departure,
+                                       const core::PodRecord& before) {
   const core::PodRecord& record = departure.record;
-  const UnixSeconds until = core::retry_at(transaction.now(), transaction.settings());
-  if (departure.outcome != core::PodOutcome::kRewritten)
-    return core::plan_departure(departure, std::nullopt, until);
-  auto values = transaction.plan_pod(record, std::nullopt, core::IfRefused::kWriteAgain);
-  if (values) return core::plan_departure(departure, std::move(*values), until);
-  transaction.log().error(cat("pod ", record.pod.uid, ": ", values.error().message));
-  core::EventPlan left = core::plan_departure(departure, std::nullopt, until);
-  left.emplace_back(
-      core::LeaveUnwritten{.uid = record.pod.uid, .cgroup = record.cgroup, .until = until});
-  return left;
+  switch (departure.outcome) {
+    case core::PodOutcome::kStays:
+    case core::PodOutcome::kRetained: PODQOS_TRY(transaction.save(record, &before)); break;
+    case core::PodOutcome::kRewritten:
+      PODQOS_TRY(transaction.save(record, &before));
+      return rewrite(transaction, record);
+    case core::PodOutcome::kForgotten: PODQOS_TRY(transaction.erase(before)); break;
+    case core::PodOutcome::kRemoved: return transaction.remove_pod(record, before);
+  }
+  return std::nullopt;
 }
 
 /// Logs what is left to later transactions.
-Status log_refusals(Transaction& transaction, Result<std::vector<Refusal>> done) {
-  if (!done) return fail(std::move(done).error());
-  for (const Refusal& refusal : *done)
-    transaction.log().error(cat("pod ", refusal.uid, ": ", refusal.error.message));
+Status log_refusal(Transaction& transaction, const std::string& uid,
+                   const Result<std::optional<Error>>& done) {
+  if (!done) return fail(done.error());
+  if (*done) transaction.log().error(cat("pod ", uid, ": ", (*done)->message));
   return {};
 }
 
-/// Carries out a plan, and logs what is left to later transactions.
-Status carry_out(Transaction& transaction, const core::EventPlan& plan) {
-  return log_refusals(transaction, transaction.execute(plan));
-}
-
-/// A container that is removed from its pod, and what becomes of the pod.
-struct Removed {
-  core::PodOutcome outcome = core::PodOutcome::kStays;
-  core::PodRecord record;  ///< of the pod, without the container
-  core::EventPlan plan;
-};
-
-/// Decides and plans the removal of a container; nullopt if the record does not contain it.
-std::optional<Removed> remove_container(Transaction& transaction, core::PodRecord record,
-                                        const ContainerKey& key) {
-  const auto found = std::ranges::find_if(record.containers, [&](const core::ContainerRecord& c) {
-    return c.id == key.id && c.bundle == key.bundle;
-  });
+/// Removes a container from its pod, and decides and carries out what becomes of the pod.
+/// @return nullopt if the record does not contain it
+Result<std::optional<core::Departure>> remove_container(Transaction& transaction,
+                                                        const core::PodRecord& before,
+                                                        const ContainerKey& key) {
+  core::PodRecord record = before;
+  const auto found = std::ranges::find(record.containers, key, &core::ContainerRecord::key);
   if (found == record.containers.end()) return std::nullopt;
-  const core::IndexEntry entry = core::index_entry(record, *found);
-  core::forget_pending(transaction.tiers(), entry);
-  Removed removed{.record = {}, .plan = {core::SetMark{}}};
+  core::forget_pending(transaction.tiers(), record.pod.uid, key);
   core::remove_container(record, static_cast<std::size_t>(found - record.containers.begin()));
-  const core::Departure departure = decide(transaction, record, Cause::kEnded);
-  removed.outcome = departure.outcome;
-  removed.record = departure.record;
-  std::ranges::move(plan(transaction, departure), std::back_inserter(removed.plan));
-  // Last: after a crash before this point the entry still leads to the record.
-  removed.plan.emplace_back(core::EraseIndexEntry{entry});
-  return removed;
+  core::Departure departure = decide(transaction, record, Cause::kEnded);
+  PODQOS_TRY(log_refusal(transaction, record.pod.uid, carry_out(transaction, departure, before)));
+  return departure;
 }
 
 }  // namespace
 
 Status drop_container(Transaction& transaction, const core::PodRecord& record,
                       const ContainerKey& key) {
-  auto removed = remove_container(transaction, record, key);
-  if (!removed) return {};
-  if (removed->outcome == core::PodOutcome::kStays && !record.adopted) {
-    // A container that never started takes its resources with it.
-    const auto held = core::pod_values(record, transaction.settings());
-    const auto wanted = core::pod_values(removed->record, transaction.settings());
-    if (held && wanted && *wanted != *held) {
-      PODQOS_ASSIGN(auto values,
-                    transaction.plan_pod(removed->record, record, core::IfRefused::kWriteAgain));
-      removed->plan.emplace_back(std::move(values));
-    }
-  }
-  return carry_out(transaction, removed->plan);
+  PODQOS_ASSIGN(const auto departure, remove_container(transaction, record, key));
+  if (!departure || departure->outcome != core::PodOutcome::kStays || record.adopted) return {};
+  // A container that never started takes its resources with it.
+  const auto held = core::pod_values(record, transaction.settings());
+  const auto wanted = core::pod_values(departure->record, transaction.settings());
+  if (!held || !wanted || *wanted == *held) return {};
+  const auto written = transaction.write_pod(departure->record, &record);
+  if (written) return {};
+  transaction.revisit(departure->record, written.error());
+  transaction.log().error(cat("pod ", record.pod.uid, ": ", written.error().message));
+  return {};
 }
 
-Result<std::vector<Refusal>> handle_due(Transaction& transaction, const core::PodRecord& record) {
-  return transaction.execute(plan(transaction, decide(transaction, record, Cause::kDue)));
+Result<std::optional<Error>> handle_due(Transaction& transaction, const core::PodRecord& record) {
+  return carry_out(transaction, decide(transaction, record, Cause::kDue), record);
 }
 
 void withdraw(Transaction& transaction, const core::PodRecord& record,
@@ -157,25 +154,13 @@ void withdraw(Transaction& transaction, const core::PodRecord& record,
   core::PodRecord pod = record;
   // It leaves nothing in the pod's resources, also if it runs elsewhere.
   for (core::ContainerRecord& each : pod.containers) {
-    if (each.id == container.id && each.bundle == container.bundle)
-      each.state = core::ContainerState::kPending;
+    if (each.key() == container.key()) each.state = core::ContainerState::kPending;
   }
-  auto removed = remove_container(transaction, std::move(pod),
-                                  {.id = container.id, .bundle = container.bundle});
-  Status done;
-  if (removed) {
-    // Some values of the pod may have been written.
-    if (removed->outcome == core::PodOutcome::kStays && !record.adopted) {
-      const UnixSeconds now = transaction.now();
-      const bool passes = reason.code == ErrorCode::kBusy;
-      removed->plan.emplace_back(core::LeaveUnwritten{
-          .uid = record.pod.uid,
-          .cgroup = record.cgroup,
-          .until = passes ? now : core::retry_at(now, transaction.settings())});
-    }
-    done = carry_out(transaction, removed->plan);
-  }
-  if (done) done = transaction.finish();
+  const auto removed = remove_container(transaction, pod, container.key());
+  // Some values of the pod may have been written.
+  if (removed && *removed && (*removed)->outcome == core::PodOutcome::kStays && !record.adopted)
+    transaction.revisit((*removed)->record, reason);
+  const Status done = removed ? transaction.finish() : fail(removed.error());
   if (!done) transaction.log().error(done.error().message);
 }
 
@@ -183,14 +168,12 @@ namespace {
 
 /// Confirms a pending container that runs, drops one that was never created.
 Status expire(Transaction& transaction, const core::PendingEntry& entry) {
-  core::forget_pending(transaction.tiers(),
-                       {.id = entry.id, .bundle = entry.bundle, .uid = entry.uid});
+  core::forget_pending(transaction.tiers(), entry.uid, entry.key());
   PODQOS_ASSIGN(auto record, transaction.store().pod(entry.uid));
   if (!record) return {};
   auto& containers = record->containers;
   const auto found = std::ranges::find_if(containers, [&](const core::ContainerRecord& container) {
-    return container.id == entry.id && container.bundle == entry.bundle &&
-           container.state == core::ContainerState::kPending;
+    return container.key() == entry.key() && container.state == core::ContainerState::kPending;
   });
   if (found == containers.end()) return {};
   const auto init = cgroup::find_init(transaction.machine(), *found);
@@ -202,11 +185,11 @@ Status expire(Transaction& transaction, const core::PendingEntry& entry) {
   }
   if (*init) {
     core::confirm_container(*found, **init);
-    return carry_out(transaction, {core::SaveRecord{*record}});
+    return transaction.save(*record, &*record);
   }
   transaction.log().info(cat("pod ", entry.uid, ", container ", printable(entry.id),
                              ": removed from the pod, its creation was not finished"));
-  return drop_container(transaction, *record, {.id = entry.id, .bundle = entry.bundle});
+  return drop_container(transaction, *record, entry.key());
 }
 
 /// Handles one retained pod that is due.
@@ -216,7 +199,7 @@ Status release_due(Transaction& transaction, const std::string& uid) {
     core::forget_retained(transaction.tiers(), uid);
     return {};
   }
-  return log_refusals(transaction, handle_due(transaction, *record));
+  return log_refusal(transaction, uid, handle_due(transaction, *record));
 }
 
 }  // namespace
@@ -325,8 +308,7 @@ Result<Ended> end_container(Transaction& transaction, const EndedContainer& ende
     PODQOS_TRY(transaction.finish_if_changed());
     return Ended{.ending = ending};
   }
-  auto done =
-      drop_container(transaction, found->record, {.id = container.id, .bundle = container.bundle});
+  auto done = drop_container(transaction, found->record, container.key());
   if (done) {
     expire_pending(transaction, {.id = ended.id, .bundle = ended.bundle});
     release_retained(transaction);

@@ -17,6 +17,7 @@
 
 namespace podqos::app {
 
+using core::ContainerKey;
 using core::Ending;
 using core::OnEnding;
 
@@ -44,12 +45,6 @@ struct EndedContainer {
 /// As above, in a transaction of the caller, which this function finishes.
 [[nodiscard]] Result<Ended> end_container(Transaction& transaction, const EndedContainer& ended,
                                           OnEnding on_ending);
-
-/// A container by its id and bundle; the bundle may be unknown.
-struct ContainerKey {
-  std::string_view id;
-  std::string_view bundle;
-};
 
 /// Removes one container from its pod's record and its index entry, and releases the pod if no
 /// other container runs. Does nothing if the record does not contain it.
@@ -82,7 +77,7 @@ bool release_retained(Transaction& transaction, const std::string& uid);
 /// Handles a retained pod whose time has come, or one that a reconciliation has released: removes
 /// its cgroup and record, writes refused values again, or retains it for longer.
 /// @return what the machine has refused, for the log or a report
-[[nodiscard]] Result<std::vector<Refusal>> handle_due(Transaction& transaction,
+[[nodiscard]] Result<std::optional<Error>> handle_due(Transaction& transaction,
                                                       const core::PodRecord& record);
 
 /// Handles placed containers whose creating process has ended without a confirmation: confirms

@@ -87,25 +87,20 @@ Result<Followed> resize(Transaction& transaction, core::PodRecord record,
   if (!record.adopted) {
     PODQOS_TRY(core::pod_values(record, transaction.settings()));
   }
-  core::EventPlan plan{core::SetMark{}, core::SaveRecord{record}};
-  // The kubelet resizes the pod's cgroup itself.
-  if (!record.adopted) {
-    PODQOS_ASSIGN(auto values, transaction.plan_pod(record, before, core::IfRefused::kReport));
-    plan.emplace_back(std::move(values));
-  }
   core::count_pod(transaction.tiers(), record, before);
-  PODQOS_ASSIGN(const auto refused, transaction.execute(plan));
-  if (!record.adopted) {
-    transaction.log().info(cat("pod ", record.pod.uid, " resized: cpu ",
-                               format_amount(record.granted.cpu), ", memory ",
-                               format_amount(record.granted.memory), " requested"));
-  }
-  if (refused.empty()) return finished(transaction.finish());
+  PODQOS_TRY(transaction.save(record, &before));
+  // The kubelet resizes the pod's cgroup itself.
+  if (record.adopted) return finished(transaction.finish());
+  const auto written = transaction.write_pod(record, &before);
+  transaction.log().info(cat("pod ", record.pod.uid, " resized: cpu ",
+                             format_amount(record.granted.cpu), ", memory ",
+                             format_amount(record.granted.memory), " requested"));
+  if (written) return finished(transaction.finish());
   // The engine resizes its container after this call; until then cgroup v1 refuses a lower pod
   // quota.
   transaction.log().info(
       cat("pod ", record.pod.uid,
-          ": resize deferred until its containers are resized: ", refused.front().error.message));
+          ": resize deferred until its containers are resized: ", written.error().message));
   return finished(transaction.finish(), Followed::kLater);
 }
 

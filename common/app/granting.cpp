@@ -22,7 +22,7 @@ Status grant_freed(Transaction& transaction) {
     transaction.log().info(cat("pod ", uid, ": cpu ", format_amount((*record)->granted.cpu),
                                ", memory ", format_amount((*record)->granted.memory),
                                " count now, as other pods have left room"));
-    PODQOS_TRY(transaction.execute({core::SaveRecord{std::move(**record)}}));
+    PODQOS_TRY(transaction.save(**record, &**record));
   }
   return {};
 }

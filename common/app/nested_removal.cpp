@@ -17,10 +17,10 @@ constexpr int kMaxAttempts = 400;  ///< to remove 200,000 cgroups; each may take
 
 /// One more attempt on a pod's cgroup.
 /// @return what the machine has refused
-Result<std::vector<Refusal>> try_again(Transaction& transaction, const std::string& uid) {
+Result<std::optional<Error>> try_again(Transaction& transaction, const std::string& uid) {
   PODQOS_ASSIGN(auto record, transaction.store().pod(uid));
   // Meanwhile another event may have removed it, or started a container in it.
-  if (!record || !record->released_at) return std::vector<Refusal>{};
+  if (!record || !record->released_at) return std::nullopt;
   return handle_due(transaction, *record);
 }
 
@@ -33,8 +33,7 @@ Result<bool> try_again(const core::Settings& settings, Log& log, const std::stri
   if (!transaction) return false;
   PODQOS_TRY(recover(*transaction));
   PODQOS_ASSIGN(const auto refused, try_again(*transaction, uid));
-  for (const Refusal& refusal : refused)
-    kept.push_back(cat("pod ", refusal.uid, ": ", refusal.error.message));
+  if (refused) kept.push_back(cat("pod ", uid, ": ", refused->message));
   PODQOS_TRY(transaction->finish());
   return std::ranges::count(transaction->partly_removed(), uid) > 0;
 }

@@ -29,8 +29,7 @@ std::string line_of(const Change& change) {
   const std::string_view verb = change.erased ? "erase  " : "save   ";
   switch (change.what) {
     case Change::What::kPod: return cat(verb, "record of pod ", change.subject);
-    case Change::What::kContainer:
-      return cat(verb, "index entry of container ", printable(change.subject));
+    case Change::What::kEntry: return cat(verb, "index entry of pod ", change.subject);
     case Change::What::kMark:
     case Change::What::kTiers: break;
   }

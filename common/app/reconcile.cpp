@@ -37,7 +37,7 @@ class Recomputation {
 
   Result<ReconcileReport> run(Warnings warnings = Warnings::kLogged) {
     PODQOS_TRY(load());
-    PODQOS_TRY(transaction_.execute({core::SetMark{}}));
+    PODQOS_TRY(transaction_.begin());
     transaction_.store().keep_mark();  // until all of it is done
     for (Error& error : find_roots(transaction_, records_))
       report_.failed.push_back(std::move(error).message);
@@ -157,8 +157,8 @@ class Recomputation {
   Status apply(core::Restoration restoration, const std::string& cgroup) {
     if (restoration.warning) report_.warnings.push_back(std::move(*restoration.warning));
     if (restoration.what == core::Restoration::What::kRemove) {
-      PODQOS_TRY(transaction_.execute(
-          {core::RemoveChildren{.cgroup = cgroup}, core::Execute{core::plan_removal(cgroup)}}));
+      transaction_.remove_children({.cgroup = cgroup});
+      PODQOS_TRY(transaction_.execute(core::plan_removal(cgroup)));
       if (transaction_.machine().exists(cgroup)) {
         return fail(ErrorCode::kConflict,
                     cat("cgroup ", cgroup,
@@ -193,7 +193,7 @@ class Recomputation {
       if (!ours || unit.active_state == "inactive" || transaction_.machine().exists(*path))
         continue;
       report_.changes.push_back(cat("stopped unit ", unit.name, " of a pod that has ended"));
-      if (auto done = transaction_.execute(core::Execute{{core::StopUnit{*path}}}); !done)
+      if (auto done = transaction_.execute({core::StopUnit{*path}}); !done)
         report_.failed.push_back(std::move(done).error().message);
     }
   }
@@ -253,20 +253,20 @@ class Recomputation {
   /// Writes all records and values.
   Status write_pods() {
     for (const auto& [uid, record] : records_) {
-      PODQOS_TRY(note(uid, transaction_.execute(plan_of(record))));
+      PODQOS_TRY(note(uid, write(record)));
       for (const std::string& line : transaction_.release_written())
         report_.changes.push_back(cat("pod ", uid, ": ", line));
     }
     return {};
   }
 
-  /// Notes what of a pod's plan has failed: that is the pod's alone.
+  /// Notes what of a pod has failed: that is the pod's alone.
   /// @return an error only if nothing can be stored any more
-  Status note(const std::string& uid, const Result<std::vector<Refusal>>& done) {
-    for (const Refusal& refusal : done.value_or(std::vector<Refusal>{})) {
-      if (refusal.error.code != ErrorCode::kBusy) report_failure(uid, refusal.error);
+  Status note(const std::string& uid, const Result<std::optional<Error>>& done) {
+    if (done) {
+      if (*done && (*done)->code != ErrorCode::kBusy) report_failure(uid, **done);
+      return {};
     }
-    if (done) return {};
     report_failure(uid, done.error());
     const ErrorCode code = done.error().code;
     if (code == ErrorCode::kTooLarge || code == ErrorCode::kUnsupported) return {};
@@ -274,21 +274,15 @@ class Recomputation {
     return transaction_.store().checkpoint();
   }
 
-  /// The plan of one pod's record and values.
-  core::EventPlan plan_of(const core::PodRecord& record) {
-    core::EventPlan plan = core::plan_restoration(record);
-    if (record.adopted) return plan;
-    auto values = transaction_.plan_pod(record, std::nullopt, core::IfRefused::kWriteAgain);
-    if (values) {
-      plan.emplace_back(std::move(*values));
-    } else {
-      report_failure(record.pod.uid, values.error());
-      plan.emplace_back(core::LeaveUnwritten{
-          .uid = record.pod.uid,
-          .cgroup = record.cgroup,
-          .until = core::retry_at(transaction_.now(), transaction_.settings())});
-    }
-    return plan;
+  /// Writes one pod's record and values.
+  /// @return what the machine has refused: a later transaction retries it
+  Result<std::optional<Error>> write(const core::PodRecord& record) {
+    PODQOS_TRY(transaction_.save(record, nullptr));
+    if (record.adopted) return std::nullopt;
+    auto written = transaction_.write_pod(record, nullptr);
+    if (written) return std::nullopt;
+    transaction_.revisit(record, written.error());
+    return std::move(written).error();
   }
 
   void report_failure(const std::string& uid, const Error& error) {
@@ -299,18 +293,27 @@ class Recomputation {
     report_.failed.push_back(cat("pod ", uid, ": counts on, as it may still run: ", error.message));
   }
 
-  /// Erases index entries of containers that have no record.
+  /// Erases index entries that lead to no container.
   void clean_index() {
-    auto entries = transaction_.store().all_containers();
+    const auto entries = transaction_.store().all_entries();
     if (!entries) {
-      report_.failed.push_back(std::move(entries).error().message);
+      report_.failed.push_back(entries.error().message);
       return;
     }
-    for (core::IndexEntry& entry :
-         core::entries_without_record(std::move(*entries), records_, unreadable_)) {
-      const auto done = transaction_.execute({core::EraseIndexEntry{std::move(entry)}});
-      if (!done) report_.failed.push_back(done.error().message);
+    for (const store::IndexEntry& entry : *entries) {
+      if (leads_to_container(entry)) continue;
+      if (auto done = transaction_.store().erase_entry(entry); !done)
+        report_.failed.push_back(std::move(done).error().message);
     }
+  }
+
+  [[nodiscard]] bool leads_to_container(const store::IndexEntry& entry) const {
+    if (unreadable_.contains(entry.uid)) return true;
+    const auto record = records_.find(entry.uid);
+    return record != records_.end() &&
+           std::ranges::any_of(record->second.containers, [&](const auto& container) {
+             return store::index_name(container.id) == entry.name;
+           });
   }
 
   Transaction& transaction_;

@@ -21,11 +21,10 @@ namespace {
 
 /// Leaves a tree to a kubelet.
 /// @param kubelet  how it was detected, for the log
-core::EventPlan leave_root_to(Transaction& transaction, core::TreeRecord& tree,
-                              std::string_view kubelet) {
+Status leave_root_to(Transaction& transaction, core::TreeRecord& tree, std::string_view kubelet) {
   if (tree.yielded) return {};
   transaction.log().warning(core::describe_yield(tree.kubepods, kubelet));
-  return core::plan_yield(tree);
+  return transaction.execute(core::plan_yield(tree));
 }
 
 /// Leaves a tree to a kubelet if its root is the one that kubelets use and the machine has a
@@ -35,7 +34,7 @@ void leave_root_to_kubelet(Transaction& transaction, core::TreeRecord& tree) {
   const auto kubelet = cgroup::find_kubelet();
   if (!kubelet) return;
   // The mark of a root that has gone cannot be withdrawn.
-  static_cast<void>(transaction.execute(leave_root_to(transaction, tree, *kubelet)).has_value());
+  static_cast<void>(leave_root_to(transaction, tree, *kubelet).has_value());
 }
 
 /// Enters the tree of this root into the state, unless it is there.
@@ -112,8 +111,8 @@ std::vector<Error> find_roots(Transaction& transaction, const core::PodRecords& 
   return failed;
 }
 
-core::EventPlan plan_root_for(Transaction& transaction, const core::PodRecord& record,
-                              const Result<std::string>& root) {
+Status make_root_for(Transaction& transaction, const core::PodRecord& record,
+                     const Result<std::string>& root) {
   core::TiersRecord& tiers = transaction.tiers();
   if (record.adopted) {
     core::TreeRecord* tree = core::find_tree(tiers, record.cgroup);
@@ -123,9 +122,10 @@ core::EventPlan plan_root_for(Transaction& transaction, const core::PodRecord& r
   cgroup::Machine& machine = transaction.machine();
   // A cgroup of another name may be the node operator's.
   const bool own_name = transaction.settings().cgroup_root == core::kDefaultCgroupRoot;
-  return core::plan_root(tiers, *root, [&](const std::string& path) {
+  auto plan = core::plan_root(tiers, *root, [&](const std::string& path) {
     return machine.exists(path) && !(own_name && cgroup::is_made_above(machine, path, *root));
   });
+  return plan ? transaction.make_tree(*root, std::move(*plan)) : Status{};
 }
 
 void take_back_root(Transaction& transaction, const std::string& kubepods) {
@@ -142,7 +142,7 @@ void take_back_root(Transaction& transaction, const std::string& kubepods) {
   const std::vector<std::string> directories = core::directories_above(kubepods, top);
   for (auto path = directories.rbegin(); path != directories.rend(); ++path)
     left.emplace_back(core::RemoveCgroup{.path = *path});
-  if (auto done = transaction.execute(core::Execute{.plan = std::move(left)}); !done)
+  if (auto done = transaction.execute(std::move(left)); !done)
     transaction.log().error(done.error().message);
   if (!machine.exists(outermost)) core::forget_root(transaction.tiers(), kubepods);
 }
@@ -155,17 +155,15 @@ Status remove_root(Transaction& transaction, std::string kubepods) {
     core::forget_root(transaction.tiers(), kubepods);
     return {};
   }
-  const auto done = transaction.execute({core::RemoveTree{std::move(kubepods), tree->top}});
-  return done ? Status{} : fail(done.error());
+  return transaction.remove_tree(kubepods, std::string{tree->top});
 }
 
-core::EventStep plan_top(Transaction& transaction, const core::TreeRecord& tree, core::Tree state) {
+core::Plan plan_top(Transaction& transaction, const core::TreeRecord& tree, core::Make make) {
   const auto share = tree.top.empty() ? std::nullopt : observe_share(transaction, tree);
-  if (!share) return core::Execute{};
-  const auto make = state == core::Tree::kAsItWas ? core::Make::kNo : core::Make::kYes;
-  return core::Execute{core::plan_top(core::cgroups_with_share(tree), *share,
-                                      transaction.machine().layout_without_hugepages(),
-                                      transaction.formula(), make)};
+  if (!share) return {};
+  return core::plan_top(core::cgroups_with_share(tree), *share,
+                        transaction.machine().layout_without_hugepages(), transaction.formula(),
+                        make);
 }
 
 core::CgroupValues changed_root_values(Transaction& transaction, const core::TreeRecord& tree,
@@ -179,7 +177,7 @@ Status check_io_weight(Transaction& transaction, const std::string& kubepods) {
   if (transaction.settings().io_weight == core::IoWeights{}) return {};
   // Only then does a tier have the file if only Guaranteed pods have a weight.
   const core::EnsureCgroup with_io{.path = kubepods, .also = core::Controller::kIo};
-  PODQOS_TRY(transaction.execute(core::Execute{{with_io}}));
+  PODQOS_TRY(transaction.execute({with_io}));
   if (cgroup::takes_io_weight(transaction.machine(),
                               core::tier_path(kubepods, core::QosClass::kBurstable)))
     return {};

@@ -6,7 +6,6 @@
 #include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/core/driver.h"
-#include "common/core/event_plan.h"
 #include "common/core/pod_plan.h"
 #include "common/core/record.h"
 #include "common/core/tier_plan.h"
@@ -28,11 +27,11 @@ namespace podqos::app {
 [[nodiscard]] std::vector<Error> find_roots(Transaction& transaction,
                                             const core::PodRecords& records);
 
-/// The plan for the root before a pod is counted: makes root and tiers for one of podqos's own
-/// unless they are in use, and leaves a root to a kubelet if the adopted pod lies in it.
+/// Before a pod is counted: makes root and tiers for one of podqos's own unless they are in use,
+/// and leaves a root to a kubelet if the adopted pod lies in it.
 /// @param root  of choose_root()
-[[nodiscard]] core::EventPlan plan_root_for(Transaction& transaction, const core::PodRecord& record,
-                                            const Result<std::string>& root);
+[[nodiscard]] Status make_root_for(Transaction& transaction, const core::PodRecord& record,
+                                   const Result<std::string>& root);
 
 /// Removes the tree of a root that could not be made for the first pod. If systemd does not answer
 /// now either, units without cgroups may be left, which the next pod takes up.
@@ -45,8 +44,8 @@ void take_back_root(Transaction& transaction, const std::string& kubepods);
 
 /// Writes the share of all of a tree's pods to the cgroups above its root that podqos has made, see
 /// core::tree_shares(). Where the tree is not as it was, systemd is told even what the files hold.
-[[nodiscard]] core::EventStep plan_top(Transaction& transaction, const core::TreeRecord& tree,
-                                       core::Tree state);
+[[nodiscard]] core::Plan plan_top(Transaction& transaction, const core::TreeRecord& tree,
+                                  core::Make make);
 
 /// The values to write to a tree's root: core::root_limits(), unless the transaction has changed
 /// nothing that they follow from and the tree is as it was; and the share, if no cgroup above has

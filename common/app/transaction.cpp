@@ -4,18 +4,15 @@
 #include <chrono>
 #include <iterator>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "common/app/granting.h"
 #include "common/app/root.h"
-#include "common/base/overloaded.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/io_weight.h"
 #include "common/cgroup/node.h"
 #include "common/cgroup/pod_cgroup.h"
-#include "common/cgroup/removal.h"
 #include "common/cgroup/retry.h"
 #include "common/codec/record_json.h"
 #include "common/core/attributes.h"
@@ -44,11 +41,6 @@ store::StoreOptions store_options(const core::Settings& settings, const Timeouts
           .clock = timeouts.clock};
 }
 
-/// The outcome alone of a plan of which nothing is left to later transactions.
-Status status_of(Result<std::vector<Refusal>> done) {
-  return done ? Status{} : fail(std::move(done).error());
-}
-
 /// The error of a removal that waits for systemd.
 Error describe_held(const std::string& cgroup) {
   return {ErrorCode::kBusy, cat(cgroup, ": systemd still holds the empty cgroup")};
@@ -65,6 +57,30 @@ Error describe_left(const std::string& cgroup, const Result<cgroup::Removal>& re
   return {removal ? ErrorCode::kConflict : removal.error().code,
           cat("cgroup ", cgroup, " of the ended pod is not removed: ", cause,
               ": a later transaction will retry it; podqosctl reconcile does at once")};
+}
+
+/// The ids of a record's containers that another record lacks.
+/// @param other  nullptr for one that lacks all
+std::vector<std::string_view> ids_beyond(const core::PodRecord& record,
+                                         const core::PodRecord* other) {
+  std::vector<std::string_view> ids;
+  for (const core::ContainerRecord& container : record.containers) {
+    const bool has = other != nullptr &&
+                     std::ranges::any_of(other->containers, [&](const core::ContainerRecord& each) {
+                       return each.id == container.id;
+                     });
+    if (!has) ids.emplace_back(container.id);
+  }
+  return ids;
+}
+
+/// The copy is only needed if the state directory is lost: a kernel without the attribute can do
+/// without it.
+core::SetAttribute copy_of(const core::PodRecord& record) {
+  return {.path = record.cgroup,
+          .name = core::kRecordAttribute,
+          .value = codec::format_pod_record(record),
+          .otherwise = ""};
 }
 
 }  // namespace
@@ -127,13 +143,61 @@ void Transaction::note(cgroup::Report report) {
   std::ranges::move(report.written, std::back_inserter(written_));
 }
 
-Result<core::WritePod> Transaction::plan_pod(const core::PodRecord& record,
-                                             const std::optional<core::PodRecord>& before,
-                                             core::IfRefused if_refused) {
+Status Transaction::begin() {
+  changed_ = true;
+  return store_->begin();
+}
+
+Status Transaction::save(const core::PodRecord& record, const core::PodRecord* before) {
+  PODQOS_TRY(begin());
+  core::note_cut(tiers(), record, *settings_);
+  for (const std::string_view id : ids_beyond(record, before))
+    PODQOS_TRY(store_->put_entry({.name = store::index_name(id), .uid = record.pod.uid}));
+  PODQOS_TRY(store_->put_pod(record));
+  if (before == nullptr) return {};
+  for (const std::string_view id : ids_beyond(*before, &record))
+    PODQOS_TRY(store_->erase_entry({.name = store::index_name(id), .uid = record.pod.uid}));
+  return {};
+}
+
+Status Transaction::erase(const core::PodRecord& record) {
+  PODQOS_TRY(begin());
+  core::forget_cut(tiers(), record.pod.uid);
+  PODQOS_TRY(store_->erase_pod(record.pod.uid));
+  for (const std::string_view id : ids_beyond(record, nullptr))
+    PODQOS_TRY(store_->erase_entry({.name = store::index_name(id), .uid = record.pod.uid}));
+  return {};
+}
+
+Status Transaction::execute(core::Plan plan, core::Transient transient) {
+  changed_ = true;
+  PODQOS_ASSIGN(auto report, cgroup::execute(*machine_, plan, unit_changes_, transient));
+  note(std::move(report));
+  return {};
+}
+
+Status Transaction::make_tree(const std::string& kubepods, core::Plan plan) {
+  PODQOS_TRY(store_->checkpoint());
+  PODQOS_TRY(execute(std::move(plan)));
+  made_.push_back(kubepods);
+  return {};
+}
+
+Status Transaction::remove_tree(const std::string& kubepods, const std::string& top) {
+  changed_ = true;
+  PODQOS_ASSIGN(auto removal, cgroup::remove_tree(*machine_, kubepods, top));
+  note(std::move(removal.report));
+  if (removal.removed == cgroup::Removed::kHeldBySystemd)
+    leave_unfinished({.uid = {}, .error = describe_held(kubepods)});
+  if (removal.removed == cgroup::Removed::kGone) core::forget_root(tiers(), kubepods);
+  return {};
+}
+
+Status Transaction::write_pod(const core::PodRecord& record, const core::PodRecord* before) {
   core::PodWriteSnapshot snapshot{.usage_above = [&](Bytes limit) {
     return cgroup::usage_above(*machine_, record.cgroup, limit);
   }};
-  if (before && cgroup::is_written(*machine_, record.cgroup)) snapshot.written = *before;
+  if (before != nullptr && cgroup::is_written(*machine_, record.cgroup)) snapshot.written = *before;
   if (trees_ == core::Tree::kToMake)
     snapshot.has_io_weight = cgroup::has_io_weight(*machine_, record.cgroup);
   PODQOS_ASSIGN(auto write, core::decide_pod_write(record, snapshot, *settings_));
@@ -145,164 +209,65 @@ Result<core::WritePod> Transaction::plan_pod(const core::PodRecord& record,
       write.hugepages ? machine_->layout() : machine_->layout_without_hugepages();
   const bool counts_removed = layout.cpu == core::CgroupVersion::kV1 &&
                               core::driver_of(record.cgroup) == core::Driver::kCgroupfs;
-  return core::WritePod{
-      .uid = record.pod.uid,
-      .cgroup = record.cgroup,
-      .make = write.make,
-      .plan = core::plan_pod(record.cgroup, write.values, layout, formula(), write.make),
-      .transient = counts_removed ? core::Transient::kQuota : core::Transient::kNone,
-      .if_refused = if_refused,
-      .retry_at = core::retry_at(now_, *settings_)};
-}
-
-Result<std::vector<Refusal>> Transaction::execute(const core::EventPlan& plan) {
-  std::vector<Refusal> refused;
-  for (const core::EventStep& step : plan) {
-    PODQOS_TRY(run(step, refused));
-  }
-  return refused;
-}
-
-Status Transaction::execute(const core::Execute& step) {
-  PODQOS_ASSIGN(auto report, cgroup::execute(*machine_, step.plan, unit_changes_, step.transient));
-  note(std::move(report));
-  return {};
-}
-
-Status Transaction::run(const core::EventStep& step, std::vector<Refusal>& refused) {
-  changed_ = true;
-  const Overloaded run_step{
-      [&](const core::SetMark&) { return store_->begin(); },
-      [&](const core::SaveTiers&) { return store_->checkpoint(); },
-      [&](const core::SaveRecord& s) { return save(s.record); },
-      [&](const core::EraseRecord& s) {
-        core::forget_cut(tiers(), s.uid);
-        return store_->erase_pod(s.uid);
-      },
-      [&](const core::SaveIndexEntry& s) { return store_->put_container(s.entry); },
-      [&](const core::EraseIndexEntry& s) { return store_->erase_container(s.entry); },
-      [&](const core::Execute& s) { return execute(s); },
-      [&](const core::MakeTree& s) {
-        auto done = execute(core::Execute{s.plan});
-        if (done) made_.push_back(s.kubepods);
-        return done;
-      },
-      [&](const core::RemoveTree& s) { return remove(s); },
-      [&](const core::RemoveChildren& s) -> Status {
-        auto report = cgroup::remove_children(*machine_, s);
-        if (report) {
-          note(std::move(*report));
-        } else {  // Where it matters, the kernel refuses the pod's values.
-          log_->warning(cat("cgroup ", s.cgroup, ": what earlier containers left stays there: ",
-                            report.error().message));
-        }
-        return {};
-      },
-      [&](const core::WritePod& s) { return write(s, refused); },
-      [&](const core::LeaveUnwritten& s) -> Status {
-        leave_unwritten(s);
-        return {};
-      },
-      [&](const core::RemovePod& s) { return remove(s, refused); },
-  };
-  return std::visit(run_step, step);
-}
-
-Status Transaction::save(const core::PodRecord& record) {
-  core::note_cut(tiers(), record, *settings_);
-  saved_uid_ = record.pod.uid;
-  saved_text_ = codec::format_pod_record(record);
-  return store_->put_pod(record.pod.uid, saved_text_);
-}
-
-core::SetAttribute Transaction::copy_of(const core::WritePod& step) const {
-  const bool saved = saved_uid_ == step.uid;
-  return {.path = step.cgroup,
-          .name = core::kRecordAttribute,
-          .value = saved ? saved_text_ : "",
-          .otherwise = ""};
+  core::Plan plan = core::plan_pod(record.cgroup, write.values, layout, formula(), write.make);
+  plan.emplace_back(copy_of(record));
+  auto done =
+      execute(std::move(plan), counts_removed ? core::Transient::kQuota : core::Transient::kNone);
+  const bool vanished = !done && done.error().code == ErrorCode::kNotFound;
+  return vanished && write.make == core::Make::kNo ? write_pod(record, nullptr) : done;
 }
 
 void Transaction::renew_copy(const core::PodRecord& record) {
   const bool unwritten = std::ranges::any_of(
       tiers().retained, [&](const core::RetainedEntry& pod) { return pod.uid == record.pod.uid; });
-  if (record.adopted || unwritten || saved_uid_ != record.pod.uid) return;
-  static_cast<void>(execute(core::Execute{{core::SetAttribute{.path = record.cgroup,
-                                                              .name = core::kRecordAttribute,
-                                                              .value = saved_text_,
-                                                              .otherwise = ""}}})
-                        .has_value());
+  if (record.adopted || unwritten) return;
+  static_cast<void>(execute({copy_of(record)}).has_value());
 }
 
-Status Transaction::write_values(const core::WritePod& step) {
-  core::Plan plan = step.plan;
-  plan.emplace_back(copy_of(step));
-  return execute(core::Execute{.plan = std::move(plan), .transient = step.transient});
-}
-
-Status Transaction::make_again(const core::WritePod& step) {
-  PODQOS_ASSIGN(const auto record, codec::parse_pod_record(saved_text_));
-  const auto again = plan_pod(record, std::nullopt, step.if_refused);
-  return again ? write_values(*again) : fail(again.error());
-}
-
-Status Transaction::write(const core::WritePod& step, std::vector<Refusal>& refused) {
-  auto done = write_values(step);
-  const bool vanished = !done && done.error().code == ErrorCode::kNotFound;
-  if (vanished && step.make == core::Make::kNo && saved_uid_ == step.uid) done = make_again(step);
-  if (done) return done;
-  const bool busy = done.error().code == ErrorCode::kBusy;
-  switch (step.if_refused) {
-    case core::IfRefused::kWriteAgainIfBusy:
-      if (!busy) return done;
-      break;
-    case core::IfRefused::kReport:
-      refused.push_back({.uid = step.uid, .error = std::move(done).error()});
-      return {};
-    case core::IfRefused::kWriteAgain: break;
-  }
-  leave_unwritten({.uid = step.uid, .cgroup = step.cgroup, .until = busy ? now_ : step.retry_at});
-  if (busy) leave_unfinished({.uid = step.uid, .error = done.error()});
-  refused.push_back({.uid = step.uid, .error = std::move(done).error()});
-  return {};
-}
-
-void Transaction::leave_unwritten(const core::LeaveUnwritten& step) {
+void Transaction::revisit(const core::PodRecord& record, const Error& refused) {
   // Without support for the attribute, each transaction writes all values anyway.
-  static_cast<void>(execute(core::Execute{{core::SetAttribute{.path = step.cgroup,
-                                                              .name = core::kRecordAttribute,
-                                                              .value = core::kUnwrittenRecord}}})
+  static_cast<void>(execute({core::SetAttribute{.path = record.cgroup,
+                                                .name = core::kRecordAttribute,
+                                                .value = core::kUnwrittenRecord}})
                         .has_value());
-  core::retain_pod(tiers(), {.uid = step.uid, .until = step.until, .cgroup = step.cgroup});
+  const bool busy = refused.code == ErrorCode::kBusy;
+  const UnixSeconds until = busy ? now_ : core::retry_at(now_, *settings_);
+  core::retain_pod(tiers(), {.uid = record.pod.uid, .until = until, .cgroup = record.cgroup});
+  if (busy) leave_unfinished({.uid = record.pod.uid, .error = refused});
 }
 
-Status Transaction::remove(const core::RemovePod& step, std::vector<Refusal>& refused) {
-  const core::PodRecord& record = step.record;
+void Transaction::remove_children(const cgroup::RemoveChildren& children) {
+  changed_ = true;
+  auto report = cgroup::remove_children(*machine_, children);
+  if (report) {
+    note(std::move(*report));
+  } else {  // Where it matters, the kernel refuses the pod's values.
+    log_->warning(cat("cgroup ", children.cgroup,
+                      ": what earlier containers left stays there: ", report.error().message));
+  }
+}
+
+Result<std::optional<Error>> Transaction::remove_pod(const core::PodRecord& record,
+                                                     const core::PodRecord& before) {
   const std::string& uid = record.pod.uid;
+  PODQOS_TRY(begin());
   auto removal = cgroup::remove_pod(*machine_, record.cgroup);
   const auto removed = removal ? removal->removed : cgroup::Removed::kInUse;
-  if (removed == cgroup::Removed::kInUse)
-    refused.push_back({.uid = uid, .error = describe_left(record.cgroup, removal)});
+  std::optional<Error> in_use;
+  if (removed == cgroup::Removed::kInUse) in_use = describe_left(record.cgroup, removal);
   if (removal) note(std::move(removal->report));
   if (removed == cgroup::Removed::kGone) {
     core::forget_retained(tiers(), uid);
-    return status_of(execute(core::plan_erasure(record)));
+    PODQOS_TRY(erase(before));
+    return in_use;
   }
   if (removed == cgroup::Removed::kPartly) partly_removed_.push_back(uid);
   // A cgroup that systemd holds is released in a moment.
   const bool held = removed == cgroup::Removed::kHeldBySystemd;
   if (held) leave_unfinished({.uid = uid, .error = describe_held(record.cgroup)});
-  core::retain_pod(tiers(), {uid, held ? now_ : step.retry_at, record.cgroup});
-  return save(record);
-}
-
-Status Transaction::remove(const core::RemoveTree& step) {
-  PODQOS_ASSIGN(auto removal, cgroup::remove_tree(*machine_, step.kubepods, step.top));
-  note(std::move(removal.report));
-  if (removal.removed == cgroup::Removed::kGone) core::forget_root(tiers(), step.kubepods);
-  if (removal.removed == cgroup::Removed::kHeldBySystemd)
-    leave_unfinished({.uid = {}, .error = describe_held(step.kubepods)});
-  return {};
+  core::retain_pod(tiers(), {uid, held ? now_ : core::retry_at(now_, *settings_), record.cgroup});
+  PODQOS_TRY(save(record, &before));
+  return in_use;
 }
 
 Status Transaction::write_tiers(const core::TreeRecord& tree, core::Tree state) {
@@ -317,14 +282,16 @@ Status Transaction::write_tiers(const core::TreeRecord& tree, core::Tree state) 
   wanted.root = changed_root_values(*this, tree, state);
   const core::TierValues values =
       core::decide_tier_write(tree, std::move(wanted), state, snapshot, *settings_);
-  core::EventPlan plan =
-      core::plan_tier_write(tree, values, state, machine_->layout_without_hugepages(), formula());
-  plan.push_back(plan_top(*this, tree, state));
+  const auto make = state == core::Tree::kAsItWas ? core::Make::kNo : core::Make::kYes;
   Status first;
-  for (core::EventStep& step : plan) {
-    auto done = status_of(execute({std::move(step)}));
+  const auto attempt = [&](core::Plan plan) {
+    auto done = execute(std::move(plan));
     if (first && !done) first = std::move(done);
-  }
+  };
+  if (state == core::Tree::kToMake) attempt(core::plan_tree(tree.kubepods, tree.top));
+  attempt(core::plan_tiers(tree.kubepods, values, machine_->layout_without_hugepages(), formula(),
+                           make));
+  attempt(plan_top(*this, tree, make));
   return first;
 }
 
@@ -359,7 +326,7 @@ Status Transaction::write_tree(const core::TreeRecord& tree) {
 
 Status Transaction::write_trees() {
   if (tiers().trees.empty()) return {};
-  PODQOS_TRY(execute({core::SetMark{}}));
+  PODQOS_TRY(begin());
   // By value: a tree without pods is forgotten.
   for (const core::TreeRecord& tree : std::vector{tiers().trees}) {
     if (auto done = write_tree(tree); !done)
@@ -379,7 +346,7 @@ Status Transaction::finish() {
   PODQOS_TRY(grant_freed(*this));
   PODQOS_TRY(write_trees());
   if (std::exchange(unit_changes_, cgroup::UnitChanges::kNow) == cgroup::UnitChanges::kDeferred) {
-    if (auto done = execute(core::Execute{}); !done)
+    if (auto done = execute({}); !done)
       note_failure(cat("systemd does not know all new values: ", done.error().message));
   }
   for (const std::string& incident : store_->incidents())

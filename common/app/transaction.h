@@ -10,7 +10,8 @@
 #include "common/app/timeouts.h"
 #include "common/base/error.h"
 #include "common/cgroup/machine.h"
-#include "common/core/event_plan.h"
+#include "common/cgroup/removal.h"
+#include "common/core/plan.h"
 #include "common/core/policy.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
@@ -20,7 +21,7 @@
 
 namespace podqos::app {
 
-/// What the machine has refused for a pod: its values, or the removal of its cgroup.
+/// What the machine has refused for the moment: a pod's values, or the removal of a cgroup.
 struct Refusal {
   std::string uid;  ///< "" if it was the removal of a tree
   Error error;
@@ -79,23 +80,50 @@ class Transaction {
   /// Makes finish() create the roots and tiers of all trees again and write all their values.
   void remake_trees() { trees_ = core::Tree::kToMake; }
 
-  /// Plans the write of the values of one of podqos's own pods: what has changed, or all of them.
-  /// @param before  the record that the cgroup's values follow from; nullopt to write all
-  /// @return the errors of core::pod_values()
-  [[nodiscard]] Result<core::WritePod> plan_pod(const core::PodRecord& record,
-                                                const std::optional<core::PodRecord>& before,
-                                                core::IfRefused if_refused);
+  // What an event changes, of the stored records and of the machine. A program may die between any
+  // two of these calls: records are the truth, and the next transaction, which finds the mark of
+  // the interrupted one, recomputes everything else from them.
 
-  /// Carries out a plan: the one place where an event changes records, cgroups, units and
-  /// processes. Logs changed values at debug level.
-  /// @return the refusals that do not end it (IfRefused); the error of the first step that failed
-  [[nodiscard]] Result<std::vector<Refusal>> execute(const core::EventPlan& plan);
-  /// Executes steps of the machine alone.
-  [[nodiscard]] Status execute(const core::Execute& step);
+  /// Sets the mark; all that change a record do it too.
+  [[nodiscard]] Status begin();
+  /// Creates or replaces a pod's record. The index leads to the record of each of its containers
+  /// before it is saved, and no longer to it from those that have left it afterwards.
+  /// @param before  the stored record; nullptr if there is none, or if the index may lack entries
+  [[nodiscard]] Status save(const core::PodRecord& record, const core::PodRecord* before);
+  /// Removes a pod's record, then the index entries of its containers.
+  /// @param record  as stored
+  [[nodiscard]] Status erase(const core::PodRecord& record);
 
-  /// Writes the copy of the record that this transaction has saved to the pod's cgroup, so that a
-  /// container is found by its process although the state is lost and it was moved elsewhere. Not
-  /// where the copy says that the pod's values are still to be written.
+  /// Executes steps of the machine. Logs changed values at debug level.
+  [[nodiscard]] Status execute(core::Plan plan, core::Transient transient = core::Transient::kNone);
+  /// Makes root and tiers, whose values finish() writes. Saves the tiers' record first: a program
+  /// that dies in between must not leave a root that nothing tells to be podqos's.
+  [[nodiscard]] Status make_tree(const std::string& kubepods, core::Plan plan);
+  /// Removes tiers and root, of which no pod is left, and the cgroups above that podqos has made.
+  /// What another program uses stays, and the root with it; then they remain the ones in use.
+  [[nodiscard]] Status remove_tree(const std::string& kubepods, const std::string& top);
+  /// Writes the values of one of podqos's own pods: what has changed, or all of them; makes its
+  /// cgroup, also again if another program has removed it, and keeps a copy of the record on it.
+  /// @param before  the record that the cgroup's values follow from; nullptr to write all
+  /// @return the errors of core::pod_values(), or what the kernel or systemd has refused: then
+  ///         revisit() or taking the record back is up to the caller
+  [[nodiscard]] Status write_pod(const core::PodRecord& record, const core::PodRecord* before);
+  /// Leaves the values of a live pod's cgroup, which were refused, to a later transaction, which
+  /// writes all of them: at once where the refusal passes by itself (kBusy), else later.
+  void revisit(const core::PodRecord& record, const Error& refused);
+  /// Removes what an earlier pod, or ended containers, have left below a pod's cgroup: it has old
+  /// limits, which the kernel checks the pod's new ones against. Children that remain are no error.
+  void remove_children(const cgroup::RemoveChildren& children);
+  /// Removes the cgroup of a released pod and all that is left below it, then the pod's record.
+  /// Where the cgroup remains, it is retained with its record for a later transaction.
+  /// @param before  the stored record
+  /// @return why the cgroup is in use; nullopt if it is gone, or systemd releases it in a moment
+  [[nodiscard]] Result<std::optional<Error>> remove_pod(const core::PodRecord& record,
+                                                        const core::PodRecord& before);
+
+  /// Writes the copy of the record to the pod's cgroup, so that a container is found by its process
+  /// although the state is lost and it was moved elsewhere. Not where the copy says that the pod's
+  /// values are still to be written.
   void renew_copy(const core::PodRecord& record);
 
   /// Grants what has become free (grant_freed()); writes the tiers' values, or removes tiers and
@@ -131,20 +159,6 @@ class Transaction {
     std::erase_if(unfinished_, [&](const Refusal& other) { return other.uid == refusal.uid; });
     unfinished_.push_back(std::move(refusal));
   }
-  /// Carries out one step.
-  /// @param refused  gets a refusal that does not end the plan
-  [[nodiscard]] Status run(const core::EventStep& step, std::vector<Refusal>& refused);
-  [[nodiscard]] Status save(const core::PodRecord& record);
-  [[nodiscard]] Status write(const core::WritePod& step, std::vector<Refusal>& refused);
-  [[nodiscard]] Status write_values(const core::WritePod& step);
-  /// Makes a cgroup that another program has removed, with the values of the record saved last.
-  [[nodiscard]] Status make_again(const core::WritePod& step);
-  [[nodiscard]] Status remove(const core::RemovePod& step, std::vector<Refusal>& refused);
-  [[nodiscard]] Status remove(const core::RemoveTree& step);
-  void leave_unwritten(const core::LeaveUnwritten& step);
-  /// The copy is only needed if the state directory is lost: a kernel without the attribute can do
-  /// without it. An outdated one is cleared: it would restore the wrong containers.
-  [[nodiscard]] core::SetAttribute copy_of(const core::WritePod& step) const;
   [[nodiscard]] Status write_trees();
   /// Writes the values of a tree's tiers, or removes it if no pod is left.
   [[nodiscard]] Status write_tree(const core::TreeRecord& tree);
@@ -158,8 +172,6 @@ class Transaction {
   core::NodeCapacity capacity_;
   UnixSeconds now_;
   core::TiersRecord before_;  ///< sums and trees when the transaction began
-  std::string saved_uid_;     ///< uid of the record written last, and its text for the copy
-  std::string saved_text_;
   std::vector<std::string> written_;
   std::vector<std::string> failures_;
   std::vector<Refusal> unfinished_;
@@ -168,7 +180,7 @@ class Transaction {
   std::vector<std::string> made_;            ///< roots of the trees that this transaction has made
   cgroup::UnitChanges unit_changes_ = cgroup::UnitChanges::kNow;
   bool recovered_ = false;
-  bool changed_ = false;  ///< a step was carried out
+  bool changed_ = false;  ///< begin() or execute() was called
   bool finished_ = false;
 };
 

@@ -62,7 +62,7 @@ bool is_held_by_systemd(Machine& machine, const std::string& cgroup) {
 }
 
 /// Removes the children of a pod's cgroup once.
-Result<Report> remove_once(Machine& machine, const core::RemoveChildren& step) {
+Result<Report> remove_once(Machine& machine, const RemoveChildren& step) {
   auto children = machine.children(step.cgroup);
   if (!children) return fail(std::move(children).error());
   core::Plan plan;
@@ -115,8 +115,8 @@ Status remove_unused(Machine& machine, const std::string& cgroup, Report& report
 
 }  // namespace
 
-Result<Report> remove_children(Machine& machine, const core::RemoveChildren& step) {
-  using Until = core::RemoveChildren::Until;
+Result<Report> remove_children(Machine& machine, const RemoveChildren& step) {
+  using Until = RemoveChildren::Until;
   Report all;
   PODQOS_TRY(repeat(machine, [&]() -> Result<bool> {
     PODQOS_ASSIGN(auto report, remove_once(machine, step));

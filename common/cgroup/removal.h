@@ -2,19 +2,30 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/cgroup/machine.h"
-#include "common/core/event_plan.h"
 #include "common/core/record.h"
 
 namespace podqos::cgroup {
+
+/// How to remove the children of a pod's cgroup.
+struct RemoveChildren {
+  enum class Until : std::uint8_t {
+    kOnce,   ///< one attempt
+    kEmpty,  ///< repeated until no child is left: that of a killed process is busy until it exits
+  };
+  std::string cgroup;
+  Until until = Until::kOnce;
+  std::vector<std::string> except = {};  ///< cgroups that a runtime may be about to use
+};
 
 /// Removes the unpopulated cgroups directly below a pod's: left behind by killed runtimes, or of
 /// ended containers that were not deleted, with what containers have nested in them. The kernel
 /// refuses to remove populated ones. A monitor is moved back to the root cgroup first: it ends
 /// slightly later than the pod, and would keep the pod's cgroup from being removed.
-[[nodiscard]] Result<Report> remove_children(Machine& machine, const core::RemoveChildren& step);
+[[nodiscard]] Result<Report> remove_children(Machine& machine, const RemoveChildren& step);
 
 /// What became of a cgroup that was to be removed.
 enum class Removed : std::uint8_t {

@@ -125,13 +125,6 @@ void append_container(std::string& out, const core::ContainerRecord& container) 
   writer.unit("backedMemoryBytes", container.backed_memory);
 }
 
-void append_index_entry(std::string& out, const core::IndexEntry& entry) {
-  ObjectWriter writer{out};
-  writer.text("id", entry.id);
-  writer.text("bundle", entry.bundle);
-  writer.text("uid", entry.uid);
-}
-
 void append_pending(std::string& out, const core::PendingEntry& entry) {
   ObjectWriter writer{out};
   writer.text("uid", entry.uid);
@@ -202,16 +195,6 @@ std::string format_pod_record(const core::PodRecord& record) {
     append_sum(writer.member("granted"), record.granted);
     writer.list("containers", record.containers, append_container);
     writer.unit("releasedAt", record.released_at);
-  }
-  return out;
-}
-
-std::string format_index(const std::vector<core::IndexEntry>& entries) {
-  std::string out;
-  {
-    ObjectWriter writer{out};
-    put_version(writer);
-    writer.list("entries", entries, append_index_entry);
   }
   return out;
 }

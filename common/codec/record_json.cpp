@@ -79,7 +79,6 @@ class RecordReader {
   void sum(const JsonNode& object, core::TierSum& out);
   void sums(const JsonNode& object, core::TierSums& out);
   void container(const JsonNode& object, core::ContainerRecord& out);
-  void index_entry(const JsonNode& object, core::IndexEntry& out);
   void pending(const JsonNode& object, core::PendingEntry& out);
   void retained(const JsonNode& object, core::RetainedEntry& out);
   void cut(const JsonNode& object, core::CutEntry& out);
@@ -195,12 +194,6 @@ void RecordReader::container(const JsonNode& object, core::ContainerRecord& out)
   optional_unit(object, "backedMemoryBytes", out.backed_memory);
 }
 
-void RecordReader::index_entry(const JsonNode& object, core::IndexEntry& out) {
-  text(object, "id", out.id);
-  text(object, "bundle", out.bundle);
-  text(object, "uid", out.uid);
-}
-
 void RecordReader::pending(const JsonNode& object, core::PendingEntry& out) {
   text(object, "uid", out.uid);
   text(object, "id", out.id);
@@ -301,14 +294,6 @@ Result<core::PodRecord> parse_pod_record(std::string_view text) {
   core::PodRecord record;
   reader.pod_record(tree, record);
   return reader.finish(std::move(record));
-}
-
-Result<std::vector<core::IndexEntry>> parse_index(std::string_view text) {
-  PODQOS_ASSIGN(const auto tree, parse_versioned(text));
-  RecordReader reader;
-  std::vector<core::IndexEntry> entries;
-  reader.list(tree, "entries", entries, &RecordReader::index_entry);
-  return reader.finish(std::move(entries));
 }
 
 Result<TiersFile> parse_tiers(std::string_view text) {

@@ -21,11 +21,6 @@ constexpr int kRecordVersion = 1;
 /// with the release that wrote it and what to do.
 [[nodiscard]] Result<core::PodRecord> parse_pod_record(std::string_view text);
 
-/// The index of containers: the bundle and pod uid of each container id.
-[[nodiscard]] std::string format_index(const std::vector<core::IndexEntry>& entries);
-/// Parses an index; errors as for records.
-[[nodiscard]] Result<std::vector<core::IndexEntry>> parse_index(std::string_view text);
-
 /// Offset of the mark in tiers.json, which begins with `{"dirty":0,`, so that the mark is set by
 /// writing one byte.
 constexpr std::size_t kDirtyOffset = 9;

@@ -8,9 +8,10 @@
 #include "common/core/cgroup_parent.h"
 #include "common/core/container_values.h"
 #include "common/core/counting.h"
-#include "common/core/event_plan.h"
 #include "common/core/kernel_bounds.h"
 #include "common/core/naming.h"
+#include "common/core/pod_plan.h"
+#include "common/core/qos.h"
 #include "common/core/reservation.h"
 
 namespace podqos::core {
@@ -251,22 +252,34 @@ bool is_same_container(const ContainerRecord& container, const ContainerFacts& f
   return container.id == facts.id && container.bundle == facts.bundle;
 }
 
+bool is_first(const Admission& admission) {
+  // The container itself is in the record.
+  return admission.record.containers.size() == 1;
+}
+
+std::string describe_admission(const Admission& admission) {
+  const PodRecord& record = admission.record;
+  const ContainerRecord& container = admission.container;
+  return cat(name_of(record.pod), ": ", format_qos_class(record.qos_class), ", container ",
+             printable(container.name), " (", printable(container.id), ") at ", container.cgroup,
+             ", cpu ", format_amount(record.granted.cpu), ", memory ",
+             format_amount(record.granted.memory), " requested");
+}
+
 std::string name_of(const Pod& pod) {
   if (pod.name.empty()) return cat("pod ", pod.uid);
   return cat("pod ", pod.uid, " (", printable(pod.pod_namespace), "/", printable(pod.name), ")");
 }
 
-std::optional<IndexEntry> recognise(TiersRecord& tiers, PodRecord& record, ContainerFacts& facts) {
+void recognise(TiersRecord& tiers, PodRecord& record, ContainerFacts& facts) {
   ContainerRecord* const known = find_recorded(record, facts);
-  if (known == nullptr || known->bundle == facts.bundle) return std::nullopt;
+  if (known == nullptr || known->bundle == facts.bundle) return;
   if (facts.bundle.empty()) {
     facts.bundle = known->bundle;
-    return std::nullopt;
+    return;
   }
-  IndexEntry outdated{.id = known->id, .bundle = known->bundle, .uid = record.pod.uid};
-  forget_pending(tiers, outdated);
+  forget_pending(tiers, record.pod.uid, known->key());
   known->bundle = facts.bundle;
-  return outdated;
 }
 
 Result<Admission> decide_admission(const AdmissionRequest& request,

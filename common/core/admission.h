@@ -67,18 +67,21 @@ struct Admission {
 /// Whether the record is that of this container, which its id and bundle identify.
 [[nodiscard]] bool is_same_container(const ContainerRecord& container, const ContainerFacts& facts);
 
+/// True if the container is the only one of its pod that lives.
+[[nodiscard]] bool is_first(const Admission& admission);
+/// The line in the log about an admission.
+[[nodiscard]] std::string describe_admission(const Admission& admission);
+
 /// A pod's name in messages: "pod 42 (web/front)".
 [[nodiscard]] std::string name_of(const Pod& pod);
 
 /// Matches a container that is recorded without its bundle and reported with it, or the other way
 /// round, and sets the bundle in both.
-/// @return its old index entry, if that must be removed.
-[[nodiscard]] std::optional<IndexEntry> recognise(TiersRecord& tiers, PodRecord& record,
-                                                  ContainerFacts& facts);
+void recognise(TiersRecord& tiers, PodRecord& record, ContainerFacts& facts);
 
 /// Decides what becomes of a container: the class, resources and cgroup of its pod, whether that is
 /// a kubelet's and adopted, and the container's place and values in it. Grants the pod its
-/// requests. The plugin decides so without the lock, all others under it.
+/// requests.
 /// @return `missing` is set by fill_in_missing(). kConflict for a container that runs already, and
 ///         from merge_claim(), check_pod_cgroup(); kRefused for a running container outside its pod
 ///         if onMisplaced is "fail", and from check_node_fit(), except for a running container that

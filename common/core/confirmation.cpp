@@ -23,13 +23,7 @@ Confirmation decide_confirmation(PodRecord record, std::size_t index, const Star
                       container.cgroup, ": the pod's limits do not apply to it");
   }
   if (elsewhere) container.cgroup = init.cgroup;
-  if (container.bundle != bundle && !bundle.empty()) {
-    IndexEntry old = index_entry(record, container);
-    container.bundle = bundle;
-    out.plan = plan_renaming(record, container, std::move(old));
-  } else {
-    out.plan = {SaveRecord{record}};
-  }
+  if (!bundle.empty()) container.bundle = bundle;
   out.record = std::move(record);
   return out;
 }

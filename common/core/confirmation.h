@@ -4,7 +4,6 @@
 #include <string>
 
 #include "common/base/units.h"
-#include "common/core/event_plan.h"
 #include "common/core/record.h"
 
 namespace podqos::core {
@@ -19,7 +18,6 @@ struct StartedInit {
 /// A container's record once it has started.
 struct Confirmation {
   PodRecord record;
-  EventPlan plan;
   std::string warning;  ///< for the log; empty if the container is where it was placed
 };
 

@@ -92,17 +92,15 @@ PendingEntry pending_entry(const PodRecord& record, const ContainerRecord& conta
 
 void note_pending(TiersRecord& tiers, const PodRecord& record, const ContainerRecord& container) {
   // Of whatever pod: a container belongs to one only.
-  std::erase_if(tiers.pending, [&](const PendingEntry& entry) {
-    return entry.id == container.id && entry.bundle == container.bundle;
-  });
+  std::erase_if(tiers.pending,
+                [&](const PendingEntry& entry) { return entry.key() == container.key(); });
   if (container.state == ContainerState::kPending)
     tiers.pending.push_back(pending_entry(record, container));
 }
 
-void forget_pending(TiersRecord& tiers, const IndexEntry& container) {
+void forget_pending(TiersRecord& tiers, std::string_view uid, const ContainerKey& container) {
   std::erase_if(tiers.pending, [&](const PendingEntry& entry) {
-    return entry.uid == container.uid && entry.id == container.id &&
-           entry.bundle == container.bundle;
+    return entry.uid == uid && entry.key() == container;
   });
 }
 

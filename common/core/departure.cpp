@@ -99,33 +99,6 @@ Departure decide_departure(PodRecord record, TiersRecord& tiers, const Departure
   return departure;
 }
 
-EventPlan plan_departure(const Departure& departure, std::optional<WritePod> values,
-                         UnixSeconds retry_at) {
-  const PodRecord& record = departure.record;
-  EventPlan plan{SetMark{}};
-  switch (departure.outcome) {
-    case PodOutcome::kStays:
-    case PodOutcome::kRetained: plan.emplace_back(SaveRecord{record}); break;
-    case PodOutcome::kRewritten: {
-      plan.emplace_back(SaveRecord{record});
-      RemoveChildren left{.cgroup = record.cgroup};
-      for (const ContainerRecord& container : record.containers)
-        left.except.push_back(container.cgroup);
-      plan.emplace_back(std::move(left));
-      if (values) plan.emplace_back(std::move(*values));
-      break;
-    }
-    case PodOutcome::kForgotten:
-      for (EventStep& step : plan_erasure(record))
-        plan.push_back(std::move(step));
-      break;
-    case PodOutcome::kRemoved:
-      plan.emplace_back(RemovePod{.record = record, .retry_at = retry_at});
-      break;
-  }
-  return plan;
-}
-
 UnixSeconds retry_at(UnixSeconds now, const Settings& settings) {
   return UnixSeconds{now.value() + std::max<std::int64_t>(settings.release_delay_seconds, 1)};
 }

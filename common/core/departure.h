@@ -7,7 +7,6 @@
 #include <string>
 
 #include "common/base/units.h"
-#include "common/core/event_plan.h"
 #include "common/core/memory_charge.h"
 #include "common/core/policy.h"
 #include "common/core/record.h"
@@ -97,11 +96,6 @@ struct Departure {
 [[nodiscard]] Departure decide_departure(PodRecord record, TiersRecord& tiers,
                                          const DepartureSnapshot& snapshot,
                                          const Settings& settings);
-
-/// The plan of a departure: the record, and what it says of the cgroup.
-/// @param values  of a pod whose values are written again
-[[nodiscard]] EventPlan plan_departure(const Departure& departure, std::optional<WritePod> values,
-                                       UnixSeconds retry_at);
 
 /// When to come back to a pod whose cgroup could not be removed or written: after releaseDelay, at
 /// least one second, so that it is not retried in a loop.

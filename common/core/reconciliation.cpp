@@ -190,17 +190,4 @@ void grant_all(PodRecords& records, TierSums& sums, std::span<const CutEntry> cu
     grant_again(record);
 }
 
-std::vector<IndexEntry> entries_without_record(std::vector<IndexEntry> entries,
-                                               const PodRecords& records, const Ids& unreadable) {
-  std::erase_if(entries, [&](const IndexEntry& entry) {
-    if (unreadable.contains(entry.uid)) return true;
-    const auto record = records.find(entry.uid);
-    return record != records.end() &&
-           std::ranges::any_of(record->second.containers, [&](const ContainerRecord& container) {
-             return container.id == entry.id && container.bundle == entry.bundle;
-           });
-  });
-  return entries;
-}
-
 }  // namespace podqos::core

@@ -149,10 +149,4 @@ struct Reconciliation {
 void grant_all(PodRecords& records, TierSums& sums, std::span<const CutEntry> cut,
                const Settings& settings, const NodeCapacity& capacity);
 
-/// Index entries of containers that no record has.
-/// @param unreadable  uids of pods whose records cannot be read; their containers are left alone
-[[nodiscard]] std::vector<IndexEntry> entries_without_record(std::vector<IndexEntry> entries,
-                                                             const PodRecords& records,
-                                                             const Ids& unreadable);
-
 }  // namespace podqos::core

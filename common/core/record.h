@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/units.h"
@@ -21,6 +22,13 @@ enum class ContainerState : std::uint8_t {
   kLive,     ///< confirmed as started
 };
 
+/// What tells a container from all others: ids may be used again in another bundle.
+struct ContainerKey {
+  std::string_view id;
+  std::string_view bundle;  ///< canonical; "" if unknown
+  friend bool operator==(const ContainerKey&, const ContainerKey&) = default;
+};
+
 /// A container of a pod.
 struct ContainerRecord {
   std::string id;
@@ -34,6 +42,7 @@ struct ContainerRecord {
   /// Under a CRI engine: the memory limit that the engine enforces in bytes, 0 for none. nullopt
   /// for containers of the node's operator, whose requests count without a limit.
   std::optional<Bytes> backed_memory = std::nullopt;
+  [[nodiscard]] ContainerKey key() const { return {.id = id, .bundle = bundle}; }
   friend bool operator==(const ContainerRecord&, const ContainerRecord&) = default;
 };
 
@@ -79,14 +88,6 @@ struct PodRecord {
 /// Records of pods by uid.
 using PodRecords = std::map<std::string, PodRecord, std::less<>>;
 
-/// Maps a container to its pod. Containers with one id have different bundles.
-struct IndexEntry {
-  std::string id;
-  std::string bundle;
-  std::string uid;
-  friend bool operator==(const IndexEntry&, const IndexEntry&) = default;
-};
-
 /// A pending container. A later transaction withdraws it if its creator ended without starting it.
 struct PendingEntry {
   std::string uid;
@@ -94,6 +95,7 @@ struct PendingEntry {
   std::string bundle;
   Pid pid;               ///< of the process that creates the container
   StartTime start_time;  ///< of that process
+  [[nodiscard]] ContainerKey key() const { return {.id = id, .bundle = bundle}; }
   friend bool operator==(const PendingEntry&, const PendingEntry&) = default;
 };
 

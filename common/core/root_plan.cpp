@@ -22,11 +22,11 @@ bool is_at_or_below(std::string_view path, std::string_view top) {
   return !top.empty() && (path == top || path.starts_with(cat(top, "/")));
 }
 
-EventPlan plan_root(TiersRecord& tiers, const std::string& kubepods,
-                    const std::function<bool(const std::string&)>& exists) {
+std::optional<Plan> plan_root(TiersRecord& tiers, const std::string& kubepods,
+                              const std::function<bool(const std::string&)>& exists) {
   // Without pods the tiers may be missing, even if another program's cgroup keeps the root.
   TreeRecord* tree = tree_at(tiers, kubepods);
-  if (tree != nullptr && has_pods(tiers, *tree)) return {};
+  if (tree != nullptr && has_pods(tiers, *tree)) return std::nullopt;
   if (tree == nullptr) tree = &tiers.trees.emplace_back(TreeRecord{.kubepods = kubepods});
   // A transaction interrupted here may have left directories without marks.
   const std::string known = tree->top;
@@ -37,22 +37,21 @@ EventPlan plan_root(TiersRecord& tiers, const std::string& kubepods,
   }
   tree->top = made.back() == kubepods ? "" : made.back();
   tree->yielded = false;
-  MakeTree make{.kubepods = kubepods, .plan = plan_tree(kubepods, tree->top)};
+  Plan plan = plan_tree(kubepods, tree->top);
   // Without support for the attribute, only the state directory names the root.
   for (std::string& path : made) {
-    make.plan.emplace_back(SetAttribute{.path = std::move(path),
-                                        .name = kMadeAttribute,
-                                        .value = kMade,
-                                        .on_refusal = OnRefusal::kIgnoreIfUnsupported});
+    plan.emplace_back(SetAttribute{.path = std::move(path),
+                                   .name = kMadeAttribute,
+                                   .value = kMade,
+                                   .on_refusal = OnRefusal::kIgnoreIfUnsupported});
   }
-  return {SaveTiers{}, std::move(make)};
+  return plan;
 }
 
-EventPlan plan_yield(TreeRecord& tree) {
+Plan plan_yield(TreeRecord& tree) {
   tree.yielded = true;
   // Without support for the attribute, none was set.
-  return {Execute{.plan = {SetAttribute{
-                      .path = tree.kubepods, .name = kMadeAttribute, .value = kMarkWithdrawn}}}};
+  return {SetAttribute{.path = tree.kubepods, .name = kMadeAttribute, .value = kMarkWithdrawn}};
 }
 
 std::string describe_yield(std::string_view kubepods, std::string_view kubelet) {

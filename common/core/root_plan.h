@@ -1,11 +1,12 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "common/core/event_plan.h"
+#include "common/core/plan.h"
 #include "common/core/record.h"
 
 namespace podqos::core {
@@ -15,16 +16,16 @@ namespace podqos::core {
 /// True if `path` is `top` or below it; false for an empty `top`.
 [[nodiscard]] bool is_at_or_below(std::string_view path, std::string_view top);
 
-/// Creates and marks root and tiers, unless pods use them already, and enters the tree into
-/// `tiers`. Comes before the new pod is counted. The root is saved before it is made: a program
-/// that dies in between must not leave an unmarked root that looks like a kubelet's.
+/// Enters the tree into `tiers`, and plans to create and mark its root and tiers, unless pods use
+/// them already. Comes before the new pod is counted.
 /// @param exists  whether a cgroup exists; asked for the parents of the root
-[[nodiscard]] EventPlan plan_root(TiersRecord& tiers, const std::string& kubepods,
-                                  const std::function<bool(const std::string&)>& exists);
+/// @return nullopt if there is nothing to make
+[[nodiscard]] std::optional<Plan> plan_root(TiersRecord& tiers, const std::string& kubepods,
+                                            const std::function<bool(const std::string&)>& exists);
 
 /// Leaves the tree to a kubelet: from here on podqos writes nothing there. Withdraws the mark of
 /// its root.
-[[nodiscard]] EventPlan plan_yield(TreeRecord& tree);
+[[nodiscard]] Plan plan_yield(TreeRecord& tree);
 /// The warning about it.
 /// @param kubelet  how it was detected
 [[nodiscard]] std::string describe_yield(std::string_view kubepods, std::string_view kubelet);

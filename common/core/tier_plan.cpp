@@ -46,15 +46,6 @@ TierValues decide_tier_write(const TreeRecord& record, TierValues wanted, Tree t
   return wanted;
 }
 
-EventPlan plan_tier_write(const TreeRecord& record, const TierValues& values, Tree tree,
-                          const CgroupLayout& layout, WeightFormula formula) {
-  EventPlan plan;
-  if (tree == Tree::kToMake) plan.emplace_back(Execute{plan_tree(record.kubepods, record.top)});
-  const Make make = tree == Tree::kAsItWas ? Make::kNo : Make::kYes;
-  plan.emplace_back(Execute{plan_tiers(record.kubepods, values, layout, formula, make)});
-  return plan;
-}
-
 Bytes excess_of_limit(Bytes wanted, Bytes usage, const Settings& settings) {
   const Bytes least = std::max(wanted, settings.tier_memory_floor);
   const Bytes held = bounded_tier_limit(wanted, usage, settings.tier_memory_floor);

@@ -6,8 +6,6 @@
 #include <string>
 
 #include "common/base/units.h"
-#include "common/core/event_plan.h"
-#include "common/core/layout.h"
 #include "common/core/policy.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
@@ -39,12 +37,6 @@ struct TierSnapshot {
 /// and what does not change later is written only if the tree is not as it was.
 [[nodiscard]] TierValues decide_tier_write(const TreeRecord& record, TierValues wanted, Tree tree,
                                            const TierSnapshot& snapshot, const Settings& settings);
-
-/// Writes the values of the tiers, and the root's limits. With kToMake it makes root and tiers
-/// first.
-[[nodiscard]] EventPlan plan_tier_write(const TreeRecord& record, const TierValues& values,
-                                        Tree tree, const CgroupLayout& layout,
-                                        WeightFormula formula);
 
 /// How far a tier's memory limit stays above the rule because its usage is; 0 if it does not.
 [[nodiscard]] Bytes excess_of_limit(Bytes wanted, Bytes usage, const Settings& settings);

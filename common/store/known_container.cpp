@@ -1,26 +1,29 @@
 #include "common/store/known_container.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "common/base/text.h"
 
 namespace podqos::store {
 
-namespace {
-
-/// Finds the index entry; see find_container().
-Result<std::optional<core::IndexEntry>> find_entry(RecordStore& records, const std::string& id,
-                                                   const std::string& bundle) {
-  PODQOS_ASSIGN(auto entries, records.containers(id));
-  const core::IndexEntry* partial = nullptr;
-  std::size_t candidates = 0;
-  for (const core::IndexEntry& entry : entries) {
-    if (entry.id != id) continue;
-    if (!bundle.empty() && entry.bundle == bundle) return entry;
-    if (!bundle.empty() && !entry.bundle.empty()) continue;
-    partial = &entry;
-    ++candidates;
+Result<std::optional<KnownContainer>> find_container(RecordStore& records, const std::string& id,
+                                                     const std::string& bundle) {
+  PODQOS_ASSIGN(const auto uids, records.uids_with(id));
+  std::optional<KnownContainer> partial;
+  int candidates = 0;
+  for (const std::string& uid : uids) {
+    PODQOS_ASSIGN(auto record, records.pod(uid));
+    // A program that died in between has left an entry without a record, which is harmless.
+    if (!record) continue;
+    for (std::size_t index = 0; index < record->containers.size(); ++index) {
+      const core::ContainerRecord& container = record->containers[index];
+      if (container.id != id) continue;
+      if (!bundle.empty() && container.bundle == bundle)
+        return KnownContainer{.record = std::move(*record), .index = index};
+      if (!bundle.empty() && !container.bundle.empty()) continue;
+      partial = KnownContainer{.record = *record, .index = index};
+      ++candidates;
+    }
   }
   if (candidates > 1) {
     return fail(
@@ -29,29 +32,7 @@ Result<std::optional<core::IndexEntry>> find_entry(RecordStore& records, const s
             " bundles and the runtime reports none: nothing changed, run podqosctl reconcile "
             "to release the one that has ended"));
   }
-  if (partial == nullptr) return std::nullopt;
-  return *partial;
-}
-
-}  // namespace
-
-Result<std::optional<KnownContainer>> find_container(RecordStore& records, const std::string& id,
-                                                     const std::string& bundle) {
-  PODQOS_ASSIGN(auto entry, find_entry(records, id, bundle));
-  if (!entry) return std::nullopt;
-  PODQOS_ASSIGN(auto record, records.pod(entry->uid));
-  if (record) {
-    auto& containers = record->containers;
-    const auto found = std::ranges::find_if(containers, [&](const core::ContainerRecord& c) {
-      return c.id == id && c.bundle == entry->bundle;
-    });
-    if (found != containers.end()) {
-      const auto index = static_cast<std::size_t>(found - containers.begin());
-      return KnownContainer{.record = std::move(*record), .index = index};
-    }
-  }
-  // A program that died in between has left an entry without a record, which is harmless.
-  return std::nullopt;
+  return partial;
 }
 
 Result<std::string> uid_by_sandbox(RecordStore& records, const core::Identity& identity,

@@ -92,39 +92,33 @@ Result<std::vector<std::string>> MemoryStore::pod_uids() {
   return uids;
 }
 
-Result<std::vector<core::IndexEntry>> MemoryStore::containers(std::string_view id) {
-  std::vector<core::IndexEntry> found;
-  std::ranges::copy_if(stored_->containers, std::back_inserter(found),
-                       [&](const core::IndexEntry& entry) { return entry.id == id; });
-  return found;
-}
-
-Status MemoryStore::put_container(const core::IndexEntry& entry) {
-  const auto same = std::ranges::find_if(stored_->containers, [&](const core::IndexEntry& known) {
-    return known.id == entry.id && known.bundle == entry.bundle;
-  });
-  if (same != stored_->containers.end() && *same == entry) return {};
-  PODQOS_TRY(begin());
-  PODQOS_TRY(on_change_({.what = Change::What::kContainer, .subject = entry.id}));
-  if (same == stored_->containers.end()) {
-    stored_->containers.push_back(entry);
-  } else {
-    *same = entry;
+Result<std::vector<std::string>> MemoryStore::uids_with(std::string_view id) {
+  std::vector<std::string> uids;
+  for (const IndexEntry& entry : stored_->index) {
+    if (entry.name == index_name(id)) uids.push_back(entry.uid);
   }
-  return {};
+  return uids;
 }
 
-Status MemoryStore::erase_container(const core::IndexEntry& entry) {
-  const auto found = std::ranges::find(stored_->containers, entry);
-  if (found == stored_->containers.end()) return {};
+Status MemoryStore::put_entry(const IndexEntry& entry) {
+  if (std::ranges::find(stored_->index, entry) != stored_->index.end()) return {};
   PODQOS_TRY(begin());
-  PODQOS_TRY(on_change_({.what = Change::What::kContainer, .subject = entry.id, .erased = true}));
-  stored_->containers.erase(found);
+  PODQOS_TRY(on_change_({.what = Change::What::kEntry, .subject = entry.uid}));
+  stored_->index.push_back(entry);
   return {};
 }
 
-Result<std::vector<core::IndexEntry>> MemoryStore::all_containers() {
-  return stored_->containers;
+Status MemoryStore::erase_entry(const IndexEntry& entry) {
+  const auto found = std::ranges::find(stored_->index, entry);
+  if (found == stored_->index.end()) return {};
+  PODQOS_TRY(begin());
+  PODQOS_TRY(on_change_({.what = Change::What::kEntry, .subject = entry.uid, .erased = true}));
+  stored_->index.erase(found);
+  return {};
+}
+
+Result<std::vector<IndexEntry>> MemoryStore::all_entries() {
+  return stored_->index;
 }
 
 }  // namespace podqos::store

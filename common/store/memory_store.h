@@ -20,7 +20,7 @@ struct StoredRecords {
   core::TiersRecord tiers;
   bool dirty = false;                                    ///< the mark; see RecordStore
   std::map<std::string, std::string, std::less<>> pods;  ///< text of a pod's record by uid
-  std::vector<core::IndexEntry> containers;
+  std::vector<IndexEntry> index;
   std::vector<std::string> incidents = {};  ///< what of it was corrupt, one sentence each
 };
 
@@ -30,13 +30,13 @@ class MemoryStore final : public RecordStore {
   /// A change of what is stored.
   struct Change {
     enum class What : std::uint8_t {
-      kMark,       ///< the mark is set
-      kTiers,      ///< the tiers' record is saved, and the mark set or cleared
-      kPod,        ///< a pod's record
-      kContainer,  ///< an index entry
+      kMark,   ///< the mark is set
+      kTiers,  ///< the tiers' record is saved, and the mark set or cleared
+      kPod,    ///< a pod's record
+      kEntry,  ///< an index entry
     };
     What what = What::kMark;
-    std::string_view subject = {};  ///< the pod's uid or the container's id
+    std::string_view subject = {};  ///< the pod's uid
     bool erased = false;
   };
   /// Called before each change. If it returns an error, the change is not made, and the function
@@ -61,10 +61,10 @@ class MemoryStore final : public RecordStore {
   [[nodiscard]] Status erase_pod(std::string_view uid) override;
   [[nodiscard]] Result<std::vector<std::string>> pod_uids() override;
 
-  [[nodiscard]] Result<std::vector<core::IndexEntry>> containers(std::string_view id) override;
-  [[nodiscard]] Status put_container(const core::IndexEntry& entry) override;
-  [[nodiscard]] Status erase_container(const core::IndexEntry& entry) override;
-  [[nodiscard]] Result<std::vector<core::IndexEntry>> all_containers() override;
+  [[nodiscard]] Result<std::vector<std::string>> uids_with(std::string_view id) override;
+  [[nodiscard]] Status put_entry(const IndexEntry& entry) override;
+  [[nodiscard]] Status erase_entry(const IndexEntry& entry) override;
+  [[nodiscard]] Result<std::vector<IndexEntry>> all_entries() override;
 
   [[nodiscard]] const std::vector<std::string>& incidents() const override { return incidents_; }
 

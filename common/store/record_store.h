@@ -7,6 +7,7 @@
 
 #include "common/base/error.h"
 #include "common/core/record.h"
+#include "common/store/container_index.h"
 
 namespace podqos::store {
 
@@ -62,15 +63,14 @@ class RecordStore {
   /// Uids of all records, sorted. Lists all of them, so ordinary transactions do without.
   [[nodiscard]] virtual Result<std::vector<std::string>> pod_uids() = 0;
 
-  /// Index entries of all containers with this id; each has a different bundle.
-  [[nodiscard]] virtual Result<std::vector<core::IndexEntry>> containers(std::string_view id) = 0;
-  /// Adds the entry or replaces the one with the same id and bundle. Writes nothing if they are
-  /// equal.
-  [[nodiscard]] virtual Status put_container(const core::IndexEntry& entry) = 0;
-  /// Removes the entry that equals `entry`. One with the same id and bundle but another pod stays.
-  [[nodiscard]] virtual Status erase_container(const core::IndexEntry& entry) = 0;
+  /// Uids of the pods that may have a container with this id.
+  [[nodiscard]] virtual Result<std::vector<std::string>> uids_with(std::string_view id) = 0;
+  /// Adds an index entry. Writes nothing if it is there.
+  [[nodiscard]] virtual Status put_entry(const IndexEntry& entry) = 0;
+  /// Removes an index entry. A missing one is not an error.
+  [[nodiscard]] virtual Status erase_entry(const IndexEntry& entry) = 0;
   /// All index entries. Reads the whole index, so only reconciliation uses it.
-  [[nodiscard]] virtual Result<std::vector<core::IndexEntry>> all_containers() = 0;
+  [[nodiscard]] virtual Result<std::vector<IndexEntry>> all_entries() = 0;
 
   /// Corrupt records found so far, one sentence each for the log.
   [[nodiscard]] virtual const std::vector<std::string>& incidents() const = 0;

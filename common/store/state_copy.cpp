@@ -8,7 +8,7 @@
 #include "common/base/text.h"
 #include "common/codec/record_json.h"
 #include "common/core/naming.h"
-#include "common/store/index_name.h"
+#include "common/store/container_index.h"
 #include "common/store/state_directory.h"
 #include "common/store/state_files.h"
 
@@ -58,11 +58,10 @@ class Copying {
 
   Status copy_index(const sys::Directory& containers, const std::string& name) {
     if (!is_index_name(name)) return {};
-    auto text = containers.read_file(name, codec::kMaxRecordSize);
-    if (!text) return note(containers, name, std::move(text).error());
-    auto entries = codec::parse_index(*text);
-    if (!entries) return note(containers, name, std::move(entries).error());
-    records_.containers.insert(records_.containers.end(), entries->begin(), entries->end());
+    auto uids = read_entries(containers, name);
+    if (!uids) return note(containers, name, std::move(uids).error());
+    for (std::string& uid : *uids)
+      records_.index.push_back({.name = name, .uid = std::move(uid)});
     return {};
   }
 

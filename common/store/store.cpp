@@ -183,48 +183,52 @@ Result<std::vector<std::string>> Store::pod_uids() {
   return uids;
 }
 
-Result<std::vector<core::IndexEntry>> Store::containers(std::string_view id) {
-  PODQOS_ASSIGN(const auto file, index_file(index_name(id)));
-  std::vector<core::IndexEntry> found;
-  std::ranges::copy_if(file->entries, std::back_inserter(found),
-                       [&](const auto& entry) { return entry.id == id; });
-  return found;
+Result<std::vector<std::string>> Store::uids_with(std::string_view id) {
+  return uids_at(index_name(id));
 }
 
-Status Store::put_container(const core::IndexEntry& entry) {
-  PODQOS_ASSIGN(const auto file, index_file(index_name(entry.id)));
-  auto& entries = file->entries;
-  const auto same = std::ranges::find_if(
-      entries, [&](const auto& e) { return e.id == entry.id && e.bundle == entry.bundle; });
-  if (same == entries.end()) {
-    entries.push_back(entry);
-  } else if (*same == entry) {
-    return {};
-  } else {
-    *same = entry;
-  }
-  return write_index(*file);
+Status Store::put_entry(const IndexEntry& entry) {
+  PODQOS_ASSIGN(auto uids, uids_at(entry.name));
+  if (std::ranges::find(uids, entry.uid) != uids.end()) return {};
+  uids.push_back(entry.uid);
+  PODQOS_TRY(begin());
+  PODQOS_ASSIGN(const auto index, find_or_make(containers_, kContainersName));
+  return write_entries(*index, entry.name, uids);
 }
 
-Status Store::erase_container(const core::IndexEntry& entry) {
-  PODQOS_ASSIGN(const auto file, index_file(index_name(entry.id)));
-  if (std::erase(file->entries, entry) == 0) return {};
-  return write_index(*file);
+Status Store::erase_entry(const IndexEntry& entry) {
+  PODQOS_ASSIGN(auto uids, uids_at(entry.name));
+  if (std::erase(uids, entry.uid) == 0) return {};
+  PODQOS_TRY(begin());
+  PODQOS_ASSIGN(const auto index, find(containers_, kContainersName));
+  return write_entries(*index, entry.name, uids);
 }
 
-Result<std::vector<core::IndexEntry>> Store::all_containers() {
-  PODQOS_ASSIGN(const auto containers, find(containers_, kContainersName));
-  std::vector<core::IndexEntry> all;
-  if (containers == nullptr) return all;
-  PODQOS_ASSIGN(auto names, containers->entries());
+Result<std::vector<IndexEntry>> Store::all_entries() {
+  PODQOS_ASSIGN(const auto index, find(containers_, kContainersName));
+  std::vector<IndexEntry> all;
+  if (index == nullptr) return all;
+  PODQOS_ASSIGN(auto names, index->entries());
   std::ranges::sort(names);
   for (const std::string& name : names) {
-    sys::remove_leftover(*containers, name);
+    sys::remove_leftover(*index, name);
     if (!is_index_name(name)) continue;
-    PODQOS_ASSIGN(const auto file, index_file(name));
-    std::ranges::copy(file->entries, std::back_inserter(all));
+    PODQOS_ASSIGN(const auto uids, uids_at(name));
+    for (const std::string& uid : uids)
+      all.push_back({.name = name, .uid = uid});
   }
   return all;
+}
+
+Result<std::vector<std::string>> Store::uids_at(const std::string& name) {
+  PODQOS_ASSIGN(const auto index, find(containers_, kContainersName));
+  if (index == nullptr) return std::vector<std::string>{};
+  auto uids = read_entries(*index, name);
+  if (uids) return uids;
+  if (!is_corrupt(uids.error()))
+    return fail(std::move(uids).error().with_context(cat(index->path(), "/", name)));
+  PODQOS_TRY(set_aside(*index, name, uids.error()));
+  return std::vector<std::string>{};
 }
 
 Result<const sys::Directory*> Store::find(OptionalDirectory& slot, std::string_view name) {
@@ -244,54 +248,6 @@ Result<const sys::Directory*> Store::find_or_make(OptionalDirectory& slot, std::
   PODQOS_ASSIGN(auto opened, directory_.open_directory(name));
   slot = std::move(opened);
   return &*slot;
-}
-
-Result<Store::IndexFile*> Store::index_file(const std::string& name) {
-  if (!index_ || index_->name != name) {
-    PODQOS_ASSIGN(auto entries, read_index(name));
-    index_ = IndexFile{.name = name, .entries = std::move(entries)};
-  }
-  return &*index_;
-}
-
-Result<std::vector<core::IndexEntry>> Store::read_index(const std::string& name) {
-  using Entries = std::vector<core::IndexEntry>;
-  PODQOS_ASSIGN(const auto containers, find(containers_, kContainersName));
-  if (containers == nullptr) return Entries{};
-
-  const sys::Directory& directory = *containers;
-  const auto text = directory.read_file(name, codec::kMaxRecordSize);
-  if (!text && text.error().code == ErrorCode::kNotFound) return Entries{};
-  auto entries = parsed(text, codec::parse_index);
-  if (entries) return entries;
-  if (!is_corrupt(entries.error())) {
-    return fail(std::move(entries).error().with_context(cat(directory.path(), "/", name)));
-  }
-  PODQOS_TRY(set_aside(directory, name, entries.error()));
-  return Entries{};
-}
-
-Status Store::write_index(const IndexFile& file) {
-  auto written = write_index_file(file);
-  if (!written) index_.reset();  // it has changes that are not on disk
-  return written;
-}
-
-Status Store::write_index_file(const IndexFile& file) {
-  PODQOS_TRY(begin());
-  PODQOS_ASSIGN(const auto containers, find_or_make(containers_, kContainersName));
-  const sys::Directory& directory = *containers;
-  if (file.entries.empty()) {
-    PODQOS_TRY(directory.remove_file(file.name));
-    return {};
-  }
-  const std::string text = codec::format_index(file.entries);
-  if (text.size() > codec::kMaxRecordSize) {
-    return fail(ErrorCode::kTooLarge,
-                cat(directory.path(), "/", file.name, " would have ", text.size(),
-                    " bytes, the limit is ", codec::kMaxRecordSize));
-  }
-  return sys::replace_file(directory, file.name, text);
 }
 
 Status Store::set_aside_tiers(const Error& cause) {

@@ -9,7 +9,6 @@
 
 #include "common/base/error.h"
 #include "common/core/record.h"
-#include "common/store/index_name.h"  // IWYU pragma: export
 #include "common/store/record_store.h"
 #include "common/sys/clock.h"
 #include "common/sys/directory.h"
@@ -28,8 +27,8 @@ struct StoreOptions {
 };
 
 /// The shared state of all podqos processes: <path>/{lock, tiers.json, pods/<uid>.json,
-/// containers/<hash>}. An object of this class holds the exclusive lock as long as it lives. The
-/// mark is in tiers.json.
+/// containers/<hash>, a link}. An object of this class holds the exclusive lock as long as it
+/// lives. The mark is in tiers.json.
 class Store final : public RecordStore {
  public:
   /// Creates the state directory if it is missing (mode 0700; its parent must exist), takes the
@@ -58,21 +57,16 @@ class Store final : public RecordStore {
   [[nodiscard]] Status erase_pod(std::string_view uid) override;
   [[nodiscard]] Result<std::vector<std::string>> pod_uids() override;
 
-  [[nodiscard]] Result<std::vector<core::IndexEntry>> containers(std::string_view id) override;
-  [[nodiscard]] Status put_container(const core::IndexEntry& entry) override;
-  [[nodiscard]] Status erase_container(const core::IndexEntry& entry) override;
-  [[nodiscard]] Result<std::vector<core::IndexEntry>> all_containers() override;
+  [[nodiscard]] Result<std::vector<std::string>> uids_with(std::string_view id) override;
+  [[nodiscard]] Status put_entry(const IndexEntry& entry) override;
+  [[nodiscard]] Status erase_entry(const IndexEntry& entry) override;
+  [[nodiscard]] Result<std::vector<IndexEntry>> all_entries() override;
 
   /// The state directory, for other files in it. Valid as long as this object.
   [[nodiscard]] const sys::Directory& directory() const { return directory_; }
   [[nodiscard]] const std::vector<std::string>& incidents() const override { return incidents_; }
 
  private:
-  /// The index file that was read last: a transaction looks an id up and then writes its entry.
-  struct IndexFile {
-    std::string name;
-    std::vector<core::IndexEntry> entries;
-  };
   using OptionalDirectory = std::optional<sys::Directory>;
 
   Store(sys::Directory directory, sys::FileLock lock);
@@ -86,10 +80,8 @@ class Store final : public RecordStore {
   Result<const sys::Directory*> find(OptionalDirectory& slot, std::string_view name);
   Result<const sys::Directory*> find_or_make(OptionalDirectory& slot, std::string_view name);
 
-  Result<IndexFile*> index_file(const std::string& name);
-  Result<std::vector<core::IndexEntry>> read_index(const std::string& name);
-  Status write_index(const IndexFile& file);
-  [[nodiscard]] Status write_index_file(const IndexFile& file);
+  /// The uids of a name of the index; a corrupt file is set aside.
+  Result<std::vector<std::string>> uids_at(const std::string& name);
   /// Renames a corrupt file and marks the sums as dirty, in memory and on disk.
   Status set_aside(const sys::Directory& directory, const std::string& name, const Error& cause);
   Status set_aside_tiers(const Error& cause);
@@ -100,7 +92,6 @@ class Store final : public RecordStore {
   OptionalDirectory pods_;
   OptionalDirectory containers_;
   sys::UniqueFd tiers_fd_;  ///< open if the mark of tiers.json can be set in place
-  std::optional<IndexFile> index_;
   core::TiersRecord tiers_;
   bool dirty_ = false;
   bool marked_ = false;     ///< begin() was called

@@ -129,6 +129,31 @@ Status replace_file(const Directory& directory, std::string_view name, std::stri
   return replace(directory, name, {.content = content});
 }
 
+Status replace_link(const Directory& directory, const std::string& name,
+                    const std::string& target) {
+  const auto link_as = [&](const std::string& as) {
+    return ::symlinkat(target.c_str(), directory.fd(), as.c_str()) == 0 ? 0 : errno;
+  };
+  int err = link_as(name);
+  if (err == EEXIST) {
+    const std::string temporary = cat(".", name, kTemporarySuffix);
+    err = link_as(temporary);
+    // A leftover of a killed process.
+    if (err == EEXIST && ::unlinkat(directory.fd(), temporary.c_str(), 0) == 0)
+      err = link_as(temporary);
+    if (err == 0 &&
+        ::renameat(directory.fd(), temporary.c_str(), directory.fd(), name.c_str()) != 0)
+      err = errno;
+  }
+  if (err == 0) return {};
+  const std::string what = cat("link ", directory.path(), "/", name);
+  if (err == ENAMETOOLONG) {
+    return fail(ErrorCode::kTooLarge,
+                cat(what, ": its target would have ", target.size(), " bytes"));
+  }
+  return fail_errno(err, what);
+}
+
 Status replace_durable_file(const Directory& directory, std::string_view name,
                             std::string_view content, const FileOwner& owner) {
   const Fill fill{.content = content, .owner = &owner, .durability = Durability::kDurable};

@@ -33,6 +33,11 @@ struct FileOwner {
 [[nodiscard]] Status replace_file(const Directory& directory, std::string_view name,
                                   std::string_view content);
 
+/// As replace_file(), with a symbolic link to `target`, which need not exist.
+/// @return kTooLarge for a target that is too long, otherwise the errno with the path
+[[nodiscard]] Status replace_link(const Directory& directory, const std::string& name,
+                                  const std::string& target);
+
 /// replace_file() for a file that outlives the boot: file and directory are on the disk when it
 /// returns. The caller must hold a lock of its own.
 [[nodiscard]] Status replace_durable_file(const Directory& directory, std::string_view name,

@@ -39,7 +39,6 @@ podqos::Result<podqos::core::TiersRecord> parse_tiers_record(std::string_view te
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   const std::string_view text = podqos::fuzz::text_of(bytes, size);
   check_record(text, podqos::codec::parse_pod_record, podqos::codec::format_pod_record);
-  check_record(text, podqos::codec::parse_index, podqos::codec::format_index);
   check_record(text, parse_tiers_record, podqos::codec::format_tiers);
   return 0;
 }

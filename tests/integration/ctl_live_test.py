@@ -272,7 +272,7 @@ class Reconcile(harness.TestCase):
 
     def lose_state(self):
         for file in sorted(self.podqos.state.rglob("*"), reverse=True):
-            if file.is_file() and file.name != "lock":
+            if (file.is_symlink() or file.is_file()) and file.name != "lock":
                 file.unlink()
 
     def test_state_lost(self):

@@ -228,8 +228,17 @@ class Unreadable(RefusalCase):
 
     def test_index(self):
         entries = (self.podqos.state / "containers").iterdir()
-        entry = next(e for e in entries if self.alive[0].id in e.read_text(encoding="utf-8"))
-        self.check_others(entry, entry.name)
+        entry = next(e for e in entries if os.readlink(e) == "first")
+        entry.unlink()
+        entry.mkdir(mode=0o700)
+        made = self.create(self.container(FOURTH, "app"))
+        self.assertEqual(self.wrong(*self.alive, made), [])
+        done = self.call([harness.CTL, "--config", self.config, "reconcile"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"{entry} is corrupt, renamed to {entry.name}.corrupt-1", done.stdout.decode() + done.stderr)
+        entry.with_name(f"{entry.name}.corrupt-1").rmdir()
+        self.assertEqual(os.readlink(entry), "first")
+        self.check(*self.alive, made)
 
     def test_leftovers(self):
         """What a killed podqos left behind, and cannot be removed."""

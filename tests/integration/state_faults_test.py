@@ -80,15 +80,25 @@ class StateCase(player.Case):
 
 
 def garbage(file):
-    file.write_bytes(b'\x00\xff{"version": \n]')
+    put(file, b'\x00\xff{"version": \n]')
 
 
 def half(file):
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    put(file, content(file)[: len(content(file)) // 2])
 
 
 def nothing(file):
-    file.write_bytes(b"")
+    put(file, b"")
+
+
+def content(file):
+    """Of an entry of the index, which is a link, what it leads to."""
+    return os.readlink(file).encode() if file.is_symlink() else file.read_bytes()
+
+
+def put(file, text):
+    file.unlink()
+    file.write_bytes(text)
 
 
 def removed(file):
@@ -103,7 +113,7 @@ class Damage(StateCase):
     def files(self):
         """One of each kind; the record and the index entry are the Burstable pod's."""
         entries = sorted((self.podqos.state / "containers").iterdir())
-        entry = next(e for e in entries if self.alive[0].id in e.read_text(encoding="utf-8"))
+        entry = next(e for e in entries if os.readlink(e) == "first")
         return [self.podqos.state / "tiers.json", self.podqos.state / "pods/first.json", entry]
 
     def set_aside(self):
@@ -190,7 +200,7 @@ class Damage(StateCase):
     def test_all_files(self):
         for fault in self.FAULTS:
             with self.subTest(fault=fault.__name__):
-                for file in [p for p in self.podqos.state.rglob("*") if p.is_file() and p.name != "lock"]:
+                for file in [p for p in self.podqos.state.rglob("*") if not p.is_dir() and p.name != "lock"]:
                     fault(file)
                 self.by_reconcile()
                 self.set_aside()

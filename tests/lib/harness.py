@@ -130,8 +130,9 @@ class Podqos:
 
     def state_bytes(self):
         """{path: content} of the whole state directory, the lock excepted: two of them compare with ==."""
-        files = sorted(p for p in self.state.rglob("*") if p.is_file() and p.name != "lock")
-        return {str(p.relative_to(self.state)): p.read_bytes() for p in files}
+        files = sorted(p for p in self.state.rglob("*") if (p.is_symlink() or p.is_file()) and p.name != "lock")
+        return {str(p.relative_to(self.state)): os.readlink(p).encode() if p.is_symlink() else p.read_bytes()
+                for p in files}
 
     def log_text(self):
         return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""

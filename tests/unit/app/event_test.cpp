@@ -104,7 +104,7 @@ TEST_F(Event, TheEndOfTheLastPodLeavesNothing) {
   }
   EXPECT_THAT(node_.tree.cgroups, ElementsAre(Key("/")));
   EXPECT_THAT(node_.records.pods, IsEmpty());
-  EXPECT_THAT(node_.records.containers, IsEmpty());
+  EXPECT_THAT(node_.records.index, IsEmpty());
   EXPECT_EQ(node_.records.tiers.sums, core::TierSums{});
   EXPECT_THAT(node_.records.tiers.trees, IsEmpty());
 }
@@ -194,8 +194,8 @@ TEST_F(Event, AContainerThatHasEndedLeavesNoEntryWhenItsPodComesAgain) {
   node_.run(kWebContainer, Pid{10});
   node_.tree.processes.erase(Pid{10});
   node_.run(kLogContainer, Pid{11});
-  EXPECT_THAT(node_.records.containers,
-              ElementsAre(core::IndexEntry{.id = "log", .bundle = "/run/log", .uid = "a"}));
+  EXPECT_THAT(node_.records.index,
+              ElementsAre(store::IndexEntry{.name = store::index_name("log"), .uid = "a"}));
 }
 
 /// Another program removes the cgroup while the record is written.
@@ -225,7 +225,7 @@ TEST_F(Event, AContainerThatCannotBeRecordedLeavesItsPodAsItWas) {
     ASSERT_FALSE(node_.admit(kLogContainer, Pid{1011}));
     node_.allow_all();
     EXPECT_EQ(node_.records.pods, before);
-    EXPECT_EQ(node_.records.containers.size(), 1U);
+    EXPECT_EQ(node_.records.index.size(), 1U);
     EXPECT_FALSE(node_.records.dirty);
   }
   node_.run(kBatchContainer, Pid{12});

@@ -50,7 +50,7 @@ TEST_F(FullNode, RefusesAPodAndKeepsNothingOfIt) {
   EXPECT_EQ(node_.changes.size(), changes);
   EXPECT_EQ(node_.records.tiers, before.tiers);
   EXPECT_EQ(node_.records.pods, before.pods);
-  EXPECT_EQ(node_.records.containers, before.containers);
+  EXPECT_EQ(node_.records.index, before.index);
   EXPECT_FALSE(node_.records.dirty);
 }
 

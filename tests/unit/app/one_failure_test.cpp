@@ -94,7 +94,7 @@ class OneFailure : public TestWithParam<std::tuple<core::CgroupVersion, core::Dr
     // Lost records: of a pod that lives, and of one that does not.
     node->records.pods.erase("c");
     node->records.pods.erase("f");
-    node->records.containers.push_back({.id = "ghost", .bundle = "/run/ghost", .uid = "g"});
+    node->records.index.push_back({.name = store::index_name("ghost"), .uid = "g"});
     node->records.dirty = true;
     const char* shares = node->tree.is_v2() ? "cpu.weight" : "cpu.shares";
     const truth::Paths& paths = paths_of(*node);

@@ -38,7 +38,7 @@ class Realtime : public ::testing::Test {
     EXPECT_EQ(node_.changes.size(), changes_);
     EXPECT_EQ(node_.records.tiers, before_.tiers);
     EXPECT_EQ(node_.records.pods, before_.pods);
-    EXPECT_EQ(node_.records.containers, before_.containers);
+    EXPECT_EQ(node_.records.index, before_.index);
     EXPECT_FALSE(node_.records.dirty);
   }
 

@@ -77,7 +77,7 @@ TEST_F(Reconcile, BringsRecordsBackFromTheCgroups) {
   EXPECT_EQ(report->repaired, 1);
   EXPECT_EQ(node_.records.pods, before.pods);
   EXPECT_EQ(node_.records.tiers.sums, before.tiers.sums);
-  EXPECT_EQ(node_.records.containers, before.containers);
+  EXPECT_EQ(node_.records.index, before.index);
 }
 
 TEST_F(Reconcile, FindsAContainerThatWasMovedAfterALossOfTheState) {

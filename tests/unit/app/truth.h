@@ -153,9 +153,12 @@ inline void expect_records(const FakeNode& node, const Truth& truth) {
   }
   EXPECT_EQ(recorded, truth.containers);
   std::vector<std::string> indexed;
-  for (const core::IndexEntry& entry : node.records.containers)
-    indexed.push_back(entry.id);
-  EXPECT_THAT(indexed, ::testing::UnorderedElementsAreArray(truth.ids));
+  for (const store::IndexEntry& entry : node.records.index)
+    indexed.push_back(entry.name);
+  std::vector<std::string> names;
+  for (const std::string& id : truth.ids)
+    names.push_back(store::index_name(id));
+  EXPECT_THAT(indexed, ::testing::UnorderedElementsAreArray(names));
   for (const auto qos_class :
        {core::QosClass::kGuaranteed, core::QosClass::kBurstable, core::QosClass::kBestEffort}) {
     const auto sum = truth.sums.find(qos_class);

@@ -187,7 +187,7 @@ TEST_P(TwoDrivers, ATreeThatSystemdDoesNotMakeLeavesNothing) {
     EXPECT_FALSE(node.records.dirty);
     EXPECT_EQ(node.records.tiers, before.tiers);
     EXPECT_EQ(node.records.pods, before.pods);
-    EXPECT_EQ(node.records.containers, before.containers);
+    EXPECT_EQ(node.records.index, before.index);
     EXPECT_EQ(node.tree.cgroups.size(), cgroups);
     node.driver = core::Driver::kCgroupfs;
     node.run(kBatchContainer, Pid{11});

@@ -15,8 +15,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-const core::RemoveChildren kUntilEmpty{.cgroup = "/kubepods/pod42",
-                                       .until = core::RemoveChildren::Until::kEmpty};
+const RemoveChildren kUntilEmpty{.cgroup = "/kubepods/pod42",
+                                 .until = RemoveChildren::Until::kEmpty};
 
 /// A pod's cgroup, and what was done to it.
 class RemovalTest : public ::testing::TestWithParam<core::CgroupVersion> {

@@ -244,12 +244,6 @@ class Random {
       out.weight_formula = flag() ? core::WeightFormula::kLinear : core::WeightFormula::kLog;
     return out;
   }
-  std::vector<core::IndexEntry> index() {
-    std::vector<core::IndexEntry> out(below(4));
-    for (auto& entry : out)
-      entry = {.id = text(), .bundle = text(), .uid = text()};
-    return out;
-  }
 
  private:
   std::mt19937_64 engine_;
@@ -270,8 +264,6 @@ TEST(RecordProperty, EveryFieldSurvives) {
 
     const core::TiersRecord tiers = random.tiers();
     ASSERT_EQ(parse_tiers(format_tiers(tiers))->record, tiers);
-    const auto entries = random.index();
-    ASSERT_EQ(parse_index(format_index(entries)), entries);
   }
 }
 
@@ -341,11 +333,9 @@ TEST(ParsePodRecord, PassesOverMembersThatItDoesNotKnow) {
   EXPECT_EQ(parse_pod_record(text), record);
 }
 
-TEST(ParseIndex, RefusesRepeatedMembers) {
-  EXPECT_FALSE(parse_index(R"({"version":1,"entries":[],"entries":[]})"));
-  EXPECT_FALSE(
-      parse_index(R"({"version":1,"entries":[{"id":"a","id":"b","bundle":"","uid":""}]})"));
-  EXPECT_FALSE(parse_index(R"({"version":1,"entries":["a"]})"));
+TEST(ParseTiers, RefusesRepeatedMembers) {
+  EXPECT_FALSE(parse_tiers(R"({"dirty":0,"version":1,"pending":[],"pending":[]})"));
+  EXPECT_FALSE(parse_tiers(R"({"dirty":0,"version":1,"retained":["a"]})"));
 }
 
 }  // namespace

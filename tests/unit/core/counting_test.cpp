@@ -175,9 +175,9 @@ TEST(ForgetPending, KeepsAContainerOfAnotherBundle) {
   TiersRecord tiers;
   const PodRecord record = granted(QosClass::kBurstable, 1000, 900);
   note_pending(tiers, record, recorded(ContainerState::kPending));
-  forget_pending(tiers, {.id = "c1", .bundle = "/other", .uid = "42"});
+  forget_pending(tiers, "42", {.id = "c1", .bundle = "/other"});
   EXPECT_EQ(tiers.pending.size(), 1U);
-  forget_pending(tiers, {.id = "c1", .bundle = "/b", .uid = "42"});
+  forget_pending(tiers, "42", {.id = "c1", .bundle = "/b"});
   EXPECT_THAT(tiers.pending, IsEmpty());
 }
 

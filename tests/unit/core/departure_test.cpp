@@ -284,47 +284,5 @@ INSTANTIATE_TEST_SUITE_P(All, RetainedUntil,
                          }),
                          [](const TestParamInfo<DelayCase>& row) { return row.param.name; });
 
-constexpr UnixSeconds kRetryAt{1030};
-
-Departure departure_of(PodOutcome outcome) {
-  PodRecord record = counted_pod();
-  record.cgroup = "/podqos/kubepods/burstable/pod42";
-  record.containers.front().cgroup = record.cgroup + "/web";
-  return {.outcome = outcome, .record = std::move(record)};
-}
-
-TEST(PlanDeparture, SavesTheRecordOfAPodThatStays) {
-  for (const auto outcome : {PodOutcome::kStays, PodOutcome::kRetained}) {
-    const Departure departure = departure_of(outcome);
-    EXPECT_THAT(plan_departure(departure, std::nullopt, kRetryAt),
-                ElementsAre(EventStep{SetMark{}}, EventStep{SaveRecord{departure.record}}));
-  }
-}
-
-TEST(PlanDeparture, RemovesWhatIsLeftBeforeItWritesValuesAgain) {
-  const Departure departure = departure_of(PodOutcome::kRewritten);
-  const WritePod values{.uid = "42", .cgroup = departure.record.cgroup, .plan = {}};
-  EXPECT_THAT(
-      plan_departure(departure, values, kRetryAt),
-      ElementsAre(EventStep{SetMark{}}, EventStep{SaveRecord{departure.record}},
-                  EventStep{RemoveChildren{.cgroup = departure.record.cgroup,
-                                           .except = {"/podqos/kubepods/burstable/pod42/web"}}},
-                  EventStep{values}));
-}
-
-TEST(PlanDeparture, ForgetsAKubeletsPod) {
-  const Departure departure = departure_of(PodOutcome::kForgotten);
-  EXPECT_THAT(plan_departure(departure, std::nullopt, kRetryAt),
-              ElementsAre(EventStep{SetMark{}}, EventStep{EraseRecord{"42"}},
-                          EventStep{EraseIndexEntry{{.id = "web", .bundle = "", .uid = "42"}}}));
-}
-
-TEST(PlanDeparture, RemovesAReleasedPod) {
-  const Departure departure = departure_of(PodOutcome::kRemoved);
-  EXPECT_THAT(plan_departure(departure, std::nullopt, kRetryAt),
-              ElementsAre(EventStep{SetMark{}},
-                          EventStep{RemovePod{.record = departure.record, .retry_at = kRetryAt}}));
-}
-
 }  // namespace
 }  // namespace podqos::core

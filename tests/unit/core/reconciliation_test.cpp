@@ -328,16 +328,5 @@ TEST_F(ReconcilePods, GrantsWhatAnotherPodMayNoLongerClaim) {
   EXPECT_EQ(decided.living.at("43").granted.cpu, MilliCpu{2000});
 }
 
-TEST(EntriesWithoutRecord, AreThoseOfUnknownContainers) {
-  PodRecords records;
-  records.emplace("42", requesting_pod("42", "100m"));
-  const IndexEntry known{.id = "c1", .bundle = "/b", .uid = "42"};
-  const IndexEntry ended{.id = "c2", .bundle = "/b", .uid = "42"};
-  const IndexEntry of_no_pod{.id = "c1", .bundle = "/b", .uid = "43"};
-  const IndexEntry unreadable{.id = "c9", .bundle = "/b", .uid = "newer"};
-  EXPECT_THAT(entries_without_record({known, ended, of_no_pod, unreadable}, records, {"newer"}),
-              ElementsAre(ended, of_no_pod));
-}
-
 }  // namespace
 }  // namespace podqos::core

@@ -38,12 +38,12 @@ class EachStore : public StoreTest, public ::testing::WithParamInterface<bool> {
 TEST_P(EachStore, KeepsWhatATransactionHasPut) {
   auto store = next();
   EXPECT_FALSE(store->dirty());
-  ASSERT_TRUE(store->put_container(entry_of("c1", "/b/1", "pod-1")));
-  ASSERT_TRUE(store->put_container(entry_of("c1", "/b/2", "pod-2")));
+  ASSERT_TRUE(store->put_entry(entry_of("c1", "pod-1")));
+  ASSERT_TRUE(store->put_entry(entry_of("c1", "pod-2")));
   ASSERT_TRUE(store->put_pod(record_of("pod-1")));
   ASSERT_TRUE(store->put_pod(record_of("pod-2")));
   ASSERT_TRUE(store->erase_pod("pod-2"));
-  ASSERT_TRUE(store->erase_container(entry_of("c1", "/b/2", "pod-2")));
+  ASSERT_TRUE(store->erase_entry(entry_of("c1", "pod-2")));
   store->tiers().trees = {{.kubepods = "/kubepods"}};
   ASSERT_TRUE(store->commit());
   store.reset();
@@ -54,8 +54,8 @@ TEST_P(EachStore, KeepsWhatATransactionHasPut) {
   EXPECT_EQ(*store->pod("pod-1"), record_of("pod-1"));
   EXPECT_EQ(*store->pod("pod-2"), std::nullopt);
   EXPECT_THAT(*store->pod_uids(), ElementsAre("pod-1"));
-  EXPECT_THAT(*store->containers("c1"), ElementsAre(entry_of("c1", "/b/1", "pod-1")));
-  EXPECT_THAT(*store->all_containers(), ElementsAre(entry_of("c1", "/b/1", "pod-1")));
+  EXPECT_THAT(*store->uids_with("c1"), ElementsAre("pod-1"));
+  EXPECT_THAT(*store->all_entries(), ElementsAre(entry_of("c1", "pod-1")));
 }
 
 TEST_P(EachStore, IsDirtyAfterATransactionThatWasNotCommitted) {
@@ -151,7 +151,7 @@ TEST_F(CopyState, HoldsWhatTheDirectoryHolds) {
   EXPECT_EQ(records.tiers.sums.burstable.pods, 1);
   EXPECT_THAT(records.pods, ElementsAre(Key("pod-1")));
   EXPECT_EQ(records.pods.at("pod-1"), codec::format_pod_record(record_of("pod-1")));
-  EXPECT_THAT(records.containers, ElementsAre(entry_of("c1", "/b/1", "pod-1")));
+  EXPECT_THAT(records.index, ElementsAre(entry_of("c1", "pod-1")));
   EXPECT_THAT(records.incidents, IsEmpty());
   EXPECT_EQ(open().error().code, ErrorCode::kTimeout) << "the copy holds the lock";
 }

@@ -135,10 +135,10 @@ TEST_F(StoreEvent, CutShortAtAnyStepIsFoundByTheNext) {
   using Step = Status (*)(Store&);
   const auto steps = std::to_array<Step>({
       [](Store& s) { return s.begin(); },
-      [](Store& s) { return s.put_container(entry_of("c2", "/b/2", "pod-2")); },
+      [](Store& s) { return s.put_entry(entry_of("c2", "pod-2")); },
       [](Store& s) { return s.put_pod(record_of("pod-2")); },
       [](Store& s) { return s.erase_pod("pod-1"); },
-      [](Store& s) { return s.erase_container(entry_of("c1", "/b/1", "pod-1")); },
+      [](Store& s) { return s.erase_entry(entry_of("c1", "pod-1")); },
       [](Store& s) { return s.commit(); },
   });
   for (std::size_t done = 0; done <= steps.size(); ++done) {
@@ -174,7 +174,7 @@ TEST_F(StoreEvent, RemovesTemporaryFilesOfAKilledProcess) {
     EXPECT_FALSE(has("pods/.pod-1.json.podqos-tmp"));
     EXPECT_FALSE(has("pods/.gone.json.podqos-tmp"));
     EXPECT_TRUE(has("containers/." + index_name("c1") + ".podqos-tmp"));
-    EXPECT_THAT(*store.all_containers(), SizeIs(1));
+    EXPECT_THAT(*store.all_entries(), SizeIs(1));
     EXPECT_FALSE(has("containers/." + index_name("c1") + ".podqos-tmp"));
     EXPECT_TRUE(has("pods/pod-1.json.corrupt-1")) << "kept for a person";
     EXPECT_TRUE(store.begin());
@@ -220,7 +220,6 @@ TEST_F(StoreEvent, FailsOnAFullFileSystemAndKeepsWhatWasThere) {
       ASSERT_FALSE(refused);
       EXPECT_EQ(refused.error().message,
                 "replace " + path("pods/pod-2.json") + ": write: No space left on device");
-      EXPECT_FALSE(store.put_container(entry_of("c2", "/b/2", "pod-2")));
       EXPECT_FALSE(store.commit());
     }
     ::unlink(temporary_.path("filler").c_str());
@@ -229,7 +228,6 @@ TEST_F(StoreEvent, FailsOnAFullFileSystemAndKeepsWhatWasThere) {
     EXPECT_THAT(store.incidents(), IsEmpty());
     EXPECT_THAT(*store.pod_uids(), ElementsAre("pod-1"));
     EXPECT_EQ(*store.pod("pod-1"), record_of("pod-1"));
-    EXPECT_THAT(*store.containers("c2"), IsEmpty());
     EXPECT_TRUE(store.put_pod(record_of("pod-2")));
     EXPECT_TRUE(store.commit());
   });

@@ -22,8 +22,8 @@ inline core::PodRecord record_of(std::string uid) {
   return record;
 }
 
-inline core::IndexEntry entry_of(std::string id, std::string bundle, std::string uid) {
-  return {.id = std::move(id), .bundle = std::move(bundle), .uid = std::move(uid)};
+inline IndexEntry entry_of(std::string_view id, std::string uid) {
+  return {.name = index_name(id), .uid = std::move(uid)};
 }
 
 /// A state directory of the test's own at <temporary>/state, not made yet.
@@ -39,7 +39,7 @@ class StoreTest : public ::testing::Test {
   void make_state() const {
     Store store = opened();
     EXPECT_TRUE(store.begin());
-    EXPECT_TRUE(store.put_container(entry_of("c1", "/b/1", "pod-1")));
+    EXPECT_TRUE(store.put_entry(entry_of("c1", "pod-1")));
     EXPECT_TRUE(store.put_pod(record_of("pod-1")));
     store.tiers().sums.burstable = {.pods = 1, .cpu = MilliCpu{250}, .memory = Bytes{1 << 20}};
     EXPECT_TRUE(store.commit());

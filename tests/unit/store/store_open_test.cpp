@@ -169,7 +169,7 @@ TEST_F(StoreOpen, RefusesSymlinkedSubdirectories) {
   Store store = opened();
   EXPECT_FALSE(store.pod("pod-1"));
   EXPECT_FALSE(store.put_pod(record_of("pod-1")));
-  EXPECT_FALSE(store.put_container(entry_of("c1", "/b/1", "pod-1")));
+  EXPECT_FALSE(store.put_entry(entry_of("c1", "pod-1")));
   EXPECT_TRUE(std::filesystem::is_empty(temporary_.path("victim")));
 }
 

@@ -133,72 +133,76 @@ TEST_F(StorePods, RefusesASymlinkedRecord) {
   EXPECT_EQ(store.pod("pod-1").error().code, ErrorCode::kConflict);
 }
 
-class StoreContainers : public StoreTest {};
+class StoreIndex : public StoreTest {};
 
-TEST_F(StoreContainers, KeepsOneEntryPerIdAndBundle) {
+/// Two runtimes, each with a container of that id.
+TEST_F(StoreIndex, LeadsToEachPodWithTheId) {
   Store store = opened();
-  const auto first = entry_of("c1", "/runc/b", "pod-1");
-  const auto second = entry_of("c1", "/crun/b", "pod-2");
-  EXPECT_THAT(*store.containers("c1"), IsEmpty());
-  EXPECT_TRUE(store.put_container(first));
-  EXPECT_TRUE(store.put_container(second));
-  EXPECT_THAT(*store.containers("c1"), UnorderedElementsAre(first, second));
-  const auto renewed = entry_of("c1", "/runc/b", "pod-3");
-  EXPECT_TRUE(store.put_container(renewed));
-  EXPECT_THAT(*store.containers("c1"), UnorderedElementsAre(renewed, second));
+  EXPECT_THAT(*store.uids_with("c1"), IsEmpty());
+  EXPECT_TRUE(store.put_entry(entry_of("c1", "pod-1")));
+  EXPECT_TRUE(store.put_entry(entry_of("c1", "pod-2")));
+  EXPECT_THAT(*store.uids_with("c1"), ElementsAre("pod-1", "pod-2"));
+  EXPECT_TRUE(store.erase_entry(entry_of("c1", "pod-1")));
+  EXPECT_THAT(*store.uids_with("c1"), ElementsAre("pod-2"));
 }
 
-TEST_F(StoreContainers, ErasesOnlyTheVeryEntry) {
+TEST_F(StoreIndex, ErasesOnlyTheEntry) {
   make_state();
   {
     Store store = opened();
-    EXPECT_TRUE(store.erase_container(entry_of("c1", "/b/1", "another-pod")));
-    EXPECT_TRUE(store.erase_container(entry_of("c1", "/b/2", "pod-1")));
-    EXPECT_THAT(*store.containers("c1"), SizeIs(1));
-    EXPECT_TRUE(store.erase_container(entry_of("c1", "/b/1", "pod-1")));
-    EXPECT_THAT(*store.containers("c1"), IsEmpty());
-    EXPECT_TRUE(store.erase_container(entry_of("c1", "/b/1", "pod-1"))) << "twice is no error";
+    EXPECT_TRUE(store.erase_entry(entry_of("c1", "another-pod")));
+    EXPECT_THAT(*store.uids_with("c1"), SizeIs(1));
+    EXPECT_TRUE(store.erase_entry(entry_of("c1", "pod-1")));
+    EXPECT_THAT(*store.uids_with("c1"), IsEmpty());
+    EXPECT_TRUE(store.erase_entry(entry_of("c1", "pod-1"))) << "twice is no error";
   }
-  EXPECT_FALSE(has("containers/" + index_name("c1")));
-  EXPECT_THAT(*opened().containers("c1"), IsEmpty());
+  struct stat found{};
+  EXPECT_NE(::lstat(path("containers/" + index_name("c1")).c_str(), &found), 0);
+  EXPECT_THAT(*opened().uids_with("c1"), IsEmpty());
 }
 
-TEST_F(StoreContainers, WritesNothingForAnEntryThatIsThere) {
+TEST_F(StoreIndex, WritesNothingForAnEntryThatIsThere) {
   make_state();
   Store store = opened();
-  EXPECT_TRUE(store.put_container(entry_of("c1", "/b/1", "pod-1")));
+  EXPECT_TRUE(store.put_entry(entry_of("c1", "pod-1")));
   EXPECT_THAT(read("tiers.json"), StartsWith("{\"dirty\":0,"));
 }
 
-TEST_F(StoreContainers, SharesAFileBetweenCollidingIds) {
-  make_state();
-  const auto stranger = entry_of("another id of that hash", "/b/9", "pod-9");
-  const auto own = entry_of("c1", "/b/1", "pod-1");
-  write("containers/" + index_name("c1"), codec::format_index({stranger, own}));
-  Store store = opened();
-  EXPECT_THAT(*store.containers("c1"), ElementsAre(own));
-  EXPECT_TRUE(store.erase_container(own));
-  EXPECT_THAT(*store.all_containers(), ElementsAre(stranger));
-}
-
-TEST_F(StoreContainers, ListsAll) {
+TEST_F(StoreIndex, ListsAll) {
   make_state();
   Store store = opened();
-  EXPECT_TRUE(store.put_container(entry_of("c2", "/b/2", "pod-1")));
-  EXPECT_THAT(*store.all_containers(), UnorderedElementsAre(entry_of("c1", "/b/1", "pod-1"),
-                                                            entry_of("c2", "/b/2", "pod-1")));
+  EXPECT_TRUE(store.put_entry(entry_of("c2", "pod-1")));
+  EXPECT_TRUE(store.put_entry(entry_of("c2", "pod-2")));
+  EXPECT_THAT(*store.all_entries(),
+              UnorderedElementsAre(entry_of("c1", "pod-1"), entry_of("c2", "pod-1"),
+                                   entry_of("c2", "pod-2")));
 }
 
-TEST_F(StoreContainers, SetsACorruptFileAside) {
+TEST_F(StoreIndex, RefusesMoreUidsThanALinkHolds) {
+  Store store = opened();
+  Status done;
+  int added = 0;
+  for (; done && added < 1000; ++added)
+    done =
+        store.put_entry(entry_of("c1", "pod-with-a-uid-of-36-characters-" + std::to_string(added)));
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::kTooLarge);
+  EXPECT_THAT(*store.uids_with("c1"), SizeIs(added - 1));
+}
+
+TEST_F(StoreIndex, SetsAsideWhatIsNoEntry) {
   make_state();
   const std::string name = "containers/" + index_name("c1");
+  ASSERT_EQ(::unlink(path(name).c_str()), 0);
   write(name, "]");
+  ASSERT_EQ(::symlink("../../etc", path("containers/" + index_name("c2")).c_str()), 0);
   Store store = opened();
-  EXPECT_THAT(*store.containers("c1"), IsEmpty());
+  for (const char* id : {"c1", "c2"})
+    EXPECT_THAT(*store.uids_with(id), IsEmpty());
   EXPECT_TRUE(store.dirty());
-  EXPECT_THAT(store.incidents(), SizeIs(1));
+  EXPECT_THAT(store.incidents(), SizeIs(2));
   EXPECT_TRUE(has(name + ".corrupt-1"));
-  EXPECT_THAT(*store.all_containers(), IsEmpty());
+  EXPECT_THAT(*store.all_entries(), IsEmpty());
 }
 
 }  // namespace

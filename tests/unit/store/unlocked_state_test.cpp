@@ -103,7 +103,7 @@ TEST_F(UnlockedStateTest, TellsWhichContainersItMayInvolve) {
   EXPECT_TRUE(may_involve(path("."), "c-1")) << "where there is no state nobody knows";
   make_state();
   Store event = opened();
-  ASSERT_TRUE(event.put_container({.id = "c-1", .bundle = "/b", .uid = "pod-1"}));
+  ASSERT_TRUE(event.put_entry(entry_of("c-1", "pod-1")));
   ASSERT_TRUE(event.checkpoint());
   EXPECT_TRUE(may_involve(path("."), "c-1"));
   EXPECT_TRUE(may_involve(path("."), "c-2")) << "the event may have been interrupted";
@@ -120,7 +120,7 @@ TEST_F(UnlockedStateTest, TellsWhichContainersItMayInvolve) {
 TEST_F(UnlockedStateTest, TellsItOfWhatItHasRead) {
   make_state();
   Store event = opened();
-  ASSERT_TRUE(event.put_container({.id = "c-1", .bundle = "/b", .uid = "pod-1"}));
+  ASSERT_TRUE(event.put_entry(entry_of("c-1", "pod-1")));
   ASSERT_TRUE(event.commit());
   const auto state = UnlockedState::open(path("."));
   ASSERT_TRUE(state && *state);

@@ -1,4 +1,4 @@
-#include "common/store/index_name.h"
+#include "common/store/container_index.h"
 
 #include <gtest/gtest.h>
 
