@@ -11,7 +11,7 @@
 #include "common/codec/json_text.h"
 #include "common/core/driver.h"
 #include "common/core/pod_plan.h"
-#include "common/store/unlocked_state.h"
+#include "common/store/state_copy.h"
 #include "hook/edit_check.h"
 
 namespace podqos::hook {
@@ -159,9 +159,9 @@ Result<Handover> parse_handover(std::string_view bytes) {
 std::vector<std::string> allowed_roots(const core::Settings& settings) {
   std::vector<std::string> roots = core::possible_roots(settings.cgroup_root);
   // An unreadable state is reported by the parser process, which needs it.
-  const auto state = store::UnlockedState::open(settings.state_dir);
+  const auto state = store::read_state(settings.state_dir);
   if (state && *state) {
-    for (const core::TreeRecord& tree : (*state)->tiers().trees)
+    for (const core::TreeRecord& tree : (*state)->tiers.trees)
       roots.push_back(tree.kubepods);
   }
   return roots;

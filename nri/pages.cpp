@@ -4,6 +4,7 @@
 
 #include "common/app/node_figures.h"
 #include "common/base/text.h"
+#include "common/store/state_copy.h"
 #include "nri/exposition.h"
 #include "nri/node_metrics.h"
 
@@ -40,10 +41,7 @@ HttpAnswer text(HttpStatus status, std::string body) {
 }  // namespace
 
 Pages::Pages(Configuration& configuration, const Metrics& metrics, const sys::Clock& clock)
-    : configuration_(configuration),
-      metrics_(metrics),
-      clock_(clock),
-      snapshot_reader_(configuration.settings().state_dir) {}
+    : configuration_(configuration), metrics_(metrics), clock_(clock) {}
 
 HttpAnswer Pages::answer(std::string_view path, const ConnectionStatus& status) {
   if (path == "/metrics") return metrics(status);
@@ -67,10 +65,9 @@ const std::string& Pages::node() {
   const auto now = clock_.now();
   if (node_read_ && now - *node_read_ < kNodeLifetime) return node_;
   const auto read = [&]() -> Result<app::NodeFigures> {
-    auto state = snapshot_reader_.read();
-    if (!state) return fail(std::move(state).error());
+    PODQOS_ASSIGN(const auto state, store::read_state(configuration_.settings().state_dir));
     // Without state there are no pods yet: all counts are 0.
-    return app::node_figures(configuration_.settings(), state->value_or(store::NodeSnapshot{}));
+    return app::node_figures(configuration_.settings(), state.value_or(store::StoredRecords{}));
   };
   auto figures = read();
   const std::string reason = figures ? "" : figures.error().message;

@@ -9,7 +9,6 @@
 #include "common/app/log.h"
 #include "common/base/error.h"
 #include "common/core/settings.h"
-#include "common/store/node_snapshot.h"
 #include "common/sys/clock.h"
 #include "nri/configuration.h"
 #include "nri/http_server.h"
@@ -38,7 +37,6 @@ class Pages {
   Configuration& configuration_;
   const Metrics& metrics_;
   const sys::Clock& clock_;
-  store::SnapshotReader snapshot_reader_;
   std::string node_;  ///< as last read
   std::optional<sys::Clock::TimePoint> node_read_;
   std::string last_failure_;  ///< the last logged reason for missing figures

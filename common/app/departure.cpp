@@ -20,7 +20,7 @@
 #include "common/core/pod_plan.h"
 #include "common/core/policy.h"
 #include "common/store/known_container.h"
-#include "common/store/unlocked_state.h"
+#include "common/store/state_copy.h"
 
 namespace podqos::app {
 

@@ -5,6 +5,7 @@
 
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/node.h"
+#include "common/codec/record_json.h"
 #include "common/core/pod_plan.h"
 #include "common/core/root_limits.h"
 #include "common/core/tier_plan.h"
@@ -27,7 +28,7 @@ void add(core::TierSum& sum, const core::TierSum& pod) {
 /// Sums up the snapshot and reads the tiers of all roots in it.
 class FiguresBuilder {
  public:
-  FiguresBuilder(const core::Settings& settings, const store::NodeSnapshot& state)
+  FiguresBuilder(const core::Settings& settings, const store::StoredRecords& state)
       : settings_(settings), state_(state) {}
 
   Result<NodeFigures> build() {
@@ -51,16 +52,25 @@ class FiguresBuilder {
 
  private:
   void count_pods() {
-    figures_.interrupted = state_.interrupted;
+    figures_.interrupted = state_.dirty;
     figures_.unreadable = state_.unreadable;
     for (const core::TreeRecord& tree : state_.tiers.trees)
       roots_.insert(tree.kubepods);
-    for (const store::PodSnapshot& pod : state_.pods) {
-      if (pod.released) continue;
-      add((pod.adopted ? figures_.adopted : figures_.own).of(pod.qos_class), pod.requests);
-      if (!pod.adopted || roots_.size() >= kMaxRoots) continue;
-      if (auto root = core::root_of_pod(pod.cgroup)) roots_.insert(std::move(*root));
+    for (const auto& [uid, text] : state_.pods) {
+      const auto record = codec::parse_pod_record(text);
+      if (record)
+        count_pod(*record);
+      else
+        ++figures_.unreadable;
     }
+  }
+
+  void count_pod(const core::PodRecord& pod) {
+    if (pod.released_at) return;
+    add((pod.adopted ? figures_.adopted : figures_.own).of(pod.qos_class),
+        pod.adopted ? pod.claimed : pod.granted);
+    if (!pod.adopted || roots_.size() >= kMaxRoots) return;
+    if (auto root = core::root_of_pod(pod.cgroup)) roots_.insert(std::move(*root));
   }
 
   void add_tier(const std::string& root, core::QosClass qos_class, std::optional<Bytes> wanted) {
@@ -72,14 +82,15 @@ class FiguresBuilder {
   }
 
   const core::Settings& settings_;
-  const store::NodeSnapshot& state_;
+  const store::StoredRecords& state_;
   NodeFigures figures_;
   std::set<std::string> roots_;
 };
 
 }  // namespace
 
-Result<NodeFigures> node_figures(const core::Settings& settings, const store::NodeSnapshot& state) {
+Result<NodeFigures> node_figures(const core::Settings& settings,
+                                 const store::StoredRecords& state) {
   return FiguresBuilder{settings, state}.build();
 }
 

@@ -13,7 +13,7 @@
 #include "common/core/pod.h"
 #include "common/core/settings.h"
 #include "common/core/tier.h"
-#include "common/store/node_snapshot.h"
+#include "common/store/memory_store.h"
 
 namespace podqos::app {
 
@@ -37,9 +37,8 @@ struct NodeFigures {
   std::size_t unreadable = 0;  ///< number of unreadable records
 };
 
-/// Computes the figures from a snapshot of the records, and finds the tiers. Changes nothing and
-/// takes no lock.
+/// Computes the figures from the records, and finds the tiers. Changes nothing and takes no lock.
 [[nodiscard]] Result<NodeFigures> node_figures(const core::Settings& settings,
-                                               const store::NodeSnapshot& state);
+                                               const store::StoredRecords& state);
 
 }  // namespace podqos::app

@@ -203,7 +203,6 @@ std::string format_tiers(const core::TiersRecord& record) {
   std::string out;
   {
     ObjectWriter writer{out};
-    writer.number("dirty", 0);
     put_version(writer);
     append_sums(writer.member("sums"), record.sums);
     append_sum(writer.member("adopted"), record.sums.adopted);

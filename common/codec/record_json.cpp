@@ -296,15 +296,12 @@ Result<core::PodRecord> parse_pod_record(std::string_view text) {
   return reader.finish(std::move(record));
 }
 
-Result<TiersFile> parse_tiers(std::string_view text) {
+Result<core::TiersRecord> parse_tiers(std::string_view text) {
   PODQOS_ASSIGN(const auto tree, parse_versioned(text));
   RecordReader reader;
-  TiersFile file;
-  std::int64_t dirty = 0;
-  reader.number(tree, "dirty", dirty);
-  reader.tiers(tree, file.record);
-  file.dirty = dirty != 0;
-  return reader.finish(std::move(file));
+  core::TiersRecord record;
+  reader.tiers(tree, record);
+  return reader.finish(std::move(record));
 }
 
 }  // namespace podqos::codec

@@ -21,19 +21,9 @@ constexpr int kRecordVersion = 1;
 /// with the release that wrote it and what to do.
 [[nodiscard]] Result<core::PodRecord> parse_pod_record(std::string_view text);
 
-/// Offset of the mark in tiers.json, which begins with `{"dirty":0,`, so that the mark is set by
-/// writing one byte.
-constexpr std::size_t kDirtyOffset = 9;
-/// The contents of tiers.json.
-struct TiersFile {
-  core::TiersRecord record;
-  /// Set from the first change of a transaction to its commit, and after a record was set aside:
-  /// the sums must then be recomputed from the records.
-  bool dirty = false;
-};
-/// The tier sums and lists as compact JSON, not marked dirty.
+/// The tier sums and lists, tiers.json, as compact JSON.
 [[nodiscard]] std::string format_tiers(const core::TiersRecord& record);
 /// Parses tiers.json; errors as for records.
-[[nodiscard]] Result<TiersFile> parse_tiers(std::string_view text);
+[[nodiscard]] Result<core::TiersRecord> parse_tiers(std::string_view text);
 
 }  // namespace podqos::codec

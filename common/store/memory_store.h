@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -22,6 +23,7 @@ struct StoredRecords {
   std::map<std::string, std::string, std::less<>> pods;  ///< text of a pod's record by uid
   std::vector<IndexEntry> index;
   std::vector<std::string> incidents = {};  ///< what of it was corrupt, one sentence each
+  std::size_t unreadable = 0;               ///< records that read_state() has skipped
 };
 
 /// Records in memory: for a dry run on a copy of the state directory, and for unit tests.

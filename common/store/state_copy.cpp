@@ -1,5 +1,10 @@
 #include "common/store/state_copy.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,11 +21,19 @@ namespace podqos::store {
 
 namespace {
 
+bool exists(const sys::Directory& directory, const char* name) {
+  struct stat found{};
+  return ::fstatat(directory.fd(), name, &found, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/// What follows if a record cannot be read although it is not corrupt.
+enum class IfUnreadable : std::uint8_t { kFail, kSkip };
+
 /// Reads one state directory into a copy.
 class Copying {
  public:
-  Copying(const sys::Directory& directory, StoredRecords& records)
-      : directory_(directory), records_(records) {}
+  Copying(const sys::Directory& directory, StoredRecords& records, IfUnreadable if_unreadable)
+      : directory_(directory), records_(records), if_unreadable_(if_unreadable) {}
 
   Status run() {
     PODQOS_TRY(each_file(kPodsName, [this](const sys::Directory& pods, const std::string& name) {
@@ -51,6 +64,11 @@ class Copying {
     const std::string uid = name.substr(0, name.size() - kRecordSuffix.size());
     if (!core::check_pod_uid(uid)) return {};
     auto text = pods.read_file(name, codec::kMaxRecordSize);
+    const bool gone = !text && text.error().code == ErrorCode::kNotFound;
+    if (!text && !gone && if_unreadable_ == IfUnreadable::kSkip) {
+      ++records_.unreadable;
+      return {};
+    }
     if (!text) return note(pods, name, std::move(text).error());
     records_.pods.emplace(uid, std::move(*text));
     return {};
@@ -66,16 +84,17 @@ class Copying {
   }
 
   Status copy_tiers() {
+    // Read last, so that it tells of a transaction that was in progress.
+    if (exists(directory_, kMarkName)) records_.dirty = true;
     const auto text = directory_.read_file(kTiersName, codec::kMaxRecordSize);
     if (!text && text.error().code == ErrorCode::kNotFound) {
-      records_.dirty = !records_.pods.empty();
+      records_.dirty = records_.dirty || !records_.pods.empty();
       return {};
     }
     if (!text) return note(directory_, std::string{kTiersName}, text.error());
     auto tiers = codec::parse_tiers(*text);
     if (!tiers) return note(directory_, std::string{kTiersName}, std::move(tiers).error());
-    records_.tiers = std::move(tiers->record);
-    records_.dirty = tiers->dirty;
+    records_.tiers = std::move(*tiers);
     return {};
   }
 
@@ -92,6 +111,7 @@ class Copying {
 
   const sys::Directory& directory_;
   StoredRecords& records_;
+  IfUnreadable if_unreadable_;
 };
 
 }  // namespace
@@ -107,8 +127,30 @@ Result<std::optional<StateCopy>> copy_state(const StoreOptions& options) {
                                                     options.deadline, *options.clock));
     copy->lock = std::move(lock);
   }
-  PODQOS_TRY(Copying{*directory, copy->records}.run());
+  PODQOS_TRY(Copying{*directory, copy->records, IfUnreadable::kFail}.run());
   return copy;
+}
+
+Result<std::optional<StoredRecords>> read_state(const std::string& path) {
+  auto directory = open_state_directory(path);
+  if (!directory && directory.error().code == ErrorCode::kNotFound) return std::nullopt;
+  if (!directory) return fail(std::move(directory).error());
+  PODQOS_TRY(check_state_directory(*directory));
+  std::optional<StoredRecords> records{std::in_place};
+  PODQOS_TRY(Copying{*directory, *records, IfUnreadable::kSkip}.run());
+  return records;
+}
+
+bool may_involve(const std::string& state_dir, std::string_view id) {
+  struct stat found{};
+  const auto lacks = [&](const std::string& name) {
+    return ::lstat(cat(state_dir, "/", name).c_str(), &found) != 0 && errno == ENOENT;
+  };
+  // An index that is lost tells of none. A transaction sets the mark before it writes the entry, so
+  // the mark is looked for second, and tiers.json is missing where pods' sums are lost.
+  const std::string index{kContainersName};
+  return lacks(index) || !lacks(cat(index, "/", index_name(id))) || !lacks(kMarkName) ||
+         lacks(std::string{kTiersName});
 }
 
 }  // namespace podqos::store

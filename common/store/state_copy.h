@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "common/base/error.h"
 #include "common/store/memory_store.h"
@@ -19,5 +21,16 @@ struct StateCopy {
 /// are, and the copy's incidents name them.
 /// @return nullopt if the state directory is missing; the errors of Store::open_existing().
 [[nodiscard]] Result<std::optional<StateCopy>> copy_state(const StoreOptions& options);
+
+/// The same without the lock: it never waits for a transaction, but may see one in progress, with
+/// `dirty` set. Each file is complete, since it is replaced by rename. Records that cannot be read
+/// are counted.
+/// @param path  the state directory
+[[nodiscard]] Result<std::optional<StoredRecords>> read_state(const std::string& path);
+
+/// Whether the end of this container may change the state. False only if no transaction was
+/// interrupted and the index has no entry for the id: entries are written before the pod's record
+/// and removed after it. True if the state cannot be read. Takes no lock.
+[[nodiscard]] bool may_involve(const std::string& state_dir, std::string_view id);
 
 }  // namespace podqos::store

@@ -20,9 +20,6 @@ namespace podqos::store {
 
 namespace {
 
-constexpr std::string_view kTiersPrefix = "{\"dirty\":";
-static_assert(kTiersPrefix.size() == codec::kDirtyOffset);
-
 constexpr int kMaxSetAside = 1000;
 
 bool is_corrupt(const Error& error) {
@@ -64,66 +61,64 @@ Result<Store> Store::lock_directory(sys::Directory directory, const StoreOptions
 }
 
 Status Store::load_tiers() {
-  auto fd = directory_.open_file(kTiersName, O_RDWR);
-  if (fd) return read_tiers(std::move(*fd));
-  if (fd.error().code != ErrorCode::kNotFound) return fail(std::move(fd).error());
-  PODQOS_ASSIGN(const auto uids, pod_uids());
-  dirty_ = !uids.empty();
-  return {};
-}
-
-Status Store::read_tiers(sys::UniqueFd fd) {
-  const auto text =
-      sys::read_all(fd.get(), codec::kMaxRecordSize, cat(directory_.path(), "/", kTiersName),
-                    sys::FileEnd::kShortRead);
-  auto file = parsed(text, codec::parse_tiers);
-  if (!file) {
-    if (is_corrupt(file.error())) return set_aside_tiers(file.error());
-    return fail(std::move(file).error().with_context(cat(directory_.path(), "/", kTiersName)));
+  const bool marked = ::faccessat(directory_.fd(), kMarkName, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!marked && errno != ENOENT) return fail_errno(errno, cat(directory_.path(), "/", kMarkName));
+  marked_ = dirty_ = marked;
+  const auto text = directory_.read_file(kTiersName, codec::kMaxRecordSize);
+  if (!text && text.error().code == ErrorCode::kNotFound) {
+    PODQOS_ASSIGN(const auto uids, pod_uids());
+    dirty_ = dirty_ || !uids.empty();
+    return {};
   }
-  tiers_ = std::move(file->record);
-  dirty_ = file->dirty;
-  // A tiers.json edited by hand may have no mark at this offset; begin() then rewrites the file.
-  if (text->starts_with(kTiersPrefix)) tiers_fd_ = std::move(fd);
-  return {};
+  auto tiers = parsed(text, codec::parse_tiers);
+  if (tiers) {
+    tiers_ = std::move(*tiers);
+    return {};
+  }
+  if (is_corrupt(tiers.error()))
+    return set_aside(directory_, std::string{kTiersName}, tiers.error());
+  return fail(std::move(tiers).error().with_context(cat(directory_.path(), "/", kTiersName)));
 }
 
 Status Store::begin() {
-  if (marked_) return {};
-  if (!tiers_fd_.valid()) {
-    PODQOS_TRY(write_tiers(true));
-  } else if (::pwrite(tiers_fd_.get(), "1", 1, codec::kDirtyOffset) != 1) {
-    return fail_errno(errno, cat("mark ", directory_.path(), "/", kTiersName, " as changing"));
-  }
+  return marked_ ? Status{} : set_mark();
+}
+
+Status Store::set_mark() {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+  const sys::UniqueFd mark{::openat(directory_.fd(), kMarkName, kFlags, 0600)};
+  if (!mark.valid()) return fail_errno(errno, cat("create ", directory_.path(), "/", kMarkName));
   marked_ = true;
   return {};
 }
 
 Status Store::checkpoint() {
   PODQOS_TRY(begin());
-  return write_tiers(true);
+  return write_tiers();
 }
 
 Status Store::commit() {
   const bool uncertain = dirty_ || keep_mark_;
-  PODQOS_TRY(write_tiers(uncertain));
-  marked_ = false;
+  if (uncertain) {
+    PODQOS_TRY(begin());
+  }
+  PODQOS_TRY(write_tiers());
   dirty_ = uncertain;
+  if (uncertain || !marked_) return {};
+  PODQOS_TRY(directory_.remove_file(kMarkName));
+  marked_ = false;
   return {};
 }
 
-Status Store::write_tiers(bool marked) {
-  std::string text = codec::format_tiers(tiers_);
-  // read_tiers() would refuse a larger file.
+Status Store::write_tiers() {
+  const std::string text = codec::format_tiers(tiers_);
+  // load_tiers() would refuse a larger file.
   if (text.size() > codec::kMaxRecordSize) {
     return fail(ErrorCode::kTooLarge,
                 cat(directory_.path(), "/", kTiersName, " would have ", text.size(),
                     " bytes, the limit is ", codec::kMaxRecordSize));
   }
-  if (marked) text.at(codec::kDirtyOffset) = '1';
-  PODQOS_TRY(sys::replace_file(directory_, kTiersName, text));
-  tiers_fd_ = {};  // it refers to the replaced file
-  return {};
+  return sys::replace_file(directory_, kTiersName, text);
 }
 
 Result<std::optional<core::PodRecord>> Store::pod(std::string_view uid) {
@@ -250,21 +245,11 @@ Result<const sys::Directory*> Store::find_or_make(OptionalDirectory& slot, std::
   return &*slot;
 }
 
-Status Store::set_aside_tiers(const Error& cause) {
-  dirty_ = true;
-  return move_aside(directory_, std::string{kTiersName}, cause);
-}
-
 Status Store::set_aside(const sys::Directory& directory, const std::string& name,
                         const Error& cause) {
   dirty_ = true;
   // Set the mark first: if the process dies after the rename, the sums still count the lost record.
   PODQOS_TRY(begin());
-  return move_aside(directory, name, cause);
-}
-
-Status Store::move_aside(const sys::Directory& directory, const std::string& name,
-                         const Error& cause) {
   for (int n = 1; n <= kMaxSetAside; ++n) {
     const std::string aside = cat(name, ".corrupt-", n);
     if (::renameat2(directory.fd(), name.c_str(), directory.fd(), aside.c_str(),

@@ -12,7 +12,6 @@
 #include "common/store/record_store.h"
 #include "common/sys/clock.h"
 #include "common/sys/directory.h"
-#include "common/sys/fd.h"
 #include "common/sys/file_lock.h"
 
 namespace podqos::store {
@@ -26,9 +25,9 @@ struct StoreOptions {
   const sys::Clock* clock = &sys::kSteadyClock;      ///< never null
 };
 
-/// The shared state of all podqos processes: <path>/{lock, tiers.json, pods/<uid>.json,
-/// containers/<hash>, a link}. An object of this class holds the exclusive lock as long as it
-/// lives. The mark is in tiers.json.
+/// The shared state of all podqos processes: <path>/{lock, dirty, tiers.json, pods/<uid>.json,
+/// containers/<hash>}; `dirty` is the mark. An object of this class holds the exclusive lock as
+/// long as it lives.
 class Store final : public RecordStore {
  public:
   /// Creates the state directory if it is missing (mode 0700; its parent must exist), takes the
@@ -73,8 +72,8 @@ class Store final : public RecordStore {
 
   static Result<Store> lock_directory(sys::Directory directory, const StoreOptions& options);
   Status load_tiers();
-  Status read_tiers(sys::UniqueFd fd);
-  [[nodiscard]] Status write_tiers(bool marked);
+  [[nodiscard]] Status write_tiers();
+  [[nodiscard]] Status set_mark();
 
   /// Opens the subdirectory once; nullptr while it does not exist.
   Result<const sys::Directory*> find(OptionalDirectory& slot, std::string_view name);
@@ -84,17 +83,14 @@ class Store final : public RecordStore {
   Result<std::vector<std::string>> uids_at(const std::string& name);
   /// Renames a corrupt file and marks the sums as dirty, in memory and on disk.
   Status set_aside(const sys::Directory& directory, const std::string& name, const Error& cause);
-  Status set_aside_tiers(const Error& cause);
-  Status move_aside(const sys::Directory& directory, const std::string& name, const Error& cause);
 
   sys::Directory directory_;
   sys::FileLock lock_;
   OptionalDirectory pods_;
   OptionalDirectory containers_;
-  sys::UniqueFd tiers_fd_;  ///< open if the mark of tiers.json can be set in place
   core::TiersRecord tiers_;
   bool dirty_ = false;
-  bool marked_ = false;     ///< begin() was called
+  bool marked_ = false;     ///< the mark is set
   bool keep_mark_ = false;  ///< keep_mark() was called
   std::vector<std::string> incidents_;
 };

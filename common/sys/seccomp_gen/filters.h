@@ -56,7 +56,6 @@ inline constexpr std::array kHookRules{
     Rule{"readlinkat", {}},
     Rule{"mkdirat", {}},
     Rule{"unlinkat", {}},
-    Rule{"pwrite64", {}},
     Rule{"symlinkat", {}},
     Rule{"renameat", {}},
     Rule{"renameat2", {}},

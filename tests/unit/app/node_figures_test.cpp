@@ -11,6 +11,7 @@
 
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
+#include "common/codec/record_json.h"
 #include "common/core/plan.h"
 
 namespace podqos::app {
@@ -18,31 +19,45 @@ namespace {
 
 using ::testing::IsEmpty;
 
-store::PodSnapshot pod(std::string cgroup, core::QosClass qos_class, bool adopted = false) {
-  return {.cgroup = std::move(cgroup),
-          .qos_class = qos_class,
-          .adopted = adopted,
-          .released = false,
-          .requests = {.pods = 1, .cpu = MilliCpu{250}, .memory = Bytes{1 << 20}}};
+core::PodRecord pod(std::string uid, std::string cgroup, core::QosClass qos_class) {
+  core::PodRecord record;
+  record.pod.uid = std::move(uid);
+  record.cgroup = std::move(cgroup);
+  record.qos_class = qos_class;
+  record.granted = {.pods = 1, .cpu = MilliCpu{250}, .memory = Bytes{1 << 20}};
+  return record;
+}
+
+void put(store::StoredRecords& state, const core::PodRecord& record) {
+  state.pods.emplace(record.pod.uid, codec::format_pod_record(record));
+}
+
+/// Of what an adopted pod claims nothing is granted.
+core::PodRecord adopted(core::PodRecord record) {
+  record.adopted = true;
+  record.claimed = std::exchange(record.granted, {});
+  return record;
 }
 
 TEST(NodeFigures, CountsByClassAndOwner) {
-  store::NodeSnapshot state;
-  state.pods = {pod("/kubepods/burstable/poda", core::QosClass::kBurstable),
-                pod("/kubepods/burstable/podb", core::QosClass::kBurstable),
-                pod("/kubepods/podc", core::QosClass::kGuaranteed, true),
-                pod("/kubepods/besteffort/podd", core::QosClass::kBestEffort)};
-  state.pods.back().released = true;
-  state.interrupted = true;
-  state.unreadable = 3;
+  store::StoredRecords state;
+  put(state, pod("a", "/kubepods/burstable/poda", core::QosClass::kBurstable));
+  put(state, pod("b", "/kubepods/burstable/podb", core::QosClass::kBurstable));
+  put(state, adopted(pod("c", "/kubepods/podc", core::QosClass::kGuaranteed)));
+  auto released = pod("d", "/kubepods/besteffort/podd", core::QosClass::kBestEffort);
+  released.released_at = UnixSeconds{7};
+  put(state, released);
+  state.pods.emplace("e", "{");
+  state.dirty = true;
   const auto figures = node_figures({}, state);
   if (!figures) GTEST_SKIP() << figures.error().message;
   EXPECT_EQ(figures->own.burstable,
             (core::TierSum{.pods = 2, .cpu = MilliCpu{500}, .memory = Bytes{2 << 20}}));
   EXPECT_EQ(figures->own.besteffort, core::TierSum{});
-  EXPECT_EQ(figures->adopted.guaranteed.pods, 1);
+  EXPECT_EQ(figures->adopted.guaranteed,
+            (core::TierSum{.pods = 1, .cpu = MilliCpu{250}, .memory = Bytes{1 << 20}}));
   EXPECT_TRUE(figures->interrupted);
-  EXPECT_EQ(figures->unreadable, 3U);
+  EXPECT_EQ(figures->unreadable, 1U);
 }
 
 TEST(NodeFigures, HasNoTiersBeforeTheFirstPod) {
@@ -80,11 +95,12 @@ TEST_F(NodeFiguresLive, ReadsTheTiersOfPodqosAndOfAKubelet) {
   for (const char* tier : {"/kubepods/burstable", "/kubepods/besteffort"})
     make(own_ + tier);
   make(own_ + "/theirs/kubepods/burstable");
-  store::NodeSnapshot state;
+  store::StoredRecords state;
   state.tiers.trees = {{.kubepods = own_ + "/kubepods"}};
   state.tiers.sums.guaranteed = {.pods = 1, .cpu = {}, .memory = Bytes{1LL << 30}};
   state.tiers.trees[0].sums = state.tiers.sums;
-  state.pods = {pod(own_ + "/theirs/kubepods/burstable/podx", core::QosClass::kBurstable, true)};
+  put(state,
+      adopted(pod("x", own_ + "/theirs/kubepods/burstable/podx", core::QosClass::kBurstable)));
   core::Settings settings;
   settings.node_memory = Bytes{4LL << 30};
   settings.reserve_memory_percent = 100;

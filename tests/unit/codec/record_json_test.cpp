@@ -95,25 +95,15 @@ TEST(ParsePodRecord, ReadsAnEarlierReleasesSums) {
   EXPECT_EQ(parse_pod_record(format_pod_record(record))->pod.resources, sums);
 }
 
-TEST(FormatTiers, HasTheMarkAtItsFixedPlace) {
-  std::string text = format_tiers({});
-  EXPECT_THAT(text, StartsWith("{\"dirty\":0,\"version\":1,"));
-  ASSERT_EQ(text.at(kDirtyOffset), '0');
-  EXPECT_FALSE(parse_tiers(text)->dirty);
-  text.at(kDirtyOffset) = '1';
-  EXPECT_TRUE(parse_tiers(text)->dirty);
-  EXPECT_EQ(parse_tiers(text)->record, core::TiersRecord{});
-}
-
 TEST(FormatTiers, KeepsTheFormulaOfTheRuntime) {
   core::TiersRecord record;
   EXPECT_THAT(format_tiers(record), Not(HasSubstr("weightFormula")));
   record.weight_formula = core::WeightFormula::kLog;
   EXPECT_THAT(format_tiers(record), HasSubstr(R"("weightFormula":"log")"));
-  EXPECT_EQ(parse_tiers(format_tiers(record))->record, record);
+  EXPECT_EQ(*parse_tiers(format_tiers(record)), record);
   record.weight_formula = core::WeightFormula::kLinear;
   EXPECT_THAT(format_tiers(record), HasSubstr(R"("weightFormula":"linear")"));
-  EXPECT_EQ(parse_tiers(format_tiers(record))->record, record);
+  EXPECT_EQ(*parse_tiers(format_tiers(record)), record);
 }
 
 TEST(ParseTiers, RefusesAFormulaThatItDoesNotKnow) {
@@ -263,7 +253,7 @@ TEST(RecordProperty, EveryFieldSurvives) {
     ASSERT_EQ(format_pod_record(*parsed), text);
 
     const core::TiersRecord tiers = random.tiers();
-    ASSERT_EQ(parse_tiers(format_tiers(tiers))->record, tiers);
+    ASSERT_EQ(*parse_tiers(format_tiers(tiers)), tiers);
   }
 }
 
@@ -334,8 +324,8 @@ TEST(ParsePodRecord, PassesOverMembersThatItDoesNotKnow) {
 }
 
 TEST(ParseTiers, RefusesRepeatedMembers) {
-  EXPECT_FALSE(parse_tiers(R"({"dirty":0,"version":1,"pending":[],"pending":[]})"));
-  EXPECT_FALSE(parse_tiers(R"({"dirty":0,"version":1,"retained":["a"]})"));
+  EXPECT_FALSE(parse_tiers(R"({"version":1,"pending":[],"pending":[]})"));
+  EXPECT_FALSE(parse_tiers(R"({"version":1,"retained":["a"]})"));
 }
 
 }  // namespace

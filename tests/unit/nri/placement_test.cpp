@@ -96,7 +96,7 @@ TEST_F(PlacementTest, MakesAnInterruptedEventGood) {
   }
   static_cast<void>(created(sandbox, container(sandbox, "app")));
   EXPECT_TRUE(is_counted("1", "app-of-1"));
-  EXPECT_THAT(temporary().read("state/tiers.json"), HasSubstr("\"dirty\":0"));
+  EXPECT_FALSE(temporary().has("state/dirty"));
 }
 
 TEST_F(PlacementTest, SeesWhatOthersHaveChanged) {

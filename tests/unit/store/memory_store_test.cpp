@@ -1,5 +1,8 @@
 #include "common/store/memory_store.h"
 
+#include <sys/stat.h>
+
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -181,10 +184,63 @@ TEST_F(CopyState, NamesWhatIsCorruptAndLeavesIt) {
 
 TEST_F(CopyState, RefusesTiersOfANewerVersion) {
   make_state();
-  write("tiers.json", R"({"dirty":0,"version":99})");
+  write("tiers.json", R"({"version":99})");
   const auto copy = copy_state(options_);
   ASSERT_FALSE(copy);
   EXPECT_EQ(copy.error().code, ErrorCode::kUnsupported);
+}
+
+class ReadState : public StoreTest {};
+
+TEST_F(ReadState, IsNoneWhereThereIsNoDirectory) {
+  const auto state = read_state(options_.path);
+  ASSERT_TRUE(state);
+  EXPECT_FALSE(*state);
+}
+
+TEST_F(ReadState, SeesATransactionInProgressWithoutWaitingForIt) {
+  make_state();
+  Store holder = opened();
+  EXPECT_FALSE((*read_state(options_.path))->dirty);
+  EXPECT_TRUE(holder.put_pod(record_of("pod-2")));
+  const auto state = read_state(options_.path);
+  ASSERT_TRUE(state && *state);
+  EXPECT_TRUE((*state)->dirty);
+  EXPECT_EQ((*state)->tiers.sums.burstable.pods, 1);
+  EXPECT_THAT((*state)->pods, ElementsAre(Key("pod-1"), Key("pod-2")));
+}
+
+TEST_F(ReadState, CountsRecordsThatCannotBeRead) {
+  make_state();
+  std::filesystem::create_directory(path("pods/pod-2.json"));
+  const auto state = read_state(options_.path);
+  ASSERT_TRUE(state && *state);
+  EXPECT_EQ((*state)->unreadable, 1U);
+  EXPECT_THAT((*state)->pods, ElementsAre(Key("pod-1")));
+  EXPECT_FALSE(copy_state(options_)) << "what would be done about it is not known";
+}
+
+TEST_F(ReadState, RefusesADirectoryThatOthersCanWriteTo) {
+  make_state();
+  ASSERT_EQ(::chmod(options_.path.c_str(), 0777), 0);
+  EXPECT_EQ(read_state(options_.path).error().code, ErrorCode::kConflict);
+}
+
+TEST_F(ReadState, TellsWhichContainersMayBeInvolved) {
+  EXPECT_TRUE(may_involve(options_.path, "c2")) << "where there is no state nothing is known";
+  make_state();
+  Store event = opened();
+  EXPECT_TRUE(may_involve(options_.path, "c1"));
+  EXPECT_FALSE(may_involve(options_.path, "c2"));
+  EXPECT_FALSE(may_involve(options_.path, ""));
+  ASSERT_TRUE(event.begin());
+  EXPECT_TRUE(may_involve(options_.path, "c2")) << "the transaction may have been interrupted";
+  ASSERT_TRUE(event.commit());
+  EXPECT_FALSE(may_involve(options_.path, "c2"));
+  ASSERT_TRUE(std::filesystem::remove(path("tiers.json")));
+  EXPECT_TRUE(may_involve(options_.path, "c2")) << "pods whose tiers are lost";
+  std::filesystem::remove_all(path("containers"));
+  EXPECT_TRUE(may_involve(options_.path, "c2")) << "an index that is lost tells of none";
 }
 
 }  // namespace

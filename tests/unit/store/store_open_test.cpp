@@ -190,7 +190,7 @@ TEST_F(StoreOpen, IsCleanWhenTheTiersFileIsMissingAndNoRecordIsThere) {
 
 TEST_F(StoreOpen, SetsACorruptTiersFileAside) {
   const std::string huge(codec::kMaxRecordSize + 1, ' ');
-  const std::vector<std::string> bad{"", "{", "{\"dirty\":0,\"ver", "[]", "null", huge};
+  const std::vector<std::string> bad{"", "{", "{\"version\":1,\"ver", "[]", "null", huge};
   for (const std::string& text : bad) {
     make_state();
     write("tiers.json", text);
