@@ -5,12 +5,13 @@
 #include <cstdio>
 
 #include "common/base/text.h"
+#include "common/sys/sandbox.h"
 
 namespace podqos::ctl {
 
-Status narrow(std::span<const int> kept, sys::Filter filter) {
-  if (auto status = sys::keep_capabilities(kept); !status) return status;
-  return sys::install_filter(filter);
+Status narrow(std::span<const int> kept) {
+  PODQOS_TRY(sys::keep_capabilities(kept));
+  return sys::install_filter(sys::Filter::kHook);
 }
 
 bool print(std::string_view text) {

@@ -9,7 +9,6 @@
 #include <CLI/CLI.hpp>
 
 #include "common/base/error.h"
-#include "common/sys/sandbox.h"
 
 namespace podqos::ctl {
 
@@ -43,9 +42,9 @@ struct Command {
 [[nodiscard]] Command add_configure(CLI::App& app);
 [[nodiscard]] Command add_config(CLI::App& app, const Globals& globals);
 
-/// Drops all capabilities but `kept` and installs the syscall allow-list `filter`. To be called
+/// Drops all capabilities but `kept` and installs the hook's syscall allow-list. To be called
 /// before untrusted input is parsed; cannot be undone.
-[[nodiscard]] Status narrow(std::span<const int> kept, sys::Filter filter = sys::Filter::kTool);
+[[nodiscard]] Status narrow(std::span<const int> kept);
 
 /// Writes to standard output, buffered. @return false on a write error (EPIPE, ENOSPC, …).
 [[nodiscard]] bool print(std::string_view text);

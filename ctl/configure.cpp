@@ -12,6 +12,7 @@
 
 #include "common/base/text.h"
 #include "common/cgroup/kubelet.h"
+#include "common/sys/sandbox.h"
 #include "ctl/command.h"
 #include "ctl/configure/docker_service.h"
 #include "ctl/configure/engine.h"

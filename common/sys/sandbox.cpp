@@ -46,7 +46,6 @@ sock_fprog program_of(Filter filter) {
   };
   switch (filter) {
     case Filter::kHook: return program(generated::kHookFilter);
-    case Filter::kTool: return program(generated::kToolFilter);
     case Filter::kPlugin: return program(generated::kPluginFilter);
   }
   return {};

@@ -18,8 +18,7 @@ namespace podqos::sys {
 
 /// The system call allow-list of a program; see seccomp_gen/filters.h.
 enum class Filter : std::uint8_t {
-  kHook,    ///< podqos-hook and the wrapper's parser process: state, cgroups, syslog
-  kTool,    ///< podqosctl: the same, plus what a dynamically linked C++ program needs
+  kHook,    ///< podqos-hook, the wrapper's parser process and podqosctl: state, cgroups, syslog
   kPlugin,  ///< podqos-nri: as the hook, plus connections to runtimes
 };
 

@@ -1,8 +1,7 @@
 """What the programs of a build tree are made of, and whose packages it came from.
 
 Read from what the build itself has written down: the linker's maps (link/<program>.map) say which archives and objects
-were linked, ninja's log of dependencies says which headers they were compiled from, and the programs name the shared
-libraries that they need.
+were linked, and ninja's log of dependencies says which headers they were compiled from.
 """
 
 import dataclasses
@@ -15,7 +14,6 @@ MEMBER = re.compile(r"^(\S+\.a)\(.*\)$")
 LOADED = re.compile(r"^LOAD (\S+)$", re.MULTILINE)
 # gcc's temporary files: what is optimised at link time, of objects that are named beside it.
 TEMPORARY = re.compile(r"/cc\w{6}(\.\w+)*\.o$")
-NEEDED = re.compile(r"\(NEEDED\)\s+Shared library: \[(.+)\]")
 # Packages of interfaces in C: from their headers nothing gets into a program, and their libraries are in the map.
 INTERFACES = re.compile(r"(libc6-dev|linux-libc-dev)(-\w+-cross)?|libdbus-1-dev|libseccomp-dev|"
                         r"glibc-(devel|headers)(-\w+)?|kernel-headers|dbus-devel|libseccomp-devel")
@@ -34,14 +32,6 @@ class Package:
     architecture: str
     source: str
     source_version: str
-
-
-@dataclasses.dataclass(frozen=True, order=True)
-class SharedLibrary:
-    """By its name in the program; package is what it was linked against."""
-
-    name: str
-    package: Package
 
 
 def _output(*command):
@@ -107,7 +97,6 @@ class Program:
 
     def __init__(self, build, name):
         self.build, self.name = pathlib.Path(build), name
-        self.file = self.build / "bin" / name
         written = self.build / "link" / f"{name}.map"
         if not written.exists():
             raise Unknown(f"{written} is missing: build {name} again")
@@ -143,14 +132,3 @@ class Program:
         own = {path for path in linked if not path.startswith("/")}
         found, headers = packages_of(linked - own), packages_of(self._headers(own))
         return sorted(found | {package for package in headers if not INTERFACES.fullmatch(package.name)})
-
-    def shared_libraries(self):
-        """What it is linked with dynamically, sorted."""
-        loaded = {pathlib.Path(path).resolve() for path in LOADED.findall(self.map) if ".so" in path}
-        found = []
-        for name in NEEDED.findall(_output("readelf", "--dynamic", "--wide", str(self.file))):
-            files = [path for path in loaded if path.name.startswith(name)]
-            if not files:
-                raise Unknown(f"{self.file} needs {name}, which its link map does not have")
-            found += [SharedLibrary(name, package) for package in packages_of(files)]
-        return sorted(found)

@@ -12,7 +12,7 @@ LICENCES = {"AFL-2.1", "Apache-2.0", "BSD-3-Clause", "GPL-2.0-or-later", "GPL-3.
 EXCEPTIONS = {"GCC-exception-3.1"}
 PURPOSES = {"APPLICATION", "FRAMEWORK", "LIBRARY", "CONTAINER", "OPERATING-SYSTEM", "DEVICE", "FIRMWARE", "SOURCE",
             "ARCHIVE", "FILE", "INSTALL", "OTHER"}  # 7.24
-RELATIONSHIPS = {"DESCRIBES", "CONTAINS", "STATIC_LINK", "DYNAMIC_LINK"}  # 11.1
+RELATIONSHIPS = {"DESCRIBES", "CONTAINS", "STATIC_LINK"}  # 11.1
 PURL = re.compile(r"pkg:[a-z]+/([a-z0-9.+-]+/)?[A-Za-z0-9.+_-]+@[A-Za-z0-9.+~:%_-]+(\?[a-z]+=[^&]+(&[a-z]+=[^&]+)*)?")
 
 

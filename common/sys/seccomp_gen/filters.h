@@ -18,8 +18,7 @@
 /// The allow-lists of podqos's programs, as data. They apply from the moment a program starts to
 /// parse untrusted input; system calls of program start (execve, arch_prctl, rseq …) are not needed
 /// any more. A missing entry kills the process, so the lists include what glibc calls on rare paths
-/// (out of memory, a clock without vDSO) and in any of its releases: a dynamically linked program
-/// runs with the installed glibc, not with that of the build.
+/// (out of memory, a clock without vDSO) and in any of its releases: each is linked in somewhere.
 namespace podqos::seccomp_gen {
 
 /// Allows a call only if (argument & mask) == value. The mask has 32 bits if the kernel takes an
@@ -39,7 +38,7 @@ struct Rule {
 constexpr std::uint64_t kInt = 0xffff'ffff;
 constexpr std::uint64_t kWhole = ~std::uint64_t{0};
 
-/// podqos-hook and the wrapper's parser process: statically linked, one thread, no terminal.
+/// podqos-hook, the wrapper's parser process and podqosctl: statically linked, one thread.
 inline constexpr std::array kHookRules{
     // Files below the state directory, the bundle, /proc and the cgroup hierarchies.
     Rule{"openat", {}},
@@ -147,23 +146,6 @@ inline constexpr std::array kHookRules{
     Rule{"exit_group", {}},
 };
 
-/// podqosctl, in addition to the hook's rules: dynamically linked, with iostreams, std::filesystem
-/// and a terminal.
-constexpr std::array kToolRules{
-    // The C++ library's file and directory functions.
-    Rule{"stat", {}},
-    Rule{"lstat", {}},
-    Rule{"statx", {}},
-    Rule{"access", {}},
-    Rule{"readv", {}},
-    // Width of the terminal.
-    Rule{"ioctl", Condition{1, kInt, TIOCGWINSZ}},
-    // sysconf(3) and uname(3); limits are read, not set.
-    Rule{"prlimit64", Condition{2, kWhole, 0}},
-    Rule{"uname", {}},
-    Rule{"umask", {}},
-};
-
 /// podqos-nri, in addition to the hook's rules: one thread in one poll loop. The signal descriptor,
 /// systemd's socket and the metrics socket are opened before; connections are accepted and made
 /// later.
@@ -187,7 +169,6 @@ struct FilterSource {
 
 inline constexpr std::array kFilters{
     FilterSource{.name = "kHookFilter", .more = {}},
-    FilterSource{.name = "kToolFilter", .more = kToolRules},
     FilterSource{.name = "kPluginFilter", .more = kPluginRules},
 };
 
