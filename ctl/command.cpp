@@ -14,6 +14,17 @@ Status narrow(std::span<const int> kept) {
   return sys::install_filter(sys::Filter::kHook);
 }
 
+void add_output(CLI::App& sub, OutputOptions& options) {
+  sub.add_option("-o,--output", options.form, "text or json")
+      ->check(CLI::IsMember({"text", "json"}));
+}
+
+void add_coloured_output(CLI::App& sub, OutputOptions& options) {
+  add_output(sub, options);
+  sub.add_option("--color", options.colour, "auto (default), always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+}
+
 bool print(std::string_view text) {
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
 }

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "common/base/error.h"
+#include "ctl/table.h"
 
 namespace podqos::ctl {
 
@@ -26,6 +27,19 @@ constexpr std::string_view kSwitchedOff =
 struct Globals {
   std::optional<std::string> config;  ///< --config FILE
 };
+
+/// How a subcommand prints.
+struct OutputOptions {
+  std::string form = "text";
+  std::string colour = "auto";
+
+  [[nodiscard]] bool is_json() const { return form == "json"; }
+  [[nodiscard]] ColourMode mode() const { return colour_mode(colour); }
+};
+/// Adds -o, text or json.
+void add_output(CLI::App& sub, OutputOptions& options);
+/// Adds -o and --color.
+void add_coloured_output(CLI::App& sub, OutputOptions& options);
 
 /// A subcommand: its parser and the function that runs it.
 struct Command {

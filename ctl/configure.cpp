@@ -37,8 +37,7 @@ struct ConfigureOptions {
   std::string root;
   std::string program;
   std::string engine_version;
-  std::string output = "text";
-  std::string colour = "auto";
+  OutputOptions output;
   bool dry_run = false;
   bool undo = false;
   std::string restart;  ///< "", "yes" or "force"
@@ -280,10 +279,10 @@ Result<std::string> configure(const ConfigureOptions& options, std::optional<Err
   if (!report && !options.root.empty())
     return fail(std::move(report).error().with_context(options.root));
   if (!report) return fail(std::move(report).error());
-  const bool json = options.output == "json";
+  const bool json = options.output.is_json();
   if (options.dry_run)
     return json ? format_json(*report, WithDiff::kYes)
-                : format_dry_run(*report, colour_mode(options.colour));
+                : format_dry_run(*report, options.output.mode());
   const auto before = files.last_change(report->plan.registered_in);
   if (before) report->last_changed = before->path;
   PODQOS_TRY(files.apply(report->plan));
@@ -351,10 +350,7 @@ Command add_configure(CLI::App& app) {
   add_choices(*sub, *options);
   sub->add_option("--engine-version", options->engine_version,
                   "Version of ENGINE; default: what its program says");
-  sub->add_option("-o,--output", options->output, "text or json")
-      ->check(CLI::IsMember({"text", "json"}));
-  sub->add_option("--color", options->colour, "auto (default), always or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
+  add_coloured_output(*sub, options->output);
   return {.app = sub, .run = [options] { return run_configure(*options); }};
 }
 

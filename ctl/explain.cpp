@@ -24,13 +24,12 @@ namespace {
 /// Values of the command line options; "" and 0 mean not set.
 struct ExplainOptions {
   std::string file;
-  std::string output = "text";
+  OutputOptions output;
   bool batch = false;
   std::string driver = "cgroupfs";
   int cgroup_version = 0;  ///< 0: as the machine has it
   std::string node_memory;
   std::string weight_formula;
-  std::string colour = "auto";
 };
 
 /// The node's memory: --node-memory, else nodeMemory of the configuration, else this machine's
@@ -113,14 +112,14 @@ Result<std::string> explain_document(const Document& document, const ExplainPara
   if (!pod) return fail(std::move(pod).error().with_context(title_of(document)));
   auto explanation = explain(std::move(*pod), params);
   if (!explanation) return fail(std::move(explanation).error().with_context(title_of(document)));
-  if (options.output == "json") {
+  if (options.output.is_json()) {
     if (target.is_v1()) explanation->files = files_on(*explanation, target.layout, params.formula);
     Json json = explanation_json(*explanation);
     json["reason"] = explanation->reason;
     json["document"] = title_of(document);
     return dump(json);
   }
-  const ColourMode mode = colour_mode(options.colour);
+  const ColourMode mode = options.output.mode();
   return cat(paint(cell(title_of(document), Colour::kCyan), mode), "\n",
              explain_text(*explanation, params, target, mode));
 }
@@ -134,7 +133,7 @@ Result<std::string> explain_manifest(const ExplainOptions& options, const Explai
   if (!manifest) return fail(manifest.error());
   std::string out;
   std::size_t pods = 0;
-  const std::string_view between = options.output == "json" ? "," : "\n";
+  const std::string_view between = options.output.is_json() ? "," : "\n";
   for (const Document* document : documents_with_pods(*manifest)) {
     auto explained = explain_document(*document, params, target, options);
     if (!explained) return explained;
@@ -144,7 +143,7 @@ Result<std::string> explain_manifest(const ExplainOptions& options, const Explai
   if (pods == 0)
     return fail(ErrorCode::kInvalidArgument,
                 "no Pod found: expected a Pod, a workload with a pod template or a List of these");
-  if (options.output != "json") return out;
+  if (!options.output.is_json()) return out;
   return pods == 1 ? cat(out, "\n") : cat("[", out, "]\n");
 }
 
@@ -180,8 +179,7 @@ Command add_explain(CLI::App& app, const Globals& globals) {
       "Show the QoS class and values of a pod, the rule behind each, and the resulting writes");
   sub->add_option("-f,--filename", options->file,
                   "Pod manifest, YAML or JSON; - is standard input (the default with --batch)");
-  sub->add_option("-o,--output", options->output, "text or json")
-      ->check(CLI::IsMember({"text", "json"}));
+  add_coloured_output(*sub, options->output);
   CLI::Option* batch = sub->add_flag(
       "--batch", options->batch,
       "Read one JSON object per line and print one per line, independently of this machine");
@@ -197,8 +195,6 @@ Command add_explain(CLI::App& app, const Globals& globals) {
          "linear or log: conversion of shares to cpu.weight; default: the configuration's, "
          "linear for auto")
       ->check(CLI::IsMember({"linear", "log"}));
-  sub->add_option("--color", options->colour, "auto (default), always or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
   // Each line has its own parameters.
   for (const char* name :
        {"--output", "--driver", "--cgroup-version", "--node-memory", "--weight-formula", "--color"})

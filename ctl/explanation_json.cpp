@@ -12,6 +12,20 @@ Json json_of(const core::ResourceList& list) {
   return json;
 }
 
+Json limits_json(const core::CgroupValues& values) {
+  const auto limit = [](const auto& value) {
+    return value && value->value() > 0 ? json_of(value) : Json(nullptr);
+  };
+  const Json quota = limit(values.cpu_quota);
+  Json json;
+  json["cpuShares"] = json_of(values.cpu_shares);
+  json["cpuQuotaUs"] = quota;
+  json["cpuPeriodUs"] = quota.is_null() ? quota : json_of(values.cpu_period);
+  json["memoryLimitBytes"] = limit(values.memory_limit);
+  json["pidsLimit"] = json_of(values.pids_limit);
+  return json;
+}
+
 namespace {
 
 Json hugepages_json(const core::HugePageLimits& limits) {
@@ -34,24 +48,6 @@ Json tier_json(const core::CgroupValues& values) {
           {"memoryLimitBytes", json_of(values.memory_limit)}};
 }
 
-/// A limit, for which 0 means "none", as in the kubelet's ResourceConfig.
-template <class Tag>
-Json limit_json(const std::optional<Unit<Tag>>& limit) {
-  return limit && limit->value() > 0 ? Json(limit->value()) : Json(nullptr);
-}
-
-Json container_json(const core::CgroupValues& container) {
-  const bool limited = container.cpu_quota.value_or(Micros{0}).value() > 0;
-  Json json;
-  json["cpuShares"] = json_of(container.cpu_shares);
-  json["cpuQuotaUs"] = limit_json(container.cpu_quota);
-  json["cpuPeriodUs"] = limited ? json_of(container.cpu_period) : Json(nullptr);
-  json["memoryLimitBytes"] = limit_json(container.memory_limit);
-  json["pidsLimit"] = json_of(container.pids_limit);
-  json["hugetlb"] = hugepages_json(container.hugepages);
-  return json;
-}
-
 }  // namespace
 
 Json explanation_json(const Explanation& e) {
@@ -70,7 +66,7 @@ Json explanation_json(const Explanation& e) {
   json["oomScoreAdj"] = e.oom_score_adj;
   Json& containers = json["containers"] = Json::object();
   for (const auto& [name, values] : e.containers)
-    containers[name] = container_json(values);
+    (containers[name] = limits_json(values))["hugetlb"] = hugepages_json(values.hugepages);
   json["cgroupfs"] = json_of(e.cgroupfs);
   json["systemd"] = json_of(e.systemd);
   json["writes"] = {{"cgroupfs", e.files}, {"systemd", e.systemd_writes.properties}};

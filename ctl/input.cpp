@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 
 #include "common/base/text.h"
@@ -32,52 +31,6 @@ Result<Source> open_source(const std::string& path) {
   return Source{.owned = std::move(fd), .fd = number, .name = path};
 }
 
-/// Splits bytes into lines; a line beyond the limit is dropped up to its newline.
-class LineBuffer {
- public:
-  LineBuffer(std::size_t limit, const std::function<bool(const Result<std::string>&)>& take)
-      : limit_(limit), take_(take) {}
-
-  /// Takes more bytes. @return false if the consumer wants no more lines.
-  bool feed(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const std::size_t end = bytes.find('\n');
-      keep(bytes.substr(0, end));
-      if (end == std::string_view::npos) return true;
-      if (!hand_over()) return false;
-      bytes.remove_prefix(end + 1);
-    }
-    return true;
-  }
-  /// Passes on a last line without newline.
-  bool last() { return (line_.empty() && !dropped_) || hand_over(); }
-
- private:
-  /// Appends to the current line, or drops all of it beyond the limit.
-  void keep(std::string_view bytes) {
-    if (dropped_ || line_.size() + bytes.size() > limit_) {
-      dropped_ = true;
-      line_.clear();
-    } else {
-      line_.append(bytes);
-    }
-  }
-  /// Passes the current line on and starts the next one.
-  bool hand_over() {
-    const bool more =
-        dropped_ ? take_(fail(ErrorCode::kTooLarge, cat("line is longer than ", limit_, " bytes")))
-                 : take_(line_);
-    line_.clear();
-    dropped_ = false;
-    return more;
-  }
-
-  std::size_t limit_;
-  const std::function<bool(const Result<std::string>&)>& take_;
-  std::string line_;
-  bool dropped_ = false;
-};
-
 }  // namespace
 
 std::string shown_name(const std::string& path) {
@@ -85,26 +38,37 @@ std::string shown_name(const std::string& path) {
 }
 
 Result<std::string> read_input(const std::string& path, std::size_t limit) {
-  auto source = open_source(path);
-  if (!source) return fail(std::move(source).error());
-  return sys::read_all(source->fd, limit, source->name);
+  PODQOS_ASSIGN(const Source source, open_source(path));
+  return sys::read_all(source.fd, limit, source.name);
 }
 
 Status read_lines(const std::string& path, std::size_t limit,
                   const std::function<bool(const Result<std::string>&)>& take) {
-  auto source = open_source(path);
-  if (!source) return fail(std::move(source).error());
-  LineBuffer lines(limit, take);
+  PODQOS_ASSIGN(const Source source, open_source(path));
+  std::string line;
+  std::size_t length = 0;  // of the line, beyond the limit, too
+  const auto hand_over = [&] {
+    const bool more =
+        length > limit
+            ? take(fail(ErrorCode::kTooLarge, cat("line is longer than ", limit, " bytes")))
+            : take(line);
+    line.clear();
+    length = 0;
+    return more;
+  };
   std::string chunk(kChunk, '\0');
   while (true) {
-    const ssize_t got = ::read(source->fd, chunk.data(), chunk.size());
+    const ssize_t got = ::read(source.fd, chunk.data(), chunk.size());
     const int err = errno;
     if (got < 0 && err == EINTR) continue;
-    if (got < 0) return fail_errno(err, cat("read ", source->name));
+    if (got < 0) return fail_errno(err, cat("read ", source.name));
     if (got == 0) break;
-    if (!lines.feed(std::string_view{chunk}.substr(0, static_cast<std::size_t>(got)))) return {};
+    for (const char c : std::string_view{chunk}.substr(0, static_cast<std::size_t>(got))) {
+      if (c == '\n' && !hand_over()) return {};
+      if (c != '\n' && ++length <= limit) line += c;
+    }
   }
-  lines.last();
+  if (length > 0) hand_over();
   return {};
 }
 

@@ -3,6 +3,8 @@
 #include <linux/capability.h>
 
 #include <array>
+#include <memory>
+#include <utility>
 
 #include "common/app/configuration.h"
 #include "common/base/text.h"
@@ -20,30 +22,14 @@ constexpr std::array kKept = {CAP_SYS_ADMIN};
 void add_values(Json& json, const cgroup::CgroupView& cgroup,
                 const std::optional<CpuShares>& shares) {
   json["exists"] = cgroup.exists();
-  json["shares"] = json_of(shares);
-  json["weight"] = json_of(cgroup.cpu_weight());
-  json["quotaUs"] = json_of(cgroup.cpu_quota());
-  json["periodUs"] = json_of(cgroup.cpu_period());
+  json["cpuShares"] = json_of(shares);
+  json["cpuWeight"] = json_of(cgroup.cpu_weight());
+  json["cpuQuotaUs"] = json_of(cgroup.cpu_quota());
+  json["cpuPeriodUs"] = json_of(cgroup.cpu_period());
   json["memoryLimitBytes"] = json_of(cgroup.memory_limit());
   json["memoryUsageBytes"] = json_of(cgroup.memory_usage());
   json["pidsLimit"] = json_of(cgroup.pids_limit());
   json["pids"] = json_of(cgroup.pids());
-}
-
-/// As the kernel's values are shown: null is "unlimited", which rules have as a negative number.
-template <class Limit>
-Json limit_json(const std::optional<Limit>& limit) {
-  return limit && limit->value() > 0 ? json_of(limit) : Json(nullptr);
-}
-
-Json rule_json(const core::CgroupValues& rule) {
-  Json json;
-  json["shares"] = json_of(rule.cpu_shares);
-  json["quotaUs"] = limit_json(rule.cpu_quota);
-  json["periodUs"] = json_of(rule.cpu_period);
-  json["memoryLimitBytes"] = limit_json(rule.memory_limit);
-  json["pidsLimit"] = json_of(rule.pids_limit);
-  return json;
 }
 
 Json requests_json(const core::TierSum& sum) {
@@ -77,7 +63,7 @@ Json pod_json(const app::PodEntry& entry, core::WeightFormula formula) {
   json["cgroup"] = record.cgroup;
   json["requests"] = json_of(core::requests_of(record));
   json["limits"] = json_of(limits_shown(entry));
-  json["rule"] = rule_json(entry.rule);
+  json["rule"] = limits_json(entry.rule);
   add_values(json, entry.cgroup, entry.cgroup.shares(entry.rule.cpu_shares, formula));
   Json& containers = json["containers"] = Json::array();
   for (const app::ContainerEntry& container : entry.containers)
@@ -85,40 +71,32 @@ Json pod_json(const app::PodEntry& entry, core::WeightFormula formula) {
   return json;
 }
 
-Json tier_json(const app::TierEntry& tier, core::WeightFormula formula) {
+/// A tier, or what contains the tree and is of no class.
+Json tier_json(const app::TierEntry& tier, core::WeightFormula formula, bool is_top) {
   Json json;
-  json["qosClass"] = core::format_qos_class(tier.qos_class);
+  if (!is_top) json["qosClass"] = core::format_qos_class(tier.qos_class);
   json["cgroup"] = tier.cgroup.path();
   json["pods"] = tier.sum.pods;
-  json["requests"] = requests_json(tier.sum);
-  json["rule"] = rule_json(tier.rule);
+  if (!is_top) json["requests"] = requests_json(tier.sum);
+  json["rule"] = limits_json(tier.rule);
   add_values(json, tier.cgroup, tier.cgroup.shares(tier.rule.cpu_shares, formula));
-  return json;
-}
-
-Json top_json(const app::TierEntry& top, core::WeightFormula formula) {
-  Json json;
-  json["cgroup"] = top.cgroup.path();
-  json["pods"] = top.sum.pods;
-  json["rule"] = rule_json(top.rule);
-  add_values(json, top.cgroup, top.cgroup.shares(top.rule.cpu_shares, formula));
   return json;
 }
 
 Json tree_json(const app::TreeEntry& tree, core::WeightFormula formula) {
   Json json;
   json["kubepods"] = tree.kubepods;
-  json["top"] = tree.top ? top_json(*tree.top, formula) : Json(nullptr);
+  json["top"] = tree.top ? tier_json(*tree.top, formula, true) : Json(nullptr);
   Json& tiers = json["tiers"] = Json::array();
   for (const app::TierEntry& tier : tree.tiers)
-    tiers.push_back(tier_json(tier, formula));
+    tiers.push_back(tier_json(tier, formula, false));
   return json;
 }
 
-}  // namespace
-
+/// Restricts the process with narrow(), reads configuration and inventory, in this order: nothing
+/// untrusted is parsed before the restriction.
 Result<NodeView> observe(const Globals& globals) {
-  if (auto status = narrow(kKept); !status) return fail(std::move(status).error());
+  PODQOS_TRY(narrow(kKept));
   NodeView view{.configuration = app::inspect_configuration(globals.config), .inventory = {}};
   auto inventory = app::read_inventory(view.configuration.settings);
   if (!inventory) {
@@ -129,6 +107,8 @@ Result<NodeView> observe(const Globals& globals) {
   view.inventory = std::move(*inventory);
   return view;
 }
+
+}  // namespace
 
 std::string format_notices(const app::ConfigurationReport& configuration, ColourMode mode) {
   std::string out;
@@ -145,14 +125,24 @@ std::string format_notices(const app::ConfigurationReport& configuration, Colour
   return out;
 }
 
-int show_view(const Globals& globals, const std::string& output, ColourMode mode,
-              std::string (*format)(const app::Inventory&, ColourMode)) {
-  const auto view = observe(globals);
-  if (!view) return log_failure(view.error());
-  const int status = finish(print(output == "json" ? format_view(*view)
-                                                   : cat(format_notices(view->configuration, mode),
-                                                         format(view->inventory, mode))));
-  return view->configuration.errors.empty() ? status : kRefused;
+Command add_view(CLI::App& app, const Globals& globals, TextOfInventory text,
+                 const std::string& name, const std::string& description) {
+  auto options = std::make_shared<OutputOptions>();
+  CLI::App* sub = app.add_subcommand(name, description);
+  add_coloured_output(*sub, *options);
+  return {.app = sub, .run = [options, &globals, text] {
+            const auto view = observe(globals);
+            if (!view) return log_failure(view.error());
+            const ColourMode mode = options->mode();
+            std::string out = options->is_json() ? format_view(*view)
+                                                 : cat(format_notices(view->configuration, mode),
+                                                       text(view->inventory, mode));
+            for (const std::string& warning : view->inventory.warnings)
+              if (!options->is_json())
+                out += cat(paint(cell("warning: ", Colour::kRed), mode), warning, "\n");
+            const int status = finish(print(out));
+            return view->configuration.errors.empty() ? status : kRefused;
+          }};
 }
 
 std::string format_view(const NodeView& view) {

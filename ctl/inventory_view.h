@@ -16,10 +16,6 @@ struct NodeView {
   app::Inventory inventory;
 };
 
-/// Restricts the process with narrow(), reads configuration and inventory, in this order: nothing
-/// untrusted is parsed before the restriction.
-[[nodiscard]] Result<NodeView> observe(const Globals& globals);
-
 /// The view as one JSON object, for `status -o json` and `tree -o json`.
 [[nodiscard]] std::string format_view(const NodeView& view);
 
@@ -28,11 +24,12 @@ struct NodeView {
 [[nodiscard]] std::string format_notices(const app::ConfigurationReport& configuration,
                                          ColourMode mode);
 
-/// Prints what was observed as text or JSON.
-/// @param format  the text of the inventory
-/// @return the exit status: kRefused also if the configuration has errors.
-[[nodiscard]] int show_view(const Globals& globals, const std::string& output, ColourMode mode,
-                            std::string (*format)(const app::Inventory&, ColourMode));
+/// An inventory for people, without its warnings.
+using TextOfInventory = std::string (*)(const app::Inventory&, ColourMode);
+/// Adds a subcommand that prints the inventory as text or JSON, and what is wrong with it. It ends
+/// with kRefused if the configuration has errors.
+[[nodiscard]] Command add_view(CLI::App& app, const Globals& globals, TextOfInventory text,
+                               const std::string& name, const std::string& description);
 
 /// The pod's limits: those in its record, or for an adopted pod, whose limits the kubelet sets,
 /// those read from its cgroup.

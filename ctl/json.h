@@ -8,6 +8,7 @@
 
 #include "common/base/units.h"
 #include "common/core/pod.h"
+#include "common/core/pod_config.h"
 
 namespace podqos::ctl {
 
@@ -31,5 +32,9 @@ template <class Tag>
 
 /// {"cpuMilli": 500, "memoryBytes": null}; null for what the list does not name.
 [[nodiscard]] Json json_of(const core::ResourceList& list);
+
+/// {"cpuShares": …, "cpuQuotaUs", "cpuPeriodUs", "memoryLimitBytes", "pidsLimit"}; null for what is
+/// unset, and for limits that are 0 or negative, which means unlimited.
+[[nodiscard]] Json limits_json(const core::CgroupValues& values);
 
 }  // namespace podqos::ctl

@@ -1,10 +1,8 @@
 #include "ctl/manifest_warnings.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <iterator>
-#include <span>
 #include <string_view>
 #include <utility>
 
@@ -20,7 +18,6 @@ namespace podqos::ctl {
 namespace {
 
 using codec::JsonNode;
-using Names = std::span<const std::string_view>;
 
 // The fields of Kubernetes' objects that podqos reads, whether podqos reads them or not: all of
 // 1.36, and those of earlier releases. Objects below others, such as affinity, are not checked.
@@ -29,86 +26,41 @@ using Names = std::span<const std::string_view>;
 constexpr std::size_t kMaxUnknown = 32;
 
 /// staging/src/k8s.io/api/core/v1/types.go Pod, PodTemplateSpec.
-constexpr auto kPodFields =
-    std::to_array<std::string_view>({"apiVersion", "kind", "metadata", "spec", "status"});
+constexpr std::string_view kPodFields = "apiVersion kind metadata spec status";
 /// staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go ObjectMeta.
-constexpr auto kMetadataFields = std::to_array<std::string_view>(
-    {"name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation",
-     "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "labels",
-     "annotations", "ownerReferences", "finalizers", "clusterName", "managedFields"});
+constexpr std::string_view kMetadataFields =
+    "name generateName namespace selfLink uid resourceVersion generation "
+    "creationTimestamp deletionTimestamp deletionGracePeriodSeconds labels annotations "
+    "ownerReferences finalizers clusterName managedFields";
 /// types.go PodSpec.
-constexpr auto kSpecFields = std::to_array<std::string_view>({"volumes",
-                                                              "initContainers",
-                                                              "containers",
-                                                              "ephemeralContainers",
-                                                              "restartPolicy",
-                                                              "terminationGracePeriodSeconds",
-                                                              "activeDeadlineSeconds",
-                                                              "dnsPolicy",
-                                                              "nodeSelector",
-                                                              "serviceAccountName",
-                                                              "serviceAccount",
-                                                              "automountServiceAccountToken",
-                                                              "nodeName",
-                                                              "hostNetwork",
-                                                              "hostPID",
-                                                              "hostIPC",
-                                                              "shareProcessNamespace",
-                                                              "securityContext",
-                                                              "imagePullSecrets",
-                                                              "hostname",
-                                                              "subdomain",
-                                                              "affinity",
-                                                              "schedulerName",
-                                                              "tolerations",
-                                                              "hostAliases",
-                                                              "priorityClassName",
-                                                              "priority",
-                                                              "dnsConfig",
-                                                              "readinessGates",
-                                                              "runtimeClassName",
-                                                              "enableServiceLinks",
-                                                              "preemptionPolicy",
-                                                              "overhead",
-                                                              "topologySpreadConstraints",
-                                                              "setHostnameAsFQDN",
-                                                              "os",
-                                                              "hostUsers",
-                                                              "schedulingGates",
-                                                              "resourceClaims",
-                                                              "resources",
-                                                              "hostnameOverride",
-                                                              "workloadRef",
-                                                              "schedulingGroup"});
+constexpr std::string_view kSpecFields =
+    "volumes initContainers containers ephemeralContainers restartPolicy "
+    "terminationGracePeriodSeconds activeDeadlineSeconds dnsPolicy nodeSelector "
+    "serviceAccountName serviceAccount automountServiceAccountToken nodeName hostNetwork "
+    "hostPID hostIPC shareProcessNamespace securityContext imagePullSecrets hostname "
+    "subdomain affinity schedulerName tolerations hostAliases priorityClassName priority "
+    "dnsConfig readinessGates runtimeClassName enableServiceLinks preemptionPolicy "
+    "overhead topologySpreadConstraints setHostnameAsFQDN os hostUsers schedulingGates "
+    "resourceClaims resources hostnameOverride workloadRef schedulingGroup";
 /// types.go Container, EphemeralContainer.
-constexpr auto kContainerFields = std::to_array<std::string_view>({"name",
-                                                                   "image",
-                                                                   "command",
-                                                                   "args",
-                                                                   "workingDir",
-                                                                   "ports",
-                                                                   "envFrom",
-                                                                   "env",
-                                                                   "resources",
-                                                                   "resizePolicy",
-                                                                   "restartPolicy",
-                                                                   "restartPolicyRules",
-                                                                   "volumeMounts",
-                                                                   "volumeDevices",
-                                                                   "livenessProbe",
-                                                                   "readinessProbe",
-                                                                   "startupProbe",
-                                                                   "lifecycle",
-                                                                   "terminationMessagePath",
-                                                                   "terminationMessagePolicy",
-                                                                   "imagePullPolicy",
-                                                                   "securityContext",
-                                                                   "stdin",
-                                                                   "stdinOnce",
-                                                                   "tty",
-                                                                   "targetContainerName"});
+constexpr std::string_view kContainerFields =
+    "name image command args workingDir ports envFrom env resources resizePolicy "
+    "restartPolicy restartPolicyRules volumeMounts volumeDevices livenessProbe "
+    "readinessProbe startupProbe lifecycle terminationMessagePath "
+    "terminationMessagePolicy imagePullPolicy securityContext stdin stdinOnce tty "
+    "targetContainerName";
 /// types.go ResourceRequirements.
-constexpr auto kResourceFields = std::to_array<std::string_view>({"limits", "requests", "claims"});
+constexpr std::string_view kResourceFields = "limits requests claims";
+
+/// The words of a text.
+std::vector<std::string_view> split_words(std::string_view text) {
+  std::vector<std::string_view> words;
+  for (std::size_t end = 0; !text.empty(); text.remove_prefix(std::min(end + 1, text.size()))) {
+    end = std::min(text.find(' '), text.size());
+    words.push_back(text.substr(0, end));
+  }
+  return words;
+}
 
 /// Fields of a known object, as kubectl's strict decoding reports them.
 class FieldChecker {
@@ -141,17 +93,18 @@ class FieldChecker {
       check(*resources, cat(path, "resources."), kResourceFields);
   }
 
-  /// @param path  of the object, with a dot at its end
-  void check(const JsonNode& object, std::string_view path, Names known) {
+  /// @param path   of the object, with a dot at its end
+  /// @param known  the fields that it may have
+  void check(const JsonNode& object, std::string_view path, std::string_view known) {
+    const std::vector<std::string_view> names = split_words(known);
     for (const JsonNode& field : object.children) {
       if (warnings_.size() > kMaxUnknown) return;
-      if (std::ranges::find(known, field.key) != known.end()) continue;
+      if (std::ranges::find(names, field.key) != names.end()) continue;
       if (warnings_.size() == kMaxUnknown) {
         warnings_.emplace_back("more unknown fields");
         return;
       }
-      const std::string nearest =
-          codec::nearest_name(field.key, std::vector(known.begin(), known.end()));
+      const std::string nearest = codec::nearest_name(field.key, names);
       warnings_.push_back(cat("unknown field \"", path, printable(field.key), "\"",
                               nearest.empty() ? "" : cat("; did you mean ", nearest, "?")));
     }

@@ -29,7 +29,7 @@ constexpr std::array kKeptCapabilities = {CAP_DAC_OVERRIDE, CAP_SYS_RESOURCE, CA
 
 /// Values of the command line options.
 struct ReconcileOptions {
-  std::string output = "text";
+  OutputOptions output;
   bool dry_run = false;
   bool quiet = false;
 };
@@ -99,7 +99,7 @@ int run_preview(const ReconcileOptions& options, const core::Settings& settings)
   const auto preview = app::preview_reconcile(settings);
   if (!preview) return log_failure(preview.error());
   const bool printed =
-      print(options.output == "json" ? format_json(*preview) : format_text(*preview));
+      print(options.output.is_json() ? format_json(*preview) : format_text(*preview));
   const int status = finish(printed);
   return status == kDone && !failures_of(preview->report).empty() ? kRefused : status;
 }
@@ -126,7 +126,7 @@ int run_reconcile(const ReconcileOptions& options, const Globals& globals) {
       *settings, log, options.quiet ? app::Warnings::kReported : app::Warnings::kLogged);
   if (!report) return log_failure(for_root(report.error()));
   const int status = finish(
-      print(options.output == "json" ? format_json(*report) : format_text(*report, options.quiet)));
+      print(options.output.is_json() ? format_json(*report) : format_text(*report, options.quiet)));
   if (!logs_to_the_same_journal(*settings)) {
     for (const std::string& failure : failures_of(*report))
       log_failure({ErrorCode::kIo, failure});
@@ -140,8 +140,7 @@ Command add_reconcile(CLI::App& app, const Globals& globals) {
   auto options = std::make_shared<ReconcileOptions>();
   CLI::App* sub =
       app.add_subcommand("reconcile", "Make state and cgroups match the running containers");
-  sub->add_option("-o,--output", options->output, "text or json")
-      ->check(CLI::IsMember({"text", "json"}));
+  add_output(*sub, options->output);
   auto* dry_run =
       sub->add_flag("-n,--dry-run", options->dry_run, "Print the changes without making them");
   sub->add_flag("-q,--quiet", options->quiet, "Print and log only changes and failures")

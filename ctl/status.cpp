@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -12,22 +11,6 @@
 
 namespace podqos::ctl {
 namespace {
-
-using Row = std::vector<Cell>;
-
-/// Values of the command line options.
-struct StatusOptions {
-  std::string output = "text";
-  std::string colour = "auto";
-};
-
-/// A row of column names.
-Row heading(std::initializer_list<std::string_view> names) {
-  Row row;
-  for (const std::string_view name : names)
-    row.push_back(cell(std::string{name}, Colour::kDim));
-  return row;
-}
 
 /// "cpu 110m, memory 64Mi", or "-".
 std::string shown(const core::ResourceList& list) {
@@ -42,11 +25,6 @@ std::string shown(const core::ResourceList& list) {
 /// CPU and memory of a tier's sum.
 std::string shown(const core::TierSum& sum) {
   return cat("cpu ", format_cpu(sum.cpu), ", memory ", format_bytes(sum.memory));
-}
-
-/// Bytes with a unit; "-" if absent or unlimited.
-std::string shown(const std::optional<Bytes>& bytes) {
-  return bytes && bytes->value() >= 0 ? format_bytes(*bytes) : "-";
 }
 
 /// "2 live, 1 pending", or "none".
@@ -74,7 +52,7 @@ std::string pods_table(const app::Inventory& inventory, ColourMode mode) {
                   record.adopted ? " (adopted)" : "")),
          cell(std::string{format_source(record.class_source)}), cell(containers_of(pod)),
          cell(shown(core::requests_of(record))), cell(shown(limits_shown(pod))),
-         cell(shown(pod.cgroup.memory_usage()))});
+         cell(format_bytes(pod.cgroup.memory_usage()))});
   }
   return format_table(rows, mode);
 }
@@ -93,11 +71,11 @@ std::string tiers_table(const app::Inventory& inventory, ColourMode mode) {
   std::vector<Row> rows = {heading({"TIER", "PODS", "REQUESTS", "SHARES rule / kernel",
                                     "MEMORY LIMIT rule / kernel", "MEMORY NOW"})};
   const auto add = [&](std::string name, const app::TierEntry& tier) {
-    rows.push_back(
-        {cell(std::move(name), Colour::kBold), cell(cat(tier.sum.pods)), cell(shown(tier.sum)),
-         cell(cpu_pair(tier, inventory.formula)),
-         cell(cat(shown(tier.rule.memory_limit), " / ", shown(tier.cgroup.memory_limit()))),
-         cell(shown(tier.cgroup.memory_usage()))});
+    rows.push_back({cell(std::move(name), Colour::kBold), cell(cat(tier.sum.pods)),
+                    cell(shown(tier.sum)), cell(cpu_pair(tier, inventory.formula)),
+                    cell(cat(format_bytes(tier.rule.memory_limit), " / ",
+                             format_bytes(tier.cgroup.memory_limit()))),
+                    cell(format_bytes(tier.cgroup.memory_usage()))});
   };
   for (const app::TreeEntry& tree : inventory.trees) {
     if (tree.top) add(tree.top->cgroup.path(), *tree.top);
@@ -116,28 +94,15 @@ std::string status_text(const app::Inventory& inventory, ColourMode mode) {
                " of a kubelet, ", shown(inventory.adopted),
                " requested: not counted in podqos's own tiers\n");
   }
-  for (const std::string& warning : inventory.warnings)
-    out += cat(paint(cell("warning: ", Colour::kRed), mode), warning, "\n");
   return out;
-}
-
-/// Reads the inventory and prints it.
-int run_status(const StatusOptions& options, const Globals& globals) {
-  return show_view(globals, options.output, colour_mode(options.colour), status_text);
 }
 
 }  // namespace
 
 Command add_status(CLI::App& app, const Globals& globals) {
-  auto options = std::make_shared<StatusOptions>();
-  CLI::App* sub = app.add_subcommand("status",
-                                     "List the pods and tiers of this node: class, requests, "
-                                     "limits, current usage, and inconsistencies");
-  sub->add_option("-o,--output", options->output, "text or json")
-      ->check(CLI::IsMember({"text", "json"}));
-  sub->add_option("--color", options->colour, "auto (default), always or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
-  return {.app = sub, .run = [options, &globals] { return run_status(*options, globals); }};
+  return add_view(app, globals, status_text, "status",
+                  "List the pods and tiers of this node: class, requests, limits, current usage, "
+                  "and inconsistencies");
 }
 
 }  // namespace podqos::ctl

@@ -44,7 +44,7 @@ std::optional<std::string_view> environment(const char* name) {
 }
 
 /// The width of the widest cell of each column.
-std::vector<std::size_t> column_widths(const std::vector<std::vector<Cell>>& rows) {
+std::vector<std::size_t> column_widths(const std::vector<Row>& rows) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
@@ -73,10 +73,21 @@ std::string format_bytes(Bytes bytes) {
              kBinaryUnits.at(unit));
 }
 
+std::string format_bytes(const std::optional<Bytes>& bytes) {
+  return bytes && bytes->value() >= 0 ? format_bytes(*bytes) : "-";
+}
+
 std::string format_cpu(MilliCpu cpu) {
   constexpr std::int64_t kMilli = 1000;
   if (cpu.value() % kMilli == 0) return std::to_string(cpu.value() / kMilli);
   return cat(cpu.value(), "m");
+}
+
+Row heading(std::initializer_list<std::string_view> names) {
+  Row row;
+  for (const std::string_view name : names)
+    row.push_back(cell(std::string{name}, Colour::kDim));
+  return row;
 }
 
 ColourMode colour_mode(std::string_view word) {
@@ -91,7 +102,7 @@ std::string paint(const Cell& cell, ColourMode mode) {
   return cat("\x1b[", code_of(cell.colour), "m", cell.text, "\x1b[0m");
 }
 
-std::string format_table(const std::vector<std::vector<Cell>>& rows, ColourMode mode) {
+std::string format_table(const std::vector<Row>& rows, ColourMode mode) {
   const std::vector<std::size_t> widths = column_widths(rows);
   std::string out;
   for (const auto& row : rows) {

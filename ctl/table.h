@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,8 @@ namespace podqos::ctl {
 /// A number of bytes in the largest binary unit, with at most one decimal and "~" in front if
 /// digits were cut: "3Gi", "1.5Gi", "~1.1Gi", "64Mi", "0", "1023".
 [[nodiscard]] std::string format_bytes(Bytes bytes);
+/// The same; "-" if absent or unlimited.
+[[nodiscard]] std::string format_bytes(const std::optional<Bytes>& bytes);
 /// CPU in cores if whole, else in millicores: "110m", "2", "1500m".
 [[nodiscard]] std::string format_cpu(MilliCpu cpu);
 
@@ -32,6 +35,10 @@ struct Cell {
   return {.text = std::move(text), .colour = colour};
 }
 
+using Row = std::vector<Cell>;
+/// A row of column names.
+[[nodiscard]] Row heading(std::initializer_list<std::string_view> names);
+
 /// Whether output has escape sequences.
 enum class ColourMode : std::uint8_t { kPlain, kColoured };
 
@@ -43,7 +50,7 @@ enum class ColourMode : std::uint8_t { kPlain, kColoured };
 
 /// Formats rows with aligned columns, two blanks apart, and no trailing blanks. A UTF-8 character
 /// counts as one column. Rows may have different numbers of cells.
-[[nodiscard]] std::string format_table(const std::vector<std::vector<Cell>>& rows, ColourMode mode);
+[[nodiscard]] std::string format_table(const std::vector<Row>& rows, ColourMode mode);
 
 /// The texts with `separator` between them.
 [[nodiscard]] std::string join(const std::vector<std::string>& texts, std::string_view separator);

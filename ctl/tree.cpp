@@ -1,4 +1,3 @@
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -12,19 +11,8 @@
 namespace podqos::ctl {
 namespace {
 
-using Row = std::vector<Cell>;
-
 /// Characters of a container id, as engines shorten it.
 constexpr std::size_t kShownId = 12;
-/// Columns of the output.
-constexpr std::size_t kColumns = 8;
-
-/// Values of the command line options.
-struct TreeOptions {
-  std::string output = "text";
-  std::string colour = "auto";
-};
-
 /// A line of the tree and its children.
 struct Node {
   Cell label;
@@ -151,11 +139,6 @@ std::string shown_quota(const cgroup::CgroupView& cgroup) {
   return usual ? cat(quota->value()) : cat(quota->value(), "/", period->value());
 }
 
-/// Bytes with a unit, or "-".
-std::string shown_rule(const std::optional<Bytes>& bytes) {
-  return bytes ? format_bytes(*bytes) : "-";
-}
-
 /// The cells of one node.
 /// @param prefix  the lines of the tree in front of the label
 Row row_of(const Node& node, const std::string& prefix) {
@@ -164,8 +147,8 @@ Row row_of(const Node& node, const std::string& prefix) {
   return {cell(cat(prefix, node.label.text), node.label.colour),
           cell(shown_weight(node)),
           cell(shown_quota(cgroup)),
-          cell(shown_rule(cgroup.memory_limit())),
-          cell(shown_rule(cgroup.memory_usage())),
+          cell(format_bytes(cgroup.memory_limit())),
+          cell(format_bytes(cgroup.memory_usage())),
           cell(pids ? cat(*pids) : "-"),
           cell(node.oom_score_adj ? cat(*node.oom_score_adj) : ""),
           cell(node.pid ? cat(node.pid->value()) : "")};
@@ -180,49 +163,23 @@ void add_rows(std::vector<Row>& rows, const std::vector<Node>& nodes, const std:
   }
 }
 
-/// Column names.
-/// @param cpu  the name of the CPU column, which depends on the cgroup version
-Row heading(std::string_view cpu) {
-  Row row;
-  row.reserve(kColumns);
-  for (const std::string_view name :
-       {std::string_view{"CGROUP"}, cpu, std::string_view{"QUOTA"},
-        std::string_view{"MEMORY LIMIT"}, std::string_view{"USAGE"}, std::string_view{"PIDS"},
-        std::string_view{"OOM"}, std::string_view{"PID"}})
-    row.push_back(cell(std::string{name}, Colour::kDim));
-  return row;
-}
-
 /// The whole text output.
 std::string tree_text(const app::Inventory& inventory, ColourMode mode) {
   const bool v2 = inventory.layout.cpu == core::CgroupVersion::kV2;
-  std::vector<Row> rows = {heading(v2 ? "WEIGHT (SHARES)" : "SHARES")};
+  std::vector<Row> rows = {heading({"CGROUP", v2 ? "WEIGHT (SHARES)" : "SHARES", "QUOTA",
+                                    "MEMORY LIMIT", "USAGE", "PIDS", "OOM", "PID"})};
   for (const Node& root : forest(inventory)) {
     rows.push_back(row_of(root, ""));
     add_rows(rows, root.children, "");
   }
-  std::string out = rows.size() > 1 ? format_table(rows, mode) : "no pods\n";
-  for (const std::string& warning : inventory.warnings)
-    out += cat(paint(cell("warning: ", Colour::kRed), mode), warning, "\n");
-  return out;
-}
-
-/// Reads the inventory and prints it.
-int run_tree(const TreeOptions& options, const Globals& globals) {
-  return show_view(globals, options.output, colour_mode(options.colour), tree_text);
+  return rows.size() > 1 ? format_table(rows, mode) : "no pods\n";
 }
 
 }  // namespace
 
 Command add_tree(CLI::App& app, const Globals& globals) {
-  auto options = std::make_shared<TreeOptions>();
-  CLI::App* sub = app.add_subcommand(
-      "tree", "Show the tree of tiers, pods and containers with the current kernel values");
-  sub->add_option("-o,--output", options->output, "text or json")
-      ->check(CLI::IsMember({"text", "json"}));
-  sub->add_option("--color", options->colour, "auto (default), always or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
-  return {.app = sub, .run = [options, &globals] { return run_tree(*options, globals); }};
+  return add_view(app, globals, tree_text, "tree",
+                  "Show the tree of tiers, pods and containers with the current kernel values");
 }
 
 }  // namespace podqos::ctl

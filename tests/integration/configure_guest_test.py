@@ -98,9 +98,9 @@ class Containerd(unittest.TestCase):
         status = json.loads(engine.call("podqosctl", "status", "-o", "json").stdout)
         ((pod,), (tree,)) = status["pods"], status["trees"]
         # 100m are 102 shares: 1 + (102 - 2) * 9999 / 262142.
-        self.assertEqual((pod["adopted"], pod["weight"], pod["memoryLimitBytes"]), (False, 4, 128 << 20))
+        self.assertEqual((pod["adopted"], pod["cpuWeight"], pod["memoryLimitBytes"]), (False, 4, 128 << 20))
         # The guest's one CPU.
-        self.assertEqual((tree["top"]["cgroup"], tree["top"]["weight"]), ("/podqos", 39))
+        self.assertEqual((tree["top"]["cgroup"], tree["top"]["cpuWeight"]), ("/podqos", 39))
         self.cri.stop_pod(sandbox)
         self.cri.remove_pod(sandbox)
         patience.wait_for(lambda: not pathlib.Path("/sys/fs/cgroup/podqos").exists(), containerd.PATIENCE,
@@ -382,7 +382,7 @@ class ThreeEngines(unittest.TestCase):
         self.assertEqual(counted, [[200, 100, 0], [0, 100, 0]])
         for tree in status["trees"]:
             self.assertEqual(tree["tiers"][1]["memoryLimitBytes"], engine.NODE_MEMORY - (128 << 20))
-            self.assertEqual(tree["tiers"][1]["rule"]["shares"], 102)
+            self.assertEqual(tree["tiers"][1]["rule"]["cpuShares"], 102)
             self.assertEqual(tree["tiers"][2]["memoryLimitBytes"], engine.NODE_MEMORY - (256 << 20))
 
     def check_trees(self, *roots):

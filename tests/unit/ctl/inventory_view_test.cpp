@@ -67,9 +67,9 @@ TEST_F(ViewedPod, IsShownWithItsContainers) {
   const json& entry = shown["pods"][0];
   EXPECT_EQ(entry["uid"], "u-1");
   EXPECT_EQ(entry["qosClass"], "Burstable");
-  EXPECT_EQ(entry["rule"]["shares"], 102);
+  EXPECT_EQ(entry["rule"]["cpuShares"], 102);
   EXPECT_TRUE(entry["rule"]["memoryLimitBytes"].is_null());
-  EXPECT_EQ(entry["weight"], 4);
+  EXPECT_EQ(entry["cpuWeight"], 4);
   EXPECT_TRUE(entry["memoryLimitBytes"].is_null());
   EXPECT_EQ(entry["containers"][0]["state"], "dead");
   EXPECT_EQ(entry["containers"][0]["oomScoreAdj"], -997);
