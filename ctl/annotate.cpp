@@ -125,15 +125,13 @@ Result<AnnotationList> container_annotations(const Manifest& manifest,
   if (found.size() != 1)
     return fail(ErrorCode::kInvalidArgument,
                 cat("expected a manifest with exactly one pod, found ", found.size()));
-  auto pod = pod_of(*found.front());
-  if (!pod) return fail(pod.error());
-  if (auto status = check_container(*pod, options); !status) return fail(std::move(status).error());
-  if (pod->uid.empty()) {
-    auto uid = derived_uid(*pod);
-    if (!uid) return fail(std::move(uid).error());
-    pod->uid = std::move(*uid);
+  PODQOS_ASSIGN(auto pod, pod_of(*found.front()));
+  PODQOS_TRY(check_container(pod, options));
+  if (pod.uid.empty()) {
+    PODQOS_ASSIGN(auto uid, derived_uid(pod));
+    pod.uid = std::move(uid);
   }
-  AnnotationList list = pod_annotations(*pod);
+  AnnotationList list = pod_annotations(pod);
   if (!options.container.empty()) list.emplace_back(kContainerKey, options.container);
   return list;
 }
@@ -204,9 +202,8 @@ Result<Annotated> annotate_json(const Document& document) {
                 .path = document.pod_path.value_or(std::vector<std::string>{})};
   out.path.insert(out.path.end(), {"metadata", "annotations"});
   for (const auto& [key, value] : std::views::reverse(out.list)) {
-    auto changed = json_set(out.json, out.path, key, json_quote(value));
-    if (!changed) return fail(std::move(changed).error());
-    out.json = std::move(*changed);
+    PODQOS_ASSIGN(auto changed, json_set(out.json, out.path, key, json_quote(value)));
+    out.json = std::move(changed);
   }
   return out;
 }
@@ -273,10 +270,9 @@ Result<std::string> annotate_manifest(const Manifest& manifest) {
       out += document.text;
       continue;
     }
-    auto annotated = document.pod_path ? annotate_document(document, manifest.is_yaml)
-                                       : annotate_list(document, manifest.is_yaml);
-    if (!annotated) return annotated;
-    out += *annotated;
+    PODQOS_ASSIGN(auto annotated, document.pod_path ? annotate_document(document, manifest.is_yaml)
+                                                    : annotate_list(document, manifest.is_yaml));
+    out += annotated;
   }
   return out;
 }
@@ -284,21 +280,16 @@ Result<std::string> annotate_manifest(const Manifest& manifest) {
 /// Does the work of the subcommand.
 /// @return the text for standard output; "" with --bundle.
 Result<std::string> annotate(const AnnotateOptions& options) {
-  const auto text = read_input(options.file, kMaxInput);
-  if (!text) return fail(text.error());
-  const auto manifest = parse_manifest(*text);
-  if (!manifest) return fail(manifest.error());
-  print_warnings(*manifest, shown_name(options.file));
+  PODQOS_ASSIGN(const auto text, read_input(options.file, kMaxInput));
+  PODQOS_ASSIGN(const auto manifest, parse_manifest(text));
+  print_warnings(manifest, shown_name(options.file));
   if (options.engine == kPodman4) {
-    if (auto status = check_fits_podman4(*manifest); !status)
-      return fail(std::move(status).error());
+    PODQOS_TRY(check_fits_podman4(manifest));
   }
-  if (options.bundle.empty() && options.output == "manifest") return annotate_manifest(*manifest);
-  const auto list = container_annotations(*manifest, options);
-  if (!list) return fail(list.error());
-  if (options.bundle.empty()) return format_annotations(*list);
-  if (auto status = annotate_bundle(options.bundle, *list); !status)
-    return fail(std::move(status).error());
+  if (options.bundle.empty() && options.output == "manifest") return annotate_manifest(manifest);
+  PODQOS_ASSIGN(const auto list, container_annotations(manifest, options));
+  if (options.bundle.empty()) return format_annotations(list);
+  PODQOS_TRY(annotate_bundle(options.bundle, list));
   return std::string{};
 }
 

@@ -24,8 +24,7 @@ constexpr std::string_view kAnnotations = "annotations";
 
 Result<std::string> annotate_config(std::string_view config, const AnnotationList& annotations) {
   // Rejects repeated members, which a runtime could read differently.
-  if (auto parsed = codec::OciConfig::parse(config); !parsed)
-    return fail(std::move(parsed).error());
+  PODQOS_TRY(codec::OciConfig::parse(config));
   std::string text{config};
   const std::array path = {std::string{kAnnotations}};
   // In reverse, because each is inserted before the existing members.
@@ -38,30 +37,26 @@ Result<std::string> annotate_config(std::string_view config, const AnnotationLis
       return fail(ErrorCode::kConflict,
                   cat("annotation ", key, " already exists with a different value, ",
                       json_shown(*present), ": remove it first"));
-    auto changed = json_set(text, path, key, json_quote(value));
-    if (!changed) return changed;
-    text = std::move(*changed);
+    PODQOS_ASSIGN(auto changed, json_set(text, path, key, json_quote(value)));
+    text = std::move(changed);
   }
   // "Annotations", as runc takes it, would now be repeated.
-  if (auto parsed = codec::OciConfig::parse(text); !parsed) return fail(std::move(parsed).error());
+  PODQOS_TRY(codec::OciConfig::parse(text));
   return text;
 }
 
 Status annotate_bundle(const std::string& directory, const AnnotationList& annotations) {
-  const auto bundle = sys::Directory::open(directory);
-  if (!bundle) return fail(bundle.error());
-  const auto file = bundle->open_file("config.json", O_RDONLY);
-  if (!file) return fail(file.error());
+  PODQOS_ASSIGN(const auto bundle, sys::Directory::open(directory));
+  PODQOS_ASSIGN(const auto file, bundle.open_file("config.json", O_RDONLY));
   const std::string name = cat(directory, "/config.json");
   struct stat found = {};
-  if (::fstat(file->get(), &found) != 0) return fail_errno(errno, cat("stat ", name));
-  const auto text = sys::read_all(file->get(), codec::kMaxConfigSize, name);
-  if (!text) return fail(text.error());
-  auto changed = annotate_config(*text, annotations);
+  if (::fstat(file.get(), &found) != 0) return fail_errno(errno, cat("stat ", name));
+  PODQOS_ASSIGN(const auto text, sys::read_all(file.get(), codec::kMaxConfigSize, name));
+  auto changed = annotate_config(text, annotations);
   if (!changed) return fail(std::move(changed).error().with_context(name));
-  if (*changed == *text) return {};
+  if (*changed == text) return {};
   return sys::replace_file(
-      *bundle, "config.json", *changed,
+      bundle, "config.json", *changed,
       {.uid = found.st_uid, .gid = found.st_gid, .mode = found.st_mode & kPermissions});
 }
 

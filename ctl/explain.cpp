@@ -48,9 +48,8 @@ Result<Bytes> node_memory(const ExplainOptions& options, const core::Settings& s
     return Bytes{quantity->value()};
   }
   if (settings.node_memory) return *settings.node_memory;
-  auto installed = sys::installed_memory();
-  if (!installed) return fail(std::move(installed).error());
-  return installed->memory;
+  PODQOS_ASSIGN(auto installed, sys::installed_memory());
+  return installed.memory;
 }
 
 /// Parameters of the containers' memory values on cgroup v2; the swap capacity is this machine's.
@@ -58,9 +57,8 @@ Result<core::ContainerMemoryParams> container_params(const core::Settings& setti
                                                      Bytes node_memory) {
   core::NodeCapacity capacity{.memory = node_memory, .cpu = {}};
   if (settings.swap_behavior == core::SwapBehavior::kLimitedSwap) {
-    const auto installed = sys::installed_memory();
-    if (!installed) return fail(installed.error());
-    capacity.swap = installed->swap;
+    PODQOS_ASSIGN(const auto installed, sys::installed_memory());
+    capacity.swap = installed.swap;
   }
   return core::container_memory_params(settings, capacity, {.swap_max = true, .oom_group = true});
 }
@@ -74,12 +72,10 @@ Result<ExplainParams> params_of(const ExplainOptions& options, const core::Setti
                        ? settings.weight_formula == core::WeightFormulaSetting::kLog
                        : options.weight_formula == "log";
   params.formula = log ? core::WeightFormula::kLog : core::WeightFormula::kLinear;
-  auto memory = node_memory(options, settings);
-  if (!memory) return fail(std::move(memory).error());
-  params.node_memory = *memory;
-  auto container = container_params(settings, *memory);
-  if (!container) return fail(std::move(container).error());
-  params.container = *container;
+  PODQOS_ASSIGN(auto memory, node_memory(options, settings));
+  params.node_memory = memory;
+  PODQOS_ASSIGN(auto container, container_params(settings, memory));
+  params.container = container;
   return params;
 }
 
@@ -127,19 +123,16 @@ Result<std::string> explain_document(const Document& document, const ExplainPara
 /// Explains all pods of a manifest: one JSON object or a list of them, or texts below each other.
 Result<std::string> explain_manifest(const ExplainOptions& options, const ExplainParams& params,
                                      const Target& target) {
-  const auto text = read_input(options.file, kMaxInput);
-  if (!text) return fail(text.error());
-  const auto manifest = parse_manifest(*text);
-  if (!manifest) return fail(manifest.error());
+  PODQOS_ASSIGN(const auto text, read_input(options.file, kMaxInput));
+  PODQOS_ASSIGN(const auto manifest, parse_manifest(text));
   std::string out;
   std::size_t pods = 0;
   const std::string_view between = options.output.is_json() ? "," : "\n";
-  for (const Document* document : documents_with_pods(*manifest)) {
-    auto explained = explain_document(*document, params, target, options);
-    if (!explained) return explained;
-    out += cat(pods++ == 0 ? "" : between, *explained);
+  for (const Document* document : documents_with_pods(manifest)) {
+    PODQOS_ASSIGN(auto explained, explain_document(*document, params, target, options));
+    out += cat(pods++ == 0 ? "" : between, explained);
   }
-  print_warnings(*manifest, shown_name(options.file));
+  print_warnings(manifest, shown_name(options.file));
   if (pods == 0)
     return fail(ErrorCode::kInvalidArgument,
                 "no Pod found: expected a Pod, a workload with a pod template or a List of these");

@@ -27,60 +27,55 @@ using Kind = JsonNode::Kind;
 /// Maximum CFS period in microseconds (kernel/sched/core.c, max_cfs_quota_period).
 constexpr std::int64_t kMaxPeriod = 1'000'000;
 
-/// The member `key` as a whole number; nullopt if absent or null.
-Result<std::optional<std::int64_t>> integer_at(const JsonNode& object, std::string_view key) {
+/// A member that is not what was expected.
+std::unexpected<Error> refuse(std::string_view key, std::string_view expected,
+                              std::string_view found) {
+  return fail(ErrorCode::kInvalidArgument, cat(key, ": expected ", expected, ", found ", found));
+}
+
+/// The member `key` as a whole number within a range; nullopt if absent or null.
+Result<std::optional<std::int64_t>> integer_at(const JsonNode& object, std::string_view key,
+                                               std::string_view range, std::int64_t least,
+                                               std::int64_t most = kInt64Max) {
   const JsonNode* const raw = json_member(object, key);
   if (raw == nullptr) return std::nullopt;
   const auto number = parse_int(raw->raw);
-  if (!number)
-    return fail(ErrorCode::kInvalidArgument,
-                cat(key, ": expected a whole number of 64 bits, found ", json_shown(*raw)));
+  if (!number) return refuse(key, "a whole number of 64 bits", json_shown(*raw));
+  if (*number < least || *number > most) return refuse(key, range, cat(*number));
   return number;
 }
 
-/// The member `key` as a boolean; nullopt if absent or null.
-Result<std::optional<bool>> flag_at(const JsonNode& object, std::string_view key) {
+/// The member `key` as a boolean.
+Result<bool> flag_at(const JsonNode& object, std::string_view key, bool by_default) {
   const JsonNode* const raw = json_member(object, key);
-  if (raw == nullptr) return std::nullopt;
-  if (raw->raw == "true") return true;
-  if (raw->raw == "false") return false;
-  return fail(ErrorCode::kInvalidArgument,
-              cat(key, ": expected true or false, found ", json_shown(*raw)));
+  if (raw == nullptr) return by_default;
+  if (raw->kind != Kind::kBoolean) return refuse(key, "true or false", json_shown(*raw));
+  return raw->text == "true";
 }
 
-/// The member `key` as a string; nullopt if absent or null.
-Result<std::optional<std::string>> string_member(const JsonNode& object, std::string_view key) {
+/// The member `key` as a string; "" if absent or null.
+Result<std::string_view> text_at(const JsonNode& object, std::string_view key) {
   const JsonNode* const raw = json_member(object, key);
-  if (raw == nullptr) return std::nullopt;
-  if (raw->kind != Kind::kString)
-    return fail(ErrorCode::kInvalidArgument,
-                cat(key, ": expected a string, found ", json_shown(*raw)));
-  return std::string{raw->text};
+  if (raw == nullptr) return std::string_view{};
+  if (raw->kind != Kind::kString) return refuse(key, "a string", json_shown(*raw));
+  return raw->text;
+}
+
+/// Whether the member `key` is the second of two words; by default it is the first.
+Result<bool> is_second(const JsonNode& object, std::string_view key, std::string_view first,
+                       std::string_view second) {
+  PODQOS_ASSIGN(const std::string_view word, text_at(object, key));
+  if (word.empty() && json_member(object, key) == nullptr) return false;
+  if (word == first || word == second) return word == second;
+  return refuse(key, cat(first, " or ", second), cat("\"", printable(word), "\""));
 }
 
 /// memoryReservationPolicy as in the kubelet's configuration (KEP-2570); default None.
 Result<core::MemoryReservationPolicy> policy_at(const JsonNode& object) {
-  auto text = string_member(object, "memoryReservationPolicy");
-  if (!text) return fail(std::move(text).error());
-  const std::string word = text->value_or("None");
-  if (word == "None") return core::MemoryReservationPolicy::kNone;
-  if (word == "TieredReservation") return core::MemoryReservationPolicy::kTieredReservation;
-  return fail(ErrorCode::kInvalidArgument,
-              cat("memoryReservationPolicy: expected None or TieredReservation, found \"",
-                  printable(word), "\""));
-}
-
-/// Reads weightFormula; default linear.
-Status read_formula(const JsonNode& object, ExplainParams& params) {
-  auto text = string_member(object, "weightFormula");
-  if (!text) return fail(std::move(text).error());
-  const std::string word = text->value_or("linear");
-  if (word == "linear") return {};
-  if (word != "log")
-    return fail(ErrorCode::kInvalidArgument,
-                cat("weightFormula: expected linear or log, found \"", printable(word), "\""));
-  params.formula = core::WeightFormula::kLog;
-  return {};
+  PODQOS_ASSIGN(const bool tiered,
+                is_second(object, "memoryReservationPolicy", "None", "TieredReservation"));
+  return tiered ? core::MemoryReservationPolicy::kTieredReservation
+                : core::MemoryReservationPolicy::kNone;
 }
 
 /// Whether `label` is a page size in the form of core::hugepage_label(). It becomes part of a file
@@ -100,53 +95,21 @@ bool is_page_size(std::string_view label) {
   return false;
 }
 
-/// Reads hugePageSizes; without it the default of ExplainParams stays.
-Status read_hugepage_sizes(const JsonNode& object, ExplainParams& params) {
-  const JsonNode* const raw = json_member(object, "hugePageSizes");
-  if (raw == nullptr) return {};
-  const auto expected = [&] {
-    return fail(ErrorCode::kInvalidArgument,
-                cat(R"(hugePageSizes: expected a list like ["2MB"], found )", json_shown(*raw)));
-  };
-  if (raw->kind != Kind::kArray) return expected();
-  params.hugepage_labels.clear();
+/// hugePageSizes; without it the default.
+Result<std::vector<std::string>> hugepage_sizes_at(const JsonNode& object) {
+  constexpr std::string_view kKey = "hugePageSizes";
+  const JsonNode* const raw = json_member(object, kKey);
+  if (raw == nullptr) return ExplainParams{}.hugepage_labels;
+  std::vector<std::string> labels;
   for (const JsonNode& element : raw->children) {
-    if (element.kind != Kind::kString) return expected();
-    if (!is_page_size(element.text))
-      return fail(
-          ErrorCode::kInvalidArgument,
-          cat("hugePageSizes: expected a page size as in the kernel's file names, such as 2MB, "
-              "found ",
-              json_shown(element)));
-    params.hugepage_labels.emplace_back(element.text);
+    if (element.kind == Kind::kString && !is_page_size(element.text))
+      return refuse(kKey, "a page size as in the kernel's file names, such as 2MB",
+                    json_shown(element));
+    if (element.kind == Kind::kString) labels.emplace_back(element.text);
   }
-  return {};
-}
-
-/// Reads enforceCPULimits (default true) and cpuPeriodUs (default 100000).
-Status read_cpu_params(const JsonNode& object, core::PodConfigParams& config) {
-  auto limits = flag_at(object, "enforceCPULimits");
-  if (!limits) return fail(std::move(limits).error());
-  config.enforce_cpu_limits = limits->value_or(true);
-  auto period = integer_at(object, "cpuPeriodUs");
-  if (!period) return fail(std::move(period).error());
-  const std::int64_t micros = period->value_or(core::kDefaultPeriod.value());
-  if (micros < 1 || micros > kMaxPeriod)
-    return fail(ErrorCode::kInvalidArgument,
-                cat("cpuPeriodUs: expected 1 to ", kMaxPeriod, ", found ", micros));
-  config.cpu_period = Micros{micros};
-  return {};
-}
-
-/// Reads enforceMemoryQoS (default false) and memoryReservationPolicy.
-Status read_memory_params(const JsonNode& object, core::PodConfigParams& config) {
-  auto memory_qos = flag_at(object, "enforceMemoryQoS");
-  if (!memory_qos) return fail(std::move(memory_qos).error());
-  config.enforce_memory_qos = memory_qos->value_or(false);
-  auto policy = policy_at(object);
-  if (!policy) return fail(std::move(policy).error());
-  config.reservation_policy = *policy;
-  return {};
+  if (raw->kind != Kind::kArray || labels.size() != raw->children.size())
+    return refuse(kKey, R"(a list like ["2MB"])", json_shown(*raw));
+  return labels;
 }
 
 /// Rejects unknown members: for a misspelt one the default would be used silently.
@@ -165,79 +128,57 @@ Status check_param_names(const JsonNode& object) {
 /// The parameters of one line: nodeMemoryBytes and the object "params".
 Result<ExplainParams> params_of(const JsonNode& line) {
   ExplainParams params;
-  auto memory = integer_at(line, "nodeMemoryBytes");
-  if (!memory) return fail(std::move(memory).error());
-  if (*memory && **memory <= 0)
-    return fail(ErrorCode::kInvalidArgument,
-                cat("nodeMemoryBytes: expected more than 0, found ", **memory));
-  params.node_memory = memory->transform([](std::int64_t bytes) { return Bytes{bytes}; });
+  PODQOS_ASSIGN(const auto memory, integer_at(line, "nodeMemoryBytes", "more than 0", 1));
+  params.node_memory = memory.transform([](std::int64_t bytes) { return Bytes{bytes}; });
   JsonNode defaults;
   defaults.kind = Kind::kObject;
   const JsonNode* const given = json_member(line, "params");
   const JsonNode& object = given == nullptr ? defaults : *given;
   if (object.kind != Kind::kObject)
     return fail(ErrorCode::kInvalidArgument, "params: expected an object");
-  if (auto status = check_param_names(object); !status) return fail(std::move(status).error());
-  auto root = string_member(object, "cgroupRoot");
-  if (!root) return fail(std::move(root).error());
-  params.cgroup_root = root->value_or("/");
-  auto pids = integer_at(object, "podPidsLimit");
-  if (!pids) return fail(std::move(pids).error());
-  params.config.pod_pids_limit = *pids;
-  if (auto status = read_cpu_params(object, params.config); !status)
-    return fail(std::move(status).error());
-  if (auto status = read_memory_params(object, params.config); !status)
-    return fail(std::move(status).error());
-  if (auto status = read_hugepage_sizes(object, params); !status)
-    return fail(std::move(status).error());
-  if (auto status = read_formula(object, params); !status) return fail(std::move(status).error());
+  PODQOS_TRY(check_param_names(object));
+  core::PodConfigParams& config = params.config;
+  PODQOS_ASSIGN(const std::string_view root, text_at(object, "cgroupRoot"));
+  if (json_member(object, "cgroupRoot") != nullptr) params.cgroup_root = root;
+  PODQOS_ASSIGN(config.pod_pids_limit, integer_at(object, "podPidsLimit", "", -kInt64Max - 1));
+  PODQOS_ASSIGN(config.enforce_cpu_limits, flag_at(object, "enforceCPULimits", true));
+  PODQOS_ASSIGN(const auto period,
+                integer_at(object, "cpuPeriodUs", cat("1 to ", kMaxPeriod), 1, kMaxPeriod));
+  config.cpu_period = Micros{period.value_or(core::kDefaultPeriod.value())};
+  PODQOS_ASSIGN(config.enforce_memory_qos, flag_at(object, "enforceMemoryQoS", false));
+  PODQOS_ASSIGN(config.reservation_policy, policy_at(object));
+  PODQOS_ASSIGN(params.hugepage_labels, hugepage_sizes_at(object));
+  PODQOS_ASSIGN(const bool log, is_second(object, "weightFormula", "linear", "log"));
+  if (log) params.formula = core::WeightFormula::kLog;
   return params;
 }
 
 Result<Json> answer_pod(const JsonNode& line, const JsonNode& given) {
-  const auto params = params_of(line);
-  if (!params) return fail(params.error());
-  auto pod = admitted_pod(given.raw);
-  if (!pod) return fail(std::move(pod).error());
-  const auto explanation = explain(std::move(*pod), *params);
-  if (!explanation) return fail(explanation.error());
-  return explanation_json(*explanation);
-}
-
-/// Whether the member `key` is present, also as null.
-bool has_member(const JsonNode& object, std::string_view key) {
-  return std::ranges::find(object.children, key, &JsonNode::key) != object.children.end();
+  PODQOS_ASSIGN(const auto params, params_of(line));
+  PODQOS_ASSIGN(auto pod, admitted_pod(given.raw));
+  PODQOS_ASSIGN(const auto explanation, explain(std::move(pod), params));
+  return explanation_json(explanation);
 }
 
 /// reservePercent and allocatableMemoryBytes of a line with "pods".
 Result<core::TierParams> tier_params_of(const JsonNode& line) {
-  auto memory = integer_at(line, "allocatableMemoryBytes");
-  if (!memory) return fail(std::move(memory).error());
-  auto percent = integer_at(line, "reservePercent");
-  if (!percent) return fail(std::move(percent).error());
-  const std::int64_t checked = percent->value_or(0);
-  if (checked < 0 || checked > 100)
+  constexpr std::string_view kMemory = "allocatableMemoryBytes";
+  PODQOS_ASSIGN(const auto percent, integer_at(line, "reservePercent", "0 to 100 or null", 0, 100));
+  // Without a percentage it counts for nothing.
+  PODQOS_ASSIGN(const auto memory,
+                integer_at(line, kMemory, "0 or more", percent ? 0 : -kInt64Max - 1));
+  if (percent && std::ranges::find(line.children, kMemory, &JsonNode::key) == line.children.end())
     return fail(ErrorCode::kInvalidArgument,
-                cat("reservePercent: expected 0 to 100 or null, found ", checked));
-  if (*percent) {
-    if (!*memory && !has_member(line, "allocatableMemoryBytes"))
-      return fail(
-          ErrorCode::kInvalidArgument,
-          "allocatableMemoryBytes is missing: reservePercent is a percentage of it (use null "
-          "if it is unknown)");
-    if (memory->value_or(0) < 0)
-      return fail(ErrorCode::kInvalidArgument,
-                  cat("allocatableMemoryBytes: expected 0 or more, found ", **memory));
-  }
-  return core::TierParams{.reserve_percent = *percent,
-                          .allocatable_memory = Bytes{memory->value_or(0)}};
+                cat(kMemory,
+                    " is missing: reservePercent is a percentage of it (use null if it is "
+                    "unknown)"));
+  return core::TierParams{.reserve_percent = percent,
+                          .allocatable_memory = Bytes{memory.value_or(0)}};
 }
 
 Result<Json> answer_tiers(const JsonNode& line, const JsonNode& list) {
-  const auto params = tier_params_of(line);
-  if (!params) return fail(params.error());
-  const auto policy = policy_at(line);
-  if (!policy) return fail(policy.error());
+  PODQOS_ASSIGN(const auto params, tier_params_of(line));
+  PODQOS_ASSIGN(const auto policy, policy_at(line));
   if (list.kind != Kind::kArray) return fail(ErrorCode::kInvalidArgument, "pods: expected a list");
   std::vector<core::Pod> pods;
   for (const JsonNode& element : list.children) {
@@ -246,12 +187,12 @@ Result<Json> answer_tiers(const JsonNode& line, const JsonNode& list) {
     if (!pod) return fail(std::move(pod).error().with_context(cat("pods[", pods.size(), "]")));
     pods.push_back(std::move(*pod));
   }
-  const TierExplanation explanation = explain_tiers(pods, *params);
+  const TierExplanation explanation = explain_tiers(pods, params);
   Json answer;
   answer["tiers"] = tiers_json(explanation.values);
   if (json_member(line, "memoryReservationPolicy") != nullptr)
     answer["memoryQoSUnified"] =
-        tier_memory_qos_json(core::tier_memory_qos(explanation.sums, *policy));
+        tier_memory_qos_json(core::tier_memory_qos(explanation.sums, policy));
   return answer;
 }
 

@@ -17,12 +17,10 @@ Status add_names(Explanation& explanation, const ExplainParams& params) {
   if (explanation.pod.uid.empty()) return {};
   const core::CgroupName name = core::pod_name(core::kubepods_name(params.cgroup_root),
                                                explanation.qos_class, explanation.pod.uid);
-  auto cgroupfs = core::format_cgroupfs(name);
-  if (!cgroupfs) return fail(std::move(cgroupfs).error());
-  auto systemd = core::format_systemd(name);
-  if (!systemd) return fail(std::move(systemd).error());
-  explanation.cgroupfs = std::move(*cgroupfs);
-  explanation.systemd = std::move(*systemd);
+  PODQOS_ASSIGN(auto cgroupfs, core::format_cgroupfs(name));
+  PODQOS_ASSIGN(auto systemd, core::format_systemd(name));
+  explanation.cgroupfs = std::move(cgroupfs);
+  explanation.systemd = std::move(systemd);
   return {};
 }
 
@@ -31,13 +29,12 @@ Status add_container(Explanation& explanation, const core::Container& container,
                      const ExplainParams& params) {
   explanation.oom_score_adj[container.name] =
       core::oom_score_adj(explanation.pod, explanation.qos_class, container, *params.node_memory);
-  auto values =
-      core::container_cgroup_values(explanation.pod, container,
-                                    {.enforce_cpu_limits = params.config.enforce_cpu_limits,
-                                     .cpu_period = params.config.cpu_period});
-  if (!values) return fail(std::move(values).error());
-  values->pids_limit = params.config.pod_pids_limit;
-  explanation.containers[container.name] = std::move(*values);
+  PODQOS_ASSIGN(auto values, core::container_cgroup_values(
+                                 explanation.pod, container,
+                                 {.enforce_cpu_limits = params.config.enforce_cpu_limits,
+                                  .cpu_period = params.config.cpu_period}));
+  values.pids_limit = params.config.pod_pids_limit;
+  explanation.containers[container.name] = std::move(values);
   return {};
 }
 
@@ -54,14 +51,12 @@ Result<Explanation> explain(core::Pod pod, const ExplainParams& params) {
   result.reason = std::move(verdict.reason);
   result.requests = core::pod_requests(result.pod);
   result.limits = core::pod_limits(result.pod);
-  auto values = core::pod_cgroup_values(result.pod, result.qos_class, params.config);
-  if (!values) return fail(std::move(values).error());
-  result.values = std::move(*values);
-  if (auto status = add_names(result, params); !status) return fail(std::move(status).error());
+  PODQOS_ASSIGN(auto values, core::pod_cgroup_values(result.pod, result.qos_class, params.config));
+  result.values = std::move(values);
+  PODQOS_TRY(add_names(result, params));
   for (const auto* list : {&result.pod.containers, &result.pod.init_containers}) {
     for (const core::Container& container : *list) {
-      if (auto done = add_container(result, container, params); !done)
-        return fail(std::move(done).error());
+      PODQOS_TRY(add_container(result, container, params));
     }
   }
   result.files = core::v2_files(result.values, params.hugepage_labels, params.formula);

@@ -136,10 +136,9 @@ Result<Manifest> parse_manifest(std::string_view text) {
   for (const std::string_view part : split_json(text))
     manifest.documents.push_back(with_items(document_of(std::string{part}, std::string{part})));
   if (!manifest.documents.empty()) return manifest;
-  auto documents = parse_yaml(text);
-  if (!documents) return fail(std::move(documents).error());
+  PODQOS_ASSIGN(auto documents, parse_yaml(text));
   manifest.is_yaml = true;
-  for (YamlDocument& document : *documents)
+  for (YamlDocument& document : documents)
     manifest.documents.push_back(
         with_items(document_of(std::move(document.text), std::move(document.json))));
   return manifest;
@@ -156,13 +155,12 @@ std::vector<const Document*> documents_with_pods(const Manifest& manifest) {
 }
 
 Result<core::Pod> admitted_pod(std::string_view json) {
-  auto pod = codec::parse_pod(json);
-  if (!pod) return pod;
-  if (!pod->uid.empty()) {
-    if (auto uid = core::check_pod_uid(pod->uid); !uid)
+  PODQOS_ASSIGN(auto pod, codec::parse_pod(json));
+  if (!pod.uid.empty()) {
+    if (auto uid = core::check_pod_uid(pod.uid); !uid)
       return fail(std::move(uid).error().with_context("metadata.uid"));
   }
-  core::Pod defaulted = core::with_api_defaults(std::move(*pod));
+  core::Pod defaulted = core::with_api_defaults(std::move(pod));
   const std::vector<std::string> errors = core::validate_manifest(defaulted);
   if (!errors.empty()) return fail(ErrorCode::kInvalidArgument, join(errors, "; "));
   return defaulted;
@@ -182,11 +180,9 @@ Result<std::string> pod_json(const Document& document) {
 }
 
 Result<core::Pod> pod_of(const Document& document) {
-  const auto json = pod_json(document);
-  if (!json) return fail(json.error());
-  auto pod = admitted_pod(*json);
-  if (!pod) return pod;
-  return core::with_priority_of_class(std::move(*pod));
+  PODQOS_ASSIGN(const auto json, pod_json(document));
+  PODQOS_ASSIGN(auto pod, admitted_pod(json));
+  return core::with_priority_of_class(std::move(pod));
 }
 
 std::string title_of(const Document& document) {

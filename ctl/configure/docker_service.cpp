@@ -60,11 +60,10 @@ bool DockerService::is_active() const {
 }
 
 Status DockerService::systemctl(const char* verb) const {
-  const auto end = run_({kSystemctl, verb, kService});
-  if (!end) return fail(end.error());
-  if (end->status == 0) return {};
+  PODQOS_ASSIGN(const auto end, run_({kSystemctl, verb, kService}));
+  if (end.status == 0) return {};
   return fail(ErrorCode::kIo,
-              cat("systemctl ", verb, " ", kService, ": ", printable(end->output, 1000)));
+              cat("systemctl ", verb, " ", kService, ": ", printable(end.output, 1000)));
 }
 
 std::optional<DockerInfo> DockerService::ask() const {
@@ -101,19 +100,19 @@ Result<DockerOutcome> DockerService::update(bool registered, bool changed, Resta
   if (!is_active()) {
     // It reads the file when it starts.
     if (!registered || !changed || restart == Restart::kNo) return outcome;
-    if (auto started = systemctl("restart"); !started) return fail(std::move(started).error());
+    PODQOS_TRY(systemctl("restart"));
     outcome.restarted = true;
     return outcome;
   }
   if (!outcome.stale || restart == Restart::kNo) return outcome;
-  if (auto reloaded = systemctl("reload"); !reloaded) return fail(std::move(reloaded).error());
+  PODQOS_TRY(systemctl("reload"));
   const auto info = wait_for(registered);
   // If the daemon cannot be asked: a reload adds a runtime, but does not remove the last one.
   outcome = compare(info, registered, !registered);
   outcome.reloaded = true;
   const bool harmless = info && outcome.containers == 0;
   if (!outcome.stale || (restart != Restart::kForce && !harmless)) return outcome;
-  if (auto restarted = systemctl("restart"); !restarted) return fail(std::move(restarted).error());
+  PODQOS_TRY(systemctl("restart"));
   return DockerOutcome{.restarted = true, .containers = outcome.containers};
 }
 
