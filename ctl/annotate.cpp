@@ -19,7 +19,6 @@
 #include "ctl/input.h"
 #include "ctl/json_text.h"
 #include "ctl/manifest.h"
-#include "ctl/manifest_warnings.h"
 #include "ctl/table.h"
 #include "ctl/yaml.h"
 

@@ -208,14 +208,14 @@ class Activation {
     if (restart == Restart::kNo || service_.empty() || !(changed_ || outcome.stale)) return {};
     outcome.restarted = true;
     outcome.stale = false;
-    return ask_service_manager({"restart", service_});
+    return systemd_.ask({"restart", service_});
   }
 
   Status stop_plugin(ConfigureOutcome& outcome) const {
     const bool serves = program_.path && (program_.engine == Engine::kContainerd ||
                                           program_.engine == Engine::kCrio);
-    if (!serves || !plugin_is("is-active")) return {};
-    PODQOS_TRY(ask_service_manager({"disable", "--now", kPluginUnit}));
+    if (!serves || !systemd_.is("is-active", kPluginUnit)) return {};
+    PODQOS_TRY(systemd_.ask({"disable", "--now", kPluginUnit}));
     outcome.plugin_disabled = true;
     return {};
   }
@@ -223,10 +223,11 @@ class Activation {
   /// Starts the plugin if NRI was chosen, and waits until it is connected.
   Status start_plugin(ConfigureOutcome& outcome) const {
     if (report_.request.way != Way::kNri) return {};
-    outcome.plugin_ready = plugin_is("is-active") && plugin_is("is-enabled");
+    outcome.plugin_ready =
+        systemd_.is("is-active", kPluginUnit) && systemd_.is("is-enabled", kPluginUnit);
     if (options_.restart_choice() == Restart::kNo) return {};
     if (!outcome.plugin_ready) {
-      PODQOS_TRY(ask_service_manager({"enable", "--now", kPluginUnit}));
+      PODQOS_TRY(systemd_.ask({"enable", "--now", kPluginUnit}));
       outcome.plugin_enabled = true;
     }
     // An engine that does not run finds the plugin when it starts.
@@ -236,21 +237,15 @@ class Activation {
     return {};
   }
 
-  static bool plugin_is(const char* question) {
-    return ask_service_manager({question, "--quiet", kPluginUnit}).has_value();
-  }
-
   /// Restores the files after a start that has failed, and has the engine started with them.
   Status restart_with_old_files(const Error& error) {
     Status failed = roll_back(error);
     // systemd counts the starts that have failed, and may refuse one more.
-    if (auto reset = ask_service_manager({"reset-failed", service_}); !reset)
-      log_failure(reset.error());
+    if (auto reset = systemd_.ask({"reset-failed", service_}); !reset) log_failure(reset.error());
     // A reload that systemd refused has changed nothing, and a restart may stop containers.
-    const bool lives = program_.engine == Engine::kDocker &&
-                       ask_service_manager({"is-active", "--quiet", service_});
+    const bool lives = program_.engine == Engine::kDocker && systemd_.is("is-active", service_);
     if (lives) return failed;
-    if (auto again = ask_service_manager({"restart", service_}); !again) log_failure(again.error());
+    if (auto again = systemd_.ask({"restart", service_}); !again) log_failure(again.error());
     return failed;
   }
 
@@ -268,6 +263,7 @@ class Activation {
   bool changed_;
   std::string service_;
   EngineService engine_;
+  ServiceManager systemd_{run_program};
   std::optional<Error> later_;
 };
 

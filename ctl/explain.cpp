@@ -10,13 +10,10 @@
 #include "common/core/validation.h"
 #include "common/sys/process.h"
 #include "ctl/command.h"
-#include "ctl/explain_batch.h"
-#include "ctl/explain_text.h"
 #include "ctl/explanation.h"
 #include "ctl/input.h"
 #include "ctl/json_text.h"
 #include "ctl/manifest.h"
-#include "ctl/manifest_warnings.h"
 
 namespace podqos::ctl {
 namespace {

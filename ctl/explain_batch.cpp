@@ -1,4 +1,3 @@
-#include "ctl/explain_batch.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,3 @@
-#include "ctl/explain_text.h"
-
 #include <algorithm>
 #include <array>
 
@@ -8,6 +6,7 @@
 #include "common/core/oom.h"
 #include "common/core/plan.h"
 #include "common/core/pod_plan.h"
+#include "ctl/explanation.h"
 
 namespace podqos::ctl {
 namespace {
@@ -267,6 +266,28 @@ void add_unified(Rows& rows, const Explanation& e, const ExplainParams& params) 
   }
 }
 
+/// The writes alone, one a line: for the cgroupfs driver the rendered plan, for the systemd driver
+/// unit properties followed by files.
+std::string explain_writes(const Explanation& explanation, const ExplainParams& params,
+                           const Target& target) {
+  if (target.driver == Driver::kCgroupfs) {
+    const std::string path = explanation.cgroupfs.value_or("pod<UID>");
+    core::Plan plan =
+        core::plan_pod(path, explanation.values, target.layout, params.formula, core::Make::kYes);
+    for (core::Step& step : plan)
+      if (auto* write = std::get_if<core::WriteFile>(&step))
+        write->reason = write->on_refusal == core::OnRefusal::kIgnore ? "optional" : "";
+    return core::render(plan);
+  }
+  std::string out;
+  for (const auto& [property, value] : explanation.systemd_writes.properties)
+    out += cat("property  ", property, " = ", value, "\n");
+  for (const auto& [file, value] : explanation.systemd_writes.files)
+    out += cat("write  ", explanation.systemd.value_or("pod<UID>.slice"), "/", file, " = ", value,
+               "\n");
+  return out;
+}
+
 }  // namespace
 
 core::CgroupLayout layout_of(core::CgroupVersion version,
@@ -287,26 +308,6 @@ std::map<std::string, std::string, std::less<>> files_on(const Explanation& expl
   for (const core::Step& step : core::lower_values("/", explanation.values, layout, formula, ""))
     if (const auto* write = std::get_if<core::WriteFile>(&step)) files[write->file] = write->value;
   return files;
-}
-
-std::string explain_writes(const Explanation& explanation, const ExplainParams& params,
-                           const Target& target) {
-  if (target.driver == Driver::kCgroupfs) {
-    const std::string path = explanation.cgroupfs.value_or("pod<UID>");
-    core::Plan plan =
-        core::plan_pod(path, explanation.values, target.layout, params.formula, core::Make::kYes);
-    for (core::Step& step : plan)
-      if (auto* write = std::get_if<core::WriteFile>(&step))
-        write->reason = write->on_refusal == core::OnRefusal::kIgnore ? "optional" : "";
-    return core::render(plan);
-  }
-  std::string out;
-  for (const auto& [property, value] : explanation.systemd_writes.properties)
-    out += cat("property  ", property, " = ", value, "\n");
-  for (const auto& [file, value] : explanation.systemd_writes.files)
-    out += cat("write  ", explanation.systemd.value_or("pod<UID>.slice"), "/", file, " = ", value,
-               "\n");
-  return out;
 }
 
 std::string explain_text(const Explanation& e, const ExplainParams& params, const Target& target,

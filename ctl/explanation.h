@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/error.h"
@@ -10,8 +11,10 @@
 #include "common/core/lowering.h"
 #include "common/core/pod.h"
 #include "common/core/pod_config.h"
+#include "common/core/settings.h"
 #include "common/core/tier.h"
 #include "ctl/json.h"
+#include "ctl/table.h"
 
 namespace podqos::ctl {
 
@@ -64,5 +67,41 @@ struct TierExplanation {
 [[nodiscard]] Json tiers_json(const core::TierValues& values);
 /// The MemoryQoS values of the tiers, for `--batch`.
 [[nodiscard]] Json tier_memory_qos_json(const core::TierMemoryQos& values);
+
+/// The cgroup driver whose writes are shown.
+enum class Driver : std::uint8_t { kCgroupfs, kSystemd };
+
+/// The driver and the cgroup layout for which `explain` shows writes.
+struct Target {
+  Driver driver = Driver::kCgroupfs;
+  core::CgroupLayout layout;
+
+  [[nodiscard]] bool is_v1() const { return layout.cpu == core::CgroupVersion::kV1; }
+};
+
+/// A layout with all controllers in one cgroup version.
+/// @param hugepage_labels  page sizes of the machine, as in file names: "2MB"
+[[nodiscard]] core::CgroupLayout layout_of(core::CgroupVersion version,
+                                           const std::vector<std::string>& hugepage_labels);
+
+/// Control file → value, as the cgroupfs driver writes them to a pod's cgroup on `layout`.
+[[nodiscard]] std::map<std::string, std::string, std::less<>> files_on(
+    const Explanation& explanation, const core::CgroupLayout& layout, core::WeightFormula formula);
+
+/// The text form of `explain`: the class with its reason, each value with its rule and the upstream
+/// file of that rule, the cgroup names, and the writes.
+[[nodiscard]] std::string explain_text(const Explanation& explanation, const ExplainParams& params,
+                                       const Target& target, ColourMode mode);
+
+/// Answers one line of `explain --batch` with a pod's values, a node's tiers or an error, as one
+/// JSON object without newline. Depends only on the line, not on machine or configuration.
+/// @param line  the line, or the error of reading it (too long)
+[[nodiscard]] std::string answer_line(const Result<std::string>& line);
+
+/// Answers all lines of a file ("-": standard input) on standard output, in order, each as soon as
+/// it has been read. Lines are limited to kMaxInput bytes.
+/// @return the exit status: kDone if every line was answered, also with an error object; kRefused
+///         if the file cannot be read or the output not written.
+[[nodiscard]] int run_batch(const std::string& path);
 
 }  // namespace podqos::ctl

@@ -13,13 +13,46 @@
 #include "common/base/text.h"
 #include "common/codec/settings_json.h"
 #include "ctl/command.h"
-#include "ctl/help.h"
+#include "ctl/table.h"
 
 namespace {
 
 using podqos::ctl::Command;
+using podqos::ctl::fill;
 using podqos::ctl::Globals;
-using podqos::ctl::HelpFormatter;
+
+constexpr std::size_t kWidth = 80;
+
+/// A name and the text about it, which begins at `column`, below a name that does not end before.
+std::string row(std::string_view name, std::string_view text, std::size_t column) {
+  constexpr std::string_view kName = "  ";
+  constexpr std::string_view kRestOfName = "      ";
+  std::string out = podqos::cat(kName, fill(name, kRestOfName, kWidth).substr(kRestOfName.size()));
+  if (text.empty()) return out;
+  const std::string about = fill(text, std::string(column, ' '), kWidth);
+  if (out.size() > column) return out + about;
+  out.pop_back();
+  return out + about.substr(out.size());
+}
+
+/// The text of --help as CLI11 makes it, in lines of at most 80 columns.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  [[nodiscard]] std::string make_description(const CLI::App* app) const override {
+    return fill(app->get_description(), "", kWidth);
+  }
+  [[nodiscard]] std::string make_option(const CLI::Option* option,
+                                        bool is_positional) const override {
+    return row(make_option_name(option, is_positional) + make_option_opts(option),
+               make_option_desc(option), get_column_width());
+  }
+  [[nodiscard]] std::string make_subcommand(const CLI::App* sub) const override {
+    return row(sub->get_name(), sub->get_description(), get_column_width());
+  }
+  [[nodiscard]] std::string make_footer(const CLI::App* app) const override {
+    return fill(app->get_footer(), "", kWidth);
+  }
+};
 
 /// The subcommand `version`, and --version.
 int print_version() {

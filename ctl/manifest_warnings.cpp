@@ -1,5 +1,3 @@
-#include "ctl/manifest_warnings.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
@@ -13,6 +11,7 @@
 #include "common/core/validation.h"
 #include "ctl/command.h"
 #include "ctl/json_text.h"
+#include "ctl/manifest.h"
 
 namespace podqos::ctl {
 namespace {

@@ -55,15 +55,7 @@ std::optional<DockerInfo> parse_info(std::string_view line) {
 }  // namespace
 
 bool DockerService::is_active() const {
-  const auto end = run_({kSystemctl, "is-active", kService});
-  return end && end->status == 0;
-}
-
-Status DockerService::systemctl(const char* verb) const {
-  PODQOS_ASSIGN(const auto end, run_({kSystemctl, verb, kService}));
-  if (end.status == 0) return {};
-  return fail(ErrorCode::kIo,
-              cat("systemctl ", verb, " ", kService, ": ", printable(end.output, 1000)));
+  return systemd_.is("is-active", kService);
 }
 
 std::optional<DockerInfo> DockerService::ask() const {
@@ -100,19 +92,19 @@ Result<DockerOutcome> DockerService::update(bool registered, bool changed, Resta
   if (!is_active()) {
     // It reads the file when it starts.
     if (!registered || !changed || restart == Restart::kNo) return outcome;
-    PODQOS_TRY(systemctl("restart"));
+    PODQOS_TRY(systemd_.ask({"restart", kService}));
     outcome.restarted = true;
     return outcome;
   }
   if (!outcome.stale || restart == Restart::kNo) return outcome;
-  PODQOS_TRY(systemctl("reload"));
+  PODQOS_TRY(systemd_.ask({"reload", kService}));
   const auto info = wait_for(registered);
   // If the daemon cannot be asked: a reload adds a runtime, but does not remove the last one.
   outcome = compare(info, registered, !registered);
   outcome.reloaded = true;
   const bool harmless = info && outcome.containers == 0;
   if (!outcome.stale || (restart != Restart::kForce && !harmless)) return outcome;
-  PODQOS_TRY(systemctl("restart"));
+  PODQOS_TRY(systemd_.ask({"restart", kService}));
   return DockerOutcome{.restarted = true, .containers = outcome.containers};
 }
 

@@ -43,13 +43,10 @@ struct DockerOutcome {
 /// docker.service and its daemon.
 class DockerService {
  public:
-  /// Runs a program, as run_program() does.
-  using Run = std::function<Result<ProgramEnd>(const std::vector<std::string>& argv)>;
-
   /// @param client    path of the client `docker`; nullopt if it is not installed
   /// @param patience  how long a reload may take to show in `docker info`
   DockerService(Run run, std::optional<std::string> client, std::chrono::milliseconds patience)
-      : run_(std::move(run)), client_(std::move(client)), patience_(patience) {}
+      : run_(run), systemd_(std::move(run)), client_(std::move(client)), patience_(patience) {}
 
   /// Asks the daemon; nullopt if it does not run or cannot be asked. Starts none.
   [[nodiscard]] std::optional<DockerInfo> ask() const;
@@ -67,12 +64,12 @@ class DockerService {
 
  private:
   [[nodiscard]] bool is_active() const;
-  [[nodiscard]] Status systemctl(const char* verb) const;
   [[nodiscard]] std::optional<DockerInfo> wait_for(bool registered) const;
   [[nodiscard]] DockerOutcome compare(const std::optional<DockerInfo>& info, bool registered,
                                       bool otherwise) const;
 
   Run run_;
+  ServiceManager systemd_;
   std::optional<std::string> client_;
   std::chrono::milliseconds patience_;
 };

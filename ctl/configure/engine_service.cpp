@@ -41,15 +41,8 @@ bool serves(std::string_view status, Pid runtime) {
 
 }  // namespace
 
-std::optional<std::string> EngineService::property(const std::string& unit,
-                                                   const char* name) const {
-  auto end = run_({kSystemctl, "show", cat("--property=", name), "--value", unit});
-  if (!end || end->status != 0) return std::nullopt;
-  return std::move(end->output);
-}
-
 std::optional<Pid> EngineService::process() const {
-  const auto text = property(unit_, "MainPID");
+  const auto text = systemd_.property(unit_, "MainPID");
   const auto pid = text ? parse_int(*text) : std::nullopt;
   if (!pid || *pid <= 0 || !std::in_range<pid_t>(*pid)) return std::nullopt;
   return Pid{*pid};
@@ -64,7 +57,7 @@ bool EngineService::is_older_than(std::chrono::sys_time<std::chrono::nanoseconds
 
 bool EngineService::has_plugin() const {
   const auto runtime = process();
-  const auto status = property(kPluginUnit, "StatusText");
+  const auto status = systemd_.property(kPluginUnit, "StatusText");
   return runtime && status && serves(*status, *runtime);
 }
 
@@ -75,7 +68,7 @@ Status EngineService::wait_for_plugin() const {
       std::this_thread::sleep_for(kPluginPause);
       continue;
     }
-    const std::string status = property(kPluginUnit, "StatusText").value_or("");
+    const std::string status = systemd_.property(kPluginUnit, "StatusText").value_or("");
     return fail(ErrorCode::kTimeout,
                 cat(kPluginUnit, " has not connected to ", unit_, " within ",
                     std::chrono::duration_cast<std::chrono::seconds>(patience_).count(),

@@ -15,13 +15,10 @@ namespace podqos::ctl {
 /// The service of containerd or CRI-O, and podqos-nri.service beside it, as systemd sees them.
 class EngineService {
  public:
-  /// Runs a program, as run_program() does.
-  using Run = std::function<Result<ProgramEnd>(const std::vector<std::string>& argv)>;
-
   /// @param unit      "containerd.service"
   /// @param patience  how long the plugin may take to connect to an engine that has just started
   EngineService(Run run, std::string unit, std::chrono::milliseconds patience)
-      : run_(std::move(run)), unit_(std::move(unit)), patience_(patience) {}
+      : systemd_(std::move(run)), unit_(std::move(unit)), patience_(patience) {}
 
   /// The engine's main process; nullopt if it does not run, or not as this service.
   [[nodiscard]] std::optional<Pid> process() const;
@@ -38,10 +35,7 @@ class EngineService {
   [[nodiscard]] Status wait_for_plugin() const;
 
  private:
-  [[nodiscard]] std::optional<std::string> property(const std::string& unit,
-                                                    const char* name) const;
-
-  Run run_;
+  ServiceManager systemd_;
   std::string unit_;
   std::chrono::milliseconds patience_;
 };

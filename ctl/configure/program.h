@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/error.h"
@@ -9,7 +11,6 @@
 
 namespace podqos::ctl {
 
-constexpr const char* kSystemctl = "/usr/bin/systemctl";
 constexpr const char* kPluginUnit = "podqos-nri.service";
 
 /// How a program ended.
@@ -37,8 +38,25 @@ struct ProgramEnd {
 [[nodiscard]] std::optional<std::vector<std::string>> check_command(
     Engine engine, const std::string& program, const std::optional<Version>& version);
 
-/// Asks systemd: `systemctl WORDS…`.
-/// @return kUnsupported where there is no systemctl; kIo with its output if it fails.
-[[nodiscard]] Status ask_service_manager(const std::vector<std::string>& words);
+/// Runs a program, as run_program() does.
+using Run = std::function<Result<ProgramEnd>(const std::vector<std::string>& argv)>;
+
+/// systemd, by systemctl.
+class ServiceManager {
+ public:
+  explicit ServiceManager(Run run) : run_(std::move(run)) {}
+
+  /// `systemctl WORDS…`.
+  /// @return kUnsupported where there is no systemctl; kIo with its output if it fails.
+  [[nodiscard]] Status ask(const std::vector<std::string>& words) const;
+  /// Whether `systemctl QUESTION UNIT` says so, such as is-active.
+  [[nodiscard]] bool is(const char* question, const std::string& unit) const;
+  /// A property of a unit; nullopt if systemd cannot be asked.
+  [[nodiscard]] std::optional<std::string> property(const std::string& unit,
+                                                    const char* name) const;
+
+ private:
+  Run run_;
+};
 
 }  // namespace podqos::ctl

@@ -1,5 +1,3 @@
-#include "ctl/explain_batch.h"
-
 #include <string>
 
 #include <gmock/gmock.h>
@@ -7,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/text.h"
+#include "ctl/explanation.h"
 
 namespace podqos::ctl {
 namespace {

@@ -1,11 +1,11 @@
-#include "ctl/manifest_warnings.h"
-
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "ctl/manifest.h"
 
 namespace podqos::ctl {
 namespace {
