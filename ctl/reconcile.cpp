@@ -72,8 +72,10 @@ std::string format_text(const app::ReconcileReport& report, bool quiet) {
   if (quiet) return out;
   for (const std::string& warning : report.warnings)
     out += cat("warning: ", warning, "\n");
-  return cat(out, report.pods, " pods, ", report.containers, " containers; ", report.released,
-             " pods released, ", report.repaired, " records restored\n");
+  return cat(out, format_count(report.pods, "pod"), ", ",
+             format_count(report.containers, "container"), "; ",
+             format_count(report.released, "pod"), " released, ",
+             format_count(report.repaired, "record"), " restored\n");
 }
 
 /// The plan for people, with the reasons as comments in front of it.
@@ -89,9 +91,10 @@ std::string format_text(const app::ReconcilePreview& preview) {
     out += cat("warning: ", warning, "\n");
   for (const std::string& failure : failures_of(report))
     out += cat("error: ", failure, "\n");
-  return cat(out, "dry run, nothing changed: ", preview.plan.size(), " changes planned; ",
-             report.pods, " pods, ", report.containers, " containers; ", report.released,
-             " pods to release, ", report.repaired, " records to restore\n");
+  return cat(out, "dry run: would make ", format_count(std::ssize(preview.plan), "change"), "; ",
+             format_count(report.pods, "pod"), ", ", format_count(report.containers, "container"),
+             "; ", format_count(report.released, "pod"), " to release, ",
+             format_count(report.repaired, "record"), " to restore\n");
 }
 
 /// Prints what a reconciliation would do.

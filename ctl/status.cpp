@@ -90,9 +90,8 @@ std::string status_text(const app::Inventory& inventory, ColourMode mode) {
   std::string out = inventory.pods.empty() ? std::string{"no pods\n"} : pods_table(inventory, mode);
   if (!inventory.trees.empty()) out += cat("\n", tiers_table(inventory, mode));
   if (inventory.adopted.pods > 0) {
-    out += cat("adopted: ", inventory.adopted.pods, inventory.adopted.pods == 1 ? " pod" : " pods",
-               " of a kubelet, ", shown(inventory.adopted),
-               " requested: not counted in podqos's own tiers\n");
+    out += cat("adopted: ", format_count(inventory.adopted.pods, "pod"), " of a kubelet, ",
+               shown(inventory.adopted), " requested: not counted in podqos's own tiers\n");
   }
   return out;
 }

@@ -83,6 +83,10 @@ std::string format_cpu(MilliCpu cpu) {
   return cat(cpu.value(), "m");
 }
 
+std::string format_count(std::int64_t number, std::string_view noun) {
+  return cat(number, " ", noun, number == 1 ? "" : "s");
+}
+
 Row heading(std::initializer_list<std::string_view> names) {
   Row row;
   for (const std::string_view name : names)

@@ -35,6 +35,9 @@ struct Cell {
   return {.text = std::move(text), .colour = colour};
 }
 
+/// "1 pod", "2 pods".
+[[nodiscard]] std::string format_count(std::int64_t number, std::string_view noun);
+
 using Row = std::vector<Cell>;
 /// A row of column names.
 [[nodiscard]] Row heading(std::initializer_list<std::string_view> names);

@@ -356,7 +356,7 @@ class Reconcile(harness.TestCase):
     def test_nothing_to_do(self):
         """After ordinary starts."""
         self.launch(BURSTABLE, "app")
-        self.assertIn("0 changes planned", self.podqos.ctl("reconcile", "-n", kind=self.kind).stdout)
+        self.assertIn("would make 0 changes", self.podqos.ctl("reconcile", "-n", kind=self.kind).stdout)
 
     def test_second_create_of_a_running_container(self):
         """The runtime refuses it, and podqos's record of the first stays as it is."""

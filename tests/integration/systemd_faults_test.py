@@ -194,7 +194,7 @@ class Foreign(FaultCase):
         self.check_all(GUARANTEED)
         slice_file.unlink()
         units.call("daemon-reload")
-        self.assertEqual(self.reconcile(), "1 pods, 1 containers; 0 pods released, 0 records restored\n")
+        self.assertEqual(self.reconcile(), "1 pod, 1 container; 0 pods released, 0 records restored\n")
         self.end_all(self.start(box), self.other)
 
     def test_root_of_somebody_else(self):
