@@ -11,7 +11,7 @@
 #include "common/base/error.h"
 #include "common/core/container_facts.h"
 #include "common/sys/clock.h"
-#include "nri/node_state.h"
+#include "nri/messages.h"
 
 namespace podqos::nri {
 
@@ -75,7 +75,7 @@ class DeferredEvents {
   /// Defers a synchronization, which replaces the deferred starts and ends. Changes stay: the state
   /// does not contain them.
   void defer_synchronization(NodeState state);
-  /// Removes and returns the state that has not been read yet; nullopt: none.
+  /// Removes and returns the state that was not taken in yet; nullopt: none.
   [[nodiscard]] std::optional<NodeState> remove_state();
   void begin_synchronization(app::Synchronization all) { synchronization_.emplace(std::move(all)); }
   void end_synchronization();

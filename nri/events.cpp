@@ -53,13 +53,13 @@ constexpr std::array kWithoutNriVersion = {
 
 }  // namespace
 
-EventMask events_known_to(const api::ConfigureRequest& runtime) {
+EventMask events_known_to(const ConfigureRequest& runtime) {
   // With any value: some builds report "0.0.0-unknown".
-  if (!runtime.nri_version().empty()) return EventMask::kWithResize;
-  const auto version = parse_version(runtime.runtime_version());
+  if (!runtime.nri_version.empty()) return EventMask::kWithResize;
+  const auto version = parse_version(runtime.runtime_version);
   if (!version) return EventMask::kOldest;
   const bool known = std::ranges::any_of(kWithoutNriVersion, [&](const Runtime& candidate) {
-    return candidate.name == runtime.runtime_name() && *version >= candidate.first &&
+    return candidate.name == runtime.runtime_name && *version >= candidate.first &&
            *version <= candidate.last;
   });
   return known ? EventMask::kWithResize : EventMask::kOldest;

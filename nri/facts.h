@@ -2,7 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/core/container_facts.h"
-#include "nri/api.h"
+#include "nri/messages.h"
 
 namespace podqos::nri {
 
@@ -12,15 +12,11 @@ namespace podqos::nri {
 /// them.
 /// @return kTooLarge for more than 256 podqos.io/ annotations, or one of more than 256 KiB;
 ///         kInvalidArgument for a uid, id or name that cannot be part of a cgroup name.
-[[nodiscard]] Result<core::ContainerFacts> container_facts(const api::PodSandbox& pod,
-                                                           const api::Container& container);
+[[nodiscard]] Result<core::ContainerFacts> container_facts(const Pod& pod,
+                                                           const Container& container);
 
 /// The facts of a pod's sandbox, with the pod's resources and overhead as the kubelet passed them
 /// to the CRI. Errors as for container_facts().
-[[nodiscard]] Result<core::ContainerFacts> sandbox_facts(const api::PodSandbox& pod);
-
-/// Converts LinuxResources. An absent value and 0 are nullopt, because 0 means "unset" in NRI;
-/// values above the range of int64 are clamped.
-[[nodiscard]] core::EngineResources engine_resources(const api::LinuxResources& resources);
+[[nodiscard]] Result<core::ContainerFacts> sandbox_facts(const Pod& pod);
 
 }  // namespace podqos::nri

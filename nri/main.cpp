@@ -19,7 +19,6 @@
 #include "nri/pages.h"
 #include "nri/plugin.h"
 #include "nri/privileges.h"
-#include "nri/protobuf_log.h"
 #include "nri/service.h"
 #include "nri/signals.h"
 #include "nri/single_instance.h"
@@ -132,9 +131,7 @@ int start(int argc, char** argv) {
     podqos::app::Log log{"podqos-nri", {}};
     return report_failure(log, configuration.error());
   }
-  nri::set_protobuf_log([&](std::string_view line) { configuration->log().warning(line); });
   const auto ran = run(options, *configuration);
-  nri::set_protobuf_log({});
   return ran ? kDone : report_failure(configuration->log(), ran.error());
 }
 
@@ -142,7 +139,6 @@ int start(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   ::umask(S_IRWXG | S_IRWXO);
-  podqos::nri::set_protobuf_log({});
   try {
     return start(argc, argv);
   } catch (const std::exception& exception) {

@@ -42,7 +42,7 @@ void Metrics::write(Exposition& out) const {
              "Time in seconds that a request of the runtime took podqos, by NRI request: from the "
              "whole message to the answer.");
   for (std::size_t i = 0; i < requests_.size(); ++i)
-    requests_.at(i).write(out, {.name = "request", .value = kRequestNames.at(i)});
+    requests_.at(i).write(out, {.name = "request", .value = kRequests.at(i).name});
   out.metric(MetricType::kHistogram, "podqos_cgroup_manager_duration_seconds",
              "Duration in seconds for cgroup operations of podqos-nri, broken down by method: "
              "create (a pod or container joins), update (it started, or its resources changed), "

@@ -40,7 +40,7 @@ class Metrics {
   /// The operation that a request counts as; nullopt: none.
   [[nodiscard]] static std::optional<Operation> operation_of(Request request);
 
-  std::array<Histogram, kRequestNames.size()> requests_;
+  std::array<Histogram, kRequests.size()> requests_;
   std::array<Histogram, kOperationNames.size()> operations_;
   std::array<std::uint64_t, kErrorCodes> errors_{};
   std::uint64_t dropped_ = 0;

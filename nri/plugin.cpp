@@ -8,7 +8,6 @@
 #include "common/app/place.h"
 #include "common/base/text.h"
 #include "common/sys/process.h"
-#include "nri/adjustment.h"
 #include "nri/facts.h"
 
 namespace podqos::nri {
@@ -70,12 +69,12 @@ void Plugin::registered(Status status) {
   if (!status) log().error(cat("the runtime rejected the plugin: ", status.error().message));
 }
 
-Status Plugin::configure(const api::ConfigureRequest& request, Budget) {
+Status Plugin::configure(const ConfigureRequest& request, Budget) {
   // The state of an earlier connection may be outdated.
   deferred_.end_synchronization();
-  log().info(cat("configured by ", printable(request.runtime_name()), " ",
-                 printable(request.runtime_version())));
-  auto done = configuration_.lay_over(request.config());
+  log().info(cat("configured by ", printable(request.runtime_name), " ",
+                 printable(request.runtime_version)));
+  auto done = configuration_.lay_over(request.config);
   // Errors of pods and containers are counted in log_failure().
   if (!done) metrics_.failed(done.error().code);
   return done;
@@ -157,7 +156,7 @@ void Plugin::drop(const ContainerEvent& event, const Error& error) {
     log_failure("deferred event", error, "; dropped, waiting for the runtime's next update");
 }
 
-Result<api::SynchronizeResponse> Plugin::synchronize(NodeState state, Budget) {
+Status Plugin::synchronize(NodeState state, Budget) {
   if (only_ != nullptr) {
     if (auto taken = only_->take(); !taken) {
       log_failure("synchronize", taken.error(), "");
@@ -168,69 +167,86 @@ Result<api::SynchronizeResponse> Plugin::synchronize(NodeState state, Budget) {
   deferred_.defer_synchronization(std::move(state));
   sandboxes_.clear();
   created_.clear();
-  return api::SynchronizeResponse{};
+  return {};
 }
 
-Result<api::CreateContainerResponse> Plugin::create_container(
-    const api::CreateContainerRequest& request, Budget budget) {
-  api::CreateContainerResponse response;
+Result<std::string> Plugin::handle(Request request, const PodEvent& event, Budget budget) {
+  const auto answer =
+      [&](Status (Plugin::*function)(const PodEvent&, Budget)) -> Result<std::string> {
+    PODQOS_TRY((this->*function)(event, budget));
+    return std::string{};
+  };
+  switch (request) {
+    case Request::kCreateContainer: {
+      PODQOS_ASSIGN(const auto edit, create_container(event, budget));
+      return format_create_response(edit);
+    }
+    case Request::kRunPodSandbox: return answer(&Plugin::run_pod_sandbox);
+    case Request::kUpdatePodSandbox: return answer(&Plugin::update_pod_sandbox);
+    case Request::kStopPodSandbox: return answer(&Plugin::stop_pod_sandbox);
+    case Request::kRemovePodSandbox: return answer(&Plugin::remove_pod_sandbox);
+    case Request::kStartContainer: return answer(&Plugin::start_container);
+    case Request::kUpdateContainer: return answer(&Plugin::update_container);
+    case Request::kStopContainer: return answer(&Plugin::stop_container);
+    case Request::kRemoveContainer: return answer(&Plugin::remove_container);
+    // podqos has acted on the preceding event or request; the first two have functions of their
+    // own.
+    case Request::kConfigure:
+    case Request::kSynchronize:
+    case Request::kPostUpdatePodSandbox:
+    case Request::kPostCreateContainer:
+    case Request::kPostStartContainer:
+    case Request::kPostUpdateContainer: return std::string{};
+  }
+  return std::string{};
+}
+
+Result<core::ConfigEdit> Plugin::create_container(const PodEvent& event, Budget budget) {
+  const Container& container = event.container;
   const app::Timeouts timeouts = this->timeouts(budget);
-  synchronize_pod(request.pod().id(), timeouts);
+  synchronize_pod(event.pod.id, timeouts);
+  core::ConfigEdit adjustment;
   const auto create = [&]() -> Status {
-    auto facts = container_facts(request.pod(), request.container());
-    if (!facts) return fail(std::move(facts).error());
-    auto edit =
-        app::adjust(configuration_.settings(), log(),
-                    {.facts = std::move(*facts), .creator = own_pid_, .timeouts = timeouts});
+    PODQOS_ASSIGN(auto facts, container_facts(event.pod, container));
+    auto edit = app::adjust(configuration_.settings(), log(),
+                            {.facts = std::move(facts), .creator = own_pid_, .timeouts = timeouts});
     if (!edit) {
-      return fail(std::move(edit).error().with_context(
-          cat("container ", printable(request.container().id()))));
+      return fail(std::move(edit).error().with_context(cat("container ", printable(container.id))));
     }
     if (!*edit) return {};
-    created_.insert_or_assign(
-        request.container().id(),
-        Creation{.sandbox = request.container().pod_sandbox_id(), .since = clock_.now()});
-    if (**edit != core::ConfigEdit{}) *response.mutable_adjust() = adjustment_for(**edit);
+    created_.insert_or_assign(container.id,
+                              Creation{.sandbox = container.sandbox_id, .since = clock_.now()});
+    adjustment = std::move(**edit);
     return {};
   };
-  if (auto done = report("create container", create()); !done) return fail(std::move(done).error());
-  return response;
+  PODQOS_TRY(report("create container", create()));
+  return adjustment;
 }
 
-Result<api::UpdateContainerResponse> Plugin::update_container(
-    const api::UpdateContainerRequest& request, Budget budget) {
+Status Plugin::update_container(const PodEvent& event, Budget budget) {
+  const auto& [pod, container] = event;
   const app::Timeouts timeouts = this->timeouts(budget);
-  synchronize_pod(request.pod().id(), timeouts);
-  api::Container updated = request.container();
-  updated.mutable_linux()->mutable_resources()->MergeFrom(request.linux_resources());
-  auto done = report("update container",
-                     update(container_facts(request.pod(), updated), updated.pid(), timeouts));
-  if (!done) return fail(std::move(done).error());
-  return api::UpdateContainerResponse{};
+  synchronize_pod(pod.id, timeouts);
+  return report("update container",
+                update(container_facts(pod, container), container.pid, timeouts));
 }
 
-Result<api::StopContainerResponse> Plugin::stop_container(const api::StopContainerRequest& request,
-                                                          Budget budget) {
-  if (auto done = report("stop container", release(request.container().id(), timeouts(budget)));
-      !done)
-    return fail(std::move(done).error());
-  return api::StopContainerResponse{};
+Status Plugin::stop_container(const PodEvent& event, Budget budget) {
+  return report("stop container", release(event.container.id, timeouts(budget)));
 }
 
-Status Plugin::update_pod_sandbox(const api::UpdatePodSandboxRequest& request, Budget budget) {
+Status Plugin::update_pod_sandbox(const PodEvent& event, Budget budget) {
   const app::Timeouts timeouts = this->timeouts(budget);
-  synchronize_pod(request.pod().id(), timeouts);
-  api::PodSandbox pod = request.pod();
-  pod.mutable_linux()->mutable_pod_resources()->MergeFrom(request.linux_resources());
-  return report("update pod", update(sandbox_facts(pod), pod.pid(), timeouts));
+  synchronize_pod(event.pod.id, timeouts);
+  return report("update pod", update(sandbox_facts(event.pod), event.pod.pid, timeouts));
 }
 
-Status Plugin::run_pod_sandbox(const api::EventRequest& event, Budget budget) {
+Status Plugin::run_pod_sandbox(const PodEvent& event, Budget budget) {
   // Without a process the pod is registered with its first container.
-  if (event.pod().pid() == 0) return {};
-  register_sandbox(event.pod());
+  if (event.pod.pid == 0) return {};
+  register_sandbox(event.pod);
   // Plugins cannot change the sandbox's cgroup, so onMisplaced does not apply to it.
-  return report("run pod", start(sandbox_facts(event.pod()), event.pod().pid(), Misplaced::kUndone,
+  return report("run pod", start(sandbox_facts(event.pod), event.pod.pid, Misplaced::kUndone,
                                  timeouts(budget)));
 }
 
@@ -259,13 +275,13 @@ Status Plugin::release(const std::string& id, const app::Timeouts& timeouts) {
   return {};
 }
 
-Status Plugin::stop_pod_sandbox(const api::EventRequest& event, Budget budget) {
-  return report("stop pod", release(event.pod().id(), timeouts(budget)));
+Status Plugin::stop_pod_sandbox(const PodEvent& event, Budget budget) {
+  return report("stop pod", release(event.pod.id, timeouts(budget)));
 }
 
-Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget budget) {
+Status Plugin::remove_pod_sandbox(const PodEvent& event, Budget budget) {
   const app::Timeouts timeouts = this->timeouts(budget);
-  const std::string& id = event.pod().id();
+  const std::string& id = event.pod.id;
   sandboxes_.erase(id);
   forget_reported(id);
   // Containers that are being created in it will not start.
@@ -284,19 +300,18 @@ Status Plugin::remove_pod_sandbox(const api::EventRequest& event, Budget budget)
   return report("remove pod", std::move(done));
 }
 
-Status Plugin::start_container(const api::EventRequest& event, Budget budget) {
+Status Plugin::start_container(const PodEvent& event, Budget budget) {
   const app::Timeouts timeouts = this->timeouts(budget);
-  if (event.container().pid() != 0) synchronize_pod(event.pod().id(), timeouts);
-  created_.erase(event.container().id());
-  if (event.container().pid() == 0) return {};
-  return report("start container",
-                start(container_facts(event.pod(), event.container()), event.container().pid(),
-                      Misplaced::kAsConfigured, timeouts));
+  if (event.container.pid != 0) synchronize_pod(event.pod.id, timeouts);
+  created_.erase(event.container.id);
+  if (event.container.pid == 0) return {};
+  return report("start container", start(container_facts(event.pod, event.container),
+                                         event.container.pid, Misplaced::kAsConfigured, timeouts));
 }
 
-Status Plugin::remove_container(const api::EventRequest& event, Budget budget) {
-  forget_reported(event.container().id());
-  return report("remove container", release(event.container().id(), timeouts(budget)));
+Status Plugin::remove_container(const PodEvent& event, Budget budget) {
+  forget_reported(event.container.id);
+  return report("remove container", release(event.container.id, timeouts(budget)));
 }
 
 bool Plugin::apply_deferred(const app::Timeouts& timeouts) {
@@ -335,22 +350,6 @@ bool Plugin::housekeep() {
   if (apply_deferred(timeouts) && release_ended_sandboxes(timeouts)) reconcile(timeouts);
   return false;
 }
-
-// No-ops: podqos has acted on the preceding event or request.
-Status Plugin::post_update_pod_sandbox(const api::EventRequest&, Budget) {
-  return {};
-}
-Status Plugin::post_create_container(const api::EventRequest&, Budget) {
-  return {};
-}
-Status Plugin::post_start_container(const api::EventRequest&, Budget) {
-  return {};
-}
-Status Plugin::post_update_container(const api::EventRequest&, Budget) {
-  return {};
-}
-
-void Plugin::shutdown() {}
 
 void Plugin::handled(Request request, std::chrono::nanoseconds time) {
   metrics_.handled(request, time);

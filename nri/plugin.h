@@ -46,26 +46,23 @@ class Plugin : public Handler {
   [[nodiscard]] bool housekeep();
 
   void registered(Status status) override;
-  Status configure(const api::ConfigureRequest& request, Budget budget) override;
-  Result<api::SynchronizeResponse> synchronize(NodeState state, Budget budget) override;
-  Result<api::CreateContainerResponse> create_container(const api::CreateContainerRequest& request,
-                                                        Budget budget) override;
-  Result<api::UpdateContainerResponse> update_container(const api::UpdateContainerRequest& request,
-                                                        Budget budget) override;
-  Result<api::StopContainerResponse> stop_container(const api::StopContainerRequest& request,
-                                                    Budget budget) override;
-  Status update_pod_sandbox(const api::UpdatePodSandboxRequest& request, Budget budget) override;
-  Status run_pod_sandbox(const api::EventRequest& event, Budget budget) override;
-  Status stop_pod_sandbox(const api::EventRequest& event, Budget budget) override;
-  Status remove_pod_sandbox(const api::EventRequest& event, Budget budget) override;
-  Status post_update_pod_sandbox(const api::EventRequest& event, Budget budget) override;
-  Status post_create_container(const api::EventRequest& event, Budget budget) override;
-  Status start_container(const api::EventRequest& event, Budget budget) override;
-  Status post_start_container(const api::EventRequest& event, Budget budget) override;
-  Status post_update_container(const api::EventRequest& event, Budget budget) override;
-  Status remove_container(const api::EventRequest& event, Budget budget) override;
-  void shutdown() override;
+  Status configure(const ConfigureRequest& request, Budget budget) override;
+  Status synchronize(NodeState state, Budget budget) override;
+  Result<std::string> handle(Request request, const PodEvent& event, Budget budget) override;
   void handled(Request request, std::chrono::nanoseconds time) override;
+
+  // What handle() calls.
+
+  /// @return what to change of the container that is about to be created
+  [[nodiscard]] Result<core::ConfigEdit> create_container(const PodEvent& event, Budget budget);
+  [[nodiscard]] Status update_container(const PodEvent& event, Budget budget);
+  [[nodiscard]] Status stop_container(const PodEvent& event, Budget budget);
+  [[nodiscard]] Status update_pod_sandbox(const PodEvent& event, Budget budget);
+  [[nodiscard]] Status run_pod_sandbox(const PodEvent& event, Budget budget);
+  [[nodiscard]] Status stop_pod_sandbox(const PodEvent& event, Budget budget);
+  [[nodiscard]] Status remove_pod_sandbox(const PodEvent& event, Budget budget);
+  [[nodiscard]] Status start_container(const PodEvent& event, Budget budget);
+  [[nodiscard]] Status remove_container(const PodEvent& event, Budget budget);
 
  private:
   /// What to do with a container that runs outside its pod's cgroup.
@@ -124,13 +121,13 @@ class Plugin : public Handler {
   /// Applies an end; held while containers of the pod are being created.
   [[nodiscard]] Result<Applied> apply_end(const std::string& id, const app::Timeouts& timeouts);
   /// Notes the process of a sandbox, whose end may not be reported.
-  void register_sandbox(const api::PodSandbox& pod);
+  void register_sandbox(const Pod& pod);
   /// Ids of the containers of a sandbox that are being created.
   [[nodiscard]] std::vector<std::string> created_in(std::string_view sandbox) const;
   /// Releases a pod or container; defers that if it does not succeed.
   [[nodiscard]] Status release(const std::string& id, const app::Timeouts& timeouts);
 
-  /// Parses the state of the last Synchronize, once.
+  /// Takes in the state of the last Synchronize, once.
   /// @return whether a synchronization is in progress
   [[nodiscard]] bool read_state();
   /// Registers a pod with its containers before the others, because an event concerns it.
@@ -138,7 +135,7 @@ class Plugin : public Handler {
   /// This process, with the ids of the containers that are being created.
   [[nodiscard]] app::Listener listener() const;
   /// The pods and containers of a Synchronize as events.
-  [[nodiscard]] std::vector<app::ContainerEvent> reported_in(api::SynchronizeRequest state);
+  [[nodiscard]] std::vector<app::ContainerEvent> reported_in(NodeState state);
 
   // Parts of housekeep(), which share its deadline.
 

@@ -18,12 +18,12 @@ constexpr std::size_t kObservedAtOnce = 64;
 
 }  // namespace
 
-void Plugin::register_sandbox(const api::PodSandbox& pod) {
-  const Pid pid{static_cast<pid_t>(pod.pid())};
+void Plugin::register_sandbox(const Pod& pod) {
+  const Pid pid{static_cast<pid_t>(pod.pid)};
   if (pid == Pid{0}) return;
   const auto started = sys::start_time_of(pid);
   if (!started || !*started) return;
-  sandboxes_.insert_or_assign(pod.id(), Sandbox{.pid = pid, .start_time = **started});
+  sandboxes_.insert_or_assign(pod.id, Sandbox{.pid = pid, .start_time = **started});
 }
 
 bool Plugin::release_ended_sandboxes(const app::Timeouts& timeouts) {

@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds kPieceAtOnce{100};
 
 }  // namespace
 
-std::vector<app::ContainerEvent> Plugin::reported_in(api::SynchronizeRequest state) {
+std::vector<app::ContainerEvent> Plugin::reported_in(NodeState state) {
   std::vector<app::ContainerEvent> all;
   // A pod or container with invalid facts exists nevertheless: its id is passed on.
   const auto add = [&](Result<core::ContainerFacts> facts, std::uint32_t pid,
@@ -45,47 +45,42 @@ std::vector<app::ContainerEvent> Plugin::reported_in(api::SynchronizeRequest sta
     event.facts.id = id;
     return event;
   };
-  struct Pod {
-    const api::PodSandbox* message;
+  struct Known {
+    const Pod* pod;
     std::shared_ptr<const core::Annotations> annotations;
   };
-  std::map<std::string_view, Pod> pods;
-  for (api::PodSandbox& pod : *state.mutable_pods()) {
+  std::map<std::string_view, Known> pods;
+  for (Pod& pod : state.pods) {
     auto facts = sandbox_facts(pod);
     std::shared_ptr<const core::Annotations> annotations;
     if (facts) {
       annotations =
           std::make_shared<const core::Annotations>(std::exchange(facts->annotations, {}));
-      pod.clear_annotations();
+      pod.annotations.clear();
     }
-    pods.emplace(pod.id(), Pod{.message = &pod, .annotations = annotations});
-    add(std::move(facts), pod.pid(), event_of(pod.id(), pod.id(), std::move(annotations)));
+    pods.emplace(pod.id, Known{.pod = &pod, .annotations = annotations});
+    add(std::move(facts), pod.pid, event_of(pod.id, pod.id, std::move(annotations)));
   }
-  for (const api::Container& container : state.containers()) {
-    const auto pod = pods.find(container.pod_sandbox_id());
-    if (pod == pods.end()) continue;
-    const auto& [message, annotations] = pod->second;
-    add(container_facts(*message, container), container.pid(),
-        event_of(container.id(), message->id(), annotations));
+  for (const Container& container : state.containers) {
+    const auto found = pods.find(container.sandbox_id);
+    if (found == pods.end()) continue;
+    const auto& [pod, annotations] = found->second;
+    add(container_facts(*pod, container), container.pid,
+        event_of(container.id, pod->id, annotations));
   }
   return all;
 }
 
 bool Plugin::read_state() {
-  auto unread = deferred_.remove_state();
-  if (!unread) return deferred_.synchronization() != nullptr;
-  auto state = std::move(*unread).read();
-  if (!state) {
-    log_failure("synchronize", state.error(), "; retrying when the runtime synchronizes again");
-    return false;
-  }
+  auto state = deferred_.remove_state();
+  if (!state) return deferred_.synchronization() != nullptr;
   // Long-lived allocations first: among temporary ones they would keep pages from being returned.
-  for (const api::PodSandbox& pod : state->pods())
+  for (const Pod& pod : state->pods)
     register_sandbox(pod);
-  for (const api::Container& container : state->containers()) {
-    if (container.pid() == 0 && container.state() == api::CONTAINER_CREATED)
-      created_.try_emplace(container.id(),
-                           Creation{.sandbox = container.pod_sandbox_id(), .since = clock_.now()});
+  for (const Container& container : state->containers) {
+    if (container.pid == 0 && container.created)
+      created_.try_emplace(container.id,
+                           Creation{.sandbox = container.sandbox_id, .since = clock_.now()});
   }
   deferred_.begin_synchronization(
       app::Synchronization{reported_in(std::move(*state)),

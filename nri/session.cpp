@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "nri/api.h"
+#include "nri/messages.h"
 
 namespace podqos::nri {
 
@@ -49,14 +49,11 @@ Session::Session(SessionOptions options, Handler& handler)
 
 Status Session::begin() {
   if (auto good = check_identity(options_); !good) return good;
-  api::RegisterPluginRequest request;
-  request.set_plugin_name(options_.name);
-  request.set_plugin_idx(options_.index);
-  const auto message =
-      encode_request(kRegistrationStream, {.service = "nri.pkg.api.v1alpha1.Runtime",
-                                           .method = "RegisterPlugin",
-                                           .payload = request.SerializeAsString(),
-                                           .budget = std::nullopt});
+  const auto message = encode_request(
+      kRegistrationStream, {.service = "nri.pkg.api.v1alpha1.Runtime",
+                            .method = "RegisterPlugin",
+                            .payload = format_registration(options_.name, options_.index),
+                            .budget = std::nullopt});
   if (!message) return fail(message.error());
   registering_ = true;
   return send(Connection::kRuntime, *message);
@@ -99,7 +96,7 @@ Status Session::handle_call(const Message& message) {
     return refuse(StatusCode::kInvalidArgument, std::move(opened).error().message);
   auto call = parse_call(*message.payload);
   if (!call) return refuse(StatusCode::kInvalidArgument, call.error().message);
-  auto reply = dispatch_.answer(std::move(*call));
+  auto reply = dispatch_.answer(*call);
   if (!reply) return fail(std::move(reply).error());
   return send(Connection::kPlugin, encode_response(message.stream, std::move(*reply)));
 }

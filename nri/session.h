@@ -9,8 +9,8 @@
 #include "common/sys/clock.h"
 #include "nri/dispatch.h"
 #include "nri/handler.h"
+#include "nri/messages.h"
 #include "nri/mux.h"
-#include "nri/node_state.h"
 #include "nri/ttrpc.h"
 
 namespace podqos::nri {
@@ -33,8 +33,6 @@ struct SessionOptions {
 /// The plugin's side of one connection to a runtime, without the socket: bytes in, calls of a
 /// Handler, bytes out. Buffers at most one message per mux connection, the parts of a Synchronize
 /// (NodeStateLimits), and unsent bytes (SessionOptions::unsent_bytes).
-/// @note libprotobuf writes a line to standard error for each string that is not UTF-8, unless the
-/// program has called set_protobuf_log().
 class Session {
  public:
   /// @param handler  outlives the session

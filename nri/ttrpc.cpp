@@ -5,12 +5,16 @@
 
 #include "common/base/text.h"
 #include "nri/big_endian.h"
-#include "nri/ttrpc.pb.h"
+#include "nri/protobuf.h"
 #include "nri/utf8.h"
 
 namespace podqos::nri {
 
 namespace {
+
+using protozero::pbf_reader;
+using protozero::pbf_tag_type;
+using protozero::pbf_writer;
 
 /// Offset of the type in a message header.
 constexpr std::size_t kTypeOffset = 8;
@@ -37,17 +41,28 @@ std::string encode(std::uint32_t stream, MessageType type, std::string_view enve
   return out;
 }
 
+/// The numbers of an envelope's fields (containerd/ttrpc, request.proto, and google.rpc.Status).
+namespace field {
+namespace request {
+enum : std::uint8_t { kService = 1, kMethod = 2, kPayload = 3, kTimeout = 4 };
+}
+namespace response {
+enum : std::uint8_t { kStatus = 1, kPayload = 2 };
+}
+namespace status {
+enum : std::uint8_t { kCode = 1, kMessage = 2 };
+}
+}  // namespace field
+
 /// The envelope of an error response.
 std::string envelope_of(const CallError& error) {
-  ttrpc::Response response;
-  response.mutable_status()->set_code(static_cast<std::int32_t>(error.code));
-  response.mutable_status()->set_message(valid_utf8(error.text, kLongestErrorText));
-  return response.SerializeAsString();
-}
-
-/// Parses a protobuf message; false for malformed bytes.
-bool parse(google::protobuf::MessageLite& message, std::string_view bytes) {
-  return message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  std::string out;
+  pbf_writer response{out};
+  pbf_writer status{response, field::response::kStatus};
+  status.add_int32(field::status::kCode, static_cast<std::int32_t>(error.code));
+  status.add_string(field::status::kMessage, valid_utf8(error.text, kLongestErrorText));
+  status.commit();
+  return out;
 }
 
 }  // namespace
@@ -108,12 +123,13 @@ Status StreamOrder::open(std::uint32_t stream) {
 }
 
 Result<std::string> encode_request(std::uint32_t stream, const Call& call) {
-  ttrpc::Request request;
-  request.set_service(call.service);
-  request.set_method(call.method);
-  request.set_payload(call.payload);
-  if (call.budget) request.set_timeout_nano(call.budget->count());
-  const std::string envelope = request.SerializeAsString();
+  std::string envelope;
+  pbf_writer request{envelope};
+  request.add_string(field::request::kService, call.service);
+  request.add_string(field::request::kMethod, call.method);
+  if (!call.payload.empty())
+    request.add_bytes(field::request::kPayload, call.payload.data(), call.payload.size());
+  if (call.budget) request.add_int64(field::request::kTimeout, call.budget->count());
   if (envelope.size() > kMaxMessageSize) {
     return fail(ErrorCode::kTooLarge, cat(call.method, ": a message of ", envelope.size(),
                                           " bytes, at most ", kMaxMessageSize));
@@ -121,11 +137,11 @@ Result<std::string> encode_request(std::uint32_t stream, const Call& call) {
   return encode(stream, MessageType::kRequest, envelope);
 }
 
-std::string encode_response(std::uint32_t stream, Reply reply) {
+std::string encode_response(std::uint32_t stream, const Reply& reply) {
   if (!reply) return encode(stream, MessageType::kResponse, envelope_of(reply.error()));
-  ttrpc::Response response;
-  response.set_payload(std::move(*reply));
-  const std::string envelope = response.SerializeAsString();
+  std::string envelope;
+  // An empty answer has no bytes.
+  if (!reply->empty()) pbf_writer{envelope}.add_bytes(field::response::kPayload, *reply);
   if (envelope.size() <= kMaxMessageSize) return encode(stream, MessageType::kResponse, envelope);
   const CallError error{
       .code = StatusCode::kResourceExhausted,
@@ -134,22 +150,35 @@ std::string encode_response(std::uint32_t stream, Reply reply) {
 }
 
 Result<Call> parse_call(std::string_view payload) {
-  ttrpc::Request request;
-  if (!parse(request, payload)) return fail(ErrorCode::kInvalidArgument, "not a ttrpc request");
-  Call call{.service = std::move(*request.mutable_service()),
-            .method = std::move(*request.mutable_method()),
-            .payload = std::move(*request.mutable_payload()),
-            .budget = std::nullopt};
-  if (request.timeout_nano() > 0) call.budget = std::chrono::nanoseconds{request.timeout_nano()};
-  return call;
+  return parse_message("ttrpc request", payload, [](const pbf_reader& reader) {
+    Call call;
+    std::int64_t timeout = 0;
+    read_fields(reader, text(field::request::kService, call.service),
+                text(field::request::kMethod, call.method),
+                text(field::request::kPayload, call.payload),
+                number(field::request::kTimeout, timeout));
+    if (timeout > 0) call.budget = std::chrono::nanoseconds{timeout};
+    return call;
+  });
 }
 
 Result<std::string> parse_answer(std::string_view payload) {
-  ttrpc::Response response;
-  if (!parse(response, payload)) return fail(ErrorCode::kIo, "not a ttrpc response");
-  if (response.status().code() == 0) return std::move(*response.mutable_payload());
-  return fail(ErrorCode::kIo, cat("refused with code ", response.status().code(), ": \"",
-                                  printable(response.status().message(), kLongestErrorText), "\""));
+  std::string answer;
+  std::int32_t code = 0;
+  std::string error;
+  PODQOS_TRY(parse_message("ttrpc response", payload, [&](const pbf_reader& reader) {
+    read_fields(reader,
+                message(field::response::kStatus,
+                        [&](const pbf_reader& status) {
+                          read_fields(status, number(field::status::kCode, code),
+                                      text(field::status::kMessage, error));
+                        }),
+                text(field::response::kPayload, answer));
+    return true;
+  }));
+  if (code == 0) return answer;
+  return fail(ErrorCode::kIo,
+              cat("refused with code ", code, ": \"", printable(error, kLongestErrorText), "\""));
 }
 
 }  // namespace podqos::nri

@@ -11,7 +11,7 @@
 #include "common/base/error.h"
 
 /// The ttrpc protocol (containerd/ttrpc, PROTOCOL.md) for unary calls. A message is u32 length, u32
-/// stream, u8 type, u8 flags, and that many bytes: an envelope in protobuf (nri/ttrpc.proto). A
+/// stream, u8 type, u8 flags, and that many bytes: an envelope in protobuf. A
 /// stream is one call with its answer; the caller chooses its number, odd and increasing.
 namespace podqos::nri {
 
@@ -54,7 +54,7 @@ struct Call {
   std::string service;  ///< "nri.pkg.api.v1alpha1.Plugin"
   std::string method;   ///< bare name: "CreateContainer"
   std::string payload;  ///< a protobuf message
-  Budget budget;
+  Budget budget = {};
 
   friend bool operator==(const Call&, const Call&) = default;
 };
@@ -104,13 +104,13 @@ class StreamOrder {
 [[nodiscard]] Result<std::string> encode_request(std::uint32_t stream, const Call& call);
 /// Encodes a response as a complete message; one that is too large becomes kResourceExhausted. The
 /// text of an error becomes UTF-8 of at most 4096 bytes: the Go side fails a call with other bytes.
-[[nodiscard]] std::string encode_response(std::uint32_t stream, Reply reply);
+[[nodiscard]] std::string encode_response(std::uint32_t stream, const Reply& reply);
 
 /// Parses the envelope of a request.
 /// @return kInvalidArgument if it is not one.
 [[nodiscard]] Result<Call> parse_call(std::string_view payload);
 /// The payload of a response.
-/// @return kIo: the response is an error, with its code and text, or cannot be parsed.
+/// @return kIo: the response is an error, with its code and text; kInvalidArgument: it is not one.
 [[nodiscard]] Result<std::string> parse_answer(std::string_view payload);
 
 }  // namespace podqos::nri

@@ -14,14 +14,13 @@
 #include "common/core/pod_claim.h"
 #include "common/core/pod_plan.h"
 #include "common/core/policy.h"
-#include "nri/adjustment.h"
 #include "nri/facts.h"
-#include "nri/protobuf_log.h"
 #include "tests/fuzz/require.h"
+#include "tests/unit/nri/nri.pb.h"
 
 namespace {
 
-namespace api = podqos::nri::api;
+namespace api = nri::pkg::api::v1alpha1;
 namespace codec = podqos::codec;
 namespace core = podqos::core;
 using podqos::Bytes;
@@ -87,11 +86,29 @@ void check_answer(const core::ContainerFacts& facts, const core::Admission& admi
   require(score >= -1000 && score <= 1000);
   const auto edit = core::config_edit(core::oci_cgroups_path(cgroup, facts.id), admission.missing,
                                       admission.oom_score_adj);
-  api::CreateContainerResponse answer;
-  *answer.mutable_adjust() = podqos::nri::adjustment_for(edit);
   api::CreateContainerResponse read;
-  require(read.ParseFromString(answer.SerializeAsString()));
+  require(read.ParseFromString(podqos::nri::format_create_response(edit)));
   require(read.adjust().linux().cgroups_path() == *edit.cgroups_path);
+}
+
+/// What protobuf reads, podqos reads alike. It also takes text that is not UTF-8.
+void check_against_protobuf(std::string_view payload,
+                            const podqos::Result<podqos::nri::ParsedEvent>& parsed) {
+  api::CreateContainerRequest request;
+  if (!request.ParseFromArray(payload.data(), static_cast<int>(payload.size()))) return;
+  // protobuf steps over groups, which NRI does not have, and over some field numbers that protozero
+  // knows to be invalid.
+  if (!parsed) return;
+  const auto& [pod, container] = parsed->event;
+  require(pod.id == request.pod().id() && pod.uid == request.pod().uid());
+  require(pod.pid == request.pod().pid());
+  require(pod.cgroups_path == request.pod().linux().cgroups_path());
+  for (const auto& [key, value] : pod.annotations)
+    require(request.pod().annotations().at(key) == value);
+  require(container.name == request.container().name());
+  const auto& on_linux = request.container().linux();
+  require(container.oom_score_adj.has_value() == on_linux.has_oom_score_adj());
+  require(container.resources.unified.size() == on_linux.resources().unified().size());
 }
 
 }  // namespace
@@ -99,22 +116,24 @@ void check_answer(const core::ContainerFacts& facts, const core::Admission& admi
 /// The first byte chooses the settings, the rest is a CreateContainerRequest: first its sandbox
 /// comes, then the container.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  podqos::nri::set_protobuf_log({});
   if (size < 2) return 0;
   core::Settings settings;
   settings.scope = (bytes[0] & 1U) != 0 ? core::Scope::kAll : core::Scope::kPods;
   if ((bytes[0] & 2U) != 0) settings.trust_annotations = core::TrustAnnotations::kEngineChecked;
   settings.allow_qos_override = (bytes[0] & 4U) != 0;
-  api::CreateContainerRequest request;
-  if (!request.ParseFromArray(bytes + 1, static_cast<int>(size - 1))) return 0;
+  const std::string_view payload = podqos::fuzz::text_of(bytes + 1, size - 1);
+  const auto parsed = podqos::nri::parse_event(payload, {});
+  check_against_protobuf(payload, parsed);
+  if (!parsed) return 0;
+  const auto& [sandbox_told, container_told] = parsed->event;
   std::optional<core::PodRecord> pod;
-  if (const auto facts = podqos::nri::sandbox_facts(request.pod())) {
+  if (const auto facts = podqos::nri::sandbox_facts(sandbox_told)) {
     if (const auto sandbox = admitted(*facts, std::nullopt, settings)) {
       check_answer(*facts, *sandbox);
       pod = sandbox->record;
     }
   }
-  const auto facts = podqos::nri::container_facts(request.pod(), request.container());
+  const auto facts = podqos::nri::container_facts(sandbox_told, container_told);
   if (!facts) return 0;
   // With its sandbox the pod lives; without one, which was not reported, it is a new pod.
   if (pod && (bytes[0] & 8U) != 0) pod->containers.clear();

@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "nri/protobuf_log.h"
 #include "nri/session.h"
 #include "tests/fuzz/require.h"
 
@@ -21,9 +20,9 @@ using podqos::nri::Handler;
 using podqos::nri::MessageReader;
 using podqos::nri::MessageType;
 using podqos::nri::MuxReader;
+using podqos::nri::Request;
 using podqos::nri::Session;
 using podqos::nri::SessionOptions;
-namespace api = podqos::nri::api;
 
 constexpr std::size_t kMaxUnsent = std::size_t{64} << 10U;
 
@@ -33,79 +32,24 @@ class EchoingHandler : public Handler {
   int calls = 0;
 
   void registered(Status status) override { ++calls, static_cast<void>(status); }
-  Status configure(const api::ConfigureRequest& request, Budget budget) override {
-    return answer(request.config(), budget);
+  Status configure(const podqos::nri::ConfigureRequest& request, Budget budget) override {
+    return answer(request.config, budget);
   }
-  Result<api::SynchronizeResponse> synchronize(podqos::nri::NodeState state,
-                                               Budget budget) override {
-    const auto request = std::move(state).read();
-    require(!request || !request->more());
-    if (auto done = answer("", budget); !done) return podqos::fail(done.error());
-    api::SynchronizeResponse response;
-    if (!request) return response;
-    for (const api::Container& container : request->containers())
-      response.add_update()->set_container_id(container.id());
-    return response;
+  Status synchronize(podqos::nri::NodeState state, Budget budget) override {
+    return answer(state.containers.empty() ? "" : state.containers.front().name, budget);
   }
-  Result<api::CreateContainerResponse> create_container(const api::CreateContainerRequest& request,
-                                                        Budget budget) override {
-    const api::Container& container = request.container();
-    if (auto done = answer(container.name(), budget); !done) return podqos::fail(done.error());
-    api::CreateContainerResponse response;
-    auto& adjust = *response.mutable_adjust()->mutable_linux();
-    adjust.set_cgroups_path(container.linux().cgroups_path());
-    *adjust.mutable_resources() = container.linux().resources();
-    return response;
+  Result<std::string> handle(Request request, const podqos::nri::PodEvent& event,
+                             Budget budget) override {
+    const auto& [pod, container] = event;
+    if (auto done = answer(container.name, budget); !done) return podqos::fail(done.error());
+    if (request != Request::kCreateContainer) return std::string{};
+    return podqos::nri::format_create_response({.cgroups_path = container.cgroups_path,
+                                                .hugepages = container.resources.hugepages,
+                                                .unified = container.resources.unified});
   }
-  Result<api::UpdateContainerResponse> update_container(const api::UpdateContainerRequest& request,
-                                                        Budget budget) override {
-    if (auto done = answer(request.pod().name(), budget); !done) return podqos::fail(done.error());
-    api::UpdateContainerResponse response;
-    *response.add_update()->mutable_linux()->mutable_resources() = request.linux_resources();
-    return response;
-  }
-  Result<api::StopContainerResponse> stop_container(const api::StopContainerRequest& request,
-                                                    Budget budget) override {
-    if (auto done = answer(request.pod().name(), budget); !done) return podqos::fail(done.error());
-    return api::StopContainerResponse{};
-  }
-  Status update_pod_sandbox(const api::UpdatePodSandboxRequest& request, Budget budget) override {
-    return answer(request.pod().uid(), budget);
-  }
-  Status run_pod_sandbox(const api::EventRequest& event, Budget budget) override {
-    return of(event, budget);
-  }
-  Status stop_pod_sandbox(const api::EventRequest& event, Budget budget) override {
-    return of(event, budget);
-  }
-  Status remove_pod_sandbox(const api::EventRequest& event, Budget budget) override {
-    return of(event, budget);
-  }
-  Status post_update_pod_sandbox(const api::EventRequest& event, Budget budget) override {
-    return of(event, budget);
-  }
-  Status post_create_container(const api::EventRequest& event, Budget budget) override {
-    return of(event, budget);
-  }
-  Status start_container(const api::EventRequest& event, Budget budget) override {
-    return of(event, budget);
-  }
-  Status post_start_container(const api::EventRequest& event, Budget budget) override {
-    return of(event, budget);
-  }
-  Status post_update_container(const api::EventRequest& event, Budget budget) override {
-    return of(event, budget);
-  }
-  Status remove_container(const api::EventRequest& event, Budget budget) override {
-    return of(event, budget);
-  }
-  void shutdown() override { ++calls; }
   void handled(Request, std::chrono::nanoseconds) override {}
 
  private:
-  Status of(const api::EventRequest& event, Budget budget) {
-    return answer(event.pod().annotations_size() == 0 ? "" : event.container().name(), budget);
-  }
   /// An error with the text, if there is one.
   Status answer(const std::string& text, Budget budget) {
     ++calls;
@@ -202,7 +146,6 @@ std::string calls_from(std::string_view text) {
 /// The first byte is the size of the pieces, which must not matter; above 127 the rest is a list of
 /// calls, else it is what goes over the wire.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  podqos::nri::set_protobuf_log({});
   if (size < 2) return 0;
   const std::string_view text = podqos::fuzz::text_of(bytes + 1, size - 1);
   const std::string wire = bytes[0] > 127 ? calls_from(text) : std::string{text};

@@ -74,13 +74,13 @@ PLUGIN_FILES = {
 SOURCES = {
     "podqos-hook": {"dbus", "fmtlib", "gcc", "glibc", "nlohmann-json3", "spdlog"},
     "podqosctl": {"cli11", "dbus", "fmtlib", "gcc", "glibc", "libyaml", "nlohmann-json3", "spdlog", "tomlplusplus"},
-    "podqos-nri": {"cli11", "dbus", "fmtlib", "gcc", "glibc", "nlohmann-json3", "protobuf", "spdlog"},
+    "podqos-nri": {"cli11", "dbus", "fmtlib", "gcc", "glibc", "nlohmann-json3", "protozero", "spdlog"},
 }
 # What of them is archives; the others are headers.
 ARCHIVES = {
     "podqos-hook": {"dbus", "gcc", "glibc"},
     "podqosctl": {"dbus", "gcc", "glibc", "libyaml"},
-    "podqos-nri": {"dbus", "gcc", "glibc", "protobuf"},
+    "podqos-nri": {"dbus", "gcc", "glibc"},
 }
 
 

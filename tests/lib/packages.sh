@@ -7,15 +7,17 @@
 packages_build=(
   g++ cmake ninja-build pkg-config
   nlohmann-json3-dev libspdlog-dev libfmt-dev libseccomp-dev libcli11-dev libyaml-dev
-  libdbus-1-dev libprotobuf-dev protobuf-compiler libtomlplusplus-dev
+  libdbus-1-dev libprotozero-dev libtomlplusplus-dev
 )
+# To build the unit tests: Google's protobuf reads what podqos writes, and the other way round.
+packages_unit=(libgtest-dev libgmock-dev libprotobuf-dev protobuf-compiler)
 # To start containers with them.
 packages_containers=(runc crun busybox-static python3 procps util-linux)
 # To build the packages and look at them.
 packages_packaging=(debhelper dpkg-dev fakeroot lintian pandoc rpm rpmlint cpio)
 # To test them.
 packages_testing=(
-  libgtest-dev libgmock-dev golang-go golang-github-opencontainers-specs-dev
+  "${packages_unit[@]}" golang-go golang-github-opencontainers-specs-dev
   clang-19 libclang-rt-19-dev clang-tidy-19 clang-format-19 shellcheck codespell
   strace valgrind attr libcap2-bin man-db pandoc git
   python3-prometheus-client

@@ -1,15 +1,21 @@
-#include "nri/adjustment.h"
+#include <string>
 
 #include <gtest/gtest.h>
+
+#include "nri/messages.h"
+#include "tests/unit/nri/oracle.h"
 
 namespace podqos::nri {
 namespace {
 
+using test::adjustment_for;
+
 TEST(Adjustment, NothingChangedIsNothingClaimed) {
-  EXPECT_EQ(adjustment_for({}).SerializeAsString(), "");
+  EXPECT_EQ(format_create_response({}), "");
 }
 
-// Field numbers: nri/nri.proto; a second plugin that sets the same field fails the container.
+// Field numbers: tests/unit/nri/nri.proto; a second plugin that sets the same field fails the
+// container.
 TEST(Adjustment, OnlyWhatIsSetIsClaimed) {
   const api::ContainerAdjustment placed = adjustment_for({.cgroups_path = "/kubepods/pod42/c1"});
   EXPECT_EQ(placed.linux().cgroups_path(), "/kubepods/pod42/c1");
@@ -26,9 +32,19 @@ TEST(Adjustment, OnlyWhatIsSetIsClaimed) {
 }
 
 TEST(Adjustment, AScoreOf0IsSet) {
-  // An empty message is the value 0 (NRI 0.7 and later).
-  EXPECT_EQ(adjustment_for({.oom_score_adj = 0}).SerializeAsString(),
-            std::string("\x32\x02\x22\x00", 4));
+  // A message that is there is set (NRI 0.7 and later).
+  const api::ContainerAdjustment zero = adjustment_for({.oom_score_adj = 0});
+  EXPECT_TRUE(zero.linux().has_oom_score_adj());
+  EXPECT_EQ(zero.linux().oom_score_adj().value(), 0);
+  EXPECT_FALSE(zero.linux().has_resources());
+}
+
+TEST(Adjustment, NumbersBelowZero) {
+  const api::ContainerAdjustment all =
+      adjustment_for({.cpu_quota = Micros{-1}, .pids_limit = -1, .oom_score_adj = -997});
+  EXPECT_EQ(all.linux().resources().cpu().quota().value(), -1);
+  EXPECT_EQ(all.linux().resources().pids().limit(), -1);
+  EXPECT_EQ(all.linux().oom_score_adj().value(), -997);
 }
 
 TEST(Adjustment, EveryValue) {

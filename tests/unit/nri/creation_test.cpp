@@ -92,7 +92,7 @@ TEST_F(CreationTest, IsTakenInWhereItStartsAfterThatTime) {
   end_processes();
   api::StopContainerRequest stopped;
   *stopped.mutable_container() = app;
-  ASSERT_TRUE(plugin().stop_container(stopped, kNoBudget));
+  ASSERT_TRUE(plugin().stop_container(test::event_of(Request::kStopContainer, stopped), kNoBudget));
   expect_nothing_left("1");
 }
 

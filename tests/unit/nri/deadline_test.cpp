@@ -112,10 +112,8 @@ TEST_F(DeadlineTest, OfAStartHoldsWhereTheLockIsNeverFree) {
 TEST_F(DeadlineTest, OfARemovedSandboxIncludesItsContainers) {
   const auto sandbox = pod("1");
   for (const char* name : {"app", "log", "probe"}) {
-    api::CreateContainerRequest request;
-    *request.mutable_pod() = sandbox;
-    *request.mutable_container() = container(sandbox, name, kSmall);
-    ASSERT_TRUE(contended().create_container(request, kNoBudget));
+    ASSERT_TRUE(
+        contended().create_container(event(sandbox, container(sandbox, name, kSmall)), kNoBudget));
   }
   const auto remove = [&] {
     EXPECT_TRUE(contended().remove_pod_sandbox(event(sandbox), kNoBudget));

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "common/codec/annotations.h"
+#include "tests/unit/nri/oracle.h"
 
 namespace podqos::nri {
 namespace {
@@ -33,13 +34,22 @@ api::Container container() {
   return container;
 }
 
+Result<core::ContainerFacts> facts_of(const api::PodSandbox& pod, const api::Container& container) {
+  const PodEvent event = test::event_of(pod, container);
+  return container_facts(event.pod, event.container);
+}
+
+Result<core::ContainerFacts> sandbox_facts_of(const api::PodSandbox& pod) {
+  return sandbox_facts(test::event_of(pod).pod);
+}
+
 TEST(ContainerFacts, IdentityIsTheRuntimes) {
   // What an author of pods can write stands in the annotations.
   api::PodSandbox sandbox = pod();
   (*sandbox.mutable_annotations())["io.kubernetes.cri.sandbox-uid"] = "another";
   (*sandbox.mutable_annotations())["io.kubernetes.pod.uid"] = "another";
   (*sandbox.mutable_annotations())["io.container.manager"] = "cri-o";
-  const auto facts = container_facts(sandbox, container());
+  const auto facts = facts_of(sandbox, container());
   ASSERT_TRUE(facts) << facts.error().message;
   EXPECT_EQ(facts->id, "c1");
   EXPECT_EQ(facts->bundle, "");
@@ -62,7 +72,7 @@ TEST(ContainerFacts, AnnotationsOfThePodCountUnlessTheContainerHasItsOwn) {
   (*sandbox.mutable_annotations())["unknown.io/x"] = "y";
   api::Container app = container();
   (*app.mutable_annotations())["podqos.io/limits"] = "cpu=3";
-  const auto facts = container_facts(sandbox, app);
+  const auto facts = facts_of(sandbox, app);
   ASSERT_TRUE(facts) << facts.error().message;
   EXPECT_EQ(facts->annotations.at("podqos.io/requests"), "cpu=1");
   EXPECT_EQ(facts->annotations.at("podqos.io/limits"), "cpu=3");
@@ -72,14 +82,14 @@ TEST(ContainerFacts, AnnotationsOfThePodCountUnlessTheContainerHasItsOwn) {
 TEST(ContainerFacts, WhatCannotNameACgroupIsRefused) {
   api::PodSandbox sandbox = pod();
   sandbox.set_uid("../42");
-  const auto bad_uid = container_facts(sandbox, container());
+  const auto bad_uid = facts_of(sandbox, container());
   ASSERT_FALSE(bad_uid);
   EXPECT_THAT(bad_uid.error().message, HasSubstr("container c1: the runtime's pod uid: "));
-  EXPECT_THAT(sandbox_facts(sandbox).error().message, HasSubstr("the runtime's pod uid: "));
+  EXPECT_THAT(sandbox_facts_of(sandbox).error().message, HasSubstr("the runtime's pod uid: "));
 
   api::Container app = container();
   app.set_name("a/b");
-  const auto bad_name = container_facts(pod(), app);
+  const auto bad_name = facts_of(pod(), app);
   ASSERT_FALSE(bad_name);
   EXPECT_THAT(bad_name.error().message, HasSubstr("container c1: the runtime's container name: "));
   for (const auto set :
@@ -87,15 +97,15 @@ TEST(ContainerFacts, WhatCannotNameACgroupIsRefused) {
         &api::PodSandbox::set_namespace_<const char*>}) {
     api::PodSandbox bad = pod();
     (bad.*set)("..");
-    EXPECT_FALSE(container_facts(bad, container()));
-    EXPECT_FALSE(sandbox_facts(bad));
+    EXPECT_FALSE(facts_of(bad, container()));
+    EXPECT_FALSE(sandbox_facts_of(bad));
   }
 }
 
 TEST(ContainerFacts, TooMuchIsRefused) {
   api::PodSandbox large = pod();
   (*large.mutable_annotations())["podqos.io/pod"] = std::string(codec::kMaxAnnotationSize + 1, 'x');
-  const auto too_long = container_facts(large, container());
+  const auto too_long = facts_of(large, container());
   ASSERT_FALSE(too_long);
   EXPECT_EQ(too_long.error().code, ErrorCode::kTooLarge);
   EXPECT_THAT(too_long.error().message, HasSubstr("container c1: annotation podqos.io/pod"));
@@ -103,7 +113,7 @@ TEST(ContainerFacts, TooMuchIsRefused) {
   api::PodSandbox many = pod();
   for (std::size_t i = 0; i <= codec::kMaxKnownAnnotations; ++i)
     (*many.mutable_annotations())["podqos.io/requests." + std::to_string(i)] = "cpu=1";
-  const auto too_many = container_facts(many, container());
+  const auto too_many = facts_of(many, container());
   ASSERT_FALSE(too_many);
   EXPECT_EQ(too_many.error().code, ErrorCode::kTooLarge);
 }
@@ -125,7 +135,7 @@ TEST(ContainerFacts, PathScoreAndResources) {
   pages.set_page_size("2MB");
   pages.set_limit(std::numeric_limits<std::uint64_t>::max());
   (*resources.mutable_unified())["memory.low"] = "1";
-  const auto facts = container_facts(pod(), app);
+  const auto facts = facts_of(pod(), app);
   ASSERT_TRUE(facts) << facts.error().message;
   EXPECT_EQ(facts->cgroups_path, "system.slice:cri-containerd:c1");
   EXPECT_EQ(facts->oom_score_adj, 0);
@@ -142,7 +152,7 @@ TEST(ContainerFacts, PathScoreAndResources) {
 }
 
 TEST(ContainerFacts, NothingToldIsNothingSet) {
-  const auto facts = container_facts(pod(), container());
+  const auto facts = facts_of(pod(), container());
   ASSERT_TRUE(facts) << facts.error().message;
   EXPECT_EQ(facts->cgroups_path, std::nullopt);
   EXPECT_EQ(facts->oom_score_adj, std::nullopt);
@@ -160,7 +170,7 @@ TEST(SandboxFacts, HaveThePodsOwnResources) {
   api::LinuxResources& overhead = *sandbox.mutable_linux()->mutable_pod_overhead();
   overhead.mutable_cpu()->mutable_shares()->set_value(20);
   overhead.mutable_memory()->mutable_limit()->set_value(4096);
-  const auto facts = sandbox_facts(sandbox);
+  const auto facts = sandbox_facts_of(sandbox);
   ASSERT_TRUE(facts) << facts.error().message;
   EXPECT_EQ(facts->id, "sandbox1");
   EXPECT_EQ(facts->cgroups_path, "/k8s/sandbox1");

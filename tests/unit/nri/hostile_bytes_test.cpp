@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "nri/session.h"
+#include "tests/unit/nri/oracle.h"
 #include "tests/unit/nri/recording_handler.h"
 #include "tests/unit/nri/session_limits.h"
 #include "tests/unit/nri/wire.h"

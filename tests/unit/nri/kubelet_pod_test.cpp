@@ -73,7 +73,8 @@ class KubeletPodTest : public PluginTest {
     api::StopContainerRequest request;
     *request.mutable_pod() = pod;
     *request.mutable_container() = container;
-    ASSERT_TRUE(plugin().stop_container(request, kNoBudget));
+    ASSERT_TRUE(
+        plugin().stop_container(test::event_of(Request::kStopContainer, request), kNoBudget));
   }
   /// File → content of the pod's tree, and each process's score.
   [[nodiscard]] std::map<std::string, std::string> tree(const std::vector<api::Container>& inits) {

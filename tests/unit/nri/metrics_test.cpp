@@ -44,9 +44,9 @@ std::string value_of(std::string_view text, std::string_view sample) {
 
 TEST(Metrics, AreAllThereFromTheStart) {
   const std::string text = text_of(Metrics{});
-  for (const std::string_view request : kRequestNames)
+  for (const RequestKind& request : kRequests)
     EXPECT_EQ(value_of(text, "podqos_nri_request_duration_seconds_count{request=\"" +
-                                 std::string{request} + "\"}"),
+                                 std::string{request.name} + "\"}"),
               "0");
   for (const std::string operation : {"create", "update", "destroy"})
     EXPECT_EQ(value_of(text, "podqos_cgroup_manager_duration_seconds_count{operation_type=\"" +

@@ -1,5 +1,3 @@
-#include "nri/node_state.h"
-
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -7,13 +5,16 @@
 
 #include <gtest/gtest.h>
 
+#include "nri/messages.h"
+#include "tests/unit/nri/oracle.h"
 #include "tests/unit/nri/session_limits.h"
 
 namespace podqos::nri {
 namespace {
 
 using test::part;
-using test::small_limits;
+using ::testing::ElementsAre;
+using ::testing::Pair;
 
 /// A field of 1000 bytes that podqos does not know, as an author may fill it; in protobuf's
 /// encoding all up to 15 have one byte before the two of the length.
@@ -66,20 +67,43 @@ api::SynchronizeRequest node(bool with_all) {
   return request;
 }
 
+/// The state in one part, within some limits.
+NodeState read(const std::string& part, const NodeStateLimits& limits = {}) {
+  NodeStateReader reader{limits};
+  const auto last = reader.add(part);
+  EXPECT_TRUE(last.has_value()) << last.error().message;
+  EXPECT_TRUE(last.value_or(false));
+  return reader.release();
+}
+
 TEST(NodeStateTest, KeepsAndCountsOnlyWhatPodqosReads) {
-  NodeStateLimits limits = small_limits().node_state;
-  limits.bytes = node(false).ByteSizeLong();
-  NodeState state{limits};
-  const auto last = state.add(node(true).SerializeAsString());
-  ASSERT_TRUE(last.has_value()) << last.error().message;
-  EXPECT_TRUE(*last);
-  const auto read = std::move(state).read();
-  ASSERT_TRUE(read.has_value()) << read.error().message;
-  EXPECT_EQ(read->SerializeAsString(), node(false).SerializeAsString());
+  // More than all that is read, less than one of the texts that are not.
+  const NodeState all = read(node(true).SerializeAsString(), {.bytes = 500});
+  const NodeState known = read(node(false).SerializeAsString());
+  EXPECT_EQ(all.pods, known.pods);
+  EXPECT_EQ(all.containers, known.containers);
+  ASSERT_EQ(all.pods.size(), 1U);
+  const Pod& pod = all.pods.front();
+  EXPECT_EQ(pod.id + " " + pod.name + " " + pod.uid + " " + pod.name_space, "p web u shop");
+  EXPECT_EQ(pod.pid, 42U);
+  EXPECT_EQ(pod.cgroups_path, "/a");
+  EXPECT_EQ(pod.overhead.memory_limit, 1);
+  EXPECT_EQ(pod.resources.pids_limit, 3);
+  EXPECT_THAT(pod.annotations, ElementsAre(Pair("podqos.io/ignore", "true")));
+  ASSERT_EQ(all.containers.size(), 1U);
+  const Container& container = all.containers.front();
+  EXPECT_EQ(container.id + " " + container.sandbox_id + " " + container.name, "c p app");
+  EXPECT_EQ(container.pid, 43U);
+  EXPECT_FALSE(container.created);
+  EXPECT_EQ(container.cgroups_path, "/c");
+  EXPECT_EQ(container.oom_score_adj, 0);
+  EXPECT_EQ(container.resources.cpu_shares, 2);
+  EXPECT_THAT(container.resources.hugepages, ElementsAre(Pair("2MB", Bytes{0})));
+  EXPECT_THAT(container.resources.unified, ElementsAre(Pair("memory.high", "max")));
 }
 
 TEST(NodeStateTest, TakesInMoreThanItsLimitOfWhatNobodyReads) {
-  NodeState state{{}};
+  NodeStateReader reader;
   api::SynchronizeRequest request;
   // 1 MiB of environment; its length is 80 80 40.
   const std::string environment = "\x42\x80\x80\x40" + std::string(std::size_t{1} << 20U, 'x');
@@ -88,67 +112,66 @@ TEST(NodeStateTest, TakesInMoreThanItsLimitOfWhatNobodyReads) {
   request.set_more(true);
   // Three times the limit in all.
   for (int part = 0; part < 64; ++part)
-    ASSERT_TRUE(state.add(request.SerializeAsString()).has_value()) << part;
-  const auto read = std::move(state).read();
-  ASSERT_TRUE(read.has_value()) << read.error().message;
-  EXPECT_EQ(read->containers_size(), 192);
+    ASSERT_TRUE(reader.add(request.SerializeAsString()).has_value()) << part;
+  EXPECT_EQ(reader.release().containers.size(), 192U);
 }
 
-/// A pod that is none.
-const std::string kNoPod = "\x0a\x02\xff\xff";
-
-TEST(NodeStateTest, IsReadWhenItIsAskedFor) {
-  NodeState state;
-  const auto last = state.add(kNoPod);
-  ASSERT_TRUE(last.has_value());
-  EXPECT_TRUE(*last);
-  const auto read = std::move(state).read();
-  ASSERT_FALSE(read.has_value());
-  EXPECT_EQ(read.error().code, ErrorCode::kInvalidArgument);
+TEST(NodeStateTest, CountsWhatManySmallEntriesTake) {
+  api::SynchronizeRequest request;
+  auto& unified =
+      *request.add_containers()->mutable_linux()->mutable_resources()->mutable_unified();
+  for (int i = 0; i < 100; ++i)
+    unified[std::to_string(i)] = "";
+  NodeStateReader reader{{.bytes = 5000}};
+  const auto refused = reader.add(request.SerializeAsString());
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().message, "Synchronize: 6590 bytes, at most 5000");
 }
 
-TEST(NodeStateTest, IsReadAtOnceWhereItIsMuch) {
-  NodeStateLimits limits;
-  limits.unread = kNoPod.size() - 1;
-  NodeState state{limits};
-  const auto refused = state.add(kNoPod);
+TEST(NodeStateTest, HasNothingLeftOfAPartThatIsRefused) {
+  NodeStateReader reader;
+  ASSERT_TRUE(reader.add(part(1, 1, true)).has_value());
+  const auto refused = reader.add("\x0a\x02\xff\xff");  // a pod that is none
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
-  // Nothing is left of it.
-  ASSERT_TRUE(state.add(part(1, 1, false)).has_value());
-  const auto read = std::move(state).read();
-  ASSERT_TRUE(read.has_value()) << read.error().message;
-  EXPECT_EQ(read->pods_size(), 1);
+  ASSERT_TRUE(reader.add(part(1, 0, false)).has_value());
+  const NodeState state = reader.release();
+  EXPECT_EQ(state.pods.size(), 1U);
+  EXPECT_TRUE(state.containers.empty());
 }
 
 TEST(NodeStateTest, RefusesWhatIsNoMessage) {
   for (const std::string& bytes :
        {std::string("\x0a"), std::string("\x0a\x05p"), std::string("\x18"), std::string("\x18\xff"),
         std::string("\x0c"), std::string(1, '\0')}) {
-    NodeState state;
-    const auto refused = state.add(bytes);
+    NodeStateReader reader;
+    const auto refused = reader.add(bytes);
     ASSERT_FALSE(refused.has_value()) << bytes.size();
     EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
   }
 }
 
+/// protobuf steps over a field of another wire type, too.
+TEST(NodeStateTest, SkipsAKnownFieldOfAnotherType) {
+  // A pod as a number, `more` as text, and a pod whose id is a number.
+  const NodeState state = read(std::string("\x08\x01\x1a\x01\x01\x0a\x02\x08\x07"));
+  ASSERT_EQ(state.pods.size(), 1U);
+  EXPECT_EQ(state.pods.front(), Pod{});
+}
+
 TEST(NodeStateTest, KeepsTheOrderOfParts) {
-  NodeStateLimits limits;
-  limits.unread = 8;
-  NodeState state{limits};
+  NodeStateReader reader;
   for (const std::string_view id : {"a", "b", "c", "d", "e"}) {
     api::SynchronizeRequest request;
     request.add_pods()->set_id(std::string{id});
     request.set_more(id != "e");
-    const auto last = state.add(request.SerializeAsString());
+    const auto last = reader.add(request.SerializeAsString());
     ASSERT_TRUE(last.has_value());
     EXPECT_EQ(*last, id == "e");
   }
-  const auto read = std::move(state).read();
-  ASSERT_TRUE(read.has_value());
   std::string ids;
-  for (const auto& pod : read->pods())
-    ids += pod.id();
+  for (const Pod& pod : reader.release().pods)
+    ids += pod.id;
   EXPECT_EQ(ids, "abcde");
 }
 

@@ -23,6 +23,7 @@
 #include "nri/metrics.h"
 #include "nri/plugin.h"
 #include "tests/unit/cgroup/own_cgroup.h"
+#include "tests/unit/nri/oracle.h"
 #include "tests/unit/temporary_directory.h"
 #include "tests/unit/test_clock.h"
 
@@ -118,43 +119,32 @@ class PluginTest : public cgroup::OwnCgroup {
     api::SynchronizeRequest all;
     all.mutable_pods()->Assign(pods.begin(), pods.end());
     all.mutable_containers()->Assign(containers.begin(), containers.end());
-    NodeState state;
-    EXPECT_TRUE(state.add(all.SerializeAsString()));
-    return state;
+    NodeStateReader reader;
+    EXPECT_TRUE(reader.add(all.SerializeAsString()));
+    return reader.release();
   }
-  [[nodiscard]] static api::EventRequest event(const api::PodSandbox& pod) {
-    api::EventRequest event;
-    *event.mutable_pod() = pod;
-    return event;
-  }
-  [[nodiscard]] static api::EventRequest event(const api::PodSandbox& pod,
-                                               const api::Container& container) {
-    api::EventRequest event;
-    *event.mutable_pod() = pod;
-    *event.mutable_container() = container;
-    return event;
+  [[nodiscard]] static PodEvent event(const api::PodSandbox& pod,
+                                      const api::Container& container = {}) {
+    return event_of(pod, container);
   }
 
   // What a runtime does beside.
 
   [[nodiscard]] Result<api::ContainerAdjustment> create(const api::PodSandbox& pod,
                                                         const api::Container& container) {
-    api::CreateContainerRequest request;
-    *request.mutable_pod() = pod;
-    *request.mutable_container() = container;
-    auto answer = plugin().create_container(request, std::nullopt);
-    if (!answer) return fail(answer.error());
-    return answer->adjust();
+    PODQOS_ASSIGN(const auto edit,
+                  plugin().create_container(event_of(pod, container), std::nullopt));
+    return adjustment_for(edit);
   }
-  [[nodiscard]] Result<api::UpdateContainerResponse> update(const api::PodSandbox& pod,
-                                                            const api::Container& container,
-                                                            const Told& told) {
+  [[nodiscard]] Status update(const api::PodSandbox& pod, const api::Container& container,
+                              const Told& told) {
     api::UpdateContainerRequest request;
     *request.mutable_pod() = pod;
     *request.mutable_container() = container;
     tell(*request.mutable_linux_resources(), told);
-    return plugin().update_container(request, kNoBudget);
+    return plugin().update_container(event_of(Request::kUpdateContainer, request), kNoBudget);
   }
+
   /// Lets so much time pass for the plugin.
   void pass(std::chrono::seconds time) { clock_.pass(time); }
   [[nodiscard]] const LeapingClock& clock() const { return clock_; }

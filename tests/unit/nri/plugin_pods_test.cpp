@@ -38,7 +38,8 @@ TEST_F(PluginTest, MakesAPodWithoutProcessForItsFirstContainer) {
   api::CreateContainerRequest request;
   *request.mutable_pod() = sandbox;
   *request.mutable_container() = container(sandbox, "app", kSmall);
-  ASSERT_TRUE(plugin().create_container(request, kNoBudget));
+  ASSERT_TRUE(
+      plugin().create_container(test::event_of(Request::kCreateContainer, request), kNoBudget));
   EXPECT_TRUE(is_known("1"));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
 }
@@ -107,7 +108,8 @@ TEST_F(PluginTest, ResizesAPod) {
   api::UpdatePodSandboxRequest request;
   *request.mutable_pod() = sandbox;
   tell(*request.mutable_linux_resources(), kLarge);
-  ASSERT_TRUE(plugin().update_pod_sandbox(request, kNoBudget));
+  ASSERT_TRUE(
+      plugin().update_pod_sandbox(test::event_of(Request::kUpdatePodSandbox, request), kNoBudget));
   EXPECT_EQ(quota(pod_path("burstable", "1")), "60000");
   EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
 }

@@ -31,18 +31,18 @@ TEST_F(PluginTest, SaysWhyTheRuntimeRefusesIt) {
 }
 
 TEST_F(PluginTest, TakesTheConfigurationOfTheRuntimeThatStartsIt) {
-  api::ConfigureRequest request;
-  request.set_runtime_name("containerd");
-  request.set_runtime_version("v2.1.0");
-  request.set_config(R"({"podPidsLimit": 77})");
+  ConfigureRequest request;
+  request.runtime_name = "containerd";
+  request.runtime_version = "v2.1.0";
+  request.config = R"({"podPidsLimit": 77})";
   ASSERT_TRUE(plugin().configure(request, kNoBudget));
   EXPECT_EQ(configuration().settings().pod_pids_limit, 77);
   EXPECT_THAT(log(), HasSubstr("configured by containerd v2.1.0"));
 }
 
 TEST_F(PluginTest, RefusesABadConfigurationOfTheRuntime) {
-  api::ConfigureRequest request;
-  request.set_config(R"({"podPidLimit": 77})");
+  ConfigureRequest request;
+  request.config = R"({"podPidLimit": 77})";
   const auto refused = plugin().configure(request, kNoBudget);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("podPidsLimit"));
@@ -50,17 +50,17 @@ TEST_F(PluginTest, RefusesABadConfigurationOfTheRuntime) {
 }
 
 TEST_F(PluginTest, CountsEachRequestOfTheRuntime) {
-  for (std::size_t i = 0; i < kRequestNames.size(); ++i)
+  for (std::size_t i = 0; i < kRequests.size(); ++i)
     plugin().handled(static_cast<Request>(i), std::chrono::milliseconds{1});
   const std::string shown = test::text_of(metrics());
-  for (const std::string_view request : kRequestNames)
+  for (const RequestKind& request : kRequests)
     EXPECT_THAT(shown, HasSubstr(cat("podqos_nri_request_duration_seconds_count{request=\"",
-                                     request, "\"} 1\n")));
+                                     request.name, "\"} 1\n")));
 }
 
 TEST_F(PluginTest, CountsAConfigurationThatItRefuses) {
-  api::ConfigureRequest request;
-  request.set_config("{");
+  ConfigureRequest request;
+  request.config = "{";
   const auto refused = plugin().configure(request, kNoBudget);
   ASSERT_FALSE(refused);
   EXPECT_THAT(test::text_of(metrics()),
@@ -71,11 +71,9 @@ TEST_F(PluginTest, CountsAConfigurationThatItRefuses) {
 TEST_F(PluginTest, DoesNothingAfterTheFact) {
   const auto sandbox = pod("1", start_process(), kSmall);
   const auto both = event(sandbox, container(sandbox, "app", kSmall));
-  EXPECT_TRUE(plugin().post_create_container(both, kNoBudget));
-  EXPECT_TRUE(plugin().post_start_container(both, kNoBudget));
-  EXPECT_TRUE(plugin().post_update_container(both, kNoBudget));
-  EXPECT_TRUE(plugin().post_update_pod_sandbox(event(sandbox), kNoBudget));
-  plugin().shutdown();
+  for (const Request request : {Request::kPostCreateContainer, Request::kPostStartContainer,
+                                Request::kPostUpdateContainer, Request::kPostUpdatePodSandbox})
+    EXPECT_EQ(plugin().handle(request, both, kNoBudget), "");
   EXPECT_FALSE(temporary().has("state"));
 }
 
@@ -101,7 +99,8 @@ TEST_F(PluginTest, RejectsWhatItCannotPlaceIfItShall) {
   *update.mutable_pod() = sandbox;
   *update.mutable_container() = container(sandbox, "app");
   update.mutable_container()->set_pid(sandbox.pid());
-  EXPECT_FALSE(plugin().update_container(update, kNoBudget));
+  EXPECT_FALSE(
+      plugin().update_container(test::event_of(Request::kUpdateContainer, update), kNoBudget));
 }
 
 }  // namespace

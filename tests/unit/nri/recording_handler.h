@@ -1,11 +1,14 @@
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "nri/handler.h"
+#include "tests/unit/nri/oracle.h"
 
 namespace podqos::nri::test {
 
@@ -15,92 +18,53 @@ class RecordingHandler : public Handler {
   std::vector<std::string> heard;
   std::vector<Budget> budgets;
   std::vector<std::pair<Request, std::chrono::nanoseconds>> times;
-  api::SynchronizeRequest state;
-  Result<api::SynchronizeResponse> synchronize_answer;
+  NodeState state;
+  Status synchronize_answer;
   Result<api::CreateContainerResponse> create_answer;
-  Result<api::UpdateContainerResponse> update_answer;
-  Result<api::StopContainerResponse> stop_answer;
   Status answer;  ///< to all the rest
 
   void registered(Status status) override {
     heard.push_back("registered" + (status ? "" : ": " + status.error().message));
   }
-  Status configure(const api::ConfigureRequest& request, Budget budget) override {
-    return note("configure " + request.runtime_name() + " " + request.runtime_version(), budget);
+  Status configure(const ConfigureRequest& request, Budget budget) override {
+    note("configure " + request.runtime_name + " " + request.runtime_version, budget);
+    return answer;
   }
-  Result<api::SynchronizeResponse> synchronize(NodeState node, Budget budget) override {
-    auto request = std::move(node).read();
-    if (!request) {
-      static_cast<void>(note("synchronize: " + request.error().message, budget));
-      return synchronize_answer;
-    }
-    state = std::move(*request);
-    static_cast<void>(note("synchronize " + std::to_string(state.pods_size()) + " " +
-                               std::to_string(state.containers_size()),
-                           budget));
+  Status synchronize(NodeState node, Budget budget) override {
+    state = std::move(node);
+    note("synchronize " + std::to_string(state.pods.size()) + " " +
+             std::to_string(state.containers.size()),
+         budget);
     return synchronize_answer;
   }
-  Result<api::CreateContainerResponse> create_container(const api::CreateContainerRequest& request,
-                                                        Budget budget) override {
-    static_cast<void>(note("create " + names(request), budget));
-    return create_answer;
+  Result<std::string> handle(Request request, const PodEvent& event, Budget budget) override {
+    const auto& [pod, container] = event;
+    std::string what = std::string{kVerbs.at(static_cast<std::size_t>(request))} + " " + pod.name +
+                       (container.name.empty() ? "" : "/" + container.name);
+    if (request == Request::kUpdateContainer)
+      what += " shares " + std::to_string(container.resources.cpu_shares.value_or(0));
+    if (request == Request::kUpdatePodSandbox)
+      what += " limit " + std::to_string(pod.resources.memory_limit.value_or(0));
+    note(std::move(what), budget);
+    if (request == Request::kCreateContainer) {
+      if (!create_answer) return fail(create_answer.error());
+      return create_answer->SerializeAsString();
+    }
+    if (!answer) return fail(answer.error());
+    return std::string{};
   }
-  Result<api::UpdateContainerResponse> update_container(const api::UpdateContainerRequest& request,
-                                                        Budget budget) override {
-    const std::string shares = std::to_string(request.linux_resources().cpu().shares().value());
-    static_cast<void>(note("update " + names(request) + " shares " + shares, budget));
-    return update_answer;
-  }
-  Result<api::StopContainerResponse> stop_container(const api::StopContainerRequest& request,
-                                                    Budget budget) override {
-    static_cast<void>(note("stop " + names(request), budget));
-    return stop_answer;
-  }
-  Status update_pod_sandbox(const api::UpdatePodSandboxRequest& request, Budget budget) override {
-    const std::string limit = std::to_string(request.linux_resources().memory().limit().value());
-    return note("update-pod " + request.pod().name() + " limit " + limit, budget);
-  }
-  Status run_pod_sandbox(const api::EventRequest& event, Budget budget) override {
-    return note("run-pod " + names(event), budget);
-  }
-  Status stop_pod_sandbox(const api::EventRequest& event, Budget budget) override {
-    return note("stop-pod " + names(event), budget);
-  }
-  Status remove_pod_sandbox(const api::EventRequest& event, Budget budget) override {
-    return note("remove-pod " + names(event), budget);
-  }
-  Status post_update_pod_sandbox(const api::EventRequest& event, Budget budget) override {
-    return note("post-update-pod " + names(event), budget);
-  }
-  Status post_create_container(const api::EventRequest& event, Budget budget) override {
-    return note("post-create " + names(event), budget);
-  }
-  Status start_container(const api::EventRequest& event, Budget budget) override {
-    return note("start " + names(event), budget);
-  }
-  Status post_start_container(const api::EventRequest& event, Budget budget) override {
-    return note("post-start " + names(event), budget);
-  }
-  Status post_update_container(const api::EventRequest& event, Budget budget) override {
-    return note("post-update " + names(event), budget);
-  }
-  Status remove_container(const api::EventRequest& event, Budget budget) override {
-    return note("remove " + names(event), budget);
-  }
-  void shutdown() override { heard.emplace_back("shutdown"); }
   void handled(Request request, std::chrono::nanoseconds time) override {
     times.emplace_back(request, time);
   }
 
  private:
-  template <class Request>
-  static std::string names(const Request& request) {
-    return request.pod().name() + (request.has_container() ? "/" + request.container().name() : "");
-  }
-  Status note(std::string what, Budget budget) {
+  static constexpr std::array kVerbs = {
+      "",           "",           "run-pod",     "update-pod",  "post-update-pod",
+      "stop-pod",   "remove-pod", "create",      "post-create", "start",
+      "post-start", "update",     "post-update", "stop",        "remove"};
+  void note(std::string what, Budget budget) {
     heard.push_back(std::move(what));
     budgets.push_back(budget);
-    return answer;
   }
 };
 

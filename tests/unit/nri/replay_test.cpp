@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nri/session.h"
+#include "tests/unit/nri/oracle.h"
 #include "tests/unit/nri/recording_handler.h"
 #include "tests/unit/nri/wire.h"
 
@@ -69,20 +70,21 @@ class RecordedPlugin : public RecordingHandler {
  public:
   explicit RecordedPlugin(bool adjusts) : adjusts_{adjusts} {}
 
-  std::vector<api::CreateContainerRequest> created;
+  std::vector<PodEvent> created;
 
-  Result<api::CreateContainerResponse> create_container(const api::CreateContainerRequest& request,
-                                                        Budget budget) override {
-    created.push_back(request);
-    create_answer->mutable_adjust();
-    if (adjusts_) {
-      auto& adjust = *create_answer->mutable_adjust()->mutable_linux();
-      adjust.set_cgroups_path("podqos-burstable.slice:podqos:" + request.container().id());
-      auto& resources = *adjust.mutable_resources();
-      resources.mutable_memory()->mutable_reservation()->set_value(4096);
-      (*resources.mutable_unified())["memory.high"] = "100000000";
+  Result<std::string> handle(Request request, const PodEvent& event, Budget budget) override {
+    if (request == Request::kCreateContainer) {
+      created.push_back(event);
+      create_answer->mutable_adjust();
+      if (adjusts_) {
+        auto& adjust = *create_answer->mutable_adjust()->mutable_linux();
+        adjust.set_cgroups_path("podqos-burstable.slice:podqos:" + event.container.id);
+        auto& resources = *adjust.mutable_resources();
+        resources.mutable_memory()->mutable_reservation()->set_value(4096);
+        (*resources.mutable_unified())["memory.high"] = "100000000";
+      }
     }
-    return RecordingHandler::create_container(request, budget);
+    return RecordingHandler::handle(request, event, budget);
   }
 
  private:
@@ -189,27 +191,23 @@ TEST_P(Replay, AnswersAsTheRecordedPluginDid) {
 TEST_P(Replay, ReadsAPodAndItsContainer) {
   play();
   ASSERT_EQ(plugin_.created.size(), 3U);
-  const api::PodSandbox& pod = plugin_.created[0].pod();
-  EXPECT_EQ(pod.id(), "pod0000000000000000000000000000000000000000000000000000000000001");
-  EXPECT_EQ(pod.uid(), "00000001-1111-2222-3333-000000000001");
-  EXPECT_EQ(pod.namespace_(), "default");
-  EXPECT_EQ(pod.annotations().at("podqos.io/class"), "guaranteed");
-  EXPECT_EQ(pod.labels().at("app"), "demo");
-  EXPECT_EQ(pod.linux().cgroup_parent(), "kubepods-pod00000001_1111_2222_3333_000000000001.slice");
-  const api::Container& container = plugin_.created[0].container();
-  EXPECT_EQ(container.id(), "ctr0000000000000000000000000000000000000000000000000000000000100");
-  EXPECT_EQ(container.pod_sandbox_id(), pod.id());
-  EXPECT_EQ(container.labels().at("io.kubernetes.container.name"), "c");
-  EXPECT_EQ(container.linux().oom_score_adj().value(), -997);
+  const auto& [pod, container] = plugin_.created[0];
+  EXPECT_EQ(pod.id, "pod0000000000000000000000000000000000000000000000000000000000001");
+  EXPECT_EQ(pod.uid, "00000001-1111-2222-3333-000000000001");
+  EXPECT_EQ(pod.name_space, "default");
+  EXPECT_EQ(pod.annotations.at("podqos.io/class"), "guaranteed");
+  EXPECT_EQ(container.id, "ctr0000000000000000000000000000000000000000000000000000000000100");
+  EXPECT_EQ(container.sandbox_id, pod.id);
+  EXPECT_EQ(container.oom_score_adj, -997);
   EXPECT_EQ(
-      container.linux().cgroups_path(),
-      "kubepods-pod00000001_1111_2222_3333_000000000001.slice:cri-containerd:" + container.id());
-  const api::LinuxResources& resources = container.linux().resources();
-  EXPECT_EQ(resources.memory().limit().value(), 268'435'456);
-  EXPECT_FALSE(resources.memory().has_swap());
-  EXPECT_EQ(resources.cpu().shares().value(), 512U);
-  EXPECT_EQ(resources.cpu().quota().value(), 50'000);
-  EXPECT_EQ(resources.cpu().period().value(), 100'000U);
+      container.cgroups_path,
+      "kubepods-pod00000001_1111_2222_3333_000000000001.slice:cri-containerd:" + container.id);
+  const core::EngineResources& resources = container.resources;
+  EXPECT_EQ(resources.memory_limit, 268'435'456);
+  EXPECT_EQ(resources.memory_swap, std::nullopt);
+  EXPECT_EQ(resources.cpu_shares, 512);
+  EXPECT_EQ(resources.cpu_quota, 50'000);
+  EXPECT_EQ(resources.cpu_period, 100'000);
 }
 
 INSTANTIATE_TEST_SUITE_P(Transcripts, Replay,

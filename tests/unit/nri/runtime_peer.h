@@ -17,7 +17,7 @@
 
 #include "common/sys/fd.h"
 #include "common/sys/unix_address.h"
-#include "nri/api.h"
+#include "tests/unit/nri/oracle.h"
 #include "tests/unit/nri/wire.h"
 
 /// A runtime that does what a test tells it, over real sockets.

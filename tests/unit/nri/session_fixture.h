@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "nri/session.h"
+#include "tests/unit/nri/oracle.h"
 #include "tests/unit/nri/recording_handler.h"
 #include "tests/unit/nri/wire.h"
 #include "tests/unit/test_clock.h"
@@ -56,7 +57,7 @@ class SessionTest : public ::testing::Test {
 class SlowHandler : public RecordingHandler {
  public:
   SlowHandler(LeapingClock& clock, std::chrono::nanoseconds time) : clock_(clock), time_(time) {}
-  Result<api::SynchronizeResponse> synchronize(NodeState node, Budget budget) override {
+  Status synchronize(NodeState node, Budget budget) override {
     clock_.pass(time_);
     return RecordingHandler::synchronize(std::move(node), budget);
   }

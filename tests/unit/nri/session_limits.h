@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "nri/api.h"
 #include "nri/session.h"
+#include "tests/unit/nri/oracle.h"
 
 namespace podqos::nri::test {
 
@@ -12,7 +12,7 @@ inline SessionOptions small_limits() {
   SessionOptions options;
   options.index = "10";
   options.name = "podqos";
-  options.node_state = {.parts = 3, .bytes = 200, .pods = 2, .containers = 4, .unread = 200};
+  options.node_state = {.parts = 3, .bytes = 200, .pods = 2, .containers = 4};
   options.unsent_bytes = 100;
   return options;
 }

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/nri/oracle.h"
 #include "tests/unit/nri/session_fixture.h"
 #include "tests/unit/nri/wire.h"
 #include "tests/unit/test_clock.h"
@@ -36,9 +37,9 @@ TEST(SessionTimes, EachRequestThatIsHandled) {
   Session session{options, handler};
   std::vector<std::pair<Request, std::chrono::nanoseconds>> want;
   std::uint32_t stream = 1;
-  for (std::size_t i = 0; i < kRequestNames.size(); ++i) {
+  for (std::size_t i = 0; i < kRequests.size(); ++i) {
     const auto request = static_cast<Request>(i);
-    EXPECT_TRUE(session.feed(call(stream, std::string{kRequestNames.at(i)}, "")));
+    EXPECT_TRUE(session.feed(call(stream, std::string{kRequests.at(i).name}, "")));
     want.emplace_back(request, request == Request::kSynchronize ? 3ms : 0ms);
     stream += 2;
   }

@@ -31,7 +31,7 @@ class SynchronizationTest : public PluginTest {
 
   [[nodiscard]] app::ContainerEvent told(const std::string& uid) {
     const Pid init = start_process();
-    auto facts = sandbox_facts(pod(uid, init, kSmall));
+    auto facts = sandbox_facts(event(pod(uid, init, kSmall)).pod);
     EXPECT_TRUE(facts);
     const auto started = sys::start_time_of(init);
     EXPECT_TRUE(started && *started);
