@@ -33,19 +33,6 @@ Result<UniqueFd> create_temporary(const Directory& directory, const char* name) 
   return fd;
 }
 
-Status write_all(int fd, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(fd, content.data(), content.size());
-    if (written < 0) {
-      const int err = errno;
-      if (err == EINTR) continue;
-      return fail_errno(err, "write");
-    }
-    content.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
-}
-
 /// Sets owner and permission bits where they differ.
 Status set_owner(int fd, const FileOwner& owner) {
   struct stat now{};

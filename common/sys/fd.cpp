@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
+
 namespace podqos::sys {
 
 UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
@@ -14,6 +17,19 @@ UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
 
 UniqueFd::~UniqueFd() {
   if (fd_ >= 0) ::close(fd_);
+}
+
+Status write_all(int fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd, content.data(), content.size());
+    if (written < 0) {
+      const int err = errno;
+      if (err == EINTR) continue;
+      return fail_errno(err, "write");
+    }
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
 }
 
 }  // namespace podqos::sys

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <string_view>
 #include <utility>
+
+#include "common/base/error.h"
 
 namespace podqos::sys {
 
@@ -25,5 +28,9 @@ class UniqueFd {
  private:
   int fd_ = -1;
 };
+
+/// Writes all of `content`, continuing after EINTR and short writes. A part may have been written
+/// when it fails.
+[[nodiscard]] Status write_all(int fd, std::string_view content);
 
 }  // namespace podqos::sys
