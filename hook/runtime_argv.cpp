@@ -33,39 +33,6 @@ constexpr std::array<std::string_view, 18> kVerbValues = {"bundle",
                                                           "lsm-mount-context",
                                                           "status-fd"};
 
-/// crun's long options before the subcommand. Its argp(3) accepts any unambiguous prefix of one.
-constexpr std::array<std::string_view, 12> kCrunGlobals = {
-    "debug", "cgroup-manager", "systemd-cgroup", "log",   "log-format",   "log-level",
-    "root",  "rootless",       "version",        "usage", "program-name", "help"};
-
-/// crun's long options of create, run and restore. Of two options with a common prefix the one that
-/// podqos ignores comes first: crun accepts the prefix only if the other option does not belong to
-/// the subcommand.
-constexpr std::array<std::string_view, 24> kCrunVerbOptions = {"bundle",
-                                                               "console-socket",
-                                                               "config",
-                                                               "detach",
-                                                               "keep",
-                                                               "no-new-keyring",
-                                                               "no-pivot",
-                                                               "no-subreaper",
-                                                               "pid-file",
-                                                               "preserve-fds",
-                                                               "image-path",
-                                                               "work-path",
-                                                               "file-locks",
-                                                               "ext-unix-sk",
-                                                               "shell-job",
-                                                               "tcp-established",
-                                                               "lsm-profile",
-                                                               "parent-path",
-                                                               "manage-cgroups-mode",
-                                                               "lsm-mount-context",
-                                                               "pre-dump",
-                                                               "program-name",
-                                                               "help",
-                                                               "usage"};
-
 /// Options that only print text: no container is created.
 constexpr std::array<std::string_view, 7> kQuestions = {"help",    "h", "?", "usage",
                                                         "version", "v", "V"};
@@ -92,38 +59,15 @@ std::optional<Option> parse_option(std::string_view word) {
   if (word.size() < 2 || word[0] != '-' || word == "--") return std::nullopt;
   const bool is_long = word.starts_with("--");
   word.remove_prefix(is_long ? 2 : 1);
-  // crun reads "-db DIR" as "-d -b DIR"; no option of the other runtimes starts with these letters.
-  if (!is_long && (word.starts_with("db") || word.starts_with("df"))) word.remove_prefix(1);
+  const std::size_t equals = word.find('=');
+  const std::string_view name = word.substr(0, equals);
   // "-bDIR" as argp and clap accept it, where DIR may contain '='; Go's parser accepts only
   // "-b DIR" and "-b=DIR".
-  const std::string_view name = word.substr(0, word.find('='));
   if (!is_long && name.size() > 1 && (word[0] == 'b' || word[0] == 'f') &&
-      !contains(kVerbValues, name)) {
+      !contains(kVerbValues, name))
     return Option{word.substr(0, 1), word.substr(1)};
-  }
-  const std::size_t equals = word.find('=');
-  if (equals != std::string_view::npos)
-    return Option{word.substr(0, equals), word.substr(equals + 1)};
-  return Option{word, std::nullopt};
-}
-
-/// Expands an abbreviated option to the first one of `crun` that starts with it.
-/// @param values  options that take a value
-/// @return `name` itself if it is complete, unknown, or ambiguous between options with and without
-///         a value.
-template <std::size_t N, std::size_t M>
-std::string_view expand(std::string_view name, const std::array<std::string_view, N>& crun,
-                        const std::array<std::string_view, M>& values) {
-  if (name.empty() || contains(crun, name)) return name;
-  std::string_view found;
-  bool one_kind = true;
-  for (const std::string_view candidate : crun) {
-    if (!candidate.starts_with(name)) continue;
-    if (!found.empty())
-      one_kind = one_kind && contains(values, candidate) && contains(values, found);
-    if (found.empty()) found = candidate;
-  }
-  return found.empty() || !one_kind ? name : found;
+  if (equals == std::string_view::npos) return Option{name, std::nullopt};
+  return Option{name, word.substr(equals + 1)};
 }
 
 /// Walks over the arguments once, from podqos's own option to the container id.
@@ -174,10 +118,8 @@ class Parser {
   std::string_view skip_globals() {
     for (; !done(); ++at_) {
       if (word() == "--") continue;
-      auto option = parse_option(word());
+      const auto option = parse_option(word());
       if (!option) return args_[at_++];
-      if (word().starts_with("--"))
-        option->name = expand(option->name, kCrunGlobals, kGlobalValues);
       if (contains(kQuestions, option->name)) return {};
       read_global(*option);
     }
@@ -208,13 +150,11 @@ class Parser {
         only_words = true;
         continue;
       }
-      auto option = only_words ? std::nullopt : parse_option(word());
+      const auto option = only_words ? std::nullopt : parse_option(word());
       if (!option) {
         call_.id = word();
         continue;
       }
-      if (word().starts_with("--"))
-        option->name = expand(option->name, kCrunVerbOptions, kVerbValues);
       if (contains(kQuestions, option->name)) {
         call_.id.clear();
         return;

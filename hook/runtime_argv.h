@@ -33,8 +33,9 @@ struct RuntimeCall {
   codec::MemberNames member_names = codec::MemberNames::kAnyCase;  ///< see member_names_of()
 };
 
-/// Parses the argv of runc, crun and youki as engines and people write it: "--x v", "--x=v",
-/// "-x v", short flags, and crun's abbreviated options. Unknown options are passed on.
+/// Parses the argv of runc, crun and youki as engines write it: "--x v", "--x=v", "-x v", "-bDIR"
+/// and flags. An unknown option is passed over by its form: as a flag, or with the value behind
+/// '='.
 /// @param args  argv without argv[0].
 /// @return kOther also for a call without an id, with --help or --version, or with crun's
 ///         --cgroup-manager=disabled: there is nothing to place.
