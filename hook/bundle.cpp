@@ -11,6 +11,7 @@
 
 #include "common/base/text.h"
 #include "common/codec/oci_config.h"
+#include "hook/former_config.h"
 
 namespace podqos::hook {
 
@@ -42,17 +43,27 @@ std::string Bundle::identity() const {
   return lacks_config ? "" : canonical_;
 }
 
-Result<std::string> Bundle::read_config(std::string_view name) {
-  const auto file = directory_.open_with_status(name, O_RDONLY);
-  if (!file) return fail(file.error());
-  const struct stat& status = file->status;
+Status Bundle::read_config(std::string_view name) {
+  PODQOS_ASSIGN(const auto file, directory_.open_with_status(name, O_RDONLY));
+  const struct stat& status = file.status;
+  PODQOS_ASSIGN(file_, sys::read_regular(file.fd.get(), static_cast<std::size_t>(status.st_size),
+                                         codec::kMaxConfigSize, cat(canonical_, "/", name)));
+  name_ = name;
   owner_ = {.uid = status.st_uid, .gid = status.st_gid, .mode = status.st_mode & 07777U};
-  return sys::read_regular(file->fd.get(), static_cast<std::size_t>(status.st_size),
-                           codec::kMaxConfigSize, cat(canonical_, "/", name));
+  return {};
 }
 
-Status Bundle::write_config(std::string_view text, std::string_view name) const {
-  return sys::replace_file(directory_, name, text, owner_);
+bool Bundle::take_edits_back() {
+  former_ = former_config(file_);
+  return former_.has_value();
+}
+
+Status Bundle::write_config(const std::string& text) {
+  if (text == file_) return {};
+  PODQOS_TRY(sys::replace_file(directory_, name_, text, owner_));
+  if (!former_) former_ = std::move(file_);
+  file_ = text;
+  return {};
 }
 
 std::string canonical_bundle(const std::string& path) {

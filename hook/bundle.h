@@ -1,11 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 #include "common/base/error.h"
-#include "common/codec/oci_edit.h"
 #include "common/sys/atomic_file.h"
 #include "common/sys/directory.h"
 
@@ -21,23 +21,33 @@ class Bundle {
 
   /// The directory's path with all symlinks resolved. Records identify bundles by it.
   [[nodiscard]] const std::string& canonical() const { return canonical_; }
-
   /// The canonical path; "" without a config.json, for such a directory is no bundle. crun reports
   /// "/" to the hooks of a container with a user namespace and devices (crun#2025, #2261, #2263).
   [[nodiscard]] std::string identity() const;
+  /// The open directory, which stays owned by the bundle.
+  [[nodiscard]] int fd() const { return directory_.fd(); }
 
-  /// Reads the file, at most codec::kMaxConfigSize bytes, and saves its owner and mode for
-  /// write_config().
-  [[nodiscard]] Result<std::string> read_config(std::string_view name = "config.json");
-  /// Replaces the file atomically, with the owner and mode saved by read_config().
-  [[nodiscard]] Status write_config(std::string_view text,
-                                    std::string_view name = "config.json") const;
+  /// Reads the file, at most codec::kMaxConfigSize bytes.
+  [[nodiscard]] Status read_config(std::string_view name = "config.json");
+  /// The text of the file that was read, without the edits that were taken back.
+  [[nodiscard]] const std::string& config() const { return former_ ? *former_ : file_; }
+  /// Takes back what podqos has filled in for an earlier container of this bundle: it has no
+  /// meaning for another one, its cgroup least of all. See former_config(), which parses untrusted
+  /// text.
+  /// @return false: there is no such edit
+  bool take_edits_back();
+  /// Replaces the file that was read atomically, keeping its owner and mode, unless it has this
+  /// text already.
+  [[nodiscard]] Status write_config(const std::string& text);
 
  private:
   Bundle(sys::Directory directory, std::string canonical)
       : directory_(std::move(directory)), canonical_(std::move(canonical)) {}
   sys::Directory directory_;
   std::string canonical_;
+  std::string name_;                   ///< of the file
+  std::string file_;                   ///< its text
+  std::optional<std::string> former_;  ///< config(), if it differs
   sys::FileOwner owner_;
 };
 

@@ -1,159 +1,189 @@
 #include "hook/former_config.h"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
-#include <optional>
-#include <string_view>
+#include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
+#include "common/codec/json_tree.h"
 #include "common/codec/oci_edit.h"
-#include "hook/edit_places.h"
-#include "hook/json_cursor.h"
 
 namespace podqos::hook {
 
 namespace {
 
+using codec::ConfigNode;
+using codec::JsonNode;
+
 // podqos writes one record for each value that it fills in, a dozen in all: a longer note is not
-// its own. With the bound on the items that are looked through, a hostile file costs no more.
+// its own.
 constexpr std::size_t kMaxRecords = 64;
 constexpr std::size_t kMaxRecordBytes = 65'536;
-constexpr std::size_t kMaxItems = 4096;
 
-/// A member of an object or an element of an array.
-struct Item {
-  std::size_t begin;      ///< offset of its name, or of an element's value
-  std::string_view name;  ///< raw; "" for an element
-  std::size_t value;      ///< offset
-  std::string_view text;  ///< of the value
+/// The members and the files that podqos fills in, beside limits of huge pages.
+constexpr std::array kMembers{ConfigNode::kCgroupsPath, ConfigNode::kCpuShares,
+                              ConfigNode::kCpuQuota,    ConfigNode::kCpuPeriod,
+                              ConfigNode::kMemoryLimit, ConfigNode::kPidsLimit,
+                              ConfigNode::kOomScoreAdj};
+constexpr std::array<std::string_view, 2> kFiles{"memory.swap.max", "memory.oom.group"};
 
-  [[nodiscard]] std::size_t end() const { return value + text.size(); }
-};
-
-/// The items of the object or array at this offset, in order; none if it is not sound, or has more
-/// than kMaxItems.
-std::vector<Item> items_at(std::string_view text, std::size_t at) {
-  std::vector<Item> items;
-  JsonCursor cursor{text, at};
-  cursor.skip_space();
-  const bool object = cursor.accept('{');
-  if (!object) cursor.expect('[');
-  const char close = object ? '}' : ']';
-  while (cursor.sound() && items.size() <= kMaxItems) {
-    cursor.skip_space();
-    if (cursor.accept(close)) return items;
-    if (!items.empty()) {
-      cursor.expect(',');
-      cursor.skip_space();
-    }
-    Item item{.begin = cursor.at(), .name = {}, .value = 0, .text = {}};
-    if (object) {
-      item.name = cursor.string();
-      cursor.skip_space();
-      cursor.expect(':');
-      cursor.skip_space();
-    }
-    item.value = cursor.at();
-    item.text = cursor.value();
-    items.push_back(item);
-  }
-  return {};
+constexpr bool has(const auto& range, const auto& value) {
+  return std::ranges::find(range, value) != range.end();
 }
 
-/// A value in the text, and what to erase with it.
-struct Place {
-  std::size_t begin;
-  std::string_view text;
-  codec::ByteRange item;  ///< of the member or element, with one comma
-};
-
-/// The place of items[index].
-Place place_of(const std::vector<Item>& items, std::size_t index) {
-  const Item& item = items[index];
-  codec::ByteRange range{item.begin, item.end()};
-  if (index > 0) {
-    range.begin = items[index - 1].end();
-  } else if (items.size() > 1) {
-    range.end = items[1].begin;
-  }
-  return {.begin = item.value, .text = item.text, .item = range};
-}
-
-/// The member `name` of the object at this offset or, if there is none, one with this name in
-/// another case; nullopt if it is absent or repeated.
-std::optional<Place> find_member(std::string_view text, std::size_t at, std::string_view name) {
-  const std::vector<Item> items = items_at(text, at);
+/// The member `name` of an object or, if there is none, one with this name in another case; nullptr
+/// if it is absent or repeated.
+const JsonNode* find_member(const JsonNode& object, std::string_view name) {
   for (const auto names : {codec::MemberNames::kExact, codec::MemberNames::kAnyCase}) {
-    std::optional<Place> found;
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      if (!codec::is_member_name(items[i].name, name, names)) continue;
-      if (found) return std::nullopt;
-      found = place_of(items, i);
+    const JsonNode* found = nullptr;
+    for (const JsonNode& member : object.children) {
+      if (!codec::is_member_name(member.key, name, names)) continue;
+      if (found != nullptr) return nullptr;
+      found = &member;
     }
-    if (found) return found;
+    if (found != nullptr) return found;
   }
-  return std::nullopt;
+  return nullptr;
 }
 
-/// The limit of one page size in the list at this offset.
-std::optional<Place> find_hugepage(std::string_view text, std::size_t at, std::string_view size) {
-  const std::vector<Item> items = items_at(text, at);
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    const auto found = find_member(text, items[i].value, "pageSize");
-    if (!found || found->text.substr(1, found->text.size() - 2) != size) continue;
-    auto limit = find_member(text, items[i].value, "limit");
-    if (limit) limit->item = place_of(items, i).item;
-    return limit;
+/// A value that podqos has filled in, and what came with it: a member or element of an object or
+/// list.
+struct Edited {
+  const JsonNode* value;
+  const JsonNode* item;
+  const JsonNode* container;
+};
+
+/// The limit of one page size, in the list of them.
+std::optional<Edited> find_hugepage(const JsonNode& list, std::string_view size) {
+  for (const JsonNode& item : list.children) {
+    const JsonNode* const found = find_member(item, "pageSize");
+    if (found == nullptr || found->text != size) continue;
+    const JsonNode* const limit = find_member(item, "limit");
+    if (limit != nullptr) return Edited{.value = limit, .item = &item, .container = &list};
   }
   return std::nullopt;
 }
 
 /// The value at a path such as "/linux/resources/cpu/shares", if podqos fills in such values.
-std::optional<Place> find_value(std::string_view text, std::string_view path) {
-  std::optional<Place> found = Place{.begin = 0, .text = {}, .item = {}};
-  EditNode node = EditNode::kRoot;
-  while (found && path.starts_with('/')) {
+std::optional<Edited> find_value(const JsonNode& root, std::string_view path) {
+  ConfigNode node = ConfigNode::kRoot;
+  const JsonNode* container = nullptr;
+  const JsonNode* value = &root;
+  bool edits = false;
+  while (path.starts_with('/')) {
     path.remove_prefix(1);
     const std::string_view name = path.substr(0, path.find('/'));
     path.remove_prefix(name.size());
-    const bool hugepage = node == EditNode::kHugepages;
-    found =
-        hugepage ? find_hugepage(text, found->begin, name) : find_member(text, found->begin, name);
-    node = hugepage ? EditNode::kOfHugepage : child_of(node, name);
+    if (node == ConfigNode::kHugepageLimits) return find_hugepage(*value, name);
+    container = value;
+    value = find_member(*container, name);
+    if (value == nullptr) return std::nullopt;
+    const ConfigNode child = codec::find_member(node, name, codec::MemberNames::kExact);
+    edits = node == ConfigNode::kUnified ? has(kFiles, name) : has(kMembers, child);
+    node = child;
   }
-  const bool scalar = node == EditNode::kInteger || node == EditNode::kQuotedInteger ||
-                      node == EditNode::kCgroupsPath || node == EditNode::kOfHugepage;
-  return scalar ? found : std::nullopt;
+  if (!edits) return std::nullopt;
+  return Edited{.value = value, .item = value, .container = container};
 }
 
-/// Takes one recorded edit back. Before: `{"at":PATH,"is":VALUE}`, with `"was":VALUE` if there was
-/// a value.
-void take_back(std::string& config, std::string_view record) {
-  const auto at = find_member(record, 0, "at");
-  const auto is = find_member(record, 0, "is");
-  const auto was = find_member(record, 0, "was");
-  if (!at || !is || at->text.size() < 2) return;
-  const auto found = find_value(config, at->text.substr(1, at->text.size() - 2));
-  if (!found || found->text != is->text) return;
-  if (was) {
-    config.replace(found->begin, found->text.size(), was->text);
+/// Plans what takes edits of a text back.
+class Restoration {
+ public:
+  explicit Restoration(std::string_view text) : text_(text) {}
+
+  /// Without this member or element.
+  void remove(const JsonNode& container, const JsonNode& item) {
+    if (done_.insert(&item).second) removed_[&container].push_back(&item);
+  }
+  /// With another value.
+  void replace(const JsonNode& value, std::string_view former) {
+    if (done_.insert(&value).second)
+      splices_.push_back(
+          {.begin = begin_of(value.raw), .end = end_of(value), .text = std::string{former}});
+  }
+
+  [[nodiscard]] std::optional<std::string> apply() {
+    for (const auto& [container, items] : removed_)
+      erase(*container, items);
+    std::ranges::sort(splices_, {}, &codec::Splice::begin);
+    auto restored = codec::apply_splices(text_, splices_);
+    if (!restored) return std::nullopt;
+    return std::move(*restored);
+  }
+
+ private:
+  [[nodiscard]] std::size_t begin_of(std::string_view part) const {
+    return static_cast<std::size_t>(part.data() - text_.data());
+  }
+  [[nodiscard]] std::size_t begin_of(const JsonNode& item) const {
+    return begin_of(item.raw_key.empty() ? item.raw : item.raw_key);
+  }
+  [[nodiscard]] std::size_t end_of(const JsonNode& item) const {
+    return begin_of(item.raw) + item.raw.size();
+  }
+
+  /// Erases items, each with the comma before it or, where nothing stays before it, behind it.
+  void erase(const JsonNode& container, const std::vector<const JsonNode*>& items) {
+    const std::vector<JsonNode>& all = container.children;
+    bool keeps_one = false;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!has(items, &all[i])) {
+        keeps_one = true;
+        continue;
+      }
+      const bool last = i + 1 == all.size();
+      splices_.push_back({.begin = keeps_one ? end_of(all[i - 1]) : begin_of(all[i]),
+                          .end = keeps_one || last ? end_of(all[i]) : begin_of(all[i + 1]),
+                          .text = {}});
+    }
+  }
+
+  std::string_view text_;
+  std::set<const JsonNode*> done_;
+  std::map<const JsonNode*, std::vector<const JsonNode*>> removed_;
+  std::vector<codec::Splice> splices_;
+};
+
+/// Takes one recorded edit back: `{"at":PATH,"is":VALUE}`, with `"was":VALUE` if there was a value.
+void take_back(const JsonNode& root, const JsonNode& record, Restoration& restoration) {
+  const JsonNode* const at = find_member(record, "at");
+  const JsonNode* const is = find_member(record, "is");
+  const JsonNode* const was = find_member(record, "was");
+  if (at == nullptr || is == nullptr) return;
+  const auto found = find_value(root, at->text);
+  if (!found || found->value->raw != is->raw) return;
+  if (was != nullptr) {
+    restoration.replace(*found->value, was->raw);
   } else {
-    config.erase(found->item.begin, found->item.end - found->item.begin);
+    restoration.remove(*found->container, *found->item);
   }
 }
 
 }  // namespace
 
-std::string former_config(std::string config) {
-  const auto found = find_member(config, 0, codec::kEditRecord);
-  if (!found) return config;
-  const std::string record{found->text};
-  config.erase(found->item.begin, found->item.end - found->item.begin);
-  if (record.size() > kMaxRecordBytes) return config;
-  const std::vector<Item> edits = items_at(record, 0);
-  if (edits.size() > kMaxRecords) return config;
-  for (const Item& edit : edits)
-    take_back(config, edit.text);
-  return config;
+std::optional<std::string> former_config(std::string_view config) {
+  if (!config.contains(codec::kEditRecord)) return std::nullopt;
+  // The record has bounds of its own.
+  constexpr auto kIsRead = [](std::string_view parent, std::string_view name) {
+    return name != codec::kEditRecord && codec::is_container_name(parent, name);
+  };
+  const auto root =
+      codec::parse_json_tree(config, {.bytes = codec::kMaxConfigSize, .is_read = kIsRead});
+  if (!root) return std::nullopt;
+  const JsonNode* const record = find_member(*root, codec::kEditRecord);
+  if (record == nullptr) return std::nullopt;
+  Restoration restoration{config};
+  restoration.remove(*root, *record);
+  const auto edits = codec::parse_json_tree(record->raw, {.bytes = kMaxRecordBytes});
+  if (edits && edits->children.size() <= kMaxRecords) {
+    for (const JsonNode& edit : edits->children)
+      take_back(*root, edit, restoration);
+  }
+  return restoration.apply();
 }
 
 }  // namespace podqos::hook

@@ -19,7 +19,6 @@
 #include "common/core/container_values.h"
 #include "common/core/naming.h"
 #include "hook/bundle.h"
-#include "hook/former_config.h"
 
 namespace podqos::hook {
 
@@ -29,19 +28,16 @@ using app::Admission;
 using app::AdmissionRequest;
 using std::chrono::milliseconds;
 
-/// Edits config.json for the container's next start; the current one does not read it again.
+/// config.json for the container's next start; the current one does not read it again.
 /// @param text  the config.json without earlier edits of podqos
-/// @return the edited text
-Result<std::string> edit_config(std::string_view text, const codec::OciConfig& config,
-                                const Admission& admission) {
+Result<std::string> for_next_start(std::string_view text, const codec::OciConfig& config,
+                                   const Admission& admission) {
   core::ConfigEdit edit = core::config_edit(
       core::oci_cgroups_path(admission.belongs_to.value_or(admission.container.cgroup),
                              admission.container.id),
       admission.missing, admission.oom_score_adj);
   if (admission.record.adopted || admission.left_with_engine) edit.cgroups_path.reset();
-  auto splices = codec::plan_splices(text, config, edit, std::nullopt);
-  if (!splices) return fail(std::move(splices).error());
-  return codec::apply_splices(text, *splices);
+  return codec::edit_config(text, config, edit, std::nullopt);
 }
 
 /// What only the bundle tells of a container that podqos did not place, and its next start.
@@ -54,11 +50,9 @@ class BundleOfContainer {
   /// @param announced  the request built from the OCI state
   Result<std::optional<AdmissionRequest>> complete(AdmissionRequest announced) {
     if (!bundle_) return fail(bundle_.error());
-    auto text = bundle_->read_config();
-    if (!text) return fail(std::move(text).error());
-    file_ = std::move(*text);
-    if (file_.contains(codec::kEditRecord)) former_ = former_config(file_);
-    auto config = codec::OciConfig::parse(config_text());
+    PODQOS_TRY(bundle_->read_config());
+    edited_before_ = bundle_->take_edits_back();
+    auto config = codec::OciConfig::parse(bundle_->config());
     if (!config) {
       return fail(
           std::move(config).error().with_context(cat(bundle_->canonical(), "/config.json")));
@@ -78,22 +72,17 @@ class BundleOfContainer {
   /// Edits config.json, unless the container is to stay where it is.
   Status registered(const Admission& admission) {
     // A container in its place is there because of an earlier edit, whose values may be outdated.
-    const bool concerned = admission.belongs_to || former_;
+    const bool concerned = admission.belongs_to || edited_before_;
     if (!concerned || admission.on_misplaced == core::OnMisplaced::kIgnore) return {};
-    auto edited = edit_config(config_text(), *config_, admission);
-    if (!edited) return fail(std::move(edited).error());
-    return *edited == file_ ? Status{} : bundle_->write_config(*edited);
+    PODQOS_ASSIGN(const auto edited, for_next_start(bundle_->config(), *config_, admission));
+    return bundle_->write_config(edited);
   }
 
  private:
-  /// config.json without earlier edits of podqos.
-  [[nodiscard]] const std::string& config_text() const { return former_ ? *former_ : file_; }
-
   const core::Settings* settings_;
   Result<Bundle> bundle_;
-  std::string file_;                        ///< config.json
-  std::optional<std::string> former_;       ///< without earlier edits of podqos, if it has any
-  std::optional<codec::OciConfig> config_;  ///< of config_text()
+  bool edited_before_ = false;
+  std::optional<codec::OciConfig> config_;
 };
 
 /// Handles create_runtime() in one transaction.
@@ -103,24 +92,21 @@ Status start_in_bundle(const core::Settings& settings, app::Log& log, const code
     return fail(ErrorCode::kInvalidArgument,
                 "the OCI state has no pid: register podqos-hook for the stage createRuntime");
   }
-  auto actual = cgroup::real_cgroup(*state.pid);
-  if (!actual) return fail(std::move(actual).error());
-  app::Init init{.pid = *state.pid, .runtime = runtime, .cgroup = std::move(*actual)};
+  PODQOS_ASSIGN(auto actual, cgroup::real_cgroup(*state.pid));
+  app::Init init{.pid = *state.pid, .runtime = runtime, .cgroup = std::move(actual)};
   core::ContainerFacts facts;
   facts.id = state.id;
   facts.annotations = state.annotations;
-  auto request = app::admission_request(std::move(facts), settings, init.cgroup);
-  if (!request) return fail(std::move(request).error());
-  if (!*request) return {};
+  PODQOS_ASSIGN(auto request, app::admission_request(std::move(facts), settings, init.cgroup));
+  if (!request) return {};
   // Runtimes run the hook in the bundle; some do not report its path.
   auto opened = Bundle::open(state.bundle.empty() ? "." : state.bundle);
-  (*request)->facts.bundle = opened ? opened->identity() : state.bundle;
+  request->facts.bundle = opened ? opened->identity() : state.bundle;
   BundleOfContainer bundle{settings, std::move(opened)};
-  auto transaction = app::Transaction::open(settings, log, timeouts);
-  if (!transaction) return fail(std::move(transaction).error());
+  PODQOS_ASSIGN(auto transaction, app::Transaction::open(settings, log, timeouts));
   return app::container_started(
-      *transaction,
-      {.request = std::move(**request),
+      transaction,
+      {.request = std::move(*request),
        .init = std::move(init),
        .complete = [&](AdmissionRequest r) { return bundle.complete(std::move(r)); },
        .registered = [&](const Admission& admission) { return bundle.registered(admission); }});
@@ -130,10 +116,8 @@ Status start_in_bundle(const core::Settings& settings, app::Log& log, const code
 
 Status create_runtime(const core::Settings& settings, app::Log& log, std::string_view text,
                       Pid runtime, const app::Timeouts& timeouts) {
-  auto state = codec::parse_oci_state(text);
-  if (!state) return fail(std::move(state).error());
-  return app::with_container_id(start_in_bundle(settings, log, *state, runtime, timeouts),
-                                state->id);
+  PODQOS_ASSIGN(const auto state, codec::parse_oci_state(text));
+  return app::with_container_id(start_in_bundle(settings, log, state, runtime, timeouts), state.id);
 }
 
 namespace {
@@ -159,11 +143,10 @@ Status end(const core::Settings& settings, app::Log& log, const app::EndedContai
   for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     const auto waited = std::chrono::steady_clock::now() - begin;
     const auto on_ending = waited < kWhileEnding ? app::OnEnding::kLeave : app::OnEnding::kDrop;
-    auto outcome = app::end_container(settings, log, ended, on_ending, timeouts);
-    if (!outcome) return fail(std::move(outcome).error());
-    if (outcome->ending == app::Ending::kDone)
-      return app::follow_up(settings, log, std::move(outcome->unfinished), timeouts);
-    if (outcome->ending == app::Ending::kStillAlive && waited >= kWhileAlive) break;
+    PODQOS_ASSIGN(auto outcome, app::end_container(settings, log, ended, on_ending, timeouts));
+    if (outcome.ending == app::Ending::kDone)
+      return app::follow_up(settings, log, std::move(outcome.unfinished), timeouts);
+    if (outcome.ending == app::Ending::kStillAlive && waited >= kWhileAlive) break;
     pause_for(pause);
   }
   log.info(cat("container ", printable(ended.id),
@@ -175,11 +158,10 @@ Status end(const core::Settings& settings, app::Log& log, const app::EndedContai
 
 Status poststop(const core::Settings& settings, app::Log& log, std::string_view text, Pid caller,
                 const app::Timeouts& timeouts) {
-  auto state = codec::parse_oci_state(text);
-  if (!state) return fail(std::move(state).error());
+  PODQOS_ASSIGN(const auto state, codec::parse_oci_state(text));
   const app::EndedContainer ended{
-      .id = state->id, .bundle = canonical_bundle(state->bundle), .caller = caller};
-  return app::with_container_id(end(settings, log, ended, timeouts), state->id);
+      .id = state.id, .bundle = canonical_bundle(state.bundle), .caller = caller};
+  return app::with_container_id(end(settings, log, ended, timeouts), state.id);
 }
 
 }  // namespace podqos::hook

@@ -1,8 +1,7 @@
 #include <span>
 #include <string_view>
 
-#include "hook/stages.h"
-#include "hook/wrapper.h"
+#include "hook/programs.h"
 
 /// One executable for both programs: called as podqos-runtime it is the wrapper, else the hook.
 int main(int argc, char** argv) {

@@ -1,5 +1,3 @@
-#include "hook/stages.h"
-
 #include <unistd.h>
 
 #include <cerrno>
@@ -25,10 +23,10 @@
 #include "common/core/naming.h"
 #include "common/core/settings.h"
 #include "common/sys/directory.h"
+#include "common/sys/fd.h"
 #include "hook/lifecycle.h"
-#include "hook/output.h"
-#include "hook/privileges.h"
-#include "hook/working_directory.h"
+#include "hook/process.h"
+#include "hook/programs.h"
 
 namespace podqos::hook {
 
@@ -79,14 +77,6 @@ std::optional<Arguments> parse_arguments(std::span<const char* const> args) {
   return out;
 }
 
-/// 1 under onError "reject" and for a refusal that the operator configured (kRefused); 0 under
-/// "admit", so that the container starts.
-int exit_status(const core::Settings& settings, const Error& error) {
-  const bool reject =
-      settings.on_error == core::OnError::kReject || error.code == ErrorCode::kRefused;
-  return reject ? 1 : 0;
-}
-
 /// Logs an error and prints it to standard error, which engines quote.
 /// @return the exit status of the hook.
 int report(app::Log& log, std::string_view stage, const core::Settings& settings,
@@ -94,17 +84,21 @@ int report(app::Log& log, std::string_view stage, const core::Settings& settings
   const std::string line = cat(stage, ": ", error.message);
   log.error(line);
   print_error("podqos-hook", line);
-  return exit_status(settings, error);
+  return core::refuses(settings, error) ? 1 : 0;
 }
 
 /// What poststop waits for ends before the hook is ended itself (set_deadline()), so that it can
 /// report.
 constexpr std::chrono::milliseconds kPatience{25'000};
 
+app::Timeouts timeouts_within(std::chrono::milliseconds patience) {
+  return {.deadline = app::Timeouts::Clock::now() + patience};
+}
+
 /// createRuntime, prestart and poststop: the OCI state comes from standard input.
 int run_state_stage(std::string_view stage, const core::Settings& settings, app::Log& log) {
   const auto patience = stage == "poststop" ? kPatience : app::start_time_limit(settings);
-  const app::Timeouts timeouts{.deadline = app::Timeouts::Clock::now() + patience};
+  const app::Timeouts timeouts = timeouts_within(patience);
   auto text = sys::read_all(STDIN_FILENO, codec::kMaxStateSize, "OCI state on stdin");
   if (stage == "poststop") {
     auto done = text ? poststop(settings, log, *text, Pid{::getppid()}, timeouts)
@@ -153,7 +147,7 @@ Result<std::string> edit_precreate(const core::Settings& settings, app::Log& log
                 "(…/ID/userdata) names "
                 "the container: run this stage from Podman only");
   }
-  auto placement =
+  auto placed =
       app::place(settings, log,
                  {.id = id,
                   // Podman runs the hook in the future bundle directory, older versions do not.
@@ -162,11 +156,11 @@ Result<std::string> edit_precreate(const core::Settings& settings, app::Log& log
                   .config = text,
                   .creator = Pid{::getppid()},
                   .driver = std::nullopt,
-                  .hooks = std::move(hooks)});
-  if (!placement)
-    return fail(std::move(placement).error().with_context(cat("container ", printable(id))));
-  if (!*placement) return std::string{text};
-  return codec::apply_splices(text, (*placement)->splices);
+                  .hooks = std::move(hooks),
+                  .timeouts = timeouts_within(app::start_time_limit(settings))});
+  if (!placed)
+    return fail(std::move(placed).error().with_context(cat("container ", printable(id))));
+  return *placed ? std::move(**placed) : std::string{text};
 }
 
 /// Everything that precreate reads it must write again, also of a config.json that podqos does not
@@ -187,13 +181,13 @@ int run_precreate(const core::Settings& settings, app::Log& log, codec::HookRegi
     report(log, "precreate", settings, text.error());
     return 1;
   }
-  if (!app::may_concern(*text, settings)) return write_all(STDOUT_FILENO, *text) ? 0 : 1;
+  if (!app::may_concern(*text, settings)) return sys::write_all(STDOUT_FILENO, *text) ? 0 : 1;
   const Status entered = enter_sandbox(settings);
   auto edited = entered ? edit_precreate(settings, log, *text, std::move(hooks))
                         : Result<std::string>{fail(entered.error())};
   const int status = edited ? 0 : report(log, "precreate", settings, edited.error());
   if (status != 0) return status;
-  return write_all(STDOUT_FILENO, edited ? *edited : *text) ? 0 : 1;
+  return sys::write_all(STDOUT_FILENO, edited ? *edited : *text) ? 0 : 1;
 }
 
 /// A timer ends the hook then, whatever it waits for. Its registrations have no `timeout`: with one
@@ -216,7 +210,7 @@ void set_deadline() {
 int echo_input(std::string_view stage) {
   if (stage != "precreate") return 0;
   const auto text = read_input();
-  return text && write_all(STDOUT_FILENO, *text) ? 0 : 1;
+  return text && sys::write_all(STDOUT_FILENO, *text) ? 0 : 1;
 }
 
 /// A caller that does not own the host's cgroups, such as a rootless engine: podqos does nothing.
@@ -229,10 +223,9 @@ int pass_through(std::string_view stage, const core::Settings& settings) {
 /// With an invalid configuration podqos manages nothing, since state directory and cgroup root are
 /// unknown. The error is reported, and the container starts unchanged.
 int without_settings(std::string_view stage, Error error) {
-  error.message += "; fix it and verify it with `podqosctl config check`";
   const core::Settings built_in;
   app::Log log{"podqos-hook", built_in};
-  report(log, stage, built_in, error);
+  report(log, stage, built_in, with_remedy(std::move(error)));
   return echo_input(stage);
 }
 
@@ -241,13 +234,13 @@ int without_settings(std::string_view stage, Error error) {
 int run_hook(std::span<const char* const> args) {
   const auto arguments = parse_arguments(args);
   const std::string_view stage = arguments ? arguments->stage : std::string_view{};
-  if (stage == "--help") return write_all(STDOUT_FILENO, kUsage) ? 0 : 1;
+  if (stage == "--help") return sys::write_all(STDOUT_FILENO, kUsage) ? 0 : 1;
   if (stage == "--version")
-    return write_all(STDOUT_FILENO, "podqos-hook " PODQOS_VERSION "\n") ? 0 : 1;
+    return sys::write_all(STDOUT_FILENO, "podqos-hook " PODQOS_VERSION "\n") ? 0 : 1;
   const bool known = stage == "createRuntime" || stage == "prestart" || stage == "poststop" ||
                      stage == "precreate";
   if (!known) {
-    write_all(STDERR_FILENO, kUsage);
+    static_cast<void>(sys::write_all(STDERR_FILENO, kUsage).has_value());
     return 2;
   }
   // precreate has the `timeout` of its registration, which Podman itself keeps.
@@ -257,11 +250,7 @@ int run_hook(std::span<const char* const> args) {
     return pass_through(stage, settings ? std::move(*settings) : core::Settings{});
   if (!settings) return without_settings(stage, settings.error());
   app::Log log{"podqos-hook", *settings};
-  if (stage == "precreate") {
-    codec::HookRegistration hooks{.path = own_path(), .args = {}};
-    if (arguments->config) hooks.args = {"--config", absolute_path(*arguments->config)};
-    return run_precreate(*settings, log, std::move(hooks));
-  }
+  if (stage == "precreate") return run_precreate(*settings, log, own_hooks(arguments->config));
   if (auto done = enter_sandbox(*settings); !done) {
     const int status = report(log, stage, *settings, done.error());
     // The container has already stopped: there is nothing to refuse.

@@ -117,12 +117,10 @@ bool may_concern(std::string_view config, const core::Settings& settings) {
   return false;
 }
 
-Result<std::optional<ConfigChange>> place(const core::Settings& settings, Log& log,
-                                          const PlacementRequest& call) {
-  const Timeouts timeouts{.deadline = Timeouts::Clock::now() + start_time_limit(settings)};
-  auto config = codec::OciConfig::parse(call.config, call.names);
-  if (!config) return fail(std::move(config).error());
-  core::ContainerFacts facts = config->facts;
+Result<std::optional<std::string>> place(const core::Settings& settings, Log& log,
+                                         const PlacementRequest& call) {
+  PODQOS_ASSIGN(const auto config, codec::OciConfig::parse(call.config, call.names));
+  core::ContainerFacts facts = config.facts;
   facts.id = call.id;
   facts.bundle = call.bundle;
   auto podqos = codec::parse_podqos_annotations(facts.annotations);
@@ -130,37 +128,32 @@ Result<std::optional<ConfigChange>> place(const core::Settings& settings, Log& l
                 request_from_engine(settings, std::move(facts), std::move(podqos), call.driver));
   if (!request) return std::nullopt;
   PODQOS_ASSIGN(auto admitted,
-                admit_to_pod(settings, log, std::move(*request), call.creator, timeouts));
+                admit_to_pod(settings, log, std::move(*request), call.creator, call.timeouts));
   if (!admitted) return std::nullopt;
   auto& [transaction, admission, edit] = *admitted;
-  auto splices = codec::plan_splices(call.config, *config, edit, call.hooks);
-  if (!splices) {
+  auto edited = codec::edit_config(call.config, config, edit, call.hooks);
+  if (!edited) {
     auto dropped =
         drop_container(transaction, admission.record, {.id = call.id, .bundle = call.bundle});
     if (dropped) dropped = transaction.finish();
     if (!dropped) log.error(dropped.error().message);
-    return fail(std::move(splices).error());
+    return fail(std::move(edited).error());
   }
   PODQOS_TRY(transaction.finish());
-  return ConfigChange{.cgroups_path = core::oci_cgroups_path(admission.container.cgroup, call.id),
-                      .splices = std::move(*splices)};
+  return *std::move(edited);
 }
 
 std::string unmanaged_cgroups_path(std::string_view id) {
   return cat("system.slice:podqos:", id);
 }
 
-Result<std::optional<ConfigChange>> make_startable(const PlacementRequest& call) {
+Result<std::optional<std::string>> make_startable(const PlacementRequest& call) {
   if (call.driver != core::Driver::kSystemd) return std::nullopt;
-  auto config = codec::OciConfig::parse(call.config, call.names);
-  if (!config) return fail(std::move(config).error());
-  const auto& path = config->facts.cgroups_path;
+  PODQOS_ASSIGN(const auto config, codec::OciConfig::parse(call.config, call.names));
+  const auto& path = config.facts.cgroups_path;
   if (!path || path->empty() || core::parse_systemd_cgroups_path(*path)) return std::nullopt;
-  ConfigChange placement{.cgroups_path = unmanaged_cgroups_path(call.id), .splices = {}};
-  const core::ConfigEdit edit{.cgroups_path = placement.cgroups_path};
-  PODQOS_ASSIGN(auto splices, codec::plan_splices(call.config, *config, edit, std::nullopt));
-  placement.splices = std::move(splices);
-  return placement;
+  const core::ConfigEdit edit{.cgroups_path = unmanaged_cgroups_path(call.id)};
+  return codec::edit_config(call.config, config, edit, std::nullopt);
 }
 
 Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings, Log& log,

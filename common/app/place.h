@@ -25,6 +25,7 @@ struct PlacementRequest {
   std::optional<core::Driver> driver = std::nullopt;        ///< from the runtime's own flags
   codec::HookRegistration hooks;                            ///< the hooks to add to config.json
   codec::MemberNames names = codec::MemberNames::kAnyCase;  ///< as the runtime compares them
+  Timeouts timeouts = {};
 };
 
 /// A container that an engine is about to create, described by the engine itself (NRI).
@@ -34,17 +35,13 @@ struct AdjustmentRequest {
   Timeouts timeouts = {};
 };
 
-/// The edit of config.json that makes the runtime use the container's cgroup.
-struct ConfigChange {
-  std::string cgroups_path;
-  std::vector<codec::Splice> splices;
-};
-
 /// Places a container before its runtime creates it: writes the record (pending), creates the pod's
-/// cgroup with its values, updates the tiers, and returns the edit of config.json.
-/// @return nullopt if podqos does not manage the container: nothing was written.
-[[nodiscard]] Result<std::optional<ConfigChange>> place(const core::Settings& settings, Log& log,
-                                                        const PlacementRequest& call);
+/// cgroup with its values, and updates the tiers.
+/// @return the config.json that makes the runtime use the container's cgroup; nullopt if podqos
+/// does
+///         not manage the container: nothing was written.
+[[nodiscard]] Result<std::optional<std::string>> place(const core::Settings& settings, Log& log,
+                                                       const PlacementRequest& call);
 
 /// As place(), for an engine that asks for the values (NRI CreateContainer). For an adopted
 /// container cgroups_path is absent.
@@ -56,12 +53,12 @@ struct ConfigChange {
 /// reject the engine's cgroupsPath: a scope of its own in system.slice, runc's default.
 [[nodiscard]] std::string unmanaged_cgroups_path(std::string_view id);
 
-/// The edit of config.json with which the runtime accepts an unmanaged container. runc with
+/// The config.json with which the runtime accepts an unmanaged container. runc with
 /// --systemd-cgroup rejects a cgroupsPath that is not "slice:prefix:name" (libcontainer/specconv,
 /// CreateCgroupConfig, runc 1.1 to 1.3), and engines write another form for pods without a cgroup
-/// parent. Changes nothing but cgroupsPath.
+/// parent. Changes nothing but cgroupsPath, to unmanaged_cgroups_path().
 /// @return nullopt if the runtime accepts config.json unchanged.
-[[nodiscard]] Result<std::optional<ConfigChange>> make_startable(const PlacementRequest& call);
+[[nodiscard]] Result<std::optional<std::string>> make_startable(const PlacementRequest& call);
 
 /// Searches the bytes of config.json for names that podqos acts on. False for an ordinary
 /// container, which is then not parsed. Engines write these names unescaped.

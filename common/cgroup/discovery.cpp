@@ -164,6 +164,19 @@ Result<std::vector<OpenHierarchy>> find_hierarchies(const CgroupfsOptions& optio
   return mounted_hierarchies(options, active);
 }
 
+std::vector<std::string> mount_points(const CgroupfsOptions& options) {
+  std::vector<std::string> points{options.unified};
+  if (is_cgroup2_at(options.unified)) return points;
+  auto text = options.memory != nullptr ? options.memory->read_file(kMemoryName, kMaxMemory)
+                                        : fail(ErrorCode::kNotFound, "nothing is cached");
+  if (!text) text = read_list(options.mountinfo, sys::FileEnd::kEmptyRead);
+  for (Hierarchy& hierarchy : parse_mountinfo(text.value_or(""))) {
+    if (!hierarchy.mount_point.starts_with(cat(options.unified, "/")))
+      points.push_back(std::move(hierarchy.mount_point));
+  }
+  return points;
+}
+
 core::CgroupLayout layout_of(const std::vector<OpenHierarchy>& hierarchies) {
   core::CgroupLayout layout;
   for (const core::ControllerRow& row : core::kControllers) {

@@ -40,6 +40,10 @@ struct CgroupfsOptions {
 /// @return an error with the path if mountinfo cannot be read, or one of those cannot be opened.
 [[nodiscard]] Result<std::vector<OpenHierarchy>> find_hierarchies(const CgroupfsOptions& options);
 
+/// Where hierarchies are mounted, for rules about paths beneath: `options.unified`, and what is not
+/// beneath it. Of a mount made since the last transaction this may not know yet.
+[[nodiscard]] std::vector<std::string> mount_points(const CgroupfsOptions& options);
+
 /// The cgroup version that carries each controller, without huge page sizes.
 [[nodiscard]] core::CgroupLayout layout_of(const std::vector<OpenHierarchy>& hierarchies);
 

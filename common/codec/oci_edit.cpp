@@ -173,6 +173,13 @@ Result<std::vector<Splice>> plan_splices(std::string_view text, const OciConfig&
   return planner.plan();
 }
 
+Result<std::string> edit_config(std::string_view text, const OciConfig& config,
+                                const core::ConfigEdit& edit,
+                                const std::optional<HookRegistration>& hooks) {
+  PODQOS_ASSIGN(const auto splices, plan_splices(text, config, edit, hooks));
+  return apply_splices(text, splices);
+}
+
 Result<std::string> apply_splices(std::string_view text, const std::vector<Splice>& splices) {
   std::string out;
   std::size_t done = 0;

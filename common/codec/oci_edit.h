@@ -40,6 +40,11 @@ struct HookRegistration {
     std::string_view text, const OciConfig& config, const core::ConfigEdit& edit,
     const std::optional<HookRegistration>& hooks);
 
+/// `text` with the splices of plan_splices().
+[[nodiscard]] Result<std::string> edit_config(std::string_view text, const OciConfig& config,
+                                              const core::ConfigEdit& edit,
+                                              const std::optional<HookRegistration>& hooks);
+
 /// Applies splices; kInvalidArgument if they overlap, are not in ascending order, or are out of
 /// range.
 [[nodiscard]] Result<std::string> apply_splices(std::string_view text,

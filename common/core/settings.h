@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/core/cpu.h"
 #include "common/core/metrics_address.h"
@@ -126,5 +127,11 @@ struct Settings {
 
   friend bool operator==(const Settings&, const Settings&) = default;
 };
+
+/// Whether a container is refused because of this error: of any under onError "reject", and of a
+/// refusal that the operator configured in either case.
+[[nodiscard]] inline bool refuses(const Settings& settings, const Error& error) {
+  return settings.on_error == OnError::kReject || error.code == ErrorCode::kRefused;
+}
 
 }  // namespace podqos::core

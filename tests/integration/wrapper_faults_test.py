@@ -1,4 +1,4 @@
-"""What happens to podqos-runtime while it works: it is replaced, its parser process is stopped, signals wait."""
+"""What happens to podqos-runtime while it works: it is replaced, its child process is stopped, signals wait."""
 
 import fcntl
 import json
@@ -66,17 +66,17 @@ class Upgrade(harness.TestCase):
 
 
 @harness.for_each_runtime
-class StoppedParser(harness.TestCase):
-    """A stopped parser process does not hold a container up for ever: the start has 5 s for all that it waits for."""
+class StoppedChild(harness.TestCase):
+    """A stopped child process does not hold a container up for ever: the start has 5 s for all that it waits for."""
 
     at_once = True
     settings = {"lockDeadline": "5s"}
 
-    # A second for the work beside the waits, and what a busy machine needs.
+    # What a busy machine needs beside them.
     LIMIT = 15
 
     def start(self):
-        """A create whose parser process is stopped while it waits for the lock; its process, the bundle and the id."""
+        """A create whose child process is stopped while it waits for the lock; its process, the bundle and the id."""
         bundle, name = self.bundle(MANIFEST, "app"), self.container_id("app")
         bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/app"
         bundle.save()
@@ -87,8 +87,8 @@ class StoppedParser(harness.TestCase):
             fcntl.flock(lock, fcntl.LOCK_EX)
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=error)
             self.addCleanup(process.kill)
-            [parser] = patience.wait_for(lambda: children(process.pid), PATIENCE, "the parser process")
-            os.kill(parser, signal.SIGSTOP)
+            [child] = patience.wait_for(lambda: children(process.pid), PATIENCE, "the child process")
+            os.kill(child, signal.SIGSTOP)
             self.stopped = time.monotonic()
         return process, bundle, name
 
@@ -97,7 +97,7 @@ class StoppedParser(harness.TestCase):
         before = bundle.read()
         self.assertEqual(process.wait(PATIENCE), 0)
         self.assertLess(time.monotonic() - self.stopped, self.LIMIT)
-        self.assertIn("did not reply", (self.tmp / "error").read_text(encoding="utf-8"))
+        self.assertIn("timed out after 5000 ms", (self.tmp / "error").read_text(encoding="utf-8"))
         self.assertEqual(bundle.read(), before)
         self.assertEqual(machines.cgroup_of(self.plain.pid(name)), f"{self.elsewhere}/app")
 

@@ -61,7 +61,8 @@ TEST_F(BundleTest, ReplacesTheConfigKeepingOwnerAndMode) {
     ASSERT_EQ(::chown(directory_.path("b/config.json").c_str(), 1234, 4321), 0);
   }
   Bundle bundle = open();
-  EXPECT_EQ(bundle.read_config(), "before");
+  ASSERT_TRUE(bundle.read_config());
+  EXPECT_EQ(bundle.config(), "before");
   ASSERT_TRUE(bundle.write_config("after"));
   EXPECT_EQ(directory_.read("b/config.json"), "after");
   struct stat status{};
@@ -86,7 +87,9 @@ TEST_F(BundleTest, LeavesNothingBesideTheConfig) {
 
 TEST_F(BundleTest, ReadsAnotherNameToo) {
   directory_.write("b/other.json", "other");
-  EXPECT_EQ(open().read_config("other.json"), "other");
+  Bundle bundle = open();
+  ASSERT_TRUE(bundle.read_config("other.json"));
+  EXPECT_EQ(bundle.config(), "other");
 }
 
 TEST_F(BundleTest, FollowsNoSymlinkOutOfTheBundle) {
@@ -113,7 +116,8 @@ TEST_F(BundleTest, StaysInTheDirectoryThatWasOpened) {
   std::filesystem::rename(path(), directory_.path("moved"));
   std::filesystem::create_directory(path());
   directory_.write("b/config.json", "second");
-  EXPECT_EQ(bundle.read_config(), "first");
+  ASSERT_TRUE(bundle.read_config());
+  EXPECT_EQ(bundle.config(), "first");
   ASSERT_TRUE(bundle.write_config("edited"));
   EXPECT_EQ(directory_.read("moved/config.json"), "edited");
   EXPECT_EQ(directory_.read("b/config.json"), "second");

@@ -1,0 +1,122 @@
+#include "hook/sandboxed_child.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/sys/fd.h"
+#include "common/sys/landlock.h"
+#include "hook/process.h"
+
+namespace podqos::hook {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kTick{20};
+/// How long a killed child may take to end.
+constexpr milliseconds kEnd{1'000};
+
+/// Exit statuses of the child: what was decided, or that Landlock keeps it from seeing other
+/// processes.
+constexpr int kYes = 0;
+constexpr int kNo = 3;
+constexpr int kSeesNobody = 4;
+
+enum class Landlock : std::uint8_t { kUse, kLeave };
+
+Status enter(const Sandbox& sandbox, Landlock landlock) {
+  if (landlock == Landlock::kUse) {
+    PODQOS_ASSIGN(const bool restricted, sys::restrict_writes(sandbox.places));
+    if (!restricted) sandbox.log.debug("the kernel has no Landlock: the child may write anywhere");
+    const std::string parent = cat("/proc/", ::getppid());
+    if (restricted && ::faccessat(AT_FDCWD, parent.c_str(), F_OK, 0) != 0) ::_exit(kSeesNobody);
+  }
+  return enter_sandbox(sandbox.settings);
+}
+
+/// Waits until the child has ended, and with it the last writer of the pipe.
+/// @return false: not in time
+bool ends_within(milliseconds limit, int pipe) {
+  // Counts ticks: a clock would continue while both processes are stopped or frozen.
+  while (limit > limit.zero()) {
+    pollfd polled{.fd = pipe, .events = POLLIN, .revents = 0};
+    const int found = ::poll(&polled, 1, static_cast<int>(kTick.count()));
+    if (found > 0) return true;
+    if (found == 0) limit -= kTick;
+    if (found < 0 && errno != EINTR) return false;
+  }
+  return false;
+}
+
+/// @param options  of waitpid(2)
+/// @return the wait status; nullopt if the child has not ended
+std::optional<int> status_of(pid_t child, int options) {
+  int status = 0;
+  pid_t reaped = 0;
+  do {
+    reaped = ::waitpid(child, &status, options | __WALL);
+  } while (reaped < 0 && errno == EINTR);
+  return reaped == child ? std::optional{status} : std::nullopt;
+}
+
+/// Kills a child that is late. One that hangs in the kernel is left to the runtime's parent.
+void end(pid_t child) {
+  ::kill(child, SIGKILL);
+  for (auto left = kEnd; left > kEnd.zero(); left -= kTick) {
+    if (status_of(child, WNOHANG)) return;
+    ::poll(nullptr, 0, static_cast<int>(kTick.count()));
+  }
+}
+
+/// @return the exit status
+Result<int> run(const Sandbox& sandbox, Landlock landlock, milliseconds limit,
+                const std::function<bool(const Status&)>& decide) {
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno(errno, "create a pipe to a child");
+  const sys::UniqueFd ended{ends[0]};
+  sys::UniqueFd held{ends[1]};
+  // Like fork(2), but without an exit signal: if the engine has blocked SIGCHLD, it would be
+  // pending in the runtime. This program has one thread and no fork handlers.
+  const auto child = static_cast<pid_t>(::syscall(SYS_clone, 0UL, 0UL, 0UL, 0UL, 0UL));
+  if (child < 0) return fail_errno(errno, "fork a child");
+  if (child == 0) ::_exit(decide(enter(sandbox, landlock)) ? kYes : kNo);
+  held = sys::UniqueFd{};
+  if (!ends_within(limit, ended.get())) {
+    end(child);
+    return fail(ErrorCode::kTimeout,
+                cat("the child process (pid ", child, ") timed out after ", limit.count(),
+                    " ms and was killed: check whether it was stopped or frozen"));
+  }
+  const auto status = status_of(child, 0);
+  if (!status) return fail_errno(errno, "wait for the child process");
+  if (WIFEXITED(*status)) return WEXITSTATUS(*status);
+  return fail(ErrorCode::kCorrupt,
+              cat("the child process was killed by signal ", WTERMSIG(*status),
+                  WTERMSIG(*status) == SIGSYS ? " (a syscall outside its sandbox)" : ""));
+}
+
+}  // namespace
+
+Result<bool> run_in_sandbox(const Sandbox& sandbox, milliseconds limit,
+                            const std::function<bool(const Status&)>& decide) {
+  PODQOS_ASSIGN(int status, run(sandbox, Landlock::kUse, limit, decide));
+  if (status == kSeesNobody) {
+    PODQOS_ASSIGN(status, run(sandbox, Landlock::kLeave, limit, decide));
+  }
+  if (status == kYes || status == kNo) return status == kYes;
+  return fail(ErrorCode::kCorrupt, cat("the child process ended with status ", status));
+}
+
+}  // namespace podqos::hook

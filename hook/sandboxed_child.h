@@ -1,0 +1,32 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <span>
+
+#include "common/app/log.h"
+#include "common/base/error.h"
+#include "common/core/settings.h"
+
+namespace podqos::hook {
+
+/// The sandbox of a child process.
+struct Sandbox {
+  const core::Settings& settings;  ///< for enter_sandbox()
+  app::Log& log;
+  /// Open files and directories beneath which the child may change files, and nowhere else: where
+  /// the kernel has Landlock, and /proc is not mounted with hidepid, which would hide all other
+  /// processes from such a child.
+  std::span<const int> places;
+};
+
+/// Decides in a child process, which enters the sandbox before: the caller becomes a runtime, which
+/// must not inherit it.
+/// @param limit   the child is killed then
+/// @param decide  is told whether the sandbox was entered: otherwise it must not parse anything
+/// @return what `decide` returned; kTimeout, kCorrupt (the child was killed), or the error of
+///         starting it.
+[[nodiscard]] Result<bool> run_in_sandbox(const Sandbox& sandbox, std::chrono::milliseconds limit,
+                                          const std::function<bool(const Status&)>& decide);
+
+}  // namespace podqos::hook

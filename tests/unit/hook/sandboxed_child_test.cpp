@@ -1,0 +1,105 @@
+#include "hook/sandboxed_child.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/sys/fd.h"
+#include "common/sys/landlock.h"
+#include "tests/unit/child_process.h"
+#include "tests/unit/temporary_directory.h"
+
+namespace podqos::hook {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+/// More than any child here takes.
+constexpr milliseconds kLong{60'000};
+
+class RunInSandbox : public ::testing::Test {
+ protected:
+  RunInSandbox() {
+    settings_.log_sink = "none";
+    for (const char* name : {"place", "elsewhere"})
+      std::filesystem::create_directory(directory_.path(name));
+    place_ = sys::UniqueFd{::open(directory_.path("place").c_str(), O_PATH | O_CLOEXEC)};
+    places_ = {place_.get()};
+  }
+
+  [[nodiscard]] Result<bool> run(const std::function<bool(const Status&)>& decide,
+                                 milliseconds limit = kLong) {
+    return run_in_sandbox({.settings = settings_, .log = log_, .places = places_}, limit, decide);
+  }
+  [[nodiscard]] static bool can_make(const std::string& path) {
+    const sys::UniqueFd file{::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)};
+    return file.valid();
+  }
+
+  TemporaryDirectory directory_;
+  core::Settings settings_;
+  app::Log log_{"test", settings_};
+  sys::UniqueFd place_;
+  std::array<int, 1> places_{};
+};
+
+TEST_F(RunInSandbox, TellsWhatWasDecided) {
+  EXPECT_EQ(run([](const Status& entered) { return entered.has_value(); }), true);
+  EXPECT_EQ(run([](const Status& entered) { return !entered.has_value(); }), false);
+}
+
+TEST_F(RunInSandbox, LeavesThisProcessAsItIs) {
+  EXPECT_EQ(run([](const Status&) { return true; }), true);
+  EXPECT_TRUE(can_make(directory_.path("elsewhere/file")));
+}
+
+TEST_F(RunInSandbox, ReportsAChildThatIsKilled) {
+  const auto ended = run([](const Status&) {
+    std::abort();
+    return true;
+  });
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().code, ErrorCode::kCorrupt);
+  EXPECT_THAT(ended.error().message, HasSubstr("killed by signal 6"));
+}
+
+TEST_F(RunInSandbox, KillsAChildThatIsLate) {
+  const auto ended = run(
+      [](const Status&) {
+        for (;;)
+          ::poll(nullptr, 0, 1000);
+        return true;
+      },
+      milliseconds{100});
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().code, ErrorCode::kTimeout);
+  EXPECT_THAT(ended.error().message, HasSubstr("timed out after 100 ms and was killed"));
+}
+
+TEST_F(RunInSandbox, WritesToNothingButItsPlaces) {
+  const int status = run_in_child([] {
+    if (!sys::restrict_writes({}).value_or(true)) ::_exit(2);
+  });
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "this kernel has no Landlock";
+  EXPECT_EQ(run([&](const Status&) { return can_make(directory_.path("place/file")); }), true);
+  for (const std::string& path :
+       {directory_.path("elsewhere/file"), std::string{"/etc/podqos-test-sandbox"},
+        std::string{"/proc/sys/kernel/core_pattern"}}) {
+    const auto made = run([&](const Status&) { return can_make(path); });
+    EXPECT_EQ(made, false) << path;
+  }
+}
+
+}  // namespace
+}  // namespace podqos::hook
