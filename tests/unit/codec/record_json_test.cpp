@@ -76,25 +76,6 @@ TEST(FormatPodRecord, KeepsWhatTheEngineSaysOfThePod) {
   EXPECT_EQ(*parse_pod_record(format_pod_record(record)), record);
 }
 
-/// Earlier releases kept it as the resources of the pod itself.
-TEST(ParsePodRecord, ReadsAnEarlierReleasesSums) {
-  core::PodRecord record = example_record();
-  const core::Resources sums{.requests = {},
-                             .limits = {{"memory", core::Quantity::from_units(4096)}}};
-  record.pod.resources = sums;
-  record.class_source = core::ClassSource::kCriSums;
-  record.founded_by = core::IdentitySource::kEngine;
-  auto read = parse_pod_record(format_pod_record(record));
-  ASSERT_TRUE(read);
-  EXPECT_EQ(read->pod.resources, std::nullopt);
-  EXPECT_EQ(read->sums, (core::EngineSums{.resources = sums, .enforced = false}));
-  // podman pod create --memory
-  record.founded_by = core::IdentitySource::kSandbox;
-  EXPECT_TRUE(parse_pod_record(format_pod_record(record))->sums->enforced);
-  record.complete = true;
-  EXPECT_EQ(parse_pod_record(format_pod_record(record))->pod.resources, sums);
-}
-
 TEST(FormatTiers, KeepsTheFormulaOfTheRuntime) {
   core::TiersRecord record;
   EXPECT_THAT(format_tiers(record), Not(HasSubstr("weightFormula")));
