@@ -293,12 +293,12 @@ Result<std::string> annotate(const AnnotateOptions& options) {
 }
 
 /// Restricts the process first: a bundle needs kBundleCapabilities, a manifest none.
-int run_annotate(const AnnotateOptions& options) {
+Result<int> run_annotate(const AnnotateOptions& options) {
   const std::span<const int> kept =
       options.bundle.empty() ? std::span<const int>{} : kBundleCapabilities;
-  if (auto status = narrow(kept); !status) return log_failure(status.error());
+  PODQOS_TRY(narrow(kept));
   auto text = annotate(options);
-  if (!text) return log_failure(std::move(text).error().with_context(shown_name(options.file)));
+  if (!text) return fail(std::move(text).error().with_context(shown_name(options.file)));
   return finish(print(*text));
 }
 

@@ -43,8 +43,9 @@ void add_coloured_output(CLI::App& sub, OutputOptions& options);
 
 /// A subcommand: its parser and the function that runs it.
 struct Command {
-  CLI::App* app = nullptr;   ///< owned by the parent CLI::App
-  std::function<int()> run;  ///< returns the exit status; called after parsing
+  CLI::App* app = nullptr;  ///< owned by the parent CLI::App
+  /// Called after parsing. @return the exit status, or an error that is to be printed.
+  std::function<Result<int>()> run;
 };
 
 /// Adds one subcommand each, with its options, to `app`. `globals` has to outlive the command.

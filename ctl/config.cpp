@@ -44,8 +44,8 @@ std::string format_text(const codec::SettingHelp& field) {
              "\n");
 }
 
-int show_fields(const ConfigOptions& options) {
-  if (auto status = narrow({}); !status) return log_failure(status.error());
+Result<int> show_fields(const ConfigOptions& options) {
+  PODQOS_TRY(narrow({}));
   std::string text;
   for (const codec::SettingHelp& field : codec::describe_settings())
     text += options.form == "markdown" ? format_markdown(field) : format_text(field);
@@ -53,19 +53,17 @@ int show_fields(const ConfigOptions& options) {
   return finish(print(text));
 }
 
-int show(const Globals& globals) {
-  if (auto status = narrow({}); !status) return log_failure(status.error());
-  const auto settings = app::load_settings(globals.config);
-  if (!settings) return log_failure(settings.error());
-  const std::string text = codec::format_settings(*settings);
+Result<int> show(const Globals& globals) {
+  PODQOS_TRY(narrow({}));
+  PODQOS_ASSIGN(const auto settings, app::load_settings(globals.config));
+  const std::string text = codec::format_settings(settings);
   return finish(print(text) && (text.ends_with('\n') || print("\n")));
 }
 
-int show_runtimes(const Globals& globals) {
-  if (auto status = narrow({}); !status) return log_failure(status.error());
-  const auto runtimes = app::salvage_runtimes(globals.config);
-  if (!runtimes) return log_failure(runtimes.error());
-  return finish(print(dump(*runtimes) + "\n"));
+Result<int> show_runtimes(const Globals& globals) {
+  PODQOS_TRY(narrow({}));
+  PODQOS_ASSIGN(const auto runtimes, app::salvage_runtimes(globals.config));
+  return finish(print(dump(runtimes) + "\n"));
 }
 
 /// Checks one file by itself, or everything that counts when no file is named.
@@ -84,8 +82,8 @@ int check_one(const std::optional<std::string>& file) {
   return finish(print(text));
 }
 
-int check(const ConfigOptions& options, const Globals& globals) {
-  if (auto status = narrow({}); !status) return log_failure(status.error());
+Result<int> check(const ConfigOptions& options, const Globals& globals) {
+  PODQOS_TRY(narrow({}));
   if (options.files.empty()) return check_one(globals.config);
   int worst = kDone;
   for (const std::string& file : options.files)

@@ -291,18 +291,16 @@ Result<std::string> configure(const ConfigureOptions& options, std::optional<Err
   return json ? format_json(*report, WithDiff::kNo) : format_text(*report);
 }
 
-int run_configure(ConfigureOptions& options) {
+Result<int> run_configure(ConfigureOptions& options) {
   while (options.root.ends_with('/'))
     options.root.pop_back();
   // Users other than root read the files of engines, too.
   ::umask(S_IWGRP | S_IWOTH);
   // No system call filter: the engine's programs, which are executed, would inherit it.
-  if (auto status = sys::keep_capabilities(kKeptCapabilities); !status)
-    return log_failure(status.error());
+  PODQOS_TRY(sys::keep_capabilities(kKeptCapabilities));
   std::optional<Error> later;
-  const auto text = configure(options, later);
-  if (!text) return log_failure(text.error());
-  const int status = finish(print(*text));
+  PODQOS_ASSIGN(const std::string text, configure(options, later));
+  const int status = finish(print(text));
   return later ? log_failure(*later) : status;
 }
 

@@ -78,10 +78,11 @@ Result<ExplainParams> params_of(const ExplainOptions& options, const core::Setti
 
 /// Driver and cgroup layout: as requested, else as on this machine.
 Result<Target> target_of(const ExplainOptions& options, ExplainParams& params) {
-  Target target{.driver = options.driver == "systemd" ? Driver::kSystemd : Driver::kCgroupfs,
-                .layout = layout_of(options.cgroup_version == 1 ? core::CgroupVersion::kV1
-                                                                : core::CgroupVersion::kV2,
-                                    params.hugepage_labels)};
+  Target target{
+      .driver = options.driver == "systemd" ? core::Driver::kSystemd : core::Driver::kCgroupfs,
+      .layout = layout_of(
+          options.cgroup_version == 1 ? core::CgroupVersion::kV1 : core::CgroupVersion::kV2,
+          params.hugepage_labels)};
   if (options.cgroup_version == 0) {
     if (auto cgroups = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead})) {
       target.layout = cgroups->layout();
@@ -90,7 +91,7 @@ Result<Target> target_of(const ExplainOptions& options, ExplainParams& params) {
       warn(cat(cgroups.error().message, "; showing the writes of a cgroup v2 node"));
     }
   }
-  if (target.driver == Driver::kSystemd && target.is_v1()) {
+  if (target.driver == core::Driver::kSystemd && target.is_v1()) {
     if (options.cgroup_version == 1)
       return fail(ErrorCode::kInvalidArgument, "--driver systemd requires --cgroup-version 2");
     target.layout = layout_of(core::CgroupVersion::kV2, params.hugepage_labels);
@@ -137,26 +138,19 @@ Result<std::string> explain_manifest(const ExplainOptions& options, const Explai
   return pods == 1 ? cat(out, "\n") : cat("[", out, "]\n");
 }
 
-/// Reports an error of the options or the machine.
-int report(const Error& error) {
-  const int refused = log_failure(error);
-  return error.code == ErrorCode::kInvalidArgument ? kUsage : refused;
-}
-
 /// Drops all capabilities before settings and manifest are parsed.
-int run_explain(const ExplainOptions& options, const Globals& globals) {
-  if (auto status = narrow({}); !status) return log_failure(status.error());
+Result<int> run_explain(const ExplainOptions& options, const Globals& globals) {
+  PODQOS_TRY(narrow({}));
   if (options.batch) return run_batch(options.file.empty() ? "-" : options.file);
-  const auto settings = app::load_settings(globals.config);
-  if (!settings) return log_failure(settings.error());
-  auto params = params_of(options, *settings);
-  if (!params) return report(params.error());
-  const auto target = target_of(options, *params);
-  if (!target) return report(target.error());
-  auto text = explain_manifest(options, *params, *target);
-  if (!text) {
-    return log_failure(std::move(text).error().with_context(shown_name(options.file)));
+  PODQOS_ASSIGN(const auto settings, app::load_settings(globals.config));
+  auto params = params_of(options, settings);
+  const auto target = params ? target_of(options, *params) : Result<Target>{fail(params.error())};
+  if (!target) {
+    const int refused = log_failure(target.error());
+    return target.error().code == ErrorCode::kInvalidArgument ? kUsage : refused;
   }
+  auto text = explain_manifest(options, *params, *target);
+  if (!text) return fail(std::move(text).error().with_context(shown_name(options.file)));
   return finish(print(*text));
 }
 

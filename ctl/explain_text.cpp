@@ -42,7 +42,7 @@ std::string shown_list(const core::ResourceList& list) {
 
 /// The heading above the writes: driver, cgroup version and weight formula.
 std::string title_for(const ExplainParams& params, const Target& target) {
-  const std::string_view driver = target.driver == Driver::kCgroupfs ? "cgroupfs" : "systemd";
+  const std::string_view driver = core::format_driver(target.driver);
   if (target.is_v1()) return cat("Writes (", driver, " driver, cgroup v1)");
   const bool log = params.formula == core::WeightFormula::kLog;
   return cat("Writes (", driver, " driver, cgroup v2, ", log ? "log" : "linear", " weights)");
@@ -254,8 +254,7 @@ void add_unified(Rows& rows, const Explanation& e, const core::Container& contai
                  const ExplainParams& params) {
   for (const auto& [file, value] :
        core::container_unified_values(e.pod, e.qos_class, container, params.container)) {
-    add(rows, cat(file, " ", container.name), value, unified_rule(file, params),
-        "pkg/kubelet/kuberuntime/kuberuntime_container_linux.go");
+    add(rows, cat(file, " ", container.name), value, unified_rule(file, params), kContainerConfig);
   }
 }
 
@@ -270,7 +269,7 @@ void add_unified(Rows& rows, const Explanation& e, const ExplainParams& params) 
 /// unit properties followed by files.
 std::string explain_writes(const Explanation& explanation, const ExplainParams& params,
                            const Target& target) {
-  if (target.driver == Driver::kCgroupfs) {
+  if (target.driver == core::Driver::kCgroupfs) {
     const std::string path = explanation.cgroupfs.value_or("pod<UID>");
     core::Plan plan =
         core::plan_pod(path, explanation.values, target.layout, params.formula, core::Make::kYes);

@@ -8,6 +8,7 @@
 
 #include "common/base/error.h"
 #include "common/core/container_memory.h"
+#include "common/core/driver.h"
 #include "common/core/lowering.h"
 #include "common/core/pod.h"
 #include "common/core/pod_config.h"
@@ -68,12 +69,9 @@ struct TierExplanation {
 /// The MemoryQoS values of the tiers, for `--batch`.
 [[nodiscard]] Json tier_memory_qos_json(const core::TierMemoryQos& values);
 
-/// The cgroup driver whose writes are shown.
-enum class Driver : std::uint8_t { kCgroupfs, kSystemd };
-
 /// The driver and the cgroup layout for which `explain` shows writes.
 struct Target {
-  Driver driver = Driver::kCgroupfs;
+  core::Driver driver = core::Driver::kCgroupfs;
   core::CgroupLayout layout;
 
   [[nodiscard]] bool is_v1() const { return layout.cpu == core::CgroupVersion::kV1; }

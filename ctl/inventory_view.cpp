@@ -130,18 +130,17 @@ Command add_view(CLI::App& app, const Globals& globals, TextOfInventory text,
   auto options = std::make_shared<OutputOptions>();
   CLI::App* sub = app.add_subcommand(name, description);
   add_coloured_output(*sub, *options);
-  return {.app = sub, .run = [options, &globals, text] {
-            const auto view = observe(globals);
-            if (!view) return log_failure(view.error());
+  return {.app = sub, .run = [options, &globals, text]() -> Result<int> {
+            PODQOS_ASSIGN(const auto view, observe(globals));
             const ColourMode mode = options->mode();
-            std::string out = options->is_json() ? format_view(*view)
-                                                 : cat(format_notices(view->configuration, mode),
-                                                       text(view->inventory, mode));
-            for (const std::string& warning : view->inventory.warnings)
+            std::string out = options->is_json() ? format_view(view)
+                                                 : cat(format_notices(view.configuration, mode),
+                                                       text(view.inventory, mode));
+            for (const std::string& warning : view.inventory.warnings)
               if (!options->is_json())
                 out += cat(paint(cell("warning: ", Colour::kRed), mode), warning, "\n");
             const int status = finish(print(out));
-            return view->configuration.errors.empty() ? status : kRefused;
+            return view.configuration.errors.empty() ? status : kRefused;
           }};
 }
 

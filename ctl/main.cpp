@@ -148,7 +148,8 @@ int run(int argc, char** argv) {
         podqos::cat("--config: podqosctl ", chosen->app->get_name(), " reads no configuration"));
     return podqos::ctl::kUsage;
   }
-  return chosen->run();
+  const auto status = chosen->run();
+  return status ? *status : podqos::ctl::log_failure(status.error());
 }
 
 }  // namespace

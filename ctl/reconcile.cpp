@@ -98,13 +98,12 @@ std::string format_text(const app::ReconcilePreview& preview) {
 }
 
 /// Prints what a reconciliation would do.
-int run_preview(const ReconcileOptions& options, const core::Settings& settings) {
-  const auto preview = app::preview_reconcile(settings);
-  if (!preview) return log_failure(preview.error());
+Result<int> run_preview(const ReconcileOptions& options, const core::Settings& settings) {
+  PODQOS_ASSIGN(const auto preview, app::preview_reconcile(settings));
   const bool printed =
-      print(options.output.is_json() ? format_json(*preview) : format_text(*preview));
+      print(options.output.is_json() ? format_json(preview) : format_text(preview));
   const int status = finish(printed);
-  return status == kDone && !failures_of(preview->report).empty() ? kRefused : status;
+  return status == kDone && !failures_of(preview.report).empty() ? kRefused : status;
 }
 
 /// Whether standard error leads to the journal and the log does as well: what is in the log would
@@ -119,18 +118,17 @@ bool logs_to_the_same_journal(const core::Settings& settings) {
 }
 
 /// Drops all capabilities but kKeptCapabilities, then reconciles under the lock.
-int run_reconcile(const ReconcileOptions& options, const Globals& globals) {
-  if (auto status = narrow(kKeptCapabilities); !status) return log_failure(status.error());
-  const auto settings = app::load_settings(globals.config);
-  if (!settings) return log_failure(settings.error());
-  if (options.dry_run) return run_preview(options, *settings);
-  app::Log log{"podqosctl", *settings};
+Result<int> run_reconcile(const ReconcileOptions& options, const Globals& globals) {
+  PODQOS_TRY(narrow(kKeptCapabilities));
+  PODQOS_ASSIGN(const auto settings, app::load_settings(globals.config));
+  if (options.dry_run) return run_preview(options, settings);
+  app::Log log{"podqosctl", settings};
   const auto report = app::reconcile(
-      *settings, log, options.quiet ? app::Warnings::kReported : app::Warnings::kLogged);
-  if (!report) return log_failure(for_root(report.error()));
+      settings, log, options.quiet ? app::Warnings::kReported : app::Warnings::kLogged);
+  if (!report) return fail(for_root(report.error()));
   const int status = finish(
       print(options.output.is_json() ? format_json(*report) : format_text(*report, options.quiet)));
-  if (!logs_to_the_same_journal(*settings)) {
+  if (!logs_to_the_same_journal(settings)) {
     for (const std::string& failure : failures_of(*report))
       log_failure({ErrorCode::kIo, failure});
   }
