@@ -60,6 +60,17 @@ Result<std::vector<std::string>> read_entries(const sys::Directory& index,
   return uids;
 }
 
+Status add_entry(const sys::Directory& index, const IndexEntry& entry) {
+  // Mostly the first of its name.
+  if (::symlinkat(entry.uid.c_str(), index.fd(), entry.name.c_str()) == 0) return {};
+  if (const int err = errno; err != EEXIST)
+    return fail_errno(err, cat("link ", index.path(), "/", entry.name));
+  PODQOS_ASSIGN(auto uids, read_entries(index, entry.name));
+  if (std::ranges::find(uids, entry.uid) != uids.end()) return {};
+  uids.push_back(entry.uid);
+  return write_entries(index, entry.name, uids);
+}
+
 Status write_entries(const sys::Directory& index, const std::string& name,
                      const std::vector<std::string>& uids) {
   if (uids.empty()) {

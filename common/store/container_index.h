@@ -27,6 +27,9 @@ struct IndexEntry {
 /// @return none if there is no link; kCorrupt for anything else than such a link
 [[nodiscard]] Result<std::vector<std::string>> read_entries(const sys::Directory& index,
                                                             const std::string& name);
+/// Adds an entry; one that is there stays. The caller must hold the lock.
+/// @return the errors of read_entries() and write_entries()
+[[nodiscard]] Status add_entry(const sys::Directory& index, const IndexEntry& entry);
 /// Replaces the entries of a name: in one step, so that a reader finds the old or the new ones. The
 /// caller must hold the lock.
 /// @return kTooLarge for more uids than a link can hold, some 100

@@ -65,7 +65,7 @@ class RecordStore {
 
   /// Uids of the pods that may have a container with this id.
   [[nodiscard]] virtual Result<std::vector<std::string>> uids_with(std::string_view id) = 0;
-  /// Adds an index entry. Writes nothing if it is there.
+  /// Adds an index entry; one that is there stays.
   [[nodiscard]] virtual Status put_entry(const IndexEntry& entry) = 0;
   /// Removes an index entry. A missing one is not an error.
   [[nodiscard]] virtual Status erase_entry(const IndexEntry& entry) = 0;

@@ -183,12 +183,12 @@ Result<std::vector<std::string>> Store::uids_with(std::string_view id) {
 }
 
 Status Store::put_entry(const IndexEntry& entry) {
-  PODQOS_ASSIGN(auto uids, uids_at(entry.name));
-  if (std::ranges::find(uids, entry.uid) != uids.end()) return {};
-  uids.push_back(entry.uid);
   PODQOS_TRY(begin());
   PODQOS_ASSIGN(const auto index, find_or_make(containers_, kContainersName));
-  return write_entries(*index, entry.name, uids);
+  auto added = add_entry(*index, entry);
+  if (added || added.error().code != ErrorCode::kCorrupt) return added;
+  PODQOS_TRY(set_aside(*index, entry.name, added.error()));
+  return add_entry(*index, entry);
 }
 
 Status Store::erase_entry(const IndexEntry& entry) {

@@ -84,6 +84,7 @@ static struct bytes read_file(const char *path) {
 static struct bytes from_hex(const char *text) {
   struct bytes out = {malloc(strlen(text) / 2 + 1), 0};
   for (unsigned value; sscanf(text + 2 * out.size, "%2x", &value) == 1;) out.data[out.size++] = (char)value;
+  out.data[out.size] = '\0'; /* of a link's target */
   return out;
 }
 
@@ -129,6 +130,10 @@ static void restore(const struct actions *actions) {
     switch (a->kind) {
       case 'f': write_bytes(a->path, O_CREAT | O_TRUNC, a->content); break;
       case 'w': write_bytes(a->path, 0, a->content); break;
+      case 'l':
+        unlink(a->path);
+        if (symlink(a->content.data, a->path) != 0) die(a->path);
+        break;
       case 'u': unlink(a->path); break; /* a program that only reads has not made it */
       case 'x':
         if (setxattr(a->path, "trusted.podqos.record", a->content.data, a->content.size, 0) != 0) die(a->path);

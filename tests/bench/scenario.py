@@ -216,8 +216,11 @@ class Scenario:
         """{(kind, path): content} of all that an event may change: what two of them differ in can be put back."""
         found = {}
         for folder in (self.state, self.tmp / "bundles"):
-            for file in sorted(p for p in folder.rglob("*") if p.is_file() and p.name != "lock"):
-                found["file", str(file)] = file.read_bytes()
+            for file in sorted(p for p in folder.rglob("*") if p.name != "lock"):
+                if file.is_symlink():
+                    found["link", str(file)] = os.readlink(file).encode()
+                elif file.is_file():
+                    found["file", str(file)] = file.read_bytes()
         if self.log.exists():
             found["file", str(self.log)] = self.log.read_bytes()
         for directory in self.machine.directories(self.root):
@@ -250,8 +253,8 @@ class Scenario:
             kind, path = key
             if kind == "control" and key in before and self._is_settable(path):
                 lines.append(f"w\t{path}\t{before[key].hex()}")
-            elif kind == "file":
-                lines.append(f"f\t{path}\t{before[key].hex()}" if key in before else f"u\t{path}\t")
+            elif kind in ("file", "link"):
+                lines.append(f"{kind[0]}\t{path}\t{before[key].hex()}" if key in before else f"u\t{path}\t")
             elif kind == "attribute" and key in before:
                 lines.append(f"x\t{path}\t{before[key].hex()}")
         file = self.tmp / "restore"
