@@ -129,7 +129,9 @@ TEST(RestrictWritesOf, FailsForAPlaceThatIsNotOpen) {
   const int status = run_in_child([] {
     const auto restricted = restrict_writes(std::array{-1});
     // Without Landlock nothing looks at it.
-    if (restricted) EXPECT_FALSE(*restricted);
+    if (restricted) {
+      EXPECT_FALSE(*restricted);
+    }
   });
   EXPECT_EQ(status, 0);
 }
