@@ -53,7 +53,7 @@ Result<bool> flag_at(const JsonNode& object, std::string_view key, bool by_defau
 }
 
 /// The member `key` as a string; "" if absent or null.
-Result<std::string_view> text_at(const JsonNode& object, std::string_view key) {
+Result<std::string_view> string_at(const JsonNode& object, std::string_view key) {
   const JsonNode* const raw = json_member(object, key);
   if (raw == nullptr) return std::string_view{};
   if (raw->kind != Kind::kString) return refuse(key, "a string", json_shown(*raw));
@@ -63,7 +63,7 @@ Result<std::string_view> text_at(const JsonNode& object, std::string_view key) {
 /// Whether the member `key` is the second of two words; by default it is the first.
 Result<bool> is_second(const JsonNode& object, std::string_view key, std::string_view first,
                        std::string_view second) {
-  PODQOS_ASSIGN(const std::string_view word, text_at(object, key));
+  PODQOS_ASSIGN(const std::string_view word, string_at(object, key));
   if (word.empty() && json_member(object, key) == nullptr) return false;
   if (word == first || word == second) return word == second;
   return refuse(key, cat(first, " or ", second), cat("\"", printable(word), "\""));
@@ -137,7 +137,7 @@ Result<ExplainParams> params_of(const JsonNode& line) {
     return fail(ErrorCode::kInvalidArgument, "params: expected an object");
   PODQOS_TRY(check_param_names(object));
   core::PodConfigParams& config = params.config;
-  PODQOS_ASSIGN(const std::string_view root, text_at(object, "cgroupRoot"));
+  PODQOS_ASSIGN(const std::string_view root, string_at(object, "cgroupRoot"));
   if (json_member(object, "cgroupRoot") != nullptr) params.cgroup_root = root;
   PODQOS_ASSIGN(config.pod_pids_limit, integer_at(object, "podPidsLimit", "", -kInt64Max - 1));
   PODQOS_ASSIGN(config.enforce_cpu_limits, flag_at(object, "enforceCPULimits", true));
