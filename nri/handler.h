@@ -6,12 +6,12 @@
 #include "common/base/error.h"
 #include "nri/messages.h"
 #include "nri/request.h"
-#include "nri/ttrpc.h"
+#include "nri/wire.h"
 
 namespace podqos::nri {
 
-/// What a plugin does when the runtime calls it: the port of a Session. The answer is sent when the
-/// function returns. An Error is answered with its message: at configure and synchronize the
+/// What a plugin does when the runtime calls it: the port of a Connection. The answer is sent when
+/// the function returns. An Error is answered with its message: at configure and synchronize the
 /// runtime then drops the plugin; at CreateContainer, UpdateContainer and the events of pods it
 /// fails the kubelet's request; otherwise it logs the message.
 ///

@@ -41,7 +41,7 @@ std::string metrics_fault(const std::string& text) {
 
 /// Validates --index.
 std::string index_fault(const std::string& index) {
-  SessionOptions session;
+  ConnectionOptions session;
   session.index = index;
   session.name = kDefaultName;
   return fault_of(check_identity(session));
@@ -49,7 +49,7 @@ std::string index_fault(const std::string& index) {
 
 /// Validates --name.
 std::string name_fault(const std::string& name) {
-  SessionOptions session;
+  ConnectionOptions session;
   session.index = kDefaultIndex;
   session.name = name;
   return fault_of(check_identity(session));
@@ -107,8 +107,9 @@ std::variant<Options, Answer> parse_options(int argc, const char* const* argv) {
   return options;
 }
 
-Result<SessionOptions> identity_for(const Options& options, const std::optional<Launch>& launch) {
-  SessionOptions session;
+Result<ConnectionOptions> identity_for(const Options& options,
+                                       const std::optional<Launch>& launch) {
+  ConnectionOptions session;
   session.index = chosen(options.index, launch ? launch->index : "", kDefaultIndex);
   session.name = chosen(options.name, launch ? launch->name : "", kDefaultName);
   if (auto good = check_identity(session); !good) return fail(std::move(good).error());

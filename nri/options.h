@@ -7,7 +7,7 @@
 #include "common/base/error.h"
 #include "common/core/metrics_address.h"
 #include "nri/connect.h"
-#include "nri/session.h"
+#include "nri/connection.h"
 
 namespace podqos::nri {
 
@@ -36,7 +36,7 @@ struct Answer {
 /// "podqos" and "10". Plugins are called in the order of their indices, and see what earlier ones
 /// have set: 10 is early, so that plugins that read a container's cgroup path see the final one.
 /// @return kInvalidArgument: an index or name that a runtime would reject, see check_identity().
-[[nodiscard]] Result<SessionOptions> identity_for(const Options& options,
-                                                  const std::optional<Launch>& launch);
+[[nodiscard]] Result<ConnectionOptions> identity_for(const Options& options,
+                                                     const std::optional<Launch>& launch);
 
 }  // namespace podqos::nri

@@ -16,11 +16,10 @@
 #include "common/sys/clock.h"
 #include "common/sys/fd.h"
 #include "nri/connect.h"
+#include "nri/connection.h"
 #include "nri/handler.h"
 #include "nri/http_server.h"
-#include "nri/link.h"
 #include "nri/notify.h"
-#include "nri/session.h"
 #include "nri/signals.h"
 
 namespace podqos::nri {
@@ -45,7 +44,7 @@ struct ServiceTimes {
 
 /// Identity and connection parameters of the plugin.
 struct ServiceOptions {
-  SessionOptions session;  ///< `events` applies to the first connection
+  ConnectionOptions session;  ///< `events` applies to the first connection
   std::string socket = kDefaultSocket;
   ServiceTimes times;
 };
@@ -134,7 +133,7 @@ class Service {
   ServicePorts ports_;
   Origin origin_ = Origin::kByPath;
   std::string peer_;  ///< description of the runtime for messages
-  std::optional<Link> link_;
+  std::optional<Connection> link_;
   Progress progress_ = Progress::kRegistering;  ///< as last observed
   ConnectionStatus status_;
   std::string last_failure_;  ///< the last logged reason for a failed attempt

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "nri/session.h"
+#include "nri/connection.h"
 #include "tests/fuzz/require.h"
 
 namespace {
@@ -15,14 +15,14 @@ using podqos::Result;
 using podqos::Status;
 using podqos::fuzz::require;
 using podqos::nri::Budget;
+using podqos::nri::Channel;
 using podqos::nri::Connection;
+using podqos::nri::ConnectionOptions;
+using podqos::nri::FrameReader;
 using podqos::nri::Handler;
 using podqos::nri::MessageReader;
 using podqos::nri::MessageType;
-using podqos::nri::MuxReader;
 using podqos::nri::Request;
-using podqos::nri::Session;
-using podqos::nri::SessionOptions;
 
 constexpr std::size_t kMaxUnsent = std::size_t{64} << 10U;
 
@@ -61,7 +61,7 @@ class EchoingHandler : public Handler {
 
 /// All that is sent can be read, and is what a plugin may say.
 void check_output(std::string_view bytes) {
-  MuxReader mux;
+  FrameReader mux;
   MessageReader calls;
   MessageReader answers;
   while (true) {
@@ -69,7 +69,7 @@ void check_output(std::string_view bytes) {
     require(run.has_value());
     if (!*run) break;
     std::string_view piece = (*run)->bytes;
-    const bool is_call = (*run)->connection == Connection::kRuntime;
+    const bool is_call = (*run)->channel == Channel::kRuntime;
     while (const auto message = (is_call ? calls : answers).next(piece)) {
       require(message->payload.has_value());
       require((message->type == MessageType::kRequest) == is_call);
@@ -94,12 +94,12 @@ struct Outcome {
 
 Outcome play(std::string_view bytes, std::size_t piece_size) {
   EchoingHandler handler;
-  SessionOptions options;
+  ConnectionOptions options;
   options.index = "10";
   options.name = "podqos";
   options.node_state = {.parts = 8, .bytes = 4096, .pods = 64, .containers = 64};
   options.unsent_bytes = kMaxUnsent;
-  Session session{options, handler};
+  Connection session{{}, options, handler};
   require(session.begin().has_value());
   Outcome outcome;
   while (!bytes.empty() && outcome.error.empty()) {
@@ -136,7 +136,7 @@ std::string calls_from(std::string_view text) {
                                              .payload = std::string{payload},
                                              .budget = std::nullopt});
     require(message.has_value());
-    podqos::nri::append_frames(out, Connection::kPlugin, *message);
+    podqos::nri::append_frames(out, Channel::kPlugin, *message);
   }
   return out;
 }

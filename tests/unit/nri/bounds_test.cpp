@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "nri/session.h"
+#include "nri/connection.h"
 #include "tests/unit/nri/oracle.h"
 #include "tests/unit/nri/recording_handler.h"
 #include "tests/unit/nri/session_limits.h"
@@ -45,7 +45,7 @@ class BoundsTest : public ::testing::Test {
   }
 
   RecordingHandler handler_;
-  Session session_{small_limits(), handler_};
+  Connection session_{{}, small_limits(), handler_};
   std::uint32_t stream_ = 1;
 };
 
@@ -147,10 +147,10 @@ class MessageSizes : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(MessageSizes, PassInBothDirections) {
   RecordingHandler handler;
-  SessionOptions options;
+  ConnectionOptions options;
   options.index = "10";
   options.name = "podqos";
-  Session session{options, handler};
+  Connection session{{}, options, handler};
   // Around the payload: 28 + 17 bytes for service and method, up to 5 for its own tag and length.
   const std::size_t length = GetParam() - 100;
   api::CreateContainerRequest request;

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "nri/session.h"
+#include "nri/connection.h"
 #include "tests/unit/nri/oracle.h"
 #include "tests/unit/nri/recording_handler.h"
 #include "tests/unit/nri/session_limits.h"
@@ -35,8 +35,8 @@ std::string a_life() {
          call(11, "RunPodSandbox", event.SerializeAsString());
 }
 
-SessionOptions usual_limits() {
-  SessionOptions options = small_limits();
+ConnectionOptions usual_limits() {
+  ConnectionOptions options = small_limits();
   options.unsent_bytes = 10'000;
   return options;
 }
@@ -46,7 +46,7 @@ TEST(HostileBytes, ATruncatedLifeLeavesAWaitingSession) {
   std::size_t most = 0;
   for (std::size_t size = 0; size <= life.size(); ++size) {
     RecordingHandler handler;
-    Session session{usual_limits(), handler};
+    Connection session{{}, usual_limits(), handler};
     ASSERT_TRUE(session.begin().has_value());
     EXPECT_TRUE(session.feed(std::string_view{life}.substr(0, size)).has_value()) << size;
     EXPECT_GE(handler.heard.size(), most);
@@ -62,7 +62,7 @@ TEST(HostileBytes, AChangedByteEndsTheSessionOrIsAnswered) {
       std::string bytes = life;
       bytes[at] = static_cast<char>(bytes[at] ^ change);
       RecordingHandler handler;
-      Session session{usual_limits(), handler};
+      Connection session{{}, usual_limits(), handler};
       ASSERT_TRUE(session.begin().has_value());
       const Status fed = session.feed(bytes);
       if (!fed) {
@@ -83,7 +83,7 @@ TEST(HostileBytes, GarbageIsNoCall) {
       bytes += static_cast<char>(seed >> 24U);
     }
     RecordingHandler handler;
-    Session session{usual_limits(), handler};
+    Connection session{{}, usual_limits(), handler};
     static_cast<void>(session.feed(frame(1, bytes)));
     static_cast<void>(session.feed(bytes));
     EXPECT_THAT(handler.heard, IsEmpty());

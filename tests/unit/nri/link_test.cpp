@@ -1,5 +1,3 @@
-#include "nri/link.h"
-
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "nri/connection.h"
 #include "tests/unit/nri/recording_handler.h"
 #include "tests/unit/nri/wire.h"
 
@@ -26,7 +25,7 @@ class LinkTest : public ::testing::Test {
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
     runtime_ = sys::UniqueFd{ends[0]};
     plugin_fd_ = ends[1];
-    SessionOptions options;
+    ConnectionOptions options;
     options.index = "10";
     options.name = "podqos";
     link_.emplace(sys::UniqueFd{ends[1]}, options, handler_);
@@ -53,7 +52,7 @@ class LinkTest : public ::testing::Test {
   test::RecordingHandler handler_;
   sys::UniqueFd runtime_;
   int plugin_fd_ = -1;
-  std::optional<Link> link_;
+  std::optional<Connection> link_;
 };
 
 /// A call that is answered at once.

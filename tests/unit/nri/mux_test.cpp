@@ -1,5 +1,3 @@
-#include "nri/mux.h"
-
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -8,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "nri/wire.h"
 #include "tests/unit/nri/wire.h"
 
 namespace podqos::nri {
@@ -20,10 +19,10 @@ using ::testing::IsEmpty;
 using ::testing::TestWithParam;
 using ::testing::Values;
 
-using Runs = std::vector<std::pair<Connection, std::string>>;
+using Runs = std::vector<std::pair<Channel, std::string>>;
 
-/// What the bytes hold for each connection in turn; runs of one connection are joined.
-Runs read(MuxReader& reader, std::string_view bytes, std::size_t piece_size) {
+/// What the bytes hold for each channel in turn; runs of one channel are joined.
+Runs read(FrameReader& reader, std::string_view bytes, std::size_t piece_size) {
   Runs out;
   while (!bytes.empty()) {
     std::string_view piece = bytes.substr(0, piece_size);
@@ -41,40 +40,39 @@ Runs read(MuxReader& reader, std::string_view bytes, std::size_t piece_size) {
   return out;
 }
 
-class MuxReaderInPieces : public TestWithParam<std::size_t> {};
+class FrameReaderInPieces : public TestWithParam<std::size_t> {};
 
-TEST_P(MuxReaderInPieces, GivesEachConnectionItsBytes) {
-  MuxReader reader;
+TEST_P(FrameReaderInPieces, GivesEachConnectionItsBytes) {
+  FrameReader reader;
   const std::string bytes = frame(1, "calls ") + frame(2, "answer") + frame(1, "from ") +
                             frame(1, "") + frame(1, "the runtime");
-  EXPECT_THAT(read(reader, bytes, GetParam()),
-              ElementsAre(std::pair{Connection::kPlugin, "calls "},
-                          std::pair{Connection::kRuntime, "answer"},
-                          std::pair{Connection::kPlugin, "from the runtime"}));
+  EXPECT_THAT(
+      read(reader, bytes, GetParam()),
+      ElementsAre(std::pair{Channel::kPlugin, "calls "}, std::pair{Channel::kRuntime, "answer"},
+                  std::pair{Channel::kPlugin, "from the runtime"}));
 }
 
-TEST_P(MuxReaderInPieces, ThrowsAwayWhatIsForNobody) {
-  MuxReader reader;
+TEST_P(FrameReaderInPieces, ThrowsAwayWhatIsForNobody) {
+  FrameReader reader;
   const std::string bytes = frame(0, "reserved") + frame(3, std::string(5000, 'x')) +
                             frame(0xffffffff, "") + frame(2, "for us") + frame(7, "end");
-  EXPECT_THAT(read(reader, bytes, GetParam()),
-              ElementsAre(std::pair{Connection::kRuntime, "for us"}));
+  EXPECT_THAT(read(reader, bytes, GetParam()), ElementsAre(std::pair{Channel::kRuntime, "for us"}));
 }
 
-TEST_P(MuxReaderInPieces, WaitsForTheRest) {
+TEST_P(FrameReaderInPieces, WaitsForTheRest) {
   const std::string bytes = frame(1, "0123456789");
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    MuxReader reader;
+    FrameReader reader;
     const std::string got = size <= kFrameHeaderSize ? "" : bytes.substr(8, size - 8);
     const Runs runs = read(reader, bytes.substr(0, size), GetParam());
     EXPECT_EQ(runs.empty() ? "" : runs[0].second, got);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, MuxReaderInPieces, Values(1, 2, 3, 7, 8, 9, 4096, 1 << 20));
+INSTANTIATE_TEST_SUITE_P(Sizes, FrameReaderInPieces, Values(1, 2, 3, 7, 8, 9, 4096, 1 << 20));
 
-TEST(MuxReader, AcceptsTheLargestFrame) {
-  MuxReader reader;
+TEST(FrameReader, AcceptsTheLargestFrame) {
+  FrameReader reader;
   const std::string bytes = frame(1, std::string(4194314, 'x')) + frame(2, "next");
   const Runs runs = read(reader, bytes, 65536);
   ASSERT_EQ(runs.size(), 2U);
@@ -82,8 +80,8 @@ TEST(MuxReader, AcceptsTheLargestFrame) {
   EXPECT_EQ(runs[1].second, "next");
 }
 
-TEST(MuxReader, RefusesALargerFrameForGood) {
-  MuxReader reader;
+TEST(FrameReader, RefusesALargerFrameForGood) {
+  FrameReader reader;
   const std::string bytes = frame(1, "before") + u32(1) + u32(4194315) + "xxxxxxxxxxxx";
   std::string_view input = bytes;
   EXPECT_EQ(reader.next(input).value()->bytes, "before");
@@ -95,8 +93,8 @@ TEST(MuxReader, RefusesALargerFrameForGood) {
   EXPECT_FALSE(reader.next(input).has_value());
 }
 
-TEST(MuxReader, RefusesALargeFrameForNobodyToo) {
-  MuxReader reader;
+TEST(FrameReader, RefusesALargeFrameForNobodyToo) {
+  FrameReader reader;
   const std::string bytes = u32(0xffffffff) + u32(0xffffffff);
   std::string_view input = bytes;
   const auto refused = reader.next(input);
@@ -107,7 +105,7 @@ TEST(MuxReader, RefusesALargeFrameForNobodyToo) {
 
 std::string framed(std::string_view message) {
   std::string out;
-  append_frames(out, Connection::kPlugin, message);
+  append_frames(out, Channel::kPlugin, message);
   return out;
 }
 
@@ -128,7 +126,7 @@ TEST(AppendFrames, GivesTheHeaderOfALongerOneItsOwnFrame) {
 
 TEST(AppendFrames, NamesTheConnection) {
   std::string out = "before";
-  append_frames(out, Connection::kRuntime, "message");
+  append_frames(out, Channel::kRuntime, "message");
   EXPECT_EQ(out, "before" + frame(2, "message"));
 }
 

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "nri/session.h"
+#include "nri/connection.h"
 #include "tests/unit/nri/oracle.h"
 #include "tests/unit/nri/recording_handler.h"
 #include "tests/unit/nri/wire.h"
@@ -53,7 +53,7 @@ std::string sent_by(std::string_view side, const std::string& transcript) {
 }
 
 /// @param size  of each piece; kWhole, or kRandomPieces.
-void feed(Session& session, std::string_view bytes, std::size_t size) {
+void feed(Connection& session, std::string_view bytes, std::size_t size) {
   std::uint32_t seed = 7;
   while (!bytes.empty()) {
     seed = seed * 1664525U + 1013904223U;
@@ -95,8 +95,8 @@ bool adjusts(const std::string& transcript) {
   return transcript.ends_with("-adjusting");
 }
 
-SessionOptions as_recorded(const std::string& transcript) {
-  SessionOptions options;
+ConnectionOptions as_recorded(const std::string& transcript) {
+  ConnectionOptions options;
   options.index = "10";
   options.name = adjusts(transcript) ? "ref10" : "t";
   return options;
@@ -156,7 +156,7 @@ class Replay : public TestWithParam<std::tuple<std::string, std::size_t>> {
   }
 
   RecordedPlugin plugin_{adjusts(transcript())};
-  Session session_{as_recorded(transcript()), plugin_};
+  Connection session_{{}, as_recorded(transcript()), plugin_};
 };
 
 TEST_P(Replay, CallsForEachRequest) {

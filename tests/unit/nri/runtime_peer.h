@@ -69,7 +69,7 @@ class PeerConnection {
   /// The plugin registers, and is told that it is welcome.
   bool accepts_registration() {
     const auto heard = next();
-    return heard && heard->connection == Connection::kRuntime &&
+    return heard && heard->connection == Channel::kRuntime &&
            heard->type == MessageType::kRequest && send(frame(2, message(heard->stream, 2, "")));
   }
   /// The events that the plugin asks for.

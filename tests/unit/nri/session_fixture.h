@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "nri/session.h"
+#include "nri/connection.h"
 #include "tests/unit/nri/oracle.h"
 #include "tests/unit/nri/recording_handler.h"
 #include "tests/unit/nri/wire.h"
@@ -18,8 +18,8 @@
 
 namespace podqos::nri::test {
 
-inline SessionOptions podqos_plugin() {
-  SessionOptions options;
+inline ConnectionOptions podqos_plugin() {
+  ConnectionOptions options;
   options.index = "10";
   options.name = "podqos";
   return options;
@@ -41,7 +41,7 @@ class SessionTest : public ::testing::Test {
     const auto heard = answers(call(stream_, method, payload, std::chrono::seconds{2}));
     EXPECT_THAT(heard, ::testing::SizeIs(1));
     if (heard.empty()) return fail(ErrorCode::kIo, "none");
-    EXPECT_EQ(heard[0].connection, Connection::kPlugin);
+    EXPECT_EQ(heard[0].connection, Channel::kPlugin);
     EXPECT_EQ(heard[0].type, MessageType::kResponse);
     EXPECT_EQ(heard[0].stream, stream_);
     stream_ += 2;
@@ -49,7 +49,7 @@ class SessionTest : public ::testing::Test {
   }
 
   RecordingHandler handler_;
-  Session session_{podqos_plugin(), handler_};
+  Connection session_{{}, podqos_plugin(), handler_};
   std::uint32_t stream_ = 1;
 };
 

@@ -2,14 +2,14 @@
 
 #include <string>
 
-#include "nri/session.h"
+#include "nri/connection.h"
 #include "tests/unit/nri/oracle.h"
 
 namespace podqos::nri::test {
 
 /// Limits that a few pods reach.
-inline SessionOptions small_limits() {
-  SessionOptions options;
+inline ConnectionOptions small_limits() {
+  ConnectionOptions options;
   options.index = "10";
   options.name = "podqos";
   options.node_state = {.parts = 3, .bytes = 200, .pods = 2, .containers = 4};

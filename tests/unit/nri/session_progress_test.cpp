@@ -32,9 +32,9 @@ TEST(SessionTimes, EachRequestThatIsHandled) {
   LeapingClock clock;
   SlowHandler handler{clock, 3ms};
   handler.answer = fail(ErrorCode::kBusy, "busy");
-  SessionOptions options = podqos_plugin();
+  ConnectionOptions options = podqos_plugin();
   options.clock = &clock;
-  Session session{options, handler};
+  Connection session{{}, options, handler};
   std::vector<std::pair<Request, std::chrono::nanoseconds>> want;
   std::uint32_t stream = 1;
   for (std::size_t i = 0; i < kRequests.size(); ++i) {
@@ -71,9 +71,9 @@ class SessionProgress : public TestWithParam<ProgressCase> {};
 TEST_P(SessionProgress, IsHowFarTheRuntimeHasCome) {
   LeapingClock clock;
   SlowHandler handler{clock, GetParam().takes};
-  SessionOptions options = podqos_plugin();
+  ConnectionOptions options = podqos_plugin();
   options.clock = &clock;
-  Session session{options, handler};
+  Connection session{{}, options, handler};
   EXPECT_TRUE(session.begin().has_value());
   std::uint32_t stream = 1;
   for (const std::string& method : GetParam().methods) {

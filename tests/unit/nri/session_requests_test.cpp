@@ -181,18 +181,6 @@ TEST_F(SessionTest, RefusesAnEnvelopeThatItCannotRead) {
             "refused with code 3: \"not a ttrpc request\"");
 }
 
-TEST_F(SessionTest, RefusesStreamsOutOfOrder) {
-  EXPECT_THAT(answers(call(5, "StopContainer", "")), SizeIs(1));
-  for (const std::uint32_t stream : {5U, 3U, 6U, 0U}) {
-    const auto heard = answers(call(stream, "StopContainer", ""));
-    ASSERT_THAT(heard, SizeIs(1));
-    EXPECT_EQ(heard[0].stream, stream);
-    EXPECT_THAT(parse_answer(heard[0].payload).error().message,
-                ::testing::StartsWith("refused with code 3: "));
-  }
-  EXPECT_THAT(handler_.heard, SizeIs(1));
-}
-
 TEST_F(SessionTest, RefusesAnOversizedCallAndGoesOn) {
   EXPECT_THAT(answers(frame(1, u32(kMaxMessageSize + 1) + u32(1) + "\x01\x00"s)), IsEmpty());
   EXPECT_THAT(answers(frame(1, std::string(kMaxMessageSize, 'x'))), IsEmpty());

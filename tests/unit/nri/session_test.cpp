@@ -1,5 +1,3 @@
-#include "nri/session.h"
-
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -7,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "nri/connection.h"
 #include "tests/unit/nri/oracle.h"
 #include "tests/unit/nri/recording_handler.h"
 #include "tests/unit/nri/session_fixture.h"
@@ -98,9 +97,9 @@ TEST_F(SessionTest, IsConfiguredBeforeTheRegistrationIsAnswered) {
 }
 
 TEST_F(SessionTest, AsksForTheOldestEventsWhenTold) {
-  SessionOptions options = podqos_plugin();
+  ConnectionOptions options = podqos_plugin();
   options.events = EventChoice::kOldest;
-  Session session{options, handler_};
+  Connection session{{}, options, handler_};
   api::ConfigureRequest request;
   request.set_nri_version("v0.12.2");
   EXPECT_TRUE(session.feed(call(1, "Configure", request.SerializeAsString())).has_value());
@@ -123,10 +122,10 @@ class SessionIdentity : public TestWithParam<IdentityCase> {};
 
 TEST_P(SessionIdentity, IsWhatARuntimeAccepts) {
   RecordingHandler handler;
-  SessionOptions options;
+  ConnectionOptions options;
   options.index = GetParam().index;
   options.name = GetParam().plugin;
-  Session session{options, handler};
+  Connection session{{}, options, handler};
   const Status begun = session.begin();
   EXPECT_EQ(begun ? "" : begun.error().message, GetParam().want);
   EXPECT_EQ(session.output().empty(), !begun.has_value());

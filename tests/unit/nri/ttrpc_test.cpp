@@ -1,5 +1,3 @@
-#include "nri/ttrpc.h"
-
 #include <chrono>
 #include <cstddef>
 #include <string>
@@ -9,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "nri/wire.h"
 #include "tests/unit/nri/wire.h"
 
 namespace podqos::nri {
@@ -113,17 +112,6 @@ TEST(MessageReader, ThrowsAwayFourGigabytesWithoutKeepingThem) {
   ASSERT_TRUE(told.has_value());
   EXPECT_FALSE(told->payload.has_value());
   EXPECT_EQ(last.size(), 1U);
-}
-
-TEST(StreamOrder, WantsOddNumbersThatRise) {
-  StreamOrder order;
-  EXPECT_TRUE(order.open(1).has_value());
-  EXPECT_EQ(order.open(1).error().message, "stream 1 is not above 1");
-  EXPECT_EQ(order.open(2).error().message, "stream 2 is even");
-  EXPECT_EQ(order.open(0).error().message, "stream 0 is even");
-  EXPECT_TRUE(order.open(7).has_value());
-  EXPECT_EQ(order.open(5).error().code, ErrorCode::kInvalidArgument);
-  EXPECT_TRUE(order.open(0xffffffff).has_value());
 }
 
 TEST(EncodeRequest, IsWhatGoSends) {

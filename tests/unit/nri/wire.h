@@ -8,8 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "nri/mux.h"
-#include "nri/ttrpc.h"
+#include "nri/wire.h"
 
 /// What goes over a trunk, written and read without the code under test where that matters.
 namespace podqos::nri::test {
@@ -51,7 +50,7 @@ inline std::string call(std::uint32_t stream, std::string method, std::string pa
 
 /// A message as it stands in a test's memory.
 struct Heard {
-  Connection connection = Connection::kPlugin;
+  Channel connection = Channel::kPlugin;
   MessageType type = MessageType::kRequest;
   std::uint32_t stream = 0;
   std::string payload;
@@ -61,7 +60,7 @@ struct Heard {
 
 /// All messages in the bytes of one direction.
 inline std::vector<Heard> hear(std::string_view bytes) {
-  MuxReader mux;
+  FrameReader mux;
   MessageReader plugin;
   MessageReader runtime;
   std::vector<Heard> out;
@@ -70,10 +69,10 @@ inline std::vector<Heard> hear(std::string_view bytes) {
     EXPECT_TRUE(run.has_value());
     if (!run || !*run) return out;
     std::string_view piece = (*run)->bytes;
-    MessageReader& reader = (*run)->connection == Connection::kPlugin ? plugin : runtime;
+    MessageReader& reader = (*run)->channel == Channel::kPlugin ? plugin : runtime;
     while (const auto message = reader.next(piece)) {
       EXPECT_TRUE(message->payload.has_value());
-      out.push_back({.connection = (*run)->connection,
+      out.push_back({.connection = (*run)->channel,
                      .type = message->type,
                      .stream = message->stream,
                      .payload = std::string{message->payload.value_or("")}});

@@ -1,10 +1,9 @@
-#include "nri/ttrpc.h"
+#include "nri/wire.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "common/base/text.h"
-#include "nri/big_endian.h"
 #include "nri/protobuf.h"
 #include "nri/utf8.h"
 
@@ -15,6 +14,47 @@ namespace {
 using protozero::pbf_reader;
 using protozero::pbf_tag_type;
 using protozero::pbf_writer;
+
+/// The number in the first four bytes.
+/// @param bytes  at least four
+std::uint32_t read_u32(std::string_view bytes) {
+  std::uint32_t number = 0;
+  for (const char byte : bytes.substr(0, 4))
+    number = (number << 8U) | static_cast<unsigned char>(byte);
+  return number;
+}
+
+/// Appends a number as four bytes.
+void append_u32(std::string& out, std::uint32_t number) {
+  for (const unsigned shift : {24U, 16U, 8U, 0U})
+    out += static_cast<char>((number >> shift) & 0xffU);
+}
+
+/// Moves bytes from the front of `input` to the end of `out` until `out` has `size` bytes.
+/// @param out  has at most `size` bytes
+/// @return whether `out` is complete.
+bool fill_up(std::string& out, std::size_t size, std::string_view& input) {
+  const std::string_view taken = input.substr(0, size - out.size());
+  out += taken;
+  input.remove_prefix(taken.size());
+  return out.size() == size;
+}
+
+/// Largest message that is sent as one frame: the read buffer of the Go side.
+constexpr std::size_t kLargestWholeMessage = 4096;
+
+/// Whether NRI uses the channel.
+bool is_known(std::uint32_t channel) {
+  return channel == static_cast<std::uint32_t>(Channel::kPlugin) ||
+         channel == static_cast<std::uint32_t>(Channel::kRuntime);
+}
+
+/// Appends one frame with its header.
+void append_frame(std::string& out, Channel channel, std::string_view bytes) {
+  append_u32(out, static_cast<std::uint32_t>(channel));
+  append_u32(out, static_cast<std::uint32_t>(bytes.size()));
+  out += bytes;
+}
 
 /// Offset of the type in a message header.
 constexpr std::size_t kTypeOffset = 8;
@@ -67,6 +107,37 @@ std::string envelope_of(const CallError& error) {
 
 }  // namespace
 
+Result<std::optional<ChannelBytes>> FrameReader::next(std::string_view& input) {
+  while (true) {
+    if (left_ > 0) {
+      if (input.empty()) return std::nullopt;
+      const std::string_view bytes = input.substr(0, left_);
+      input.remove_prefix(bytes.size());
+      left_ -= static_cast<std::uint32_t>(bytes.size());
+      if (!is_known(channel_)) continue;
+      return ChannelBytes{.channel = static_cast<Channel>(channel_), .bytes = bytes};
+    }
+    if (!fill_up(header_, kFrameHeaderSize, input)) return std::nullopt;
+    const std::uint32_t size = read_u32(std::string_view{header_}.substr(4));
+    if (size > kMaxFrameSize) {
+      return fail(ErrorCode::kTooLarge, cat("a frame of ", size, " bytes for connection ",
+                                            read_u32(header_), ", at most ", kMaxFrameSize));
+    }
+    channel_ = read_u32(header_);
+    left_ = size;
+    header_.clear();
+  }
+}
+
+void append_frames(std::string& out, Channel channel, std::string_view message) {
+  if (message.size() <= kLargestWholeMessage) {
+    append_frame(out, channel, message);
+    return;
+  }
+  append_frame(out, channel, message.substr(0, kMessageHeaderSize));
+  append_frame(out, channel, message.substr(kMessageHeaderSize));
+}
+
 std::optional<Message> MessageReader::next(std::string_view& input) {
   while (true) {
     if (!in_payload_) {
@@ -112,14 +183,6 @@ bool MessageReader::skip_payload(std::string_view& input) {
   input.remove_prefix(piece);
   left_ -= static_cast<std::uint32_t>(piece);
   return left_ == 0;
-}
-
-Status StreamOrder::open(std::uint32_t stream) {
-  if (stream % 2 == 0) return fail(ErrorCode::kInvalidArgument, cat("stream ", stream, " is even"));
-  if (stream <= last_)
-    return fail(ErrorCode::kInvalidArgument, cat("stream ", stream, " is not above ", last_));
-  last_ = stream;
-  return {};
 }
 
 Result<std::string> encode_request(std::uint32_t stream, const Call& call) {

@@ -10,15 +10,30 @@
 
 #include "common/base/error.h"
 
-/// The ttrpc protocol (containerd/ttrpc, PROTOCOL.md) for unary calls. A message is u32 length, u32
-/// stream, u8 type, u8 flags, and that many bytes: an envelope in protobuf. A
-/// stream is one call with its answer; the caller chooses its number, odd and increasing.
+/// What goes over the socket between runtime and plugin: the frames of several byte streams
+/// (containerd/nri, pkg/net/multiplex/mux.go), and in each stream messages of ttrpc
+/// (containerd/ttrpc, PROTOCOL.md). All numbers are big-endian.
+///
+/// A frame is u32 channel, u32 length, and that many bytes. Channels are neither opened nor closed:
+/// they exist as long as the socket. A message is u32 length, u32 stream, u8 type, u8 flags, and
+/// that many bytes: an envelope in protobuf. A stream is one call with its answer; the caller
+/// chooses its number.
 namespace podqos::nri {
 
+/// The channels that NRI uses.
+enum class Channel : std::uint8_t {
+  kPlugin = 1,   ///< the runtime calls the plugin
+  kRuntime = 2,  ///< the plugin calls the runtime
+};
+
 constexpr std::size_t kMessageHeaderSize = 10;
-/// Maximum length without the header (containerd/ttrpc, channel.go, messageLengthMax). Longer
-/// messages are neither sent nor kept.
+/// Maximum length of a message without the header (containerd/ttrpc, channel.go, messageLengthMax).
+/// Longer messages are neither sent nor kept.
 constexpr std::uint32_t kMaxMessageSize = std::uint32_t{4} << 20U;
+
+constexpr std::size_t kFrameHeaderSize = 8;
+/// The largest payload of a frame that is accepted: a message of that size with its header.
+constexpr std::uint32_t kMaxFrameSize = kMaxMessageSize + kMessageHeaderSize;
 
 /// The types of unary messages.
 enum class MessageType : std::uint8_t {
@@ -69,7 +84,31 @@ struct Message {
   friend bool operator==(const Message&, const Message&) = default;
 };
 
-/// Splits a connection's bytes, in pieces of any size, into messages. Buffers at most one message.
+/// Bytes received on one channel.
+struct ChannelBytes {
+  Channel channel = Channel::kPlugin;
+  std::string_view bytes;
+
+  friend bool operator==(const ChannelBytes&, const ChannelBytes&) = default;
+};
+
+/// Splits the bytes of the socket, in pieces of any size, by channel. Buffers at most one frame
+/// header.
+class FrameReader {
+ public:
+  /// Removes the next bytes of a known channel from the front of `input`; the result points into
+  /// `input`. Bytes for unknown channels are discarded.
+  /// @return nullopt when `input` is used up; kTooLarge for a frame above kMaxFrameSize, which ends
+  ///         all reading from the socket.
+  [[nodiscard]] Result<std::optional<ChannelBytes>> next(std::string_view& input);
+
+ private:
+  std::string header_;  ///< of the current frame, so far
+  std::uint32_t channel_ = 0;
+  std::uint32_t left_ = 0;  ///< bytes of the current frame still to be read
+};
+
+/// Splits a channel's bytes, in pieces of any size, into messages. Buffers at most one message.
 class MessageReader {
  public:
   /// Removes bytes from the front of `input` up to the end of the next request or response; skips
@@ -89,22 +128,19 @@ class MessageReader {
   bool in_payload_ = false;
 };
 
-/// Checks the numbers of the streams that a caller opens.
-class StreamOrder {
- public:
-  /// @return kInvalidArgument for a number that is even, or not above all earlier ones.
-  [[nodiscard]] Status open(std::uint32_t stream);
-
- private:
-  std::uint32_t last_ = 0;
-};
-
 /// Encodes a request as a complete message.
 /// @return kTooLarge if its envelope exceeds kMaxMessageSize.
 [[nodiscard]] Result<std::string> encode_request(std::uint32_t stream, const Call& call);
 /// Encodes a response as a complete message; one that is too large becomes kResourceExhausted. The
 /// text of an error becomes UTF-8 of at most 4096 bytes: the Go side fails a call with other bytes.
 [[nodiscard]] std::string encode_response(std::uint32_t stream, const Reply& reply);
+
+/// Appends one complete ttrpc message, including its header, as frames.
+/// @note The Go side reads a frame with one Read into a buffer of 4096 bytes, and rejects a longer
+/// frame that starts with a ttrpc header ("cannot allocate memory"). A longer message is therefore
+/// sent as a frame with the header and one with the payload. The payload is not split further,
+/// because the Go side queues at most 256 frames.
+void append_frames(std::string& out, Channel channel, std::string_view message);
 
 /// Parses the envelope of a request.
 /// @return kInvalidArgument if it is not one.

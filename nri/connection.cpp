@@ -1,0 +1,314 @@
+#include "nri/connection.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "common/base/text.h"
+#include "nri/connect.h"
+#include "nri/messages.h"
+
+namespace podqos::nri {
+
+namespace {
+
+/// The registration is the only call to the runtime.
+constexpr std::uint32_t kRegistrationStream = 1;
+/// Sent bytes that may stay at the front of the buffer before the unsent ones are moved.
+constexpr std::size_t kMaxGap = std::size_t{64} << 10U;
+
+/// Whether `c` is an ASCII digit.
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// Whether `c` is allowed in a plugin's name (containerd/nri, pkg/api/plugin.go, CheckPluginName).
+bool is_of_name(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+         std::string_view{"_.+-"}.contains(c);
+}
+
+/// The service of plugins in containerd/nri, pkg/api/api.proto.
+constexpr std::string_view kService = "nri.pkg.api.v1alpha1.Plugin";
+
+/// Percentage of the budget within which an answer counts as in time; the rest is for transmission,
+/// since the runtime's timeout starts before the call is sent. NRI up to 0.6 keeps the connection
+/// of a plugin whose Synchronize was late, but sends it no events.
+constexpr int kPunctualPercent = 80;
+
+/// Whether a runtime counts an answer as in time.
+bool is_in_time(std::chrono::nanoseconds taken, Budget budget) {
+  return !budget || taken <= *budget / 100 * kPunctualPercent;
+}
+
+/// An error of the handler, as the Go side answers one.
+Reply failure(Error error) {
+  return std::unexpected(CallError{.code = StatusCode::kUnknown, .text = std::move(error.message)});
+}
+
+/// The answer to a payload that is not the method's message.
+Reply malformed(const Call& call) {
+  return std::unexpected(CallError{.code = StatusCode::kInternal,
+                                   .text = cat(call.method, ": cannot parse the payload")});
+}
+
+/// The answer to an unknown service or method.
+Reply unimplemented(const Call& call) {
+  return std::unexpected(CallError{
+      .code = StatusCode::kUnimplemented,
+      .text = cat("unknown method ", printable(call.service), "/", printable(call.method))});
+}
+
+/// Bytes of one read. Most messages fit; longer ones take several turns of the event loop, so that
+/// signals and deadlines are handled in between.
+constexpr std::size_t kPiece = std::size_t{64} << 10U;
+
+/// Whether an errno means that the peer has closed the connection.
+bool is_gone(int err) {
+  return err == EPIPE || err == ECONNRESET;
+}
+
+/// The error for a connection that the runtime has closed.
+Status ended() {
+  return fail(ErrorCode::kNotFound, "closed by the runtime");
+}
+
+}  // namespace
+
+Status check_identity(const ConnectionOptions& options) {
+  if (options.index.size() != 2 || !std::ranges::all_of(options.index, is_digit)) {
+    return fail(ErrorCode::kInvalidArgument, cat("expected a plugin index of two digits, found \"",
+                                                 printable(options.index), "\""));
+  }
+  if (options.name.empty() || !std::ranges::all_of(options.name, is_of_name)) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat("expected a plugin name of letters, digits and _.+-, found \"",
+                    printable(options.name), "\""));
+  }
+  return {};
+}
+
+Connection::Connection(sys::UniqueFd socket, ConnectionOptions options, Handler& handler)
+    : socket_{std::move(socket)},
+      options_{std::move(options)},
+      handler_{&handler},
+      node_state_{options_.node_state} {}
+
+Status Connection::begin() {
+  if (auto good = check_identity(options_); !good) return good;
+  const auto message = encode_request(
+      kRegistrationStream, {.service = "nri.pkg.api.v1alpha1.Runtime",
+                            .method = "RegisterPlugin",
+                            .payload = format_registration(options_.name, options_.index),
+                            .budget = std::nullopt});
+  if (!message) return fail(message.error());
+  registering_ = true;
+  return send(Channel::kRuntime, *message);
+}
+
+Status Connection::feed(std::string_view bytes) {
+  if (state_) state_ = read(bytes);
+  return state_;
+}
+
+Status Connection::read(std::string_view bytes) {
+  while (true) {
+    auto run = frames_.next(bytes);
+    if (!run) return fail(std::move(run).error());
+    if (!*run) return {};
+    std::string_view piece = (*run)->bytes;
+    if ((*run)->channel == Channel::kRuntime) {
+      while (const auto message = answers_.next(piece))
+        read_answer(*message);
+      continue;
+    }
+    while (const auto message = calls_.next(piece)) {
+      if (auto done = handle_call(*message); !done) return done;
+    }
+  }
+}
+
+Status Connection::handle_call(const Message& message) {
+  if (message.type != MessageType::kRequest) return {};
+  const auto refuse = [&](StatusCode code, std::string text) {
+    return send(Channel::kPlugin,
+                encode_response(message.stream,
+                                std::unexpected(CallError{.code = code, .text = std::move(text)})));
+  };
+  if (!message.payload) {
+    return refuse(StatusCode::kResourceExhausted,
+                  cat("a message of more than ", kMaxMessageSize, " bytes"));
+  }
+  auto call = parse_call(*message.payload);
+  if (!call) return refuse(StatusCode::kInvalidArgument, call.error().message);
+  auto reply = answer(*call);
+  if (!reply) return fail(std::move(reply).error());
+  return send(Channel::kPlugin, encode_response(message.stream, *reply));
+}
+
+void Connection::read_answer(const Message& message) {
+  const bool awaited = registering_ && message.type == MessageType::kResponse &&
+                       message.stream == kRegistrationStream;
+  if (!awaited) return;
+  registering_ = false;
+  const auto answer =
+      message.payload
+          ? parse_answer(*message.payload)
+          : fail(ErrorCode::kIo, cat("an answer of more than ", kMaxMessageSize, " bytes"));
+  refused_ = !answer;
+  if (answer)
+    handler_->registered({});
+  else
+    handler_->registered(fail(Error{answer.error()}.with_context("RegisterPlugin")));
+}
+
+Status Connection::send(Channel channel, std::string_view message) {
+  append_frames(output_, channel, message);
+  const std::size_t unsent = output_.size() - sent_;
+  if (unsent <= options_.unsent_bytes) return {};
+  return fail(
+      ErrorCode::kTooLarge,
+      cat(unsent, " bytes wait for the runtime to read them, at most ", options_.unsent_bytes));
+}
+
+void Connection::sent(std::size_t size) {
+  sent_ += size;
+  if (sent_ >= output_.size()) {
+    sent_ = 0;
+    output_.clear();
+    if (output_.capacity() > kMaxGap) output_.shrink_to_fit();
+  } else if (sent_ > kMaxGap) {
+    output_.erase(0, sent_);
+    sent_ = 0;
+  }
+}
+
+short Connection::events() const {
+  return output().empty() ? POLLIN : POLLIN | POLLOUT;
+}
+
+Status Connection::serve(short ready) {
+  // After POLLHUP or POLLERR, bytes that the runtime sent before can still be read.
+  constexpr int kReadable = POLLIN | POLLHUP | POLLERR;
+  if ((ready & kReadable) == 0) return send_output();
+  // Bytes are peeked, and removed after the answer was sent. Removing them makes room in the
+  // socket, which wakes Go's poller in the runtime once more; after the answer it is awake anyway
+  // (net/unix/af_unix.c, unix_write_space; Go's runtime/netpoll_epoll.go, netpollopen).
+  std::array<char, kPiece> piece;
+  const ssize_t size = ::recv(socket_.get(), piece.data(), piece.size(), MSG_PEEK);
+  const int err = errno;
+  if (size == 0 || (size < 0 && is_gone(err))) return ended();
+  if (size < 0 && is_later(err)) return send_output();
+  if (size < 0) return fail_errno(err, "read from the runtime");
+  const auto length = static_cast<std::size_t>(size);
+  PODQOS_TRY(feed({piece.data(), length}));
+  PODQOS_TRY(send_output());
+  return remove({piece.data(), length});
+}
+
+Status Connection::remove(std::span<char> seen) {
+  while (!seen.empty()) {
+    const ssize_t size = ::read(socket_.get(), seen.data(), seen.size());
+    const int err = errno;
+    if (size > 0) {
+      seen = seen.subspan(static_cast<std::size_t>(size));
+    } else if (size == 0 || is_gone(err)) {
+      return ended();
+    } else if (err != EINTR) {
+      return fail_errno(err, "drain the runtime's socket");
+    }
+  }
+  return {};
+}
+
+Status Connection::send_output() {
+  while (!output().empty()) {
+    const std::string_view unsent = output();
+    const ssize_t size = ::send(socket_.get(), unsent.data(), unsent.size(), MSG_NOSIGNAL);
+    const int err = errno;
+    if (size >= 0) {
+      sent(static_cast<std::size_t>(size));
+    } else if (is_later(err)) {
+      return {};
+    } else {
+      return is_gone(err) ? ended() : Status{fail_errno(err, "write to the runtime")};
+    }
+  }
+  return {};
+}
+
+template <class Function>
+auto Connection::timed(Request request, const Function& call) {
+  const auto begun = options_.clock->now();
+  auto done = call();
+  handler_->handled(request, options_.clock->now() - begun);
+  return done;
+}
+
+Result<Reply> Connection::answer(const Call& call) {
+  if (call.service != kService) return unimplemented(call);
+  if (call.method == kind_of(Request::kConfigure).name) return configure(call);
+  if (call.method == kind_of(Request::kSynchronize).name) return synchronize(call);
+  // A runtime sends other calls only to plugins that it has synchronized.
+  if (progress_ == Progress::kSynchronizing) progress_ = Progress::kSynchronized;
+  if (call.method == "StateChange") return state_change(call);
+  // No version up to 0.12 sends it; the end of the connection says the same.
+  if (call.method == "Shutdown") return std::string{};
+  const auto* kind = std::ranges::find(kRequests, call.method, &RequestKind::name);
+  if (kind == kRequests.end()) return unimplemented(call);
+  const auto parsed = parse_event(call.payload, kind->fields);
+  if (!parsed) return malformed(call);
+  return handle(static_cast<Request>(kind - kRequests.begin()), parsed->event, call.budget);
+}
+
+Reply Connection::handle(Request request, const PodEvent& event, Budget budget) {
+  auto answer = timed(request, [&] { return handler_->handle(request, event, budget); });
+  if (!answer) return failure(std::move(answer).error());
+  return std::move(*answer);
+}
+
+Reply Connection::configure(const Call& call) {
+  const auto request = parse_configure_request(call.payload);
+  if (!request) return malformed(call);
+  Status done =
+      timed(Request::kConfigure, [&] { return handler_->configure(*request, call.budget); });
+  if (!done) return failure(std::move(done).error());
+  const EventMask events =
+      options_.events == EventChoice::kOldest ? EventMask::kOldest : events_known_to(*request);
+  progress_ = Progress::kConfigured;
+  return format_configure_response(static_cast<std::int32_t>(events));
+}
+
+Result<Reply> Connection::synchronize(const Call& call) {
+  const auto start = options_.clock->now();
+  progress_ = Progress::kSynchronizing;
+  auto last = node_state_.add(call.payload);
+  if (!last) {
+    if (last.error().code == ErrorCode::kTooLarge) return fail(std::move(last).error());
+    return malformed(call);
+  }
+  // The runtime sends the next part only after an answer with `more` and without updates.
+  if (!*last) return format_more_response();
+  Status done = timed(Request::kSynchronize,
+                      [&] { return handler_->synchronize(node_state_.release(), call.budget); });
+  if (!done) return failure(std::move(done).error());
+  if (is_in_time(options_.clock->now() - start, call.budget)) progress_ = Progress::kSynchronized;
+  return std::string{};
+}
+
+Reply Connection::state_change(const Call& call) {
+  const auto parsed = parse_event(call.payload, kStateChange);
+  if (!parsed) return malformed(call);
+  const auto* kind = std::ranges::find(kRequests, parsed->number, &RequestKind::event);
+  if (parsed->number == 0 || kind == kRequests.end()) return std::string{};
+  return handle(static_cast<Request>(kind - kRequests.begin()), parsed->event, call.budget);
+}
+
+}  // namespace podqos::nri

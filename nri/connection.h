@@ -1,0 +1,129 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "common/base/error.h"
+#include "common/sys/clock.h"
+#include "common/sys/fd.h"
+#include "nri/events.h"
+#include "nri/handler.h"
+#include "nri/messages.h"
+#include "nri/wire.h"
+
+namespace podqos::nri {
+
+/// How the event mask in the answer to Configure is chosen.
+enum class EventChoice : std::uint8_t {
+  kByRuntime,  ///< events_known_to()
+  kOldest,     ///< EventMask::kOldest, after a runtime closed the connection at Configure
+};
+
+/// The state of a connection, from the registration to the first event.
+enum class Progress : std::uint8_t {
+  kRegistering,
+  kRefused,        ///< the registration was answered with an error
+  kConfigured,     ///< Configure was answered with success
+  kSynchronizing,  ///< Synchronize was called, and not yet answered with success and in time
+  kSynchronized,   ///< the runtime sends events to this plugin
+};
+
+/// Identity and limits of a connection.
+struct ConnectionOptions {
+  std::string index;  ///< two digits; runtimes call plugins in ascending order
+  std::string name;   ///< of letters, digits and _.+-
+  EventChoice events = EventChoice::kByRuntime;
+  NodeStateLimits node_state;
+  /// Maximum of unsent bytes; has to exceed one message of 4 MiB.
+  std::size_t unsent_bytes = std::size_t{16} << 20U;
+  const sys::Clock* clock = &sys::kSteadyClock;  ///< never null
+};
+
+/// Checks index and name by the rules of containerd/nri (pkg/api/plugin.go).
+/// @return kInvalidArgument: an index or name that a runtime would reject.
+[[nodiscard]] Status check_identity(const ConnectionOptions& options);
+
+/// One connection to a runtime: its socket, the registration of the plugin, and the requests of the
+/// runtime, which are calls of a Handler (the ttrpc service nri.pkg.api.v1alpha1.Plugin). Buffers
+/// at most one message per channel, the parts of a Synchronize (NodeStateLimits), and unsent bytes
+/// (ConnectionOptions::unsent_bytes).
+class Connection {
+ public:
+  /// @param socket   connected and non-blocking
+  /// @param handler  outlives the connection
+  Connection(sys::UniqueFd socket, ConnectionOptions options, Handler& handler);
+
+  /// Queues RegisterPlugin, which serve() sends. To be called once, before serve().
+  /// @return kInvalidArgument: see check_identity().
+  [[nodiscard]] Status begin();
+
+  [[nodiscard]] int fd() const { return socket_.get(); }
+  /// The events to poll(2) for.
+  [[nodiscard]] short events() const;
+  /// Reads once, calls the handler for each complete request, and sends answers without blocking.
+  /// @param ready  revents of poll(2)
+  /// @return kNotFound: the runtime has closed the connection. After any error the connection is
+  ///         unusable.
+  [[nodiscard]] Status serve(short ready);
+
+  /// The state of the connection.
+  [[nodiscard]] Progress progress() const { return refused_ ? Progress::kRefused : progress_; }
+
+  // What serve() does with the bytes, without the socket.
+
+  /// Processes bytes from the runtime, in pieces of any size, and calls the handler for each
+  /// complete request.
+  /// @return kTooLarge: the runtime exceeds a limit. The caller has to close the connection; until
+  ///         then further calls return the same error without effect.
+  [[nodiscard]] Status feed(std::string_view bytes);
+  /// The bytes to send; valid until the next call of a non-const function.
+  [[nodiscard]] std::string_view output() const { return std::string_view{output_}.substr(sent_); }
+  /// Removes the first `size` bytes of output(), which have been sent.
+  void sent(std::size_t size);
+
+ private:
+  [[nodiscard]] Status read(std::string_view bytes);
+  [[nodiscard]] Status handle_call(const Message& message);
+  /// Handles the answer to RegisterPlugin; ignores all others.
+  void read_answer(const Message& message);
+  /// Queues a message. @return kTooLarge beyond ConnectionOptions::unsent_bytes
+  [[nodiscard]] Status send(Channel channel, std::string_view message);
+  /// Sends as much of the output as the socket accepts.
+  [[nodiscard]] Status send_output();
+  /// Removes the peeked bytes from the socket; `seen` is used as the buffer.
+  [[nodiscard]] Status remove(std::span<char> seen);
+
+  /// Answers a call. An unknown service or method is answered with kUnimplemented, and a
+  /// StateChange with an unknown event with success; neither reaches the handler.
+  /// @return kTooLarge: the node's state exceeds a limit, and the connection has to end.
+  [[nodiscard]] Result<Reply> answer(const Call& call);
+  [[nodiscard]] Reply configure(const Call& call);
+  /// Collects the parts of a Synchronize, and calls the handler after the last one.
+  [[nodiscard]] Result<Reply> synchronize(const Call& call);
+  /// Events of NRI up to 0.11.
+  [[nodiscard]] Reply state_change(const Call& call);
+  /// All other requests.
+  [[nodiscard]] Reply handle(Request request, const PodEvent& event, Budget budget);
+  /// Calls the handler by `call`, and reports the time to Handler::handled().
+  template <class Function>
+  [[nodiscard]] auto timed(Request request, const Function& call);
+
+  sys::UniqueFd socket_;
+  ConnectionOptions options_;
+  Handler* handler_;  ///< never null
+  FrameReader frames_;
+  MessageReader calls_;
+  MessageReader answers_;
+  NodeStateReader node_state_;  ///< parts received so far
+  Progress progress_ = Progress::kRegistering;
+  bool registering_ = false;
+  bool refused_ = false;
+  Status state_;  ///< the error that ended the connection
+  std::string output_;
+  std::size_t sent_ = 0;  ///< bytes at the front of output_
+};
+
+}  // namespace podqos::nri
