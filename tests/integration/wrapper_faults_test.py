@@ -1,5 +1,6 @@
 """What happens to podqos-runtime while it works: it is replaced, its child process is stopped, signals wait."""
 
+import ctypes
 import fcntl
 import json
 import os
@@ -110,6 +111,35 @@ class StoppedChild(harness.TestCase):
         self.assertLess(time.monotonic() - self.stopped, self.LIMIT)
         self.assertEqual(bundle.read(), before)
         self.assertIsNone(self.plain.state(name))
+
+
+@harness.runc_only
+class Confined(harness.TestCase):
+    """Where the kernel has Landlock the child writes to few places, and its parent, the runtime to be, to all."""
+
+    # Of landlock_create_ruleset(2), for the version of the interface.
+    CREATE_RULESET, VERSION = 444, 1
+
+    def setUp(self):
+        super().setUp()
+        if ctypes.CDLL(None).syscall(self.CREATE_RULESET, None, 0, self.VERSION) < 0:
+            self.skipTest("this kernel has no Landlock")
+
+    def test_child_only(self):
+        bundle, name, trace = self.bundle(MANIFEST, "app"), self.container_id("app"), self.tmp / "trace"
+        # Without a container, which strace would wait for.
+        self.podqos.settings["runtimes"] = ["/bin/true"]
+        self.podqos.config(self.kind)
+        command = ["strace", "-f", "-qq", "-o", str(trace), "-e", "trace=landlock_restrict_self,execve",
+                   *self.wrapper.command("create"), "--bundle", str(bundle.path), name]
+        subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=PATIENCE)
+        calls = [line.split(maxsplit=1) for line in trace.read_text(encoding="utf-8").splitlines()]
+        wrapper = calls[0][0]
+        [child] = [pid for pid, call in calls if call.startswith("landlock_restrict_self(") and call.endswith("= 0")]
+        self.assertNotEqual(child, wrapper)
+        self.assertIn(b"cgroupsPath", bundle.read())
+        self.podqos.settings.pop("runtimes")
+        self.podqos.ctl("reconcile")
 
 
 @harness.runc_only
