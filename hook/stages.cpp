@@ -96,20 +96,16 @@ app::Timeouts timeouts_within(std::chrono::milliseconds patience) {
 }
 
 /// createRuntime, prestart and poststop: the OCI state comes from standard input.
-int run_state_stage(std::string_view stage, const core::Settings& settings, app::Log& log) {
-  const auto patience = stage == "poststop" ? kPatience : app::start_time_limit(settings);
-  const app::Timeouts timeouts = timeouts_within(patience);
-  auto text = sys::read_all(STDIN_FILENO, codec::kMaxStateSize, "OCI state on stdin");
-  if (stage == "poststop") {
-    auto done = text ? poststop(settings, log, *text, Pid{::getppid()}, timeouts)
-                     : fail(std::move(text).error());
-    if (!done) report(log, stage, settings, done.error());
-    // The container has already stopped: there is nothing to refuse.
-    return 0;
-  }
-  auto done = text ? create_runtime(settings, log, *text, Pid{::getppid()}, timeouts)
-                   : fail(std::move(text).error());
-  return done ? 0 : report(log, stage, settings, done.error());
+Status run_state_stage(std::string_view stage, const core::Settings& settings, app::Log& log) {
+  PODQOS_TRY(enter_sandbox(settings));
+  const bool ends = stage == "poststop";
+  const app::Timeouts timeouts =
+      timeouts_within(ends ? kPatience : app::start_time_limit(settings));
+  PODQOS_ASSIGN(const auto text,
+                sys::read_all(STDIN_FILENO, codec::kMaxStateSize, "OCI state on stdin"));
+  const Pid caller{::getppid()};
+  return ends ? poststop(settings, log, text, caller, timeouts)
+              : create_runtime(settings, log, text, caller, timeouts);
 }
 
 /// The container id, which Podman does not pass to precreate: it is taken from linux.cgroupsPath,
@@ -133,15 +129,15 @@ std::string podman_id(const std::optional<std::string>& cgroups_path, std::strin
 /// manage.
 Result<std::string> edit_precreate(const core::Settings& settings, app::Log& log,
                                    std::string_view text, codec::HookRegistration hooks) {
-  auto config = codec::OciConfig::parse(text);
-  if (!config) return fail(std::move(config).error());
+  PODQOS_TRY(enter_sandbox(settings));
+  PODQOS_ASSIGN(const auto config, codec::OciConfig::parse(text));
   const std::string directory = working_directory();
-  const std::string id = podman_id(config->facts.cgroups_path, directory);
+  const std::string id = podman_id(config.facts.cgroups_path, directory);
   if (id.empty()) {
     // An id is required only for a container that podqos manages.
-    auto request = app::admission_request(config->facts, settings, config->facts.cgroups_path);
-    if (!request) return fail(std::move(request).error());
-    if (!*request) return std::string{text};
+    PODQOS_ASSIGN(const auto request,
+                  app::admission_request(config.facts, settings, config.facts.cgroups_path));
+    if (!request) return std::string{text};
     return fail(ErrorCode::kInvalidArgument,
                 "precreate: neither linux.cgroupsPath (…/libpod-ID) nor the working directory "
                 "(…/ID/userdata) names "
@@ -182,11 +178,8 @@ int run_precreate(const core::Settings& settings, app::Log& log, codec::HookRegi
     return 1;
   }
   if (!app::may_concern(*text, settings)) return sys::write_all(STDOUT_FILENO, *text) ? 0 : 1;
-  const Status entered = enter_sandbox(settings);
-  auto edited = entered ? edit_precreate(settings, log, *text, std::move(hooks))
-                        : Result<std::string>{fail(entered.error())};
-  const int status = edited ? 0 : report(log, "precreate", settings, edited.error());
-  if (status != 0) return status;
+  const auto edited = edit_precreate(settings, log, *text, std::move(hooks));
+  if (!edited && report(log, "precreate", settings, edited.error()) != 0) return 1;
   return sys::write_all(STDOUT_FILENO, edited ? *edited : *text) ? 0 : 1;
 }
 
@@ -213,22 +206,6 @@ int echo_input(std::string_view stage) {
   return text && sys::write_all(STDOUT_FILENO, *text) ? 0 : 1;
 }
 
-/// A caller that does not own the host's cgroups, such as a rootless engine: podqos does nothing.
-int pass_through(std::string_view stage, const core::Settings& settings) {
-  app::Log{"podqos-hook", settings}.debug(
-      cat(stage, ": not managed, podqos is not root on the host"));
-  return echo_input(stage);
-}
-
-/// With an invalid configuration podqos manages nothing, since state directory and cgroup root are
-/// unknown. The error is reported, and the container starts unchanged.
-int without_settings(std::string_view stage, Error error) {
-  const core::Settings built_in;
-  app::Log log{"podqos-hook", built_in};
-  report(log, stage, built_in, with_remedy(std::move(error)));
-  return echo_input(stage);
-}
-
 }  // namespace
 
 int run_hook(std::span<const char* const> args) {
@@ -245,18 +222,21 @@ int run_hook(std::span<const char* const> args) {
   }
   // precreate has the `timeout` of its registration, which Podman itself keeps.
   if (stage != "precreate") set_deadline();
-  auto settings = app::load_settings(arguments->config);
-  if (!cgroup::owns_host())
-    return pass_through(stage, settings ? std::move(*settings) : core::Settings{});
-  if (!settings) return without_settings(stage, settings.error());
-  app::Log log{"podqos-hook", *settings};
-  if (stage == "precreate") return run_precreate(*settings, log, own_hooks(arguments->config));
-  if (auto done = enter_sandbox(*settings); !done) {
-    const int status = report(log, stage, *settings, done.error());
-    // The container has already stopped: there is nothing to refuse.
-    return stage == "poststop" ? 0 : status;
-  }
-  return run_state_stage(stage, *settings, log);
+  const auto loaded = app::load_settings(arguments->config);
+  const core::Settings settings = loaded.value_or(core::Settings{});
+  app::Log log{"podqos-hook", settings};
+  // A caller such as a rootless engine.
+  const bool owned = cgroup::owns_host();
+  if (!owned) log.debug(cat(stage, ": not managed, podqos is not root on the host"));
+  // With an invalid configuration podqos manages nothing, since state directory and cgroup root are
+  // unknown: the error is reported, and the container starts unchanged.
+  if (owned && !loaded) report(log, stage, settings, with_remedy(loaded.error()));
+  if (!owned || !loaded) return echo_input(stage);
+  if (stage == "precreate") return run_precreate(settings, log, own_hooks(arguments->config));
+  const Status done = run_state_stage(stage, settings, log);
+  const int status = done ? 0 : report(log, stage, settings, done.error());
+  // At poststop the container has already stopped: there is nothing to refuse.
+  return stage == "poststop" ? 0 : status;
 }
 
 }  // namespace podqos::hook

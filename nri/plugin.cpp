@@ -88,10 +88,7 @@ void Plugin::log_failure(std::string_view what, const Error& error, std::string_
 Status Plugin::report(std::string_view what, Status done) {
   if (done) return done;
   log_failure(what, done.error(), "");
-  // The operator configured the refusal, independently of onError.
-  const bool answered = done.error().code == ErrorCode::kRefused ||
-                        configuration_.settings().on_error == core::OnError::kReject;
-  return answered ? done : Status{};
+  return core::refuses(configuration_.settings(), done.error()) ? done : Status{};
 }
 
 Status Plugin::start(Result<core::ContainerFacts> facts, std::uint32_t pid, Misplaced misplaced,
