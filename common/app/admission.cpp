@@ -8,6 +8,7 @@
 #include "common/app/departure.h"
 #include "common/app/reconcile.h"
 #include "common/app/root.h"
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"
@@ -216,8 +217,7 @@ Result<std::string> own_root_for(Transaction& transaction, const AdmissionReques
                                  const Result<std::string>& root) {
   std::string own_root = own_root_of(transaction.tiers(), request, root);
   const auto placed = core::placed_in(request.placed_at);
-  if (own_root.empty() || !placed || !placed->pod_path.starts_with(cat(own_root, "/")))
-    return own_root;
+  if (own_root.empty() || !placed || !is_below(placed->pod_path, own_root)) return own_root;
   const auto snapshot = cgroup::observe_pod_cgroup(transaction.machine(), placed->pod_path);
   if (snapshot.has_copy) return own_root;
   PODQOS_ASSIGN(const auto record, transaction.store().pod(placed->uid));

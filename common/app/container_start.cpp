@@ -6,6 +6,7 @@
 
 #include "common/app/departure.h"
 #include "common/app/reconcile.h"
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"
@@ -65,7 +66,7 @@ Status try_charge(Transaction& transaction, const core::PodRecord& record, Pid r
   if (!transaction.settings().charge_monitor || record.adopted) return {};
   PODQOS_ASSIGN(const auto monitor, cgroup::monitor_of(transaction.machine(), runtime));
   // Placed there by the engine, or for an earlier container of the pod.
-  if (!monitor || monitor->cgroup.starts_with(cat(record.cgroup, "/"))) return {};
+  if (!monitor || is_below(monitor->cgroup, record.cgroup)) return {};
   auto done = transaction.execute(core::plan_monitor(record.cgroup, monitor->pid));
   // It has ended in the meantime.
   if (!done && done.error().code == ErrorCode::kNotFound) return {};
@@ -238,7 +239,7 @@ void detect_formula_again(Transaction& transaction, const core::PodRecords& reco
     if (record.adopted) continue;
     for (const core::ContainerRecord& container : record.containers) {
       // The weight of a container outside its pod is podqos's own.
-      const bool placed = container.cgroup.starts_with(cat(record.cgroup, "/"));
+      const bool placed = is_below(container.cgroup, record.cgroup);
       if (!placed || container.state != core::ContainerState::kLive) continue;
       detect_formula(transaction, record, container, {});
     }

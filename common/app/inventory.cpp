@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/app/transaction.h"
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/io_weight.h"
@@ -204,7 +205,7 @@ class InventoryBuilder {
     const auto outside = [&](const ContainerEntry& container) {
       return !entry.record.adopted && !container.record.sandbox &&
              container.record.state == core::ContainerState::kLive &&
-             core::lies_outside(container.record.cgroup, entry.record.cgroup);
+             !is_below(container.record.cgroup, entry.record.cgroup);
     };
     const auto found = std::ranges::find_if(entry.containers, outside);
     if (found == entry.containers.end()) return;
@@ -328,7 +329,7 @@ class InventoryBuilder {
   /// True if adopted pods are below `root`: it belongs to their kubelet.
   [[nodiscard]] bool holds_adopted(const std::string& root) const {
     return std::ranges::any_of(inventory_.pods, [&](const PodEntry& entry) {
-      return entry.record.adopted && entry.record.cgroup.starts_with(cat(root, "/"));
+      return entry.record.adopted && is_below(entry.record.cgroup, root);
     });
   }
 

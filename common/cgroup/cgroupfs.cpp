@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 
 namespace podqos::cgroup {
@@ -91,7 +92,7 @@ bool Cgroupfs::is_refused(OpenHierarchy& hierarchy, const core::WriteFile& step,
   // The cgroup may have been removed since it was opened: then there is nothing to enable.
   hierarchy.forget(step.path);
   if (!hierarchy.directory(step.path)) return false;
-  const std::string parent = parent_of(step.path);
+  const std::string parent{parent_of(step.path)};
   const auto tried = ensure_cgroup(hierarchy, parent, CgroupUse::kInner, step.controller);
   drop_refused(hierarchy, report);
   return tried && hierarchy.refusal_of(controller) != nullptr;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/core/naming.h"
 #include "common/sys/process.h"
@@ -42,7 +43,7 @@ Result<std::string> real_cgroup(Pid pid) {
 
 Result<bool> holds_this_process(const std::string& cgroup) {
   PODQOS_ASSIGN(auto own, real_cgroup(Pid{::getpid()}));
-  return cgroup == "/" || own == cgroup || own.starts_with(cat(cgroup, "/"));
+  return is_at_or_below(own, cgroup);
 }
 
 bool lives(Machine& machine, const core::ContainerRecord& container) {
@@ -52,7 +53,7 @@ bool lives(Machine& machine, const core::ContainerRecord& container) {
 Result<std::optional<core::InitProcess>> find_init(Machine& machine,
                                                    const core::ContainerRecord& container) {
   // A cgroup that is shared with other containers proves nothing.
-  const std::string_view leaf = core::leaf_of(container.cgroup);
+  const std::string_view leaf = leaf_of(container.cgroup);
   if (container.id.empty() || leaf.find(container.id) == std::string_view::npos)
     return std::nullopt;
   PODQOS_ASSIGN(const auto pids, machine.processes(container.cgroup));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/flat_keyed.h"
 #include "common/cgroup/value.h"
@@ -11,22 +12,13 @@ namespace podqos::cgroup {
 
 namespace {
 
-/// "/a" of "/a/b"; "/" of "/a".
-std::string_view above(std::string_view path) {
-  return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
-}
-
-bool is_within(std::string_view path, std::string_view cgroup) {
-  return cgroup == "/" || path == cgroup || path.starts_with(cat(cgroup, "/"));
-}
-
 std::unexpected<Error> missing(std::string_view path) {
   return fail(ErrorCode::kNotFound, cat(path, ": no such cgroup"));
 }
 
 /// "/a/b/c", whose parent is `parent`.
 bool is_child(std::string_view path, std::string_view parent) {
-  return path != "/" && above(path) == parent;
+  return path != "/" && parent_of(path) == parent;
 }
 
 }  // namespace
@@ -67,7 +59,7 @@ bool DryRun::may_lack(const core::WriteFile& step) {
   std::string_view path = step.path;
   // The files of a new cgroup are those of the ones above, other than the root, which has few.
   while (is_made(path))
-    path = above(path);
+    path = parent_of(path);
   return path == "/" || !machine_->read(path, step.controller, step.file);
 }
 
@@ -84,7 +76,7 @@ void DryRun::run(const core::EnsureCgroup& step, Report& report) {
   }
   record(step);
   ++report.made;
-  for (std::string_view path = step.path; path != "/" && !exists(path); path = above(path)) {
+  for (std::string_view path = step.path; path != "/" && !exists(path); path = parent_of(path)) {
     removed_.erase(std::string{path});
     made_.emplace(path);
   }
@@ -94,7 +86,7 @@ void DryRun::run(const core::WriteFile& step, Report& /*report*/) {
   const auto held = read(step.path, step.controller, step.file);
   if (held && holds_value(step.file, *held, step.value)) return;
   // With its controller enabled only now, the kernel shows which files it has only then.
-  const bool is_unknown = enabled_.contains({std::string{above(step.path)}, step.controller});
+  const bool is_unknown = enabled_.contains({std::string{parent_of(step.path)}, step.controller});
   if (!held && !is_unknown && may_lack(step)) return;
   record(step);
   files_.insert_or_assign(Key{step.path, step.file}, step.value);
@@ -183,7 +175,7 @@ Result<std::vector<Pid>> DryRun::processes(std::string_view path) {
   if (!pids) return pids;
   std::erase_if(*pids, [&](Pid pid) { return moved_.contains(pid); });
   for (const auto& [pid, cgroup] : moved_) {
-    if (is_within(cgroup, path)) pids->push_back(pid);
+    if (is_at_or_below(cgroup, path)) pids->push_back(pid);
   }
   std::ranges::sort(*pids);
   return pids;

@@ -8,6 +8,7 @@
 #include <map>
 #include <string_view>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/control_file.h"
 #include "common/core/layout.h"
@@ -182,16 +183,17 @@ Status Walk::prepare(const std::string& path, CgroupUse use) {
   const Result<DirectoryRef> found = hierarchy_.directory(path);
   if (found) return configure(path, use, Age::kExisting);
   if (found.error().code != ErrorCode::kNotFound || path == "/") return fail(found.error());
-  if (Status parent = prepare(parent_of(path), CgroupUse::kInner); !parent) return parent;
+  if (Status parent = prepare(std::string{parent_of(path)}, CgroupUse::kInner); !parent)
+    return parent;
   if (Status made = make(path); !made) return made;
   return configure(path, use, Age::kNew);
 }
 
 Status Walk::make(const std::string& path) {
-  const Result<DirectoryRef> parent = hierarchy_.directory(parent_of(path));
+  const Result<DirectoryRef> parent = hierarchy_.directory(std::string{parent_of(path)});
   if (!parent) return fail(parent.error());
   // directory(path) returned kNotFound, so that the name is a valid component.
-  const std::string name{name_of(path)};
+  const std::string name{leaf_of(path)};
   if (::mkdirat((*parent)->fd(), name.c_str(), kMode) != 0) {
     const int err = errno;
     if (err == EEXIST) return {};
@@ -222,7 +224,7 @@ Status Walk::configure_v2(const std::string& path, const sys::Directory& cgroup,
                           Age age) {
   if (use == CgroupUse::kLeaf) {
     if (age == Age::kNew || path == "/") return {};
-    return prepare(parent_of(path), CgroupUse::kInner);
+    return prepare(std::string{parent_of(path)}, CgroupUse::kInner);
   }
   std::string enabled;
   if (age == Age::kExisting) {
@@ -235,7 +237,8 @@ Status Walk::configure_v2(const std::string& path, const sys::Directory& cgroup,
   // missing above.
   if (missing.empty()) return {};
   if (age == Age::kExisting && path != "/") {
-    if (Status parent = prepare(parent_of(path), CgroupUse::kInner); !parent) return parent;
+    if (Status parent = prepare(std::string{parent_of(path)}, CgroupUse::kInner); !parent)
+      return parent;
   }
   // What an ancestor has been refused is not available here.
   missing = missing_controllers(hierarchy_, enabled, also_);
@@ -250,9 +253,10 @@ Status Walk::configure_cpuset(const std::string& path, const sys::Directory& cgr
     // The CPUs are copied last; if they are set, so are the memory nodes, and both in all
     // ancestors.
     if (!cpus->empty()) return {};
-    if (Status above = prepare(parent_of(path), CgroupUse::kInner); !above) return above;
+    if (Status above = prepare(std::string{parent_of(path)}, CgroupUse::kInner); !above)
+      return above;
   }
-  const Result<DirectoryRef> parent = hierarchy_.directory(parent_of(path));
+  const Result<DirectoryRef> parent = hierarchy_.directory(std::string{parent_of(path)});
   if (!parent) return fail(parent.error());
   if (Status nodes = inherit(**parent, cgroup, "cpuset.mems"); !nodes) return nodes;
   return inherit(**parent, cgroup, "cpuset.cpus");

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "common/base/overloaded.h"
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/control_file.h"
@@ -324,13 +325,13 @@ Result<bool> Cgroupfs::remove_from(OpenHierarchy& hierarchy, const core::RemoveC
   const Result<bool> writable = hierarchy.is_writable();
   if (!writable || !*writable) return writable;
   hierarchy.forget(step.path);
-  const std::string above = parent_of(step.path);
+  const std::string above{parent_of(step.path)};
   Result<DirectoryRef> parent = hierarchy.directory(above);
   if (!parent) {
     if (parent.error().code == ErrorCode::kNotFound) return false;
     return fail(std::move(parent).error());
   }
-  const std::string_view name = name_of(step.path);
+  const std::string_view name = leaf_of(step.path);
   Result<bool> removed = (*parent)->remove_directory(name);
   if (!removed && step.nested == core::Nested::kRemoved) {
     const bool has_steps = nested_steps_ > 0;

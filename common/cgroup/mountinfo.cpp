@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/flat_keyed.h"
 
@@ -86,13 +87,6 @@ std::string decode(std::string_view text) {
   return out;
 }
 
-/// Whether `directory` is a proper ancestor of `path`.
-bool is_strictly_above(std::string_view directory, std::string_view path) {
-  if (directory == "/") return path != "/";
-  return path.size() > directory.size() && path.starts_with(directory) &&
-         path[directory.size()] == '/';
-}
-
 const Mount* find_mount(const std::vector<Mount>& mounts, std::int64_t id) {
   const auto found = std::ranges::find(mounts, id, &Mount::id);
   return found == mounts.end() ? nullptr : &*found;
@@ -104,7 +98,7 @@ const Mount* find_mount(const std::vector<Mount>& mounts, std::int64_t id) {
 bool hides(const Mount& other, const Mount& mount) {
   if (other.id == mount.id) return false;
   if (other.parent == mount.id) return other.point == mount.point;
-  return other.parent == mount.parent && is_strictly_above(other.point, mount.point);
+  return other.parent == mount.parent && is_below(mount.point, other.point);
 }
 
 /// Whether the mount or one of its parents is hidden.
@@ -165,9 +159,8 @@ std::vector<Mount> mounts_over(const std::vector<Mount>& targets, std::string_vi
   for_each_line(text, [&](std::string_view line) {
     const std::optional<Mount> mount = parse_place(line);
     if (!mount) return;
-    const bool over = std::ranges::any_of(targets, [&](const Mount& target) {
-      return mount->point == target.point || is_strictly_above(mount->point, target.point);
-    });
+    const bool over = std::ranges::any_of(
+        targets, [&](const Mount& target) { return is_at_or_below(target.point, mount->point); });
     if (over) mounts.push_back(*mount);
   });
   return mounts;

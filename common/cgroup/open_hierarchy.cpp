@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/control_file.h"
 
@@ -20,12 +21,6 @@ namespace {
 
 /// With ten v1 hierarchies this stays well below the usual limit of 1024 descriptors.
 constexpr std::size_t kMaxOpenDirectories = 32;
-
-/// Whether `path` is `top` or a descendant of it.
-bool is_at_or_below(std::string_view path, std::string_view top) {
-  if (top == "/" || path == top) return true;
-  return path.size() > top.size() && path.starts_with(top) && path[top.size()] == '/';
-}
 
 /// Whether the file system is a cgroup hierarchy of this version.
 bool is_of(core::CgroupVersion version, const struct statfs& file_system) {
@@ -137,16 +132,6 @@ Result<DirectoryRef> OpenHierarchy::directory(std::string_view path) {
 void OpenHierarchy::forget(std::string_view path) {
   std::erase_if(directories_,
                 [path](const auto& entry) { return is_at_or_below(entry.first, path); });
-}
-
-std::string parent_of(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string_view::npos || slash == 0) return "/";
-  return std::string{path.substr(0, slash)};
-}
-
-std::string_view name_of(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
 }
 
 }  // namespace podqos::cgroup

@@ -59,9 +59,4 @@ class OpenHierarchy {
   std::map<std::string, std::string, std::less<>> refused_;  ///< controllers, and why
 };
 
-/// The parent of a cgroup path: "/a" for "/a/b", "/" for "/a" and for "/".
-[[nodiscard]] std::string parent_of(std::string_view path);
-/// The last component: "b" for "/a/b".
-[[nodiscard]] std::string_view name_of(std::string_view path);
-
 }  // namespace podqos::cgroup

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/retry.h"
 #include "common/cgroup/root.h"
@@ -149,7 +150,7 @@ Result<Removal> remove_tree(Machine& machine, const std::string& kubepods, const
   if (!removal || removal->removed != Removed::kGone) return removal;
   for (const std::string& path : core::with_parents(kubepods)) {
     if (path == kubepods) continue;
-    if (!core::is_at_or_below(path, top)) break;
+    if (!is_at_or_below(path, top)) break;
     PODQOS_TRY(remove_unused(machine, path, removal->report));
   }
   return removal;

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/kubelet.h"
@@ -53,7 +54,7 @@ bool holds_only(Machine& machine, const std::string& cgroup, const std::string& 
 /// and pods, whatever is in those, and all its values are a new cgroup's.
 bool is_made_for(Machine& machine, const std::string& kubepods, const std::string& container) {
   const auto pod = core::find_pod_cgroup(container);
-  if (!pod || !container.starts_with(cat(kubepods, "/"))) return false;
+  if (!pod || !is_below(container, kubepods)) return false;
   if (machine.exists(pod->pod_path) && !is_untouched(machine, pod->pod_path)) return false;
   const std::vector<std::string> known = core::tiers_and_root(kubepods);
   return std::ranges::all_of(known, [&](const std::string& cgroup) {

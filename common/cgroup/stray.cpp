@@ -2,16 +2,12 @@
 
 #include <algorithm>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 
 namespace podqos::cgroup {
 
 namespace {
-
-/// True if `path` is `cgroup` or below it.
-bool is_within(const std::string& path, const std::string& cgroup) {
-  return !cgroup.empty() && (path == cgroup || path.starts_with(cat(cgroup, "/")));
-}
 
 /// True for a hierarchy with the cpu or memory controller; the one of cgroup v2 if no v1 hierarchy
 /// has them.
@@ -42,11 +38,12 @@ std::optional<std::string> stray_cgroup(const std::vector<sys::ProcCgroup>& cgro
                                         const std::string& recorded) {
   const bool is_unified =
       std::ranges::none_of(cgroups, [](const auto& each) { return bounds_pods(each, false); });
-  const bool in_pod = is_within(recorded, pod_cgroup);
+  const bool in_pod = is_at_or_below(recorded, pod_cgroup);
   for (const sys::ProcCgroup& cgroup : cgroups) {
     // "/../x": outside this process's cgroup namespace, so the full path is unknown.
     if (!bounds_pods(cgroup, is_unified) || cgroup.path.starts_with("/..")) continue;
-    if (is_within(cgroup.path, recorded) || (in_pod && is_within(cgroup.path, pod_cgroup)))
+    if (is_at_or_below(cgroup.path, recorded) ||
+        (in_pod && is_at_or_below(cgroup.path, pod_cgroup)))
       continue;
     return cgroup.path;
   }

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/container_values.h"
@@ -28,8 +29,7 @@ std::string names_of(const Pod& pod) {
 
 /// True if the container runs in the pod's cgroup.
 bool is_in_place(const AdmissionRequest& request, const PodRecord& pod) {
-  return request.running && request.placed_at &&
-         request.placed_at->starts_with(cat(pod.cgroup, "/"));
+  return request.running && request.placed_at && is_below(*request.placed_at, pod.cgroup);
 }
 
 /// True if the container stays where it is without being misplaced.
@@ -72,7 +72,7 @@ void leave_with_engine(Admission& admission) {
   if (!container.cgroup.starts_with('/')) container.cgroup = cat("/crio-", container.id);
   const PodRecord& pod = admission.record;
   const bool told = std::ranges::any_of(pod.containers, [&](const ContainerRecord& known) {
-    return !known.sandbox && lies_outside(known.cgroup, pod.cgroup);
+    return !known.sandbox && !is_below(known.cgroup, pod.cgroup);
   });
   if (container.sandbox || told) return;
   admission.warnings.push_back(cat(

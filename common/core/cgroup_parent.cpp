@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 
 namespace podqos::core {
@@ -53,10 +54,6 @@ std::string describe_missing_parent(std::string_view id, std::string_view cgroup
              " outside the pod's limits, because its engine set no cgroup parent for the pod; set "
              "the cgroup parent ",
              cgroup_parent_for(pod_cgroup), " in the engine, or placement.withoutParent");
-}
-
-bool lies_outside(const std::string& cgroup, const std::string& pod_cgroup) {
-  return !cgroup.starts_with(cat(pod_cgroup, "/"));
 }
 
 }  // namespace podqos::core

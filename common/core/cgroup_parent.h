@@ -36,7 +36,4 @@ namespace podqos::core {
 [[nodiscard]] std::string describe_missing_parent(std::string_view id, std::string_view cgroup,
                                                   const std::string& pod_cgroup);
 
-/// Whether `cgroup` is not below the pod's cgroup.
-[[nodiscard]] bool lies_outside(const std::string& cgroup, const std::string& pod_cgroup);
-
 }  // namespace podqos::core

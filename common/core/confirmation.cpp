@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/counting.h"
@@ -15,9 +16,8 @@ Confirmation decide_confirmation(PodRecord record, std::size_t index, const Star
   ContainerRecord& container = record.containers[index];
   confirm_container(container, {.pid = init.pid, .start_time = init.start_time});
   note_pending(tiers, record, container);
-  const bool elsewhere =
-      init.cgroup != container.cgroup && !init.cgroup.starts_with(cat(container.cgroup, "/"));
-  if (elsewhere && !lies_outside(container.cgroup, record.cgroup)) {
+  const bool elsewhere = !is_at_or_below(init.cgroup, container.cgroup);
+  if (elsewhere && is_below(container.cgroup, record.cgroup)) {
     out.warning = cat("pod ", record.pod.uid, ", container ", printable(container.id),
                       ": the runtime put it into cgroup ", init.cgroup, ", not into ",
                       container.cgroup, ": the pod's limits do not apply to it");

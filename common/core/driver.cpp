@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 
 namespace podqos::core {
@@ -80,8 +81,7 @@ std::string oci_cgroups_path(std::string_view cgroup, std::string_view id) {
     cgroup.remove_suffix(kCrunInner.size());
   std::string_view leaf = leaf_of(cgroup);
   if (!leaf.ends_with(kScope)) return std::string{cgroup};
-  const std::string_view slice =
-      leaf_of(cgroup.substr(0, std::max<std::size_t>(cgroup.rfind('/'), 1)));
+  const std::string_view slice = leaf_of(parent_of(cgroup));
   leaf.remove_suffix(kScope.size());
   const bool ends_with_id = !id.empty() && leaf.size() > id.size() && leaf.ends_with(id) &&
                             leaf[leaf.size() - id.size() - 1] == '-';

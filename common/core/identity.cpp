@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 
 namespace podqos::core {
@@ -31,11 +32,6 @@ std::string lone_uid(const ContainerFacts& facts) {
     name += fits ? c : '-';
   }
   return cat(name, "-", stable_hash(cat(facts.id, "\n", facts.bundle)));
-}
-
-bool is_beneath(std::string_view path, std::string_view root) {
-  return !root.empty() && path.size() > root.size() && path.starts_with(root) &&
-         path[root.size()] == '/';
 }
 
 Status check_agreement(std::string_view what, std::string_view theirs,
@@ -81,7 +77,7 @@ Result<Identity> identify(const ContainerFacts& facts, const ParsedAnnotations& 
   Identity identity;
   auto placed = placed_in(placed_at);
   // Ignore cgroups that podqos chose: a copied bundle would be admitted to the original's pod.
-  if (placed && is_beneath(placed->pod_path, own_root)) placed.reset();
+  if (placed && is_below(placed->pod_path, own_root)) placed.reset();
   if (engine.pod_uid) {
     identity.uid = *engine.pod_uid;
     identity.source = IdentitySource::kEngine;

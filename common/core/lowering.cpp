@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/core/value_table.h"
 
@@ -38,7 +39,7 @@ class Lowering {
   void enable(Controller controller) {
     if (row_of(controller).enabled == Enabled::kAlways) return;
     if (version_of(controller) == CgroupVersion::kV1 || std::exchange(enabled_, true)) return;
-    plan_.emplace_back(EnsureCgroup{.path = path_.substr(0, path_.rfind('/')), .also = controller});
+    plan_.emplace_back(EnsureCgroup{.path = std::string{parent_of(path_)}, .also = controller});
   }
 
   [[nodiscard]] Plan release() && { return std::move(plan_); }

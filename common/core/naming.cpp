@@ -177,10 +177,6 @@ Result<std::string> format_systemd(const CgroupName& name) {
   return expand_slice(slice_of(name));
 }
 
-std::string_view leaf_of(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 CgroupName parse_cgroupfs(std::string_view path) {
   if (path.starts_with('/')) path.remove_prefix(1);
   if (path.empty()) return {};

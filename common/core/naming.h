@@ -25,8 +25,6 @@ using CgroupName = std::vector<std::string>;
 /// @return kInvalidArgument as format_cgroupfs()
 [[nodiscard]] Result<std::string> format_systemd(const CgroupName& name);
 
-/// Last component of a path: "c" for "/a/b/c".
-[[nodiscard]] std::string_view leaf_of(std::string_view path);
 constexpr std::string_view kSlice = ".slice";  ///< suffix of a slice's name
 
 /// Splits a path into its components; "" and "/" give {}.

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/core/pod_plan.h"
 
@@ -106,7 +107,7 @@ bool must_own_cgroup(const std::optional<PodRecord>& before, const PodRecord& re
 Status check_pod_cgroup(const PodRecord& record, const PodCgroupSnapshot& snapshot,
                         const AdmissionRequest& request) {
   if (snapshot.has_copy || !snapshot.exists) return {};
-  const bool named = request.placed_at && request.placed_at->starts_with(cat(record.cgroup, "/"));
+  const bool named = request.placed_at && is_below(*request.placed_at, record.cgroup);
   if (named && snapshot.untouched) return {};
   return fail(
       ErrorCode::kConflict,

@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/core/attributes.h"
 #include "common/core/lowering.h"
@@ -57,8 +58,8 @@ void add_accounting(std::vector<UnitProperty>& properties) {
 /// @note opencontainers/cgroups systemd/v2.go Apply.
 StartUnit start_slice(std::string path, std::string_view what,
                       std::vector<UnitProperty> properties) {
-  const std::string_view above = std::string_view{path}.substr(0, path.rfind('/'));
-  const std::string parent = above.empty() ? "-.slice" : std::string{leaf_of(above)};
+  const std::string_view above = leaf_of(parent_of(path));
+  const std::string parent{above.empty() ? "-.slice" : above};
   StartUnit step{.path = std::move(path), .properties = std::move(properties)};
   step.once = {{.name = "Description", .value = cat("podqos ", what)},
                {.name = "Wants", .value = std::vector{parent}},
@@ -75,8 +76,7 @@ SetUnit set_unit(std::string path, const CgroupValues& values, const CgroupLayou
 
 /// A scope of podqos's own for a process that is in its cgroup already.
 StartUnit adopt_scope(std::string path, Pid pid) {
-  const std::string parent{
-      leaf_of(std::string_view{path}.substr(0, std::max<std::size_t>(path.rfind('/'), 1)))};
+  const std::string parent{leaf_of(parent_of(path))};
   StartUnit step{.path = std::move(path), .properties = {}};
   step.once = {{.name = "Description", .value = std::string{"podqos scope"}},
                {.name = "Slice", .value = parent},
@@ -146,7 +146,7 @@ std::string pod_path(std::string_view kubepods, QosClass qos_class, std::string_
 
 std::vector<std::string> directories_above(std::string_view kubepods, std::string_view top) {
   std::vector<std::string> directories;
-  if (top.empty() || !kubepods.starts_with(cat(top, "/"))) return directories;
+  if (!is_below(kubepods, top)) return directories;
   for (std::size_t end = top.size(); end < kubepods.size(); end = kubepods.find('/', end + 1))
     directories.emplace_back(kubepods.substr(0, end));
   return directories;

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/core/aggregation.h"
 #include "common/core/driver.h"

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/core/attributes.h"
 #include "common/core/pod_plan.h"
@@ -13,13 +14,9 @@ std::vector<std::string> with_parents(std::string_view path) {
   std::vector<std::string> out;
   while (path.size() > 1) {
     out.emplace_back(path);
-    path = path.substr(0, path.rfind('/'));
+    path = parent_of(path);
   }
   return out;
-}
-
-bool is_at_or_below(std::string_view path, std::string_view top) {
-  return !top.empty() && (path == top || path.starts_with(cat(top, "/")));
 }
 
 std::optional<Plan> plan_root(TiersRecord& tiers, const std::string& kubepods,

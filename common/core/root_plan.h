@@ -13,8 +13,6 @@ namespace podqos::core {
 
 /// "/a/b/c" → {"/a/b/c", "/a/b", "/a"}: a cgroup and its parents up to the hierarchy's root.
 [[nodiscard]] std::vector<std::string> with_parents(std::string_view path);
-/// True if `path` is `top` or below it; false for an empty `top`.
-[[nodiscard]] bool is_at_or_below(std::string_view path, std::string_view top);
 
 /// Enters the tree into `tiers`, and plans to create and mark its root and tiers, unless pods use
 /// them already. Comes before the new pod is counted.

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/driver.h"
@@ -226,7 +227,7 @@ std::string_view reason_to_stay(const PodRecord& record) {
 
 bool tells_of_updates(const PodRecord& record, const ContainerRecord& container) {
   return container.state == ContainerState::kLive && !container.sandbox &&
-         !lies_outside(container.cgroup, record.cgroup) &&
+         is_below(container.cgroup, record.cgroup) &&
          std::ranges::count(record.containers, container.name, &ContainerRecord::name) == 1;
 }
 

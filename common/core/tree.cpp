@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/core/counting.h"
 #include "common/core/naming.h"
@@ -26,15 +27,10 @@ auto rooted_at(std::string_view kubepods) {
   return [kubepods](const TreeRecord& tree) { return tree.kubepods == kubepods; };
 }
 
-/// "/a/b" for "/a/b/c", "" for "/a".
-std::string_view parent_of(std::string_view path) {
-  return path.substr(0, std::min(path.rfind('/'), path.size()));
-}
-
 }  // namespace
 
 bool holds(const TreeRecord& tree, std::string_view cgroup) {
-  return cgroup.starts_with(cat(tree.kubepods, "/"));
+  return is_below(cgroup, tree.kubepods);
 }
 
 const TreeRecord* find_tree(const TiersRecord& tiers, std::string_view cgroup) {

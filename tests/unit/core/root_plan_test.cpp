@@ -40,30 +40,6 @@ INSTANTIATE_TEST_SUITE_P(All, WithParents,
                          }),
                          [](const TestParamInfo<ParentsCase>& row) { return row.param.name; });
 
-struct BelowCase {
-  const char* name;
-  const char* path;
-  const char* top;
-  bool want;
-};
-
-class IsAtOrBelow : public TestWithParam<BelowCase> {};
-
-TEST_P(IsAtOrBelow, ComparesWholeComponents) {
-  EXPECT_EQ(is_at_or_below(GetParam().path, GetParam().top), GetParam().want);
-}
-
-INSTANTIATE_TEST_SUITE_P(All, IsAtOrBelow,
-                         ValuesIn(std::vector<BelowCase>{
-                             {"At", "/a/b", "/a/b", true},
-                             {"Below", "/a/b/c", "/a", true},
-                             {"Above", "/a", "/a/b", false},
-                             {"Beside", "/ab", "/a", false},
-                             {"NoTop", "/a", "", false},
-                             {"NeitherOne", "", "", false},
-                         }),
-                         [](const TestParamInfo<BelowCase>& row) { return row.param.name; });
-
 /// A mark on a cgroup that podqos has made.
 Step mark_on(const char* path) {
   return SetAttribute{.path = path,
