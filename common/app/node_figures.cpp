@@ -18,13 +18,6 @@ namespace {
 /// podqos's own and a kubelet's, for each driver.
 constexpr std::size_t kMaxRoots = 4;
 
-/// Adds a pod's requests to a sum; saturates.
-void add(core::TierSum& sum, const core::TierSum& pod) {
-  ++sum.pods;
-  sum.cpu = MilliCpu{saturating_add(sum.cpu.value(), pod.cpu.value())};
-  sum.memory = Bytes{saturating_add(sum.memory.value(), pod.memory.value())};
-}
-
 /// Sums up the snapshot and reads the tiers of all roots in it.
 class FiguresBuilder {
  public:
@@ -67,8 +60,8 @@ class FiguresBuilder {
 
   void count_pod(const core::PodRecord& pod) {
     if (pod.released_at) return;
-    add((pod.adopted ? figures_.adopted : figures_.own).of(pod.qos_class),
-        pod.adopted ? pod.claimed : pod.granted);
+    (pod.adopted ? figures_.adopted : figures_.own).of(pod.qos_class) +=
+        pod.adopted ? pod.claimed : pod.granted;
     if (!pod.adopted || roots_.size() >= kMaxRoots) return;
     if (auto root = core::root_of_pod(pod.cgroup)) roots_.insert(std::move(*root));
   }

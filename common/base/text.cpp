@@ -55,6 +55,28 @@ std::string join(std::initializer_list<std::string_view> pieces) {
 
 }  // namespace text_internal
 
+std::string_view read_until(std::string_view& rest, char separator) {
+  const std::size_t at = rest.find(separator);
+  const std::string_view taken = rest.substr(0, at);
+  rest.remove_prefix(at == std::string_view::npos ? rest.size() : at + 1);
+  return taken;
+}
+
+std::vector<std::string> parts_of(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::string_view part = read_until(text, separator);
+    if (!part.empty()) parts.emplace_back(part);
+  }
+  return parts;
+}
+
+std::string_view without_newline(std::string_view text) {
+  while (text.ends_with('\n'))
+    text.remove_suffix(1);
+  return text;
+}
+
 std::size_t plain_length(std::string_view text) {
   std::size_t at = 0;
   // A borrow propagates upwards, so the first byte in memory must be the lowest of the word.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/units.h"
 
@@ -50,6 +51,22 @@ template <class... Parts>
 /// Parses `text` as a decimal integer with an optional '-'. Returns nullopt for an empty string,
 /// for any other character and on overflow.
 [[nodiscard]] std::optional<std::int64_t> parse_int(std::string_view text);
+
+[[nodiscard]] constexpr bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+/// A letter of ASCII or a digit.
+[[nodiscard]] constexpr bool is_alphanumeric(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/// Returns the text before the next `separator`, or all of it if there is none, and removes both
+/// from `rest`.
+std::string_view read_until(std::string_view& rest, char separator);
+/// The parts between separators that are not empty.
+[[nodiscard]] std::vector<std::string> parts_of(std::string_view text, char separator);
+/// Without the newlines at its end.
+[[nodiscard]] std::string_view without_newline(std::string_view text);
 
 /// Length of the prefix of `text` that logs and JSON need not escape: ASCII from 0x20 to 0x7e
 /// without '"' and '\'. Checks eight bytes at a time.

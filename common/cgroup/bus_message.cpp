@@ -28,10 +28,6 @@ constexpr std::size_t kLongestPropertyName = 64;
 constexpr std::size_t kLongestText = 4096;
 constexpr std::size_t kMostElements = 256;
 
-bool is_alphanumeric(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
 /// Strings of D-Bus are UTF-8 without NUL; libdbus aborts the process on any other.
 Status check_text(std::string_view what, const std::string& text) {
   if (text.size() > kLongestText) {
@@ -207,7 +203,7 @@ std::string object_of(std::string_view unit) {
   constexpr std::string_view kHex = "0123456789abcdef";
   std::string path = "/org/freedesktop/systemd1/unit/";
   for (const char& c : unit) {
-    const bool leading_digit = &c == unit.data() && c >= '0' && c <= '9';
+    const bool leading_digit = &c == unit.data() && is_digit(c);
     if (is_alphanumeric(c) && !leading_digit) {
       path += c;
       continue;

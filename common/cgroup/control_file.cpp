@@ -15,12 +15,6 @@ namespace {
 // The kernel formats most values into one page.
 constexpr std::size_t kMaxValue = 4'096;
 
-std::string_view without_newline(std::string_view text) {
-  while (text.ends_with('\n'))
-    text.remove_suffix(1);
-  return text;
-}
-
 }  // namespace
 
 OrErrno<sys::UniqueFd> open_control_file(const sys::Directory& cgroup, const std::string& name,

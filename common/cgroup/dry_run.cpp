@@ -5,7 +5,6 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
-#include "common/cgroup/flat_keyed.h"
 #include "common/cgroup/value.h"
 
 namespace podqos::cgroup {

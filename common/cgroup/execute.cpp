@@ -38,8 +38,6 @@ enum class Refused : std::uint8_t { kEndsPlan, kIsAllowed, kIsTriedAgain };
 Refused classify(core::OnRefusal on_refusal, const Error& error) {
   switch (on_refusal) {
     case core::OnRefusal::kFail: return Refused::kEndsPlan;
-    case core::OnRefusal::kIgnoreIfGone:
-      return error.code == ErrorCode::kNotFound ? Refused::kIsAllowed : Refused::kEndsPlan;
     case core::OnRefusal::kIgnoreIfUnsupported:
       return error.code == ErrorCode::kUnsupported ? Refused::kIsAllowed : Refused::kEndsPlan;
     case core::OnRefusal::kIgnore: return Refused::kIsAllowed;

@@ -6,10 +6,6 @@
 
 namespace podqos::cgroup {
 
-/// Returns the text before the next separator, or all of it if there is none, and removes both from
-/// `rest`.
-std::string_view read_until(std::string_view& rest, char separator);
-
 /// The value of `key` in a flat keyed file ("key value" per line); nullopt if the key is missing or
 /// its value is not an integer.
 /// @note Documentation/admin-guide/cgroup-v2.rst, "Format".

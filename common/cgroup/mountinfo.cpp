@@ -9,7 +9,6 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
-#include "common/cgroup/flat_keyed.h"
 
 namespace podqos::cgroup {
 

@@ -31,17 +31,6 @@ bool is_of(core::CgroupVersion version, const struct statfs& file_system) {
   return false;
 }
 
-std::vector<std::string> split_words(std::string_view text) {
-  std::vector<std::string> words;
-  while (!text.empty()) {
-    const std::size_t space = text.find(' ');
-    if (space != 0) words.emplace_back(text.substr(0, space));
-    if (space == std::string_view::npos) break;
-    text.remove_prefix(space + 1);
-  }
-  return words;
-}
-
 }  // namespace
 
 OpenHierarchy::OpenHierarchy(Hierarchy description, sys::Resolve resolve)
@@ -88,7 +77,7 @@ Result<DirectoryRef> OpenHierarchy::open_root() {
       return fail_errno(controllers.error(),
                         cat("read ", description_.mount_point, "/cgroup.controllers"));
     }
-    description_.controllers = split_words(*controllers);
+    description_.controllers = parts_of(*controllers, ' ');
   }
   return std::make_shared<const sys::Directory>(std::move(*root));
 }

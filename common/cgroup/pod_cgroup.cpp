@@ -24,8 +24,6 @@ namespace {
 constexpr CpuShares kDefaultShares{1024};
 constexpr CpuWeight kDefaultWeight{100};
 
-constexpr std::int64_t kMilliPerCpu = 1000;
-
 /// Names in /proc/PID/stat, at most 15 bytes long (TASK_COMM_LEN).
 constexpr std::array<std::string_view, 3> kMonitors = {"conmon", "conmonrs", "containerd-shim"};
 
@@ -99,7 +97,7 @@ core::ShmemCharge tmpfs_memory(Machine& machine, const std::string& pod_cgroup) 
   const ShmemCharge held = core::shmem_charge(*charge, 1, page_size);
   if (held != ShmemCharge::kUncertain) return held;
   const auto cpu = sys::online_cpu();
-  return cpu ? core::shmem_charge(*charge, cpu->value() / kMilliPerCpu, page_size) : held;
+  return cpu ? core::shmem_charge(*charge, cpu->value() / core::kMilliPerCpu, page_size) : held;
 }
 
 Result<std::optional<Monitor>> monitor_of(Machine& machine, Pid runtime) {

@@ -17,13 +17,6 @@ namespace {
 /// From here on a counter is shown as unlimited; no huge page is larger than 1 TiB.
 constexpr std::int64_t kUnlimitedFrom = kInt64Max - (std::int64_t{1} << 40);
 
-std::string_view read_token(std::string_view& rest, char separator) {
-  const std::size_t at = rest.find(separator);
-  const std::string_view taken = rest.substr(0, at);
-  rest.remove_prefix(at == std::string_view::npos ? rest.size() : at + 1);
-  return taken;
-}
-
 /// The size behind a label: "2MB" is 2 MiB.
 std::optional<std::int64_t> size_of_label(std::string_view label) {
   constexpr std::array<std::string_view, 6> kUnits = {"B", "KB", "MB", "GB", "TB", "PB"};
@@ -74,7 +67,7 @@ std::optional<std::int64_t> stored_limit(std::string_view text, std::int64_t ste
 /// Is each word of `want` the word of `have` in that place?
 bool begins_with_words(std::string_view have, std::string_view want) {
   while (!want.empty()) {
-    if (read_token(have, ' ') != read_token(want, ' ')) return false;
+    if (read_until(have, ' ') != read_until(want, ' ')) return false;
   }
   return true;
 }

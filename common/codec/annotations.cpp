@@ -29,10 +29,6 @@ constexpr std::string_view kRequestsOf = "requests.";
 constexpr std::string_view kLimitsOf = "limits.";
 constexpr std::size_t kMaxContainerName = 63;
 
-bool is_alphanumeric(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
 /// Runtimes without Kubernetes accept more container names than the API, which only accepts DNS
 /// labels.
 Status check_container_name(std::string_view name) {

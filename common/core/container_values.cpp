@@ -31,7 +31,6 @@ Result<CgroupValues> container_values(const PodRecord& record, const std::string
       {.enforce_cpu_limits = settings.cpu_cfs_quota, .cpu_period = settings.cpu_cfs_quota_period});
   if (!values) return values;
   values->pids_limit = settings.pod_pids_limit;
-  if (record.adopted) return values;
   if (auto taken = check_kernel_bounds(*values); !taken)
     return fail(std::move(taken).error().with_context(cat("container ", printable(name))));
   return values;

@@ -16,10 +16,9 @@ TierSum& sum_of(TierSums& sums, const PodRecord& record) {
   return record.adopted ? sums.adopted : sums.of(record.qos_class);
 }
 
-void add(TierSum& sum, const TierSum& pod) {
-  ++sum.pods;
-  sum.cpu = MilliCpu{saturating_add(sum.cpu.value(), pod.cpu.value())};
-  sum.memory = Bytes{saturating_add(sum.memory.value(), pod.memory.value())};
+void add(TierSum& sum, TierSum pod) {
+  pod.pods = 1;
+  sum += pod;
 }
 
 void subtract(TierSum& sum, const TierSum& pod) {

@@ -27,9 +27,7 @@ namespace {
 std::string lone_uid(const ContainerFacts& facts) {
   std::string name;
   for (const char c : std::string_view{facts.id}.substr(0, 64)) {
-    const bool fits =
-        (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.';
-    name += fits ? c : '-';
+    name += is_alphanumeric(c) || c == '.' ? c : '-';
   }
   return cat(name, "-", stable_hash(cat(facts.id, "\n", facts.bundle)));
 }

@@ -156,8 +156,7 @@ std::optional<PodCgroup> pod_below(std::string_view path, const std::vector<Comp
 }
 
 bool is_uid_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-         c == '-';
+  return is_alphanumeric(c) || c == '.' || c == '-';
 }
 
 }  // namespace

@@ -17,7 +17,6 @@ enum class Controller : std::uint8_t { kCpu, kMemory, kHugetlb, kPids, kCpuset, 
 /// What to do when the kernel refuses a step.
 enum class OnRefusal : std::uint8_t {
   kFail,                 ///< the plan stops with the error
-  kIgnoreIfGone,         ///< ENOENT/ENODEV is a normal answer
   kIgnoreIfUnsupported,  ///< a kernel without the feature is a normal answer
   kIgnore,               ///< optional: counted in the report, never an error
   kRetryAfterPlan,       ///< depends on a later write: tried once more at the end

@@ -47,13 +47,17 @@ TierValues tier_values(const TierSums& sums, const TierParams& params) {
   return values;
 }
 
+TierSum& TierSum::operator+=(const TierSum& more) {
+  pods += more.pods;
+  cpu = MilliCpu{saturating_add(cpu.value(), more.cpu.value())};
+  memory = Bytes{saturating_add(memory.value(), more.memory.value())};
+  return *this;
+}
+
 TierSum sum_of_own(const TierSums& sums) {
   TierSum all;
-  for (const TierSum* sum : {&sums.guaranteed, &sums.burstable, &sums.besteffort}) {
-    all.pods += sum->pods;
-    all.cpu = MilliCpu{saturating_add(all.cpu.value(), sum->cpu.value())};
-    all.memory = Bytes{saturating_add(all.memory.value(), sum->memory.value())};
-  }
+  for (const TierSum* sum : {&sums.guaranteed, &sums.burstable, &sums.besteffort})
+    all += *sum;
   return all;
 }
 

@@ -12,6 +12,8 @@ struct TierSum {
   std::int64_t pods = 0;
   MilliCpu cpu;  ///< each pod's request is rounded up before it is added
   Bytes memory;
+  /// Saturates.
+  TierSum& operator+=(const TierSum& more);
   friend bool operator==(const TierSum&, const TierSum&) = default;
 };
 

@@ -26,30 +26,6 @@ constexpr std::size_t kMaxNumber = 4'096;
 constexpr int kMinOomScoreAdj = -1000;
 constexpr int kMaxOomScoreAdj = 1000;
 
-/// Returns the text before the next `separator`, or all of it if there is none, and removes both
-/// from `rest`.
-std::string_view read_until(std::string_view& rest, char separator) {
-  const std::size_t at = rest.find(separator);
-  const std::string_view taken = rest.substr(0, at);
-  rest.remove_prefix(at == std::string_view::npos ? rest.size() : at + 1);
-  return taken;
-}
-
-std::string_view without_newline(std::string_view text) {
-  while (text.ends_with('\n'))
-    text.remove_suffix(1);
-  return text;
-}
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const std::string_view part = read_until(text, separator);
-    if (!part.empty()) parts.emplace_back(part);
-  }
-  return parts;
-}
-
 /// Reads a file of /proc or /sys, which the kernel produces in one piece.
 Result<std::string> read_at(int directory, const std::string& path, std::size_t limit) {
   const UniqueFd file{::openat(directory, path.c_str(), O_RDONLY | O_CLOEXEC)};
@@ -235,7 +211,7 @@ std::vector<ProcCgroup> parse_proc_cgroup(std::string_view text) {
     const std::string_view controllers = read_until(line, ':');
     // The rest is the path, which may contain colons.
     if (!parse_int(id) || !line.starts_with('/')) continue;
-    cgroups.push_back({.controllers = split(controllers, ','), .path = std::string{line}});
+    cgroups.push_back({.controllers = parts_of(controllers, ','), .path = std::string{line}});
   }
   return cgroups;
 }

@@ -1,5 +1,9 @@
 #include "common/base/text.h"
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "common/base/error.h"
@@ -91,6 +95,23 @@ TEST(FormatAmount, HasWholeCpusAndThousandths) {
   EXPECT_EQ(format_amount(MilliCpu{250}), "250m");
   EXPECT_EQ(format_amount(MilliCpu{2000}), "2");
   EXPECT_EQ(format_amount(MilliCpu{2001}), "2001m");
+}
+
+TEST(ReadUntil, TakesATextApart) {
+  std::string_view rest = "a::b";
+  EXPECT_EQ(read_until(rest, ':'), "a");
+  EXPECT_EQ(read_until(rest, ':'), "");
+  EXPECT_EQ(read_until(rest, ':'), "b");
+  EXPECT_EQ(rest, "");
+}
+
+TEST(PartsOf, LeavesOutEmptyOnes) {
+  EXPECT_EQ(parts_of(",cpu,,memory,", ','), (std::vector<std::string>{"cpu", "memory"}));
+  EXPECT_EQ(parts_of("", ','), std::vector<std::string>{});
+}
+
+TEST(WithoutNewline, TakesAllOfThemOffTheEnd) {
+  EXPECT_EQ(without_newline("a\nb\n\n"), "a\nb");
 }
 
 }  // namespace

@@ -228,15 +228,6 @@ TEST_F(ExecuteWrite, CountsWhatThePlanIgnores) {
   EXPECT_EQ(report.made, 1);
 }
 
-TEST_F(ExecuteWrite, AGoneCgroupIsANormalAnswerWhereThePlanSaysSo) {
-  const Report report = execute({memory_limit(below("gone"), "1", OnRefusal::kIgnoreIfGone)});
-  EXPECT_THAT(report.ignored, ElementsAre(cat(below("gone"), ": write \"1\" to ",
-                                              memory_limit_file(), ": no such cgroup")));
-  static_cast<void>(execute({EnsureCgroup{base()}}));
-  const Error other = refused({memory_limit(base(), "nonsense", OnRefusal::kIgnoreIfGone)});
-  EXPECT_EQ(other.code, ErrorCode::kInvalidArgument);
-}
-
 TEST_F(ExecuteWrite, TriesOnceMoreAfterThePlan) {
   const core::Plan plan = {memory_limit(base(), "10485760", OnRefusal::kRetryAfterPlan),
                            EnsureCgroup{base()}};
