@@ -19,7 +19,7 @@ constexpr std::size_t kQuantity = 48;
 constexpr std::size_t kEscape = 6;  // \u0000
 
 /// Bytes of a text with its escapes.
-std::size_t escaped_size(std::string_view text) {
+std::size_t json_size(std::string_view text) {
   std::size_t size = 0;
   while (true) {
     const std::size_t plain = plain_length(text);
@@ -30,56 +30,39 @@ std::size_t escaped_size(std::string_view text) {
   }
 }
 
-/// Adds up a record.
-class Measure {
- public:
-  /// @param text_size  bytes of a text in the record
-  explicit Measure(std::size_t (*text_size)(std::string_view)) : text_size_(text_size) {}
+std::size_t json_size(const ResourceList& list) {
+  std::size_t size = 0;
+  for (const auto& [name, quantity] : list)
+    size += kQuantity + json_size(name);
+  return size;
+}
 
-  [[nodiscard]] std::size_t of(const PodRecord& record) const {
-    std::size_t size = kRecordFrame + of(record.pod) + of(record.sandbox_id) + of(record.cgroup);
-    if (record.sums) size += of(record.sums->resources);
-    for (const ContainerRecord& container : record.containers) {
-      size += kContainerFrame + of(container.id) + of(container.bundle) + of(container.name) +
-              of(container.cgroup);
-    }
-    return size;
-  }
+std::size_t json_size(const Resources& resources) {
+  return kResourcesFrame + json_size(resources.requests) + json_size(resources.limits);
+}
 
- private:
-  [[nodiscard]] std::size_t of(std::string_view text) const { return text_size_(text); }
-  [[nodiscard]] std::size_t of(const ResourceList& list) const {
-    std::size_t size = 0;
-    for (const auto& [name, quantity] : list)
-      size += kQuantity + of(name);
-    return size;
+std::size_t json_size(const Pod& pod) {
+  std::size_t size = json_size(pod.uid) + json_size(pod.name) + json_size(pod.pod_namespace) +
+                     json_size(pod.priority_class_name) + json_size(pod.overhead);
+  if (pod.resources) size += json_size(*pod.resources);
+  for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
+    for (const Container& container : *list)
+      size += kPodContainerFrame + json_size(container.name) + json_size(container.resources);
   }
-  [[nodiscard]] std::size_t of(const Resources& resources) const {
-    return kResourcesFrame + of(resources.requests) + of(resources.limits);
-  }
-  [[nodiscard]] std::size_t of(const Pod& pod) const {
-    std::size_t size = of(pod.uid) + of(pod.name) + of(pod.pod_namespace) +
-                       of(pod.priority_class_name) + of(pod.overhead);
-    if (pod.resources) size += of(*pod.resources);
-    for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
-      for (const Container& container : *list)
-        size += kPodContainerFrame + of(container.name) + of(container.resources);
-    }
-    return size;
-  }
-
-  std::size_t (*text_size_)(std::string_view);
-};
-
-/// At least record_size(), without a look at each byte.
-std::size_t most_record_size(const PodRecord& record) {
-  return Measure{[](std::string_view text) { return kEscape * text.size(); }}.of(record);
+  return size;
 }
 
 }  // namespace
 
 std::size_t record_size(const PodRecord& record) {
-  return Measure{escaped_size}.of(record);
+  std::size_t size = kRecordFrame + json_size(record.pod) + json_size(record.sandbox_id) +
+                     json_size(record.cgroup);
+  if (record.sums) size += json_size(record.sums->resources);
+  for (const ContainerRecord& container : record.containers) {
+    size += kContainerFrame + json_size(container.id) + json_size(container.bundle) +
+            json_size(container.name) + json_size(container.cgroup);
+  }
+  return size;
 }
 
 Status check_record_size(const PodRecord& record) {
@@ -90,7 +73,6 @@ Status check_record_size(const PodRecord& record) {
                     kMaxPartialContainers,
                     " are allowed: describe the pod once with podqos.io/pod (podqosctl annotate)"));
   }
-  if (most_record_size(record) <= kMaxPodRecordSize - kRecordRoom) return {};
   const std::size_t size = record_size(record);
   if (size > kMaxPodRecordSize - kRecordRoom) {
     return fail(
